@@ -1,0 +1,121 @@
+/**
+ * The glossary: what the words of this program mean, as types.
+ *
+ *   email      one accepted send; has an emailId (UUID v7)
+ *   message    the exact bytes for the wire, signed, written once, shared by the email's recipients
+ *   delivery   one email for one recipient: the unit of queueing, with a return path of its own
+ *   attempt    one try of one delivery: the hosts tried, TLS, the SMTP transcript, one verdict
+ *   verdict    delivered, deferred or bounced, decided in outcome.ts from what was seen; doubt means deferred
+ *   event      a fact about an email; never changed, only added
+ *
+ * Times are milliseconds since the epoch unless a name says otherwise.
+ */
+
+/** The states of a delivery; queue/README.md has the moves between them. */
+export type DeliveryStatus =
+  | 'queued'
+  | 'sending'
+  | 'deferred'
+  | 'held'
+  | 'delivered'
+  | 'bounced'
+  | 'complained'
+  | 'expired'
+  | 'canceled'
+  | 'suppressed'
+  | 'insufficient_credit';
+
+export type EventType =
+  | 'email.queued'
+  | 'email.delivered'
+  | 'email.deferred'
+  | 'email.bounced'
+  | 'email.expired'
+  | 'email.suppressed'
+  | 'email.opened'
+  | 'email.clicked'
+  | 'credits.low'
+  | 'credits.exhausted';
+
+/** One SMTP reply. `enhanced` is the enhanced status code of RFC 3463 ("5.1.1"), null where the host sent none. */
+export interface Reply {
+  code: number;
+  enhanced: string | null;
+  text: string;
+}
+
+/** The host that was talked to: its name, the address connected to, the port. */
+export interface Peer {
+  host: string;
+  address: string;
+  port: number;
+}
+
+/** How the connection was protected. `verified`: the certificate chain and name were good. In clear there is none. */
+export interface TlsUsed {
+  protocol: string;
+  cipher: string;
+  verified: boolean;
+  policy: 'opportunistic';
+}
+
+/** Whose fault a failure is: what tells the sender whom to talk to. */
+export type Fault = 'recipient' | 'sender' | 'infrastructure' | 'content';
+
+export interface Verdict {
+  outcome: 'delivered' | 'deferred' | 'bounced';
+  /** What kind of trouble, as in outcome.ts; null when delivered. */
+  category: string | null;
+  fault: Fault | null;
+  /** Hard: this recipient will never work. Soft: this mail failed, another may pass. Null unless bounced. */
+  bounce: 'hard' | 'soft' | null;
+  /** Who held the mail back: they (remote) or we (local). */
+  origin: 'remote' | 'local';
+  /** One sentence of evidence: the remote reply, or what went wrong. */
+  diagnostic: string;
+  /** The message may have arrived although no reply said so: the connection was lost after the final dot. */
+  possibleDuplicate: boolean;
+}
+
+/** One line of a transcript. `ms` is counted from the attempt's start; `note` is ours, said to nobody. */
+export interface TranscriptLine {
+  ms: number;
+  from: 'client' | 'server' | 'note';
+  text: string;
+}
+
+/** A delivery as the runner holds it while it is being sent. */
+export interface Delivery {
+  id: string;
+  emailId: string;
+  orgId: string;
+  messageId: string;
+  recipient: string;
+  /** The recipient's domain as its A-label in lower case: what is looked up. */
+  domain: string;
+  from: string;
+  tags: Record<string, string>;
+  /** Attempts made before this one. */
+  attempts: number;
+  createdAt: number;
+  expiresAt: number;
+}
+
+export interface Attempt {
+  startedAt: number;
+  endedAt: number;
+  verdict: Verdict;
+  /** The reply that decided, where a host gave one. */
+  reply: Reply | null;
+  mx: Peer | null;
+  tls: TlsUsed | null;
+  transcript: TranscriptLine[];
+}
+
+/** One sender address with its display name; `header` is the string as the caller gave it. */
+export interface Mailbox {
+  name: string;
+  address: string;
+  /** The domain as its A-label in lower case. */
+  domain: string;
+}
