@@ -1,0 +1,276 @@
+/**
+ * Every setting of Postern: one zod schema with a name, a default and a sentence for each. From it come the Config
+ * type, the start-up check, `postern config`, the table in README.md and the sample in config/. Settings are read
+ * once, at start; whoever needs one is handed it. All that is wrong is said at once, a line for each fault.
+ * The written forms are in settings/grammar.ts and settings/durations.ts, the sources in settings/sources.ts.
+ */
+import { hostname } from 'node:os';
+import { z } from 'zod';
+import { duration, retryWaits, timeouts, usualTimeouts } from './settings/durations.ts';
+import {
+  anyText,
+  asHostName,
+  bracketed,
+  dnsServers,
+  domainName,
+  type Grammar,
+  hostToListen,
+  oneOf,
+  portOrOff,
+  portToListen,
+  portToReach,
+  postgresUrl,
+  Refused,
+  secretText,
+  webAddress,
+  wholeNumber,
+  yesOrNo,
+} from './settings/grammar.ts';
+import { type Environment, type Given, gather } from './settings/sources.ts';
+
+interface Setting {
+  name: string;
+  /** As written, or in words where `example` is there. */
+  default: string;
+  description: string;
+  /** A value for the sample, where the default cannot be written down. */
+  example?: string;
+}
+
+interface Registered extends Setting {
+  grammar: Grammar<unknown>;
+}
+
+const registered = z.registry<Registered>();
+
+/** One key of the schema: a text that `grammar` reads, its default in that same form. */
+function setting<T>(grammar: Grammar<T>, documented: Setting) {
+  const schema = readBy(grammar).prefault(documented.default);
+  registered.add(schema, { ...documented, grammar: grammar as Grammar<unknown> });
+  return schema;
+}
+
+/** The same where the default depends on the machine or on other settings, and only words can say what it is. */
+function computed<T, D>(grammar: Grammar<T>, byDefault: () => D, documented: Required<Setting>) {
+  // zod's type of a default cannot be met by a type parameter, only by the types put in its place.
+  const schema = readBy<T | D>(grammar).default(byDefault as never);
+  registered.add(schema, { ...documented, grammar: grammar as Grammar<unknown> });
+  return schema;
+}
+
+function readBy<T>(grammar: Grammar<T>) {
+  return z.string().transform((text, context): T => {
+    try {
+      return grammar.read(text);
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      context.addIssue({ code: 'custom', message: error.message });
+      return z.NEVER;
+    }
+  });
+}
+
+const none = () => null;
+
+const systemServers = (): string[] => [];
+
+/** Names of one label pass here, for many a machine has no other; what no EHLO may say does not. */
+const machineName = () => asHostName(hostname()) ?? 'localhost';
+
+const terminalFormat = () => (process.stdout.isTTY ? 'pretty' : 'json');
+
+const schema = z.object({
+  dataDir: setting(anyText, {
+    name: 'POSTERN_DATA_DIR',
+    default: './data',
+    description: 'Directory of the SQLite database, the generated secret and the mail log.',
+  }),
+  databaseUrl: computed(postgresUrl, none, {
+    name: 'POSTERN_DATABASE_URL',
+    default: 'SQLite in the data directory',
+    example: 'postgres://postern:PASSWORD@127.0.0.1:5432/postern',
+    description: 'PostgreSQL to use instead of SQLite, where one machine is not enough.',
+  }),
+  hostname: computed(domainName, machineName, {
+    name: 'POSTERN_HOSTNAME',
+    default: "the machine's name",
+    example: 'mail.example.org',
+    description:
+      'Name of this host in EHLO, Message-ID and return paths; its address should resolve back to it.',
+  }),
+  httpHost: setting(hostToListen, {
+    name: 'POSTERN_HTTP_HOST',
+    default: '127.0.0.1',
+    description: 'Address that the API and the dashboard listen on; 0.0.0.0 or :: for all.',
+  }),
+  httpPort: setting(portToListen, {
+    name: 'POSTERN_HTTP_PORT',
+    default: '8080',
+    description: 'Port of the API and the dashboard; 0 takes any free one.',
+  }),
+  baseUrl: computed(webAddress, none, {
+    name: 'POSTERN_BASE_URL',
+    default: 'http://HOST:PORT',
+    example: 'https://mail.example.org',
+    description: 'Address of the API and the dashboard as the world sees it, in tracking links too.',
+  }),
+  secret: computed(secretText, none, {
+    name: 'POSTERN_SECRET',
+    default: 'generated in the data directory',
+    example: 'CHANGE-ME',
+    description:
+      'Encrypts DKIM keys at rest and signs links and sessions; the same on all nodes that share a database.',
+  }),
+  dnsServers: computed(dnsServers, systemServers, {
+    name: 'POSTERN_DNS_SERVERS',
+    default: "the system's",
+    example: '127.0.0.1:53',
+    description: 'DNS servers to ask, as IP:PORT or [IPv6]:PORT, the preferred one first.',
+  }),
+  mtaPort: setting(portToReach, {
+    name: 'POSTERN_MTA_PORT',
+    default: '25',
+    description: "Port of the recipients' mail servers; anything but 25 is for tests.",
+  }),
+  mtaAllowPrivate: setting(yesOrNo, {
+    name: 'POSTERN_MTA_ALLOW_PRIVATE',
+    default: 'false',
+    description: 'Whether mail may be delivered to loopback and private addresses.',
+  }),
+  mtaRetry: setting(retryWaits, {
+    name: 'POSTERN_MTA_RETRY',
+    default: '30s 2m 5m 10m 20m 40m 1h 2h 4h*12',
+    description: 'Waits between the attempts of a delivery, each varied by up to 20 %.',
+  }),
+  mtaMaxAge: setting(duration, {
+    name: 'POSTERN_MTA_MAX_AGE',
+    default: '48h',
+    description: 'Age at which mail that could not be delivered expires.',
+  }),
+  mtaConcurrency: setting(wholeNumber('a number of deliveries', 1, 10000), {
+    name: 'POSTERN_MTA_CONCURRENCY',
+    default: '200',
+    description: 'Deliveries at once, in all.',
+  }),
+  mtaPerDestination: setting(wholeNumber('a number of connections', 1, 1000), {
+    name: 'POSTERN_MTA_PER_DESTINATION',
+    default: '20',
+    description: 'Connections at once to one destination: all domains that share the same mail servers.',
+  }),
+  mtaTimeouts: setting(timeouts, {
+    name: 'POSTERN_MTA_TIMEOUTS',
+    default: timeouts.print(usualTimeouts),
+    description: 'Patience at each step of an SMTP conversation; steps left out keep their defaults.',
+  }),
+  idempotencyKeep: setting(duration, {
+    name: 'POSTERN_IDEMPOTENCY_KEEP',
+    default: '24h',
+    description: 'How long an idempotency key is remembered.',
+  }),
+  creditsLow: setting(wholeNumber('a percentage', 0, 100), {
+    name: 'POSTERN_CREDITS_LOW',
+    default: '10',
+    description: 'Percentage of the quota that, when no more is left, makes the event credits.low.',
+  }),
+  inboundPort: setting(portOrOff, {
+    name: 'POSTERN_INBOUND_PORT',
+    default: 'off',
+    description: 'Port for returned mail and complaints, 25 in production (not served yet).',
+  }),
+  submissionPort: setting(portOrOff, {
+    name: 'POSTERN_SUBMISSION_PORT',
+    default: 'off',
+    description: 'Port where applications submit mail over SMTP, usually 587 (not served yet).',
+  }),
+  returnPathDomain: computed(domainName, none, {
+    name: 'POSTERN_RETURN_PATH_DOMAIN',
+    default: 'POSTERN_HOSTNAME',
+    example: 'bounces.example.org',
+    description: 'Domain of return paths, where bounces come back.',
+  }),
+  webhookAllowPrivate: setting(yesOrNo, {
+    name: 'POSTERN_WEBHOOK_ALLOW_PRIVATE',
+    default: 'false',
+    description: 'Whether webhooks may post to loopback and private addresses (not served yet).',
+  }),
+  logLevel: setting(oneOf('a log level', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']), {
+    name: 'POSTERN_LOG_LEVEL',
+    default: 'info',
+    description: 'Least serious log line to write: trace, debug, info, warn, error, fatal or silent.',
+  }),
+  logFormat: computed(oneOf('a log format', ['json', 'pretty']), terminalFormat, {
+    name: 'POSTERN_LOG_FORMAT',
+    default: 'json, or pretty on a terminal',
+    example: 'json',
+    description: 'Form of the log on standard output: json or pretty.',
+  }),
+});
+
+type Key = keyof typeof schema.shape;
+
+const keys = Object.keys(schema.shape) as Key[];
+
+function about(key: Key): Registered {
+  return registered.get(schema.shape[key])!;
+}
+
+/** The defaults that follow other settings. */
+const complete = schema.transform((config) => ({
+  ...config,
+  baseUrl: config.baseUrl ?? `http://${bracketed(config.httpHost)}:${config.httpPort}`,
+  returnPathDomain: config.returnPathDomain ?? config.hostname,
+}));
+
+export type Config = z.output<typeof complete>;
+
+/** Its message is what the operator reads: a line for each fault. */
+export class ConfigError extends Error {
+  override name = 'ConfigError';
+  readonly faults: readonly string[];
+
+  constructor(faults: readonly string[]) {
+    super(faults.join('\n'));
+    this.faults = faults;
+  }
+}
+
+export const settings: readonly Setting[] = keys.map((key) => {
+  const { grammar, ...documented } = about(key);
+  return documented;
+});
+
+export function loadConfig(env: Environment = process.env): Config {
+  return load(env).config;
+}
+
+function load(env: Environment): { config: Config; given: Map<string, Given> } {
+  const known = keys.map(about).map(({ name, grammar }) => ({ name, list: grammar.list === true }));
+  const { given, faults } = gather(env, known);
+  const texts = Object.fromEntries(keys.map((key) => [key, given.get(about(key).name)?.text]));
+  const read = complete.safeParse(texts);
+  for (const { path, message } of read.error?.issues ?? []) {
+    const { name } = about(path[0] as Key);
+    faults.push(`${name}: ${message}${given.get(name)?.where ?? ''}`);
+  }
+  if (faults.length > 0 || !read.success) throw new ConfigError(faults);
+  return { config: read.data, given };
+}
+
+export interface EffectiveSetting {
+  name: string;
+  value: string;
+  source: 'default' | Given['source'];
+  description: string;
+}
+
+/** What `postern config` prints: what holds, where it came from, and no secret. */
+export function effectiveConfig(env: Environment = process.env): EffectiveSetting[] {
+  const { config, given } = load(env);
+  return keys.map((key) => {
+    const { name, description, grammar, default: byDefault } = about(key);
+    const value = config[key];
+    const isNothing = value === null || (Array.isArray(value) && value.length === 0);
+    const source = given.get(name)?.source ?? 'default';
+    return { name, value: isNothing ? byDefault : grammar.print(value), source, description };
+  });
+}

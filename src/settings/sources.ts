@@ -1,0 +1,150 @@
+/**
+ * Where settings come from: the environment, and the JSON file (comments allowed) that POSTERN_CONFIG names.
+ * Gathers the texts as given, the environment before the file, and says of each where it stood. What is wrong with
+ * the sources themselves (a file that cannot be read, a name that no setting has) comes back as faults, one line
+ * each; what the texts mean is not its business. An empty value counts as not given, for that is how shells and
+ * compose files say so.
+ */
+import { readFileSync } from 'node:fs';
+import { type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface Known {
+  name: string;
+  list: boolean;
+}
+
+export interface Given {
+  text: string;
+  source: 'environment' | `file ${string}`;
+  /** What a complaint about it ends with. */
+  where: string;
+}
+
+export interface Gathered {
+  given: Map<string, Given>;
+  faults: string[];
+}
+
+const prefix = 'POSTERN_';
+const fileSetting = 'POSTERN_CONFIG';
+
+export function gather(env: Environment, known: readonly Known[]): Gathered {
+  const gathered: Gathered = { given: new Map(), faults: [] };
+  const path = env[fileSetting]?.trim();
+  if (path) gatherFile(path, known, gathered);
+  for (const [name, value] of Object.entries(env)) {
+    const text = value?.trim() ?? '';
+    if (!name.startsWith(prefix) || name === fileSetting) continue;
+    if (!known.some((each) => each.name === name)) gathered.faults.push(unknown(name, known));
+    else if (text !== '') gathered.given.set(name, { text, source: 'environment', where: '' });
+  }
+  return gathered;
+}
+
+function gatherFile(path: string, known: readonly Known[], { given, faults }: Gathered): void {
+  const file = readObject(path);
+  if (typeof file === 'string') {
+    faults.push(`${fileSetting}: ${file}`);
+    return;
+  }
+  const seen = new Set<string>();
+  for (const { name, value, line } of file) {
+    const where = ` (${path}, line ${line})`;
+    const setting = known.find((each) => each.name === name);
+    const text = setting && textOf(value, setting.list);
+    if (setting === undefined) faults.push(unknown(name, known) + where);
+    else if (seen.has(name)) faults.push(`${name}: given twice; keep one of them${where}`);
+    else if (text === undefined) faults.push(`${name}: ${notText(value, setting.list)}${where}`);
+    else if (text !== '') given.set(name, { text, source: `file ${path}`, where });
+    seen.add(name);
+  }
+}
+
+interface Member {
+  name: string;
+  value: Node;
+  line: number;
+}
+
+/** The members of the file's one object, or a sentence on why there are none. */
+function readObject(path: string): Member[] | string {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
+  } catch (error) {
+    const reason = (error as Error).message.split(',')[0];
+    return `cannot read ${path} (${reason}); name a file that can be read, or unset it`;
+  }
+  const errors: ParseError[] = [];
+  const root = parseTree(text, errors, { allowTrailingComma: true });
+  const [first] = errors;
+  if (first)
+    return `${path} is not JSON: ${sentence(first)} at ${position(text, first.offset)}; mend it there`;
+  if (root?.type !== 'object') return `${path} is not a JSON object; write { "POSTERN_…": value, … }`;
+  return (root.children ?? []).map(({ offset, children: [key, value] = [] }) => ({
+    name: key!.value,
+    value: value!,
+    line: lineAt(text, offset),
+  }));
+}
+
+/** jsonc-parser names its errors like CommaExpected. */
+function sentence({ error }: ParseError): string {
+  return printParseErrorCode(error)
+    .replace(/\B[A-Z]/g, ' $&')
+    .toLowerCase();
+}
+
+function lineAt(text: string, offset: number): number {
+  return text.slice(0, offset).split('\n').length;
+}
+
+function position(text: string, offset: number): string {
+  return `line ${lineAt(text, offset)}, column ${offset - text.lastIndexOf('\n', offset - 1)}`;
+}
+
+/** Undefined where the value has no written form. */
+function textOf(node: Node, list: boolean): string | undefined {
+  if (['string', 'number', 'boolean'].includes(node.type)) return String(node.value).trim();
+  if (!list || node.type !== 'array') return undefined;
+  const words = (node.children ?? []).map((child) => textOf(child, false));
+  return words.includes(undefined) ? undefined : words.join(' ');
+}
+
+function notText(node: Node, list: boolean): string {
+  if (node.type === 'null') return 'null is not a value; leave the line out for the default';
+  const give = list ? 'a string, or an array of strings' : 'a string, a number, true or false';
+  return `${node.type === 'array' ? 'this array' : 'an object'} is not a value here; give ${give}`;
+}
+
+function unknown(name: string, known: readonly Known[]): string {
+  if (name === fileSetting) return `${name}: belongs in the environment; a file cannot name another`;
+  const nearest = nearestName(name, known);
+  return `${name}: no such setting; ${nearest ? `did you mean ${nearest}?` : 'README.md lists them all'}`;
+}
+
+/** Null where at best half of the letters are right, the prefix that they all share left aside. */
+function nearestName(name: string, known: readonly Known[]): string | null {
+  const bare = (each: string) => each.toUpperCase().replace(prefix, '');
+  const [nearest] = known
+    .map((each) => ({ name: each.name, edits: editsBetween(bare(name), bare(each.name)) }))
+    .sort((a, b) => a.edits - b.edits);
+  if (nearest === undefined) return null;
+  return nearest.edits * 2 < Math.max(bare(name).length, bare(nearest.name).length) ? nearest.name : null;
+}
+
+/** Levenshtein's distance: letters to insert, delete or replace. */
+function editsBetween(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (const [above, letter] of [...a].entries()) {
+    const next = [above + 1];
+    for (const [column, other] of [...b].entries()) {
+      const replaced = row[column]! + (letter === other ? 0 : 1);
+      next.push(Math.min(replaced, row[column + 1]! + 1, next[column]! + 1));
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}
