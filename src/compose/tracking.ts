@@ -1,0 +1,92 @@
+/**
+ * Tracking in the HTML of a mail: a pixel before the last `</body>` (at the end where there is none), and the http
+ * and https links of <a> and <area> replaced. Everything else stays as it was, to the character: the HTML is read to
+ * find the places, and the replacements are spliced in. Pure; whoever calls says what the links are.
+ *
+ * Left alone: other schemes, anchors and relative links, links that carry the attribute `data-postern-no-track`, and
+ * whatever stands in comments, Outlook's conditional ones included.
+ */
+import { eachTag } from './html-tags.ts';
+
+/** One recipient's addresses. */
+export interface Tracker {
+  pixel(): string;
+  /** What stands for a link to `target`. */
+  link(target: string): string;
+}
+
+const optOut = 'data-postern-no-track';
+
+/** As long as a request's first line may be (nginx: 8 KiB), with the target in it as base64. */
+const longestTarget = 5000;
+
+interface Spot {
+  start: number;
+  end: number;
+  /** What takes the place of start to end. */
+  text(tracker: Tracker): string;
+}
+
+/**
+ * Reads the HTML once, for any number of recipients. Null where nothing is to be tracked: then the mail is the same
+ * for all.
+ */
+export function trackable(
+  html: string,
+  { opens, clicks }: { opens: boolean; clicks: boolean },
+): ((tracker: Tracker) => string) | null {
+  if (!opens && !clicks) return null;
+  const links: Spot[] = [];
+  let bodyEnd = html.length;
+  eachTag(html, {
+    onStart(tag) {
+      if (!clicks || (tag.name !== 'a' && tag.name !== 'area')) return;
+      const target = targetOf(tag.value('href'));
+      if (target === null || tag.value(optOut) !== undefined) return;
+      const { start, end } = tag.range('href');
+      links.push({ start, end, text: (tracker) => attribute(html.slice(start, end), tracker.link(target)) });
+    },
+    onEnd(name, at) {
+      if (name === 'body') bodyEnd = at;
+    },
+  });
+  const pixel = { start: bodyEnd, end: bodyEnd, text: pixelOf };
+  const spots = opens ? [...links, pixel].sort((a, b) => a.start - b.start) : links;
+  return spots.length === 0 ? null : (tracker) => splice(html, spots, tracker);
+}
+
+/** Where an href leads, as a browser reads it (white space around it and line ends within do not count); null: not tracked. */
+function targetOf(href: string | undefined): string | null {
+  const target = href?.trim().replace(/[\t\r\n]/g, '') ?? '';
+  const isTracked =
+    /^https?:\/\//i.test(target) && Buffer.byteLength(target) <= longestTarget && URL.canParse(target);
+  return isTracked ? target : null;
+}
+
+/** The attribute as it was written, with another value, in quotes whether it had them or not. */
+function attribute(written: string, value: string): string {
+  const [, before, quote] = /^([^=]*=\s*)(["']?)/.exec(written)!;
+  return `${before}${quote || '"'}${escaped(value)}${quote || '"'}`;
+}
+
+function pixelOf(tracker: Tracker): string {
+  return `<img src="${escaped(tracker.pixel())}" width="1" height="1" alt="" style="width:1px;height:1px;border:0" />`;
+}
+
+function escaped(value: string): string {
+  return value
+    .replaceAll('&', '&amp;')
+    .replaceAll('"', '&quot;')
+    .replaceAll("'", '&#39;')
+    .replaceAll('<', '&lt;');
+}
+
+function splice(html: string, spots: Spot[], tracker: Tracker): string {
+  const parts: string[] = [];
+  let done = 0;
+  for (const { start, end, text } of spots) {
+    parts.push(html.slice(done, start), text(tracker));
+    done = end;
+  }
+  return [...parts, html.slice(done)].join('');
+}
