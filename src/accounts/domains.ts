@@ -1,0 +1,174 @@
+/**
+ * Sender domains: the DKIM key made for each, the DNS records to publish, and the look at what is published.
+ * DKIM decides: a domain is verified when its DKIM record carries our public key. The other records are advice,
+ * looked up all the same.
+ */
+import { generateKeyPair, randomBytes } from 'node:crypto';
+import { promisify } from 'node:util';
+
+export type RecordPurpose = 'dkim' | 'spf' | 'return_path' | 'dmarc' | 'tracking';
+
+export interface DnsRecord {
+  type: 'TXT' | 'MX' | 'CNAME';
+  name: string;
+  value: string;
+  purpose: RecordPurpose;
+  /** What it is for, and what to do about a record that is there already. */
+  note: string;
+  required: boolean;
+}
+
+export interface CheckedRecord extends DnsRecord {
+  ok: boolean;
+  /** What DNS has there; the reason where the look-up failed. */
+  found: string[];
+}
+
+type Resolve = (name: string, type?: string) => Promise<unknown[]>;
+
+export interface DkimKey {
+  selector: string;
+  privateKey: string;
+  /** DER, base64, as the DNS record carries it. */
+  publicKey: string;
+}
+
+/** RSA-2048 (RFC 8301 section 3.2), under a selector that no other service of the domain will have. */
+export async function newDkimKey(): Promise<DkimKey> {
+  const { privateKey, publicKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 });
+  return {
+    selector: `pstn${randomBytes(4).toString('hex')}`,
+    privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string,
+    publicKey: publicKey.export({ type: 'spki', format: 'der' }).toString('base64'),
+  };
+}
+
+export interface Names {
+  hostname: string;
+  returnPathDomain: string;
+}
+
+export function recordsFor(
+  domain: { name: string; dkimSelector: string; dkimPublicKey: string; trackingHost?: string | null },
+  { hostname, returnPathDomain }: Names,
+): DnsRecord[] {
+  return [
+    {
+      type: 'TXT',
+      name: `${domain.dkimSelector}._domainkey.${domain.name}`,
+      value: `v=DKIM1; k=rsa; p=${domain.dkimPublicKey}`,
+      purpose: 'dkim',
+      note: 'Proves that your mail is yours. Sending starts when this record is found.',
+      required: true,
+    },
+    {
+      type: 'TXT',
+      name: domain.name,
+      value: `v=spf1 a:${hostname} ~all`,
+      purpose: 'spf',
+      note: `Says that ${hostname} may send for the domain. Where an SPF record is there, add a:${hostname} to it: only one may be.`,
+      required: false,
+    },
+    {
+      type: 'MX',
+      name: returnPathDomain,
+      value: `10 ${hostname}`,
+      purpose: 'return_path',
+      note: 'Brings bounces back to this server. One for the whole service, whatever the number of domains.',
+      required: false,
+    },
+    {
+      type: 'TXT',
+      name: `_dmarc.${domain.name}`,
+      value: 'v=DMARC1; p=none',
+      purpose: 'dmarc',
+      note: 'The large mailbox providers ask for one. Move on to p=quarantine when all your mail is signed.',
+      required: false,
+    },
+    ...(domain.trackingHost ? [trackingRecord(domain.trackingHost, hostname)] : []),
+  ];
+}
+
+function trackingRecord(host: string, hostname: string): DnsRecord {
+  return {
+    type: 'CNAME',
+    name: host,
+    value: hostname,
+    purpose: 'tracking',
+    note: `Brings tracking links under your own name here. They are https://${host}/…: the web server before Postern needs a certificate for it.`,
+    required: false,
+  };
+}
+
+const noAnswer = 'look-up failed: ';
+
+export async function checkRecords(records: DnsRecord[], resolve: Resolve): Promise<CheckedRecord[]> {
+  return Promise.all(
+    records.map(async (record) => {
+      try {
+        const found = (await resolve(record.name, record.type)).map(printed);
+        return { ...record, ok: found.some((value) => satisfies(record, value)), found };
+      } catch (error) {
+        const code = (error as NodeJS.ErrnoException).code;
+        const nothing = code === 'ENODATA' || code === 'ENOTFOUND';
+        return { ...record, ok: false, found: nothing ? [] : [`${noAnswer}${code}`] };
+      }
+    }),
+  );
+}
+
+function isVerified(records: CheckedRecord[]): boolean {
+  return records.every(({ ok, required }) => ok || !required);
+}
+
+/** Whether DNS gave no answer (SERVFAIL, a timeout): then nothing is known of the record, for good or ill. */
+export function isUnknown({ ok, found }: CheckedRecord): boolean {
+  return !ok && found.length === 1 && found[0]!.startsWith(noAnswer);
+}
+
+/** What the look says of the domain; null where a record that decides could not be looked up. */
+export function statusAfter(records: CheckedRecord[]): 'verified' | 'pending' | null {
+  if (isVerified(records)) return 'verified';
+  return records.some((record) => record.required && isUnknown(record)) ? null : 'pending';
+}
+
+/** node:dns gives TXT as its character-strings, MX as an object, CNAME as a name. */
+function printed(answer: unknown): string {
+  if (typeof answer === 'string') return answer;
+  if (Array.isArray(answer)) return answer.join('');
+  const { priority, exchange } = answer as { priority: number; exchange: string };
+  return `${priority} ${exchange}`;
+}
+
+function satisfies(record: DnsRecord, found: string): boolean {
+  const squeezed = found.replace(/\s+/g, ' ').trim();
+  switch (record.purpose) {
+    case 'dkim':
+      return dkimTag(found, 'p') === dkimTag(record.value, 'p');
+    case 'spf': {
+      const mechanism = record.value.split(' ')[1]!;
+      return /^v=spf1( |$)/i.test(squeezed) && mechanismsOf(squeezed).includes(mechanism);
+    }
+    case 'return_path':
+      return squeezed.split(' ')[1]?.replace(/\.$/, '').toLowerCase() === record.value.split(' ')[1];
+    case 'tracking':
+      return squeezed.replace(/\.$/, '').toLowerCase() === record.value;
+    case 'dmarc':
+      return /^v=DMARC1\b/i.test(squeezed);
+  }
+}
+
+/** In lower case, without the qualifier that they have anyway (RFC 7208 section 4.6.2). */
+function mechanismsOf(spf: string): string[] {
+  return spf
+    .toLowerCase()
+    .split(' ')
+    .map((term) => term.replace(/^\+/, ''));
+}
+
+/** A tag of a DKIM record (RFC 6376 section 3.2), without the white space that may stand anywhere in it. */
+function dkimTag(record: string, tag: string): string | undefined {
+  const tags = record.split(';').map((part) => part.split('='));
+  const found = tags.find(([name]) => name!.trim() === tag);
+  return found?.slice(1).join('=').replace(/\s+/g, '');
+}

@@ -1,0 +1,74 @@
+/**
+ * API keys: `em_` and 256 bits at random, shown once, kept as their SHA-256. What a key may do are its scopes;
+ * `domain_scope:D` among them restricts the sender's domain, whatever else the key may do, and grants nothing.
+ */
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { toDomain } from '../address.ts';
+import type { KeyInUse } from '../db/keys.ts';
+import type { RequestLimits } from './limits.ts';
+
+const grants = ['email:send', 'email:read', 'full_access'] as const;
+export type Grant = (typeof grants)[number];
+
+const domainScope = 'domain_scope:';
+
+/** What a request's key stands for. */
+export interface Caller {
+  keyId: string;
+  orgId: string;
+  scopes: string[];
+  limits: RequestLimits;
+}
+
+export function newKey(): { key: string; hash: string; hint: string } {
+  const key = `em_${randomBytes(32).toString('base64url')}`;
+  return { key, hash: hashOf(key), hint: key.slice(0, 9) };
+}
+
+/** The key's owner and scopes, or null where the key is malformed, unknown or revoked. */
+export async function findCaller(
+  key: string,
+  findByHash: (hash: string) => Promise<KeyInUse | null>,
+): Promise<Caller | null> {
+  if (!/^em_[\w-]{16,200}$/.test(key)) return null;
+  const hash = hashOf(key);
+  const record = await findByHash(hash);
+  if (!record || record.revokedAt !== null) return null;
+  // The index found it by its hash already; compared once more so that no comparison of ours tells by its time.
+  if (!timingSafeEqual(Buffer.from(record.hash), Buffer.from(hash))) return null;
+  return { keyId: record.id, orgId: record.orgId, scopes: record.scopes, limits: record.limits };
+}
+
+function hashOf(key: string): string {
+  return createHash('sha256').update(key).digest('hex');
+}
+
+export function mayDo(caller: Caller, grant: Grant): boolean {
+  return caller.scopes.includes(grant) || caller.scopes.includes('full_access');
+}
+
+/** The domains that the key is restricted to; none means no restriction. */
+export function allowedDomains(caller: Caller): string[] {
+  return caller.scopes
+    .filter((scope) => scope.startsWith(domainScope))
+    .map((scope) => scope.slice(domainScope.length));
+}
+
+/** The scopes in their canonical form, or what is wrong with the first that is none. */
+export function parseScopes(scopes: string[]): string[] | { fault: string } {
+  const parsed = new Set<string>();
+  for (const scope of scopes) {
+    if (scope.startsWith(domainScope)) {
+      const domain = toDomain(scope.slice(domainScope.length));
+      if (!domain) return { fault: `${scope}: "${scope.slice(domainScope.length)}" is not a domain name` };
+      parsed.add(domainScope + domain);
+    } else if ((grants as readonly string[]).includes(scope)) {
+      parsed.add(scope);
+    } else {
+      return {
+        fault: `"${scope}" is not a scope; there are ${grants.join(', ')} and ${domainScope}<domain>`,
+      };
+    }
+  }
+  return [...parsed];
+}

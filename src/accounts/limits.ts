@@ -1,0 +1,89 @@
+/**
+ * Request limits of an organization: a window of one second, which opens with its first request, and the day of UTC.
+ * Pure functions over what is kept of an organization's day. A null limit is no limit; a request that is refused
+ * counts in no window.
+ */
+export interface RequestLimits {
+  perSecond: number | null;
+  perDay: number | null;
+}
+
+/** An organization's use of one day. */
+export interface Usage {
+  requests: number;
+  secondSince: number;
+  secondRequests: number;
+}
+
+export interface Window {
+  name: 'second' | 'day';
+  limit: number;
+  remaining: number;
+  /** Milliseconds until the window ends. */
+  resetMs: number;
+}
+
+export interface Taken {
+  allowed: boolean;
+  usage: Usage;
+  /** The windows that limit, as they stand after this request. */
+  windows: Window[];
+}
+
+const secondMs = 1000;
+const dayMs = 86_400_000;
+
+/** The day of UTC as YYYY-MM-DD. */
+export function dayOf(now: number): string {
+  return new Date(now).toISOString().slice(0, 10);
+}
+
+/** Milliseconds to 00:00:00 UTC. */
+export function untilMidnight(now: number): number {
+  return dayMs - (now % dayMs);
+}
+
+/** Counts one request, if both windows have room for it. */
+export function takeRequest(usage: Usage, limits: RequestLimits, now: number): Taken {
+  const isOpen = now >= usage.secondSince && now - usage.secondSince < secondMs;
+  const current = isOpen ? usage : { ...usage, secondSince: now, secondRequests: 0 };
+  const counted = {
+    ...current,
+    requests: current.requests + 1,
+    secondRequests: current.secondRequests + 1,
+  };
+  const allowed =
+    counted.requests <= (limits.perDay ?? Number.POSITIVE_INFINITY) &&
+    counted.secondRequests <= (limits.perSecond ?? Number.POSITIVE_INFINITY);
+  const next = allowed ? counted : current;
+  return { allowed, usage: next, windows: windowsOf(next, limits, now) };
+}
+
+function windowsOf(usage: Usage, limits: RequestLimits, now: number): Window[] {
+  const windows: Window[] = [];
+  if (limits.perSecond !== null) {
+    windows.push({
+      name: 'second',
+      limit: limits.perSecond,
+      remaining: Math.max(limits.perSecond - usage.secondRequests, 0),
+      resetMs: usage.secondSince + secondMs - now,
+    });
+  }
+  if (limits.perDay !== null) {
+    windows.push({
+      name: 'day',
+      limit: limits.perDay,
+      remaining: Math.max(limits.perDay - usage.requests, 0),
+      resetMs: untilMidnight(now),
+    });
+  }
+  return windows;
+}
+
+/** The window that binds: the second's, unless the day's has fewer left. None where nothing limits. */
+export function bindingWindow(windows: Window[]): Window | null {
+  return windows.reduce<Window | null>(
+    (binding, window) => (binding === null || window.remaining < binding.remaining ? window : binding),
+    null,
+  );
+}
