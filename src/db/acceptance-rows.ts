@@ -1,0 +1,149 @@
+/** The rows that accepted sends become, table by table, in the order in which the foreign keys let them in. */
+import { v7 as uuid } from 'uuid';
+import type { EventType } from '../nouns.ts';
+import type { Answer } from './idempotency.ts';
+
+export interface Send {
+  emailId: string;
+  orgId: string;
+  keyId: string;
+  /** Message-ID without its angle brackets. */
+  messageId: string;
+  from: string;
+  replyTo: string | null;
+  subject: string;
+  tags: Record<string, string>;
+  tracking: { openTracking: boolean; clickTracking: boolean };
+  recipients: SendRecipient[];
+  messages: Buffer[];
+  idempotency: {
+    /** The caller's key, or the hash of the duplicate window. */
+    kind: 'key' | 'window';
+    key: string;
+    requestHash: string;
+  };
+  acceptedAt: number;
+  expiresAt: number;
+}
+
+interface SendRecipient {
+  deliveryId: string;
+  address: string;
+  /** What addresses are compared by. */
+  key: string;
+  domain: string;
+  /** Which of the messages is this recipient's. */
+  message: number;
+}
+
+/** The recipients of a send by what becomes of them. */
+export type Lot = 'queued' | 'suppressed' | 'insufficient_credit';
+
+export interface Rows {
+  tables: Record<'emails' | 'messages' | 'deliveries' | 'events' | 'credit_entries', object[]>;
+  /** Adds an accepted send, its recipients' lots in their order, and answers it. */
+  add(send: Send, lots: Lot[], credits: number): Answer;
+  addNews(orgId: string, type: EventType, data: object, at: number): void;
+}
+
+export function newRows(): Rows {
+  const tables: Rows['tables'] = { emails: [], messages: [], deliveries: [], events: [], credit_entries: [] };
+
+  function addEvent(
+    orgId: string,
+    emailId: string | null,
+    type: EventType,
+    recipient: string | null,
+    at: number,
+    data: object,
+  ) {
+    const id = uuid();
+    tables.events.push({
+      id,
+      org_id: orgId,
+      email_id: emailId,
+      type,
+      recipient,
+      at,
+      data: JSON.stringify(data),
+    });
+  }
+
+  return {
+    tables,
+    add(send, lots, credits) {
+      tables.emails.push(emailRow(send, credits));
+      const messageIds = send.messages.map(() => uuid());
+      const used = new Set<number>();
+      for (const [position, recipient] of send.recipients.entries()) {
+        const lot = lots[position]!;
+        if (lot === 'queued') used.add(recipient.message);
+        const messageId = lot === 'queued' ? messageIds[recipient.message]! : null;
+        tables.deliveries.push(deliveryRow(send, recipient, position, lot, messageId));
+        if (lot === 'insufficient_credit') continue;
+        addEvent(send.orgId, send.emailId, `email.${lot}`, recipient.address, send.acceptedAt, {});
+      }
+      for (const index of used)
+        tables.messages.push(messageRow(send, messageIds[index]!, send.messages[index]!));
+      return answerOf(send, lots);
+    },
+    addNews: (orgId, type, data, at) => addEvent(orgId, null, type, null, at, data),
+  };
+}
+
+function answerOf(send: Send, lots: Lot[]): Answer {
+  const inLot = (lot: Lot) =>
+    send.recipients.filter((_, position) => lots[position] === lot).map(({ address }) => address);
+  return {
+    id: send.messageId,
+    emailId: send.emailId,
+    accepted: inLot('queued'),
+    suppressed: inLot('suppressed'),
+    insufficientCredit: inLot('insufficient_credit'),
+  };
+}
+
+function emailRow(send: Send, credits: number): object {
+  return {
+    id: send.emailId,
+    org_id: send.orgId,
+    key_id: send.keyId,
+    message_id: send.messageId,
+    sender: send.from,
+    reply_to: send.replyTo,
+    subject: send.subject,
+    recipients: JSON.stringify(send.recipients.map(({ address }) => address)),
+    tags: JSON.stringify(send.tags),
+    tracking: JSON.stringify(send.tracking),
+    credits,
+    created_at: send.acceptedAt,
+    updated_at: send.acceptedAt,
+  };
+}
+
+function messageRow(send: Send, id: string, raw: Buffer): object {
+  return { id, email_id: send.emailId, size: raw.length, raw };
+}
+
+function deliveryRow(
+  send: Send,
+  recipient: SendRecipient,
+  position: number,
+  lot: Lot,
+  messageId: string | null,
+): object {
+  return {
+    id: recipient.deliveryId,
+    email_id: send.emailId,
+    org_id: send.orgId,
+    message_id: messageId,
+    position,
+    recipient: recipient.address,
+    domain: recipient.domain,
+    status: lot,
+    due_at: lot === 'queued' ? send.acceptedAt : null,
+    created_at: send.acceptedAt,
+    expires_at: send.expiresAt,
+    updated_at: send.acceptedAt,
+  };
+}

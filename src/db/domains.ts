@@ -1,0 +1,100 @@
+/** Sender domains. `name` is the A-label in lower case; the private DKIM key is kept sealed (accounts/seal.ts). */
+import { v7 as uuid } from 'uuid';
+import type { Db } from './open.ts';
+
+export interface DomainRecord {
+  id: string;
+  orgId: string;
+  name: string;
+  status: 'pending' | 'verified';
+  dkimSelector: string;
+  /** The public key as DNS carries it: DER, base64. */
+  dkimPublicKey: string;
+  dkimPrivateKey: string;
+  openTracking: boolean;
+  clickTracking: boolean;
+  /** Where tracking links lead, a CNAME to this service; null: to the service's own address. */
+  trackingHost: string | null;
+  createdAt: number;
+  verifiedAt: number | null;
+  checkedAt: number | null;
+}
+
+export type NewDomain = Pick<
+  DomainRecord,
+  'orgId' | 'name' | 'dkimSelector' | 'dkimPublicKey' | 'dkimPrivateKey'
+>;
+
+/** The new domain's id, or null where the organization has that domain already. */
+export async function insertDomain(db: Db, domain: NewDomain, now: number): Promise<string | null> {
+  const rows = await db('domains')
+    .insert({
+      id: uuid(),
+      org_id: domain.orgId,
+      name: domain.name,
+      status: 'pending',
+      dkim_selector: domain.dkimSelector,
+      dkim_public_key: domain.dkimPublicKey,
+      dkim_private_key: domain.dkimPrivateKey,
+      created_at: now,
+    })
+    .onConflict(['org_id', 'name'])
+    .ignore()
+    .returning('id');
+  return rows[0]?.id ?? null;
+}
+
+export async function findDomain(db: Db, orgId: string, name: string): Promise<DomainRecord | null> {
+  const row = await db('domains').where({ org_id: orgId, name }).first();
+  return row ? fromRow(row) : null;
+}
+
+export async function listDomains(db: Db, orgId: string): Promise<DomainRecord[]> {
+  return (await db('domains').where({ org_id: orgId }).orderBy('name')).map(fromRow);
+}
+
+/** Keeps the time of the first success as long as the domain stays verified. */
+export async function setDomainStatus(
+  db: Db,
+  id: string,
+  status: DomainRecord['status'],
+  now: number,
+): Promise<void> {
+  const verifiedAt = status === 'verified' ? db.raw('coalesce(verified_at, ?)', [now]) : null;
+  await db('domains').where({ id }).update({ status, checked_at: now, verified_at: verifiedAt });
+}
+
+export async function setDomainTracking(
+  db: Db,
+  id: string,
+  tracking: { opens?: boolean; clicks?: boolean; host?: string | null },
+): Promise<void> {
+  await db('domains').where({ id }).update({
+    open_tracking: tracking.opens,
+    click_tracking: tracking.clicks,
+    tracking_host: tracking.host,
+  });
+}
+
+export async function deleteDomain(db: Db, id: string): Promise<void> {
+  await db('domains').where({ id }).delete();
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
+function fromRow(row: any): DomainRecord {
+  return {
+    id: row.id,
+    orgId: row.org_id,
+    name: row.name,
+    status: row.status,
+    dkimSelector: row.dkim_selector,
+    dkimPublicKey: row.dkim_public_key,
+    dkimPrivateKey: row.dkim_private_key,
+    openTracking: Boolean(row.open_tracking),
+    clickTracking: Boolean(row.click_tracking),
+    trackingHost: row.tracking_host,
+    createdAt: row.created_at,
+    verifiedAt: row.verified_at,
+    checkedAt: row.checked_at,
+  };
+}

@@ -1,0 +1,73 @@
+/** API keys as kept: the SHA-256 of the key, never the key. */
+import { v7 as uuid } from 'uuid';
+import type { RequestLimits } from '../accounts/limits.ts';
+import type { Db } from './open.ts';
+
+export interface KeyRecord {
+  id: string;
+  orgId: string;
+  label: string;
+  hash: string;
+  /** The key's first characters, to tell keys apart in a list. */
+  hint: string;
+  scopes: string[];
+  createdAt: number;
+  revokedAt: number | null;
+}
+
+export type NewKey = Pick<KeyRecord, 'orgId' | 'label' | 'hash' | 'hint' | 'scopes'>;
+
+export async function insertKey(db: Db, key: NewKey, now: number): Promise<string> {
+  const id = uuid();
+  await db('api_keys').insert({
+    id,
+    org_id: key.orgId,
+    label: key.label,
+    hash: key.hash,
+    hint: key.hint,
+    scopes: JSON.stringify(key.scopes),
+    created_at: now,
+  });
+  return id;
+}
+
+/** A key with the request limits of its organization: what a request needs to know of its caller. */
+export type KeyInUse = KeyRecord & { limits: RequestLimits };
+
+export async function findKeyByHash(db: Db, hash: string): Promise<KeyInUse | null> {
+  const row = await db('api_keys')
+    .join('organizations', 'organizations.id', 'api_keys.org_id')
+    .where({ hash })
+    .select('api_keys.*', 'requests_per_second', 'requests_per_day')
+    .first();
+  if (!row) return null;
+  return { ...fromRow(row), limits: { perSecond: row.requests_per_second, perDay: row.requests_per_day } };
+}
+
+export async function findKey(db: Db, id: string): Promise<KeyRecord | null> {
+  const row = await db('api_keys').where({ id }).first();
+  return row ? fromRow(row) : null;
+}
+
+export async function listKeys(db: Db, orgId: string): Promise<KeyRecord[]> {
+  return (await db('api_keys').where({ org_id: orgId }).orderBy('id')).map(fromRow);
+}
+
+/** False where there is no such key, or it was revoked before. */
+export async function revokeKey(db: Db, id: string, now: number): Promise<boolean> {
+  return (await db('api_keys').where({ id }).whereNull('revoked_at').update({ revoked_at: now })) > 0;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
+function fromRow(row: any): KeyRecord {
+  return {
+    id: row.id,
+    orgId: row.org_id,
+    label: row.label,
+    hash: row.hash,
+    hint: row.hint,
+    scopes: JSON.parse(row.scopes),
+    createdAt: row.created_at,
+    revokedAt: row.revoked_at,
+  };
+}

@@ -1,0 +1,27 @@
+/**
+ * One server a data directory. A second one would take the first's leases for its own, left by a crash, and send
+ * everything in flight once more. The lock is an open transaction on a SQLite file, which ends with the process
+ * however it dies: no stale lock, no pid to guess about.
+ */
+import { join } from 'node:path';
+import sqlite3 from 'sqlite3';
+import { DatabaseError } from './open.ts';
+
+/** Returns what releases the lock. */
+export function lockDataDir(dataDir: string): Promise<() => Promise<void>> {
+  return new Promise((resolve, reject) => {
+    const lock = new sqlite3.Database(join(dataDir, 'lock'));
+    lock.exec('begin exclusive', (error) => {
+      if (!error) return resolve(() => new Promise((closed) => lock.close(() => closed())));
+      lock.close();
+      const taken = (error as NodeJS.ErrnoException).code === 'SQLITE_BUSY';
+      reject(
+        new DatabaseError(
+          taken
+            ? `another Postern is running on ${dataDir}; stop it first, or give this one a POSTERN_DATA_DIR of its own`
+            : `${dataDir} cannot be written: ${error.message}; check its owner and permissions`,
+        ),
+      );
+    });
+  });
+}

@@ -1,0 +1,111 @@
+/**
+ * The database: SQLite in the data directory, or PostgreSQL by URL. This folder holds the only knex of the program.
+ *
+ * Owns the connection and its promises: SQLite in WAL mode with synchronous FULL, so that a commit is on disk when
+ * it returns; foreign keys enforced; a writer waits for another process's (the command line's) instead of failing.
+ * PostgreSQL commits are synchronous by its own default. Both hand out bigints as numbers: all of ours are times in
+ * milliseconds or counts, far below 2^53.
+ */
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import knex, { type Knex } from 'knex';
+import pg from 'pg';
+
+export type Db = Knex;
+export type Trx = Knex.Transaction;
+
+/** What an operator can do about a database that does not open, in one line. */
+export class DatabaseError extends Error {}
+
+const require = createRequire(import.meta.url);
+const SqliteClient = require('knex/lib/dialects/sqlite3');
+const SqliteTransaction: new (
+  ...args: unknown[]
+) => {
+  query(connection: unknown, sql: string): unknown;
+} = require('knex/lib/dialects/sqlite3/execution/sqlite-transaction');
+
+/**
+ * Every transaction of ours writes, so each takes SQLite's write lock when it begins. A plain BEGIN would take it at
+ * the first write, and a transaction that had read before that fails at once, whatever the busy timeout, when
+ * another process has written in between.
+ */
+class ImmediateTransaction extends SqliteTransaction {
+  begin(connection: unknown) {
+    return this.query(connection, 'BEGIN IMMEDIATE;');
+  }
+}
+
+class ImmediateSqliteClient extends SqliteClient {
+  transaction(container: unknown, config: unknown, outer: unknown) {
+    return new ImmediateTransaction(this, container, config, outer);
+  }
+}
+
+/** Everything that knex would print is in the error that it throws as well. */
+const silence = { debug() {}, warn() {}, error() {}, deprecate() {} };
+
+const busyTimeoutMs = 10_000;
+
+function sqlite(file: string): Knex {
+  return knex({
+    client: ImmediateSqliteClient as unknown as typeof Knex.Client,
+    connection: { filename: file },
+    useNullAsDefault: true,
+    log: silence,
+    pool: {
+      min: 1,
+      max: 1,
+      afterCreate(connection: { exec(sql: string, done: (error: Error | null) => void): void }, done: never) {
+        connection.exec(
+          `pragma busy_timeout = ${busyTimeoutMs};
+           pragma journal_mode = wal;
+           pragma synchronous = full;
+           pragma foreign_keys = on;`,
+          (error) => (done as (error: Error | null, connection: unknown) => void)(error, connection),
+        );
+      },
+    },
+  });
+}
+
+const int8 = 20;
+
+function postgres(url: string): Knex {
+  const getTypeParser = (oid: number, format: 'text') =>
+    oid === int8 ? Number : pg.types.getTypeParser(oid, format);
+  return knex({
+    client: 'pg',
+    connection: { connectionString: url, types: { getTypeParser } } as Knex.PgConnectionConfig,
+    pool: { min: 0, max: 10 },
+    log: silence,
+  });
+}
+
+export function isPostgres(db: Db): boolean {
+  return db.client.config.client === 'pg';
+}
+
+/** Opens the database and asks it one question, so that a wrong URL or a broken file is named at the start. */
+export async function openDatabase(config: { dataDir: string; databaseUrl: string | null }): Promise<Db> {
+  const file = join(config.dataDir, 'postern.sqlite');
+  const db = config.databaseUrl ? postgres(config.databaseUrl) : sqlite(file);
+  try {
+    await db.raw(config.databaseUrl ? 'select 1' : 'select count(*) from sqlite_master');
+    return db;
+  } catch (error) {
+    await db.destroy();
+    throw new DatabaseError(
+      config.databaseUrl
+        ? `the database of POSTERN_DATABASE_URL cannot be used: ${reasonOf(error)}; check that it runs, and the URL's user, password and name`
+        : `${file} cannot be used: ${reasonOf(error)}; check its permissions and the disk, or restore it from a backup`,
+    );
+  }
+}
+
+/** knex puts the statement before the reason, and Node groups refused addresses; the reason alone is what helps. */
+function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map((inner) => reasonOf(inner)).join(', ');
+  const message = error instanceof Error ? error.message : String(error);
+  return message.split(' - ').at(-1) ?? message;
+}

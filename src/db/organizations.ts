@@ -1,0 +1,88 @@
+/** Organizations: who sends. A null limit is no limit. */
+import { v7 as uuid } from 'uuid';
+import type { Db } from './open.ts';
+
+export interface Organization {
+  id: string;
+  name: string;
+  createdAt: number;
+  quotaLimit: number | null;
+  quotaUsed: number;
+  quotaSince: number;
+  wallet: number;
+  ledgerTotal: number;
+  requestsPerSecond: number | null;
+  requestsPerDay: number | null;
+  emailsPerDay: number | null;
+  /** Whether the owner has been told, since there were credits last. */
+  toldLow: boolean;
+  toldExhausted: boolean;
+}
+
+/** interface.md section 8. */
+const defaultLimits = { requests_per_second: 2, requests_per_day: 5000, emails_per_day: 5000 };
+
+export async function insertOrganization(db: Db, name: string, now: number): Promise<string> {
+  const id = uuid();
+  await db('organizations').insert({
+    id,
+    name,
+    created_at: now,
+    quota_limit: 0,
+    quota_since: now,
+    ...defaultLimits,
+  });
+  return id;
+}
+
+export async function listOrganizations(db: Db): Promise<Organization[]> {
+  return (await db('organizations').orderBy('id')).map(fromRow);
+}
+
+export async function hasOrganizations(db: Db): Promise<boolean> {
+  return (await db('organizations').select('id').first()) !== undefined;
+}
+
+export async function findOrganization(db: Db, id: string): Promise<Organization | null> {
+  const row = await db('organizations').where({ id }).first();
+  return row ? fromRow(row) : null;
+}
+
+/** The same, holding it until the transaction ends: nobody else charges it meanwhile. SQLite has one writer anyway. */
+export async function lockOrganization(db: Db, id: string): Promise<Organization | null> {
+  const row = await db('organizations').where({ id }).forUpdate().first();
+  return row ? fromRow(row) : null;
+}
+
+export interface Limits {
+  requestsPerSecond?: number | null;
+  requestsPerDay?: number | null;
+  emailsPerDay?: number | null;
+}
+
+export async function setLimits(db: Db, id: string, limits: Limits): Promise<void> {
+  await db('organizations').where({ id }).update({
+    requests_per_second: limits.requestsPerSecond,
+    requests_per_day: limits.requestsPerDay,
+    emails_per_day: limits.emailsPerDay,
+  });
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
+function fromRow(row: any): Organization {
+  return {
+    id: row.id,
+    name: row.name,
+    createdAt: row.created_at,
+    quotaLimit: row.quota_limit,
+    quotaUsed: row.quota_used,
+    quotaSince: row.quota_since,
+    wallet: row.wallet,
+    ledgerTotal: row.ledger_total,
+    requestsPerSecond: row.requests_per_second,
+    requestsPerDay: row.requests_per_day,
+    emailsPerDay: row.emails_per_day,
+    toldLow: Boolean(row.told_low),
+    toldExhausted: Boolean(row.told_exhausted),
+  };
+}

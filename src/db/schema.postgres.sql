@@ -1,0 +1,210 @@
+CREATE TABLE api_keys (
+  id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  label text NOT NULL,
+  hash text NOT NULL,
+  hint text NOT NULL,
+  scopes text NOT NULL,
+  created_at bigint NOT NULL,
+  revoked_at bigint,
+  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  PRIMARY KEY (id),
+  UNIQUE (hash)
+);
+CREATE UNIQUE INDEX api_keys_hash_unique ON public.api_keys USING btree (hash);
+CREATE INDEX api_keys_org_id_index ON public.api_keys USING btree (org_id);
+CREATE UNIQUE INDEX api_keys_pkey ON public.api_keys USING btree (id);
+
+CREATE TABLE attempts (
+  id uuid NOT NULL,
+  delivery_id uuid NOT NULL,
+  number integer NOT NULL,
+  started_at bigint NOT NULL,
+  ended_at bigint NOT NULL,
+  verdict text NOT NULL,
+  reply text,
+  mx text,
+  tls text,
+  transcript text NOT NULL,
+  FOREIGN KEY (delivery_id) REFERENCES deliveries(id) ON DELETE CASCADE,
+  PRIMARY KEY (id)
+);
+CREATE INDEX attempts_delivery_id_number_index ON public.attempts USING btree (delivery_id, number);
+CREATE UNIQUE INDEX attempts_pkey ON public.attempts USING btree (id);
+
+CREATE TABLE credit_entries (
+  id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  at bigint NOT NULL,
+  change bigint NOT NULL,
+  reason text NOT NULL,
+  email_id uuid,
+  balance bigint,
+  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  PRIMARY KEY (id)
+);
+CREATE INDEX credit_entries_org_id_id_index ON public.credit_entries USING btree (org_id, id);
+CREATE UNIQUE INDEX credit_entries_pkey ON public.credit_entries USING btree (id);
+
+CREATE TABLE daily_usage (
+  org_id uuid NOT NULL,
+  day text NOT NULL,
+  requests integer NOT NULL DEFAULT 0,
+  emails integer NOT NULL DEFAULT 0,
+  second_since bigint NOT NULL DEFAULT '0'::bigint,
+  second_requests integer NOT NULL DEFAULT 0,
+  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  PRIMARY KEY (org_id, day)
+);
+CREATE UNIQUE INDEX daily_usage_pkey ON public.daily_usage USING btree (org_id, day);
+
+CREATE TABLE deliveries (
+  id uuid NOT NULL,
+  email_id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  message_id uuid,
+  position integer NOT NULL,
+  recipient text NOT NULL,
+  domain text NOT NULL,
+  status text NOT NULL,
+  attempts integer NOT NULL DEFAULT 0,
+  due_at bigint,
+  lease_owner text,
+  created_at bigint NOT NULL,
+  expires_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  delivered_at bigint,
+  last_reply text,
+  mx text,
+  tls text,
+  bounce text,
+  open_count integer NOT NULL DEFAULT 0,
+  open_first_at bigint,
+  open_last_at bigint,
+  open_scans integer NOT NULL DEFAULT 0,
+  click_count integer NOT NULL DEFAULT 0,
+  click_first_at bigint,
+  click_last_at bigint,
+  click_scans integer NOT NULL DEFAULT 0,
+  FOREIGN KEY (email_id) REFERENCES emails(id) ON DELETE CASCADE,
+  FOREIGN KEY (message_id) REFERENCES messages(id),
+  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  PRIMARY KEY (id)
+);
+CREATE INDEX deliveries_due_at_index ON public.deliveries USING btree (due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX deliveries_email_id_position_index ON public.deliveries USING btree (email_id, "position");
+CREATE INDEX deliveries_lease_owner_index ON public.deliveries USING btree (lease_owner) WHERE (lease_owner IS NOT NULL);
+CREATE UNIQUE INDEX deliveries_pkey ON public.deliveries USING btree (id);
+
+CREATE TABLE domains (
+  id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  name text NOT NULL,
+  status text NOT NULL,
+  dkim_selector text NOT NULL,
+  dkim_public_key text NOT NULL,
+  dkim_private_key text NOT NULL,
+  open_tracking boolean NOT NULL DEFAULT false,
+  click_tracking boolean NOT NULL DEFAULT false,
+  tracking_host text,
+  created_at bigint NOT NULL,
+  verified_at bigint,
+  checked_at bigint,
+  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  PRIMARY KEY (id),
+  UNIQUE (org_id, name)
+);
+CREATE UNIQUE INDEX domains_org_id_name_unique ON public.domains USING btree (org_id, name);
+CREATE UNIQUE INDEX domains_pkey ON public.domains USING btree (id);
+
+CREATE TABLE emails (
+  id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  key_id uuid,
+  message_id text NOT NULL,
+  sender text NOT NULL,
+  reply_to text,
+  subject text NOT NULL,
+  recipients text NOT NULL,
+  tags text NOT NULL,
+  tracking text NOT NULL,
+  credits integer NOT NULL,
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  PRIMARY KEY (id)
+);
+CREATE INDEX emails_org_id_id_index ON public.emails USING btree (org_id, id);
+CREATE UNIQUE INDEX emails_pkey ON public.emails USING btree (id);
+
+CREATE TABLE events (
+  id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  email_id uuid,
+  type text NOT NULL,
+  recipient text,
+  at bigint NOT NULL,
+  data text NOT NULL,
+  FOREIGN KEY (email_id) REFERENCES emails(id) ON DELETE CASCADE,
+  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  PRIMARY KEY (id)
+);
+CREATE INDEX events_email_id_id_index ON public.events USING btree (email_id, id);
+CREATE UNIQUE INDEX events_pkey ON public.events USING btree (id);
+
+CREATE TABLE idempotency (
+  org_id uuid NOT NULL,
+  kind text NOT NULL,
+  key text NOT NULL,
+  request_hash text NOT NULL,
+  response text NOT NULL,
+  email_id uuid NOT NULL,
+  created_at bigint NOT NULL,
+  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  PRIMARY KEY (org_id, kind, key)
+);
+CREATE INDEX idempotency_created_at_index ON public.idempotency USING btree (created_at);
+CREATE UNIQUE INDEX idempotency_pkey ON public.idempotency USING btree (org_id, kind, key);
+
+CREATE TABLE messages (
+  id uuid NOT NULL,
+  email_id uuid NOT NULL,
+  size integer NOT NULL,
+  raw bytea NOT NULL,
+  FOREIGN KEY (email_id) REFERENCES emails(id) ON DELETE CASCADE,
+  PRIMARY KEY (id)
+);
+CREATE INDEX messages_email_id_index ON public.messages USING btree (email_id);
+CREATE UNIQUE INDEX messages_pkey ON public.messages USING btree (id);
+
+CREATE TABLE organizations (
+  id uuid NOT NULL,
+  name text NOT NULL,
+  created_at bigint NOT NULL,
+  quota_limit bigint,
+  quota_used bigint NOT NULL DEFAULT '0'::bigint,
+  quota_since bigint NOT NULL,
+  wallet bigint NOT NULL DEFAULT '0'::bigint,
+  ledger_total bigint NOT NULL DEFAULT '0'::bigint,
+  requests_per_second integer,
+  requests_per_day integer,
+  emails_per_day integer,
+  told_low boolean NOT NULL DEFAULT false,
+  told_exhausted boolean NOT NULL DEFAULT false,
+  PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX organizations_pkey ON public.organizations USING btree (id);
+
+CREATE TABLE suppressions (
+  id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  address text NOT NULL,
+  address_key text NOT NULL,
+  reason text NOT NULL,
+  created_at bigint NOT NULL,
+  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  PRIMARY KEY (id),
+  UNIQUE (org_id, address_key)
+);
+CREATE UNIQUE INDEX suppressions_org_id_address_key_unique ON public.suppressions USING btree (org_id, address_key);
+CREATE UNIQUE INDEX suppressions_pkey ON public.suppressions USING btree (id);
