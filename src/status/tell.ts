@@ -1,0 +1,69 @@
+/** The mail log's sentences (maillog.ts), each where its fact is known: accepted, attempted, and the outcomes. */
+import { iso } from '../clock.ts';
+import type { Send } from '../db/acceptance-rows.ts';
+import type { Offer } from '../deliver.ts';
+import type { MailLog, Verb } from '../maillog.ts';
+import type { Delivery } from '../nouns.ts';
+import type { Move } from './record.ts';
+
+export function tellAccepted(mailLog: MailLog, send: Send, accepted: string[], requestId: string): void {
+  for (const { address, domain } of send.recipients.filter((one) => accepted.includes(one.address))) {
+    mailLog.write('accepted', `for <${address}> from ${send.from}`, {
+      emailId: send.emailId,
+      orgId: send.orgId,
+      recipient: address,
+      destination: domain,
+      from: send.from,
+      tags: send.tags,
+      requestId,
+    });
+  }
+}
+
+export function tellAttempted(
+  mailLog: MailLog,
+  delivery: Delivery,
+  { peer, judgement, tls, ms }: Offer,
+): void {
+  const where = peer ? `${peer.host} [${peer.address}]:${peer.port}` : delivery.domain;
+  const reply = judgement.verdict.diagnostic;
+  mailLog.write('attempted', `${where} for <${delivery.recipient}>: ${reply}`, {
+    ...namesOf(delivery),
+    host: peer?.host ?? null,
+    address: peer?.address ?? null,
+    reply,
+    tls: tls?.protocol ?? null,
+    ms: Math.round(ms),
+  });
+}
+
+export function tellOutcome(mailLog: MailLog, { delivery, attempt, status, dueAt }: Move): void {
+  const { verdict, mx, tls } = attempt;
+  const expired = status === 'expired';
+  const verb: Verb = expired ? 'bounced' : verdict.outcome;
+  const where = mx ? ` by ${mx.host} [${mx.address}]` : '';
+  const why = expired ? `expired: ${verdict.diagnostic}` : verdict.diagnostic;
+  const next = dueAt === null ? '' : `; next attempt at ${iso(dueAt)}`;
+  mailLog.write(verb, `to <${delivery.recipient}>${where}: ${why}${next}`, {
+    ...namesOf(delivery),
+    from: delivery.from,
+    host: mx?.host ?? null,
+    address: mx?.address ?? null,
+    reply: verdict.diagnostic,
+    tls: tls?.protocol ?? null,
+    ms: attempt.endedAt - attempt.startedAt,
+    category: expired ? 'expired' : verdict.category,
+    nextAttemptAt: dueAt === null ? null : iso(dueAt),
+  });
+}
+
+function namesOf(delivery: Delivery) {
+  return {
+    emailId: delivery.emailId,
+    orgId: delivery.orgId,
+    recipient: delivery.recipient,
+    destination: delivery.domain,
+    tags: delivery.tags,
+    attempt: delivery.attempts + 1,
+  };
+}
