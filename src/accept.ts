@@ -1,0 +1,215 @@
+/**
+ * A send becomes a promise: checks, compose, sign, one commit. Reads as the checklist of design.md section 2; the
+ * steps are below in the same order, and in compose/ and db/acceptance.ts.
+ *
+ * Says yes after the commit alone. Says no with a Refusal; trouble of our own is a SEND_FAILED that has charged and
+ * kept nothing.
+ */
+import { createHash } from 'node:crypto';
+import { v7 as uuid } from 'uuid';
+import { allowedDomains, type Caller } from './accounts/keys.ts';
+import { parseMailbox } from './address.ts';
+import type { Clock } from './clock.ts';
+import { composeMessages } from './compose/message.ts';
+import type { Attachment } from './compose/mime.ts';
+import type { Tracker } from './compose/tracking.ts';
+import type { Decision } from './db/acceptance.ts';
+import type { Send } from './db/acceptance-rows.ts';
+import type { DomainRecord } from './db/domains.ts';
+import type { Answer } from './db/idempotency.ts';
+import type { Mailbox } from './nouns.ts';
+import { Refusal } from './refusal.ts';
+
+/** A send as the schema has let it through. */
+export interface SendRequest {
+  to: Recipient[];
+  from: string;
+  subject: string;
+  html?: string;
+  text?: string;
+  replyTo?: string;
+  attachments: Attachment[];
+  headers: Record<string, string>;
+  tags: Record<string, string>;
+  tracking: { openTracking?: boolean; clickTracking?: boolean };
+  /** The caller's idempotency key, and a hash of the whole request that goes with it. */
+  idempotency: { key: string; requestHash: string } | null;
+  /** X-Request-Id, for the log. */
+  requestId: string;
+}
+
+export interface Recipient {
+  address: string;
+  /** What addresses are compared by. */
+  key: string;
+  domain: string;
+}
+
+export interface AcceptParts {
+  findDomain(orgId: string, name: string): Promise<DomainRecord | null>;
+  /** The private DKIM key out of its seal. */
+  openKey(sealed: string): string;
+  /** The links that tell of a delivery; `host`: the domain's own tracking host. */
+  trackerOf(deliveryId: string, host: string | null): Tracker;
+  commit(send: Send): Promise<Decision>;
+  /** What `commit` would decide, without anything being kept. */
+  rehearse(send: Send): Promise<Decision>;
+  /** Told after the commit: the runner, the mail log. */
+  onAccepted(send: Send, accepted: string[], requestId: string): void;
+  clock: Clock;
+  hostname: string;
+  maxAgeMs: number;
+}
+
+/** `replayed`: this is the answer of an earlier send; nothing was charged or queued now. */
+export type Accept = (request: SendRequest, caller: Caller) => Promise<{ answer: Answer; replayed: boolean }>;
+
+export function createAccept(parts: AcceptParts): Accept {
+  return async (request, caller) => {
+    const from = requireSender(request.from);
+    requireAllowedDomain(from, caller);
+    const domain = requireVerified(from, await parts.findDomain(caller.orgId, from.domain));
+    try {
+      const draft = draftOf(parts, request, caller, domain);
+      const decision = await composed(parts, draft, request, from, domain).then(
+        parts.commit,
+        async (error) => {
+          // What the books say goes before trouble in composing (design.md section 2, the order of checks).
+          const foreseen = await parts.rehearse(draft);
+          if ('answer' in foreseen && !foreseen.replayed) throw error;
+          return foreseen;
+        },
+      );
+      if ('refused' in decision) throw refusalOf(decision);
+      if (!decision.replayed) parts.onAccepted(draft, decision.answer.accepted, request.requestId);
+      return decision;
+    } catch (error) {
+      if (error instanceof Refusal) throw error;
+      const message = 'The email could not be taken. Nothing was charged; try again.';
+      throw new Refusal('SEND_FAILED', message, { cause: error });
+    }
+  };
+}
+
+function requireSender(text: string): Mailbox {
+  const from = parseMailbox(text);
+  if (from) return from;
+  throw new Refusal(
+    'BAD_REQUEST',
+    `from: ${JSON.stringify(text.slice(0, 200))} is not a sender; give an address, or Name <address>`,
+  );
+}
+
+function requireAllowedDomain(from: Mailbox, caller: Caller): void {
+  const allowed = allowedDomains(caller);
+  if (allowed.length === 0 || allowed.includes(from.domain)) return;
+  throw new Refusal(
+    'DOMAIN_NOT_ALLOWED',
+    `This API key may not send from ${from.domain}; it may send from ${allowed.join(', ')}.`,
+  );
+}
+
+function requireVerified(from: Mailbox, domain: DomainRecord | null): DomainRecord {
+  if (!domain) {
+    throw new Refusal(
+      'DOMAIN_NOT_FOUND',
+      `The domain ${from.domain} is not registered in this organization.`,
+    );
+  }
+  if (domain.status !== 'verified') {
+    throw new Refusal(
+      'DOMAIN_NOT_VERIFIED',
+      `The domain ${domain.name} is not verified yet: publish its DKIM record, then verify it.`,
+    );
+  }
+  return domain;
+}
+
+/** The send without its messages: what the books need to know. */
+function draftOf(parts: AcceptParts, request: SendRequest, caller: Caller, domain: DomainRecord): Send {
+  const emailId = uuid();
+  const now = parts.clock.now();
+  return {
+    emailId,
+    orgId: caller.orgId,
+    keyId: caller.keyId,
+    messageId: `${emailId}@${parts.hostname}`,
+    from: request.from,
+    replyTo: request.replyTo ?? null,
+    subject: request.subject,
+    tags: request.tags,
+    tracking: effectiveTracking(request, domain),
+    recipients: request.to.map((recipient) => ({ ...recipient, deliveryId: uuid(), message: 0 })),
+    messages: [Buffer.alloc(0)],
+    idempotency: request.idempotency
+      ? { kind: 'key', ...request.idempotency }
+      : { kind: 'window', ...duplicateWindow(request, caller) },
+    acceptedAt: now,
+    expiresAt: now + parts.maxAgeMs,
+  };
+}
+
+async function composed(
+  parts: AcceptParts,
+  draft: Send,
+  request: SendRequest,
+  from: Mailbox,
+  domain: DomainRecord,
+): Promise<Send> {
+  const fields = {
+    ...request,
+    from,
+    to: request.to.map(({ address }) => address),
+    messageId: draft.messageId,
+    date: draft.acceptedAt,
+  };
+  const copies = {
+    opens: draft.tracking.openTracking,
+    clicks: draft.tracking.clickTracking,
+    trackers: draft.recipients.map(({ deliveryId }) => parts.trackerOf(deliveryId, domain.trackingHost)),
+  };
+  const signer = {
+    domain: domain.name,
+    selector: domain.dkimSelector,
+    privateKey: parts.openKey(domain.dkimPrivateKey),
+  };
+  const { messageId, messages } = await composeMessages(fields, copies, signer);
+  const message = (index: number) => (messages.length === 1 ? 0 : index);
+  const recipients = draft.recipients.map((recipient, index) => ({ ...recipient, message: message(index) }));
+  return { ...draft, messageId, messages, recipients };
+}
+
+/** The request's word, else the domain's, for each member by itself. */
+function effectiveTracking({ tracking }: SendRequest, domain: DomainRecord): Send['tracking'] {
+  return {
+    openTracking: tracking.openTracking ?? domain.openTracking,
+    clickTracking: tracking.clickTracking ?? domain.clickTracking,
+  };
+}
+
+/** interface.md section 4.1 rule 6: what makes two sends without a key duplicates of each other. */
+function duplicateWindow(request: SendRequest, caller: Caller): { key: string; requestHash: string } {
+  const recipients = request.to.map(({ key }) => key).sort();
+  const key = createHash('sha256')
+    .update(JSON.stringify([caller.keyId, recipients, request.subject]))
+    .digest('hex');
+  return { key, requestHash: key };
+}
+
+function refusalOf(decision: Exclude<Decision, { answer: Answer }>): Refusal {
+  switch (decision.refused) {
+    case 'ALL_RECIPIENTS_SUPPRESSED':
+      return new Refusal(decision.refused, 'Every recipient is on the suppression list.');
+    case 'INSUFFICIENT_CREDITS':
+      return new Refusal(decision.refused, 'Neither the quota nor the wallet has credits left.');
+    case 'KEY_REUSED':
+      return new Refusal(
+        'BAD_REQUEST',
+        'This idempotency key was used for another request; give each its own.',
+      );
+    case 'DAILY_CAPACITY': {
+      const message = `The organization may send to ${decision.limit} recipients a day; these do not all fit today.`;
+      return new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: decision.retryAfterMs });
+    }
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * The public HTTP interface as a Koa application: which path is answered by whom, and what every answer has in
+ * common. Whatever goes wrong leaves as the error body of interface.md section 2.5 with a code of its table.
+ */
+import Router from '@koa/router';
+import Koa, { type Context, type Middleware, type Next } from 'koa';
+import { v7 as uuid } from 'uuid';
+import type { Accept } from '../accept.ts';
+import type { Window } from '../accounts/limits.ts';
+import { Refusal, statusOf } from '../refusal.ts';
+import { getDocs } from './docs/routes.ts';
+import { type FindEmail, getEmail } from './email/routes.ts';
+import type { Gate } from './gate.ts';
+import { documentOf } from './openapi/document.ts';
+import { getDocument } from './openapi/routes.ts';
+import { seconds, setRateHeaders } from './rate-headers.ts';
+import { sendEmail } from './send/routes.ts';
+
+export interface ApiParts {
+  gate: Gate;
+  accept: Accept;
+  findEmail: FindEmail;
+  /** What tracking links answer: no part of the public interface. */
+  tracking: Router;
+  /** As the world sees this service, for its documentation. */
+  baseUrl(): string;
+  onTrouble(what: string, error: unknown): void;
+}
+
+export function createApi(parts: ApiParts): Koa {
+  const router = new Router({ prefix: '/api/public' });
+  router.post('/email/send', sendEmail(parts.gate, parts.accept));
+  router.get('/email/:id', getEmail(parts.gate, parts.findEmail));
+  const document = documentOf(parts.baseUrl);
+  router.get('/openapi.json', getDocument(document));
+  const docs = new Router();
+  docs.get('/docs', getDocs(document));
+
+  const app = new Koa();
+  app.use(everyAnswer);
+  app.use(answerRefusals(parts.onTrouble));
+  app.use(router.routes());
+  app.use(docs.routes());
+  app.use(parts.tracking.routes());
+  app.use(refuseTheRest(router, docs, parts.tracking));
+  app.on('error', (error) => parts.onTrouble('an answer could not be sent', error));
+  return app;
+}
+
+async function everyAnswer(context: Context, next: Next): Promise<void> {
+  context.state.requestId = requestId(context.get('x-request-id'));
+  context.set('X-Request-Id', context.state.requestId);
+  context.set('X-API-Version', '1');
+  setRateHeaders(context, []);
+  await next();
+}
+
+/** The caller's own, where it is fit for a log line. */
+function requestId(given: string): string {
+  return /^[\w.:+/=-]{1,128}$/.test(given) ? given : uuid();
+}
+
+function answerRefusals(onTrouble: ApiParts['onTrouble']): Middleware {
+  return async (context, next) => {
+    try {
+      await next();
+    } catch (error) {
+      const refusal = error instanceof Refusal ? error : unexpected(error);
+      if (refusal.code === 'SEND_FAILED') {
+        onTrouble(`request ${context.state.requestId} failed`, refusal.cause);
+        refusal.message += ` (request ${context.state.requestId})`;
+      }
+      if (refusal.code === 'RATE_LIMIT_EXCEEDED') takenBack(context);
+      answer(context, refusal);
+    }
+  };
+}
+
+function answer(context: Context, { code, message, issues, retryAfterMs }: Refusal): void {
+  context.status = statusOf[code];
+  context.body = { error: code, message, issues };
+  if (retryAfterMs !== null) context.set('Retry-After', String(seconds(retryAfterMs)));
+  // A body that was not read to its end would be taken for the next request.
+  if (!context.req.complete) context.set('Connection', 'close');
+}
+
+/** A call that is refused with 429 after it was counted (the day's capacity) is counted no more. */
+function takenBack(context: Context): void {
+  const windows: Window[] | undefined = context.state.counted;
+  if (windows)
+    setRateHeaders(
+      context,
+      windows.map((window) => ({ ...window, remaining: window.remaining + 1 })),
+    );
+}
+
+/** Koa and its router throw errors of their own for what a client has got wrong, such as a path that cannot be decoded. */
+function unexpected(error: unknown): Refusal {
+  const { status } = error as { status?: number };
+  if (status !== undefined && status >= 400 && status < 500) {
+    return new Refusal('BAD_REQUEST', 'The request is malformed.');
+  }
+  return new Refusal(
+    'SEND_FAILED',
+    'The request failed inside the service. Nothing was charged; try again.',
+    {
+      cause: error,
+    },
+  );
+}
+
+/** An unknown path is 404; a known one with another method is 405 and says which methods it takes (RFC 9110). */
+function refuseTheRest(...routers: Router[]): Middleware {
+  return async (context) => {
+    const layers = routers.flatMap((router) => router.match(context.path, context.method).path);
+    const methods = layers.flatMap((layer) => layer.methods);
+    if (methods.length === 0) throw new Refusal('NOT_FOUND', 'There is nothing at this path.');
+    const allowed = [...new Set(methods)].join(', ');
+    context.set('Allow', allowed);
+    context.status = 405;
+    context.body = { error: 'BAD_REQUEST', message: `This path takes ${allowed}.`, issues: [] };
+  };
+}

@@ -1,0 +1,70 @@
+/**
+ * What every call of the public API passes first, in this order: whose key it is (401), the organization's request
+ * limits (429), what the key may do (403). An authenticated call counts whatever becomes of it; one that is refused
+ * with 429 counts in no window.
+ */
+import type { Context } from 'koa';
+import { type Caller, type Grant, mayDo } from '../accounts/keys.ts';
+import { bindingWindow, type RequestLimits, type Taken } from '../accounts/limits.ts';
+import { Refusal } from '../refusal.ts';
+import type { Guesses } from './guesses.ts';
+import { setRateHeaders } from './rate-headers.ts';
+
+export interface GateParts {
+  findCaller(key: string): Promise<Caller | null>;
+  /** Counts a request of the organization. */
+  take(orgId: string, limits: RequestLimits): Promise<Taken>;
+  guesses: Guesses;
+}
+
+export type Gate = (context: Context, grant: Grant) => Promise<Caller>;
+
+export function createGate(parts: GateParts): Gate {
+  return async (context, grant) => {
+    const caller = await authenticate(parts, context);
+    await countRequest(parts, context, caller);
+    if (!mayDo(caller, grant)) throw new Refusal('FORBIDDEN', `The API key lacks the scope ${grant}.`);
+    return caller;
+  };
+}
+
+async function authenticate({ findCaller, guesses }: GateParts, context: Context): Promise<Caller> {
+  const key = /^Bearer +(\S+)$/i.exec(context.get('authorization'))?.[1];
+  const caller = key ? await findCaller(key) : null;
+  if (caller) return caller;
+  const { exceeded, window } = guesses.fail(clientAddress(context));
+  setRateHeaders(context, [window]);
+  if (exceeded) {
+    const message = 'Too many requests without a valid API key from this address.';
+    throw new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: window.resetMs });
+  }
+  // RFC 9110 section 15.5.2: a 401 says how to do better.
+  context.set('WWW-Authenticate', 'Bearer');
+  throw new Refusal(
+    'UNAUTHORIZED',
+    key
+      ? 'The API key is unknown or revoked.'
+      : 'The header Authorization: Bearer <API key> is missing or malformed.',
+  );
+}
+
+/** Behind a proxy on this machine, the address that the proxy saw. */
+export function clientAddress(context: Context): string {
+  const peer = context.req.socket.remoteAddress ?? '';
+  const isLocal = peer === '::1' || /^(::ffff:)?127\./.test(peer);
+  const forwarded = isLocal ? context.get('x-forwarded-for').split(',').at(-1)!.trim() : '';
+  return forwarded || peer;
+}
+
+async function countRequest({ take }: GateParts, context: Context, { orgId, limits }: Caller): Promise<void> {
+  if (limits.perSecond === null && limits.perDay === null) return;
+  const { allowed, windows } = await take(orgId, limits);
+  setRateHeaders(context, windows);
+  if (allowed) {
+    context.state.counted = windows;
+    return;
+  }
+  const { name, limit, resetMs } = bindingWindow(windows)!;
+  const message = `This organization may make ${limit} requests a ${name}; wait for the next.`;
+  throw new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: resetMs });
+}

@@ -1,0 +1,96 @@
+/**
+ * The OpenAPI 3.1 document of the public API. The schemas come from the zod schemas that requests are held against
+ * (schemas.ts), the errors from the table of codes (errors.ts), the operations from operations.ts with their examples;
+ * test/openapi.test.ts sends those to the real server and holds its answers against all of it.
+ */
+import { type Header, headers } from './headers.ts';
+import { getEmail, getOpenApi, sendEmail } from './operations.ts';
+import { componentSchemas, type Schema } from './schemas.ts';
+import { overview } from './text.ts';
+
+export interface Example {
+  summary: string;
+  value: unknown;
+}
+
+export interface Content {
+  'application/json': { schema: Schema; examples?: Record<string, Example> };
+}
+
+export interface Answer {
+  description: string;
+  headers: Record<string, { $ref: string }>;
+  content: Content;
+}
+
+export interface Parameter {
+  name: string;
+  in: 'path' | 'header';
+  required: boolean;
+  description: string;
+  schema: Schema;
+  example?: string;
+}
+
+export interface Operation {
+  operationId: string;
+  tags: string[];
+  summary: string;
+  description: string;
+  /** One of these; none: no key is needed. */
+  security: Record<string, string[]>[];
+  parameters: Parameter[];
+  requestBody?: { required: true; description: string; content: Content };
+  responses: Record<string, Answer>;
+}
+
+export interface Document {
+  openapi: '3.1.1';
+  info: { title: string; version: string; summary: string; description: string };
+  servers: { url: string }[];
+  tags: { name: string; description: string }[];
+  paths: Record<string, Partial<Record<'get' | 'post', Operation>>>;
+  components: {
+    securitySchemes: Record<string, object>;
+    headers: Record<string, Header>;
+    schemas: Record<string, Schema>;
+  };
+}
+
+/** Made when it is first asked for, then kept. */
+export function documentOf(baseUrl: () => string): () => Document {
+  let made: Document | undefined;
+  return () => {
+    made ??= createDocument(baseUrl());
+    return made;
+  };
+}
+
+function createDocument(baseUrl: string): Document {
+  return {
+    openapi: '3.1.1',
+    info: {
+      title: 'Postern',
+      version: '1',
+      summary: 'Transactional email: send it, and know what became of it.',
+      description: overview,
+    },
+    servers: [{ url: baseUrl }],
+    tags: [
+      { name: 'Email', description: 'Send email, and ask after it.' },
+      { name: 'Reference', description: 'This document.' },
+    ],
+    paths: {
+      '/api/public/email/send': { post: sendEmail },
+      '/api/public/email/{id}': { get: getEmail },
+      '/api/public/openapi.json': { get: getOpenApi },
+    },
+    components: {
+      securitySchemes: {
+        apiKey: { type: 'http', scheme: 'bearer', bearerFormat: 'em_…', description: 'An API key.' },
+      },
+      headers,
+      schemas: componentSchemas(),
+    },
+  };
+}

@@ -1,0 +1,73 @@
+/** Attachments of a send (interface.md section 2.2): base64 in, bytes out; executables refused by name and by type. */
+import { z } from 'zod';
+import { characters, rule } from './rule.ts';
+
+const largestTotal = 10 * 1024 * 1024;
+/** The contract bounds their bytes alone; without this a call of tiny ones could keep a core busy for a minute. */
+const mostAttachments = 1000;
+
+const executableName = /\.(exe|bat|sh)[. ]*$/i;
+const executableTypes = new Set([
+  'application/x-msdownload',
+  'application/x-msdos-program',
+  'application/vnd.microsoft.portable-executable',
+  'application/x-sh',
+  'application/x-shellscript',
+  'application/x-bat',
+  'application/bat',
+  'text/x-shellscript',
+  'text/x-sh',
+]);
+/** RFC 6838 section 4.2: names of 127 characters at most. */
+const mediaType = /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}(\s*;[\x20-\x7e]*)?$/;
+
+const filename = z
+  .string()
+  .check(
+    characters(1, 255),
+    rule((name) => !/\p{Cc}/u.test(name), 'free of control characters'),
+    rule((name) => name.isWellFormed(), 'well-formed Unicode'),
+    rule((name) => !executableName.test(name), 'a file that is not executable (.exe, .bat, .sh)'),
+  )
+  .meta({
+    minLength: 1,
+    maxLength: 255,
+    description: 'The name of the file, as the recipient sees it.',
+    examples: ['receipt.pdf'],
+  });
+
+/** Standard base64 with its padding; line breaks allowed. */
+const content = z
+  .string()
+  .transform((text) => text.replace(/[\r\n]/g, ''))
+  .check(rule((text) => text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text), 'base64, not empty'))
+  .transform((text) => Buffer.from(text, 'base64'))
+  .meta({
+    contentEncoding: 'base64',
+    description: 'The file in standard base64 with its padding; line breaks are allowed.',
+  });
+
+const contentType = z
+  .string()
+  .check(
+    rule((type) => mediaType.test(type), 'a media type such as application/pdf'),
+    rule(
+      (type) => !executableTypes.has(type.split(';', 1)[0]!.trim().toLowerCase()),
+      'a type that is not executable',
+    ),
+  )
+  .meta({
+    description: "The file's media type; where it is left out, the name's extension tells.",
+    examples: ['application/pdf'],
+  });
+
+export const attachments = z
+  .array(z.object({ filename, content, contentType: contentType.optional() }))
+  .check(
+    rule((list) => list.length <= mostAttachments, `at most ${mostAttachments} attachments`),
+    rule(
+      (list) => list.reduce((total, one) => total + (one.content?.length ?? 0), 0) <= largestTotal,
+      'at most 10 MiB in all, decoded',
+    ),
+  )
+  .meta({ description: 'Files to attach.' });

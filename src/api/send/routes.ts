@@ -1,0 +1,75 @@
+/** POST /api/public/email/send (interface.md section 4.1). */
+import { createHash } from 'node:crypto';
+import type { Middleware } from 'koa';
+import type { Accept, SendRequest } from '../../accept.ts';
+import type { Answer } from '../../db/idempotency.ts';
+import { Refusal } from '../../refusal.ts';
+import { readJson } from '../body.ts';
+import type { Gate } from '../gate.ts';
+import { toIssues } from '../issues.ts';
+import type { SendAnswer } from './answer.ts';
+import { sendSchema, toRequest } from './schema.ts';
+
+const longestKey = 255;
+
+export function sendEmail(gate: Gate, accept: Accept): Middleware {
+  return async (context) => {
+    const caller = await gate(context, 'email:send');
+    const body = await readJson(context.req);
+    const parsed = sendSchema.safeParse(body);
+    if (!parsed.success) {
+      throw new Refusal('VALIDATION_ERROR', 'The request is not valid.', {
+        issues: toIssues(parsed.error, body),
+      });
+    }
+    const idempotency = idempotencyOf(
+      context.req.headers['idempotency-key'] as string | undefined,
+      parsed.data.idempotencyKey,
+      body,
+    );
+    const { requestId } = context.state;
+    const request = { ...toRequest(parsed.data), idempotency, requestId };
+    const { answer, replayed } = await accept(request, caller);
+    if (replayed) context.set('Idempotent-Replayed', 'true');
+    context.body = present(answer);
+  };
+}
+
+/** The body's key, or the header's where the body has none. */
+function idempotencyOf(
+  header: string | undefined,
+  inBody: string | undefined,
+  body: unknown,
+): SendRequest['idempotency'] {
+  if (inBody === undefined && header !== undefined && (header === '' || header.length > longestKey)) {
+    throw new Refusal('BAD_REQUEST', `Idempotency-Key must have 1 to ${longestKey} characters.`);
+  }
+  const key = inBody ?? header;
+  if (key === undefined) return null;
+  const { idempotencyKey: _, ...request } = body as Record<string, unknown>;
+  return { key, requestHash: createHash('sha256').update(canonical(request)).digest('hex') };
+}
+
+/** As parsed: the order of members does not matter. Unknown ones count too, and may be nested beyond the stack. */
+function canonical(value: unknown): string {
+  try {
+    return JSON.stringify(value, (_, member) => {
+      if (typeof member !== 'object' || member === null || Array.isArray(member)) return member;
+      return Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)));
+    });
+  } catch {
+    throw new Refusal('BAD_REQUEST', 'The body is nested too deeply.');
+  }
+}
+
+/** A full success carries no other lists (interface.md section 2.4). */
+function present({ id, emailId, accepted, suppressed, insufficientCredit }: Answer): SendAnswer {
+  return {
+    success: true,
+    id,
+    emailId,
+    accepted,
+    ...(suppressed.length > 0 && { suppressed }),
+    ...(insufficientCredit.length > 0 && { insufficientCredit }),
+  };
+}

@@ -1,0 +1,158 @@
+/**
+ * The send request of interface.md section 2.1: one zod schema, every field and limit. `from` is a string here; that
+ * it is a sender is decided after the schema, because it answers BAD_REQUEST.
+ *
+ * Strings that could reach a header or an SMTP command are free of CR, LF and NUL. Unknown fields are dropped.
+ * What `meta` says is for the OpenAPI document (../openapi/), which also prints what each `rule` expects.
+ */
+import { z } from 'zod';
+import type { Recipient, SendRequest } from '../../accept.ts';
+import { compareKey, domainOf } from '../../address.ts';
+import { headerFault } from '../../compose/headers.ts';
+import { attachments } from './attachments.ts';
+import { characters, rule } from './rule.ts';
+
+const mostRecipients = 10;
+const mostPairs = 10;
+/** Of html and of text, each, in bytes of UTF-8. */
+const largestBody = 2 * 1024 * 1024;
+
+const oneLine = rule<string>((text) => !/[\r\n\0]/.test(text), 'free of CR, LF and NUL');
+const unicode = rule<string>((text) => text.isWellFormed(), 'well-formed Unicode');
+const address = z
+  .string()
+  .check(rule((text) => domainOf(text) !== null, 'a plain email address'))
+  .meta({ format: 'idn-email' });
+const body = z
+  .string()
+  .check(rule((text) => Buffer.byteLength(text) <= largestBody, 'at most 2 MiB of UTF-8'))
+  .optional();
+
+/** One address is a list of one. */
+const to = z
+  .preprocess(
+    (value) => (typeof value === 'string' ? [value] : value),
+    z.array(address).min(1).max(mostRecipients),
+  )
+  .meta({
+    description:
+      'One recipient address, or up to ten. An address that comes twice counts, costs and is delivered once.',
+  });
+
+const tags = z
+  .record(
+    z.string().check(characters(1, 64), oneLine, unicode).meta({ minLength: 1, maxLength: 64 }),
+    z.string().check(characters(0, 256), oneLine, unicode).meta({ maxLength: 256 }),
+  )
+  .check(rule((pairs) => Object.keys(pairs).length <= mostPairs, 'at most 10 pairs'))
+  .meta({
+    maxProperties: mostPairs,
+    description:
+      'Your own names and values for the email. Names have 1 to 64 characters, values at most 256. They come back in ' +
+      'telemetry, events and webhooks, and stand in the delivery log.',
+    examples: [{ order: '4711' }],
+  });
+
+const headers = z
+  .record(z.string(), z.string())
+  .check(rule((pairs) => Object.keys(pairs).length <= mostPairs, 'at most 10 pairs'))
+  .superRefine((pairs, context) => {
+    for (const [name, value] of Object.entries(pairs)) {
+      const fault = headerFault(name, value);
+      if (!fault) continue;
+      const params = { expected: 'a header that may be set' };
+      context.addIssue({ code: 'custom', path: [name], message: fault, params });
+    }
+  })
+  .meta({
+    maxProperties: mostPairs,
+    description:
+      'MIME headers to add. `From`, `To`, `Subject` and `DKIM-Signature` cannot be set, nor can headers that would ' +
+      'break or belie the message: `MIME-Version`, `Content-*`, `Cc`, `Bcc`, `Return-Path`, `Received`, `Resent-*`, ' +
+      '`ARC-*`, `Authentication-Results`. `Date`, `Message-ID`, `Reply-To` and `Sender` replace the ones made here. ' +
+      'Names are tokens; values are free of CR, LF and NUL.',
+    examples: [{ 'X-Campaign': 'receipts' }],
+  });
+
+const tracking = z
+  .object({
+    openTracking: z
+      .boolean()
+      .optional()
+      .meta({ description: 'Whether opens of the HTML body are counted, by a pixel.' }),
+    clickTracking: z.boolean().optional().meta({
+      description:
+        'Whether clicks on links of the HTML body are counted, by rewriting them. Links with the attribute `data-postern-no-track` are left alone.',
+    }),
+  })
+  .meta({
+    description: "Overrides the sender domain's tracking settings; a member left out keeps the domain's.",
+  });
+
+export const sendSchema = z
+  .object({
+    to,
+    from: z.string().meta({
+      description:
+        'The sender, as an address or as `Name <address>`. Its domain must be registered in your organization and verified.',
+      examples: ['Acme Billing <billing@example.com>'],
+    }),
+    subject: z
+      .string()
+      .check(characters(1, 998), oneLine, unicode)
+      .meta({ minLength: 1, maxLength: 998, description: 'The subject line.', examples: ['Your receipt'] }),
+    html: body.meta({ description: 'The HTML body. One of `html` and `text` is required, and not empty.' }),
+    text: body.meta({
+      description: 'The plain-text body. One of `html` and `text` is required, and not empty.',
+    }),
+    replyTo: address.optional().meta({ description: 'Where answers go, where not to the sender.' }),
+    attachments: attachments.optional(),
+    headers: headers.optional(),
+    tags: tags.optional(),
+    tracking: tracking.optional(),
+    idempotencyKey: z
+      .string()
+      .check(characters(1, 255), oneLine)
+      .optional()
+      .meta({
+        minLength: 1,
+        maxLength: 255,
+        description:
+          'A name of your own for this send: a retry with the same key sends nothing again and gets the first answer. Wins over the header `Idempotency-Key`.',
+        examples: ['receipt-4711'],
+      }),
+  })
+  .superRefine(({ html, text }, context) => {
+    if (html || text) return;
+    const params = { expected: 'html or text, one of them not empty' };
+    context.addIssue({ code: 'custom', path: ['html'], message: 'html or text is required', params });
+  })
+  .meta({
+    description: 'One email to one to ten recipients. Unknown members are ignored; null is not a value.',
+    anyOf: [{ required: ['html'] }, { required: ['text'] }],
+  });
+
+/** What the schema let through, as accept.ts takes it. */
+export function toRequest(
+  parsed: z.infer<typeof sendSchema>,
+): Omit<SendRequest, 'idempotency' | 'requestId'> {
+  const { idempotencyKey: _, ...fields } = parsed;
+  return {
+    ...fields,
+    to: recipients(parsed.to),
+    attachments: parsed.attachments ?? [],
+    headers: parsed.headers ?? {},
+    tags: parsed.tags ?? {},
+    tracking: parsed.tracking ?? {},
+  };
+}
+
+/** Each address once, as it was first given. */
+function recipients(addresses: string[]): Recipient[] {
+  const unique = new Map<string, Recipient>();
+  for (const one of addresses) {
+    const key = compareKey(one);
+    if (!unique.has(key)) unique.set(key, { address: one, key, domain: domainOf(one)! });
+  }
+  return [...unique.values()];
+}

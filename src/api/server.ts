@@ -1,0 +1,101 @@
+/**
+ * The HTTP listener under the public interface. Bytes that are not HTTP never reach Koa; they are answered here with
+ * the same error body. Its deadlines bound what a slow client can hold: a minute for the headers, five for a body.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+
+/** What an operator can do about a listener that does not start, in one line. */
+export class ListenError extends Error {}
+
+export interface Listener {
+  port: number;
+  /** Answers what is under way, takes nothing more, and waits until no handler runs. */
+  close(): Promise<void>;
+}
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
+/** Requests under way are given this long once closing has begun. */
+const patienceMs = 2_000;
+
+export async function listen(handler: Handler, address: Address): Promise<Listener> {
+  const running = new Set<Promise<void>>();
+  let closing = false;
+  const take = (request: IncomingMessage, response: ServerResponse) => {
+    if (request.httpVersion === '1.1' && request.headers.host === undefined)
+      return void response.writeHead(400, refusal.headers).end(refusal.body);
+    // A busy keep-alive connection would otherwise go on asking for as long as it is open.
+    if (closing) response.setHeader('Connection', 'close');
+    const one = handler(request, response).finally(() => running.delete(one));
+    running.add(one);
+  };
+  // Left to Node, a missing Host and an unknown expectation would be refused without the error body.
+  const options = { headersTimeout: 60_000, requestTimeout: 300_000, requireHostHeader: false };
+  const server = createServer(options, take);
+  server.on('checkExpectation', take);
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => refuse(error, socket));
+  await opened(server, address);
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close() {
+      closing = true;
+      await new Promise<void>((resolve) => {
+        const impatient = setTimeout(() => server.closeAllConnections(), patienceMs);
+        server.close(() => {
+          clearTimeout(impatient);
+          resolve();
+        });
+        server.closeIdleConnections();
+      });
+      // A client that went away leaves its handler behind, which may still need the database.
+      await Promise.allSettled(running);
+    },
+  };
+}
+
+interface Address {
+  httpHost: string;
+  httpPort: number;
+}
+
+function opened(server: Server, { httpHost, httpPort }: Address): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const where = `${bracketed(httpHost)}:${httpPort}`;
+      const why: Record<string, string> = {
+        EADDRINUSE: `${where} is in use; stop what listens there, or set POSTERN_HTTP_PORT`,
+        EACCES: `${where} may not be listened on; ports below 1024 need a privilege, set POSTERN_HTTP_PORT`,
+        EADDRNOTAVAIL: `${httpHost} is no address of this machine; set POSTERN_HTTP_HOST`,
+      };
+      reject(new ListenError(why[error.code ?? ''] ?? `cannot listen on ${where}: ${error.message}`));
+    });
+    server.listen(httpPort, httpHost, resolve);
+  });
+}
+
+const message = 'The request is not well-formed HTTP, or its headers are too large.';
+const body = JSON.stringify({ error: 'BAD_REQUEST', message, issues: [] });
+const refusal = {
+  body,
+  headers: {
+    Connection: 'close',
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(body),
+    'X-API-Version': '1',
+    'X-RateLimit-Limit': '2147483647',
+    'X-RateLimit-Remaining': '2147483647',
+    'X-RateLimit-Reset': '0',
+  },
+};
+
+function refuse(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+  const headers = Object.entries(refusal.headers).map(([name, value]) => `${name}: ${value}`);
+  socket.end(['HTTP/1.1 400 Bad Request', ...headers, '', refusal.body].join('\r\n'));
+}
+
+/** A host as it stands in a URL. */
+export function bracketed(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
+}
