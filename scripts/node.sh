@@ -1,0 +1,15 @@
+# Sourced by the scripts beside it, with $root set: sets $node to a Node 24 or newer, or says what is missing and
+# exits 1. The one that npm brought into node_modules goes first, the one on the PATH second.
+node=$root/node_modules/.bin/node
+[ -x "$node" ] || node=node
+version=$("$node" --version 2>/dev/null) || version=
+major=${version#v}
+major=${major%%.*}
+case $major in
+  '') found='there is none here' ;;
+  *) found="this is $version" ;;
+esac
+if ! [ "${major:-0}" -ge 24 ] 2>/dev/null; then
+  echo "postern needs Node 24 or newer; $found. Install it, or run \`npm ci\`, which brings one along." >&2
+  exit 1
+fi
