@@ -1,0 +1,100 @@
+/**
+ * The written forms of arguments and option values, as commander wants its parsers: a text in, a value out, or an
+ * InvalidArgumentError with a sentence that says what to give instead. They look nothing up.
+ */
+import { InvalidArgumentError } from 'commander';
+import { parseScopes } from '../accounts/keys.ts';
+import { domainOf, toDomain } from '../address.ts';
+import { type Grammar, oneOf, Refused, refuse, wholeNumber } from '../settings/grammar.ts';
+
+/** A grammar of settings, as a parser of commander's. */
+function parser<T>(grammar: Pick<Grammar<T>, 'read'>): (text: string) => T {
+  return (text) => {
+    try {
+      return grammar.read(text.trim());
+    } catch (error) {
+      throw error instanceof Refused ? new InvalidArgumentError(error.message) : error;
+    }
+  };
+}
+
+/** A word, since commander makes nothing of a null. */
+export type OrUnlimited = number | 'unlimited';
+
+/** As the database has it: null is no limit. */
+export function toLimit<T>(value: T | 'unlimited'): T | null {
+  return value === 'unlimited' ? null : (value as T);
+}
+
+function orUnlimited(what: string, most: number): (text: string) => OrUnlimited {
+  const number = wholeNumber(what, 0, most);
+  return parser<OrUnlimited>({
+    read(text) {
+      if (text.toLowerCase() === 'unlimited') return 'unlimited';
+      if (/^\d+$/.test(text)) return number.read(text);
+      return refuse(text, what, 'a whole number, or "unlimited"');
+    },
+  });
+}
+
+const mostCredits = 999_999_999_999;
+
+export const credits = parser(wholeNumber('a number of credits', 0, mostCredits));
+export const quota = orUnlimited('a quota', mostCredits);
+/** The database keeps limits in 32 bits. */
+export const limit = orUnlimited('a limit', 2 ** 31 - 1);
+
+/** A movement of the wallet: a negative one takes back what was granted by mistake. */
+export const movement = parser({
+  read(text) {
+    if (/^[+-]?\d{1,12}$/.test(text) && Number(text) !== 0) return Number(text);
+    return refuse(text, 'a number of credits', 'a whole number, a negative one to take credits back');
+  },
+});
+
+export function lines(least: number, most: number): (text: string) => number {
+  return parser(wholeNumber('a number of lines', least, most));
+}
+
+export function choice<const T extends string>(what: string, choices: readonly T[]): (text: string) => T {
+  return parser(oneOf(what, choices));
+}
+
+export const onOff = choice('a switch', ['on', 'off']);
+
+const longestName = 200;
+
+/** Names and labels are for people: anything that fits a line. */
+export const name = parser({
+  read(text) {
+    if (text !== '' && text.length <= longestName && !/\p{Cc}/u.test(text)) return text;
+    return refuse(text, 'a name', `some text of one line, ${longestName} characters at most`);
+  },
+});
+
+export const domain = parser({
+  read: (text) =>
+    toDomain(text.replace(/\.$/, '')) ?? refuse(text, 'a domain name', 'one such as example.com'),
+});
+
+/** A word, as with limits. */
+export const hostOrNone = parser({
+  read: (text) => (text.toLowerCase() === 'none' ? 'none' : domain(text)),
+});
+
+export const address = parser({
+  read: (text) =>
+    domainOf(text) === null ? refuse(text, 'an email address', 'one such as ann@example.com') : text,
+});
+
+/** May be given several times, each adding to the list. */
+export function scopes(text: string, before: string[] = []): string[] {
+  const parsed = parseScopes([text.trim()]);
+  if ('fault' in parsed) throw new InvalidArgumentError(parsed.fault);
+  return [...new Set([...before, ...parsed])];
+}
+
+/** The same, each as the scope that it is short for. */
+export function domainScopes(text: string, before: string[] = []): string[] {
+  return scopes(`domain_scope:${domain(text)}`, before);
+}

@@ -1,0 +1,188 @@
+/** `postern domain`: sender domains, the DNS records to publish for them, and the look at what is published. */
+import type { Command } from 'commander';
+import {
+  type CheckedRecord,
+  checkRecords,
+  isUnknown,
+  newDkimKey,
+  recordsFor,
+  statusAfter,
+} from '../accounts/domains.ts';
+import { createSeal } from '../accounts/seal.ts';
+import {
+  type DomainRecord,
+  deleteDomain,
+  findDomain,
+  insertDomain,
+  listDomains,
+  setDomainStatus,
+  setDomainTracking,
+} from '../db/domains.ts';
+import type { Organization } from '../db/organizations.ts';
+import { createResolver } from '../route/resolver.ts';
+import { domain as domainArgument, hostOrNone, onOff } from './arguments.ts';
+import type { Context } from './context.ts';
+import { domainBlocks, domainDocument, printDomains, recordsBlock } from './domain-view.ts';
+import { Failure } from './failure.ts';
+import { quoted, theDomain, theOrganization } from './lookup.ts';
+
+const ownerFlags = '--org <ORG>';
+const ownerIs = 'id or name of the organization';
+
+export function domainCommands(program: Command, context: Context): void {
+  const { db, out } = context;
+  const domain = program.command('domain').description('Sender domains and their DNS records.');
+  const named = (command: string, description: string) =>
+    domain
+      .command(command)
+      .description(description)
+      .argument('<NAME>', 'the domain', domainArgument)
+      .requiredOption(ownerFlags, ownerIs);
+
+  named('add', 'Register a domain; its DNS records are printed.').action(
+    async (name: string, { org }: Owner) => {
+      const owner = await theOrganization(await db(), org);
+      const added = await register(context, owner, name);
+      const records = recordsFor(added, context.config());
+      const { id, status } = added;
+      out.print({ id, name, status, records }, ...domainBlocks(added, records));
+      out.note(
+        `publish these records; then \`postern domain verify ${name} --org ${quoted(owner.name)}\` looks whether they are there`,
+      );
+    },
+  );
+
+  domain
+    .command('list')
+    .description("List an organization's domains.")
+    .requiredOption(ownerFlags, ownerIs)
+    .action(async ({ org }: Owner) => {
+      const owner = await theOrganization(await db(), org);
+      printDomains(out, await listDomains(await db(), owner.id));
+    });
+
+  named('show', 'Show a domain and its DNS records.').action(async (name: string, { org }: Owner) => {
+    const found = await lookUp(context, org, name);
+    const records = recordsFor(found, context.config());
+    out.print({ ...domainDocument(found), records }, ...domainBlocks(found, records));
+  });
+
+  named('remove', 'Forget a domain and its DKIM key; sending from it ends.').action(
+    async (name: string, { org }: Owner) => {
+      const found = await lookUp(context, org, name);
+      await deleteDomain(await db(), found.id);
+      out.print({ id: found.id, name, removed: true }, { facts: [['removed', name]] });
+    },
+  );
+
+  named(
+    'verify',
+    'Look for the DNS records; the domain is verified when DKIM is found, else the exit code is 1.',
+  ).action((name: string, { org }: Owner) => verify(context, org, name));
+
+  named('tracking', 'Set whether mail from the domain counts opens and clicks.')
+    .option('--opens <on|off>', 'count opens', onOff)
+    .option('--clicks <on|off>', 'count clicks', onOff)
+    .option('--host <HOST|none>', 'where tracking links lead: a name of yours, a CNAME to here', hostOrNone)
+    .action((name: string, options: TrackingOptions) => setTracking(context, name, options));
+}
+
+interface Owner {
+  org: string;
+}
+
+async function lookUp({ db }: Context, org: string, name: string): Promise<DomainRecord> {
+  return theDomain(await db(), await theOrganization(await db(), org), name);
+}
+
+async function register(
+  { db, secret, now }: Context,
+  owner: Organization,
+  name: string,
+): Promise<DomainRecord> {
+  const dkim = await newDkimKey();
+  const added = await insertDomain(
+    await db(),
+    {
+      orgId: owner.id,
+      name,
+      dkimSelector: dkim.selector,
+      dkimPublicKey: dkim.publicKey,
+      dkimPrivateKey: createSeal(secret()).close(dkim.privateKey),
+    },
+    now(),
+  );
+  if (added === null) {
+    throw new Failure(
+      `${name} is registered in ${owner.name} already; \`postern domain show ${name} --org ${quoted(owner.name)}\` has its records`,
+    );
+  }
+  return (await findDomain(await db(), owner.id, name))!;
+}
+
+/** Where DNS gave no answer nothing is known: the domain keeps the status that it has. */
+async function verify(context: Context, org: string, name: string): Promise<void> {
+  const { db, out, config, now } = context;
+  const found = await lookUp(context, org, name);
+  const records = await checkRecords(recordsFor(found, config()), createResolver(config().dnsServers));
+  const seen = statusAfter(records);
+  if (seen !== null) await setDomainStatus(await db(), found.id, seen, now());
+  const status = seen ?? found.status;
+  out.print(
+    { name, status, records },
+    {
+      facts: [
+        ['name', name],
+        ['status', { state: status }],
+      ],
+    },
+    recordsBlock(records),
+  );
+  if (seen === null)
+    out.warn(`${name} stays ${status}: ${failedLookUps(records)}; nothing is known, try again later`);
+  if (status !== 'verified') process.exitCode = 1;
+}
+
+function failedLookUps(records: CheckedRecord[]): string {
+  const failed = records.filter((record) => record.required && isUnknown(record));
+  return failed.map(({ type, name, found }) => `${type} ${name}: ${found[0]}`).join(', ');
+}
+
+interface TrackingOptions extends Owner {
+  opens?: 'on' | 'off';
+  clicks?: 'on' | 'off';
+  host?: string;
+}
+
+async function setTracking(
+  context: Context,
+  name: string,
+  { org, opens, clicks, host }: TrackingOptions,
+): Promise<void> {
+  const { db, out } = context;
+  const found = await lookUp(context, org, name);
+  const change = {
+    opens: opens && opens === 'on',
+    clicks: clicks && clicks === 'on',
+    host: host === 'none' ? null : host,
+  };
+  if (opens ?? clicks ?? host) await setDomainTracking(await db(), found.id, change);
+  const tracking = {
+    opens: change.opens ?? found.openTracking,
+    clicks: change.clicks ?? found.clickTracking,
+    host: change.host === undefined ? found.trackingHost : change.host,
+  };
+  out.print(
+    { name, tracking },
+    {
+      facts: [
+        ['name', name],
+        ['opens', tracking.opens ? 'on' : 'off'],
+        ['clicks', tracking.clicks ? 'on' : 'off'],
+        ['links at', tracking.host ?? 'the address of the service'],
+      ],
+    },
+  );
+  if (change.host)
+    out.note(`publish its CNAME record; \`postern domain show ${name} --org ${quoted(org)}\` has it`);
+}

@@ -1,0 +1,125 @@
+/** `postern email`: what became of one email, why, and its exact bytes. */
+import type { Command } from 'commander';
+import { compareKey } from '../address.ts';
+import { iso } from '../clock.ts';
+import { type AttemptRecord, type EmailRecord, listAttempts } from '../db/emails.ts';
+import { readMessage } from '../db/queue.ts';
+import { telemetry } from '../status/telemetry.ts';
+import { address } from './arguments.ts';
+import type { Context } from './context.ts';
+import { attemptLines, attemptRows, emailFacts, recipientTable } from './email-story.ts';
+import { why } from './email-why.ts';
+import { Failure } from './failure.ts';
+import { theEmail } from './lookup.ts';
+import { coloured, dim, type Output } from './output.ts';
+import { local, relative } from './times.ts';
+
+export function emailCommands(program: Command, { db, out, now }: Context): void {
+  const email = program.command('email').description('One email: what became of it, why, its bytes.');
+  const withId = (command: string, description: string) =>
+    email.command(command).description(description).argument('<ID>', "the emailId of the send's response");
+
+  withId('show', 'Tell the whole story of an email, with the SMTP transcripts.').action(
+    async (id: string) => {
+      const found = await theEmail(await db(), id);
+      printStory(out, found, await listAttempts(await db(), found.id));
+    },
+  );
+
+  withId('why', 'Say for each recipient what happened, in whose words, and what comes next.').action(
+    async (id: string) => {
+      const found = await theEmail(await db(), id);
+      printReasons(out, found, await listAttempts(await db(), found.id), now());
+    },
+  );
+
+  withId('source', 'Print the bytes that are sent, exactly, to standard output.')
+    .option('--to <ADDRESS>', 'whose copy, where tracking makes a copy for each recipient', address)
+    .action(async (id: string, { to }: { to?: string }) => {
+      const found = await theEmail(await db(), id);
+      const source = await readMessage(await db(), theMessage(found, to));
+      if (out.json) out.print({ emailId: found.id, encoding: 'base64', source: source.toString('base64') });
+      else out.write(source);
+    });
+}
+
+function theMessage({ id, deliveries }: EmailRecord, to: string | undefined): string {
+  const asked = deliveries.filter(
+    ({ recipient }) => to === undefined || compareKey(recipient) === compareKey(to),
+  );
+  if (asked.length === 0) throw new Failure(`email ${id} is not for ${to}`);
+  const ids = new Set(asked.flatMap(({ messageId }) => messageId ?? []));
+  const [messageId, ...others] = ids;
+  if (messageId === undefined) throw new Failure(`nothing was queued for ${to}`);
+  if (others.length > 0)
+    throw new Failure(`email ${id} has a copy for each recipient; name one with --to ADDRESS`);
+  return messageId;
+}
+
+function printStory(out: Output, email: EmailRecord, attempts: AttemptRecord[]): void {
+  const attemptsOf = (at: number) =>
+    attempts.filter(({ deliveryId }) => deliveryId === email.deliveries[at]!.id);
+  const document = telemetry(email);
+  out.print(
+    {
+      ...document,
+      recipients: document.recipients.map((each, at) => ({
+        ...each,
+        attemptLog: attemptsOf(at).map(attemptDocument),
+      })),
+    },
+    emailFacts(email, document.status),
+    recipientTable(email),
+    ...email.deliveries.map((delivery, at) => ({
+      lines: attemptsOf(at).flatMap((attempt) => attemptLines(delivery, attempt)),
+      rows: attemptsOf(at).flatMap((attempt) => attemptRows(delivery, attempt)),
+    })),
+  );
+}
+
+function attemptDocument(attempt: AttemptRecord) {
+  const { outcome, category, fault, origin, diagnostic, possibleDuplicate } = attempt.verdict;
+  return {
+    number: attempt.number,
+    startedAt: iso(attempt.startedAt),
+    endedAt: iso(attempt.endedAt),
+    ...{ outcome, category, fault, origin, diagnostic, possibleDuplicate },
+    response: attempt.reply,
+    mx: attempt.mx,
+    tls: attempt.tls,
+    transcript: attempt.transcript,
+  };
+}
+
+function printReasons(out: Output, email: EmailRecord, attempts: AttemptRecord[], now: number): void {
+  const forPeople = (time: number) => `${local(time)} (${relative(time, now)})`;
+  const lastOf = (id: string) => attempts.filter(({ deliveryId }) => deliveryId === id).at(-1) ?? null;
+  const recipients = email.deliveries.map((delivery) => {
+    const last = lastOf(delivery.id);
+    const sentence = why({ delivery, last, orgId: email.orgId }, out.terminal && !out.json ? forPeople : iso);
+    return { delivery, last, sentence };
+  });
+  out.print(
+    {
+      emailId: email.id,
+      status: telemetry(email).status,
+      recipients: recipients.map(({ delivery, last, sentence }) => ({
+        address: delivery.recipient,
+        status: delivery.status,
+        why: sentence,
+        evidence: last && attemptDocument(last),
+      })),
+    },
+    ...recipients.map(({ delivery, last, sentence }) => ({
+      lines: [
+        `${delivery.recipient}  ${coloured(delivery.status)}`,
+        sentence,
+        ...(last ? ['', ...attemptLines(delivery, last)] : [dim('There was no attempt.')]),
+      ],
+      rows: [
+        ['recipient', delivery.recipient, delivery.status, sentence],
+        ...(last ? attemptRows(delivery, last) : []),
+      ],
+    })),
+  );
+}

@@ -1,0 +1,52 @@
+/**
+ * Things by the names that an operator gives them. What is not there is a Failure that says what was looked for and
+ * which command lists what there is. An id that is no UUID is not there either; PostgreSQL would not even compare it.
+ */
+import { validate as isUuid } from 'uuid';
+import { type DomainRecord, findDomain } from '../db/domains.ts';
+import { type EmailRecord, findEmail } from '../db/emails.ts';
+import { findKey, type KeyRecord } from '../db/keys.ts';
+import type { Db } from '../db/open.ts';
+import { findOrganization, listOrganizations, type Organization } from '../db/organizations.ts';
+import { Failure } from './failure.ts';
+
+/** By id or, where only one has it, by name. */
+export async function theOrganization(db: Db, idOrName: string): Promise<Organization> {
+  const byId = isUuid(idOrName) ? await findOrganization(db, idOrName.toLowerCase()) : null;
+  if (byId) return byId;
+  const [found, ...others] = (await listOrganizations(db)).filter(({ name }) => name === idOrName);
+  if (!found)
+    throw new Failure(`there is no organization "${idOrName}"; \`postern org list\` shows them all`);
+  if (others.length === 0) return found;
+  const ids = [found, ...others].map(({ id }) => id).join(', ');
+  throw new Failure(`${others.length + 1} organizations are named "${idOrName}"; give the id: ${ids}`);
+}
+
+export async function theDomain(db: Db, org: Organization, name: string): Promise<DomainRecord> {
+  const found = await findDomain(db, org.id, name);
+  if (found) return found;
+  throw new Failure(
+    `${name} is not registered in ${org.name}; \`postern domain list --org ${quoted(org.name)}\` shows what is`,
+  );
+}
+
+export async function theKey(db: Db, id: string): Promise<KeyRecord> {
+  const found = isUuid(id) ? await findKey(db, id.toLowerCase()) : null;
+  if (found) return found;
+  throw new Failure(
+    `there is no key with the id "${id}"; \`postern key list --org ORG\` shows them with their ids`,
+  );
+}
+
+export async function theEmail(db: Db, id: string): Promise<EmailRecord> {
+  const found = isUuid(id) ? await findEmail(db, id.toLowerCase(), null) : null;
+  if (found) return found;
+  throw new Failure(
+    `there is no email with the id "${id}"; it is the emailId of the send's response, and \`postern logs\` shows it`,
+  );
+}
+
+/** As a shell would take it. */
+export function quoted(text: string): string {
+  return /^[\w.@:-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,163 @@
+/** `postern org`: the organizations that send, their quota and their limits. */
+import type { Command } from 'commander';
+import { renewsAt } from '../accounts/credits.ts';
+import { iso } from '../clock.ts';
+import { grant, renew, setQuota } from '../db/credits.ts';
+import type { Db } from '../db/open.ts';
+import {
+  findOrganization,
+  insertOrganization,
+  type Limits,
+  listOrganizations,
+  type Organization,
+  setLimits,
+} from '../db/organizations.ts';
+import { credits, limit, name, type OrUnlimited, quota, toLimit } from './arguments.ts';
+import type { Context } from './context.ts';
+import { theOrganization } from './lookup.ts';
+import type { Block, Cell } from './output.ts';
+
+export function orgCommands(program: Command, { db, out, now }: Context): void {
+  const org = program.command('org').description('Organizations: who sends, and how much.');
+
+  org
+    .command('create')
+    .description('Make an organization; without --quota and --wallet it may send without limit.')
+    .requiredOption('--name <NAME>', 'what people call it', name)
+    .option('--quota <N|unlimited>', 'credits a month, one a recipient', quota)
+    .option('--wallet <N>', 'credits that outlast the month, used after the quota', credits)
+    .action(async (options: { name: string; quota?: OrUnlimited; wallet?: number }) => {
+      const made = await create(await db(), options, now());
+      out.print(organizationDocument(made, now()), organizationFacts(made, now()));
+    });
+
+  org
+    .command('list')
+    .description('List the organizations.')
+    .action(async () => {
+      const organizations = await listOrganizations(await db());
+      out.print(
+        organizations.map((each) => organizationDocument(each, now())),
+        {
+          head: ['ID', 'QUOTA', 'USED', 'LEFT', 'WALLET', 'CREATED', 'NAME'],
+          rows: organizations.map((each) => organizationRow(each, now())),
+          empty: 'There is no organization yet; `postern org create --name NAME` makes one.',
+        },
+      );
+    });
+
+  org
+    .command('show')
+    .description('Show an organization with its quota and limits.')
+    .argument('<ORG>', 'id, or the name where only one has it')
+    .action(async (idOrName: string) => {
+      const found = await theOrganization(await db(), idOrName);
+      out.print(organizationDocument(found, now()), organizationFacts(found, now()));
+    });
+
+  org
+    .command('limits')
+    .description('Set how much an organization may ask for and send; days begin at midnight UTC.')
+    .argument('<ORG>', 'id, or the name where only one has it')
+    .option('--per-second <N>', 'API requests a second, or unlimited', limit)
+    .option('--per-day <N>', 'API requests a day, or unlimited', limit)
+    .option('--emails-per-day <N>', 'recipients a day, or unlimited', limit)
+    .action(async (idOrName: string, options: LimitOptions) => {
+      const found = await theOrganization(await db(), idOrName);
+      const changed = await changeLimits(await db(), found, options);
+      out.print(organizationDocument(changed, now()), organizationFacts(changed, now()));
+    });
+}
+
+async function create(
+  db: Db,
+  options: { name: string; quota?: OrUnlimited; wallet?: number },
+  now: number,
+): Promise<Organization> {
+  const quotaLimit = toLimit(options.quota ?? (options.wallet === undefined ? 'unlimited' : 0));
+  const id = await db.transaction(async (trx) => {
+    const made = await insertOrganization(trx, options.name, now);
+    if (quotaLimit !== 0) await setQuota(trx, made, quotaLimit, now);
+    if (options.wallet) await grant(trx, made, options.wallet, now);
+    return made;
+  });
+  return (await findOrganization(db, id))!;
+}
+
+interface LimitOptions {
+  perSecond?: OrUnlimited;
+  perDay?: OrUnlimited;
+  emailsPerDay?: OrUnlimited;
+}
+
+/** Without any option it only shows them. */
+async function changeLimits(db: Db, org: Organization, options: LimitOptions): Promise<Organization> {
+  const limits: Limits = {
+    requestsPerSecond: toLimit(options.perSecond),
+    requestsPerDay: toLimit(options.perDay),
+    emailsPerDay: toLimit(options.emailsPerDay),
+  };
+  if (Object.values(limits).every((value) => value === undefined)) return org;
+  await setLimits(db, org.id, limits);
+  return (await findOrganization(db, org.id))!;
+}
+
+export function organizationDocument(org: Organization, now: number) {
+  return {
+    id: org.id,
+    name: org.name,
+    quota: quotaDocument(org, now),
+    wallet: org.wallet,
+    limits: {
+      perSecond: orUnlimited(org.requestsPerSecond),
+      perDay: orUnlimited(org.requestsPerDay),
+      emailsPerDay: orUnlimited(org.emailsPerDay),
+    },
+    createdAt: iso(org.createdAt),
+  };
+}
+
+/** As it stands today: a period that is over is renewed by the next send, and is shown as renewed before that. */
+export function quotaDocument(org: Organization, now: number) {
+  const { quotaLimit, quotaUsed } = renew(org, now)?.org ?? org;
+  return {
+    limit: orUnlimited(quotaLimit),
+    used: quotaUsed,
+    remaining: orUnlimited(quotaLimit === null ? null : Math.max(quotaLimit - quotaUsed, 0)),
+    renewsAt: iso(renewsAt(org.createdAt, now)),
+  };
+}
+
+export function orUnlimited(value: number | null): number | 'unlimited' {
+  return value ?? 'unlimited';
+}
+
+function organizationRow(org: Organization, now: number): Cell[] {
+  const { limit: most, used, remaining } = quotaDocument(org, now);
+  return [org.id, most, used, remaining, org.wallet, { time: org.createdAt }, org.name];
+}
+
+export function quotaFacts(org: Organization, now: number): [string, Cell][] {
+  const { limit: most, used, remaining } = quotaDocument(org, now);
+  return [
+    ['quota', most],
+    ['used', used],
+    ['left', remaining],
+    ['renews', { time: renewsAt(org.createdAt, now) }],
+    ['wallet', org.wallet],
+  ];
+}
+
+export function organizationFacts(org: Organization, now: number): Block {
+  return {
+    facts: [
+      ['id', org.id],
+      ['name', org.name],
+      ...quotaFacts(org, now),
+      ['requests a second', orUnlimited(org.requestsPerSecond)],
+      ['requests a day', orUnlimited(org.requestsPerDay)],
+      ['emails a day', orUnlimited(org.emailsPerDay)],
+      ['created', { time: org.createdAt }],
+    ],
+  };
+}
