@@ -1,0 +1,49 @@
+/** Postern as the process that an operator runs: started, killed and started again on the same data directory. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+const main = join(import.meta.dirname, '../../src/main.ts');
+
+export interface PosternProcess {
+  url: string;
+  /** All log lines so far. */
+  lines: string[];
+  /** Ends it and waits until it is gone; answers its exit code, null after SIGKILL. */
+  end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null>;
+}
+
+/** Resolves when it serves; rejects with what it said when it ends before that. */
+export async function startProcess(settings: Record<string, string>): Promise<PosternProcess> {
+  const child = spawn(process.execPath, [main], {
+    env: { PATH: process.env.PATH, POSTERN_LOG_FORMAT: 'json', POSTERN_HTTP_PORT: '0', ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const lines: string[] = [];
+  const url = await serving(child, lines);
+  return {
+    url,
+    lines,
+    async end(signal) {
+      if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+      child.kill(signal);
+      const [code] = await once(child, 'exit');
+      return code;
+    },
+  };
+}
+
+function serving(child: ChildProcess, lines: string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    createInterface({ input: child.stderr! }).on('line', (line) => lines.push(line));
+    createInterface({ input: child.stdout! }).on('line', (line) => {
+      lines.push(line);
+      const url = /serves at (http:[^\s"]+)/.exec(line)?.[1];
+      if (url) resolve(url);
+    });
+    child.once('exit', (code) =>
+      reject(new Error(`ended with ${code} before it served:\n${lines.join('\n')}`)),
+    );
+  });
+}

@@ -1,0 +1,46 @@
+/**
+ * Waiting in tests: asks every 10 ms until the answer is truthy, and says what it waited for when it never is.
+ * Tests never sleep for luck. A condition that throws is asked again; its last error becomes the cause.
+ *
+ * BUGS: a condition whose promise never settles is not interrupted; AVA's own timeout ends that test.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
+
+export type Truthy<T> = Exclude<T, false | 0 | '' | null | undefined>;
+
+export interface UntilOptions {
+  /** Milliseconds of real time. */
+  timeout?: number;
+  /** What is waited for; a function is called at the end, to tell what was there instead. */
+  what?: string | (() => string);
+}
+
+export async function until<T>(
+  condition: () => T | Promise<T>,
+  { timeout = 10_000, what = 'the condition' }: UntilOptions = {},
+): Promise<Truthy<T>> {
+  const end = performance.now() + timeout;
+  for (;;) {
+    const seen = await ask(condition);
+    if ('value' in seen && seen.value) return seen.value as Truthy<T>;
+    if (performance.now() >= end) throw tooLate(typeof what === 'string' ? what : what(), timeout, seen);
+    await sleep(10);
+  }
+}
+
+type Seen<T> = { value: T } | { error: unknown };
+
+async function ask<T>(condition: () => T | Promise<T>): Promise<Seen<T>> {
+  try {
+    return { value: await condition() };
+  } catch (error) {
+    return { error };
+  }
+}
+
+function tooLate(what: string, timeout: number, seen: Seen<unknown>): Error {
+  const failed = 'error' in seen;
+  const last = failed ? `last error: ${seen.error}` : `last value: ${inspect(seen.value)}`;
+  return new Error(`waited ${timeout} ms (${last}) for ${what}`, failed ? { cause: seen.error } : {});
+}
