@@ -1,0 +1,68 @@
+/** What people read of the command line: tables on a terminal, times, and when a quota renews. */
+import test from 'ava';
+import { renewsAt } from '../src/accounts/credits.ts';
+import { organizationDocument } from '../src/cli/org.ts';
+import { createOutput } from '../src/cli/output.ts';
+import { relative, span } from '../src/cli/times.ts';
+
+test('a terminal gets a table, its times relative, its last column cut to fit', (t) => {
+  let shown = '';
+  const write = (text: string) => {
+    shown += text;
+  };
+  const stream = { isTTY: true, columns: 50, write } as unknown as NodeJS.WriteStream;
+  const now = Date.parse('2026-11-20T12:00:00Z');
+  const out = createOutput({ stdout: stream, stderr: stream }, () => now);
+  const rows = [[5, { time: now - 185_000 }, { state: 'deferred' }, `451 \u001b[2J${'x'.repeat(80)}`]];
+  out.print([], { head: ['N', 'AT', 'STATUS', 'REPLY'], rows, empty: 'Nothing.', cut: true });
+  t.deepEqual(shown.replace(/\u001b\[\d+m/g, '').split('\n'), [
+    'N  AT       STATUS    REPLY',
+    '5  3 m ago  deferred  451 \\x1b[2Jxxxxxxxxxxxxxxxx…',
+    '',
+  ]);
+  shown = '';
+  out.print([], { head: ['N'], rows: [], empty: 'Nothing.' });
+  t.regex(shown, /Nothing\./);
+});
+
+test('times as people read them', (t) => {
+  const spans = [230, 1234, 45_000, 190_000, 7_500_000, 172_000_000].map(span);
+  t.deepEqual(spans, ['230 ms', '1.2 s', '45 s', '3 m', '2 h 5 m', '1 d 23 h']);
+  const distances = [-90_000, 200, 3_600_000].map((ms) => relative(ms, 0));
+  t.deepEqual(distances, ['1 m ago', 'now', 'in 1 h']);
+});
+
+for (const [since, now, renewal] of [
+  ['2026-01-15T08:00:00', '2026-01-15T08:00:00', '2026-02-15T08:00:00'],
+  ['2026-01-15T08:00:00', '2026-02-15T07:59:59', '2026-02-15T08:00:00'],
+  ['2026-01-15T08:00:00', '2026-02-15T08:00:00', '2026-03-15T08:00:00'],
+  ['2026-01-31T00:00:00', '2026-02-01T00:00:00', '2026-02-28T00:00:00'],
+  ['2026-01-31T00:00:00', '2026-03-01T00:00:00', '2026-03-31T00:00:00'],
+  ['2028-01-31T23:59:59', '2028-02-10T00:00:00', '2028-02-29T23:59:59'],
+  ['2026-11-30T12:00:00', '2031-05-30T12:00:00', '2031-06-30T12:00:00'],
+]) {
+  test(`a quota since ${since} renews, seen from ${now}, at ${renewal}`, (t) => {
+    const at = renewsAt(Date.parse(`${since}Z`), Date.parse(`${now}Z`));
+    t.is(new Date(at).toISOString(), `${renewal}.000Z`);
+  });
+}
+
+test('a quota whose month is over is shown renewed, before a send makes it so', (t) => {
+  const createdAt = Date.parse('2026-01-31T00:00:00Z');
+  const org = {
+    ...{
+      id: 'id',
+      name: 'Acme',
+      createdAt,
+      quotaLimit: 100,
+      quotaUsed: 70,
+      quotaSince: createdAt,
+      wallet: 3,
+    },
+    ...{ ledgerTotal: 33, requestsPerSecond: 2, requestsPerDay: null, emailsPerDay: 0 },
+    ...{ toldLow: false, toldExhausted: false },
+  };
+  const quotaAt = (time: string) => organizationDocument(org, Date.parse(time)).quota;
+  t.like(quotaAt('2026-02-27T00:00:00Z'), { used: 70, remaining: 30, renewsAt: '2026-02-28T00:00:00.000Z' });
+  t.like(quotaAt('2026-03-01T00:00:00Z'), { used: 0, remaining: 100, renewsAt: '2026-03-31T00:00:00.000Z' });
+});

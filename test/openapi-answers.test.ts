@@ -1,0 +1,213 @@
+/**
+ * The OpenAPI document is true: its examples are sent to the real server and answered as it says; real answers of
+ * every status hold against its schemas.
+ */
+import { randomUUID } from 'node:crypto';
+import test, { type ExecutionContext } from 'ava';
+import { newKey } from '../src/accounts/keys.ts';
+import { setQuota } from '../src/db/credits.ts';
+import { insertKey } from '../src/db/keys.ts';
+import { findOrganization, setLimits } from '../src/db/organizations.ts';
+import { emailPath, exampleWorld, rename, sendPath, suppress } from './helpers/example-world.ts';
+import { type Contract, operationsOf } from './helpers/openapi.ts';
+import { until } from './helpers/until.ts';
+import type { Answer, World } from './helpers/world.ts';
+
+async function keyWith(world: World, orgId: string, ...scopes: string[]) {
+  const { key, hash, hint } = newKey();
+  await insertKey(world.db, { orgId, label: 'another', hash, hint, scopes }, Date.now());
+  return { authorization: `Bearer ${key}` };
+}
+
+/** Without what differs from one send and one machine to the next. */
+function masked(value: unknown): unknown {
+  const text = JSON.stringify(value)
+    .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'UUID')
+    .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
+    .replace(/\b\d+\.\d+\.\d+\.\d+\b/g, 'IP')
+    .replace(/"port":\d+/g, '"port":25')
+    .replace(/"verified":\w+/g, '"verified":true');
+  return JSON.parse(text);
+}
+
+/** Recipients are delivered to side by side: their events come in any order. */
+function inOrder(email: Answer['body']) {
+  const place = ({ recipient, type }: { recipient: string; type: string }) =>
+    `${type === 'email.queued' ? 0 : 1} ${recipient}`;
+  return {
+    ...email,
+    events: [...email.events].sort((a, b) => place(a).localeCompare(place(b))),
+  };
+}
+
+test('every example of a send is answered as its answer says', async (t) => {
+  const { world, orgId, contract, post } = await exampleWorld(t);
+  const { requestBody, responses } = contract.document.paths[sendPath]!.post!;
+  const requests = requestBody!.content['application/json'].examples!;
+  const answers = responses[200]!.content['application/json'].examples!;
+  t.deepEqual(Object.keys(requests), Object.keys(answers));
+  await rename(world, 'example.com');
+  await suppress(world, orgId, 'dora@example.org');
+  for (const [name, { value }] of Object.entries(requests)) {
+    if (name === 'partial') {
+      const { quotaUsed } = (await findOrganization(world.db, orgId))!;
+      await world.db.transaction((trx) => setQuota(trx, orgId, quotaUsed + 1, Date.now()));
+    }
+    const answer = await post(value);
+    t.deepEqual(masked(answer.body), masked(answers[name]!.value), name);
+    contract.check(t, 'post', sendPath, answer);
+  }
+  const replay = await post(requests.everything!.value);
+  t.is(replay.headers.get('idempotent-replayed'), 'true');
+  contract.check(t, 'post', sendPath, replay);
+});
+
+test('emails are told of as in the examples, at every point of their way', async (t) => {
+  const { world, contract, post } = await exampleWorld(t);
+  await rename(world, 'example.com');
+  const examples =
+    contract.document.paths[emailPath]!.get!.responses[200]!.content['application/json'].examples!;
+  for (const [name, { value }] of Object.entries(examples)) {
+    const example = value as Answer['body'];
+    const { from, to, subject } = example;
+    const { body } = await post({ from, to, subject, text: 'Thank you for your order.' });
+    await world.when(body.emailId, ({ status }) => status === example.status);
+    const answer = await world.call('GET', emailPath.replace('{id}', body.emailId));
+    t.deepEqual(masked(inOrder(answer.body)), masked(inOrder(example)), name);
+    contract.check(t, 'get', emailPath, answer);
+  }
+});
+
+test('opens, clicks, scans, expiry and skipped recipients hold against the document too', async (t) => {
+  const { world, orgId, contract, post } = await exampleWorld(t);
+  await rename(world, 'example.com');
+  await suppress(world, orgId, 'dora@example.org');
+  await world.db.transaction((trx) => setQuota(trx, orgId, 2, Date.now()));
+  const { body } = await post({
+    from: 'billing@example.com',
+    to: ['ann@example.org', 'dora@example.org', 'greta@example.org', 'emil@example.org'],
+    subject: 'Hello',
+    html: '<p><a href="https://shop.example.com/">Shop</a></p>',
+    tracking: { openTracking: true, clickTracking: true },
+    replyTo: 'support@example.com',
+    tags: { order: '4711' },
+  });
+  const [message] = await world.mx[0]!.received(1);
+  const told = async (holds: (email: Answer['body']) => boolean) => {
+    await world.when(body.emailId, holds);
+    contract.check(t, 'get', emailPath, await world.call('GET', emailPath.replace('{id}', body.emailId)));
+  };
+  await told(({ recipients }) => recipients[0].status === 'delivered');
+  const source = message!.raw.toString().replace(/=\r\n/g, '').replaceAll('=3D', '=');
+  const links = [...source.matchAll(/https:\/\/mail\.example\.com(\/t\/[oc]\/[\w-]+)/g)].map(
+    ([, path]) => path,
+  );
+  t.is(links.length, 2);
+  await world.clock.advance('10s');
+  const browser = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0' };
+  for (const link of links) {
+    await fetch(world.url() + link, { headers: browser, redirect: 'manual' });
+    await fetch(world.url() + link, { method: 'HEAD', headers: browser, redirect: 'manual' });
+  }
+  await told(
+    ({ events }) => events.filter(({ type }: { type: string }) => /opened|clicked/.test(type)).length === 4,
+  );
+  await world.clock.advance('3d');
+  await told(({ recipients }) => recipients[2].status === 'expired');
+  const { events } = await world.get(body.emailId);
+  const types = new Set(events.map(({ type }: { type: string }) => type));
+  for (const type of ['queued', 'suppressed', 'delivered', 'deferred', 'expired', 'opened', 'clicked'])
+    t.true(types.has(`email.${type}`), type);
+});
+
+test('every error is provoked, and says what its example says', async (t) => {
+  const { world, orgId, contract, post } = await exampleWorld(t);
+  const provoked = new Set<string>();
+  const provoke = await provoker(t, contract, provoked);
+  const plain = contract.document.paths[sendPath]!.post!.requestBody!.content['application/json'].examples!
+    .plain!.value as object;
+  const readOnly = await keyWith(world, orgId, 'email:read');
+  const sendOnly = await keyWith(world, orgId, 'email:send');
+  const elsewhere = await keyWith(world, orgId, 'email:send', 'domain_scope:example.net');
+  const noKey = { authorization: '' };
+  const get = (id: string, headers: Record<string, string> = {}) =>
+    world.call('GET', emailPath.replace('{id}', id), { headers });
+  const { emailId } = (await world.send({ to: 'ann@example.org' })).body;
+
+  await provoke('post', sendPath, 401, 'UNAUTHORIZED', () => post(plain, noKey));
+  await provoke('post', sendPath, 403, 'FORBIDDEN', () => post(plain, readOnly));
+  await provoke('post', sendPath, 400, 'VALIDATION_ERROR', () => post({ ...plain, subject: undefined }));
+  await provoke('post', sendPath, 403, 'DOMAIN_NOT_ALLOWED', () => post(plain, elsewhere));
+  await provoke('post', sendPath, 403, 'DOMAIN_NOT_FOUND', () => post(plain));
+  await rename(world, 'example.com', 'pending');
+  await provoke('post', sendPath, 403, 'DOMAIN_NOT_VERIFIED', () => post(plain));
+  await rename(world, 'example.com');
+  const idempotencyKey = { 'idempotency-key': 'receipt-4711' };
+  await until(async () => (await post(plain, idempotencyKey)).status === 200);
+  const other = { ...plain, text: 'Thank you for another order.' };
+  await provoke('post', sendPath, 400, 'BAD_REQUEST', () => post(other, idempotencyKey));
+  await provoke('post', sendPath, 405, 'BAD_REQUEST', () => world.call('PUT', sendPath));
+  await suppress(world, orgId, 'dora@example.org');
+  const toDora = { ...plain, to: 'dora@example.org' };
+  await provoke('post', sendPath, 422, 'ALL_RECIPIENTS_SUPPRESSED', () => post(toDora));
+  await world.db.transaction((trx) => setQuota(trx, orgId, 0, Date.now()));
+  const toBob = { ...plain, to: 'bob@example.org' };
+  await provoke('post', sendPath, 402, 'INSUFFICIENT_CREDITS', () => post(toBob));
+  await world.db.transaction((trx) => setQuota(trx, orgId, null, Date.now()));
+  await world.db('domains').update({ dkim_private_key: 'broken' });
+  await provoke('post', sendPath, 500, 'SEND_FAILED', () => post({ ...toBob, subject: randomUUID() }));
+
+  await provoke('get', emailPath, 401, 'UNAUTHORIZED', () => get(emailId, noKey));
+  await provoke('get', emailPath, 403, 'FORBIDDEN', () => get(emailId, sendOnly));
+  await provoke('get', emailPath, 400, 'BAD_REQUEST', () => get('4711'));
+  await provoke('get', emailPath, 404, 'NOT_FOUND', () => get('00000000-0000-7000-8000-000000000000'));
+  await provoke('get', emailPath, 405, 'BAD_REQUEST', () =>
+    world.call('DELETE', emailPath.replace('{id}', emailId)),
+  );
+  await world.db('emails').update({ tags: 'broken' });
+  await provoke('get', emailPath, 500, 'SEND_FAILED', () => get(emailId));
+
+  await provoke('get', '/api/public/openapi.json', 405, 'BAD_REQUEST', () =>
+    world.call('PUT', '/api/public/openapi.json'),
+  );
+  await setLimits(world.db, orgId, { requestsPerSecond: 2, requestsPerDay: 5000 });
+  await provoke('post', sendPath, 429, 'RATE_LIMIT_EXCEEDED', () => post(plain));
+  await provoke('get', emailPath, 429, 'RATE_LIMIT_EXCEEDED', () => get(emailId));
+  t.deepEqual([...provoked].sort(), errorExamples(contract).sort(), 'no example of an error is left out');
+});
+
+/** Calls until the error comes (what is changed in the database holds within a second), then looks at it. */
+async function provoker(t: ExecutionContext, { check, document }: Contract, provoked: Set<string>) {
+  return async (
+    method: 'get' | 'post',
+    path: string,
+    status: number,
+    code: string,
+    call: () => Promise<Answer>,
+  ) => {
+    let last: Answer | undefined;
+    const answer = await until(
+      async () => {
+        last = await call();
+        return last.status === status && last.body.error === code && last;
+      },
+      { what: () => `${status} ${code}, last ${JSON.stringify(last?.body)}` },
+    );
+    check(t, method, path, answer);
+    const examples = document.paths[path]![method]!.responses[status]!.content['application/json'].examples!;
+    t.deepEqual(masked(answer.body), masked(examples[code]!.value));
+    provoked.add(`${method} ${path} ${status} ${code}`);
+  };
+}
+
+function errorExamples({ document }: Contract): string[] {
+  return operationsOf(document).flatMap(({ path, method, operation: { responses } }) =>
+    Object.entries(responses)
+      .filter(([status]) => status >= '400')
+      .flatMap(([status, { content }]) =>
+        Object.keys(content['application/json'].examples!).map(
+          (code) => `${method} ${path} ${status} ${code}`,
+        ),
+      ),
+  );
+}

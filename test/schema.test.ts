@@ -1,0 +1,111 @@
+/**
+ * The schema as the migrations make it, dumped beside them for review: a migration whose effect on either database
+ * is not what its author thinks shows up in the diff. `UPDATE_SCHEMA=1 npm test -- test/schema.test.ts` writes it.
+ */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { migrate } from '../src/db/migrate.ts';
+import { type Db, openDatabase } from '../src/db/open.ts';
+import { createDatabase, type DatabaseKind, kinds } from './helpers/databases.ts';
+
+async function emptyDatabase(t: ExecutionContext, kind: DatabaseKind) {
+  const dataDir = await mkdtemp(join(tmpdir(), 'postern-schema-'));
+  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const { url, drop } = await createDatabase(kind);
+  t.teardown(drop);
+  const open = async () => {
+    const db = await openDatabase({ dataDir, databaseUrl: url });
+    t.teardown(() => db.destroy());
+    return db;
+  };
+  return open;
+}
+
+for (const kind of kinds) {
+  test(`${kind}: the schema is as dumped`, async (t) => {
+    const db = await (await emptyDatabase(t, kind))();
+    await migrate(db);
+    const dump = await dumps[kind](db);
+    const file = join(import.meta.dirname, `../src/db/schema.${kind}.sql`);
+    if (process.env.UPDATE_SCHEMA) await writeFile(file, dump);
+    t.is(dump, await readFile(file, 'utf8'));
+  });
+
+  test(`${kind}: nodes that start at once migrate once`, async (t) => {
+    const open = await emptyDatabase(t, kind);
+    const nodes = await Promise.all([open(), open(), open()]);
+    await Promise.all(nodes.map(migrate));
+    t.deepEqual(await nodes[0]!('knex_migrations').pluck('name'), ['001-first']);
+  });
+}
+
+const dumps = { sqlite: dumpSqlite, postgres: dumpPostgres };
+
+const isOurs = (name: string) => !/^(knex_|sqlite_)/.test(name);
+
+async function dumpSqlite(db: Db): Promise<string> {
+  const rows: { tbl_name: string; sql: string }[] = await db('sqlite_master')
+    .whereNotNull('sql')
+    .orderBy(['tbl_name', { column: 'type', order: 'desc' }, 'name'])
+    .select('tbl_name', 'sql');
+  return rows
+    .filter((row) => isOurs(row.tbl_name))
+    .map(({ sql }) => `${readable(sql)};\n`)
+    .join('\n');
+}
+
+async function dumpPostgres(db: Db): Promise<string> {
+  const columns = await db('information_schema.columns')
+    .where({ table_schema: 'public' })
+    .orderBy(['table_name', 'ordinal_position'])
+    .select('table_name', 'column_name', 'data_type', 'is_nullable', 'column_default');
+  const { rows: constraints } = await db.raw(
+    `select conrelid::regclass::text as "table", pg_get_constraintdef(oid) as def
+       from pg_constraint where connamespace = 'public'::regnamespace and contype <> 'n' order by 1, contype, 2`,
+  );
+  const { rows: indexes } = await db.raw(
+    `select tablename as "table", indexdef as def from pg_indexes where schemaname = 'public' order by 1, indexname`,
+  );
+  const tables = [...new Set(columns.map((column) => column.table_name))].filter(isOurs);
+  return tables
+    .map((table) => {
+      const lines = columns
+        .filter((column) => column.table_name === table)
+        .map(({ column_name, data_type, is_nullable, column_default }) =>
+          [
+            column_name,
+            data_type,
+            is_nullable === 'NO' && 'NOT NULL',
+            column_default && `DEFAULT ${column_default}`,
+          ]
+            .filter(Boolean)
+            .join(' '),
+        );
+      const rules = constraints.filter((row: { table: string }) => row.table === table);
+      const body = [...lines, ...rules.map((row: { def: string }) => row.def)]
+        .map((line) => `  ${line}`)
+        .join(',\n');
+      const own = indexes.filter((row: { table: string }) => row.table === table);
+      return [
+        `CREATE TABLE ${table} (\n${body}\n);\n`,
+        ...own.map((row: { def: string }) => `${row.def};\n`),
+      ].join('');
+    })
+    .join('\n');
+}
+
+/** One column a line. */
+function readable(sql: string): string {
+  return sql
+    .replaceAll('`', '')
+    .replace(
+      /^(CREATE TABLE \w+) \((.*)\)$/s,
+      (_, head, body) => `${head} (\n  ${splitColumns(body).join(',\n  ')}\n)`,
+    );
+}
+
+function splitColumns(body: string): string[] {
+  return body.split(/, (?![^(]*\))/);
+}

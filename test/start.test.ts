@@ -1,0 +1,100 @@
+/** Starting and stopping the program: one clear line when it cannot start, nothing lost when it is stopped. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { startProcess } from './helpers/process.ts';
+import { until } from './helpers/until.ts';
+import { startWorld } from './helpers/world.ts';
+
+async function directory(t: ExecutionContext): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), 'postern-start-'));
+  t.teardown(() => rm(path, { recursive: true, force: true }));
+  return path;
+}
+
+/** What a start that fails says on the way out. */
+async function refusal(t: ExecutionContext, settings: Record<string, string>): Promise<string> {
+  const error = await t.throwsAsync(startProcess(settings));
+  const said = error!.message.split('\n').slice(1);
+  t.is(said.length, 1, `one line: ${said.join('\n')}`);
+  return said[0]!;
+}
+
+test('the first start says what to do next', async (t) => {
+  const postern = await startProcess({ POSTERN_DATA_DIR: join(await directory(t), 'new', 'data') });
+  t.is(await postern.end('SIGTERM'), 0);
+  t.true(postern.lines.some((line) => line.includes('org create')));
+});
+
+test('a bad setting is named', async (t) => {
+  const line = await refusal(t, { POSTERN_DATA_DIR: await directory(t), POSTERN_MTA_PORT: 'smtp' });
+  t.regex(line, /^postern: POSTERN_MTA_PORT: "smtp"/);
+});
+
+test('a port in use is named', async (t) => {
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => taken.close());
+  const { port } = taken.address() as { port: number };
+  const line = await refusal(t, { POSTERN_DATA_DIR: await directory(t), POSTERN_HTTP_PORT: String(port) });
+  t.regex(line, /is in use; stop what listens there, or set POSTERN_HTTP_PORT/);
+});
+
+test('a data directory that is none is named', async (t) => {
+  const file = join(await directory(t), 'file');
+  await writeFile(file, '');
+  t.regex(await refusal(t, { POSTERN_DATA_DIR: file }), new RegExp(file));
+});
+
+test('a database file that is none is named', async (t) => {
+  const dataDir = await directory(t);
+  await writeFile(join(dataDir, 'postern.sqlite'), 'this is no database, whatever its name says'.repeat(100));
+  t.regex(
+    await refusal(t, { POSTERN_DATA_DIR: dataDir }),
+    /postern\.sqlite cannot be used: .*not a database/,
+  );
+});
+
+test('a PostgreSQL that does not answer is named, its password is not', async (t) => {
+  const line = await refusal(t, {
+    POSTERN_DATA_DIR: await directory(t),
+    POSTERN_DATABASE_URL: 'postgres://postern:s3cret@127.0.0.1:1/postern',
+  });
+  t.regex(line, /POSTERN_DATABASE_URL cannot be used: .*ECONNREFUSED/);
+  t.notRegex(line, /s3cret/);
+});
+
+test('a second server on one data directory is refused', async (t) => {
+  const dataDir = await directory(t);
+  const first = await startProcess({ POSTERN_DATA_DIR: dataDir });
+  t.teardown(() => first.end('SIGKILL'));
+  t.regex(await refusal(t, { POSTERN_DATA_DIR: dataDir }), /another Postern is running on/);
+});
+
+test('a killed server leaves no lock behind', async (t) => {
+  const dataDir = await directory(t);
+  const first = await startProcess({ POSTERN_DATA_DIR: dataDir });
+  await first.end('SIGKILL');
+  const second = await startProcess({ POSTERN_DATA_DIR: dataDir });
+  t.is(await second.end('SIGTERM'), 0);
+});
+
+test('stopped during a conversation, it cuts it short within ten seconds and resumes it at the next start', async (t) => {
+  const world = await startWorld(t, { exchangers: [{ script: { rcpt: () => 'hang' } }] });
+  const { body } = await world.send({ to: 'ann@there.invalid' });
+  await until(() => world.mx[0]!.sessions[0]?.commands.some((command) => command.startsWith('RCPT')), {
+    what: 'the conversation to hang',
+  });
+  const began = Date.now();
+  const restarted = world.restart();
+  world.mx[0]!.script = {};
+  await restarted;
+  t.true(Date.now() - began < 10_000);
+  const email = await world.when(body.emailId, ({ status }) => status === 'delivered');
+  t.is(email.recipients[0].attempts, 2);
+  const { data } = email.events.find(({ type }: { type: string }) => type === 'email.deferred');
+  t.is(data.category, 'interrupted');
+  t.false(data.possibleDuplicate, 'no message had been sent');
+});
