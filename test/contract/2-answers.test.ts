@@ -1,0 +1,218 @@
+/** interface.md, sections 2.4 to 2.7: what the calls answer, the API key, the stored email record. */
+import test from 'ava';
+import { cliOf } from '../helpers/cli.ts';
+import { hasHeaders, isError, isInvalid, isSent, mailTo, uuidForm } from './answer.ts';
+import {
+  client,
+  emailPath,
+  nobodysId,
+  openTenant,
+  people,
+  sendPath,
+  sharedWorld,
+  someone,
+  type Tenant,
+} from './client.ts';
+
+let tenant: Tenant;
+const world = sharedWorld({}, async (made) => {
+  tenant = await openTenant(made);
+});
+
+// 2.4 Send response.
+
+test('2.4 a full success carries only success, id, emailId and accepted', async (t) => {
+  const answer = await tenant.send();
+  t.is(answer.status, 200);
+  t.deepEqual(Object.keys(answer.body).sort(), ['accepted', 'emailId', 'id', 'success']);
+  hasHeaders(t, answer);
+});
+
+test('2.4 success: boolean, true on a 200 response', async (t) => {
+  t.is((await tenant.send()).body.success, true);
+});
+
+test('2.4 id: string, the message identifier', async (t) => {
+  const to = people(2);
+  const { body } = await tenant.send({ to });
+  t.is(typeof body.id, 'string');
+  for (const recipient of to)
+    t.deepEqual((await mailTo(world(), recipient)).header('Message-ID'), [`<${body.id}>`]);
+});
+
+test('2.4 emailId: string (UUID), used in GET /api/public/email/:id', async (t) => {
+  const { body } = await tenant.send();
+  t.regex(body.emailId, uuidForm);
+  const found = await tenant.call('GET', `/api/public/email/${body.emailId}`);
+  t.is(found.status, 200);
+  t.is(found.body.emailId, body.emailId);
+});
+
+test('2.4 accepted: array of string, also where to was one string', async (t) => {
+  const [one, ...rest] = people(4);
+  isSent(t, await tenant.send({ to: one }), [one!]);
+  isSent(t, await tenant.send({ to: rest }), rest);
+});
+
+/** A partial success: the lists given, in their order, and no other member. */
+const partial = [
+  { suppressed: true, insufficientCredit: false },
+  { suppressed: false, insufficientCredit: true },
+  { suppressed: true, insufficientCredit: true },
+];
+
+for (const lists of partial) {
+  const names = Object.entries(lists).flatMap(([name, there]) => (there ? [name] : []));
+  test(`2.4 partial success: 200 with ${names.join(' and ')}, the recipients that were skipped`, async (t) => {
+    const own = await openTenant(world(), { quota: lists.insufficientCredit ? 2 : null });
+    const to = people(6);
+    if (lists.suppressed) await own.suppress(to[0]!, to[3]!);
+    const answer = await own.send({ to });
+    const suppressed = lists.suppressed ? [to[0], to[3]] : [];
+    const rest = to.filter((recipient) => !suppressed.includes(recipient));
+    const accepted = lists.insufficientCredit ? rest.slice(0, 2) : rest;
+    const insufficientCredit = rest.slice(accepted.length);
+    const { id, emailId, ...told } = answer.body;
+    t.is(answer.status, 200);
+    t.deepEqual(told, {
+      success: true,
+      accepted,
+      ...(lists.suppressed && { suppressed }),
+      ...(lists.insufficientCredit && { insufficientCredit }),
+    });
+    t.true(typeof id === 'string' && uuidForm.test(emailId));
+    hasHeaders(t, answer);
+  });
+}
+
+// 2.5 Error body.
+
+test('2.5 error: machine-readable uppercase code; message: human-readable; issues: empty for all but VALIDATION_ERROR', async (t) => {
+  const answers = [
+    [await tenant.send({}, { body: '{' }), '400 BAD_REQUEST'],
+    [await tenant.call('GET', emailPath(nobodysId)), '404 NOT_FOUND'],
+    [await tenant.send({ from: 'app@nobodys.invalid' }), '403 DOMAIN_NOT_FOUND'],
+    [await tenant.send({ subject: 5 }), '400 VALIDATION_ERROR'],
+  ] as const;
+  for (const [answer, expected] of answers) {
+    isError(t, answer, expected);
+    t.regex(answer.body.error, /^[A-Z_]+$/);
+    t.regex(answer.body.message, /^\S+( \S+){2,}/, 'a sentence');
+  }
+});
+
+test('2.5 issues: each describes one schema violation', async (t) => {
+  const fields = { to: [someone(), 5, 'ann'], subject: '', tags: { a: 1, b: 'c', d: null } };
+  const answer = await tenant.send(fields);
+  isInvalid(t, answer, ['to.1', 'to.2', 'subject', 'tags.a', 'tags.d']);
+});
+
+/** JSON value, its type by name. */
+const values: [unknown, string][] = [
+  [5, 'number'],
+  [true, 'boolean'],
+  [null, 'null'],
+  [{}, 'object'],
+  [[], 'array'],
+  [undefined, 'undefined'],
+];
+
+test('2.5 issues: a type mismatch has its code, the type expected and the type received', async (t) => {
+  const codes = new Set<string>();
+  for (const [value, received] of values) {
+    const answer = await tenant.send({ subject: value });
+    isInvalid(t, answer, ['subject'], received);
+    const [{ code, ...issue }] = answer.body.issues;
+    t.like(issue, { expected: 'string', received }, received);
+    codes.add(code);
+  }
+  t.is(codes.size, 1, [...codes].join());
+});
+
+/** One violation of each kind. */
+const violations: [path: string[], fields: object][] = [
+  [['to'], { to: undefined }],
+  [['to'], { to: people(11) }],
+  [['to', '1'], { to: [someone(), 'ann'] }],
+  [['subject'], { subject: '' }],
+  [['subject'], { subject: 'x'.repeat(999) }],
+  [['replyTo'], { replyTo: 'ann' }],
+  [['attachments', '0', 'content'], { attachments: [{ filename: 'a', content: '?' }] }],
+  [['attachments', '0', 'filename'], { attachments: [{ filename: 'a.exe', content: 'aGk=' }] }],
+  [['headers', 'From'], { headers: { From: 'a@b.invalid' } }],
+  [['tags', 'a.b'], { tags: { 'a.b': 5 } }],
+  [['tracking', 'openTracking'], { tracking: { openTracking: 1 } }],
+  [['idempotencyKey'], { idempotencyKey: 'k'.repeat(256) }],
+];
+
+for (const [index, [path, fields]] of violations.entries()) {
+  test(`2.5 issues: code, expected, received, path, message: violation ${index + 1}, at ${path.join(' → ')}`, async (t) => {
+    const answer = await tenant.send(fields);
+    isError(t, answer, '400 VALIDATION_ERROR');
+    t.deepEqual(
+      answer.body.issues.map((issue: { path: string[] }) => issue.path),
+      [path],
+    );
+  });
+}
+
+// 2.6 API key.
+
+test('2.6 API key: em_ and a high-entropy string; a label, scopes, optionally domain restrictions; displayed once', async (t) => {
+  const { json } = cliOf(t, world());
+  const create = `key create --org ${tenant.orgId} --scope email:send`;
+  const made = await json(create, '--label', 'web shop', '--domain', 'sender.invalid');
+  const other = await json(create, '--label', 'other');
+  t.regex(made.key, /^em_[\w-]{22,}$/, '128 bits at least');
+  t.not(made.key, other.key);
+  t.deepEqual(made.scopes, ['email:send', 'domain_scope:sender.invalid']);
+  t.deepEqual(other.scopes, ['email:send']);
+  const listed = await json(`key list --org ${tenant.orgId}`);
+  t.true(listed.some(({ id, label }: Record<string, string>) => id === made.id && label === 'web shop'));
+  t.false(JSON.stringify(listed).includes(made.key));
+  isSent(t, await client(world(), made.key).send());
+});
+
+test('2.6 API key: belongs to an organization', async (t) => {
+  const other = await openTenant(world());
+  await other.addDomain('theirs.invalid');
+  isSent(t, await other.send({ from: 'a@theirs.invalid' }));
+  isError(t, await tenant.send({ from: 'a@theirs.invalid' }), '403 DOMAIN_NOT_FOUND');
+});
+
+// 2.7 Stored email record.
+
+const members =
+  'success emailId id status from to replyTo subject tags tracking credits createdAt updatedAt recipients events';
+
+test('2.7 stored email record: identified by emailId, carries delivery telemetry', async (t) => {
+  const to = someone();
+  const sent = await tenant.call('POST', sendPath, {
+    body: {
+      from: 'App <app@sender.invalid>',
+      to,
+      subject: 'Stored',
+      text: 'Hi',
+      replyTo: 'help@there.invalid',
+      tags: { a: 'b' },
+    },
+  });
+  await mailTo(world(), to);
+  const answer = await tenant.get(sent.body.emailId);
+  hasHeaders(t, answer);
+  t.deepEqual(Object.keys(answer.body).sort(), members.split(' ').sort());
+  const { emailId, id } = sent.body;
+  t.like(answer.body, {
+    success: true,
+    emailId,
+    id,
+    to: [to],
+    subject: 'Stored',
+    tags: { a: 'b' },
+    credits: 1,
+  });
+  t.is(answer.body.from, 'App <app@sender.invalid>');
+  t.is(answer.body.replyTo, 'help@there.invalid');
+  t.is(answer.body.recipients.length, 1);
+  t.true(answer.body.events.length > 0);
+});

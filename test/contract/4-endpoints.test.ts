@@ -1,0 +1,275 @@
+/** interface.md, section 4: the two endpoints and the rules of the send call. */
+import test from 'ava';
+import { until } from '../helpers/until.ts';
+import { hasHeaders, isError, isReplay, isSent, mailTo, rate } from './answer.ts';
+import {
+  breakSubject,
+  client,
+  elsewhere,
+  emailPath,
+  nobodysId,
+  openTenant,
+  ownWorld,
+  people,
+  sendPath,
+  sharedWorld,
+  someone,
+  type Tenant,
+} from './client.ts';
+
+let tenant: Tenant;
+const world = sharedWorld({}, async (made) => {
+  tenant = await openTenant(made, { quota: 100_000 });
+});
+
+const good = () => ({ from: 'app@sender.invalid', to: someone(), subject: 'Hello', text: 'Hi' });
+
+// 4.1 POST /api/public/email/send
+
+test('4.1 POST {base_url}/api/public/email/send: 200 with the body of section 2.4', async (t) => {
+  const fields = good();
+  isSent(t, await tenant.call('POST', '/api/public/email/send', { body: fields }), [fields.to]);
+});
+
+for (const scope of ['email:send', 'full_access']) {
+  test(`4.1 required scope: ${scope} will do`, async (t) => {
+    isSent(t, await (await tenant.addKey(scope)).send());
+  });
+}
+
+test('4.1 required scope: email:send or full_access', async (t) => {
+  isError(t, await (await tenant.addKey('email:read')).send(), '403 FORBIDDEN');
+});
+
+test('4.1 request header Authorization: required', async (t) => {
+  isError(t, await client(world(), null).send({}, { from: elsewhere() }), '401 UNAUTHORIZED');
+});
+
+test('4.1 request header Authorization: Bearer <API_KEY>, the key must start with em_', async (t) => {
+  isSent(t, await tenant.send({}, { headers: { authorization: `Bearer ${tenant.key}` } }));
+  for (const authorization of [`${tenant.key}`, `Basic ${tenant.key}`, `Bearer ${tenant.key!.slice(3)}`]) {
+    const answer = await tenant.send({}, { headers: { authorization }, from: elsewhere() });
+    isError(t, answer, '401 UNAUTHORIZED', authorization.slice(0, 10));
+  }
+});
+
+test('4.1 request header Content-Type: required, application/json', async (t) => {
+  isSent(t, await tenant.send({}, { headers: { 'content-type': 'application/json' } }));
+  for (const type of [null, 'text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data']) {
+    const answer = await tenant.call('POST', sendPath, { body: good(), headers: { 'content-type': type } });
+    isError(t, answer, '400 BAD_REQUEST', String(type));
+  }
+});
+
+test('4.1 request body: required', async (t) => {
+  const headers = { 'content-type': 'application/json' };
+  isError(t, await tenant.call('POST', sendPath, { headers }), '400 BAD_REQUEST');
+});
+
+test('4.1.1 at most 10 recipients per call', async (t) => {
+  const to = people(10);
+  isSent(t, await tenant.send({ to }), to);
+  isError(t, await tenant.send({ to: people(11) }), '400 VALIDATION_ERROR');
+});
+
+test('4.1.1 a call with many recipients counts as one API request against the daily request limit', async (t) => {
+  const own = await openTenant(world(), { limits: { requestsPerDay: 3 } });
+  for (const remaining of ['2', '1', '0']) {
+    const answer = await own.send({ to: people(10) });
+    isSent(t, answer);
+    t.is(rate(answer)[1], remaining);
+  }
+  isError(t, await own.send({ to: people(10) }), '429 RATE_LIMIT_EXCEEDED');
+});
+
+test('4.1.2 when the sender domain is not allowed by the key’s domain restriction, the call is rejected with 403 DOMAIN_NOT_ALLOWED', async (t) => {
+  const own = await openTenant(world(), { quota: 5 });
+  await own.addDomain('other.invalid');
+  const restricted = await own.addKey('email:send', 'domain_scope:other.invalid');
+  isSent(t, await restricted.send({ from: 'app@other.invalid' }));
+  isError(t, await restricted.send(), '403 DOMAIN_NOT_ALLOWED');
+  t.deepEqual(await own.books(), { emails: 1, quota: 4, wallet: 0, ledger: 4 });
+});
+
+test('4.1.2 it is rejected immediately: before the domain is looked up, and recipients and credits', async (t) => {
+  const own = await openTenant(world(), { quota: 0, domain: { status: 'pending' } });
+  const to = someone();
+  await own.suppress(to);
+  const restricted = await own.addKey('full_access', 'domain_scope:other.invalid');
+  isError(t, await restricted.send({ to }), '403 DOMAIN_NOT_ALLOWED');
+  isError(t, await restricted.send({ to, from: 'app@nobodys.invalid' }), '403 DOMAIN_NOT_ALLOWED');
+});
+
+test('4.1.3 when every recipient in to is suppressed, the response is 422 ALL_RECIPIENTS_SUPPRESSED', async (t) => {
+  const own = await openTenant(world(), { quota: 5 });
+  const to = people(3);
+  await own.suppress(...to);
+  isError(t, await own.send({ to }), '422 ALL_RECIPIENTS_SUPPRESSED');
+  isError(t, await own.send({ to: to[0] }), '422 ALL_RECIPIENTS_SUPPRESSED');
+  t.deepEqual(await own.books(), { emails: 0, quota: 5, wallet: 0, ledger: 5 });
+});
+
+test('4.1.4 when only some recipients are suppressed or lack credit, the response is 200 with the suppressed and insufficientCredit lists', async (t) => {
+  const own = await openTenant(world(), { quota: 1 });
+  const to = people(3);
+  await own.suppress(to[0]!);
+  const { status, body } = await own.send({ to });
+  t.is(status, 200);
+  t.like(body, { accepted: [to[1]], suppressed: [to[0]], insufficientCredit: [to[2]] });
+  t.deepEqual(await own.books(), { emails: 1, quota: 0, wallet: 0, ledger: 0 });
+});
+
+test('4.1.5 when idempotencyKey is given, the send happens exactly once across retries using that key', async (t) => {
+  const own = await openTenant(world(), { quota: 50 });
+  const to = people(2);
+  const send = () => own.send({ to, idempotencyKey: 'order' });
+  const together = await Promise.all(Array.from({ length: 8 }, send));
+  const first = together.find(({ headers }) => !headers.has('idempotent-replayed'))!;
+  isSent(t, first, to);
+  for (const answer of together) if (answer !== first) isReplay(t, answer, first);
+  isReplay(t, await send(), first);
+  t.deepEqual(await own.books(), { emails: 1, quota: 48, wallet: 0, ledger: 48 });
+  for (const recipient of to) await mailTo(world(), recipient);
+  const arrived = world().mx[0]!.messages.flatMap((message) => message.to);
+  for (const recipient of to) t.is(arrived.filter((address) => address === recipient).length, 1);
+});
+
+/** What differs from the first call, and whether that makes it another send. */
+const calls: [what: string, fields: object, anew: boolean][] = [
+  ['the very same call', {}, false],
+  ['another text', { text: 'Other' }, false],
+  ['another from', { from: 'Other <other@sender.invalid>' }, false],
+  ['another subject', { subject: 'Other' }, true],
+  ['a recipient more', { to: ['ann@nowhere.invalid', 'bob@nowhere.invalid'] }, true],
+  ['another recipient', { to: 'bob@nowhere.invalid' }, true],
+];
+
+for (const [what, fields, anew] of calls) {
+  test(`4.1.6 when idempotencyKey is omitted, API key ID, recipients and subject identify duplicates: ${what}${anew ? ' is none' : ''}`, async (t) => {
+    const own = await openTenant(world(), { quota: 50 });
+    const first = await own.send({ to: 'ann@nowhere.invalid' });
+    const second = await own.send({ to: 'ann@nowhere.invalid', ...fields });
+    if (anew) isSent(t, second);
+    else isReplay(t, second, first);
+    t.is((await own.books()).emails, anew ? 2 : 1);
+  });
+}
+
+test('4.1.6 another API key of the organization makes another send', async (t) => {
+  const own = await openTenant(world());
+  const to = someone();
+  const [first, second] = [await own.send({ to }), await (await own.addKey('email:send')).send({ to })];
+  isSent(t, second);
+  t.not(second.body.emailId, first.body.emailId);
+});
+
+test('4.1.6 within a 2-second time window', async (t) => {
+  const own = await ownWorld(t);
+  const sender = await openTenant(own);
+  const to = someone();
+  const first = await sender.send({ to });
+  for (const ms of [1000, 999]) {
+    await own.clock.advance(ms);
+    isReplay(t, await sender.send({ to }), first);
+  }
+  await own.clock.advance(1);
+  const later = await sender.send({ to });
+  isSent(t, later);
+  t.not(later.body.emailId, first.body.emailId);
+});
+
+test('4.1.6 a duplicate call within 2 seconds is ignored and no additional credits are deducted', async (t) => {
+  const own = await openTenant(world(), { quota: 5 });
+  const to = people(2);
+  const answers = await Promise.all(Array.from({ length: 5 }, () => own.send({ to })));
+  t.is(new Set(answers.map(({ body }) => body.emailId)).size, 1);
+  t.deepEqual(await own.books(), { emails: 1, quota: 3, wallet: 0, ledger: 3 });
+  t.is((await tenant.get(answers[0]!.body.emailId)).status, 404, 'and another organization sees none of it');
+});
+
+test('4.1.7 response returned for an ignored duplicate call (design): 200 with the first response’s body, and Idempotent-Replayed: true', async (t) => {
+  const to = someone();
+  const first = await tenant.send({ to });
+  isReplay(t, await tenant.send({ to }), first);
+});
+
+test('4.1.8 credits of a failed send (500 SEND_FAILED) are refunded automatically', async (t) => {
+  const mend = await breakSubject(world(), 'refund');
+  const own = await openTenant(world(), { quota: 2, wallet: 3 });
+  const to = people(4);
+  isError(t, await own.send({ to, subject: 'refund' }), '500 SEND_FAILED');
+  t.deepEqual(await own.books(), { emails: 0, quota: 2, wallet: 3, ledger: 5 });
+  await mend();
+  const sent = await own.send({ to, subject: 'refund' });
+  isSent(t, sent, to);
+  t.is(sent.headers.get('idempotent-replayed'), null, 'what failed is no send to be a duplicate of');
+  t.deepEqual(await own.books(), { emails: 1, quota: 0, wallet: 1, ledger: 1 });
+});
+
+// 4.2 GET /api/public/email/:id
+
+test('4.2 GET {base_url}/api/public/email/:id: fetch the delivery telemetry of one email', async (t) => {
+  const to = someone();
+  const { body } = await tenant.send({ to });
+  const answer = await until(async () => {
+    const seen = await tenant.call('GET', `/api/public/email/${body.emailId}`);
+    return seen.body.status === 'delivered' && seen;
+  });
+  t.is(answer.status, 200);
+  hasHeaders(t, answer);
+  t.like(answer.body, { success: true, emailId: body.emailId, id: body.id });
+  t.is(answer.body.recipients[0].lastResponse.code, 250);
+});
+
+test('4.2 id: a value that is not a UUID gives 400 BAD_REQUEST', async (t) => {
+  const dashless = nobodysId.replaceAll('-', '');
+  for (const id of ['1', 'abc', `${nobodysId}0`, nobodysId.slice(1), dashless, `%7B${nobodysId}%7D`, '%20'])
+    isError(t, await tenant.get(id), '400 BAD_REQUEST', id);
+  const { id } = (await tenant.send()).body;
+  isError(t, await tenant.get(encodeURIComponent(id)), '400 BAD_REQUEST', 'the id of the provider is none');
+});
+
+for (const scope of ['email:read', 'full_access']) {
+  test(`4.2 required scope: ${scope} will do`, async (t) => {
+    const { body } = await tenant.send();
+    const answer = await (await tenant.addKey(scope)).get(body.emailId);
+    t.is(answer.status, 200);
+    t.is(answer.body.emailId, body.emailId);
+  });
+}
+
+test('4.2 required scope: email:read or full_access', async (t) => {
+  const { body } = await tenant.send();
+  const sender = await tenant.addKey('email:send');
+  isError(t, await sender.get(body.emailId), '403 FORBIDDEN');
+  isError(t, await sender.get(nobodysId), '403 FORBIDDEN');
+});
+
+test('4.2 request header Authorization: Bearer <API_KEY>', async (t) => {
+  const { body } = await tenant.send();
+  const headers = { authorization: null };
+  const nobody = await tenant.call('GET', emailPath(body.emailId), { headers, from: elsewhere() });
+  isError(t, nobody, '401 UNAUTHORIZED');
+});
+
+test('4.2 no request body: none is needed, nor a Content-Type, and one that is there changes nothing', async (t) => {
+  const { body } = await tenant.send();
+  t.is((await tenant.get(body.emailId)).status, 200);
+  t.is((await tenant.call('GET', emailPath(body.emailId), { body: '{' })).status, 200);
+});
+
+test('4.2 an id that does not exist gives 404 NOT_FOUND', async (t) => {
+  isError(t, await tenant.get(nobodysId), '404 NOT_FOUND');
+});
+
+test('4.2 an id that belongs to another organization gives 404 NOT_FOUND', async (t) => {
+  const other = await openTenant(world());
+  const { body } = await tenant.send();
+  const [theirs, nobodys] = [await other.get(body.emailId), await other.get(nobodysId)];
+  isError(t, theirs, '404 NOT_FOUND');
+  t.is(
+    theirs.body.message.replace(body.emailId, ''),
+    nobodys.body.message.replace(nobodysId, ''),
+    'it does not tell which',
+  );
+});

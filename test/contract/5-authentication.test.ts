@@ -1,0 +1,178 @@
+/** interface.md, section 5: keys, scopes, and who is refused. */
+import test from 'ava';
+import { cliOf } from '../helpers/cli.ts';
+import { until } from '../helpers/until.ts';
+import { isError, isSent } from './answer.ts';
+import {
+  type Call,
+  client,
+  elsewhere,
+  emailPath,
+  nobodysId,
+  openTenant,
+  sharedWorld,
+  type Tenant,
+} from './client.ts';
+
+let tenant: Tenant;
+const world = sharedWorld({}, async (made) => {
+  tenant = await openTenant(made);
+  await tenant.addDomain('other.invalid');
+});
+
+/** Both operations, with an Authorization of the test's choice. */
+const both = (authorization: string | null) => {
+  const options: Call = { headers: { authorization }, from: elsewhere() };
+  return [tenant.send({}, options), tenant.call('GET', emailPath(nobodysId), options)];
+};
+
+test('5.1 every request carries the header Authorization: Bearer <API_KEY>', async (t) => {
+  const [sent, found] = await Promise.all(both(`Bearer ${tenant.key}`));
+  isSent(t, sent!);
+  isError(t, found!, '404 NOT_FOUND');
+});
+
+test('5.1 the key starts with em_', (t) => t.regex(tenant.key!, /^em_/));
+
+test('5.2 a key has a label, scopes and optionally domain restrictions; its value is displayed once', async (t) => {
+  const { json, refusal } = cliOf(t, world());
+  const create = `key create --org ${tenant.orgId}`;
+  const made = await json(
+    `${create} --label web --scope email:send --scope email:read --domain other.invalid`,
+  );
+  t.deepEqual(made.scopes, ['email:send', 'email:read', 'domain_scope:other.invalid']);
+  t.false(JSON.stringify(await json(`key list --org ${tenant.orgId}`)).includes(made.key));
+  isSent(t, await client(world(), made.key).send({ from: 'app@other.invalid' }));
+  await refusal(2, `${create} --scope email:send`);
+  await refusal(2, `${create} --label web --scope email:everything`);
+});
+
+test('5.3 a compromised key is revoked', async (t) => {
+  const key = await tenant.addKey('full_access');
+  isSent(t, await key.send());
+  await tenant.revoke(key);
+  const from = elsewhere();
+  await until(async () => (await key.get(nobodysId)).status === 401, { what: 'the revocation' });
+  isError(t, await key.send({}, { from }), '401 UNAUTHORIZED');
+  isSent(t, await tenant.send(), undefined, 'the others go on');
+});
+
+test('5.3 a compromised key is rotated', async (t) => {
+  const { json } = cliOf(t, world());
+  const made = await json(`key create --org ${tenant.orgId} --label web --scope email:send`);
+  const rotated = await json(`key rotate ${made.id}`);
+  t.deepEqual(rotated.scopes, made.scopes);
+  isError(t, await client(world(), made.key).send({}, { from: elsewhere() }), '401 UNAUTHORIZED');
+  isSent(t, await client(world(), rotated.key).send());
+});
+
+// The table of scopes: what each allows.
+
+type Outcome = 'allowed' | 'FORBIDDEN' | 'DOMAIN_NOT_ALLOWED';
+const scopes: [granted: string[], send: Outcome, sendOther: Outcome, get: Outcome][] = [
+  [['email:send'], 'allowed', 'allowed', 'FORBIDDEN'],
+  [['email:read'], 'FORBIDDEN', 'FORBIDDEN', 'allowed'],
+  [['email:send', 'email:read'], 'allowed', 'allowed', 'allowed'],
+  [['full_access'], 'allowed', 'allowed', 'allowed'],
+  [['email:send', 'domain_scope:other.invalid'], 'DOMAIN_NOT_ALLOWED', 'allowed', 'FORBIDDEN'],
+  [['full_access', 'domain_scope:other.invalid'], 'DOMAIN_NOT_ALLOWED', 'allowed', 'allowed'],
+  [['email:read', 'domain_scope:other.invalid'], 'FORBIDDEN', 'FORBIDDEN', 'allowed'],
+  [
+    ['email:send', 'domain_scope:other.invalid', 'domain_scope:sender.invalid'],
+    'allowed',
+    'allowed',
+    'FORBIDDEN',
+  ],
+  [['domain_scope:sender.invalid'], 'FORBIDDEN', 'FORBIDDEN', 'FORBIDDEN'],
+];
+
+for (const [granted, send, sendOther, get] of scopes) {
+  test(`5 scopes: ${granted.join(' and ')}: sending ${send}, from other.invalid ${sendOther}, reading ${get}`, async (t) => {
+    const key = await tenant.addKey(...granted);
+    const [own, other] = [await key.send(), await key.send({ from: 'app@other.invalid' })];
+    for (const [answer, outcome] of [
+      [own, send],
+      [other, sendOther],
+    ] as const) {
+      if (outcome === 'allowed') isSent(t, answer);
+      else isError(t, answer, `403 ${outcome}`);
+    }
+    isError(t, await key.get(nobodysId), get === 'allowed' ? '404 NOT_FOUND' : '403 FORBIDDEN');
+  });
+}
+
+// Rules.
+
+test('5 missing key: 401 UNAUTHORIZED', async (t) => {
+  for (const authorization of [null, '', 'Bearer', 'Bearer '])
+    for (const answer of both(authorization)) isError(t, await answer, '401 UNAUTHORIZED');
+});
+
+const malformed = (key: string) => ({
+  'no scheme': key,
+  'another scheme': `Basic ${key}`,
+  'no prefix': `Bearer ${key.slice(3)}`,
+  'another prefix': `Bearer sk_${key.slice(3)}`,
+  'the prefix alone': 'Bearer em_',
+  'cut short': `Bearer ${key.slice(0, -1)}`,
+  'one character more': `Bearer ${key}A`,
+  'another word after it': `Bearer ${key} x`,
+  'in capitals': `Bearer ${key.toUpperCase()}`,
+  'two in a list': `Bearer ${key}, Bearer ${key}`,
+});
+
+test('5 malformed key: 401 UNAUTHORIZED', async (t) => {
+  for (const [what, authorization] of Object.entries(malformed(tenant.key!)))
+    for (const answer of both(authorization)) isError(t, await answer, '401 UNAUTHORIZED', what);
+});
+
+test('5 a key that nobody has: 401 UNAUTHORIZED', async (t) => {
+  for (const answer of both(`Bearer em_${'A'.repeat(tenant.key!.length - 3)}`))
+    isError(t, await answer, '401 UNAUTHORIZED');
+});
+
+test('5 inactive key: 401 UNAUTHORIZED', async (t) => {
+  const key = await tenant.addKey('full_access');
+  await tenant.revoke(key);
+  for (const answer of both(`Bearer ${key.key}`)) isError(t, await answer, '401 UNAUTHORIZED');
+});
+
+test('5 the scheme is Bearer in any letter case (RFC 9110)', async (t) => {
+  for (const scheme of ['bearer', 'BEARER'])
+    isSent(t, await tenant.send({}, { headers: { authorization: `${scheme} ${tenant.key}` } }));
+});
+
+test('5 a 401 says how to authenticate (RFC 9110): WWW-Authenticate: Bearer', async (t) => {
+  for (const answer of both(null)) t.regex((await answer).headers.get('www-authenticate') ?? '', /^Bearer\b/);
+});
+
+test('5 key lacks the scope required by the operation (email:send or email:read): 403 FORBIDDEN', async (t) => {
+  const [sender, reader] = [await tenant.addKey('email:send'), await tenant.addKey('email:read')];
+  const [send, get] = [await reader.send(), await sender.get(nobodysId)];
+  isError(t, send, '403 FORBIDDEN');
+  isError(t, get, '403 FORBIDDEN');
+  t.regex(send.body.message, /email:send/, 'the message names the scope');
+  t.regex(get.body.message, /email:read/);
+});
+
+test('5 key has a domain_scope and the from address belongs to another domain: 403 DOMAIN_NOT_ALLOWED; the message names the rejected domain and the allowed domains', async (t) => {
+  const key = await tenant.addKey('email:send', 'domain_scope:one.invalid', 'domain_scope:two.invalid');
+  for (const from of ['app@sender.invalid', 'App <app@sender.invalid>']) {
+    const answer = await key.send({ from });
+    isError(t, answer, '403 DOMAIN_NOT_ALLOWED');
+    for (const domain of ['sender.invalid', 'one.invalid', 'two.invalid'])
+      t.true(answer.body.message.includes(domain), domain);
+  }
+});
+
+test('5 domain_scope:<domain> is that domain alone: no subdomain, no parent, no other ending alike', async (t) => {
+  const key = await tenant.addKey('email:send', 'domain_scope:other.invalid');
+  for (const domain of [
+    'sub.other.invalid',
+    'another.invalid',
+    'other.invalid.evil.invalid',
+    'invalid.invalid',
+  ])
+    isError(t, await key.send({ from: `app@${domain}` }), '403 DOMAIN_NOT_ALLOWED', domain);
+  isSent(t, await key.send({ from: 'App <APP@Other.Invalid>' }), undefined, 'letter case is nothing');
+});

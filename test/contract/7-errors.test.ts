@@ -1,0 +1,278 @@
+/** interface.md, section 7: every error, on every operation that can have it, and that there are no others. */
+import { connect } from 'node:net';
+import test from 'ava';
+import type { Answer, World } from '../helpers/world.ts';
+import { isError, isInvalid, isSent } from './answer.ts';
+import {
+  breakSubject,
+  client,
+  elsewhere,
+  emailPath,
+  nobodysId,
+  openTenant,
+  people,
+  sendPath,
+  sharedWorld,
+  someone,
+  type Tenant,
+} from './client.ts';
+
+let tenant: Tenant;
+const world = sharedWorld({}, async (made) => {
+  tenant = await openTenant(made);
+});
+
+type Provoke = (own: Tenant, world: World) => Promise<Answer>;
+
+/** The table of section 7, row by row: what brings the error about. */
+const table: [expected: string, condition: string, provoke: Provoke][] = [
+  ['400 VALIDATION_ERROR', 'body fails schema validation', (own) => own.send({ subject: 5 })],
+  ['400 BAD_REQUEST', 'malformed JSON', (own) => own.send({}, { body: '{"to":' })],
+  ['400 BAD_REQUEST', 'invalid sender email', (own) => own.send({ from: 'App <app>' })],
+  ['400 BAD_REQUEST', 'non-UUID path parameter', (own) => own.get('17')],
+  ['401 UNAUTHORIZED', 'API key missing', (_, made) => client(made, null).send({}, { from: elsewhere() })],
+  [
+    '401 UNAUTHORIZED',
+    'API key malformed',
+    (_, made) => client(made, 'sk_1').send({}, { from: elsewhere() }),
+  ],
+  [
+    '401 UNAUTHORIZED',
+    'API key inactive',
+    async (own) => {
+      const key = await own.addKey('full_access');
+      await own.revoke(key);
+      return key.send({}, { from: elsewhere() });
+    },
+  ],
+  [
+    '402 INSUFFICIENT_CREDITS',
+    'neither subscription quota nor wallet balance has credits',
+    async (_, made) => (await openTenant(made, { quota: 0, wallet: 0 })).send(),
+  ],
+  [
+    '402 INSUFFICIENT_CREDITS',
+    'both were used up',
+    async (_, made) => {
+      const poor = await openTenant(made, { quota: 1, wallet: 1 });
+      await poor.send({ to: people(2) });
+      return poor.send({ to: people(2) });
+    },
+  ],
+  [
+    '403 FORBIDDEN',
+    'key lacks the required scope, email:send',
+    async (own) => (await own.addKey('email:read')).send(),
+  ],
+  [
+    '403 FORBIDDEN',
+    'key lacks the required scope, email:read',
+    async (own) => (await own.addKey('email:send')).get(nobodysId),
+  ],
+  [
+    '403 DOMAIN_NOT_ALLOWED',
+    'sender domain prohibited by the key’s domain_scope',
+    async (own) => (await own.addKey('full_access', 'domain_scope:other.invalid')).send(),
+  ],
+  [
+    '403 DOMAIN_NOT_FOUND',
+    'sender domain is not registered in the organization',
+    (own) => own.send({ from: 'app@nobodys.invalid' }),
+  ],
+  [
+    '403 DOMAIN_NOT_VERIFIED',
+    'sender domain DNS / DKIM verification is incomplete',
+    async (_, made) => (await openTenant(made, { domain: { status: 'pending' } })).send(),
+  ],
+  ['404 NOT_FOUND', 'emailId does not exist', (own) => own.get(nobodysId)],
+  [
+    '404 NOT_FOUND',
+    'emailId belongs to another organization',
+    async (own, made) => {
+      const { body } = await (await openTenant(made)).send();
+      return own.get(body.emailId);
+    },
+  ],
+  [
+    '422 ALL_RECIPIENTS_SUPPRESSED',
+    'all recipients in to are on the suppression list',
+    async (own) => {
+      const to = people(2);
+      await own.suppress(...to);
+      return own.send({ to });
+    },
+  ],
+  [
+    '429 RATE_LIMIT_EXCEEDED',
+    'per-second request limit exceeded',
+    async (_, made) => {
+      const slow = await openTenant(made, { limits: { requestsPerSecond: 1 } });
+      await slow.get(nobodysId);
+      return slow.send();
+    },
+  ],
+  [
+    '429 RATE_LIMIT_EXCEEDED',
+    'daily request limit exceeded',
+    async (_, made) => {
+      const slow = await openTenant(made, { limits: { requestsPerDay: 1 } });
+      await slow.send();
+      return slow.get(nobodysId);
+    },
+  ],
+  [
+    '500 SEND_FAILED',
+    'internal delivery failure',
+    async (own, made) => {
+      const mend = await breakSubject(made, 'row500');
+      const answer = await own.send({ subject: 'row500' });
+      await mend();
+      return answer;
+    },
+  ],
+];
+
+for (const [expected, condition, provoke] of table)
+  test(`7 ${expected}: ${condition}`, async (t) => {
+    isError(t, await provoke(tenant, world()), expected);
+  });
+
+test('7 400 VALIDATION_ERROR: issues lists the violations', async (t) => {
+  isInvalid(t, await tenant.send({ subject: '', replyTo: 5, tags: { a: null } }), [
+    'subject',
+    'replyTo',
+    'tags.a',
+  ]);
+});
+
+for (const body of ['[]', '"x"', 'null', '5', 'true']) {
+  test(`7 400 VALIDATION_ERROR: a body that is JSON and no object, ${body}`, async (t) => {
+    isInvalid(t, await tenant.call('POST', sendPath, { body }), ['']);
+  });
+}
+
+test('7 500 SEND_FAILED: credits are refunded', async (t) => {
+  const mend = await breakSubject(world(), 'refunded');
+  const own = await openTenant(world(), { quota: 1, wallet: 1 });
+  isError(t, await own.send({ to: people(2), subject: 'refunded' }), '500 SEND_FAILED');
+  t.deepEqual(await own.books(), { emails: 0, quota: 1, wallet: 1, ledger: 2 });
+  await mend();
+});
+
+test('7 429 RATE_LIMIT_EXCEEDED: Retry-After is sent, in whole seconds of one at least', async (t) => {
+  const own = await openTenant(world(), { limits: { requestsPerSecond: 1 } });
+  await own.get(nobodysId);
+  const refused = await own.get(nobodysId);
+  isError(t, refused, '429 RATE_LIMIT_EXCEEDED');
+  t.is(refused.headers.get('retry-after'), '1');
+});
+
+test('7 error code for a rejected attachment of an executable type (design): 400 VALIDATION_ERROR at attachments, index, filename or contentType', async (t) => {
+  const good = { filename: 'a.txt', content: 'aGk=' };
+  const byName = { attachments: [good, { ...good, filename: 'setup.exe' }] };
+  const byType = { attachments: [good, { ...good, contentType: 'application/x-msdownload' }] };
+  isInvalid(t, await tenant.send(byName), ['attachments.1.filename']);
+  isInvalid(t, await tenant.send(byType), ['attachments.1.contentType']);
+});
+
+// The rest of the address space.
+
+const unknown: [method: string, path: string][] = [
+  ['GET', '/api/public'],
+  ['GET', '/api/public/nothing'],
+  ['POST', '/api/public/email'],
+  ['GET', '/api/public/email/'],
+  ['POST', '/api/public/email/send/more'],
+  ['GET', '/api/public/v2/email/send'],
+  ['GET', '/api/publicity'],
+  ['GET', '/nothing'],
+];
+
+for (const [method, path] of unknown) {
+  test(`7 an unknown path has the error body too: ${method} ${path} is 404 NOT_FOUND`, async (t) => {
+    isError(t, await tenant.call(method, path), '404 NOT_FOUND');
+  });
+}
+
+const wrongMethods: [method: string, path: string, allowed: string][] = [
+  ['PUT', sendPath, 'POST'],
+  ['DELETE', sendPath, 'POST'],
+  ['PATCH', emailPath(nobodysId), 'GET'],
+  ['POST', emailPath(nobodysId), 'GET'],
+  ['DELETE', emailPath(nobodysId), 'GET'],
+];
+
+for (const [method, path, allowed] of wrongMethods) {
+  test(`7 a wrong method has the error body too: ${method} ${path} is 405 BAD_REQUEST with Allow`, async (t) => {
+    const answer = await tenant.call(method, path);
+    isError(t, answer, '405 BAD_REQUEST');
+    const allow = answer.headers.get('allow')?.split(', ') ?? [];
+    t.true(allow.includes(allowed) && !allow.includes(method), allow.join());
+  });
+}
+
+/** What the server says to these bytes, until it closes. */
+function say(bytes: string): Promise<string> {
+  const { hostname, port } = new URL(world().url());
+  return new Promise((resolve) => {
+    const socket = connect(Number(port), hostname, () => socket.write(bytes));
+    let said = '';
+    socket.on('data', (data) => {
+      said += data;
+    });
+    socket.on('error', () => {});
+    socket.on('close', () => resolve(said));
+  });
+}
+
+/** Requests that are no HTTP, or too much of it. */
+const broken: [what: string, bytes: string, error?: string][] = [
+  ['a request line that is none', 'HELO there\r\n\r\n'],
+  ['a header line that is none', 'GET / HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n'],
+  ['no Host', 'GET / HTTP/1.1\r\n\r\n'],
+  ['headers without end', `GET / HTTP/1.1\r\nHost: x\r\nX-A: ${'a'.repeat(100_000)}\r\n\r\n`],
+  ['two lengths', `POST ${sendPath} HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n`],
+  [
+    'a length and chunks',
+    `POST ${sendPath} HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`,
+  ],
+  [
+    'an expectation that is unknown',
+    'GET /api/public/email/1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: a-cake\r\n\r\n',
+    'UNAUTHORIZED',
+  ],
+];
+
+for (const [what, bytes, code = 'BAD_REQUEST'] of broken) {
+  test(`7 all 4xx and 5xx responses carry the error body: ${what}`, async (t) => {
+    const said = await say(bytes);
+    const [head, body] = said.split('\r\n\r\n');
+    t.regex(head ?? '', /^HTTP\/1\.1 4\d\d /);
+    t.regex(head ?? '', /\r\ncontent-type: application\/json/i, said);
+    const { error, message, issues } = JSON.parse(body!);
+    t.deepEqual([error, issues], [code, []]);
+    t.is(typeof message, 'string');
+    for (const header of [
+      'x-api-version: 1',
+      'x-ratelimit-limit: ',
+      'x-ratelimit-remaining: ',
+      'x-ratelimit-reset: ',
+    ])
+      t.true(head!.toLowerCase().includes(`\r\n${header}`), header);
+  });
+}
+
+// Client guidance: it turns the clock, so nothing runs beside it.
+
+test.serial(
+  '7 client guidance on 429: after the number of seconds in Retry-After, the retry passes',
+  async (t) => {
+    const own = await openTenant(world(), { limits: { requestsPerSecond: 1 } });
+    const to = someone();
+    await own.get(nobodysId);
+    const refused = await own.send({ to, idempotencyKey: 'k' });
+    isError(t, refused, '429 RATE_LIMIT_EXCEEDED');
+    await world().clock.advance(1000 * Number(refused.headers.get('retry-after')));
+    isSent(t, await own.send({ to, idempotencyKey: 'k' }), [to]);
+  },
+);

@@ -1,0 +1,340 @@
+/** design.md, section 2, the rows about fields: sizes, contents, attachments, addresses, types, headers, tags. */
+import test from 'ava';
+import { cliOf } from '../helpers/cli.ts';
+import { until } from '../helpers/until.ts';
+import type { Answer } from '../helpers/world.ts';
+import { isError, isInvalid, isReplay, isSent, mailTo } from './answer.ts';
+import { openTenant, people, sendPath, sharedWorld, someone, type Tenant } from './client.ts';
+
+let tenant: Tenant;
+const world = sharedWorld({ zone: { 'xn--bcher-kva.invalid': { MX: ['10 mx1.invalid'] } } }, async (made) => {
+  tenant = await openTenant(made);
+});
+
+type Fields = Record<string, unknown>;
+interface Row {
+  takes?: Fields[];
+  /** The path of the one issue, dots between its elements; BAD_REQUEST has none. */
+  refuses?: [path: string | 'BAD_REQUEST', fields: Fields][];
+}
+
+const x = (length: number, text = 'x') => text.repeat(length);
+const file = (over: object = {}) => ({ attachments: [{ filename: 'a.txt', content: 'aGk=', ...over }] });
+const header = (name: string, value: unknown = 'v') => ({ headers: { [name]: value } });
+const at = (path: string, ...values: Fields[]): [string, Fields][] => values.map((fields) => [path, fields]);
+
+const executables = ['a.exe', 'a.bat', 'a.sh', 'A.EXE', 'a.Bat', 'a.sH', 'a.exe.', 'a.bat ', 'a.sh. . '];
+const executableTypes = [
+  'application/x-msdownload',
+  'application/x-msdos-program',
+  'application/vnd.microsoft.portable-executable',
+  'application/x-sh',
+  'application/x-shellscript',
+  'application/x-bat',
+  'application/bat',
+  'text/x-shellscript',
+  'text/x-sh',
+  'Application/X-SH',
+  'application/x-sh; charset=utf-8',
+];
+const refusedNames = [
+  ...['MIME-Version', 'Content-Type', 'Content-Transfer-Encoding', 'content-anything', 'Cc', 'BCC'],
+  ...['Return-Path', 'Received', 'Resent-From', 'Resent-Date', 'ARC-Seal', 'ARC-Message-Signature'],
+  ...['Authentication-Results', 'authentication-results'],
+];
+const notOne = ['a@sender.invalid, b@sender.invalid', 'A <a@sender.invalid>, B <b@sender.invalid>'];
+
+const rows: Record<string, Row> = {
+  'characters, sizes: a string’s length is JavaScript’s': {
+    takes: [
+      { subject: x(499, '😀') },
+      { tags: { [x(32, '😀')]: x(128, '😀') } },
+      { idempotencyKey: `${x(127, '😀')}x` },
+      { subject: x(998, 'é') },
+    ],
+    refuses: [
+      ...at('subject', { subject: x(500, '😀') }, { subject: `x${x(499, '😀')}` }),
+      ...at('tags.a', { tags: { a: x(129, '😀') } }),
+      ...at('idempotencyKey', { idempotencyKey: x(128, '😀') }),
+    ],
+  },
+  'characters, sizes: html and text 2 MiB of UTF-8 each': {
+    takes: [{ html: x(2 ** 20, 'é'), text: x(2 ** 21) }],
+    refuses: [...at('html', { html: `${x(2 ** 20, 'é')}x` }), ...at('text', { text: x(2 ** 19 + 1, '😀') })],
+  },
+  'html, text: at least one that is not empty': {
+    takes: [
+      { html: '<p>Hi</p>', text: '' },
+      { html: '', text: 'Hi' },
+    ],
+    refuses: at('html', { html: '', text: '' }, { html: '', text: undefined }, { html: undefined, text: '' }),
+  },
+  'attachments: content is standard base64 with its padding, line breaks allowed, not empty': {
+    takes: ['YQ==', 'YWI=', 'YWJj', 'aGVs\r\nbG8=', 'aGVs\nbG8=\n', '+/+/'].map((content) =>
+      file({ content }),
+    ),
+    refuses: ['', '\r\n', 'YQ', 'YWI', 'YQ=', 'YQ===', 'Y', '-_-_', 'YW Jj', 'YQ==YQ==', 'é'].map(
+      (content) => ['attachments.0.content', file({ content })],
+    ),
+  },
+  'attachments: executables .exe, .bat, .sh in any letter case, with trailing dots or spaces': {
+    takes: ['a.exe.txt', 'a.ex', 'exe', 'a.shx', 'a.b at'].map((filename) => file({ filename })),
+    refuses: executables.map((filename) => ['attachments.0.filename', file({ filename })]),
+  },
+  'attachments: executables by type': {
+    takes: [file({ contentType: 'application/octet-stream' }), file({ contentType: 'text/x-script' })],
+    refuses: executableTypes.map((contentType) => ['attachments.0.contentType', file({ contentType })]),
+  },
+  'to: plain addresses': {
+    takes: [{ to: `"ann lee"@nowhere.invalid` }, { to: 'jörg@nowhere.invalid' }],
+    refuses: at(
+      'to',
+      { to: 'Ann <ann@there.invalid>' },
+      { to: '<ann@there.invalid>' },
+      { to: 'a@b.invalid, c@d.invalid' },
+    ),
+  },
+  'to: ten entries before repeats are dropped': {
+    takes: [{ to: Array(10).fill(someone('nowhere.invalid')) }],
+    refuses: at('to', { to: Array(11).fill(someone()) }),
+  },
+  'from: one plain address or one Name <address>; a string that is no such thing is 400 BAD_REQUEST': {
+    takes: [
+      'app@sender.invalid',
+      'App <app@sender.invalid>',
+      '"Lee, Ann" <a@sender.invalid>',
+      'Jörg <j@sender.invalid>',
+    ].map((from) => ({ from })),
+    refuses: ['', ' ', 'App', 'App <>', 'App <app@sender.invalid', 'app@', '@sender.invalid', ...notOne].map(
+      (from) => ['BAD_REQUEST', { from }],
+    ),
+  },
+  'from: absent or not a string is VALIDATION_ERROR, which goes first where both apply': {
+    refuses: [
+      ...at('from', { from: undefined }, { from: 5 }, { from: null }, { from: ['app@sender.invalid'] }),
+      ...at('subject', { from: 'App', subject: '' }),
+    ],
+  },
+  'replyTo: one plain address': {
+    takes: [{ replyTo: 'help@there.invalid' }, { replyTo: 'help@bücher.invalid' }],
+    refuses: ['', 'Help <help@there.invalid>', 'a@b.invalid, c@d.invalid'].map((replyTo) => [
+      'replyTo',
+      { replyTo },
+    ]),
+  },
+  'unknown fields are ignored': {
+    takes: [
+      { cc: 'eve@evil.invalid', bcc: ['eve@evil.invalid'], template: null, '': 1 },
+      file({ cid: 5, path: '/etc/passwd' }),
+      { tracking: { pixel: 'x' } },
+    ],
+  },
+  'null is a VALIDATION_ERROR': {
+    refuses: [
+      ...['to', 'from', 'subject', 'html', 'text', 'replyTo', 'attachments', 'headers', 'tags', 'tracking'],
+      'idempotencyKey',
+    ].map((field) => [field, { [field]: null }]),
+  },
+  'custom headers: token names': {
+    takes: [header('X-A'), header("!#$%&'*+-.^_`|~09Az")],
+    refuses: ['', 'X Y', 'X:', 'Ü', 'X\tY', 'X\r\nY', '(X)', 'X@Y'].map((name) => [
+      `headers.${name}`,
+      header(name),
+    ]),
+  },
+  'custom headers: no CR, LF or NUL in values': {
+    takes: [header('X-A', ''), header('X-A', 'Jörg 😀'), header('X-A', 'a\tb')],
+    refuses: ['a\rb', 'a\nb', 'a\0b', 'a\r\nBcc: eve@evil.invalid', 'a\r\n'].map((value) => [
+      'headers.X-A',
+      header('X-A', value),
+    ]),
+  },
+  'custom headers: those that would break or belie the message are refused': {
+    takes: [header('X-Content-Type'), header('X-Received'), header('List-Id', '<list.sender.invalid>')],
+    refuses: refusedNames.map((name) => [`headers.${name}`, header(name, 'a@b.invalid')]),
+  },
+  'custom headers: Date, Message-ID, Reply-To and Sender only where valid': {
+    refuses: [
+      ...at('headers.Date', header('Date', 'soon')),
+      ...at('headers.Message-ID', header('Message-ID', 'soon'), header('Message-ID', '<a@b.invalid> x')),
+      ...at('headers.Reply-To', header('Reply-To', 'App')),
+      ...at('headers.Sender', header('Sender', 'App')),
+    ],
+  },
+  'tags: keys not empty, values may be': {
+    takes: [{ tags: { a: '' } }],
+    refuses: at('tags.', { tags: { '': 'v' } }),
+  },
+};
+
+for (const [sentence, { takes = [], refuses = [] }] of Object.entries(rows)) {
+  test(`design 2 ${sentence}`, async (t) => {
+    for (const fields of takes)
+      isSent(t, await tenant.send({ to: someone('nowhere.invalid'), ...fields }), undefined, told(fields));
+    for (const [path, fields] of refuses) {
+      const answer = await tenant.send(fields);
+      if (path === 'BAD_REQUEST') isError(t, answer, '400 BAD_REQUEST', told(fields));
+      else isInvalid(t, answer, [path], told(fields));
+    }
+  });
+}
+
+const told = (fields: object) => JSON.stringify(fields).slice(0, 80);
+
+// The request body.
+
+const limit = 20 * 2 ** 20;
+const padded = (size: number) => {
+  const body = Buffer.alloc(size, ' ');
+  const fields = { from: 'app@sender.invalid', to: someone('nowhere.invalid'), subject: 'Hello', text: 'Hi' };
+  body.write(JSON.stringify(fields));
+  return body;
+};
+
+test('design 2 characters, sizes: the request body 20 MiB, past it 400 BAD_REQUEST', async (t) => {
+  isSent(t, await tenant.call('POST', sendPath, { body: padded(limit) }));
+  isError(t, await tenant.call('POST', sendPath, { body: padded(limit + 1) }), '400 BAD_REQUEST');
+});
+
+test('design 2 characters, sizes: past it without reading on', async (t) => {
+  const headers = { 'content-length': String(limit + 1) };
+  isError(t, await tenant.send({}, { headers }), '400 BAD_REQUEST', 'all but the first bytes never come');
+});
+
+const types: [type: string | null, good: boolean][] = [
+  ['application/json', true],
+  ['application/json; charset=utf-8', true],
+  ['application/json;charset=UTF-8', true],
+  ['Application/JSON', true],
+  [null, false],
+  ['', false],
+  ['text/plain', false],
+  ['text/json', false],
+  ['application/jsonp', false],
+  ['application/problem+json', false],
+  ['application/json; charset=iso-8859-1', false],
+];
+
+for (const [type, good] of types) {
+  test(`design 2 Content-Type: ${type ?? 'none'} is ${good ? 'taken' : '400 BAD_REQUEST'}`, async (t) => {
+    const answer = await tenant.send({}, { headers: { 'content-type': type } });
+    if (good) isSent(t, answer);
+    else isError(t, answer, '400 BAD_REQUEST');
+  });
+}
+
+test('design 2 issues[]: all five members always present, all strings; path elements are strings, array indexes too', async (t) => {
+  const wrong = {
+    to: [null, 'x'],
+    subject: null,
+    replyTo: '',
+    attachments: [{ filename: 'a.exe', content: '' }, 5],
+    headers: { 'X-A': 5 },
+    tags: { '': 'v' },
+    tracking: { openTracking: 'x' },
+  };
+  const paths = [
+    ...[
+      'to.0',
+      'to.1',
+      'subject',
+      'replyTo',
+      'attachments.0.filename',
+      'attachments.0.content',
+      'attachments.1',
+    ],
+    ...['headers.X-A', 'tags.', 'tracking.openTracking'],
+  ];
+  const answer = await tenant.send(wrong);
+  isError(t, answer, '400 VALIDATION_ERROR');
+  const found = answer.body.issues.map(({ path }: { path: string[] }) => path.join('.'));
+  t.deepEqual(found.sort(), paths.sort());
+});
+
+// Addresses.
+
+test('design 2 to: the same address twice counts, costs and is delivered once', async (t) => {
+  const own = await openTenant(world(), { quota: 5, limits: { emailsPerDay: 2 } });
+  const [ann, bob] = [someone(), someone()];
+  isSent(t, await own.send({ to: [ann, bob, ann.toUpperCase(), ann] }), [ann, bob]);
+  t.deepEqual(await own.books(), { emails: 1, quota: 3, wallet: 0, ledger: 3 });
+  await mailTo(world(), bob);
+  await mailTo(world(), ann);
+  const arrived = world().mx[0]!.messages.flatMap(({ to }) => to.map((address) => address.toLowerCase()));
+  t.is(arrived.filter((address) => address === ann).length, 1);
+});
+
+test('design 2 addresses compared: domain by its A-label without letter case, local part without letter case; shown as first given', async (t) => {
+  const own = await openTenant(world());
+  const to = ['Ann@Bücher.invalid', 'ANN@xn--bcher-kva.invalid', 'ann@BÜCHER.invalid', 'bob@bücher.invalid'];
+  const first = await own.send({ to });
+  isSent(t, first, ['Ann@Bücher.invalid', 'bob@bücher.invalid']);
+  isReplay(t, await own.send({ to: ['BOB@XN--BCHER-KVA.invalid', 'ann@bücher.invalid'] }), first);
+  t.deepEqual((await own.get(first.body.emailId)).body.to, ['Ann@Bücher.invalid', 'bob@bücher.invalid']);
+  await own.suppress('ann@bücher.invalid');
+  const partial = await own.send({ to: ['ANN@XN--bcher-kva.invalid', someone()] });
+  t.deepEqual(partial.body.suppressed, ['ANN@XN--bcher-kva.invalid']);
+});
+
+test('design 2 addresses compared: the sender’s domain too', async (t) => {
+  const own = await openTenant(world());
+  await own.addDomain('xn--strae-oqa.invalid');
+  const key = await own.addKey('email:send', 'domain_scope:xn--strae-oqa.invalid');
+  for (const from of [
+    'App <app@straße.invalid>',
+    'app@STRASSE.invalid'.replace('SS', 'ß'),
+    'a@XN--STRAE-OQA.invalid',
+  ])
+    isSent(t, await key.send({ from }), undefined, from);
+});
+
+// Headers and tags at the other end.
+
+test('design 2 custom headers: Date, Message-ID, Reply-To and Sender replace ours, never a second field; id follows Message-ID', async (t) => {
+  const to = someone();
+  const headers = {
+    Date: 'Fri, 02 Jan 2026 03:04:05 +0000',
+    'message-id': '<order.4711@sender.invalid>',
+    'Reply-To': 'Help <help@there.invalid>',
+    Sender: 'robot@sender.invalid',
+  };
+  const answer = await tenant.send({ to, headers, replyTo: 'other@there.invalid' });
+  isSent(t, answer, [to]);
+  t.is(answer.body.id, 'order.4711@sender.invalid');
+  const mail = await mailTo(world(), to);
+  for (const [name, value] of Object.entries(headers)) t.deepEqual(mail.header(name), [value], name);
+  for (const name of ['From', 'To', 'Subject', 'MIME-Version', 'Content-Type'])
+    t.is(mail.header(name).length, 1, name);
+  t.is((await tenant.get(answer.body.emailId)).body.id, 'order.4711@sender.invalid');
+});
+
+const tags = { kind: 'welcome', note: '' };
+
+async function delivered(): Promise<Answer['body']> {
+  const { body } = await tenant.send({ tags });
+  return until(async () => {
+    const answer = await tenant.get(body.emailId);
+    return answer.body.status === 'delivered' && answer.body;
+  });
+}
+
+test('design 2 tags: shown in GET and the mail log’s lines', async (t) => {
+  const email = await delivered();
+  t.deepEqual(email.tags, tags);
+  const lines = await cliOf(t, world()).json('logs --email', email.emailId);
+  t.true(lines.length > 0);
+  for (const line of lines) t.deepEqual(line.tags, tags, line.msg);
+});
+
+test('design 2 tags: shown in events', async (t) => {
+  for (const { data } of (await delivered()).events) t.deepEqual(data.tags, tags);
+});
+
+test('design 2 partial success: a list that would be empty is absent', async (t) => {
+  const own = await openTenant(world());
+  const to = people(2);
+  isSent(t, await own.send({ to }), to);
+  await own.suppress(to[0]!);
+  const { body } = await own.send({ to, subject: 'Other' });
+  t.deepEqual(Object.keys(body).sort(), ['accepted', 'emailId', 'id', 'success', 'suppressed']);
+});

@@ -1,0 +1,172 @@
+/** design.md, section 2, the rows idempotencyKey and Duplicate window, sentence by sentence. */
+import test, { type ExecutionContext } from 'ava';
+import { hasHeaders, isError, isReplay, isSent } from './answer.ts';
+import { breakSubject, openTenant, ownWorld, sendPath, sharedWorld, someone, type Tenant } from './client.ts';
+
+const world = sharedWorld();
+
+test('design 2 idempotencyKey: per organization, whichever of its keys', async (t) => {
+  const own = await openTenant(world());
+  const fields = { to: someone(), idempotencyKey: 'k' };
+  const first = await own.send(fields);
+  isReplay(t, await (await own.addKey('email:send')).send(fields), first);
+});
+
+for (const [setting, hours] of [
+  [undefined, 24],
+  ['72h', 72],
+] as const) {
+  test(`design 2 idempotencyKey: kept ${hours} h at least${setting ? ' (a setting)' : ''}`, async (t) => {
+    const own = await ownWorld(t, { settings: setting ? { POSTERN_IDEMPOTENCY_KEEP: setting } : {} });
+    const sender = await openTenant(own);
+    const fields = { to: someone(), idempotencyKey: 'k' };
+    const first = await sender.send(fields);
+    for (const part of [hours / 2, hours / 2 - 0.1]) {
+      await own.clock.advance(part * 3_600_000);
+      isReplay(t, await sender.send(fields), first);
+    }
+  });
+}
+
+test('design 2 idempotencyKey: a second call that arrives while the first runs waits for it and gets its answer', async (t) => {
+  const own = await openTenant(world(), { quota: 10 });
+  const fields = { to: someone(), idempotencyKey: 'k', text: 'x'.repeat(2 ** 20) };
+  const answers = await Promise.all(Array.from({ length: 6 }, () => own.send(fields)));
+  const first = answers.find(({ headers }) => !headers.has('idempotent-replayed'))!;
+  for (const answer of answers) if (answer !== first) isReplay(t, answer, first);
+  t.is((await own.books()).emails, 1);
+});
+
+/** The same request in other bytes, and another request. */
+const raw = {
+  from: 'app@sender.invalid',
+  to: 'ann@nowhere.invalid',
+  subject: 'Hello',
+  text: 'Hi',
+  tags: { a: '1', b: '2' },
+};
+const keyed = { ...raw, idempotencyKey: 'k' };
+const same: [what: string, body: string][] = [
+  ['with spacing', JSON.stringify(keyed, null, 4)],
+  ['in another order', JSON.stringify(Object.fromEntries(Object.entries(keyed).reverse()))],
+  ['in another order within', JSON.stringify({ ...keyed, tags: { b: '2', a: '1' } })],
+  ['with escapes', JSON.stringify(keyed).replace('Hello', '\\u0048ello')],
+];
+const others: [what: string, body: object][] = [
+  ['another text', { ...keyed, text: 'Ho' }],
+  ['another subject', { ...keyed, subject: 'Ho' }],
+  ['another recipient', { ...keyed, to: 'bob@nowhere.invalid' }],
+  ['another sender', { ...keyed, from: 'App <app@sender.invalid>' }],
+  ['another tag', { ...keyed, tags: { a: '1', b: '3' } }],
+  ['a field more', { ...keyed, html: '<p>Hi</p>' }],
+];
+
+for (const [what, body] of same)
+  test(`design 2 idempotencyKey: the same key with the same request ${what} is a replay`, async (t) => {
+    const own = await openTenant(world());
+    const first = await own.call('POST', sendPath, { body: keyed });
+    isReplay(t, await own.call('POST', sendPath, { body }), first);
+  });
+
+for (const [what, body] of others)
+  test(`design 2 idempotencyKey: the same key with a different request, ${what}, is 400 BAD_REQUEST saying so`, async (t) => {
+    const own = await openTenant(world());
+    isSent(t, await own.call('POST', sendPath, { body: keyed }));
+    const answer = await own.call('POST', sendPath, { body });
+    isError(t, answer, '400 BAD_REQUEST');
+    t.regex(answer.body.message, /idempotency ?key/i);
+  });
+
+async function canBeUsedAgain(
+  t: ExecutionContext,
+  own: Tenant,
+  bad: object,
+  code: string,
+  repair = async () => {},
+) {
+  isError(t, await own.send({ ...bad, idempotencyKey: 'again' }), code);
+  await repair();
+  const answer = await own.send({ idempotencyKey: 'again' });
+  isSent(t, answer);
+  t.is(answer.headers.get('idempotent-replayed'), null);
+}
+
+test('design 2 idempotencyKey: 4xx and 5xx answers are not kept, so the key can be used again', async (t) => {
+  const own = await openTenant(world());
+  await canBeUsedAgain(t, own, { subject: '' }, '400 VALIDATION_ERROR');
+  const gone = someone();
+  const second = await openTenant(world());
+  await second.suppress(gone);
+  await canBeUsedAgain(t, second, { to: gone }, '422 ALL_RECIPIENTS_SUPPRESSED');
+  const third = await openTenant(world());
+  const mend = await breakSubject(world(), 'again');
+  await canBeUsedAgain(t, third, { subject: 'again' }, '500 SEND_FAILED', async () => void (await mend()));
+});
+
+test('design 2 idempotencyKey: the header Idempotency-Key means the same where the body has none', async (t) => {
+  const own = await openTenant(world());
+  const send = (key: string, fields: object = {}) =>
+    own.call('POST', sendPath, { body: { ...raw, ...fields }, headers: { 'idempotency-key': key } });
+  const first = await send('k');
+  isReplay(t, await send('k'), first);
+  isReplay(t, await send('other', { idempotencyKey: 'k' }), first);
+  isError(t, await send('k', { text: 'Ho' }), '400 BAD_REQUEST');
+  isSent(t, await send('x'.repeat(255)));
+  for (const key of ['', 'x'.repeat(256)]) {
+    const answer = await send(key);
+    t.is(answer.status, 400);
+    hasHeaders(t, answer);
+  }
+});
+
+test('design 2 idempotencyKey: empty is refused', async (t) => {
+  isError(t, await (await openTenant(world())).send({ idempotencyKey: '' }), '400 VALIDATION_ERROR');
+});
+
+// Duplicate window.
+
+test('design 2 duplicate window: 2 s from the accepted send, which a duplicate does not prolong', async (t) => {
+  const own = await ownWorld(t);
+  const sender = await openTenant(own);
+  const to = someone();
+  const first = await sender.send({ to });
+  await own.clock.advance(1500);
+  isReplay(t, await sender.send({ to }), first);
+  await own.clock.advance(500);
+  const second = await sender.send({ to });
+  isSent(t, second);
+  t.not(second.body.emailId, first.body.emailId);
+});
+
+test('design 2 duplicate window: over the recipients normalised and sorted', async (t) => {
+  const own = await openTenant(world());
+  const first = await own.send({ to: ['ann@nowhere.invalid', 'bob@bücher.invalid'] });
+  isSent(t, first);
+  for (const to of [
+    ['bob@bücher.invalid', 'ann@nowhere.invalid'],
+    ['ANN@nowhere.INVALID', 'Bob@xn--bcher-kva.invalid', 'ann@nowhere.invalid'],
+  ])
+    isReplay(t, await own.send({ to }), first);
+});
+
+test('design 2 duplicate window: only among sends without an idempotencyKey', async (t) => {
+  const own = await openTenant(world());
+  const to = someone();
+  const ids = new Set<string>();
+  for (const fields of [{}, { idempotencyKey: 'a' }, { idempotencyKey: 'b' }]) {
+    const answer = await own.send({ to, ...fields });
+    isSent(t, answer);
+    ids.add(answer.body.emailId);
+  }
+  t.is(ids.size, 3);
+  const other = await openTenant(world());
+  const keyed = await other.send({ to, idempotencyKey: 'a' });
+  t.not((await other.send({ to })).body.emailId, keyed.body.emailId);
+});
+
+test('design 2 duplicate window: a refused send is none to be a duplicate of', async (t) => {
+  const own = await openTenant(world(), { quota: 0, wallet: 0 });
+  const to = someone();
+  isError(t, await own.send({ to }), '402 INSUFFICIENT_CREDITS');
+  isError(t, await own.send({ to }), '402 INSUFFICIENT_CREDITS');
+});
