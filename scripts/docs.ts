@@ -1,0 +1,154 @@
+/**
+ * Writes what the documents say from the code that makes it true: the settings in README.md and in the sample
+ * config/postern.jsonc, the commands in README.md, the retry schedule in src/queue/README.md. In a document only the
+ * text between `<!-- name -->` and `<!-- /name -->` is touched. With --check it writes nothing, names each file that
+ * is stale, and exits 1 if there is one.
+ */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import ms from 'ms';
+import { loadConfig, settings } from '../src/config.ts';
+import { nextAttemptAt } from '../src/queue/schedule.ts';
+
+type Document = (path: string) => Promise<string | null>;
+
+/** Each file and what it should hold; null where there is nothing to say. */
+const documents: Record<string, Document> = {
+  'README.md': readme,
+  'config/postern.jsonc': async () => sample(),
+  'src/queue/README.md': queueReadme,
+};
+
+const root = join(import.meta.dirname, '..');
+const newReadme =
+  '# Postern\n\n<!-- commands -->\n<!-- /commands -->\n\n<!-- settings -->\n<!-- /settings -->\n';
+
+async function readme(path: string): Promise<string> {
+  const text = between(path, read(path) ?? newReadme, 'settings', settingsTable());
+  const commands = await commandsTable();
+  return commands === null ? text : between(path, text, 'commands', commands);
+}
+
+async function queueReadme(path: string): Promise<string | null> {
+  const text = read(path);
+  return text && between(path, text, 'retry', retryTable());
+}
+
+function settingsTable(): string {
+  const rows = settings.map(({ name, default: byDefault, example, description }) => {
+    const isWords = example !== undefined && /\s/.test(byDefault);
+    return [code(name), isWords ? byDefault : code(byDefault), description];
+  });
+  return table(['setting', 'default', 'is'], rows);
+}
+
+/** The command line tells its own commands; null while there is none to ask. */
+async function commandsTable(): Promise<string | null> {
+  const path = join(root, 'src/cli/commands.ts');
+  const cli = existsSync(path) ? await import(pathToFileURL(path).href) : {};
+  if (typeof cli.commandTable !== 'function') {
+    console.error(
+      'docs: src/cli/commands.ts has no commandTable(); the commands in README.md stay as they are',
+    );
+    return null;
+  }
+  const commands: { command: string; is: string }[] = cli.commandTable();
+  return table(
+    ['command', 'is'],
+    commands.map(({ command, is }) => [code(command), is]),
+  );
+}
+
+/** Asks the queue's own schedule, with the dice in the middle, until it says that there is no next attempt. */
+function retryTable(): string {
+  const { mtaRetry: waits, mtaMaxAge: expiresAt } = loadConfig({});
+  const rows = [['1', 'at once', '0 s']];
+  let [now, next] = [0, nextAttemptAt({ waits, random: () => 0.5 }, { attempts: 1, now: 0, expiresAt })];
+  while (next !== null) {
+    rows.push([String(rows.length + 1), span(next - now), span(next)]);
+    now = next;
+    next = nextAttemptAt({ waits, random: () => 0.5 }, { attempts: rows.length, now, expiresAt });
+  }
+  return table(['attempt', 'wait', 'elapsed in all'], rows);
+}
+
+const sampleHeader = `// Settings of Postern. To use them: copy this file, take the // from the lines you want to change, and name the
+// copy in the environment, as in POSTERN_CONFIG=/etc/postern.jsonc. As it stands it changes nothing. Any setting may
+// be in the environment instead, under the same name; there it wins over the file. \`postern config\` prints what
+// holds. Written by scripts/docs.ts from src/config.ts.
+`;
+
+function sample(): string {
+  const entries = settings.map(({ name, default: byDefault, example, description }) => {
+    const value = literal(example ?? byDefault);
+    const words = example === undefined ? '' : `  // By default: ${byDefault}.\n`;
+    return `  // ${description}\n${words}  //"${name}": ${value},\n`;
+  });
+  return `${sampleHeader}{\n${entries.join('  //\n')}}\n`;
+}
+
+/** As JSON would have it: numbers and booleans bare. */
+function literal(text: string): string {
+  return /^(\d+|true|false)$/.test(text) ? text : JSON.stringify(text);
+}
+
+/** Padded as Biome formats Markdown, or `npm run fix` would undo itself. */
+function table(head: string[], rows: string[][]): string {
+  const widths = head.map((_, column) =>
+    Math.max(3, ...[head, ...rows].map((cells) => cells[column]!.length)),
+  );
+  const rule = widths.map((width) => '-'.repeat(width));
+  const padded = [head, rule, ...rows].map((cells) => cells.map((cell, at) => cell.padEnd(widths[at]!)));
+  return padded.map((cells) => `| ${cells.join(' | ')} |\n`).join('');
+}
+
+/** Backslashes keep the bar of `list | show` from ending the cell, within code too. */
+function code(text: string): string {
+  return `\`${text.replaceAll('|', '\\|')}\``;
+}
+
+function span(milliseconds: number): string {
+  const parts = [
+    [Math.floor(milliseconds / ms('1h')), 'h'],
+    [Math.floor(milliseconds / ms('1m')) % 60, 'm'],
+    [Math.floor(milliseconds / ms('1s')) % 60, 's'],
+  ] as const;
+  const said = parts.filter(([count]) => count > 0).map(([count, unit]) => `${count} ${unit}`);
+  return said.join(' ');
+}
+
+function between(path: string, text: string, name: string, content: string): string {
+  const [open, close] = [`<!-- ${name} -->`, `<!-- /${name} -->`];
+  const [start, end] = [text.indexOf(open), text.indexOf(close)];
+  if (start < 0 || end < start) {
+    throw new Error(`${path} has no ${open} with a ${close} after it; put the two where the table belongs`);
+  }
+  return `${text.slice(0, start + open.length)}\n${content}${text.slice(end)}`;
+}
+
+function read(path: string): string | null {
+  const file = join(root, path);
+  return existsSync(file) ? readFileSync(file, 'utf8') : null;
+}
+
+function write(path: string, content: string): void {
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  writeFileSync(join(root, path), content);
+  console.log(`docs: wrote ${path}`);
+}
+
+async function main(isCheck: boolean): Promise<void> {
+  for (const [path, document] of Object.entries(documents)) {
+    const content = await document(path);
+    if (content === null || content === read(path)) continue;
+    if (isCheck) {
+      console.error(`docs: ${path} is stale; run npm run fix`);
+      process.exitCode = 1;
+    } else {
+      write(path, content);
+    }
+  }
+}
+
+await main(process.argv.includes('--check'));
