@@ -42,7 +42,7 @@ export function createApi(parts: ApiParts): Koa {
   app.use(router.routes());
   app.use(docs.routes());
   app.use(parts.tracking.routes());
-  app.use(refuseTheRest(router, docs, parts.tracking));
+  app.use(refuseTheRest(parts.gate, [router, docs, parts.tracking]));
   app.on('error', (error) => parts.onTrouble('an answer could not be sent', error));
   return app;
 }
@@ -110,8 +110,9 @@ function unexpected(error: unknown): Refusal {
 }
 
 /** An unknown path is 404; a known one with another method is 405 and says which methods it takes (RFC 9110). */
-function refuseTheRest(...routers: Router[]): Middleware {
+function refuseTheRest(gate: Gate, routers: Router[]): Middleware {
   return async (context) => {
+    if (context.path.startsWith('/api/public/')) await gate.pass(context);
     const layers = routers.flatMap((router) => router.match(context.path, context.method).path);
     const methods = layers.flatMap((layer) => layer.methods);
     if (methods.length === 0) throw new Refusal('NOT_FOUND', 'There is nothing at this path.');

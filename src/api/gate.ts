@@ -17,19 +17,33 @@ export interface GateParts {
   guesses: Guesses;
 }
 
-export type Gate = (context: Context, grant: Grant) => Promise<Caller>;
+export interface Gate {
+  enter(context: Context, grant: Grant): Promise<Caller>;
+  /** A call that leads nowhere (404, 405) needs no key, and counts where it has one. */
+  pass(context: Context): Promise<void>;
+}
 
 export function createGate(parts: GateParts): Gate {
-  return async (context, grant) => {
-    const caller = await authenticate(parts, context);
-    await countRequest(parts, context, caller);
-    if (!mayDo(caller, grant)) throw new Refusal('FORBIDDEN', `The API key lacks the scope ${grant}.`);
-    return caller;
+  return {
+    async enter(context, grant) {
+      const caller = await authenticate(parts, context);
+      await countRequest(parts, context, caller);
+      if (!mayDo(caller, grant)) throw new Refusal('FORBIDDEN', `The API key lacks the scope ${grant}.`);
+      return caller;
+    },
+    async pass(context) {
+      if (keyOf(context) === null) return;
+      await countRequest(parts, context, await authenticate(parts, context));
+    },
   };
 }
 
+function keyOf(context: Context): string | null {
+  return /^Bearer +(\S+)$/i.exec(context.get('authorization'))?.[1] ?? null;
+}
+
 async function authenticate({ findCaller, guesses }: GateParts, context: Context): Promise<Caller> {
-  const key = /^Bearer +(\S+)$/i.exec(context.get('authorization'))?.[1];
+  const key = keyOf(context);
   const caller = key ? await findCaller(key) : null;
   if (caller) return caller;
   const { exceeded, window } = guesses.fail(clientAddress(context));

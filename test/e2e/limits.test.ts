@@ -82,6 +82,21 @@ for (const database of kinds) {
   });
 }
 
+test('a call with a right key counts, wherever it leads; one without a key that leads nowhere is 404', async (t) => {
+  const world = await startWorld(t);
+  await limit(world, { requestsPerSecond: null, requestsPerDay: 9 });
+  t.deepEqual(rate(await world.call('GET', '/api/public/nowhere')).slice(0, 3), [404, '9', '8']);
+  t.deepEqual(rate(await world.call('PUT', '/api/public/email/send')).slice(0, 3), [405, '9', '7']);
+  t.deepEqual(rate(await world.call('POST', '/api/public/email/send', { body: '{' })).slice(0, 3), [
+    400,
+    '9',
+    '6',
+  ]);
+  const nobody = { headers: { authorization: '' } };
+  t.deepEqual(rate(await world.call('GET', '/api/public/nowhere', nobody)).slice(0, 2), [404, '2147483647']);
+  t.deepEqual(rate(await world.call('GET', '/nowhere')).slice(0, 2), [404, '2147483647']);
+});
+
 test('where nothing limits, the headers say so', async (t) => {
   const world = await startWorld(t);
   t.deepEqual(rate(await ask(world)), [404, '2147483647', '2147483647', '0', null]);

@@ -13,7 +13,7 @@ export type FindEmail = (id: string, orgId: string) => Promise<EmailRecord | nul
 
 export function getEmail(gate: Gate, findEmail: FindEmail): Middleware {
   return async (context) => {
-    const caller = await gate(context, 'email:read');
+    const caller = await gate.enter(context, 'email:read');
     const id: string = context.params.id.toLowerCase();
     if (!uuid.test(id)) throw new Refusal('BAD_REQUEST', 'The email id in the path is not a UUID.');
     const email = await findEmail(id, caller.orgId);

@@ -14,7 +14,7 @@ const longestKey = 255;
 
 export function sendEmail(gate: Gate, accept: Accept): Middleware {
   return async (context) => {
-    const caller = await gate(context, 'email:send');
+    const caller = await gate.enter(context, 'email:send');
     const body = await readJson(context.req);
     const parsed = sendSchema.safeParse(body);
     if (!parsed.success) {
