@@ -163,10 +163,27 @@ for (const [path, what, fields] of invalidSends) {
 }
 
 test('VALIDATION_ERROR names every violation at once, each by its path', async (t) => {
-  const wrong = { to: ['a@b.invalid', 'x', 5], subject: '', tags: { a: 1 }, replyTo: 'x' };
+  const headers = { From: 'x', 'X-A': 5 };
+  const wrong = {
+    to: ['a@b.invalid', 'x', 5],
+    subject: '',
+    text: '',
+    tags: { a: 1 },
+    replyTo: 'x',
+    headers,
+  };
   const { body } = await send(refused, wrong);
   const paths = body.issues.map((issue: { path: string[] }) => issue.path);
-  t.deepEqual(paths, [['to', '1'], ['to', '2'], ['subject'], ['replyTo'], ['tags', 'a']]);
+  t.deepEqual(paths, [
+    ['to', '1'],
+    ['to', '2'],
+    ['subject'],
+    ['replyTo'],
+    ['headers', 'From'],
+    ['headers', 'X-A'],
+    ['tags', 'a'],
+    ['html'],
+  ]);
   t.like(body.issues[1], { code: 'invalid_type', expected: 'string', received: 'number' });
 });
 

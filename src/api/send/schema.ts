@@ -54,17 +54,24 @@ const tags = z
   });
 
 const headers = z
-  .record(z.string(), z.string())
+  // Values are checked below, beside their names: zod would not come to a name's fault past a value's wrong type.
+  .record(z.string(), z.unknown())
   .check(rule((pairs) => Object.keys(pairs).length <= mostPairs, 'at most 10 pairs'))
   .superRefine((pairs, context) => {
     for (const [name, value] of Object.entries(pairs)) {
+      if (typeof value !== 'string') {
+        context.addIssue({ code: 'invalid_type', expected: 'string', path: [name], input: value });
+        continue;
+      }
       const fault = headerFault(name, value);
       if (!fault) continue;
       const params = { expected: 'a header that may be set' };
       context.addIssue({ code: 'custom', path: [name], message: fault, params });
     }
   })
+  .transform((pairs) => pairs as Record<string, string>)
   .meta({
+    additionalProperties: { type: 'string' },
     maxProperties: mostPairs,
     description:
       'MIME headers to add. `From`, `To`, `Subject` and `DKIM-Signature` cannot be set, nor can headers that would ' +
@@ -122,10 +129,12 @@ export const sendSchema = z
         examples: ['receipt-4711'],
       }),
   })
-  .superRefine(({ html, text }, context) => {
-    if (html || text) return;
-    const params = { expected: 'html or text, one of them not empty' };
-    context.addIssue({ code: 'custom', path: ['html'], message: 'html or text is required', params });
+  .refine(({ html, text }) => [html, text].some((part) => part !== undefined && part !== ''), {
+    path: ['html'],
+    error: 'html or text is required',
+    params: { expected: 'html or text, one of them not empty' },
+    // Said beside the faults of other fields, not after they are mended.
+    when: ({ value }) => typeof value === 'object' && value !== null && !Array.isArray(value),
   })
   .meta({
     description: 'One email to one to ten recipients. Unknown members are ignored; null is not a value.',
