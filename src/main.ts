@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { createAccept } from './accept.ts';
 import { findCaller } from './accounts/keys.ts';
 import { dayOf } from './accounts/limits.ts';
-import { createSeal } from './accounts/seal.ts';
+import { createSeal, SealError } from './accounts/seal.ts';
 import { createApi } from './api/app.ts';
 import { createGate } from './api/gate.ts';
 import { createGuesses } from './api/guesses.ts';
@@ -18,7 +18,7 @@ import { type Clock, systemClock } from './clock.ts';
 import { type Config, ConfigError, loadConfig } from './config.ts';
 import { acceptAll, rehearse } from './db/acceptance.ts';
 import type { Send } from './db/acceptance-rows.ts';
-import { findDomain } from './db/domains.ts';
+import { findDomain, someSealedKey } from './db/domains.ts';
 import { findEmail } from './db/emails.ts';
 import { recordVisits } from './db/engagement.ts';
 import { groupCommit } from './db/group.ts';
@@ -115,6 +115,9 @@ async function layGround(
   const db = await openDatabase(config);
   stops.push(() => db.destroy());
   await migrate(db);
+  const sealed = await someSealedKey(db);
+  // With another secret every send would fail, and every bounce and tracking link of old mail be refused.
+  if (sealed !== null) createSeal(secret).open(sealed);
   const mailLog = createMailLog(config.dataDir, clock, log);
   stops.push(() => mailLog.close());
   const onTrouble = (what: string, error: unknown) => log.error({ err: error }, what);
@@ -264,7 +267,9 @@ async function run(): Promise<void> {
 
 if (import.meta.main) {
   run().catch((error: NodeJS.ErrnoException) => {
-    const expected = [ConfigError, DatabaseError, ListenError].some((kind) => error instanceof kind);
+    const expected = [ConfigError, DatabaseError, ListenError, SealError].some(
+      (kind) => error instanceof kind,
+    );
     const readable = expected || error.code !== undefined;
     process.stderr.write(`postern: ${readable ? error.message : error.stack}\n`);
     process.exit(1);

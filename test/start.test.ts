@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { createCli } from './helpers/cli.ts';
 import { startProcess } from './helpers/process.ts';
 import { until } from './helpers/until.ts';
 import { startWorld } from './helpers/world.ts';
@@ -64,6 +65,22 @@ test('a PostgreSQL that does not answer is named, its password is not', async (t
   });
   t.regex(line, /POSTERN_DATABASE_URL cannot be used: .*ECONNREFUSED/);
   t.notRegex(line, /s3cret/);
+});
+
+test('a secret that is not the database’s is named', async (t) => {
+  const dataDir = await directory(t);
+  const settings = { POSTERN_DATA_DIR: dataDir, POSTERN_SECRET: 'the secret of the first start' };
+  const first = await startProcess(settings);
+  const { json } = createCli(t, settings);
+  await json('org create --name Acme');
+  await json('domain add example.com --org Acme');
+  t.is(await first.end('SIGTERM'), 0);
+  t.regex(
+    await refusal(t, { ...settings, POSTERN_SECRET: 'the secret of the second' }),
+    /another POSTERN_SECRET/,
+  );
+  const again = await startProcess(settings);
+  t.is(await again.end('SIGTERM'), 0);
 });
 
 test('a second server on one data directory is refused', async (t) => {

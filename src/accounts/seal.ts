@@ -11,6 +11,9 @@ export interface Seal {
   open(sealed: string): string;
 }
 
+/** What an operator can do about a secret that is not the database's, in one line. */
+export class SealError extends Error {}
+
 /** Said when opening, or else a tag cut short to four bytes would do. */
 const authTagLength = 16;
 
@@ -33,8 +36,9 @@ export function createSeal(secret: string): Seal {
         const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength }).setAuthTag(tag);
         return Buffer.concat([decipher.update(text), decipher.final()]).toString('utf8');
       } catch {
-        throw new Error(
-          'a private key in the database was sealed with another POSTERN_SECRET; restore that secret',
+        throw new SealError(
+          'the DKIM keys in the database were sealed with another POSTERN_SECRET; restore that secret, or remove ' +
+            'the domains (postern domain remove) and add them anew',
         );
       }
     },

@@ -76,6 +76,12 @@ export async function setDomainTracking(
   });
 }
 
+/** A private key as it is sealed, to try the secret on; null where there is none yet. */
+export async function someSealedKey(db: Db): Promise<string | null> {
+  const row = await db('domains').orderBy('id').select('dkim_private_key').first();
+  return row?.dkim_private_key ?? null;
+}
+
 export async function deleteDomain(db: Db, id: string): Promise<void> {
   await db('domains').where({ id }).delete();
 }
