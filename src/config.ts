@@ -101,18 +101,18 @@ const schema = z.object({
   httpHost: setting(hostToListen, {
     name: 'POSTERN_HTTP_HOST',
     default: '127.0.0.1',
-    description: 'Address that the API and the dashboard listen on; 0.0.0.0 or :: for all.',
+    description: 'Address that the API listens on; 0.0.0.0 or :: for all.',
   }),
   httpPort: setting(portToListen, {
     name: 'POSTERN_HTTP_PORT',
     default: '8080',
-    description: 'Port of the API and the dashboard; 0 takes any free one.',
+    description: 'Port of the API; 0 takes any free one.',
   }),
   baseUrl: computed(webAddress, none, {
     name: 'POSTERN_BASE_URL',
     default: 'http://HOST:PORT',
     example: 'https://mail.example.org',
-    description: 'Address of the API and the dashboard as the world sees it, in tracking links too.',
+    description: 'Address of the API as the world sees it, in tracking links too.',
   }),
   secret: computed(secretText, none, {
     name: 'POSTERN_SECRET',
@@ -155,7 +155,7 @@ const schema = z.object({
   mtaPerDestination: setting(wholeNumber('a number of connections', 1, 1000), {
     name: 'POSTERN_MTA_PER_DESTINATION',
     default: '20',
-    description: 'Connections at once to one destination: all domains that share the same mail servers.',
+    description: 'Connections at once for one recipient domain.',
   }),
   mtaTimeouts: setting(timeouts, {
     name: 'POSTERN_MTA_TIMEOUTS',
@@ -273,4 +273,10 @@ export function effectiveConfig(env: Environment = process.env): EffectiveSettin
     const source = given.get(name)?.source ?? 'default';
     return { name, value: isNothing ? byDefault : grammar.print(value), source, description };
   });
+}
+
+/** What an operator should know who has left the name of a machine that nobody else can look up; else null. */
+export function hostnameAdvice({ hostname }: Pick<Config, 'hostname'>): string | null {
+  if (hostname.includes('.')) return null;
+  return `POSTERN_HOSTNAME is "${hostname}", which no other server can look up; set it to this machine's public name`;
 }

@@ -15,7 +15,7 @@ import { createGuesses } from './api/guesses.ts';
 import { bracketed, ListenError, listen } from './api/server.ts';
 import { cached } from './cache.ts';
 import { type Clock, systemClock } from './clock.ts';
-import { type Config, ConfigError, loadConfig } from './config.ts';
+import { type Config, ConfigError, hostnameAdvice, loadConfig } from './config.ts';
 import { acceptAll, rehearse } from './db/acceptance.ts';
 import type { Send } from './db/acceptance-rows.ts';
 import { findDomain, someSealedKey } from './db/domains.ts';
@@ -257,6 +257,8 @@ async function run(): Promise<void> {
   // Whoever reads this may stop it at once.
   log.info(`Postern serves at ${running.url}`);
   if (running.isFresh) for (const line of firstSteps) log.info(line);
+  const advice = hostnameAdvice(config);
+  if (advice) log.warn(advice);
   const { inboundPort, submissionPort } = config;
   if (inboundPort !== null || submissionPort !== null) {
     log.warn(

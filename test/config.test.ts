@@ -7,7 +7,14 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { hostname, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { type Config, ConfigError, effectiveConfig, loadConfig, settings } from '../src/config.ts';
+import {
+  type Config,
+  ConfigError,
+  effectiveConfig,
+  hostnameAdvice,
+  loadConfig,
+  settings,
+} from '../src/config.ts';
 
 const sample = join(import.meta.dirname, '../config/postern.jsonc');
 const badConfigs = join(import.meta.dirname, 'fixtures/bad-config');
@@ -299,4 +306,9 @@ test('every line of the sample can be used; the secret must be changed first', (
   t.regex(faults[0] ?? '', /^POSTERN_SECRET: the value is too short/);
   const changed = fileOf(t, text.replace('CHANGE-ME', 'sixteen characters'));
   t.is(loadConfig({ POSTERN_CONFIG: changed }).secret, 'sixteen characters');
+});
+
+test('a name that nobody else can look up is remarked on, a public one is not', (t) => {
+  t.regex(hostnameAdvice({ hostname: 'vm' })!, /^POSTERN_HOSTNAME is "vm", .*set it to/);
+  t.is(hostnameAdvice({ hostname: 'mail.example.com' }), null);
 });

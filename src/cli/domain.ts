@@ -9,6 +9,7 @@ import {
   statusAfter,
 } from '../accounts/domains.ts';
 import { createSeal } from '../accounts/seal.ts';
+import { hostnameAdvice } from '../config.ts';
 import {
   type DomainRecord,
   deleteDomain,
@@ -46,6 +47,8 @@ export function domainCommands(program: Command, context: Context): void {
       const records = recordsFor(added, context.config());
       const { id, status } = added;
       out.print({ id, name, status, records }, ...domainBlocks(added, records));
+      const advice = hostnameAdvice(context.config());
+      if (advice) out.warn(`${advice} before you publish these records`);
       out.note(
         `publish these records; then \`postern domain verify ${name} --org ${quoted(owner.name)}\` looks whether they are there`,
       );
