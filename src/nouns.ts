@@ -34,6 +34,11 @@ export type EventType =
   | 'email.suppressed'
   | 'email.opened'
   | 'email.clicked'
+  | 'email.complained'
+  | 'email.held'
+  | 'email.canceled'
+  | 'suppression.added'
+  | 'suppression.removed'
   | 'credits.low'
   | 'credits.exhausted';
 
@@ -51,13 +56,22 @@ export interface Peer {
   port: number;
 }
 
-/** How the connection was protected. `verified`: the certificate chain and name were good. In clear there is none. */
+/**
+ * How the connection was protected, and what asked for it. `verified`: the certificate is one that the policy, or
+ * where there is none the usual authorities, vouch for. In clear there is none of this.
+ */
 export interface TlsUsed {
   protocol: string;
   cipher: string;
   verified: boolean;
-  policy: 'opportunistic';
+  policy: TlsFloor | 'mta-sts' | 'dane';
 }
+
+/**
+ * The least protection that a sender demands. opportunistic: what the host gives, clear text too; encrypted: TLS with
+ * any certificate; verified: TLS with a certificate of a known authority for the host's name.
+ */
+export type TlsFloor = 'opportunistic' | 'encrypted' | 'verified';
 
 /** Whose fault a failure is: what tells the sender whom to talk to. */
 export type Fault = 'recipient' | 'sender' | 'infrastructure' | 'content';
@@ -75,7 +89,17 @@ export interface Verdict {
   diagnostic: string;
   /** The message may have arrived although no reply said so: the connection was lost after the final dot. */
   possibleDuplicate: boolean;
+  /** The rule that decided, by its name in outcome.ts or in the reply rules; null when delivered. */
+  rule: string | null;
+  /** When the other side asked us to come back, in milliseconds from now; null where it did not say. */
+  retryAfterMs: number | null;
 }
+
+/**
+ * What an attempt says of the destination itself. well: it takes mail. busy: it asked us to slow down (421, 4.7.x of
+ * rate limits, refused connections beside working ones). dead: nothing there answers. Null: nothing either way.
+ */
+export type Signal = 'well' | 'busy' | 'dead' | null;
 
 /** One line of a transcript. `ms` is counted from the attempt's start; `note` is ours, said to nobody. */
 export interface TranscriptLine {
@@ -99,9 +123,16 @@ export interface Delivery {
   attempts: number;
   createdAt: number;
   expiresAt: number;
+  /** What its sender demands of the connection. */
+  tls: TlsFloor;
+  /** The message's bytes, where they are at hand; else they are read when the delivery's turn has come. */
+  message?: Buffer;
 }
 
 export interface Attempt {
+  /** Whose hosts were tried (shape.ts). */
+  destination: string;
+  signal: Signal;
   startedAt: number;
   endedAt: number;
   verdict: Verdict;
