@@ -1,14 +1,18 @@
 /**
  * THE table: from what was seen to delivered, deferred or bounced, and whether another host may be tried.
  *
- * Everyone else reports facts; only this file judges. Doubt means deferred: a delivery bounces on a clear, permanent
- * word of the other side alone (a 5xx reply to a command of the mail transaction, or a DNS answer that the domain
- * takes no mail), never on silence, on DNS failure or on something that is not SMTP.
+ * Everyone else reports facts; only this file judges. What a refusal is about, the rules in replies/ say. Doubt means
+ * deferred: a delivery bounces on a clear, permanent word of the other side alone (a 5xx reply to a command of the mail
+ * transaction, or a DNS answer that the domain takes no mail), never on silence, on DNS failure or on something that
+ * is not SMTP.
  */
-import type { Fault, Reply, Verdict } from './nouns.ts';
+import type { Fault, Reply, Signal, Verdict } from './nouns.ts';
+import { ruleFor, statusOf } from './replies/classify.ts';
+import { retryAfterMs } from './replies/retry-after.ts';
+import type { Category, Phase, Rule } from './replies/rule.ts';
+import { signalOfRefusal } from './replies/signal.ts';
 
-/** What a reply answered, in the order of a session. `dot` is the end of the message. */
-export type Phase = 'greeting' | 'ehlo' | 'starttls' | 'mail' | 'rcpt' | 'data' | 'dot' | 'quit';
+export type { Phase } from './replies/rule.ts';
 
 /** How one conversation, or the way to it, ended. */
 export type Ending =
@@ -19,12 +23,16 @@ export type Ending =
   | { kind: 'timeout'; phase: Phase; detail: string; afterDot: boolean }
   | { kind: 'not-smtp'; phase: Phase; detail: string; afterDot: boolean }
   | { kind: 'tls-failed'; detail: string }
+  /** A policy (DANE, MTA-STS) or the sender demands TLS that the host does not give: nothing was sent. */
+  | { kind: 'tls-required'; detail: string }
   | { kind: 'too-big'; detail: string }
   | { kind: 'no-smtputf8'; detail: string }
   | { kind: 'null-mx'; detail: string }
   | { kind: 'no-mail-host'; detail: string }
   | { kind: 'dns-failed'; detail: string }
   | { kind: 'private-address'; detail: string }
+  /** We did not try: the destination is suspended, or its circuit is open. */
+  | { kind: 'withheld'; detail: string }
   | { kind: 'interrupted'; detail: string; afterDot: boolean }
   | { kind: 'internal'; detail: string; afterDot: boolean };
 
@@ -32,6 +40,8 @@ export interface Judgement {
   verdict: Verdict;
   /** The other side has not spoken for all its hosts: go on to the next one. */
   tryNextHost: boolean;
+  /** What it tells of the destination itself. */
+  signal: Signal;
 }
 
 type Row = Pick<Verdict, 'outcome' | 'category' | 'fault' | 'bounce' | 'origin'> & { tryNextHost: boolean };
@@ -62,8 +72,12 @@ const table: Record<Exclude<Ending['kind'], 'accepted' | 'refused'>, Row> = {
   'no-mail-host': bounce('dns', 'recipient', 'hard'),
   // RFC 7505 section 3.
   'null-mx': bounce('dns', 'recipient', 'hard'),
-  // SERVFAIL, REFUSED, a timeout, a host name without address: not known, so ask again.
-  'dns-failed': defer('dns', 'infrastructure', false),
+  // SERVFAIL, REFUSED, a timeout, a host name without address: not known, so ask again. RFC 7672 section 2.1.2: a host
+  // whose TLSA records are not known is passed over; what is known of the next one stands.
+  'dns-failed': defer('dns', 'infrastructure', true),
+  // RFC 8461 section 5, RFC 7672 section 2.2: delay, never fall back. Another host may do as the policy says.
+  'tls-required': defer('tls', 'infrastructure', true),
+  withheld: defer('withheld', 'infrastructure', false, 'local'),
   'private-address': defer('policy', 'infrastructure', false, 'local'),
   interrupted: defer('interrupted', 'infrastructure', false, 'local'),
   internal: defer('internal', 'infrastructure', false, 'local'),
@@ -71,14 +85,16 @@ const table: Record<Exclude<Ending['kind'], 'accepted' | 'refused'>, Row> = {
 
 export function judge(ending: Ending): Judgement {
   if (ending.kind === 'accepted') return delivered(ending.reply);
-  const row = ending.kind === 'refused' ? refusal(ending.phase, ending.reply) : table[ending.kind];
+  if (ending.kind === 'refused') return refused(ending.phase, ending.reply);
   // After the final dot the message may have been taken. Offering it to the next host would make sure of a
   // duplicate; waiting lets the other side's own duplicate suppression work.
   const possibleDuplicate = 'afterDot' in ending && ending.afterDot;
-  const { tryNextHost, ...verdict } = row;
+  const { tryNextHost, ...verdict } = table[ending.kind];
+  const { kind: rule, detail: diagnostic } = ending;
   return {
-    verdict: { ...verdict, possibleDuplicate, diagnostic: diagnosticOf(ending) },
+    verdict: { ...verdict, possibleDuplicate, diagnostic, rule, retryAfterMs: null },
     tryNextHost: tryNextHost && !possibleDuplicate,
+    signal: signalOf(ending),
   };
 }
 
@@ -92,64 +108,70 @@ function delivered(reply: Reply): Judgement {
       origin: 'remote',
       diagnostic: replyText(reply),
       possibleDuplicate: false,
+      rule: null,
+      retryAfterMs: null,
     },
     tryNextHost: false,
+    signal: 'well',
   };
 }
 
-function refusal(phase: Phase, reply: Reply): Row {
-  const permanent = reply.code >= 500 && reply.code <= 599;
-  const inTransaction = phase === 'mail' || phase === 'rcpt' || phase === 'data' || phase === 'dot';
-  // A 5xx greeting or EHLO speaks for the host, not for the mailbox (RFC 5321 section 3.1): the next one may serve.
-  // 521 and 556 of RFC 7504 say so of the host too.
-  if (!permanent || !inTransaction) return { ...defer(...classOf(reply, 'unavailable'), true) };
-  // The code says permanent, the enhanced code says not: doubt.
-  if (reply.enhanced !== null && !reply.enhanced.startsWith('5'))
-    return defer(...classOf(reply, 'other'), true);
-  // RFC 5321 section 4.5.3.1.10: 552 to RCPT was once "too many recipients", and is to be read as 452.
-  if (reply.code === 552 && phase === 'rcpt' && reply.enhanced === null) {
-    return defer('mailbox_full', 'recipient', true);
-  }
-  const aboutMailbox = phase === 'rcpt' && mailboxRefusals.has(reply.code);
-  const [category, fault] = classOf(reply, aboutMailbox ? 'unknown_user' : 'other');
-  return bounce(category, fault, hardCategories.has(category) ? 'hard' : 'soft');
+function refused(phase: Phase, reply: Reply): Judgement {
+  const rule = ruleFor(phase, reply);
+  const { tryNextHost, ...verdict } = bounces(phase, reply, rule)
+    ? bounce(rule.category, rule.fault, rule.bounce ?? hardness(rule.category, rule.fault))
+    : defer(rule.category, rule.fault, true);
+  return {
+    verdict: {
+      ...verdict,
+      possibleDuplicate: false,
+      diagnostic: replyText(reply),
+      rule: rule.name,
+      retryAfterMs: verdict.outcome === 'deferred' ? retryAfterMs(reply.text) : null,
+    },
+    tryNextHost,
+    signal: signalOfRefusal(phase, reply, rule),
+  };
 }
 
-/** RFC 5321 section 4.2.3. The other codes are about the session, the command or the whole transaction. */
-const mailboxRefusals = new Set([550, 551, 553]);
+/** Whether a refusal is final: a 5xx of the mail transaction of which nothing says that it passes. */
+function bounces(phase: Phase, reply: Reply, rule: Rule): boolean {
+  // A 5xx greeting or EHLO speaks for the host, not for the mailbox (RFC 5321 section 3.1): the next one may serve.
+  // 521 and 556 of RFC 7504 say so of the host too.
+  const inTransaction = phase === 'mail' || phase === 'rcpt' || phase === 'data' || phase === 'dot';
+  const permanent = reply.code >= 500 && reply.code <= 599;
+  // The code says permanent, the enhanced code says not: doubt.
+  const agreed = statusOf(reply)?.startsWith('5') ?? true;
+  return inTransaction && permanent && agreed && !rule.passes;
+}
 
-/** Bounces that say the recipient will never work; every other refusal is about this mail, or about today. */
-const hardCategories = new Set(['unknown_user', 'mailbox_disabled', 'dns']);
+/** Categories of bounces that say the recipient will never work; all others are about this mail, or about today. */
+const lasting: ReadonlySet<Category> = new Set(['unknown_user', 'mailbox_disabled', 'dns']);
 
-/** Enhanced status codes (RFC 3463 and the IANA registry) by subject and detail, the most specific first. */
-const categories: [RegExp, string, Fault][] = [
-  [/^\d\.1\.[0136]$/, 'unknown_user', 'recipient'],
-  [/^\d\.1\.(2|10)$/, 'dns', 'recipient'],
-  [/^\d\.1\.[78]$/, 'policy', 'sender'],
-  [/^\d\.2\.1$/, 'mailbox_disabled', 'recipient'],
-  [/^\d\.2\.2$/, 'mailbox_full', 'recipient'],
-  [/^\d\.(2\.3|3\.4)$/, 'size', 'content'],
-  [/^\d\.2\.4$/, 'other', 'recipient'],
-  [/^\d\.3\.1$/, 'mailbox_full', 'infrastructure'],
-  [/^\d\.3\.[0-9]+$/, 'unavailable', 'infrastructure'],
-  [/^\d\.4\.[0-9]+$/, 'network', 'infrastructure'],
-  [/^\d\.5\.[0-9]+$/, 'protocol', 'infrastructure'],
-  [/^\d\.6\.[0-9]+$/, 'content', 'content'],
-  [/^\d\.7\.(2[0-9]|30)$/, 'auth', 'sender'],
-  [/^\d\.7\.[0-9]+$/, 'policy', 'sender'],
-];
+/** A bounce for anything that is not the recipient's fault must never suppress the recipient. */
+function hardness(category: Category, fault: Fault): 'hard' | 'soft' {
+  return fault === 'recipient' && lasting.has(category) ? 'hard' : 'soft';
+}
 
-function classOf(reply: Reply, otherwise: string): [category: string, fault: Fault] {
-  if (/gr[ea]y-?list/i.test(reply.text)) return ['greylisting', 'infrastructure'];
-  const known = categories.find(([pattern]) => reply.enhanced !== null && pattern.test(reply.enhanced));
-  if (known) return [known[1], known[2]];
-  return [otherwise, otherwise === 'unknown_user' ? 'recipient' : 'infrastructure'];
+/** What an ending without a reply tells of the destination. */
+function signalOf(ending: Exclude<Ending, { kind: 'accepted' | 'refused' }>): Signal {
+  switch (ending.kind) {
+    case 'unreachable':
+    case 'dns-failed':
+      return 'dead';
+    case 'lost':
+    case 'timeout':
+    case 'not-smtp':
+      return ending.phase === 'greeting' ? 'dead' : null;
+    // They answered EHLO; this mail is not for them.
+    case 'too-big':
+    case 'no-smtputf8':
+      return 'well';
+    default:
+      return null;
+  }
 }
 
 export function replyText(reply: Reply): string {
   return [reply.code, reply.enhanced, reply.text].filter((part) => part !== null && part !== '').join(' ');
-}
-
-function diagnosticOf(ending: Exclude<Ending, { kind: 'accepted' }>): string {
-  return ending.kind === 'refused' ? replyText(ending.reply) : ending.detail;
 }

@@ -1,0 +1,26 @@
+/**
+ * When a reply asks us to come back, read off its words: "try again in 300 seconds", "come back in 00:04:32",
+ * "Greylisted for 5 minutes". Bounded, because the other side's word must neither make us knock without pause nor
+ * hold a mail for days; outside the bounds it is no hint at all.
+ */
+const leastMs = 10_000;
+const mostMs = 24 * 3_600_000;
+
+const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000 };
+
+/** What goes before a time that is meant for us; other times are of limits ("100 mails in 5 minutes"). */
+const asked = String.raw`(?:\b(?:try|retry|come back|resend|again|wait)\b[^.\d]{0,40}|(?:gr[ae]y-?listed|deferred|delayed) for )`;
+const clock = String.raw`(?<clock>(?:\d{1,2}:)?\d{1,2}:\d\d)`;
+/** With ISO 8601's PT5M among the ways to write it. */
+const count = String.raw`(?:PT)?(?<count>\d{1,6}) {0,2}(?<unit>s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)`;
+const hint = new RegExp(`${asked}(?:${clock}|${count})\\b`, 'i');
+
+/** In milliseconds from now; null where it does not say, or what it says cannot be meant. */
+export function retryAfterMs(text: string): number | null {
+  const found = hint.exec(text)?.groups;
+  if (!found) return null;
+  const ms = found.clock
+    ? found.clock.split(':').reduce((sum, part) => sum * 60 + Number(part), 0) * 1000
+    : Number(found.count) * unitMs[found.unit![0]!.toLowerCase()]!;
+  return ms >= leastMs && ms <= mostMs ? ms : null;
+}
