@@ -1,33 +1,33 @@
 /**
- * A due delivery becomes an attempt with a verdict: find the hosts, offer the message to one after the other, one
- * conversation each, until outcome.ts says that the word is final.
+ * A due delivery becomes an attempt with a verdict: find the hosts, offer the message to one after the other, and at
+ * each to its addresses, until outcome.ts says that the word is final.
  *
  * Orders the steps and decides nothing itself. Never throws: trouble of our own is a deferral that says so. Reads
- * and writes no database; the message's bytes come from `readMessage`.
+ * and writes no database; the message's bytes come with the delivery or from `readMessage`.
  */
 import { orAborted } from './abort.ts';
 import { envelopeAddress } from './address.ts';
 import type { Clock } from './clock.ts';
 import type { Attempt, Delivery, Peer, TlsUsed } from './nouns.ts';
 import { type Ending, type Judgement, judge } from './outcome.ts';
-import type { Connect } from './route/connect.ts';
-import type { FindRoute, Host } from './route/mx.ts';
-import { converse, type Report, type Timeouts } from './smtp/session.ts';
+import type { Host, Route, Routes } from './route/route.ts';
+import type { createOffer, Target } from './smtp/offer.ts';
+import { demandOf } from './smtp/tls.ts';
+import type { Mail } from './smtp/transaction.ts';
 import { createTranscript, type Transcript } from './smtp/transcript.ts';
 
 export interface DeliverParts {
-  findRoute: FindRoute;
-  connect: Connect;
+  findRoute: Routes['find'];
+  /** The next attempt is to look the domain up anew. */
+  forgetRoute: Routes['forget'];
+  offer: ReturnType<typeof createOffer>;
   readMessage(messageId: string): Promise<Buffer>;
   /** The envelope sender of a delivery (VERP), so that a bounce names it. */
   returnPath(deliveryId: string): string;
   /** Told of each conversation, for the mail log. */
   onAttempted(delivery: Delivery, offer: Offer): void;
   clock: Clock;
-  /** Our name in EHLO. */
-  hostname: string;
   port: number;
-  timeouts: Timeouts;
 }
 
 /** What came of offering the message to one host. */
@@ -41,114 +41,182 @@ export interface Offer {
 
 const stoppedText = 'this server was stopped during the attempt';
 
+/** RFC 5321 section 5.1 asks for two addresses at least; past this the mail waits for its next attempt. */
+const mostConversations = 5;
+
 interface Errand {
   delivery: Delivery;
-  message: Buffer;
+  /** Connections to the destination at once, as of now. */
+  connections: number;
   transcript: Transcript;
   stopped: AbortSignal;
+}
+
+type Reachable = Extract<Route, { hosts: Host[] }>;
+
+/** One attempt's round of the hosts. */
+interface Round {
+  route: Reachable;
+  mail: Mail;
+  errand: Errand;
+  offers: Offer[];
+  /** Addresses that were talked to. */
+  tried: Set<string>;
 }
 
 export function createDeliver(parts: DeliverParts) {
   const { clock } = parts;
 
-  async function deliver(delivery: Delivery, stopped: AbortSignal): Promise<Attempt> {
+  /** `connections`: how many the destination is given at once now, within its shape. */
+  async function deliver(
+    delivery: Delivery,
+    stopped: AbortSignal,
+    connections = Number.POSITIVE_INFINITY,
+  ): Promise<Attempt> {
     const startedAt = clock.now();
     const transcript = createTranscript(() => performance.now());
-    const offer = await tryAll({ delivery, transcript, stopped }).catch((error) => {
-      const kind = stopped.aborted ? 'interrupted' : 'internal';
-      const detail = stopped.aborted ? stoppedText : `trouble of our own: ${error.message}`;
-      transcript.add('note', detail);
-      return offerOf(null, { kind, detail, afterDot: false });
-    });
-    return attemptOf(offer, startedAt, transcript);
-  }
-
-  async function tryAll(errand: Omit<Errand, 'message'>): Promise<Offer> {
-    const { delivery, transcript, stopped } = errand;
-    const route = await orAborted(parts.findRoute(delivery.domain), stopped);
-    if ('ending' in route) {
-      const offer = offerOf(null, route.ending);
-      transcript.add('note', offer.judgement.verdict.diagnostic);
-      return told(delivery, offer);
-    }
-    const message = await parts.readMessage(delivery.messageId);
-    let best: Offer | null = null;
-    for (const host of route.hosts) {
-      const offer = told(delivery, await offerTo(host, { ...errand, message }));
-      best = best ? betterOf(best, offer) : offer;
-      if (!offer.judgement.tryNextHost || stopped.aborted) break;
-    }
-    return best!;
-  }
-
-  /** One host: TLS where it offers it and, where its handshake fails, once more in clear (RFC 7435). */
-  async function offerTo(host: Host, errand: Errand): Promise<Offer> {
-    const peer = { host: host.name, address: host.address, port: parts.port };
-    const started = performance.now();
-    let report = await talk(host, errand, true);
-    if (report.ending.kind === 'tls-failed' && !errand.stopped.aborted) {
-      errand.transcript.add('note', `${report.ending.detail}; once more in clear`);
-      report = await talk(host, errand, false);
-    }
-    return { ...offerOf(peer, report.ending, report.tls), ms: performance.now() - started };
-  }
-
-  async function talk(host: Host, errand: Errand, startTls: boolean): Promise<Report> {
-    const { delivery, message, transcript, stopped } = errand;
-    transcript.add('note', `connecting to ${host.name} [${host.address}]:${parts.port}`);
-    const connecting = parts.connect(host);
+    const errand = { delivery, connections, transcript, stopped };
+    let destination = delivery.domain;
+    let offers: [Offer, ...Offer[]];
     try {
-      const socket = await orAborted(connecting, stopped);
-      return await converse({
-        socket,
-        host: host.name,
-        name: parts.hostname,
-        envelope: { from: parts.returnPath(delivery.id), to: envelopeAddress(delivery.recipient) },
-        message,
-        startTls,
-        timeouts: parts.timeouts,
-        transcript,
-        stopped,
-      });
+      const route = await orAborted(parts.findRoute(delivery.domain), stopped);
+      destination = route.destination.name;
+      offers = 'ending' in route ? [withheld(errand, null, route.ending)] : await tryAll(route, errand);
     } catch (error) {
-      if (stopped.aborted) {
-        connecting.then((socket) => socket.destroy()).catch(() => {});
-        throw error;
-      }
-      const detail = (error as Error).message;
-      transcript.add('note', detail);
-      return { ending: { kind: 'unreachable', detail }, tls: null };
+      const kind = stopped.aborted ? 'interrupted' : 'internal';
+      const detail = stopped.aborted ? stoppedText : `trouble of our own: ${(error as Error).message}`;
+      errand.transcript.add('note', detail);
+      offers = [offerOf(null, { kind, detail, afterDot: false })];
     }
+    return attemptOf(offers, { destination, startedAt, transcript });
   }
 
-  function told(delivery: Delivery, offer: Offer): Offer {
+  async function tryAll(route: Reachable, errand: Errand): Promise<[Offer, ...Offer[]]> {
+    const { delivery } = errand;
+    const message = delivery.message ?? (await parts.readMessage(delivery.messageId));
+    const mail = {
+      from: parts.returnPath(delivery.id),
+      to: envelopeAddress(delivery.recipient),
+      message,
+    };
+    const round: Round = { route, mail, errand, offers: [], tried: new Set() };
+    for (const host of route.hosts) {
+      const isFinal = host.ending
+        ? !heard(round, withheld(errand, peerOf(host), host.ending))
+        : await tryHost(host, round);
+      if (isFinal) break;
+    }
+    const isUnreachable = round.offers.some(({ ending }) => ending.kind === 'unreachable');
+    if (isUnreachable && round.tried.size === 0) parts.forgetRoute(delivery.domain);
+    return round.offers as [Offer, ...Offer[]];
+  }
+
+  /** True where its word, or that of a host whose session was at hand, is final. */
+  async function tryHost(host: Host, round: Round): Promise<boolean> {
+    while (round.tried.size < mostConversations) {
+      const targets = targetsFrom(host, round);
+      if (!targets) return false;
+      const offer = await offerTo(targets, round);
+      const isUnreachable = offer.ending.kind === 'unreachable';
+      if (!isUnreachable) round.tried.add(offer.peer!.address);
+      if (!heard(round, offer)) return true;
+      if (isUnreachable) return false;
+    }
+    return true;
+  }
+
+  /** Whether to go on. */
+  function heard({ offers, errand }: Round, offer: Offer): boolean {
+    offers.push(offer);
+    return offer.judgement.tryNextHost && !errand.stopped.aborted;
+  }
+
+  /** This host with the addresses that were not tried yet, then the hosts after it; null where it has none left. */
+  function targetsFrom(host: Host, { route, errand, tried }: Round): [Target, ...Target[]] | null {
+    const { hosts, destination } = route;
+    const [target, ...others] = hosts
+      .slice(hosts.indexOf(host))
+      .filter(({ ending }) => !ending)
+      .map(({ name, addresses, tls }) => ({
+        name,
+        addresses: addresses.filter((address) => !tried.has(address)),
+        demand: demandOf(tls, destination.shape.tls, errand.delivery.tls),
+        note: tls.note,
+      }));
+    return target!.addresses.length > 0 ? [target!, ...others] : null;
+  }
+
+  async function offerTo(targets: [Target, ...Target[]], { route, mail, errand }: Round): Promise<Offer> {
+    const { transcript, stopped } = errand;
+    const { domain } = errand.delivery;
+    const { name, shape } = route.destination;
+    const connections = Math.min(shape.connections, errand.connections);
+    const destination = { name, shape: { ...shape, connections } };
+    const started = performance.now();
+    const report = await parts.offer({ mail, domain, destination, targets, transcript, stopped });
+    const offer = offerOf(report.peer, report.ending, report.tls);
+    return told(errand, { ...offer, ms: performance.now() - started });
+  }
+
+  const peerOf = ({ name, addresses }: Host): Peer | null =>
+    addresses[0] ? { host: name, address: addresses[0], port: parts.port } : null;
+
+  /** What stands in the way before any conversation. */
+  function withheld(errand: Errand, peer: Peer | null, ending: Ending): Offer {
+    const offer = offerOf(peer, ending);
+    errand.transcript.add('note', offer.judgement.verdict.diagnostic);
+    return told(errand, offer);
+  }
+
+  function told({ delivery }: Errand, offer: Offer): Offer {
     parts.onAttempted(delivery, offer);
     return offer;
   }
 
-  function attemptOf(offer: Offer, startedAt: number, transcript: Transcript): Attempt {
-    const { ending } = offer;
+  function attemptOf(
+    offers: [Offer, ...Offer[]],
+    {
+      destination,
+      startedAt,
+      transcript,
+    }: { destination: string; startedAt: number; transcript: Transcript },
+  ): Attempt {
+    const [first, ...others] = offers;
+    const { ending, judgement, peer, tls } = others.reduce(betterOf, first);
+    const isBusy = offers.some((offer) => offer.judgement.signal === 'busy');
     return {
+      destination,
+      signal: isBusy ? 'busy' : judgement.signal,
       startedAt,
       endedAt: clock.now(),
-      verdict: offer.judgement.verdict,
+      verdict: judgement.verdict,
       reply: 'reply' in ending ? ending.reply : null,
-      mx: offer.peer,
-      tls: offer.tls,
+      mx: peer,
+      tls,
       transcript: transcript.lines,
     };
   }
 
   /** What a dead process was doing: nobody knows how far it got, so the message may have been taken. */
-  function interrupted(): Attempt {
+  function interrupted(delivery: Delivery): Attempt {
     const detail = 'the server stopped during this attempt; whether the message was taken is not known';
     const now = clock.now();
     const transcript = createTranscript(() => now);
     transcript.add('note', detail);
-    return attemptOf(offerOf(null, { kind: 'interrupted', detail, afterDot: true }), now, transcript);
+    const offer = offerOf(null, { kind: 'interrupted', detail, afterDot: true });
+    return attemptOf([offer], { destination: delivery.domain, startedAt: now, transcript });
   }
 
-  return { deliver, interrupted };
+  /** The mail has reached its maximum age while it was held back; `reason` says by what. */
+  function withheldAtLast(destination: string, reason: string): Attempt {
+    const now = clock.now();
+    const transcript = createTranscript(() => now);
+    transcript.add('note', reason);
+    const offer = offerOf(null, { kind: 'withheld', detail: reason });
+    return attemptOf([offer], { destination, startedAt: now, transcript });
+  }
+
+  return { deliver, interrupted, withheld: withheldAtLast };
 }
 
 function offerOf(peer: Peer | null, ending: Ending, tls: TlsUsed | null = null): Offer {

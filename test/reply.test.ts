@@ -35,12 +35,19 @@ const replies: [what: string, raw: string, code: number, enhanced: string | null
   ['an enhanced class that is none', '250 3.1.1 odd', 250, null, '3.1.1 odd'],
   ['an enhanced code that goes on', '550 5.1.1.1 odd', 550, null, '5.1.1.1 odd'],
   ['an address that begins like one', '250 2.0.0@there.invalid ok', 250, null, '2.0.0@there.invalid ok'],
+  ['CR CR LF', '250-one\r\r\n250 two\r', 250, null, 'one two'],
+  ['control characters', '250 a\0b\x1b[31m', 250, null, 'a\ufffdb\ufffd[31m'],
+  ['a bare CR', '250 a\rb', 250, null, 'a\ufffdb'],
   ['UTF-8', '550 5.1.1 jörg ist unbekannt', 550, '5.1.1', 'jörg ist unbekannt'],
 ];
 
 for (const [what, raw, code, enhanced, text] of replies) {
   test(`a reply: ${what}`, (t) => t.deepEqual(parseReply(raw), { code, enhanced, text }));
 }
+
+test('a reply without end is cut short', (t) => {
+  t.is(parseReply(`550 ${'x'.repeat(60_000)}`)!.text.length, 4000);
+});
 
 const garbage: [what: string, raw: string][] = [
   ['nothing', ''],
@@ -56,6 +63,8 @@ const garbage: [what: string, raw: string][] = [
   ['a space before the code', ' 250 OK'],
   ['a minus', '-50 OK'],
   ['digits of another script', '٢٥٠ OK'],
+  ['another code in the second line', '250-one\r\n550 two'],
+  ['no code in the second line', '250-one\r\ntwo'],
   ['a reply in the second line', 'hello\r\n250 OK'],
 ];
 

@@ -1,44 +1,33 @@
 /**
- * One SMTP conversation over a socket that is already connected: greeting, EHLO, STARTTLS where offered, one mail
- * transaction, QUIT. Reports how it ended and decides nothing; outcome.ts judges.
+ * One SMTP session over a socket that is already connected: `openSession` takes it through greeting, EHLO (or HELO),
+ * STARTTLS and the check of what it gives against what is demanded; then it carries mails, one transaction after the
+ * other. Reports how each ended and decides nothing; outcome.ts judges.
  *
- * The protocol is nodemailer's connection (pipelining, dot-stuffing, EHLO then HELO). This file gives every reply a
- * deadline of its own, keeps the transcript, and knows at each moment which command the next reply answers; so that
- * whatever goes wrong, it can say where, and whether the final dot was out (then the message may have been taken).
+ * The protocol is nodemailer's connection (pipelining, dot-stuffing, EHLO then HELO); watch.ts follows it, so that
+ * whatever goes wrong, the report can say where, and whether the final dot was out (then the message may have been
+ * taken). Nothing of a mail goes out over a connection that does not meet the demand.
  */
 import type { Socket } from 'node:net';
-import { TLSSocket } from 'node:tls';
-import SMTPConnection from 'nodemailer/lib/smtp-connection';
+import { createSecureContext, type SecureContext } from 'node:tls';
 import type { TlsUsed } from '../nouns.ts';
-import type { Ending, Phase } from '../outcome.ts';
-import { parseReply } from './reply.ts';
+import type { Ending } from '../outcome.ts';
+import { Connection } from './connection.ts';
+import { attend, destroy, type Line, quit } from './line.ts';
+import { type Demand, type Protection, protectionOf } from './tls.ts';
+import { isStale, type Mail, obstacle, reset, transact } from './transaction.ts';
 import type { Transcript } from './transcript.ts';
-import { createWatch, type Watch } from './watch.ts';
+import { createWatch, type Timeouts, type Watch } from './watch.ts';
 
-interface Envelope {
-  from: string;
-  to: string;
-}
-
-/** Milliseconds to wait for each reply; `tls` is for the handshake. */
-export interface Timeouts {
-  greeting: number;
-  ehlo: number;
-  tls: number;
-  mail: number;
-  rcpt: number;
-  data: number;
-  dot: number;
-}
-
-export interface Conversation {
+export interface Opening {
   socket: Socket;
-  /** The MX's name, for SNI and for checking its certificate. */
+  /** The MX's name, for SNI and for checking its certificate, and the address it was reached at. */
   host: string;
+  address: string;
+  /** The domain whose mail the host takes: DANE lets its certificate bear that name. */
+  domain: string;
   /** Our own name, said in EHLO. */
   name: string;
-  envelope: Envelope;
-  message: Buffer;
+  demand: Demand;
   /** False: stay in clear even where STARTTLS is offered. */
   startTls: boolean;
   timeouts: Timeouts;
@@ -46,145 +35,118 @@ export interface Conversation {
   stopped: AbortSignal;
 }
 
-export interface Report {
-  ending: Ending;
-  tls: TlsUsed | null;
+/** `closed` resolves when the socket is gone. */
+export type Opened =
+  | { session: Session; protection: Protection }
+  | { ending: Ending; tls: TlsUsed | null; closed: Promise<void> };
+
+export interface Session {
+  readonly host: string;
+  readonly address: string;
+  /** Transactions begun. */
+  readonly mails: number;
+  /** It can carry another mail, as far as we have heard. */
+  readonly isAlive: boolean;
+  readonly closed: Promise<void>;
+  /** Calls back when the host, or the line, ended the session. */
+  onEnd(action: () => void): void;
+  protection(demand: Demand, domain: string): Protection;
+  /** `stale`: the host had hung up before it heard of this mail, which was not to be known. */
+  send(mail: Mail, transcript: Transcript, stopped: AbortSignal): Promise<{ ending: Ending; stale: boolean }>;
+  /** Makes ready for another mail (RSET where the last one was refused); false where that is not possible. */
+  tidy(): Promise<boolean>;
+  /** Politely, within a second; resolves when the socket is gone. */
+  quit(): Promise<void>;
 }
 
-/** The largest reply taken from a host; past it, what it speaks is not SMTP. */
-const largestReply = 64 * 1024;
+/** Made once: it holds the authorities' certificates. */
+let secureContext: SecureContext | undefined;
 
-const politenessMs = 5_000;
-
-export function converse(conversation: Conversation): Promise<Report> {
-  const { transcript, stopped } = conversation;
-  const watch = createWatch(conversation, (detail) => fail('timeout', detail));
-  const connection = new SMTPConnection({
-    connection: conversation.socket,
-    host: conversation.host,
-    name: conversation.name,
-    ignoreTLS: !conversation.startTls,
+export function openSession(opening: Opening): Promise<Opened> {
+  const { socket, timeouts, host } = opening;
+  socket.setNoDelay(true);
+  const watch = createWatch(timeouts, { heard: () => connection.heard(), ahead: () => connection.ahead });
+  secureContext ??= createSecureContext();
+  const connection = new Connection({
+    connection: socket,
+    host,
+    name: opening.name,
+    ignoreTLS: !opening.startTls,
     opportunisticTLS: true,
-    // Opportunistic TLS takes any certificate (RFC 7435); whether it was a good one is reported, not demanded.
-    tls: { rejectUnauthorized: false },
-    maxResponseSize: largestReply,
-    // Ours come first: every deadline below is shorter than what the library is given here.
-    greetingTimeout: 2 ** 30,
-    connectionTimeout: 2 ** 30,
-    socketTimeout: 2 ** 30,
-    transactionLog: true,
+    tls: { rejectUnauthorized: false, secureContext },
     logger: watch.logger,
   });
-  let fail: (kind: 'timeout' | 'interrupted', detail: string) => void = () => {};
+  const closed = new Promise<void>((resolve) => {
+    if (socket.closed) resolve();
+    else socket.once('close', () => resolve());
+  });
+  const line: Line = { connection, watch, socket, closed };
 
-  return new Promise<Report>((resolve) => {
-    let done = false;
-    const finish = (ending: Ending) => {
-      if (done) return;
-      done = true;
-      watch.end();
-      stopped.removeEventListener('abort', interrupt);
-      const tls = tlsOf(connection);
-      resolve({ ending, tls });
-      if (ending.kind === 'accepted' || ending.kind === 'refused') quit(connection);
-      else connection.close();
-    };
-    fail = (kind, detail) => {
-      transcript.add('note', detail);
-      if (kind === 'timeout' && watch.inHandshake()) return finish({ kind: 'tls-failed', detail });
-      finish({ kind, phase: watch.phase(), detail, afterDot: watch.afterDot() });
-    };
-    const interrupt = () => fail('interrupted', 'this server was stopped during the conversation');
-    stopped.addEventListener('abort', interrupt, { once: true });
-
-    connection.on('error', (error) => finish(endingOf(error, watch)));
-    connection.on('end', () => finish(lostEnding(watch, 'the connection was closed')));
+  return new Promise<Opened>((resolve) => {
+    const { done, fail, lost } = attend(line, opening.transcript, opening.stopped, (ending) => {
+      resolve({ ending, tls: null, closed });
+      if (ending.kind === 'refused') quit(line);
+      else destroy(line);
+    });
+    // Before the library listens, nobody but us hears the socket close.
+    closed.then(() => setImmediate(lost));
     connection.connect((error) => {
-      if (error) return finish(endingOf(error, watch));
-      const impossible = obstacle(connection, conversation);
-      if (impossible) return finish(impossible);
-      const envelope = {
-        from: conversation.envelope.from,
-        to: [conversation.envelope.to],
-        size: conversation.message.length,
-        use8BitMime: has8Bit(conversation.message),
-      };
-      connection.send(envelope, conversation.message, (problem, info) => {
-        if (problem) return finish(endingOf(problem, watch));
-        const reply = parseReply(info!.response);
-        finish(reply ? { kind: 'accepted', reply } : notSmtp(info!.response, watch));
-      });
+      if (error) return fail(error);
+      const refusal = watch.refusal();
+      if (refusal) return done({ kind: 'refused', ...refusal });
+      done(null);
+      const protection = protectionOf(connection._socket as Socket, opening.demand, opening);
+      const why = protection.tls || !opening.startTls ? '' : reasonForClear(watch);
+      opening.transcript.add('note', protection.note + why);
+      if (protection.unmet === null) return resolve({ session: createSession(line, opening), protection });
+      const detail = protection.unmet + why;
+      opening.transcript.add('note', detail);
+      resolve({ ending: { kind: 'tls-required', detail }, tls: protection.tls, closed });
+      quit(line);
     });
   });
 }
 
-/** Politely, but nobody waits for it: the outcome is known. */
-function quit(connection: SMTPConnection): void {
-  const impatient = setTimeout(() => connection.close(), politenessMs).unref();
-  connection.once('end', () => clearTimeout(impatient));
-  connection.quit();
+function reasonForClear(watch: Watch): string {
+  return watch.answered() === 'starttls' ? ': it refuses STARTTLS' : ': it does not offer STARTTLS';
 }
 
-/** What the host announced makes it pointless to begin. */
-function obstacle(connection: SMTPConnection, { envelope, message }: Conversation): Ending | null {
-  const { _maxAllowedSize: limit, _supportedExtensions: extensions } = connection as unknown as {
-    _maxAllowedSize: number;
-    _supportedExtensions: string[];
-  };
-  if (limit > 0 && message.length > limit) {
-    return { kind: 'too-big', detail: `the message has ${message.length} bytes, the host takes ${limit}` };
-  }
-  if (/[^\x00-\x7f]/.test(envelope.to) && !extensions.includes('SMTPUTF8')) {
-    return { kind: 'no-smtputf8', detail: 'the host does not take internationalized addresses (SMTPUTF8)' };
-  }
-  return null;
-}
+function createSession(line: Line, opening: Opening): Session {
+  const { connection, watch, closed } = line;
+  const { host, address } = opening;
+  const sizeLimit = connection.sizeLimit;
+  connection.ignoreItsSizeLimit();
+  let mails = 0;
+  let last: Ending | null = null;
+  let onEnd = () => {};
+  connection.on('end', () => onEnd());
 
-function has8Bit(message: Buffer): boolean {
-  return message.some((byte) => byte > 0x7f);
-}
-
-function tlsOf(connection: SMTPConnection): TlsUsed | null {
-  const socket = connection._socket;
-  if (!(socket instanceof TLSSocket) || !socket.getProtocol()) return null;
   return {
-    protocol: socket.getProtocol()!,
-    cipher: socket.getCipher()?.standardName ?? 'unknown',
-    verified: socket.authorized,
-    policy: 'opportunistic',
-  };
-}
-
-type LibraryError = Error & { code?: string; command?: string; response?: string };
-
-/** The library's error as a fact. A reply that is a refusal counts before the manner in which the line went down. */
-function endingOf(error: LibraryError, watch: Watch): Ending {
-  const reply = error.response ? parseReply(error.response) : null;
-  if (reply && reply.code >= 400) return { kind: 'refused', phase: refusedAt(error, watch), reply };
-  if (watch.inHandshake()) return { kind: 'tls-failed', detail: `TLS handshake failed: ${error.message}` };
-  if (error.response || error.code === 'EPROTOCOL') return notSmtp(error.response ?? error.message, watch);
-  return lostEnding(watch, error.message);
-}
-
-function notSmtp(said: string, watch: Watch): Ending {
-  const detail = `not an SMTP reply: ${JSON.stringify(said.slice(0, 200))}`;
-  return { kind: 'not-smtp', phase: watch.phase(), afterDot: watch.afterDot(), detail };
-}
-
-/** With pipelining the error comes up at the last reply of the batch, and names the command that it is about. */
-function refusedAt(error: LibraryError, watch: Watch): Phase {
-  if (error.command === 'MAIL FROM') return 'mail';
-  if (error.command === 'RCPT TO') return 'rcpt';
-  if (error.command === 'DATA') return error.code === 'EMESSAGE' ? 'dot' : 'data';
-  return watch.answered();
-}
-
-function lostEnding(watch: Watch, detail: string): Ending {
-  const where = watch.afterDot() ? 'after the message, before its reply' : `waiting for ${watch.phase()}`;
-  return {
-    kind: 'lost',
-    phase: watch.phase(),
-    afterDot: watch.afterDot(),
-    detail: `connection lost ${where}: ${detail}`,
+    host,
+    address,
+    closed,
+    get mails() {
+      return mails;
+    },
+    get isAlive() {
+      return !connection.destroyed && connection.ahead === 0 && (connection._socket as Socket).writable;
+    },
+    onEnd(action) {
+      onEnd = action;
+    },
+    protection: (demand, domain) => protectionOf(connection._socket as Socket, demand, { host, domain }),
+    async send(mail, transcript, stopped) {
+      const isReused = mails++ > 0;
+      const impossible = obstacle(connection, mail, sizeLimit);
+      if (impossible) transcript.add('note', impossible.detail);
+      last = impossible ?? (await transact(line, mail, transcript, stopped));
+      return { ending: last, stale: isReused && isStale(last, watch) };
+    },
+    async tidy() {
+      if (!this.isAlive || last === null) return false;
+      if (last.kind === 'refused') return last.reply.code !== 421 && (await reset(line));
+      return last.kind === 'accepted' || last.kind === 'too-big' || last.kind === 'no-smtputf8';
+    },
+    quit: () => quit(line),
   };
 }

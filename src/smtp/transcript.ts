@@ -3,6 +3,7 @@
  * count. Bounded: a host that talks without end fills it up to a limit and no further.
  */
 import type { TranscriptLine } from '../nouns.ts';
+import { printable } from './reply.ts';
 
 const mostLines = 400;
 const longestText = 2000;
@@ -21,7 +22,7 @@ export function createTranscript(now: () => number): Transcript {
     add(from, text) {
       if (lines.length >= mostLines) return;
       const kept = text.length > longestText ? `${text.slice(0, longestText)}…` : text;
-      lines.push({ ms: Math.round(now() - start), from, text: kept });
+      lines.push({ ms: Math.round(now() - start), from, text: printable(kept) });
     },
   };
 }

@@ -38,6 +38,7 @@ interface Setting {
   mx: Mx;
   hostname: string;
   tls: boolean | 'broken' | 'refused';
+  pem: Buffer;
   extensions: string[];
   /** How often each sender and each recipient has come, to this MX. */
   attempts: Map<string, number>;
@@ -46,6 +47,8 @@ interface Setting {
 export class Conversation {
   readonly session: MxSession;
   readonly #setting: Setting;
+  readonly #plain: net.Socket;
+  /** The same, or TLS upon it. */
   #socket: net.Socket;
   #received: Buffer = Buffer.alloc(0);
   #working = true;
@@ -58,9 +61,17 @@ export class Conversation {
 
   constructor(socket: net.Socket, setting: Setting) {
     const { sessions } = setting.mx;
-    this.session = { id: sessions.length + 1, tls: false, commands: [], transcript: [], open: true };
+    this.session = {
+      id: sessions.length + 1,
+      from: socket.remoteAddress ?? '',
+      tls: false,
+      commands: [],
+      transcript: [],
+      open: true,
+    };
     sessions.push(this.session);
     this.#setting = setting;
+    this.#plain = socket;
     this.#socket = socket;
     socket.on('close', () => {
       this.session.open = false;
@@ -169,7 +180,8 @@ export class Conversation {
       return;
     }
     plain.removeAllListeners('data');
-    const secure = new tls.TLSSocket(plain, { isServer: true, cert: mxPem, key: mxPem });
+    const { pem } = this.#setting;
+    const secure = new tls.TLSSocket(plain, { isServer: true, cert: pem, key: pem });
     secure.on('secure', () => {
       this.session.tls = true;
     });
@@ -280,10 +292,11 @@ export class Conversation {
 
   #send(reply: Reply): string | undefined {
     if (reply === undefined) return undefined;
-    if (reply === 'close' || reply === 'hang') {
+    if (reply === 'close' || reply === 'reset' || reply === 'hang') {
       this.session.transcript.push(`S: (${reply})`);
       this.#mode = 'deaf';
       if (reply === 'close') this.#socket.destroy();
+      if (reply === 'reset') this.#plain.resetAndDestroy();
       return undefined;
     }
     const text = typeof reply === 'object' && 'raw' in reply ? reply.raw : format(reply);

@@ -7,7 +7,7 @@ export type Phase = 'greeting' | 'ehlo' | 'mail' | 'rcpt' | 'data' | 'receiving'
 
 /**
  * A reply ('250 2.0.0 ok'; the lines of a longer one in an array, the hyphens are put in); 'close': drop the
- * connection and say nothing; 'hang': never say anything again; raw: send just these bytes; undefined: as usual.
+ * connection and say nothing; 'reset': the same with a RST; 'hang': never say anything again; raw: send just these bytes; undefined: as usual.
  */
 export type Reply = string | string[] | { raw: string } | undefined;
 
@@ -55,6 +55,8 @@ export interface MxMessage {
 export interface MxSession {
   /** 1 for the first connection. */
   id: number;
+  /** The address that the client came from. */
+  from: string;
   tls: boolean;
   /** Every command line, as it came. */
   commands: string[];

@@ -16,11 +16,11 @@
  */
 import { once } from 'node:events';
 import net from 'node:net';
-import { Conversation } from './mx-conversation.ts';
+import { Conversation, mxPem } from './mx-conversation.ts';
 import type { MxMessage, MxSession, Script } from './mx-script.ts';
 import { until } from './until.ts';
 
-export { mxPem } from './mx-conversation.ts';
+export { mxPem };
 
 export interface MxOptions {
   /** Any 127.0.0.x. */
@@ -32,6 +32,8 @@ export interface MxOptions {
    * handshake is answered with rubbish. 'refused': offered, then 454.
    */
   tls?: boolean | 'broken' | 'refused';
+  /** Certificate, chain and key instead of mx.pem. */
+  pem?: Buffer;
   /** EHLO lines, STARTTLS apart. */
   extensions?: string[];
   script?: Script;
@@ -56,7 +58,7 @@ const extensionsByDefault = ['PIPELINING', '8BITMIME', 'SMTPUTF8', 'ENHANCEDSTAT
 
 export async function startMx(options: MxOptions = {}): Promise<Mx> {
   const { host = '127.0.0.1', port = 0, hostname = 'mx.invalid' } = options;
-  const { tls = true, extensions = extensionsByDefault, script = {} } = options;
+  const { tls = true, extensions = extensionsByDefault, script = {}, pem = mxPem } = options;
   const sockets = new Set<net.Socket>();
   let maxConnections = 0;
 
@@ -92,7 +94,7 @@ export async function startMx(options: MxOptions = {}): Promise<Mx> {
     sockets.add(socket);
     maxConnections = Math.max(maxConnections, sockets.size);
     socket.on('close', () => sockets.delete(socket));
-    new Conversation(socket, { mx, hostname, tls, extensions, attempts });
+    new Conversation(socket, { mx, hostname, tls, pem, extensions, attempts });
   });
   return mx;
 }
