@@ -1,26 +1,140 @@
 /**
- * Opens a connection to one address of a host. Refuses private addresses unless allowed, once more at this last
- * moment, whoever chose the address.
+ * Opens a connection to a host: its addresses race (RFC 8305), IPv6 and IPv4 in turn, each family in random order,
+ * and the first that connects is the host.
+ *
+ * An address that lately failed, or was outrun by one that set off later, comes last and without a head start; none
+ * is given up for that. Private and special addresses are refused unless allowed, once more at this last moment,
+ * whoever chose them. Knows nothing of SMTP. Rejects with one sentence that names each address and its trouble, or
+ * with the signal's reason; then nothing is left open. Timeouts and head starts run on the real clock.
  */
 import { isIPv6, type Socket } from 'node:net';
-import type { Host } from './mx.ts';
-import { mxConnect } from './mx-connect.ts';
+import type { Clock } from '../clock.ts';
+import { dial, troubleOf } from './dial.ts';
+import { isForbidden } from './mx-connect.ts';
+import { interleaved, shuffled } from './order.ts';
+import { createPaths } from './paths.ts';
+import { AllFailed, race } from './race.ts';
+import type { Exchanger } from './route.ts';
+import { createSources, type Source } from './sources.ts';
 
-export type Connect = (host: Host) => Promise<Socket>;
+export interface Opened {
+  /** With one listener, for errors (dial.ts). */
+  socket: Socket;
+  address: string;
+  /** Our name in EHLO. */
+  localName: string;
+}
 
-export function createConnect(options: { port: number; timeoutMs: number; allowPrivate: boolean }): Connect {
-  return async ({ name, address }) => {
-    const v6 = isIPv6(address);
-    const { socket } = await mxConnect({
-      target: name,
-      mx: [{ exchange: name, A: v6 ? [] : [address], AAAA: v6 ? [address] : [] }],
-      port: options.port,
-      maxConnectTime: options.timeoutMs,
-      dnsOptions: {
-        blockLocalAddresses: !options.allowPrivate,
-        blockReservedNetworks: !options.allowPrivate,
-      },
-    });
-    return socket;
+export type Connect = (host: Exchanger, stopped: AbortSignal) => Promise<Opened>;
+
+export interface ConnectParts {
+  port: number;
+  /** For each address. */
+  timeoutMs: number;
+  allowPrivate: boolean;
+  /** Our own addresses; none: the system's choice. */
+  sources: Source[];
+  /** Our name in EHLO where the source has none of its own. */
+  hostname: string;
+  clock: Clock;
+  random: () => number;
+  onTrouble(what: string, error: unknown): void;
+}
+
+/** RFC 8305 section 8: the recommended Connection Attempt Delay. */
+const headStartMs = 250;
+
+interface Lane {
+  address: string;
+  headStart: boolean;
+}
+
+export function createConnect(parts: ConnectParts): Connect {
+  const { port, timeoutMs, allowPrivate, random } = parts;
+  const paths = createPaths(parts.clock);
+  const sources = createSources(parts);
+
+  return async (host, stopped) => {
+    const refused = refusals(host.addresses);
+    const lanes = inOrder(host.addresses.filter((address) => !refused.has(address)));
+    if (lanes.length === 0) throw unanswered(host.name, [...refused.values()]);
+    const runners = lanes.map(({ address, headStart }) => ({
+      headStart,
+      run: (over: AbortSignal) => open(address, over),
+    }));
+    const discard = ({ socket }: Opened) => void socket.destroy();
+    try {
+      const opened = await race(runners, { headStartMs, stopped, discard });
+      noteWinner(lanes, opened.address);
+      return opened;
+    } catch (error) {
+      if (!(error instanceof AllFailed)) throw error;
+      const said = error.errors.map((one, lane) => `${lanes[lane]!.address} ${troubleOf(one)}`);
+      throw unanswered(host.name, [...said, ...refused.values()]);
+    }
   };
+
+  /** The addresses that are not to be tried, each with why. */
+  function refusals(addresses: string[]): Map<string, string> {
+    const refused = new Map<string, string>();
+    for (const address of addresses) {
+      if (isForbidden(address, allowPrivate)) {
+        refused.set(address, `${address} is a private or special address, which is not allowed here`);
+      } else if (!sources.canReach(address)) {
+        refused.set(address, `${address} is of a family that POSTERN_MTA_SOURCES has no address for`);
+      }
+    }
+    return refused;
+  }
+
+  function inOrder(addresses: string[]): Lane[] {
+    const alive = alternating(addresses.filter((address) => !paths.isDead(address)));
+    const dead = alternating(addresses.filter((address) => paths.isDead(address)));
+    return [
+      ...alive.map((address) => ({ address, headStart: true })),
+      ...dead.map((address) => ({ address, headStart: false })),
+    ];
+  }
+
+  function alternating(addresses: string[]): string[] {
+    const mixed = shuffled(addresses, random);
+    return interleaved(
+      mixed.filter((address) => isIPv6(address)),
+      mixed.filter((address) => !isIPv6(address)),
+    );
+  }
+
+  /** Those that set off before the winner failed, or had a head start and lost it: they make the next mail wait. */
+  function noteWinner(lanes: Lane[], winner: string): void {
+    const place = lanes.findIndex(({ address }) => address === winner);
+    for (const { address, headStart } of lanes.slice(0, place)) if (headStart) paths.failed(address);
+    paths.worked(winner);
+  }
+
+  /** From the source whose turn it is; one that cannot be bound gives way to the next, in the end to the system's. */
+  async function open(address: string, over: AbortSignal): Promise<Opened> {
+    for (;;) {
+      const origin = sources.next(address);
+      try {
+        const socket = await dial({ address, port, from: origin.address, timeoutMs }, over);
+        sources.worked(origin);
+        return { socket, address, localName: origin.localName };
+      } catch (error) {
+        if (over.aborted) throw error;
+        if (origin.address === undefined || !isOfBinding(error as NodeJS.ErrnoException)) {
+          paths.failed(address);
+          throw error;
+        }
+        sources.unusable(origin, error as Error);
+      }
+    }
+  }
+}
+
+function isOfBinding(error: NodeJS.ErrnoException): boolean {
+  return error.syscall === 'bind';
+}
+
+function unanswered(name: string, troubles: string[]): Error {
+  return new Error(`${name} does not answer: ${troubles.join('; ')}`);
 }

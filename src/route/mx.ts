@@ -1,62 +1,84 @@
 /**
- * From a recipient domain to the hosts that take its mail, best first, each with its addresses.
+ * From a recipient domain to the hosts that take its mail, by preference, each with its addresses.
  *
- * The steps are mx-connect's: MX records by preference, the domain's own A or AAAA where it has none (RFC 5321
+ * The steps are mx-connect's: MX records by preference, the domain's own A and AAAA where it has none (RFC 5321
  * section 5.1), null MX (RFC 7505), addresses of private and special networks refused unless allowed. DNS has three
- * answers, not two: hosts, none, don't know; they come back as a Route, never as an exception.
+ * answers, not two: hosts, none, don't know; they come back as a value, never as an exception.
  */
 import type { Ending } from '../outcome.ts';
-import { formatAddress, type MxDelivery, resolveIP, resolveMX } from './mx-connect.ts';
+import { addressRules, formatAddress, type MxDelivery, resolveIP, resolveMX } from './mx-connect.ts';
+import { interleaved, shuffled } from './order.ts';
 import type { Resolve } from './resolver.ts';
+import type { Exchanger } from './route.ts';
 
-/** One address of one host. Hosts come by preference, and a host's addresses together. */
-export interface Host {
-  name: string;
-  address: string;
+export interface RankedHost extends Exchanger {
+  /** Lower is better. */
+  preference: number;
 }
 
-type Route = { hosts: Host[] } | { ending: Ending };
+/** `names`: all MX names, those without a usable address too, so that a look-up that half fails names the same set. */
+export type Mx = { names: string[]; hosts: RankedHost[] } | { ending: Ending };
 
-export type FindRoute = (domain: string) => Promise<Route>;
+/** RFC 5321 section 5.1 lets a client draw the line; nobody who means well has more. */
+const mostHosts = 8;
+const mostAddresses = 8;
 
-/** More addresses than this are not tried for one delivery. */
-const mostHosts = 20;
+export interface MxOptions {
+  resolve: Resolve;
+  allowPrivate: boolean;
+  random: () => number;
+}
 
-export function createFindRoute(resolve: Resolve, allowPrivate: boolean): FindRoute {
-  return async (domain) => {
-    const delivery: MxDelivery = {
-      domain,
-      mx: [],
-      blockedAddresses: [],
-      dnsOptions: {
-        resolveRecords: resolve,
-        blockLocalAddresses: !allowPrivate,
-        blockReservedNetworks: !allowPrivate,
-      },
-      mtaSts: { logger: () => {} },
-    };
-    try {
-      await formatAddress(delivery);
-      await resolveMX(delivery);
-      await resolveIP(delivery);
-      return { hosts: hostsOf(delivery) };
-    } catch (error) {
-      return { ending: endingOf(error as RouteError, delivery) };
-    }
+export async function findMx(domain: string, options: MxOptions): Promise<Mx> {
+  const delivery: MxDelivery = {
+    domain,
+    mx: [],
+    blockedAddresses: [],
+    dnsOptions: { resolveRecords: options.resolve, ...addressRules(true) },
+    mtaSts: { logger: () => {} },
   };
+  try {
+    await formatAddress(delivery);
+    await resolveMX(delivery);
+    // For a domain without MX that step stops at its A records and has no AAAA. The next one asks for both, and
+    // judges every address.
+    delivery.mx = bestOf(delivery.mx).map((mx) => ({ ...mx, A: [], AAAA: [] }));
+    delivery.dnsOptions = { ...delivery.dnsOptions, ...addressRules(options.allowPrivate) };
+    await resolveIP(delivery);
+    return found(delivery, options.random);
+  } catch (error) {
+    return { ending: endingOf(error as MxError, delivery) };
+  }
 }
 
-function hostsOf(delivery: MxDelivery): Host[] {
-  const seen = new Set<string>();
-  return delivery.mx
-    .flatMap((mx) => [...mx.A, ...mx.AAAA].map((address) => ({ name: mx.exchange, address })))
-    .filter(({ address }) => !seen.has(address) && seen.add(address))
+/** Each name once, at its best preference. Among equals the alphabet decides, so that the set is always the same. */
+function bestOf(mx: MxDelivery['mx']): MxDelivery['mx'] {
+  const byName = new Map<string, MxDelivery['mx'][number]>();
+  for (const one of mx) {
+    const name = one.exchange.toLowerCase();
+    const known = byName.get(name);
+    if (!known || one.priority < known.priority) byName.set(name, { ...one, exchange: name });
+  }
+  return [...byName.values()]
+    .sort((a, b) => a.priority - b.priority || (a.exchange < b.exchange ? -1 : 1))
     .slice(0, mostHosts);
 }
 
-type RouteError = Error & { code?: string; temporary?: boolean; category?: string };
+function found(delivery: MxDelivery, random: () => number): Mx {
+  const hosts = delivery.mx.map(({ exchange, priority, A, AAAA }) => ({
+    name: exchange,
+    preference: priority,
+    addresses: [...new Set(interleaved(shuffled(AAAA, random), shuffled(A, random)))].slice(0, mostAddresses),
+  }));
+  return {
+    names: hosts.map(({ name }) => name),
+    hosts: hosts.filter(({ addresses }) => addresses.length > 0),
+  };
+}
 
-function endingOf(error: RouteError, delivery: MxDelivery): Ending {
+type MxError = Error & { code?: string; temporary?: boolean };
+
+function endingOf(error: MxError, delivery: MxDelivery): Ending {
   const detail = error.message;
   if (error.code === 'ENULLMX') return { kind: 'null-mx', detail };
   if (delivery.blockedAddresses.length > 0) return { kind: 'private-address', detail };

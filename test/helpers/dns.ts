@@ -8,6 +8,7 @@
  *     'nomail.invalid': { MX: ['0 .'] },                               // null MX, RFC 7505
  *     'broken.invalid': 'SERVFAIL',                                    // or 'REFUSED', or 'TIMEOUT': no answer
  *     'half.invalid': { MX: ['10 x.invalid'], A: 'SERVFAIL' },         // a failure of one type only
+ *     'signed.invalid': { A: ['127.0.0.3'], secure: true },            // as if validated: AD, also for names below it
  *   });
  *   resolver.setServers([dns.address]);
  *
@@ -15,13 +16,17 @@
  * other name: NXDOMAIN. A CNAME is followed for the other types. A record it cannot read throws when it is given,
  * not when it is asked for. Every TTL is 0: what `set` changes is seen by the next query.
  *
- * BUGS: no wildcards, no DNSSEC (never AD), no name compression, so answers are larger than a real server's.
+ * `secure` makes it a validating resolver by word alone: it sets AD for those who ask for it (RFC 6840 section 5.8)
+ * where every name of the answer is secure. What a validating resolver finds forged is a SERVFAIL.
+ *
+ * BUGS: no wildcards, no signatures, no name compression, so answers are larger than a real server's.
  */
 import dgram from 'node:dgram';
 import { once } from 'node:events';
 import net from 'node:net';
 import {
   type Answer,
+  AUTHENTIC_DATA,
   AUTHORITATIVE_ANSWER,
   type DecodedPacket,
   decode,
@@ -35,7 +40,7 @@ import {
 
 type DnsFailure = 'SERVFAIL' | 'REFUSED' | 'TIMEOUT';
 type DnsType = 'A' | 'AAAA' | 'MX' | 'TXT' | 'CNAME' | 'TLSA';
-type ZoneEntry = DnsFailure | { [T in DnsType]?: string[] | DnsFailure };
+type ZoneEntry = DnsFailure | ({ [T in DnsType]?: string[] | DnsFailure } & { secure?: boolean });
 export type Zone = Record<string, ZoneEntry>;
 
 export interface Dns {
@@ -107,7 +112,7 @@ export async function startDns(zone: Zone = {}): Promise<Dns> {
 // The zone: presentation format in, dns-packet's answers out.
 
 type Names = Map<string, ParsedEntry>;
-type ParsedEntry = DnsFailure | { [T in DnsType]?: DnsFailure | Data[] };
+type ParsedEntry = DnsFailure | ({ [T in DnsType]?: DnsFailure | Data[] } & { secure?: boolean });
 /** The `data` of an Answer; its form belongs to the type it was parsed for. */
 type Data = Exclude<Answer, { type: 'OPT' }>['data'];
 
@@ -143,8 +148,9 @@ function characterStrings(value: string): Buffer[] {
 
 function parseEntry(name: string, entry: ZoneEntry): ParsedEntry {
   if (typeof entry === 'string') return entry;
-  const parsed: ParsedEntry = {};
-  for (const [key, values] of Object.entries(entry)) {
+  const { secure = false, ...records } = entry;
+  const parsed: ParsedEntry = { secure };
+  for (const [key, values] of Object.entries(records)) {
     const type = key as DnsType;
     if (!parsers[type]) throw new Error(`zone: ${name} has records of the unknown type ${type}`);
     parsed[type] = Array.isArray(values) ? values.map((value) => parseRecord(name, type, value)) : values;
@@ -168,30 +174,48 @@ function normal(name: string): string {
 interface Found {
   rcode: DnsFailure | 'NOERROR' | 'NXDOMAIN';
   answers: Answer[];
+  secure: boolean;
 }
 
 function resolve(names: Names, question: Question, hops = 8): Found {
   const { name } = question;
   const type = question.type as DnsType;
   const entry = names.get(normal(name));
-  if (entry === undefined) return { rcode: hasNamesBelow(names, name) ? 'NOERROR' : 'NXDOMAIN', answers: [] };
-  if (typeof entry === 'string') return { rcode: entry, answers: [] };
+  const secure = isSecure(names, name);
+  const none = { answers: [], secure };
+  if (entry === undefined) return { rcode: hasNamesBelow(names, name) ? 'NOERROR' : 'NXDOMAIN', ...none };
+  if (typeof entry === 'string') return { rcode: entry, ...none };
 
   const records = entry[type];
   const alias = entry.CNAME;
   if (!records && alias) return follow(names, question, alias, hops);
-  if (typeof records === 'string') return { rcode: records, answers: [] };
+  if (typeof records === 'string') return { rcode: records, ...none };
   const answers = (records ?? []).map((data) => ({ name, type, ttl: 0, data }) as Answer);
-  return { rcode: 'NOERROR', answers };
+  return { rcode: 'NOERROR', answers, secure };
 }
 
 function follow(names: Names, question: Question, alias: DnsFailure | Data[], hops: number): Found {
-  if (typeof alias === 'string') return { rcode: alias, answers: [] };
+  const { name } = question;
+  const secure = isSecure(names, name);
+  if (typeof alias === 'string') return { rcode: alias, answers: [], secure };
   // A loop: what a resolver says when it gives up (RFC 1034 section 3.6.2).
-  if (hops === 0) return { rcode: 'SERVFAIL', answers: [] };
+  if (hops === 0) return { rcode: 'SERVFAIL', answers: [], secure };
   const target = String(alias[0]);
-  const { rcode, answers } = resolve(names, { ...question, name: target }, hops - 1);
-  return { rcode, answers: [{ name: question.name, type: 'CNAME', ttl: 0, data: target }, ...answers] };
+  const found = resolve(names, { ...question, name: target }, hops - 1);
+  return {
+    rcode: found.rcode,
+    answers: [{ name, type: 'CNAME', ttl: 0, data: target }, ...found.answers],
+    secure: secure && found.secure,
+  };
+}
+
+/** By the nearest name of the zone at or above it: that one's signatures also prove what is not there. */
+function isSecure(names: Names, name: string): boolean {
+  const labels = normal(name).split('.');
+  const nearest = labels
+    .map((_, at) => names.get(labels.slice(at).join('.')))
+    .find((entry) => typeof entry === 'object');
+  return typeof nearest === 'object' && nearest.secure === true;
 }
 
 function hasNamesBelow(names: Names, name: string): boolean {
@@ -216,10 +240,15 @@ function parseQuery(packet: Buffer): DecodedPacket | undefined {
 function toPacket(
   query: DecodedPacket,
   question: Question,
-  { rcode, answers }: Found,
+  { rcode, answers, secure }: Found,
   sizeLimit: number,
 ): Buffer {
-  const flags = AUTHORITATIVE_ANSWER | RECURSION_AVAILABLE | (query.flag_rd ? RECURSION_DESIRED : 0);
+  const vouches = secure && rcode !== 'SERVFAIL' && (query.flag_ad || edns(query)?.flag_do);
+  const flags =
+    AUTHORITATIVE_ANSWER |
+    RECURSION_AVAILABLE |
+    (query.flag_rd ? RECURSION_DESIRED : 0) |
+    (vouches ? AUTHENTIC_DATA : 0);
   const packet: Packet = {
     type: 'response',
     id: query.id,

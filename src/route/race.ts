@@ -1,0 +1,73 @@
+/**
+ * A staggered race (RFC 8305 section 5): runners start one after the other, each a head start after the one before,
+ * or at once when one has failed. The first to arrive wins; the others are called off by their signal. Rejects when
+ * all have failed, with their errors in the runners' order, or when `stopped` is given, with its reason.
+ *
+ * The head start is network time and runs on the real clock. Nothing is left when it ends: no timer, no listener,
+ * and who arrives too late is discarded.
+ */
+export interface Runner<T> {
+  /** False: the next one starts together with this one. */
+  headStart: boolean;
+  /** Rejects soon when it is over. */
+  run(over: AbortSignal): Promise<T>;
+}
+
+export class AllFailed extends Error {
+  override name = 'AllFailed';
+  readonly errors: Error[];
+
+  constructor(errors: Error[]) {
+    super(errors.map(({ message }) => message).join('; '));
+    this.errors = errors;
+  }
+}
+
+export interface RaceRules<T> {
+  headStartMs: number;
+  stopped: AbortSignal;
+  discard(late: T): void;
+}
+
+export function race<T>(runners: Runner<T>[], { headStartMs, stopped, discard }: RaceRules<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    if (stopped.aborted) return reject(stopped.reason);
+    const over = new AbortController();
+    const errors: Error[] = [];
+    let started = 0;
+    let failed = 0;
+    let timer: NodeJS.Timeout | undefined;
+
+    const end = (settle: () => void) => {
+      clearTimeout(timer);
+      stopped.removeEventListener('abort', stop);
+      settle();
+      over.abort();
+    };
+    const stop = () => end(() => reject(stopped.reason));
+    stopped.addEventListener('abort', stop, { once: true });
+
+    const arrive = (value: T) => {
+      if (over.signal.aborted) return discard(value);
+      end(() => resolve(value));
+    };
+    const fail = (error: Error, lane: number) => {
+      if (over.signal.aborted) return;
+      errors[lane] = error;
+      failed += 1;
+      if (failed === runners.length) end(() => reject(new AllFailed(errors)));
+      else startNext();
+    };
+    const startNext = () => {
+      clearTimeout(timer);
+      const lane = started;
+      const runner = runners[lane];
+      if (!runner) return;
+      started += 1;
+      runner.run(over.signal).then(arrive, (error) => fail(error, lane));
+      if (runner.headStart) timer = setTimeout(startNext, headStartMs);
+      else startNext();
+    };
+    startNext();
+  });
+}
