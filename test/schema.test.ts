@@ -37,7 +37,7 @@ for (const kind of kinds) {
     const open = await emptyDatabase(t, kind);
     const nodes = await Promise.all([open(), open(), open()]);
     await Promise.all(nodes.map(migrate));
-    t.deepEqual(await nodes[0]!('knex_migrations').pluck('name'), ['001-first']);
+    t.deepEqual(await nodes[0]!('knex_migrations').pluck('name'), ['001-first', '002-engine']);
   });
 }
 

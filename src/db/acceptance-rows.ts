@@ -1,6 +1,6 @@
 /** The rows that accepted sends become, table by table, in the order in which the foreign keys let them in. */
 import { v7 as uuid } from 'uuid';
-import type { EventType } from '../nouns.ts';
+import type { EventType, TlsFloor } from '../nouns.ts';
 import type { Answer } from './idempotency.ts';
 
 export interface Send {
@@ -14,8 +14,10 @@ export interface Send {
   subject: string;
   tags: Record<string, string>;
   tracking: { openTracking: boolean; clickTracking: boolean };
+  /** What the domain or the organization demands of connections. */
+  tls: TlsFloor;
   recipients: SendRecipient[];
-  messages: Buffer[];
+  messages: SendMessage[];
   idempotency: {
     /** The caller's key, or the hash of the duplicate window. */
     kind: 'key' | 'window';
@@ -24,9 +26,11 @@ export interface Send {
   };
   acceptedAt: number;
   expiresAt: number;
+  /** Whose the deliveries are that enter leased, and until when. */
+  lease: { node: string; until: number };
 }
 
-interface SendRecipient {
+export interface SendRecipient {
   deliveryId: string;
   address: string;
   /** What addresses are compared by. */
@@ -34,6 +38,13 @@ interface SendRecipient {
   domain: string;
   /** Which of the messages is this recipient's. */
   message: number;
+  /** How its delivery enters the queue: leased to us, to be sent at once; parked in its lane; or due. */
+  entry: 'leased' | 'parked' | 'due';
+}
+
+interface SendMessage {
+  id: string;
+  raw: Buffer;
 }
 
 /** The recipients of a send by what becomes of them. */
@@ -73,18 +84,16 @@ export function newRows(): Rows {
     tables,
     add(send, lots, credits) {
       tables.emails.push(emailRow(send, credits));
-      const messageIds = send.messages.map(() => uuid());
       const used = new Set<number>();
       for (const [position, recipient] of send.recipients.entries()) {
         const lot = lots[position]!;
         if (lot === 'queued') used.add(recipient.message);
-        const messageId = lot === 'queued' ? messageIds[recipient.message]! : null;
+        const messageId = lot === 'queued' ? send.messages[recipient.message]!.id : null;
         tables.deliveries.push(deliveryRow(send, recipient, position, lot, messageId));
         if (lot === 'insufficient_credit') continue;
         addEvent(send.orgId, send.emailId, `email.${lot}`, recipient.address, send.acceptedAt, {});
       }
-      for (const index of used)
-        tables.messages.push(messageRow(send, messageIds[index]!, send.messages[index]!));
+      for (const index of used) tables.messages.push(messageRow(send, send.messages[index]!));
       return answerOf(send, lots);
     },
     addNews: (orgId, type, data, at) => addEvent(orgId, null, type, null, at, data),
@@ -115,13 +124,14 @@ function emailRow(send: Send, credits: number): object {
     recipients: JSON.stringify(send.recipients.map(({ address }) => address)),
     tags: JSON.stringify(send.tags),
     tracking: JSON.stringify(send.tracking),
+    tls: send.tls,
     credits,
     created_at: send.acceptedAt,
     updated_at: send.acceptedAt,
   };
 }
 
-function messageRow(send: Send, id: string, raw: Buffer): object {
+function messageRow(send: Send, { id, raw }: SendMessage): object {
   return { id, email_id: send.emailId, size: raw.length, raw };
 }
 
@@ -140,10 +150,24 @@ function deliveryRow(
     position,
     recipient: recipient.address,
     domain: recipient.domain,
-    status: lot,
-    due_at: lot === 'queued' ? send.acceptedAt : null,
+    ...(lot === 'queued'
+      ? entryOf(send, recipient)
+      : { status: lot, due_at: null, lease_owner: null, parked_at: null }),
     created_at: send.acceptedAt,
     expires_at: send.expiresAt,
     updated_at: send.acceptedAt,
   };
+}
+
+/** The same columns whatever the entry, for many rows share a statement. */
+function entryOf(send: Send, { entry }: SendRecipient): object {
+  const { acceptedAt, expiresAt, lease } = send;
+  switch (entry) {
+    case 'leased':
+      return { status: 'sending', due_at: lease.until, lease_owner: lease.node, parked_at: null };
+    case 'parked':
+      return { status: 'queued', due_at: expiresAt, lease_owner: null, parked_at: acceptedAt };
+    case 'due':
+      return { status: 'queued', due_at: acceptedAt, lease_owner: null, parked_at: null };
+  }
 }

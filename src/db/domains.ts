@@ -1,5 +1,6 @@
 /** Sender domains. `name` is the A-label in lower case; the private DKIM key is kept sealed (accounts/seal.ts). */
 import { v7 as uuid } from 'uuid';
+import type { TlsFloor } from '../nouns.ts';
 import type { Db } from './open.ts';
 
 export interface DomainRecord {
@@ -15,6 +16,10 @@ export interface DomainRecord {
   clickTracking: boolean;
   /** Where tracking links lead, a CNAME to this service; null: to the service's own address. */
   trackingHost: string | null;
+  /** The least protection of connections that mail from here demands. */
+  tls: TlsFloor;
+  /** What its organization demands of all mail. */
+  organizationTls: TlsFloor;
   createdAt: number;
   verifiedAt: number | null;
   checkedAt: number | null;
@@ -45,12 +50,18 @@ export async function insertDomain(db: Db, domain: NewDomain, now: number): Prom
 }
 
 export async function findDomain(db: Db, orgId: string, name: string): Promise<DomainRecord | null> {
-  const row = await db('domains').where({ org_id: orgId, name }).first();
+  const row = await domains(db).where({ org_id: orgId, 'domains.name': name }).first();
   return row ? fromRow(row) : null;
 }
 
 export async function listDomains(db: Db, orgId: string): Promise<DomainRecord[]> {
-  return (await db('domains').where({ org_id: orgId }).orderBy('name')).map(fromRow);
+  return (await domains(db).where({ org_id: orgId }).orderBy('domains.name')).map(fromRow);
+}
+
+function domains(db: Db) {
+  return db('domains')
+    .join('organizations', 'organizations.id', 'domains.org_id')
+    .select('domains.*', 'organizations.tls as organization_tls');
 }
 
 /** Keeps the time of the first success as long as the domain stays verified. */
@@ -76,6 +87,10 @@ export async function setDomainTracking(
   });
 }
 
+export async function setDomainTls(db: Db, id: string, tls: TlsFloor): Promise<void> {
+  await db('domains').where({ id }).update({ tls });
+}
+
 /** A private key as it is sealed, to try the secret on; null where there is none yet. */
 export async function someSealedKey(db: Db): Promise<string | null> {
   const row = await db('domains').orderBy('id').select('dkim_private_key').first();
@@ -99,6 +114,8 @@ function fromRow(row: any): DomainRecord {
     openTracking: Boolean(row.open_tracking),
     clickTracking: Boolean(row.click_tracking),
     trackingHost: row.tracking_host,
+    tls: row.tls,
+    organizationTls: row.organization_tls,
     createdAt: row.created_at,
     verifiedAt: row.verified_at,
     checkedAt: row.checked_at,

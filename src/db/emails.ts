@@ -27,9 +27,15 @@ export interface DeliveryRecord {
   /** The row of the message's bytes; null for a recipient that was never queued. */
   messageId: string | null;
   recipient: string;
+  domain: string;
   status: DeliveryStatus;
   attempts: number;
+  /** Of parked mail since when it has been due, for that is what it still is. */
   nextAttemptAt: number | null;
+  /** Since when it has been due without its destination having room; null: it has not. */
+  parkedAt: number | null;
+  /** When its state changed last. */
+  updatedAt: number;
   expiresAt: number;
   deliveredAt: number | null;
   lastReply: Reply | null;
@@ -48,7 +54,7 @@ interface EventRecord {
   data: Record<string, unknown>;
 }
 
-export interface AttemptRecord extends Attempt {
+export interface AttemptRecord extends Omit<Attempt, 'destination' | 'signal'> {
   deliveryId: string;
   number: number;
 }
@@ -99,9 +105,12 @@ function deliveryFrom(row: any): DeliveryRecord {
     id: row.id,
     messageId: row.message_id,
     recipient: row.recipient,
+    domain: row.domain,
     status: row.status,
     attempts: row.attempts,
-    nextAttemptAt: row.status === 'sending' ? null : row.due_at,
+    nextAttemptAt: row.status === 'sending' ? null : (row.parked_at ?? row.due_at),
+    parkedAt: row.parked_at,
+    updatedAt: row.updated_at,
     expiresAt: row.expires_at,
     deliveredAt: row.delivered_at,
     lastReply: parsed(row.last_reply),

@@ -7,9 +7,10 @@
  */
 import type { Knex } from 'knex';
 import { first } from './migrations/001-first.ts';
+import { engine } from './migrations/002-engine.ts';
 import { type Db, isPostgres } from './open.ts';
 
-const migrations: Record<string, Knex.Migration> = { '001-first': first };
+const migrations: Record<string, Knex.Migration> = { '001-first': first, '002-engine': engine };
 
 const source: Knex.MigrationSource<string> = {
   getMigrations: async () => Object.keys(migrations),

@@ -1,5 +1,6 @@
 /** Organizations: who sends. A null limit is no limit. */
 import { v7 as uuid } from 'uuid';
+import type { TlsFloor } from '../nouns.ts';
 import type { Db } from './open.ts';
 
 export interface Organization {
@@ -14,6 +15,8 @@ export interface Organization {
   requestsPerSecond: number | null;
   requestsPerDay: number | null;
   emailsPerDay: number | null;
+  /** The least protection of connections that all its mail demands; a domain may demand more. */
+  tls: TlsFloor;
   /** Whether the owner has been told, since there were credits last. */
   toldLow: boolean;
   toldExhausted: boolean;
@@ -68,6 +71,10 @@ export async function setLimits(db: Db, id: string, limits: Limits): Promise<voi
   });
 }
 
+export async function setOrganizationTls(db: Db, id: string, tls: TlsFloor): Promise<void> {
+  await db('organizations').where({ id }).update({ tls });
+}
+
 // biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
 function fromRow(row: any): Organization {
   return {
@@ -82,6 +89,7 @@ function fromRow(row: any): Organization {
     requestsPerSecond: row.requests_per_second,
     requestsPerDay: row.requests_per_day,
     emailsPerDay: row.emails_per_day,
+    tls: row.tls,
     toldLow: Boolean(row.told_low),
     toldExhausted: Boolean(row.told_exhausted),
   };

@@ -86,15 +86,27 @@ CREATE TABLE deliveries (
   click_first_at bigint,
   click_last_at bigint,
   click_scans integer NOT NULL DEFAULT 0,
+  parked_at bigint,
   FOREIGN KEY (email_id) REFERENCES emails(id) ON DELETE CASCADE,
   FOREIGN KEY (message_id) REFERENCES messages(id),
   FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   PRIMARY KEY (id)
 );
+CREATE INDEX deliveries_domain_org_id_parked_at_index ON public.deliveries USING btree (domain, org_id, parked_at) WHERE (parked_at IS NOT NULL);
 CREATE INDEX deliveries_due_at_index ON public.deliveries USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX deliveries_email_id_position_index ON public.deliveries USING btree (email_id, "position");
+CREATE INDEX deliveries_held_index ON public.deliveries USING btree (id) WHERE (status = 'held'::text);
 CREATE INDEX deliveries_lease_owner_index ON public.deliveries USING btree (lease_owner) WHERE (lease_owner IS NOT NULL);
 CREATE UNIQUE INDEX deliveries_pkey ON public.deliveries USING btree (id);
+
+CREATE TABLE destinations (
+  name text NOT NULL,
+  node text NOT NULL,
+  state text NOT NULL,
+  at bigint NOT NULL,
+  PRIMARY KEY (name, node)
+);
+CREATE UNIQUE INDEX destinations_pkey ON public.destinations USING btree (name, node);
 
 CREATE TABLE domains (
   id uuid NOT NULL,
@@ -110,6 +122,7 @@ CREATE TABLE domains (
   created_at bigint NOT NULL,
   verified_at bigint,
   checked_at bigint,
+  tls text NOT NULL DEFAULT 'opportunistic'::text,
   FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   PRIMARY KEY (id),
   UNIQUE (org_id, name)
@@ -131,6 +144,7 @@ CREATE TABLE emails (
   credits integer NOT NULL,
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL,
+  tls text NOT NULL DEFAULT 'opportunistic'::text,
   FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   PRIMARY KEY (id)
 );
@@ -166,6 +180,16 @@ CREATE TABLE idempotency (
 CREATE INDEX idempotency_created_at_index ON public.idempotency USING btree (created_at);
 CREATE UNIQUE INDEX idempotency_pkey ON public.idempotency USING btree (org_id, kind, key);
 
+CREATE TABLE learned (
+  kind text NOT NULL,
+  name text NOT NULL,
+  value text NOT NULL,
+  expires_at bigint NOT NULL,
+  PRIMARY KEY (kind, name)
+);
+CREATE INDEX learned_expires_at_index ON public.learned USING btree (expires_at);
+CREATE UNIQUE INDEX learned_pkey ON public.learned USING btree (kind, name);
+
 CREATE TABLE messages (
   id uuid NOT NULL,
   email_id uuid NOT NULL,
@@ -191,9 +215,17 @@ CREATE TABLE organizations (
   emails_per_day integer,
   told_low boolean NOT NULL DEFAULT false,
   told_exhausted boolean NOT NULL DEFAULT false,
+  tls text NOT NULL DEFAULT 'opportunistic'::text,
   PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX organizations_pkey ON public.organizations USING btree (id);
+
+CREATE TABLE routes (
+  domain text NOT NULL,
+  destination text NOT NULL,
+  PRIMARY KEY (domain)
+);
+CREATE UNIQUE INDEX routes_pkey ON public.routes USING btree (domain);
 
 CREATE TABLE suppressions (
   id uuid NOT NULL,
@@ -208,3 +240,12 @@ CREATE TABLE suppressions (
 );
 CREATE UNIQUE INDEX suppressions_org_id_address_key_unique ON public.suppressions USING btree (org_id, address_key);
 CREATE UNIQUE INDEX suppressions_pkey ON public.suppressions USING btree (id);
+
+CREATE TABLE suspensions (
+  destination text NOT NULL,
+  reason text NOT NULL,
+  created_at bigint NOT NULL,
+  until bigint NOT NULL,
+  PRIMARY KEY (destination)
+);
+CREATE UNIQUE INDEX suspensions_pkey ON public.suspensions USING btree (destination);

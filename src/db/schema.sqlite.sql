@@ -85,17 +85,30 @@ CREATE TABLE deliveries (
   click_first_at bigint,
   click_last_at bigint,
   click_scans integer not null default '0',
+  parked_at bigint,
   foreign key(email_id) references emails(id) on delete cascade,
   foreign key(org_id) references organizations(id) on delete cascade,
   foreign key(message_id) references messages(id),
   primary key (id)
 );
 
+CREATE INDEX deliveries_domain_org_id_parked_at_index on deliveries (domain, org_id, parked_at) where parked_at is not null;
+
 CREATE INDEX deliveries_due_at_index on deliveries (due_at) where due_at is not null;
 
 CREATE INDEX deliveries_email_id_position_index on deliveries (email_id, position);
 
+CREATE INDEX deliveries_held_index on deliveries (id) where status = 'held';
+
 CREATE INDEX deliveries_lease_owner_index on deliveries (lease_owner) where lease_owner is not null;
+
+CREATE TABLE destinations (
+  name text not null,
+  node text not null,
+  state text not null,
+  at bigint not null,
+  primary key (name, node)
+);
 
 CREATE TABLE domains (
   id char(36) not null,
@@ -111,6 +124,7 @@ CREATE TABLE domains (
   created_at bigint not null,
   verified_at bigint,
   checked_at bigint,
+  tls text not null default 'opportunistic',
   foreign key(org_id) references organizations(id) on delete cascade,
   primary key (id)
 );
@@ -131,6 +145,7 @@ CREATE TABLE emails (
   credits integer not null,
   created_at bigint not null,
   updated_at bigint not null,
+  tls text not null default 'opportunistic',
   foreign key(org_id) references organizations(id) on delete cascade,
   primary key (id)
 );
@@ -166,6 +181,16 @@ CREATE TABLE idempotency (
 
 CREATE INDEX idempotency_created_at_index on idempotency (created_at);
 
+CREATE TABLE learned (
+  kind text not null,
+  name text not null,
+  value text not null,
+  expires_at bigint not null,
+  primary key (kind, name)
+);
+
+CREATE INDEX learned_expires_at_index on learned (expires_at);
+
 CREATE TABLE messages (
   id char(36) not null,
   email_id char(36) not null,
@@ -191,7 +216,14 @@ CREATE TABLE organizations (
   emails_per_day integer,
   told_low boolean not null default '0',
   told_exhausted boolean not null default '0',
+  tls text not null default 'opportunistic',
   primary key (id)
+);
+
+CREATE TABLE routes (
+  domain text not null,
+  destination text not null,
+  primary key (domain)
 );
 
 CREATE TABLE suppressions (
@@ -206,3 +238,11 @@ CREATE TABLE suppressions (
 );
 
 CREATE UNIQUE INDEX suppressions_org_id_address_key_unique on suppressions (org_id, address_key);
+
+CREATE TABLE suspensions (
+  destination text not null,
+  reason text not null,
+  created_at bigint not null,
+  until bigint not null,
+  primary key (destination)
+);

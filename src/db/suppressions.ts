@@ -1,6 +1,10 @@
-/** Addresses that an organization does not write to any more. `addressKey` is what addresses are compared by. */
+/**
+ * Addresses that an organization does not write to any more. `addressKey` is what addresses are compared by. Whatever
+ * changes the list makes an event of the organization's in the same transaction.
+ */
 import { v7 as uuid } from 'uuid';
-import type { Db } from './open.ts';
+import { insertRows } from './insert.ts';
+import type { Db, Trx } from './open.ts';
 
 export interface Suppression {
   address: string;
@@ -13,6 +17,8 @@ export interface NewSuppression {
   address: string;
   addressKey: string;
   reason: string;
+  /** The email whose bounce it follows. */
+  emailId?: string;
 }
 
 /** False where the address was on the list before; its first reason stays. */
@@ -23,26 +29,63 @@ export async function addSuppression(db: Db, suppression: NewSuppression, now: n
 /** SQLite compiles several rows to a compound select, of which it takes 500. */
 const rowsAStatement = 400;
 
-/** How many were not on the list before. Each statement commits for itself, so that others get to write in between. */
+/** How many were not on the list before. They are committed in parts, so that others get to write in between. */
 export async function addSuppressions(db: Db, list: NewSuppression[], now: number): Promise<number> {
   let added = 0;
   for (let start = 0; start < list.length; start += rowsAStatement) {
-    const rows = await db('suppressions')
-      .insert(list.slice(start, start + rowsAStatement).map((one) => rowOf(one, now)))
-      .onConflict(['org_id', 'address_key'])
-      .ignore()
-      .returning('id');
-    added += rows.length;
+    added += await db.transaction((trx) => suppress(trx, list.slice(start, start + rowsAStatement), now));
   }
   return added;
+}
+
+/** At most `rowsAStatement` of them. Sorted, so that two transactions never wait for each other in a circle. */
+export async function suppress(trx: Trx, list: NewSuppression[], now: number): Promise<number> {
+  if (list.length === 0) return 0;
+  const keyOf = ({ orgId, addressKey }: NewSuppression) => suppressionKey(orgId, addressKey);
+  const byKey = new Map([...list].reverse().map((one) => [keyOf(one), one]));
+  const rows = await trx('suppressions')
+    .insert([...byKey.keys()].sort().map((key) => rowOf(byKey.get(key)!, now)))
+    .onConflict(['org_id', 'address_key'])
+    .ignore()
+    .returning(['org_id', 'address_key']);
+  const added = rows.map((row) => byKey.get(suppressionKey(row.org_id, row.address_key))!);
+  const events = added.map(({ orgId, address, reason, emailId = null }) =>
+    eventRow(orgId, 'suppression.added', { address, reason, emailId }, now),
+  );
+  await insertRows(trx, 'events', events);
+  return added.length;
 }
 
 function rowOf({ orgId, address, addressKey, reason }: NewSuppression, now: number): object {
   return { id: uuid(), org_id: orgId, address, address_key: addressKey, reason, created_at: now };
 }
 
-export async function removeSuppression(db: Db, orgId: string, addressKey: string): Promise<boolean> {
-  return (await db('suppressions').where({ org_id: orgId, address_key: addressKey }).delete()) > 0;
+type Change = 'suppression.added' | 'suppression.removed';
+
+/** No email's: it is the list that changed, and an email's own events tell of its delivery alone. */
+function eventRow(orgId: string, type: Change, data: object, at: number): object {
+  const none = { email_id: null, recipient: null };
+  return { id: uuid(), org_id: orgId, ...none, type, at, data: JSON.stringify(data) };
+}
+
+/** False where the address was not on the list. */
+export async function removeSuppression(
+  db: Db,
+  orgId: string,
+  addressKey: string,
+  now: number,
+): Promise<boolean> {
+  return db.transaction(async (trx) => {
+    const row = await trx('suppressions')
+      .where({ org_id: orgId, address_key: addressKey })
+      .forUpdate()
+      .first();
+    if (!row) return false;
+    await trx('suppressions').where({ id: row.id }).delete();
+    const { address, reason } = row;
+    await trx('events').insert(eventRow(orgId, 'suppression.removed', { address, reason }, now));
+    return true;
+  });
 }
 
 export async function listSuppressions(db: Db, orgId: string): Promise<Suppression[]> {
