@@ -22,6 +22,8 @@ import {
   postgresUrl,
   Refused,
   secretText,
+  someOf,
+  sourceAddresses,
   webAddress,
   wholeNumber,
   yesOrNo,
@@ -74,6 +76,8 @@ const none = () => null;
 
 const systemServers = (): string[] => [];
 
+const noSources = () => [];
+
 /** Names of one label pass here, for many a machine has no other; what no EHLO may say does not. */
 const machineName = () => asHostName(hostname()) ?? 'localhost';
 
@@ -125,7 +129,8 @@ const schema = z.object({
     name: 'POSTERN_DNS_SERVERS',
     default: "the system's",
     example: '127.0.0.1:53',
-    description: 'DNS servers to ask, as IP:PORT or [IPv6]:PORT, the preferred one first.',
+    description:
+      "DNS servers (IP:PORT or [IPv6]:PORT), best first. DANE trusts these, and the system's on loopback.",
   }),
   mtaPort: setting(portToReach, {
     name: 'POSTERN_MTA_PORT',
@@ -136,6 +141,13 @@ const schema = z.object({
     name: 'POSTERN_MTA_ALLOW_PRIVATE',
     default: 'false',
     description: 'Whether mail may be delivered to loopback and private addresses.',
+  }),
+  mtaSources: computed(sourceAddresses, noSources, {
+    name: 'POSTERN_MTA_SOURCES',
+    default: "the system's choice, as POSTERN_HOSTNAME",
+    example: '192.0.2.10=mail1.example.org 2001:db8::10',
+    description:
+      'Addresses to send from in turn, each with its EHLO name or else POSTERN_HOSTNAME; without one of a family, none of that family is delivered to.',
   }),
   mtaRetry: setting(retryWaits, {
     name: 'POSTERN_MTA_RETRY',
@@ -149,19 +161,36 @@ const schema = z.object({
   }),
   mtaConcurrency: setting(wholeNumber('a number of deliveries', 1, 10000), {
     name: 'POSTERN_MTA_CONCURRENCY',
-    default: '200',
+    default: '500',
     description: 'Deliveries at once, in all.',
   }),
   mtaPerDestination: setting(wholeNumber('a number of connections', 1, 1000), {
     name: 'POSTERN_MTA_PER_DESTINATION',
     default: '20',
-    description: 'Connections at once for one recipient domain.',
+    description:
+      'Connections at once, at most, to the hosts that serve a domain, whichever of their domains the mail is for.',
+  }),
+  shapingFile: computed(anyText, none, {
+    name: 'POSTERN_SHAPING_FILE',
+    default: 'the built-in rules',
+    example: '/etc/postern-shaping.jsonc',
+    description:
+      'File of rules for single destinations, which come before the built-in config/shaping.jsonc.',
   }),
   mtaTimeouts: setting(timeouts, {
     name: 'POSTERN_MTA_TIMEOUTS',
     default: timeouts.print(usualTimeouts),
     description: 'Patience at each step of an SMTP conversation; steps left out keep their defaults.',
   }),
+  suppressAfter: setting(
+    someOf('a category of hard bounces', ['unknown_user', 'mailbox_disabled', 'dns', 'protocol']),
+    {
+      name: 'POSTERN_SUPPRESS_AFTER',
+      default: 'unknown_user mailbox_disabled dns',
+      description:
+        "Hard bounces of the recipient's fault after which an address is suppressed, by category; off for none.",
+    },
+  ),
   idempotencyKeep: setting(duration, {
     name: 'POSTERN_IDEMPOTENCY_KEEP',
     default: '24h',
@@ -269,9 +298,9 @@ export function effectiveConfig(env: Environment = process.env): EffectiveSettin
   return keys.map((key) => {
     const { name, description, grammar, default: byDefault } = about(key);
     const value = config[key];
-    const isNothing = value === null || (Array.isArray(value) && value.length === 0);
+    const printed = value === null ? '' : grammar.print(value);
     const source = given.get(name)?.source ?? 'default';
-    return { name, value: isNothing ? byDefault : grammar.print(value), source, description };
+    return { name, value: printed === '' ? byDefault : printed, source, description };
   });
 }
 

@@ -63,13 +63,15 @@ test('with nothing given, every setting has its default', (t) => {
     dnsServers: [],
     mtaPort: 25,
     mtaAllowPrivate: false,
+    mtaSources: [],
     mtaRetry: [
       ...[30 * second, 2 * minute, 5 * minute, 10 * minute, 20 * minute, 40 * minute, hour, 2 * hour],
       ...Array<number>(12).fill(4 * hour),
     ],
     mtaMaxAge: 48 * hour,
-    mtaConcurrency: 200,
+    mtaConcurrency: 500,
     mtaPerDestination: 20,
+    shapingFile: null,
     mtaTimeouts: {
       connect: 30 * second,
       greeting: minute,
@@ -80,6 +82,7 @@ test('with nothing given, every setting has its default', (t) => {
       data: 2 * minute,
       dot: 10 * minute,
     },
+    suppressAfter: ['unknown_user', 'mailbox_disabled', 'dns'],
     idempotencyKeep: 86_400_000,
     creditsLow: 10,
     inboundPort: null,
@@ -175,6 +178,16 @@ for (const server of ['256.0.0.1', '1.2.3.4:0', '1.2.3.4:65536', '[1.2.3.4]:53',
   });
 }
 
+test('source addresses may say their names', (t) => {
+  const sources = (text: string) => meaning(t, 'mtaSources', 'POSTERN_MTA_SOURCES', text);
+  t.deepEqual(sources('192.0.2.10'), [{ address: '192.0.2.10', name: null }]);
+  t.deepEqual(sources('192.0.2.10=Mail1.Example.org., 2001:db8::10=mail2.example.org 2001:db8::11'), [
+    { address: '192.0.2.10', name: 'mail1.example.org' },
+    { address: '2001:db8::10', name: 'mail2.example.org' },
+    { address: '2001:db8::11', name: null },
+  ]);
+});
+
 test('names are lower case A-labels without the final dot', (t) => {
   const name = (text: string) => meaning(t, 'hostname', 'POSTERN_HOSTNAME', text);
   t.is(name('MX.Example.ORG.'), 'mx.example.org');
@@ -212,6 +225,17 @@ test('ports that can be off, switches and choices', (t) => {
   }
   t.is(meaning(t, 'logLevel', 'POSTERN_LOG_LEVEL', 'WARN'), 'warn');
   t.is(meaning(t, 'logFormat', 'POSTERN_LOG_FORMAT', 'pretty'), 'pretty');
+});
+
+test('the bounces that suppress are a list of categories, or off', (t) => {
+  const categories = (text: string) => meaning(t, 'suppressAfter', 'POSTERN_SUPPRESS_AFTER', text);
+  t.deepEqual(categories('DNS, unknown_user dns'), ['dns', 'unknown_user']);
+  t.deepEqual(categories('Off'), []);
+  const printed = effectiveConfig({ POSTERN_SUPPRESS_AFTER: 'off' });
+  t.like(
+    printed.find(({ name }) => name === 'POSTERN_SUPPRESS_AFTER'),
+    { value: 'off', source: 'environment' },
+  );
 });
 
 for (const file of readdirSync(badConfigs).filter((each) => each.endsWith('.jsonc'))) {
@@ -273,6 +297,7 @@ test('what is printed reads back the same', (t) => {
     POSTERN_MTA_TIMEOUTS: 'connect=1.5s',
     POSTERN_MTA_MAX_AGE: '100m',
     POSTERN_DNS_SERVERS: '::1,127.0.0.1:5353',
+    POSTERN_MTA_SOURCES: '192.0.2.10=mail1.example.org,2001:db8::10',
     POSTERN_INBOUND_PORT: '25',
     POSTERN_HOSTNAME: 'mx.example.org',
     POSTERN_MTA_ALLOW_PRIVATE: 'yes',

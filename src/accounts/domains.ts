@@ -1,10 +1,11 @@
 /**
- * Sender domains: the DKIM key made for each, the DNS records to publish, and the look at what is published.
- * DKIM decides: a domain is verified when its DKIM record carries our public key. The other records are advice,
- * looked up all the same.
+ * Sender domains: the DKIM key made for each, the DNS records to publish, the look at what is published, and the
+ * protection that their mail demands. DKIM decides: a domain is verified when its DKIM record carries our public key.
+ * The other records are advice, looked up all the same.
  */
 import { generateKeyPair, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
+import type { TlsFloor } from '../nouns.ts';
 
 export type RecordPurpose = 'dkim' | 'spf' | 'return_path' | 'dmarc' | 'tracking';
 
@@ -31,6 +32,15 @@ export interface DkimKey {
   privateKey: string;
   /** DER, base64, as the DNS record carries it. */
   publicKey: string;
+}
+
+/** The laxest first. */
+export const tlsFloors = ['opportunistic', 'encrypted', 'verified'] as const satisfies TlsFloor[];
+
+/** What mail from a domain demands: the stricter of its own word and its organization's. */
+export function demandedTls(domain: { tls: TlsFloor; organizationTls: TlsFloor }): TlsFloor {
+  const strictness = Math.max(...[domain.tls, domain.organizationTls].map((tls) => tlsFloors.indexOf(tls)));
+  return tlsFloors[strictness]!;
 }
 
 /** RSA-2048 (RFC 8301 section 3.2), under a selector that no other service of the domain will have. */

@@ -5,8 +5,8 @@
  * each; what the texts mean is not its business. An empty value counts as not given, for that is how shells and
  * compose files say so.
  */
-import { readFileSync } from 'node:fs';
-import { type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser';
+import type { Node } from 'jsonc-parser';
+import { readJsonc } from './jsonc.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -70,39 +70,14 @@ interface Member {
 
 /** The members of the file's one object, or a sentence on why there are none. */
 function readObject(path: string): Member[] | string {
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
-  } catch (error) {
-    const reason = (error as Error).message.split(',')[0];
-    return `cannot read ${path} (${reason}); name a file that can be read, or unset it`;
-  }
-  const errors: ParseError[] = [];
-  const root = parseTree(text, errors, { allowTrailingComma: true });
-  const [first] = errors;
-  if (first)
-    return `${path} is not JSON: ${sentence(first)} at ${position(text, first.offset)}; mend it there`;
+  const file = readJsonc(path);
+  if (typeof file === 'string') return file;
+  const { root, lineOf } = file;
   if (root?.type !== 'object') return `${path} is not a JSON object; write { "POSTERN_…": value, … }`;
-  return (root.children ?? []).map(({ offset, children: [key, value] = [] }) => ({
-    name: key!.value,
-    value: value!,
-    line: lineAt(text, offset),
-  }));
-}
-
-/** jsonc-parser names its errors like CommaExpected. */
-function sentence({ error }: ParseError): string {
-  return printParseErrorCode(error)
-    .replace(/\B[A-Z]/g, ' $&')
-    .toLowerCase();
-}
-
-function lineAt(text: string, offset: number): number {
-  return text.slice(0, offset).split('\n').length;
-}
-
-function position(text: string, offset: number): string {
-  return `line ${lineAt(text, offset)}, column ${offset - text.lastIndexOf('\n', offset - 1)}`;
+  return (root.children ?? []).map((member) => {
+    const [key, value] = member.children ?? [];
+    return { name: key!.value, value: value!, line: lineOf(member) };
+  });
 }
 
 /** Undefined where the value has no written form. */

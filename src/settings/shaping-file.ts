@@ -1,0 +1,98 @@
+/**
+ * The shaping file: rules in JSON with comments, read once at start. The operator's own file (POSTERN_SHAPING_FILE)
+ * comes first; the shipped config/shaping.jsonc holds behind it, unless it says `"builtIn": false`. A file with a
+ * fault stops the start: a ConfigError with a line for each fault, naming the rule, the field, what would be right,
+ * and where it stands. What the rules mean is in settings/shaping-rules.ts.
+ */
+import { join } from 'node:path';
+import { findNodeAtLocation, getNodeValue, type Node } from 'jsonc-parser';
+import { z } from 'zod';
+import { ConfigError } from '../config.ts';
+import type { Shape } from '../shape.ts';
+import { type Jsonc, readJsonc } from './jsonc.ts';
+import { shapingFields, shapingRule, type WrittenRule } from './shaping-fields.ts';
+import type { Rule } from './shaping-rules.ts';
+
+const builtInFile = join(import.meta.dirname, '../../config/shaping.jsonc');
+
+const ruleFields = shapingFields.map(({ name }) => name);
+
+const shapingFile = z.strictObject({
+  builtIn: z.boolean('give true or false').default(true),
+  rules: z.array(shapingRule, 'give the rules in an array').default([]),
+});
+
+/**
+ * The rules that hold, the operator's before the built-in ones. Who lowers the connections for everybody
+ * (POSTERN_MTA_PER_DESTINATION) means the big providers too; a rule of the operator's own is meant as it stands.
+ */
+export function loadShaping(path: string | null, perDestination: number): Rule[] {
+  const own = path === null ? null : readRules(path, 'POSTERN_SHAPING_FILE');
+  const builtIn = own?.builtIn === false ? [] : readRules(builtInFile, 'built-in shaping').rules;
+  return [...(own?.rules ?? []), ...builtIn.map((rule) => atMost(rule, perDestination))];
+}
+
+function atMost(rule: Rule, most: number): Rule {
+  const { connections } = rule.fields;
+  if (connections === undefined || connections <= most) return rule;
+  return { ...rule, fields: { ...rule.fields, connections: most } };
+}
+
+function readRules(path: string, origin: string): { builtIn: boolean; rules: Rule[] } {
+  const file = readJsonc(path);
+  if (typeof file === 'string') throw new ConfigError([`${origin}: ${file}`]);
+  if (file.root?.type !== 'object')
+    throw new ConfigError([`${origin}: ${path} is not a JSON object; write { "rules": [ … ] }`]);
+  const read = shapingFile.safeParse(getNodeValue(file.root));
+  const faults = [...(read.error?.issues.flatMap(faultsOf) ?? []), ...repeatsIn(file.root)];
+  if (faults.length === 0 && read.success)
+    return { builtIn: read.data.builtIn, rules: read.data.rules.map(ruleOf) };
+  throw new ConfigError(faults.map((fault) => `${origin}: ${said(fault, file, path)}`));
+}
+
+interface Fault {
+  path: PropertyKey[];
+  message: string;
+}
+
+function faultsOf(issue: z.core.$ZodIssue): Fault[] {
+  const { path, message } = issue;
+  if (issue.code === 'unrecognized_keys') {
+    const known = (path.length === 0 ? Object.keys(shapingFile.shape) : ruleFields).join(', ');
+    return issue.keys.map((key) => ({ path: [...path, key], message: `no such field; there are ${known}` }));
+  }
+  if (issue.code === 'invalid_type' && issue.expected === 'object')
+    return [{ path, message: 'is not an object; write { "domain": …, "connections": … }' }];
+  return [{ path, message }];
+}
+
+/** JSON takes the last of two members with one name, and whoever wrote the first would wonder. */
+function repeatsIn(node: Node, path: PropertyKey[] = []): Fault[] {
+  const seen = new Set<string>();
+  return (node.children ?? []).flatMap((child, index) => {
+    if (node.type === 'array') return repeatsIn(child, [...path, index]);
+    const [key, value] = child.children ?? [];
+    const at = [...path, key!.value];
+    const isRepeat = seen.has(key!.value);
+    seen.add(key!.value);
+    const repeat = { path: at, message: 'given twice; keep one of them' };
+    return [...(isRepeat ? [repeat] : []), ...(value ? repeatsIn(value, at) : [])];
+  });
+}
+
+/** `rule 3, connections: "many" is not …; give … (FILE, line 14)`; rules are counted from 1. */
+function said({ path, message }: Fault, { root, lineOf }: Jsonc, file: string): string {
+  const [list, index, name] = path;
+  const isRule = list === 'rules' && typeof index === 'number';
+  const place = isRule ? [`rule ${index + 1}`, ...(name === undefined ? [] : [name])] : path;
+  const node = findNodeAtLocation(root!, path as (string | number)[]) ?? root!;
+  return `${place.join(', ')}${place.length > 0 ? ': ' : ''}${message} (${file}, line ${lineOf(node)})`;
+}
+
+function ruleOf({ domain, mx, destination, name, idle: idleMs, ...limits }: WrittenRule): Rule {
+  const given = Object.entries({ ...limits, idleMs }).filter(([, value]) => value !== undefined);
+  const fields: Partial<Shape> = Object.fromEntries(given);
+  if (domain) return { by: 'domain', domains: domain, name: name ?? null, fields };
+  if (mx) return { by: 'mx', suffixes: mx, name: name ?? null, fields };
+  return { by: 'destination', names: destination ?? [], fields };
+}
