@@ -7,6 +7,7 @@
  */
 import { createHash } from 'node:crypto';
 import { v7 as uuid } from 'uuid';
+import { demandedTls } from './accounts/domains.ts';
 import { allowedDomains, type Caller } from './accounts/keys.ts';
 import { parseMailbox } from './address.ts';
 import type { Clock } from './clock.ts';
@@ -14,10 +15,11 @@ import { composeMessages } from './compose/message.ts';
 import type { Attachment } from './compose/mime.ts';
 import type { Tracker } from './compose/tracking.ts';
 import type { Decision } from './db/acceptance.ts';
-import type { Send } from './db/acceptance-rows.ts';
+import type { Send, SendRecipient } from './db/acceptance-rows.ts';
 import type { DomainRecord } from './db/domains.ts';
 import type { Answer } from './db/idempotency.ts';
-import type { Mailbox } from './nouns.ts';
+import type { Delivery, Mailbox } from './nouns.ts';
+import type { Place } from './queue/dispatcher.ts';
 import { Refusal } from './refusal.ts';
 
 /** A send as the schema has let it through. */
@@ -54,11 +56,16 @@ export interface AcceptParts {
   commit(send: Send): Promise<Decision>;
   /** What `commit` would decide, without anything being kept. */
   rehearse(send: Send): Promise<Decision>;
-  /** Told after the commit: the runner, the mail log. */
+  /** Whether a delivery may be leased and sent at once; `settle` says after the commit what became of it. */
+  admit(domain: string, orgId: string): Place;
+  /** Told after the commit, for the mail log. */
   onAccepted(send: Send, accepted: string[], requestId: string): void;
   clock: Clock;
   hostname: string;
   maxAgeMs: number;
+  /** This node's name, and how long it may hold what it leases. */
+  node: string;
+  leaseMs: number;
 }
 
 /** `replayed`: this is the answer of an earlier send; nothing was charged or queued now. */
@@ -72,7 +79,7 @@ export function createAccept(parts: AcceptParts): Accept {
     try {
       const draft = draftOf(parts, request, caller, domain);
       const decision = await composed(parts, draft, request, from, domain).then(
-        parts.commit,
+        (send) => commit(parts, send, request.requestId),
         async (error) => {
           // What the books say goes before trouble in composing (design.md section 2, the order of checks).
           const foreseen = await parts.rehearse(draft);
@@ -81,7 +88,6 @@ export function createAccept(parts: AcceptParts): Accept {
         },
       );
       if ('refused' in decision) throw refusalOf(decision);
-      if (!decision.replayed) parts.onAccepted(draft, decision.answer.accepted, request.requestId);
       return decision;
     } catch (error) {
       if (error instanceof Refusal) throw error;
@@ -139,13 +145,15 @@ function draftOf(parts: AcceptParts, request: SendRequest, caller: Caller, domai
     subject: request.subject,
     tags: request.tags,
     tracking: effectiveTracking(request, domain),
-    recipients: request.to.map((recipient) => ({ ...recipient, deliveryId: uuid(), message: 0 })),
-    messages: [Buffer.alloc(0)],
+    tls: demandedTls(domain),
+    recipients: request.to.map((one) => ({ ...one, deliveryId: uuid(), message: 0, entry: 'due' })),
+    messages: [{ id: uuid(), raw: Buffer.alloc(0) }],
     idempotency: request.idempotency
       ? { kind: 'key', ...request.idempotency }
       : { kind: 'window', ...duplicateWindow(request, caller) },
     acceptedAt: now,
     expiresAt: now + parts.maxAgeMs,
+    lease: { node: parts.node, until: now + parts.leaseMs },
   };
 }
 
@@ -173,10 +181,50 @@ async function composed(
     selector: domain.dkimSelector,
     privateKey: parts.openKey(domain.dkimPrivateKey),
   };
-  const { messageId, messages } = await composeMessages(fields, copies, signer);
+  const { messageId, messages: copiesMade } = await composeMessages(fields, copies, signer);
+  const messages = copiesMade.map((raw) => ({ id: uuid(), raw }));
   const message = (index: number) => (messages.length === 1 ? 0 : index);
   const recipients = draft.recipients.map((recipient, index) => ({ ...recipient, message: message(index) }));
   return { ...draft, messageId, messages, recipients };
+}
+
+/**
+ * The instant of acceptance, and what comes right after it: deliveries for which there is room go to the runner as
+ * they are, without another look into the database.
+ */
+async function commit(parts: AcceptParts, send: Send, requestId: string): Promise<Decision> {
+  const places = send.recipients.map(({ domain }) => parts.admit(domain, send.orgId));
+  const recipients = send.recipients.map((one, index) => ({ ...one, entry: places[index]!.entry }));
+  let accepted: string[] = [];
+  try {
+    const decision = await parts.commit({ ...send, recipients });
+    if ('answer' in decision && !decision.replayed) accepted = decision.answer.accepted;
+    return decision;
+  } finally {
+    if (accepted.length > 0) parts.onAccepted(send, accepted, requestId);
+    for (const [index, recipient] of recipients.entries()) {
+      places[index]!.settle(accepted.includes(recipient.address) ? deliveryOf(send, recipient) : null);
+    }
+  }
+}
+
+function deliveryOf(send: Send, { deliveryId, address, domain, message }: SendRecipient): Delivery {
+  const { id, raw } = send.messages[message]!;
+  return {
+    id: deliveryId,
+    emailId: send.emailId,
+    orgId: send.orgId,
+    messageId: id,
+    recipient: address,
+    domain,
+    from: send.from,
+    tags: send.tags,
+    attempts: 0,
+    createdAt: send.acceptedAt,
+    expiresAt: send.expiresAt,
+    tls: send.tls,
+    message: raw,
+  };
 }
 
 /** The request's word, else the domain's, for each member by itself. */

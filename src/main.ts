@@ -18,31 +18,25 @@ import { type Clock, systemClock } from './clock.ts';
 import { type Config, ConfigError, hostnameAdvice, loadConfig } from './config.ts';
 import { acceptAll, rehearse } from './db/acceptance.ts';
 import type { Send } from './db/acceptance-rows.ts';
+import { clearStates } from './db/destinations.ts';
 import { findDomain, someSealedKey } from './db/domains.ts';
 import { findEmail } from './db/emails.ts';
 import { recordVisits } from './db/engagement.ts';
 import { groupCommit } from './db/group.ts';
 import { forgetAnswers } from './db/idempotency.ts';
 import { findKeyByHash } from './db/keys.ts';
+import { forgetLearned } from './db/learned.ts';
 import { lockDataDir } from './db/lock.ts';
 import { migrate } from './db/migrate.ts';
 import { DatabaseError, type Db, openDatabase } from './db/open.ts';
 import { hasOrganizations } from './db/organizations.ts';
-import { recordAll } from './db/outcomes.ts';
-import { claimDue, nextDueAt, readMessage, renewLeases, takeBack } from './db/queue.ts';
 import { type Take, takeAll } from './db/usage.ts';
-import { createDeliver } from './deliver.ts';
+import { createEngine } from './engine.ts';
 import { createLog, type Log } from './log.ts';
 import { createMailLog, type MailLog } from './maillog.ts';
-import { createRunner, type Store } from './queue/runner.ts';
-import { createReturnPath } from './return-path.ts';
-import { createConnect } from './route/connect.ts';
-import { createFindRoute } from './route/mx.ts';
-import { createResolver } from './route/resolver.ts';
+import type { Runner } from './queue/runner.ts';
 import { loadSecret } from './secret.ts';
-import type { Move } from './status/record.ts';
-import { createRecorder } from './status/recorder.ts';
-import { tellAccepted, tellAttempted } from './status/tell.ts';
+import { tellAccepted } from './status/tell.ts';
 import { createLinks } from './tracking/links.ts';
 import { createTracking } from './tracking/routes.ts';
 import type { Visit } from './tracking/visit.ts';
@@ -61,6 +55,8 @@ export interface Hands {
   clock: Clock;
   random: () => number;
   log: Log;
+  /** Where MTA-STS policies are fetched: the port of HTTPS. */
+  policyPort: number;
 }
 
 const leaseMs = 5 * 60_000;
@@ -85,11 +81,13 @@ export async function start(config: Config, hands: Partial<Hands> = {}): Promise
   };
   try {
     const ground = await layGround(config, hands, stops);
-    const runner = createMail(ground);
+    const { runner, close: closeEngine } = createEngine({ ...ground, leaseMs });
     let baseUrl = config.baseUrl;
-    const { app, settled } = createFront(ground, runner.wake, () => baseUrl);
+    const { app, settled } = createFront(ground, runner.admit, () => baseUrl);
     stops.push(settled);
     stops.push(startUpkeep(choresOf(ground), ground.clock, ground.onTrouble));
+    stops.push(closeEngine);
+    await clearStates(ground.db, ground.node);
     await runner.start();
     stops.push(() => runner.stop(graceMs));
     const { port, close } = await listen(app.callback(), config);
@@ -109,7 +107,7 @@ async function layGround(
   hands: Partial<Hands>,
   stops: (() => Promise<void>)[],
 ): Promise<Ground> {
-  const { clock = systemClock, random = Math.random, log = createLog(config) } = hands;
+  const { clock = systemClock, random = Math.random, log = createLog(config), policyPort = 443 } = hands;
   const secret = loadSecret(config);
   stops.push(await lockDataDir(config.dataDir));
   const db = await openDatabase(config);
@@ -121,7 +119,18 @@ async function layGround(
   const mailLog = createMailLog(config.dataDir, clock, log);
   stops.push(() => mailLog.close());
   const onTrouble = (what: string, error: unknown) => log.error({ err: error }, what);
-  return { config, clock, random, log, secret, db, mailLog, onTrouble, node: nodeId(config.dataDir) };
+  return {
+    config,
+    clock,
+    random,
+    log,
+    policyPort,
+    secret,
+    db,
+    mailLog,
+    onTrouble,
+    node: nodeId(config.dataDir),
+  };
 }
 
 /** This node's name in leases: kept, so that a node that was killed knows its own when it starts again. */
@@ -136,47 +145,8 @@ function nodeId(dataDir: string): string {
   }
 }
 
-/** The way out: queue → route → SMTP → outcome. */
-function createMail(ground: Ground) {
-  const { config, clock, db, node } = ground;
-  const resolve = createResolver(config.dnsServers);
-  const allowPrivate = config.mtaAllowPrivate;
-  const { deliver, interrupted } = createDeliver({
-    findRoute: createFindRoute(resolve, allowPrivate),
-    connect: createConnect({ port: config.mtaPort, timeoutMs: config.mtaTimeouts.connect, allowPrivate }),
-    readMessage: (id) => readMessage(db, id),
-    returnPath: createReturnPath(ground.secret, config.returnPathDomain),
-    onAttempted: (delivery, offer) => tellAttempted(ground.mailLog, delivery, offer),
-    clock,
-    hostname: config.hostname,
-    port: config.mtaPort,
-    timeouts: config.mtaTimeouts,
-  });
-  const store: Store = {
-    claim: (room) => claimDue(db, { ...room, node, leaseMs }),
-    nextDueAt: () => nextDueAt(db),
-    renewLeases: () => renewLeases(db, node, clock.now() + leaseMs),
-    takeBack: (which) => takeBack(db, node, clock.now(), leaseMs, which),
-  };
-  return createRunner({
-    store,
-    deliver,
-    interrupted,
-    record: createRecorder({
-      commit: groupCommit((moves: Move[]) => recordAll(db, node, moves)),
-      schedule: { waits: config.mtaRetry, random: ground.random },
-      mailLog: ground.mailLog,
-      clock,
-    }),
-    onTrouble: ground.onTrouble,
-    clock,
-    concurrency: config.mtaConcurrency,
-    perDomain: config.mtaPerDestination,
-  });
-}
-
 /** The way in: HTTP → checks → one commit. */
-function createFront(ground: Ground, wake: () => void, baseUrl: () => string) {
+function createFront(ground: Ground, admit: Runner['admit'], baseUrl: () => string) {
   const { config, clock, db, onTrouble } = ground;
   const seal = createSeal(ground.secret);
   const policy = { keepMs: config.idempotencyKeep, lowShare: config.creditsLow / 100 };
@@ -187,13 +157,13 @@ function createFront(ground: Ground, wake: () => void, baseUrl: () => string) {
     trackerOf: (deliveryId, host) => links.tracker(host ? `https://${host}` : baseUrl(), deliveryId),
     commit: groupCommit((sends: Send[]) => acceptAll(db, sends, policy)),
     rehearse: (send) => rehearse(db, send, policy),
-    onAccepted(send, accepted, requestId) {
-      wake();
-      tellAccepted(ground.mailLog, send, accepted, requestId);
-    },
+    admit,
+    onAccepted: (send, accepted, requestId) => tellAccepted(ground.mailLog, send, accepted, requestId),
     clock,
     hostname: config.hostname,
     maxAgeMs: config.mtaMaxAge,
+    node: ground.node,
+    leaseMs,
   });
   const findKey = cached((hash) => findKeyByHash(db, hash), 10_000);
   const takes = groupCommit((list: Take[]) => takeAll(db, list));
@@ -230,7 +200,10 @@ function findSender(db: Db) {
 }
 
 function choresOf({ config, db, clock }: Ground): Chore[] {
-  return [{ name: 'idempotency', run: () => forgetAnswers(db, clock.now(), config.idempotencyKeep) }];
+  return [
+    { name: 'idempotency', run: () => forgetAnswers(db, clock.now(), config.idempotencyKeep) },
+    { name: 'learned', run: () => forgetLearned(db, clock.now()) },
+  ];
 }
 
 const firstSteps = [

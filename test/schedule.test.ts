@@ -129,3 +129,32 @@ test('whatever the dice say, every wait is within its bounds and the last attemp
     }
   }
 });
+
+test('a hint is the wait, spread upward by a tenth and never down', (t) => {
+  const waits = [30 * second, 2 * minute];
+  const wait = (dice: number, hintMs: number | null) =>
+    nextAttemptAt({ waits, random: () => dice }, { attempts: 1, now: start, expiresAt: never, hintMs })! -
+    start;
+  t.is(wait(0, 300 * second), 300 * second);
+  t.is(wait(0.5, 300 * second), 315 * second);
+  t.is(wait(1 - Number.EPSILON, 300 * second), 330 * second);
+  t.is(wait(0, 5 * second), 5 * second, 'sooner than the first wait too');
+  t.is(wait(0, 0), second, 'but never at once');
+  t.is(wait(0.5, null), 30 * second, 'none: the ordinary wait');
+});
+
+test('a hint shortens a wait to no less than that of half as many attempts', (t) => {
+  const waits = [1, 2, 3, 4, 5].map((minutes) => minutes * minute);
+  const after = (attempts: number, hintMs: number) =>
+    nextAttemptAt({ waits, random: () => 0 }, { attempts, now: start, expiresAt: never, hintMs })! - start;
+  const least = [2, 3, 4, 5, 6, 10, 50].map((attempts) => after(attempts, second) / minute);
+  t.deepEqual(least, [1, 1, 2, 2, 3, 5, 5]);
+  t.is(after(50, hour), hour, 'and lengthens it as it says');
+});
+
+test('no hint leads beyond the maximum age', (t) => {
+  const expiresAt = start + hour;
+  const deferred = { attempts: 1, now: start, expiresAt, hintMs: 24 * hour };
+  t.is(nextAttemptAt({ waits: [second], random: middle }, deferred), expiresAt);
+  t.is(nextAttemptAt({ waits: [second], random: middle }, { ...deferred, now: expiresAt }), null);
+});

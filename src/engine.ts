@@ -1,0 +1,157 @@
+/**
+ * Builds the way out: queue → route → SMTP → outcome, each part handed its neighbours. main.ts starts and stops it.
+ */
+import type { Clock } from './clock.ts';
+import type { Config } from './config.ts';
+import { saveRoutes, saveStates } from './db/destinations.ts';
+import { groupCommit } from './db/group.ts';
+import { learnedRows } from './db/learned.ts';
+import type { Db } from './db/open.ts';
+import { recordAll } from './db/outcomes.ts';
+import { claimDue, claimLanes, giveBack, listLanes, readMessage, renewLeases, takeBack } from './db/queue.ts';
+import { listSuspensions } from './db/suspensions.ts';
+import { createDeliver } from './deliver.ts';
+import type { MailLog } from './maillog.ts';
+import { createMemory, type Memory } from './memory.ts';
+import { createRunner, type Runner, type Store } from './queue/runner.ts';
+import { createReturnPath } from './return-path.ts';
+import { createConnect } from './route/connect.ts';
+import { createDane } from './route/dane.ts';
+import { createSecureResolve } from './route/dnssec.ts';
+import { createSts } from './route/mta-sts.ts';
+import { createFetchPolicy } from './route/policy-host.ts';
+import { createProtect } from './route/protect.ts';
+import { createResolver } from './route/resolver.ts';
+import type { Routes } from './route/route.ts';
+import { createRoutes } from './route/routes.ts';
+import { loadShaping } from './settings/shaping-file.ts';
+import { createDestinationOf, usualShape } from './settings/shaping-rules.ts';
+import { createOffer } from './smtp/offer.ts';
+import { createPool, type Pool } from './smtp/pool.ts';
+import { createBulletin } from './status/bulletin.ts';
+import { createGreylistWatch } from './status/greylisting.ts';
+import type { Move } from './status/record.ts';
+import { createRecorder } from './status/recorder.ts';
+import { tellAttempted } from './status/tell.ts';
+
+export interface EngineParts {
+  config: Config;
+  db: Db;
+  /** This node's name in leases, and how long one lasts. */
+  node: string;
+  leaseMs: number;
+  secret: string;
+  mailLog: MailLog;
+  onTrouble(what: string, error: unknown): void;
+  clock: Clock;
+  random: () => number;
+  /** Where MTA-STS policies are fetched: the port of HTTPS. */
+  policyPort: number;
+}
+
+export interface Engine {
+  runner: Runner;
+  /** Ends the connections that wait for their next mail; after the runner. */
+  close(): Promise<void>;
+}
+
+export function createEngine(parts: EngineParts): Engine {
+  const { config, db, node, clock, onTrouble } = parts;
+  const routes = createRouting(parts);
+  const pool = createPool();
+  const { deliver, interrupted, withheld } = createDeliver({
+    findRoute: routes.find,
+    forgetRoute: routes.forget,
+    offer: createTheOffer(parts, pool),
+    readMessage: (id) => readMessage(db, id),
+    returnPath: createReturnPath(parts.secret, config.returnPathDomain),
+    onAttempted: (delivery, offer) => tellAttempted(parts.mailLog, delivery, offer),
+    clock,
+    port: config.mtaPort,
+  });
+  const bulletin = createBulletin({
+    saveStates: (states, now) => saveStates(db, node, states, now),
+    saveRoutes: (found) => saveRoutes(db, found),
+  });
+  const record = createRecorder({
+    commit: groupCommit((moves: Move[]) => recordAll(db, node, moves, config.suppressAfter)),
+    schedule: { waits: config.mtaRetry, random: parts.random },
+    watchGreylisting: createGreylistWatch(memoryOf(parts, 'greylisting')),
+    mailLog: parts.mailLog,
+    clock,
+  });
+  const runner = createRunner({
+    store: createStore(parts, bulletin.publish),
+    destinationOf: (domain) => routes.peek(domain)?.destination ?? null,
+    resolve: async (domain) => (await routes.find(domain)).destination,
+    deliver,
+    interrupted,
+    withheld,
+    async record(delivery, attempt) {
+      const nextAt = await record(delivery, attempt);
+      if (nextAt !== null) bulletin.route(delivery.domain, attempt.destination);
+      return nextAt;
+    },
+    onParked: bulletin.route,
+    onTrouble,
+    clock,
+    concurrency: config.mtaConcurrency,
+  });
+  return { runner, close: () => pool.close() };
+}
+
+/** From a domain to its hosts, what protects them, and which destination they make. */
+function createRouting(parts: EngineParts): Routes {
+  const { config, clock, random } = parts;
+  const { mtaAllowPrivate: allowPrivate, mtaPort: port } = config;
+  const resolve = createResolver(config.dnsServers);
+  const secureResolve = createSecureResolve(config.dnsServers);
+  const fetchPolicy = createFetchPolicy({ resolve, allowPrivate, port: parts.policyPort });
+  return createRoutes({
+    resolve,
+    allowPrivate,
+    protect: createProtect({
+      dane: secureResolve && createDane({ secureResolve, port }),
+      sts: createSts({ resolve, fetchPolicy, policies: memoryOf(parts, 'mta-sts'), clock }),
+    }),
+    destinationOf: createDestinationOf(
+      loadShaping(config.shapingFile, config.mtaPerDestination),
+      usualShape(config.mtaPerDestination),
+    ),
+    clock,
+    random,
+  });
+}
+
+function createTheOffer(parts: EngineParts, pool: Pool) {
+  const { config, clock, random, onTrouble } = parts;
+  const { mtaPort: port, mtaTimeouts: timeouts, hostname } = config;
+  const connect = createConnect({
+    port,
+    timeoutMs: timeouts.connect,
+    allowPrivate: config.mtaAllowPrivate,
+    sources: config.mtaSources,
+    hostname,
+    clock,
+    random,
+    onTrouble,
+  });
+  return createOffer({ connect, pool, tlsTrouble: memoryOf(parts, 'tls-trouble'), clock, port, timeouts });
+}
+
+function memoryOf<Value>({ db, clock, onTrouble }: EngineParts, kind: string): Memory<Value> {
+  return createMemory(learnedRows<Value>(db, kind), clock, onTrouble);
+}
+
+function createStore({ db, node, leaseMs, clock }: EngineParts, publish: Store['publish']): Store {
+  return {
+    claimDue: (claim) => claimDue(db, { ...claim, node, leaseMs }),
+    claimLanes: (now, picks) => claimLanes(db, picks, { node, now, leaseMs }),
+    giveBack: (deliveries, how, now) => giveBack(db, deliveries, how, { node, now }),
+    lanes: () => listLanes(db),
+    suspensions: (now) => listSuspensions(db, now),
+    publish,
+    renewLeases: () => renewLeases(db, node, clock.now() + leaseMs),
+    takeBack: (which) => takeBack(db, node, clock.now(), leaseMs, which),
+  };
+}

@@ -1,0 +1,77 @@
+/**
+ * All destinations that this node deals with, each as its line, and what stands in the way of each: the operator's
+ * suspensions, and circuits that are open.
+ */
+import type { Clock } from '../clock.ts';
+import type { Destination } from '../shape.ts';
+import type { Lane } from './lanes.ts';
+import { createLine, type Line } from './line.ts';
+
+export interface Suspension {
+  /** A recipient domain or a destination's name. */
+  destination: string;
+  reason: string;
+  until: number;
+}
+
+export interface LinesParts {
+  /** The destination of a domain, where it is known now. */
+  destinationOf(domain: string): Destination | null;
+  /** Mail is parked for this domain: the operator is told where its mail goes. */
+  onParked(domain: string, destination: string): void;
+  clock: Clock;
+}
+
+/** What was learned of more destinations than these is forgotten, where they are at rest. */
+const mostLines = 5_000;
+
+export function createLines({ destinationOf, onParked, clock }: LinesParts) {
+  const lines = new Map<string, Line>();
+  /** Lines with lanes or deliveries at hand: the others need no look. */
+  const waiting = new Set<Line>();
+  let suspensions = new Map<string, Suspension>();
+
+  function of(destination: Destination): Line {
+    const line = lines.get(destination.name) ?? createLine(destination);
+    line.reshape(destination.shape);
+    lines.set(destination.name, line);
+    return line;
+  }
+
+  function suspension(line: Line, domain: string): Suspension | null {
+    const found = suspensions.get(line.name) ?? suspensions.get(domain);
+    return found && found.until > clock.now() ? found : null;
+  }
+
+  return {
+    waiting,
+    of,
+    known(domain: string): Line | null {
+      const destination = destinationOf(domain);
+      return destination && of(destination);
+    },
+    suspension,
+    /** What is known to stand in the way of a domain's mail, in words; null: nothing. */
+    obstacle(line: Line, domain: string): string | null {
+      const suspended = suspension(line, domain);
+      if (suspended) return `suspended by the operator: ${suspended.reason}`;
+      return line.rest(clock.now());
+    },
+    suspend(list: Suspension[]): void {
+      suspensions = new Map(list.map((one) => [one.destination, one]));
+    },
+    addLane(line: Line, { domain, orgId }: Lane): void {
+      line.lanes.add({ domain, orgId });
+      waiting.add(line);
+      onParked(domain, line.name);
+    },
+    all: (): Iterable<Line> => lines.values(),
+    forgetIdle(): void {
+      const idle = [...lines.values()].filter((line) => line.isIdle());
+      const tooMany = Math.max(lines.size - mostLines, 0);
+      for (const line of idle.slice(0, tooMany)) lines.delete(line.name);
+    },
+  };
+}
+
+export type Lines = ReturnType<typeof createLines>;

@@ -1,0 +1,166 @@
+/**
+ * How much a destination is given at once, learned from how it goes: pure functions from one gauge to the next.
+ *
+ *   limit     begins low and grows by one with each success while all of it is in use; when the other side asks us to
+ *             slow down it falls below what was in use, and stays there for a while: 1 min, then twice as long each
+ *             time that trying one more proves wrong, at most 30 min
+ *   rest      asked to slow down with nothing else in use, we wait before the next: 2 s, doubling to 5 min
+ *   circuit   opens after five failures to reach anything there in a row; then one delivery at a time probes: after
+ *             15 s, doubling to 5 min, and whenever a delivery falls due of its own. Any answer closes it.
+ *   pace      where the shape has a rate, starts are spread evenly over the minute
+ *
+ * The clock and the shape are parameters; nothing here knows of sockets or deliveries.
+ */
+import type { Signal } from '../nouns.ts';
+import type { Shape } from '../shape.ts';
+
+export interface Gauge {
+  /** Deliveries at once that are allowed now; at least 1. */
+  limit: number;
+  /** A number of connections that proved too many, and until when it is not tried again. */
+  ceiling: { limit: number; until: number; holdMs: number } | null;
+  /** No start before this time: the pace of the shape, or a rest. */
+  nextStartAt: number;
+  restMs: number;
+  /** Failures to reach anything, in a row. */
+  failures: number;
+  circuit: Circuit | null;
+  /** Since when the other side has been asking us to slow down. */
+  busySince: number | null;
+}
+
+interface Circuit {
+  since: number;
+  failures: number;
+  nextProbeAt: number;
+  waitMs: number;
+  probing: boolean;
+  failedAt: number;
+  reason: string;
+}
+
+const failuresToOpen = 5;
+const firstProbeMs = 15_000;
+const longestProbeMs = 5 * 60_000;
+/** A delivery that falls due may probe at once, but not on the heels of a failure. */
+const betweenProbesMs = 1_000;
+const firstHoldMs = 60_000;
+const longestHoldMs = 30 * 60_000;
+const firstRestMs = 2_000;
+const longestRestMs = 5 * 60_000;
+
+export function newGauge(shape: Shape): Gauge {
+  return {
+    limit: Math.min(shape.startWith, shape.connections),
+    ceiling: null,
+    nextStartAt: 0,
+    restMs: firstRestMs,
+    failures: 0,
+    circuit: null,
+    busySince: null,
+  };
+}
+
+/** How many may be under way at `now`, whatever the pace. */
+export function allowed(gauge: Gauge, now: number): number {
+  const { circuit } = gauge;
+  if (!circuit) return gauge.limit;
+  return circuit.probing || now < circuit.nextProbeAt ? 0 : 1;
+}
+
+/** Whether a delivery that has fallen due of its own may probe an open circuit. */
+export function mayProbe({ circuit }: Gauge, now: number): boolean {
+  return circuit !== null && !circuit.probing && now >= circuit.failedAt + betweenProbesMs;
+}
+
+export function afterStart(gauge: Gauge, shape: Shape, now: number): Gauge {
+  const { circuit } = gauge;
+  const nextStartAt =
+    shape.perMinute === null
+      ? gauge.nextStartAt
+      : Math.max(now, gauge.nextStartAt) + Math.ceil(60_000 / shape.perMinute);
+  return { ...gauge, nextStartAt, circuit: circuit && { ...circuit, probing: true } };
+}
+
+/** What an attempt showed. `inUse`: deliveries under way there, this one included; `reason`: the trouble, if any. */
+export interface Sight {
+  signal: Signal;
+  inUse: number;
+  reason: string;
+}
+
+export function afterAttempt(gauge: Gauge, shape: Shape, sight: Sight, now: number): Gauge {
+  if (sight.signal === 'dead') return afterFailure(gauge, sight.reason, now);
+  const answered = closed(gauge, shape);
+  if (sight.signal === 'busy') return afterBusy(answered, sight.inUse, now);
+  return sight.signal === 'well' ? afterSuccess(answered, shape, sight.inUse, now) : answered;
+}
+
+function closed(gauge: Gauge, shape: Shape): Gauge {
+  if (gauge.failures === 0) return gauge;
+  const limit = gauge.circuit ? newGauge(shape).limit : gauge.limit;
+  return { ...gauge, limit, failures: 0, circuit: null };
+}
+
+function afterFailure(gauge: Gauge, reason: string, now: number): Gauge {
+  const failures = gauge.failures + 1;
+  const { circuit } = gauge;
+  if (!circuit) {
+    if (failures < failuresToOpen) return { ...gauge, failures };
+    const opened = { since: now, failures, waitMs: firstProbeMs, probing: false, failedAt: now, reason };
+    return { ...gauge, failures, circuit: { ...opened, nextProbeAt: now + firstProbeMs } };
+  }
+  // What was under way when it opened says nothing new; a probe's failure does.
+  const waitMs = circuit.probing ? Math.min(circuit.waitMs * 2, longestProbeMs) : circuit.waitMs;
+  return {
+    ...gauge,
+    failures,
+    circuit: {
+      ...circuit,
+      failures,
+      waitMs,
+      probing: false,
+      failedAt: now,
+      nextProbeAt: now + waitMs,
+      reason,
+    },
+  };
+}
+
+function afterBusy(gauge: Gauge, inUse: number, now: number): Gauge {
+  const limit = Math.max(1, Math.min(gauge.limit, inUse - 1));
+  const again = gauge.ceiling !== null && now >= gauge.ceiling.until;
+  const holdMs = again
+    ? Math.min(gauge.ceiling!.holdMs * 2, longestHoldMs)
+    : (gauge.ceiling?.holdMs ?? firstHoldMs);
+  const busy = {
+    ...gauge,
+    limit,
+    ceiling: { limit, until: now + holdMs, holdMs },
+    busySince: gauge.busySince ?? now,
+  };
+  if (inUse > 1) return busy;
+  return {
+    ...busy,
+    nextStartAt: Math.max(gauge.nextStartAt, now + gauge.restMs),
+    restMs: Math.min(gauge.restMs * 2, longestRestMs),
+  };
+}
+
+function afterSuccess(gauge: Gauge, shape: Shape, inUse: number, now: number): Gauge {
+  const well = gauge.restMs === firstRestMs ? gauge : { ...gauge, restMs: firstRestMs };
+  // What is not in use proves nothing.
+  if (inUse < gauge.limit || gauge.limit >= shape.connections) return well;
+  const { ceiling } = gauge;
+  if (ceiling === null) return { ...well, limit: gauge.limit + 1 };
+  if (now < ceiling.until) return well;
+  // One more for as long as before; a time without complaint at it is what lets the next one come.
+  const limit = gauge.limit + 1;
+  const calm = limit >= shape.connections;
+  return {
+    ...well,
+    limit,
+    ceiling: calm ? null : { ...ceiling, limit, until: now + ceiling.holdMs },
+    busySince: calm ? null : gauge.busySince,
+  };
+}
