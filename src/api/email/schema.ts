@@ -43,17 +43,20 @@ const tls = z
     protocol: z.string().meta({ examples: ['TLSv1.3'] }),
     cipher: z.string().meta({ examples: ['TLS_AES_256_GCM_SHA384'] }),
     verified: z.boolean().meta({ description: "Whether the server's certificate was good for its name." }),
-    policy: z
-      .enum(['opportunistic'])
-      .meta({ description: 'What was demanded: nothing; TLS is used where it is offered.' }),
+    policy: z.enum(['opportunistic', 'encrypted', 'verified', 'mta-sts', 'dane']).meta({
+      description:
+        'What was demanded: opportunistic, nothing; encrypted, TLS with any certificate; verified, a good one; ' +
+        "mta-sts or dane, what the recipient's domain publishes (RFC 8461, RFC 7672).",
+    }),
   })
   .meta({ description: 'How the connection was protected. null in clear, and where there was none.' });
 
 const category = z.string().meta({
   description:
-    'What kind of trouble: `unknown_user`, `mailbox_disabled`, `mailbox_full`, `greylisting`, `policy`, `auth`, ' +
-    '`content`, `size`, `dns`, `network`, `tls`, `protocol`, `unavailable`, `interrupted`, `internal`, `other`. ' +
-    'More may come.',
+    'What kind of trouble: `unknown_user`, `mailbox_disabled`, `mailbox_full`, `greylisting`, `rate_limit`, `spam` ' +
+    '(the content was judged to be), `blocked` (our address or name is on a list), `policy`, `auth` (SPF, DKIM, ' +
+    'DMARC, reverse DNS), `content`, `size`, `dns`, `network`, `tls`, `protocol`, `loop`, `unavailable`, `withheld`, ' +
+    '`interrupted`, `internal`, `other`. More may come.',
 });
 const fault = z
   .enum(['recipient', 'sender', 'infrastructure', 'content'])
@@ -78,9 +81,10 @@ const recipient = z.object({
   address,
   status: z.enum(states).meta({ description: 'The state of this delivery.' }),
   attempts: count.meta({ description: 'Attempts made.' }),
-  nextAttemptAt: time
-    .nullable()
-    .meta({ description: 'When it is tried next; null while it is, and where it is not.' }),
+  nextAttemptAt: time.nullable().meta({
+    description:
+      'When it is tried next, or since when it is due and waits for its turn; null while it is tried, and where it is not.',
+  }),
   deliveredAt: time.nullable().meta({ description: "When the recipient's mail server took it." }),
   lastResponse: reply.nullable(),
   mx: mx.nullable(),
@@ -136,6 +140,15 @@ const happenings = {
     is: 'It could not be delivered within its maximum age.',
     data: { ...attempt, ...why },
   },
+  'email.held': {
+    is: 'The operator holds it back.',
+    data: { reason: z.string().meta({ description: "The operator's reason." }) },
+  },
+  'email.canceled': {
+    is: 'The operator canceled it: nothing more is sent.',
+    data: { reason: z.string().meta({ description: "The operator's reason." }) },
+  },
+  'email.complained': { is: 'The recipient complained of it.', data: {} },
   'email.opened': { is: 'The HTML body was opened.', data: visitor },
   'email.clicked': {
     is: 'A link of the HTML body was followed.',
