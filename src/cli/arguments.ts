@@ -3,9 +3,11 @@
  * InvalidArgumentError with a sentence that says what to give instead. They look nothing up.
  */
 import { InvalidArgumentError } from 'commander';
+import { tlsFloors } from '../accounts/domains.ts';
 import { parseScopes } from '../accounts/keys.ts';
 import { domainOf, toDomain } from '../address.ts';
-import { type Grammar, oneOf, Refused, refuse, wholeNumber } from '../settings/grammar.ts';
+import { duration } from '../settings/durations.ts';
+import { asHostName, type Grammar, oneOf, Refused, refuse, wholeNumber } from '../settings/grammar.ts';
 
 /** A grammar of settings, as a parser of commander's. */
 function parser<T>(grammar: Pick<Grammar<T>, 'read'>): (text: string) => T {
@@ -62,7 +64,12 @@ export function choice<const T extends string>(what: string, choices: readonly T
 
 export const onOff = choice('a switch', ['on', 'off']);
 
+export const tlsFloor = choice('a demand of TLS', tlsFloors);
+export const tlsArgument = `<${tlsFloors.join('|')}>`;
+export const tlsIs = 'what the host gives, clear text too; TLS with any certificate; TLS with a valid one';
+
 const longestName = 200;
+const longestReason = 500;
 
 /** Names and labels are for people: anything that fits a line. */
 export const name = parser({
@@ -85,6 +92,25 @@ export const hostOrNone = parser({
 export const address = parser({
   read: (text) =>
     domainOf(text) === null ? refuse(text, 'an email address', 'one such as ann@example.com') : text,
+});
+
+export const timeSpan = parser(duration);
+
+/** A recipient domain, or a destination's name: its hosts parted by commas, or what a shaping rule calls it. */
+export const destination = parser({
+  read(text) {
+    const names = text.split(',').map((each) => asHostName(each.trim()));
+    if (!names.includes(null)) return [...new Set(names)].sort().join(',');
+    return refuse(text, 'a destination', 'a recipient domain, or a name that `postern queue summary` shows');
+  },
+});
+
+/** Administrative actions have one; it is told to whoever asks why. */
+export const reason = parser({
+  read(text) {
+    if (text !== '' && text.length <= longestReason && !/\p{Cc}/u.test(text)) return text;
+    return refuse(text, 'a reason', `some text of one line, ${longestReason} characters at most`);
+  },
 });
 
 /** May be given several times, each adding to the list. */

@@ -88,7 +88,7 @@ export function pathOf(command: Command): string {
 }
 
 function usageOf(command: Command): string[] {
-  const args = command.registeredArguments.map((argument) => argument.name());
+  const args = command.registeredArguments.map((each) => (each.required ? each.name() : `[${each.name()}]`));
   return [...args, ...command.options.map(optionUsage)];
 }
 

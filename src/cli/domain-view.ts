@@ -1,6 +1,6 @@
 /** How the command line shows domains and their DNS records. A record's value is never cut or wrapped: it is copied. */
 import { styleText } from 'node:util';
-import { type CheckedRecord, type DnsRecord, isUnknown } from '../accounts/domains.ts';
+import { type CheckedRecord, type DnsRecord, demandedTls, isUnknown } from '../accounts/domains.ts';
 import { iso } from '../clock.ts';
 import type { DomainRecord } from '../db/domains.ts';
 import { type Block, type Cell, clean, coloured, dim, type Output } from './output.ts';
@@ -11,6 +11,7 @@ export function domainDocument(domain: DomainRecord) {
     name: domain.name,
     status: domain.status,
     tracking: { opens: domain.openTracking, clicks: domain.clickTracking, host: domain.trackingHost },
+    ...tlsDocument(domain),
     createdAt: iso(domain.createdAt),
     verifiedAt: domain.verifiedAt === null ? null : iso(domain.verifiedAt),
     checkedAt: domain.checkedAt === null ? null : iso(domain.checkedAt),
@@ -40,10 +41,22 @@ export function domainBlocks(domain: DomainRecord, records: DnsRecord[]): Block[
     ['opens', domain.openTracking ? 'on' : 'off'],
     ['clicks', domain.clickTracking ? 'on' : 'off'],
     ...(domain.trackingHost ? [['links at', domain.trackingHost] as [string, Cell]] : []),
+    ...tlsFacts(domain),
     ['created', { time: domain.createdAt }],
     ['checked', { time: domain.checkedAt }],
   ];
   return [{ facts }, recordsBlock(records)];
+}
+
+/** The domain's own word, and what holds: its organization may demand more. */
+export function tlsDocument(domain: DomainRecord) {
+  return { tls: domain.tls, effectiveTls: demandedTls(domain) };
+}
+
+export function tlsFacts(domain: DomainRecord): [string, Cell][] {
+  const effective = demandedTls(domain);
+  const isOverruled = effective !== domain.tls;
+  return [['TLS', isOverruled ? `${domain.tls}; its organization ${effective}` : effective]];
 }
 
 export function recordsBlock(records: (DnsRecord | CheckedRecord)[]): Block {

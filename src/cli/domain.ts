@@ -17,13 +17,22 @@ import {
   insertDomain,
   listDomains,
   setDomainStatus,
+  setDomainTls,
   setDomainTracking,
 } from '../db/domains.ts';
 import type { Organization } from '../db/organizations.ts';
+import type { TlsFloor } from '../nouns.ts';
 import { createResolver } from '../route/resolver.ts';
-import { domain as domainArgument, hostOrNone, onOff } from './arguments.ts';
+import { domain as domainArgument, hostOrNone, onOff, tlsArgument, tlsFloor, tlsIs } from './arguments.ts';
 import type { Context } from './context.ts';
-import { domainBlocks, domainDocument, printDomains, recordsBlock } from './domain-view.ts';
+import {
+  domainBlocks,
+  domainDocument,
+  printDomains,
+  recordsBlock,
+  tlsDocument,
+  tlsFacts,
+} from './domain-view.ts';
 import { Failure } from './failure.ts';
 import { quoted, theDomain, theOrganization } from './lookup.ts';
 
@@ -88,6 +97,10 @@ export function domainCommands(program: Command, context: Context): void {
     .option('--clicks <on|off>', 'count clicks', onOff)
     .option('--host <HOST|none>', 'where tracking links lead: a name of yours, a CNAME to here', hostOrNone)
     .action((name: string, options: TrackingOptions) => setTracking(context, name, options));
+
+  named('tls', 'Set the least protection that mail from the domain is sent with.')
+    .argument(tlsArgument, tlsIs, tlsFloor)
+    .action((name: string, tls: TlsFloor, { org }: Owner) => setTls(context, org, name, tls));
 }
 
 interface Owner {
@@ -149,6 +162,14 @@ async function verify(context: Context, org: string, name: string): Promise<void
 function failedLookUps(records: CheckedRecord[]): string {
   const failed = records.filter((record) => record.required && isUnknown(record));
   return failed.map(({ type, name, found }) => `${type} ${name}: ${found[0]}`).join(', ');
+}
+
+async function setTls(context: Context, org: string, name: string, tls: TlsFloor): Promise<void> {
+  const { db, out } = context;
+  const found = await lookUp(context, org, name);
+  await setDomainTls(await db(), found.id, tls);
+  const changed = { ...found, tls };
+  out.print({ name, ...tlsDocument(changed) }, { facts: [['name', name], ...tlsFacts(changed)] });
 }
 
 interface TrackingOptions extends Owner {

@@ -30,11 +30,11 @@ export function recipientTable(email: EmailRecord): Block {
       delivery.recipient,
       { state: delivery.status },
       delivery.attempts,
-      { time: delivery.nextAttemptAt },
+      { time: delivery.nextAttemptAt, due: delivery.parkedAt !== null },
       delivery.lastReply && replyText(delivery.lastReply),
     ]),
     empty: '',
-    cut: true,
+    cut: 'last',
     kind: 'recipient',
   };
 }
@@ -42,7 +42,7 @@ export function recipientTable(email: EmailRecord): Block {
 const signs: Record<TranscriptLine['from'], string> = { client: '>', server: '<', note: '*' };
 
 export function attemptLines({ recipient }: DeliveryRecord, attempt: AttemptRecord): string[] {
-  const { outcome, category, fault, diagnostic, possibleDuplicate } = attempt.verdict;
+  const { outcome, category, fault, diagnostic, possibleDuplicate, rule } = attempt.verdict;
   const { mx, tls } = attempt;
   const facts = [
     `attempt ${attempt.number} for ${recipient}`,
@@ -52,6 +52,7 @@ export function attemptLines({ recipient }: DeliveryRecord, attempt: AttemptReco
     tls ? `${tls.protocol}, ${tls.verified ? 'verified' : 'not verified'}` : 'in clear',
     coloured(outcome),
     ...(category ? [`${category}, ${fault}`] : []),
+    ...(rule ? [`rule ${rule}`] : []),
     ...(possibleDuplicate ? ['may have arrived'] : []),
   ];
   const isSaid = attempt.transcript.some(({ text }) => text.includes(diagnostic));
@@ -78,6 +79,7 @@ export function attemptRows({ recipient }: DeliveryRecord, attempt: AttemptRecor
       verdict.outcome,
       mx?.host ?? null,
       verdict.diagnostic,
+      verdict.rule ?? null,
     ],
     ...attempt.transcript.flatMap(({ ms, from, text }) =>
       textLines(text).map((line) => ['transcript', recipient, attempt.number, ms, signs[from], line]),

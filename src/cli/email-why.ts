@@ -6,34 +6,43 @@ import type { AttemptRecord, DeliveryRecord } from '../db/emails.ts';
 import type { DeliveryStatus, Fault } from '../nouns.ts';
 import { replyText } from '../outcome.ts';
 import { clean } from './output.ts';
+import { type Condition, type Place, reasonToWait, type When } from './standing.ts';
 
 export interface Story {
   delivery: DeliveryRecord;
   /** The latest attempt, where there was one. */
   last: AttemptRecord | null;
+  /** What the operator has ordered, where the state is by order. */
+  order: { at: number; reason: string } | null;
+  /** Where it is to go, and how that stands. */
+  place: Place;
+  condition: Condition;
+  now: number;
+  emailId: string;
   orgId: string;
 }
-
-type When = (time: number) => string;
 
 export function why(story: Story, when: When): string {
   return clean(sentences[story.delivery.status](story, when));
 }
 
 const sentences: Record<DeliveryStatus, (story: Story, when: When) => string> = {
-  queued({ delivery }, when) {
-    return `It waits for its first attempt, due ${due(delivery, when)}; where that is long past, see that the server runs.`;
+  queued(story, when) {
+    return `It has not been tried yet. ${next(story, when)}`;
   },
   sending(story) {
     return `It is being sent now, attempt ${story.delivery.attempts + 1}.${before(story)}`;
   },
   deferred(story, when) {
-    const { delivery } = story;
-    const next = `The next attempt is due ${due(delivery, when)}; it expires ${when(delivery.expiresAt)}.`;
-    return `${said(story)} That is not final.${doubt(story)} ${next}`;
+    return `${said(story)} That is not final${remotely(story)}.${doubt(story)} ${next(story, when)}`;
   },
-  held: (story) => `It is held by the operator until it is released.${before(story)}`,
-  canceled: (story) => `It was canceled by the operator; nothing more is sent.${before(story)}`,
+  held(story, when) {
+    const release = `\`postern queue release ${story.emailId} --reason R\``;
+    return `It is held by the operator${ordered(story, when, 'since')}, until it is released (${release}).${before(story)}`;
+  },
+  canceled(story, when) {
+    return `It was canceled by the operator${ordered(story, when, 'at')}; nothing more is sent.${before(story)}`;
+  },
   delivered(story, when) {
     const at = story.delivery.deliveredAt === null ? '' : ` ${when(story.delivery.deliveredAt)}`;
     return `Delivered${at}: ${said(story)} From here on the message is in that host's hands.`;
@@ -58,8 +67,25 @@ const sentences: Record<DeliveryStatus, (story: Story, when: When) => string> = 
   },
 };
 
-function due({ nextAttemptAt }: DeliveryRecord, when: When): string {
-  return nextAttemptAt === null ? 'at a time not set' : when(nextAttemptAt);
+/** What comes next of mail that waits. */
+function next(story: Story, when: When): string {
+  const { delivery, condition, place, now } = story;
+  const expires = `It expires ${when(delivery.expiresAt)}.`;
+  const { nextAttemptAt } = delivery;
+  if (nextAttemptAt === null) return expires;
+  if (nextAttemptAt <= now) return `${reasonToWait(condition, place, when)} ${expires}`;
+  const isShut = condition.is === 'suspended' || condition.is === 'circuit_open';
+  const shut = isShut ? ` ${reasonToWait(condition, place, when)}` : '';
+  return `The next attempt is due ${when(nextAttemptAt)}; it expires ${when(delivery.expiresAt)}.${shut}`;
+}
+
+function ordered({ order }: Story, when: When, word: 'since' | 'at'): string {
+  return order === null ? '' : ` ${word} ${when(order.at)} ("${order.reason}")`;
+}
+
+/** Our own deferrals say so where they are quoted. */
+function remotely({ last }: Story): string {
+  return last?.verdict.origin === 'remote' ? ': the other side put it off' : '';
 }
 
 /** The remote reply in quotation marks where there was one, else what went wrong. */

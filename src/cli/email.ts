@@ -2,16 +2,18 @@
 import type { Command } from 'commander';
 import { compareKey } from '../address.ts';
 import { iso } from '../clock.ts';
-import { type AttemptRecord, type EmailRecord, listAttempts } from '../db/emails.ts';
+import { type AttemptRecord, type DeliveryRecord, type EmailRecord, listAttempts } from '../db/emails.ts';
 import { readMessage } from '../db/queue.ts';
+import { readStandings, routesOf, type Standings } from '../db/standings.ts';
 import { telemetry } from '../status/telemetry.ts';
 import { address } from './arguments.ts';
 import type { Context } from './context.ts';
 import { attemptLines, attemptRows, emailFacts, recipientTable } from './email-story.ts';
-import { why } from './email-why.ts';
+import { type Story, why } from './email-why.ts';
 import { Failure } from './failure.ts';
 import { theEmail } from './lookup.ts';
 import { coloured, dim, type Output } from './output.ts';
+import { conditionOf } from './standing.ts';
 import { local, relative } from './times.ts';
 
 export function emailCommands(program: Command, { db, out, now }: Context): void {
@@ -29,7 +31,13 @@ export function emailCommands(program: Command, { db, out, now }: Context): void
   withId('why', 'Say for each recipient what happened, in whose words, and what comes next.').action(
     async (id: string) => {
       const found = await theEmail(await db(), id);
-      printReasons(out, found, await listAttempts(await db(), found.id), now());
+      const attempts = await listAttempts(await db(), found.id);
+      const standings = await readStandings(await db(), now());
+      const routes = await routesOf(
+        await db(),
+        found.deliveries.map(({ domain }) => domain),
+      );
+      printReasons(out, storiesOf(found, { attempts, standings, routes, now: now() }), found);
     },
   );
 
@@ -78,12 +86,12 @@ function printStory(out: Output, email: EmailRecord, attempts: AttemptRecord[]):
 }
 
 function attemptDocument(attempt: AttemptRecord) {
-  const { outcome, category, fault, origin, diagnostic, possibleDuplicate } = attempt.verdict;
+  const { outcome, category, fault, origin, diagnostic, possibleDuplicate, rule } = attempt.verdict;
   return {
     number: attempt.number,
     startedAt: iso(attempt.startedAt),
     endedAt: iso(attempt.endedAt),
-    ...{ outcome, category, fault, origin, diagnostic, possibleDuplicate },
+    ...{ outcome, category, fault, origin, diagnostic, possibleDuplicate, rule: rule ?? null },
     response: attempt.reply,
     mx: attempt.mx,
     tls: attempt.tls,
@@ -91,26 +99,57 @@ function attemptDocument(attempt: AttemptRecord) {
   };
 }
 
-function printReasons(out: Output, email: EmailRecord, attempts: AttemptRecord[], now: number): void {
-  const forPeople = (time: number) => `${local(time)} (${relative(time, now)})`;
-  const lastOf = (id: string) => attempts.filter(({ deliveryId }) => deliveryId === id).at(-1) ?? null;
-  const recipients = email.deliveries.map((delivery) => {
-    const last = lastOf(delivery.id);
-    const sentence = why({ delivery, last, orgId: email.orgId }, out.terminal && !out.json ? forPeople : iso);
-    return { delivery, last, sentence };
+interface Known {
+  attempts: AttemptRecord[];
+  standings: Standings;
+  routes: Map<string, string>;
+  now: number;
+}
+
+function storiesOf(email: EmailRecord, { attempts, standings, routes, now }: Known): Story[] {
+  return email.deliveries.map((delivery) => {
+    const { id, domain, nextAttemptAt: dueAt } = delivery;
+    const place = { destination: routes.get(domain) ?? domain, domains: [domain], dueAt };
+    return {
+      delivery,
+      last: attempts.filter(({ deliveryId }) => deliveryId === id).at(-1) ?? null,
+      order: orderOf(email, delivery),
+      place,
+      condition: conditionOf(place, standings, now),
+      now,
+      emailId: email.id,
+      orgId: email.orgId,
+    };
   });
+}
+
+/** The event that tells of the operator's last word. */
+function orderOf({ events }: EmailRecord, { recipient, status }: DeliveryRecord): Story['order'] {
+  const event = events.findLast((each) => each.type === `email.${status}` && each.recipient === recipient);
+  const why = event?.data.reason;
+  return event && typeof why === 'string' ? { at: event.at, reason: why } : null;
+}
+
+function printReasons(out: Output, stories: Story[], email: EmailRecord): void {
+  const forPeople = (now: number) => (time: number) => `${local(time)} (${relative(time, now)})`;
+  const told = stories.map((story) => ({
+    ...story,
+    sentence: why(story, out.terminal && !out.json ? forPeople(story.now) : iso),
+  }));
   out.print(
     {
       emailId: email.id,
       status: telemetry(email).status,
-      recipients: recipients.map(({ delivery, last, sentence }) => ({
+      recipients: told.map(({ delivery, last, sentence, place, condition }) => ({
         address: delivery.recipient,
         status: delivery.status,
         why: sentence,
+        destination: place.destination,
+        condition: delivery.nextAttemptAt === null ? null : condition.is,
         evidence: last && attemptDocument(last),
       })),
     },
-    ...recipients.map(({ delivery, last, sentence }) => ({
+    ...told.map(({ delivery, last, sentence }) => ({
       lines: [
         `${delivery.recipient}  ${coloured(delivery.status)}`,
         sentence,

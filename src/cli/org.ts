@@ -11,8 +11,20 @@ import {
   listOrganizations,
   type Organization,
   setLimits,
+  setOrganizationTls,
 } from '../db/organizations.ts';
-import { credits, limit, name, type OrUnlimited, quota, toLimit } from './arguments.ts';
+import type { TlsFloor } from '../nouns.ts';
+import {
+  credits,
+  limit,
+  name,
+  type OrUnlimited,
+  quota,
+  tlsArgument,
+  tlsFloor,
+  tlsIs,
+  toLimit,
+} from './arguments.ts';
 import type { Context } from './context.ts';
 import { theOrganization } from './lookup.ts';
 import type { Block, Cell } from './output.ts';
@@ -67,6 +79,20 @@ export function orgCommands(program: Command, { db, out, now }: Context): void {
       const changed = await changeLimits(await db(), found, options);
       out.print(organizationDocument(changed, now()), organizationFacts(changed, now()));
     });
+
+  org
+    .command('tls')
+    .description(
+      'Set the least protection that all mail of an organization is sent with; a domain may demand more.',
+    )
+    .argument('<ORG>', 'id, or the name where only one has it')
+    .argument(tlsArgument, tlsIs, tlsFloor)
+    .action(async (idOrName: string, tls: TlsFloor) => {
+      const found = await theOrganization(await db(), idOrName);
+      await setOrganizationTls(await db(), found.id, tls);
+      const changed = { ...found, tls };
+      out.print(organizationDocument(changed, now()), organizationFacts(changed, now()));
+    });
 }
 
 async function create(
@@ -113,6 +139,7 @@ export function organizationDocument(org: Organization, now: number) {
       perDay: orUnlimited(org.requestsPerDay),
       emailsPerDay: orUnlimited(org.emailsPerDay),
     },
+    tls: org.tls,
     createdAt: iso(org.createdAt),
   };
 }
@@ -157,6 +184,7 @@ export function organizationFacts(org: Organization, now: number): Block {
       ['requests a second', orUnlimited(org.requestsPerSecond)],
       ['requests a day', orUnlimited(org.requestsPerDay)],
       ['emails a day', orUnlimited(org.emailsPerDay)],
+      ['TLS', org.tls],
       ['created', { time: org.createdAt }],
     ],
   };

@@ -1,13 +1,16 @@
-/** `postern queue`: what waits, by destination or one by one. */
+/** `postern queue`: what waits, one by one; its other commands are in the files beside this one. */
 import type { Command } from 'commander';
 import { iso } from '../clock.ts';
-import { listQueue, type QueueEntry, type QueueSummary, summarizeQueue } from '../db/queue-view.ts';
+import { listQueue, type QueueEntry } from '../db/queue-view.ts';
 import type { DeliveryStatus } from '../nouns.ts';
 import { replyText } from '../outcome.ts';
-import { choice, domain, lines } from './arguments.ts';
+import { choice, destination, domain, lines } from './arguments.ts';
 import type { Context } from './context.ts';
 import { theOrganization } from './lookup.ts';
 import type { Output } from './output.ts';
+import { orderCommands } from './queue-orders.ts';
+import { summaryCommand } from './queue-summary.ts';
+import { suspensionCommands } from './queue-suspend.ts';
 
 const states: Record<DeliveryStatus, true> = {
   ...{ queued: true, sending: true, deferred: true, held: true },
@@ -20,23 +23,26 @@ const mostEntries = 100_000;
 
 interface ListOptions {
   domain?: string;
+  destination?: string;
   org?: string;
   status?: DeliveryStatus;
   limit: number;
 }
 
-export function queueCommands(program: Command, { db, out }: Context): void {
-  const queue = program.command('queue').description('What waits to be delivered.');
+export function queueCommands(program: Command, context: Context): void {
+  const queue = program.command('queue').description('What waits to be delivered, and orders to it.');
+  summaryCommand(queue, context);
+  listCommand(queue, context);
+  orderCommands(queue, context);
+  suspensionCommands(queue, context);
+}
 
-  queue
-    .command('summary')
-    .description('Count what waits, one line a recipient domain, the longest wait first.')
-    .action(async () => printSummary(out, await summarizeQueue(await db())));
-
+function listCommand(queue: Command, { db, out }: Context): void {
   queue
     .command('list')
     .description('List what waits, oldest first; with --status anything in that state.')
     .option('--domain <D>', 'only mail to this recipient domain', domain)
+    .option('--destination <NAME>', 'only mail to this destination, as the summary names it', destination)
     .option('--org <ORG>', 'only mail of this organization, by id or name')
     .option(
       '--status <S>',
@@ -53,44 +59,26 @@ export function queueCommands(program: Command, { db, out }: Context): void {
     });
 }
 
-function printSummary(out: Output, summaries: QueueSummary[]): void {
-  out.print(
-    summaries.map(({ oldestAt, nextAttemptAt, ...counts }) => ({
-      ...counts,
-      oldestAt: iso(oldestAt),
-      nextAttemptAt: nextAttemptAt === null ? null : iso(nextAttemptAt),
-    })),
-    {
-      head: ['DOMAIN', 'QUEUED', 'SENDING', 'DEFERRED', 'HELD', 'OLDEST', 'NEXT'],
-      rows: summaries.map(({ domain: name, queued, sending, deferred, held, oldestAt, nextAttemptAt }) => [
-        ...[name, queued, sending, deferred, held],
-        { time: oldestAt },
-        { time: nextAttemptAt },
-      ]),
-      empty: 'Nothing waits.',
-    },
-  );
-}
-
 function printEntries(out: Output, entries: QueueEntry[]): void {
   out.print(
-    entries.map(({ createdAt, nextAttemptAt, lastReply, ...entry }) => ({
+    entries.map(({ createdAt, nextAttemptAt, dueSince, lastReply, ...entry }) => ({
       ...entry,
       createdAt: iso(createdAt),
       nextAttemptAt: nextAttemptAt === null ? null : iso(nextAttemptAt),
+      dueSince: dueSince === null ? null : iso(dueSince),
       lastResponse: lastReply,
     })),
     {
       head: ['EMAIL ID', 'STATUS', 'ATTEMPTS', 'ACCEPTED', 'NEXT', 'RECIPIENT', 'LAST REPLY'],
-      rows: entries.map(({ emailId, status, attempts, createdAt, nextAttemptAt, recipient, lastReply }) => [
-        ...[emailId, { state: status }, attempts],
-        { time: createdAt },
-        { time: nextAttemptAt },
-        recipient,
-        lastReply && replyText(lastReply),
+      rows: entries.map((entry) => [
+        ...[entry.emailId, { state: entry.status }, entry.attempts],
+        { time: entry.createdAt },
+        { time: entry.nextAttemptAt, due: entry.dueSince !== null },
+        entry.recipient,
+        entry.lastReply && replyText(entry.lastReply),
       ]),
       empty: 'There is no such mail.',
-      cut: true,
+      cut: 'last',
     },
   );
 }

@@ -59,9 +59,9 @@ async function add({ db, out, now }: Context, org: string, address: string): Pro
   if (!added) out.note(`${address} was on the list of ${owner.name} before`);
 }
 
-async function remove({ db, out }: Context, org: string, address: string): Promise<void> {
+async function remove({ db, out, now }: Context, org: string, address: string): Promise<void> {
   const owner = await theOrganization(await db(), org);
-  if (!(await removeSuppression(await db(), owner.id, compareKey(address)))) {
+  if (!(await removeSuppression(await db(), owner.id, compareKey(address), now()))) {
     throw new Failure(
       `${address} is not on the list of ${owner.name}; \`postern suppression list --org ${quoted(owner.name)}\` shows who is`,
     );

@@ -30,3 +30,10 @@ export function relative(time: number, now: number): string {
 export function local(time: number): string {
   return new Date(time).toLocaleString('sv-SE');
 }
+
+/** `12:03`, with its day where that is not today. */
+export function timeOfDay(time: number, now: number): string {
+  const [day, clock] = local(time).split(' ') as [string, string];
+  const short = clock.slice(0, 5);
+  return local(now).startsWith(day) ? short : `${day} ${short}`;
+}

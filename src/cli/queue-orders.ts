@@ -1,0 +1,118 @@
+/**
+ * `postern queue retry | hold | release | cancel`: orders to mail that waits, to one email or to all that a filter
+ * finds. What is being sent at that moment is left alone and counted. An order that moves nothing has failed, and says
+ * what it found instead.
+ */
+import type { Command } from 'commander';
+import { compareKey } from '../address.ts';
+import type { EmailRecord } from '../db/emails.ts';
+import { type Done, giveOrder, movable, type Order, type Selection } from '../db/queue-orders.ts';
+import type { DeliveryStatus } from '../nouns.ts';
+import { address, choice, destination, domain, reason } from './arguments.ts';
+import type { Context } from './context.ts';
+import { Failure } from './failure.ts';
+import { theEmail, theOrganization } from './lookup.ts';
+
+interface Options {
+  domain?: string;
+  destination?: string;
+  org?: string;
+  status?: DeliveryStatus;
+  to?: string;
+  reason: string;
+}
+
+const orders: Record<Order, { is: string; did: string }> = {
+  retry: { is: 'Make mail that waits for its next attempt due now.', did: 'made due now' },
+  hold: { is: 'Hold mail back until it is released; it does not grow old meanwhile.', did: 'held' },
+  release: { is: 'Let held mail go; it is due now.', did: 'released' },
+  cancel: { is: 'Give mail up for good: nothing more is sent of it.', did: 'canceled' },
+};
+
+export function orderCommands(queue: Command, context: Context): void {
+  for (const order of Object.keys(orders) as Order[]) {
+    const command = queue.command(order);
+    command
+      .description(orders[order].is)
+      .argument('[SELECTOR]', "the emailId of the send's response; or filters instead of it")
+      .option('--domain <D>', 'mail to this recipient domain', domain)
+      .option('--destination <NAME>', 'mail to this destination, as the summary names it', destination)
+      .option('--org <ORG>', 'mail of this organization, by id or name')
+      .option(
+        '--status <S>',
+        `mail in this state: ${movable[order].join(', ')}`,
+        choice('a status that this order is for', movable[order]),
+      )
+      .option('--to <ADDRESS>', 'mail to this address', address)
+      .requiredOption(
+        '--reason <R>',
+        'why; of what is held or canceled, `email why` and its events say it',
+        reason,
+      )
+      .action(async (emailId: string | undefined, options: Options) => {
+        const { reason: _, ...filters } = options;
+        if (emailId === undefined && Object.keys(filters).length === 0) {
+          const give = 'an emailId, or --domain, --destination, --org, --status or --to';
+          command.error(`error: nothing says which mail; give ${give}`, { exitCode: 2 });
+        }
+        await carryOut(context, order, emailId, options);
+      });
+  }
+}
+
+async function carryOut(
+  { db, out, now }: Context,
+  order: Order,
+  emailId: string | undefined,
+  { org, reason: why, ...filters }: Options,
+): Promise<void> {
+  const email = emailId === undefined ? null : await theEmail(await db(), emailId);
+  const orgId = org === undefined ? undefined : (await theOrganization(await db(), org)).id;
+  const selection: Selection = { ...filters, orgId, emailId: email?.id };
+  const { did } = orders[order];
+  const given = { order, reason: why, now: now() };
+  const onProgress = (moved: number) => out.progress(`${moved} ${did} so far`);
+  const done = await giveOrder(await db(), selection, { ...given, onProgress }).finally(() =>
+    out.progress(''),
+  );
+  if (done.moved === 0) throw new Failure(`nothing was ${did}: ${found(order, done, email, filters.to)}`);
+  const { moved, sending, left } = done;
+  out.print(
+    { order, reason: why, moved, sending, left },
+    {
+      facts: [
+        [did, moved],
+        ...(sending > 0 ? [['being sent', sending] as [string, number]] : []),
+        ...Object.entries(left),
+      ],
+    },
+  );
+  if (sending > 0) out.note(`${beingSent(sending)}; ask again in a moment`);
+}
+
+function beingSent(count: number): string {
+  return count === 1 ? '1 is being sent right now' : `${count} are being sent right now`;
+}
+
+/** What there is instead of mail that the order is for. */
+function found(
+  order: Order,
+  { sending, left }: Done,
+  email: EmailRecord | null,
+  to: string | undefined,
+): string {
+  if (sending > 0) return `${beingSent(sending)}; ask again in a moment`;
+  const only = `only ${movable[order].join(' or ')} mail can be`;
+  if (email) {
+    const asked = email.deliveries.filter(({ recipient }) => to === undefined || isSame(recipient, to));
+    if (asked.length === 0) return `no such recipient of email ${email.id}`;
+    return `${asked.map(({ recipient, status }) => `${recipient} is ${status}`).join(', ')}; ${only}`;
+  }
+  const others = Object.entries(left).map(([status, count]) => `${count} ${status}`);
+  if (others.length === 0) return 'no mail that waits matches; `postern queue list` shows what does';
+  return `of what matches ${others.join(' and ')}; ${only}`;
+}
+
+function isSame(recipient: string, to: string): boolean {
+  return compareKey(recipient) === compareKey(to);
+}

@@ -1,0 +1,168 @@
+/** `postern queue`, without a server: what it says of a queue, what it refuses, and in which words. */
+import test from 'ava';
+import { createCli } from './helpers/cli.ts';
+import { minute, openQueue } from './helpers/queue-rows.ts';
+
+const circuitOf = (at: number) => ({
+  ...{ connections: 0, limit: 1, waiting: 0, busySince: null, lastReply: null, lastReplyAt: null },
+  circuit: { since: at - 4 * minute, failures: 5, nextProbeAt: at + 2 * minute, reason: 'no answer' },
+});
+const busyAt = (at: number) => ({
+  ...{ connections: 3, limit: 3, waiting: 40, circuit: null },
+  ...{ busySince: at - minute, lastReply: '421 4.7.0 too many', lastReplyAt: at },
+});
+
+/** Four destinations, each in another condition. */
+async function backlog(t: Parameters<typeof openQueue>[0]) {
+  const queue = await openQueue(t, 'sqlite');
+  const at = Date.now();
+  const parked = {
+    ...{ status: 'queued', attempts: 0, created_at: at - 50 * minute },
+    ...{ due_at: at + 60 * minute, parked_at: at - 3 * minute, expires_at: at + 60 * minute },
+  };
+  const mail = {
+    dead: await queue.add({ ...parked, recipient: 'ann@dead.invalid' }),
+    busy: await queue.add({ ...parked, recipient: 'ann@busy.invalid' }, { recipient: 'bob@busy.invalid' }),
+    shut: await queue.add({ ...parked, recipient: 'ann@shut.invalid' }),
+    fine: await queue.add({ recipient: 'ann@fine.invalid', created_at: at, due_at: at + 10 * minute }),
+  };
+  const states = { 'mx.dead.invalid': circuitOf(at), 'mx.busy.invalid': busyAt(at) };
+  for (const [name, state] of Object.entries(states)) {
+    await queue.db('destinations').insert({ name, node: 'a', state: JSON.stringify(state), at });
+    await queue.db('routes').insert({ domain: name.slice(3), destination: name });
+  }
+  return { ...queue, mail, at, ...createCli(t, queue.settings) };
+}
+
+test('the summary says how each destination stands', async (t) => {
+  const { json, cli } = await backlog(t);
+  await json('queue suspend shut.invalid --for 2h --reason', 'their wish');
+  await json('queue suspend idle.invalid --reason', 'no mail yet');
+  const lines = await json('queue summary');
+  const conditions = lines.map((line: { destination: string; condition: string }) => [
+    line.destination,
+    line.condition.replace(/\d{4}-[^ :]+:\d\d:\d\d\.\d+Z/, 'TIME'),
+  ]);
+  t.deepEqual(conditions, [
+    ['mx.busy.invalid', 'busy, 3 connections'],
+    ['mx.dead.invalid', 'circuit open, next probe TIME'],
+    ['shut.invalid', 'suspended until TIME: their wish'],
+    ['fine.invalid', 'ok'],
+    ['idle.invalid', 'suspended until TIME: no mail yet'],
+  ]);
+  t.like(lines[0], { domain: 'busy.invalid', total: 2, parked: 1, connections: 3, limit: 3 });
+  t.like(lines[0], { ages: { '80m': 1 }, lastReply: '421 4.7.0 too many' });
+  t.is(lines[1].nextAttemptAt, lines[1].circuit.nextProbeAt);
+  t.is(lines[2].nextAttemptAt, lines[2].suspension.until);
+  t.like(lines[4], { total: 0, oldestAt: null });
+  const [listed] = await json('queue list --destination mx.dead.invalid');
+  t.is(listed.nextAttemptAt, listed.dueSince);
+
+  const plain = (await cli('queue summary')).stdout.toString().split('\n');
+  t.is(plain[0]!.split('\t').length, 16);
+  t.is(plain[0]!.split('\t')[0], 'mx.busy.invalid');
+});
+
+test('why says what mail waits for', async (t) => {
+  const { json, mail, db, at } = await backlog(t);
+  await json('queue suspend shut.invalid --reason', 'their wish');
+  const why = async (name: keyof typeof mail) => {
+    const [told] = (await json(`email why ${mail[name].emailId}`)).recipients;
+    return told.why;
+  };
+  t.regex(
+    await why('dead'),
+    /^It has not been tried yet\. It waits because mx\.dead\.invalid failed 5 times in a row \(last: no answer\), and its circuit is open since 2[^;]*; the next probe is due 2/,
+  );
+  t.regex(
+    await why('busy'),
+    /It waits for a connection: all of mx\.busy\.invalid are busy \(3 of 3\), since 2/,
+  );
+  t.regex(
+    await why('shut'),
+    /waits because the operator suspended shut\.invalid at 2\S+ \("their wish"\), until 2\S+\. It expires 2/,
+  );
+  t.regex(await why('fine'), /The next attempt is due 2\S+; it expires 2/);
+  await db('deliveries')
+    .where({ domain: 'fine.invalid' })
+    .update({ due_at: at - 5 * minute });
+  t.regex(await why('fine'), /It is due, and waits for its turn at fine\.invalid/);
+  await db('destinations').delete();
+  t.regex(await why('fine'), /no running server says anything of any destination; see that one runs/);
+});
+
+test('an order says what it did, and what it found where it did nothing', async (t) => {
+  const { json, cli, refusal, mail } = await backlog(t);
+  const hold = 'queue hold --reason test';
+  t.like(await json(`${hold} --domain busy.invalid`), {
+    order: 'hold',
+    reason: 'test',
+    moved: 2,
+    sending: 0,
+  });
+  t.regex(
+    await refusal(1, `${hold} --domain busy.invalid`),
+    /nothing was held: of what matches 2 held; only queued or deferred mail can be$/m,
+  );
+  t.regex(
+    await refusal(1, `${hold} --domain nowhere.invalid`),
+    /no mail that waits matches; `postern queue list`/,
+  );
+  t.regex(await refusal(1, `${hold} ${mail.fine.emailId} --to eve@fine.invalid`), /no such recipient/);
+  t.regex(
+    await refusal(1, `queue release ${mail.fine.emailId} --reason test`),
+    /nothing was released: ann@fine\.invalid is deferred; only held mail can be/,
+  );
+  t.regex(await refusal(1, `${hold} nonsense`), /no email with the id "nonsense"/);
+  const released = await cli('queue release --destination mx.busy.invalid --reason test');
+  t.is(released.stdout.toString(), 'released\t2\n');
+});
+
+test('what is being sent is left alone and counted', async (t) => {
+  const { cli, json, refusal, db, mail } = await backlog(t);
+  const [id] = mail.busy.ids;
+  await db('deliveries').where({ id }).update({ status: 'sending', lease_owner: 'a', parked_at: null });
+  t.like(await json('queue cancel --domain busy.invalid --reason test'), { moved: 1, sending: 1 });
+  t.regex(
+    await refusal(1, `queue cancel ${mail.busy.emailId} --reason test`),
+    /1 is being sent right now; ask again in a moment/,
+  );
+  t.is((await cli(`queue retry ${mail.busy.emailId} --reason test`)).code, 1);
+});
+
+test('bad usage of the queue is named', async (t) => {
+  const { refusal } = createCli(t, (await openQueue(t, 'sqlite')).settings);
+  t.regex(
+    await refusal(2, 'queue hold --reason test'),
+    /nothing says which mail; give an emailId, or --domain, .*; see `postern queue hold --help`/,
+  );
+  for (const order of ['retry', 'hold', 'release', 'cancel'])
+    t.regex(await refusal(2, `queue ${order} --domain there.invalid`), /required option '--reason <R>'/);
+  t.regex(await refusal(2, 'queue suspend there.invalid'), /required option '--reason <R>'/);
+  t.regex(await refusal(2, 'queue resume there.invalid'), /required option '--reason <R>'/);
+  t.regex(await refusal(2, 'queue release --status deferred --reason test'), /give one of held/);
+  t.regex(await refusal(2, 'queue suspend there.invalid --for 1 --reason test'), /"1" is not a duration/);
+  t.regex(await refusal(2, 'queue suspend --reason test', 'a b'), /"a b" is not a destination/);
+  t.regex(await refusal(2, 'queue hold --to nobody --reason test'), /not an email address/);
+  t.regex(await refusal(2, 'queue hold --domain there.invalid --reason', ' '), /is not a reason/);
+});
+
+test('a destination is suspended by any of its names, for an hour, and again, and resumed', async (t) => {
+  const { json, refusal } = createCli(t, (await openQueue(t, 'sqlite')).settings);
+  const names = 'queue suspend --reason test';
+  t.is((await json(names, 'B.invalid, a.INVALID.')).destination, 'a.invalid,b.invalid', 'as it is called');
+  t.is((await json(names, 'bücher.invalid')).destination, 'xn--bcher-kva.invalid');
+  const first = await json(names, 'google');
+  t.is(Date.parse(first.until) - Date.parse(first.createdAt), 60 * minute);
+  const second = await json('queue suspend google --for 90s --reason again');
+  t.is(Date.parse(second.until) - Date.parse(second.createdAt), 90_000);
+  t.deepEqual(await json('queue resume Google --reason', 'all is well'), {
+    resumed: 'google',
+    reason: 'all is well',
+    suspension: second,
+  });
+  t.regex(
+    await refusal(1, 'queue resume google --reason test'),
+    /google is not suspended; `postern queue su/,
+  );
+});
