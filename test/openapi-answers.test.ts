@@ -8,6 +8,7 @@ import { newKey } from '../src/accounts/keys.ts';
 import { setQuota } from '../src/db/credits.ts';
 import { insertKey } from '../src/db/keys.ts';
 import { findOrganization, setLimits } from '../src/db/organizations.ts';
+import { giveOrder, type Order } from '../src/db/queue-orders.ts';
 import { emailPath, exampleWorld, rename, sendPath, suppress } from './helpers/example-world.ts';
 import { type Contract, operationsOf } from './helpers/openapi.ts';
 import { until } from './helpers/until.ts';
@@ -78,7 +79,7 @@ test('emails are told of as in the examples, at every point of their way', async
   }
 });
 
-test('opens, clicks, scans, expiry and skipped recipients hold against the document too', async (t) => {
+test('opens, clicks, scans, holding, expiry and skipped recipients hold against the document too', async (t) => {
   const { world, orgId, contract, post } = await exampleWorld(t);
   await rename(world, 'example.com');
   await suppress(world, orgId, 'dora@example.org');
@@ -112,12 +113,37 @@ test('opens, clicks, scans, expiry and skipped recipients hold against the docum
   await told(
     ({ events }) => events.filter(({ type }: { type: string }) => /opened|clicked/.test(type)).length === 4,
   );
+  const order = (name: Order) =>
+    giveOrder(world.db, { emailId: body.emailId }, { order: name, reason: 'test', now: world.clock.now() });
+  await told(({ recipients }) => recipients[2].status === 'deferred');
+  await order('hold');
+  await told(({ recipients }) => recipients[2].status === 'held');
+  await order('release');
+  await told(({ recipients }) => recipients[2].status === 'deferred');
   await world.clock.advance('3d');
   await told(({ recipients }) => recipients[2].status === 'expired');
   const { events } = await world.get(body.emailId);
   const types = new Set(events.map(({ type }: { type: string }) => type));
-  for (const type of ['queued', 'suppressed', 'delivered', 'deferred', 'expired', 'opened', 'clicked'])
-    t.true(types.has(`email.${type}`), type);
+  const expected = ['queued', 'suppressed', 'delivered', 'deferred', 'held', 'expired', 'opened', 'clicked'];
+  for (const type of expected) t.true(types.has(`email.${type}`), type);
+});
+
+test('an email that the operator canceled holds against the document', async (t) => {
+  const { world, contract, post } = await exampleWorld(t);
+  await rename(world, 'example.com');
+  const { body } = await post({
+    from: 'billing@example.com',
+    to: 'greta@example.org',
+    subject: 'Hello',
+    text: 'Hi',
+  });
+  await world.when(body.emailId, ({ status }) => status === 'deferred');
+  const given = { order: 'cancel', reason: 'a typo', now: world.clock.now() } as const;
+  await giveOrder(world.db, { to: 'greta@example.org' }, given);
+  const answer = await world.call('GET', emailPath.replace('{id}', body.emailId));
+  contract.check(t, 'get', emailPath, answer);
+  t.like(answer.body, { status: 'canceled', recipients: [{ nextAttemptAt: null }] });
+  t.like(answer.body.events.at(-1), { type: 'email.canceled', data: { reason: 'a typo' } });
 });
 
 test('every error is provoked, and says what its example says', async (t) => {
@@ -151,11 +177,11 @@ test('every error is provoked, and says what its example says', async (t) => {
   const toDora = { ...plain, to: 'dora@example.org' };
   await provoke('post', sendPath, 422, 'ALL_RECIPIENTS_SUPPRESSED', () => post(toDora));
   await world.db.transaction((trx) => setQuota(trx, orgId, 0, Date.now()));
-  const toBob = { ...plain, to: 'bob@example.org' };
-  await provoke('post', sendPath, 402, 'INSUFFICIENT_CREDITS', () => post(toBob));
+  const toEmil = { ...plain, to: 'emil@example.org' };
+  await provoke('post', sendPath, 402, 'INSUFFICIENT_CREDITS', () => post(toEmil));
   await world.db.transaction((trx) => setQuota(trx, orgId, null, Date.now()));
   await world.db('domains').update({ dkim_private_key: 'broken' });
-  await provoke('post', sendPath, 500, 'SEND_FAILED', () => post({ ...toBob, subject: randomUUID() }));
+  await provoke('post', sendPath, 500, 'SEND_FAILED', () => post({ ...toEmil, subject: randomUUID() }));
 
   await provoke('get', emailPath, 401, 'UNAUTHORIZED', () => get(emailId, noKey));
   await provoke('get', emailPath, 403, 'FORBIDDEN', () => get(emailId, sendOnly));

@@ -210,7 +210,7 @@ test('3 suppressed, insufficient_credit: never queued; recorded so that the emai
 
 test('3 status: the recipients’ common state', async (t) => {
   t.is((await told(t, tenant, [someone(), someone()], 'delivered')).status, 'delivered');
-  const nobodies = [someone('nowhere.invalid'), 'unknown@there.invalid'];
+  const nobodies = [someone('nowhere.invalid'), 'unknown+another@there.invalid'];
   t.is((await told(t, tenant, nobodies, 'bounced')).status, 'bounced');
 });
 

@@ -162,7 +162,7 @@ const changes: [what: string, expected: string, change: (own: Tenant, cli: Cli) 
   [
     'an address suppressed',
     '422 ALL_RECIPIENTS_SUPPRESSED',
-    ({ orgId }, { json }) => json(`suppression add ann@nowhere.invalid --org ${orgId}`),
+    ({ orgId }, { json }) => json(`suppression add ann@there.invalid --org ${orgId}`),
   ],
   [
     'the quota taken away',
@@ -185,7 +185,7 @@ for (const [what, expected, change] of changes) {
   test(`design 2 changes from elsewhere hold within a second: ${what}`, async (t) => {
     const own = await openTenant(world(), { quota: 1000 });
     let sends = 0;
-    const send = () => own.send({ to: 'ann@nowhere.invalid', subject: `${sends++}` }, { from });
+    const send = () => own.send({ to: 'ann@there.invalid', subject: `${sends++}` }, { from });
     const from = elsewhere();
     isSent(t, await send());
     await change(own, cliOf(t, world()));

@@ -40,7 +40,7 @@ test('design 2 idempotencyKey: a second call that arrives while the first runs w
 /** The same request in other bytes, and another request. */
 const raw = {
   from: 'app@sender.invalid',
-  to: 'ann@nowhere.invalid',
+  to: 'ann@there.invalid',
   subject: 'Hello',
   text: 'Hi',
   tags: { a: '1', b: '2' },
@@ -55,7 +55,7 @@ const same: [what: string, body: string][] = [
 const others: [what: string, body: object][] = [
   ['another text', { ...keyed, text: 'Ho' }],
   ['another subject', { ...keyed, subject: 'Ho' }],
-  ['another recipient', { ...keyed, to: 'bob@nowhere.invalid' }],
+  ['another recipient', { ...keyed, to: 'bob@there.invalid' }],
   ['another sender', { ...keyed, from: 'App <app@sender.invalid>' }],
   ['another tag', { ...keyed, tags: { a: '1', b: '3' } }],
   ['a field more', { ...keyed, html: '<p>Hi</p>' }],

@@ -8,6 +8,7 @@ const main = join(import.meta.dirname, '../../src/main.ts');
 
 export interface PosternProcess {
   url: string;
+  pid: number;
   /** All log lines so far. */
   lines: string[];
   /** Ends it and waits until it is gone; answers its exit code, null after SIGKILL. */
@@ -24,6 +25,7 @@ export async function startProcess(settings: Record<string, string>): Promise<Po
   const url = await serving(child, lines);
   return {
     url,
+    pid: child.pid!,
     lines,
     async end(signal) {
       if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;

@@ -21,7 +21,7 @@ import { insertKey } from '../../src/db/keys.ts';
 import { type Db, openDatabase } from '../../src/db/open.ts';
 import { insertOrganization, setLimits } from '../../src/db/organizations.ts';
 import { createLog } from '../../src/log.ts';
-import { start } from '../../src/main.ts';
+import { type Hands, start } from '../../src/main.ts';
 import { loadSecret } from '../../src/secret.ts';
 import { manualClock } from './clock.ts';
 import { createDatabase, type DatabaseKind } from './databases.ts';
@@ -36,6 +36,7 @@ export interface WorldOptions {
   exchangers?: MxOptions[];
   database?: DatabaseKind;
   settings?: Record<string, string>;
+  hands?: Partial<Hands>;
   tenant?: { quota?: number | null; scopes?: string[] };
 }
 
@@ -70,7 +71,7 @@ export async function startWorld(t: ExecutionContext, options: WorldOptions = {}
     options.settings,
   );
   const clock = manualClock(Date.now());
-  const launch = () => start(config, { clock, random: () => 0.5, log: createLog(config) });
+  const launch = () => start(config, { clock, random: () => 0.5, log: createLog(config), ...options.hands });
   let postern = await launch();
   const db = await openDatabase(config);
   t.teardown(async () => {
@@ -123,6 +124,7 @@ export async function startWorld(t: ExecutionContext, options: WorldOptions = {}
       await postern.stop();
       postern = await launch();
     },
+    stop: () => postern.stop(),
     url: () => postern.url,
   };
 }
@@ -138,8 +140,13 @@ interface Surroundings {
   mtaPort: number;
 }
 
-export function testConfig({ dataDir, databaseUrl, dns, mtaPort }: Surroundings, settings = {}): Config {
-  return loadConfig({
+export function testConfig(surroundings: Surroundings, settings = {}): Config {
+  return loadConfig(testSettings(surroundings, settings));
+}
+
+/** As a process by itself gets them, in its environment. */
+export function testSettings({ dataDir, databaseUrl, dns, mtaPort }: Surroundings, settings = {}) {
+  return {
     POSTERN_DATA_DIR: dataDir,
     ...(databaseUrl && { POSTERN_DATABASE_URL: databaseUrl }),
     POSTERN_HOSTNAME: 'postern.invalid',
@@ -149,7 +156,7 @@ export function testConfig({ dataDir, databaseUrl, dns, mtaPort }: Surroundings,
     POSTERN_MTA_ALLOW_PRIVATE: 'true',
     POSTERN_LOG_LEVEL: 'silent',
     ...settings,
-  });
+  };
 }
 
 /** An organization without limits, its key, and the verified domain sender.invalid with its DKIM record in DNS. */
