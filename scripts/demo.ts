@@ -8,23 +8,14 @@
  *
  * The clock is the real one; only the waits between attempts are shorter than an operator would want them.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { parseArgs, styleText } from 'node:util';
+import { styleText } from 'node:util';
 import pino from 'pino';
-import { orAborted } from '../src/abort.ts';
-import { openDatabase } from '../src/db/open.ts';
 import type { Log } from '../src/log.ts';
-import { start } from '../src/main.ts';
-import type { telemetry } from '../src/status/telemetry.ts';
 import { verifyDkim } from '../test/helpers/dkim.ts';
 import { type Dns, startDns } from '../test/helpers/dns.ts';
 import { type Mx, startMx } from '../test/helpers/mx.ts';
-import { until } from '../test/helpers/until.ts';
-import { createTenant, testConfig } from '../test/helpers/world.ts';
-
-type Email = ReturnType<typeof telemetry>;
+import { type Email, type Postern, startPostern } from './peers/postern.ts';
+import { perform, readOptions, type Stage } from './peers/stage.ts';
 
 interface Story {
   to: string;
@@ -63,39 +54,22 @@ const patienceMs = 6_000;
 interface World {
   dns: Dns;
   mx: Mx;
-  url: string;
-  key: string;
-  interrupted: AbortSignal;
+  postern: Postern;
 }
 
-/** Starts everything; what ends it goes to `stops`. */
-async function setUp(stops: (() => Promise<unknown>)[], interrupted: AbortSignal): Promise<World> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-demo-'));
-  stops.push(() => rm(dataDir, { recursive: true, force: true }));
-  const mx = await startMx({ hostname: 'mx.invalid' });
-  stops.push(() => mx.close());
-  const dns = await startDns({
-    'there.invalid': { MX: ['10 mx.invalid'] },
-    'mx.invalid': { A: [mx.host] },
-  });
-  stops.push(() => dns.close());
-  const config = testConfig(
-    { dataDir, databaseUrl: null, dns, mtaPort: mx.port },
-    { POSTERN_MTA_RETRY: waits },
-  );
-  const postern = await start(config, { log: logToScreen() });
-  stops.push(() => postern.stop());
-  const db = await openDatabase(config);
-  stops.push(() => db.destroy());
-  const key = await createTenant(db, config, dns);
+async function setUp(stage: Stage): Promise<World> {
+  const mx = await stage.start(startMx({ hostname: 'mx.invalid' }), (it) => it.close());
+  const zone = { 'there.invalid': { MX: ['10 mx.invalid'] }, 'mx.invalid': { A: [mx.host] } };
+  const dns = await stage.start(startDns(zone), (it) => it.close());
+  const surroundings = { dns, mtaPort: mx.port, settings: { POSTERN_MTA_RETRY: waits } };
+  const postern = await startPostern(stage, surroundings, logToScreen());
   heading('Everything below runs on this machine; the names end in .invalid and no mail leaves it.');
   say('DNS', `${dns.address}, says that mail for there.invalid goes to mx.invalid`);
   say('mail server', `${mx.host}:${mx.port}, the mx.invalid of the recipients`);
-  say('Postern', `${postern.url}, its data in ${dataDir}`);
+  say('Postern', `${postern.url}, its data in ${postern.dataDir}`);
   say('', 'An organization, its API key, and its domain sender.invalid with a DKIM key in DNS: made.');
   say('', `After a deferral it waits ${waits.split(' ')[0]}, give or take; in production 30 s.`);
-  interrupted.throwIfAborted();
-  return { dns, mx, url: postern.url, key, interrupted };
+  return { dns, mx, postern };
 }
 
 /** What main.ts writes to standard output, the mail log's lines, made for the eye. */
@@ -117,30 +91,16 @@ function logToScreen(): Log {
 }
 
 /** One mail from POST to its end. Returns what was not as told. */
-async function tell(story: Story, number: number, world: World, json: boolean): Promise<string[]> {
-  const call = async (path: string, init: RequestInit = {}) => {
-    const headers = { authorization: `Bearer ${world.key}`, 'content-type': 'application/json' };
-    const request = { headers, signal: world.interrupted, ...init };
-    const response = await fetch(`${world.url}/api/public/email/${path}`, request);
-    return { status: response.status, body: (await response.json()) as Email };
-  };
+async function tell(story: Story, number: number, { postern }: World, json: boolean): Promise<string[]> {
   heading(`${number}. ${story.tale}`);
   const body = { from: 'Shop <shop@sender.invalid>', to: story.to, subject: story.subject, text: 'Hello!\n' };
   say('POST', `/api/public/email/send ${paint('dim', JSON.stringify(body))}`);
-  const { status, body: answer } = await call('send', { method: 'POST', body: JSON.stringify(body) });
-  if (status !== 200) return [`${story.to}: the send was answered ${status}, ${JSON.stringify(answer)}`];
-  let email: Email | undefined;
-  await until(
-    async () => {
-      email = (await call(answer.emailId)).body;
-      return !['queued', 'sending', 'deferred'].includes(email.status);
-    },
-    { timeout: patienceMs, what: () => `the end of the mail to ${story.to}; last: ${JSON.stringify(email)}` },
-  );
-  say('GET', `/api/public/email/${answer.emailId}`);
+  const { emailId } = await postern.send(body);
+  const email = await postern.after(['queued', 'sending', 'deferred'], emailId, patienceMs);
+  say('GET', `/api/public/email/${emailId}`);
   if (json) console.log(JSON.stringify(email, null, 2).replace(/^/gm, '  '));
-  else summarize(email!);
-  const happened = email!.events.map(({ type }) => type);
+  else summarize(email);
+  const happened = email.events.map(({ type }) => type);
   return happened.join() === story.events.join()
     ? []
     : [`${story.to}: ${happened.join(', ')} instead of ${story.events.join(', ')}`];
@@ -191,32 +151,10 @@ async function demonstrate(world: World, json: boolean): Promise<string[]> {
   return [...faults, ...(await checkSignatures(world))];
 }
 
-function wantsJson(): boolean {
-  try {
-    return parseArgs({ options: { json: { type: 'boolean', default: false } } }).values.json;
-  } catch (error) {
-    console.error(`demo: ${(error as Error).message}\nusage: npm run demo [-- --json]`);
-    process.exit(2);
-  }
-}
-
 async function main(): Promise<void> {
-  const json = wantsJson();
-  const interrupted = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM']) {
-    process.on(signal, () => interrupted.abort(new Error(`${signal}: stopped`)));
-  }
-  const stops: (() => Promise<unknown>)[] = [];
-  let faults: string[];
-  try {
-    const world = await setUp(stops, interrupted.signal);
-    faults = await orAborted(demonstrate(world, json), interrupted.signal);
-  } catch (error) {
-    faults = [(error as Error).message];
-  }
-  for (const stop of stops.reverse()) {
-    await stop().catch((error) => faults.push(`while stopping: ${error.message}`));
-  }
+  const options = { json: { type: 'boolean', default: false } } as const;
+  const { json } = readOptions('npm run demo [-- --json]', options);
+  const faults = await perform('demo', async (stage) => demonstrate(await setUp(stage), json));
   if (faults.length === 0) {
     heading('All three went as told; everything is stopped and its directory removed.');
     console.log('  Next: the quick start in README.md, with a domain of your own.');

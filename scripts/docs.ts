@@ -1,6 +1,7 @@
 /**
  * Writes what the documents say from the code that makes it true: the settings in README.md and in the sample
- * config/postern.jsonc, the commands in README.md, the retry schedule in src/queue/README.md. In a document only the
+ * config/postern.jsonc, the fields of the shaping file and the commands in README.md, the retry schedule in
+ * src/queue/README.md. In a document only the
  * text between `<!-- name -->` and `<!-- /name -->` is touched. With --check it writes nothing, names each file that
  * is stale, and exits 1 if there is one.
  */
@@ -10,6 +11,7 @@ import { pathToFileURL } from 'node:url';
 import ms from 'ms';
 import { loadConfig, settings } from '../src/config.ts';
 import { nextAttemptAt } from '../src/queue/schedule.ts';
+import { shapingFields } from '../src/settings/shaping-fields.ts';
 
 type Document = (path: string) => Promise<string | null>;
 
@@ -22,10 +24,11 @@ const documents: Record<string, Document> = {
 
 const root = join(import.meta.dirname, '..');
 const newReadme =
-  '# Postern\n\n<!-- commands -->\n<!-- /commands -->\n\n<!-- settings -->\n<!-- /settings -->\n';
+  '# Postern\n\n<!-- commands -->\n<!-- /commands -->\n\n<!-- settings -->\n<!-- /settings -->\n\n<!-- shaping -->\n<!-- /shaping -->\n';
 
 async function readme(path: string): Promise<string> {
-  const text = between(path, read(path) ?? newReadme, 'settings', settingsTable());
+  const before = between(path, read(path) ?? newReadme, 'settings', settingsTable());
+  const text = between(path, before, 'shaping', shapingTable());
   const commands = await commandsTable();
   return commands === null ? text : between(path, text, 'commands', commands);
 }
@@ -41,6 +44,11 @@ function settingsTable(): string {
     return [code(name), isWords ? byDefault : code(byDefault), description];
   });
   return table(['setting', 'default', 'is'], rows);
+}
+
+function shapingTable(): string {
+  const rows = shapingFields.map(({ name, is }) => [code(name), is]);
+  return table(['field', 'is'], rows);
 }
 
 /** The command line tells its own commands; null while there is none to ask. */

@@ -8,22 +8,25 @@
  * running. Postfix is started by root only, and gives the privilege up by itself; so does OpenDKIM.
  *
  * BUGS: made for Debian and its relatives: OpenDKIM must be built with unbound, which can ask a DNS at another port
- * than 53. The port for Postfix is looked for first and taken a moment later; somebody else may be faster.
+ * than 53.
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync, constants, existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { until } from '../../test/helpers/until.ts';
+import { readMaildir } from './maildir.ts';
+import { freePort } from './ports.ts';
 
 export interface PostfixOptions {
   /** Where all of it goes; exists, and may be entered by everybody (0755). */
   directory: string;
   /** Any 127.0.0.x. */
   host?: string;
+  /** A free one, where none is given. */
+  port?: number;
   hostname?: string;
   /** The addresses that it takes mail for; another one of their domains is a 550. */
   mailboxes: string[];
@@ -72,7 +75,7 @@ const runApart = (...command: string[]) => run('setsid', ['--wait', ...command])
 
 export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
   const { directory, host = '127.0.0.2' } = options;
-  const port = await freePort(host);
+  const port = options.port ?? (await freePort(host));
   const config = join(directory, 'postfix');
   await mkdir(config);
   await writeFile(join(config, 'main.cf'), mainCf(options));
@@ -92,13 +95,7 @@ export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
     port,
     log,
     stop,
-    async received(mailbox, n = 1) {
-      const folder = join(directory, 'mail', mailbox, 'new');
-      const names = async () => (existsSync(folder) ? (await readdir(folder)).sort() : []);
-      const what = () => `${n} messages in the mailbox ${mailbox}`;
-      await until(async () => (await names()).length >= n, { what });
-      return Promise.all((await names()).map((name) => readFile(join(folder, name))));
-    },
+    received: (mailbox, n) => readMaildir(join(directory, 'mail', mailbox), n),
   };
 }
 
@@ -235,12 +232,4 @@ forward-zone:
 
 async function makeDirectory(directory: string, owner: string): Promise<void> {
   await run('install', ['-d', '-m', '0755', '-o', owner, directory]);
-}
-
-async function freePort(host: string): Promise<number> {
-  const server = createServer().listen(0, host);
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  await new Promise((closed) => server.close(closed));
-  return port;
 }

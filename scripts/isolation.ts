@@ -1,0 +1,215 @@
+/**
+ * `node scripts/isolation.ts`: whether mail to a healthy destination waits for a dead one's backlog, and whether one
+ * organization's mail waits for another's; the time from the 200 of the API until the mail is at its exchanger.
+ *
+ *   --mails 200          healthy mails measured, one every --every 25 ms
+ *   --backlog 5000       mails queued for dead hosts before that
+ *   --destinations 1     dead destinations that the backlog is for, in equal parts; with 50 of them the connections that
+ *                        all may have together exceed POSTERN_MTA_CONCURRENCY
+ *   --rounds 3           each round measures each case once; the figures are medians of the rounds; 0: not part one
+ *   --tenant-backlog 2000 --probes 5   of part two; 0: not part two
+ *   --set NAME=VALUE     a setting of Postern's; may be given again
+ *   --json               everything as JSON
+ *
+ * Part one. Cases: no backlog; a backlog for a host that takes connections and never greets (mute); one for a host
+ * that never answers a SYN (deaf, peers/deaf.ts). Each case has a Postern process of its own, warmed by some healthy
+ * mails, then the backlog is accepted, then the healthy mails are sent. Holds when all arrive and the p95 from the 200
+ * to the exchanger with a backlog is less than twice the p95 without. That ratio is of two small times: a quiet machine,
+ * please; and a p95 below a millisecond counts as one. What a backlog does once its attempts time out is seen with
+ * `--set 'POSTERN_MTA_TIMEOUTS=connect=1s greeting=1s'`.
+ *
+ * Part two. One destination takes 50 ms for each mail over at most five connections. An organization queues its backlog;
+ * another one then sends single mails, each after the one before has arrived. Holds when the slowest of these took
+ * less than a tenth of the time that the backlog still had to go.
+ *
+ * Exits 0 when both hold, 1 when not. Linux only. Leaves nothing behind, after Ctrl-C neither.
+ */
+import { availableParallelism, loadavg } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import Table from 'cli-table3';
+import { startDns, type Zone } from '../test/helpers/dns.ts';
+import { until } from '../test/helpers/until.ts';
+import { startDeaf } from './peers/deaf.ts';
+import { judgeFairness, measureFairness } from './peers/fairness.ts';
+import { median, ms, progress, quantile } from './peers/figures.ts';
+import { recipients, type Sent, sendAll } from './peers/load.ts';
+import { launchPostern } from './peers/postern.ts';
+import { type Exchanger, type Sink, startSink } from './peers/sink.ts';
+import { perform, readOptions, type Stage, settingsOf } from './peers/stage.ts';
+
+const usage = 'node scripts/isolation.ts [--mails N] [--backlog N] [--rounds N] … (see its header)';
+
+const given = readOptions(usage, {
+  mails: { type: 'string', default: '200' },
+  every: { type: 'string', default: '25' },
+  backlog: { type: 'string', default: '5000' },
+  destinations: { type: 'string', default: '1' },
+  rounds: { type: 'string', default: '3' },
+  'tenant-backlog': { type: 'string', default: '2000' },
+  probes: { type: 'string', default: '5' },
+  set: { type: 'string', multiple: true, default: [] },
+  json: { type: 'boolean', default: false },
+});
+const settings = settingsOf(given.set);
+const [mails, every, backlog, destinations] = [
+  given.mails,
+  given.every,
+  given.backlog,
+  given.destinations,
+].map(Number) as [number, number, number, number];
+
+const healthy = '127.0.0.2';
+const warmUp = 300;
+const patienceMs = 120_000;
+
+type Case = 'none' | 'mute' | 'deaf';
+
+interface Measured {
+  backlog: Case;
+  /** From the 200 to the final dot, and from the call; none of those that did not arrive. */
+  fromAnswer: number[];
+  fromCall: number[];
+  missing: number;
+  acceptedPerSecond: number | null;
+  rssMb: number;
+}
+
+/** One case: a Postern by itself, its backlog, the healthy mails. */
+async function measure(stage: Stage, kind: Case, round: string): Promise<Measured> {
+  const hosts = Array.from({ length: destinations }, (_, number) => `127.0.3.${number + 1}`);
+  const mute = kind === 'mute' ? hosts.map((host): Exchanger => ({ host, isMute: true })) : [];
+  const sink = await stage.start(startSink([{ host: healthy }, ...mute]), (it) => it.stop());
+  if (kind === 'deaf') await stage.start(startDeaf(hosts, sink.port), (it) => it.stop());
+  const dns = await stage.start(startDns(zoneOf(hosts)), (it) => it.close());
+  const postern = await launchPostern(stage, { dns, mtaPort: sink.port, settings });
+  const load = { ...postern, interrupted: stage.interrupted };
+
+  await sendAll({ ...load, to: recipients('healthy.invalid', warmUp, 'warm') });
+  await until(async () => (await sink.count(healthy)) === warmUp, {
+    timeout: patienceMs,
+    what: 'the warm-up mails',
+  });
+  let acceptedPerSecond: number | null = null;
+  if (kind !== 'none') {
+    const to = Array.from({ length: backlog }, (_, n) => `lost-${n}@dead${n % destinations}.invalid`);
+    const begun = performance.now();
+    await sendAll({ ...load, to });
+    acceptedPerSecond = Math.round((backlog / (performance.now() - begun)) * 1000);
+  }
+  // Until what the load stirred up has come to rest.
+  await sleep(2000);
+  const sent = await sendAll({ ...load, to: recipients('healthy.invalid', mails, 'mail'), everyMs: every });
+  await until(async () => (await sink.count(healthy)) === warmUp + mails, { timeout: patienceMs }).catch(
+    () => {},
+  );
+  const measured = {
+    backlog: kind,
+    ...(await timesOf(sink, sent)),
+    acceptedPerSecond,
+    rssMb: await postern.rssMb(),
+  };
+  const { fromAnswer, missing } = measured;
+  progress(
+    `${round}, backlog ${kind}: median ${ms(median(fromAnswer))}, p95 ${ms(quantile(fromAnswer, 0.95))}, ${missing} missing`,
+  );
+  return measured;
+}
+
+function zoneOf(dead: string[]): Zone {
+  const zone: Zone = { 'healthy.invalid': { MX: ['10 mx.invalid'] }, 'mx.invalid': { A: [healthy] } };
+  for (const [number, host] of dead.entries()) {
+    zone[`dead${number}.invalid`] = { MX: [`10 mx.dead${number}.invalid`] };
+    zone[`mx.dead${number}.invalid`] = { A: [host] };
+  }
+  return zone;
+}
+
+async function timesOf(sink: Sink, sent: Sent[]) {
+  const { taken } = await sink.books();
+  const arrivals = new Map(taken.map(({ to, at }) => [to, at]));
+  const arrived = sent.filter(({ to }) => arrivals.has(to));
+  return {
+    // A mail may be there before the client has read the 200.
+    fromAnswer: arrived.map(({ to, answeredAt }) => Math.max(arrivals.get(to)! - answeredAt, 0)),
+    fromCall: arrived.map(({ to, calledAt }) => arrivals.get(to)! - calledAt),
+    missing: sent.length - arrived.length,
+  };
+}
+
+interface Isolation {
+  table: string;
+  figures: Record<string, number>[];
+  faults: string[];
+}
+
+const p95Of = ({ fromAnswer }: Measured) => quantile(fromAnswer, 0.95);
+
+/** Below a millisecond it is the machine's noise. */
+const countable = (time: number) => Math.max(time, 1);
+
+async function isolate(stage: Stage): Promise<Isolation> {
+  const all: Measured[] = [];
+  const rounds = Number(given.rounds);
+  for (let round = 1; round <= rounds; round++) {
+    for (const kind of ['none', 'mute', 'deaf'] as const) {
+      all.push(await stage.scene((scene) => measure(scene, kind, `round ${round} of ${rounds}`)));
+    }
+  }
+  const table = new Table({
+    head: ['backlog', '200 to MX: median', 'p95', 'call to MX: p95', 'p95 ratio', 'missing', 'RSS'],
+    style: { head: [], border: [] },
+  });
+  const faults: string[] = [];
+  const over = (kind: Case, figure: (one: Measured) => number) =>
+    median(all.filter((one) => one.backlog === kind).map(figure));
+  const figures = (['none', 'mute', 'deaf'] as const).map((kind) => {
+    const p95 = over(kind, p95Of);
+    const figure = {
+      median: over(kind, ({ fromAnswer }) => median(fromAnswer)),
+      p95,
+      callP95: over(kind, ({ fromCall }) => quantile(fromCall, 0.95)),
+      ratio: countable(p95) / countable(over('none', p95Of)),
+      missing: Math.max(...all.filter((one) => one.backlog === kind).map(({ missing }) => missing)),
+      rssMb: over(kind, ({ rssMb }) => rssMb),
+    };
+    const { ratio, missing, rssMb } = figure;
+    const name = kind === 'none' ? 'none' : `${backlog} to ${destinations} ${kind}`;
+    table.push([
+      name,
+      ms(figure.median),
+      ms(p95),
+      ms(figure.callP95),
+      Number.isNaN(ratio) ? '-' : ratio.toFixed(2),
+      missing,
+      `${rssMb} MB`,
+    ]);
+    if (missing > 0) faults.push(`backlog ${kind}: ${missing} healthy mails did not arrive`);
+    else if (!(ratio < 2)) faults.push(`backlog ${kind}: the p95 is ${ratio.toFixed(2)} times that without`);
+    return { ...figure, backlog: kind === 'none' ? 0 : backlog };
+  });
+  return { table: table.toString(), figures, faults };
+}
+
+if (loadavg()[0]! > availableParallelism() / 2) progress('this machine is busy: the times will be uneven');
+const parts: { isolation?: Isolation; fairness?: Isolation } = {};
+const faults = await perform('isolation', async (stage) => {
+  if (Number(given.rounds) > 0) parts.isolation = await isolate(stage);
+  const options = { backlog: Number(given['tenant-backlog']), probes: Number(given.probes), settings };
+  if (options.backlog > 0) {
+    parts.fairness = judgeFairness(await stage.scene((scene) => measureFairness(scene, options)));
+  }
+  return Object.values(parts).flatMap((part) => part.faults);
+});
+if (given.json) {
+  console.log(
+    JSON.stringify(
+      { isolation: parts.isolation?.figures, fairness: parts.fairness?.figures[0], faults },
+      null,
+      2,
+    ),
+  );
+} else {
+  for (const { table } of Object.values(parts)) console.log(table);
+  console.log(faults.length === 0 ? 'It holds.' : `It does not hold:\n  ${faults.join('\n  ')}`);
+}
+process.exit(faults.length === 0 ? 0 : 1);

@@ -1,0 +1,77 @@
+/**
+ * Mails into Postern over its HTTP API, many at once over connections that are kept, with the time of each answer.
+ * The client is node:http and no more: what it costs is taken from the machine that is being measured.
+ */
+import http from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export interface Sent {
+  to: string;
+  /** Milliseconds since the epoch, with fractions: when it was called, when the 200 was here. */
+  calledAt: number;
+  answeredAt: number;
+}
+
+export interface Load {
+  url: string;
+  key: string;
+  to: string[];
+  /** Calls at once. */
+  parallel?: number;
+  /** Calls are begun this far apart, if that many at once can keep up. */
+  everyMs?: number;
+  interrupted: AbortSignal;
+}
+
+/** Rejects when any of them is not answered 200. */
+export async function sendAll({ to, parallel = 16, everyMs = 0, ...rest }: Load): Promise<Sent[]> {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: parallel });
+  const waiting = [...to.entries()].reverse();
+  const begun = performance.now();
+  const sent: Sent[] = [];
+  const work = async () => {
+    for (let next = waiting.pop(); next; next = waiting.pop()) {
+      rest.interrupted.throwIfAborted();
+      const early = begun + next[0] * everyMs - performance.now();
+      if (early > 0) await sleep(early);
+      sent.push(await sendOne(next[1], agent, rest));
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: parallel }, work));
+  } finally {
+    agent.destroy();
+  }
+  return sent;
+}
+
+const now = () => performance.timeOrigin + performance.now();
+
+function sendOne(to: string, agent: http.Agent, { url, key }: { url: string; key: string }): Promise<Sent> {
+  const text = `Hello,\n\nyour order has been sent.\n\n${'All of this is an ordinary line of a mail.\n'.repeat(40)}`;
+  const body = JSON.stringify({ from: 'Shop <shop@sender.invalid>', to, subject: 'Your order', text });
+  return new Promise((resolve, reject) => {
+    const calledAt = now();
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    const call = http.request(
+      `${url}/api/public/email/send`,
+      { method: 'POST', agent, headers },
+      (answer) => {
+        let said = '';
+        answer.on('data', (chunk) => (said += chunk));
+        answer.on('error', reject);
+        answer.on('end', () => {
+          if (answer.statusCode === 200) resolve({ to, calledAt, answeredAt: now() });
+          else reject(new Error(`the send to ${to} was answered ${answer.statusCode}: ${said}`));
+        });
+      },
+    );
+    call.on('error', reject);
+    call.end(body);
+  });
+}
+
+/** `count` recipients of a domain, no two alike in all that a script sends. */
+export function recipients(domain: string, count: number, label: string): string[] {
+  return Array.from({ length: count }, (_, number) => `${label}-${number}@${domain}`);
+}

@@ -1,0 +1,20 @@
+/** BUGS: a port is looked for first and taken a moment later; somebody else may be faster. */
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
+
+export async function freePort(host: string): Promise<number> {
+  const server = createServer().listen(0, host);
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  await new Promise((closed) => server.close(closed));
+  return port;
+}
+
+/** Whether somebody takes connections there. */
+export function listens(host: string, port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port });
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+    socket.once('connect', () => socket.destroy());
+  });
+}

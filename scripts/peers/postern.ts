@@ -1,0 +1,113 @@
+/**
+ * Postern for the scripts: on a directory of its own, between a DNS and mail exchangers on loopback, with a tenant
+ * that may send from sender.invalid without limits. `startPostern` runs it in this process, `launchPostern` as a
+ * process by itself, for what is to be measured. Both are stopped with the stage; the process is killed, for it has
+ * nothing to put in order in a directory that is about to go.
+ */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Config } from '../../src/config.ts';
+import { type Db, openDatabase } from '../../src/db/open.ts';
+import type { Log } from '../../src/log.ts';
+import { start } from '../../src/main.ts';
+import type { telemetry } from '../../src/status/telemetry.ts';
+import type { Dns } from '../../test/helpers/dns.ts';
+import { startProcess } from '../../test/helpers/process.ts';
+import { until } from '../../test/helpers/until.ts';
+import { createTenant, testConfig, testSettings } from '../../test/helpers/world.ts';
+import type { Stage } from './stage.ts';
+
+export type Email = ReturnType<typeof telemetry>;
+
+export interface Surroundings {
+  dns: Dns;
+  mtaPort: number;
+  settings?: Record<string, string>;
+}
+
+export interface Postern {
+  url: string;
+  dataDir: string;
+  db: Db;
+  /** The tenant's API key. */
+  key: string;
+  /** Another organization, which may send from sender.invalid too; its key. */
+  addTenant(): Promise<string>;
+  /** The answer to a send: `emailId` and more. Rejects when it is not 200. */
+  send(fields: object): Promise<{ emailId: string }>;
+  get(emailId: string): Promise<Email>;
+  /** The email, once its status is none of `passing`. */
+  after(passing: string[], emailId: string, timeoutMs?: number): Promise<Email>;
+}
+
+export async function startPostern(stage: Stage, surroundings: Surroundings, log?: Log): Promise<Postern> {
+  const config = testConfig(inside(stage, surroundings), surroundings.settings);
+  const { url } = await stage.start(start(config, log && { log }), (postern) => postern.stop());
+  return furnish(stage, url, config, surroundings.dns);
+}
+
+/** As a process by itself; `rssMb` asks how much memory it has now. */
+export async function launchPostern(
+  stage: Stage,
+  surroundings: Surroundings,
+): Promise<Postern & { rssMb(): Promise<number> }> {
+  const where = inside(stage, surroundings);
+  // Below info it would not say where it serves.
+  const settings = { ...surroundings.settings, POSTERN_LOG_LEVEL: 'info' };
+  const { url, pid } = await stage.start(startProcess(testSettings(where, settings)), (postern) =>
+    postern.end('SIGKILL'),
+  );
+  const postern = await furnish(stage, url, testConfig(where, settings), surroundings.dns);
+  return { ...postern, rssMb: () => rssMb(pid) };
+}
+
+function inside(stage: Stage, { dns, mtaPort }: Surroundings) {
+  return { dataDir: join(stage.directory, 'postern'), databaseUrl: null, dns, mtaPort };
+}
+
+async function furnish(stage: Stage, url: string, config: Config, dns: Dns): Promise<Postern> {
+  const db = await stage.start(openDatabase(config), (open) => open.destroy());
+  const addTenant = () => createTenant(db, config, dns);
+  const key = await addTenant();
+  const call = async (path: string, init: RequestInit = {}) => {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    const response = await fetch(`${url}/api/public/email/${path}`, {
+      headers,
+      signal: stage.interrupted,
+      ...init,
+    });
+    const body = await response.json();
+    if (!response.ok) throw new Error(`HTTP ${response.status} from ${path}: ${JSON.stringify(body)}`);
+    return body;
+  };
+  const get = async (emailId: string) => (await call(emailId)) as Email;
+  return {
+    url,
+    dataDir: config.dataDir,
+    db,
+    key,
+    addTenant,
+    async send(fields) {
+      const body = JSON.stringify({ from: 'Shop <shop@sender.invalid>', ...fields });
+      return (await call('send', { method: 'POST', body })) as { emailId: string };
+    },
+    get,
+    async after(passing, emailId, timeout = 10_000) {
+      let email: Email | undefined;
+      await until(
+        async () => {
+          email = await get(emailId);
+          return !passing.includes(email.status);
+        },
+        { timeout, what: () => `the end of an email; last: ${JSON.stringify(email)}` },
+      );
+      return email!;
+    },
+  };
+}
+
+async function rssMb(pid: number): Promise<number> {
+  const { stdout } = await promisify(execFile)('ps', ['-o', 'rss=', '-p', String(pid)]);
+  return Math.round(Number(stdout) / 1024);
+}

@@ -1,0 +1,242 @@
+/**
+ * `node scripts/receivers.ts`, as root: delivery into real mail servers. Postfix, Exim, OpenSMTPD, and a Postfix that
+ * greylists by postgrey are the exchangers of four domains of a fake zone, each on a loopback address, each a private
+ * instance that touches nothing of the system's (peers/). Four mails go to each through Postern's HTTP API.
+ *
+ *   --only NAME          postfix, exim, opensmtpd or postgrey; may be given again
+ *   --packages DIR       where packages were unpacked that are not installed
+ *   --delay 20           seconds that postgrey keeps strangers waiting; Postern's first retry is after 30 s, give or take
+ *   --json               everything as JSON
+ *
+ * On Debian the packages of three mail servers exclude each other. Install one, and unpack the others:
+ *
+ *   apt-get install -y --no-install-recommends postfix postgrey
+ *   apt-get download exim4-daemon-light exim4-base libidn12 opensmtpd
+ *   for package in *.deb; do dpkg -x $package unpacked; done
+ *   node scripts/receivers.ts --packages unpacked
+ *
+ * Holds when every mail is delivered, at the first attempt (greylisted: at the second), by TLS, when what the receiver
+ * keeps is byte by byte what was sent, below the headers that it puts on top, and when mailauth passes the DKIM
+ * signature of that. OpenSMTPD may end up without TLS: Debian 12's offers STARTTLS, and fails every handshake
+ * (OpenSMTPD's issue 1171, its private key and OpenSSL 3); then it shows that such a host gets its mail in clear.
+ *
+ * Exits 0 when all of that holds, 1 when something does not, 2 where a receiver cannot be run here. Leaves nothing
+ * behind, after Ctrl-C neither.
+ */
+import { mkdir } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import Table from 'cli-table3';
+import { readSources } from '../src/db/emails.ts';
+import { verifyDkim } from '../test/helpers/dkim.ts';
+import { type Dns, startDns, type Zone } from '../test/helpers/dns.ts';
+import { eximProgram, startExim } from './peers/exim.ts';
+import { progress } from './peers/figures.ts';
+import { locate } from './peers/jail.ts';
+import { takeApart } from './peers/maildir.ts';
+import { mails } from './peers/mails.ts';
+import { openSmtpdProgram, startOpenSmtpd } from './peers/opensmtpd.ts';
+import { freePort } from './peers/ports.ts';
+import { type Postern, startPostern } from './peers/postern.ts';
+import { startGreylistingPostfix, startPlainPostfix } from './peers/postfix-receiver.ts';
+import type { Receiver, ReceiverOptions } from './peers/receiver.ts';
+import { perform, readOptions, type Stage } from './peers/stage.ts';
+
+const given = readOptions('node scripts/receivers.ts [--only NAME]… [--packages DIR] [--delay S] [--json]', {
+  only: { type: 'string', multiple: true, default: [] },
+  packages: { type: 'string' },
+  delay: { type: 'string', default: '20' },
+  json: { type: 'boolean', default: false },
+});
+const packages = given.packages && resolve(given.packages);
+
+interface Kind {
+  name: string;
+  programs: string[];
+  start(options: ReceiverOptions): Promise<Receiver>;
+  attempts: number;
+  mustUseTls: boolean;
+}
+
+const postfixProgram = '/usr/sbin/postfix';
+
+const allKinds: Kind[] = [
+  { name: 'postfix', programs: [postfixProgram], start: startPlainPostfix, attempts: 1, mustUseTls: true },
+  { name: 'exim', programs: [eximProgram], start: startExim, attempts: 1, mustUseTls: true },
+  { name: 'opensmtpd', programs: [openSmtpdProgram], start: startOpenSmtpd, attempts: 1, mustUseTls: false },
+  {
+    name: 'postgrey',
+    programs: [postfixProgram, '/usr/sbin/postgrey'],
+    start: (options) => startGreylistingPostfix(options, Number(given.delay)),
+    attempts: 2,
+    mustUseTls: true,
+  },
+];
+const kinds = allKinds.filter(({ name }) => given.only.length === 0 || given.only.includes(name));
+
+/** What keeps them from being run here; null: nothing does. */
+function obstacle(): string | null {
+  if (kinds.length === 0) return `${given.only.join(', ')}: no such receiver`;
+  if (process.getuid?.() !== 0)
+    return 'mail servers are started by root; run this as root, in a container say';
+  const missing = kinds.flatMap(({ programs }) => programs.filter((program) => !locate(program, packages)));
+  return missing.length === 0
+    ? null
+    : `not there: ${missing.join(', ')}. The header of this script says how to get it`;
+}
+
+interface Running {
+  kind: Kind;
+  domain: string;
+  host: string;
+  receiver: Receiver;
+}
+
+interface World {
+  dns: Dns;
+  postern: Postern;
+  running: Running[];
+}
+
+async function setUp(stage: Stage): Promise<World> {
+  const port = await freePort('127.0.0.2');
+  const running: Running[] = [];
+  const zone: Zone = {};
+  for (const [index, kind] of kinds.entries()) {
+    const { name } = kind;
+    const [domain, hostname, host] = [`${name}.invalid`, `mx.${name}.invalid`, `127.0.0.${index + 2}`];
+    zone[domain] = { MX: [`10 ${hostname}`] };
+    zone[hostname] = { A: [host] };
+    const directory = join(stage.directory, name);
+    await mkdir(directory);
+    const pemFile = fileURLToPath(new URL('../test/fixtures/mx.pem', import.meta.url));
+    const mailboxes = Object.keys(mails);
+    const starting = kind.start({ directory, host, port, hostname, domain, mailboxes, pemFile, packages });
+    const receiver = await stage.start(starting, (it) => it.stop());
+    progress(`${receiver.version} at ${host}:${port}`);
+    running.push({ kind, domain, host, receiver });
+  }
+  const dns = await stage.start(startDns(zone), (it) => it.close());
+  return { dns, postern: await startPostern(stage, { dns, mtaPort: port }), running };
+}
+
+/** What became of one mail. */
+interface Seen {
+  mail: string;
+  isDelivered: boolean;
+  attempts: number;
+  /** Its protocol and cipher, or 'none'. */
+  tls: string;
+  sameBytes: boolean;
+  passesDkim: boolean;
+  seconds: number;
+  faults: string[];
+}
+
+interface Row {
+  receiver: string;
+  version: string;
+  mails: Seen[];
+}
+
+const patienceMs = 120_000;
+
+async function deliver(mail: string, { kind, domain, receiver }: Running, world: World): Promise<Seen> {
+  const { postern, dns } = world;
+  const { emailId } = await postern.send({ to: `${mail}@${domain}`, ...mails[mail] });
+  const email = await postern.after(['queued', 'sending', 'deferred'], emailId, patienceMs);
+  const { status, attempts, lastResponse, tls, deliveredAt } = email.recipients[0]!;
+  if (status !== 'delivered') throw new Error(`${mail}: ${status}, ${JSON.stringify(lastResponse)}`);
+  const [source] = await readSources(postern.db, emailId);
+  const { raw, sameBytes } = takeApart(await receiver.received(mail), source!);
+  const dkim = await verifyDkim(raw, dns);
+  const passesDkim = dkim.some((one) => one.result === 'pass' && one.domain === 'sender.invalid');
+  const checks: [boolean, string][] = [
+    [attempts === kind.attempts, `${attempts} attempts instead of ${kind.attempts}`],
+    [tls !== null || !kind.mustUseTls, 'no TLS'],
+    [sameBytes, 'what the receiver keeps is not what was sent'],
+    [passesDkim, `DKIM: ${JSON.stringify(dkim)}`],
+  ];
+  return {
+    mail,
+    isDelivered: true,
+    attempts,
+    tls: tls ? `${tls.protocol} ${tls.cipher}` : 'none',
+    sameBytes,
+    passesDkim,
+    seconds: (Date.parse(deliveredAt!) - Date.parse(email.createdAt)) / 1000,
+    faults: checks.filter(([holds]) => !holds).map(([, fault]) => `${kind.name}, ${mail}: ${fault}`),
+  };
+}
+
+const lost = {
+  isDelivered: false,
+  attempts: 0,
+  tls: 'none',
+  sameBytes: false,
+  passesDkim: false,
+  seconds: 0,
+};
+
+/** All mails to one receiver, at once. */
+async function deliverAll(running: Running, world: World): Promise<Row> {
+  const { kind, receiver } = running;
+  const seen = await Promise.all(
+    Object.keys(mails).map((mail) =>
+      deliver(mail, running, world).catch(
+        (error): Seen => ({ ...lost, mail, faults: [`${kind.name}, ${error.message}`] }),
+      ),
+    ),
+  );
+  progress(
+    `${kind.name}: ${seen.filter(({ isDelivered }) => isDelivered).length} of ${seen.length} delivered`,
+  );
+  return { receiver: kind.name, version: receiver.version, mails: seen };
+}
+
+function print(rows: Row[]): void {
+  const table = new Table({
+    head: ['receiver', 'sent', 'delivered', 'TLS', 'same bytes', 'DKIM pass', 'attempts', 'time'],
+    style: { head: [], border: [] },
+  });
+  const different = (values: (string | number)[]) => [...new Set(values)].join('\n');
+  for (const { version, mails: seen } of rows) {
+    const count = (holds: (one: Seen) => boolean) => seen.filter(holds).length;
+    const slowest = Math.max(...seen.map(({ seconds }) => seconds));
+    table.push([
+      version,
+      seen.length,
+      count(({ isDelivered }) => isDelivered),
+      different(seen.map(({ tls }) => tls)),
+      count(({ sameBytes }) => sameBytes),
+      count(({ passesDkim }) => passesDkim),
+      different(seen.map(({ attempts }) => attempts)),
+      `${slowest.toFixed(1)} s`,
+    ]);
+  }
+  console.log(table.toString());
+}
+
+const why = obstacle();
+if (why) {
+  console.error(`receivers: ${why}`);
+  process.exit(2);
+}
+let rows: Row[] = [];
+const faults = await perform('receivers', async (stage) => {
+  const world = await setUp(stage);
+  rows = await Promise.all(world.running.map((one) => deliverAll(one, world)));
+  const wrong = rows.flatMap((row) => row.mails.flatMap((one) => one.faults));
+  for (const { kind, receiver } of world.running) {
+    if (wrong.some((fault) => fault.startsWith(kind.name))) {
+      wrong.push(`the log of ${kind.name}:\n${await receiver.log()}`);
+    }
+  }
+  return wrong;
+});
+if (given.json) console.log(JSON.stringify({ rows, faults }, null, 2));
+else {
+  if (rows.length > 0) print(rows);
+  console.log(faults.length === 0 ? 'All of it holds.' : `It does not hold:\n${faults.join('\n')}`);
+}
+process.exit(faults.length === 0 ? 0 : 1);

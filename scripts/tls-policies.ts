@@ -1,0 +1,317 @@
+/**
+ * `node scripts/tls-policies.ts`, as root: what Postern makes of the TLS policies that recipients' domains publish.
+ *
+ * A real, validating Unbound (peers/unbound.ts) with zones signed here, a real web server with MTA-STS policies at port
+ * 443, mail exchangers on loopback with the right certificate, a wrong one and none, and the real Postern as a process
+ * of its own, which knows the tests' certificate authority by NODE_EXTRA_CA_CERTS. One mail goes to each domain; the
+ * table says what became of it, and by what protection or for what reason.
+ *
+ * Exits 0 when all of it is as it must be, 1 when something is not, 2 where Unbound cannot be run; the way to install
+ * it is said then. Leaves nothing behind, after Ctrl-C neither.
+ */
+import { createHash, X509Certificate } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Table from 'cli-table3';
+import { orAborted } from '../src/abort.ts';
+import { loadConfig } from '../src/config.ts';
+import { openDatabase } from '../src/db/open.ts';
+import type { telemetry } from '../src/status/telemetry.ts';
+import { startDns, type Zone } from '../test/helpers/dns.ts';
+import { type Mx, mxPem, startMxs } from '../test/helpers/mx.ts';
+import { authorityFile, authorizedPem, policy, startPolicyHost } from '../test/helpers/policy-host.ts';
+import { type PosternProcess, startProcess } from '../test/helpers/process.ts';
+import { until } from '../test/helpers/until.ts';
+import { createTenant } from '../test/helpers/world.ts';
+import { obstacle, type SignedZone, startUnbound } from './peers/unbound.ts';
+
+type Email = ReturnType<typeof telemetry>;
+
+interface Case {
+  domain: string;
+  /** What is peculiar about it. */
+  what: string;
+  status: 'delivered' | 'deferred';
+  /** Of the TLS used, where it was delivered: policy, and whether the certificate was verified. */
+  tls?: [policy: string, verified: boolean];
+  /** What the reason must speak of, where it was deferred. */
+  reason?: RegExp;
+}
+
+const cases: Case[] = [
+  {
+    domain: 'right.signed.invalid',
+    what: 'DANE, the right certificate',
+    status: 'delivered',
+    tls: ['dane', true],
+  },
+  {
+    domain: 'wrong.signed.invalid',
+    what: 'DANE, a wrong certificate',
+    status: 'deferred',
+    reason: /TLSA/,
+  },
+  { domain: 'clear.signed.invalid', what: 'DANE, no STARTTLS', status: 'deferred', reason: /dane/i },
+  {
+    domain: 'altered.signed.invalid',
+    what: 'DANE, TLSA records altered on the way',
+    status: 'deferred',
+    reason: /TLSA records of .* could not be looked up/,
+  },
+  {
+    domain: 'next.signed.invalid',
+    what: 'DANE, the same of its first host; a second one is right',
+    status: 'delivered',
+    tls: ['dane', true],
+  },
+  {
+    domain: 'forged.invalid',
+    what: 'all signed by another key',
+    status: 'deferred',
+    reason: /DNS|SERVFAIL|looked up/i,
+  },
+  {
+    domain: 'bare.signed.invalid',
+    what: 'signed, no TLSA records',
+    status: 'delivered',
+    tls: ['opportunistic', false],
+  },
+  {
+    domain: 'plain.invalid',
+    what: 'TLSA records, not signed',
+    status: 'delivered',
+    tls: ['opportunistic', false],
+  },
+  {
+    domain: 'right.invalid',
+    what: 'MTA-STS enforce, the right certificate',
+    status: 'delivered',
+    tls: ['mta-sts', true],
+  },
+  {
+    domain: 'wrong.invalid',
+    what: 'MTA-STS enforce, a wrong certificate',
+    status: 'deferred',
+    reason: /certificate/,
+  },
+  {
+    domain: 'other.invalid',
+    what: 'MTA-STS enforce, a host not in the policy',
+    status: 'deferred',
+    reason: /not among the hosts of the domain's MTA-STS policy/,
+  },
+  {
+    domain: 'testing.invalid',
+    what: 'MTA-STS testing, a wrong certificate',
+    status: 'delivered',
+    tls: ['opportunistic', false],
+  },
+];
+
+/** One address each: a certificate nobody vouches for (twice), one of the tests' authority, none at all. */
+const exchangers = {
+  selfSigned: { host: '127.0.0.2' },
+  alike: { host: '127.0.0.5' },
+  authorized: { host: '127.0.0.3', pem: authorizedPem },
+  clear: { host: '127.0.0.4', tls: false },
+};
+
+const policies = {
+  'right.invalid': policy('enforce', ['mx1.invalid']),
+  'wrong.invalid': policy('enforce', ['mx2.invalid']),
+  'other.invalid': policy('enforce', ['mx9.invalid']),
+  'testing.invalid': policy('testing', ['mx2.invalid']),
+};
+
+/** Where policy hosts are looked for is not a setting: the port is HTTPS's own. */
+const policyHost = { host: '127.0.0.9', port: 443 };
+
+/** Of the public key: `3 1 1`, what RFC 7672 section 3.1.1 recommends. */
+function tlsaOf(pem: Buffer): string {
+  const key = new X509Certificate(pem).publicKey.export({ type: 'spki', format: 'der' });
+  return `3 1 1 ${createHash('sha256').update(key).digest('hex')}`;
+}
+
+function signedZones(port: number): SignedZone[] {
+  const domain = (name: string, address: string, tlsa: string | null) => [
+    `${name} MX 20 mx.${name}`,
+    `mx.${name} A ${address}`,
+    ...(tlsa === null ? [] : [`_${port}._tcp.mx.${name} TLSA ${tlsa}`]),
+  ];
+  const { selfSigned, alike, clear } = exchangers;
+  const placeholder = '11'.repeat(32);
+  const records = [
+    ...domain('right', selfSigned.host, tlsaOf(mxPem)),
+    ...domain('wrong', selfSigned.host, tlsaOf(authorizedPem)),
+    ...domain('clear', clear.host, tlsaOf(mxPem)),
+    ...domain('altered', selfSigned.host, `3 1 1 ${placeholder}`),
+    ...domain('bare', selfSigned.host, null),
+    'next MX 10 mx.altered',
+    ...domain('next', alike.host, tlsaOf(mxPem)),
+  ];
+  return [
+    {
+      name: 'signed.invalid',
+      records,
+      forge: (signed) => signed.replaceAll(placeholder, tlsaOf(mxPem).slice('3 1 1 '.length)),
+    },
+    { name: 'forged.invalid', records: ['@ MX 10 mx1.invalid.'], wrongKey: true },
+  ];
+}
+
+/** Everything that is not signed. */
+function unsignedZone(port: number): Zone {
+  const announced = Object.keys(policies).flatMap((domain) => [
+    [`_mta-sts.${domain}`, { TXT: ['v=STSv1; id=1;'] }],
+    [`mta-sts.${domain}`, { A: [policyHost.host] }],
+  ]);
+  return {
+    'plain.invalid': { MX: ['10 mx2.invalid'] },
+    'right.invalid': { MX: ['10 mx1.invalid'] },
+    'wrong.invalid': { MX: ['10 mx2.invalid'] },
+    'other.invalid': { MX: ['10 mx1.invalid'] },
+    'testing.invalid': { MX: ['10 mx2.invalid'] },
+    'mx1.invalid': { A: [exchangers.authorized.host] },
+    'mx2.invalid': { A: [exchangers.selfSigned.host] },
+    [`_${port}._tcp.mx2.invalid`]: { TLSA: [tlsaOf(authorizedPem)] },
+    ...Object.fromEntries(announced),
+  };
+}
+
+interface World {
+  postern: PosternProcess;
+  key: string;
+  mxs: Mx[];
+  interrupted: AbortSignal;
+}
+
+/** Starts everything; what ends it goes to `stops`. Ctrl-C is heeded between the steps. */
+async function setUp(stops: (() => Promise<unknown>)[], interrupted: AbortSignal): Promise<World> {
+  const started = <T>(it: T, stop: () => Promise<unknown>): T => {
+    stops.push(stop);
+    interrupted.throwIfAborted();
+    return it;
+  };
+  const directory = await mkdtemp(join(tmpdir(), 'postern-tls-'));
+  started(directory, () => rm(directory, { recursive: true, force: true }));
+  const mxs = await startMxs(Object.values(exchangers));
+  started(mxs, () => Promise.all(mxs.map((mx) => mx.close())));
+  const web = await startPolicyHost(policies, policyHost);
+  started(web, () => web.close());
+  const { port } = mxs[0]!;
+  const dns = await startDns(unsignedZone(port));
+  started(dns, () => dns.close());
+  const unbound = await startUnbound({ directory, zones: signedZones(port), dnsPort: dns.port });
+  started(unbound, () => unbound.stop());
+  const settings = {
+    POSTERN_DATA_DIR: join(directory, 'data'),
+    POSTERN_HOSTNAME: 'postern.invalid',
+    POSTERN_DNS_SERVERS: unbound.address,
+    POSTERN_MTA_PORT: String(port),
+    POSTERN_MTA_ALLOW_PRIVATE: 'true',
+    POSTERN_MTA_RETRY: '10m',
+  };
+  const postern = await startProcess({ ...settings, NODE_EXTRA_CA_CERTS: authorityFile });
+  started(postern, () => postern.end('SIGTERM'));
+  const config = loadConfig(settings);
+  const db = await openDatabase(config);
+  started(db, () => db.destroy());
+  return { postern, key: await createTenant(db, config, dns), mxs, interrupted };
+}
+
+/** A mail by the API, to the end of its first attempt. */
+async function send(domain: string, { postern, key, interrupted }: World): Promise<Email> {
+  const call = async (path: string, init: RequestInit = {}) => {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    const url = `${postern.url}/api/public/email/${path}`;
+    const response = await fetch(url, { headers, signal: interrupted, ...init });
+    const body = (await response.json()) as Email;
+    if (!response.ok) throw new Error(`${domain}: HTTP ${response.status}, ${JSON.stringify(body)}`);
+    return body;
+  };
+  const fields = {
+    from: 'App <app@sender.invalid>',
+    to: `ann@${domain}`,
+    subject: 'Hello',
+    text: 'Hello there',
+  };
+  const { emailId } = await call('send', { method: 'POST', body: JSON.stringify(fields) });
+  let email: Email | undefined;
+  await until(
+    async () => {
+      email = await call(emailId);
+      return !['queued', 'sending'].includes(email.status);
+    },
+    {
+      timeout: 30_000,
+      what: () => `${domain}: the end of the first attempt; last: ${JSON.stringify(email)}`,
+    },
+  );
+  return email!;
+}
+
+/** What became of one domain's mail: its row of the table, and what is not as it must be. */
+async function judge(one: Case, world: World): Promise<{ row: string[]; fault: string | null }> {
+  const email = await send(one.domain, world);
+  const { status, tls } = email.recipients[0]!;
+  const { data } = email.events.findLast(({ type }) => type === `email.${status}`)!;
+  const reason = String((data as { diagnostic?: string }).diagnostic ?? '');
+  const protection = tls ? `${tls.policy}, ${tls.verified ? '' : 'not '}verified` : 'none';
+  const arrived = world.mxs.some((mx) => mx.messages.some(({ to }) => to.includes(`ann@${one.domain}`)));
+  const holds =
+    status === one.status &&
+    arrived === (one.status === 'delivered') &&
+    (one.tls === undefined || (tls?.policy === one.tls[0] && tls.verified === one.tls[1])) &&
+    (one.reason === undefined || one.reason.test(reason));
+  const row = [one.what, status, status === 'delivered' ? protection : reason, holds ? 'yes' : 'NO'];
+  const fault = holds ? null : `${one.domain} must be ${one.status}, is ${status}: ${protection}, ${reason}`;
+  return { row, fault };
+}
+
+/** Returns what does not hold. */
+async function compare(world: World): Promise<string[]> {
+  const judged = await Promise.all(cases.map((one) => judge(one, world)));
+  const table = new Table({
+    head: ["the recipient's domain publishes", 'status', 'protection, or the reason', 'as it must be'],
+    colWidths: [36, 11, 68, 9],
+    wordWrap: true,
+    style: { head: [], border: [] },
+  });
+  table.push(...judged.map(({ row }) => row));
+  console.log(table.toString());
+  return judged.map(({ fault }) => fault).filter((fault) => fault !== null);
+}
+
+/** What keeps all of this from being run here; null: nothing does. */
+function trouble(): string | null {
+  if (process.getuid?.() !== 0) return 'Port 443 is for root; run this as root, in a container say';
+  return obstacle();
+}
+
+async function main(): Promise<void> {
+  const why = trouble();
+  if (why) {
+    console.error(why);
+    process.exit(2);
+  }
+  const interrupted = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM']) {
+    process.on(signal, () => interrupted.abort(new Error(`${signal}: stopped`)));
+  }
+  const stops: (() => Promise<unknown>)[] = [];
+  let faults: string[];
+  try {
+    const world = await setUp(stops, interrupted.signal);
+    faults = await orAborted(compare(world), interrupted.signal);
+  } catch (error) {
+    faults = [(error as Error).message];
+  }
+  for (const stop of stops.reverse()) {
+    await stop().catch((error) => faults.push(`while stopping: ${error.message}`));
+  }
+  console.log(faults.length === 0 ? 'All of it holds.' : `It does not hold:\n${faults.join('\n')}`);
+  process.exit(faults.length === 0 ? 0 : 1);
+}
+
+await main();
