@@ -2,7 +2,7 @@
 import test from 'ava';
 import { startWorld } from '../helpers/world.ts';
 
-const count = 200;
+const count = 120;
 
 test('an exchanger that refuses a fourth connection gets all its mail over three', async (t) => {
   const world = await startWorld(t, { settings: { POSTERN_MTA_PER_DESTINATION: '20' } });
