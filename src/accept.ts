@@ -11,9 +11,8 @@ import { demandedTls } from './accounts/domains.ts';
 import { allowedDomains, type Caller } from './accounts/keys.ts';
 import { parseMailbox } from './address.ts';
 import type { Clock } from './clock.ts';
-import { composeMessages } from './compose/message.ts';
 import type { Attachment } from './compose/mime.ts';
-import type { Tracker } from './compose/tracking.ts';
+import type { Compose, Order } from './compose/order.ts';
 import type { Decision } from './db/acceptance.ts';
 import type { Send, SendRecipient } from './db/acceptance-rows.ts';
 import type { DomainRecord } from './db/domains.ts';
@@ -21,6 +20,7 @@ import type { Answer } from './db/idempotency.ts';
 import type { Delivery, Mailbox } from './nouns.ts';
 import type { Place } from './queue/dispatcher.ts';
 import { Refusal } from './refusal.ts';
+import { reach } from './steps.ts';
 
 /** A send as the schema has let it through. */
 export interface SendRequest {
@@ -49,10 +49,9 @@ export interface Recipient {
 
 export interface AcceptParts {
   findDomain(orgId: string, name: string): Promise<DomainRecord | null>;
-  /** The private DKIM key out of its seal. */
-  openKey(sealed: string): string;
-  /** The links that tell of a delivery; `host`: the domain's own tracking host. */
-  trackerOf(deliveryId: string, host: string | null): Tracker;
+  compose: Compose;
+  /** What tracking links begin with; `host`: the domain's own tracking host. */
+  trackingBase(host: string | null): string;
   commit(send: Send): Promise<Decision>;
   /** What `commit` would decide, without anything being kept. */
   rehearse(send: Send): Promise<Decision>;
@@ -164,28 +163,42 @@ async function composed(
   from: Mailbox,
   domain: DomainRecord,
 ): Promise<Send> {
-  const fields = {
-    ...request,
-    from,
-    to: request.to.map(({ address }) => address),
-    messageId: draft.messageId,
-    date: draft.acceptedAt,
-  };
-  const copies = {
-    opens: draft.tracking.openTracking,
-    clicks: draft.tracking.clickTracking,
-    trackers: draft.recipients.map(({ deliveryId }) => parts.trackerOf(deliveryId, domain.trackingHost)),
-  };
-  const signer = {
-    domain: domain.name,
-    selector: domain.dkimSelector,
-    privateKey: parts.openKey(domain.dkimPrivateKey),
-  };
-  const { messageId, messages: copiesMade } = await composeMessages(fields, copies, signer);
-  const messages = copiesMade.map((raw) => ({ id: uuid(), raw }));
+  const { messageId, messages: copies } = await parts.compose(orderOf(parts, draft, request, from, domain));
+  const messages = copies.map((raw) => ({ id: uuid(), raw }));
   const message = (index: number) => (messages.length === 1 ? 0 : index);
   const recipients = draft.recipients.map((recipient, index) => ({ ...recipient, message: message(index) }));
   return { ...draft, messageId, messages, recipients };
+}
+
+function orderOf(
+  parts: AcceptParts,
+  draft: Send,
+  request: SendRequest,
+  from: Mailbox,
+  domain: DomainRecord,
+): Order {
+  const { replyTo, subject, html, text, attachments, headers } = request;
+  return {
+    fields: {
+      from,
+      to: request.to.map(({ address }) => address),
+      replyTo,
+      subject,
+      html,
+      text,
+      attachments,
+      headers,
+      messageId: draft.messageId,
+      date: draft.acceptedAt,
+    },
+    tracking: {
+      opens: draft.tracking.openTracking,
+      clicks: draft.tracking.clickTracking,
+      base: parts.trackingBase(domain.trackingHost),
+      deliveryIds: draft.recipients.map(({ deliveryId }) => deliveryId),
+    },
+    signer: { domain: domain.name, selector: domain.dkimSelector, sealedKey: domain.dkimPrivateKey },
+  };
 }
 
 /**
@@ -197,7 +210,9 @@ async function commit(parts: AcceptParts, send: Send, requestId: string): Promis
   const recipients = send.recipients.map((one, index) => ({ ...one, entry: places[index]!.entry }));
   let accepted: string[] = [];
   try {
+    reach('composed');
     const decision = await parts.commit({ ...send, recipients });
+    reach('accepted');
     if ('answer' in decision && !decision.replayed) accepted = decision.answer.accepted;
     return decision;
   } finally {

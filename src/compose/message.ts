@@ -27,7 +27,7 @@ export async function composeMessages(fields: Fields, tracking: Tracking, signer
   let messageId = fields.messageId;
   for (const html of bodies) {
     const composed = await composeMime({ ...fields, html });
-    messages.push(await sign(composed.raw, signer, fields.date));
+    messages.push(sign(composed.raw, signer, fields.date));
     messageId = composed.messageId;
   }
   return { messageId, messages };

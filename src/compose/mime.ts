@@ -9,6 +9,7 @@ import MailComposer from 'nodemailer/lib/mail-composer';
 import { encodeWord } from 'nodemailer/lib/mime-funcs';
 import { parseMailbox } from '../address.ts';
 import type { Mailbox } from '../nouns.ts';
+import { toBytes } from './bytes.ts';
 import { type CustomHeaders, splitHeaders } from './headers.ts';
 
 export interface Attachment {
@@ -48,9 +49,8 @@ export async function composeMime(fields: Fields): Promise<{ raw: Buffer; messag
     attachments: fields.attachments.map(part),
     disableFileAccess: true,
     disableUrlAccess: true,
-    newline: 'windows',
   });
-  return { raw: await composer.compile().build(), messageId };
+  return { raw: await toBytes(composer.compile()), messageId };
 }
 
 /** Parsed by us: given as text, the composer would make two addresses of `Lee, Ann <a@b>`. */

@@ -1,0 +1,66 @@
+/**
+ * What a send asks of compose/, as plain data: it crosses from thread to thread by structured clone. The bytes of
+ * attachments and messages are not cloned but handed over.
+ */
+import type { Composed } from './message.ts';
+import type { Fields } from './mime.ts';
+
+export interface Order {
+  fields: Fields;
+  tracking: {
+    opens: boolean;
+    clicks: boolean;
+    /** What the links begin with. */
+    base: string;
+    /** The deliveries that the links tell of, one for each recipient, in their order. */
+    deliveryIds: string[];
+  };
+  /** `sealedKey`: the private key as it is kept; it is opened where it is used. */
+  signer: { domain: string; selector: string; sealedKey: string };
+}
+
+export type Compose = (order: Order) => Promise<Composed>;
+
+/** What crosses: the value, and the memory that goes with it and is the sender's no longer. */
+export interface Parcel<Value> {
+  value: Value;
+  handedOver: ArrayBuffer[];
+}
+
+export function packOrder(order: Order): Parcel<Order> {
+  const attachments = order.fields.attachments.map((one) => ({ ...one, content: alone(one.content) }));
+  const value = { ...order, fields: { ...order.fields, attachments } };
+  return { value, handedOver: memoryOf(attachments.map(({ content }) => content)) };
+}
+
+export function packComposed({ messageId, messages }: Composed): Parcel<Composed> {
+  const value = { messageId, messages: messages.map(alone) };
+  return { value, handedOver: memoryOf(value.messages) };
+}
+
+/** A Buffer arrives as a plain Uint8Array. */
+export function unpackOrder(order: Order): Order {
+  const attachments = order.fields.attachments.map((one) => ({ ...one, content: asBuffer(one.content) }));
+  return { ...order, fields: { ...order.fields, attachments } };
+}
+
+export function unpackComposed({ messageId, messages }: Composed): Composed {
+  return { messageId, messages: messages.map(asBuffer) };
+}
+
+/** Small Buffers lie together in one piece of memory, which would be cloned or lost whole: they move out. */
+function alone(bytes: Buffer): Buffer {
+  if (bytes.length === bytes.buffer.byteLength) return bytes;
+  const own = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(own);
+  return own;
+}
+
+/** Each once: the same file may be attached twice. */
+function memoryOf(list: Buffer[]): ArrayBuffer[] {
+  return [...new Set(list.map(({ buffer }) => buffer as ArrayBuffer))];
+}
+
+function asBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
+}
