@@ -6,8 +6,9 @@
 import { v7 as uuid } from 'uuid';
 import { compareKey } from '../address.ts';
 import { type Move, suppressionReason } from '../status/record.ts';
+import { reach } from '../steps.ts';
 import { insertRows } from './insert.ts';
-import type { Db, Trx } from './open.ts';
+import { type Db, isPostgres, type Trx } from './open.ts';
 import { type NewSuppression, suppress } from './suppressions.ts';
 import { touchEmails } from './touch.ts';
 
@@ -22,8 +23,9 @@ export async function recordAll(
   suppressAfter: readonly string[],
 ): Promise<boolean[]> {
   return db.transaction(async (trx) => {
-    const written: boolean[] = [];
-    for (const move of moves) written.push(await writeMove(trx, node, move));
+    const updated = await updateDeliveries(trx, node, moves);
+    reach('recording');
+    const written = moves.map(({ delivery }) => updated.has(delivery.id));
     const kept = moves.filter((_, index) => written[index]);
     if (kept.length === 0) return written;
     const at = Math.max(...kept.map(({ attempt }) => attempt.endedAt));
@@ -43,24 +45,61 @@ export async function recordAll(
   });
 }
 
-async function writeMove(trx: Trx, node: string, move: Move): Promise<boolean> {
-  const { delivery, attempt } = move;
-  const count = await trx('deliveries')
-    .where({ id: delivery.id, lease_owner: node, status: 'sending' })
-    .update({
-      status: move.status,
-      attempts: delivery.attempts + 1,
-      due_at: move.dueAt,
-      lease_owner: null,
-      updated_at: attempt.endedAt,
-      delivered_at: move.deliveredAt,
-      last_reply: json(attempt.reply),
-      mx: json(attempt.mx),
-      tls: json(attempt.tls),
-      bounce: json(move.bounce),
-    });
-  return count > 0;
+/** The new states, in one statement; which of the deliveries were still this node's to move. */
+async function updateDeliveries(trx: Trx, node: string, moves: Move[]): Promise<Set<string>> {
+  const rows = JSON.stringify(moves.map(deliveryRow));
+  const found = await trx.raw(isPostgres(trx) ? postgresUpdate : sqliteUpdate, [rows, node]);
+  const updated: { id: string }[] = isPostgres(trx) ? found.rows : found;
+  return new Set(updated.map(({ id }) => id));
 }
+
+function deliveryRow({ delivery, attempt, status, dueAt, deliveredAt, bounce }: Move) {
+  return {
+    id: delivery.id,
+    status,
+    attempts: delivery.attempts + 1,
+    due_at: dueAt,
+    updated_at: attempt.endedAt,
+    delivered_at: deliveredAt,
+    last_reply: json(attempt.reply),
+    mx: json(attempt.mx),
+    tls: json(attempt.tls),
+    bounce: json(bounce),
+  };
+}
+
+/** Of deliveryRow's members but the id, each with its type on PostgreSQL. */
+const columns = {
+  status: 'text',
+  attempts: 'integer',
+  due_at: 'bigint',
+  updated_at: 'bigint',
+  delivered_at: 'bigint',
+  last_reply: 'text',
+  mx: 'text',
+  tls: 'text',
+  bounce: 'text',
+};
+
+const assignments = (value: (column: string) => string) =>
+  [...Object.keys(columns).map((column) => `${column} = ${value(column)}`), 'lease_owner = null'].join(', ');
+
+/** The plus keeps SQLite from going through all that this node has leased, in search of a few. */
+const sqliteUpdate = `
+  update deliveries set ${assignments((column) => `moved.value ->> '${column}'`)}
+  from json_each(?) as moved
+  where deliveries.id = moved.value ->> 'id' and +deliveries.lease_owner = ? and deliveries.status = 'sending'
+  returning deliveries.id`;
+
+const postgresUpdate = `
+  update deliveries set ${assignments((column) => `moved.${column}`)}
+  from json_to_recordset(?::json) as moved(
+    id uuid, ${Object.entries(columns)
+      .map(([name, type]) => `${name} ${type}`)
+      .join(', ')}
+  )
+  where deliveries.id = moved.id and deliveries.lease_owner = ? and deliveries.status = 'sending'
+  returning deliveries.id`;
 
 function attemptRow({ delivery, attempt }: Move): object {
   return {
