@@ -11,6 +11,7 @@ import {
   anyText,
   asHostName,
   bracketed,
+  byteSize,
   dnsServers,
   domainName,
   type Grammar,
@@ -111,6 +112,16 @@ const schema = z.object({
     name: 'POSTERN_HTTP_PORT',
     default: '8080',
     description: 'Port of the API; 0 takes any free one.',
+  }),
+  httpConcurrency: setting(wholeNumber('a number of sends', 2, 100000), {
+    name: 'POSTERN_HTTP_CONCURRENCY',
+    default: '1000',
+    description: 'Sends taken at once; more wait a moment, then are answered 429.',
+  }),
+  minFreeSpace: setting(byteSize, {
+    name: 'POSTERN_MIN_FREE_SPACE',
+    default: '100M',
+    description: 'Space of the data directory below which new mail is refused (429), kept for outcomes.',
   }),
   baseUrl: computed(webAddress, none, {
     name: 'POSTERN_BASE_URL',

@@ -8,7 +8,7 @@
  *   deferred   not now; `nextAttemptAt` says when again
  *   bounced    never; `category` says why, `expired` among them
  *
- * A log is no durable state: a line may be lost with the process, the database is what counts.
+ * A log is no durable state: a line may be lost with the process or to a full disk, the database is what counts.
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -50,22 +50,46 @@ export function mailLogFile(dataDir: string): string {
   return join(dataDir, 'log', 'mail.log');
 }
 
+/** Lines that a disk does not take wait here up to so many bytes; then they are lost too. */
+const mostWaiting = 8 * 1024 * 1024;
+/** A stream that has failed is gone; another is tried this much later. */
+const againMs = 1000;
+
 export function createMailLog(dataDir: string, clock: Clock, log: Log): MailLog {
   mkdirSync(join(dataDir, 'log'), { recursive: true });
-  const file = createStream('mail.log', {
-    path: join(dataDir, 'log'),
-    size: largestFile,
-    maxFiles: filesKept,
-  });
-  // A full disk must not stop the mail: the line is lost, the reason is said.
-  file.on('error', (error) => log.warn({ err: error }, 'the mail log cannot be written'));
-  file.on('warning', (error) => log.warn({ err: error }, 'the mail log cannot be rotated'));
+  let file = open();
+  let failedAt = Number.NEGATIVE_INFINITY;
+
+  function open() {
+    const stream = createStream('mail.log', {
+      path: join(dataDir, 'log'),
+      size: largestFile,
+      maxFiles: filesKept,
+    });
+    // A full disk must not stop the mail: the line is lost, the reason is said.
+    stream.on('error', (error) => {
+      if (file === stream) failedAt = clock.now();
+      log.warn({ err: error }, 'the mail log cannot be written');
+    });
+    stream.on('warning', (error) => log.warn({ err: error }, 'the mail log cannot be rotated'));
+    return stream;
+  }
+
+  function append(line: string): void {
+    if (file.destroyed && clock.now() >= failedAt + againMs) {
+      file = open();
+      // The last line may have been cut off.
+      file.write('\n');
+    }
+    if (!file.destroyed && file.writableLength < mostWaiting) file.write(line);
+  }
+
   return {
     write(verb, sentence, line) {
       const msg = `${verb} ${sentence}`;
-      file.write(`${JSON.stringify({ time: iso(clock.now()), event: verb, msg, ...line })}\n`);
+      append(`${JSON.stringify({ time: iso(clock.now()), event: verb, msg, ...line })}\n`);
       log.info({ mail: { event: verb, ...line } }, msg);
     },
-    close: () => new Promise((resolve) => file.end(resolve)),
+    close: () => new Promise((resolve) => (file.destroyed ? resolve() : file.end(resolve))),
   };
 }

@@ -4,7 +4,10 @@
  */
 import { randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { createAccept } from './accept.ts';
 import { findCaller } from './accounts/keys.ts';
 import { dayOf } from './accounts/limits.ts';
@@ -12,9 +15,12 @@ import { createSeal, SealError } from './accounts/seal.ts';
 import { createApi } from './api/app.ts';
 import { createGate } from './api/gate.ts';
 import { createGuesses } from './api/guesses.ts';
+import { createRoom } from './api/room.ts';
 import { bracketed, ListenError, listen } from './api/server.ts';
 import { cached } from './cache.ts';
 import { type Clock, systemClock } from './clock.ts';
+import type { Compose } from './compose/order.ts';
+import { type Composers, createComposers } from './compose/threads.ts';
 import { type Config, ConfigError, hostnameAdvice, loadConfig } from './config.ts';
 import { acceptAll, rehearse } from './db/acceptance.ts';
 import type { Send } from './db/acceptance-rows.ts';
@@ -36,6 +42,7 @@ import { createLog, type Log } from './log.ts';
 import { createMailLog, type MailLog } from './maillog.ts';
 import type { Runner } from './queue/runner.ts';
 import { loadSecret } from './secret.ts';
+import { watchSpace } from './space.ts';
 import { tellAccepted } from './status/tell.ts';
 import { createLinks } from './tracking/links.ts';
 import { createTracking } from './tracking/routes.ts';
@@ -57,11 +64,15 @@ export interface Hands {
   log: Log;
   /** Where MTA-STS policies are fetched: the port of HTTPS. */
   policyPort: number;
+  /** What the file system of a directory has left for us, in bytes. */
+  freeBytes(directory: string): Promise<number>;
 }
 
 const leaseMs = 5 * 60_000;
 /** SIGTERM to gone takes at most ten seconds; this is the part that conversations under way are given. */
 const graceMs = 7_000;
+/** One signs some 3,000 mails a second; the rest of the program gives out before four do. */
+const mostComposers = 4;
 
 /** Everything that the parts share. */
 interface Ground extends Hands {
@@ -83,7 +94,19 @@ export async function start(config: Config, hands: Partial<Hands> = {}): Promise
     const ground = await layGround(config, hands, stops);
     const { runner, close: closeEngine } = createEngine({ ...ground, leaseMs });
     let baseUrl = config.baseUrl;
-    const { app, settled } = createFront(ground, runner.admit, () => baseUrl);
+    const composers = composersOf(ground);
+    stops.push(composers.close);
+    const { hasSpace, stop: stopWatching } = await watchSpace({
+      ...ground,
+      ...{ dataDir: config.dataDir, least: config.minFreeSpace },
+    });
+    stops.push(stopWatching);
+    const { app, settled } = createFront(ground, {
+      compose: composers.compose,
+      admit: runner.admit,
+      hasSpace,
+      baseUrl: () => baseUrl,
+    });
     stops.push(settled);
     stops.push(startUpkeep(choresOf(ground), ground.clock, ground.onTrouble));
     stops.push(closeEngine);
@@ -108,6 +131,7 @@ async function layGround(
   stops: (() => Promise<void>)[],
 ): Promise<Ground> {
   const { clock = systemClock, random = Math.random, log = createLog(config), policyPort = 443 } = hands;
+  const { freeBytes = freeSpace } = hands;
   const secret = loadSecret(config);
   stops.push(await lockDataDir(config.dataDir));
   const db = await openDatabase(config);
@@ -125,6 +149,7 @@ async function layGround(
     random,
     log,
     policyPort,
+    freeBytes,
     secret,
     db,
     mailLog,
@@ -145,16 +170,36 @@ function nodeId(dataDir: string): string {
   }
 }
 
+/** Threads for composing: as many as there are cores, of which one is then shared with this thread. */
+function composersOf({ secret, onTrouble }: Ground): Composers {
+  return createComposers({
+    spawn: () => new Worker(new URL('./compose-thread.ts', import.meta.url), { workerData: { secret } }),
+    count: Math.min(availableParallelism(), mostComposers),
+    onTrouble,
+  });
+}
+
+async function freeSpace(directory: string): Promise<number> {
+  const { bavail, bsize } = await statfs(directory);
+  return bavail * bsize;
+}
+
+interface Neighbours {
+  compose: Compose;
+  admit: Runner['admit'];
+  hasSpace(): boolean;
+  baseUrl(): string;
+}
+
 /** The way in: HTTP → checks → one commit. */
-function createFront(ground: Ground, admit: Runner['admit'], baseUrl: () => string) {
+function createFront(ground: Ground, { compose, admit, hasSpace, baseUrl }: Neighbours) {
   const { config, clock, db, onTrouble } = ground;
-  const seal = createSeal(ground.secret);
   const policy = { keepMs: config.idempotencyKeep, lowShare: config.creditsLow / 100 };
   const links = createLinks([ground.secret]);
   const accept = createAccept({
     findDomain: findSender(db),
-    openKey: seal.open,
-    trackerOf: (deliveryId, host) => links.tracker(host ? `https://${host}` : baseUrl(), deliveryId),
+    compose,
+    trackingBase: (host) => (host ? `https://${host}` : baseUrl()),
     commit: groupCommit((sends: Send[]) => acceptAll(db, sends, policy)),
     rehearse: (send) => rehearse(db, send, policy),
     admit,
@@ -180,6 +225,8 @@ function createFront(ground: Ground, admit: Runner['admit'], baseUrl: () => stri
   });
   const app = createApi({
     gate,
+    room: createRoom(config.httpConcurrency, clock),
+    hasSpace,
     accept,
     tracking: tracking.router,
     findEmail: (id, orgId) => findEmail(db, id, orgId),

@@ -58,12 +58,13 @@ test('with nothing given, every setting has its default', (t) => {
     databaseUrl: null,
     httpHost: '127.0.0.1',
     httpPort: 8080,
+    httpConcurrency: 1000,
+    minFreeSpace: 100 * 1024 * 1024,
     baseUrl: 'http://127.0.0.1:8080',
     secret: null,
     dnsServers: [],
     mtaPort: 25,
     mtaAllowPrivate: false,
-    mtaSources: [],
     mtaRetry: [
       ...[30 * second, 2 * minute, 5 * minute, 10 * minute, 20 * minute, 40 * minute, hour, 2 * hour],
       ...Array<number>(12).fill(4 * hour),
@@ -71,6 +72,7 @@ test('with nothing given, every setting has its default', (t) => {
     mtaMaxAge: 48 * hour,
     mtaConcurrency: 500,
     mtaPerDestination: 20,
+    mtaSources: [],
     shapingFile: null,
     mtaTimeouts: {
       connect: 30 * second,

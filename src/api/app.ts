@@ -5,20 +5,19 @@
 import Router from '@koa/router';
 import Koa, { type Context, type Middleware, type Next } from 'koa';
 import { v7 as uuid } from 'uuid';
-import type { Accept } from '../accept.ts';
 import type { Window } from '../accounts/limits.ts';
 import { Refusal, statusOf } from '../refusal.ts';
+import { bounded } from './busy.ts';
 import { getDocs } from './docs/routes.ts';
 import { type FindEmail, getEmail } from './email/routes.ts';
 import type { Gate } from './gate.ts';
 import { documentOf } from './openapi/document.ts';
 import { getDocument } from './openapi/routes.ts';
 import { seconds, setRateHeaders } from './rate-headers.ts';
-import { sendEmail } from './send/routes.ts';
+import { type SendParts, sendEmail } from './send/routes.ts';
 
-export interface ApiParts {
+export interface ApiParts extends SendParts {
   gate: Gate;
-  accept: Accept;
   findEmail: FindEmail;
   /** What tracking links answer: no part of the public interface. */
   tracking: Router;
@@ -27,10 +26,14 @@ export interface ApiParts {
   onTrouble(what: string, error: unknown): void;
 }
 
+/** Those that have a place, as many in line, and as many others. */
+const callsAPlace = 3;
+
 export function createApi(parts: ApiParts): Koa {
   const router = new Router({ prefix: '/api/public' });
-  router.post('/email/send', sendEmail(parts.gate, parts.accept));
-  router.get('/email/:id', getEmail(parts.gate, parts.findEmail));
+  const inBounds = bounded(callsAPlace * parts.room.places);
+  router.post('/email/send', inBounds, sendEmail(parts));
+  router.get('/email/:id', inBounds, getEmail(parts.gate, parts.findEmail));
   const document = documentOf(parts.baseUrl);
   router.get('/openapi.json', getDocument(document));
   const docs = new Router();

@@ -5,9 +5,14 @@ import { Refusal } from '../refusal.ts';
 
 const largest = 20 * 1024 * 1024;
 
-export async function readJson(request: IncomingMessage): Promise<unknown> {
+/** What the body may come to: its announced length, or the most that is read. */
+export function likelySize({ headers }: IncomingMessage): number {
+  return Math.min(Number(headers['content-length'] ?? largest), largest);
+}
+
+export async function readBody(request: IncomingMessage): Promise<Buffer> {
   requireJsonType(request.headers['content-type']);
-  const bytes = await getRawBody(request, {
+  return getRawBody(request, {
     limit: largest,
     length: request.headers['content-length'] ?? null,
   }).catch((error: Error & { type?: string }) => {
@@ -15,6 +20,9 @@ export async function readJson(request: IncomingMessage): Promise<unknown> {
       throw new Refusal('BAD_REQUEST', 'The body is larger than 20 MiB.');
     throw new Refusal('BAD_REQUEST', 'The body did not arrive whole.');
   });
+}
+
+export function parseJson(bytes: Buffer): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch (error) {

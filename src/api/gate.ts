@@ -1,7 +1,7 @@
 /**
- * What every call of the public API passes first, in this order: whose key it is (401), the organization's request
- * limits (429), what the key may do (403). An authenticated call counts whatever becomes of it; one that is refused
- * with 429 counts in no window.
+ * What every call of the public API passes first, in this order: whose key it is (401), whether there is room for it
+ * (429, sends alone), the organization's request limits (429), what the key may do (403). An authenticated call counts
+ * whatever becomes of it; one that is refused with 429 counts in no window.
  */
 import type { Context } from 'koa';
 import { type Caller, type Grant, mayDo } from '../accounts/keys.ts';
@@ -18,15 +18,17 @@ export interface GateParts {
 }
 
 export interface Gate {
-  enter(context: Context, grant: Grant): Promise<Caller>;
+  /** `admit` may refuse (429) before the call is counted. */
+  enter(context: Context, grant: Grant, admit?: (caller: Caller) => Promise<void>): Promise<Caller>;
   /** A call that leads nowhere (404, 405) needs no key, and counts where it has one. */
   pass(context: Context): Promise<void>;
 }
 
 export function createGate(parts: GateParts): Gate {
   return {
-    async enter(context, grant) {
+    async enter(context, grant, admit) {
       const caller = await authenticate(parts, context);
+      await admit?.(caller);
       await countRequest(parts, context, caller);
       if (!mayDo(caller, grant)) throw new Refusal('FORBIDDEN', `The API key lacks the scope ${grant}.`);
       return caller;

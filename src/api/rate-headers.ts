@@ -6,9 +6,9 @@ import type { Context } from 'koa';
 import { bindingWindow, type Window } from '../accounts/limits.ts';
 
 const unlimited = 2_147_483_647;
-const lengths = { second: 1, day: 86_400, guesses: 60 };
+const lengths = { second: 1, day: 86_400, guesses: 60, room: 1 };
 
-/** A window of the organization's, or that of a client's failed keys. */
+/** A window of the organization's, that of a client's failed keys, or the room that there is for sends. */
 export type RateWindow = Omit<Window, 'name'> & { name: keyof typeof lengths };
 
 export function setRateHeaders(context: Context, windows: RateWindow[]): void {

@@ -40,6 +40,22 @@ export function wholeNumber(what: string, least: number, most: number): Grammar<
   };
 }
 
+const units = { k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 };
+
+/** Bytes; K, M, G and T are powers of 1,024. */
+export const byteSize: Grammar<number> = {
+  read(text) {
+    const parts = /^(\d{1,6})([kmgt])?(i?b)?$/i.exec(text);
+    if (!parts) return refuse(text, 'a size', 'a whole number of K, M, G or T, such as 100M');
+    const unit = parts[2]?.toLowerCase() as keyof typeof units | undefined;
+    return Number(parts[1]) * (unit ? units[unit] : 1);
+  },
+  print(value) {
+    const unit = (['t', 'g', 'm', 'k'] as const).find((one) => value > 0 && value % units[one] === 0);
+    return unit ? `${value / units[unit]}${unit.toUpperCase()}` : String(value);
+  },
+};
+
 /** Port 0 is whichever is free: good for listening, meaningless for connecting. */
 export const portToListen = wholeNumber('a port', 0, 65535);
 export const portToReach = wholeNumber('a port', 1, 65535);

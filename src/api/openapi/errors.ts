@@ -63,7 +63,7 @@ export const explanations: Record<RefusalCode, Explained> = {
     message: 'Every recipient is on the suppression list.',
   },
   RATE_LIMIT_EXCEEDED: {
-    when: 'A limit is used up; `Retry-After` says how long to wait.',
+    when: 'A limit is used up, or the service takes no more just now; `Retry-After` says how long to wait.',
     message: 'This organization may make 2 requests a second; wait for the next.',
   },
   SEND_FAILED: {

@@ -1,38 +1,73 @@
 /** POST /api/public/email/send (interface.md section 4.1). */
 import { createHash } from 'node:crypto';
-import type { Middleware } from 'koa';
+import type { Context, Middleware } from 'koa';
 import type { Accept, SendRequest } from '../../accept.ts';
+import type { Caller } from '../../accounts/keys.ts';
 import type { Answer } from '../../db/idempotency.ts';
 import { Refusal } from '../../refusal.ts';
-import { readJson } from '../body.ts';
+import { reach } from '../../steps.ts';
+import { likelySize, parseJson, readBody } from '../body.ts';
+import { refuseMore } from '../busy.ts';
 import type { Gate } from '../gate.ts';
 import { toIssues } from '../issues.ts';
+import type { Place, Room } from '../room.ts';
 import type { SendAnswer } from './answer.ts';
 import { sendSchema, toRequest } from './schema.ts';
 
+export interface SendParts {
+  gate: Gate;
+  room: Room;
+  /** Whether the disk has space for new mail. */
+  hasSpace(): boolean;
+  accept: Accept;
+}
+
 const longestKey = 255;
 
-export function sendEmail(gate: Gate, accept: Accept): Middleware {
+/** A place comes free soon; a disk is made room on by somebody. */
+const busyMs = 1_000;
+const fullMs = 30_000;
+
+export function sendEmail(parts: SendParts): Middleware {
   return async (context) => {
-    const caller = await gate.enter(context, 'email:send');
-    const body = await readJson(context.req);
-    const parsed = sendSchema.safeParse(body);
-    if (!parsed.success) {
-      throw new Refusal('VALIDATION_ERROR', 'The request is not valid.', {
-        issues: toIssues(parsed.error, body),
+    let place: Place | undefined;
+    try {
+      const caller = await parts.gate.enter(context, 'email:send', async ({ orgId }) => {
+        place = await placeFor(context, orgId, parts);
       });
+      await send(context, caller, place!, parts.accept);
+    } finally {
+      place?.leave();
     }
-    const idempotency = idempotencyOf(
-      context.req.headers['idempotency-key'] as string | undefined,
-      parsed.data.idempotencyKey,
-      body,
-    );
-    const { requestId } = context.state;
-    const request = { ...toRequest(parsed.data), idempotency, requestId };
-    const { answer, replayed } = await accept(request, caller);
-    if (replayed) context.set('Idempotent-Replayed', 'true');
-    context.body = present(answer);
   };
+}
+
+async function placeFor(context: Context, orgId: string, { room, hasSpace }: SendParts): Promise<Place> {
+  if (!hasSpace()) return refuseMore(context, room.places, fullMs);
+  return (await room.enter(orgId, likelySize(context.req))) ?? refuseMore(context, room.places, busyMs);
+}
+
+async function send(context: Context, caller: Caller, place: Place, accept: Accept): Promise<void> {
+  const bytes = await readBody(context.req);
+  place.resize(bytes.length);
+  const body = parseJson(bytes);
+  const parsed = sendSchema.safeParse(body);
+  if (!parsed.success) {
+    throw new Refusal('VALIDATION_ERROR', 'The request is not valid.', {
+      issues: toIssues(parsed.error, body),
+    });
+  }
+  const idempotency = idempotencyOf(
+    context.req.headers['idempotency-key'] as string | undefined,
+    parsed.data.idempotencyKey,
+    body,
+  );
+  const { requestId } = context.state;
+  const request = { ...toRequest(parsed.data), idempotency, requestId };
+  const { answer, replayed } = await accept(request, caller);
+  if (replayed) context.set('Idempotent-Replayed', 'true');
+  context.body = present(answer);
+  context.res.once('finish', () => reach('answered'));
 }
 
 /** The body's key, or the header's where the body has none. */

@@ -1,0 +1,73 @@
+/**
+ * The low-space guard: while the data directory's file system has less room than POSTERN_MIN_FREE_SPACE, no new mail
+ * is taken, so that the outcomes of what has been taken can still be recorded. Opens again by itself.
+ *
+ * Looks once a second, never when asked. Where the room cannot be told, what was known last holds. On PostgreSQL it
+ * guards the logs' disk; a database whose own disk is full shows as commits that fail.
+ */
+import type { Clock } from './clock.ts';
+import type { Log } from './log.ts';
+
+export interface SpaceParts {
+  dataDir: string;
+  /** The least room in bytes; 0: any will do. */
+  least: number;
+  /** What is free there for us. */
+  freeBytes(directory: string): Promise<number>;
+  clock: Clock;
+  log: Pick<Log, 'error' | 'info' | 'warn'>;
+}
+
+export interface Space {
+  hasSpace(): boolean;
+  stop(): Promise<void>;
+}
+
+const everyMs = 1000;
+
+/** Resolves when it has looked for the first time. */
+export async function watchSpace(parts: SpaceParts): Promise<Space> {
+  const { dataDir, least, clock, log } = parts;
+  let isLow = false;
+  let isBlind = false;
+  let stopped = false;
+  let looking: Promise<void> = Promise.resolve();
+  let cancel = () => {};
+
+  async function look(): Promise<void> {
+    try {
+      tell(await parts.freeBytes(dataDir));
+      isBlind = false;
+    } catch (error) {
+      if (!isBlind) log.warn({ err: error }, `the free space of ${dataDir} cannot be told`);
+      isBlind = true;
+    }
+    if (!stopped) cancel = clock.after(everyMs, () => (looking = look()));
+  }
+
+  function tell(free: number): void {
+    const wasLow = isLow;
+    isLow = free < least;
+    if (isLow && !wasLow) {
+      log.error(
+        `${dataDir} has ${megabytes(free)} left, less than POSTERN_MIN_FREE_SPACE (${megabytes(least)}): new mail ` +
+          'is refused with 429 until there is more; make room there, what was taken is still delivered',
+      );
+    }
+    if (wasLow && !isLow) log.info(`${dataDir} has ${megabytes(free)} left: new mail is taken again`);
+  }
+
+  await look();
+  return {
+    hasSpace: () => !isLow,
+    async stop() {
+      stopped = true;
+      cancel();
+      await looking;
+    },
+  };
+}
+
+function megabytes(bytes: number): string {
+  return `${Math.floor(bytes / 1024 / 1024)} MiB`;
+}

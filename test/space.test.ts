@@ -1,0 +1,56 @@
+import test from 'ava';
+import { watchSpace } from '../src/space.ts';
+import { manualClock } from './helpers/clock.ts';
+
+function disk() {
+  const said: string[] = [];
+  const note = (level: string) => (what: unknown, text?: string) => said.push(`${level} ${text ?? what}`);
+  const log = { error: note('error'), warn: note('warn'), info: note('info') };
+  const clock = manualClock();
+  const state = { free: 200, looks: 0 };
+  const freeBytes = async () => {
+    state.looks += 1;
+    if (Number.isNaN(state.free)) throw new Error('gone');
+    return state.free;
+  };
+  return { said, clock, state, parts: { dataDir: '/data', least: 100, freeBytes, clock, log: log as never } };
+}
+
+test('closes below the least, says so once, opens again by itself', async (t) => {
+  const { said, clock, state, parts } = disk();
+  const space = await watchSpace(parts);
+  t.true(space.hasSpace());
+  state.free = 99;
+  t.true(space.hasSpace(), 'it has not looked since');
+  await clock.advance('3s');
+  t.false(space.hasSpace());
+  t.is(said.length, 1);
+  t.regex(said[0]!, /^error \/data has .* POSTERN_MIN_FREE_SPACE .* make room/);
+  state.free = 100;
+  await clock.advance('1s');
+  t.true(space.hasSpace());
+  t.regex(said[1]!, /^info .* taken again/);
+  await space.stop();
+  t.deepEqual(clock.pending, []);
+});
+
+test('looks at the start, then once a second however often it is asked', async (t) => {
+  const { clock, state, parts } = disk();
+  state.free = 1;
+  const space = await watchSpace(parts);
+  for (let asked = 0; asked < 100; asked++) t.false(space.hasSpace());
+  await clock.advance('10s');
+  t.is(state.looks, 11);
+});
+
+test('what cannot be told leaves it as it was', async (t) => {
+  const { said, clock, state, parts } = disk();
+  const space = await watchSpace(parts);
+  state.free = Number.NaN;
+  await clock.advance('2s');
+  t.true(space.hasSpace());
+  t.deepEqual(said, ['warn the free space of /data cannot be told']);
+  state.free = 1;
+  await clock.advance('1s');
+  t.false(space.hasSpace());
+});
