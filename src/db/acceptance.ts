@@ -9,6 +9,7 @@
  * its credits, its day's capacity and its idempotency keys are exact.
  */
 import { dayOf, untilMidnight } from '../accounts/limits.ts';
+import { reach } from '../steps.ts';
 import { type Lot, newRows, type Rows, type Send } from './acceptance-rows.ts';
 import { balanceOf, creditNews, entry, renew, renewalEntry, saveCredits, spend } from './credits.ts';
 import { type Answer, type Earlier, findEarlier, isRepeat } from './idempotency.ts';
@@ -51,6 +52,7 @@ export async function acceptAll(db: Db, sends: Send[], policy: Policy): Promise<
       await addUsage(trx, orgId, day, { emails, refused });
     await books.earlier.save(trx);
     for (const [table, list] of Object.entries(books.rows.tables)) await insertRows(trx, table, list);
+    reach('accepting');
     return decisions;
   });
 }

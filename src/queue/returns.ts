@@ -2,6 +2,7 @@
  * Leases that cannot be used now are given back, many in one commit, and tried again until that is done: nobody else
  * would free them while this node lives.
  */
+import { pause } from '../abort.ts';
 import type { Clock } from '../clock.ts';
 import type { Delivery } from '../nouns.ts';
 
@@ -44,7 +45,7 @@ export function createReturns(parts: ReturnsParts) {
       } catch (error) {
         parts.onTrouble('leases could not be given back; trying again', error);
         if (stopped.aborted) return false;
-        await new Promise<void>((resolve) => clock.after(againMs, resolve));
+        await pause(clock, againMs, stopped);
       }
     }
   }

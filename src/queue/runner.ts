@@ -9,6 +9,7 @@
  * other nodes change the queue without telling. Trouble with the store is reported and tried again. What a dead
  * process had in the air is found by its lease, and recorded as an interrupted attempt.
  */
+import { pause } from '../abort.ts';
 import type { Clock } from '../clock.ts';
 import type { Attempt, Delivery } from '../nouns.ts';
 import { createDispatcher, type DispatcherParts, type Place } from './dispatcher.ts';
@@ -218,7 +219,7 @@ export function createRunner(parts: RunnerParts): Runner {
       } catch (error) {
         parts.onTrouble(`the outcome of delivery ${delivery.id} cannot be recorded; trying again`, error);
         if (cutShort.signal.aborted) return;
-        await new Promise<void>((resolve) => clock.after(pollMs, resolve));
+        await pause(clock, pollMs, cutShort.signal);
       }
     }
   }

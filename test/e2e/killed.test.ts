@@ -1,134 +1,124 @@
 /**
- * SIGKILL at random moments under load, several times. Promised: every email that was answered 200 reaches the MX;
- * a copy too many is flagged; nothing is told as delivered that the MX did not get; every credit is accounted for.
+ * SIGKILL under load, at random moments and at every named step of accept and of record. Promised: every email that
+ * was answered 200 reaches the MX; a copy too many is flagged; nothing is told as delivered that the MX did not get;
+ * every credit is accounted for.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import test, { type ExecutionContext } from 'ava';
-import { migrate } from '../../src/db/migrate.ts';
-import { type Db, openDatabase } from '../../src/db/open.ts';
-import { createDatabase, kinds } from '../helpers/databases.ts';
-import { startDns } from '../helpers/dns.ts';
-import { startMx } from '../helpers/mx.ts';
+import test from 'ava';
+import type { Step } from '../../src/steps.ts';
+import { kinds } from '../helpers/databases.ts';
+import { assertPromises, drained, load, type Surroundings, surround } from '../helpers/killing.ts';
 import { type PosternProcess, startProcess } from '../helpers/process.ts';
 import { until } from '../helpers/until.ts';
-import { createTenant, testConfig } from '../helpers/world.ts';
 
 const rounds = 5;
 const senders = 8;
 
 for (const kind of kinds) {
   test(`${kind}: no email that was answered 200 is lost by kill -9`, async (t) => {
-    const { mx, db, key, settings } = await surroundings(t, kind);
+    t.timeout(180_000);
+    const around = await surround(t, kind);
     const promised: string[] = [];
     let postern: PosternProcess | undefined;
     t.teardown(() => postern?.end('SIGKILL'));
 
     for (let round = 0; round < rounds; round++) {
-      postern = await startProcess(settings);
-      const loads = Array.from({ length: senders }, (_, sender) =>
-        load(postern!.url, key, `r${round}s${sender}`, promised),
-      );
+      postern = await startProcess(around.settings);
+      const loads = loadAll(postern, around, `r${round}`, promised);
       const before = promised.length;
       await until(() => promised.length > before + 5, { what: 'the load to get going' });
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 400));
       await postern.end('SIGKILL');
-      await Promise.all(loads);
+      await loads;
     }
 
-    postern = await startProcess(settings);
-    const got = () => new Set(mx.messages.map(({ to }) => to[0]!));
-    await until(() => promised.every((address) => got().has(address)), {
-      timeout: 30_000,
-      what: () => `the MX to get all; missing: ${promised.filter((address) => !got().has(address))}`,
-    });
-    await until(async () => (await waiting(db)) === 0, { timeout: 30_000, what: 'the queue to run empty' });
+    postern = await startProcess(around.settings);
+    await drained(around, promised);
     t.is(await postern.end('SIGTERM'), 0);
-
     t.true(promised.length > rounds * 5, `${promised.length} mails were answered 200`);
-    t.deepEqual(
-      [...(await delivered(db))].filter((address) => !got().has(address)),
-      [],
-      'delivered, but not there',
-    );
-    const flagged = await possibleDuplicates(db);
-    t.deepEqual(
-      copies(mx.messages.map(({ to }) => to[0]!)).filter((address) => !flagged.has(address)),
-      [],
-    );
-    const [org] = await db('organizations').select('quota_used', 'ledger_total');
-    const count = (await db('deliveries').pluck('id')).length;
-    t.is(org.quota_used, count, 'one credit for each delivery, none for the others');
-    t.is(org.ledger_total, -count);
+    await assertPromises(t, around);
   });
 }
 
-async function surroundings(t: ExecutionContext, kind: (typeof kinds)[number]) {
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-kill-'));
-  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
-  const database = await createDatabase(kind);
-  t.teardown(() => database.drop());
-  const mx = await startMx();
-  t.teardown(() => mx.close());
-  const dns = await startDns({
-    'there.invalid': { MX: ['10 mx1.invalid'] },
-    'mx1.invalid': { A: ['127.0.0.1'] },
-  });
-  t.teardown(() => dns.close());
-  const config = testConfig({ dataDir, databaseUrl: database.url, dns, mtaPort: mx.port });
-  const db = await openDatabase(config);
-  t.teardown(() => db.destroy());
-  await migrate(db);
-  const key = await createTenant(db, config, dns);
-  const settings = {
-    POSTERN_DATA_DIR: dataDir,
-    ...(database.url && { POSTERN_DATABASE_URL: database.url }),
-    POSTERN_HOSTNAME: 'postern.invalid',
-    POSTERN_DNS_SERVERS: dns.address,
-    POSTERN_MTA_PORT: String(mx.port),
-    POSTERN_MTA_ALLOW_PRIVATE: 'true',
-    POSTERN_MTA_RETRY: '1s',
-    POSTERN_LOG_LEVEL: 'info',
-  };
-  return { mx, db, key, settings };
-}
+/** Not the first time, so that something has happened before. */
+const nth = 10;
 
-/** Sends one mail after the other until the server is gone; notes the recipients of those that were answered 200. */
-async function load(url: string, key: string, name: string, promised: string[]): Promise<void> {
-  for (let number = 0; ; number++) {
-    const to = `${name}n${number}@there.invalid`;
-    try {
-      const response = await fetch(`${url}/api/public/email/send`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ to, from: 'app@sender.invalid', subject: name, text: 'Hello '.repeat(200) }),
-      });
-      if (response.status === 200) promised.push(to);
-      await response.arrayBuffer();
-    } catch {
-      return;
+const killAt = (query: string) => [
+  '--import',
+  `${new URL('../helpers/kill-at.ts', import.meta.url)}?${query}`,
+];
+
+/** In the order in which a mail comes by; null: the process is killed by what the MX is told. */
+const steps: [name: string, step: Step | null, script?: 'mail' | 'dot'][] = [
+  ['before the commit', 'composed'],
+  ['within the transaction of a send', 'accepting'],
+  ['after the commit, before the answer', 'accepted'],
+  ['after the answer', 'answered'],
+  ['after MAIL', null, 'mail'],
+  ['after the final dot, before its reply', null, 'dot'],
+  ['after the reply, before it is recorded', 'attempted'],
+  ['within the transaction of an outcome', 'recording'],
+  ['after an outcome is recorded', 'recorded'],
+];
+
+for (const kind of kinds) {
+  test(`${kind}: nor at any step of its way`, async (t) => {
+    t.timeout(180_000);
+    const around = await surround(t, kind);
+    const promised: string[] = [];
+    let postern: PosternProcess | undefined;
+    t.teardown(() => postern?.end('SIGKILL'));
+    // Each process puts right what the one before it left.
+    for (const [name, step, phase] of steps) {
+      postern = await startProcess(around.settings, step ? killAt(`step=${step}&nth=${nth}`) : []);
+      around.mx.script = phase ? { [phase]: killer(postern.pid) } : {};
+      const loads = loadAll(postern, around, name.replaceAll(/\W+/g, '-'), promised);
+      await until(() => isGone(postern!), { timeout: 15_000, what: `it to be killed ${name}` });
+      await loads;
     }
-  }
+    around.mx.script = {};
+    postern = await startProcess(around.settings);
+    await drained(around, promised);
+    t.is(await postern.end('SIGTERM'), 0);
+    await assertPromises(t, around);
+  });
+
+  test(`${kind}: nor while the next process puts right what was in flight`, async (t) => {
+    t.timeout(180_000);
+    const around = await surround(t, kind);
+    const promised: string[] = [];
+    const first = await startProcess(around.settings);
+    t.teardown(() => first.end('SIGKILL'));
+    around.mx.script = { dot: killer(first.pid) };
+    await loadAll(first, around, 'first', promised);
+    around.mx.script = {};
+    for (const step of ['attempted', 'recording', 'recorded']) {
+      const restart = startProcess(around.settings, killAt(`step=${step}&nth=1&from=start`));
+      await t.throwsAsync(restart, { message: /^ended with null/ }, step);
+    }
+    const last = await startProcess(around.settings);
+    t.teardown(() => last.end('SIGKILL'));
+    await drained(around, promised);
+    t.is(await last.end('SIGTERM'), 0);
+    await assertPromises(t, around);
+  });
 }
 
-async function waiting(db: Db): Promise<number> {
-  return (await db('deliveries').whereNotNull('due_at').pluck('id')).length;
+/** A script of the MX that ends the process when it is asked for the nth time. */
+function killer(pid: number) {
+  let left = nth;
+  return () => {
+    left -= 1;
+    if (left === 0) process.kill(pid, 'SIGKILL');
+    return undefined;
+  };
 }
 
-async function delivered(db: Db): Promise<Set<string>> {
-  return new Set(await db('deliveries').where({ status: 'delivered' }).pluck('recipient'));
+function isGone({ gone }: PosternProcess): Promise<boolean> {
+  return Promise.race([gone.then(() => true), new Promise<false>((no) => setImmediate(no, false))]);
 }
 
-async function possibleDuplicates(db: Db): Promise<Set<string>> {
-  const rows = await db('attempts')
-    .join('deliveries', 'deliveries.id', 'attempts.delivery_id')
-    .select('recipient', 'verdict');
-  return new Set(
-    rows.filter(({ verdict }) => JSON.parse(verdict).possibleDuplicate).map(({ recipient }) => recipient),
+function loadAll(postern: PosternProcess, { key }: Surroundings, name: string, promised: string[]) {
+  return Promise.all(
+    Array.from({ length: senders }, (_, sender) => load(postern.url, key, `${name}-s${sender}`, promised)),
   );
-}
-
-function copies(addresses: string[]): string[] {
-  return addresses.filter((address, index) => addresses.indexOf(address) !== index);
 }

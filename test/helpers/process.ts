@@ -11,26 +11,33 @@ export interface PosternProcess {
   pid: number;
   /** All log lines so far. */
   lines: string[];
+  /** Settles when it is gone. */
+  gone: Promise<unknown>;
   /** Ends it and waits until it is gone; answers its exit code, null after SIGKILL. */
   end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null>;
 }
 
-/** Resolves when it serves; rejects with what it said when it ends before that. */
-export async function startProcess(settings: Record<string, string>): Promise<PosternProcess> {
-  const child = spawn(process.execPath, [main], {
+/** Resolves when it serves; rejects with what it said when it ends before that. `flags` are Node's. */
+export async function startProcess(
+  settings: Record<string, string>,
+  flags: string[] = [],
+): Promise<PosternProcess> {
+  const child = spawn(process.execPath, [...flags, main], {
     env: { PATH: process.env.PATH, POSTERN_LOG_FORMAT: 'json', POSTERN_HTTP_PORT: '0', ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  const gone = once(child, 'exit');
   const lines: string[] = [];
   const url = await serving(child, lines);
   return {
     url,
     pid: child.pid!,
     lines,
+    gone,
     async end(signal) {
       if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
       child.kill(signal);
-      const [code] = await once(child, 'exit');
+      const [code] = await gone;
       return code;
     },
   };

@@ -1,0 +1,27 @@
+/**
+ * The named steps of accept and of record, on the diagnostics channel `postern:step`: where a crash test ends the
+ * process (test/helpers/kill-at.ts). Nobody listens in production, and then telling costs nothing.
+ */
+import { channel } from 'node:diagnostics_channel';
+
+export type Step =
+  /** The message is composed and signed; nothing is written. */
+  | 'composed'
+  /** All rows of the send are written, in a transaction that is open. */
+  | 'accepting'
+  /** The send is committed: a promise. */
+  | 'accepted'
+  /** The caller's 200 has been handed to the system. */
+  | 'answered'
+  /** An attempt has ended; of its outcome nothing is written. */
+  | 'attempted'
+  /** The delivery has its new state, in a transaction that is open. */
+  | 'recording'
+  /** The outcome is committed. */
+  | 'recorded';
+
+const steps = channel('postern:step');
+
+export function reach(step: Step): void {
+  steps.publish(step);
+}
