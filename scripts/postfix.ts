@@ -16,8 +16,9 @@ import { readSources } from '../src/db/emails.ts';
 import { type Dns, startDns } from '../test/helpers/dns.ts';
 import { takeApart } from './peers/maildir.ts';
 import { mails } from './peers/mails.ts';
+import { startOpenDkim } from './peers/opendkim.ts';
 import { type Postern, startPostern } from './peers/postern.ts';
-import { obstacle, type Postfix, startOpenDkim, startPostfix } from './peers/postfix.ts';
+import { obstacle, type Postfix, startPostfix } from './peers/postfix.ts';
 import { perform, type Stage } from './peers/stage.ts';
 
 interface World {

@@ -41,6 +41,9 @@ process.exit(verdict);
 function run(command: string, args: string[]): Promise<number> {
   const env = {
     ...process.env,
+    // A statement that waits for another connection's lock waits in a thread of libuv's. Where a test file has several
+    // worlds, each with two connections, four threads could all wait for a commit that has no thread to run in.
+    UV_THREADPOOL_SIZE: '64',
     TEST_POSTGRES_URL: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
   };
   const child = spawn(join(import.meta.dirname, '../node_modules/.bin', command), args, {

@@ -47,28 +47,69 @@ export async function sendAll({ to, parallel = 16, everyMs = 0, ...rest }: Load)
 
 const now = () => performance.timeOrigin + performance.now();
 
-function sendOne(to: string, agent: http.Agent, { url, key }: { url: string; key: string }): Promise<Sent> {
+async function sendOne(to: string, agent: http.Agent, target: Target): Promise<Sent> {
+  const calledAt = now();
+  const { status, said } = await call(to, agent, target);
+  if (status === 200) return { to, calledAt, answeredAt: now() };
+  throw new Error(`the send to ${to} was answered ${status}: ${said}`);
+}
+
+interface Target {
+  url: string;
+  key: string;
+}
+
+function call(
+  to: string,
+  agent: http.Agent,
+  { url, key }: Target,
+): Promise<{ status: number; said: string }> {
   const text = `Hello,\n\nyour order has been sent.\n\n${'All of this is an ordinary line of a mail.\n'.repeat(40)}`;
   const body = JSON.stringify({ from: 'Shop <shop@sender.invalid>', to, subject: 'Your order', text });
   return new Promise((resolve, reject) => {
-    const calledAt = now();
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
-    const call = http.request(
+    const request = http.request(
       `${url}/api/public/email/send`,
       { method: 'POST', agent, headers },
       (answer) => {
         let said = '';
         answer.on('data', (chunk) => (said += chunk));
         answer.on('error', reject);
-        answer.on('end', () => {
-          if (answer.statusCode === 200) resolve({ to, calledAt, answeredAt: now() });
-          else reject(new Error(`the send to ${to} was answered ${answer.statusCode}: ${said}`));
-        });
+        answer.on('end', () => resolve({ status: answer.statusCode!, said }));
       },
     );
-    call.on('error', reject);
-    call.end(body);
+    request.on('error', reject);
+    request.end(body);
   });
+}
+
+/** Whom a mail was sent to, by the status of the answer; 0: none came. */
+export type Answers = Map<number, string[]>;
+
+/** Who is refused comes again this much later. */
+const pauseMs = 50;
+
+/** Sends as fast as it is answered, each to a recipient of its own at there.invalid, until `stopped`. */
+export async function pour(
+  target: Target & { name: string; parallel: number; stopped: AbortSignal },
+  answers: Answers,
+): Promise<void> {
+  const { name, parallel, stopped } = target;
+  const agent = new http.Agent({ keepAlive: true });
+  const work = async (sender: number) => {
+    for (let number = 0; !stopped.aborted; number++) {
+      const to = `${name}s${sender}n${number}@there.invalid`;
+      const status = await call(to, agent, target).then(
+        (answer) => answer.status,
+        () => 0,
+      );
+      if (!answers.has(status)) answers.set(status, []);
+      answers.get(status)!.push(to);
+      if (status !== 200) await sleep(pauseMs);
+    }
+  };
+  await Promise.all(Array.from({ length: parallel }, (_, sender) => work(sender)));
+  agent.destroy();
 }
 
 /** `count` recipients of a domain, no two alike in all that a script sends. */

@@ -13,7 +13,7 @@ import type { Log } from '../../src/log.ts';
 import { start } from '../../src/main.ts';
 import type { telemetry } from '../../src/status/telemetry.ts';
 import type { Dns } from '../../test/helpers/dns.ts';
-import { startProcess } from '../../test/helpers/process.ts';
+import { type PosternProcess, startProcess } from '../../test/helpers/process.ts';
 import { until } from '../../test/helpers/until.ts';
 import { createTenant, testConfig, testSettings } from '../../test/helpers/world.ts';
 import type { Stage } from './stage.ts';
@@ -41,25 +41,28 @@ export interface Postern {
   after(passing: string[], emailId: string, timeoutMs?: number): Promise<Email>;
 }
 
+type Process = Pick<PosternProcess, 'url' | 'pid' | 'end'>;
+
 export async function startPostern(stage: Stage, surroundings: Surroundings, log?: Log): Promise<Postern> {
   const config = testConfig(inside(stage, surroundings), surroundings.settings);
   const { url } = await stage.start(start(config, log && { log }), (postern) => postern.stop());
   return furnish(stage, url, config, surroundings.dns);
 }
 
-/** As a process by itself; `rssMb` asks how much memory it has now. */
+/** As a process by itself, which `launch` starts; `rssMb` asks how much memory it has now. */
 export async function launchPostern(
   stage: Stage,
   surroundings: Surroundings,
-): Promise<Postern & { rssMb(): Promise<number> }> {
+  launch: (settings: Record<string, string>) => Promise<Process> = startProcess,
+): Promise<Postern & { pid: number; rssMb(): Promise<number> }> {
   const where = inside(stage, surroundings);
   // Below info it would not say where it serves.
   const settings = { ...surroundings.settings, POSTERN_LOG_LEVEL: 'info' };
-  const { url, pid } = await stage.start(startProcess(testSettings(where, settings)), (postern) =>
+  const { url, pid } = await stage.start(launch(testSettings(where, settings)), (postern) =>
     postern.end('SIGKILL'),
   );
   const postern = await furnish(stage, url, testConfig(where, settings), surroundings.dns);
-  return { ...postern, rssMb: () => rssMb(pid) };
+  return { ...postern, pid, rssMb: () => rssMb(pid) };
 }
 
 function inside(stage: Stage, { dns, mtaPort }: Surroundings) {

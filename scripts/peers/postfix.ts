@@ -1,24 +1,18 @@
 /**
- * A real Postfix as the mail exchanger of a fake zone, and a real OpenDKIM that verifies what it receives, for the
- * scripts that want another program's word. Both are private instances: their configuration, queue, sockets, logs and
- * mailboxes are in the directory given, and they listen on loopback alone, on a port of their own. The system's own
- * Postfix, its configuration, its queue and its port 25 are left alone.
+ * A real Postfix as the mail exchanger of a fake zone, for the scripts that want another program's word. It is a private
+ * instance: its configuration, queue, sockets, logs and mailboxes are in the directory given, and it listens on loopback
+ * alone, on a port of its own. The system's own Postfix, its configuration, its queue and its port 25 are left alone.
  *
- * Whoever starts one of them stops it, and removes the directory after that; a start that fails has left nothing
- * running. Postfix is started by root only, and gives the privilege up by itself; so does OpenDKIM.
- *
- * BUGS: made for Debian and its relatives: OpenDKIM must be built with unbound, which can ask a DNS at another port
- * than 53.
+ * Whoever starts it stops it, and removes the directory after that; a start that fails has left nothing running. It is
+ * started by root only, and gives the privilege up by itself.
  */
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { accessSync, constants, existsSync } from 'node:fs';
+import { execFile } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { until } from '../../test/helpers/until.ts';
 import { readMaildir } from './maildir.ts';
 import { freePort } from './ports.ts';
+import { isInstalled, makeDirectory } from './programs.ts';
 
 export interface PostfixOptions {
   /** Where all of it goes; exists, and may be entered by everybody (0755). */
@@ -34,11 +28,15 @@ export interface PostfixOptions {
   pemFile: string;
   /** Parameters of main.cf; they win over ours. */
   settings?: Record<string, string>;
+  /** More lines of master.cf: ours only receive. */
+  services?: string;
 }
 
 export interface Postfix {
   host: string;
   port: number;
+  /** Of master(8), whose children all others are. */
+  pid: number;
   /** Waits until a mailbox holds `n` messages; their bytes as the Maildir has them, lines ended by LF. */
   received(mailbox: string, n?: number): Promise<Buffer[]>;
   /** Postfix's own mail log. */
@@ -57,17 +55,6 @@ export function obstacle(): string | null {
   return `${missing.join(' and ')} not found; on Debian: apt-get update && ${install}`;
 }
 
-function isInstalled(program: string): boolean {
-  return (process.env.PATH ?? '').split(delimiter).some((directory) => {
-    try {
-      accessSync(join(directory, program), constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
-}
-
 const run = promisify(execFile);
 
 /** Ctrl-C at our terminal is for us: it must not break off what starts or stops Postfix. */
@@ -79,7 +66,7 @@ export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
   const config = join(directory, 'postfix');
   await mkdir(config);
   await writeFile(join(config, 'main.cf'), mainCf(options));
-  await writeFile(join(config, 'master.cf'), masterCf(host, port));
+  await writeFile(join(config, 'master.cf'), masterCf(host, port) + (options.services ?? ''));
   await mkdir(join(directory, 'queue'));
   await makeDirectory(join(directory, 'state'), 'postfix');
   await makeDirectory(join(directory, 'mail'), mailUser);
@@ -93,6 +80,7 @@ export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
   return {
     host,
     port,
+    pid: Number(await readFile(join(directory, 'queue/pid/master.pid'), 'utf8')),
     log,
     stop,
     received: (mailbox, n) => readMaildir(join(directory, 'mail', mailbox), n),
@@ -163,73 +151,4 @@ tlsmgr    unix - - n 1000? 1 tlsmgr
 proxymap  unix - - n - - proxymap
 anvil     unix - - n - 1 anvil
 `;
-}
-
-export interface OpenDkim {
-  /** What Postfix is to be given as `smtpd_milters`. */
-  milter: string;
-  stop(): Promise<void>;
-}
-
-/** OpenDKIM in verifying mode, which looks keys up in the DNS at that port of 127.0.0.1 and in no other. */
-export async function startOpenDkim(options: {
-  directory: string;
-  dnsPort: number;
-  hostname?: string;
-}): Promise<OpenDkim> {
-  const { directory, dnsPort, hostname = 'mx1.invalid' } = options;
-  const own = join(directory, 'opendkim');
-  await makeDirectory(own, 'postfix');
-  const [config, resolver, socket] = ['opendkim.conf', 'unbound.conf', 'socket'].map((name) =>
-    join(own, name),
-  );
-  await writeFile(config!, openDkimConf(socket!, resolver!, hostname));
-  await writeFile(resolver!, unboundConf(dnsPort));
-  const child = spawn('opendkim', ['-f', '-x', config!], { detached: true });
-  let said = '';
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (said += chunk));
-  const ended = once(child, 'exit');
-  const stop = async () => {
-    // Asked politely it takes five seconds, and it has nothing to put in order.
-    child.kill('SIGKILL');
-    await ended;
-  };
-  try {
-    await until(() => existsSync(socket!) || child.exitCode !== null, { what: 'the socket of OpenDKIM' });
-    if (child.exitCode !== null) throw new Error(`OpenDKIM does not start: ${said}`);
-  } catch (error) {
-    await stop();
-    throw error;
-  }
-  return { milter: `unix:${socket}`, stop };
-}
-
-/** 127.0.0.1 counts as internal, whose mail would be signed instead of verified, unless it is told otherwise. */
-function openDkimConf(socket: string, resolver: string, hostname: string): string {
-  return `Mode v
-Background no
-Syslog no
-UserID postfix
-Socket local:${socket}
-AuthservID ${hostname}
-AlwaysAddARHeader yes
-InternalHosts 192.0.2.1
-ResolverConfiguration ${resolver}
-`;
-}
-
-/** All of DNS is at one port; no DNSSEC; and .invalid, which unbound answers by itself (RFC 6761), is asked too. */
-function unboundConf(dnsPort: number): string {
-  return `server:
-  do-not-query-localhost: no
-  module-config: "iterator"
-  local-zone: "invalid." nodefault
-forward-zone:
-  name: "."
-  forward-addr: 127.0.0.1@${dnsPort}
-`;
-}
-
-async function makeDirectory(directory: string, owner: string): Promise<void> {
-  await run('install', ['-d', '-m', '0755', '-o', owner, directory]);
 }

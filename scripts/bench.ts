@@ -1,0 +1,129 @@
+/**
+ * `npm run bench`: how fast mail goes through Postern, end to end, and what it costs. API, queue, delivery to a sink on
+ * loopback; one recipient a mail, RSA-2048 signed, on disk before the 200. Linux only, for it reads /proc.
+ *
+ *   --quick              one short round
+ *   --case NAME          4k, 4k-tracked, 4k-many, 4k-many-tracked, and the same of 40k; may be given again; else all
+ *   --vs postfix         the same work through Postfix and OpenDKIM, in turns, and the ratio; as root
+ *   --rate 200           a paced run for a quarter of a minute: what it tells is the latency
+ *   --floor              the steps one by one, beside what was reached
+ *   --profile            where the time of Postern's threads goes
+ *   --rounds 3 --mails 4000 --parallel 64     rounds of a case, mails of a round, callers at once (sessions, for Postfix)
+ *   --set NAME=VALUE     a setting of Postern's; may be given again
+ *   --json FILE          everything as JSON, besides the tables
+ *
+ * Postern, the callers and the sink are processes of their own; the sink is Postfix's smtp-sink where it is installed.
+ * Figures are medians over the rounds, after a warm-up. CPU is Postern's alone, with its threads and children; disk
+ * syncs are counted by strace in a short run of their own. The data is in a directory under TMPDIR, and is as durable
+ * as that file system.
+ *
+ * Exits 0 when all was measured, 1 when not, 2 where something has to be installed or root is needed. Leaves nothing
+ * behind, after Ctrl-C neither.
+ */
+import { writeFileSync } from 'node:fs';
+import { type Case, cases } from './peers/bench-cases.ts';
+import { countSyncs, floorOf, measureCase, type Plan, profileCase } from './peers/bench-measure.ts';
+import {
+  type CaseResult,
+  caseTable,
+  disturbance,
+  floorTable,
+  type Profiled,
+  peerTable,
+  profileTables,
+} from './peers/bench-report.ts';
+import { progress } from './peers/figures.ts';
+import type { Step } from './peers/floor.ts';
+import { startLoader } from './peers/loader.ts';
+import { obstacle } from './peers/postfix.ts';
+import { isInstalled } from './peers/programs.ts';
+import { perform, readOptions, type Stage, settingsOf } from './peers/stage.ts';
+
+const given = readOptions(
+  'node scripts/bench.ts [--quick] [--case NAME]… [--vs postfix] … (see its header)',
+  {
+    quick: { type: 'boolean', default: false },
+    case: { type: 'string', multiple: true, default: [] },
+    vs: { type: 'string' },
+    rate: { type: 'string' },
+    floor: { type: 'boolean', default: false },
+    profile: { type: 'boolean', default: false },
+    rounds: { type: 'string' },
+    mails: { type: 'string' },
+    parallel: { type: 'string', default: '64' },
+    set: { type: 'string', multiple: true, default: [] },
+    json: { type: 'string' },
+  },
+);
+const rate = given.rate === undefined ? null : Number(given.rate);
+const common = {
+  rate,
+  rounds: Number(given.rounds ?? (given.quick || rate !== null ? 1 : 3)),
+  mails: Number(given.mails ?? (rate !== null ? rate * 15 : given.quick ? 1000 : 4000)),
+  parallel: Number(given.parallel),
+  vsPostfix: given.vs !== undefined,
+  settings: settingsOf(given.set),
+};
+const chosen = given.case.length > 0 ? cases.filter(({ name }) => given.case.includes(name)) : usualCases();
+
+/** All; for what looks closer at one, the first. */
+function usualCases(): Case[] {
+  return given.profile || given.floor || rate !== null ? cases.slice(0, 1) : cases;
+}
+
+async function runCase(stage: Stage, plan: Plan): Promise<CaseResult> {
+  const result = await stage.scene((scene) => measureCase(scene, plan));
+  if (!isInstalled('strace')) return result;
+  const syncs = await stage.scene((scene) => countSyncs(scene, plan));
+  result.postern.syncsPerMail = syncs.postern;
+  if (result.postfix) result.postfix.syncsPerMail = syncs.postfix;
+  return result;
+}
+
+/** What was asked for, printed as it comes; the whole of it for --json. */
+async function runAll(stage: Stage) {
+  const loader = await stage.start(startLoader(), (it) => it.stop());
+  const plans = chosen.map((work): Plan => ({ ...common, work, loader }));
+  const results: CaseResult[] = [];
+  const floors: Record<string, Step[]> = {};
+  const profiles: Record<string, Profiled> = {};
+  for (const plan of plans) results.push(await runCase(stage, plan));
+  console.log(caseTable(results));
+  if (given.vs) console.log(peerTable(results));
+  const disturbed = disturbance(results);
+  if (disturbed) console.log(disturbed);
+  for (const plan of given.floor ? plans : []) {
+    const { name } = plan.work;
+    floors[name] = await stage.scene((scene) => floorOf(scene, plan));
+    const reached = results.find((one) => one.name === name)!;
+    console.log(floorTable(name, floors[name], reached));
+  }
+  for (const plan of given.profile ? plans : []) {
+    const { name } = plan.work;
+    profiles[name] = await stage.scene((scene) => profileCase(scene, plan));
+    console.log(profileTables(name, profiles[name]));
+  }
+  return { results, floors, profiles };
+}
+
+/** What keeps it from being run as asked, in a sentence. */
+function hindrance(): string | null {
+  if (chosen.length === 0)
+    return `there is no such case; there are ${cases.map(({ name }) => name).join(', ')}`;
+  if (given.vs === undefined) return null;
+  return given.vs === 'postfix' ? obstacle() : `--vs ${given.vs}: there is only --vs postfix`;
+}
+
+const why = hindrance();
+if (why) {
+  console.error(why);
+  process.exit(2);
+}
+if (!isInstalled('strace')) progress('disk syncs are not counted: apt-get install strace');
+const faults = await perform('bench', async (stage) => {
+  const all = await runAll(stage);
+  if (given.json) writeFileSync(given.json, `${JSON.stringify(all, null, 2)}\n`);
+  return [];
+});
+if (faults.length > 0) console.error(faults.join('\n'));
+process.exit(faults.length === 0 ? 0 : 1);

@@ -1,0 +1,260 @@
+/**
+ * `node scripts/full-disk.ts`: Postern under load on a real disk that is full, nearly full, that hangs, that goes
+ * read-only. Every send must be answered 200 and delivered later, or answered with an error and not charged.
+ *
+ *   --senders 32         calls at once
+ *   --act full           that one alone; or nearly-full, slow, read-only
+ *   --json               everything as JSON
+ *
+ * The disk is ext4 in a file (peers/small-disk.ts), so this needs root, and Linux. SQLite is on it; of PostgreSQL the
+ * suite shows what a full disk does (test/e2e/full-disk.test.ts).
+ *
+ *   full          without the low-space guard, until sends are answered 500; then there is space again
+ *   nearly-full   with it, until sends are answered 429; all that was taken is delivered before there is space again
+ *   slow          writes hang for a second, ten times; more senders than POSTERN_HTTP_CONCURRENCY lets in
+ *   read-only     the disk fails; Postern is stopped, the disk repaired, Postern started
+ *
+ * Exits 0 when it holds, 1 when not. Leaves nothing behind, after Ctrl-C neither.
+ */
+
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import Table from 'cli-table3';
+import { migrate } from '../src/db/migrate.ts';
+import { type Db, openDatabase } from '../src/db/open.ts';
+import { startDns } from '../test/helpers/dns.ts';
+import { type PosternProcess, startProcess } from '../test/helpers/process.ts';
+import { until } from '../test/helpers/until.ts';
+import { createTenant, testConfig, testSettings } from '../test/helpers/world.ts';
+import { type Audit, audit, faultsOf } from './peers/books.ts';
+import { progress } from './peers/figures.ts';
+import { type Answers, pour } from './peers/load.ts';
+import { type Sink, startSink } from './peers/sink.ts';
+import { makeSmallDisk, type SmallDisk } from './peers/small-disk.ts';
+import { perform, readOptions, type Stage } from './peers/stage.ts';
+
+const given = readOptions('node scripts/full-disk.ts [--senders N] [--act NAME] … (see its header)', {
+  senders: { type: 'string', default: '32' },
+  act: { type: 'string' },
+  json: { type: 'boolean', default: false },
+});
+const host = '127.0.0.2';
+
+/** On the small disk, with the load that runs all the time. */
+interface Props {
+  disk: SmallDisk;
+  answers: Answers;
+  /** Ends the process, does `between`, starts another. */
+  restart(between: () => Promise<void>): Promise<void>;
+  withDb<T>(work: (db: Db) => Promise<T>): Promise<T>;
+}
+
+interface Act {
+  settings: Record<string, string>;
+  play(props: Props): Promise<void>;
+  /** What must have been answered, besides 200. */
+  status: number;
+}
+
+const acts: Record<string, Act> = {
+  full: {
+    settings: { POSTERN_MIN_FREE_SPACE: '0' },
+    status: 500,
+    async play({ disk, answers }) {
+      await many(answers, 500);
+      await disk.unload();
+      await more(answers, 200);
+    },
+  },
+  'nearly-full': {
+    settings: { POSTERN_MIN_FREE_SPACE: '5M' },
+    status: 429,
+    async play({ disk, answers, withDb }) {
+      await many(answers, 429);
+      await withDb(emptied);
+      await disk.unload();
+      await more(answers, 200);
+    },
+  },
+  slow: {
+    settings: { POSTERN_HTTP_CONCURRENCY: '16', POSTERN_MIN_FREE_SPACE: '0' },
+    status: 429,
+    async play({ disk, answers }) {
+      await disk.unload();
+      for (let times = 0; times < 10; times++) {
+        await disk.freeze();
+        // A hang of the disk, nothing that could be waited for.
+        await sleep(2500);
+        await disk.thaw();
+        await more(answers, 200);
+      }
+    },
+  },
+  'read-only': {
+    settings: { POSTERN_MIN_FREE_SPACE: '0' },
+    status: 500,
+    async play({ disk, answers, restart }) {
+      await many(answers, 200);
+      await disk.fail();
+      await many(answers, 500);
+      await restart(() => disk.repair());
+      await more(answers, 200);
+    },
+  },
+};
+
+const countOf = (answers: Answers, status: number) => answers.get(status)?.length ?? 0;
+
+const many = (answers: Answers, status: number) =>
+  until(() => countOf(answers, status) >= 50, {
+    timeout: 120_000,
+    what: () => `${status}: ${said(answers)}`,
+  });
+
+async function more(answers: Answers, status: number): Promise<void> {
+  const before = countOf(answers, status);
+  await until(() => countOf(answers, status) > before + 20, { timeout: 60_000, what: `more ${status}` });
+}
+
+const said = (answers: Answers) =>
+  [...answers].map(([status, list]) => `${list.length} × ${status}`).join(', ');
+
+async function emptied(db: Db): Promise<void> {
+  const waiting = async () => {
+    const row = await db('deliveries').whereNotNull('due_at').count('* as n').first();
+    return Number(row?.n);
+  };
+  await until(async () => (await waiting()) === 0, { timeout: 120_000, what: 'the queue to run empty' });
+}
+
+type Run = Audit & { act: string; answers: string; charged: number; troubles: number; peakMb: number };
+
+async function stageAct(stage: Stage, name: string, act: Act): Promise<Run> {
+  const disk = await stage.start(makeSmallDisk(stage.directory, 24, 8), (it) => it.remove());
+  const sink = await stage.start(startSink([{ host }]), (it) => it.stop());
+  const zone = { 'there.invalid': { MX: ['10 mx.invalid'] }, 'mx.invalid': { A: [host] } };
+  const dns = await stage.start(startDns(zone), (it) => it.close());
+  const dataDir = join(disk.directory, 'postern');
+  await mkdir(dataDir);
+  const where = { dataDir, databaseUrl: null, dns, mtaPort: sink.port };
+  const settings = testSettings(where, {
+    POSTERN_MTA_RETRY: '1s',
+    ...act.settings,
+    POSTERN_LOG_LEVEL: 'info',
+  });
+  const config = testConfig(where);
+  const withDb = async <T>(work: (db: Db) => Promise<T>) => {
+    const db = await openDatabase(config);
+    return work(db).finally(() => db.destroy());
+  };
+  const key = await withDb(async (db) => {
+    await migrate(db);
+    return createTenant(db, config, dns);
+  });
+  await disk.load();
+  const launch = () => stage.start(startProcess(settings), (it) => it.end('SIGKILL'));
+  return play(name, act, { disk, sink, key, withDb, launch });
+}
+
+interface Scenery extends Pick<Props, 'disk' | 'withDb'> {
+  sink: Sink;
+  key: string;
+  launch(): Promise<PosternProcess>;
+}
+
+async function play(name: string, act: Act, { disk, sink, key, withDb, launch }: Scenery): Promise<Run> {
+  const answers: Answers = new Map();
+  let postern = await launch();
+  let pouring: Promise<void>;
+  let stopped = new AbortController();
+  const begin = (part: string) => {
+    stopped = new AbortController();
+    const parallel = Number(given.senders);
+    pouring = pour({ url: postern.url, key, name: part, parallel, stopped: stopped.signal }, answers);
+  };
+  const end = () => {
+    stopped.abort();
+    return pouring;
+  };
+  let troubles = 0;
+  begin('before');
+  try {
+    await act.play({
+      disk,
+      answers,
+      withDb,
+      async restart(between) {
+        await end();
+        troubles += troublesOf(postern);
+        await postern.end('SIGKILL');
+        await between();
+        postern = await launch();
+        begin('after');
+      },
+    });
+  } finally {
+    await end();
+  }
+  await withDb(emptied);
+  const { taken } = await sink.books();
+  const arrived = taken.map(({ to }) => to);
+  const books = await withDb((db) => audit(db, answers.get(200) ?? [], arrived));
+  const refused = new Set([...(answers.get(500) ?? []), ...(answers.get(429) ?? [])]);
+  const charged = arrived.filter((to) => refused.has(to)).length;
+  troubles += troublesOf(postern);
+  const peakMb = await peakMbOf(postern);
+  await postern.end('SIGKILL');
+  return { act: name, ...books, charged, answers: said(answers), troubles, peakMb };
+}
+
+/** The most memory that the process has had. */
+async function peakMbOf({ pid }: PosternProcess): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Math.round(Number(/VmHWM:\s+(\d+)/.exec(status)![1]) / 1024);
+}
+
+/** What the operator was told. */
+const troublesOf = ({ lines }: PosternProcess) =>
+  lines.filter((line) => /"level":"(error|warn)"/.test(line)).length;
+
+function wrongWith(run: Run): string[] {
+  const { status } = acts[run.act]!;
+  const faults = faultsOf(run);
+  if (run.charged > 0) faults.push(`${run.charged} mails were refused, and arrived`);
+  if (!run.answers.includes(`× ${status}`)) faults.push(`nothing was answered ${status}`);
+  return faults.map((fault) => `${run.act}: ${fault}`);
+}
+
+function print(runs: Run[]): void {
+  const rows: [string, (one: Run) => string | number][] = [
+    ['answered', (one) => one.answers.replaceAll(', ', '\n')],
+    ['arrived', (one) => one.arrived],
+    ['answered 200 and lost', (one) => one.lost],
+    ['refused, and arrived', (one) => one.charged],
+    ['copies too many, flagged', (one) => `${one.duplicates}, ${one.flagged}`],
+    ['told as delivered, not there', (one) => one.invented],
+    ['credits off', (one) => `${one.creditsOff}, ledger ${one.ledgerOff}`],
+    ['memory, at most', (one) => `${one.peakMb} MB`],
+    ['lines for the operator', (one) => one.troubles],
+  ];
+  const table = new Table({ head: ['', ...runs.map(({ act }) => act)], style: { head: [], border: [] } });
+  table.push(...rows.map(([what, cell]) => [what, ...runs.map(cell)]));
+  console.log(table.toString());
+}
+
+const runs: Run[] = [];
+const faults = await perform('full-disk', async (stage) => {
+  for (const [name, act] of Object.entries(acts)) {
+    if (given.act && given.act !== name) continue;
+    progress(name);
+    runs.push(await stage.scene((scene) => stageAct(scene, name, act)));
+  }
+  return runs.flatMap(wrongWith);
+});
+if (given.json) console.log(JSON.stringify({ runs, faults }, null, 2));
+else {
+  print(runs);
+  console.log(faults.length === 0 ? '\nIt holds.' : `\nIt does not hold:\n  ${faults.join('\n  ')}`);
+}
+process.exit(faults.length === 0 ? 0 : 1);

@@ -1,0 +1,122 @@
+/**
+ * What the bench can do with a case: measure it in rounds, count its disk syncs, profile it, measure its steps alone.
+ * Each has a stage of its own, with a sink, a Postern and, where there is to be a comparison, a Postfix of its own.
+ */
+import { join } from 'node:path';
+import { type Case, hostsOf } from './bench-cases.ts';
+import type { CaseResult, Profiled, Side } from './bench-report.ts';
+import { type PosternRound, type Round, runPostern, runRelay, type Work } from './bench-run.ts';
+import { readProfiles } from './cpu-profile.ts';
+import { progress } from './figures.ts';
+import { measureFloor, type Step } from './floor.ts';
+import type { Loader } from './loader.ts';
+import { type Extras, startMeasured } from './measured-postern.ts';
+import { startRelay } from './postfix-relay.ts';
+import { peakMb, threadSeconds } from './processes.ts';
+import { startSmtpSink } from './smtp-sink.ts';
+import type { Stage } from './stage.ts';
+import { conditionsOf, startTracer, syncsIn } from './syncs.ts';
+
+export interface Plan {
+  work: Case;
+  loader: Loader;
+  rounds: number;
+  mails: number;
+  parallel: number;
+  /** Calls a second; null: as fast as it goes. */
+  rate: number | null;
+  /** The same work through Postfix, in turns. */
+  vsPostfix: boolean;
+  /** Of Postern. */
+  settings: Record<string, string>;
+}
+
+export async function measureCase(stage: Stage, plan: Plan): Promise<CaseResult> {
+  const { name } = plan.work;
+  const bench = await setUp(stage, plan);
+  const relay = plan.vsPostfix ? await startRelay(stage, bench.sink) : null;
+  progress(
+    `${name}: ${await bench.postern.durability()}; ${conditionsOf(stage.directory)}; sink: ${bench.sink.kind}`,
+  );
+  const work = workOf(plan, stage);
+  await runPostern(bench, warmUp(work), 'warm');
+  if (relay) await runRelay(relay, bench.sink, warmUp(work));
+  const ours: PosternRound[] = [];
+  const theirs: Round[] = [];
+  for (let round = 1; round <= plan.rounds; round++) {
+    ours.push(await runPostern(bench, work, `round${round}`));
+    progress(`${name}, round ${round}: Postern ${told(ours.at(-1)!)}`);
+    if (!relay) continue;
+    theirs.push(await runRelay(relay, bench.sink, work));
+    progress(`${name}, round ${round}: Postfix + OpenDKIM ${told(theirs.at(-1)!)}`);
+  }
+  const side = <Kind extends Round>(list: Kind[], pids: number[]): Side<Kind> => ({
+    ...{ rounds: list, peakMb: peakMb(pids), syncsPerMail: null },
+  });
+  return {
+    ...{ name, mails: plan.mails, postern: side(ours, [bench.postern.pid]) },
+    postfix: relay && side(theirs, relay.pids),
+  };
+}
+
+/** Disk syncs a mail, each side under strace. */
+export async function countSyncs(stage: Stage, plan: Plan) {
+  progress(`${plan.work.name}: counting disk syncs`);
+  const mails = Math.min(plan.mails, 1000);
+  const work = { ...workOf(plan, stage), mails };
+  const [ourTrace, theirTrace] = ['postern', 'postfix'].map((name) => join(stage.directory, `${name}.trace`));
+  const bench = await setUp(stage, plan, { traceTo: ourTrace! });
+  const before = syncsIn(ourTrace!);
+  await runPostern(bench, work, 'traced');
+  const postern = (syncsIn(ourTrace!) - before) / mails;
+  if (!plan.vsPostfix) return { postern, postfix: null };
+  const relay = await startRelay(stage, bench.sink);
+  await stage.start(startTracer(relay.pids[0]!, theirTrace!), (it) => it.stop());
+  await runRelay(relay, bench.sink, work);
+  return { postern, postfix: syncsIn(theirTrace!) / mails };
+}
+
+export async function profileCase(stage: Stage, plan: Plan): Promise<Profiled> {
+  progress(`${plan.work.name}: profiling`);
+  const directory = join(stage.directory, 'profile');
+  const bench = await setUp(stage, plan, { nodeFlags: ['--cpu-prof', `--cpu-prof-dir=${directory}`] });
+  const { pid, end } = bench.postern;
+  const work = workOf(plan, stage);
+  await runPostern(bench, warmUp(work), 'warm');
+  const begun = process.hrtime.bigint();
+  const before = threadSeconds(pid);
+  await runPostern(bench, work, 'profiled');
+  const after = threadSeconds(pid);
+  await end();
+  const spent = [...after].map(
+    ([name, seconds]) => [name, ((seconds - (before.get(name) ?? 0)) / plan.mails) * 1000] as const,
+  );
+  return { ...(await readProfiles(directory, begun)), threads: Object.fromEntries(spent) };
+}
+
+export async function floorOf(stage: Stage, { work }: Plan): Promise<Step[]> {
+  progress(`${work.name}: the steps one by one`);
+  const { directory, interrupted } = stage;
+  const [host] = hostsOf(work);
+  const { port } = await stage.start(startSmtpSink(directory, [host!]), (it) => it.stop());
+  return measureFloor({ work, mails: 1000, sink: { host: host!, port }, directory }, interrupted);
+}
+
+async function setUp(stage: Stage, { work, loader, settings }: Plan, extras: Partial<Extras> = {}) {
+  const sink = await stage.start(startSmtpSink(stage.directory, hostsOf(work)), (it) => it.stop());
+  const postern = await startMeasured(stage, sink, { settings, ...extras });
+  return { sink, postern, loader };
+}
+
+function workOf({ work, mails, parallel, rate }: Plan, { interrupted }: Stage): Work {
+  return { work, mails, parallel, rate, interrupted };
+}
+
+function warmUp(work: Work): Work {
+  return { ...work, mails: Math.ceil(work.mails / 4) };
+}
+
+function told({ deliveredPerSecond, cpuPerThousand, others }: Round): string {
+  const beside = `${others.toFixed(1)} processors busy with other things`;
+  return `${deliveredPerSecond.toFixed(0)}/s, ${cpuPerThousand.toFixed(2)} CPU s/1000, ${beside}`;
+}

@@ -1,0 +1,111 @@
+/** One round of the bench: the same work through Postern, or through Postfix and OpenDKIM, and what it took. */
+import { bodyOf, type Case, recipientsOf } from './bench-cases.ts';
+import { quantile } from './figures.ts';
+import type { Loader } from './loader.ts';
+import type { Measured } from './measured-postern.ts';
+import type { Relay } from './postfix-relay.ts';
+import { busySeconds, cpuSeconds } from './processes.ts';
+import type { SmtpSink } from './smtp-sink.ts';
+
+export interface Round {
+  acceptedPerSecond: number;
+  /** End to end: from the first call to the last mail at the sink. */
+  deliveredPerSecond: number;
+  cpuPerThousand: number;
+  /** Processors that programs other than the bench's own kept busy meanwhile. */
+  others: number;
+}
+
+/** Milliseconds. */
+export interface Quantiles {
+  p50: number;
+  p95: number;
+  p99: number;
+}
+
+export interface PosternRound extends Round {
+  /** From the call to its 200; at a rate, from when the call was due. */
+  accept: Quantiles;
+  /** From the 200 to the reply to the final dot, as Postern records it; its clock has whole milliseconds. */
+  deliver: Quantiles;
+}
+
+export interface Work {
+  work: Case;
+  mails: number;
+  parallel: number;
+  rate: number | null;
+  interrupted: AbortSignal;
+}
+
+export interface Bench {
+  postern: Measured;
+  sink: SmtpSink;
+  loader: Loader;
+}
+
+const patienceMs = 300_000;
+
+/** `label` is in the recipients' addresses; each run on a Postern has its own. */
+export async function runPostern(
+  { postern, sink, loader }: Bench,
+  work: Work,
+  label: string,
+): Promise<PosternRound> {
+  const { mails, parallel, rate, interrupted } = work;
+  const to = recipientsOf(work.work, mails, label);
+  const before = await sink.count();
+  const cpu = cpuSeconds([postern.pid]);
+  const elsewhere = watchOthers([process.pid]);
+  const order = { url: postern.url, key: postern.key, body: bodyOf(work.work), to, parallel, rate };
+  const { calledAt, answeredAt } = await loader.run(order);
+  const lastAt = await sink.reached(before + mails, interrupted, patienceMs);
+  // The last outcomes are still being written; they are part of the work.
+  const deliveredAt = await postern.deliveredAt(label, mails);
+  const spent = cpuSeconds([postern.pid]) - cpu;
+  const begun = Math.min(...calledAt);
+  return {
+    acceptedPerSecond: (mails / (Math.max(...answeredAt) - begun)) * 1000,
+    deliveredPerSecond: (mails / (lastAt - begun)) * 1000,
+    cpuPerThousand: (spent / mails) * 1000,
+    others: elsewhere(),
+    accept: quantiles(to.map((_, index) => answeredAt[index]! - calledAt[index]!)),
+    deliver: quantiles(to.map((one, index) => Math.max(0, deliveredAt.get(one)! - answeredAt[index]!))),
+  };
+}
+
+export async function runRelay(relay: Relay, sink: SmtpSink, work: Work): Promise<Round> {
+  const { mails, parallel, interrupted } = work;
+  const before = await sink.count();
+  const cpu = cpuSeconds(relay.pids);
+  const elsewhere = watchOthers([process.pid, ...relay.pids]);
+  const begun = performance.timeOrigin + performance.now();
+  await relay.feed(mails, work.work.bytes, parallel);
+  const fedAt = performance.timeOrigin + performance.now();
+  const lastAt = await sink.reached(before + mails, interrupted, patienceMs);
+  await relay.drained();
+  return {
+    acceptedPerSecond: (mails / (fedAt - begun)) * 1000,
+    deliveredPerSecond: (mails / (lastAt - begun)) * 1000,
+    cpuPerThousand: ((cpuSeconds(relay.pids) - cpu) / mails) * 1000,
+    others: elsewhere(),
+  };
+}
+
+/** Everything that works and is not ours: `roots` and their descendants are. */
+function watchOthers(roots: number[]): () => number {
+  const [busy, ours, begun] = [busySeconds(), cpuSeconds(roots), performance.now()];
+  return () => {
+    const theirs = busySeconds() - busy - (cpuSeconds(roots) - ours);
+    return Math.max(0, theirs / ((performance.now() - begun) / 1000));
+  };
+}
+
+function quantiles(values: number[]): Quantiles {
+  const [p50, p95, p99] = [0.5, 0.95, 0.99].map((share) => quantile(values, share)) as [
+    number,
+    number,
+    number,
+  ];
+  return { p50, p95, p99 };
+}

@@ -1,0 +1,71 @@
+/** What Postern has written down is held against what was promised and what arrived: nothing lost, nothing invented. */
+import type { Db } from '../../src/db/open.ts';
+
+export interface Audit {
+  /** Recipients that were answered 200. */
+  answered: number;
+  /** Recipients that a mail has arrived for. */
+  arrived: number;
+  /** Answered 200 and not there. */
+  lost: number;
+  /** Copies too many, and how many of them have an attempt that says that there may be one. */
+  duplicates: number;
+  flagged: number;
+  /** Told as delivered, and not there. */
+  invented: number;
+  /** There, and not told as delivered. */
+  untold: number;
+  /** Credits taken, less one for each delivery; by the ledger's sum and by its entries. */
+  creditsOff: number;
+  ledgerOff: number;
+}
+
+/** `answered` and `arrived`: recipients, none of them sent to twice; `arrived` has one for each copy. */
+export async function audit(db: Db, answered: string[], arrived: string[]): Promise<Audit> {
+  const copies = new Map<string, number>();
+  for (const to of arrived) copies.set(to, (copies.get(to) ?? 0) + 1);
+  const told = new Set<string>(await db('deliveries').where({ status: 'delivered' }).pluck('recipient'));
+  const doubts = await doubtsOf(db);
+  const extra = [...copies].filter(([, count]) => count > 1);
+  const [org] = await db('organizations').select('ledger_total');
+  const [entries] = await db('credit_entries').sum('change as total');
+  const [deliveries] = await db('deliveries').count('* as n');
+  const count = Number(deliveries!.n);
+  return {
+    answered: answered.length,
+    arrived: copies.size,
+    lost: answered.filter((to) => !copies.has(to)).length,
+    duplicates: extra.reduce((sum, [, number]) => sum + number - 1, 0),
+    flagged: extra.reduce((sum, [to, number]) => sum + Math.min(number - 1, doubts.get(to) ?? 0), 0),
+    invented: [...told].filter((to) => !copies.has(to)).length,
+    untold: [...copies.keys()].filter((to) => !told.has(to)).length,
+    creditsOff: org.ledger_total + count,
+    ledgerOff: Number(entries!.total) + count,
+  };
+}
+
+/** How many attempts for each recipient may have been the first of two copies. */
+async function doubtsOf(db: Db): Promise<Map<string, number>> {
+  const rows: { recipient: string; verdict: string }[] = await db('attempts')
+    .join('deliveries', 'deliveries.id', 'attempts.delivery_id')
+    .where('verdict', 'like', '%possibleDuplicate%')
+    .select('recipient', 'verdict');
+  const counts = new Map<string, number>();
+  for (const { recipient, verdict } of rows) {
+    if (JSON.parse(verdict).possibleDuplicate) counts.set(recipient, (counts.get(recipient) ?? 0) + 1);
+  }
+  return counts;
+}
+
+export function faultsOf(books: Audit): string[] {
+  const { lost, duplicates, flagged, invented, untold, creditsOff, ledgerOff } = books;
+  const checks: [number, string][] = [
+    [lost, 'mails were answered 200 and did not arrive'],
+    [duplicates - flagged, 'copies too many are not flagged'],
+    [invented, 'are told as delivered and did not arrive'],
+    [untold, 'arrived and are not told as delivered'],
+    [creditsOff, 'credits too many or too few are left'],
+    [ledgerOff, 'credits are not in the ledger, or too often'],
+  ];
+  return checks.filter(([count]) => count !== 0).map(([count, what]) => `${count} ${what}`);
+}

@@ -1,0 +1,112 @@
+/** The two transactions of floor.ts, acceptance and record, on a database of their own, a hundred mails in each. */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { v7 as uuid } from 'uuid';
+import { acceptAll } from '../../src/db/acceptance.ts';
+import type { Send } from '../../src/db/acceptance-rows.ts';
+import { migrate } from '../../src/db/migrate.ts';
+import { openDatabase } from '../../src/db/open.ts';
+import { recordAll } from '../../src/db/outcomes.ts';
+import type { Attempt, Delivery } from '../../src/nouns.ts';
+import { createTranscript } from '../../src/smtp/transcript.ts';
+import { type Move, moveAfter } from '../../src/status/record.ts';
+import { startDns } from '../../test/helpers/dns.ts';
+import { createTenant, testConfig } from '../../test/helpers/world.ts';
+
+export interface Books {
+  /** So many sends. */
+  accept(mails: number): Promise<void>;
+  /** The outcomes of sends that were accepted and not recorded yet. */
+  record(mails: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+const batch = 100;
+const node = 'floor';
+const policy = { keepMs: 86_400_000, lowShare: 0.1 };
+
+export async function openBooks(directory: string, message: Buffer): Promise<Books> {
+  const dataDir = join(directory, 'floor');
+  mkdirSync(dataDir);
+  const dns = await startDns();
+  const config = testConfig({ dataDir, databaseUrl: null, dns, mtaPort: 25 });
+  const db = await openDatabase(config);
+  await migrate(db);
+  await createTenant(db, config, dns);
+  await dns.close();
+  const { id: orgId } = await db('organizations').first('id');
+  const { id: keyId } = await db('api_keys').first('id');
+  const accepted: Send[] = [];
+  return {
+    async accept(mails) {
+      for (let done = 0; done < mails; done += batch) {
+        const sends = Array.from({ length: batch }, () => sendOf(orgId, keyId, message));
+        await acceptAll(db, sends, policy);
+        accepted.push(...sends);
+      }
+    },
+    async record(mails) {
+      for (let done = 0; done < mails; done += batch)
+        await recordAll(db, node, accepted.splice(0, batch).map(delivered), []);
+    },
+    close: () => db.destroy(),
+  };
+}
+
+function sendOf(orgId: string, keyId: string, raw: Buffer): Send {
+  const emailId = uuid();
+  const now = Date.now();
+  const address = `${emailId}@there1.invalid`;
+  return {
+    ...{ emailId, orgId, keyId, messageId: `${emailId}@postern.invalid`, from: 'Shop <shop@sender.invalid>' },
+    ...{ replyTo: null, subject: 'Your order 4711 has been sent', tags: {}, tls: 'opportunistic' },
+    tracking: { openTracking: false, clickTracking: false },
+    recipients: [
+      {
+        ...{ deliveryId: uuid(), address, key: address, domain: 'there1.invalid' },
+        ...{ message: 0, entry: 'leased' },
+      },
+    ],
+    messages: [{ id: uuid(), raw }],
+    idempotency: { kind: 'window', key: emailId, requestHash: emailId },
+    ...{ acceptedAt: now, expiresAt: now + 172_800_000, lease: { node, until: now + 300_000 } },
+  };
+}
+
+function delivered(send: Send): Move {
+  const now = Date.now();
+  const [recipient] = send.recipients;
+  const delivery: Delivery = {
+    ...{
+      id: recipient!.deliveryId,
+      emailId: send.emailId,
+      orgId: send.orgId,
+      messageId: send.messages[0]!.id,
+    },
+    ...{ recipient: recipient!.address, domain: recipient!.domain, from: send.from, tags: {}, attempts: 0 },
+    ...{ createdAt: send.acceptedAt, expiresAt: send.expiresAt, tls: send.tls },
+  };
+  const transcript = createTranscript(() => now);
+  for (const line of dialogue) transcript.add(line.startsWith('2') ? 'server' : 'client', line);
+  const attempt: Attempt = {
+    ...{ destination: 'mx.there1.invalid', signal: 'well', startedAt: now, endedAt: now },
+    verdict: {
+      ...{ outcome: 'delivered', category: null, fault: null, bounce: null, origin: 'remote' },
+      ...{ diagnostic: '250 2.0.0 Ok', possibleDuplicate: false, rule: null, retryAfterMs: null },
+    },
+    reply: { code: 250, enhanced: '2.0.0', text: 'Ok' },
+    mx: { host: 'mx.there1.invalid', address: '127.0.1.1', port: 25 },
+    tls: null,
+    transcript: transcript.lines,
+  };
+  return moveAfter(delivery, attempt, null);
+}
+
+const dialogue = [
+  'MAIL FROM:<bounce+0123456789@postern.invalid> SIZE=4300',
+  'RCPT TO:<somebody@there1.invalid>',
+  'DATA',
+  '250 2.1.0 Ok',
+  '250 2.1.5 Ok',
+  '250 2.0.0 Ok',
+];

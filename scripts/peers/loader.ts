@@ -1,0 +1,144 @@
+/**
+ * The load of the bench: calls of POST /api/public/email/send from a process by itself, over connections that are
+ * kept, as cheaply as a Node process can. It writes each request as one string and reads of each answer no more than
+ * its status and its length: what a client library costs would be taken from the machine that is being measured.
+ *
+ * A run goes as fast as `parallel` callers can, or at a fixed rate. At a rate a call counts from when it was due, not
+ * from when a connection was free for it: else a server that stalls would be asked less, and look better.
+ *
+ * BUGS: an answer without Content-Length is not understood.
+ */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import net from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+interface Order {
+  url: string;
+  key: string;
+  /** The JSON body; `recipientMark` in it is replaced by each recipient. */
+  body: string;
+  to: string[];
+  parallel: number;
+  /** Calls a second; null: as fast as it goes. */
+  rate: number | null;
+}
+
+/** What stands in a body for the recipient. */
+export const recipientMark = '@@TO@@';
+
+/** In the order of the recipients, milliseconds since the epoch with fractions. */
+interface Times {
+  calledAt: Float64Array;
+  answeredAt: Float64Array;
+}
+
+export interface Loader {
+  /** Rejects when any call is not answered 200. */
+  run(order: Order): Promise<Times>;
+  stop(): Promise<unknown>;
+}
+
+/** Started once: its code is warm from the first run on. */
+export async function startLoader(): Promise<Loader> {
+  const child = fork(import.meta.filename, { serialization: 'advanced' });
+  await once(child, 'message');
+  return {
+    async run(order) {
+      const answered = once(child, 'message');
+      child.send(order);
+      const [times] = await answered;
+      if (typeof times === 'string') throw new Error(times);
+      return times;
+    },
+    async stop() {
+      const ended = once(child, 'exit');
+      if (child.exitCode === null && child.kill('SIGKILL')) await ended;
+    },
+  };
+}
+
+// From here on: the process.
+
+const now = () => performance.timeOrigin + performance.now();
+
+interface Caller {
+  call(text: string): Promise<void>;
+  end(): void;
+}
+
+async function carryOut(order: Order): Promise<Times> {
+  const { to, parallel, rate } = order;
+  const times = { calledAt: new Float64Array(to.length), answeredAt: new Float64Array(to.length) };
+  const request = requestOf(order);
+  const callers = await Promise.all(Array.from({ length: parallel }, () => startCaller(order.url)));
+  const begun = now();
+  let next = 0;
+  const work = async (caller: Caller) => {
+    for (let index = next++; index < to.length; index = next++) {
+      const dueAt = rate === null ? now() : begun + (index * 1000) / rate;
+      // A timer rings up to a millisecond late; that is the load's doing, so the rest is waited for in turns.
+      while (dueAt - now() > 1) await sleep(Math.floor(dueAt - now()));
+      times.calledAt[index] = Math.min(dueAt, now());
+      await caller.call(request(to[index]!));
+      times.answeredAt[index] = now();
+    }
+  };
+  try {
+    await Promise.all(callers.map(work));
+  } finally {
+    for (const caller of callers) caller.end();
+  }
+  return times;
+}
+
+function requestOf({ url, key, body }: Order): (to: string) => string {
+  const [before, after] = body.split(recipientMark) as [string, string];
+  const bytes = Buffer.byteLength(body) - recipientMark.length;
+  const head =
+    `POST /api/public/email/send HTTP/1.1\r\nHost: ${new URL(url).host}\r\nAuthorization: Bearer ${key}\r\n` +
+    'Content-Type: application/json\r\nContent-Length: ';
+  return (to) => `${head}${bytes + to.length}\r\n\r\n${before}${to}${after}`;
+}
+
+async function startCaller(url: string): Promise<Caller> {
+  const { hostname, port } = new URL(url);
+  const socket = net.connect({ host: hostname, port: Number(port), noDelay: true });
+  let received = '';
+  let settle: { resolve(): void; reject(error: Error): void } | null = null;
+  const fail = (error: Error) => settle?.reject(error);
+  socket.setEncoding('latin1');
+  socket.on('error', fail);
+  socket.on('close', () => fail(new Error('the connection was closed before the answer')));
+  socket.on('data', (chunk) => {
+    received += chunk;
+    const headEnd = received.indexOf('\r\n\r\n');
+    if (headEnd < 0) return;
+    const length = Number(/\r\ncontent-length: *(\d+)/i.exec(received)?.[1] ?? Number.NaN);
+    if (received.length < headEnd + 4 + length) return;
+    const answer = received;
+    received = '';
+    if (answer.startsWith('HTTP/1.1 200')) settle?.resolve();
+    else fail(new Error(`a send was answered: ${answer}`));
+  });
+  await once(socket, 'connect');
+  return {
+    call: (text) =>
+      new Promise((resolve, reject) => {
+        settle = { resolve, reject };
+        socket.write(text);
+      }),
+    end: () => socket.destroy(),
+  };
+}
+
+if (import.meta.main) {
+  process.on('disconnect', () => process.exit());
+  process.on('message', (order: Order) =>
+    carryOut(order).then(
+      (times) => process.send!(times),
+      (error: Error) => process.send!(error.message),
+    ),
+  );
+  process.send!('ready');
+}

@@ -1,0 +1,108 @@
+/**
+ * Postern as the bench runs it: a process by itself that writes its log to a file, as under a service manager (a pipe
+ * would be read by whoever measures); with flags for Node, to be profiled, or under strace, to have its disk syncs
+ * counted. What it has cost is read from /proc.
+ *
+ * The directory is the stage's, so durability is as good as the file system under TMPDIR.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isPostgres } from '../../src/db/open.ts';
+import { startDns } from '../../test/helpers/dns.ts';
+import { until } from '../../test/helpers/until.ts';
+import { zoneOf } from './bench-cases.ts';
+import { launchPostern } from './postern.ts';
+import { childrenOf } from './processes.ts';
+import type { SmtpSink } from './smtp-sink.ts';
+import type { Stage } from './stage.ts';
+import { straceArgs } from './syncs.ts';
+
+export interface Measured {
+  url: string;
+  key: string;
+  pid: number;
+  /** Waits until it has recorded all of these as delivered; when each was, in the order given. */
+  deliveredAt(label: string, count: number): Promise<Map<string, number>>;
+  durability(): Promise<string>;
+  /** SIGTERM, and waits until it is gone. */
+  end(): Promise<unknown>;
+}
+
+export interface Extras {
+  settings: Record<string, string>;
+  nodeFlags?: string[];
+  /** Where strace is to write. */
+  traceTo?: string;
+}
+
+export async function startMeasured(stage: Stage, sink: SmtpSink, extras: Extras): Promise<Measured> {
+  const dns = await stage.start(startDns(zoneOf(sink.hosts)), (it) => it.close());
+  const surroundings = { dns, mtaPort: sink.port, settings: extras.settings };
+  let end: () => Promise<unknown> = async () => {};
+  const { url, key, pid, db } = await launchPostern(stage, surroundings, async (settings) => {
+    const process = await launch(stage.directory, settings, extras);
+    end = () => process.end('SIGTERM');
+    return process;
+  });
+  return {
+    url,
+    key,
+    pid,
+    async deliveredAt(label, count) {
+      const rows = () =>
+        db('deliveries')
+          .where('recipient', 'like', `${label}-%`)
+          .where({ status: 'delivered' })
+          .select<{ recipient: string; delivered_at: number }[]>('recipient', 'delivered_at');
+      const all = await until(async () => {
+        const found = await rows();
+        return found.length >= count && found;
+      });
+      return new Map(all.map((row) => [row.recipient, row.delivered_at]));
+    },
+    async durability() {
+      if (isPostgres(db)) {
+        const { rows } = await db.raw('show synchronous_commit');
+        return `PostgreSQL, synchronous_commit ${rows[0].synchronous_commit}`;
+      }
+      const [{ journal_mode: journal }] = await db.raw('pragma journal_mode');
+      const [{ synchronous }] = await db.raw('pragma synchronous');
+      return `SQLite, journal_mode ${journal}, synchronous ${['off', 'normal', 'full', 'extra'][synchronous]}`;
+    },
+    end: () => end(),
+  };
+}
+
+const main = join(import.meta.dirname, '../../src/main.ts');
+
+async function launch(
+  directory: string,
+  settings: Record<string, string>,
+  { nodeFlags = [], traceTo }: Extras,
+) {
+  const log = join(directory, 'postern.log');
+  const node = [process.execPath, ...nodeFlags, main];
+  const command = traceTo ? ['strace', ...straceArgs(traceTo), ...node] : node;
+  const out = openSync(log, 'w');
+  const child = spawn(command[0]!, command.slice(1), {
+    env: { PATH: process.env.PATH, POSTERN_LOG_FORMAT: 'json', ...settings },
+    stdio: ['ignore', out, out],
+  });
+  const ended = once(child, 'exit');
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
+  const url = () => /serves at (http:[^\s"]+)/.exec(readFileSync(log, 'utf8'))?.[1];
+  await until(() => hasEnded() || url(), { what: 'Postern to serve', timeout: 30_000 });
+  if (hasEnded()) throw new Error(`Postern ended at once: ${readFileSync(log, 'utf8')}`);
+  const pid = traceTo ? childrenOf(child.pid!)[0]! : child.pid!;
+  return {
+    url: url()!,
+    pid,
+    async end(signal: 'SIGTERM' | 'SIGKILL') {
+      if (!hasEnded()) process.kill(pid, signal);
+      await ended;
+      return child.exitCode;
+    },
+  };
+}

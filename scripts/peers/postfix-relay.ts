@@ -1,0 +1,115 @@
+/**
+ * Postfix and OpenDKIM as a sender, tuned as somebody would who knows them: what Postern is measured against. Mail
+ * comes in by `smtp-source`, is signed by OpenDKIM as a milter over a UNIX socket, is in the queue and synced before
+ * the 250 (Postfix's own way, left as it is), and goes out to the sinks over connections that are cached on demand.
+ *
+ * Tuned means: no DNS, no look-up that is not needed, no pause for the incoming (in_flow_delay), 20 deliveries at once
+ * for a destination from the start, where each goes in a table in memory, TLS off as at the sink; the mail log stays
+ * on, as Postern's does. A private instance (postfix.ts); root only.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { newDkimKey } from '../../src/accounts/domains.ts';
+import { until } from '../../test/helpers/until.ts';
+import { domainOf } from './bench-cases.ts';
+import { startSigner } from './opendkim.ts';
+import { startPostfix } from './postfix.ts';
+import type { SmtpSink } from './smtp-sink.ts';
+import type { Stage } from './stage.ts';
+
+export interface Relay {
+  /** The processes whose descendants are all there is. */
+  pids: number[];
+  /** Hands in mails of this size over `parallel` connections, spread over the destinations; until all are taken. */
+  feed(mails: number, bytes: number, parallel: number): Promise<void>;
+  /** Until its queue is empty. */
+  drained(): Promise<unknown>;
+}
+
+const services = `
+smtp      unix - - n - - smtp
+scache    unix - - n - 1 scache
+`;
+
+export async function startRelay(stage: Stage, sink: SmtpSink): Promise<Relay> {
+  const { directory } = stage;
+  const { selector, privateKey } = await newDkimKey();
+  const signing = startSigner({ directory, domain: 'sender.invalid', selector, privateKey });
+  const signer = await stage.start(signing, (it) => it.stop());
+  const starting = startPostfix({
+    directory,
+    mailboxes: [],
+    pemFile: fileURLToPath(new URL('../../test/fixtures/mx.pem', import.meta.url)),
+    settings: tuned(sink, signer.milter),
+    services,
+  });
+  const postfix = await stage.start(starting, (it) => it.stop());
+  return {
+    pids: [postfix.pid, signer.pid],
+    async feed(mails, bytes, parallel) {
+      const { hosts } = sink;
+      const share = (all: number, index: number) => Math.floor((all + index) / hosts.length);
+      const feeding = hosts.map((_, index) =>
+        source(stage, {
+          ...{ mails: share(mails, index), bytes, sessions: Math.max(1, share(parallel, index)) },
+          ...{ to: `rcpt@${domainOf(index)}`, where: `${postfix.host}:${postfix.port}` },
+        }),
+      );
+      await Promise.all(feeding);
+    },
+    drained: () =>
+      until(() => isEmpty(join(directory, 'queue/active')), { what: 'the queue of Postfix to empty' }),
+  };
+}
+
+/** Its queue has a file for each mail, in directories by the first letters of its name where there are many. */
+async function isEmpty(queue: string): Promise<boolean> {
+  const files = await readdir(queue, { recursive: true, withFileTypes: true });
+  return !files.some((file) => file.isFile());
+}
+
+function tuned({ hosts, port }: SmtpSink, milter: string): Record<string, string> {
+  const routes = hosts.map((host, index) => `{ ${domainOf(index)} = smtp:[${host}]:${port} }`);
+  return {
+    mynetworks: '127.0.0.0/8',
+    virtual_mailbox_domains: '',
+    virtual_mailbox_maps: '',
+    transport_maps: `inline:{ ${routes.join(' ')} }`,
+    smtpd_milters: milter,
+    milter_default_action: 'tempfail',
+    in_flow_delay: '0',
+    initial_destination_concurrency: '20',
+    default_destination_concurrency_limit: '20',
+    smtp_connection_cache_on_demand: 'yes',
+    smtp_dns_support_level: 'disabled',
+    smtp_tls_security_level: 'none',
+    smtpd_tls_security_level: 'none',
+    smtpd_client_restrictions: '',
+    smtpd_relay_restrictions: 'permit_mynetworks, reject',
+    smtpd_recipient_restrictions: '',
+    smtputf8_enable: 'no',
+    local_header_rewrite_clients: '',
+  };
+}
+
+interface Feed {
+  mails: number;
+  bytes: number;
+  sessions: number;
+  to: string;
+  where: string;
+}
+
+/** `-d` keeps the connections, `-N` numbers the recipients. */
+async function source(stage: Stage, { mails, bytes, sessions, to, where }: Feed): Promise<void> {
+  const counts = ['-s', String(Math.min(sessions, mails)), '-m', String(mails), '-l', String(bytes)];
+  const args = ['-d', '-N', ...counts, '-f', 'shop@sender.invalid', '-t', to, where];
+  const child = spawn('smtp-source', args, { signal: stage.interrupted, detached: true });
+  let said = '';
+  child.stderr.on('data', (chunk) => (said += chunk));
+  const [code] = await once(child, 'exit');
+  if (code !== 0) throw new Error(`smtp-source failed: ${said}`);
+}

@@ -1,0 +1,102 @@
+/**
+ * The cheapest mail exchangers there are: Postfix's `smtp-sink`, a C program that takes mail, throws it away and counts
+ * (25 microseconds of CPU a mail here), one process for each address. Where it is not installed, peers/sink.ts does
+ * the same in Node, at several times the cost, which `kind` tells.
+ *
+ * The counts are read from what the programs write for each mail, and the time of the last one is when it was written.
+ */
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { join } from 'node:path';
+import { until } from '../../test/helpers/until.ts';
+import { freePort, listens } from './ports.ts';
+import { isInstalled } from './programs.ts';
+import { startSink } from './sink.ts';
+
+export interface SmtpSink {
+  kind: string;
+  hosts: string[];
+  port: number;
+  /** Mails taken so far. */
+  count(): Promise<number>;
+  /** Waits until so many have been taken; when the last of them was, in milliseconds since the epoch. */
+  reached(count: number, interrupted: AbortSignal, patienceMs: number): Promise<number>;
+  stop(): Promise<unknown>;
+}
+
+/** On each of these addresses, at one port. */
+export async function startSmtpSink(directory: string, hosts: string[]): Promise<SmtpSink> {
+  return isInstalled('smtp-sink') ? startC(directory, hosts) : startNode(hosts);
+}
+
+async function startC(directory: string, hosts: string[]): Promise<SmtpSink> {
+  const port = await freePort(hosts[0]!);
+  const counters = hosts.map((host) => startOne(directory, host, port));
+  const stop = () => Promise.all(counters.map((one) => one.stop()));
+  try {
+    const all = async () => (await Promise.all(hosts.map((host) => listens(host, port)))).every(Boolean);
+    await until(all, { what: 'smtp-sink to listen' });
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  const count = async () => counters.reduce((sum, one) => sum + one.count(), 0);
+  const lastAt = async () => Math.max(...counters.map((one) => one.lastAt()));
+  return { kind: 'smtp-sink', hosts, port, count, reached: reaching(count, lastAt), stop };
+}
+
+function startOne(directory: string, host: string, port: number) {
+  const book = openSync(join(directory, `smtp-sink-${host}`), 'w+');
+  // Root has to say whose privileges it is to have.
+  const user = process.getuid?.() === 0 ? ['-u', 'nobody'] : [];
+  const child = spawn('smtp-sink', [...user, '-c', `${host}:${port}`, '1000'], {
+    stdio: ['ignore', book, 'inherit'],
+    detached: true,
+  });
+  const ended = once(child, 'exit');
+  const tail = Buffer.alloc(80);
+  return {
+    /** It writes `sess=1 quit=0 mesg=7` and a carriage return for each mail and at the end of each session. */
+    count(): number {
+      const { size } = fstatSync(book);
+      const length = readSync(book, tail, 0, tail.length, Math.max(0, size - tail.length));
+      return Number(/.*mesg=(\d+)\r/s.exec(tail.toString('latin1', 0, length))?.[1] ?? 0);
+    },
+    lastAt: () => fstatSync(book).mtimeMs,
+    async stop() {
+      child.kill('SIGKILL');
+      await ended;
+      closeSync(book);
+    },
+  };
+}
+
+async function startNode(hosts: string[]): Promise<SmtpSink> {
+  const sink = await startSink(hosts.map((host) => ({ host })));
+  const count = async () => {
+    let sum = 0;
+    for (const host of hosts) sum += await sink.count(host);
+    return sum;
+  };
+  const lastAt = async () => (await sink.books()).taken.at(-1)?.at ?? 0;
+  return {
+    kind: 'a Node process, for smtp-sink of the package postfix is not installed',
+    ...{ hosts, port: sink.port, count, reached: reaching(count, lastAt) },
+    stop: () => sink.stop(),
+  };
+}
+
+function reaching(count: () => Promise<number>, lastAt: () => Promise<number>): SmtpSink['reached'] {
+  return async (wanted, interrupted, patienceMs) => {
+    await until(
+      async () => {
+        interrupted.throwIfAborted();
+        return (await count()) >= wanted;
+      },
+      { timeout: patienceMs, what: `mail number ${wanted} at the sink` },
+    );
+    return lastAt();
+  };
+}

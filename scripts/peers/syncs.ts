@@ -1,0 +1,57 @@
+/**
+ * How often processes ask for a disk sync (fsync, fdatasync), counted by strace in a run of its own: whoever is being
+ * traced is slower. Where strace is not installed nothing is counted.
+ */
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, fdatasyncSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { until } from '../../test/helpers/until.ts';
+import { median } from './figures.ts';
+
+export const straceArgs = (file: string) => ['-f', '-qq', '-e', 'trace=fsync,fdatasync', '-o', file];
+
+/** Syncs so far, from what strace has written: a line for each; one that was cut in two goes on as `… resumed`. */
+export function syncsIn(file: string): number {
+  const lines = readFileSync(file, 'latin1').split('\n');
+  return lines.filter((line) => /\bf(data)?sync\(/.test(line)).length;
+}
+
+export interface Tracer {
+  stop(): Promise<unknown>;
+}
+
+/** Traces a process that runs already, and the children that it makes from now on. */
+export async function startTracer(pid: number, file: string): Promise<Tracer> {
+  const child = spawn('strace', [...straceArgs(file), '-p', String(pid)], {
+    stdio: 'ignore',
+    detached: true,
+  });
+  const ended = once(child, 'exit');
+  const isTraced = () => !/TracerPid:\s+0\n/.test(readFileSync(`/proc/${pid}/status`, 'latin1'));
+  const stop = async () => {
+    child.kill('SIGINT');
+    await ended;
+  };
+  try {
+    await until(isTraced, { what: 'strace to attach' });
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { stop };
+}
+
+/** The file system that a directory is on, and how long a sync of 4 KB takes there. */
+export function conditionsOf(directory: string): string {
+  const kind = execFileSync('stat', ['-f', '-c', '%T', directory], { encoding: 'utf8' }).trim();
+  const file = openSync(join(directory, 'probe'), 'w');
+  const times = Array.from({ length: 50 }, () => {
+    const begun = performance.now();
+    writeSync(file, Buffer.alloc(4096));
+    fdatasyncSync(file);
+    return performance.now() - begun;
+  });
+  closeSync(file);
+  return `on ${kind}, where a sync takes ${median(times).toFixed(2)} ms`;
+}

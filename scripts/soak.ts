@@ -1,0 +1,162 @@
+/**
+ * `node scripts/soak.ts`: Postern is killed with SIGKILL under load, over and over, on SQLite and on PostgreSQL; in the
+ * end nothing may be lost.
+ *
+ *   --rounds 200           how often it is killed, on each database
+ *   --database sqlite      that one alone; or postgres
+ *   --senders 16           calls at once
+ *   --longest 1500         a round's load runs for a random time of up to so many milliseconds
+ *   --patience 300         seconds that the queue may take in the end to run empty
+ *   --set NAME=VALUE       a setting of Postern's; may be given again
+ *   --json                 everything as JSON
+ *
+ * Each round starts the process on what the last one left, sends to it as fast as it answers, each mail to a
+ * recipient of its own, and kills it. In the end it is started once more, left alone until the queue is empty, and
+ * stopped. Then: no mail that was answered 200 is missing at the exchanger (peers/sink.ts, a process by itself),
+ * every copy too many has an attempt that is flagged, what is told as delivered is what arrived, and the credits are
+ * exact.
+ *
+ * Exits 0 when all of it holds, 1 when not. Leaves nothing behind, after Ctrl-C neither.
+ */
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import Table from 'cli-table3';
+import { migrate } from '../src/db/migrate.ts';
+import { type Db, openDatabase } from '../src/db/open.ts';
+import { startDns } from '../test/helpers/dns.ts';
+import { type PosternProcess, startProcess } from '../test/helpers/process.ts';
+import { until } from '../test/helpers/until.ts';
+import { createTenant, testConfig, testSettings } from '../test/helpers/world.ts';
+import { type Audit, audit, faultsOf } from './peers/books.ts';
+import { progress } from './peers/figures.ts';
+import { type Answers, pour } from './peers/load.ts';
+import { startPostgres } from './peers/postgres.ts';
+import { startSink } from './peers/sink.ts';
+import { perform, readOptions, type Stage, settingsOf } from './peers/stage.ts';
+
+const given = readOptions(
+  'node scripts/soak.ts [--rounds N] [--database sqlite|postgres] … (see its header)',
+  {
+    rounds: { type: 'string', default: '200' },
+    database: { type: 'string' },
+    senders: { type: 'string', default: '16' },
+    longest: { type: 'string', default: '1500' },
+    patience: { type: 'string', default: '300' },
+    set: { type: 'string', multiple: true, default: [] },
+    json: { type: 'boolean', default: false },
+  },
+);
+const rounds = Number(given.rounds);
+const databases = given.database ? [given.database] : ['sqlite', 'postgres'];
+const host = '127.0.0.2';
+
+type Run = Audit & { database: string; kills: number; refused: number; drainSeconds: number };
+
+async function soak(stage: Stage, database: string): Promise<Run> {
+  const sink = await stage.start(startSink([{ host }]), (it) => it.stop());
+  const zone = { 'there.invalid': { MX: ['10 mx.invalid'] }, 'mx.invalid': { A: [host] } };
+  const dns = await stage.start(startDns(zone), (it) => it.close());
+  const server =
+    database === 'postgres' ? await stage.start(startPostgres(stage.directory), (it) => it.stop()) : null;
+  const dataDir = join(stage.directory, 'postern');
+  await mkdir(dataDir);
+  const where = { dataDir, databaseUrl: server?.url ?? null, dns, mtaPort: sink.port };
+  const settings = testSettings(where, {
+    POSTERN_MTA_RETRY: '1s',
+    ...settingsOf(given.set),
+    POSTERN_LOG_LEVEL: 'info',
+  });
+  const config = testConfig(where);
+  const db = await stage.start(openDatabase(config), (it) => it.destroy());
+  await migrate(db);
+  const key = await createTenant(db, config, dns);
+  const answers: Answers = new Map();
+  const answered = () => answers.get(200) ?? [];
+
+  for (let round = 1; round <= rounds; round++) {
+    const postern = await launch(stage, settings);
+    await killUnderLoad(postern, { name: `r${round}`, key }, answers);
+    if (round % 10 === 0) progress(`${database}: killed ${round} times, ${answered().length} answered 200`);
+  }
+  const begun = performance.now();
+  const postern = await launch(stage, settings);
+  await drained(db);
+  const drainSeconds = (performance.now() - begun) / 1000;
+  await postern.end('SIGTERM');
+  const { taken } = await sink.books();
+  const books = await audit(
+    db,
+    answered(),
+    taken.map(({ to }) => to),
+  );
+  return { database, kills: rounds, refused: refusedIn(answers), drainSeconds, ...books };
+}
+
+/** An answer that was none of 200. */
+function refusedIn(answers: Answers): number {
+  return [...answers].reduce((sum, [status, list]) => (status > 200 ? sum + list.length : sum), 0);
+}
+
+function launch(stage: Stage, settings: Record<string, string>): Promise<PosternProcess> {
+  return stage.start(startProcess(settings), (it) => it.end('SIGKILL'));
+}
+
+async function killUnderLoad(
+  postern: PosternProcess,
+  load: { name: string; key: string },
+  answers: Answers,
+): Promise<void> {
+  const gone = new AbortController();
+  const target = { ...load, url: postern.url, parallel: Number(given.senders), stopped: gone.signal };
+  const pouring = pour(target, answers);
+  await sleep(Math.random() * Number(given.longest));
+  await postern.end('SIGKILL');
+  gone.abort();
+  await pouring;
+}
+
+async function drained(db: Db): Promise<void> {
+  const waiting = async () => {
+    const row = await db('deliveries').whereNotNull('due_at').count('* as n').first();
+    return Number(row?.n);
+  };
+  await until(async () => (await waiting()) === 0, {
+    timeout: Number(given.patience) * 1000,
+    what: 'the queue to run empty',
+  });
+}
+
+function print(runs: Run[]): void {
+  const rows: [string, (one: Run) => string | number][] = [
+    ['killed', (one) => one.kills],
+    ['answered 200', (one) => one.answered],
+    ['answered otherwise', (one) => one.refused],
+    ['arrived', (one) => one.arrived],
+    ['answered 200 and lost', (one) => one.lost],
+    ['copies too many', (one) => one.duplicates],
+    ['of these flagged', (one) => one.flagged],
+    ['told as delivered, not there', (one) => one.invented],
+    ['there, not told as delivered', (one) => one.untold],
+    ['credits off', (one) => `${one.creditsOff}, ledger ${one.ledgerOff}`],
+    ['until the queue was empty', (one) => `${one.drainSeconds.toFixed(1)} s`],
+  ];
+  const table = new Table({
+    head: ['', ...runs.map(({ database }) => database)],
+    style: { head: [], border: [] },
+  });
+  table.push(...rows.map(([what, cell]) => [what, ...runs.map(cell)]));
+  console.log(table.toString());
+}
+
+const runs: Run[] = [];
+const faults = await perform('soak', async (stage) => {
+  for (const database of databases) runs.push(await stage.scene((scene) => soak(scene, database)));
+  return runs.flatMap((run) => faultsOf(run).map((fault) => `${run.database}: ${fault}`));
+});
+if (given.json) console.log(JSON.stringify({ runs, faults }, null, 2));
+else {
+  print(runs);
+  console.log(faults.length === 0 ? '\nNothing is lost.' : `\nIt does not hold:\n  ${faults.join('\n  ')}`);
+}
+process.exit(faults.length === 0 ? 0 : 1);
