@@ -53,11 +53,18 @@ test('what proved too many is tried again after a minute, then after two, at mos
     now = until;
     const raised = see(gauge, 'well', 3, now);
     t.is(raised.limit, 4);
-    now += 30 * minute;
     gauge = see(raised, 'busy', 4, now);
     t.is(gauge.limit, 3);
   }
   t.deepEqual(holds, [1, 2, 4, 8, 16, 30, 30]);
+});
+
+test('one refusal of what was taken before is chance, a second soon after it is not', (t) => {
+  const settled = see({ ...newGauge(shape), limit: 4 }, 'busy', 4, 0);
+  const once = see(settled, 'busy', 3, 30_000);
+  t.is(once.limit, 3);
+  t.is(see(once, 'busy', 3, 31_000).limit, 2);
+  t.is(see(once, 'busy', 3, 50_000).limit, 3);
 });
 
 test('several refusals at once end at what the other side takes', (t) => {

@@ -3,7 +3,7 @@
  *
  *   limit     begins low and grows by one with each success while all of it is in use; when the other side asks us to
  *             slow down it falls below what was in use, and stays there for a while: 1 min, then twice as long each
- *             time that trying one more proves wrong, at most 30 min
+ *             time that trying one more proves wrong, at most 30 min; one refusal of what was taken before is chance
  *   rest      asked to slow down with nothing else in use, we wait before the next: 2 s, doubling to 5 min
  *   circuit   opens after five failures to reach anything there in a row; then one delivery at a time probes: after
  *             15 s, doubling to 5 min, and whenever a delivery falls due of its own. Any answer closes it.
@@ -17,7 +17,7 @@ import type { Shape } from '../shape.ts';
 export interface Gauge {
   /** Deliveries at once that are allowed now; at least 1. */
   limit: number;
-  /** A number of connections that proved too many, and until when it is not tried again. */
+  /** How many are known to be taken where more were not, and until when more are not tried again. */
   ceiling: { limit: number; until: number; holdMs: number } | null;
   /** No start before this time: the pace of the shape, or a rest. */
   nextStartAt: number;
@@ -25,8 +25,9 @@ export interface Gauge {
   /** Failures to reach anything, in a row. */
   failures: number;
   circuit: Circuit | null;
-  /** Since when the other side has been asking us to slow down. */
+  /** Since when the other side has been asking us to slow down, and when it last did. */
   busySince: number | null;
+  busyAt: number;
 }
 
 interface Circuit {
@@ -44,6 +45,8 @@ const firstProbeMs = 15_000;
 const longestProbeMs = 5 * 60_000;
 /** A delivery that falls due may probe at once, but not on the heels of a failure. */
 const betweenProbesMs = 1_000;
+/** A refusal of what was taken before, alone in so long a time, is chance. */
+const chanceMs = 5_000;
 const firstHoldMs = 60_000;
 const longestHoldMs = 30 * 60_000;
 const firstRestMs = 2_000;
@@ -58,6 +61,7 @@ export function newGauge(shape: Shape): Gauge {
     failures: 0,
     circuit: null,
     busySince: null,
+    busyAt: 0,
   };
 }
 
@@ -128,15 +132,18 @@ function afterFailure(gauge: Gauge, reason: string, now: number): Gauge {
 }
 
 function afterBusy(gauge: Gauge, inUse: number, now: number): Gauge {
+  const { ceiling } = gauge;
+  const wasGood = ceiling !== null && inUse > 1 && inUse <= ceiling.limit;
+  // A connection that ends and the one that follows it may be counted together over there, once in a while.
+  if (wasGood && now > gauge.busyAt + chanceMs) return { ...gauge, busyAt: now };
+  const wasTrial = ceiling !== null && gauge.limit > ceiling.limit;
+  const holdMs = wasTrial ? Math.min(ceiling.holdMs * 2, longestHoldMs) : (ceiling?.holdMs ?? firstHoldMs);
   const limit = Math.max(1, Math.min(gauge.limit, inUse - 1));
-  const again = gauge.ceiling !== null && now >= gauge.ceiling.until;
-  const holdMs = again
-    ? Math.min(gauge.ceiling!.holdMs * 2, longestHoldMs)
-    : (gauge.ceiling?.holdMs ?? firstHoldMs);
   const busy = {
     ...gauge,
     limit,
     ceiling: { limit, until: now + holdMs, holdMs },
+    busyAt: now,
     busySince: gauge.busySince ?? now,
   };
   if (inUse > 1) return busy;
@@ -154,13 +161,13 @@ function afterSuccess(gauge: Gauge, shape: Shape, inUse: number, now: number): G
   const { ceiling } = gauge;
   if (ceiling === null) return { ...well, limit: gauge.limit + 1 };
   if (now < ceiling.until) return well;
-  // One more for as long as before; a time without complaint at it is what lets the next one come.
+  // It has been calm at this many for long enough: one more is tried.
   const limit = gauge.limit + 1;
   const calm = limit >= shape.connections;
   return {
     ...well,
     limit,
-    ceiling: calm ? null : { ...ceiling, limit, until: now + ceiling.holdMs },
+    ceiling: calm ? null : { ...ceiling, limit: gauge.limit, until: now + ceiling.holdMs },
     busySince: calm ? null : gauge.busySince,
   };
 }
