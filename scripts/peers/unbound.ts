@@ -12,12 +12,12 @@
 import { execFile, spawn } from 'node:child_process';
 import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
-import { accessSync, constants } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { until } from '../../test/helpers/until.ts';
+import { isInstalled } from './programs.ts';
 
 export interface SignedZone {
   name: string;
@@ -42,17 +42,6 @@ export function obstacle(): string | null {
   const missing = ['unbound', 'ldns-keygen', 'ldns-signzone'].filter((program) => !isInstalled(program));
   if (missing.length === 0) return null;
   return `${missing.join(' and ')} not found; on Debian: apt-get update && ${install}`;
-}
-
-function isInstalled(program: string): boolean {
-  return (process.env.PATH ?? '').split(delimiter).some((directory) => {
-    try {
-      accessSync(join(directory, program), constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
 }
 
 const run = promisify(execFile);

@@ -11,9 +11,9 @@ import { X509Certificate } from 'node:crypto';
 import type { LookupAddress } from 'node:dns';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
-import { createRequire } from 'node:module';
 import { isIPv6, type LookupFunction } from 'node:net';
 import type { PeerCertificate } from 'node:tls';
+import { isForbidden } from './mx-connect.ts';
 import type { Resolve } from './resolver.ts';
 
 export type FetchPolicy = (domain: string) => Promise<string>;
@@ -28,12 +28,6 @@ export interface PolicyHostOptions {
 /** Both as RFC 8461 section 3.3 suggests, but that a minute is more than a mail should wait. */
 const mostBytes = 64 * 1024;
 const usualTimeoutMs = 10_000;
-
-const require = createRequire(import.meta.url);
-
-/** Why an address is not to be connected to; false: it may be. */
-const { isInvalid }: { isInvalid(delivery: object, address: string): string | false } =
-  require('mx-connect/lib/tools');
 
 export function createFetchPolicy(options: PolicyHostOptions): FetchPolicy {
   const { timeoutMs = usualTimeoutMs } = options;
@@ -54,11 +48,7 @@ async function addressesOf(host: string, options: PolicyHostOptions): Promise<Lo
   const found = await Promise.all(['A', 'AAAA'].map((type) => lookUp(host, type, options.resolve)));
   const addresses = found.flat();
   if (addresses.length === 0) throw new Error(`${host} has no address`);
-  const networks = {
-    blockLocalAddresses: !options.allowPrivate,
-    blockReservedNetworks: !options.allowPrivate,
-  };
-  const allowed = addresses.filter((address) => !isInvalid({ dnsOptions: networks }, address));
+  const allowed = addresses.filter((address) => !isForbidden(address, options.allowPrivate));
   if (allowed.length === 0) throw new Error(`${host} is at ${addresses.join(', ')}, a private address`);
   return allowed.map((address) => ({ address, family: isIPv6(address) ? 6 : 4 }));
 }
