@@ -5,7 +5,7 @@
  * domain name. Refuses address literals (`user@[192.0.2.1]`) and single-label domains: no public mail goes there.
  * Comments, folding and lists of RFC 5322 are not addresses here.
  *
- * BUGS: refuses angle brackets in a quoted local part, which nodemailer's connection does not carry.
+ * BUGS: refuses angle brackets in a quoted local part.
  */
 import { domainToASCII } from 'node:url';
 import type { Mailbox } from './nouns.ts';
@@ -22,8 +22,12 @@ const longestAddress = 254;
 /** RFC 5322 section 2.1.1: a line has 998 octets, and of a name each character may need a backslash. */
 const longestName = 400;
 
+/** What is its own A-label for certain: no capitals, no Punycode, and a last label that is no part of an IPv4 address. */
+const plainDomain = /^(?!.*xn--)[a-z0-9.-]+\.[a-z][a-z0-9-]*$/;
+
 /** The A-label of a domain in lower case, or null where the text is no fully qualified domain name. */
 export function toDomain(text: string): string | null {
+  if (plainDomain.test(text)) return domainName.test(text) ? text : null;
   // domainToASCII is made for URLs and cuts at these; none of them belongs in a domain name.
   if (/[\s/?#@:[\]\\%]/.test(text)) return null;
   const ascii = domainToASCII(text);
@@ -58,9 +62,9 @@ function plainest(local: string): string {
   return isDotString(inside) ? inside : `"${inside}"`;
 }
 
-/** The address for the SMTP envelope: the local part as given, the domain as its A-label. */
-export function envelopeAddress(address: string): string {
-  return `${address.slice(0, address.lastIndexOf('@'))}@${domainOf(address)}`;
+/** The address for the SMTP envelope: the local part as given, the domain as its A-label, which may be known. */
+export function envelopeAddress(address: string, domain = domainOf(address)): string {
+  return `${address.slice(0, address.lastIndexOf('@'))}@${domain}`;
 }
 
 /** Reads `address` or `Name <address>`; null where the text is neither. */

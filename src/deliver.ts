@@ -96,7 +96,7 @@ export function createDeliver(parts: DeliverParts) {
     const message = delivery.message ?? (await parts.readMessage(delivery.messageId));
     const mail = {
       from: parts.returnPath(delivery.id),
-      to: envelopeAddress(delivery.recipient),
+      to: envelopeAddress(delivery.recipient, delivery.domain),
       message,
     };
     const round: Round = { route, mail, errand, offers: [], tried: new Set() };

@@ -1,6 +1,7 @@
 /** What goes over the wire: the envelope's parameters, and the message byte for byte. */
 import test, { type ExecutionContext } from 'ava';
-import { startDeliverer } from './helpers/deliverer.ts';
+import type { Timeouts } from '../src/smtp/deadline.ts';
+import { said, startDeliverer } from './helpers/deliverer.ts';
 import { type MxOptions, startMx } from './helpers/mx.ts';
 import { type Step, startHostile } from './helpers/mx-hostile.ts';
 import { until } from './helpers/until.ts';
@@ -129,15 +130,78 @@ test('HELO where EHLO is not known', async (t) => {
 
 const huge = `${'x'.repeat(998)}\r\n`.repeat(20_000);
 
-test('a refusal in the middle of the message is heard, and the connection not used again', async (t) => {
-  const script = { receiving: () => '552 5.3.4 too much' };
-  const { attempt, mx } = await deliver(t, { script }, head + huge);
-  t.like(attempt.verdict, { outcome: 'bounced', category: 'size', possibleDuplicate: false });
-  await until(() => mx.connections === 0, { what: 'the connection to end' });
+for (const tls of [false, true]) {
+  const where = tls ? 'under TLS' : 'in clear';
+  test(`a refusal in the middle of the message is heard, and the connection not used again: ${where}`, async (t) => {
+    const script = { receiving: () => '552 5.3.4 too much' };
+    const { attempt, mx } = await deliver(t, { script, tls }, head + huge);
+    t.like(attempt.verdict, { outcome: 'bounced', category: 'size', possibleDuplicate: false });
+    await until(() => mx.connections === 0, { what: 'the connection to end' });
+  });
+
+  test(`an acceptance in the middle of the message is none: ${where}`, async (t) => {
+    const script = { receiving: () => '250 2.0.0 taken' };
+    const { attempt } = await deliver(t, { script, tls }, head + huge);
+    t.like(attempt.verdict, { outcome: 'deferred', category: 'protocol', possibleDuplicate: false });
+  });
+
+  test(`a message whose end is out may have been taken: ${where}`, async (t) => {
+    const script = { dot: () => 'reset' as const };
+    const { attempt } = await deliver(t, { script, tls }, head + huge);
+    t.like(attempt.verdict, { outcome: 'deferred', category: 'network', possibleDuplicate: true });
+  });
+
+  test(`one that was cut off may not: ${where}`, async (t) => {
+    const script = { receiving: () => 'reset' as const };
+    const { attempt } = await deliver(t, { script, tls }, head + huge);
+    t.like(attempt.verdict, { outcome: 'deferred', category: 'network', possibleDuplicate: false });
+  });
+}
+
+async function deliverTo(t: ExecutionContext, steps: Step[], timeouts: Partial<Timeouts> = {}) {
+  const server = await startHostile('127.0.0.3', 0, steps);
+  t.teardown(server.close);
+  const hosts = [{ addresses: ['127.0.0.3'] }];
+  const deliverer = startDeliverer(t, { port: server.port, hosts, timeouts });
+  return { attempt: await deliverer.deliver(), deliverer, server };
+}
+
+test('a host that wants the message although it took no recipient gets an empty one, and the next mail', async (t) => {
+  const batch: Step[] = [{ hear: 'DATA' }, ok('250')];
+  const { attempt, deliverer, server } = await deliverTo(t, [
+    ...pipelined.steps.slice(0, 3),
+    ...[...batch, { say: '550 5.1.1 unknown\r\n354 go\r\n' }, { hear: '.' }, ok('554')],
+    ...[{ hear: 'RSET' }, ok('250'), ...batch, ok('250'), ok('354'), ...end],
+  ]);
+  t.like(attempt.verdict, { outcome: 'bounced', category: 'unknown_user' });
+  await until(() => deliverer.pool.stats('mx1.invalid').idle === 1, { what: 'the connection to rest' });
+  t.is((await deliverer.deliver()).verdict.outcome, 'delivered');
+  t.true(server.heard.includes('.\r\n'));
 });
 
-test('an acceptance in the middle of the message is none', async (t) => {
-  const script = { receiving: () => '250 2.0.0 taken' };
-  const { attempt } = await deliver(t, { script }, head + huge);
-  t.like(attempt.verdict, { outcome: 'deferred', category: 'protocol', possibleDuplicate: false });
+test('what a host says in clear after agreeing to TLS is thrown away', async (t) => {
+  const steps: Step[] = [
+    ...[ok('220'), { hear: 'EHLO' }, { say: '250-mx\r\n250 STARTTLS\r\n' }, { hear: 'STARTTLS' }],
+    { say: '220 go\r\n250-mx\r\n250 PIPELINING\r\n' },
+  ];
+  // Its handshake goes nowhere, and in clear nobody says STARTTLS to it.
+  const { attempt } = await deliverTo(t, steps, { tls: 200, mail: 200 });
+  t.regex(said(attempt), /said \d+ bytes in clear after agreeing to TLS; thrown away/);
+  t.false(said(attempt).includes('PIPELINING'));
+});
+
+test('a character of a reply may come in two pieces; what is no UTF-8 is read byte by byte', async (t) => {
+  const last = (...steps: Step[]) => deliverTo(t, [...oneByOne.steps.slice(0, -1), ...steps]);
+  const inTwo = await last({ say: '250 gr\xc3' }, { pause: 20 }, { say: '\xbc\xc3\x9fe\r\n' });
+  t.is(inTwo.attempt.reply!.text, 'grüße');
+  const latin1 = await last({ say: '250 gr\xfc\xdfe\r\n' });
+  t.is(latin1.attempt.reply!.text, 'grüße');
+});
+
+test('a refusal that the end of the connection cuts off is one', async (t) => {
+  const { attempt } = await deliverTo(t, [
+    ...oneByOne.steps.slice(0, 6),
+    ...([{ say: '550 5.1.1 unkn' }, { end: 'fin' }] as const),
+  ]);
+  t.like(attempt.verdict, { outcome: 'bounced', category: 'unknown_user' });
 });

@@ -14,12 +14,12 @@ import type { Memory } from '../memory.ts';
 import type { Peer, TlsUsed } from '../nouns.ts';
 import type { Ending } from '../outcome.ts';
 import type { Destination } from '../shape.ts';
+import type { Timeouts } from './deadline.ts';
 import type { Permit, Pool } from './pool.ts';
 import { type Opened, openSession, type Session } from './session.ts';
 import { allowsClear, type Demand, type Protection } from './tls.ts';
 import type { Mail } from './transaction.ts';
 import type { Transcript } from './transcript.ts';
-import type { Timeouts } from './watch.ts';
 
 export interface Target {
   name: string;

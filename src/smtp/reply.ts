@@ -34,6 +34,7 @@ export function parseReply(raw: string): Reply | null {
 
 /** Fit to be kept and shown: line ends are \n (some hosts write CR CR LF), other control characters are replaced. */
 export function printable(text: string): string {
+  if (!/[^\n\x20-\x7e]/.test(text)) return text;
   return text
     .toWellFormed()
     .replaceAll('\r\r\n', '\n')

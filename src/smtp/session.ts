@@ -3,20 +3,20 @@
  * STARTTLS and the check of what it gives against what is demanded; then it carries mails, one transaction after the
  * other. Reports how each ended and decides nothing; outcome.ts judges.
  *
- * The protocol is nodemailer's connection (pipelining, dot-stuffing, EHLO then HELO); watch.ts follows it, so that
- * whatever goes wrong, the report can say where, and whether the final dot was out (then the message may have been
- * taken). Nothing of a mail goes out over a connection that does not meet the demand.
+ * Nothing of a mail goes out over a connection that does not meet the demand.
  */
 import type { Socket } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { TlsUsed } from '../nouns.ts';
 import type { Ending } from '../outcome.ts';
-import { Connection } from './connection.ts';
-import { attend, destroy, type Line, quit } from './line.ts';
+import { type Conversation, createConversation } from './conversation.ts';
+import type { Timeouts } from './deadline.ts';
+import { endingOf } from './endings.ts';
+import type { Extensions } from './extensions.ts';
+import { open } from './opening.ts';
 import { type Demand, type Protection, protectionOf } from './tls.ts';
 import { isStale, type Mail, obstacle, reset, transact } from './transaction.ts';
 import type { Transcript } from './transcript.ts';
-import { createWatch, type Timeouts, type Watch } from './watch.ts';
 
 export interface Opening {
   socket: Socket;
@@ -62,91 +62,57 @@ export interface Session {
 /** Made once: it holds the authorities' certificates. */
 let secureContext: SecureContext | undefined;
 
-export function openSession(opening: Opening): Promise<Opened> {
-  const { socket, timeouts, host } = opening;
-  socket.setNoDelay(true);
-  const watch = createWatch(timeouts, { heard: () => connection.heard(), ahead: () => connection.ahead });
+export async function openSession(opening: Opening): Promise<Opened> {
+  const { demand, transcript } = opening;
+  const conversation = createConversation(opening.socket, opening.timeouts);
+  conversation.begin(transcript, opening.stopped);
   secureContext ??= createSecureContext();
-  const connection = new Connection({
-    connection: socket,
-    host,
-    name: opening.name,
-    ignoreTLS: !opening.startTls,
-    opportunisticTLS: true,
-    tls: { rejectUnauthorized: false, secureContext },
-    logger: watch.logger,
-  });
-  const closed = new Promise<void>((resolve) => {
-    if (socket.closed) resolve();
-    else socket.once('close', () => resolve());
-  });
-  const line: Line = { connection, watch, socket, closed };
-
-  return new Promise<Opened>((resolve) => {
-    const { done, fail, lost } = attend(line, opening.transcript, opening.stopped, (ending) => {
-      resolve({ ending, tls: null, closed });
-      if (ending.kind === 'refused') quit(line);
-      else destroy(line);
-    });
-    // Before the library listens, nobody but us hears the socket close.
-    closed.then(() => setImmediate(lost));
-    connection.connect((error) => {
-      if (error) return fail(error);
-      const refusal = watch.refusal();
-      if (refusal) return done({ kind: 'refused', ...refusal });
-      done(null);
-      const protection = protectionOf(connection._socket as Socket, opening.demand, opening);
-      const why = protection.tls || !opening.startTls ? '' : reasonForClear(watch);
-      opening.transcript.add('note', protection.note + why);
-      if (protection.unmet === null) return resolve({ session: createSession(line, opening), protection });
-      const detail = protection.unmet + why;
-      opening.transcript.add('note', detail);
-      resolve({ ending: { kind: 'tls-required', detail }, tls: protection.tls, closed });
-      quit(line);
-    });
-  });
+  const opened = await open(conversation, { ...opening, secureContext }).catch(endingOf);
+  conversation.rest();
+  const { closed } = conversation;
+  if ('kind' in opened) {
+    conversation.quit();
+    return { ending: opened, tls: null, closed };
+  }
+  const protection = protectionOf(conversation.socket, demand, opening);
+  transcript.add('note', protection.note + opened.clearBecause);
+  if (protection.unmet === null) {
+    return { session: createSession(conversation, opened.extensions, opening), protection };
+  }
+  const detail = protection.unmet + opened.clearBecause;
+  transcript.add('note', detail);
+  conversation.quit();
+  return { ending: { kind: 'tls-required', detail }, tls: protection.tls, closed };
 }
 
-function reasonForClear(watch: Watch): string {
-  return watch.answered() === 'starttls' ? ': it refuses STARTTLS' : ': it does not offer STARTTLS';
-}
-
-function createSession(line: Line, opening: Opening): Session {
-  const { connection, watch, closed } = line;
+function createSession(conversation: Conversation, extensions: Extensions, opening: Opening): Session {
   const { host, address } = opening;
-  const sizeLimit = connection.sizeLimit;
-  connection.ignoreItsSizeLimit();
   let mails = 0;
   let last: Ending | null = null;
-  let onEnd = () => {};
-  connection.on('end', () => onEnd());
 
   return {
     host,
     address,
-    closed,
+    closed: conversation.closed,
     get mails() {
       return mails;
     },
     get isAlive() {
-      return !connection.destroyed && connection.ahead === 0 && (connection._socket as Socket).writable;
+      return conversation.isAlive;
     },
-    onEnd(action) {
-      onEnd = action;
-    },
-    protection: (demand, domain) => protectionOf(connection._socket as Socket, demand, { host, domain }),
+    onEnd: conversation.onEnd,
+    protection: (demand, domain) => protectionOf(conversation.socket, demand, { host, domain }),
     async send(mail, transcript, stopped) {
       const isReused = mails++ > 0;
-      const impossible = obstacle(connection, mail, sizeLimit);
+      const impossible = obstacle(mail, extensions);
       if (impossible) transcript.add('note', impossible.detail);
-      last = impossible ?? (await transact(line, mail, transcript, stopped));
-      return { ending: last, stale: isReused && isStale(last, watch) };
+      last = impossible ?? (await transact(conversation, mail, extensions, [transcript, stopped]));
+      return { ending: last, stale: isReused && isStale(last, conversation) };
     },
     async tidy() {
-      if (!this.isAlive || last === null) return false;
-      if (last.kind === 'refused') return last.reply.code !== 421 && (await reset(line));
-      return last.kind === 'accepted' || last.kind === 'too-big' || last.kind === 'no-smtputf8';
+      if (!conversation.isAlive || last === null) return false;
+      return last.kind === 'refused' ? reset(conversation) : true;
     },
-    quit: () => quit(line),
+    quit: conversation.quit,
   };
 }

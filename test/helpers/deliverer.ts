@@ -12,9 +12,9 @@ import type { Attempt, Delivery } from '../../src/nouns.ts';
 import type { Route } from '../../src/route/route.ts';
 import { usualTimeouts } from '../../src/settings/durations.ts';
 import type { Shape } from '../../src/shape.ts';
+import type { Timeouts } from '../../src/smtp/deadline.ts';
 import { createOffer, type TlsTrouble } from '../../src/smtp/offer.ts';
 import { createPool } from '../../src/smtp/pool.ts';
-import type { Timeouts } from '../../src/smtp/watch.ts';
 
 const usualShape: Shape = {
   connections: 5,
@@ -127,6 +127,7 @@ function plainDelivery(n: number): Delivery {
     tags: {},
     attempts: 0,
     createdAt: 0,
+    dueAt: 0,
     expiresAt: Number.MAX_SAFE_INTEGER,
     tls: 'opportunistic',
   };
