@@ -13,7 +13,7 @@ if (import.meta.main && parentPort) {
   const { secret } = workerData as { secret: string };
   const links = createLinks([secret]);
   const keyOf = createKeyRing(createSeal(secret).open);
-  await serveOrders(parentPort, ({ fields, tracking: { opens, clicks, base, deliveryIds }, signer }) => {
+  serveOrders(parentPort, ({ fields, tracking: { opens, clicks, base, deliveryIds }, signer }) => {
     const trackers = deliveryIds.map((id) => links.tracker(base, id));
     const { domain, selector, sealedKey } = signer;
     return composeMessages(

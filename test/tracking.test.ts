@@ -7,6 +7,8 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import fc from 'fast-check';
+import { type Token, type TokenHandler, Tokenizer, TokenizerMode } from 'parse5';
+import { eachTag } from '../src/compose/html-tags.ts';
 import { type Tracker, trackable } from '../src/compose/tracking.ts';
 import { createLinks } from '../src/tracking/links.ts';
 import { enter, type Visit, type Visited } from '../src/tracking/visit.ts';
@@ -111,6 +113,88 @@ test('whatever the HTML is, what is around the links stays to the character', (t
   });
   fc.assert(property, { numRuns: 5000 });
   t.true(replaced > 100, `${replaced} links`);
+});
+
+const names = new Set(['a', 'area', 'body']);
+const rawText: Record<string, Tokenizer['state']> = {
+  title: TokenizerMode.RCDATA,
+  textarea: TokenizerMode.RCDATA,
+  style: TokenizerMode.RAWTEXT,
+  script: TokenizerMode.SCRIPT_DATA,
+};
+
+/** The tags of these names as the tokenizer sees them that reads all of the HTML. */
+function seenByTokenizer(html: string): string[] {
+  const seen: string[] = [];
+  const start = ({ tagName, attrs, location }: Token.TagToken) => {
+    const state = rawText[tagName];
+    if (state !== undefined) tokenizer.state = state;
+    if (!names.has(tagName)) return;
+    const href = attrs.find(({ name }) => name === 'href');
+    const range = href && location!.attrs!.href!;
+    seen.push([tagName, href?.value, range?.startOffset, range?.endOffset].join(' '));
+  };
+  const end = ({ tagName, location }: Token.TagToken) => {
+    if (names.has(tagName)) seen.push(`/${tagName} ${location!.startOffset}`);
+  };
+  const others = [
+    'onComment',
+    'onDoctype',
+    'onCharacter',
+    'onNullCharacter',
+    'onWhitespaceCharacter',
+    'onEof',
+  ];
+  const ignored = Object.fromEntries(others.map((name) => [name, () => {}]));
+  const handler = { ...ignored, onStartTag: start, onEndTag: end } as unknown as TokenHandler;
+  const tokenizer = new Tokenizer({ sourceCodeLocationInfo: true }, handler);
+  tokenizer.write(html, true);
+  return seen;
+}
+
+function seenByUs(html: string): string[] {
+  const seen: string[] = [];
+  eachTag(html, names, {
+    onStart({ name, value, range }) {
+      const href = value('href');
+      const { start, end } = href === undefined ? {} : range('href');
+      if (names.has(name)) seen.push([name, href, start, end].join(' '));
+    },
+    onEnd(name, at) {
+      if (names.has(name)) seen.push(`/${name} ${at}`);
+    },
+  });
+  return seen;
+}
+
+test('tags that nobody asks for are passed over without another being missed or made up', (t) => {
+  const tags = [
+    '<p class="a>b">',
+    "<td width=1 title='<a href=x>'>",
+    '<b/>',
+    '<p a="1"b>',
+    '<i a = "x">',
+    '<o:p x>',
+    '</p >',
+  ];
+  const words = [
+    ...pieces,
+    ...tags,
+    '<!',
+    '<?',
+    '--',
+    '<!-',
+    '<p "',
+    '<TITLE>',
+    '<a\fhref=x>',
+    '<p x=">',
+    '<!doctype ',
+  ];
+  const html = fc.array(fc.constantFrom(...words), { maxLength: 30 }).map((parts) => parts.join(''));
+  const property = fc.property(html, (text) => t.deepEqual(seenByUs(text), seenByTokenizer(text)));
+  fc.assert(property, { numRuns: 5000 });
+  for (const name of cases)
+    t.deepEqual(seenByUs(read(`${name}.html`)), seenByTokenizer(read(`${name}.html`)));
 });
 
 test('HTML made to cost is read in linear time', (t) => {

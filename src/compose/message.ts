@@ -2,7 +2,8 @@
  * The messages of a send, signed: one for all recipients, or a copy for each where tracking makes them differ. The
  * copies have the same Message-ID and Date; the text part and the attachments are in all of them as they are.
  */
-import { composeMime, type Fields } from './mime.ts';
+import { composeGiven, type Given } from './given.ts';
+import { composeMime, type Fields, toBytes } from './mime.ts';
 import { type Signer, sign } from './sign.ts';
 import { type Tracker, trackable } from './tracking.ts';
 
@@ -20,15 +21,23 @@ export interface Composed {
   messages: Buffer[];
 }
 
-export async function composeMessages(fields: Fields, tracking: Tracking, signer: Signer): Promise<Composed> {
+/** Of fields, or of a message that was given whole. */
+export function composeMessages(content: Fields | Given, tracking: Tracking, signer: Signer): Composed {
+  return 'raw' in content
+    ? composeGiven(content, tracking, signer)
+    : composeFields(content, tracking, signer);
+}
+
+function composeFields(fields: Fields, tracking: Tracking, signer: Signer): Composed {
   const tracked = trackable(fields.html ?? '', tracking);
   const bodies = fields.html && tracked ? tracking.trackers.map(tracked) : [fields.html];
   const messages: Buffer[] = [];
   let messageId = fields.messageId;
   for (const html of bodies) {
-    const composed = await composeMime({ ...fields, html });
-    messages.push(sign(composed.raw, signer, fields.date));
-    messageId = composed.messageId;
+    const { message, messageId: used } = composeMime({ ...fields, html });
+    const signature = sign(message, signer, fields.date);
+    messages.push(toBytes({ ...message, fields: [signature, ...message.fields] }));
+    messageId = used;
   }
   return { messageId, messages };
 }

@@ -2,11 +2,13 @@
  * What a send asks of compose/, as plain data: it crosses from thread to thread by structured clone. The bytes of
  * attachments and messages are not cloned but handed over.
  */
+import type { Given } from './given.ts';
 import type { Composed } from './message.ts';
 import type { Fields } from './mime.ts';
 
 export interface Order {
-  fields: Fields;
+  /** What the message is made of, or the message itself. */
+  fields: Fields | Given;
   tracking: {
     opens: boolean;
     clicks: boolean;
@@ -28,8 +30,13 @@ export interface Parcel<Value> {
 }
 
 export function packOrder(order: Order): Parcel<Order> {
-  const attachments = order.fields.attachments.map((one) => ({ ...one, content: alone(one.content) }));
-  const value = { ...order, fields: { ...order.fields, attachments } };
+  const { fields } = order;
+  if ('raw' in fields) {
+    const raw = alone(fields.raw);
+    return { value: { ...order, fields: { ...fields, raw } }, handedOver: memoryOf([raw]) };
+  }
+  const attachments = fields.attachments.map((one) => ({ ...one, content: alone(one.content) }));
+  const value = { ...order, fields: { ...fields, attachments } };
   return { value, handedOver: memoryOf(attachments.map(({ content }) => content)) };
 }
 
@@ -40,8 +47,10 @@ export function packComposed({ messageId, messages }: Composed): Parcel<Composed
 
 /** A Buffer arrives as a plain Uint8Array. */
 export function unpackOrder(order: Order): Order {
-  const attachments = order.fields.attachments.map((one) => ({ ...one, content: asBuffer(one.content) }));
-  return { ...order, fields: { ...order.fields, attachments } };
+  const { fields } = order;
+  if ('raw' in fields) return { ...order, fields: { ...fields, raw: asBuffer(fields.raw) } };
+  const attachments = fields.attachments.map((one) => ({ ...one, content: asBuffer(one.content) }));
+  return { ...order, fields: { ...fields, attachments } };
 }
 
 export function unpackComposed({ messageId, messages }: Composed): Composed {

@@ -10,7 +10,6 @@
  * does not start forever. Beyond `mostWaiting` orders are refused at once. The bytes of an order's attachments are
  * the caller's no longer.
  */
-import { on } from 'node:events';
 import type { MessagePort, Worker } from 'node:worker_threads';
 import { Refusal } from '../refusal.ts';
 import type { Composed } from './message.ts';
@@ -139,13 +138,13 @@ function overrun(): Refusal {
 }
 
 /** The other end, in the thread: answers batches one after the other. */
-export async function serveOrders(port: MessagePort, compose: Compose): Promise<void> {
-  for await (const [orders] of on(port, 'message')) {
+export function serveOrders(port: MessagePort, compose: (order: Order) => Composed): void {
+  port.on('message', (orders: Order[]) => {
     const answers: Answer[] = [];
     const handedOver: ArrayBuffer[] = [];
-    for (const order of orders as Order[]) {
+    for (const order of orders) {
       try {
-        const composed = packComposed(await compose(unpackOrder(order)));
+        const composed = packComposed(compose(unpackOrder(order)));
         answers.push({ composed: composed.value });
         handedOver.push(...composed.handedOver);
       } catch (error) {
@@ -153,5 +152,5 @@ export async function serveOrders(port: MessagePort, compose: Compose): Promise<
       }
     }
     port.postMessage(answers, handedOver);
-  }
+  });
 }

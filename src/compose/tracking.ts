@@ -15,6 +15,8 @@ export interface Tracker {
   link(target: string): string;
 }
 
+const told = new Set(['a', 'area', 'body']);
+
 const optOut = 'data-postern-no-track';
 
 /** As long as a request's first line may be (nginx: 8 KiB), with the target in it as base64. */
@@ -34,15 +36,16 @@ interface Spot {
 export function trackable(
   html: string,
   { opens, clicks }: { opens: boolean; clicks: boolean },
+  mayTrack: (target: string) => boolean = () => true,
 ): ((tracker: Tracker) => string) | null {
   if (!opens && !clicks) return null;
   const links: Spot[] = [];
   let bodyEnd = html.length;
-  eachTag(html, {
+  eachTag(html, told, {
     onStart(tag) {
       if (!clicks || (tag.name !== 'a' && tag.name !== 'area')) return;
       const target = targetOf(tag.value('href'));
-      if (target === null || tag.value(optOut) !== undefined) return;
+      if (target === null || !mayTrack(target) || tag.value(optOut) !== undefined) return;
       const { start, end } = tag.range('href');
       links.push({ start, end, text: (tracker) => attribute(html.slice(start, end), tracker.link(target)) });
     },

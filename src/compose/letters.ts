@@ -1,0 +1,11 @@
+/** Which of the two encodings suits a text that is not ASCII: "quoted-printable" where most of it is Latin letters. */
+export function isMostlyLetters(text: string): boolean {
+  let letters = 0;
+  let others = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at) | 0x20;
+    if (code >= 0x61 && code <= 0x7a) letters++;
+    else if (code >= 0x80) others++;
+  }
+  return others < letters;
+}

@@ -1,0 +1,32 @@
+/** Parts of a message (RFC 2046): header fields and a body, and parts joined to one. */
+import { randomUUID } from 'node:crypto';
+import { type Field, field } from './field.ts';
+import type { Encoded } from './transfer.ts';
+
+export interface Part {
+  fields: Field[];
+  /** Pieces, in their order. */
+  body: Buffer[];
+}
+
+/** A part that holds no others. */
+export function leaf(contentType: string, { encoding, bytes }: Encoded, ...more: Field[]): Part {
+  const fields = [field('Content-Type', contentType), field('Content-Transfer-Encoding', encoding), ...more];
+  return { fields, body: [bytes] };
+}
+
+export function multipart(kind: 'alternative' | 'mixed', parts: Part[]): Part {
+  // At random, so that nobody can write it into a part; nor is it ever in quoted-printable (RFC 2045 section 6.7).
+  const boundary = `=_${randomUUID()}`;
+  const body = parts.flatMap((part, index) => [
+    Buffer.from(`${index > 0 ? '\r\n' : ''}--${boundary}\r\n${headText(part.fields)}`),
+    ...part.body,
+  ]);
+  const contentType = field('Content-Type', `multipart/${kind}; boundary="${boundary}"`);
+  return { fields: [contentType], body: [...body, Buffer.from(`\r\n--${boundary}--\r\n`)] };
+}
+
+/** With the empty line that ends it. */
+export function headText(fields: readonly Field[]): string {
+  return `${fields.map(({ text }) => text).join('\r\n')}\r\n\r\n`;
+}

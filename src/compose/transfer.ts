@@ -1,0 +1,116 @@
+/**
+ * Transfer encodings (RFC 2045 section 6): content to lines that SMTP can carry. Linear, and in one piece: what is
+ * encoded is in memory already.
+ */
+import { isMostlyLetters } from './letters.ts';
+
+export interface Encoded {
+  encoding: '7bit' | '8bit' | 'quoted-printable' | 'base64';
+  bytes: Buffer;
+}
+
+/** RFC 2045 section 6.7 (5) and 6.8. */
+const longestLine = 76;
+
+/** A text with CRLF line ends alone, as it is where it can be. */
+export function encodeText(text: string): Encoded {
+  const isPlain = !hasLongLine(text) && !/[^\t\r\n\x20-\x7e]/.test(text);
+  if (isPlain) return { encoding: '7bit', bytes: Buffer.from(text, 'latin1') };
+  const bytes = Buffer.from(text);
+  const isAscii = bytes.length === text.length;
+  return isAscii || isMostlyLetters(text)
+    ? { encoding: 'quoted-printable', bytes: quotedPrintable(bytes) }
+    : { encoding: 'base64', bytes: base64(bytes) };
+}
+
+function hasLongLine(text: string): boolean {
+  for (let at = 0; at < text.length; ) {
+    const end = text.indexOf('\r\n', at);
+    if ((end < 0 ? text.length : end) - at > longestLine) return true;
+    if (end < 0) return false;
+    at = end + 2;
+  }
+  return false;
+}
+
+const tab = 0x09;
+const lf = 0x0a;
+const cr = 0x0d;
+const space = 0x20;
+const equals = 0x3d;
+const softBreak = Buffer.from('=\r\n');
+const hexDigits = Buffer.from('0123456789ABCDEF');
+const isLiteral = Array.from({ length: 256 }, (_, byte) => {
+  return byte === tab || (byte >= space && byte <= 0x7e && byte !== equals);
+});
+
+/**
+ * UTF-8 whose line ends are CRLF, which stay; white space before them does not (RFC 2045 section 6.7 (3)). No line ends
+ * within a character. Copies what stays run by run, in a fourth of nodemailer's time.
+ */
+export function quotedPrintable(bytes: Buffer): Buffer {
+  const { length } = bytes;
+  const room = longestLine - 1;
+  const lines = Buffer.allocUnsafe(3 * length + 3 * Math.ceil(length / 20));
+  let to = 0;
+  let column = 0;
+  for (let at = 0; at < length; ) {
+    const byte = bytes[at]!;
+    const end = literalEnd(bytes, at, Math.min(at + room - column, length));
+    if (end > at) {
+      to += bytes.copy(lines, to, at, end);
+      column += end - at;
+      at = end;
+    } else if (byte === cr && bytes[at + 1] === lf) {
+      lines[to++] = cr;
+      lines[to++] = lf;
+      column = 0;
+      at += 2;
+    } else if (column + escapedLength(byte) > room) {
+      to += softBreak.copy(lines, to);
+      column = 0;
+    } else {
+      lines[to++] = equals;
+      lines[to++] = hexDigits[byte >> 4]!;
+      lines[to++] = hexDigits[byte & 0x0f]!;
+      column += 3;
+      at++;
+    }
+  }
+  return lines.subarray(0, to);
+}
+
+/** Where the octets from `at` on that stay as they are end, `most` at the latest. */
+function literalEnd(bytes: Buffer, at: number, most: number): number {
+  let end = at;
+  while (end < most && isLiteral[bytes[end]!]) end++;
+  const isLineEnd = end === bytes.length || bytes[end] === cr;
+  return isLineEnd && end > at && isWhite(bytes[end - 1]!) ? end - 1 : end;
+}
+
+function isWhite(byte: number): boolean {
+  return byte === space || byte === tab;
+}
+
+/** Of the whole character that begins with this octet. */
+function escapedLength(byte: number): number {
+  if (byte < 0xc0) return 3;
+  if (byte < 0xe0) return 6;
+  return byte < 0xf0 ? 9 : 12;
+}
+
+/** Nodemailer's makes ten megabytes into strings, five times as slowly. */
+export function base64(bytes: Buffer): Buffer {
+  const text = Buffer.from(bytes.toString('base64'), 'latin1');
+  const breaks = Math.max(Math.ceil(text.length / longestLine) - 1, 0);
+  const lines = Buffer.allocUnsafe(text.length + 2 * breaks);
+  let to = 0;
+  for (let from = 0; from < text.length; from += longestLine) {
+    if (from > 0) {
+      lines[to++] = cr;
+      lines[to++] = lf;
+    }
+    to += text.copy(lines, to, from, from + longestLine);
+  }
+  return lines;
+}
