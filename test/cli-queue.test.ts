@@ -16,14 +16,14 @@ const busyAt = (at: number) => ({
 async function backlog(t: Parameters<typeof openQueue>[0]) {
   const queue = await openQueue(t, 'sqlite');
   const at = Date.now();
-  const parked = {
+  const overdue = {
     ...{ status: 'queued', attempts: 0, created_at: at - 50 * minute },
-    ...{ due_at: at + 60 * minute, parked_at: at - 3 * minute, expires_at: at + 60 * minute },
+    ...{ due_at: at - 3 * minute, expires_at: at + 60 * minute },
   };
   const mail = {
-    dead: await queue.add({ ...parked, recipient: 'ann@dead.invalid' }),
-    busy: await queue.add({ ...parked, recipient: 'ann@busy.invalid' }, { recipient: 'bob@busy.invalid' }),
-    shut: await queue.add({ ...parked, recipient: 'ann@shut.invalid' }),
+    dead: await queue.add({ ...overdue, recipient: 'ann@dead.invalid' }),
+    busy: await queue.add({ ...overdue, recipient: 'ann@busy.invalid' }, { recipient: 'bob@busy.invalid' }),
+    shut: await queue.add({ ...overdue, recipient: 'ann@shut.invalid' }),
     fine: await queue.add({ recipient: 'ann@fine.invalid', created_at: at, due_at: at + 10 * minute }),
   };
   const states = { 'mx.dead.invalid': circuitOf(at), 'mx.busy.invalid': busyAt(at) };
@@ -50,7 +50,7 @@ test('the summary says how each destination stands', async (t) => {
     ['fine.invalid', 'ok'],
     ['idle.invalid', 'suspended until TIME: no mail yet'],
   ]);
-  t.like(lines[0], { domain: 'busy.invalid', total: 2, parked: 1, connections: 3, limit: 3 });
+  t.like(lines[0], { domain: 'busy.invalid', total: 2, parked: 2, connections: 3, limit: 3 });
   t.like(lines[0], { ages: { '80m': 1 }, lastReply: '421 4.7.0 too many' });
   t.is(lines[1].nextAttemptAt, lines[1].circuit.nextProbeAt);
   t.is(lines[2].nextAttemptAt, lines[2].suspension.until);
@@ -121,7 +121,7 @@ test('an order says what it did, and what it found where it did nothing', async 
 test('what is being sent is left alone and counted', async (t) => {
   const { cli, json, refusal, db, mail } = await backlog(t);
   const [id] = mail.busy.ids;
-  await db('deliveries').where({ id }).update({ status: 'sending', lease_owner: 'a', parked_at: null });
+  await db('deliveries').where({ id }).update({ status: 'sending', lease_owner: 'a' });
   t.like(await json('queue cancel --domain busy.invalid --reason test'), { moved: 1, sending: 1 });
   t.regex(
     await refusal(1, `queue cancel ${mail.busy.emailId} --reason test`),

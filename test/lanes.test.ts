@@ -33,7 +33,7 @@ test('a domain that is closed is passed over, and keeps nobody else back', (t) =
   t.deepEqual(names(lanes.pick(10, (domain) => domain === 'open')), ['one/open']);
 });
 
-test('an empty lane goes, unless something was parked there since it was picked', (t) => {
+test('an empty lane goes, unless something has come to wait there since it was picked', (t) => {
   const lanes = createLanes();
   lanes.add({ orgId: 'one', domain: 'a' });
   const [early] = lanes.pick(1, anything);

@@ -1,7 +1,7 @@
 /** The operator's orders as moves between rows, on both databases; what a server does beside them is in test/e2e. */
 import test from 'ava';
 import { findEmail } from '../src/db/emails.ts';
-import { claimDue } from '../src/db/queue.ts';
+import { claimLanes } from '../src/db/queue.ts';
 import { giveOrder, movable, type Order, type Selection } from '../src/db/queue-orders.ts';
 import { listQueue, summarizeQueue } from '../src/db/queue-view.ts';
 import { readStandings } from '../src/db/standings.ts';
@@ -13,7 +13,7 @@ import { minute, now, openQueue, type Row } from './helpers/queue-rows.ts';
 const states: Record<string, Row> = {
   queued: { status: 'queued', attempts: 0, due_at: now + minute },
   deferred: { status: 'deferred', attempts: 2, due_at: now + 10 * minute },
-  parked: { status: 'deferred', attempts: 2, due_at: now + 60 * minute, parked_at: now - 3 * minute },
+  'overdue retry': { status: 'deferred', attempts: 2, due_at: now - 3 * minute },
   overdue: { status: 'queued', attempts: 0, due_at: now - 2 * minute },
   sending: { status: 'sending', attempts: 0, due_at: now + 5 * minute, lease_owner: 'a node' },
   held: { status: 'held', attempts: 0, due_at: null, updated_at: now - 20 * minute },
@@ -29,15 +29,15 @@ const moves: Record<Order, Record<string, [status: string, dueAt: number | null]
   retry: {
     queued: ['queued', now],
     deferred: ['deferred', now],
-    parked: ['deferred', now - 3 * minute],
+    'overdue retry': ['deferred', now - 3 * minute],
     overdue: ['queued', now - 2 * minute],
   },
   hold: Object.fromEntries(
-    ['queued', 'deferred', 'parked', 'overdue'].map((state) => [state, ['held', null]]),
+    ['queued', 'deferred', 'overdue retry', 'overdue'].map((state) => [state, ['held', null]]),
   ),
   release: { held: ['queued', now], 'held late': ['deferred', now] },
   cancel: Object.fromEntries(
-    ['queued', 'deferred', 'parked', 'overdue', 'held', 'held late'].map((state) => [
+    ['queued', 'deferred', 'overdue retry', 'overdue', 'held', 'held late'].map((state) => [
       state,
       ['canceled', null],
     ]),
@@ -73,7 +73,7 @@ for (const kind of kinds) {
           continue;
         }
         t.deepEqual([row.status, row.due_at], move, state);
-        t.deepEqual([row.parked_at, row.lease_owner, row.updated_at], [null, null, now], state);
+        t.deepEqual([row.lease_owner, row.updated_at], [null, now], state);
         const grown = name === 'release' ? 20 * minute : 0;
         t.is(row.expires_at, before[at].expires_at + grown, `${state}: held mail does not grow old`);
       }
@@ -136,10 +136,10 @@ for (const kind of kinds) {
   });
 
   test(`${kind}: beside servers that claim, each row is claimed or moved, never both`, async (t) => {
-    const { db, add } = await openQueue(t, kind);
+    const { db, add, orgId } = await openQueue(t, kind);
     await add(...Array<Row>(400).fill({ due_at: now - minute }));
-    const place = () => 'take' as const;
-    const claim = (node: string) => claimDue(db, { node, now, leaseMs: minute, limit: 40, place });
+    const lane = { domain: 'there.invalid', orgId, limit: 40 };
+    const claim = (node: string) => claimLanes(db, [lane], { node, now, leaseMs: minute });
     const [claims, canceled, held] = await Promise.all([
       Promise.all(Array.from({ length: 5 }, (_, n) => claim(`node ${n}`))),
       giveOrder(db, { domain: 'there.invalid' }, order('cancel')),
@@ -147,7 +147,7 @@ for (const kind of kinds) {
     ]);
     const rows = await db('deliveries');
     const leased = rows.filter(({ lease_owner }) => lease_owner !== null);
-    t.is(leased.length, claims.flatMap(({ taken }) => taken).length);
+    t.is(leased.length, claims.flat().length);
     t.true(leased.every(({ status, due_at }) => status === 'sending' && due_at === now + minute));
     const count = (status: string) => rows.filter((row) => row.status === status).length;
     const canceledEvents = await db('events').where({ type: 'email.canceled' });
@@ -179,7 +179,7 @@ for (const kind of kinds) {
     const { emailId } = await add(
       { created_at: now - 6 * minute, updated_at: now - 2, last_reply: reply('later') },
       { created_at: now - 5 * minute, updated_at: now - 1, last_reply: reply('latest') },
-      { created_at: now, due_at: now + 60 * minute, parked_at: now - minute, status: 'queued' },
+      { created_at: now, due_at: now - minute, status: 'queued' },
       { created_at: now - 99 * minute, status: 'sending', due_at: now, lease_owner: 'a node' },
       { created_at: now - 7 * minute, status: 'held', due_at: null },
       { status: 'delivered', due_at: null },
@@ -202,8 +202,8 @@ for (const kind of kinds) {
       lastReplyAt: now - 1,
     });
     const shown = await findEmail(db, emailId, null);
-    t.is(shown!.deliveries[2]!.nextAttemptAt, now - minute, 'due since then, not at its maximum age');
-    const listed = await listQueue(db, { destination: 'mx1.invalid', limit: 10 });
+    t.is(shown!.deliveries[2]!.nextAttemptAt, now - minute, 'due since then');
+    const listed = await listQueue(db, { destination: 'mx1.invalid', limit: 10 }, now);
     t.deepEqual(
       listed.map(({ status, nextAttemptAt, dueSince }) => [status, nextAttemptAt, dueSince]),
       [

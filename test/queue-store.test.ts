@@ -1,4 +1,4 @@
-/** The queue's statements on both databases: what is leased, parked and given back, by whom, in which order. */
+/** The queue's statements on both databases: what is seen, leased and given back, by whom, in which order. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,13 +7,11 @@ import { v7 as uuid } from 'uuid';
 import { migrate } from '../src/db/migrate.ts';
 import { type Db, openDatabase } from '../src/db/open.ts';
 import { insertOrganization } from '../src/db/organizations.ts';
-import { claimDue, claimLanes, giveBack, listLanes } from '../src/db/queue.ts';
+import { claimExpired, claimLanes, findDue, giveBack, listLanes } from '../src/db/queue.ts';
 import { createDatabase, type DatabaseKind, kinds } from './helpers/databases.ts';
 
 const now = Date.UTC(2026, 0, 1);
 const terms = { node: 'node', now, leaseMs: 1000 };
-const take = () => 'take' as const;
-const park = () => 'park' as const;
 
 async function newQueue(t: ExecutionContext, kind: DatabaseKind) {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
@@ -31,7 +29,7 @@ async function newQueue(t: ExecutionContext, kind: DatabaseKind) {
 interface Row {
   org: string;
   domain?: string;
-  due?: number;
+  due?: number | null;
   expires?: number;
   attempts?: number;
   status?: string;
@@ -69,93 +67,115 @@ async function put(db: Db, name: string, row: Row): Promise<void> {
 }
 
 const states = async (db: Db) =>
-  Object.fromEntries(
-    (await db('deliveries')).map((row) => [
-      row.recipient,
-      `${row.status}${row.parked_at === null ? '' : ' parked'}`,
-    ]),
-  );
+  Object.fromEntries((await db('deliveries')).map((row) => [row.recipient, row.status]));
+
+const namesOf = (list: { recipient: string }[]) => list.map(({ recipient }) => recipient).sort();
 
 for (const kind of kinds) {
-  test(`${kind}: what is due is leased, the longest due first`, async (t) => {
+  test(`${kind}: what has fallen due is seen once, by its lanes, with its last retry`, async (t) => {
     const { db, orgs } = await newQueue(t, kind);
-    await put(db, 'later', { org: orgs[0], due: now - 1 });
-    await put(db, 'first', { org: orgs[0], due: now - 2 });
-    await put(db, 'not yet', { org: orgs[0], due: now + 1 });
-    await put(db, 'held', { org: orgs[0], status: 'held' });
-    const one = await claimDue(db, { ...terms, limit: 1, place: take });
-    t.deepEqual([one.taken.map(({ recipient }) => recipient), one.isMore], [['first'], true]);
-    const two = await claimDue(db, { ...terms, limit: 5, place: take });
-    t.deepEqual([two.taken.map(({ recipient }) => recipient), two.isMore], [['later'], false]);
-    t.deepEqual(await states(db), { first: 'sending', later: 'sending', 'not yet': 'queued', held: 'held' });
+    const retry = { attempts: 1, status: 'deferred' };
+    await put(db, 'before', { org: orgs[0], due: now - 10 });
+    await put(db, 'new', { org: orgs[0], due: now - 9 });
+    await put(db, 'retry', { org: orgs[0], due: now - 8, ...retry });
+    await put(db, 'last retry', { org: orgs[0], due: now - 7, ...retry });
+    await put(db, 'other', { org: orgs[1], due: now });
+    await put(db, 'later', { org: orgs[0], domain: 'b.invalid', due: now + 1 });
+    await put(db, 'held', { org: orgs[0], domain: 'b.invalid', status: 'held', due: null });
+    const found = await findDue(db, { after: now - 10, now, most: 4 });
+    t.deepEqual(
+      new Set(found),
+      new Set([
+        { domain: 'a.invalid', orgId: orgs[0], retryAt: now - 7 },
+        { domain: 'a.invalid', orgId: orgs[1], retryAt: null },
+      ]),
+    );
+    t.is(await findDue(db, { after: now - 10, now, most: 3 }), null, 'too much for a look');
+    t.deepEqual(await findDue(db, { after: now, now, most: 3 }), []);
   });
 
-  test(`${kind}: what has no room is parked, and found by its lane, each organization by itself`, async (t) => {
+  test(`${kind}: of a lane the longest due is leased first, and nothing before it is due`, async (t) => {
+    const { db, orgs } = await newQueue(t, kind);
+    await put(db, 'second', { org: orgs[0], due: now - 1 });
+    await put(db, 'first', { org: orgs[0], due: now - 2 });
+    await put(db, 'not yet', { org: orgs[0], due: now + 1 });
+    await put(db, 'held', { org: orgs[0], status: 'held', due: null });
+    const lane = { domain: 'a.invalid', orgId: orgs[0] };
+    const [first] = await claimLanes(db, [{ ...lane, limit: 1 }], terms);
+    t.like(first, { recipient: 'first', dueAt: now - 2 });
+    t.deepEqual(namesOf(await claimLanes(db, [{ ...lane, limit: 5 }], terms)), ['second']);
+    t.deepEqual(await states(db), { first: 'sending', second: 'sending', 'not yet': 'queued', held: 'held' });
+    const rows = await db('deliveries').where({ status: 'sending' });
+    t.true(rows.every((row) => row.lease_owner === 'node' && row.due_at === now + 1000));
+  });
+
+  test(`${kind}: many lanes are served in one claim, each organization by itself`, async (t) => {
     const { db, orgs } = await newQueue(t, kind);
     for (const n of [1, 2, 3]) await put(db, `big${n}`, { org: orgs[0], attempts: 1, status: 'deferred' });
     await put(db, 'small', { org: orgs[1] });
     await put(db, 'elsewhere', { org: orgs[1], domain: 'b.invalid' });
-    const claim = await claimDue(db, { ...terms, limit: 10, place: park });
-    t.is(claim.taken.length, 0);
-    t.is(claim.parked.length, 5);
-    t.deepEqual((await listLanes(db)).map(({ domain, orgId }) => `${domain} ${orgs.indexOf(orgId)}`).sort(), [
-      'a.invalid 0',
-      'a.invalid 1',
-      'b.invalid 1',
+    const lanes = orgs.map((orgId) => ({ domain: 'a.invalid', orgId, limit: 1 }));
+    const more = Array.from({ length: 600 }, (_, n) => ({
+      domain: `n${n}.invalid`,
+      orgId: orgs[0],
+      limit: 1,
+    }));
+    const leased = await claimLanes(db, [...more, ...lanes, { ...lanes[1]!, domain: 'b.invalid' }], terms);
+    t.deepEqual(leased.map(({ recipient }) => recipient.replace(/\d/, '')).sort(), [
+      'big',
+      'elsewhere',
+      'small',
     ]);
-    t.deepEqual(
-      (await claimDue(db, { ...terms, limit: 10, place: take })).taken,
-      [],
-      'parked mail is not due',
-    );
-    const picks = orgs.map((orgId) => ({ domain: 'a.invalid', orgId, limit: 1 }));
-    const leased = await claimLanes(db, picks, terms);
-    t.deepEqual(leased.map(({ recipient }) => recipient.replace(/\d/, '')).sort(), ['big', 'small']);
-    t.is((await listLanes(db)).length, 2);
-    t.is((await claimLanes(db, picks, terms)).length, 1, 'the small one’s lane is empty');
   });
 
-  test(`${kind}: parked mail comes up again when it has reached its maximum age`, async (t) => {
+  test(`${kind}: a walk along the lanes finds those in which something is due, page by page`, async (t) => {
+    const { db, orgs } = await newQueue(t, kind);
+    for (const domain of ['c.invalid', 'a.invalid', 'b.invalid']) {
+      for (const n of [1, 2, 3]) await put(db, `${n}@${domain}`, { org: orgs[0], domain, due: now + n - 2 });
+      await put(db, `late@${domain}`, { org: orgs[1], domain, due: now + 1 });
+    }
+    const found: string[] = [];
+    let pages = 0;
+    let after = null;
+    do {
+      const page: Awaited<ReturnType<typeof listLanes>> = await listLanes(db, { after, now, limit: 2 });
+      for (const { domain, orgId } of page.due) found.push(`${domain} ${orgs.indexOf(orgId)}`);
+      after = page.last;
+      pages += 1;
+    } while (after);
+    t.deepEqual(found, ['a.invalid 0', 'b.invalid 0', 'c.invalid 0']);
+    t.is(pages, 4, 'six lanes by two, and the end');
+  });
+
+  test(`${kind}: what waits comes up when it has reached its maximum age`, async (t) => {
     const { db, orgs } = await newQueue(t, kind);
     await put(db, 'old', { org: orgs[0], expires: now + 500 });
-    await claimDue(db, { ...terms, limit: 10, place: park });
-    t.is((await claimDue(db, { ...terms, now: now + 499, limit: 10, place: take })).taken.length, 0);
-    const { taken } = await claimDue(db, { ...terms, now: now + 500, limit: 10, place: take });
-    t.is(taken[0]?.recipient, 'old');
-    t.deepEqual(await states(db), { old: 'sending' });
-    t.deepEqual(await listLanes(db), []);
+    await put(db, 'held', { org: orgs[0], expires: now + 500, status: 'held', due: null });
+    await put(db, 'young', { org: orgs[0] });
+    t.deepEqual(await claimExpired(db, 10, { ...terms, now: now + 499 }), []);
+    t.deepEqual(namesOf(await claimExpired(db, 10, { ...terms, now: now + 500 })), ['old']);
+    t.deepEqual(await states(db), { old: 'sending', held: 'held', young: 'queued' });
   });
 
   test(`${kind}: leases are given back as they were; another node's are left alone`, async (t) => {
     const { db, orgs } = await newQueue(t, kind);
-    await put(db, 'fresh', { org: orgs[0] });
+    await put(db, 'fresh', { org: orgs[0], due: now - 3 });
     await put(db, 'tried', { org: orgs[0], attempts: 2, status: 'deferred' });
-    const { taken } = await claimDue(db, { ...terms, limit: 10, place: take });
-    await giveBack(db, taken, 'parked', { node: 'another', now });
+    const lane = { domain: 'a.invalid', orgId: orgs[0], limit: 10 };
+    const before = await db('deliveries').orderBy('id');
+    const taken = await claimLanes(db, [lane], terms);
+    await giveBack(db, 'another', taken);
     t.deepEqual(await states(db), { fresh: 'sending', tried: 'sending' });
-    await giveBack(db, taken, 'parked', terms);
-    t.deepEqual(await states(db), { fresh: 'queued parked', tried: 'deferred parked' });
-    const again = await claimLanes(db, [{ domain: 'a.invalid', orgId: orgs[0], limit: 5 }], terms);
-    await giveBack(db, again, 'due', terms);
-    t.deepEqual(await states(db), { fresh: 'queued', tried: 'deferred' });
-    t.is((await claimDue(db, { ...terms, limit: 10, place: take })).taken.length, 2);
-  });
-
-  test(`${kind}: finding the lanes takes a seek for each, not a look at what is parked there`, async (t) => {
-    const { db, orgs } = await newQueue(t, kind);
-    await put(db, 'one', { org: orgs[0] });
-    await claimDue(db, { ...terms, limit: 10, place: park });
-    const plan =
-      kind === 'sqlite'
-        ? JSON.stringify(
-            await db.raw(
-              `explain query plan select id from deliveries where parked_at is not null
-               and (domain, org_id) > ('a', 'b') order by domain, org_id limit 1`,
-            ),
-          )
-        : null;
-    if (plan)
-      t.regex(plan, /USING INDEX deliveries_domain_org_id_parked_at_index \(domain>\?|\(domain,org_id\)>/);
-    t.is((await listLanes(db)).length, 1);
+    await giveBack(db, 'node', taken);
+    const given = { updated_at: now, due_at: undefined };
+    const plain = (rows: object[]) => rows.map((row) => ({ ...row, ...given }));
+    const after = await db('deliveries').orderBy('id');
+    t.deepEqual(plain(after), plain(before));
+    t.deepEqual(
+      after.map((row) => row.due_at),
+      before.map((row) => row.due_at),
+      'to their places in the lane',
+    );
+    t.is((await claimLanes(db, [lane], terms)).length, 2);
   });
 }

@@ -120,10 +120,10 @@ test('what was under way when the circuit opened does not put the probe off', (t
 
 test('a delivery that falls due may probe, but not on the heels of a failure, and not beside another probe', (t) => {
   const gauge = fail(newGauge(shape), 5, 0);
-  t.false(mayProbe(gauge, 999));
-  t.true(mayProbe(gauge, 1000));
-  t.false(mayProbe(afterStart(gauge, shape, 1000), 5000));
-  t.false(mayProbe(newGauge(shape), 5000));
+  t.false(mayProbe(gauge, 29_999));
+  t.true(mayProbe(gauge, 30_000));
+  t.false(mayProbe(afterStart(gauge, shape, 30_000), 90_000));
+  t.false(mayProbe(newGauge(shape), 90_000));
 });
 
 for (const signal of ['well', 'busy', null] as const) {

@@ -3,17 +3,19 @@
  * queue/README.md), whether a server runs or not; a running one sees them when it next looks, within a second.
  *
  * What is being sent has a lease and is left alone: no order takes a mail out of a server's hands, so none can make it
- * lose, double or revive one. A selection is read in pages by id, outside of any transaction, and each page is moved
- * in a short transaction of its own that looks at every row again; so a million rows hold nobody up. An order that
- * breaks off has moved some rows and not others, and can be given again.
+ * lose, double or revive one. A selection is read in pages, outside of any transaction, each from where the one before
+ * ended, and each page is moved in a short transaction of its own that looks at every row again; so a million rows hold
+ * nobody up. An order that breaks off has moved some rows and not others, and can be given again.
  */
+
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import { v7 as uuid } from 'uuid';
 import { compareKey, domainOf } from '../address.ts';
+import { newId } from '../id.ts';
 import type { DeliveryStatus, EventType } from '../nouns.ts';
 import { insertRows } from './insert.ts';
 import type { Db, Trx } from './open.ts';
+import { everyPool, inPool, type Pool } from './pools.ts';
 import { ofDestination } from './queue-view.ts';
 import { touchEmails } from './touch.ts';
 
@@ -60,65 +62,99 @@ const pageSize = 1000;
 const breathMs = 20;
 
 export async function giveOrder(db: Db, selection: Selection, given: Given): Promise<Done> {
+  const { order } = given;
   const matching = await matchingOf(db, selection);
-  const left = await countOthers(db, matching, given.order);
+  const left = await countOthers(db, selection, matching, order);
   let moved = 0;
-  for (let after: string | null = null; ; await pause(breathMs)) {
-    const ids = await readPage(db, matching, given.order, after);
-    moved += ids.length === 0 ? 0 : await db.transaction((trx) => movePage(trx, ids, given));
-    if (ids.length < pageSize) break;
-    given.onProgress?.(moved);
-    after = ids.at(-1)!;
+  for (const pool of selection.emailId === undefined ? poolsOf[order] : [null]) {
+    for (let after: Place | null = null; ; await pause(breathMs)) {
+      const rows: Place[] = await readPage(db, matching, order, { pool, after });
+      moved += rows.length === 0 ? 0 : await db.transaction((trx) => movePage(trx, rows, given));
+      if (rows.length < pageSize) break;
+      given.onProgress?.(moved);
+      after = rows.at(-1)!;
+    }
   }
-  const [row] = await db('deliveries').where(matching).where({ status: 'sending' }).count('* as count');
+  const [row] = await db('deliveries').where(matching).where(inPool('leased')).count('* as count');
   return { moved, sending: Number(row!.count), left };
 }
 
 type Matching = (query: Knex.QueryBuilder) => void;
 
+/** Where the order finds what it is for; of a single email in a look at all that it has. */
+const poolsOf: Record<Order, Pool[]> = {
+  ...{ retry: ['waiting'], hold: ['waiting'], release: ['held'], cancel: ['waiting', 'held'] },
+};
+
 async function matchingOf(db: Db, { to, destination, ...columns }: Selection): Promise<Matching> {
   const { emailId, domain, orgId, status } = columns;
+  // For the pages of a long queue, the index by domain would be read from its beginning for each of them.
+  const itsDomain = "coalesce(domain, '')";
   const plain: Matching = (query) => {
     if (emailId !== undefined) query.where('email_id', emailId);
-    if (domain !== undefined) query.where('domain', domain);
+    if (domain !== undefined) query.whereRaw(`${itsDomain} = ?`, [domain]);
     if (orgId !== undefined) query.where('org_id', orgId);
     if (status !== undefined) query.where('status', status);
-    if (destination !== undefined) query.where(ofDestination(destination));
-    // Of all mail there ever was, what is final is neither counted nor read.
-    if (emailId === undefined) query.where(waits);
+    if (destination !== undefined) query.where(ofDestination(destination, itsDomain));
   };
   if (to === undefined) return plain;
   // No database compares addresses as we do, so it is asked how this one is written.
-  const written: string[] = await db('deliveries')
-    .where({ domain: domainOf(to) })
-    .where(plain)
-    .distinct('recipient')
-    .pluck('recipient');
-  const spellings = written.filter((recipient) => compareKey(recipient) === compareKey(to));
+  const written = new Set<string>();
+  for (const pool of emailId === undefined ? everyPool : [null]) {
+    const query = db('deliveries')
+      .where({ domain: domainOf(to) })
+      .where(plain);
+    if (pool) query.where(inPool(pool));
+    for (const recipient of await query.distinct('recipient').pluck('recipient')) written.add(recipient);
+  }
+  const spellings = [...written].filter((recipient) => compareKey(recipient) === compareKey(to));
   return (query) => {
     plain(query);
     query.whereIn('recipient', spellings);
   };
 }
 
-async function countOthers(db: Db, matching: Matching, order: Order): Promise<Done['left']> {
-  const rows = await db('deliveries')
-    .where(matching)
-    .whereNotIn('status', ['sending', ...movable[order]])
-    .groupBy('status')
-    .select('status')
-    .count('* as count');
-  return Object.fromEntries(rows.map(({ status, count }) => [status, Number(count)]));
+/** Of a whole queue, what is final is neither counted nor read. */
+async function countOthers(
+  db: Db,
+  { emailId }: Selection,
+  matching: Matching,
+  order: Order,
+): Promise<Done['left']> {
+  const others = everyPool.filter((pool) => pool !== 'leased' && !poolsOf[order].includes(pool));
+  const counts: Done['left'] = {};
+  for (const pool of emailId === undefined ? others : [null]) {
+    const query = db('deliveries')
+      .where(matching)
+      .whereNotIn('status', ['sending', ...movable[order]])
+      .groupBy('status')
+      .select('status')
+      .count('* as count');
+    if (pool) query.where(inPool(pool));
+    for (const { status, count } of await query) counts[status as DeliveryStatus] = Number(count);
+  }
+  return counts;
 }
 
-function waits(query: Knex.QueryBuilder): void {
-  query.whereNotNull('due_at').orWhereRaw("status = 'held'");
+interface Place {
+  id: string;
+  expires_at: number;
 }
 
-async function readPage(db: Db, matching: Matching, order: Order, after: string | null): Promise<string[]> {
-  const query = db('deliveries').where(matching).where(movableBy(order)).orderBy('id').limit(pageSize);
-  if (after !== null) query.where('id', '>', after);
-  return query.pluck('id');
+/** In the order of the index that leads through the pool, which no order moves rows within. */
+function readPage(
+  db: Db,
+  matching: Matching,
+  order: Order,
+  { pool, after }: { pool: Pool | null; after: Place | null },
+): Promise<Place[]> {
+  const query = db('deliveries').where(matching).where(movableBy(order)).limit(pageSize);
+  if (pool) query.where(inPool(pool));
+  const isWaiting = pool === 'waiting';
+  if (isWaiting) query.orderBy('expires_at');
+  if (after && isWaiting) query.whereRaw('(expires_at, id) > (?, ?)', [after.expires_at, after.id]);
+  else if (after) query.where('id', '>', after.id);
+  return query.orderBy('id').select('id', 'expires_at') as unknown as Promise<Place[]>;
 }
 
 /** Neither leased nor final. */
@@ -128,10 +164,13 @@ function movableBy(order: Order): Matching {
   };
 }
 
-async function movePage(trx: Trx, ids: string[], { order, reason, now }: Given): Promise<number> {
+async function movePage(trx: Trx, page: Place[], { order, reason, now }: Given): Promise<number> {
   // What a server claims at this moment is its own: this waits for the claim, then finds the row leased.
   const rows = await trx('deliveries')
-    .whereIn('id', ids)
+    .whereIn(
+      'id',
+      page.map(({ id }) => id),
+    )
     .where(movableBy(order))
     .orderBy('id')
     .forUpdate()
@@ -143,7 +182,7 @@ async function movePage(trx: Trx, ids: string[], { order, reason, now }: Given):
       rows.map(({ id }) => id),
     )
     .where(movableBy(order))
-    .update({ ...changes[order](trx, now), parked_at: null, updated_at: now });
+    .update({ ...changes[order](trx, now), updated_at: now });
   await touchEmails(
     trx,
     rows.map((row) => row.email_id),
@@ -156,7 +195,7 @@ async function movePage(trx: Trx, ids: string[], { order, reason, now }: Given):
     trx,
     'events',
     rows.map(({ email_id, org_id, recipient }) => {
-      return { id: uuid(), org_id, email_id, type, recipient, at: now, data };
+      return { id: newId(), org_id, email_id, type, recipient, at: now, data };
     }),
   );
   return rows.length;
@@ -164,13 +203,8 @@ async function movePage(trx: Trx, ids: string[], { order, reason, now }: Given):
 
 /** What the moved rows become; an expression sees the row as it was. */
 const changes: Record<Order, (trx: Trx, now: number) => object> = {
-  // Parked mail has been due since then, and what is due is due: neither loses its place.
-  retry: (trx, now) => ({
-    due_at: trx.raw('case when parked_at is not null then parked_at when due_at < ? then due_at else ? end', [
-      now,
-      now,
-    ]),
-  }),
+  // What is due is due, and does not lose its place.
+  retry: (trx, now) => ({ due_at: trx.raw('case when due_at < ? then due_at else ? end', [now, now]) }),
   hold: () => ({ status: 'held', due_at: null }),
   // Held mail does not grow old: it gets back the time since it was held, which is when it was last changed.
   release: (trx, now) => ({

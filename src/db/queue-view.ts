@@ -1,10 +1,11 @@
 /**
- * What an operator sees of the queue. Reads only, and holds nobody up. What the queue will look at is found by its
- * partial index; what is held has none, and is found by a look at all rows.
+ * What an operator sees of the queue. Reads only, and holds nobody up: of all mail there has ever been it looks at what
+ * is in one of the three pools (pools.ts). A summary looks at each of these once.
  */
 import type { Knex } from 'knex';
 import type { DeliveryStatus, Reply } from '../nouns.ts';
 import type { Db } from './open.ts';
+import { everyPool, inPool, type Pool } from './pools.ts';
 
 export type Waiting = 'queued' | 'sending' | 'deferred' | 'held';
 
@@ -26,107 +27,120 @@ export interface DomainQueue {
   lastReplyAt: number | null;
 }
 
-interface GroupRow {
-  domain: string;
-  destination: string | null;
-  status: Waiting;
-  age: number;
-  count: number | string;
-  parked: number | string;
-  oldest_at: number;
-  next_at: number | null;
-}
-
 /** `bounds`: ages in milliseconds, the lowest first. The domain whose mail has waited longest comes first. */
 export async function summarizeQueue(
   db: Db,
   { now, bounds }: { now: number; bounds: readonly number[] },
 ): Promise<DomainQueue[]> {
   const queues = new Map<string, DomainQueue>();
-  for (const condition of ['due_at is not null', "status = 'held'"]) {
-    for (const row of await groups(db, condition, now, bounds)) addRow(queues, row, bounds.length + 1);
+  const latest: string[] = [];
+  for (const pool of everyPool) {
+    for (const row of await groups(db, pool, now, bounds)) {
+      addRow(queues, row, bounds.length);
+      if (row.latest !== null && pool !== 'held') latest.push(idOf(row.latest));
+    }
   }
-  for (const { domain, last_reply, updated_at } of await lastReplies(db)) {
-    const queue = queues.get(domain);
-    if (queue) Object.assign(queue, { lastReply: JSON.parse(last_reply), lastReplyAt: updated_at });
+  for (const { domain, last_reply, updated_at } of await replies(db, latest)) {
+    const queue = queues.get(domain)!;
+    if (updated_at < (queue.lastReplyAt ?? 0)) continue;
+    Object.assign(queue, { lastReply: JSON.parse(last_reply), lastReplyAt: updated_at });
   }
+  const destinations = new Map<string, string>();
+  for (const { domain, destination } of await db('routes')) destinations.set(domain, destination);
+  for (const queue of queues.values()) queue.destination = destinations.get(queue.domain) ?? queue.domain;
   return [...queues.values()].sort(
     (a, b) => a.oldestAt - b.oldestAt || a.domain.localeCompare(b.domain, 'en'),
   );
 }
 
-async function groups(
-  db: Db,
-  condition: string,
-  now: number,
-  bounds: readonly number[],
-): Promise<GroupRow[]> {
-  const steps = bounds.map((_, at) => `when created_at >= ? then ${at}`).join(' ');
-  const rows = db('deliveries')
-    .whereRaw(condition)
-    .select('domain', 'status', 'created_at', 'parked_at')
-    .select(db.raw('coalesce(parked_at, due_at) as next_at'))
-    .select(
-      db.raw(
-        `case ${steps} else ${bounds.length} end as age`,
-        bounds.map((bound) => now - bound),
-      ),
-    )
-    .as('waiting');
-  return db
-    .from(rows)
-    .leftJoin('routes', 'routes.domain', 'waiting.domain')
-    .groupBy('waiting.domain', 'routes.destination', 'status', 'age')
-    .select('waiting.domain', 'routes.destination', 'status', 'age')
-    .count('* as count')
-    .count('parked_at as parked')
-    .min('created_at as oldest_at')
-    .min('next_at as next_at') as unknown as Promise<GroupRow[]>;
+/** Counts come as text from PostgreSQL. */
+interface GroupRow {
+  domain: string;
+  total: number | string;
+  queued: number | string;
+  deferred: number | string;
+  sending: number | string;
+  held: number | string;
+  parked: number | string;
+  /** How many are not older than each bound. */
+  [age: `age${number}`]: number | string;
+  oldest_at: number;
+  next_at: number | null;
+  /** When the latest reply came, and whose it is. */
+  latest: string | null;
 }
 
-function addRow(queues: Map<string, DomainQueue>, row: GroupRow, groupCount: number): void {
-  const { domain, destination, status } = row;
+/**
+ * In the order of their age, which is the order in which they lie on the disk: SQLite would rather take the index by
+ * domain, and look up a million rows here and there.
+ */
+async function groups(db: Db, pool: Pool, now: number, bounds: readonly number[]): Promise<GroupRow[]> {
+  const count = (condition: string, name: string, values: (number | string)[]) =>
+    db.raw(`count(case when ${condition} then 1 end) as ${name}`, values);
+  const query = db('deliveries')
+    .where(inPool(pool))
+    .where('expires_at', '>', 0)
+    .groupByRaw("coalesce(domain, '')")
+    .select(db.raw("coalesce(domain, '') as domain"))
+    .count('* as total')
+    .min('created_at as oldest_at');
+  for (const status of statuses) query.select(count('status = ?', status, [status]));
+  for (const [at, bound] of bounds.entries())
+    query.select(count('created_at >= ?', `age${at}`, [now - bound]));
+  query.select(count("status <> 'sending' and due_at <= ?", 'parked', [now]));
+  query.select(db.raw("min(case when status <> 'sending' then due_at end) as next_at"));
+  query.select(db.raw("max(case when last_reply is not null then updated_at || ' ' || id end) as latest"));
+  return query as unknown as Promise<GroupRow[]>;
+}
+
+const statuses = ['queued', 'sending', 'deferred', 'held'] as const;
+
+const idOf = (latest: string) => latest.split(' ')[1]!;
+
+function addRow(queues: Map<string, DomainQueue>, row: GroupRow, boundCount: number): void {
+  const { domain } = row;
   const queue: DomainQueue = queues.get(domain) ?? {
     domain,
-    destination: destination ?? domain,
+    destination: domain,
     counts: { queued: 0, sending: 0, deferred: 0, held: 0 },
     parked: 0,
-    ages: Array<number>(groupCount).fill(0),
+    ages: Array<number>(boundCount + 1).fill(0),
     oldestAt: row.oldest_at,
     nextAttemptAt: null,
     lastReply: null,
     lastReplyAt: null,
   };
-  queue.counts[status] += Number(row.count);
+  for (const status of statuses) queue.counts[status] += Number(row[status]);
   queue.parked += Number(row.parked);
-  queue.ages[row.age]! += Number(row.count);
-  queue.oldestAt = Math.min(queue.oldestAt, row.oldest_at);
-  if ((status === 'queued' || status === 'deferred') && row.next_at !== null) {
-    queue.nextAttemptAt = Math.min(queue.nextAttemptAt ?? row.next_at, row.next_at);
+  let younger = 0;
+  for (let at = 0; at <= boundCount; at++) {
+    const within = Number(at < boundCount ? row[`age${at}`] : row.total);
+    queue.ages[at]! += within - younger;
+    younger = within;
   }
+  queue.oldestAt = Math.min(queue.oldestAt, row.oldest_at);
+  if (row.next_at !== null) queue.nextAttemptAt = Math.min(queue.nextAttemptAt ?? row.next_at, row.next_at);
   queues.set(domain, queue);
 }
 
 type ReplyRow = { domain: string; last_reply: string; updated_at: number };
 
-async function lastReplies(db: Db): Promise<ReplyRow[]> {
-  const numbered = db('deliveries')
-    .whereNotNull('due_at')
-    .whereNotNull('last_reply')
-    .select('domain', 'last_reply', 'updated_at')
-    .rowNumber('latest', (over) => over.partitionBy('domain').orderBy('updated_at', 'desc'))
-    .as('replies');
-  return db.from(numbered).where({ latest: 1 }).select('domain', 'last_reply', 'updated_at');
+const idsAStatement = 1000;
+
+async function replies(db: Db, ids: string[]): Promise<ReplyRow[]> {
+  const rows: ReplyRow[] = [];
+  for (let start = 0; start < ids.length; start += idsAStatement) {
+    const some = ids.slice(start, start + idsAStatement);
+    rows.push(...(await db('deliveries').whereIn('id', some).select('domain', 'last_reply', 'updated_at')));
+  }
+  return rows;
 }
 
 /** Mail to a destination: to the domains that it served last, or to the domain of that name. */
-export function ofDestination(name: string): (query: Knex.QueryBuilder) => void {
+export function ofDestination(name: string, domain = 'domain'): (query: Knex.QueryBuilder) => void {
+  const served = 'select routes.domain from routes where destination = ?';
   return (query) => {
-    query
-      .whereIn('domain', (routes: Knex.QueryBuilder) => {
-        routes.from('routes').where({ destination: name }).select('domain');
-      })
-      .orWhere('domain', name);
+    query.whereRaw(`(${domain} = ? or ${domain} in (${served}))`, [name, name]);
   };
 }
 
@@ -151,23 +165,47 @@ export interface QueueFilter {
   limit: number;
 }
 
-/** What waits, oldest first. */
-export async function listQueue(db: Db, filter: QueueFilter): Promise<QueueEntry[]> {
-  const query = db('deliveries').orderBy('id').limit(filter.limit);
-  if (filter.status) query.where({ status: filter.status });
-  else query.where((each) => each.whereNotNull('due_at').orWhereRaw("status = 'held'"));
-  if (filter.domain) query.where({ domain: filter.domain });
-  if (filter.destination) query.where(ofDestination(filter.destination));
-  if (filter.orgId) query.where({ org_id: filter.orgId });
-  return (await query).map((row) => ({
+/** What waits, what would expire first coming first; with a status anything in that state. */
+export async function listQueue(db: Db, filter: QueueFilter, now: number): Promise<QueueEntry[]> {
+  const { status, limit } = filter;
+  const found: Row[] = [];
+  if (status && !(status in poolOf))
+    found.push(...(await matching(db, filter).where({ status }).orderBy('id')));
+  for (const pool of everyPool) {
+    if (status && poolOf[status] !== pool) continue;
+    const query = matching(db, filter).where(inPool(pool)).orderBy('expires_at').orderBy('id');
+    found.push(...(await (status ? query.where({ status }) : query)));
+  }
+  found.sort((a, b) => a.expires_at - b.expires_at || (a.id < b.id ? -1 : 1));
+  return found.slice(0, limit).map((row) => entryOf(row, now));
+}
+
+const poolOf: Partial<Record<DeliveryStatus, Pool>> = {
+  ...{ queued: 'waiting', deferred: 'waiting', sending: 'leased', held: 'held' },
+};
+
+function matching(db: Db, { domain, destination, orgId, limit }: QueueFilter): Knex.QueryBuilder {
+  const query = db('deliveries').limit(limit);
+  if (domain) query.where({ domain });
+  if (destination) query.where(ofDestination(destination));
+  if (orgId) query.where({ org_id: orgId });
+  return query;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
+type Row = any;
+
+function entryOf(row: Row, now: number): QueueEntry {
+  const nextAttemptAt = row.status === 'sending' ? null : row.due_at;
+  return {
     emailId: row.email_id,
     orgId: row.org_id,
     recipient: row.recipient,
     status: row.status,
     attempts: row.attempts,
     createdAt: row.created_at,
-    nextAttemptAt: row.status === 'sending' ? null : (row.parked_at ?? row.due_at),
-    dueSince: row.parked_at,
+    nextAttemptAt,
+    dueSince: nextAttemptAt !== null && nextAttemptAt <= now ? nextAttemptAt : null,
     lastReply: row.last_reply === null ? null : JSON.parse(row.last_reply),
-  }));
+  };
 }

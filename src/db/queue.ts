@@ -1,14 +1,17 @@
 /**
- * The queue's statements: lease what is due or park it, lease what is parked, give leases back, keep them alive, find
- * what a dead process left. queue/README.md has the states.
+ * The queue's statements: see what falls due, lease what waits, give leases back, keep them alive, find what a dead
+ * process left. queue/README.md has the states, pools.ts the indexes.
  *
  * A delivery that is being sent, and no other, has a lease: `lease_owner` names the node, and `due_at` is when the
- * lease ends. Parked mail has been due since `parked_at`, and stands in the lane of its domain and organization until
- * its destination has room; `due_at` is then its maximum age, so that it is looked at once more when that has come.
+ * lease ends. All that waits stands in a lane, that of its domain and organization, in the order in which it falls due;
+ * nothing is written when it does. So no statement here costs more where more waits: each reads from an index what it
+ * answers, and a bounded number of rows.
  * On PostgreSQL any number of nodes claim side by side (SKIP LOCKED); on SQLite there is one writer anyway.
  */
-import type { Delivery } from '../nouns.ts';
+import { type Delivery, largestAtHand, type TlsFloor } from '../nouns.ts';
+import { given, query } from './given.ts';
 import { type Db, isPostgres, type Trx } from './open.ts';
+import { inPool, pools } from './pools.ts';
 
 export interface Lease {
   node: string;
@@ -21,130 +24,182 @@ interface Lane {
   orgId: string;
 }
 
-export interface DueClaim extends Lease {
-  limit: number;
-  place(row: { domain: string; expiresAt: number }): 'take' | 'park';
+export interface DueLane extends Lane {
+  /** When the last of its retries fell due; null where there were none. */
+  retryAt: number | null;
 }
 
-interface DueRow extends Lane {
-  id: string;
-  expiresAt: number;
-}
-
-/** What is due, oldest first: leased or parked, as `place` says of each. `isMore`: `limit` did not reach to the end. */
-export async function claimDue(
+/** The lanes of what has fallen due after `after` and until `now`; null where it is more than `most`. */
+export async function findDue(
   db: Db,
-  claim: DueClaim,
-): Promise<{ taken: Delivery[]; parked: Lane[]; isMore: boolean }> {
-  return db.transaction(async (trx) => {
-    const due = waiting(trx)
-      .where('due_at', '<=', claim.now)
-      .orderBy('due_at')
-      .limit(claim.limit)
-      .select('id', 'domain', 'org_id as orgId', 'expires_at as expiresAt');
-    const rows: DueRow[] = await locked(trx, due);
-    const placed = rows.map((row) => ({ row, place: claim.place(row) }));
-    const full = placed.filter(({ place }) => place === 'park').map(({ row }) => row);
-    const fullIds = full.map(({ id }) => id);
-    if (fullIds.length > 0) await trx('deliveries').whereIn('id', fullIds).update(parked(trx, claim.now));
-    const ids = placed.filter(({ place }) => place === 'take').map(({ row }) => row.id);
-    return { taken: await lease(trx, ids, claim), parked: full, isMore: rows.length === claim.limit };
-  });
+  { after, now, most }: { after: number; now: number; most: number },
+): Promise<DueLane[] | null> {
+  const due = db('deliveries')
+    .where(inPool('waiting'))
+    .where('due_at', '>', after)
+    .where('due_at', '<=', now)
+    .orderBy('due_at')
+    .limit(most + 1)
+    .select('domain', 'org_id', 'attempts', 'due_at')
+    .as('due');
+  const lanes = await db
+    .from(due)
+    .groupBy('domain', 'org_id')
+    .select('domain', 'org_id as orgId')
+    .select(db.raw('max(case when attempts > 0 then due_at end) as "retryAt", count(*) as count'));
+  const count = lanes.reduce((sum, lane) => sum + Number(lane.count), 0);
+  return count > most ? null : lanes.map(({ domain, orgId, retryAt }) => ({ domain, orgId, retryAt }));
 }
 
-/** Parked mail of these lanes, the longest parked first, `limit` of each. */
+/**
+ * A page of the lanes that something waits in, in their order, from after `after`. `due`: those in which something is
+ * due; `last`: where the next page begins, null where there is none.
+ *
+ * Two seeks of the index for each, however much waits there: for the domain's next organization, else for the next
+ * domain (a loose index scan, which neither database does of its own accord; and SQLite would go through all of a lane
+ * to find what is greater than a pair).
+ */
+export async function listLanes(
+  db: Db,
+  { after, now, limit }: { after: Lane | null; now: number; limit: number },
+): Promise<{ due: Lane[]; last: Lane | null }> {
+  const head = (past: string) =>
+    `select id from deliveries where ${pools.waiting} and ${past} order by domain, org_id, due_at limit 1`;
+  const next = (domain: string, orgId: string) =>
+    `coalesce((${head(`domain = ${domain} and org_id > ${orgId}`)}), (${head(`domain > ${domain}`)}))`;
+  const { domain, orgId } = after ?? beforeAll;
+  const found = await db.raw(
+    `with recursive lanes(domain, org_id, due_at) as (
+       select domain, org_id, due_at from deliveries where id = ${next('?', '?')}
+       union all
+       select following.domain, following.org_id, following.due_at from lanes join deliveries as following
+         on following.id = ${next('lanes.domain', 'lanes.org_id')}
+     ) select domain, org_id as "orgId", due_at as "dueAt" from lanes limit ?`,
+    [domain, orgId, domain, limit],
+  );
+  const lanes: (Lane & { dueAt: number })[] = isPostgres(db) ? found.rows : found;
+  return {
+    due: lanes.filter(({ dueAt }) => dueAt <= now).map(({ domain, orgId }) => ({ domain, orgId })),
+    last: lanes.length < limit ? null : lanes.at(-1)!,
+  };
+}
+
+const beforeAll: Lane = { domain: '', orgId: '00000000-0000-0000-0000-000000000000' };
+
+/** What is due in these lanes, the longest due first, `limit` of each. */
 export async function claimLanes(
   db: Db,
   picks: (Lane & { limit: number })[],
   terms: Lease,
 ): Promise<Delivery[]> {
+  return db.transaction(async (trx) => lease(trx, await readLanes(trx, picks, terms.now), terms));
+}
+
+/** What has reached its maximum age, whatever room there is. */
+export async function claimExpired(db: Db, limit: number, terms: Lease): Promise<Delivery[]> {
   return db.transaction(async (trx) => {
-    const ids: string[] = [];
-    for (const { domain, orgId, limit } of picks) {
-      const lane = waiting(trx)
-        .where({ domain, org_id: orgId })
-        .whereNotNull('parked_at')
-        .orderBy('parked_at')
-        .limit(limit)
-        .select('id');
-      const rows: { id: string }[] = await locked(trx, lane);
-      ids.push(...rows.map(({ id }) => id));
-    }
-    return lease(trx, ids, terms);
+    const expired = trx('deliveries')
+      .where(inPool('waiting'))
+      .where('expires_at', '<=', terms.now)
+      .orderBy('expires_at')
+      .limit(limit)
+      .select('id', 'due_at');
+    return lease(trx, await (isPostgres(trx) ? expired.forUpdate().skipLocked() : expired), terms);
   });
 }
 
-/**
- * The lanes that hold parked mail: one seek of the index for each, however much is parked there (a loose index scan,
- * which neither database does of its own accord).
- */
-export async function listLanes(db: Db): Promise<Lane[]> {
-  const next = (after: string) =>
-    `select id from deliveries where parked_at is not null ${after} order by domain, org_id limit 1`;
-  const found = await db.raw(
-    `with recursive lanes(domain, org_id) as (
-       select domain, org_id from deliveries where id = (${next('')})
-       union all
-       select following.domain, following.org_id from lanes join deliveries as following
-         on following.id = (${next('and (domain, org_id) > (lanes.domain, lanes.org_id)')})
-     ) select domain, org_id as "orgId" from lanes`,
+interface Claimed {
+  id: string;
+  due_at: number;
+}
+
+/** All lanes in one statement. */
+async function readLanes(trx: Trx, picks: (Lane & { limit: number })[], now: number): Promise<Claimed[]> {
+  const lane = (domain: string, orgId: string, limit: string) =>
+    `select id, due_at from deliveries where ${pools.waiting}
+     and domain = ${domain} and org_id = ${orgId} and due_at <= ? order by due_at limit ${limit}`;
+  if (isPostgres(trx)) {
+    const each = lane('pick.domain', 'pick."orgId"', 'pick."limit"');
+    const { rows } = await trx.raw(
+      `select due.id, due.due_at
+       from json_to_recordset(?::json) as pick(domain text, "orgId" uuid, "limit" integer)
+       cross join lateral (${each} for update skip locked) as due`,
+      [JSON.stringify(picks), now],
+    );
+    return rows;
+  }
+  const rows: Claimed[] = [];
+  // SQLite takes 500 selects in one.
+  for (let start = 0; start < picks.length; start += 500) {
+    const some = picks.slice(start, start + 500);
+    const each = `select * from (${lane('?', '?', '?')})`;
+    rows.push(
+      ...(await trx.raw(
+        some.map(() => each).join(' union all '),
+        some.flatMap(({ domain, orgId, limit }) => [domain, orgId, now, limit]),
+      )),
+    );
+  }
+  return rows;
+}
+
+async function lease(trx: Trx, rows: Claimed[], { node, now, leaseMs }: Lease): Promise<Delivery[]> {
+  if (rows.length === 0) return [];
+  const dueAt = new Map(rows.map((row) => [row.id, row.due_at]));
+  const ids = [...dueAt.keys()];
+  const { from, column } = given(trx, { id: 'uuid' });
+  await query(
+    trx,
+    `update deliveries set status = 'sending', lease_owner = ?, due_at = ?, updated_at = ?
+     where id in (select ${column('id')} from ${from})`,
+    [node, now + leaseMs, now, JSON.stringify(ids.map((id) => ({ id })))],
   );
-  return isPostgres(db) ? found.rows : found;
+  return readDeliveries(trx, ids, (id) => dueAt.get(id)!);
 }
 
-const waiting = (trx: Trx) => trx('deliveries').whereIn('status', ['queued', 'deferred']);
-
-// biome-ignore lint/suspicious/noExplicitAny: knex gives a query's rows no type
-function locked(trx: Trx, query: any): Promise<any[]> {
-  return isPostgres(trx) ? query.forUpdate().skipLocked() : query;
+/** Deliveries that this node had leased and has not tried go back as they were, to where they stood in their lanes. */
+export async function giveBack(db: Db, node: string, deliveries: Delivery[]): Promise<void> {
+  const { from, column } = given(db, { id: 'uuid', due_at: 'bigint' });
+  // By their ids: the index of leases would lead through all that this node has leased, in search of a few.
+  const isOurs = "coalesce(lease_owner, '') = ? and status = 'sending'";
+  await query(
+    db,
+    `update deliveries set due_at = ${column('due_at')}, lease_owner = null,
+       status = case when attempts = 0 then 'queued' else 'deferred' end
+     from ${from} where deliveries.id = ${column('id')} and ${isOurs}`,
+    [JSON.stringify(deliveries.map(({ id, dueAt }) => ({ id, due_at: dueAt }))), node],
+  );
 }
 
-async function lease(trx: Trx, ids: string[], { node, now, leaseMs }: Lease): Promise<Delivery[]> {
-  if (ids.length === 0) return [];
-  await trx('deliveries')
-    .whereIn('id', ids)
-    .update({
-      status: 'sending',
-      lease_owner: node,
-      due_at: now + leaseMs,
-      parked_at: null,
-      updated_at: now,
-    });
-  return readDeliveries(trx, ids);
+interface DeliveryRow {
+  id: string;
+  email_id: string;
+  org_id: string;
+  message_id: string;
+  recipient: string;
+  domain: string;
+  sender: string;
+  tags: string;
+  attempts: number;
+  created_at: number;
+  expires_at: number;
+  tls_floor: TlsFloor;
+  raw: Buffer | null;
 }
 
-const parked = (trx: Trx, now: number) => ({ parked_at: now, due_at: trx.ref('expires_at') });
-
-/** Deliveries that this node had leased and has not tried go back as they were: to be parked, or due at once. */
-export async function giveBack(
-  db: Db,
-  deliveries: Delivery[],
-  how: 'parked' | 'due',
-  { node, now }: Omit<Lease, 'leaseMs'>,
-): Promise<void> {
-  await db.transaction(async (trx) => {
-    for (const tried of [false, true]) {
-      const ids = deliveries.filter(({ attempts }) => attempts > 0 === tried).map(({ id }) => id);
-      if (ids.length === 0) continue;
-      await trx('deliveries')
-        .whereIn('id', ids)
-        .where({ lease_owner: node, status: 'sending' })
-        .update({
-          status: tried ? 'deferred' : 'queued',
-          lease_owner: null,
-          ...(how === 'parked' ? parked(trx, now) : { due_at: now }),
-        });
-    }
-  });
-}
-
-async function readDeliveries(trx: Trx, ids: string[]): Promise<Delivery[]> {
-  const rows = await trx('deliveries')
-    .join('emails', 'emails.id', 'deliveries.email_id')
-    .whereIn('deliveries.id', ids)
-    .orderBy('deliveries.id')
-    .select('deliveries.*', 'emails.sender', 'emails.tags', 'emails.tls as tls_floor');
+async function readDeliveries(trx: Trx, ids: string[], dueAt: (id: string) => number): Promise<Delivery[]> {
+  const { from, column } = given(trx, { id: 'uuid' });
+  const rows = await query<DeliveryRow>(
+    trx,
+    `select deliveries.id, deliveries.email_id, deliveries.org_id, deliveries.message_id, recipient, domain,
+       attempts, deliveries.created_at, expires_at, sender, emails.tags, emails.tls as tls_floor, messages.raw
+     from ${from} cross join deliveries join emails on emails.id = deliveries.email_id
+       left join messages on messages.id = deliveries.message_id and messages.size <= ${largestAtHand}
+     where deliveries.id = ${column('id')} order by deliveries.id`,
+    [JSON.stringify(ids.map((id) => ({ id })))],
+  );
   return rows.map((row) => ({
+    ...(row.raw && { message: row.raw }),
     id: row.id,
     emailId: row.email_id,
     orgId: row.org_id,
@@ -155,6 +210,7 @@ async function readDeliveries(trx: Trx, ids: string[]): Promise<Delivery[]> {
     tags: JSON.parse(row.tags),
     attempts: row.attempts,
     createdAt: row.created_at,
+    dueAt: dueAt(row.id),
     expiresAt: row.expires_at,
     tls: row.tls_floor,
   }));
@@ -177,7 +233,7 @@ export async function takeBack(
   which: 'own' | 'expired',
 ): Promise<Delivery[]> {
   return db.transaction(async (trx) => {
-    const abandoned = trx('deliveries').whereNotNull('lease_owner').limit(500).select('id');
+    const abandoned = trx('deliveries').where(inPool('leased')).limit(500).select('id');
     if (which === 'own') abandoned.where({ lease_owner: node });
     else abandoned.where('due_at', '<=', now).whereNot({ lease_owner: node });
     const rows = await (isPostgres(trx) ? abandoned.forUpdate().skipLocked() : abandoned);
@@ -186,13 +242,22 @@ export async function takeBack(
     await trx('deliveries')
       .whereIn('id', ids)
       .update({ lease_owner: node, due_at: now + leaseMs });
-    return readDeliveries(trx, ids);
+    return readDeliveries(trx, ids, () => now);
   });
 }
 
-/** The message's bytes, exactly as they go on the wire. */
-export async function readMessage(db: Db, messageId: string): Promise<Buffer> {
-  const row = await db('messages').where({ id: messageId }).select('raw').first();
-  if (!row) throw new Error(`message ${messageId} is not in the database`);
-  return row.raw;
+/** The messages' bytes, exactly as they go on the wire. */
+export async function readMessages(db: Db, ids: string[]): Promise<Buffer[]> {
+  const { from, column } = given(db, { id: 'uuid' });
+  const rows = await query<{ id: string; raw: Buffer }>(
+    db,
+    `select id, raw from messages where id in (select ${column('id')} from ${from})`,
+    [JSON.stringify(ids.map((id) => ({ id })))],
+  );
+  const found = new Map(rows.map(({ id, raw }) => [id, raw]));
+  return ids.map((id) => {
+    const raw = found.get(id);
+    if (!raw) throw new Error(`message ${id} is not in the database`);
+    return raw;
+  });
 }

@@ -3,17 +3,17 @@
  * the room in all allow.
  *
  * Holds only what this node has leased, and the names of lanes. A lease that cannot be used now (the destination is
- * suspended, its circuit is open) is given back: the delivery is parked in its lane in the database, and fetched when
- * its turn has come. Never touches the database itself.
+ * suspended, its circuit is open) is given back: the delivery waits in its lane in the database, and is fetched when its
+ * turn has come. Never touches the database itself.
  */
 import type { Clock } from '../clock.ts';
-import type { Attempt, Delivery } from '../nouns.ts';
+import { type Attempt, type Delivery, largestAtHand } from '../nouns.ts';
 import type { Destination } from '../shape.ts';
 import type { Lane } from './lanes.ts';
-import { createLeasing, type LanePick } from './leasing.ts';
+import { createLeasing } from './leasing.ts';
 import type { Line } from './line.ts';
 import { createLines, type LinesParts, type Suspension } from './lines.ts';
-import type { How } from './returns.ts';
+import { createSearch } from './search.ts';
 
 export interface DispatcherParts extends LinesParts {
   /** Finds out where `destinationOf` does not know. Never rejects. */
@@ -24,13 +24,11 @@ export interface DispatcherParts extends LinesParts {
   withheld(destination: string, reason: string): Attempt;
   /** Keeps the outcome; never rejects. */
   keep(delivery: Delivery, attempt: Attempt): Promise<void>;
-  giveBack(delivery: Delivery, how: How): void;
+  giveBack(delivery: Delivery): void;
   /** Somebody should claim: there is room again for what waits in the database. */
   hungry(): void;
-  /** Something is due. */
-  wake(): void;
-  /** Whether more is due than was claimed. */
-  isMoreDue(): boolean;
+  /** Whether the last claim took all that there was room for in all. */
+  isMore(): boolean;
   clock: Clock;
   concurrency: number;
   stopped: AbortSignal;
@@ -38,12 +36,12 @@ export interface DispatcherParts extends LinesParts {
 
 /** Where the mail of a send goes, decided before its commit; `settle` after it, with null where it was not accepted. */
 export interface Place {
-  entry: 'leased' | 'parked' | 'due';
+  entry: 'leased' | 'due';
   settle(delivery: Delivery | null): void;
 }
 
-/** A larger message is read again when its turn comes, so that a full line stays small. */
-const largestAtHand = 64 * 1024;
+/** What waits for a connection keeps its message in memory, up to this much of them in all. */
+const mostBytesAtHand = 32 * 1024 * 1024;
 /** A 421 while other connections work is our haste: such a delivery goes back to its line this often. */
 const mostReturns = 3;
 
@@ -57,6 +55,8 @@ export function createDispatcher(parts: DispatcherParts) {
   const returns = new Map<string, number>();
   const ending = Promise.withResolvers<null>();
   let underWay = 0;
+  /** Of the messages in memory. */
+  let heldBytes = 0;
   let stopping = false;
 
   /** Null: we stop, and nobody waits for the answer. */
@@ -69,7 +69,7 @@ export function createDispatcher(parts: DispatcherParts) {
 
   /** A delivery that this node has leased. */
   function arrive(delivery: Delivery): void {
-    leasing.count(1);
+    hold(delivery);
     const line = lines.known(delivery.domain);
     if (line) enter(line, delivery);
     else track(enterUnresolved(delivery));
@@ -80,14 +80,14 @@ export function createDispatcher(parts: DispatcherParts) {
     const destination = await resolve(delivery.domain);
     leasing.countUnresolved(delivery.domain, -1);
     if (destination) enter(lines.of(destination), delivery);
-    else giveBack(delivery, 'due');
+    else giveBack(delivery);
   }
 
   function enter(line: Line, delivery: Delivery): void {
     const reason = lines.obstacle(line, delivery.domain);
-    if (stopping) giveBack(delivery, 'due');
+    if (stopping) giveBack(delivery);
     else if (reason === null) queue(line, delivery);
-    else if (delivery.expiresAt > clock.now()) giveBack(delivery, 'parked');
+    else if (delivery.expiresAt > clock.now()) giveBack(delivery);
     else expire(line, delivery, reason);
   }
 
@@ -95,22 +95,39 @@ export function createDispatcher(parts: DispatcherParts) {
     line.hand.push(delivery);
     lines.waiting.add(line);
     pump(line);
-    const isBig = delivery.message !== undefined && delivery.message.length > largestAtHand;
-    if (isBig && line.hand.includes(delivery)) delete delivery.message;
+    const isTooMuch = sizeOf(delivery) > largestAtHand || heldBytes > mostBytesAtHand;
+    if (isTooMuch && line.hand.includes(delivery)) forgetMessage(delivery);
+  }
+
+  function hold(delivery: Delivery): void {
+    leasing.count(1);
+    heldBytes += sizeOf(delivery);
+  }
+
+  function letGo(delivery: Delivery): void {
+    leasing.count(-1);
+    heldBytes -= sizeOf(delivery);
+  }
+
+  /** It is read when its turn comes. */
+  function forgetMessage(delivery: Delivery): void {
+    heldBytes -= sizeOf(delivery);
+    delete delivery.message;
   }
 
   function expire(line: Line, delivery: Delivery, reason: string): void {
-    leasing.count(-1);
+    letGo(delivery);
     track(parts.keep(delivery, parts.withheld(line.name, reason)));
   }
 
-  function giveBack(delivery: Delivery, how: How): void {
-    leasing.count(-1);
-    parts.giveBack(delivery, how);
+  function giveBack(delivery: Delivery): void {
+    letGo(delivery);
+    parts.giveBack(delivery);
   }
 
   /** Starts what may start. What is at hand of a line that rests goes back. */
   function pump(line: Line): void {
+    if (line.hand.length === 0 && line.lanes.size > 0) return;
     const now = clock.now();
     while (line.hand.length > 0 && line.mayStart(now)) {
       if (!hasRoom()) {
@@ -140,7 +157,7 @@ export function createDispatcher(parts: DispatcherParts) {
     const hasReturned = isOurHaste && !stopping && comeBack(line, delivery);
     landed(line);
     if (hasReturned) return;
-    leasing.count(-1);
+    letGo(delivery);
     returns.delete(delivery.id);
     await parts.keep(delivery, attempt);
   }
@@ -162,8 +179,25 @@ export function createDispatcher(parts: DispatcherParts) {
       starved.delete(next);
       pump(next);
     }
-    const hasRoomForLanes = line.lanes.size > 0 && line.room(clock.now()) > line.gauge.limit / 2;
-    if (hasRoomForLanes || (parts.isMoreDue() && leasing.hasMuchRoom())) parts.hungry();
+    const hasRoomForLanes = line.lanes.size > 0 && line.isLow(clock.now());
+    if (hasRoomForLanes || (parts.isMore() && leasing.hasMuchRoom())) parts.hungry();
+  }
+
+  const search = createSearch(resolve, (destination, lane, isRetry) =>
+    addLane(lines.of(destination), lane, isRetry),
+  );
+
+  /** Mail waits there that is due; `isRetry`: some of it has just fallen due again. */
+  function noteLane(lane: Lane, isRetry = false): void {
+    const line = lines.known(lane.domain);
+    if (line) addLane(line, lane, isRetry);
+    else search.add(lane, isRetry);
+  }
+
+  function addLane(line: Line, lane: Lane, isRetry: boolean): void {
+    lines.addLane(line, lane);
+    if (isRetry && !lines.suspension(line, lane.domain)) line.probe(clock.now());
+    if (line.room(clock.now()) > 0) parts.hungry();
   }
 
   /** A place is kept for what will be leased, until it is known whether it was. */
@@ -179,31 +213,20 @@ export function createDispatcher(parts: DispatcherParts) {
 
   return {
     arrive,
-    newPlacing: leasing.newPlacing,
-    pickLanes: (most: number): LanePick[] => leasing.pickLanes(Math.min(most, leasing.room())),
+    pickLanes: (most: number) => leasing.pickLanes(Math.min(most, leasing.room())),
     /** How many more may be leased. */
     room: leasing.room,
-    /** Before a send is committed: whether its delivery may be leased at once, or has to stand in its lane. */
+    /** Before a send is committed: whether its delivery may be leased at once, or has to wait in its lane. */
     admit(domain: string, orgId: string): Place {
       const line = lines.known(domain);
-      const entry = stopping ? 'due' : leasing.entryOf(line, domain);
-      if (entry === 'leased') return { entry, settle: promised(line, domain) };
-      if (entry === 'due' || !line) return { entry, settle: parts.wake };
+      const isLeased = !stopping && leasing.mayEnter(line, domain);
+      if (isLeased) return { entry: 'leased', settle: promised(line, domain) };
       const settle = (delivery: Delivery | null) => {
-        if (delivery) lines.addLane(line, { domain, orgId });
-        if (delivery && line.room(clock.now()) > 0) parts.hungry();
+        if (delivery) noteLane({ domain, orgId });
       };
-      return { entry, settle };
+      return { entry: 'due', settle };
     },
-    /** Mail has been parked there. */
-    async noteLane(lane: Lane): Promise<void> {
-      const line = lines.known(lane.domain);
-      if (line) return lines.addLane(line, lane);
-      const destination = await resolve(lane.domain);
-      if (!destination) return;
-      lines.addLane(lines.of(destination), lane);
-      parts.hungry();
-    },
+    noteLane,
     suspend(list: Suspension[]): void {
       lines.suspend(list);
       if (list.length === 0) return;
@@ -226,8 +249,10 @@ export function createDispatcher(parts: DispatcherParts) {
     async stop(): Promise<void> {
       stopping = true;
       ending.resolve(null);
-      for (const line of lines.waiting) for (const delivery of line.hand.splice(0)) giveBack(delivery, 'due');
+      for (const line of lines.waiting) for (const delivery of line.hand.splice(0)) giveBack(delivery);
       while (inTheAir.size > 0) await Promise.all(inTheAir);
     },
   };
 }
+
+const sizeOf = ({ message }: Delivery) => message?.length ?? 0;

@@ -1,5 +1,5 @@
 /**
- * Which lanes a destination has parked mail in: an organization's mail for one domain each. Names only; the mail is
+ * Which lanes a destination has due mail in: an organization's mail for one domain each. Names only; the mail is
  * rows of the database. Organizations take turns, and so do the domains of one, so that the one mail of a small
  * tenant goes before the rest of a large tenant's ten thousand.
  */
@@ -8,7 +8,7 @@ export interface Lane {
   orgId: string;
 }
 
-/** A lane that was picked; `stamp` tells whether anything was parked there since. */
+/** A lane that was picked; `stamp` tells whether anything has come to wait there since. */
 export interface Pick extends Lane {
   stamp: number;
 }

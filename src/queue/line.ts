@@ -1,12 +1,14 @@
 /**
  * A destination as the runner holds it: what is under way there, what is at hand, which lanes wait, and its gauge.
  *
- * At hand are deliveries that this node has leased and that wait a moment for a connection; no more than there are
- * connections, so that memory is bounded and the next is ready when one comes free. All else waits in the database.
+ * At hand are deliveries that this node has leased and that wait a moment for a connection: as many as there are
+ * connections, so that the next is ready when one comes free, or as it takes in a quarter of a second, so that they are
+ * fetched by the dozen. All else waits in the database.
  */
 import type { Delivery, Signal } from '../nouns.ts';
 import type { Destination, Shape } from '../shape.ts';
 import { createLanes, type Lanes } from './lanes.ts';
+import { createPace } from './pace.ts';
 import { afterAttempt, afterStart, allowed, type Gauge, mayProbe, newGauge } from './shaping.ts';
 
 export interface Line {
@@ -25,10 +27,12 @@ export interface Line {
   isBroken(): boolean;
   /** Why nothing may start for a good while, in words; null where it may. What is leased is better given back. */
   rest(now: number): string | null;
-  /** A delivery has fallen due of its own: true where it may probe the open circuit, which it then must do. */
-  probe(now: number): boolean;
+  /** A retry has fallen due of its own: it may probe an open circuit, though the time has not come. */
+  probe(now: number): void;
   /** How many more may be leased for it, what is promised already counted. */
   room(now: number): number;
+  /** It has room for so many that fetching them is worth it. */
+  isLow(now: number): boolean;
   /** A place is kept for a delivery that is about to be leased; `unpromise` gives it up. */
   promise(): void;
   unpromise(): void;
@@ -43,7 +47,7 @@ export interface Line {
 /** Deliveries at hand wait this long for a start; what has longer to wait does so in the database. */
 const longestWaitMs = 5_000;
 
-const paced = (perMinute: number) => Math.ceil((perMinute * longestWaitMs) / 60_000);
+const ofRate = (perMinute: number) => Math.ceil((perMinute * longestWaitMs) / 60_000);
 
 export function createLine(destination: Destination): Line {
   const { name } = destination;
@@ -52,6 +56,7 @@ export function createLine(destination: Destination): Line {
   let underWay = 0;
   let promised = 0;
   let lastReply: Line['lastReply'] = null;
+  const pace = createPace();
   const lanes = createLanes();
   const hand: Delivery[] = [];
 
@@ -64,6 +69,16 @@ export function createLine(destination: Destination): Line {
     }
     if (nextStartAt <= now + longestWaitMs) return null;
     return busySince === null ? 'its rate is used up' : 'it asks to be sent less';
+  }
+
+  const atHand = (now: number) => Math.max(gauge.limit, Math.ceil(pace.perSecond(now) / 4));
+
+  function room(now: number): number {
+    if (rest(now) !== null) return 0;
+    if (gauge.circuit) return 1 - hand.length - promised;
+    // With a rate there is no use in holding what is more than moments away.
+    const soon = shape.perMinute === null ? Number.POSITIVE_INFINITY : ofRate(shape.perMinute);
+    return Math.min(gauge.limit + atHand(now) - underWay, soon) - hand.length - promised;
   }
 
   return {
@@ -87,17 +102,11 @@ export function createLine(destination: Destination): Line {
     isBroken: () => gauge.circuit !== null,
     rest,
     probe(now) {
-      if (underWay > 0 || !mayProbe(gauge, now)) return false;
-      gauge = { ...gauge, circuit: { ...gauge.circuit!, nextProbeAt: now } };
-      return true;
+      if (underWay === 0 && mayProbe(gauge, now))
+        gauge = { ...gauge, circuit: { ...gauge.circuit!, nextProbeAt: now } };
     },
-    room(now) {
-      if (rest(now) !== null) return 0;
-      if (gauge.circuit) return 1 - hand.length - promised;
-      // With a pace there is no use in holding what is more than moments away.
-      const soon = shape.perMinute === null ? Number.POSITIVE_INFINITY : paced(shape.perMinute);
-      return Math.min(2 * gauge.limit - underWay, soon) - hand.length - promised;
-    },
+    room,
+    isLow: (now) => room(now) > atHand(now) / 2,
     promise() {
       promised += 1;
     },
@@ -111,6 +120,7 @@ export function createLine(destination: Destination): Line {
     ended(signal, reason, now) {
       gauge = afterAttempt(gauge, shape, { signal, inUse: underWay, reason }, now);
       underWay -= 1;
+      pace.count(now);
       if (signal !== null) lastReply = { text: reason, at: now };
     },
     wakeAt(now) {

@@ -17,15 +17,15 @@ export interface Suspension {
 export interface LinesParts {
   /** The destination of a domain, where it is known now. */
   destinationOf(domain: string): Destination | null;
-  /** Mail is parked for this domain: the operator is told where its mail goes. */
-  onParked(domain: string, destination: string): void;
+  /** Mail for this domain waits: the operator is told where its mail goes. */
+  onWaiting(domain: string, destination: string): void;
   clock: Clock;
 }
 
 /** What was learned of more destinations than these is forgotten, where they are at rest. */
 const mostLines = 5_000;
 
-export function createLines({ destinationOf, onParked, clock }: LinesParts) {
+export function createLines({ destinationOf, onWaiting, clock }: LinesParts) {
   const lines = new Map<string, Line>();
   /** Lines with lanes or deliveries at hand: the others need no look. */
   const waiting = new Set<Line>();
@@ -45,6 +45,11 @@ export function createLines({ destinationOf, onParked, clock }: LinesParts) {
 
   return {
     waiting,
+    /** It has been served; the others come first now. */
+    passTurn(line: Line): void {
+      waiting.delete(line);
+      waiting.add(line);
+    },
     of,
     known(domain: string): Line | null {
       const destination = destinationOf(domain);
@@ -63,7 +68,7 @@ export function createLines({ destinationOf, onParked, clock }: LinesParts) {
     addLane(line: Line, { domain, orgId }: Lane): void {
       line.lanes.add({ domain, orgId });
       waiting.add(line);
-      onParked(domain, line.name);
+      onWaiting(domain, line.name);
     },
     all: (): Iterable<Line> => lines.values(),
     forgetIdle(): void {

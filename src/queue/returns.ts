@@ -6,12 +6,10 @@ import { pause } from '../abort.ts';
 import type { Clock } from '../clock.ts';
 import type { Delivery } from '../nouns.ts';
 
-/** The mail is parked in its lane, or (where we stop) due at once. */
-export type How = 'parked' | 'due';
-
 export interface ReturnsParts {
-  commit(deliveries: Delivery[], how: How, now: number): Promise<void>;
-  onReturned(deliveries: Delivery[], how: How): void;
+  commit(deliveries: Delivery[]): Promise<void>;
+  /** They wait in their lanes again. */
+  onReturned(deliveries: Delivery[]): void;
   onTrouble(what: string, error: unknown): void;
   clock: Clock;
   stopped: AbortSignal;
@@ -22,25 +20,23 @@ const againMs = 1000;
 
 export function createReturns(parts: ReturnsParts) {
   const { clock, stopped } = parts;
-  let queued: { delivery: Delivery; how: How }[] = [];
+  const queued: Delivery[] = [];
   let working: Promise<void> | null = null;
 
   async function work(): Promise<void> {
     while (queued.length > 0) {
-      const { how } = queued[0]!;
-      const batch = queued.filter((one) => one.how === how).slice(0, mostACommit);
-      const deliveries = batch.map(({ delivery }) => delivery);
-      if (!(await committed(deliveries, how))) return;
-      queued = queued.filter((one) => !batch.includes(one));
-      parts.onReturned(deliveries, how);
+      const deliveries = queued.slice(0, mostACommit);
+      if (!(await committed(deliveries))) return;
+      queued.splice(0, deliveries.length);
+      parts.onReturned(deliveries);
     }
   }
 
   /** False: the time to stop has come, and it could not be done. */
-  async function committed(deliveries: Delivery[], how: How): Promise<boolean> {
+  async function committed(deliveries: Delivery[]): Promise<boolean> {
     for (;;) {
       try {
-        await parts.commit(deliveries, how, clock.now());
+        await parts.commit(deliveries);
         return true;
       } catch (error) {
         parts.onTrouble('leases could not be given back; trying again', error);
@@ -51,8 +47,8 @@ export function createReturns(parts: ReturnsParts) {
   }
 
   return {
-    add(delivery: Delivery, how: How): void {
-      queued.push({ delivery, how });
+    add(delivery: Delivery): void {
+      queued.push(delivery);
       // In a moment, so that what is given back together is one commit.
       working ??= Promise.resolve()
         .then(work)

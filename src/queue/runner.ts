@@ -1,12 +1,13 @@
 /**
  * The runner: keeps as many deliveries in the air as there is room for, whatever the queue's length.
  *
- * It claims (which leases and commits), hands each delivery to its destination's line (dispatcher.ts), and what came
- * of it to `record`; no transaction is open in between. A delivery that has just been accepted comes without a claim,
- * where there is room. Its memory holds what is leased and the names of lanes, so it does not grow with the queue.
+ * It claims from lanes (which leases and commits), hands each delivery to its destination's line (dispatcher.ts), and
+ * what came of it to `record`; no transaction is open in between. A delivery that has just been accepted comes without
+ * a claim, where there is room. Its memory holds what is leased and the names of lanes, so it does not grow with the
+ * queue; and nothing is read of what waits but what has its turn.
  *
- * It claims when it is told to, when the next delivery falls due, and once a second, because the command line and
- * other nodes change the queue without telling. Trouble with the store is reported and tried again. What a dead
+ * It looks for what has fallen due (lookout.ts) when the next delivery does, and once a second, because the command
+ * line and other nodes change the queue without telling. Trouble with the store is reported and tried again. What a dead
  * process had in the air is found by its lease, and recorded as an interrupted attempt.
  */
 import { pause } from '../abort.ts';
@@ -16,19 +17,15 @@ import { createDispatcher, type DispatcherParts, type Place } from './dispatcher
 import type { Lane } from './lanes.ts';
 import type { Line } from './line.ts';
 import type { Suspension } from './lines.ts';
-import { createReturns, type How } from './returns.ts';
+import { createLookout, type LookoutParts } from './lookout.ts';
+import { createReturns } from './returns.ts';
 
-export interface Store {
-  /** Leases what is due, or parks it, as `place` says of each; `isMore`: there was more than `limit`. */
-  claimDue(claim: {
-    now: number;
-    limit: number;
-    place(row: { domain: string; expiresAt: number }): 'take' | 'park';
-  }): Promise<{ taken: Delivery[]; parked: Lane[]; isMore: boolean }>;
-  /** Leases parked mail of these lanes, the longest parked first. */
+export interface Store extends Pick<LookoutParts, 'findDue' | 'lanes'> {
+  /** Leases what is due in these lanes, the longest due first. */
   claimLanes(now: number, picks: (Lane & { limit: number })[]): Promise<Delivery[]>;
-  giveBack(deliveries: Delivery[], how: How, now: number): Promise<void>;
-  lanes(): Promise<Lane[]>;
+  /** Leases what has reached its maximum age. */
+  claimExpired(now: number, limit: number): Promise<Delivery[]>;
+  giveBack(deliveries: Delivery[]): Promise<void>;
   suspensions(now: number): Promise<Suspension[]>;
   /** What the operator is shown of the lines. */
   publish(lines: Iterable<Line>, now: number): Promise<void>;
@@ -37,7 +34,7 @@ export interface Store {
 }
 
 export interface RunnerParts
-  extends Pick<DispatcherParts, 'destinationOf' | 'resolve' | 'deliver' | 'withheld' | 'onParked'> {
+  extends Pick<DispatcherParts, 'destinationOf' | 'resolve' | 'deliver' | 'withheld' | 'onWaiting'> {
   store: Store;
   /** The attempt of a process that ended before it could record it. */
   interrupted(delivery: Delivery): Attempt;
@@ -59,8 +56,6 @@ export interface Runner {
 
 const pollMs = 1000;
 const renewEveryMs = 60_000;
-/** Parked mail that another node left behind is found by a look at all lanes. */
-const lanesEveryMs = 10_000;
 const mostAClaim = 200;
 
 export function createRunner(parts: RunnerParts): Runner {
@@ -69,31 +64,31 @@ export function createRunner(parts: RunnerParts): Runner {
   const dispatcher = createDispatcher({
     ...parts,
     keep,
-    giveBack: (delivery, how) => returns.add(delivery, how),
+    giveBack: (delivery) => returns.add(delivery),
     hungry,
-    wake,
-    isMoreDue: () => isMoreDue,
+    isMore: () => isMore,
     stopped: cutShort.signal,
   });
   const returns = createReturns({
     commit: store.giveBack,
-    onReturned(deliveries, how) {
-      if (how === 'parked') noteLanes(deliveries);
+    onReturned(deliveries) {
+      for (const delivery of deliveries) dispatcher.noteLane(delivery);
     },
     onTrouble: parts.onTrouble,
     clock,
     stopped: cutShort.signal,
   });
+  const { noteLane } = dispatcher;
+  const lookout = createLookout({ ...store, noteLane, onTrouble: parts.onTrouble, clock });
   let stopping = false;
   let looking: Promise<void> | null = null;
   let dueAgain = false;
   let lanesAgain = false;
-  let isMoreDue = false;
+  let isMore = false;
   let alarmAt = Number.POSITIVE_INFINITY;
-  let claimedAt = Number.NEGATIVE_INFINITY;
+  /** The last thorough look, and the last tick. */
+  let lookedAt = Number.NEGATIVE_INFINITY;
   let tickedAt = Number.NEGATIVE_INFINITY;
-  let lanesAt = Number.NEGATIVE_INFINITY;
-  let findingLanes: Promise<void> | null = null;
   let cancelAlarm = () => {};
   let cancelRenewal = () => {};
 
@@ -102,10 +97,9 @@ export function createRunner(parts: RunnerParts): Runner {
     hungry();
   }
 
-  /** Room has come free for what waits in lanes and, where not all was taken, for what is due. */
+  /** There is room for what waits in lanes, or a lane for which there is room. */
   function hungry(): void {
     lanesAgain = true;
-    dueAgain ||= isMoreDue;
     if (!stopping) looking ??= look().finally(looked);
   }
 
@@ -137,36 +131,39 @@ export function createRunner(parts: RunnerParts): Runner {
         dueAgain = false;
         lanesAgain = false;
         dispatcher.pumpAll();
-        if (wantsDue) await claimDue();
+        if (wantsDue) await lookForDue();
         await claimLanes();
       }
     } catch (error) {
       lanesAgain = false;
-      claimedAt = clock.now();
+      lookedAt = clock.now();
       parts.onTrouble('the queue cannot be read; trying again in a second', error);
     }
     const now = clock.now();
     alarm(Math.max(dispatcher.alarm(now), now + 1));
-    alarm(claimedAt + pollMs);
+    alarm(Math.min(lookedAt, now) + pollMs);
   }
 
-  async function claimDue(): Promise<void> {
-    claimedAt = clock.now();
+  /** Once a second the look is thorough, and for what has grown too old as well. */
+  async function lookForDue(): Promise<void> {
+    const now = clock.now();
+    const isThorough = hasPassed(lookedAt);
+    if (isThorough) lookedAt = now;
+    await lookout.look(isThorough);
+    if (!isThorough) return;
     const limit = Math.min(mostAClaim, dispatcher.room());
-    if (limit <= 0) {
-      isMoreDue = true;
-      return;
+    const expired = limit > 0 ? await store.claimExpired(now, limit) : [];
+    for (const delivery of expired) dispatcher.arrive(delivery);
+    // There may be more: the next look is thorough too.
+    if (limit > 0 && expired.length === limit) {
+      lookedAt = Number.NEGATIVE_INFINITY;
+      wake();
     }
-    const place = dispatcher.newPlacing();
-    const claim = await store.claimDue({ now: claimedAt, limit, place });
-    isMoreDue = claim.isMore;
-    for (const delivery of claim.taken) dispatcher.arrive(delivery);
-    noteLanes(claim.parked);
-    if (isMoreDue) wake();
   }
 
   async function claimLanes(): Promise<void> {
-    const picks = dispatcher.pickLanes(mostAClaim);
+    const { picks, isCut } = dispatcher.pickLanes(mostAClaim);
+    isMore = isCut;
     if (picks.length === 0) return;
     const claimed = await store.claimLanes(
       clock.now(),
@@ -183,30 +180,20 @@ export function createRunner(parts: RunnerParts): Runner {
     if (claimed.length > 0) hungry();
   }
 
-  /** What is done once a second: hear the operator, tell him, and now and then look for lanes. */
+  /** What is done once a second: hear the operator, tell him, and now and then walk along the lanes. */
   async function tick(): Promise<void> {
+    if (!hasPassed(tickedAt)) return;
     const now = clock.now();
-    if (now < tickedAt + pollMs) return;
     tickedAt = now;
     dispatcher.suspend(await store.suspensions(now));
-    if (now >= lanesAt + lanesEveryMs && !findingLanes) {
-      lanesAt = now;
-      findingLanes = findLanes(await store.lanes());
-    }
+    lookout.tick();
     await store.publish(dispatcher.lines(), now);
     dispatcher.forgetIdle();
   }
 
-  /** Their destinations may have to be looked up: some at a time, and nobody waits for it. */
-  async function findLanes(lanes: Lane[]): Promise<void> {
-    for (let start = 0; start < lanes.length && !stopping; start += mostAClaim) {
-      await Promise.all(lanes.slice(start, start + mostAClaim).map(dispatcher.noteLane));
-    }
-    findingLanes = null;
-  }
-
-  function noteLanes(lanes: Lane[]): void {
-    for (const lane of lanes) dispatcher.noteLane(lane);
+  /** A second since then; a clock that is set back stops nothing. */
+  function hasPassed(time: number): boolean {
+    return Math.abs(clock.now() - time) >= pollMs;
   }
 
   /** An outcome is kept at last: what was delivered must not be delivered again because the disk was full. */
@@ -261,7 +248,7 @@ export function createRunner(parts: RunnerParts): Runner {
       await looking;
       await landed;
       clearTimeout(timer);
-      await findingLanes;
+      await lookout.stop();
       await returns.done();
     },
   };

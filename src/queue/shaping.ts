@@ -43,8 +43,11 @@ interface Circuit {
 const failuresToOpen = 5;
 const firstProbeMs = 15_000;
 const longestProbeMs = 5 * 60_000;
-/** A delivery that falls due may probe at once, but not on the heels of a failure. */
-const betweenProbesMs = 1_000;
+/**
+ * A retry that falls due may probe at once, unless something else has just failed there: in a long queue one falls due
+ * every moment. No longer than the first wait of the retry schedule, so that a mail alone keeps to it.
+ */
+const betweenProbesMs = 30_000;
 /** A refusal of what was taken before, alone in so long a time, is chance. */
 const chanceMs = 5_000;
 const firstHoldMs = 60_000;

@@ -21,7 +21,7 @@ test('after five failures one delivery at a time probes; when it is answered, al
   });
   const before = await attempts(world);
   t.true(before <= 9, `${before} attempts of 30 deliveries`);
-  const waiting = await world.db('deliveries').whereNotNull('parked_at');
+  const waiting = await world.db('deliveries').where({ status: 'queued', attempts: 0 });
   t.true(waiting.length >= 21, 'the others wait in their lane, untried');
 
   await world.clock.advance('16s');

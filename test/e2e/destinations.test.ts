@@ -16,8 +16,8 @@ test('domains with the same hosts share one destination, and its connections', a
     await world.send({ to: `n${n}@two.invalid`, subject: `${n}` });
   }
   await until(() => world.mx[0]!.connections === 3, { what: 'three connections' });
-  await until(async () => (await world.db('deliveries').whereNotNull('parked_at')).length > 0, {
-    what: 'the others to be parked',
+  await until(async () => (await world.db('deliveries').where({ status: 'queued' })).length > 0, {
+    what: 'the others to wait',
   });
   t.is(world.mx[0]!.maxConnections, 3);
   await world.clock.advance('1s');

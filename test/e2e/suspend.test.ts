@@ -11,11 +11,14 @@ async function aSecondLater({ clock }: World): Promise<void> {
   await clock.advance('1s');
 }
 
-/** They are due, and were put aside. */
-const parked = ({ db }: World, count: number) =>
-  until(async () => (await db('deliveries').whereNotNull('parked_at')).length === count, {
-    what: `${count} deliveries to be parked`,
-  });
+/** They are due, and nobody has them. */
+const waiting = ({ db, clock }: World, count: number) =>
+  until(
+    async () =>
+      (await db('deliveries').where({ status: 'queued' }).where('due_at', '<=', clock.now())).length ===
+      count,
+    { what: `${count} deliveries to wait` },
+  );
 
 const zone = { 'other.invalid': { MX: ['10 mx2.invalid'] }, 'same.invalid': { MX: ['10 mx1.invalid'] } };
 const exchangers = [{}, {}];
@@ -33,13 +36,13 @@ for (const database of kinds) {
       ['ann@same.invalid', 'ann@other.invalid'].map((to) => world.send({ to, subject: to })),
     );
     for (const { body } of others) await world.when(body.emailId, isDelivered);
-    await parked(world, 1);
+    await waiting(world, 1);
     await world.clock.advance('10m');
-    const waiting = await world.get(emailId);
-    t.true(['queued', 'deferred'].includes(waiting.status));
-    t.is(waiting.recipients[0].attempts, 0, 'nothing is tried');
+    const email = await world.get(emailId);
+    t.true(['queued', 'deferred'].includes(email.status));
+    t.is(email.recipients[0].attempts, 0, 'nothing is tried');
     t.true(
-      Date.parse(waiting.recipients[0].nextAttemptAt) <= world.clock.now(),
+      Date.parse(email.recipients[0].nextAttemptAt) <= world.clock.now(),
       'due since then, not at its end',
     );
     const [why] = (await json(`email why ${emailId}`)).recipients;
@@ -62,7 +65,7 @@ for (const database of kinds) {
         async (to) => (await world.send({ to, subject: to })).body.emailId as string,
       ),
     );
-    await parked(world, 2);
+    await waiting(world, 2);
     await world.clock.advance('29m');
     t.is(world.mx[0]!.messages.length, 0, 'none of the domains that it serves');
     await world.clock.advance('2m');

@@ -20,7 +20,6 @@ export interface Row {
   status?: string;
   attempts?: number;
   due_at?: number | null;
-  parked_at?: number | null;
   lease_owner?: string | null;
   created_at?: number;
   expires_at?: number;
@@ -57,6 +56,8 @@ export async function openQueue(t: ExecutionContext, kind: DatabaseKind) {
       created_at: now - minute,
       expires_at: now + 60 * minute,
       updated_at: now - minute,
+      lease_owner: null,
+      last_reply: null,
       ...row,
     }));
     await db.transaction(async (trx) => {

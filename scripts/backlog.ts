@@ -1,0 +1,178 @@
+/**
+ * `node scripts/backlog.ts`: whether Postern stays as fast with a million mails waiting and ten million past ones as
+ * with none: start-up, memory, throughput to a healthy destination, the operator's commands, the queue's statements.
+ *
+ *   --waiting 1000000 --past 10000000     how much there is of both
+ *   --destinations 400 --organizations 20     that what waits is for, and from
+ *   --postgres           on PostgreSQL; else on SQLite
+ *   --rounds 3 --mails 4000 --parallel 64     of a measurement of throughput
+ *   --set NAME=VALUE     a setting of Postern's; may be given again
+ *   --json FILE          everything as JSON, besides the tables
+ *
+ * Two Posterns, one on an empty database, are measured in turns (A B A B; the other is frozen meanwhile), over one sink.
+ * All that waits is for destinations where nobody listens, which Postern goes on probing while it is measured. Rows are
+ * made in the database, as the program leaves them (peers/backlog-rows.ts); ten million take some 30 GB under TMPDIR,
+ * and some minutes.
+ *
+ * Exits 0 when the targets hold (throughput within 15 %, start-up under 3 s, memory under 300 MB), 1 when not. Linux
+ * only. Leaves nothing behind, after Ctrl-C neither.
+ */
+import { writeFileSync } from 'node:fs';
+import Table from 'cli-table3';
+import type { Amounts } from './peers/backlog-rows.ts';
+import { type Side, type Start, startSide } from './peers/backlog-side.ts';
+import { type Times, timeCommands, timeStatements } from './peers/backlog-statements.ts';
+import { cases } from './peers/bench-cases.ts';
+import { type PosternRound, runPostern } from './peers/bench-run.ts';
+import { median, progress } from './peers/figures.ts';
+import { type Loader, startLoader } from './peers/loader.ts';
+import { startPostgres } from './peers/postgres.ts';
+import { peakMb } from './peers/processes.ts';
+import { type SmtpSink, startSmtpSink } from './peers/smtp-sink.ts';
+import { perform, readOptions, type Stage, settingsOf } from './peers/stage.ts';
+
+const given = readOptions(
+  'node scripts/backlog.ts [--waiting N] [--past N] [--postgres] … (see its header)',
+  {
+    waiting: { type: 'string', default: '1000000' },
+    past: { type: 'string', default: '10000000' },
+    destinations: { type: 'string', default: '400' },
+    organizations: { type: 'string', default: '20' },
+    postgres: { type: 'boolean', default: false },
+    rounds: { type: 'string', default: '3' },
+    mails: { type: 'string', default: '4000' },
+    parallel: { type: 'string', default: '64' },
+    set: { type: 'string', multiple: true, default: [] },
+    json: { type: 'string' },
+  },
+);
+const amounts: Amounts = {
+  waiting: Number(given.waiting),
+  past: Number(given.past),
+  destinations: Number(given.destinations),
+  organizations: Number(given.organizations),
+};
+const rounds = Number(given.rounds);
+
+interface Result {
+  name: string;
+  start: Start;
+  rounds: PosternRound[];
+  peakMb: number;
+  statements: Times;
+  commands: Times;
+}
+
+async function measure(stage: Stage): Promise<Result[]> {
+  const loader = await stage.start(startLoader(), (it) => it.stop());
+  const sink = await stage.start(startSmtpSink(stage.directory, ['127.0.1.1']), (it) => it.stop());
+  const full = await sideOn(stage, sink, 'full', amounts);
+  full.freeze();
+  return stage.scene(async (scene) => {
+    const empty = await sideOn(scene, sink, 'empty', { ...amounts, waiting: 0, past: 0 });
+    empty.freeze();
+    const sides = [empty, full];
+    const measured = sides.map((side) => ({ side, rounds: [] as PosternRound[] }));
+    // The first is to warm up.
+    for (let round = 0; round <= rounds; round++) {
+      for (const each of measured) {
+        const result = await runRound(stage, each.side, { sink, loader, round });
+        if (round > 0) each.rounds.push(result);
+      }
+    }
+    const results: Result[] = [];
+    for (const each of measured) results.push(await finish(each.side, each.rounds));
+    return results;
+  });
+}
+
+async function sideOn(stage: Stage, sink: SmtpSink, name: string, some: Amounts): Promise<Side> {
+  const server = given.postgres ? await stage.start(startPostgres(stage.directory), (it) => it.stop()) : null;
+  const databaseUrl = server?.url ?? null;
+  return startSide(stage, sink, { name, amounts: some, databaseUrl, settings: settingsOf(given.set) });
+}
+
+async function runRound(
+  { interrupted }: Stage,
+  { name, postern, thaw, freeze }: Side,
+  { sink, loader, round }: { sink: SmtpSink; loader: Loader; round: number },
+): Promise<PosternRound> {
+  thaw();
+  const work = { work: cases[0]!, mails: Number(given.mails), parallel: Number(given.parallel), rate: null };
+  const result = await runPostern({ postern, sink, loader }, { ...work, interrupted }, `round${round}`);
+  const { acceptedPerSecond, deliveredPerSecond, cpuPerThousand, others } = result;
+  progress(
+    `${name}, round ${round}: ${acceptedPerSecond.toFixed(0)}/s accepted, ${deliveredPerSecond.toFixed(0)}/s delivered, ` +
+      `${cpuPerThousand.toFixed(2)} CPU s/1000, ${others.toFixed(1)} processors busy with other things`,
+  );
+  freeze();
+  return result;
+}
+
+async function finish({ name, postern, start, env, thaw }: Side, list: PosternRound[]): Promise<Result> {
+  thaw();
+  const peak = peakMb([postern.pid]);
+  await postern.end();
+  const statements = await timeStatements(postern.db);
+  const commands = await timeCommands(postern.db, env);
+  return { name, start, rounds: list, peakMb: peak, statements, commands };
+}
+
+const medianOf = ({ rounds: list }: Result, figure: (round: PosternRound) => number) =>
+  median(list.map(figure));
+
+function print([empty, full]: [Result, Result]): void {
+  const whole = (value: number) => value.toFixed(0);
+  const ms = (value: number) => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
+  const rows: [string, (one: Result) => number, (value: number) => string][] = [
+    ['accepted/s', (one) => medianOf(one, (round) => round.acceptedPerSecond), whole],
+    ['delivered/s', (one) => medianOf(one, (round) => round.deliveredPerSecond), whole],
+    ['CPU s/1000', (one) => medianOf(one, (round) => round.cpuPerThousand), (value) => value.toFixed(2)],
+    ['accept p95', (one) => medianOf(one, (round) => round.accept.p95), ms],
+    ['200 to delivered p95', (one) => medianOf(one, (round) => round.deliver.p95), ms],
+    ['serves after', (one) => one.start.servesMs, ms],
+    ['first of 200 due is delivered', (one) => one.start.firstMs, ms],
+    ['all of 200 are', (one) => one.start.allMs, ms],
+    ['memory, at most', (one) => one.peakMb, (value) => `${value} MB`],
+    ...Object.keys(empty.statements).map((name): (typeof rows)[number] => [
+      name,
+      (one) => one.statements[name]!,
+      ms,
+    ]),
+    ...Object.keys(empty.commands).map((name): (typeof rows)[number] => [
+      `postern ${name}`,
+      (one) => one.commands[name]!,
+      ms,
+    ]),
+  ];
+  const table = new Table({
+    head: ['', 'empty', `${amounts.waiting} waiting, ${amounts.past} past`, 'ratio'],
+    style: { head: [], border: [] },
+  });
+  for (const [what, of, told] of rows)
+    table.push([what, told(of(empty)), told(of(full)), (of(full) / of(empty)).toFixed(2)]);
+  console.log(table.toString());
+}
+
+function faultsOf([empty, full]: [Result, Result]): string[] {
+  const faults: string[] = [];
+  for (const name of ['acceptedPerSecond', 'deliveredPerSecond'] as const) {
+    // Each round beside the one next to it: what else the machine did in that minute is in both.
+    const ratio = median(full.rounds.map((round, index) => round[name] / empty.rounds[index]![name]));
+    if (ratio < 0.85) faults.push(`${name} is ${ratio.toFixed(2)} of what it is with nothing waiting`);
+  }
+  if (full.start.servesMs > 3000) faults.push(`it serves after ${full.start.servesMs.toFixed(0)} ms`);
+  if (full.peakMb > 300)
+    faults.push(`it had ${full.peakMb} MB of memory (${empty.peakMb} with nothing waiting)`);
+  return faults;
+}
+
+let results: Result[] = [];
+const faults = await perform('backlog', async (stage) => {
+  results = await measure(stage);
+  print(results as [Result, Result]);
+  return faultsOf(results as [Result, Result]);
+});
+if (given.json) writeFileSync(given.json, `${JSON.stringify({ amounts, results, faults }, null, 2)}\n`);
+console.log(faults.length === 0 ? '\nIt holds.' : `\nIt does not hold:\n  ${faults.join('\n  ')}`);
+process.exit(faults.length === 0 ? 0 : 1);

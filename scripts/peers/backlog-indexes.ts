@@ -1,0 +1,32 @@
+/** Tables are filled several times as fast without their indexes, which are made anew, as they were, in the end. */
+import { type Db, isPostgres } from '../../src/db/open.ts';
+
+/** All but those of keys. What it returns makes them again. */
+export async function dropIndexes(db: Db, tables: readonly string[]): Promise<() => Promise<void>> {
+  const indexes = await (isPostgres(db) ? postgresIndexes : sqliteIndexes)(db, tables);
+  for (const { name } of indexes) await db.raw(`drop index ${name}`);
+  return async () => {
+    for (const { sql } of indexes) await db.raw(sql);
+  };
+}
+
+interface Index {
+  name: string;
+  sql: string;
+}
+
+async function sqliteIndexes(db: Db, tables: readonly string[]): Promise<Index[]> {
+  return db('sqlite_master')
+    .where({ type: 'index' })
+    .whereIn('tbl_name', tables)
+    .where('sql', 'like', 'create index%')
+    .select('name', 'sql');
+}
+
+async function postgresIndexes(db: Db, tables: readonly string[]): Promise<Index[]> {
+  return db('pg_indexes')
+    .where({ schemaname: 'public' })
+    .whereIn('tablename', tables)
+    .where('indexdef', 'like', 'CREATE INDEX%')
+    .select('indexname as name', 'indexdef as sql');
+}

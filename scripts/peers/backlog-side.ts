@@ -1,0 +1,123 @@
+/**
+ * One side of the comparison: a Postern on a database of its own, empty or with a queue and a past, of which it is
+ * known how long it took to start. It can be frozen (SIGSTOP) while the other side is measured.
+ */
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { migrate } from '../../src/db/migrate.ts';
+import { type Db, openDatabase } from '../../src/db/open.ts';
+import { until } from '../../test/helpers/until.ts';
+import { type Amounts, addOverdue, deadDomain, fill } from './backlog-rows.ts';
+import { domainOf } from './bench-cases.ts';
+import { progress } from './figures.ts';
+import { type Measured, startMeasured } from './measured-postern.ts';
+import type { SmtpSink } from './smtp-sink.ts';
+import type { Stage } from './stage.ts';
+
+export interface Side {
+  name: string;
+  postern: Measured;
+  sink: SmtpSink;
+  start: Start;
+  /** For the command line. */
+  env: Record<string, string>;
+  freeze(): void;
+  thaw(): void;
+}
+
+/** Milliseconds from the start of the process. */
+export interface Start {
+  servesMs: number;
+  /** Of mail that had fallen due for a healthy destination, after all else that waits. */
+  firstMs: number;
+  allMs: number;
+}
+
+export interface SidePlan {
+  name: string;
+  amounts: Amounts;
+  databaseUrl: string | null;
+  settings: Record<string, string>;
+}
+
+/** Due for the healthy destination when the process starts. */
+const dueAtStart = 200;
+
+export async function startSide(stage: Stage, sink: SmtpSink, plan: SidePlan): Promise<Side> {
+  const { name, amounts, databaseUrl, settings } = plan;
+  const dataDir = join(stage.directory, 'postern');
+  await mkdir(dataDir, { recursive: true });
+  const zone = zoneOfDead(amounts.destinations);
+  const open = () => startMeasured(stage, sink, { databaseUrl, settings, zone });
+  const db = await stage.start(openDatabase({ dataDir, databaseUrl }), (it) => it.destroy());
+  await migrate(db);
+  const first = await open();
+  const templates = await makeTemplates(first, db);
+  await first.end();
+  const begun = performance.now();
+  await fill(db, templates, amounts, (mails) => {
+    if (mails % 1_000_000 === 0) progress(`${name}: ${mails / 1e6} million mails made`);
+  });
+  if (amounts.past > 0) progress(`${name}: filled in ${((performance.now() - begun) / 1000).toFixed(0)} s`);
+  await addOverdue(db, domainOf(0), dueAtStart);
+  const before = await sink.count();
+  const spawned = performance.now();
+  const arrivals = watch(sink, before, spawned);
+  const postern = await open();
+  const start = { servesMs: postern.startMs, ...(await arrivals) };
+  progress(
+    `${name}: serves after ${start.servesMs.toFixed(0)} ms, first ${start.firstMs.toFixed(0)} ms, all ${start.allMs.toFixed(0)} ms`,
+  );
+  return {
+    ...{ name, postern, sink, start },
+    env: { POSTERN_DATA_DIR: dataDir, ...(databaseUrl && { POSTERN_DATABASE_URL: databaseUrl }) },
+    freeze: () => process.kill(postern.pid, 'SIGSTOP'),
+    thaw: () => process.kill(postern.pid, 'SIGCONT'),
+  };
+}
+
+async function watch(sink: SmtpSink, before: number, spawned: number) {
+  const reached = async (count: number) => {
+    await until(async () => (await sink.count()) >= before + count, {
+      timeout: 600_000,
+      what: 'mail that was due at the start',
+    });
+    return performance.now() - spawned;
+  };
+  return { firstMs: await reached(1), allMs: await reached(dueAtStart) };
+}
+
+/** One mail that was delivered and one that was deferred, as the program leaves them. */
+async function makeTemplates({ url, key }: Measured, db: Db) {
+  const send = async (to: string) => {
+    const text = 'All of this is an ordinary line of a mail.\n'.repeat(4);
+    const idempotencyKey = `template ${to}`;
+    const body = JSON.stringify({
+      from: 'Shop <shop@sender.invalid>',
+      to,
+      subject: 'Your order',
+      text,
+      idempotencyKey,
+    });
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    const response = await fetch(`${url}/api/public/email/send`, { method: 'POST', headers, body });
+    return ((await response.json()) as { emailId: string }).emailId;
+  };
+  const reaches = (emailId: string, status: string) =>
+    until(async () => (await db('deliveries').where({ email_id: emailId, status }).first()) !== undefined);
+  const delivered = await send(`template@${domainOf(0)}`);
+  await reaches(delivered, 'delivered');
+  const deferred = await send(`template@${deadDomain(0)}`);
+  await reaches(deferred, 'deferred');
+  return { delivered, deferred };
+}
+
+/** Each with one exchanger, where nobody listens. */
+function zoneOfDead(count: number) {
+  return Object.fromEntries(
+    Array.from({ length: count }, (_, index) => [
+      [deadDomain(index), { MX: [`10 mx.${deadDomain(index)}`] }],
+      [`mx.${deadDomain(index)}`, { A: [`127.0.${3 + Math.floor(index / 250)}.${(index % 250) + 1}`] }],
+    ]).flat(),
+  );
+}

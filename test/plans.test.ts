@@ -1,0 +1,217 @@
+/**
+ * The cost of a statement does not grow with what waits and what is past: each that a running server depends on finds
+ * its rows by an index, on both databases, which are asked how they go about what the real functions really run.
+ */
+import test, { type ExecutionContext } from 'ava';
+import { v7 as uuid } from 'uuid';
+import { fill } from '../scripts/peers/backlog-rows.ts';
+import { acceptAll } from '../src/db/acceptance.ts';
+import type { Send } from '../src/db/acceptance-rows.ts';
+import { findEmail, listAttempts } from '../src/db/emails.ts';
+import { recordVisits } from '../src/db/engagement.ts';
+import { forgetAnswers } from '../src/db/idempotency.ts';
+import { insertRows } from '../src/db/insert.ts';
+import { forgetLearned } from '../src/db/learned.ts';
+import type { Db } from '../src/db/open.ts';
+import { recordAll } from '../src/db/outcomes.ts';
+import {
+  claimExpired,
+  claimLanes,
+  findDue,
+  giveBack,
+  listLanes,
+  readMessages,
+  renewLeases,
+  takeBack,
+} from '../src/db/queue.ts';
+import { giveOrder, type Order } from '../src/db/queue-orders.ts';
+import { listQueue, summarizeQueue } from '../src/db/queue-view.ts';
+import type { Attempt, Delivery } from '../src/nouns.ts';
+import { moveAfter } from '../src/status/record.ts';
+import { kinds } from './helpers/databases.ts';
+import { plansOf } from './helpers/plans.ts';
+import { startWorld } from './helpers/world.ts';
+
+/** Those that grow: with each mail, or with each recipient that is suppressed. */
+const long = [
+  ...['emails', 'messages', 'deliveries', 'attempts', 'events', 'credit_entries', 'idempotency'],
+  'suppressions',
+];
+
+const now = Date.now();
+const lease = { node: 'node', now, leaseMs: 60_000 };
+const minute = 60_000;
+
+/** A database with a past, and a queue. */
+async function filled(t: ExecutionContext, kind: (typeof kinds)[number]) {
+  const world = await startWorld(t, { database: kind });
+  const sent = async (to: string, status: string) => {
+    const { body } = await world.send({ to, subject: to, idempotencyKey: to });
+    await world.when(body.emailId, (email) => email.status === status);
+    return body.emailId as string;
+  };
+  const templates = {
+    delivered: await sent('ann@there.invalid', 'delivered'),
+    deferred: await sent('tempfail@there.invalid', 'deferred'),
+  };
+  await world.stop();
+  await fillOthers(world.db);
+  await fill(world.db, templates, { waiting: 600, past: 20_000, destinations: 20, organizations: 5 });
+  return { ...world, templates };
+}
+
+/** What the filling with mail leaves out. */
+async function fillOthers(db: Db): Promise<void> {
+  const { id: orgId } = await db('organizations').first();
+  // So many that PostgreSQL seeks a hundred keys, which it takes a JSON value for, rather than reads all.
+  const many = Array.from({ length: 50_000 }, (_, n) => n);
+  const suppressions = many.map((n) => ({
+    ...{ id: uuid(), org_id: orgId, address: `n${n}@there.invalid`, address_key: `n${n}@there.invalid` },
+    ...{ reason: 'imported', created_at: now },
+  }));
+  const learned = many.map((n) => ({ kind: 'a', name: `n${n}`, value: '{}', expires_at: now + n }));
+  const answers = many.map((n) => ({
+    ...{ org_id: orgId, kind: 'key', key: `n${n}`, request_hash: '', response: '{}', email_id: uuid() },
+    created_at: now - n * minute,
+  }));
+  await db.transaction(async (trx) => {
+    await insertRows(trx, 'idempotency', answers);
+    await insertRows(trx, 'suppressions', suppressions);
+    await insertRows(trx, 'learned', learned);
+  });
+}
+
+type Filled = Awaited<ReturnType<typeof filled>>;
+
+const laneOf = async (db: Db) => (await listLanes(db, { after: null, now, limit: 50 })).due[0]!;
+
+async function claimed(db: Db): Promise<Delivery[]> {
+  return claimLanes(db, [{ ...(await laneOf(db)), limit: 3 }], lease);
+}
+
+async function sendOf(db: Db): Promise<Send> {
+  const { id: orgId } = await db('organizations').where({ name: 'Tenant' }).first();
+  const address = 'bob@there.invalid';
+  return {
+    ...{
+      emailId: uuid(),
+      orgId,
+      keyId: uuid(),
+      messageId: uuid(),
+      from: 'app@sender.invalid',
+      replyTo: null,
+    },
+    ...{ subject: 'Hello', tags: {}, tls: 'opportunistic' },
+    tracking: { openTracking: false, clickTracking: false },
+    recipients: [
+      { deliveryId: uuid(), address, key: address, domain: 'there.invalid', message: 0, entry: 'leased' },
+    ],
+    messages: [{ id: uuid(), raw: Buffer.from('Subject: Hello') }],
+    idempotency: { kind: 'key', key: 'new', requestHash: 'hash' },
+    ...{ acceptedAt: now, expiresAt: now + 60 * minute, lease: { node: 'node', until: now + minute } },
+  };
+}
+
+const refused: Attempt = {
+  ...{ destination: 'mx1.invalid', signal: 'well', startedAt: now, endedAt: now },
+  verdict: {
+    ...{ outcome: 'bounced', category: 'no_mailbox', fault: 'recipient', bounce: 'hard', origin: 'remote' },
+    ...{ diagnostic: '550 no', possibleDuplicate: false, rule: null, retryAfterMs: null },
+  },
+  ...{ reply: null, mx: null, tls: null, transcript: [] },
+};
+
+const order = (name: Order) => ({ order: name, reason: 'a reason', now });
+
+const due = 'deliveries_due_at_index';
+const lanes = 'deliveries_domain_org_id_due_at_index';
+const expiry = 'deliveries_expires_at_index';
+const leases = 'deliveries_lease_owner_index';
+const held = 'deliveries_held_index';
+const bySelf = /^(deliveries_pkey|sqlite_autoindex_deliveries_1)$/;
+
+/** What a server does again and again, with indexes that it cannot do without. */
+const hot: Record<string, [run: (filled: Filled) => Promise<unknown>, ...indexes: (string | RegExp)[]]> = {
+  'a look at what has fallen due': [({ db }) => findDue(db, { after: now - 3000, now, most: 1000 }), due],
+  'a walk along the lanes': [({ db }) => listLanes(db, { after: null, now, limit: 200 }), lanes],
+  'a claim': [({ db }) => claimed(db), lanes, bySelf],
+  'a claim of what is too old': [({ db }) => claimExpired(db, 200, lease), expiry],
+  'leases given back': [async ({ db }) => giveBack(db, 'node', await claimed(db)), bySelf],
+  'leases renewed': [({ db }) => renewLeases(db, 'node', now + minute), leases],
+  'own leases taken back': [({ db }) => takeBack(db, 'node', now, 1000, 'own'), leases],
+  'expired leases taken back': [({ db }) => takeBack(db, 'node', now, 1000, 'expired'), leases],
+  'a send accepted': [async ({ db }) => acceptAll(db, [await sendOf(db)], { keepMs: minute, lowShare: 0.1 })],
+  'outcomes recorded': [
+    async ({ db }) => {
+      const moves = (await claimed(db)).map((delivery) => moveAfter(delivery, refused, null));
+      return recordAll(db, 'node', moves, ['no_mailbox']);
+    },
+    bySelf,
+  ],
+  'a message read': [
+    async ({ db }) => readMessages(db, [(await claimed(db))[0]!.messageId]),
+    /messages_pkey|autoindex_messages/,
+  ],
+  'an email looked at': [
+    ({ db, templates }) => findEmail(db, templates.delivered, null),
+    'deliveries_email_id_position_index',
+    'events_email_id_position_index',
+  ],
+  'its attempts': [
+    ({ db, templates }) => listAttempts(db, templates.delivered),
+    'attempts_delivery_id_number_index',
+  ],
+  'a visit recorded': [
+    async ({ db }) => {
+      const [one] = await claimed(db);
+      const visit = { event: 'open', kind: 'human', at: now, userAgent: '', ip: '', url: null };
+      return recordVisits(db, [{ ...visit, deliveryId: one!.id } as never]);
+    },
+    bySelf,
+  ],
+  'answers forgotten': [
+    ({ db }) => forgetAnswers(db, now, 2900 * minute),
+    'idempotency_kind_created_at_index',
+  ],
+  'what was learned forgotten': [({ db }) => forgetLearned(db, now), 'learned_expires_at_index'],
+};
+
+/** What an operator does: it may look at all that waits, and at nothing that is past. */
+const orders: Record<string, [run: (filled: Filled) => Promise<unknown>, ...indexes: string[]]> = {
+  'queue list': [({ db }) => listQueue(db, { limit: 100 }, now), expiry, leases, held],
+  'queue list --domain': [({ db }) => listQueue(db, { domain: 'd7.dead.invalid', limit: 10 }, now)],
+  'queue summary': [({ db }) => summarizeQueue(db, { now, bounds: [minute] })],
+  'queue hold': [({ db }) => giveOrder(db, { domain: 'd3.dead.invalid' }, order('hold')), held],
+  'queue retry': [({ db }) => giveOrder(db, { domain: 'd4.dead.invalid' }, order('retry'))],
+  'queue release': [({ db }) => giveOrder(db, { domain: 'd3.dead.invalid' }, order('release')), held],
+  'queue cancel --to': [({ db }) => giveOrder(db, { to: 'nobody@d3.dead.invalid' }, order('cancel'))],
+};
+
+for (const kind of kinds) {
+  test(`${kind}: every statement that is repeated finds its rows by an index`, async (t) => {
+    const world = await filled(t, kind);
+    const faultsOf = async (name: string, [run, ...indexes]: (typeof hot)[string]) => {
+      const plans = await plansOf(world.db, () => run(world));
+      t.true(plans.length > 0, name);
+      const used = plans.flatMap((plan) => plan.indexes);
+      const missing = indexes.filter(
+        (one) => !used.some((index) => (typeof one === 'string' ? one === index : one.test(index))),
+      );
+      const isOrder = name in orders;
+      const bad = plans.filter(
+        ({ scans, sorts }) => (sorts && !isOrder) || scans.some((table) => long.includes(table)),
+      );
+      return [...missing.map((one) => `not by ${one}`), ...bad.map(({ sql }) => sql)].map(
+        (what) => `${name}: ${what}`,
+      );
+    };
+    const faults: string[] = [];
+    for (const [name, one] of Object.entries({ ...hot, ...orders }))
+      faults.push(...(await faultsOf(name, one)));
+    t.deepEqual(faults, []);
+
+    await world.db.schema.alterTable('deliveries', (table) => table.dropIndex([], due));
+    const name = 'a look at what has fallen due';
+    t.not((await faultsOf(name, hot[name]!)).length, 0, 'an index that goes missing is missed');
+  });
+}
