@@ -168,6 +168,17 @@ test('a domain is asked for four records, of which DKIM decides', (t) => {
   ]);
 });
 
+test('where mail comes in, DMARC reports are asked for, and the leave to send them there', (t) => {
+  const records = recordsFor(domain, { ...names, inboundPort: 25 }).slice(3);
+  t.deepEqual(
+    records.map(({ name, value }) => `${name} ${value}`),
+    [
+      '_dmarc.sender.invalid v=DMARC1; p=none; rua=mailto:dmarc@bounce.invalid',
+      'sender.invalid._report._dmarc.bounce.invalid v=DMARC1',
+    ],
+  );
+});
+
 async function check(t: ExecutionContext, zone: Zone) {
   const dns = await startDns(zone);
   t.teardown(() => dns.close());

@@ -52,3 +52,24 @@ test('one poisoned item fails alone', async (t) => {
   );
   t.is(await add(4), 4, 'and the next group is not harmed');
 });
+
+test('company that is coming is waited for, but not longer than it is worth', async (t) => {
+  const calls: number[][] = [];
+  let coming = 2;
+  const commit = async (items: number[]) => {
+    calls.push(items);
+    return items;
+  };
+  const add = groupCommit(commit, { isComing: (gathered) => coming > gathered, patienceMs: 60_000 });
+  const first = add(1);
+  await turn();
+  t.deepEqual(calls, [], 'two more are made ready');
+  coming = 1;
+  const others = [add(2)];
+  t.deepEqual(await Promise.all([first, ...others]), [1, 2]);
+  t.deepEqual(calls, [[1, 2]], 'one more is not worth the time of two');
+
+  coming = 5;
+  const impatient = groupCommit(commit, { isComing: () => coming > 0, patienceMs: 1 });
+  t.is(await impatient(3), 3, 'they do not come');
+});

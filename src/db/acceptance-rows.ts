@@ -1,5 +1,6 @@
 /** The rows that accepted sends become, table by table, in the order in which the foreign keys let them in. */
-import { v7 as uuid } from 'uuid';
+
+import { newId } from '../id.ts';
 import type { EventType, TlsFloor } from '../nouns.ts';
 import type { Answer } from './idempotency.ts';
 
@@ -38,8 +39,8 @@ export interface SendRecipient {
   domain: string;
   /** Which of the messages is this recipient's. */
   message: number;
-  /** How its delivery enters the queue: leased to us, to be sent at once; parked in its lane; or due. */
-  entry: 'leased' | 'parked' | 'due';
+  /** How its delivery enters the queue: leased to us, to be sent at once; or due, to wait in its lane. */
+  entry: 'leased' | 'due';
 }
 
 interface SendMessage {
@@ -68,7 +69,7 @@ export function newRows(): Rows {
     at: number,
     data: object,
   ) {
-    const id = uuid();
+    const id = newId();
     tables.events.push({
       id,
       org_id: orgId,
@@ -150,9 +151,7 @@ function deliveryRow(
     position,
     recipient: recipient.address,
     domain: recipient.domain,
-    ...(lot === 'queued'
-      ? entryOf(send, recipient)
-      : { status: lot, due_at: null, lease_owner: null, parked_at: null }),
+    ...(lot === 'queued' ? entryOf(send, recipient) : { status: lot, due_at: null, lease_owner: null }),
     created_at: send.acceptedAt,
     expires_at: send.expiresAt,
     updated_at: send.acceptedAt,
@@ -160,14 +159,8 @@ function deliveryRow(
 }
 
 /** The same columns whatever the entry, for many rows share a statement. */
-function entryOf(send: Send, { entry }: SendRecipient): object {
-  const { acceptedAt, expiresAt, lease } = send;
-  switch (entry) {
-    case 'leased':
-      return { status: 'sending', due_at: lease.until, lease_owner: lease.node, parked_at: null };
-    case 'parked':
-      return { status: 'queued', due_at: expiresAt, lease_owner: null, parked_at: acceptedAt };
-    case 'due':
-      return { status: 'queued', due_at: acceptedAt, lease_owner: null, parked_at: null };
-  }
+function entryOf({ acceptedAt, lease }: Send, { entry }: SendRecipient): object {
+  return entry === 'leased'
+    ? { status: 'sending', due_at: lease.until, lease_owner: lease.node }
+    : { status: 'queued', due_at: acceptedAt, lease_owner: null };
 }

@@ -13,11 +13,12 @@ import { reach } from '../steps.ts';
 import { type Lot, newRows, type Rows, type Send } from './acceptance-rows.ts';
 import { balanceOf, creditNews, entry, renew, renewalEntry, saveCredits, spend } from './credits.ts';
 import { type Answer, type Earlier, findEarlier, isRepeat } from './idempotency.ts';
-import { insertRows } from './insert.ts';
+import { insertRows, insertWithBytes } from './insert.ts';
 import type { Db, Trx } from './open.ts';
-import { lockOrganization, type Organization } from './organizations.ts';
+import { lockOrganizations, type Organization } from './organizations.ts';
+import { sideBySide } from './side-by-side.ts';
 import { suppressedAmong, suppressionKey } from './suppressions.ts';
-import { addUsage, lockUsage } from './usage.ts';
+import { addUsages, lockUsages } from './usage.ts';
 
 /** What became of a send: accepted, answered with an earlier send's answer, or refused. */
 export type Decision =
@@ -38,7 +39,7 @@ interface Books {
   suppressed: Set<string>;
   earlier: Earlier;
   /** Accepted recipients of the day, by organization: before this batch and by it; requests refused by it. */
-  days: Map<string, { day: string; before: number; emails: number; refused: number }>;
+  days: Map<string, { orgId: string; day: string; before: number; emails: number; refused: number }>;
   rows: Rows;
   policy: Policy;
 }
@@ -47,11 +48,20 @@ export async function acceptAll(db: Db, sends: Send[], policy: Policy): Promise<
   return db.transaction(async (trx) => {
     const books = await openBooks(trx, sends, policy);
     const decisions = sends.map((send) => decide(send, books));
-    for (const org of books.orgs.values()) await saveCredits(trx, org);
-    for (const [orgId, { day, emails, refused }] of books.days)
-      await addUsage(trx, orgId, day, { emails, refused });
-    await books.earlier.save(trx);
-    for (const [table, list] of Object.entries(books.rows.tables)) await insertRows(trx, table, list);
+    const { emails, messages, deliveries, events, credit_entries: entries } = books.rows.tables;
+    await sideBySide(trx, [
+      () => insertRows(trx, 'emails', emails),
+      () => saveCredits(trx, books.orgs.values()),
+      () => addUsages(trx, [...books.days.values()]),
+      () => books.earlier.save(trx),
+    ]);
+    // Which refer to emails; and deliveries to messages.
+    await sideBySide(trx, [
+      () => insertWithBytes(trx, 'messages', messages),
+      () => insertRows(trx, 'events', events),
+      () => insertRows(trx, 'credit_entries', entries),
+    ]);
+    await insertRows(trx, 'deliveries', deliveries);
     reach('accepting');
     return decisions;
   });
@@ -62,37 +72,41 @@ export async function rehearse(db: Db, send: Send, policy: Policy): Promise<Deci
   return db.transaction(async (trx) => {
     const books = await openBooks(trx, [send], policy);
     const decision = decide(send, books);
-    for (const [orgId, { day, refused }] of books.days)
-      await addUsage(trx, orgId, day, { emails: 0, refused });
+    await addUsages(
+      trx,
+      [...books.days.values()].map((day) => ({ ...day, emails: 0 })),
+    );
     return decision;
   });
 }
 
+/** What the later ones look up may be changed by whoever holds the locks: those are asked for first. */
 async function openBooks(trx: Trx, sends: Send[], policy: Policy): Promise<Books> {
-  const books: Books = {
-    orgs: new Map(),
-    suppressed: new Set(),
-    earlier: await findEarlier(trx, []),
-    days: new Map(),
+  const day = dayOf(Math.max(...sends.map(({ acceptedAt }) => acceptedAt)));
+  const ids = new Set(sends.map(({ orgId }) => orgId));
+  const days = [...ids].map((orgId) => ({ orgId, day }));
+  const pairs = sends.flatMap(({ orgId, recipients }) =>
+    recipients.map(({ key }) => ({ orgId, addressKey: key })),
+  );
+  const [orgs, usages, earlier, suppressed] = await sideBySide(trx, [
+    () => lockOrganizations(trx, ids),
+    () => lockUsages(trx, days),
+    () => findEarlier(trx, sends),
+    () => suppressedAmong(trx, pairs),
+  ]);
+  return {
+    orgs: new Map(orgs.map((org) => [org.id, org])),
+    suppressed,
+    earlier,
+    days: new Map(
+      [...usages.values()].map(({ orgId, emails }) => [
+        orgId,
+        { orgId, day, before: emails, emails: 0, refused: 0 },
+      ]),
+    ),
     rows: newRows(),
     policy,
   };
-  const day = dayOf(Math.max(...sends.map(({ acceptedAt }) => acceptedAt)));
-  // In the order of their ids, so that two nodes never wait for each other.
-  for (const id of [...new Set(sends.map(({ orgId }) => orgId))].sort()) {
-    const org = await lockOrganization(trx, id);
-    if (!org) continue;
-    books.orgs.set(id, org);
-    const { emails } = await lockUsage(trx, id, day);
-    books.days.set(id, { day, before: emails, emails: 0, refused: 0 });
-  }
-  // What these look up may be changed by whoever held the locks before: after them, not before.
-  books.earlier = await findEarlier(trx, sends);
-  books.suppressed = await suppressedAmong(
-    trx,
-    sends.flatMap(({ orgId, recipients }) => recipients.map(({ key }) => ({ orgId, addressKey: key }))),
-  );
-  return books;
 }
 
 function decide(send: Send, books: Books): Decision {

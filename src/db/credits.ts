@@ -7,12 +7,15 @@
  *
  * All functions here run inside the caller's transaction, with the organization locked.
  */
-import { v7 as uuid } from 'uuid';
-import { renewedAt } from '../accounts/credits.ts';
+
+import { renewedAt, renewsAt } from '../accounts/credits.ts';
+import { newId } from '../id.ts';
+import { given, query } from './given.ts';
 import type { Db, Trx } from './open.ts';
 import { lockOrganization, type Organization } from './organizations.ts';
 
 export interface LedgerEntry {
+  id: string;
   at: number;
   change: number;
   reason: string;
@@ -44,6 +47,21 @@ export function renew(org: Organization, now: number): { org: Organization; give
   const given = org.quotaLimit === null ? 0 : Math.min(org.quotaUsed, org.quotaLimit);
   const next = { ...org, quotaSince: since, quotaUsed: 0, ledgerTotal: org.ledgerTotal + given };
   return { org: untold(next), given };
+}
+
+export interface QuotaStanding {
+  /** Null: unlimited. */
+  limit: number | null;
+  used: number;
+  remaining: number | null;
+  renewsAt: number;
+}
+
+/** As it stands today: a period that is over is renewed by the next send, and is shown as renewed before that. */
+export function quotaStanding(org: Organization, now: number): QuotaStanding {
+  const { quotaLimit: limit, quotaUsed: used } = renew(org, now)?.org ?? org;
+  const remaining = limit === null ? null : Math.max(limit - used, 0);
+  return { limit, used, remaining, renewsAt: renewsAt(org.createdAt, now) };
 }
 
 /** What is to be said again when it comes to it: there are credits once more. */
@@ -82,7 +100,7 @@ export async function grant(
   const org = await lockInPeriod(trx, orgId, at);
   if (org.wallet + amount < 0) return null;
   const next = untold({ ...org, wallet: org.wallet + amount, ledgerTotal: org.ledgerTotal + amount });
-  await saveCredits(trx, next);
+  await saveCredits(trx, [next]);
   await insertEntries(trx, [entry(next, amount, 'wallet', null, at)]);
   return next;
 }
@@ -98,7 +116,7 @@ export async function setQuota(
   const balance = balanceOf(org);
   const change = balance === null ? 0 : balance - org.ledgerTotal;
   const next = untold({ ...org, ledgerTotal: org.ledgerTotal + change });
-  await saveCredits(trx, next);
+  await saveCredits(trx, [next]);
   const reason = limit === null ? 'quota unlimited' : `quota ${limit}`;
   await insertEntries(trx, [entry(next, change, reason, null, at)]);
   return next;
@@ -117,8 +135,11 @@ export function renewalEntry({ org, given }: { org: Organization; given: number 
   return entry(org, given, 'quota renewed', null, org.quotaSince);
 }
 
-export async function saveCredits(trx: Trx, org: Organization): Promise<void> {
-  await trx('organizations').where({ id: org.id }).update({
+export async function saveCredits(trx: Trx, orgs: Iterable<Organization>): Promise<void> {
+  const { from, column } = given(trx, { id: 'uuid', ...saved });
+  const assignments = Object.keys(saved).map((name) => `${name} = ${column(name)}`);
+  const rows = [...orgs].map((org) => ({
+    id: org.id,
     quota_limit: org.quotaLimit,
     quota_used: org.quotaUsed,
     wallet: org.wallet,
@@ -126,24 +147,46 @@ export async function saveCredits(trx: Trx, org: Organization): Promise<void> {
     quota_since: org.quotaSince,
     told_low: org.toldLow,
     told_exhausted: org.toldExhausted,
-  });
+  }));
+  await query(
+    trx,
+    `update organizations set ${assignments.join(', ')} from ${from} where organizations.id = ${column('id')}`,
+    [JSON.stringify(rows)],
+  );
 }
+
+/** The columns that credits are kept in. */
+const saved = {
+  quota_limit: 'bigint',
+  quota_used: 'bigint',
+  wallet: 'bigint',
+  ledger_total: 'bigint',
+  quota_since: 'bigint',
+  told_low: 'boolean',
+  told_exhausted: 'boolean',
+};
 
 export type EntryRow = ReturnType<typeof entry>;
 
 /** A ledger entry for what has just been changed on `org`. */
 export function entry(org: Organization, change: number, reason: string, emailId: string | null, at: number) {
-  return { id: uuid(), org_id: org.id, at, change, reason, email_id: emailId, balance: balanceOf(org) };
+  return { id: newId(), org_id: org.id, at, change, reason, email_id: emailId, balance: balanceOf(org) };
 }
 
 async function insertEntries(trx: Trx, entries: EntryRow[]): Promise<void> {
   await trx('credit_entries').insert(entries);
 }
 
-/** The newest entries first. */
-export async function listLedger(db: Db, orgId: string, limit: number): Promise<LedgerEntry[]> {
-  const rows = await db('credit_entries').where({ org_id: orgId }).orderBy('id', 'desc').limit(limit);
-  return rows.map((row) => ({
+/** The newest entries first; `after`: those older than that one. */
+export async function listLedger(
+  db: Db,
+  orgId: string,
+  { limit, after }: { limit: number; after?: string | undefined },
+): Promise<LedgerEntry[]> {
+  const rows = db('credit_entries').where({ org_id: orgId }).orderBy('id', 'desc').limit(limit);
+  if (after !== undefined) rows.where('id', '<', after);
+  return (await rows).map((row) => ({
+    id: row.id,
     at: row.at,
     change: row.change,
     reason: row.reason,

@@ -1,5 +1,6 @@
 /** Sender domains. `name` is the A-label in lower case; the private DKIM key is kept sealed (accounts/seal.ts). */
-import { v7 as uuid } from 'uuid';
+
+import { newId } from '../id.ts';
 import type { TlsFloor } from '../nouns.ts';
 import type { Db } from './open.ts';
 
@@ -34,7 +35,7 @@ export type NewDomain = Pick<
 export async function insertDomain(db: Db, domain: NewDomain, now: number): Promise<string | null> {
   const rows = await db('domains')
     .insert({
-      id: uuid(),
+      id: newId(),
       org_id: domain.orgId,
       name: domain.name,
       status: 'pending',

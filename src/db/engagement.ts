@@ -2,7 +2,8 @@
  * Opens and clicks: writes visits to tracking links, many of them in one transaction. A delivery is locked while its
  * books move, so that the counts are exact on any number of nodes. A visit to a delivery that is gone is forgotten.
  */
-import { v7 as uuid } from 'uuid';
+
+import { newId } from '../id.ts';
 import { enter, type Tally, type Visit, type Visited } from '../tracking/visit.ts';
 import { insertRows } from './insert.ts';
 import type { Db, Trx } from './open.ts';
@@ -60,7 +61,7 @@ async function openBooks(trx: Trx, ids: string[]): Promise<Map<string, Book>> {
 
 function eventRow({ orgId, emailId, recipient }: Book, visit: Visit, data: object): object {
   return {
-    id: uuid(),
+    id: newId(),
     org_id: orgId,
     email_id: emailId,
     type: visit.event === 'open' ? 'email.opened' : 'email.clicked',

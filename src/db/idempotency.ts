@@ -4,6 +4,8 @@
  * send is; refused sends keep nothing, and their key can be used again.
  */
 import type { Send } from './acceptance-rows.ts';
+import { given, query } from './given.ts';
+import { insertOf } from './insert.ts';
 import type { Db, Trx } from './open.ts';
 
 /** What a send was answered. */
@@ -39,18 +41,13 @@ export function isRepeat(before: Kept, send: Send, keepMs: number): boolean {
 export async function findEarlier(trx: Trx, sends: Send[]): Promise<Earlier> {
   const known = new Map<string, Kept>();
   const changed: Send[] = [];
-  if (sends.length > 0) {
-    const rows = await trx('idempotency')
-      .whereIn('org_id', [...new Set(sends.map(({ orgId }) => orgId))])
-      .whereIn('key', [...new Set(sends.map(({ idempotency }) => idempotency.key))]);
-    for (const row of rows) {
-      known.set(`${row.org_id} ${row.kind} ${row.key}`, {
-        kind: row.kind,
-        requestHash: row.request_hash,
-        answer: JSON.parse(row.response),
-        at: row.created_at,
-      });
-    }
+  for (const row of await keptFor(trx, sends)) {
+    known.set(`${row.org_id} ${row.kind} ${row.key}`, {
+      kind: row.kind,
+      requestHash: row.request_hash,
+      answer: JSON.parse(row.response),
+      at: row.created_at,
+    });
   }
   const name = ({ orgId, idempotency: { kind, key } }: Send) => `${orgId} ${kind} ${key}`;
   return {
@@ -63,12 +60,39 @@ export async function findEarlier(trx: Trx, sends: Send[]): Promise<Earlier> {
     async save(saving) {
       const rows = new Map(changed.map((send) => [name(send), rowOf(send, known.get(name(send))!)]));
       if (rows.size === 0) return;
-      await saving('idempotency')
-        .insert([...rows.values()])
-        .onConflict(['org_id', 'kind', 'key'])
-        .merge();
+      const [insert, values] = insertOf(saving, 'idempotency', [...rows.values()]);
+      await saving.raw(
+        `${insert} where true on conflict (org_id, kind, key) do update set ${replaced}`,
+        values,
+      );
     },
   };
+}
+
+/** SQLite reads an `on` behind a table as a join's, but for a `where` before it. */
+const replaced = ['request_hash', 'response', 'email_id', 'created_at']
+  .map((column) => `${column} = excluded.${column}`)
+  .join(', ');
+
+interface Row {
+  org_id: string;
+  kind: 'key' | 'window';
+  key: string;
+  request_hash: string;
+  response: string;
+  created_at: number;
+}
+
+/** One seek of the primary key for each; a list of organizations and one of keys would go through all of a day's. */
+async function keptFor(trx: Trx, sends: Send[]): Promise<Row[]> {
+  const { from, column } = given(trx, { org_id: 'uuid', kind: 'text', key: 'text' });
+  const keys = sends.map(({ orgId, idempotency: { kind, key } }) => ({ org_id: orgId, kind, key }));
+  return query<Row>(
+    trx,
+    `select kept.* from ${from} cross join idempotency as kept
+     where kept.org_id = ${column('org_id')} and kept.kind = ${column('kind')} and kept.key = ${column('key')}`,
+    [JSON.stringify(keys)],
+  );
 }
 
 function rowOf(send: Send, { requestHash, answer, at }: Kept): object {
@@ -83,21 +107,24 @@ function rowOf(send: Send, { requestHash, answer, at }: Kept): object {
   };
 }
 
+const mostForgotten = 500;
+
 /** Forgets what no longer holds, a bounded number at a time; answers how many. */
 export async function forgetAnswers(db: Db, now: number, keepMs: number): Promise<number> {
-  const old = db('idempotency')
-    .where('created_at', '<', now - duplicateWindowMs)
-    .where((either) => either.where({ kind: 'window' }).orWhere('created_at', '<', now - keepMs))
+  return (
+    (await forget(db, 'window', now - duplicateWindowMs)) +
+    (await forget(db, 'key', now - Math.max(keepMs, duplicateWindowMs)))
+  );
+}
+
+/** By age, of which many rows may have the same: a row that has been taken up again meanwhile is young. */
+async function forget(db: Db, kind: Kept['kind'], before: number): Promise<number> {
+  const oldest = await db('idempotency')
+    .where({ kind })
+    .where('created_at', '<', before)
     .orderBy('created_at')
-    .limit(1000)
-    .select('org_id', 'kind', 'key');
-  const rows = await old;
-  if (rows.length === 0) return 0;
-  await db('idempotency')
-    .whereIn(
-      ['org_id', 'kind', 'key'],
-      rows.map((row) => [row.org_id, row.kind, row.key]),
-    )
-    .delete();
-  return rows.length;
+    .limit(mostForgotten)
+    .pluck('created_at');
+  if (oldest.length === 0) return 0;
+  return db('idempotency').where({ kind }).where('created_at', '<=', oldest.at(-1)).delete();
 }

@@ -1,6 +1,7 @@
 /** API keys as kept: the SHA-256 of the key, never the key. */
-import { v7 as uuid } from 'uuid';
+
 import type { RequestLimits } from '../accounts/limits.ts';
+import { newId } from '../id.ts';
 import type { Db } from './open.ts';
 
 export interface KeyRecord {
@@ -18,7 +19,7 @@ export interface KeyRecord {
 export type NewKey = Pick<KeyRecord, 'orgId' | 'label' | 'hash' | 'hint' | 'scopes'>;
 
 export async function insertKey(db: Db, key: NewKey, now: number): Promise<string> {
-  const id = uuid();
+  const id = newId();
   await db('api_keys').insert({
     id,
     org_id: key.orgId,
@@ -44,13 +45,24 @@ export async function findKeyByHash(db: Db, hash: string): Promise<KeyInUse | nu
   return { ...fromRow(row), limits: { perSecond: row.requests_per_second, perDay: row.requests_per_day } };
 }
 
-export async function findKey(db: Db, id: string): Promise<KeyRecord | null> {
-  const row = await db('api_keys').where({ id }).first();
+/** `orgId`: only one of that organization; null: any. */
+export async function findKey(db: Db, id: string, orgId: string | null): Promise<KeyRecord | null> {
+  const row = await db('api_keys')
+    .where(orgId === null ? { id } : { id, org_id: orgId })
+    .first();
   return row ? fromRow(row) : null;
 }
 
-export async function listKeys(db: Db, orgId: string): Promise<KeyRecord[]> {
-  return (await db('api_keys').where({ org_id: orgId }).orderBy('id')).map(fromRow);
+/** The oldest first; without a page, all. */
+export async function listKeys(
+  db: Db,
+  orgId: string,
+  page?: { after: string | undefined; limit: number },
+): Promise<KeyRecord[]> {
+  const rows = db('api_keys').where({ org_id: orgId }).orderBy('id');
+  if (page) rows.limit(page.limit);
+  if (page?.after !== undefined) rows.where('id', '>', page.after);
+  return (await rows).map(fromRow);
 }
 
 /** False where there is no such key, or it was revoked before. */

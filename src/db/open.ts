@@ -6,41 +6,16 @@
  * PostgreSQL commits are synchronous by its own default. Both hand out bigints as numbers: all of ours are times in
  * milliseconds or counts, far below 2^53.
  */
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
+import { SqliteClient } from './sqlite.ts';
 
 export type Db = Knex;
 export type Trx = Knex.Transaction;
 
 /** What an operator can do about a database that does not open, in one line. */
 export class DatabaseError extends Error {}
-
-const require = createRequire(import.meta.url);
-const SqliteClient = require('knex/lib/dialects/sqlite3');
-const SqliteTransaction: new (
-  ...args: unknown[]
-) => {
-  query(connection: unknown, sql: string): unknown;
-} = require('knex/lib/dialects/sqlite3/execution/sqlite-transaction');
-
-/**
- * Every transaction of ours writes, so each takes SQLite's write lock when it begins. A plain BEGIN would take it at
- * the first write, and a transaction that had read before that fails at once, whatever the busy timeout, when
- * another process has written in between.
- */
-class ImmediateTransaction extends SqliteTransaction {
-  begin(connection: unknown) {
-    return this.query(connection, 'BEGIN IMMEDIATE;');
-  }
-}
-
-class ImmediateSqliteClient extends SqliteClient {
-  transaction(container: unknown, config: unknown, outer: unknown) {
-    return new ImmediateTransaction(this, container, config, outer);
-  }
-}
 
 /** Everything that knex would print is in the error that it throws as well. */
 const silence = { debug() {}, warn() {}, error() {}, deprecate() {} };
@@ -49,7 +24,7 @@ const busyTimeoutMs = 10_000;
 
 function sqlite(file: string): Knex {
   return knex({
-    client: ImmediateSqliteClient as unknown as typeof Knex.Client,
+    client: SqliteClient as unknown as typeof Knex.Client,
     connection: { filename: file },
     useNullAsDefault: true,
     log: silence,

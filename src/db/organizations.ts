@@ -1,7 +1,9 @@
 /** Organizations: who sends. A null limit is no limit. */
-import { v7 as uuid } from 'uuid';
+
+import { newId } from '../id.ts';
 import type { TlsFloor } from '../nouns.ts';
-import type { Db } from './open.ts';
+import { forUpdate, given, query } from './given.ts';
+import type { Db, Trx } from './open.ts';
 
 export interface Organization {
   id: string;
@@ -26,7 +28,7 @@ export interface Organization {
 const defaultLimits = { requests_per_second: 2, requests_per_day: 5000, emails_per_day: 5000 };
 
 export async function insertOrganization(db: Db, name: string, now: number): Promise<string> {
-  const id = uuid();
+  const id = newId();
   await db('organizations').insert({
     id,
     name,
@@ -52,9 +54,19 @@ export async function findOrganization(db: Db, id: string): Promise<Organization
 }
 
 /** The same, holding it until the transaction ends: nobody else charges it meanwhile. SQLite has one writer anyway. */
-export async function lockOrganization(db: Db, id: string): Promise<Organization | null> {
-  const row = await db('organizations').where({ id }).forUpdate().first();
-  return row ? fromRow(row) : null;
+export async function lockOrganization(trx: Trx, id: string): Promise<Organization | null> {
+  return (await lockOrganizations(trx, [id]))[0] ?? null;
+}
+
+/** In the order of their ids, so that two nodes never wait for each other. */
+export async function lockOrganizations(trx: Trx, ids: Iterable<string>): Promise<Organization[]> {
+  const { from, column } = given(trx, { id: 'uuid' });
+  const rows = await query(
+    trx,
+    `select * from organizations where id in (select ${column('id')} from ${from}) order by id ${forUpdate(trx)}`,
+    [JSON.stringify([...ids].map((id) => ({ id })))],
+  );
+  return rows.map(fromRow);
 }
 
 export interface Limits {

@@ -3,12 +3,15 @@
  * bounces the suppression of the address, many of them in one transaction. A delivery whose lease this node has lost is
  * left alone: its new owner tells its story.
  */
-import { v7 as uuid } from 'uuid';
+
 import { compareKey } from '../address.ts';
+import { newId } from '../id.ts';
 import { type Move, suppressionReason } from '../status/record.ts';
 import { reach } from '../steps.ts';
+import { given, query } from './given.ts';
 import { insertRows } from './insert.ts';
-import { type Db, isPostgres, type Trx } from './open.ts';
+import type { Db, Trx } from './open.ts';
+import { sideBySide } from './side-by-side.ts';
 import { type NewSuppression, suppress } from './suppressions.ts';
 import { touchEmails } from './touch.ts';
 
@@ -29,29 +32,38 @@ export async function recordAll(
     const kept = moves.filter((_, index) => written[index]);
     if (kept.length === 0) return written;
     const at = Math.max(...kept.map(({ attempt }) => attempt.endedAt));
-    await touchEmails(
-      trx,
-      kept.map(({ delivery }) => delivery.emailId),
-      at,
-    );
-    await insertRows(trx, 'attempts', kept.map(attemptRow));
-    await insertRows(trx, 'events', kept.map(eventRow));
-    await suppress(
-      trx,
-      kept.flatMap((move) => suppressionAfter(move, suppressAfter)),
-      at,
-    );
+    const emailIds = kept.map(({ delivery }) => delivery.emailId);
+    const suppressed = kept.flatMap((move) => suppressionAfter(move, suppressAfter));
+    await sideBySide(trx, [
+      () => touchEmails(trx, emailIds, at),
+      () => insertRows(trx, 'attempts', kept.map(attemptRow)),
+      () => insertRows(trx, 'events', kept.map(eventRow)),
+    ]);
+    await suppress(trx, suppressed, at);
     return written;
   });
 }
 
 /** The new states, in one statement; which of the deliveries were still this node's to move. */
 async function updateDeliveries(trx: Trx, node: string, moves: Move[]): Promise<Set<string>> {
-  const rows = JSON.stringify(moves.map(deliveryRow));
-  const found = await trx.raw(isPostgres(trx) ? postgresUpdate : sqliteUpdate, [rows, node]);
-  const updated: { id: string }[] = isPostgres(trx) ? found.rows : found;
+  const { from, column } = given(trx, { id: 'uuid', ...columns });
+  const assignments = Object.keys(columns).map((name) => `${name} = ${column(name)}`);
+  const updated = await query<{ id: string }>(
+    trx,
+    `update deliveries set ${assignments.join(', ')}, lease_owner = null
+     from ${from}
+     where deliveries.id = ${column('id')} and ${isOurs}
+     returning deliveries.id`,
+    [JSON.stringify(moves.map(deliveryRow)), node],
+  );
   return new Set(updated.map(({ id }) => id));
 }
+
+/**
+ * By their ids: the index of leases would lead through all that this node has leased, in search of a few, and on
+ * PostgreSQL past all that it had leased since the last vacuum.
+ */
+const isOurs = "coalesce(deliveries.lease_owner, '') = ? and deliveries.status = 'sending'";
 
 function deliveryRow({ delivery, attempt, status, dueAt, deliveredAt, bounce }: Move) {
   return {
@@ -81,29 +93,9 @@ const columns = {
   bounce: 'text',
 };
 
-const assignments = (value: (column: string) => string) =>
-  [...Object.keys(columns).map((column) => `${column} = ${value(column)}`), 'lease_owner = null'].join(', ');
-
-/** The plus keeps SQLite from going through all that this node has leased, in search of a few. */
-const sqliteUpdate = `
-  update deliveries set ${assignments((column) => `moved.value ->> '${column}'`)}
-  from json_each(?) as moved
-  where deliveries.id = moved.value ->> 'id' and +deliveries.lease_owner = ? and deliveries.status = 'sending'
-  returning deliveries.id`;
-
-const postgresUpdate = `
-  update deliveries set ${assignments((column) => `moved.${column}`)}
-  from json_to_recordset(?::json) as moved(
-    id uuid, ${Object.entries(columns)
-      .map(([name, type]) => `${name} ${type}`)
-      .join(', ')}
-  )
-  where deliveries.id = moved.id and deliveries.lease_owner = ? and deliveries.status = 'sending'
-  returning deliveries.id`;
-
 function attemptRow({ delivery, attempt }: Move): object {
   return {
-    id: uuid(),
+    id: newId(),
     delivery_id: delivery.id,
     number: delivery.attempts + 1,
     started_at: attempt.startedAt,
@@ -118,7 +110,7 @@ function attemptRow({ delivery, attempt }: Move): object {
 
 function eventRow({ delivery, attempt, event }: Move): object {
   return {
-    id: uuid(),
+    id: newId(),
     org_id: delivery.orgId,
     email_id: delivery.emailId,
     type: event.type,

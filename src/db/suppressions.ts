@@ -2,7 +2,10 @@
  * Addresses that an organization does not write to any more. `addressKey` is what addresses are compared by. Whatever
  * changes the list makes an event of the organization's in the same transaction.
  */
-import { v7 as uuid } from 'uuid';
+
+import { compareKey } from '../address.ts';
+import { newId } from '../id.ts';
+import { given, query } from './given.ts';
 import { insertRows } from './insert.ts';
 import type { Db, Trx } from './open.ts';
 
@@ -21,6 +24,10 @@ export interface NewSuppression {
   emailId?: string;
 }
 
+export function suppressionOf(orgId: string, address: string, reason: string): NewSuppression {
+  return { orgId, address, addressKey: compareKey(address), reason };
+}
+
 /** False where the address was on the list before; its first reason stays. */
 export async function addSuppression(db: Db, suppression: NewSuppression, now: number): Promise<boolean> {
   return (await addSuppressions(db, [suppression], now)) > 0;
@@ -29,10 +36,19 @@ export async function addSuppression(db: Db, suppression: NewSuppression, now: n
 /** SQLite compiles several rows to a compound select, of which it takes 500. */
 const rowsAStatement = 400;
 
-/** How many were not on the list before. They are committed in parts, so that others get to write in between. */
-export async function addSuppressions(db: Db, list: NewSuppression[], now: number): Promise<number> {
+/**
+ * How many were not on the list before. They are committed in parts, so that others get to write in between; what breaks
+ * off between two can be given again.
+ */
+export async function addSuppressions(
+  db: Db,
+  list: NewSuppression[],
+  now: number,
+  signal?: AbortSignal,
+): Promise<number> {
   let added = 0;
   for (let start = 0; start < list.length; start += rowsAStatement) {
+    signal?.throwIfAborted();
     added += await db.transaction((trx) => suppress(trx, list.slice(start, start + rowsAStatement), now));
   }
   return added;
@@ -57,7 +73,7 @@ export async function suppress(trx: Trx, list: NewSuppression[], now: number): P
 }
 
 function rowOf({ orgId, address, addressKey, reason }: NewSuppression, now: number): object {
-  return { id: uuid(), org_id: orgId, address, address_key: addressKey, reason, created_at: now };
+  return { id: newId(), org_id: orgId, address, address_key: addressKey, reason, created_at: now };
 }
 
 type Change = 'suppression.added' | 'suppression.removed';
@@ -65,7 +81,7 @@ type Change = 'suppression.added' | 'suppression.removed';
 /** No email's: it is the list that changed, and an email's own events tell of its delivery alone. */
 function eventRow(orgId: string, type: Change, data: object, at: number): object {
   const none = { email_id: null, recipient: null };
-  return { id: uuid(), org_id: orgId, ...none, type, at, data: JSON.stringify(data) };
+  return { id: newId(), org_id: orgId, ...none, type, at, data: JSON.stringify(data) };
 }
 
 /** False where the address was not on the list. */
@@ -88,9 +104,63 @@ export async function removeSuppression(
   });
 }
 
+export async function findSuppression(
+  db: Db,
+  orgId: string,
+  addressKey: string,
+): Promise<Suppression | null> {
+  const row = await db('suppressions').where({ org_id: orgId, address_key: addressKey }).first();
+  return row ? fromRow(row) : null;
+}
+
 export async function listSuppressions(db: Db, orgId: string): Promise<Suppression[]> {
-  const rows = await db('suppressions').where({ org_id: orgId }).orderBy('address_key');
-  return rows.map((row) => ({ address: row.address, reason: row.reason, createdAt: row.created_at }));
+  return (await db('suppressions').where({ org_id: orgId }).orderBy('address_key')).map(fromRow);
+}
+
+/** In the order of their keys, those after the key `after`. */
+export async function pageOfSuppressions(
+  db: Db,
+  { orgId, after, limit }: { orgId: string; after: string | null; limit: number },
+): Promise<(Suppression & { addressKey: string })[]> {
+  const rows = db('suppressions').where({ org_id: orgId }).orderBy('address_key').limit(limit);
+  if (after !== null) rows.where('address_key', '>', after);
+  return (await rows).map((row) => ({ ...fromRow(row), addressKey: row.address_key }));
+}
+
+export interface SuppressionSearch {
+  orgId: string;
+  /** What is somewhere in their keys; null: all. */
+  part: string | null;
+  after: string | null;
+  limit: number;
+}
+
+/** So many are gone through for a request, and so many by one statement, between which others have their turn. */
+const mostScanned = 5000;
+const mostAtOnce = 500;
+
+/** `next`: the key to go on after; null: that was all. */
+export async function searchSuppressions(
+  db: Db,
+  { orgId, part, after, limit }: SuppressionSearch,
+): Promise<{ found: Suppression[]; next: string | null }> {
+  const found: (Suppression & { addressKey: string })[] = [];
+  let place = after;
+  for (let scanned = 0; scanned < mostScanned; scanned += mostAtOnce) {
+    const page = await pageOfSuppressions(db, { orgId, after: place, limit: mostAtOnce });
+    for (const one of page) {
+      if (found.length === limit) return { found, next: found.at(-1)!.addressKey };
+      if (part === null || one.addressKey.includes(part)) found.push(one);
+    }
+    if (page.length < mostAtOnce) return { found, next: null };
+    place = page.at(-1)!.addressKey;
+  }
+  return { found, next: place };
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
+function fromRow(row: any): Suppression {
+  return { address: row.address, reason: row.reason, createdAt: row.created_at };
 }
 
 /** Which of these addresses are suppressed, each pair as `suppressionKey` writes it; one query for all. */
@@ -98,10 +168,13 @@ export async function suppressedAmong(
   db: Db,
   pairs: { orgId: string; addressKey: string }[],
 ): Promise<Set<string>> {
-  const rows = await db('suppressions')
-    .whereIn('address_key', [...new Set(pairs.map((pair) => pair.addressKey))])
-    .whereIn('org_id', [...new Set(pairs.map((pair) => pair.orgId))])
-    .select('org_id', 'address_key');
+  const { from, column } = given(db, { org_id: 'uuid', address_key: 'text' });
+  const rows = await query<{ org_id: string; address_key: string }>(
+    db,
+    `select kept.org_id, kept.address_key from ${from} cross join suppressions as kept
+     where kept.org_id = ${column('org_id')} and kept.address_key = ${column('address_key')}`,
+    [JSON.stringify(pairs.map(({ orgId, addressKey }) => ({ org_id: orgId, address_key: addressKey })))],
+  );
   return new Set(rows.map((row) => suppressionKey(row.org_id, row.address_key)));
 }
 

@@ -3,7 +3,9 @@
  * One row an organization and day, shared by all nodes and safe over a restart.
  */
 import { type RequestLimits, type Taken, takeRequest, type Usage } from '../accounts/limits.ts';
-import type { Db, Trx } from './open.ts';
+import { given, query } from './given.ts';
+import { insertOf } from './insert.ts';
+import { type Db, isPostgres, type Trx } from './open.ts';
 
 export interface Take {
   orgId: string;
@@ -15,60 +17,92 @@ export interface Take {
 /** Counts many requests in one transaction, each in its turn. */
 export async function takeAll(db: Db, takes: Take[]): Promise<Taken[]> {
   return db.transaction(async (trx) => {
-    const usages = new Map<string, Usage>();
-    // In one order everywhere, so that two nodes never wait for each other.
-    for (const id of [...new Set(takes.map(rowOf))].sort())
-      usages.set(id, await lockUsage(trx, ...parts(id)));
+    const usages = await lockUsages(trx, takes);
     const taken = takes.map((take) => {
-      const one = takeRequest(usages.get(rowOf(take))!, take.limits, take.now);
-      usages.set(rowOf(take), one.usage);
+      const one = takeRequest(usages.get(nameOf(take))!, take.limits, take.now);
+      usages.set(nameOf(take), { ...usages.get(nameOf(take))!, ...one.usage });
       return one;
     });
-    for (const [id, usage] of usages) await saveUsage(trx, ...parts(id), usage);
+    await saveUsages(trx, usages.values());
     return taken;
   });
 }
 
-const rowOf = ({ orgId, day }: { orgId: string; day: string }) => `${orgId} ${day}`;
-const parts = (id: string) => id.split(' ') as [orgId: string, day: string];
-
-/** The day's row, made where it is missing, held until the transaction ends. */
-export async function lockUsage(trx: Trx, orgId: string, day: string): Promise<Usage & { emails: number }> {
-  const id = { org_id: orgId, day };
-  const find = () => trx('daily_usage').where(id).forUpdate().first();
-  const row =
-    (await find()) ?? (await trx('daily_usage').insert(id).onConflict(['org_id', 'day']).ignore().then(find));
-  return {
-    requests: row.requests,
-    emails: row.emails,
-    secondSince: row.second_since,
-    secondRequests: row.second_requests,
-  };
+/** An organization's day. */
+interface Day {
+  orgId: string;
+  day: string;
 }
 
-async function saveUsage(trx: Trx, orgId: string, day: string, usage: Usage): Promise<void> {
-  await trx('daily_usage').where({ org_id: orgId, day }).update({
-    requests: usage.requests,
-    second_since: usage.secondSince,
-    second_requests: usage.secondRequests,
+export type DayUsage = Usage & Day & { emails: number };
+
+const nameOf = ({ orgId, day }: Day) => `${orgId} ${day}`;
+
+const types = { org_id: 'uuid', day: 'text' };
+
+/** The days' rows, made where they are missing, held until the transaction ends. */
+export async function lockUsages(trx: Trx, days: Day[]): Promise<Map<string, DayUsage>> {
+  const wanted = [...new Map(days.map((one) => [nameOf(one), one])).values()];
+  const keys = wanted.map(({ orgId, day }) => ({ org_id: orgId, day }));
+  let rows = await find(trx, keys);
+  if (rows.length < keys.length) {
+    const [insert, values] = insertOf(trx, 'daily_usage', keys);
+    await query(trx, `${insert} where true on conflict (org_id, day) do nothing`, values);
+    rows = await find(trx, keys);
+  }
+  return new Map(rows.map((row) => [nameOf(row), row]));
+}
+
+/** In the order of their keys, so that two nodes never wait for each other. */
+async function find(trx: Trx, keys: { org_id: string; day: string }[]): Promise<DayUsage[]> {
+  const { from, column } = given(trx, types);
+  return query<DayUsage>(
+    trx,
+    `select used.org_id as "orgId", used.day, requests, emails,
+       second_since as "secondSince", second_requests as "secondRequests"
+     from ${from} cross join daily_usage as used
+     where used.org_id = ${column('org_id')} and used.day = ${column('day')}
+     order by used.org_id, used.day ${isPostgres(trx) ? 'for update of used' : ''}`,
+    [JSON.stringify(keys)],
+  );
+}
+
+async function saveUsages(trx: Trx, usages: Iterable<DayUsage>): Promise<void> {
+  const rows = [...usages].map(({ orgId, day, requests, secondSince, secondRequests }) => ({
+    ...{ org_id: orgId, day, requests },
+    ...{ second_since: secondSince, second_requests: secondRequests },
+  }));
+  const { from, column } = given(trx, {
+    ...types,
+    ...{ requests: 'integer', second_since: 'bigint', second_requests: 'integer' },
   });
+  await query(
+    trx,
+    `update daily_usage set requests = ${column('requests')}, second_since = ${column('second_since')},
+       second_requests = ${column('second_requests')}
+     from ${from} where daily_usage.org_id = ${column('org_id')} and daily_usage.day = ${column('day')}`,
+    [JSON.stringify(rows)],
+  );
 }
 
 /** Recipients accepted, and requests to be taken back because they were refused with 429 after they had counted. */
-export async function addUsage(
+export async function addUsages(
   trx: Trx,
-  orgId: string,
-  day: string,
-  { emails, refused }: { emails: number; refused: number },
+  days: (Day & { emails: number; refused: number })[],
 ): Promise<void> {
-  await trx('daily_usage')
-    .where({ org_id: orgId, day })
-    .update({
-      emails: trx.raw('emails + ?', [emails]),
-      requests: trx.raw('case when requests > ? then requests - ? else 0 end', [refused, refused]),
-      second_requests: trx.raw('case when second_requests > ? then second_requests - ? else 0 end', [
-        refused,
-        refused,
-      ]),
-    });
+  const { from, column } = given(trx, { ...types, emails: 'integer', refused: 'integer' });
+  const refused = column('refused');
+  const less = (name: string) =>
+    `${name} = case when daily_usage.${name} > ${refused} then daily_usage.${name} - ${refused} else 0 end`;
+  await query(
+    trx,
+    `update daily_usage set emails = daily_usage.emails + ${column('emails')},
+       ${less('requests')}, ${less('second_requests')}
+     from ${from} where daily_usage.org_id = ${column('org_id')} and daily_usage.day = ${column('day')}`,
+    [
+      JSON.stringify(
+        days.map(({ orgId, day, emails, refused }) => ({ org_id: orgId, day, emails, refused })),
+      ),
+    ],
+  );
 }

@@ -1,0 +1,72 @@
+/** knex's SQLite client with prepared statements: what is asked is answered as if each were compiled anew. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { insertRows } from '../src/db/insert.ts';
+import { openDatabase } from '../src/db/open.ts';
+
+async function newDatabase(t: ExecutionContext) {
+  const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
+  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const open = () => openDatabase({ dataDir, databaseUrl: null });
+  const db = await open();
+  t.teardown(() => db.destroy());
+  await db.schema.createTable('things', (table) => {
+    table.integer('id').primary();
+    table.text('name').notNullable();
+  });
+  return { db, open };
+}
+
+test('a text that does not compile is refused each time it is asked, and others go on', async (t) => {
+  const { db } = await newDatabase(t);
+  for (let count = 0; count < 3; count++)
+    await t.throwsAsync(db.raw('select it from nowhere'), { message: /no such table: nowhere/ });
+  t.deepEqual(await db.raw('select 1 as one'), [{ one: 1 }]);
+  await db.schema.createTable('nowhere', (table) => table.integer('it'));
+  t.deepEqual(await db.raw('select it from nowhere'), []);
+});
+
+test('a statement that has failed works with other values, and a transaction around it rolls back', async (t) => {
+  const { db } = await newDatabase(t);
+  const insert = (id: number, name: string | null) => db('things').insert({ id, name });
+  await insert(1, 'one');
+  await t.throwsAsync(insert(1, 'again'), { message: /UNIQUE/ });
+  await t.throwsAsync(insert(2, null), { message: /NOT NULL/ });
+  await insert(2, 'two');
+  const failing = db.transaction(async (trx) => {
+    await trx('things').insert({ id: 3, name: 'three' });
+    await trx('things').insert({ id: 3, name: 'three' });
+  });
+  await t.throwsAsync(failing, { message: /UNIQUE/ });
+  t.deepEqual(await db('things').orderBy('id').pluck('name'), ['one', 'two']);
+  t.is(await db('things').where({ id: 2 }).update({ name: 'deux' }), 1, 'how many were changed');
+  t.is(await db('things').where({ id: 9 }).delete(), 0);
+});
+
+test('more statements than are kept, and a table that changes under them', async (t) => {
+  const { db } = await newDatabase(t);
+  await insertRows(db as never, 'things', [
+    { id: 1, name: 'one' },
+    { id: 2, name: 'zwei, "due"' },
+  ]);
+  for (let count = 0; count < 500; count++)
+    t.deepEqual(await db.raw(`select ${count} as count, name from things where id = ?`, [2]), [
+      { count, name: 'zwei, "due"' },
+    ]);
+  const all = () => db.raw('select * from things where id = ?', [1]);
+  t.deepEqual(await all(), [{ id: 1, name: 'one' }]);
+  await db.schema.alterTable('things', (table) => table.integer('size').defaultTo(7));
+  t.deepEqual(await all(), [{ id: 1, name: 'one', size: 7 }]);
+});
+
+test('two connections: what one holds open does not keep the other from writing, or the file from closing', async (t) => {
+  const { db, open } = await newDatabase(t);
+  const other = await open();
+  await db('things').insert({ id: 1, name: 'one' });
+  t.deepEqual(await other('things').pluck('name'), ['one']);
+  await db('things').where({ id: 1 }).update({ name: 'uno' });
+  t.deepEqual(await other('things').pluck('name'), ['uno'], 'a statement that has ended holds no old view');
+  await t.notThrowsAsync(other.destroy());
+});
