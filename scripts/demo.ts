@@ -80,14 +80,15 @@ function logToScreen(): Log {
     bounced: 'red',
   };
   const write = (line: string) => {
-    const { time, msg, mail, err } = JSON.parse(line);
+    const { time, msg, level, err } = JSON.parse(line);
     const verb = String(msg).split(' ', 1)[0]!;
-    const text = mail
-      ? paint(verbs[verb] ?? 'cyan', verb) + msg.slice(verb.length)
-      : `${paint('red', msg)} ${err?.message ?? ''}`;
+    const text =
+      level < pino.levels.values.warn!
+        ? paint(verbs[verb] ?? 'cyan', verb) + msg.slice(verb.length)
+        : `${paint('red', msg)} ${err?.message ?? ''}`;
     console.log(`  ${paint('dim', new Date(time).toISOString().slice(11, 23))} ${text}`);
   };
-  return pino({ level: 'info', base: null }, { write });
+  return Object.assign(pino({ level: 'info', base: null }, { write }), { lines: null });
 }
 
 /** One mail from POST to its end. Returns what was not as told. */

@@ -50,6 +50,9 @@ export function mailLogFile(dataDir: string): string {
   return join(dataDir, 'log', 'mail.log');
 }
 
+/** Lines are written together: this much of them, or what came in so long. A write for each cost a tenth of a mail. */
+const enough = 32 * 1024;
+const gatherMs = 50;
 /** Lines that a disk does not take wait here up to so many bytes; then they are lost too. */
 const mostWaiting = 8 * 1024 * 1024;
 /** A stream that has failed is gone; another is tried this much later. */
@@ -59,6 +62,10 @@ export function createMailLog(dataDir: string, clock: Clock, log: Log): MailLog 
   mkdirSync(join(dataDir, 'log'), { recursive: true });
   let file = open();
   let failedAt = Number.NEGATIVE_INFINITY;
+  /** Lines for both, and what the file has not taken. */
+  let gathered = '';
+  let waiting = '';
+  let timer: NodeJS.Timeout | undefined;
 
   function open() {
     const stream = createStream('mail.log', {
@@ -76,20 +83,43 @@ export function createMailLog(dataDir: string, clock: Clock, log: Log): MailLog 
   }
 
   function append(line: string): void {
+    gathered += line;
+    if (gathered.length >= enough) flush();
+    else timer ??= setTimeout(flush, gatherMs);
+  }
+
+  function flush(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    log.lines?.(gathered);
+    if (waiting.length < mostWaiting) waiting += gathered;
+    gathered = '';
+    writeOn();
+  }
+
+  /** What the file cannot take now waits for a later line. */
+  function writeOn(): void {
     if (file.destroyed && clock.now() >= failedAt + againMs) {
       file = open();
       // The last line may have been cut off.
       file.write('\n');
     }
-    if (!file.destroyed && file.writableLength < mostWaiting) file.write(line);
+    if (file.destroyed || file.writableLength >= mostWaiting) return;
+    file.write(waiting);
+    waiting = '';
   }
 
   return {
     write(verb, sentence, line) {
       const msg = `${verb} ${sentence}`;
-      append(`${JSON.stringify({ time: iso(clock.now()), event: verb, msg, ...line })}\n`);
-      log.info({ mail: { event: verb, ...line } }, msg);
+      const head = { level: 'info', time: iso(clock.now()), event: verb, msg };
+      const text = `${JSON.stringify({ ...head, ...line })}\n`;
+      append(text);
+      if (!log.lines) log.info(msg);
     },
-    close: () => new Promise((resolve) => (file.destroyed ? resolve() : file.end(resolve))),
+    close() {
+      flush();
+      return new Promise((resolve) => (file.destroyed ? resolve() : file.end(resolve)));
+    },
   };
 }
