@@ -1,0 +1,47 @@
+/**
+ * How many connections there are, in all and for each client: an IPv4 address, or an IPv6 network of 64 bits, which
+ * is what one customer has (RFC 6177).
+ */
+import { isIPv6 } from 'node:net';
+
+export interface Crowd {
+  /** Counts a connection until the returned function is called; a text says why there is no place for it. */
+  enter(address: string): (() => void) | string;
+}
+
+export function createCrowd({ most, perClient }: { most: number; perClient: number }): Crowd {
+  const clients = new Map<string, number>();
+  let all = 0;
+  return {
+    enter(address) {
+      const client = clientOf(address);
+      const own = clients.get(client) ?? 0;
+      if (own >= perClient) return 'Too many connections from your address';
+      if (all >= most) return 'Too many connections';
+      clients.set(client, own + 1);
+      all += 1;
+      let isIn = true;
+      return () => {
+        if (!isIn) return;
+        isIn = false;
+        all -= 1;
+        const left = clients.get(client)! - 1;
+        if (left > 0) clients.set(client, left);
+        else clients.delete(client);
+      };
+    },
+  };
+}
+
+export function clientOf(address: string): string {
+  const plain = address.replace(/^::ffff:(?=\d+\.)/i, '');
+  if (!isIPv6(plain)) return plain;
+  const [head = '', tail] = plain.toLowerCase().split('::');
+  const front = head === '' ? [] : head.split(':');
+  const missing = tail === undefined ? 0 : 8 - front.length - (tail === '' ? 0 : tail.split(':').length);
+  const groups = [...front, ...Array.from({ length: missing }, () => '0'), ...(tail?.split(':') ?? [])];
+  return `${groups
+    .slice(0, 4)
+    .map((group) => group.replace(/^0+(?=.)/, ''))
+    .join(':')}::/64`;
+}

@@ -1,0 +1,64 @@
+/** A listener by itself, on loopback, in front of a handler that keeps what it is given; for what is the listener's alone. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ExecutionContext } from 'ava';
+import { type Certificate, openCertificate } from '../../src/inbound/certificate.ts';
+import { createCrowd } from '../../src/inbound/crowd.ts';
+import { type Envelope, type MailHandler, type MailSession, SmtpRefusal } from '../../src/inbound/handler.ts';
+import { createIntake } from '../../src/inbound/intake.ts';
+import { type ListenerParts, openListener } from '../../src/inbound/listener.ts';
+import { manualClock } from './clock.ts';
+
+interface Taken {
+  raw: Buffer;
+  envelope: Envelope;
+  session: MailSession<unknown>;
+}
+
+interface Options extends Partial<Omit<ListenerParts<unknown>, 'handler' | 'crowd'>> {
+  handler?: Partial<MailHandler<unknown>>;
+  most?: number;
+  perClient?: number;
+}
+
+/** Takes mail for ours.invalid, from everybody. */
+const ours = /@ours\.invalid$/i;
+
+export async function startListener(t: ExecutionContext, options: Options = {}) {
+  const { handler, most = 1000, perClient = 1000, ...rest } = options;
+  const taken: Taken[] = [];
+  const troubles: unknown[] = [];
+  const listener = await openListener({
+    ...{ host: '127.0.0.1', port: 0, setting: 'PORT', hostname: 'ours.invalid', implicitTls: false },
+    ...{ proxies: [], allowClearLogin: false, bounds: { largest: 1024 * 1024, longestLine: null } },
+    ...{ mostRecipients: 10, mostClients: most, crowd: createCrowd({ most, perClient }) },
+    intake: createIntake(16 * 1024 * 1024),
+    certificate: rest.certificate ?? (await ownCertificate(t)),
+    onTrouble: (_, error) => troubles.push(error),
+    ...rest,
+    handler: {
+      authenticate: null,
+      async onMailFrom() {},
+      async onRcpt(address) {
+        if (!ours.test(address)) throw new SmtpRefusal(550, '5.7.1', 'This server relays nothing');
+      },
+      async onMessage(raw, envelope, session) {
+        taken.push({ raw, envelope, session });
+        return 'Taken';
+      },
+      ...handler,
+    },
+  });
+  t.teardown(() => listener.close());
+  return { ...listener, taken, troubles };
+}
+
+async function ownCertificate(t: ExecutionContext): Promise<Certificate> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
+  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  return openCertificate({
+    ...{ certFile: null, keyFile: null, dataDir, hostname: 'ours.invalid' },
+    ...{ clock: manualClock(Date.now()), onTrouble: () => {} },
+  });
+}
