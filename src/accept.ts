@@ -5,8 +5,8 @@
  * Says yes after the commit alone. Says no with a Refusal; trouble of our own is a SEND_FAILED that has charged and
  * kept nothing.
  */
-import { createHash } from 'node:crypto';
-import { v7 as uuid } from 'uuid';
+
+import { hash } from 'node:crypto';
 import { demandedTls } from './accounts/domains.ts';
 import { allowedDomains, type Caller } from './accounts/keys.ts';
 import { parseMailbox } from './address.ts';
@@ -17,6 +17,7 @@ import type { Decision } from './db/acceptance.ts';
 import type { Send, SendRecipient } from './db/acceptance-rows.ts';
 import type { DomainRecord } from './db/domains.ts';
 import type { Answer } from './db/idempotency.ts';
+import { newId } from './id.ts';
 import type { Delivery, Mailbox } from './nouns.ts';
 import type { Place } from './queue/dispatcher.ts';
 import { Refusal } from './refusal.ts';
@@ -38,6 +39,8 @@ export interface SendRequest {
   idempotency: { key: string; requestHash: string } | null;
   /** X-Request-Id, for the log. */
   requestId: string;
+  /** The message itself, where it was given whole; then nothing of html to headers is there. */
+  given?: { raw: Buffer; messageId: string | null };
 }
 
 export interface Recipient {
@@ -132,7 +135,7 @@ function requireVerified(from: Mailbox, domain: DomainRecord | null): DomainReco
 
 /** The send without its messages: what the books need to know. */
 function draftOf(parts: AcceptParts, request: SendRequest, caller: Caller, domain: DomainRecord): Send {
-  const emailId = uuid();
+  const emailId = newId();
   const now = parts.clock.now();
   return {
     emailId,
@@ -145,8 +148,8 @@ function draftOf(parts: AcceptParts, request: SendRequest, caller: Caller, domai
     tags: request.tags,
     tracking: effectiveTracking(request, domain),
     tls: demandedTls(domain),
-    recipients: request.to.map((one) => ({ ...one, deliveryId: uuid(), message: 0, entry: 'due' })),
-    messages: [{ id: uuid(), raw: Buffer.alloc(0) }],
+    recipients: request.to.map((one) => ({ ...one, deliveryId: newId(), message: 0, entry: 'due' })),
+    messages: [{ id: newId(), raw: Buffer.alloc(0) }],
     idempotency: request.idempotency
       ? { kind: 'key', ...request.idempotency }
       : { kind: 'window', ...duplicateWindow(request, caller) },
@@ -164,7 +167,7 @@ async function composed(
   domain: DomainRecord,
 ): Promise<Send> {
   const { messageId, messages: copies } = await parts.compose(orderOf(parts, draft, request, from, domain));
-  const messages = copies.map((raw) => ({ id: uuid(), raw }));
+  const messages = copies.map((raw) => ({ id: newId(), raw }));
   const message = (index: number) => (messages.length === 1 ? 0 : index);
   const recipients = draft.recipients.map((recipient, index) => ({ ...recipient, message: message(index) }));
   return { ...draft, messageId, messages, recipients };
@@ -177,20 +180,8 @@ function orderOf(
   from: Mailbox,
   domain: DomainRecord,
 ): Order {
-  const { replyTo, subject, html, text, attachments, headers } = request;
   return {
-    fields: {
-      from,
-      to: request.to.map(({ address }) => address),
-      replyTo,
-      subject,
-      html,
-      text,
-      attachments,
-      headers,
-      messageId: draft.messageId,
-      date: draft.acceptedAt,
-    },
+    fields: contentOf(draft, request, from),
     tracking: {
       opens: draft.tracking.openTracking,
       clicks: draft.tracking.clickTracking,
@@ -199,6 +190,13 @@ function orderOf(
     },
     signer: { domain: domain.name, selector: domain.dkimSelector, sealedKey: domain.dkimPrivateKey },
   };
+}
+
+function contentOf({ messageId, acceptedAt: date }: Send, request: SendRequest, from: Mailbox) {
+  const { given, replyTo, subject, html, text, attachments, headers } = request;
+  if (given) return { raw: given.raw, messageId: given.messageId ?? messageId, date };
+  const to = request.to.map(({ address }) => address);
+  return { from, to, replyTo, subject, html, text, attachments, headers, messageId, date };
 }
 
 /**
@@ -236,6 +234,7 @@ function deliveryOf(send: Send, { deliveryId, address, domain, message }: SendRe
     tags: send.tags,
     attempts: 0,
     createdAt: send.acceptedAt,
+    dueAt: send.acceptedAt,
     expiresAt: send.expiresAt,
     tls: send.tls,
     message: raw,
@@ -253,9 +252,7 @@ function effectiveTracking({ tracking }: SendRequest, domain: DomainRecord): Sen
 /** interface.md section 4.1 rule 6: what makes two sends without a key duplicates of each other. */
 function duplicateWindow(request: SendRequest, caller: Caller): { key: string; requestHash: string } {
   const recipients = request.to.map(({ key }) => key).sort();
-  const key = createHash('sha256')
-    .update(JSON.stringify([caller.keyId, recipients, request.subject]))
-    .digest('hex');
+  const key = hash('sha256', JSON.stringify([caller.keyId, recipients, request.subject]));
   return { key, requestHash: key };
 }
 

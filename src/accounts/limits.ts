@@ -3,6 +3,8 @@
  * Pure functions over what is kept of an organization's day. A null limit is no limit; a request that is refused
  * counts in no window.
  */
+import { Refusal } from '../refusal.ts';
+
 export interface RequestLimits {
   perSecond: number | null;
   perDay: number | null;
@@ -78,6 +80,12 @@ function windowsOf(usage: Usage, limits: RequestLimits, now: number): Window[] {
     });
   }
   return windows;
+}
+
+export function overLimit(windows: Window[]): Refusal {
+  const { name, limit, resetMs } = bindingWindow(windows)!;
+  const message = `This organization may make ${limit} requests a ${name}; wait for the next.`;
+  return new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: resetMs });
 }
 
 /** The window that binds: the second's, unless the day's has fewer left. None where nothing limits. */

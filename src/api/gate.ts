@@ -4,8 +4,8 @@
  * whatever becomes of it; one that is refused with 429 counts in no window.
  */
 import type { Context } from 'koa';
-import { type Caller, type Grant, mayDo } from '../accounts/keys.ts';
-import { bindingWindow, type RequestLimits, type Taken } from '../accounts/limits.ts';
+import { type Caller, type Grant, mayDo, requireGrant } from '../accounts/keys.ts';
+import { overLimit, type RequestLimits, type Taken } from '../accounts/limits.ts';
 import { Refusal } from '../refusal.ts';
 import type { Guesses } from './guesses.ts';
 import { setRateHeaders } from './rate-headers.ts';
@@ -20,6 +20,8 @@ export interface GateParts {
 export interface Gate {
   /** `admit` may refuse (429) before the call is counted. */
   enter(context: Context, grant: Grant, admit?: (caller: Caller) => Promise<void>): Promise<Caller>;
+  /** Whether the key of a call that goes on still may do so: it may have been revoked since. Counts nothing. */
+  stillMay(context: Context, grant: Grant): Promise<boolean>;
   /** A call that leads nowhere (404, 405) needs no key, and counts where it has one. */
   pass(context: Context): Promise<void>;
 }
@@ -30,8 +32,12 @@ export function createGate(parts: GateParts): Gate {
       const caller = await authenticate(parts, context);
       await admit?.(caller);
       await countRequest(parts, context, caller);
-      if (!mayDo(caller, grant)) throw new Refusal('FORBIDDEN', `The API key lacks the scope ${grant}.`);
+      requireGrant(caller, grant);
       return caller;
+    },
+    async stillMay(context, grant) {
+      const caller = await parts.findCaller(keyOf(context)!);
+      return caller !== null && mayDo(caller, grant);
     },
     async pass(context) {
       if (keyOf(context) === null) return;
@@ -80,7 +86,5 @@ async function countRequest({ take }: GateParts, context: Context, { orgId, limi
     context.state.counted = windows;
     return;
   }
-  const { name, limit, resetMs } = bindingWindow(windows)!;
-  const message = `This organization may make ${limit} requests a ${name}; wait for the next.`;
-  throw new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: resetMs });
+  throw overLimit(windows);
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { characters, rule } from './rule.ts';
 
-const largestTotal = 10 * 1024 * 1024;
+export const largestTotal = 10 * 1024 * 1024;
 /** The contract bounds their bytes alone; without this a call of tiny ones could keep a core busy for a minute. */
 const mostAttachments = 1000;
 
@@ -20,6 +20,11 @@ const executableTypes = new Set([
 ]);
 /** RFC 6838 section 4.2: names of 127 characters at most. */
 const mediaType = /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}(\s*;[\x20-\x7e]*)?$/;
+
+/** By its name or its type, which is in lower case. */
+export function isExecutable(name: string, type: string): boolean {
+  return executableName.test(name) || executableTypes.has(type);
+}
 
 const filename = z
   .string()

@@ -1,5 +1,5 @@
 /** POST /api/public/email/send (interface.md section 4.1). */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import type { Accept, SendRequest } from '../../accept.ts';
 import type { Caller } from '../../accounts/keys.ts';
@@ -82,7 +82,7 @@ function idempotencyOf(
   const key = inBody ?? header;
   if (key === undefined) return null;
   const { idempotencyKey: _, ...request } = body as Record<string, unknown>;
-  return { key, requestHash: createHash('sha256').update(canonical(request)).digest('hex') };
+  return { key, requestHash: hash('sha256', canonical(request)) };
 }
 
 /** As parsed: the order of members does not matter. Unknown ones count too, and may be nested beyond the stack. */

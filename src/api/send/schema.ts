@@ -39,7 +39,7 @@ const to = z
       'One recipient address, or up to ten. An address that comes twice counts, costs and is delivered once.',
   });
 
-const tags = z
+export const tags = z
   .record(
     z.string().check(characters(1, 64), oneLine, unicode).meta({ minLength: 1, maxLength: 64 }),
     z.string().check(characters(0, 256), oneLine, unicode).meta({ maxLength: 256 }),
@@ -157,7 +157,7 @@ export function toRequest(
 }
 
 /** Each address once, as it was first given. */
-function recipients(addresses: string[]): Recipient[] {
+export function recipients(addresses: string[]): Recipient[] {
   const unique = new Map<string, Recipient>();
   for (const one of addresses) {
     const key = compareKey(one);

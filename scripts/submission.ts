@@ -1,0 +1,164 @@
+/**
+ * `node scripts/submission.ts`: mail submitted by Debian's own clients, swaks and msmtp (apt-get install swaks msmtp).
+ *
+ * Each sends to a Postern that runs for this: by STARTTLS and with TLS from the start, with AUTH PLAIN and LOGIN; then
+ * what must be refused. It prints what the client was told, whether the mail came to the exchanger, what DKIM says of
+ * it there, and whether it came as it was sent.
+ *
+ * Exits 0 when all of that holds, 1 when something does not, 2 where no client is installed; one that is missing is
+ * left out, and said.
+ */
+import Table from 'cli-table3';
+import { verifyDkim } from '../test/helpers/dkim.ts';
+import { type Dns, startDns } from '../test/helpers/dns.ts';
+import { type Mx, startMx } from '../test/helpers/mx.ts';
+import { until } from '../test/helpers/until.ts';
+import { freePort } from './peers/ports.ts';
+import { type Postern, startPostern } from './peers/postern.ts';
+import { clients, type Job, missingClients, type SmtpClient } from './peers/smtp-clients.ts';
+import { perform, type Stage } from './peers/stage.ts';
+
+interface World {
+  dns: Dns;
+  mx: Mx;
+  postern: Postern;
+  ports: { starttls: number; implicit: number };
+}
+
+const host = '127.0.0.1';
+
+async function setUp(stage: Stage): Promise<World> {
+  const mx = await stage.start(startMx({ host: '127.0.0.2' }), (it) => it.close());
+  const zone = { 'there.invalid': { MX: ['10 mx1.invalid'] }, 'mx1.invalid': { A: [mx.host] } };
+  const dns = await stage.start(startDns(zone), (it) => it.close());
+  const ports = { starttls: await freePort(host), implicit: await freePort(host) };
+  const settings = {
+    POSTERN_LOG_LEVEL: 'error',
+    POSTERN_SUBMISSION_PORT: String(ports.starttls),
+    POSTERN_SUBMISSION_TLS_PORT: String(ports.implicit),
+  };
+  const postern = await startPostern(stage, { dns, mtaPort: mx.port, settings });
+  return { dns, mx, postern, ports };
+}
+
+const body = 'Good morning,\n.this line begins with a dot\nGrüße\n';
+
+/** As a client is given it, with line ends of its own. */
+function messageFor(to: string, from: string): string {
+  const fields = [
+    ...[`From: Shop <${from}>`, `To: ${to}`, 'Subject: From a real client', 'X-Postern-Tag-client: real'],
+    ...['MIME-Version: 1.0', 'Content-Type: text/plain; charset=utf-8', 'Content-Transfer-Encoding: 8bit'],
+  ];
+  return `${fields.join('\n')}\n\n${body}`;
+}
+
+interface Row {
+  cells: string[];
+  faults: string[];
+}
+
+const ways = [
+  { implicit: false, method: 'PLAIN' },
+  { implicit: false, method: 'LOGIN' },
+  { implicit: true, method: 'PLAIN' },
+  { implicit: true, method: 'LOGIN' },
+] as const;
+
+type Way = (typeof ways)[number];
+
+const wayName = ({ implicit, method }: Way) => `${implicit ? 'TLS' : 'STARTTLS'}, ${method}`;
+
+function jobOf({ ports, postern }: World, way: Way, to: string, from = 'shop@sender.invalid'): Job {
+  const port = way.implicit ? ports.implicit : ports.starttls;
+  return { host, port, ...way, password: postern.key, from, to, message: messageFor(to, from) };
+}
+
+async function send(client: SmtpClient, way: Way, world: World): Promise<Row> {
+  const to = `${client.name}-${wayName(way).replace(/\W+/g, '-')}@there.invalid`.toLowerCase();
+  const { isTaken, told } = await client.run(jobOf(world, way, to));
+  const name = `${client.name}, ${wayName(way)}`;
+  if (!isTaken) return { cells: [name, told, 'no', '', ''], faults: [`${name}: not taken: ${told}`] };
+  const arrived = () => world.mx.messages.find((message) => message.to.includes(to));
+  const { raw } = await until(arrived, { what: `mail for ${to}` });
+  const [verdict] = await verifyDkim(raw, world.dns);
+  const isSame = raw.toString('utf8').includes(`\r\n\r\n${body.replaceAll('\n', '\r\n')}`);
+  const checks: [boolean, string][] = [
+    [/^250 2\.6\.0 Accepted as /.test(told), `was told ${told}`],
+    [verdict?.result === 'pass', `DKIM: ${verdict?.result} ${verdict?.comment}`],
+    [isSame, 'the body came otherwise than it was sent'],
+    [!/X-Postern-Tag/i.test(raw.toString('latin1')), 'the tag went out'],
+  ];
+  return {
+    cells: [name, told, 'yes', verdict?.result ?? 'none', isSame ? 'yes' : 'no'],
+    faults: checks.filter(([holds]) => !holds).map(([, fault]) => `${name}: ${fault}`),
+  };
+}
+
+/** What must be refused, and how that reads. */
+const refusals: { name: string; alter(job: Job): Job; expected: RegExp }[] = [
+  {
+    name: 'a wrong password',
+    alter: (job) => ({ ...job, password: 'em_not_a_key_not_a_key' }),
+    expected: /535 5\.7\.8 UNAUTHORIZED: /,
+  },
+  {
+    name: 'a domain that is not ours',
+    alter: (job) => ({ ...job, message: job.message.replace('@sender.invalid', '@stranger.invalid') }),
+    expected: /550 5\.7\.1 DOMAIN_NOT_FOUND: /,
+  },
+  {
+    name: 'two senders',
+    alter: (job) => ({ ...job, message: `From: other@sender.invalid\n${job.message}` }),
+    expected: /554 5\.6\.0 BAD_REQUEST: from: /,
+  },
+  {
+    name: 'a recipient that cannot be',
+    alter: (job) => ({ ...job, to: 'nobody@localhost' }),
+    expected: /553 5\.1\.3 /,
+  },
+];
+
+async function refuse(
+  client: SmtpClient,
+  { name, alter, expected }: (typeof refusals)[number],
+  world: World,
+) {
+  const { isTaken, told } = await client.run(alter(jobOf(world, ways[0], 'refused@there.invalid')));
+  const what = `${client.name}, ${name}`;
+  const holds = !isTaken && expected.test(told);
+  return {
+    cells: [what, told, isTaken ? 'yes' : 'no', '', ''],
+    faults: holds ? [] : [`${what}: was told ${told}`],
+  };
+}
+
+async function play(stage: Stage): Promise<string[]> {
+  const world = await setUp(stage);
+  const rows: Row[] = [];
+  const missing = missingClients();
+  for (const client of clients.filter(({ name }) => !missing.includes(name))) {
+    for (const way of ways) rows.push(await send(client, way, world));
+    for (const one of refusals) rows.push(await refuse(client, one, world));
+  }
+  const table = new Table({
+    head: ['client', 'was told', 'taken', 'DKIM', 'same body'],
+    colWidths: [32, 62, 7, 6, 7],
+    wordWrap: true,
+    style: { head: [], border: [] },
+  });
+  table.push(...rows.map(({ cells }) => cells));
+  console.log(table.toString());
+  return rows.flatMap(({ faults }) => faults);
+}
+
+async function main(): Promise<void> {
+  const missing = missingClients();
+  if (missing.length > 0)
+    console.error(`not installed, left out: ${missing.join(', ')} (apt-get install swaks msmtp)`);
+  if (missing.length === clients.length) process.exit(2);
+  const faults = await perform('submission', play);
+  console.log(faults.length === 0 ? 'All of it holds.' : `It does not hold:\n${faults.join('\n')}`);
+  process.exit(faults.length === 0 ? 0 : 1);
+}
+
+await main();

@@ -1,0 +1,85 @@
+/**
+ * The header of a message or of a part of one, read in place: each field with where it stands, so that whoever takes
+ * one out leaves the others as they are, to the octet (RFC 5322 section 2.2). Lines end with CRLF.
+ */
+import { isUtf8 } from 'node:buffer';
+
+export interface Field {
+  /** In lower case. */
+  name: string;
+  /** As written. */
+  label: string;
+  /** Unfolded and trimmed; UTF-8 where it is that, else Latin-1. */
+  value: string;
+  start: number;
+  /** Behind its last CRLF. */
+  end: number;
+}
+
+export interface Head {
+  fields: Field[];
+  /** Where the empty line stands, or all ends. */
+  end: number;
+  bodyStart: number;
+  /** The first line that belongs to no field; null where all do. */
+  stray: string | null;
+  /** There is more of it, which was not read. */
+  isTooLarge: boolean;
+}
+
+/** As large as Postfix takes it; and the time that signing takes grows with the fields. */
+export const largestHead = 100 * 1024;
+export const mostFields = 500;
+
+const colon = 0x3a;
+
+export function readHead(raw: Buffer, start = 0, end = raw.length): Head {
+  const fields: Field[] = [];
+  let stray: string | null = null;
+  let at = start;
+  const endAt = (where: number, bodyStart: number, isTooLarge = false): Head => ({
+    fields: fields.map((field) => withValue(raw, field)),
+    end: where,
+    ...{ bodyStart, stray, isTooLarge },
+  });
+  while (at < end) {
+    if (at - start > largestHead || fields.length > mostFields) return endAt(at, at, true);
+    const next = lineEnd(raw, at, end);
+    const isEmpty = next === at + 2 && raw[at] === 0x0d;
+    if (isEmpty) return endAt(at, next);
+    const name = nameOf(raw, at, next);
+    const last = fields.at(-1);
+    if (name) fields.push({ name: name.toLowerCase(), label: name, value: '', start: at, end: next });
+    else if (last && last.end === at && isContinuation(raw, at, next)) last.end = next;
+    else stray ??= raw.toString('latin1', at, Math.min(next, at + 80)).trim();
+    at = next;
+  }
+  return endAt(end, end);
+}
+
+export function fieldValue(head: Head, name: string): string | null {
+  return head.fields.find((field) => field.name === name)?.value ?? null;
+}
+
+function lineEnd(raw: Buffer, at: number, end: number): number {
+  const found = raw.indexOf('\r\n', at);
+  return found < 0 || found >= end ? end : found + 2;
+}
+
+/** RFC 5322 section 3.6.8. Space before the colon is obsolete, and read differently by different readers. */
+function nameOf(raw: Buffer, at: number, next: number): string | null {
+  const line = raw.subarray(at, next);
+  const name = line.toString('latin1', 0, Math.max(line.indexOf(colon), 0));
+  return /^[\x21-\x7e]+$/.test(name) ? name : null;
+}
+
+/** A line of white space alone is the end of the header to some readers (RFC 5322 section 3.2.2 forbids it). */
+function isContinuation(raw: Buffer, at: number, next: number): boolean {
+  return (raw[at] === 0x20 || raw[at] === 0x09) && /[^ \t\r\n]/.test(raw.toString('latin1', at, next));
+}
+
+function withValue(raw: Buffer, field: Field): Field {
+  const bytes = raw.subarray(field.start + field.label.length + 1, field.end);
+  const text = bytes.toString(isUtf8(bytes) ? 'utf8' : 'latin1');
+  return { ...field, value: text.replaceAll('\r\n', '').trim() };
+}
