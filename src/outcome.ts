@@ -134,6 +134,17 @@ function refused(phase: Phase, reply: Reply): Judgement {
   };
 }
 
+/**
+ * A refusal that came back by mail, after a host had taken the message: nobody tries again, whatever the digits say, but
+ * only a permanent word says that the recipient will never work.
+ */
+export function judgeReturned(phase: Phase, reply: Reply) {
+  const rule = ruleFor(phase, reply);
+  const { category, fault } = rule;
+  const type = bounces(phase, reply, rule) ? (rule.bounce ?? hardness(category, fault)) : ('soft' as const);
+  return { type, category, fault, rule: rule.name };
+}
+
 /** Whether a refusal is final: a 5xx of the mail transaction of which nothing says that it passes. */
 function bounces(phase: Phase, reply: Reply, rule: Rule): boolean {
   // A 5xx greeting or EHLO speaks for the host, not for the mailbox (RFC 5321 section 3.1): the next one may serve.

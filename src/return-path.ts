@@ -6,14 +6,33 @@
  *
  * 51 octets before the @, where RFC 5321 allows 64; nothing depends on letter case.
  */
-import { createHmac } from 'node:crypto';
+import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { deriveKey } from './secret.ts';
 
 export function createReturnPath(secret: string, domain: string): (deliveryId: string) => string {
-  const key = deriveKey(secret, 'return-path');
+  // Bytes would be made a key of for every mail, which takes longer than the HMAC.
+  const key = createSecretKey(deriveKey(secret, 'return-path'));
   return (deliveryId) => {
     const id = deliveryId.replaceAll('-', '');
-    const tag = createHmac('sha256', key).update(id).digest('hex').slice(0, 16);
-    return `b-${id}-${tag}@${domain}`;
+    return `b-${id}-${tagOf(key, id)}@${domain}`;
   };
+}
+
+/** Whose return path the part before the @ is; null: nobody's, the tag is not ours. */
+export type ReadReturnPath = (localPart: string) => string | null;
+
+const shape = /^b-(?<id>[0-9a-f]{32})-(?<tag>[0-9a-f]{16})$/;
+
+export function createReturnPathReader(secret: string): ReadReturnPath {
+  const key = createSecretKey(deriveKey(secret, 'return-path'));
+  return (localPart) => {
+    // Some hosts answer in capitals.
+    const found = shape.exec(localPart.toLowerCase())?.groups as { id: string; tag: string } | undefined;
+    if (!found || !timingSafeEqual(Buffer.from(found.tag), Buffer.from(tagOf(key, found.id)))) return null;
+    return found.id.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+  };
+}
+
+function tagOf(key: KeyObject, id: string): string {
+  return createHmac('sha256', key).update(id).digest('hex').slice(0, 16);
 }

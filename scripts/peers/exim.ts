@@ -14,14 +14,18 @@ export const eximProgram = '/usr/sbin/exim4';
 /** Whom Debian's build wants to be. */
 const user = 'Debian-exim';
 
-export async function startExim(options: ReceiverOptions): Promise<Receiver> {
+/** `config`: another one than that of a receiver, with the same spool, log and certificate. */
+export async function startExim(
+  options: ReceiverOptions,
+  config = configuration(options),
+): Promise<Receiver> {
   const { directory, host, port } = options;
   const jail = await makeJail({
     directory,
     programs: [eximProgram],
     packages: options.packages,
     users: [user],
-    files: { '/exim.conf': configuration(options), '/mx.pem': await readFile(options.pemFile, 'utf8') },
+    files: { '/exim.conf': config, '/mx.pem': await readFile(options.pemFile, 'utf8') },
     directories: { '/spool': user, '/log': user, '/mail': user },
   });
   const said = await jail.run(eximProgram, '-C', '/exim.conf', '-bV');

@@ -15,7 +15,11 @@ export const openSmtpdProgram = '/usr/sbin/smtpd';
 /** What keeps a message; it is run by a shell. */
 const keeper = '/usr/libexec/opensmtpd/mail.maildir';
 
-export async function startOpenSmtpd(options: ReceiverOptions): Promise<Receiver> {
+/** `config`: another one than that of a receiver. */
+export async function startOpenSmtpd(
+  options: ReceiverOptions,
+  config = configuration(options),
+): Promise<Receiver> {
   const { directory, host, port } = options;
   const pem = await readFile(options.pemFile, 'utf8');
   const jail = await makeJail({
@@ -23,7 +27,7 @@ export async function startOpenSmtpd(options: ReceiverOptions): Promise<Receiver
     programs: [openSmtpdProgram, keeper, '/bin/sh'],
     packages: options.packages,
     users: ['opensmtpd', 'opensmtpq', 'keeper'],
-    files: { '/smtpd.conf': configuration(options), '/etc/mailname': `${options.hostname}\n` },
+    files: { '/smtpd.conf': config, '/etc/mailname': `${options.hostname}\n` },
     secrets: { '/mx.pem': pem },
     directories: {
       '/var/spool/smtpd': 'root',

@@ -39,7 +39,7 @@ export const microsoft: readonly Rule[] = [
   },
   {
     name: 'exchange-known-senders-only',
-    text: /RESOLVER\.RST\.(?:AuthRequired|NotAuthorized)|not authenticated to send anonymous mail/i,
+    text: /RESOLVER\.RST\.(?:AuthRequired|NotAuthorized|SenderNotAuthenticatedFor)|not authenticated to send anonymous mail/i,
     category: 'policy',
     fault: 'recipient',
     quotes: [

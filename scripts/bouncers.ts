@@ -1,0 +1,204 @@
+/**
+ * `node scripts/bouncers.ts`, as root: mail that real mail servers take, and send back. Postfix, Exim and OpenSMTPD are
+ * the exchangers of three domains of a fake zone, each a relay: it takes everything, and hands it to a host behind it
+ * that refuses unknown users and full mailboxes. Each then returns our mail in its own words, to Postern's inbound port.
+ *
+ *   --only NAME          postfix, exim or opensmtpd; may be given again
+ *   --packages DIR       where packages were unpacked that are not installed (scripts/receivers.ts says how)
+ *   --json               everything as JSON
+ *
+ * Holds when every mail is delivered first, then: the one for an unknown user is bounced, hard, and its address
+ * suppressed; the one for a full mailbox is bounced, soft; the one that the host behind takes stays delivered.
+ *
+ * Exits 0 when all of that holds, 1 when something does not, 2 where a server cannot be run here. Leaves nothing behind,
+ * after Ctrl-C neither.
+ */
+import { mkdir } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import Table from 'cli-table3';
+import { listInbound } from '../src/db/inbound-mails.ts';
+import { startDns, type Zone } from '../test/helpers/dns.ts';
+import { type Mx, startMx } from '../test/helpers/mx.ts';
+import { until } from '../test/helpers/until.ts';
+import { eximProgram } from './peers/exim.ts';
+import { progress } from './peers/figures.ts';
+import {
+  type Forwarder,
+  type ForwarderOptions,
+  startForwardingExim,
+  startForwardingOpenSmtpd,
+  startForwardingPostfix,
+} from './peers/forwarders.ts';
+import { locate } from './peers/jail.ts';
+import { openSmtpdProgram } from './peers/opensmtpd.ts';
+import { freePort } from './peers/ports.ts';
+import { type Email, type Postern, startPostern } from './peers/postern.ts';
+import { perform, readOptions, type Stage } from './peers/stage.ts';
+
+const given = readOptions('node scripts/bouncers.ts [--only NAME]… [--packages DIR] [--json]', {
+  only: { type: 'string', multiple: true, default: [] },
+  packages: { type: 'string' },
+  json: { type: 'boolean', default: false },
+});
+const packages = given.packages && resolve(given.packages);
+
+interface Kind {
+  name: string;
+  program: string;
+  start(options: ForwarderOptions): Promise<Forwarder>;
+}
+
+const kinds: Kind[] = [
+  { name: 'postfix', program: '/usr/sbin/postfix', start: startForwardingPostfix },
+  { name: 'exim', program: eximProgram, start: startForwardingExim },
+  { name: 'opensmtpd', program: openSmtpdProgram, start: startForwardingOpenSmtpd },
+].filter(({ name }) => given.only.length === 0 || given.only.includes(name));
+
+/** What keeps them from being run here; null: nothing does. */
+function obstacle(): string | null {
+  if (kinds.length === 0) return `${given.only.join(', ')}: no such server`;
+  if (process.getuid?.() !== 0)
+    return 'mail servers are started by root; run this as root, in a container say';
+  const missing = kinds.flatMap(({ program }) => (locate(program, packages) ? [] : [program]));
+  return missing.length === 0
+    ? null
+    : `not there: ${missing.join(', ')}. The header of scripts/receivers.ts says how to get it`;
+}
+
+/** By the local part of the recipient, as the host behind has it (test/helpers/mx-script.ts): what must become of it. */
+const mails: Record<string, string> = {
+  unknown: 'bounced hard unknown_user, suppressed',
+  full: 'bounced soft mailbox_full',
+  ann: 'delivered',
+};
+
+interface World {
+  postern: Postern;
+  behind: Mx;
+  running: { kind: Kind; domain: string; forwarder: Forwarder }[];
+}
+
+async function setUp(stage: Stage): Promise<World> {
+  const behind = await stage.start(startMx({ host: '127.0.0.9' }), (it) => it.close());
+  const port = await freePort('127.0.0.2');
+  const inboundPort = await freePort('127.0.0.1');
+  const zone: Zone = {};
+  const running: World['running'] = [];
+  for (const [index, kind] of kinds.entries()) {
+    const { name } = kind;
+    const [domain, hostname, host] = [`${name}.invalid`, `mx.${name}.invalid`, `127.0.0.${index + 2}`];
+    zone[domain] = { MX: [`10 ${hostname}`] };
+    zone[hostname] = { A: [host] };
+    const directory = join(stage.directory, name);
+    await mkdir(directory);
+    const pemFile = fileURLToPath(new URL('../test/fixtures/mx.pem', import.meta.url));
+    const back = { domain: 'postern.invalid', host: '127.0.0.1', port: inboundPort };
+    const options = { directory, host, port, hostname, domain, mailboxes: [], pemFile, packages };
+    const starting = kind.start({ ...options, next: behind, back });
+    const forwarder = await stage.start(starting, (it) => it.stop());
+    progress(`${forwarder.version} at ${host}:${port}`);
+    running.push({ kind, domain, forwarder });
+  }
+  const dns = await stage.start(startDns(zone), (it) => it.close());
+  const settings = { POSTERN_INBOUND_PORT: String(inboundPort) };
+  return { postern: await startPostern(stage, { dns, mtaPort: port, settings }), behind, running };
+}
+
+interface Row {
+  server: string;
+  to: string;
+  became: string;
+  events: string[];
+  format: string;
+  diagnostic: string;
+  seconds: number;
+  faults: string[];
+}
+
+const patienceMs = 60_000;
+
+async function sendThere(
+  local: string,
+  { kind, domain, forwarder }: World['running'][number],
+  { postern, behind }: World,
+): Promise<Row> {
+  const to = `${local}@${domain}`;
+  const { emailId } = await postern.send({ to, subject: `To ${local}`, text: 'Hello' });
+  const passing = ['queued', 'sending', 'deferred'];
+  const first = await postern.after(passing, emailId, patienceMs);
+  const isTaken = mails[local] === 'delivered';
+  const arrived = () => behind.messages.some((message) => message.to.includes(to));
+  if (isTaken) await until(arrived, { timeout: patienceMs, what: `the mail to ${to} behind its relay` });
+  const email = isTaken ? first : await postern.after([...passing, 'delivered'], emailId, patienceMs);
+  const became = await describe(email, postern);
+  const events = email.events.map(({ type }) => type.replace('email.', ''));
+  const [kept] = await listInbound(postern.db, { emailId, limit: 10 });
+  const expected = isTaken ? 'queued delivered' : 'queued delivered bounced';
+  return {
+    server: forwarder.version,
+    to: local,
+    became,
+    events,
+    format: String(kept?.reading.format ?? '-'),
+    diagnostic: email.recipients[0]!.bounce?.diagnostic ?? '-',
+    seconds: (Date.parse(email.updatedAt) - Date.parse(email.createdAt)) / 1000,
+    faults: [
+      ...(became === mails[local] ? [] : [`${kind.name}: ${to} is ${became}, not ${mails[local]}`]),
+      ...(events.join(' ') === expected ? [] : [`${kind.name}: ${to} went ${events.join(', ')}`]),
+      ...(isTaken || kept ? [] : [`${kind.name}: the bounce of ${to} is not kept`]),
+    ],
+  };
+}
+
+async function describe({ recipients: [one] }: Email, { db }: Postern): Promise<string> {
+  const { status, bounce, address } = one!;
+  const suppressed = await db('suppressions').where({ address }).first();
+  const words = [status, ...(bounce ? [bounce.type, bounce.category] : [])].join(' ');
+  return suppressed ? `${words}, suppressed` : words;
+}
+
+function print(rows: Row[]): void {
+  const table = new Table({
+    head: ['server', 'mail to', 'became', 'read as', 'reason given', 'time'],
+    style: { head: [], border: [] },
+    colWidths: [null, null, null, null, 60],
+    wordWrap: true,
+  });
+  for (const { server, to, became, format, diagnostic, seconds } of rows)
+    table.push([server, to, became, format, diagnostic, `${seconds.toFixed(1)} s`]);
+  console.log(table.toString());
+}
+
+const why = obstacle();
+if (why) {
+  console.error(`bouncers: ${why}`);
+  process.exit(2);
+}
+const rows: Row[] = [];
+const faults = await perform('bouncers', async (stage) => {
+  const world = await setUp(stage);
+  const wrong: string[] = [];
+  await Promise.all(
+    world.running.map(async (running) => {
+      const { kind, forwarder } = running;
+      for (const local of Object.keys(mails)) {
+        const row = await sendThere(local, running, world).catch((error) => `${kind.name}: ${error.message}`);
+        if (typeof row === 'string') wrong.push(row);
+        else rows.push(row);
+      }
+      progress(`${kind.name}: done`);
+      wrong.push(...rows.filter(({ server }) => server === forwarder.version).flatMap((row) => row.faults));
+      if (wrong.some((fault) => fault.startsWith(kind.name)))
+        wrong.push(`the log of ${kind.name}:\n${await forwarder.log()}`);
+    }),
+  );
+  return wrong;
+});
+rows.sort((a, b) => a.server.localeCompare(b.server));
+if (given.json) console.log(JSON.stringify({ rows, faults }, null, 2));
+else {
+  if (rows.length > 0) print(rows);
+  console.log(faults.length === 0 ? 'All of it holds.' : `It does not hold:\n${faults.join('\n')}`);
+}
+process.exit(faults.length === 0 ? 0 : 1);

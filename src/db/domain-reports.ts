@@ -1,0 +1,72 @@
+/** Reports on domains, DMARC's and TLS's: kept for domains that somebody here knows, a bounded number for each. */
+import { v7 as uuid } from 'uuid';
+import type { Report } from '../inbound/returned/reading.ts';
+import type { Db, Trx } from './open.ts';
+
+const mostOfOne = 1000;
+
+/** 'known': it had come before; 'foreign': nobody here has that domain. */
+export async function keepReport(
+  db: Db,
+  report: Report,
+  ownNames: string[],
+  now: number,
+): Promise<'kept' | 'known' | 'foreign'> {
+  const { kind, domain, reporter, reportId, beginsAt, endsAt } = report;
+  return db.transaction(async (trx) => {
+    if (!ownNames.includes(domain) && !(await isKnown(trx, domain))) return 'foreign';
+    const row = { kind, domain, reporter, report_id: reportId };
+    const times = { begins_at: beginsAt, ends_at: endsAt, received_at: now };
+    const added = await trx('domain_reports')
+      .insert({ id: uuid(), ...row, ...times, report: JSON.stringify(report) })
+      .onConflict(['kind', 'domain', 'reporter', 'report_id'])
+      .ignore()
+      .returning('id');
+    if (added.length === 0) return 'known';
+    await forgetOld(trx, domain);
+    return 'kept';
+  });
+}
+
+/**
+ * Registered, or above or below what is: one DMARC record may stand for all names under it. `domain` is a domain name,
+ * so no wildcard is in it.
+ */
+async function isKnown(trx: Trx, domain: string): Promise<boolean> {
+  const row = await trx('domains')
+    .whereIn('name', withParents(domain))
+    .orWhere('name', 'like', `%.${domain}`)
+    .first('id');
+  return row !== undefined;
+}
+
+/** mail.example.org, example.org. */
+function withParents(domain: string): string[] {
+  const labels = domain.split('.');
+  return labels.slice(0, -1).map((_, at) => labels.slice(at).join('.'));
+}
+
+async function forgetOld(trx: Trx, domain: string): Promise<void> {
+  const old: string[] = await trx('domain_reports')
+    .where({ domain })
+    .orderBy('id', 'desc')
+    .offset(mostOfOne)
+    .limit(100)
+    .pluck('id');
+  if (old.length > 0) await trx('domain_reports').whereIn('id', old).delete();
+}
+
+export interface ReportRecord {
+  receivedAt: number;
+  report: Report;
+}
+
+/** Of a domain, and of those above it whose policy holds for it; the newest first. */
+export async function listReports(db: Db, domain: string, limit: number): Promise<ReportRecord[]> {
+  const rows = await db('domain_reports')
+    .whereIn('domain', withParents(domain))
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .select('received_at', 'report');
+  return rows.map((row) => ({ receivedAt: row.received_at, report: JSON.parse(row.report) }));
+}

@@ -1,0 +1,45 @@
+/**
+ * Blocks of "Name: value" lines, as message/delivery-status (RFC 3464 section 2.1) and message/feedback-report (RFC
+ * 5965 section 3) have them: blocks are parted by empty lines, a line that begins with white space goes on with the
+ * one before. A value keeps its line ends, for some are SMTP replies of several lines.
+ */
+
+/** By the name in lower case; a name may stand several times. */
+export type Block = Map<string, string[]>;
+
+const mostBlocks = 100;
+const mostFields = 100;
+
+export function readBlocks(text: string): Block[] {
+  return text
+    .split(/\n[ \t]*\n/, mostBlocks)
+    .map(readBlock)
+    .filter(({ size }) => size > 0);
+}
+
+const field = /^([!-9;-~]{1,60})[ \t]*:[ \t]*(.*)$/s;
+
+function readBlock(text: string): Block {
+  const block: Block = new Map();
+  for (const line of text.replace(/^\n+/, '').split(/\n(?![ \t])/, mostFields)) {
+    const found = field.exec(line.trim());
+    if (!found) continue;
+    const name = found[1]!.toLowerCase();
+    const value = found[2]!.replace(/\n[ \t]+/g, '\n').trim();
+    const values = block.get(name);
+    if (values) values.push(value);
+    else block.set(name, [value]);
+  }
+  return block;
+}
+
+/** The first value, in one line; null where there is none. */
+export function fieldOf(block: Block, name: string): string | null {
+  return block.get(name)?.[0]?.replace(/\s+/g, ' ') || null;
+}
+
+/** What follows the type: "rfc822; ann@example.org" is ann@example.org. In one line. */
+export function typedFieldOf(block: Block, name: string): string | null {
+  const value = fieldOf(block, name);
+  return value === null ? null : value.replace(/^[\w.-]{1,40} ?; ?/, '');
+}

@@ -1,0 +1,73 @@
+/**
+ * Builds the way of returned mail: addresses → a thread that reads → one commit → the mail log. main.ts hands its
+ * handler to the listener of POSTERN_INBOUND_PORT.
+ */
+import { Worker } from 'node:worker_threads';
+import type { Clock } from './clock.ts';
+import type { Config } from './config.ts';
+import { keepReport } from './db/domain-reports.ts';
+import { groupCommit } from './db/group.ts';
+import { keepMail } from './db/inbound-mails.ts';
+import type { Db } from './db/open.ts';
+import { findReturnedTo, type Returned, recordReturned } from './db/returned.ts';
+import type { MailHandler } from './inbound/handler.ts';
+import { createReader } from './inbound/reader.ts';
+import { createPlaceOf } from './inbound/returned/addresses.ts';
+import { createReturned } from './inbound/returned/handler.ts';
+import type { Token } from './inbound/returned/reading.ts';
+import { tellReturned } from './inbound/returned/tell.ts';
+import type { Log } from './log.ts';
+import type { MailLog } from './maillog.ts';
+import { createReturnPathReader } from './return-path.ts';
+import { createLinks } from './tracking/links.ts';
+
+export interface ReturnedMailParts {
+  config: Config;
+  db: Db;
+  secret: string;
+  mailLog: MailLog;
+  log: Log;
+  clock: Clock;
+  onTrouble(what: string, error: unknown): void;
+}
+
+export interface ReturnedMail {
+  handler: MailHandler<null>;
+  /** After the listener. */
+  close(): Promise<void>;
+}
+
+/** What one mail may take to be read. */
+const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32 };
+
+export function createReturnedMail(parts: ReturnedMailParts): ReturnedMail {
+  const { config, db, secret, mailLog, log, clock, onTrouble } = parts;
+  const readReturnPath = createReturnPathReader(secret);
+  const reader = createReader({
+    spawn: () => new Worker(new URL('./read-thread.ts', import.meta.url), { resourceLimits }),
+    onTrouble,
+  });
+  const handler = createReturned({
+    placeOf: createPlaceOf(config, readReturnPath),
+    findDelivery: (id) => findReturnedTo(db, id),
+    read: reader.read,
+    deliveryOf: createDeliveryOf(secret, readReturnPath),
+    record: groupCommit((list: Returned[]) => recordReturned(db, list, config.suppressAfter)),
+    keepMail: (mail, deliveryId, reading) => keepMail(db, mail, deliveryId, reading),
+    async keepReport(report) {
+      const { kind, domain, reporter } = report;
+      const kept = await keepReport(db, report, [config.returnPathDomain, config.hostname], clock.now());
+      log.info(`a report (${kind}) on ${domain} from ${reporter}: ${kept}`);
+    },
+    tell: (to, reading, outcome) =>
+      tellReturned({ mailLog, note: (text) => log.info(text) }, to, reading, outcome),
+    clock,
+  });
+  return { handler, close: reader.close };
+}
+
+function createDeliveryOf(secret: string, readReturnPath: ReturnType<typeof createReturnPathReader>) {
+  const links = createLinks([secret]);
+  return ({ kind, text }: Token): string | null =>
+    kind === 'return-path' ? readReturnPath(text) : (links.read(kind, text)?.deliveryId ?? null);
+}

@@ -1,0 +1,43 @@
+/** DMARC and TLS reports that come by mail: kept for the domains that somebody here has, and shown. */
+import test from 'ava';
+import { cliOf } from '../helpers/cli.ts';
+import { kinds } from '../helpers/databases.ts';
+import { goldenMail, startReturns } from '../helpers/returns.ts';
+
+for (const database of kinds) {
+  test(`${database}: reports are kept by domain, each once, and shown`, async (t) => {
+    const world = await startReturns(t, {
+      database,
+      settings: { POSTERN_RETURN_PATH_DOMAIN: 'bounces.postern.example' },
+    });
+    const { json, cli } = cliOf(t, world);
+    await json('domain add shop.example --org Tenant');
+    for (const name of ['dmarc-zip', 'dmarc-gzip', 'dmarc-namespace', 'dmarc-bomb']) {
+      await world.comesBack('dmarc@postern.invalid', goldenMail(name), 'reports@google.example');
+    }
+    await world.comesBack('tls-reports@bounces.postern.example', goldenMail('tls-gzip'));
+    const reports = await json('domain reports shop.example');
+    t.deepEqual(
+      reports.map(({ reporter, totals }: { reporter: string; totals: { messages: number } }) => [
+        reporter,
+        totals.messages,
+      ]),
+      [
+        ['new.example', 7],
+        ['google.example', 123],
+      ],
+    );
+    t.like(reports[1], { kind: 'dmarc', policy: 'none', beginsAt: '2026-11-20T00:00:00.000Z' });
+    t.like(reports[1].totals, { messages: 123, passed: 120, quarantined: 3, rejected: 0 });
+    t.deepEqual((await json('domain reports mail.shop.example')).length, 2);
+    t.deepEqual(await json('domain reports other.example'), []);
+    const [tls] = await json('domain reports bounces.postern.example');
+    t.like(tls, { kind: 'tls', reporter: 'Google Inc.', totals: { sessions: 45, failed: 3 } });
+    const shown = (await cli('domain reports shop.example')).stdout.toString();
+    t.regex(shown, /^dmarc-failed\t198\.51\.100\.66\tshop\.example\tgoogle\.example\t3\tquarantine$/m);
+
+    await json('domain remove shop.example --org Tenant');
+    await world.comesBack('dmarc@postern.invalid', goldenMail('dmarc-plain').subarray(0, -1));
+    t.is((await json('domain reports shop.example')).length, 2, 'nobody has that domain now');
+  });
+}

@@ -1,0 +1,32 @@
+/**
+ * The golden folder of returned mail: NAME.eml as it came (line ends as Git has them; CRLF on the wire), and beside it
+ * NAME.json with the role of the address that it came to, and what is to be read in it. All of it is our own writing, in
+ * the shapes that mail servers are known to produce. The return path in them is that of one delivery under one secret.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Role } from '../../src/inbound/returned/addresses.ts';
+import type { Reading } from '../../src/inbound/returned/reading.ts';
+
+export interface Golden {
+  name: string;
+  raw: Buffer;
+  role: Role;
+  reading: Reading;
+}
+
+export const goldenSecret = 'golden';
+export const goldenDomain = 'bounces.postern.example';
+export const goldenDelivery = '01a1fde4-3a44-750e-831d-9eda6307a7e9';
+
+const folder = join(import.meta.dirname, '../fixtures/returned');
+
+export function goldenMails(): Golden[] {
+  const names = readdirSync(folder).filter((file) => file.endsWith('.eml'));
+  return names.map((file) => {
+    const text = readFileSync(join(folder, file), 'latin1');
+    const { role, reading } = JSON.parse(readFileSync(join(folder, file.replace(/eml$/, 'json')), 'utf8'));
+    const raw = Buffer.from(text.replace(/\r?\n/g, '\r\n'), 'latin1');
+    return { name: file.slice(0, -'.eml'.length), raw, role, reading };
+  });
+}

@@ -1,0 +1,226 @@
+/** Reading returned mail: the golden folder, addresses, what a reading makes of its delivery, the thread that reads. */
+import { once } from 'node:events';
+import { MessageChannel, Worker } from 'node:worker_threads';
+import test from 'ava';
+import { createReader, serveReading } from '../src/inbound/reader.ts';
+import { createPlaceOf, type Place } from '../src/inbound/returned/addresses.ts';
+import { automaticRules } from '../src/inbound/returned/automatic.ts';
+import { complaintVariants } from '../src/inbound/returned/complaint.ts';
+import { moveOn } from '../src/inbound/returned/moves.ts';
+import { readMail } from '../src/inbound/returned/read.ts';
+import type { Complaint, Failure } from '../src/inbound/returned/reading.ts';
+import { formats } from '../src/inbound/returned/unstructured.ts';
+import type { DeliveryStatus } from '../src/nouns.ts';
+import { createReturnPath, createReturnPathReader } from '../src/return-path.ts';
+import { goldenDelivery, goldenDomain, goldenMails, goldenSecret } from './helpers/golden.ts';
+
+const golden = goldenMails();
+
+for (const { name, raw, role, reading } of golden) {
+  test(`golden: ${name}`, async (t) => {
+    t.deepEqual(await readMail(raw, role), reading);
+  });
+}
+
+test('the golden folder has at least 60 bounces, complaints and automatic answers, and every kind of reading', (t) => {
+  const kinds = golden.map(({ reading }) => reading.is);
+  const count = (kind: string) => kinds.filter((one) => one === kind).length;
+  t.true(count('failed') + count('complaint') + count('automatic') >= 60);
+  for (const kind of ['failed', 'delayed', 'arrived', 'automatic', 'complaint', 'report', 'letter']) {
+    t.true(count(kind) > 0, kind);
+  }
+});
+
+test('every format and every rule has a golden mail, but for those of headers that differ by their name alone', (t) => {
+  const read = new Set(golden.map(({ reading }) => ('format' in reading ? reading.format : reading.is)));
+  const names = [...formats, ...automaticRules, ...complaintVariants].map(({ name }) => name);
+  t.deepEqual([...new Set(names)].filter((name) => !read.has(name)).sort(), unseen);
+});
+
+/** Known by the collections of others alone; their mails are not ours to keep. */
+const unseen = [
+  ...['aol', 'courier', 'exchange-delayed', 'gmail-html', 'interscan', 'james', 'kddi', 'list', 'm-filter'],
+  ...['mailfoundry', 'verizon-mms', 'vtext'],
+];
+
+test('the complaints that carry our key name the delivery, and the forged one nobody', (t) => {
+  const readReturnPath = createReturnPathReader(goldenSecret);
+  for (const { name, reading } of golden) {
+    if (reading.is !== 'complaint') continue;
+    const ids = reading.tokens.map(({ text }) => readReturnPath(text)).filter((id) => id !== null);
+    t.deepEqual(ids, /anonymous|forged/.test(name) ? [] : [goldenDelivery], name);
+  }
+});
+
+test('a return path is read as it was made, in any letter case; nothing else is read', (t) => {
+  const address = createReturnPath(goldenSecret, goldenDomain)(goldenDelivery);
+  const read = createReturnPathReader(goldenSecret);
+  const local = address.split('@')[0]!;
+  t.is(read(local), goldenDelivery);
+  t.is(read(local.toUpperCase()), goldenDelivery);
+  t.is(createReturnPathReader('another')(local), null);
+  const last = local.at(-1) === '0' ? '1' : '0';
+  const forged = [
+    `${local.slice(0, -1)}${last}`,
+    local.slice(0, -1),
+    `${local}0`,
+    `x${local}`,
+    ` ${local}`,
+    '',
+  ];
+  for (const one of forged) t.is(read(one), null, one);
+});
+
+const ownReturnPath = createReturnPath(goldenSecret, goldenDomain)(goldenDelivery);
+const placeOf = createPlaceOf(
+  { returnPathDomain: goldenDomain, hostname: 'mail.postern.example' },
+  createReturnPathReader(goldenSecret),
+);
+
+const places: [address: string, place: Place['role']][] = [
+  [ownReturnPath, 'return-path'],
+  [ownReturnPath.toUpperCase(), 'return-path'],
+  [`postmaster@${goldenDomain}`, 'letters'],
+  ['Postmaster@MAIL.postern.example', 'letters'],
+  ['postmaster', 'letters'],
+  [`abuse@${goldenDomain}`, 'letters'],
+  [`complaints@${goldenDomain}`, 'complaints'],
+  [`dmarc@${goldenDomain}`, 'reports'],
+  [`tls-reports@${goldenDomain}.`, 'reports'],
+  [`b-${'0'.repeat(32)}-${'0'.repeat(16)}@${goldenDomain}`, 'nobody'],
+  [`ann@${goldenDomain}`, 'nobody'],
+  [`constructor@${goldenDomain}`, 'nobody'],
+  [`__proto__@${goldenDomain}`, 'nobody'],
+  // A return path is at its domain alone.
+  [ownReturnPath.replace(goldenDomain, 'mail.postern.example'), 'nobody'],
+  ['ann@example.org', 'elsewhere'],
+  ['ann', 'elsewhere'],
+  ['', 'elsewhere'],
+  ['@', 'elsewhere'],
+  [`postmaster@sub.${goldenDomain}`, 'elsewhere'],
+  [`ann%example.org@${goldenDomain}`, 'elsewhere'],
+  [`example.org!ann@${goldenDomain}`, 'elsewhere'],
+  [`"ann@example.org"@${goldenDomain}`, 'elsewhere'],
+  [`@example.org:ann@${goldenDomain}`, 'elsewhere'],
+  ['postmaster@[127.0.0.1]', 'elsewhere'],
+  [`postmaster@${goldenDomain}@example.org`, 'elsewhere'],
+];
+
+for (const [address, role] of places) {
+  test(`the address ${JSON.stringify(address)} is ${role}`, (t) => {
+    t.is(placeOf(address).role, role);
+  });
+}
+
+const failure: Failure = {
+  is: 'failed',
+  format: 'qmail',
+  recipient: null,
+  reportedBy: null,
+  bounce: { type: 'hard', category: 'unknown_user', fault: 'recipient', diagnostic: '550 no' },
+  rule: 'unknown-user',
+};
+const complaint: Complaint = {
+  ...{ is: 'complaint', format: 'arf', feedbackType: 'abuse', reportedBy: null },
+  tokens: [],
+};
+
+/** State, whether an attempt may have arrived, then what a bounce and what a complaint makes of it. */
+const moves: [DeliveryStatus, boolean, string | null, string | null][] = [
+  ['delivered', false, 'bounced', 'complained'],
+  ['deferred', true, 'bounced', 'complained'],
+  ['deferred', false, null, null],
+  ['sending', false, 'wait', 'wait'],
+  ['sending', true, 'wait', 'wait'],
+  ['queued', false, null, null],
+  ['held', true, null, null],
+  ['canceled', false, null, null],
+  ['bounced', false, null, 'complained'],
+  ['expired', true, null, 'complained'],
+  ['complained', false, null, null],
+  ['suppressed', false, null, null],
+  ['insufficient_credit', false, null, null],
+];
+
+for (const [status, mayHaveArrived, bounced, complained] of moves) {
+  test(`${status}${mayHaveArrived ? ', which may have arrived' : ''}: a bounce makes it ${bounced}, a complaint ${complained}`, (t) => {
+    const standing = { status, attempts: 1, mayHaveArrived };
+    const made = (reading: Failure | Complaint) => {
+      const move = moveOn(standing, reading);
+      return move === 'wait' || move === null ? move : move.status;
+    };
+    t.is(made(failure), bounced as never);
+    t.is(made(complaint), complained as never);
+  });
+}
+
+const thread = new URL('../src/read-thread.ts', import.meta.url);
+const sample = golden.find(({ name }) => name === 'postfix-unknown-user')!;
+
+test('the thread reads as the function does, many mails at once', async (t) => {
+  const reader = createReader({ spawn: () => new Worker(thread), onTrouble: (what) => t.fail(what) });
+  t.teardown(reader.close);
+  const some = golden.slice(0, 20);
+  const readings = await Promise.all(some.map(({ raw, role }) => reader.read(raw, role)));
+  t.deepEqual(
+    readings,
+    some.map(({ reading }) => reading),
+  );
+});
+
+/** Reads as the real one does, but for mails of these words. */
+const trap = `
+  const { parentPort } = require('node:worker_threads');
+  parentPort.on('message', ({ bytes }) => {
+    const text = Buffer.from(bytes).toString();
+    parentPort.postMessage('begun');
+    if (text === 'hang') for (;;);
+    if (text === 'die') process.exit(1);
+    if (text === 'throw') throw new Error('thrown');
+    if (text === 'eat') { const all = []; for (;;) all.push(new Array(1e6).fill({})); }
+    parentPort.postMessage({ is: 'arrived', format: text });
+  });`;
+
+test('a mail that hangs, kills or feeds on its thread ends with it, and alone', async (t) => {
+  const troubles: unknown[] = [];
+  const reader = createReader({
+    spawn: () => new Worker(trap, { eval: true, resourceLimits: { maxOldGenerationSizeMb: 32 } }),
+    onTrouble: (_, error) => troubles.push(error),
+    patienceMs: 300,
+  });
+  t.teardown(reader.close);
+  const mails = ['a', 'hang', 'b', 'die', 'throw', 'eat', 'c'];
+  const readings = await Promise.all(mails.map((text) => reader.read(Buffer.from(text), 'letters')));
+  t.deepEqual(
+    readings.map((reading) => ('format' in reading ? reading.format : reading.is)),
+    ['a', 'letter', 'b', 'letter', 'letter', 'letter', 'c'],
+  );
+  t.is(troubles.length, 4);
+});
+
+test('a thread that does not start refuses the mail, which may come again', async (t) => {
+  const reader = createReader({
+    spawn: () => new Worker('throw new Error("no disk")', { eval: true }),
+    onTrouble: () => {},
+  });
+  await t.throwsAsync(reader.read(sample.raw, sample.role), { message: /does not start/ });
+  await reader.close();
+  await t.throwsAsync(reader.read(sample.raw, sample.role), { message: /ended/ });
+});
+
+test('what is being read when the reader closes is refused', async (t) => {
+  const reader = createReader({ spawn: () => new Worker(trap, { eval: true }), onTrouble: () => {} });
+  const refused = [reader.read(Buffer.from('hang'), 'letters'), reader.read(Buffer.from('a'), 'letters')];
+  const thrown = Promise.all(refused.map((one) => t.throwsAsync(one, { message: /ended/ })));
+  await reader.close();
+  await thrown;
+});
+
+test('the thread says when it begins: from then on its time runs', async (t) => {
+  const { port1, port2 } = new MessageChannel();
+  t.teardown(() => port1.close());
+  serveReading(port2, async () => ({ is: 'letter' }));
+  port1.postMessage({ bytes: sample.raw, role: sample.role });
+  t.deepEqual(await once(port1, 'message'), ['begun']);
+  t.deepEqual(await once(port1, 'message'), [{ is: 'letter' }]);
+});
