@@ -30,10 +30,8 @@ export interface DeliveryRecord {
   domain: string;
   status: DeliveryStatus;
   attempts: number;
-  /** Of parked mail since when it has been due, for that is what it still is. */
+  /** When it is due, or since when it has been, waiting for room at its destination. */
   nextAttemptAt: number | null;
-  /** Since when it has been due without its destination having room; null: it has not. */
-  parkedAt: number | null;
   /** When its state changed last. */
   updatedAt: number;
   expiresAt: number;
@@ -74,7 +72,7 @@ async function readEmail(trx: Trx, id: string, orgId: string | null): Promise<Em
     .first();
   if (!row) return null;
   const deliveries = await trx('deliveries').where({ email_id: id }).orderBy('position');
-  const events = await trx('events').where({ email_id: id }).orderBy('id');
+  const events = await trx('events').where({ email_id: id }).orderBy('position');
   return {
     id: row.id,
     orgId: row.org_id,
@@ -108,8 +106,7 @@ function deliveryFrom(row: any): DeliveryRecord {
     domain: row.domain,
     status: row.status,
     attempts: row.attempts,
-    nextAttemptAt: row.status === 'sending' ? null : (row.parked_at ?? row.due_at),
-    parkedAt: row.parked_at,
+    nextAttemptAt: row.status === 'sending' ? null : row.due_at,
     updatedAt: row.updated_at,
     expiresAt: row.expires_at,
     deliveredAt: row.delivered_at,
@@ -142,9 +139,13 @@ export async function listAttempts(db: Db, emailId: string): Promise<AttemptReco
   }));
 }
 
-/** The messages of an email, exactly as they go on the wire. */
+/** The messages of an email, exactly as they go on the wire, as long as they are kept. */
 export async function readSources(db: Db, emailId: string): Promise<Buffer[]> {
-  const rows = await db('messages').where({ email_id: emailId }).orderBy('id').select('raw');
+  const rows = await db('messages')
+    .where({ email_id: emailId })
+    .where('size', '>', 0)
+    .orderBy('id')
+    .select('raw');
   return rows.map((row) => row.raw);
 }
 

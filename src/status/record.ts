@@ -62,7 +62,10 @@ export function moveAfter(delivery: Delivery, attempt: Attempt, nextAt: number |
  * Why the organization writes to this address no more, or null where it may. Only a hard bounce of the recipient's own
  * fault counts, and of those only what the policy names: a block of our own address says nothing of the recipient.
  */
-export function suppressionReason({ bounce }: Move, suppressAfter: readonly string[]): string | null {
+export function suppressionReason(
+  { bounce }: Pick<Move, 'bounce'>,
+  suppressAfter: readonly string[],
+): string | null {
   if (bounce?.type !== 'hard' || bounce.fault !== 'recipient') return null;
   return suppressAfter.includes(bounce.category) ? `hard bounce: ${bounce.category}` : null;
 }

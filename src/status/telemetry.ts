@@ -4,8 +4,8 @@
  */
 import { iso } from '../clock.ts';
 import type { DeliveryRecord, EmailRecord } from '../db/emails.ts';
-import type { DeliveryStatus } from '../nouns.ts';
 import type { Tally } from '../tracking/visit.ts';
+import { statusOf } from './states.ts';
 
 export function telemetry(email: EmailRecord) {
   return {
@@ -65,17 +65,4 @@ function engagement({ count, firstAt, lastAt }: Tally) {
     firstAt: firstAt === null ? null : iso(firstAt),
     lastAt: lastAt === null ? null : iso(lastAt),
   };
-}
-
-const moving: DeliveryStatus[] = ['queued', 'sending', 'deferred', 'held'];
-const arrived: DeliveryStatus[] = ['delivered', 'complained'];
-
-/**
- * An email's status is its recipients' common state; where they differ, `processing` while any is not final, then
- * `partially_delivered` if any was delivered, else `failed`.
- */
-function statusOf(states: DeliveryStatus[]): string {
-  if (new Set(states).size === 1) return states[0]!;
-  if (states.some((state) => moving.includes(state))) return 'processing';
-  return states.some((state) => arrived.includes(state)) ? 'partially_delivered' : 'failed';
 }
