@@ -11,16 +11,13 @@ import { X509Certificate } from 'node:crypto';
 import type { LookupAddress } from 'node:dns';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
-import { isIPv6, type LookupFunction } from 'node:net';
+import type { LookupFunction } from 'node:net';
 import type { PeerCertificate } from 'node:tls';
-import { isForbidden } from './mx-connect.ts';
-import type { Resolve } from './resolver.ts';
+import { type AddressOptions, addressesOf } from './addresses.ts';
 
 export type FetchPolicy = (domain: string) => Promise<string>;
 
-export interface PolicyHostOptions {
-  resolve: Resolve;
-  allowPrivate: boolean;
+export interface PolicyHostOptions extends AddressOptions {
   port?: number;
   timeoutMs?: number;
 }
@@ -42,25 +39,6 @@ export function createFetchPolicy(options: PolicyHostOptions): FetchPolicy {
       throw error;
     }
   };
-}
-
-async function addressesOf(host: string, options: PolicyHostOptions): Promise<LookupAddress[]> {
-  const found = await Promise.all(['A', 'AAAA'].map((type) => lookUp(host, type, options.resolve)));
-  const addresses = found.flat();
-  if (addresses.length === 0) throw new Error(`${host} has no address`);
-  const allowed = addresses.filter((address) => !isForbidden(address, options.allowPrivate));
-  if (allowed.length === 0) throw new Error(`${host} is at ${addresses.join(', ')}, a private address`);
-  return allowed.map((address) => ({ address, family: isIPv6(address) ? 6 : 4 }));
-}
-
-async function lookUp(host: string, type: string, resolve: Resolve): Promise<string[]> {
-  try {
-    return (await resolve(host, type)) as string[];
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENODATA' || code === 'ENOTFOUND') return [];
-    throw new Error(`${host} could not be looked up (${code})`);
-  }
 }
 
 function get(

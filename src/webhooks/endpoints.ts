@@ -1,0 +1,101 @@
+/**
+ * What the owner of an endpoint does with it, from wherever: add, rotate its secret, test. A secret is shown when it is
+ * made, and kept sealed. What cannot be done is a WebhookFault, whose message says why.
+ */
+import type { Seal } from '../accounts/seal.ts';
+import type { Clock } from '../clock.ts';
+import type { Db } from '../db/open.ts';
+import { findWebhook, insertWebhook, replaceSecret, type Webhook } from '../db/webhooks.ts';
+import { insertTried } from '../db/webhooks-attempts.ts';
+import { attemptRow } from '../db/webhooks-outcomes.ts';
+import { newId } from '../id.ts';
+import { eventTypes } from '../nouns.ts';
+import type { TryIt } from './attempt.ts';
+import { newSecret, secretsOf } from './secret.ts';
+import { parseWebhookUrl } from './url.ts';
+import type { Attempt } from './verdict.ts';
+
+class WebhookFault extends Error {}
+
+/** How long the old secret signs beside the new one. */
+const bothSignMs = 24 * 60 * 60_000;
+
+export interface Added {
+  webhook: Webhook;
+  /** Shown this once. */
+  secret: string;
+}
+
+export interface Wanted {
+  orgId: string;
+  url: string;
+  /** None: all. */
+  types: readonly string[];
+}
+
+export async function addWebhook(
+  db: Db,
+  { orgId, url, types }: Wanted,
+  { seal, allowPrivate, now }: { seal: Seal; allowPrivate: boolean; now: number },
+): Promise<Added> {
+  const parsed = parseWebhookUrl(url, allowPrivate);
+  if (typeof parsed === 'object') throw new WebhookFault(parsed.fault);
+  const unknown = types.find((type) => !(eventTypes as readonly string[]).includes(type));
+  if (unknown !== undefined) {
+    throw new WebhookFault(`"${unknown}" is not an event type; there are ${eventTypes.join(', ')}`);
+  }
+  const secret = newSecret();
+  const kept = { orgId, url: parsed, types: [...new Set(types)], secret: seal.close(secret) };
+  const id = await insertWebhook(db, kept, now);
+  return { webhook: (await findWebhook(db, id, orgId))!, secret };
+}
+
+/** Null where the endpoint is gone. */
+export async function rotateSecret(
+  db: Db,
+  id: string,
+  { seal, now }: { seal: Seal; now: number },
+): Promise<{ secret: string; oldSecretUntil: number } | null> {
+  const secret = newSecret();
+  const until = now + bothSignMs;
+  return (await replaceSecret(db, id, seal.close(secret), { now, until }))
+    ? { secret, oldSecretUntil: until }
+    : null;
+}
+
+interface Testing {
+  tryIt: TryIt;
+  clock: Pick<Clock, 'now'>;
+  /** Nobody waits for it any more. */
+  signal?: AbortSignal;
+}
+
+/** The event webhook.test, posted at once and once, to an endpoint that is disabled too; kept like any other. */
+export async function testWebhook(
+  db: Db,
+  webhook: Webhook,
+  { tryIt, clock, signal = new AbortController().signal }: Testing,
+): Promise<Attempt> {
+  const now = clock.now();
+  const { id: webhookId, orgId, url } = webhook;
+  const event = {
+    ...{ id: newId(), orgId, type: 'webhook.test', at: now, recipient: null },
+    ...{ data: { webhookId, url }, email: null, position: 0 },
+  };
+  const secrets = secretsOf(webhook, now);
+  const attempt = await tryIt({ url, secrets, event }, signal);
+  const message = { id: newId(), webhookId, eventId: event.id, lane: event.id, attempts: 0 };
+  await insertTried(db, {
+    event: {
+      ...{ id: event.id, org_id: orgId, email_id: null, type: event.type, recipient: null, at: now },
+      data: JSON.stringify(event.data),
+    },
+    message: {
+      ...{ id: message.id, webhook_id: webhookId, event_id: event.id, type: event.type, position: 0 },
+      ...{ lane: null, status: attempt.error === null ? 'delivered' : 'failed', attempts: 1, due_at: null },
+      ...{ created_at: now, updated_at: now },
+    },
+    attempt: attemptRow({ message, attempt }),
+  });
+  return attempt;
+}

@@ -1,0 +1,57 @@
+/**
+ * How much may be posted at once: in all, and to each endpoint; to one that fails one thing at a time, and to all that
+ * fail together no more than half. So a receiver that hangs holds a place for 15 seconds, and never everybody's.
+ */
+export interface DueWebhook {
+  id: string;
+  isFailing: boolean;
+}
+
+export interface Pick {
+  webhookId: string;
+  limit: number;
+}
+
+const perWebhook = 16;
+
+export function createRoom(most: number) {
+  const underWay = new Map<string, number>();
+  let inAll = 0;
+  let failing = 0;
+  /** The last that was served: the next in line is served first. */
+  let last = '';
+
+  return {
+    /** Notes what is begun; what is returned notes that it has ended. */
+    begin({ id, isFailing }: DueWebhook): () => void {
+      underWay.set(id, (underWay.get(id) ?? 0) + 1);
+      inAll += 1;
+      if (isFailing) failing += 1;
+      return () => {
+        const left = underWay.get(id)! - 1;
+        if (left > 0) underWay.set(id, left);
+        else underWay.delete(id);
+        inAll -= 1;
+        if (isFailing) failing -= 1;
+      };
+    },
+    /** How much of each may be begun now. */
+    share(due: readonly DueWebhook[]): Pick[] {
+      const inLine = [...due.filter(({ id }) => id > last), ...due.filter(({ id }) => id <= last)];
+      const picks: Pick[] = [];
+      let left = most - inAll;
+      let leftFailing = Math.floor(most / 2) - failing;
+      for (const { id, isFailing } of inLine) {
+        const own = (isFailing ? 1 : perWebhook) - (underWay.get(id) ?? 0);
+        const limit = Math.min(own, left, isFailing ? leftFailing : left);
+        if (limit <= 0) continue;
+        picks.push({ webhookId: id, limit });
+        left -= limit;
+        if (isFailing) leftFailing -= limit;
+        last = id;
+      }
+      return picks;
+    },
+    isFull: () => inAll >= most,
+  };
+}

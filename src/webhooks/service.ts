@@ -1,0 +1,105 @@
+/** Builds webhooks: events → messages → posts → attempts, each part handed its neighbours. main.ts starts and stops it. */
+import type { Seal } from '../accounts/seal.ts';
+import type { Clock } from '../clock.ts';
+import { settledPosition } from '../db/events.ts';
+import { groupCommit } from '../db/group.ts';
+import type { Db } from '../db/open.ts';
+import { hasActiveWebhooks } from '../db/webhooks.ts';
+import { fanOut, passOver } from '../db/webhooks-feed.ts';
+import { recordTries, type Try } from '../db/webhooks-outcomes.ts';
+import { claimMessages, listDueWebhooks, returnMessages } from '../db/webhooks-queue.ts';
+import type { Log } from '../log.ts';
+import type { Resolve } from '../route/resolver.ts';
+import type { Watch } from '../status/watch.ts';
+import { createTryIt, type TryIt } from './attempt.ts';
+import { createFeed } from './feed.ts';
+import { createPoster } from './post.ts';
+import { createWebhookRunner } from './runner.ts';
+
+export interface WebhookParts {
+  db: Db;
+  seal: Seal;
+  resolve: Resolve;
+  allowPrivate: boolean;
+  /** How long an endpoint may take to answer. */
+  timeoutMs: number;
+  /** This node's name in leases. */
+  node: string;
+  log: Log;
+  watch: Watch;
+  onTrouble(what: string, error: unknown): void;
+  clock: Clock;
+}
+
+export interface Webhooks {
+  /** One try, as the runner makes them: for tests that somebody asks for. */
+  tryIt: TryIt;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Posts at once, in all. */
+const concurrency = 256;
+/** A post takes some 15 seconds at most. */
+const leaseMs = 60_000;
+/** How long an outcome waits for others, so that they share a commit. */
+const recordPatienceMs = 20;
+
+export function createWebhooks({
+  db,
+  node,
+  log,
+  watch,
+  clock,
+  onTrouble,
+  seal,
+  ...guard
+}: WebhookParts): Webhooks {
+  const poster = createPoster(guard);
+  const record = groupCommit((tries: Try[]) => recordTries(db, node, tries), {
+    isComing: () => true,
+    patienceMs: recordPatienceMs,
+  });
+  const tryIt = createTryIt({ post: poster.post, openSecret: seal.open, clock });
+  const runner = createWebhookRunner({
+    listDue: (now) => listDueWebhooks(db, now),
+    claim: (picks, now) => claimMessages(db, { node, now, leaseMs, picks }),
+    giveBack: (now) => returnMessages(db, { node, now }),
+    tryIt,
+    async record(one) {
+      const disabled = await record(one);
+      if (!disabled) return;
+      const { webhook, reason } = disabled;
+      log.warn(
+        { webhookId: webhook.id, orgId: webhook.orgId, url: webhook.url },
+        `a webhook is disabled: ${reason}; \`postern webhook enable ${webhook.id}\` enables it again`,
+      );
+      watch.ring();
+    },
+    concurrency,
+    clock,
+    onTrouble,
+  });
+  const feed = createFeed({
+    settled: () => settledPosition(db),
+    hasActive: () => hasActiveWebhooks(db),
+    passOver: (position) => passOver(db, position),
+    fanOut: (terms) => fanOut(db, terms),
+    onMade: runner.wake,
+    watch,
+    clock,
+    onTrouble,
+  });
+  return {
+    tryIt,
+    async start() {
+      await runner.start();
+      feed.start();
+    },
+    async stop() {
+      await feed.stop();
+      await runner.stop();
+      poster.close();
+    },
+  };
+}
