@@ -1,14 +1,14 @@
 /**
  * Writes what the documents say from the code that makes it true: the settings in README.md and in the sample
- * config/postern.jsonc, the fields of the shaping file and the commands in README.md, the retry schedule in
- * src/queue/README.md. In a document only the
- * text between `<!-- name -->` and `<!-- /name -->` is touched. With --check it writes nothing, names each file that
+ * config/postern.jsonc, the fields of the shaping file and the commands in README.md, the routes of the public API there,
+ * the retry schedule in src/queue/README.md. In a document only the text between `<!-- name -->` and `<!-- /name -->` is touched. With --check it writes nothing, names each file that
  * is stale, and exits 1 if there is one.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import ms from 'ms';
+import { documentOf } from '../src/api/openapi/document.ts';
 import { loadConfig, settings } from '../src/config.ts';
 import { nextAttemptAt } from '../src/queue/schedule.ts';
 import { shapingFields } from '../src/settings/shaping-fields.ts';
@@ -24,11 +24,12 @@ const documents: Record<string, Document> = {
 
 const root = join(import.meta.dirname, '..');
 const newReadme =
-  '# Postern\n\n<!-- commands -->\n<!-- /commands -->\n\n<!-- settings -->\n<!-- /settings -->\n\n<!-- shaping -->\n<!-- /shaping -->\n';
+  '# Postern\n\n<!-- commands -->\n<!-- /commands -->\n\n<!-- settings -->\n<!-- /settings -->\n\n<!-- shaping -->\n<!-- /shaping -->\n\n<!-- routes -->\n<!-- /routes -->\n';
 
 async function readme(path: string): Promise<string> {
   const before = between(path, read(path) ?? newReadme, 'settings', settingsTable());
-  const text = between(path, before, 'shaping', shapingTable());
+  const shaped = between(path, before, 'shaping', shapingTable());
+  const text = between(path, shaped, 'routes', routesTable());
   const commands = await commandsTable();
   return commands === null ? text : between(path, text, 'commands', commands);
 }
@@ -49,6 +50,17 @@ function settingsTable(): string {
 function shapingTable(): string {
   const rows = shapingFields.map(({ name, is }) => [code(name), is]);
   return table(['field', 'is'], rows);
+}
+
+function routesTable(): string {
+  const { paths } = documentOf(() => 'http://localhost')();
+  const rows = Object.entries(paths).flatMap(([path, operations]) =>
+    Object.entries(operations).map(([method, { summary, security }]) => {
+      const scopes = security.flatMap((one) => Object.values(one).flat());
+      return [code(`${method.toUpperCase()} ${path}`), scopes.map(code).join(', ') || 'no key', summary];
+    }),
+  );
+  return table(['route', 'takes one of', 'does'], rows);
 }
 
 /** The command line tells its own commands; null while there is none to ask. */

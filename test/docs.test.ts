@@ -46,7 +46,7 @@ test('the page has every field, code, header and example of the document', async
     t.true(page.includes(`<code>${path}</code>`), path);
     const bodies = [operation.requestBody, ...Object.values(operation.responses)];
     for (const body of bodies) {
-      for (const { value } of Object.values(body?.content['application/json'].examples ?? {}))
+      for (const { value } of Object.values(body?.content['application/json']?.examples ?? {}))
         t.true(page.includes(JSON.stringify(value, null, 2)));
     }
   }
@@ -89,6 +89,7 @@ test('what is put into a template is escaped, but for HTML of its own', (t) => {
 
 test('curl takes any body', (t) => {
   const operation = { parameters: [], security: [] } as never;
-  const command = curl({ baseUrl: 'https://a.invalid', path: '/b', operation, body: { text: "it's" } });
+  const body = { type: 'application/json', value: { text: "it's" } } as const;
+  const command = curl({ baseUrl: 'https://a.invalid', path: '/b', method: 'POST', operation, body });
   t.true(command.endsWith(`-d '{\n  "text": "it'\\''s"\n}'`));
 });

@@ -7,7 +7,7 @@ import { generateKeyPair, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { TlsFloor } from '../nouns.ts';
 
-export type RecordPurpose = 'dkim' | 'spf' | 'return_path' | 'dmarc' | 'tracking';
+export type RecordPurpose = 'dkim' | 'spf' | 'return_path' | 'dmarc' | 'dmarc_reports' | 'tracking';
 
 export interface DnsRecord {
   type: 'TXT' | 'MX' | 'CNAME';
@@ -25,7 +25,7 @@ export interface CheckedRecord extends DnsRecord {
   found: string[];
 }
 
-type Resolve = (name: string, type?: string) => Promise<unknown[]>;
+export type Resolve = (name: string, type?: string) => Promise<unknown[]>;
 
 export interface DkimKey {
   selector: string;
@@ -56,12 +56,15 @@ export async function newDkimKey(): Promise<DkimKey> {
 export interface Names {
   hostname: string;
   returnPathDomain: string;
+  /** Where reports come in; null or absent: they do not. */
+  inboundPort?: number | null;
 }
 
 export function recordsFor(
   domain: { name: string; dkimSelector: string; dkimPublicKey: string; trackingHost?: string | null },
-  { hostname, returnPathDomain }: Names,
+  { hostname, returnPathDomain, inboundPort = null }: Names,
 ): DnsRecord[] {
+  const takesReports = inboundPort !== null;
   return [
     {
       type: 'TXT',
@@ -90,13 +93,26 @@ export function recordsFor(
     {
       type: 'TXT',
       name: `_dmarc.${domain.name}`,
-      value: 'v=DMARC1; p=none',
+      value: `v=DMARC1; p=none${takesReports ? `; rua=mailto:dmarc@${returnPathDomain}` : ''}`,
       purpose: 'dmarc',
       note: 'The large mailbox providers ask for one. Move on to p=quarantine when all your mail is signed.',
       required: false,
     },
+    ...(takesReports ? [reportsRecord(domain.name, returnPathDomain)] : []),
     ...(domain.trackingHost ? [trackingRecord(domain.trackingHost, hostname)] : []),
   ];
+}
+
+/** RFC 7489 section 7.1: who is to get reports on other domains must agree. */
+function reportsRecord(name: string, returnPathDomain: string): DnsRecord {
+  return {
+    type: 'TXT',
+    name: `${name}._report._dmarc.${returnPathDomain}`,
+    value: 'v=DMARC1',
+    purpose: 'dmarc_reports',
+    note: 'Agrees that DMARC reports on the domain come to this server. With * instead of the domain one record serves all.',
+    required: false,
+  };
 }
 
 function trackingRecord(host: string, hostname: string): DnsRecord {
@@ -164,6 +180,7 @@ function satisfies(record: DnsRecord, found: string): boolean {
     case 'tracking':
       return squeezed.replace(/\.$/, '').toLowerCase() === record.value;
     case 'dmarc':
+    case 'dmarc_reports':
       return /^v=DMARC1\b/i.test(squeezed);
   }
 }

@@ -2,9 +2,10 @@
  * API keys: `em_` and 256 bits at random, shown once, kept as their SHA-256. What a key may do are its scopes;
  * `domain_scope:D` among them restricts the sender's domain, whatever else the key may do, and grants nothing.
  */
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { toDomain } from '../address.ts';
 import type { KeyInUse } from '../db/keys.ts';
+import { Refusal } from '../refusal.ts';
 import type { RequestLimits } from './limits.ts';
 
 const grants = ['email:send', 'email:read', 'full_access'] as const;
@@ -31,20 +32,31 @@ export async function findCaller(
   findByHash: (hash: string) => Promise<KeyInUse | null>,
 ): Promise<Caller | null> {
   if (!/^em_[\w-]{16,200}$/.test(key)) return null;
-  const hash = hashOf(key);
-  const record = await findByHash(hash);
+  const hashed = hashOf(key);
+  const record = await findByHash(hashed);
   if (!record || record.revokedAt !== null) return null;
   // The index found it by its hash already; compared once more so that no comparison of ours tells by its time.
-  if (!timingSafeEqual(Buffer.from(record.hash), Buffer.from(hash))) return null;
+  if (!timingSafeEqual(Buffer.from(record.hash), Buffer.from(hashed))) return null;
   return { keyId: record.id, orgId: record.orgId, scopes: record.scopes, limits: record.limits };
 }
 
 function hashOf(key: string): string {
-  return createHash('sha256').update(key).digest('hex');
+  return hash('sha256', key);
+}
+
+export function requireGrant(caller: Caller, grant: Grant): void {
+  if (!mayDo(caller, grant)) throw new Refusal('FORBIDDEN', `The API key lacks the scope ${grant}.`);
 }
 
 export function mayDo(caller: Caller, grant: Grant): boolean {
   return caller.scopes.includes(grant) || caller.scopes.includes('full_access');
+}
+
+/** Managing: a key that is restricted to domains could otherwise make itself one that is not. */
+export function requireManager(caller: Caller): void {
+  requireGrant(caller, 'full_access');
+  if (allowedDomains(caller).length === 0) return;
+  throw new Refusal('FORBIDDEN', 'The API key is restricted to domains; managing takes one that is not.');
 }
 
 /** The domains that the key is restricted to; none means no restriction. */

@@ -1,5 +1,5 @@
 /**
- * Private DKIM keys at rest: AES-256-GCM under a key derived from the service's secret. A sealed text is
+ * Private DKIM keys and webhooks' secrets at rest: AES-256-GCM under a key derived from the service's secret. A sealed text is
  * `v1.<nonce>.<tag>.<ciphertext>`, each part base64url; a changed one does not open.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';

@@ -2,23 +2,37 @@
  * The public HTTP interface as a Koa application: which path is answered by whom, and what every answer has in
  * common. Whatever goes wrong leaves as the error body of interface.md section 2.5 with a code of its table.
  */
+
 import Router from '@koa/router';
 import Koa, { type Context, type Middleware, type Next } from 'koa';
-import { v7 as uuid } from 'uuid';
 import type { Window } from '../accounts/limits.ts';
+import { newId } from '../id.ts';
 import { Refusal, statusOf } from '../refusal.ts';
 import { bounded } from './busy.ts';
+import { addCreditRoutes } from './credits/routes.ts';
 import { getDocs } from './docs/routes.ts';
+import { addDomainRoutes } from './domains/routes.ts';
 import { type FindEmail, getEmail } from './email/routes.ts';
+import { getEmails, type SearchEmails } from './emails/routes.ts';
+import { type FeedParts, getEvents } from './events/routes.ts';
 import type { Gate } from './gate.ts';
+import { addKeyRoutes } from './keys/routes.ts';
+import type { Management } from './management.ts';
 import { documentOf } from './openapi/document.ts';
 import { getDocument } from './openapi/routes.ts';
 import { seconds, setRateHeaders } from './rate-headers.ts';
 import { type SendParts, sendEmail } from './send/routes.ts';
+import { addCsvRoutes } from './suppressions/csv.ts';
+import { addSuppressionRoutes } from './suppressions/routes.ts';
+import { addWebhookRoutes } from './webhooks/routes.ts';
+import { addTrialRoutes } from './webhooks/trials.ts';
 
 export interface ApiParts extends SendParts {
   gate: Gate;
   findEmail: FindEmail;
+  searchEmails: SearchEmails;
+  feed: FeedParts;
+  management: Omit<Management, 'gate' | 'room'>;
   /** What tracking links answer: no part of the public interface. */
   tracking: Router;
   /** As the world sees this service, for its documentation. */
@@ -26,14 +40,31 @@ export interface ApiParts extends SendParts {
   onTrouble(what: string, error: unknown): void;
 }
 
+const managementRoutes = [
+  addDomainRoutes,
+  addKeyRoutes,
+  addSuppressionRoutes,
+  addCsvRoutes,
+  addWebhookRoutes,
+  addTrialRoutes,
+  addCreditRoutes,
+];
+
 /** Those that have a place, as many in line, and as many others. */
 const callsAPlace = 3;
+
+/** A client that hangs up is no trouble of ours; of a live stream it is the usual end. */
+const goneAway = ['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'];
 
 export function createApi(parts: ApiParts): Koa {
   const router = new Router({ prefix: '/api/public' });
   const inBounds = bounded(callsAPlace * parts.room.places);
   router.post('/email/send', inBounds, sendEmail(parts));
   router.get('/email/:id', inBounds, getEmail(parts.gate, parts.findEmail));
+  router.get('/emails', inBounds, getEmails(parts.gate, parts.searchEmails));
+  router.get('/events', inBounds, getEvents(parts.gate, parts.feed));
+  const management = { ...parts.management, gate: parts.gate, room: parts.room };
+  for (const add of managementRoutes) add(router, inBounds, management);
   const document = documentOf(parts.baseUrl);
   router.get('/openapi.json', getDocument(document));
   const docs = new Router();
@@ -46,7 +77,9 @@ export function createApi(parts: ApiParts): Koa {
   app.use(docs.routes());
   app.use(parts.tracking.routes());
   app.use(refuseTheRest(parts.gate, [router, docs, parts.tracking]));
-  app.on('error', (error) => parts.onTrouble('an answer could not be sent', error));
+  app.on('error', (error) => {
+    if (!goneAway.includes(error.code)) parts.onTrouble('an answer could not be sent', error);
+  });
   return app;
 }
 
@@ -60,7 +93,7 @@ async function everyAnswer(context: Context, next: Next): Promise<void> {
 
 /** The caller's own, where it is fit for a log line. */
 function requestId(given: string): string {
-  return /^[\w.:+/=-]{1,128}$/.test(given) ? given : uuid();
+  return /^[\w.:+/=-]{1,128}$/.test(given) ? given : newId();
 }
 
 function answerRefusals(onTrouble: ApiParts['onTrouble']): Middleware {

@@ -28,3 +28,25 @@ export function bounded(most: number): Middleware {
     }
   };
 }
+
+export interface Places {
+  /** Refuses where the organization has all of its places taken; what is answered gives the place back. */
+  take(context: Context, orgId: string): () => void;
+}
+
+/** For what takes long: so many at once for each organization, that its calls leave room for others'. */
+export function placesEach(most: number): Places {
+  const taken = new Map<string, number>();
+  return {
+    take(context, orgId) {
+      const before = taken.get(orgId) ?? 0;
+      if (before >= most) refuseMore(context, most, againMs);
+      taken.set(orgId, before + 1);
+      return () => {
+        const left = taken.get(orgId)! - 1;
+        if (left > 0) taken.set(orgId, left);
+        else taken.delete(orgId);
+      };
+    },
+  };
+}

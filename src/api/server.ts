@@ -2,11 +2,9 @@
  * The HTTP listener under the public interface. Bytes that are not HTTP never reach Koa; they are answered here with
  * the same error body. Its deadlines bound what a slow client can hold: a minute for the headers, five for a body.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-
-/** What an operator can do about a listener that does not start, in one line. */
-export class ListenError extends Error {}
+import { opened } from '../listen.ts';
 
 export interface Listener {
   port: number;
@@ -35,7 +33,11 @@ export async function listen(handler: Handler, address: Address): Promise<Listen
   const server = createServer(options, take);
   server.on('checkExpectation', take);
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => refuse(error, socket));
-  await opened(server, address);
+  await opened(
+    server,
+    { host: address.httpHost, port: address.httpPort },
+    { host: 'POSTERN_HTTP_HOST', port: 'POSTERN_HTTP_PORT' },
+  );
   return {
     port: (server.address() as AddressInfo).port,
     async close() {
@@ -59,21 +61,6 @@ interface Address {
   httpPort: number;
 }
 
-function opened(server: Server, { httpHost, httpPort }: Address): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      const where = `${bracketed(httpHost)}:${httpPort}`;
-      const why: Record<string, string> = {
-        EADDRINUSE: `${where} is in use; stop what listens there, or set POSTERN_HTTP_PORT`,
-        EACCES: `${where} may not be listened on; ports below 1024 need a privilege, set POSTERN_HTTP_PORT`,
-        EADDRNOTAVAIL: `${httpHost} is no address of this machine; set POSTERN_HTTP_HOST`,
-      };
-      reject(new ListenError(why[error.code ?? ''] ?? `cannot listen on ${where}: ${error.message}`));
-    });
-    server.listen(httpPort, httpHost, resolve);
-  });
-}
-
 const message = 'The request is not well-formed HTTP, or its headers are too large.';
 const body = JSON.stringify({ error: 'BAD_REQUEST', message, issues: [] });
 const refusal = {
@@ -93,9 +80,4 @@ function refuse(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
   const headers = Object.entries(refusal.headers).map(([name, value]) => `${name}: ${value}`);
   socket.end(['HTTP/1.1 400 Bad Request', ...headers, '', refusal.body].join('\r\n'));
-}
-
-/** A host as it stands in a URL. */
-export function bracketed(host: string): string {
-  return host.includes(':') ? `[${host}]` : host;
 }

@@ -10,7 +10,7 @@ export const sendPath = '/api/public/email/send';
 export const emailPath = '/api/public/email/{id}';
 
 /** example.com is ours, example.org has a mail server with a few mailboxes. */
-export async function exampleWorld(t: ExecutionContext) {
+export async function exampleWorld(t: ExecutionContext, settings: Record<string, string> = {}) {
   const script = {
     rcpt: ({ address = '' }) => {
       if (address.startsWith('bob@')) return '550 5.1.1 no such mailbox';
@@ -21,7 +21,7 @@ export async function exampleWorld(t: ExecutionContext) {
   const world = await startWorld(t, {
     zone: { 'example.org': { MX: ['10 mx1.example.org'] }, 'mx1.example.org': { A: ['127.0.0.2'] } },
     exchangers: [{ script }],
-    settings: { POSTERN_BASE_URL: baseUrl, POSTERN_HOSTNAME: 'mail.example.com' },
+    settings: { POSTERN_BASE_URL: baseUrl, POSTERN_HOSTNAME: 'mail.example.com', ...settings },
   });
   const [{ id: orgId }] = await world.db('organizations').select('id');
   const contract = await readContract(world);

@@ -7,7 +7,7 @@
 import Ajv2020 from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import type { ExecutionContext } from 'ava';
-import type { Document, Operation } from '../../src/api/openapi/document.ts';
+import type { Document, Method, Operation } from '../../src/api/openapi/document.ts';
 import type { Answer, World } from './world.ts';
 
 /** CommonJS: what Node calls their default is the module. */
@@ -45,7 +45,7 @@ export async function readContract(world: Pick<World, 'url'>) {
   }
 
   /** `path` as the document has it. */
-  function check(t: ExecutionContext, method: 'get' | 'post', path: string, answer: Answer) {
+  function check(t: ExecutionContext, method: Method, path: string, answer: Answer) {
     const operation = document.paths[path]![method]!;
     const told = operation.responses[answer.status];
     const name = `${method} ${path} ${answer.status}: ${JSON.stringify(answer.body).slice(0, 1000)}`;
@@ -61,7 +61,7 @@ export async function readContract(world: Pick<World, 'url'>) {
 
 export function operationsOf(document: Document) {
   return Object.entries(document.paths).flatMap(([path, methods]) =>
-    (Object.entries(methods) as ['get' | 'post', Operation][]).map(([method, operation]) => ({
+    (Object.entries(methods) as [Method, Operation][]).map(([method, operation]) => ({
       path,
       method,
       operation,

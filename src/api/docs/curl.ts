@@ -4,19 +4,24 @@ import type { Operation } from '../openapi/document.ts';
 export interface Call {
   baseUrl: string;
   path: string;
+  method: string;
   operation: Operation;
-  body?: unknown;
+  body?: { type: 'application/json' | 'text/csv'; value: unknown };
 }
 
-export function curl({ baseUrl, path, operation, body }: Call): string {
+export function curl({ baseUrl, path, method, operation, body }: Call): string {
   const filled = operation.parameters.reduce(
     (text, { name, example }) => text.replace(`{${name}}`, example ?? name),
     path,
   );
-  const lines = [`curl ${baseUrl}${filled}`];
+  // With data curl says POST, without GET.
+  const isSaid = method === (body ? 'POST' : 'GET');
+  const lines = [`curl ${isSaid ? '' : `-X ${method} `}${baseUrl}${filled}`];
   if (operation.security.length > 0) lines.push('-H "Authorization: Bearer $POSTERN_KEY"');
   if (body !== undefined) {
-    lines.push('-H "Content-Type: application/json"', `-d ${quoted(JSON.stringify(body, null, 2))}`);
+    const isJson = body.type === 'application/json';
+    const text = isJson ? JSON.stringify(body.value, null, 2) : String(body.value);
+    lines.push(`-H "Content-Type: ${body.type}"`, `${isJson ? '-d' : '--data-binary'} ${quoted(text)}`);
   }
   return lines.join(' \\\n  ');
 }

@@ -38,24 +38,28 @@ function scopes({ security }: Operation): Html {
   return html`The key needs the scope ${codes}.`;
 }
 
-function requests({ path, operation }: Endpoint, document: Document): Html {
-  const call: Call = { baseUrl: document.servers[0]!.url, path, operation };
-  const examples = operation.requestBody?.content['application/json'].examples;
+function requests({ path, method, operation }: Endpoint, document: Document): Html {
+  const call: Call = { baseUrl: document.servers[0]!.url, path, method, operation };
+  const { 'application/json': json, 'text/csv': csv } = operation.requestBody?.content ?? {};
+  const examples = json?.examples ?? csv?.examples;
   if (!examples) return html`<pre tabindex="0"><code>${curl(call)}</code></pre>`;
+  const type = json ? 'application/json' : 'text/csv';
   return html`${Object.values(examples).map(({ summary, value }, index) =>
-    folded(html`${summary}`, curl({ ...call, body: value }), index === 0),
+    folded(html`${summary}`, curl({ ...call, body: { type, value } }), index === 0),
   )}`;
 }
 
 function requestBody({ requestBody: body }: Operation, { components }: Document): Html | false {
   if (!body) return false;
+  const json = body.content['application/json'];
   return html`<h3>Body</h3>
 <p>${inline(body.description)}</p>
-${fieldTable(named(body.content['application/json'].schema.$ref!, components.schemas), components.schemas, 'request')}`;
+${json && fieldTable(named(json.schema.$ref!, components.schemas), components.schemas, 'request')}`;
 }
 
 function answerOf(status: string, { description, content }: Answer, { components }: Document): Html {
-  const { schema, examples = {} } = content['application/json'];
+  const { schema = {}, examples = {} } = content['application/json'] ?? {};
+  const texts = { ...content['text/csv']?.examples, ...content['text/event-stream']?.examples };
   const isGood = status.startsWith('2');
   const members =
     isGood && schema.$ref && fieldTable(named(schema.$ref, components.schemas), components.schemas, 'answer');
@@ -66,8 +70,9 @@ function answerOf(status: string, { description, content }: Answer, { components
       isGood && index === 0,
     ),
   );
+  const plain = Object.values(texts).map(({ summary, value }) => folded(inline(summary), String(value)));
   return html`<div class="answer"><span class="status ${isGood ? 'good' : 'bad'}">${status}</span>
-<div>${isGood && blocks(description)}${folds}${members}</div></div>
+<div>${isGood && blocks(description)}${folds}${plain}${members}</div></div>
 `;
 }
 

@@ -75,7 +75,7 @@ function errorsOf(document: Document) {
   for (const { operation } of endpointsOf(document)) {
     for (const [status, { content }] of Object.entries(operation.responses)) {
       if (status < '400') continue;
-      for (const [code, { summary }] of Object.entries(content['application/json'].examples ?? {})) {
+      for (const [code, { summary }] of Object.entries(content['application/json']?.examples ?? {})) {
         const known = errors.get(`${status} ${code}`);
         const when = !known || known.when === summary ? summary : `${known.when} ${summary}`;
         errors.set(`${status} ${code}`, { status, code, when });

@@ -9,7 +9,7 @@ const time = z.iso.datetime({ precision: 3 });
 const count = z.int().nonnegative();
 const address = z.string().meta({ format: 'idn-email', examples: ['ann@example.org'] });
 
-const states = [
+export const states = [
   'queued',
   'sending',
   'deferred',
@@ -101,6 +101,16 @@ const attempt = {
   tls: tls.nullable(),
 };
 
+const reportedBy = z.string().nullable().meta({ description: 'Who reported it, as they call themselves.' });
+
+const returned = z
+  .object({
+    reportedBy,
+    format: z.string().meta({ description: 'How it was read.', examples: ['status-report'] }),
+  })
+  .optional()
+  .meta({ description: 'Of an email that came back by mail, after it had been taken.' });
+
 const visitor = {
   kind: z.enum(['human', 'proxy', 'scanner']).meta({
     description:
@@ -135,7 +145,10 @@ const happenings = {
       nextAttemptAt: time,
     },
   },
-  'email.bounced': { is: 'It was refused for good.', data: { ...attempt, bounce } },
+  'email.bounced': {
+    is: "It was refused for good; or the recipient's mail server took it, and sent it back by mail later.",
+    data: { ...attempt, bounce, returned },
+  },
   'email.expired': {
     is: 'It could not be delivered within its maximum age.',
     data: { ...attempt, ...why },
@@ -148,7 +161,16 @@ const happenings = {
     is: 'The operator canceled it: nothing more is sent.',
     data: { reason: z.string().meta({ description: "The operator's reason." }) },
   },
-  'email.complained': { is: 'The recipient complained of it.', data: {} },
+  'email.complained': {
+    is: 'The recipient complained of it, and is written to no more.',
+    data: {
+      feedbackType: z.string().meta({
+        description:
+          'What the mailbox provider calls it (RFC 5965): `abuse`, `fraud`, `virus`, `other`. More may come.',
+      }),
+      reportedBy,
+    },
+  },
   'email.opened': { is: 'The HTML body was opened.', data: visitor },
   'email.clicked': {
     is: 'A link of the HTML body was followed.',

@@ -3,19 +3,31 @@
  * (schemas.ts), the errors from the table of codes (errors.ts), the operations from operations.ts with their examples;
  * test/openapi.test.ts sends those to the real server and holds its answers against all of it.
  */
+import { creditPaths } from './credits.ts';
+import { domainPaths } from './domains.ts';
 import { type Header, headers } from './headers.ts';
+import { keyPaths } from './keys.ts';
+import { listEmails, listEvents } from './lists.ts';
+import { managingTags } from './managing.ts';
 import { getEmail, getOpenApi, sendEmail } from './operations.ts';
 import { componentSchemas, type Schema } from './schemas.ts';
+import { suppressionPaths } from './suppressions.ts';
 import { overview } from './text.ts';
+import { webhookPaths } from './webhooks.ts';
 
 export interface Example {
   summary: string;
   value: unknown;
 }
 
-export interface Content {
-  'application/json': { schema: Schema; examples?: Record<string, Example> };
+interface Media {
+  schema: Schema;
+  examples?: Record<string, Example>;
 }
+
+export type Content = Partial<Record<'application/json' | 'text/csv' | 'text/event-stream', Media>>;
+
+export type Method = 'get' | 'post' | 'patch' | 'delete';
 
 export interface Answer {
   description: string;
@@ -25,7 +37,7 @@ export interface Answer {
 
 export interface Parameter {
   name: string;
-  in: 'path' | 'header';
+  in: 'path' | 'header' | 'query';
   required: boolean;
   description: string;
   schema: Schema;
@@ -49,7 +61,7 @@ export interface Document {
   info: { title: string; version: string; summary: string; description: string };
   servers: { url: string }[];
   tags: { name: string; description: string }[];
-  paths: Record<string, Partial<Record<'get' | 'post', Operation>>>;
+  paths: Record<string, Partial<Record<Method, Operation>>>;
   components: {
     securitySchemes: Record<string, object>;
     headers: Record<string, Header>;
@@ -78,11 +90,20 @@ function createDocument(baseUrl: string): Document {
     servers: [{ url: baseUrl }],
     tags: [
       { name: 'Email', description: 'Send email, and ask after it.' },
+      { name: 'Events', description: 'What happened, in order.' },
+      ...managingTags,
       { name: 'Reference', description: 'This document.' },
     ],
     paths: {
       '/api/public/email/send': { post: sendEmail },
       '/api/public/email/{id}': { get: getEmail },
+      '/api/public/emails': { get: listEmails },
+      '/api/public/events': { get: listEvents },
+      ...domainPaths,
+      ...keyPaths,
+      ...suppressionPaths,
+      ...webhookPaths,
+      ...creditPaths,
       '/api/public/openapi.json': { get: getOpenApi },
     },
     components: {

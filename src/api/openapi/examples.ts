@@ -177,3 +177,18 @@ export const emailExamples: Record<string, Example> = {
   },
   deferred: { summary: 'Put off by a greylisting server, tried again in half a minute', value: deferred },
 };
+
+/** In a list an event says whose it is. */
+export const listedEvents = partlyDelivered.events.map((each) => ({
+  ...each,
+  data: {
+    ...{ emailId, id, recipient: each.recipient, from: plain.from, subject: plain.subject },
+    ...each.data,
+  },
+}));
+
+export const foundExample = {
+  ...{ emailId, id, status: partlyDelivered.status, from: plain.from, to: partlyDelivered.to },
+  ...{ subject: plain.subject, tags: {}, createdAt: queuedAt, updatedAt: bouncedAt },
+  recipients: partlyDelivered.recipients.map(({ address, status }) => ({ address, status })),
+};

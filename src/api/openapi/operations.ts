@@ -4,7 +4,7 @@ import type { Operation, Parameter } from './document.ts';
 import { emailExamples, emailId, sendExamples } from './examples.ts';
 import { headerRefs } from './headers.ts';
 
-const requestId: Parameter = {
+export const requestId: Parameter = {
   name: 'X-Request-Id',
   in: 'header',
   required: false,

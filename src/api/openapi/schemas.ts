@@ -3,9 +3,17 @@
  * keyword is said in words: what each rule of ours expects stands at the end of its field's description.
  */
 import { z } from 'zod';
+import { creditSchemas } from '../credits/schema.ts';
+import { domainChange, domainSchemas, newDomain } from '../domains/schema.ts';
 import { emailSchemas } from '../email/schema.ts';
+import { emailsSchemas } from '../emails/schema.ts';
+import { eventSchemas } from '../events/schema.ts';
+import { keySchemas, newKeyRequest } from '../keys/schema.ts';
+import { done } from '../management.ts';
 import { sendAnswer } from '../send/answer.ts';
 import { sendSchema } from '../send/schema.ts';
+import { newSuppression, suppressionSchemas } from '../suppressions/schema.ts';
+import { newWebhook, replayRequest, webhookChange, webhookSchemas } from '../webhooks/schema.ts';
 import { errorSchemas } from './errors.ts';
 
 export type Schema = z.core.JSONSchema.BaseSchema;
@@ -14,10 +22,35 @@ export const refTo = (kind: 'schemas' | 'headers', name: string) => ({
   $ref: `#/components/${kind}/${name}`,
 });
 
+const requests = {
+  SendRequest: sendSchema,
+  NewDomain: newDomain,
+  DomainChange: domainChange,
+  NewKey: newKeyRequest,
+  NewSuppression: newSuppression,
+  NewWebhook: newWebhook,
+  WebhookChange: webhookChange,
+  Replay: replayRequest,
+};
+
+const answers = {
+  SendAnswer: sendAnswer,
+  ...emailSchemas,
+  ...emailsSchemas,
+  ...eventSchemas,
+  ...domainSchemas,
+  ...keySchemas,
+  ...suppressionSchemas,
+  ...webhookSchemas,
+  ...creditSchemas,
+  Done: done,
+  ...errorSchemas,
+};
+
 export function componentSchemas(): Record<string, Schema> {
   return {
-    ...converted({ SendRequest: sendSchema }, 'input'),
-    ...converted({ SendAnswer: sendAnswer, ...emailSchemas, ...errorSchemas }, 'output'),
+    ...converted(requests, 'input'),
+    ...converted(answers, 'output'),
   };
 }
 

@@ -15,8 +15,8 @@ made; keep it on your servers, and have it revoked or rotated if it gets out. Wh
 | scope | allows |
 | --- | --- |
 | \`email:send\` | \`POST /api/public/email/send\` |
-| \`email:read\` | \`GET /api/public/email/{id}\` |
-| \`full_access\` | everything, now and later |
+| \`email:read\` | \`GET /api/public/email/{id}\`, \`GET /api/public/emails\`, \`GET /api/public/events\` |
+| \`full_access\` | everything, now and later; managing too, unless a \`domain_scope\` restricts the key |
 | \`domain_scope:<domain>\` | nothing by itself: it restricts sending to senders of that domain |
 
 ## Errors

@@ -1,0 +1,25 @@
+/** API keys as they are made and replaced, from wherever. The key itself is answered this once. */
+import { insertKey, type KeyRecord, revokeKey } from '../db/keys.ts';
+import type { Db } from '../db/open.ts';
+import { newKey } from './keys.ts';
+
+export interface MadeKey {
+  id: string;
+  key: string;
+  scopes: string[];
+}
+
+export async function makeKey(
+  db: Db,
+  { orgId, label, scopes }: Pick<KeyRecord, 'orgId' | 'label' | 'scopes'>,
+  now: number,
+): Promise<MadeKey> {
+  const { key, hash, hint } = newKey();
+  const id = await insertKey(db, { orgId, label, scopes, hash, hint }, now);
+  return { id, key, scopes };
+}
+
+/** A new one with the same label and scopes; the old one ends. Null where it had ended before. */
+export async function rotateKey(db: Db, old: KeyRecord, now: number): Promise<MadeKey | null> {
+  return db.transaction(async (trx) => ((await revokeKey(trx, old.id, now)) ? makeKey(trx, old, now) : null));
+}

@@ -1,0 +1,147 @@
+/**
+ * Lists of suppressed addresses as CSV: read, and written.
+ *
+ * Read are the addresses of the first column, with or without a line of headings; a list with one address a line is that
+ * too. Empty lines and # comments are skipped. All of it counts or nothing: a bad line is named with its number.
+ *
+ * An address may begin with what a spreadsheet takes for a formula (`=cmd…@example.org` is one by RFC 5321), and so may a
+ * reason. Such a cell is written with an apostrophe before it, as OWASP advises, which is taken off when it is read; a cell
+ * that has such an apostrophe itself gets another.
+ */
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { setImmediate as turn } from 'node:timers/promises';
+import { CsvError, parse } from 'csv-parse';
+import { stringify } from 'csv-stringify/sync';
+import { compareKey, domainOf } from '../address.ts';
+import { iso } from '../clock.ts';
+import type { Suppression } from '../db/suppressions.ts';
+
+export interface BadLine {
+  line: number;
+  /** What is there instead of an address, cut where it is long. */
+  text: string;
+}
+
+/** What is wrong with a list, and the first bad lines where it is lines. */
+export class ListFault extends Error {
+  readonly lines: BadLine[];
+
+  constructor(message: string, lines: BadLine[] = []) {
+    super(message);
+    this.lines = lines;
+  }
+}
+
+const mostNamed = 5;
+const longestText = 80;
+/** A quote that is never closed would make a record of all that follows. */
+const longestRecord = 16_384;
+
+const form = {
+  bom: true,
+  delimiter: [',', ';', '\t'],
+  ltrim: true,
+  comment: '#',
+  comment_no_infix: true,
+  skip_empty_lines: true,
+  relax_column_count: true,
+  relax_quotes: true,
+  info: true,
+  max_record_size: longestRecord,
+};
+
+/** The addresses, the first of each that compare as the same; at most `most` of them, or it is a fault. */
+export async function readAddresses(bytes: Buffer, most = Number.POSITIVE_INFINITY): Promise<string[]> {
+  const list = createList(most);
+  await pipeline(Readable.from(slices(bytes)), parse(form), async (records: AsyncIterable<Line>) => {
+    for await (const { record, info } of records) list.take(unguarded(unquoted(record[0] ?? '')), info.lines);
+  }).catch((error) => {
+    throw error instanceof CsvError ? new ListFault(wordsOf(error)) : error;
+  });
+  return list.end();
+}
+
+function createList(most: number) {
+  const byKey = new Map<string, string>();
+  const bad: BadLine[] = [];
+  let count = 0;
+  let isBegun = false;
+
+  function note(text: string, line: number): void {
+    count += 1;
+    if (bad.length < mostNamed) bad.push({ line, text: text.slice(0, longestText) });
+  }
+
+  return {
+    take(text: string, line: number): void {
+      if (text === '') return;
+      const isHead = !isBegun && !text.includes('@');
+      isBegun = true;
+      if (isHead) return;
+      const isAddress = domainOf(text) !== null && !text.includes(undecodable);
+      if (!isAddress) note(text, line);
+      else if (!byKey.has(compareKey(text))) byKey.set(compareKey(text), text);
+      if (byKey.size > most) throw new ListFault(`there are more than ${most} addresses; part the list`);
+    },
+    end(): string[] {
+      if (count === 0) return [...byKey.values()];
+      const named = bad.map(({ line, text }) => `line ${line} (${JSON.stringify(text)})`).join(', ');
+      const more = count > bad.length ? ` and ${count - bad.length} more` : '';
+      throw new ListFault(`no email address in ${named}${more}`, bad);
+    },
+  };
+}
+
+interface Line {
+  record: string[];
+  info: { lines: number };
+}
+
+/** Quotes with something between them and the comma are no quotes to the parser; no address ends in one. */
+function unquoted(text: string): string {
+  return text.trim().replace(/^"(.*)"$/, '$1');
+}
+
+/** What stands for bytes that are not UTF-8. */
+const undecodable = '\uFFFD';
+
+const sliceLength = 16_384;
+
+/** Others have their turn between two. */
+async function* slices(bytes: Buffer): AsyncGenerator<Buffer> {
+  for (let start = 0; start < bytes.length; start += sliceLength) {
+    yield bytes.subarray(start, start + sliceLength);
+    await turn();
+  }
+}
+
+function wordsOf({ code, message, lines }: CsvError & { lines?: number }): string {
+  const isQuote = code === 'CSV_QUOTE_NOT_CLOSED' || code === 'CSV_MAX_RECORD_SIZE';
+  return isQuote ? `a quote before line ${lines} is never closed, or a line is too long` : message;
+}
+
+const head = ['address', 'reason', 'createdAt'];
+
+export const csvHead = csv([head]);
+
+export function csvOf(list: Suppression[]): string {
+  return csv(
+    list.map(({ address, reason, createdAt }) => [guarded(address), guarded(reason), iso(createdAt)]),
+  );
+}
+
+function csv(rows: string[][]): string {
+  return stringify(rows, { quoted_string: true, record_delimiter: 'windows' });
+}
+
+/** What makes a formula of a cell. */
+const formula = /^'*[=+\-@\t\r]/;
+
+function guarded(text: string): string {
+  return formula.test(text) ? `'${text}` : text;
+}
+
+function unguarded(text: string): string {
+  return text.startsWith("'") && formula.test(text) ? text.slice(1) : text;
+}

@@ -1,0 +1,120 @@
+/** /api/public/domains: sender domains, their DNS records, and the look at what is published. */
+import type { Context } from 'koa';
+import { demandedTls, recordsFor } from '../../accounts/domains.ts';
+import { registerDomain, verifyDomain } from '../../accounts/registration.ts';
+import { toDomain } from '../../address.ts';
+import { iso, isoOrNull } from '../../clock.ts';
+import {
+  type DomainRecord,
+  deleteDomain,
+  findDomain,
+  listDomains,
+  setDomainTls,
+  setDomainTracking,
+} from '../../db/domains.ts';
+import { Refusal } from '../../refusal.ts';
+import { placesEach } from '../busy.ts';
+import { type AddRoutes, type Management, managed, readJson, there } from '../management.ts';
+import { type DomainOut, domainChange, newDomain } from './schema.ts';
+
+/** Each has a key that was costly to make. */
+const mostDomains = 1000;
+/** DNS may take some seconds. */
+const mostLooks = 4;
+
+export const addDomainRoutes: AddRoutes = (router, inBounds, parts) => {
+  const { db } = parts;
+  router.get(
+    '/domains',
+    inBounds,
+    managed(parts, async (_, orgId) => ({ domains: (await listDomains(db, orgId)).map(present) })),
+  );
+  router.post(
+    '/domains',
+    inBounds,
+    managed(parts, (context, orgId) => add(context, orgId, parts), placesEach(1)),
+  );
+  router.get(
+    '/domains/:name',
+    inBounds,
+    managed(parts, async (context, orgId) => withRecords(await domainIn(context, orgId, parts), parts)),
+  );
+  router.patch(
+    '/domains/:name',
+    inBounds,
+    managed(parts, (context, orgId) => change(context, orgId, parts)),
+  );
+  router.delete(
+    '/domains/:name',
+    inBounds,
+    managed(parts, async (context, orgId) => {
+      await deleteDomain(db, (await domainIn(context, orgId, parts)).id);
+      return {};
+    }),
+  );
+  router.post(
+    '/domains/:name/verify',
+    inBounds,
+    managed(parts, (context, orgId) => verify(context, orgId, parts), placesEach(mostLooks)),
+  );
+};
+
+async function domainIn(context: Context, orgId: string, { db }: Management): Promise<DomainRecord> {
+  const name = toDomain(context.params.name);
+  if (name === null) throw new Refusal('BAD_REQUEST', 'The name in the path is not a domain name.');
+  return there(await findDomain(db, orgId, name), 'domain');
+}
+
+async function add(context: Context, orgId: string, parts: Management): Promise<object> {
+  const { db, seal, clock } = parts;
+  const { name } = await readJson(context, newDomain);
+  const taken = new Refusal('BAD_REQUEST', `The domain ${name} is registered in this organization already.`);
+  const domains = await listDomains(db, orgId);
+  // Before a key is made.
+  if (domains.some((one) => one.name === name)) throw taken;
+  if (domains.length >= mostDomains) {
+    throw new Refusal('BAD_REQUEST', `This organization has ${mostDomains} domains; remove one first.`);
+  }
+  const added = await registerDomain(db, { orgId, name }, { seal, now: clock.now() });
+  if (!added) throw taken;
+  return withRecords(added, parts);
+}
+
+async function change(context: Context, orgId: string, parts: Management): Promise<object> {
+  const { db } = parts;
+  const { id, name } = await domainIn(context, orgId, parts);
+  const { tracking = {}, tls } = await readJson(context, domainChange);
+  const { openTracking: opens, clickTracking: clicks, host } = tracking;
+  if ([opens, clicks, host].some((one) => one !== undefined)) {
+    const changed = { ...(opens !== undefined && { opens }), ...(clicks !== undefined && { clicks }) };
+    await setDomainTracking(db, id, { ...changed, ...(host !== undefined && { host }) });
+  }
+  if (tls) await setDomainTls(db, id, tls);
+  return withRecords(there(await findDomain(db, orgId, name), 'domain'), parts);
+}
+
+async function verify(context: Context, orgId: string, parts: Management): Promise<object> {
+  const { db, names, resolve, clock } = parts;
+  const domain = await domainIn(context, orgId, parts);
+  const { records } = await verifyDomain(db, domain, { names, resolve, now: clock.now() });
+  return { domain: present(there(await findDomain(db, orgId, domain.name), 'domain')), records };
+}
+
+function withRecords(domain: DomainRecord, { names }: Management) {
+  return { domain: present(domain), records: recordsFor(domain, names) };
+}
+
+function present(domain: DomainRecord): DomainOut {
+  const { id, name, status, openTracking, clickTracking, trackingHost, tls } = domain;
+  return {
+    id,
+    name,
+    status,
+    tracking: { openTracking, clickTracking, host: trackingHost },
+    tls,
+    effectiveTls: demandedTls(domain),
+    createdAt: iso(domain.createdAt),
+    verifiedAt: isoOrNull(domain.verifiedAt),
+    checkedAt: isoOrNull(domain.checkedAt),
+  };
+}

@@ -1,0 +1,54 @@
+/** API keys as requests and answers have them: for the OpenAPI document too. */
+import { z } from 'zod';
+import { parseScopes } from '../../accounts/keys.ts';
+import { moment, nextId, oneLine } from '../management.ts';
+import { id, limit } from '../query.ts';
+
+export const keysQuery = z.object({ after: id.optional(), limit: limit(100, 1000) });
+
+const mostScopes = 100;
+const scopes = z.array(z.string()).meta({ examples: [['email:send', 'domain_scope:example.com']] });
+
+export const newKeyRequest = z.object({
+  label: oneLine(200).meta({ description: 'What it is for.' }),
+  scopes: scopes
+    .min(1)
+    .max(mostScopes)
+    .transform((given, context) => {
+      const parsed = parseScopes(given);
+      if (Array.isArray(parsed)) return parsed;
+      const params = { expected: 'email:send, email:read, full_access, domain_scope:<domain>' };
+      context.addIssue({ code: 'custom', message: parsed.fault, params, input: given });
+      return z.NEVER;
+    })
+    .meta({ description: 'Of `email:send`, `email:read`, `full_access` and `domain_scope:<domain>`.' }),
+});
+
+const key = z
+  .object({
+    id: z.uuid(),
+    label: z.string(),
+    hint: z.string().meta({ description: 'How the key begins.' }),
+    scopes: z.array(z.string()),
+    createdAt: moment,
+    revokedAt: moment.nullable(),
+  })
+  .meta({ description: 'An API key, without the key itself.' });
+
+const keysAnswer = z.object({
+  success: z.literal(true),
+  keys: z.array(key).meta({ description: 'The oldest first, those that were revoked too.' }),
+  next: nextId,
+});
+
+const newKeyAnswer = z.object({
+  success: z.literal(true),
+  id: z.uuid(),
+  key: z.string().meta({ description: 'The key: shown this once.' }),
+  label: z.string(),
+  scopes: z.array(z.string()),
+});
+
+export type KeyOut = z.input<typeof key>;
+
+export const keySchemas = { Key: key, KeysAnswer: keysAnswer, NewKeyAnswer: newKeyAnswer };

@@ -1,0 +1,126 @@
+/**
+ * What the routes have in common that manage an organization: they take a key with full_access that no domain restricts,
+ * act within the key's organization alone, and their answers, in which secrets may be, are kept nowhere on the way.
+ */
+import type Router from '@koa/router';
+import type { Context, Middleware } from 'koa';
+import { z } from 'zod';
+import type { Names } from '../accounts/domains.ts';
+import { requireManager } from '../accounts/keys.ts';
+import type { Seal } from '../accounts/seal.ts';
+import type { Clock } from '../clock.ts';
+import type { Db } from '../db/open.ts';
+import { Refusal } from '../refusal.ts';
+import type { Resolve } from '../route/resolver.ts';
+import { isOneLine } from '../settings/grammar.ts';
+import type { Watch } from '../status/watch.ts';
+import type { TryIt } from '../webhooks/attempt.ts';
+import { parseJson, readBody } from './body.ts';
+import type { Places } from './busy.ts';
+import type { Gate } from './gate.ts';
+import { toIssues } from './issues.ts';
+import type { Room } from './room.ts';
+import { rule } from './send/rule.ts';
+
+export interface Management {
+  gate: Gate;
+  db: Db;
+  clock: Clock;
+  seal: Seal;
+  /** What DNS records name. */
+  names: Names;
+  /** Looks records up. */
+  resolve: Resolve;
+  /** Whether webhooks may go to private addresses. */
+  allowPrivate: boolean;
+  /** One try of a webhook. */
+  tryIt: TryIt;
+  watch: Pick<Watch, 'ring'>;
+  /** For large bodies. */
+  room: Room;
+}
+
+export type AddRoutes = (router: Router, inBounds: Middleware, parts: Management) => void;
+
+type Act = (context: Context, orgId: string) => Promise<object>;
+
+/** The answer is what `act` answers, and that it went well. `places`: of those that take long, so many at once. */
+export function managed({ gate }: Management, act: Act, places?: Places): Middleware {
+  return async (context) => {
+    let leave: (() => void) | undefined;
+    try {
+      const orgId = await enterManager(context, gate, async (one) => {
+        leave = places?.take(context, one);
+      });
+      context.body = { success: true, ...(await act(context, orgId)) };
+    } finally {
+      leave?.();
+    }
+  };
+}
+
+/** The organization that is managed. `admit` may refuse (429) before the call is counted. */
+export async function enterManager(
+  context: Context,
+  gate: Gate,
+  admit?: (orgId: string) => Promise<void>,
+): Promise<string> {
+  context.set('Cache-Control', 'no-store');
+  const caller = await gate.enter(context, 'full_access', async ({ orgId }) => admit?.(orgId));
+  requireManager(caller);
+  return caller.orgId;
+}
+
+const largest = 64 * 1024;
+
+export async function readJson<Schema extends z.ZodType>(
+  context: Context,
+  schema: Schema,
+): Promise<z.output<Schema>> {
+  const body = parseJson(await readBody(context.req, { type: 'application/json', largest }));
+  const parsed = schema.safeParse(body);
+  if (parsed.success) return parsed.data;
+  throw new Refusal('VALIDATION_ERROR', 'The request is not valid.', {
+    issues: toIssues(parsed.error, body),
+  });
+}
+
+/** A UUID of whatever version and variant: what is well-formed and unknown is not found. */
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+export function idIn(context: Context): string {
+  const id: string = context.params.id.toLowerCase();
+  if (uuid.test(id)) return id;
+  throw new Refusal('BAD_REQUEST', 'The id in the path is not a UUID.');
+}
+
+/** Another organization's is not there either. */
+export function there<Found>(found: Found | null, what: string): Found {
+  if (found !== null) return found;
+  throw new Refusal('NOT_FOUND', `There is no such ${what}.`);
+}
+
+/** Aborts when the caller has gone, or is sent away because the service stops: what takes long ends then. */
+export function goneSignal({ res }: Context): AbortSignal {
+  const gone = new AbortController();
+  const abort = () => gone.abort(new Refusal('BAD_REQUEST', 'The connection was closed.'));
+  if (res.closed) abort();
+  else res.once('close', abort);
+  return gone.signal;
+}
+
+export function oneLine(longest: number) {
+  return z
+    .string()
+    .check(rule((text) => isOneLine(text, longest), `some text of one line, ${longest} characters at most`));
+}
+
+export const moment = z.iso.datetime({ precision: 3 });
+
+/** Of what was done and has nothing to tell. */
+export const done = z.object({ success: z.literal(true) });
+
+export const nextId = z
+  .uuid()
+  .nullable()
+  .meta({ description: 'Where to go on: give it as `after`. Null: that was all.' });

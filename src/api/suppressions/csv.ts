@@ -1,0 +1,93 @@
+/**
+ * /api/public/suppressions.csv: the list as a whole, out and in. It goes out page by page as the client takes it, so that
+ * memory holds one page of however many; it comes in whole or not at all.
+ */
+import { Readable } from 'node:stream';
+import type { Context, Middleware } from 'koa';
+import { csvHead, csvOf, ListFault, readAddresses } from '../../accounts/suppression-csv.ts';
+import type { Db } from '../../db/open.ts';
+import { addSuppressions, pageOfSuppressions, suppressionOf } from '../../db/suppressions.ts';
+import { Refusal } from '../../refusal.ts';
+import { likelySize, readBody } from '../body.ts';
+import { placesEach, refuseMore } from '../busy.ts';
+import { type AddRoutes, enterManager, goneSignal, type Management } from '../management.ts';
+import type { Place } from '../room.ts';
+
+const form = { type: 'text/csv', largest: 10 * 1024 * 1024 } as const;
+const mostAddresses = 100_000;
+const pageSize = 500;
+/** Of an organization, at once: each holds a page. */
+const mostExports = 4;
+const busyMs = 1000;
+/** How long a client may take nothing: on the real clock, as all of a socket's patience. */
+const patienceMs = 60_000;
+
+export const addCsvRoutes: AddRoutes = (router, inBounds, parts) => {
+  router.get('/suppressions.csv', inBounds, exportList(parts));
+  router.post('/suppressions.csv', inBounds, importList(parts));
+};
+
+function exportList({ gate, db }: Management): Middleware {
+  const places = placesEach(mostExports);
+  return async (context) => {
+    let leave = () => {};
+    context.res.once('close', () => leave());
+    const orgId = await enterManager(context, gate, async (one) => {
+      leave = places.take(context, one);
+    });
+    context.status = 200;
+    context.attachment('suppressions.csv');
+    context.type = 'text/csv; charset=utf-8';
+    context.res.setTimeout(patienceMs, () => context.res.destroy());
+    if (context.method !== 'HEAD')
+      context.body = Readable.from(pages(db, orgId), { objectMode: false, highWaterMark: 1 });
+  };
+}
+
+async function* pages(db: Db, orgId: string): AsyncGenerator<string> {
+  yield csvHead;
+  for (let after: string | null = null; ; ) {
+    const page = await pageOfSuppressions(db, { orgId, after, limit: pageSize });
+    if (page.length > 0) yield csvOf(page);
+    if (page.length < pageSize) return;
+    after = page.at(-1)!.addressKey;
+  }
+}
+
+function importList({ gate, db, room, clock, watch }: Management): Middleware {
+  return async (context) => {
+    let place: Place | null = null;
+    try {
+      const orgId = await enterManager(context, gate, async (one) => {
+        place = await room.enter(one, likelySize(context.req, form.largest));
+        if (!place) refuseMore(context, room.places, busyMs);
+      });
+      const list = (await addressesIn(context)).map((address) => suppressionOf(orgId, address, 'imported'));
+      const added = await addSuppressions(db, list, clock.now(), goneSignal(context));
+      watch.ring();
+      context.body = { success: true, added, before: list.length - added };
+    } finally {
+      (place as Place | null)?.leave();
+    }
+  };
+}
+
+async function addressesIn(context: Context): Promise<string[]> {
+  const bytes = await readBody(context.req, form);
+  try {
+    return await readAddresses(bytes, mostAddresses);
+  } catch (error) {
+    if (!(error instanceof ListFault)) throw error;
+    const message = `Nothing was imported: ${error.message}.`;
+    if (error.lines.length === 0) throw new Refusal('BAD_REQUEST', message);
+    throw new Refusal('VALIDATION_ERROR', message, {
+      issues: error.lines.map(({ line, text }) => ({
+        code: 'custom',
+        expected: 'an email address',
+        received: text,
+        path: ['line', String(line)],
+        message: `line ${line}: must be an email address`,
+      })),
+    });
+  }
+}

@@ -1,0 +1,75 @@
+/** /api/public/suppressions: addresses that an organization does not write to any more. As CSV: csv.ts. */
+import type { Context } from 'koa';
+import { compareKey, domainOf } from '../../address.ts';
+import { iso } from '../../clock.ts';
+import {
+  addSuppression,
+  findSuppression,
+  removeSuppression,
+  type Suppression,
+  searchSuppressions,
+  suppressionOf,
+} from '../../db/suppressions.ts';
+import { Refusal } from '../../refusal.ts';
+import { type AddRoutes, type Management, managed, readJson, there } from '../management.ts';
+import { readQuery } from '../query.ts';
+import { cursorOf, newSuppression, type SuppressionOut, suppressionsQuery } from './schema.ts';
+
+export const addSuppressionRoutes: AddRoutes = (router, inBounds, parts) => {
+  const one = '/suppressions/:address';
+  router.get(
+    '/suppressions',
+    inBounds,
+    managed(parts, (context, orgId) => list(context, orgId, parts)),
+  );
+  router.post(
+    '/suppressions',
+    inBounds,
+    managed(parts, (context, orgId) => add(context, orgId, parts)),
+  );
+  router.get(
+    one,
+    inBounds,
+    managed(parts, (context, orgId) => find(context, orgId, parts)),
+  );
+  router.delete(
+    one,
+    inBounds,
+    managed(parts, (context, orgId) => remove(context, orgId, parts)),
+  );
+};
+
+async function list(context: Context, orgId: string, { db }: Management): Promise<object> {
+  const { search, after = null, limit } = readQuery(context, suppressionsQuery);
+  // As the keys are written that it is compared with.
+  const part = search?.trim().normalize('NFC').toLowerCase() ?? null;
+  const { found, next } = await searchSuppressions(db, { orgId, part, after, limit });
+  return { suppressions: found.map(present), next: next === null ? null : cursorOf(next) };
+}
+
+async function add(context: Context, orgId: string, { db, clock, watch }: Management): Promise<object> {
+  const { address, reason } = await readJson(context, newSuppression);
+  const added = await addSuppression(db, suppressionOf(orgId, address, reason), clock.now());
+  if (added) watch.ring();
+  const kept = there(await findSuppression(db, orgId, compareKey(address)), 'suppression');
+  return { added, suppression: present(kept) };
+}
+
+function keyIn({ params: { address } }: Context): string {
+  if (domainOf(address) !== null) return compareKey(address);
+  throw new Refusal('BAD_REQUEST', 'The address in the path is not an email address.');
+}
+
+async function find(context: Context, orgId: string, { db }: Management): Promise<object> {
+  return { suppression: present(there(await findSuppression(db, orgId, keyIn(context)), 'suppression')) };
+}
+
+async function remove(context: Context, orgId: string, { db, clock, watch }: Management): Promise<object> {
+  there((await removeSuppression(db, orgId, keyIn(context), clock.now())) || null, 'suppression');
+  watch.ring();
+  return {};
+}
+
+function present({ address, reason, createdAt }: Suppression): SuppressionOut {
+  return { address, reason, createdAt: iso(createdAt) };
+}

@@ -1,0 +1,109 @@
+/** /api/public/webhooks: endpoints that are told of events. What is posted to them: trials.ts. */
+import type { Context } from 'koa';
+import { iso } from '../../clock.ts';
+import {
+  activateWebhook,
+  deleteWebhook,
+  disableWebhook,
+  findWebhook,
+  listWebhooks,
+  setWebhookTypes,
+  type Webhook,
+} from '../../db/webhooks.ts';
+import { countMessages } from '../../db/webhooks-attempts.ts';
+import { Refusal } from '../../refusal.ts';
+import { addWebhook, rotateSecret } from '../../webhooks/endpoints.ts';
+import { parseWebhookUrl } from '../../webhooks/url.ts';
+import { type AddRoutes, idIn, type Management, managed, readJson, there } from '../management.ts';
+import { presentWebhook } from './present.ts';
+import { newWebhook, webhookChange } from './schema.ts';
+
+/** Each is told of every event. */
+const mostWebhooks = 50;
+
+export const addWebhookRoutes: AddRoutes = (router, inBounds, parts) => {
+  const one = '/webhooks/:id';
+  router.get(
+    '/webhooks',
+    inBounds,
+    managed(parts, async (_, orgId) => ({
+      webhooks: (await listWebhooks(parts.db, orgId)).map(presentWebhook),
+    })),
+  );
+  router.post(
+    '/webhooks',
+    inBounds,
+    managed(parts, (context, orgId) => add(context, orgId, parts)),
+  );
+  router.get(
+    one,
+    inBounds,
+    managed(parts, async (context, orgId) => told(await webhookIn(context, orgId, parts), parts)),
+  );
+  router.patch(
+    one,
+    inBounds,
+    managed(parts, (context, orgId) => change(context, orgId, parts)),
+  );
+  router.delete(
+    one,
+    inBounds,
+    managed(parts, (context, orgId) => remove(context, orgId, parts)),
+  );
+  router.post(
+    `${one}/rotate`,
+    inBounds,
+    managed(parts, (context, orgId) => rotate(context, orgId, parts)),
+  );
+};
+
+export async function webhookIn(context: Context, orgId: string, { db }: Management): Promise<Webhook> {
+  return there(await findWebhook(db, idIn(context), orgId), 'webhook');
+}
+
+async function add(context: Context, orgId: string, parts: Management): Promise<object> {
+  const { db, seal, allowPrivate, clock } = parts;
+  const { url, events: types } = await readJson(context, newWebhook);
+  const parsed = parseWebhookUrl(url, allowPrivate);
+  if (typeof parsed === 'object') throw refusedUrl(url, parsed.fault);
+  if ((await listWebhooks(db, orgId)).length >= mostWebhooks) {
+    throw new Refusal('BAD_REQUEST', `This organization has ${mostWebhooks} webhooks; remove one first.`);
+  }
+  const terms = { seal, allowPrivate, now: clock.now() };
+  const { webhook, secret } = await addWebhook(db, { orgId, url, types }, terms);
+  return { webhook: presentWebhook(webhook), secret };
+}
+
+function refusedUrl(url: string, fault: string): Refusal {
+  const expected = 'a URL that may be posted to, such as https://app.example.com/webhooks';
+  const received = `string of ${url.length} characters`;
+  const issue = { code: 'custom', expected, received, path: ['url'], message: `url: ${fault}` };
+  return new Refusal('VALIDATION_ERROR', 'The request is not valid.', { issues: [issue] });
+}
+
+async function told(webhook: Webhook, { db }: Management): Promise<object> {
+  return { webhook: presentWebhook(webhook), ...(await countMessages(db, webhook.id)) };
+}
+
+async function change(context: Context, orgId: string, parts: Management): Promise<object> {
+  const { db, clock } = parts;
+  const { id } = await webhookIn(context, orgId, parts);
+  const { events, enabled } = await readJson(context, webhookChange);
+  if (events) await setWebhookTypes(db, id, events, clock.now());
+  if (enabled === true) await activateWebhook(db, id, clock.now());
+  if (enabled === false) await disableWebhook(db, id, 'its owner has disabled it', clock.now());
+  return told(await webhookIn(context, orgId, parts), parts);
+}
+
+async function remove(context: Context, orgId: string, parts: Management): Promise<object> {
+  const { id } = await webhookIn(context, orgId, parts);
+  await deleteWebhook(parts.db, id);
+  return {};
+}
+
+async function rotate(context: Context, orgId: string, parts: Management): Promise<object> {
+  const { db, seal, clock } = parts;
+  const { id } = await webhookIn(context, orgId, parts);
+  const { secret, oldSecretUntil } = there(await rotateSecret(db, id, { seal, now: clock.now() }), 'webhook');
+  return { id, secret, oldSecretUntil: iso(oldSecretUntil) };
+}
