@@ -5,13 +5,14 @@
  *   --rounds 200           how often it is killed, on each database
  *   --database sqlite      that one alone; or postgres
  *   --senders 16           calls at once
- *   --longest 1500         a round's load runs for a random time of up to so many milliseconds
+ *   --longest 800          it is killed a random time of up to so many milliseconds after a round's first answer
  *   --patience 300         seconds that the queue may take in the end to run empty
  *   --set NAME=VALUE       a setting of Postern's; may be given again
  *   --json                 everything as JSON
  *
  * Each round starts the process on what the last one left, sends to it as fast as it answers, each mail to a
- * recipient of its own, and kills it. In the end it is started once more, left alone until the queue is empty, and
+ * recipient of its own, and kills it; in every fourth round without waiting for an answer, so that it is also killed
+ * while it puts right what was in flight. In the end it is started once more, left alone until the queue is empty, and
  * stopped. Then: no mail that was answered 200 is missing at the exchanger (peers/sink.ts, a process by itself),
  * every copy too many has an attempt that is flagged, what is told as delivered is what arrived, and the credits are
  * exact.
@@ -41,7 +42,7 @@ const given = readOptions(
     rounds: { type: 'string', default: '200' },
     database: { type: 'string' },
     senders: { type: 'string', default: '16' },
-    longest: { type: 'string', default: '1500' },
+    longest: { type: 'string', default: '800' },
     patience: { type: 'string', default: '300' },
     set: { type: 'string', multiple: true, default: [] },
     json: { type: 'boolean', default: false },
@@ -76,7 +77,11 @@ async function soak(stage: Stage, database: string): Promise<Run> {
 
   for (let round = 1; round <= rounds; round++) {
     const postern = await launch(stage, settings);
-    await killUnderLoad(postern, { name: `r${round}`, key }, answers);
+    const before = answered().length;
+    await killUnderLoad(postern, { name: `r${round}`, key }, answers, async () => {
+      if (round % 4 === 0) return;
+      await until(() => answered().length > before, { timeout: 60_000, what: 'a first answer' });
+    });
     if (round % 10 === 0) progress(`${database}: killed ${round} times, ${answered().length} answered 200`);
   }
   const begun = performance.now();
@@ -106,10 +111,12 @@ async function killUnderLoad(
   postern: PosternProcess,
   load: { name: string; key: string },
   answers: Answers,
+  ready: () => Promise<void>,
 ): Promise<void> {
   const gone = new AbortController();
   const target = { ...load, url: postern.url, parallel: Number(given.senders), stopped: gone.signal };
   const pouring = pour(target, answers);
+  await ready();
   await sleep(Math.random() * Number(given.longest));
   await postern.end('SIGKILL');
   gone.abort();

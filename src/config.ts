@@ -6,8 +6,9 @@
  */
 import { hostname } from 'node:os';
 import { z } from 'zod';
-import { duration, retryWaits, timeouts, usualTimeouts } from './settings/durations.ts';
+import { duration, durationOrNone, retryWaits, timeouts, usualTimeouts } from './settings/durations.ts';
 import {
+  addresses,
   anyText,
   asHostName,
   bracketed,
@@ -134,7 +135,7 @@ const schema = z.object({
     default: 'generated in the data directory',
     example: 'CHANGE-ME',
     description:
-      'Encrypts DKIM keys at rest and signs links and sessions; the same on all nodes that share a database.',
+      "Encrypts DKIM keys and webhooks' secrets at rest, signs links and sessions; the same on all nodes of a database.",
   }),
   dnsServers: computed(dnsServers, systemServers, {
     name: 'POSTERN_DNS_SERVERS',
@@ -207,6 +208,17 @@ const schema = z.object({
     default: '24h',
     description: 'How long an idempotency key is remembered.',
   }),
+  keepMessages: setting(durationOrNone, {
+    name: 'POSTERN_KEEP_MESSAGES',
+    default: '24h',
+    description:
+      "How long a message's bytes are kept for `postern email source` when its last delivery is final; 0 for not at all.",
+  }),
+  keepEvents: setting(duration, {
+    name: 'POSTERN_KEEP_EVENTS',
+    default: '30d',
+    description: 'How long events and attempts, with their transcripts, are kept.',
+  }),
   creditsLow: setting(wholeNumber('a percentage', 0, 100), {
     name: 'POSTERN_CREDITS_LOW',
     default: '10',
@@ -215,12 +227,56 @@ const schema = z.object({
   inboundPort: setting(portOrOff, {
     name: 'POSTERN_INBOUND_PORT',
     default: 'off',
-    description: 'Port for returned mail and complaints, 25 in production (not served yet).',
+    description: 'Port for returned mail and complaints, 25 in production.',
   }),
   submissionPort: setting(portOrOff, {
     name: 'POSTERN_SUBMISSION_PORT',
     default: 'off',
-    description: 'Port where applications submit mail over SMTP, usually 587 (not served yet).',
+    description: 'Port where applications submit mail over SMTP, usually 587; TLS by STARTTLS.',
+  }),
+  submissionTlsPort: setting(portOrOff, {
+    name: 'POSTERN_SUBMISSION_TLS_PORT',
+    default: 'off',
+    description: 'Port of the same with TLS from the start, usually 465.',
+  }),
+  submissionAllowClear: setting(yesOrNo, {
+    name: 'POSTERN_SUBMISSION_ALLOW_CLEAR',
+    default: 'false',
+    description: 'Whether applications on this machine may log in without TLS.',
+  }),
+  smtpHost: computed(hostToListen, none, {
+    name: 'POSTERN_SMTP_HOST',
+    default: 'every address of the machine',
+    example: '192.0.2.10',
+    description: 'Address that mail is taken on, by these ports.',
+  }),
+  smtpConnections: setting(wholeNumber('a number of connections', 1, 100000), {
+    name: 'POSTERN_SMTP_CONNECTIONS',
+    default: '1000',
+    description: 'Clients at once on each of these ports.',
+  }),
+  smtpPerClient: setting(wholeNumber('a number of connections', 1, 100000), {
+    name: 'POSTERN_SMTP_PER_CLIENT',
+    default: '50',
+    description: 'Connections at once from one address (of IPv6, one network of 64 bits).',
+  }),
+  smtpProxies: computed(addresses, (): string[] => [], {
+    name: 'POSTERN_SMTP_PROXIES',
+    default: 'none',
+    example: '192.0.2.20',
+    description: 'Balancers, whose connections to these ports begin with a PROXY header (version 1).',
+  }),
+  tlsCert: computed(anyText, none, {
+    name: 'POSTERN_TLS_CERT',
+    default: 'one that is made, and vouches for itself',
+    example: '/etc/letsencrypt/live/mail.example.org/fullchain.pem',
+    description: 'Certificate that these ports show, with its chain, in PEM; read anew when it changes.',
+  }),
+  tlsKey: computed(anyText, none, {
+    name: 'POSTERN_TLS_KEY',
+    default: 'in the file of POSTERN_TLS_CERT',
+    example: '/etc/letsencrypt/live/mail.example.org/privkey.pem',
+    description: "The certificate's private key in PEM.",
   }),
   returnPathDomain: computed(domainName, none, {
     name: 'POSTERN_RETURN_PATH_DOMAIN',
@@ -231,7 +287,7 @@ const schema = z.object({
   webhookAllowPrivate: setting(yesOrNo, {
     name: 'POSTERN_WEBHOOK_ALLOW_PRIVATE',
     default: 'false',
-    description: 'Whether webhooks may post to loopback and private addresses (not served yet).',
+    description: 'Whether webhooks may post to loopback and private addresses, and to any port.',
   }),
   logLevel: setting(oneOf('a log level', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']), {
     name: 'POSTERN_LOG_LEVEL',

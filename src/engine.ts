@@ -3,12 +3,22 @@
  */
 import type { Clock } from './clock.ts';
 import type { Config } from './config.ts';
+import { counted } from './counted.ts';
 import { saveRoutes, saveStates } from './db/destinations.ts';
 import { groupCommit } from './db/group.ts';
 import { learnedRows } from './db/learned.ts';
 import type { Db } from './db/open.ts';
 import { recordAll } from './db/outcomes.ts';
-import { claimDue, claimLanes, giveBack, listLanes, readMessage, renewLeases, takeBack } from './db/queue.ts';
+import {
+  claimExpired,
+  claimLanes,
+  findDue,
+  giveBack,
+  listLanes,
+  readMessages,
+  renewLeases,
+  takeBack,
+} from './db/queue.ts';
 import { listSuspensions } from './db/suspensions.ts';
 import { createDeliver } from './deliver.ts';
 import type { MailLog } from './maillog.ts';
@@ -33,6 +43,10 @@ import { createGreylistWatch } from './status/greylisting.ts';
 import type { Move } from './status/record.ts';
 import { createRecorder } from './status/recorder.ts';
 import { tellAttempted } from './status/tell.ts';
+import { rings, type Watch } from './status/watch.ts';
+
+/** How long an outcome waits for those of conversations under way; nobody waits for it meanwhile. */
+const recordPatienceMs = 20;
 
 export interface EngineParts {
   config: Config;
@@ -42,6 +56,7 @@ export interface EngineParts {
   leaseMs: number;
   secret: string;
   mailLog: MailLog;
+  watch: Watch;
   onTrouble(what: string, error: unknown): void;
   clock: Clock;
   random: () => number;
@@ -63,18 +78,25 @@ export function createEngine(parts: EngineParts): Engine {
     findRoute: routes.find,
     forgetRoute: routes.forget,
     offer: createTheOffer(parts, pool),
-    readMessage: (id) => readMessage(db, id),
+    readMessage: groupCommit((ids: string[]) => readMessages(db, ids)),
     returnPath: createReturnPath(parts.secret, config.returnPathDomain),
     onAttempted: (delivery, offer) => tellAttempted(parts.mailLog, delivery, offer),
     clock,
     port: config.mtaPort,
   });
+  const delivering = counted(deliver);
   const bulletin = createBulletin({
     saveStates: (states, now) => saveStates(db, node, states, now),
     saveRoutes: (found) => saveRoutes(db, found),
   });
   const record = createRecorder({
-    commit: groupCommit((moves: Move[]) => recordAll(db, node, moves, config.suppressAfter)),
+    commit: groupCommit(
+      rings(parts.watch, (moves: Move[]) => recordAll(db, node, moves, config.suppressAfter)),
+      {
+        isComing: () => delivering.underWay() > 0,
+        patienceMs: recordPatienceMs,
+      },
+    ),
     schedule: { waits: config.mtaRetry, random: parts.random },
     watchGreylisting: createGreylistWatch(memoryOf(parts, 'greylisting')),
     mailLog: parts.mailLog,
@@ -84,7 +106,7 @@ export function createEngine(parts: EngineParts): Engine {
     store: createStore(parts, bulletin.publish),
     destinationOf: (domain) => routes.peek(domain)?.destination ?? null,
     resolve: async (domain) => (await routes.find(domain)).destination,
-    deliver,
+    deliver: delivering.call,
     interrupted,
     withheld,
     async record(delivery, attempt) {
@@ -92,7 +114,7 @@ export function createEngine(parts: EngineParts): Engine {
       if (nextAt !== null) bulletin.route(delivery.domain, attempt.destination);
       return nextAt;
     },
-    onParked: bulletin.route,
+    onWaiting: bulletin.route,
     onTrouble,
     clock,
     concurrency: config.mtaConcurrency,
@@ -145,10 +167,11 @@ function memoryOf<Value>({ db, clock, onTrouble }: EngineParts, kind: string): M
 
 function createStore({ db, node, leaseMs, clock }: EngineParts, publish: Store['publish']): Store {
   return {
-    claimDue: (claim) => claimDue(db, { ...claim, node, leaseMs }),
+    findDue: (range) => findDue(db, range),
     claimLanes: (now, picks) => claimLanes(db, picks, { node, now, leaseMs }),
-    giveBack: (deliveries, how, now) => giveBack(db, deliveries, how, { node, now }),
-    lanes: () => listLanes(db),
+    claimExpired: (now, limit) => claimExpired(db, limit, { node, now, leaseMs }),
+    giveBack: (deliveries) => giveBack(db, node, deliveries),
+    lanes: (page) => listLanes(db, page),
     suspensions: (now) => listSuspensions(db, now),
     publish,
     renewLeases: () => renewLeases(db, node, clock.now() + leaseMs),

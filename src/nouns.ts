@@ -25,22 +25,27 @@ export type DeliveryStatus =
   | 'suppressed'
   | 'insufficient_credit';
 
-export type EventType =
-  | 'email.queued'
-  | 'email.delivered'
-  | 'email.deferred'
-  | 'email.bounced'
-  | 'email.expired'
-  | 'email.suppressed'
-  | 'email.opened'
-  | 'email.clicked'
-  | 'email.complained'
-  | 'email.held'
-  | 'email.canceled'
-  | 'suppression.added'
-  | 'suppression.removed'
-  | 'credits.low'
-  | 'credits.exhausted';
+export const eventTypes = [
+  'email.queued',
+  'email.delivered',
+  'email.deferred',
+  'email.bounced',
+  'email.expired',
+  'email.suppressed',
+  'email.opened',
+  'email.clicked',
+  'email.complained',
+  'email.held',
+  'email.canceled',
+  'suppression.added',
+  'suppression.removed',
+  'credits.low',
+  'credits.exhausted',
+  'webhook.test',
+  'webhook.disabled',
+] as const;
+
+export type EventType = (typeof eventTypes)[number];
 
 /** One SMTP reply. `enhanced` is the enhanced status code of RFC 3463 ("5.1.1"), null where the host sent none. */
 export interface Reply {
@@ -108,6 +113,9 @@ export interface TranscriptLine {
   text: string;
 }
 
+/** A larger message is read when its delivery's turn has come, so that what waits in memory stays small. */
+export const largestAtHand = 64 * 1024;
+
 /** A delivery as the runner holds it while it is being sent. */
 export interface Delivery {
   id: string;
@@ -122,6 +130,8 @@ export interface Delivery {
   /** Attempts made before this one. */
   attempts: number;
   createdAt: number;
+  /** When this attempt fell due. */
+  dueAt: number;
   expiresAt: number;
   /** What its sender demands of the connection. */
   tls: TlsFloor;

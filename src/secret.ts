@@ -8,7 +8,7 @@ import { hkdfSync, randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-export type Purpose = 'seal' | 'return-path' | 'tracking';
+export type Purpose = 'seal' | 'return-path' | 'tracking' | 'event-cursor';
 
 /** 32 bytes for one purpose. */
 export function deriveKey(secret: string, purpose: Purpose): Buffer {

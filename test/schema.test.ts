@@ -6,8 +6,13 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { v7 as uuid } from 'uuid';
 import { migrate } from '../src/db/migrate.ts';
+import { first } from '../src/db/migrations/001-first.ts';
+import { engine } from '../src/db/migrations/002-engine.ts';
+import { flat } from '../src/db/migrations/004-flat.ts';
 import { type Db, openDatabase } from '../src/db/open.ts';
+import { insertOrganization } from '../src/db/organizations.ts';
 import { createDatabase, type DatabaseKind, kinds } from './helpers/databases.ts';
 
 async function emptyDatabase(t: ExecutionContext, kind: DatabaseKind) {
@@ -37,7 +42,51 @@ for (const kind of kinds) {
     const open = await emptyDatabase(t, kind);
     const nodes = await Promise.all([open(), open(), open()]);
     await Promise.all(nodes.map(migrate));
-    t.deepEqual(await nodes[0]!('knex_migrations').pluck('name'), ['001-first', '002-engine']);
+    t.deepEqual(await nodes[0]!('knex_migrations').pluck('name'), [
+      '001-first',
+      '002-engine',
+      '003-returned',
+      '004-flat',
+      '005-events',
+      '006-webhooks',
+    ]);
+  });
+}
+
+for (const kind of kinds) {
+  test(`${kind}: mail that an older version has parked is due since then`, async (t) => {
+    const db = await (await emptyDatabase(t, kind))();
+    for (const migration of [first, engine]) await migration.up(db);
+    const orgId = await insertOrganization(db, 'Acme', 0);
+    const times = { created_at: 1, updated_at: 1 };
+    const email = {
+      message_id: 'm',
+      sender: 'a',
+      subject: 's',
+      recipients: '[]',
+      tags: '{}',
+      tracking: '{}',
+    };
+    const emailId = uuid();
+    await db('emails').insert({ id: emailId, org_id: orgId, ...email, credits: 1, ...times });
+    const put = (recipient: string, row: object) =>
+      db('deliveries').insert({
+        ...{ id: uuid(), email_id: emailId, org_id: orgId, position: 0, recipient, domain: 'there.invalid' },
+        ...{ status: 'deferred', expires_at: 99, ...times, ...row },
+      });
+    await put('parked', { due_at: 99, parked_at: 5 });
+    await put('waiting', { due_at: 7 });
+    await put('held', { status: 'held' });
+    await flat.up(db);
+    const rows = await db('deliveries').orderBy('recipient').select('recipient', 'due_at', 'parked_at');
+    t.deepEqual(
+      rows.map((row) => Object.values(row)),
+      [
+        ['held', null, null],
+        ['parked', 5, null],
+        ['waiting', 7, null],
+      ],
+    );
   });
 }
 
@@ -68,38 +117,44 @@ async function dumpPostgres(db: Db): Promise<string> {
   const { rows: indexes } = await db.raw(
     `select tablename as "table", indexdef as def from pg_indexes where schemaname = 'public' order by 1, indexname`,
   );
+  const { rows: triggers } = await db.raw(
+    `select tgrelid::regclass::text as "table", pg_get_triggerdef(oid) as def
+       from pg_trigger where not tgisinternal order by 1, tgname`,
+  );
+  const { rows: functions } = await db.raw(
+    `select pg_get_functiondef(oid) as def from pg_proc where pronamespace = 'public'::regnamespace order by proname`,
+  );
   const tables = [...new Set(columns.map((column) => column.table_name))].filter(isOurs);
-  return tables
-    .map((table) => {
-      const lines = columns
-        .filter((column) => column.table_name === table)
-        .map(({ column_name, data_type, is_nullable, column_default }) =>
-          [
-            column_name,
-            data_type,
-            is_nullable === 'NO' && 'NOT NULL',
-            column_default && `DEFAULT ${column_default}`,
-          ]
-            .filter(Boolean)
-            .join(' '),
-        );
-      const rules = constraints.filter((row: { table: string }) => row.table === table);
-      const body = [...lines, ...rules.map((row: { def: string }) => row.def)]
-        .map((line) => `  ${line}`)
-        .join(',\n');
-      const own = indexes.filter((row: { table: string }) => row.table === table);
-      return [
-        `CREATE TABLE ${table} (\n${body}\n);\n`,
-        ...own.map((row: { def: string }) => `${row.def};\n`),
-      ].join('');
-    })
-    .join('\n');
+  const described = tables.map((table) => {
+    const lines = columns
+      .filter((column) => column.table_name === table)
+      .map(({ column_name, data_type, is_nullable, column_default }) =>
+        [
+          column_name,
+          data_type,
+          is_nullable === 'NO' && 'NOT NULL',
+          column_default && `DEFAULT ${column_default}`,
+        ]
+          .filter(Boolean)
+          .join(' '),
+      );
+    const rules = constraints.filter((row: { table: string }) => row.table === table);
+    const body = [...lines, ...rules.map((row: { def: string }) => row.def)]
+      .map((line) => `  ${line}`)
+      .join(',\n');
+    const own = [...indexes, ...triggers].filter((row: { table: string }) => row.table === table);
+    return [
+      `CREATE TABLE ${table} (\n${body}\n);\n`,
+      ...own.map((row: { def: string }) => `${row.def};\n`),
+    ].join('');
+  });
+  return [...described, ...functions.map((row: { def: string }) => `${row.def.trim()};\n`)].join('\n');
 }
 
 /** One column a line. */
 function readable(sql: string): string {
   return sql
-    .replaceAll('`', '')
+    .replaceAll(/[`"]/g, '')
     .replace(
       /^(CREATE TABLE \w+) \((.*)\)$/s,
       (_, head, body) => `${head} (\n  ${splitColumns(body).join(',\n  ')}\n)`,

@@ -1,7 +1,7 @@
 /** The protection that organizations and domains demand: set on the command line, taken into each send. */
 import test from 'ava';
 import { demandedTls, tlsFloors } from '../src/accounts/domains.ts';
-import { claimDue } from '../src/db/queue.ts';
+import { claimLanes } from '../src/db/queue.ts';
 import { cliOf } from './helpers/cli.ts';
 import { kinds } from './helpers/databases.ts';
 import { until } from './helpers/until.ts';
@@ -51,9 +51,10 @@ for (const database of kinds) {
     await world.db('domains').update({ tls: 'opportunistic' });
     await world.when(body.emailId, ({ status }) => status === 'deferred');
     const later = world.clock.now() + 3_600_000;
-    const claim = { node: 'test', now: later, leaseMs: 1, limit: 1, place: () => 'take' as const };
-    const { taken } = await claimDue(world.db, claim);
-    t.is(taken[0]!.emailId, body.emailId);
-    t.is(taken[0]!.tls, 'encrypted');
+    const { id: orgId } = await world.db('organizations').first();
+    const lane = { domain: 'there.invalid', orgId, limit: 1 };
+    const [taken] = await claimLanes(world.db, [lane], { node: 'test', now: later, leaseMs: 1 });
+    t.is(taken!.emailId, body.emailId);
+    t.is(taken!.tls, 'encrypted');
   });
 }

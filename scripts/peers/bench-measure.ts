@@ -112,9 +112,12 @@ function workOf({ work, mails, parallel, rate }: Plan, { interrupted }: Stage): 
   return { work, mails, parallel, rate, interrupted };
 }
 
+/** As much as a round: code that has run often is compiled anew, on threads that are counted too. */
 function warmUp(work: Work): Work {
-  return { ...work, mails: Math.ceil(work.mails / 4) };
+  return { ...work, mails: Math.max(work.mails, fewestToWarm) };
 }
+
+const fewestToWarm = 4000;
 
 function told({ deliveredPerSecond, cpuPerThousand, others }: Round): string {
   const beside = `${others.toFixed(1)} processors busy with other things`;

@@ -5,7 +5,7 @@ import { v7 as uuid } from 'uuid';
 import { acceptAll } from '../../src/db/acceptance.ts';
 import type { Send } from '../../src/db/acceptance-rows.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { openDatabase } from '../../src/db/open.ts';
+import { type Db, openDatabase } from '../../src/db/open.ts';
 import { recordAll } from '../../src/db/outcomes.ts';
 import type { Attempt, Delivery } from '../../src/nouns.ts';
 import { createTranscript } from '../../src/smtp/transcript.ts';
@@ -34,8 +34,12 @@ export async function openBooks(directory: string, message: Buffer): Promise<Boo
   await migrate(db);
   await createTenant(db, config, dns);
   await dns.close();
-  const { id: orgId } = await db('organizations').first('id');
-  const { id: keyId } = await db('api_keys').first('id');
+  return { ...(await booksOf(db, message)), close: () => db.destroy() };
+}
+
+/** On a database that has a tenant. */
+export async function booksOf(db: Db, message: Buffer): Promise<Omit<Books, 'close'>> {
+  const { id: keyId, org_id: orgId } = await db('api_keys').first('id', 'org_id');
   const accepted: Send[] = [];
   return {
     async accept(mails) {
@@ -49,7 +53,6 @@ export async function openBooks(directory: string, message: Buffer): Promise<Boo
       for (let done = 0; done < mails; done += batch)
         await recordAll(db, node, accepted.splice(0, batch).map(delivered), []);
     },
-    close: () => db.destroy(),
   };
 }
 
@@ -84,7 +87,7 @@ function delivered(send: Send): Move {
       messageId: send.messages[0]!.id,
     },
     ...{ recipient: recipient!.address, domain: recipient!.domain, from: send.from, tags: {}, attempts: 0 },
-    ...{ createdAt: send.acceptedAt, expiresAt: send.expiresAt, tls: send.tls },
+    ...{ createdAt: send.acceptedAt, dueAt: send.acceptedAt, expiresAt: send.expiresAt, tls: send.tls },
   };
   const transcript = createTranscript(() => now);
   for (const line of dialogue) transcript.add(line.startsWith('2') ? 'server' : 'client', line);

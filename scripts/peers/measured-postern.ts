@@ -9,8 +9,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isPostgres } from '../../src/db/open.ts';
-import { startDns } from '../../test/helpers/dns.ts';
+import { type Db, isPostgres } from '../../src/db/open.ts';
+import { startDns, type Zone } from '../../test/helpers/dns.ts';
 import { until } from '../../test/helpers/until.ts';
 import { zoneOf } from './bench-cases.ts';
 import { launchPostern } from './postern.ts';
@@ -23,6 +23,10 @@ export interface Measured {
   url: string;
   key: string;
   pid: number;
+  /** From its start until it said that it serves, in milliseconds. */
+  startMs: number;
+  db: Db;
+  dataDir: string;
   /** Waits until it has recorded all of these as delivered; when each was, in the order given. */
   deliveredAt(label: string, count: number): Promise<Map<string, number>>;
   durability(): Promise<string>;
@@ -30,29 +34,43 @@ export interface Measured {
   end(): Promise<unknown>;
 }
 
+/** A UUID of version 7 that comes before all that are made from now on. */
+const idNow = () =>
+  Date.now()
+    .toString(16)
+    .padStart(12, '0')
+    .replace(/(.{8})(.{4})/, '$1-$2-7000-8000-000000000000');
+
 export interface Extras {
   settings: Record<string, string>;
   nodeFlags?: string[];
   /** Where strace is to write. */
   traceTo?: string;
+  databaseUrl?: string | null;
+  /** Told of each domain that mail goes to, besides the sink's. */
+  zone?: Zone;
 }
 
 export async function startMeasured(stage: Stage, sink: SmtpSink, extras: Extras): Promise<Measured> {
-  const dns = await stage.start(startDns(zoneOf(sink.hosts)), (it) => it.close());
-  const surroundings = { dns, mtaPort: sink.port, settings: extras.settings };
+  const { settings, databaseUrl, zone } = extras;
+  const dns = await stage.start(startDns({ ...zoneOf(sink.hosts), ...zone }), (it) => it.close());
+  const surroundings = { dns, mtaPort: sink.port, settings, databaseUrl };
+  const begun = performance.now();
+  let startMs = Number.NaN;
   let end: () => Promise<unknown> = async () => {};
-  const { url, key, pid, db } = await launchPostern(stage, surroundings, async (settings) => {
-    const process = await launch(stage.directory, settings, extras);
+  const { url, key, pid, db, dataDir } = await launchPostern(stage, surroundings, async (all) => {
+    const process = await launch(stage.directory, all, extras);
+    startMs = performance.now() - begun;
     end = () => process.end('SIGTERM');
     return process;
   });
+  const since = idNow();
   return {
-    url,
-    key,
-    pid,
+    ...{ url, key, pid, startMs, db, dataDir },
     async deliveredAt(label, count) {
       const rows = () =>
         db('deliveries')
+          .where('id', '>', since)
           .where('recipient', 'like', `${label}-%`)
           .where({ status: 'delivered' })
           .select<{ recipient: string; delivered_at: number }[]>('recipient', 'delivered_at');
@@ -75,7 +93,7 @@ export async function startMeasured(stage: Stage, sink: SmtpSink, extras: Extras
   };
 }
 
-const main = join(import.meta.dirname, '../../src/main.ts');
+const start = join(import.meta.dirname, '../start');
 
 async function launch(
   directory: string,
@@ -83,11 +101,15 @@ async function launch(
   { nodeFlags = [], traceTo }: Extras,
 ) {
   const log = join(directory, 'postern.log');
-  const node = [process.execPath, ...nodeFlags, main];
-  const command = traceTo ? ['strace', ...straceArgs(traceTo), ...node] : node;
+  const command = traceTo ? ['strace', ...straceArgs(traceTo), start] : [start];
   const out = openSync(log, 'w');
   const child = spawn(command[0]!, command.slice(1), {
-    env: { PATH: process.env.PATH, POSTERN_LOG_FORMAT: 'json', ...settings },
+    env: {
+      PATH: process.env.PATH,
+      POSTERN_LOG_FORMAT: 'json',
+      NODE_OPTIONS: nodeFlags.join(' '),
+      ...settings,
+    },
     stdio: ['ignore', out, out],
   });
   const ended = once(child, 'exit');

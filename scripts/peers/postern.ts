@@ -24,6 +24,8 @@ export interface Surroundings {
   dns: Dns;
   mtaPort: number;
   settings?: Record<string, string>;
+  /** SQLite in the data directory where there is none. */
+  databaseUrl?: string | null;
 }
 
 export interface Postern {
@@ -65,8 +67,8 @@ export async function launchPostern(
   return { ...postern, pid, rssMb: () => rssMb(pid) };
 }
 
-function inside(stage: Stage, { dns, mtaPort }: Surroundings) {
-  return { dataDir: join(stage.directory, 'postern'), databaseUrl: null, dns, mtaPort };
+function inside(stage: Stage, { dns, mtaPort, databaseUrl = null }: Surroundings) {
+  return { dataDir: join(stage.directory, 'postern'), databaseUrl, dns, mtaPort };
 }
 
 async function furnish(stage: Stage, url: string, config: Config, dns: Dns): Promise<Postern> {

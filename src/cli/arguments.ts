@@ -6,8 +6,17 @@ import { InvalidArgumentError } from 'commander';
 import { tlsFloors } from '../accounts/domains.ts';
 import { parseScopes } from '../accounts/keys.ts';
 import { domainOf, toDomain } from '../address.ts';
+import { eventTypes as allEventTypes, type EventType } from '../nouns.ts';
 import { duration } from '../settings/durations.ts';
-import { asHostName, type Grammar, oneOf, Refused, refuse, wholeNumber } from '../settings/grammar.ts';
+import {
+  asHostName,
+  type Grammar,
+  isOneLine,
+  oneOf,
+  Refused,
+  refuse,
+  wholeNumber,
+} from '../settings/grammar.ts';
 
 /** A grammar of settings, as a parser of commander's. */
 function parser<T>(grammar: Pick<Grammar<T>, 'read'>): (text: string) => T {
@@ -71,10 +80,9 @@ export const tlsIs = 'what the host gives, clear text too; TLS with any certific
 const longestName = 200;
 const longestReason = 500;
 
-/** Names and labels are for people: anything that fits a line. */
 export const name = parser({
   read(text) {
-    if (text !== '' && text.length <= longestName && !/\p{Cc}/u.test(text)) return text;
+    if (isOneLine(text, longestName)) return text;
     return refuse(text, 'a name', `some text of one line, ${longestName} characters at most`);
   },
 });
@@ -108,10 +116,34 @@ export const destination = parser({
 /** Administrative actions have one; it is told to whoever asks why. */
 export const reason = parser({
   read(text) {
-    if (text !== '' && text.length <= longestReason && !/\p{Cc}/u.test(text)) return text;
+    if (isOneLine(text, longestReason)) return text;
     return refuse(text, 'a reason', `some text of one line, ${longestReason} characters at most`);
   },
 });
+
+/** Where an HTTP request may go. */
+export const url = parser({
+  read(text) {
+    if (/^https?:\/\//i.test(text) && URL.canParse(text)) return text;
+    return refuse(text, 'a URL', 'one such as http://localhost:3000/webhooks');
+  },
+});
+
+/** As Standard Webhooks writes them: 24 to 64 octets. */
+export const webhookSecret = parser({
+  read(text) {
+    const { length } = Buffer.from(text.replace(/^whsec_/, ''), 'base64');
+    if (/^whsec_[\w+/-]+=*$/.test(text) && length >= 24 && length <= 64) return text;
+    return refuse(text, 'a secret', '"whsec_" and 24 to 64 octets in base64');
+  },
+});
+
+const oneEventType = choice('a type of event', allEventTypes);
+
+/** May be given several times, each adding to the list. */
+export function eventTypes(text: string, before: EventType[] = []): EventType[] {
+  return [...new Set([...before, oneEventType(text)])];
+}
 
 /** May be given several times, each adding to the list. */
 export function scopes(text: string, before: string[] = []): string[] {
@@ -119,6 +151,18 @@ export function scopes(text: string, before: string[] = []): string[] {
   if ('fault' in parsed) throw new InvalidArgumentError(parsed.fault);
   return [...new Set([...before, ...parsed])];
 }
+
+/** A time, or how long ago it was. */
+export const moment = parser<{ at: number } | { ago: number }>({
+  read(text) {
+    if (/^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(Date.parse(text))) return { at: Date.parse(text) };
+    try {
+      return { ago: duration.read(text) };
+    } catch {
+      return refuse(text, 'a time', 'one such as 2026-01-31T12:00:00Z, or how long ago: 30m, 2h, 3d');
+    }
+  },
+});
 
 /** The same, each as the scope that it is short for. */
 export function domainScopes(text: string, before: string[] = []): string[] {

@@ -51,7 +51,7 @@ const colours: Record<string, 'green' | 'yellow' | 'red' | 'cyan'> = {
   ...{ accepted: 'cyan', queued: 'cyan', sending: 'cyan', attempted: 'cyan', processing: 'cyan' },
   ...{ delivered: 'green', verified: 'green', active: 'green', found: 'green' },
   ...{ deferred: 'yellow', held: 'yellow', pending: 'yellow', suppressed: 'yellow', missing: 'yellow' },
-  ...{ bounced: 'red', complained: 'red', expired: 'red', failed: 'red', revoked: 'red' },
+  ...{ bounced: 'red', complained: 'red', expired: 'red', failed: 'red', revoked: 'red', disabled: 'red' },
   ...{ partially_delivered: 'yellow', insufficient_credit: 'red', canceled: 'yellow', unknown: 'yellow' },
 };
 

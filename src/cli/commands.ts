@@ -4,17 +4,20 @@
  */
 import { Command, type Option, type ParseOptionsResult } from 'commander';
 import about from '../../package.json' with { type: 'json' };
-import { domainScopes, scopes } from './arguments.ts';
+import { domainScopes, eventTypes, scopes } from './arguments.ts';
 import { configCommands } from './config.ts';
 import { type Context, createContext } from './context.ts';
 import { creditsCommands } from './credits.ts';
 import { domainCommands } from './domain.ts';
 import { emailCommands } from './email.ts';
+import { inboundCommands } from './inbound.ts';
 import { keyCommands } from './key.ts';
+import { listenCommands } from './listen.ts';
 import { logsCommands } from './logs.ts';
 import { orgCommands } from './org.ts';
 import { queueCommands } from './queue.ts';
 import { suppressionCommands } from './suppression.ts';
+import { webhookCommands } from './webhook.ts';
 
 const groups: ((program: Command, context: Context) => void)[] = [
   orgCommands,
@@ -22,9 +25,12 @@ const groups: ((program: Command, context: Context) => void)[] = [
   domainCommands,
   creditsCommands,
   suppressionCommands,
+  webhookCommands,
   emailCommands,
+  inboundCommands,
   queueCommands,
   logsCommands,
+  listenCommands,
   configCommands,
 ];
 
@@ -92,10 +98,13 @@ function usageOf(command: Command): string[] {
   return [...args, ...command.options.map(optionUsage)];
 }
 
+/** The parsers that add to a list. */
+const repeatable: unknown[] = [scopes, domainScopes, eventTypes];
+
 function optionUsage(option: Option): string {
   const value = /<(.+)>/.exec(option.flags)?.[1];
   const usage = [option.short ?? option.long, value].filter(Boolean).join(' ');
-  const repeats = option.parseArg === scopes || option.parseArg === domainScopes;
+  const repeats = repeatable.includes(option.parseArg);
   if (!option.mandatory) return repeats ? `[${usage}]…` : `[${usage}]`;
   return repeats ? `${usage} [${usage}]…` : usage;
 }

@@ -23,7 +23,7 @@ export function creditsCommands(program: Command, { db, out, now }: Context): vo
     .argument('<ORG>', 'id or name of the organization')
     .action(async (idOrName: string) => {
       const org = await theOrganization(await db(), idOrName);
-      const ledger = await listLedger(await db(), org.id, all);
+      const ledger = await listLedger(await db(), org.id, { limit: all });
       printCredits(out, org, ledger, now());
     });
 

@@ -1,22 +1,13 @@
 /** `postern domain`: sender domains, the DNS records to publish for them, and the look at what is published. */
 import type { Command } from 'commander';
-import {
-  type CheckedRecord,
-  checkRecords,
-  isUnknown,
-  newDkimKey,
-  recordsFor,
-  statusAfter,
-} from '../accounts/domains.ts';
+import { type CheckedRecord, isUnknown, recordsFor } from '../accounts/domains.ts';
+import { registerDomain, verifyDomain } from '../accounts/registration.ts';
 import { createSeal } from '../accounts/seal.ts';
 import { hostnameAdvice } from '../config.ts';
 import {
   type DomainRecord,
   deleteDomain,
-  findDomain,
-  insertDomain,
   listDomains,
-  setDomainStatus,
   setDomainTls,
   setDomainTracking,
 } from '../db/domains.ts';
@@ -25,6 +16,7 @@ import type { TlsFloor } from '../nouns.ts';
 import { createResolver } from '../route/resolver.ts';
 import { domain as domainArgument, hostOrNone, onOff, tlsArgument, tlsFloor, tlsIs } from './arguments.ts';
 import type { Context } from './context.ts';
+import { reportsCommand } from './domain-reports.ts';
 import {
   domainBlocks,
   domainDocument,
@@ -101,6 +93,8 @@ export function domainCommands(program: Command, context: Context): void {
   named('tls', 'Set the least protection that mail from the domain is sent with.')
     .argument(tlsArgument, tlsIs, tlsFloor)
     .action((name: string, tls: TlsFloor, { org }: Owner) => setTls(context, org, name, tls));
+
+  reportsCommand(domain, context);
 }
 
 interface Owner {
@@ -116,34 +110,21 @@ async function register(
   owner: Organization,
   name: string,
 ): Promise<DomainRecord> {
-  const dkim = await newDkimKey();
-  const added = await insertDomain(
-    await db(),
-    {
-      orgId: owner.id,
-      name,
-      dkimSelector: dkim.selector,
-      dkimPublicKey: dkim.publicKey,
-      dkimPrivateKey: createSeal(secret()).close(dkim.privateKey),
-    },
-    now(),
-  );
+  const terms = { seal: createSeal(secret()), now: now() };
+  const added = await registerDomain(await db(), { orgId: owner.id, name }, terms);
   if (added === null) {
     throw new Failure(
       `${name} is registered in ${owner.name} already; \`postern domain show ${name} --org ${quoted(owner.name)}\` has its records`,
     );
   }
-  return (await findDomain(await db(), owner.id, name))!;
+  return added;
 }
 
-/** Where DNS gave no answer nothing is known: the domain keeps the status that it has. */
 async function verify(context: Context, org: string, name: string): Promise<void> {
   const { db, out, config, now } = context;
   const found = await lookUp(context, org, name);
-  const records = await checkRecords(recordsFor(found, config()), createResolver(config().dnsServers));
-  const seen = statusAfter(records);
-  if (seen !== null) await setDomainStatus(await db(), found.id, seen, now());
-  const status = seen ?? found.status;
+  const terms = { names: config(), resolve: createResolver(config().dnsServers), now: now() };
+  const { status, records, isKnown } = await verifyDomain(await db(), found, terms);
   out.print(
     { name, status, records },
     {
@@ -154,7 +135,7 @@ async function verify(context: Context, org: string, name: string): Promise<void
     },
     recordsBlock(records),
   );
-  if (seen === null)
+  if (!isKnown)
     out.warn(`${name} stays ${status}: ${failedLookUps(records)}; nothing is known, try again later`);
   if (status !== 'verified') process.exitCode = 1;
 }

@@ -23,14 +23,14 @@ export function emailFacts(email: EmailRecord, status: string): Block {
   };
 }
 
-export function recipientTable(email: EmailRecord): Block {
+export function recipientTable(email: EmailRecord, now: number): Block {
   return {
     head: ['RECIPIENT', 'STATUS', 'ATTEMPTS', 'NEXT', 'LAST REPLY'],
     rows: email.deliveries.map((delivery) => [
       delivery.recipient,
       { state: delivery.status },
       delivery.attempts,
-      { time: delivery.nextAttemptAt, due: delivery.parkedAt !== null },
+      { time: delivery.nextAttemptAt, due: (delivery.nextAttemptAt ?? now) < now },
       delivery.lastReply && replyText(delivery.lastReply),
     ]),
     empty: '',

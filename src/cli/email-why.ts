@@ -47,10 +47,14 @@ const sentences: Record<DeliveryStatus, (story: Story, when: When) => string> = 
     const at = story.delivery.deliveredAt === null ? '' : ` ${when(story.delivery.deliveredAt)}`;
     return `Delivered${at}: ${said(story)} From here on the message is in that host's hands.`;
   },
-  bounced(story) {
-    const { bounce } = story.delivery;
+  bounced(story, when) {
+    const { bounce, deliveredAt } = story.delivery;
     const kind = bounce ? `a ${bounce.type} bounce (${bounce.category})` : 'a bounce';
-    return `${said(story)} That is final, ${kind}: ${advice(story)}`;
+    if (story.last?.verdict.outcome === 'bounced' || !bounce) {
+      return `${said(story)} That is final, ${kind}: ${advice(story.last?.verdict.fault)}`;
+    }
+    const taken = deliveredAt === null ? 'It may have been taken' : `It was taken ${when(deliveredAt)}`;
+    return `${taken}, and came back by mail ${when(story.delivery.updatedAt)}: "${bounce.diagnostic}". That is final, ${kind}: ${advice(bounce.fault)} \`postern inbound list --email ${story.emailId}\` has the report.`;
   },
   complained: (story) =>
     `It was delivered, and the recipient complained; do not write there again.${before(story)}`,
@@ -115,6 +119,6 @@ const advices: Record<Fault, string> = {
   infrastructure: 'the host takes no mail like this; its reply says what it wants.',
 };
 
-function advice({ last }: Story): string {
-  return last?.verdict.fault ? advices[last.verdict.fault] : 'nothing more is sent.';
+function advice(fault: Fault | null | undefined): string {
+  return fault ? advices[fault] : 'nothing more is sent.';
 }

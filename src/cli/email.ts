@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { compareKey } from '../address.ts';
 import { iso } from '../clock.ts';
 import { type AttemptRecord, type DeliveryRecord, type EmailRecord, listAttempts } from '../db/emails.ts';
-import { readMessage } from '../db/queue.ts';
+import { readMessages } from '../db/queue.ts';
 import { readStandings, routesOf, type Standings } from '../db/standings.ts';
 import { telemetry } from '../status/telemetry.ts';
 import { address } from './arguments.ts';
@@ -24,7 +24,7 @@ export function emailCommands(program: Command, { db, out, now }: Context): void
   withId('show', 'Tell the whole story of an email, with the SMTP transcripts.').action(
     async (id: string) => {
       const found = await theEmail(await db(), id);
-      printStory(out, found, await listAttempts(await db(), found.id));
+      printStory(out, found, await listAttempts(await db(), found.id), now());
     },
   );
 
@@ -45,11 +45,15 @@ export function emailCommands(program: Command, { db, out, now }: Context): void
     .option('--to <ADDRESS>', 'whose copy, where tracking makes a copy for each recipient', address)
     .action(async (id: string, { to }: { to?: string }) => {
       const found = await theEmail(await db(), id);
-      const source = await readMessage(await db(), theMessage(found, to));
+      const [source] = await readMessages(await db(), [theMessage(found, to)]);
+      if (!source?.length)
+        throw new Failure(`the bytes of email ${found.id} are not kept any more (${keep})`);
       if (out.json) out.print({ emailId: found.id, encoding: 'base64', source: source.toString('base64') });
       else out.write(source);
     });
 }
+
+const keep = 'POSTERN_KEEP_MESSAGES says for how long after the last delivery';
 
 function theMessage({ id, deliveries }: EmailRecord, to: string | undefined): string {
   const asked = deliveries.filter(
@@ -64,7 +68,7 @@ function theMessage({ id, deliveries }: EmailRecord, to: string | undefined): st
   return messageId;
 }
 
-function printStory(out: Output, email: EmailRecord, attempts: AttemptRecord[]): void {
+function printStory(out: Output, email: EmailRecord, attempts: AttemptRecord[], now: number): void {
   const attemptsOf = (at: number) =>
     attempts.filter(({ deliveryId }) => deliveryId === email.deliveries[at]!.id);
   const document = telemetry(email);
@@ -77,7 +81,7 @@ function printStory(out: Output, email: EmailRecord, attempts: AttemptRecord[]):
       })),
     },
     emailFacts(email, document.status),
-    recipientTable(email),
+    recipientTable(email, now),
     ...email.deliveries.map((delivery, at) => ({
       lines: attemptsOf(at).flatMap((attempt) => attemptLines(delivery, attempt)),
       rows: attemptsOf(at).flatMap((attempt) => attemptRows(delivery, attempt)),

@@ -1,9 +1,8 @@
 /** `postern key`: API keys. The key itself is printed once, by the command that makes it. */
 import type { Command } from 'commander';
-import { newKey } from '../accounts/keys.ts';
+import { type MadeKey, makeKey, rotateKey } from '../accounts/issue.ts';
 import { iso } from '../clock.ts';
-import { findKey, insertKey, type KeyRecord, listKeys, revokeKey } from '../db/keys.ts';
-import type { Db } from '../db/open.ts';
+import { findKey, type KeyRecord, listKeys, revokeKey } from '../db/keys.ts';
 import { domainScopes, name, scopes } from './arguments.ts';
 import type { Context } from './context.ts';
 import { Failure } from './failure.ts';
@@ -48,8 +47,8 @@ export function keyCommands(program: Command, { db, out, now }: Context): void {
     .argument('<ID>', 'id of the key')
     .action(async (id: string) => {
       const found = await theKey(await db(), id);
-      await revoke(await db(), found, now());
-      const { revokedAt } = (await findKey(await db(), found.id))!;
+      if (!(await revokeKey(await db(), found.id, now()))) throw revokedBefore(found);
+      const { revokedAt } = (await findKey(await db(), found.id, null))!;
       const document = { id: found.id, label: found.label, revokedAt: iso(revokedAt!) };
       out.print(document, {
         facts: [
@@ -66,35 +65,15 @@ export function keyCommands(program: Command, { db, out, now }: Context): void {
     .argument('<ID>', 'id of the key')
     .action(async (id: string) => {
       const found = await theKey(await db(), id);
-      const made = await (await db()).transaction(async (trx) => {
-        await revoke(trx, found, now());
-        return makeKey(trx, found, now());
-      });
+      const made = await rotateKey(await db(), found, now());
+      if (!made) throw revokedBefore(found);
       printKey(out, made);
     });
 }
 
-interface MadeKey {
-  id: string;
-  key: string;
-  scopes: string[];
-}
-
-async function makeKey(
-  db: Db,
-  owner: Pick<KeyRecord, 'orgId' | 'label' | 'scopes'>,
-  now: number,
-): Promise<MadeKey> {
-  const { key, hash, hint } = newKey();
-  const { orgId, label, scopes: granted } = owner;
-  const id = await insertKey(db, { orgId, label, scopes: granted, hash, hint }, now);
-  return { id, key, scopes: granted };
-}
-
-async function revoke(db: Db, key: KeyRecord, now: number): Promise<void> {
-  if (await revokeKey(db, key.id, now)) return;
+function revokedBefore(key: KeyRecord): Failure {
   const revokedAt = key.revokedAt === null ? 'just now' : iso(key.revokedAt);
-  throw new Failure(`the key ${key.id} (${key.label}) was revoked already, ${revokedAt}`);
+  return new Failure(`the key ${key.id} (${key.label}) was revoked already, ${revokedAt}`);
 }
 
 function printKey(out: Output, made: MadeKey): void {

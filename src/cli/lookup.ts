@@ -8,6 +8,7 @@ import { type EmailRecord, findEmail } from '../db/emails.ts';
 import { findKey, type KeyRecord } from '../db/keys.ts';
 import type { Db } from '../db/open.ts';
 import { findOrganization, listOrganizations, type Organization } from '../db/organizations.ts';
+import { findWebhook, type Webhook } from '../db/webhooks.ts';
 import { Failure } from './failure.ts';
 
 /** By id or, where only one has it, by name. */
@@ -31,7 +32,7 @@ export async function theDomain(db: Db, org: Organization, name: string): Promis
 }
 
 export async function theKey(db: Db, id: string): Promise<KeyRecord> {
-  const found = isUuid(id) ? await findKey(db, id.toLowerCase()) : null;
+  const found = isUuid(id) ? await findKey(db, id.toLowerCase(), null) : null;
   if (found) return found;
   throw new Failure(
     `there is no key with the id "${id}"; \`postern key list --org ORG\` shows them with their ids`,
@@ -43,6 +44,14 @@ export async function theEmail(db: Db, id: string): Promise<EmailRecord> {
   if (found) return found;
   throw new Failure(
     `there is no email with the id "${id}"; it is the emailId of the send's response, and \`postern logs\` shows it`,
+  );
+}
+
+export async function theWebhook(db: Db, id: string): Promise<Webhook> {
+  const found = isUuid(id) ? await findWebhook(db, id.toLowerCase(), null) : null;
+  if (found) return found;
+  throw new Failure(
+    `there is no webhook with the id "${id}"; \`postern webhook list\` shows them with their ids`,
   );
 }
 

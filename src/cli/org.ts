@@ -1,8 +1,7 @@
 /** `postern org`: the organizations that send, their quota and their limits. */
 import type { Command } from 'commander';
-import { renewsAt } from '../accounts/credits.ts';
 import { iso } from '../clock.ts';
-import { grant, renew, setQuota } from '../db/credits.ts';
+import { grant, quotaStanding, setQuota } from '../db/credits.ts';
 import type { Db } from '../db/open.ts';
 import {
   findOrganization,
@@ -144,15 +143,9 @@ export function organizationDocument(org: Organization, now: number) {
   };
 }
 
-/** As it stands today: a period that is over is renewed by the next send, and is shown as renewed before that. */
 export function quotaDocument(org: Organization, now: number) {
-  const { quotaLimit, quotaUsed } = renew(org, now)?.org ?? org;
-  return {
-    limit: orUnlimited(quotaLimit),
-    used: quotaUsed,
-    remaining: orUnlimited(quotaLimit === null ? null : Math.max(quotaLimit - quotaUsed, 0)),
-    renewsAt: iso(renewsAt(org.createdAt, now)),
-  };
+  const { limit, used, remaining, renewsAt } = quotaStanding(org, now);
+  return { limit: orUnlimited(limit), used, remaining: orUnlimited(remaining), renewsAt: iso(renewsAt) };
 }
 
 export function orUnlimited(value: number | null): number | 'unlimited' {
@@ -165,12 +158,12 @@ function organizationRow(org: Organization, now: number): Cell[] {
 }
 
 export function quotaFacts(org: Organization, now: number): [string, Cell][] {
-  const { limit: most, used, remaining } = quotaDocument(org, now);
+  const { limit: most, used, remaining, renewsAt } = quotaStanding(org, now);
   return [
-    ['quota', most],
+    ['quota', orUnlimited(most)],
     ['used', used],
-    ['left', remaining],
-    ['renews', { time: renewsAt(org.createdAt, now) }],
+    ['left', orUnlimited(remaining)],
+    ['renews', { time: renewsAt }],
     ['wallet', org.wallet],
   ];
 }

@@ -37,7 +37,7 @@ export function queueCommands(program: Command, context: Context): void {
   suspensionCommands(queue, context);
 }
 
-function listCommand(queue: Command, { db, out }: Context): void {
+function listCommand(queue: Command, { db, out, now }: Context): void {
   queue
     .command('list')
     .description('List what waits, oldest first; with --status anything in that state.')
@@ -52,7 +52,7 @@ function listCommand(queue: Command, { db, out }: Context): void {
     .option('--limit <N>', 'how many at most', lines(1, mostEntries), usualLimit)
     .action(async ({ org, ...filter }: ListOptions) => {
       const orgId = org === undefined ? undefined : (await theOrganization(await db(), org)).id;
-      const found = await listQueue(await db(), { ...filter, orgId, limit: filter.limit + 1 });
+      const found = await listQueue(await db(), { ...filter, orgId, limit: filter.limit + 1 }, now());
       printEntries(out, found.slice(0, filter.limit));
       if (found.length > filter.limit)
         out.note(`there is more; --limit N shows up to N, not ${filter.limit}`);

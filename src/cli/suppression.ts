@@ -6,10 +6,10 @@ import {
   addSuppression,
   addSuppressions,
   listSuppressions,
-  type NewSuppression,
   removeSuppression,
+  suppressionOf,
 } from '../db/suppressions.ts';
-import { readAddresses } from './address-list.ts';
+import { readAddressFile } from './address-list.ts';
 import { address as addressArgument } from './arguments.ts';
 import type { Context } from './context.ts';
 import { Failure } from './failure.ts';
@@ -46,7 +46,7 @@ export function suppressionCommands(program: Command, context: Context): void {
 
 async function add({ db, out, now }: Context, org: string, address: string): Promise<void> {
   const owner = await theOrganization(await db(), org);
-  const added = await addSuppression(await db(), entryFor(owner.id, address, 'manual'), now());
+  const added = await addSuppression(await db(), suppressionOf(owner.id, address, 'manual'), now());
   out.print(
     { address, added },
     {
@@ -84,7 +84,9 @@ async function list({ db, out }: Context, org: string): Promise<void> {
 
 async function importFile({ db, out, now }: Context, org: string, file: string): Promise<void> {
   const owner = await theOrganization(await db(), org);
-  const entries = (await readAddresses(file)).map((address) => entryFor(owner.id, address, 'imported'));
+  const entries = (await readAddressFile(file)).map((address) =>
+    suppressionOf(owner.id, address, 'imported'),
+  );
   const added = await addSuppressions(await db(), entries, now());
   const before = entries.length - added;
   out.print(
@@ -96,8 +98,4 @@ async function importFile({ db, out, now }: Context, org: string, file: string):
       ],
     },
   );
-}
-
-function entryFor(orgId: string, address: string, reason: string): NewSuppression {
-  return { orgId, address, addressKey: compareKey(address), reason };
 }

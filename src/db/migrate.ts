@@ -8,9 +8,20 @@
 import type { Knex } from 'knex';
 import { first } from './migrations/001-first.ts';
 import { engine } from './migrations/002-engine.ts';
+import { returned } from './migrations/003-returned.ts';
+import { flat } from './migrations/004-flat.ts';
+import { events } from './migrations/005-events.ts';
+import { webhooks } from './migrations/006-webhooks.ts';
 import { type Db, isPostgres } from './open.ts';
 
-const migrations: Record<string, Knex.Migration> = { '001-first': first, '002-engine': engine };
+const migrations: Record<string, Knex.Migration> = {
+  '001-first': first,
+  '002-engine': engine,
+  '003-returned': returned,
+  '004-flat': flat,
+  '005-events': events,
+  '006-webhooks': webhooks,
+};
 
 const source: Knex.MigrationSource<string> = {
   getMigrations: async () => Object.keys(migrations),

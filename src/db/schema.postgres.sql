@@ -92,9 +92,10 @@ CREATE TABLE deliveries (
   FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   PRIMARY KEY (id)
 );
-CREATE INDEX deliveries_domain_org_id_parked_at_index ON public.deliveries USING btree (domain, org_id, parked_at) WHERE (parked_at IS NOT NULL);
-CREATE INDEX deliveries_due_at_index ON public.deliveries USING btree (due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX deliveries_domain_org_id_due_at_index ON public.deliveries USING btree (domain, org_id, due_at) WHERE (status = ANY (ARRAY['queued'::text, 'deferred'::text]));
+CREATE INDEX deliveries_due_at_index ON public.deliveries USING btree (due_at) WHERE (status = ANY (ARRAY['queued'::text, 'deferred'::text]));
 CREATE INDEX deliveries_email_id_position_index ON public.deliveries USING btree (email_id, "position");
+CREATE INDEX deliveries_expires_at_index ON public.deliveries USING btree (expires_at) WHERE (status = ANY (ARRAY['queued'::text, 'deferred'::text]));
 CREATE INDEX deliveries_held_index ON public.deliveries USING btree (id) WHERE (status = 'held'::text);
 CREATE INDEX deliveries_lease_owner_index ON public.deliveries USING btree (lease_owner) WHERE (lease_owner IS NOT NULL);
 CREATE UNIQUE INDEX deliveries_pkey ON public.deliveries USING btree (id);
@@ -107,6 +108,23 @@ CREATE TABLE destinations (
   PRIMARY KEY (name, node)
 );
 CREATE UNIQUE INDEX destinations_pkey ON public.destinations USING btree (name, node);
+
+CREATE TABLE domain_reports (
+  id uuid NOT NULL,
+  kind text NOT NULL,
+  domain text NOT NULL,
+  reporter text NOT NULL,
+  report_id text NOT NULL,
+  begins_at bigint NOT NULL,
+  ends_at bigint NOT NULL,
+  received_at bigint NOT NULL,
+  report text NOT NULL,
+  PRIMARY KEY (id),
+  UNIQUE (kind, domain, reporter, report_id)
+);
+CREATE INDEX domain_reports_domain_id_index ON public.domain_reports USING btree (domain, id);
+CREATE UNIQUE INDEX domain_reports_kind_domain_reporter_report_id_unique ON public.domain_reports USING btree (kind, domain, reporter, report_id);
+CREATE UNIQUE INDEX domain_reports_pkey ON public.domain_reports USING btree (id);
 
 CREATE TABLE domains (
   id uuid NOT NULL,
@@ -151,6 +169,13 @@ CREATE TABLE emails (
 CREATE INDEX emails_org_id_id_index ON public.emails USING btree (org_id, id);
 CREATE UNIQUE INDEX emails_pkey ON public.emails USING btree (id);
 
+CREATE TABLE event_readers (
+  name text NOT NULL,
+  position bigint NOT NULL,
+  PRIMARY KEY (name)
+);
+CREATE UNIQUE INDEX event_readers_pkey ON public.event_readers USING btree (name);
+
 CREATE TABLE events (
   id uuid NOT NULL,
   org_id uuid NOT NULL,
@@ -159,12 +184,16 @@ CREATE TABLE events (
   recipient text,
   at bigint NOT NULL,
   data text NOT NULL,
+  position bigint NOT NULL DEFAULT nextval('events_position_seq'::regclass),
   FOREIGN KEY (email_id) REFERENCES emails(id) ON DELETE CASCADE,
   FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   PRIMARY KEY (id)
 );
-CREATE INDEX events_email_id_id_index ON public.events USING btree (email_id, id);
+CREATE INDEX events_email_id_position_index ON public.events USING btree (email_id, "position");
+CREATE INDEX events_org_id_position_index ON public.events USING btree (org_id, "position");
 CREATE UNIQUE INDEX events_pkey ON public.events USING btree (id);
+CREATE UNIQUE INDEX events_position_unique ON public.events USING btree ("position");
+CREATE TRIGGER events_announce BEFORE INSERT ON public.events FOR EACH STATEMENT EXECUTE FUNCTION events_announce();
 
 CREATE TABLE idempotency (
   org_id uuid NOT NULL,
@@ -177,8 +206,26 @@ CREATE TABLE idempotency (
   FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   PRIMARY KEY (org_id, kind, key)
 );
-CREATE INDEX idempotency_created_at_index ON public.idempotency USING btree (created_at);
+CREATE INDEX idempotency_kind_created_at_index ON public.idempotency USING btree (kind, created_at);
 CREATE UNIQUE INDEX idempotency_pkey ON public.idempotency USING btree (org_id, kind, key);
+
+CREATE TABLE inbound_mails (
+  id uuid NOT NULL,
+  delivery_id uuid,
+  kind text NOT NULL,
+  sender text NOT NULL,
+  recipient text NOT NULL,
+  peer text NOT NULL,
+  at bigint NOT NULL,
+  reading text NOT NULL,
+  size integer NOT NULL,
+  raw bytea NOT NULL,
+  FOREIGN KEY (delivery_id) REFERENCES deliveries(id) ON DELETE CASCADE,
+  PRIMARY KEY (id)
+);
+CREATE INDEX inbound_mails_delivery_id_index ON public.inbound_mails USING btree (delivery_id);
+CREATE INDEX inbound_mails_letters_index ON public.inbound_mails USING btree (id) WHERE (delivery_id IS NULL);
+CREATE UNIQUE INDEX inbound_mails_pkey ON public.inbound_mails USING btree (id);
 
 CREATE TABLE learned (
   kind text NOT NULL,
@@ -198,7 +245,7 @@ CREATE TABLE messages (
   FOREIGN KEY (email_id) REFERENCES emails(id) ON DELETE CASCADE,
   PRIMARY KEY (id)
 );
-CREATE INDEX messages_email_id_index ON public.messages USING btree (email_id);
+CREATE INDEX messages_email_id_index ON public.messages USING btree (email_id) WHERE (size > 0);
 CREATE UNIQUE INDEX messages_pkey ON public.messages USING btree (id);
 
 CREATE TABLE organizations (
@@ -249,3 +296,94 @@ CREATE TABLE suspensions (
   PRIMARY KEY (destination)
 );
 CREATE UNIQUE INDEX suspensions_pkey ON public.suspensions USING btree (destination);
+
+CREATE TABLE webhook_attempts (
+  id uuid NOT NULL,
+  message_id uuid NOT NULL,
+  webhook_id uuid NOT NULL,
+  number integer NOT NULL,
+  started_at bigint NOT NULL,
+  duration integer NOT NULL,
+  url text NOT NULL,
+  status integer,
+  answer text,
+  error text,
+  FOREIGN KEY (message_id) REFERENCES webhook_messages(id) ON DELETE CASCADE,
+  FOREIGN KEY (webhook_id) REFERENCES webhooks(id) ON DELETE CASCADE,
+  PRIMARY KEY (id)
+);
+CREATE INDEX webhook_attempts_message_id_index ON public.webhook_attempts USING btree (message_id);
+CREATE UNIQUE INDEX webhook_attempts_pkey ON public.webhook_attempts USING btree (id);
+CREATE INDEX webhook_attempts_webhook_id_id_index ON public.webhook_attempts USING btree (webhook_id, id);
+
+CREATE TABLE webhook_messages (
+  id uuid NOT NULL,
+  webhook_id uuid NOT NULL,
+  event_id uuid NOT NULL,
+  type text NOT NULL,
+  position bigint NOT NULL,
+  lane uuid,
+  status text NOT NULL,
+  attempts integer NOT NULL DEFAULT 0,
+  due_at bigint,
+  lease_owner text,
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  FOREIGN KEY (webhook_id) REFERENCES webhooks(id) ON DELETE CASCADE,
+  PRIMARY KEY (id),
+  UNIQUE (webhook_id, event_id)
+);
+CREATE INDEX webhook_messages_created_at_index ON public.webhook_messages USING btree (created_at);
+CREATE INDEX webhook_messages_failed_index ON public.webhook_messages USING btree (webhook_id, event_id) WHERE (status = 'failed'::text);
+CREATE INDEX webhook_messages_lease_owner_index ON public.webhook_messages USING btree (lease_owner) WHERE (lease_owner IS NOT NULL);
+CREATE UNIQUE INDEX webhook_messages_pkey ON public.webhook_messages USING btree (id);
+CREATE INDEX webhook_messages_webhook_id_due_at_position_index ON public.webhook_messages USING btree (webhook_id, due_at, "position") WHERE (due_at IS NOT NULL);
+CREATE UNIQUE INDEX webhook_messages_webhook_id_event_id_unique ON public.webhook_messages USING btree (webhook_id, event_id);
+CREATE INDEX webhook_messages_webhook_id_lane_position_index ON public.webhook_messages USING btree (webhook_id, lane, "position") WHERE (lane IS NOT NULL);
+
+CREATE TABLE webhooks (
+  id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  url text NOT NULL,
+  types text NOT NULL,
+  status text NOT NULL,
+  reason text,
+  secret text NOT NULL,
+  old_secret text,
+  old_secret_until bigint,
+  after_position bigint NOT NULL,
+  failing_since bigint,
+  paused_until bigint,
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  PRIMARY KEY (id)
+);
+CREATE INDEX webhooks_active_index ON public.webhooks USING btree (id) WHERE (status = 'active'::text);
+CREATE INDEX webhooks_org_id_index ON public.webhooks USING btree (org_id);
+CREATE UNIQUE INDEX webhooks_pkey ON public.webhooks USING btree (id);
+
+CREATE OR REPLACE FUNCTION public.events_announce()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+   begin
+     perform pg_advisory_xact_lock_shared((25974::bigint << 48) | last_value)
+       from events_position_seq;
+     return null;
+   end $function$;
+
+CREATE OR REPLACE FUNCTION public.events_settled()
+ RETURNS bigint
+ LANGUAGE plpgsql
+AS $function$
+   declare given bigint; locked bigint;
+   begin
+     -- In this order: who locks later than the second look was given more than the first one saw.
+     select last_value into given from events_position_seq;
+     select min(((classid::bigint << 32) | objid::bigint) & ((1::bigint << 48) - 1)) into locked
+       from pg_locks
+       where locktype = 'advisory' and objsubid = 1 and classid::bigint >> 16 = 25974
+         and database = (select oid from pg_database where datname = current_database());
+     return least(given, locked);
+   end $function$;

@@ -92,11 +92,13 @@ CREATE TABLE deliveries (
   primary key (id)
 );
 
-CREATE INDEX deliveries_domain_org_id_parked_at_index on deliveries (domain, org_id, parked_at) where parked_at is not null;
+CREATE INDEX deliveries_domain_org_id_due_at_index on deliveries (domain, org_id, due_at) where status in ('queued', 'deferred');
 
-CREATE INDEX deliveries_due_at_index on deliveries (due_at) where due_at is not null;
+CREATE INDEX deliveries_due_at_index on deliveries (due_at) where status in ('queued', 'deferred');
 
 CREATE INDEX deliveries_email_id_position_index on deliveries (email_id, position);
+
+CREATE INDEX deliveries_expires_at_index on deliveries (expires_at) where status in ('queued', 'deferred');
 
 CREATE INDEX deliveries_held_index on deliveries (id) where status = 'held';
 
@@ -109,6 +111,23 @@ CREATE TABLE destinations (
   at bigint not null,
   primary key (name, node)
 );
+
+CREATE TABLE domain_reports (
+  id char(36) not null,
+  kind text not null,
+  domain text not null,
+  reporter text not null,
+  report_id text not null,
+  begins_at bigint not null,
+  ends_at bigint not null,
+  received_at bigint not null,
+  report text not null,
+  primary key (id)
+);
+
+CREATE INDEX domain_reports_domain_id_index on domain_reports (domain, id);
+
+CREATE UNIQUE INDEX domain_reports_kind_domain_reporter_report_id_unique on domain_reports (kind, domain, reporter, report_id);
 
 CREATE TABLE domains (
   id char(36) not null,
@@ -152,7 +171,14 @@ CREATE TABLE emails (
 
 CREATE INDEX emails_org_id_id_index on emails (org_id, id);
 
+CREATE TABLE event_readers (
+  name text not null,
+  position bigint not null,
+  primary key (name)
+);
+
 CREATE TABLE events (
+  position integer not null primary key autoincrement,
   id char(36) not null,
   org_id char(36) not null,
   email_id char(36),
@@ -161,11 +187,14 @@ CREATE TABLE events (
   at bigint not null,
   data text not null,
   foreign key(org_id) references organizations(id) on delete cascade,
-  foreign key(email_id) references emails(id) on delete cascade,
-  primary key (id)
+  foreign key(email_id) references emails(id) on delete cascade
 );
 
-CREATE INDEX events_email_id_id_index on events (email_id, id);
+CREATE INDEX events_email_id_position_index on events (email_id);
+
+CREATE UNIQUE INDEX events_id_unique on events (id);
+
+CREATE INDEX events_org_id_position_index on events (org_id);
 
 CREATE TABLE idempotency (
   org_id char(36) not null,
@@ -179,7 +208,26 @@ CREATE TABLE idempotency (
   primary key (org_id, kind, key)
 );
 
-CREATE INDEX idempotency_created_at_index on idempotency (created_at);
+CREATE INDEX idempotency_kind_created_at_index on idempotency (kind, created_at);
+
+CREATE TABLE inbound_mails (
+  id char(36) not null,
+  delivery_id char(36),
+  kind text not null,
+  sender text not null,
+  recipient text not null,
+  peer text not null,
+  at bigint not null,
+  reading text not null,
+  size integer not null,
+  raw blob not null,
+  foreign key(delivery_id) references deliveries(id) on delete cascade,
+  primary key (id)
+);
+
+CREATE INDEX inbound_mails_delivery_id_index on inbound_mails (delivery_id);
+
+CREATE INDEX inbound_mails_letters_index on inbound_mails (id) where delivery_id is null;
 
 CREATE TABLE learned (
   kind text not null,
@@ -200,7 +248,7 @@ CREATE TABLE messages (
   primary key (id)
 );
 
-CREATE INDEX messages_email_id_index on messages (email_id);
+CREATE INDEX messages_email_id_index on messages (email_id) where size > 0;
 
 CREATE TABLE organizations (
   id char(36) not null,
@@ -246,3 +294,75 @@ CREATE TABLE suspensions (
   until bigint not null,
   primary key (destination)
 );
+
+CREATE TABLE webhook_attempts (
+  id char(36) not null,
+  message_id char(36) not null,
+  webhook_id char(36) not null,
+  number integer not null,
+  started_at bigint not null,
+  duration integer not null,
+  url text not null,
+  status integer,
+  answer text,
+  error text,
+  foreign key(message_id) references webhook_messages(id) on delete cascade,
+  foreign key(webhook_id) references webhooks(id) on delete cascade,
+  primary key (id)
+);
+
+CREATE INDEX webhook_attempts_message_id_index on webhook_attempts (message_id);
+
+CREATE INDEX webhook_attempts_webhook_id_id_index on webhook_attempts (webhook_id, id);
+
+CREATE TABLE webhook_messages (
+  id char(36) not null,
+  webhook_id char(36) not null,
+  event_id char(36) not null,
+  type text not null,
+  position bigint not null,
+  lane char(36),
+  status text not null,
+  attempts integer not null default '0',
+  due_at bigint,
+  lease_owner text,
+  created_at bigint not null,
+  updated_at bigint not null,
+  foreign key(webhook_id) references webhooks(id) on delete cascade,
+  primary key (id)
+);
+
+CREATE INDEX webhook_messages_created_at_index on webhook_messages (created_at);
+
+CREATE INDEX webhook_messages_failed_index on webhook_messages (webhook_id, event_id) where status = 'failed';
+
+CREATE INDEX webhook_messages_lease_owner_index on webhook_messages (lease_owner) where lease_owner is not null;
+
+CREATE INDEX webhook_messages_webhook_id_due_at_position_index on webhook_messages (webhook_id, due_at, position) where due_at is not null;
+
+CREATE UNIQUE INDEX webhook_messages_webhook_id_event_id_unique on webhook_messages (webhook_id, event_id);
+
+CREATE INDEX webhook_messages_webhook_id_lane_position_index on webhook_messages (webhook_id, lane, position) where lane is not null;
+
+CREATE TABLE webhooks (
+  id char(36) not null,
+  org_id char(36) not null,
+  url text not null,
+  types text not null,
+  status text not null,
+  reason text,
+  secret text not null,
+  old_secret text,
+  old_secret_until bigint,
+  after_position bigint not null,
+  failing_since bigint,
+  paused_until bigint,
+  created_at bigint not null,
+  updated_at bigint not null,
+  foreign key(org_id) references organizations(id) on delete cascade,
+  primary key (id)
+);
+
+CREATE INDEX webhooks_active_index on webhooks (id) where status = 'active';
+
+CREATE INDEX webhooks_org_id_index on webhooks (org_id);

@@ -32,6 +32,14 @@ export const duration: Grammar<number> = {
   print: printDuration,
 };
 
+export const durationOrNone: Grammar<number> = {
+  read(text) {
+    if (text === '0') return 0;
+    return readDuration(text) ?? refuse(text, 'a duration', 'one such as 30s, 2m or 48h, up to 365d, or 0');
+  },
+  print: (value) => (value === 0 ? '0' : printDuration(value)),
+};
+
 const mostRepeats = 1000;
 
 function readWaits(word: string): number[] {

@@ -27,6 +27,11 @@ export function wordsOf(text: string): string[] {
   return text.split(/[\s,]+/).filter((word) => word !== '');
 }
 
+/** Names, labels and reasons are for people: anything that fits a line. */
+export function isOneLine(text: string, longest: number): boolean {
+  return text !== '' && text.length <= longest && !/\p{Cc}/u.test(text);
+}
+
 export const anyText: Grammar<string> = { read: (text) => text, print: (value) => value };
 
 export function wholeNumber(what: string, least: number, most: number): Grammar<number> {
@@ -154,6 +159,16 @@ function dnsServer(word: string): string {
 export const dnsServers: Grammar<string[]> = {
   read: (text) => wordsOf(text).map(dnsServer),
   print: (servers) => servers.join(' '),
+  list: true,
+};
+
+export const addresses: Grammar<string[]> = {
+  read(text) {
+    const words = wordsOf(text);
+    const wrong = words.find((word) => isIP(word) === 0);
+    return wrong === undefined ? words : refuse(wrong, 'an IP address', 'addresses such as 192.0.2.20');
+  },
+  print: (value) => value.join(' '),
   list: true,
 };
 

@@ -20,8 +20,9 @@ import { insertDomain, setDomainStatus } from '../../src/db/domains.ts';
 import { insertKey } from '../../src/db/keys.ts';
 import { type Db, openDatabase } from '../../src/db/open.ts';
 import { insertOrganization, setLimits } from '../../src/db/organizations.ts';
+import type { Hands } from '../../src/ground.ts';
 import { createLog } from '../../src/log.ts';
-import { type Hands, start } from '../../src/main.ts';
+import { start } from '../../src/main.ts';
 import { loadSecret } from '../../src/secret.ts';
 import { manualClock } from './clock.ts';
 import { createDatabase, type DatabaseKind } from './databases.ts';
@@ -154,6 +155,7 @@ export function testSettings({ dataDir, databaseUrl, dns, mtaPort }: Surrounding
     POSTERN_DNS_SERVERS: dns.address,
     POSTERN_MTA_PORT: String(mtaPort),
     POSTERN_MTA_ALLOW_PRIVATE: 'true',
+    POSTERN_SMTP_HOST: '127.0.0.1',
     POSTERN_LOG_LEVEL: 'silent',
     ...settings,
   };

@@ -1,0 +1,138 @@
+/**
+ * Builds the ways in: HTTP and submission → checks → one commit; tracking, events and look-ups beside them. main.ts starts
+ * and stops them.
+ */
+import { createAccept } from './accept.ts';
+import { findCaller } from './accounts/keys.ts';
+import { dayOf, type RequestLimits } from './accounts/limits.ts';
+import { createSeal } from './accounts/seal.ts';
+import { createApi } from './api/app.ts';
+import { createCursors } from './api/events/cursor.ts';
+import { createStreams } from './api/events/stream.ts';
+import { createGate } from './api/gate.ts';
+import { createGuesses } from './api/guesses.ts';
+import { createRoom } from './api/room.ts';
+import { cached } from './cache.ts';
+import type { Compose } from './compose/order.ts';
+import { counted } from './counted.ts';
+import { acceptAll, rehearse } from './db/acceptance.ts';
+import type { Send } from './db/acceptance-rows.ts';
+import { findDomain } from './db/domains.ts';
+import { findEmail } from './db/emails.ts';
+import { recordVisits } from './db/engagement.ts';
+import { type EventQuery, readEvents, settledPosition } from './db/events.ts';
+import { groupCommit } from './db/group.ts';
+import { findKeyByHash } from './db/keys.ts';
+import type { Db } from './db/open.ts';
+import { searchEmails } from './db/search.ts';
+import { type Take, takeAll } from './db/usage.ts';
+import { type Ground, leaseMs } from './ground.ts';
+import type { Client } from './inbound/handler.ts';
+import type { Runner } from './queue/runner.ts';
+import { createResolver } from './route/resolver.ts';
+import { tellAccepted } from './status/tell.ts';
+import { rings } from './status/watch.ts';
+import { createSubmission } from './submission/handler.ts';
+import { createLinks } from './tracking/links.ts';
+import { createTracking } from './tracking/routes.ts';
+import type { Visit } from './tracking/visit.ts';
+import type { TryIt } from './webhooks/attempt.ts';
+
+/** How long an accepting commit waits for sends that are being composed: less than anybody notices. */
+const commitPatienceMs = 5;
+
+/** How long a client of a live stream may take nothing. */
+const streamPatienceMs = 60_000;
+
+interface Neighbours {
+  compose: Compose;
+  admit: Runner['admit'];
+  hasSpace(): boolean;
+  baseUrl(): string;
+  /** One try of a webhook. */
+  tryIt: TryIt;
+}
+
+/** The ways in, HTTP and submission → checks → one commit. */
+export function createFront(ground: Ground, { compose, admit, hasSpace, baseUrl, tryIt }: Neighbours) {
+  const { config, clock, db, watch, onTrouble } = ground;
+  const policy = { keepMs: config.idempotencyKeep, lowShare: config.creditsLow / 100 };
+  const links = createLinks([ground.secret]);
+  const composing = counted(compose);
+  const accept = createAccept({
+    findDomain: findSender(db),
+    compose: composing.call,
+    trackingBase: (host) => (host ? `https://${host}` : baseUrl()),
+    commit: groupCommit(
+      rings(watch, (sends: Send[]) => acceptAll(db, sends, policy)),
+      {
+        // Where as many again are coming, each costs half as much.
+        isComing: (gathered) => composing.underWay() > gathered,
+        patienceMs: commitPatienceMs,
+      },
+    ),
+    rehearse: (send) => rehearse(db, send, policy),
+    admit,
+    onAccepted: (send, accepted, requestId) => tellAccepted(ground.mailLog, send, accepted, requestId),
+    clock,
+    hostname: config.hostname,
+    maxAgeMs: config.mtaMaxAge,
+    node: ground.node,
+    leaseMs,
+  });
+  const findKey = cached((hash) => findKeyByHash(db, hash), 10_000);
+  const takes = groupCommit((list: Take[]) => takeAll(db, list));
+  const admission = {
+    findCaller: (key: string) => findCaller(key, findKey),
+    take: (orgId: string, limits: RequestLimits) =>
+      takes({ orgId, limits, now: clock.now(), day: dayOf(clock.now()) }),
+    guesses: createGuesses(clock),
+  };
+  const sending = { room: createRoom(config.httpConcurrency, clock), hasSpace, accept };
+  const tracking = createTracking({
+    links,
+    record: groupCommit(rings(watch, (visits: Visit[]) => recordVisits(db, visits))),
+    onTrouble,
+    clock,
+  });
+  const feed = {
+    readEvents: (query: EventQuery) => readEvents(db, query),
+    cursors: createCursors(ground.secret),
+  };
+  const streams = createStreams({
+    ...feed,
+    settledPosition: () => settledPosition(db),
+    watch,
+    onTrouble,
+    patienceMs: streamPatienceMs,
+  });
+  const app = createApi({
+    gate: createGate(admission),
+    ...sending,
+    tracking: tracking.router,
+    findEmail: (id, orgId) => findEmail(db, id, orgId),
+    searchEmails: (search) => searchEmails(db, search),
+    feed: { ...feed, streams },
+    management: {
+      ...{ db, clock, watch, tryIt, names: config, allowPrivate: config.webhookAllowPrivate },
+      seal: createSeal(ground.secret),
+      resolve: createResolver(config.dnsServers),
+    },
+    baseUrl,
+    onTrouble,
+  });
+  const onRefused = ({ address }: Client) =>
+    ground.log.warn({ client: address }, 'a login over SMTP was refused');
+  const submission = createSubmission({ ...admission, ...sending, onRefused, onTrouble });
+  return { app, settled: tracking.settled, submission, closeStreams: streams.close };
+}
+
+/** Verified domains from a cache; any other is looked up anew, so that a verification counts at once. */
+function findSender(db: Db) {
+  const findVerified = cached(async (id) => {
+    const domain = await findDomain(db, ...(id.split(' ') as [orgId: string, name: string]));
+    return domain?.status === 'verified' ? domain : null;
+  }, 10_000);
+  return async (orgId: string, name: string) =>
+    (await findVerified(`${orgId} ${name}`)) ?? (await findDomain(db, orgId, name));
+}
