@@ -30,7 +30,8 @@ export interface Talk {
 }
 
 export interface TalkOptions {
-  /** The address that it comes from, on loopback. */
+  /** The address that it goes to, and that it comes from, on loopback. */
+  host?: string;
   from?: string;
   tls?: boolean;
   /** Whether the greeting is waited for. */
@@ -40,11 +41,11 @@ export interface TalkOptions {
 const insecure = { rejectUnauthorized: false };
 
 export async function startTalk(port: number, options: TalkOptions = {}): Promise<Talk> {
-  const { from = '127.0.0.1', tls = false, greeted = true } = options;
+  const { host = '127.0.0.1', from = '127.0.0.1', tls = false, greeted = true } = options;
   let heard = '';
   let told = 0;
   let isOver = false;
-  let socket: Socket = connectTcp({ host: '127.0.0.1', port, localAddress: from, noDelay: true });
+  let socket: Socket = connectTcp({ host, port, localAddress: from, noDelay: true });
   await once(socket, 'connect');
   if (tls) socket = await handshake(socket);
   attend();
