@@ -3,11 +3,12 @@
  * machine. It reads the database itself, so it needs no server and no way in from outside. It tells each event once:
  * what a receiver does not take is said and passed over.
  */
-import { createHmac, randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { readEvents, settledPosition } from '../db/events.ts';
 import { outwardEvent } from '../status/event.ts';
+import { bodyOf } from '../webhooks/body.ts';
+import { newSecret, sign } from '../webhooks/secret.ts';
 import { eventTypes, url, webhookSecret } from './arguments.ts';
 import type { Context } from './context.ts';
 import { theOrganization } from './lookup.ts';
@@ -39,14 +40,14 @@ async function listen(context: Context, options: Options): Promise<void> {
   const { out } = context;
   const db = await context.db();
   const orgId = options.org === undefined ? null : (await theOrganization(db, options.org)).id;
-  const secret = options.secret ?? `whsec_${randomBytes(32).toString('base64')}`;
+  const secret = options.secret ?? newSecret();
   let after = await settledPosition(db);
   out.warn(`forwarding to ${options.forward}, signed with ${secret}; Ctrl-C ends it`);
   for (;;) {
     const page = await readEvents(db, { orgId, after, limit: pageSize, types: options.event });
     for (const event of page.events) {
       const { id, ...told } = outwardEvent(event);
-      const body = JSON.stringify({ type: told.type, timestamp: told.timestamp, data: told.data });
+      const body = bodyOf(event);
       const begun = performance.now();
       const answer = await post(options.forward, body, headersFor(id, body, secret, context.now()));
       say(out, { id, ...told, ...answer, ms: Math.round(performance.now() - begun) });
@@ -56,12 +57,13 @@ async function listen(context: Context, options: Options): Promise<void> {
   }
 }
 
-/** https://github.com/standard-webhooks/standard-webhooks */
 function headersFor(id: string, body: string, secret: string, now: number): Record<string, string> {
-  const timestamp = String(Math.floor(now / 1000));
-  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
-  const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64');
-  return { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': `v1,${signature}` };
+  const timestamp = Math.floor(now / 1000);
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': sign([secret], { id, timestamp, body }),
+  };
 }
 
 interface Answered {
