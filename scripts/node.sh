@@ -13,3 +13,6 @@ if ! [ "${major:-0}" -ge 24 ] 2>/dev/null; then
   echo "postern needs Node 24 or newer; $found. Install it, or run \`npm ci\`, which brings one along." >&2
   exit 1
 fi
+# Halves the time that a command takes, and spares each thread of the server the 20 MB of the TypeScript reader; where the
+# directory cannot be written, Node does without.
+export NODE_COMPILE_CACHE="${NODE_COMPILE_CACHE:-$root/node_modules/.cache/node}"

@@ -1,6 +1,6 @@
 /**
- * Transfer encodings (RFC 2045 section 6): content to lines that SMTP can carry. Linear, and in one piece: what is
- * encoded is in memory already.
+ * Transfer encodings (RFC 2045 section 6): content to lines that SMTP can carry, and back. Linear, and in one piece:
+ * what is encoded is in memory already.
  */
 import { isMostlyLetters } from './letters.ts';
 
@@ -51,10 +51,11 @@ const isLiteral = Array.from({ length: 256 }, (_, byte) => {
 export function quotedPrintable(bytes: Buffer): Buffer {
   const { length } = bytes;
   const room = longestLine - 1;
-  const lines = Buffer.allocUnsafe(3 * length + 3 * Math.ceil(length / 20));
+  let lines: Buffer = Buffer.allocUnsafe(length + (length >> 3) + 2 * longestLine);
   let to = 0;
   let column = 0;
   for (let at = 0; at < length; ) {
+    if (lines.length - to < longestLine) lines = twice(lines);
     const byte = bytes[at]!;
     const end = literalEnd(bytes, at, Math.min(at + room - column, length));
     if (end > at) {
@@ -78,6 +79,13 @@ export function quotedPrintable(bytes: Buffer): Buffer {
     }
   }
   return lines.subarray(0, to);
+}
+
+/** Most texts are longer by little, and the room for the longest would cost more than what is written there. */
+function twice(bytes: Buffer): Buffer {
+  const more = Buffer.allocUnsafe(2 * bytes.length);
+  bytes.copy(more);
+  return more;
 }
 
 /** Where the octets from `at` on that stay as they are end, `most` at the latest. */
@@ -113,4 +121,32 @@ export function base64(bytes: Buffer): Buffer {
     to += text.copy(lines, to, from, from + longestLine);
   }
   return lines;
+}
+
+/** What was encoded; null: in a way that is not read here. */
+export function decoded(body: Buffer, encoding: string): Buffer | null {
+  switch (encoding) {
+    case '':
+    case '7bit':
+    case '8bit':
+      return body;
+    case 'base64':
+      return Buffer.from(body.toString('latin1'), 'base64');
+    case 'quoted-printable':
+      return fromQuotedPrintable(body);
+    default:
+      return null;
+  }
+}
+
+/** RFC 2045 section 6.7: white space at a line's end was added on the way; what is no code stays as it is. */
+function fromQuotedPrintable(body: Buffer): Buffer {
+  const text = body
+    .toString('latin1')
+    .split('\r\n')
+    .map((line) => line.replace(/[ \t]+$/, ''))
+    .join('\r\n')
+    .replaceAll('=\r\n', '')
+    .replace(/=([0-9a-f]{2})/gi, (_, code) => String.fromCharCode(Number.parseInt(code, 16)));
+  return Buffer.from(text, 'latin1');
 }

@@ -1,20 +1,33 @@
-/** How many a second a destination has taken lately: in the second before this one, whole seconds of the clock. */
+/**
+ * How many a second a destination takes when it is given much: the best second of the last half to whole minute. A pause
+ * says nothing of it, so what comes after one finds as much room as before.
+ */
 export interface Pace {
   count(now: number): void;
   perSecond(now: number): number;
 }
 
+const spanMs = 30_000;
+
 export function createPace(): Pace {
   let second = Number.NEGATIVE_INFINITY;
+  let span = Number.NEGATIVE_INFINITY;
   let current = 0;
+  /** Of this span, and of the one before. */
+  let best = 0;
   let before = 0;
 
   function turn(now: number): void {
-    const next = Math.floor(now / 1000);
-    if (next === second) return;
-    before = next === second + 1 ? current : 0;
-    second = next;
+    const thisSecond = Math.floor(now / 1000);
+    if (thisSecond === second) return;
+    best = Math.max(best, current);
     current = 0;
+    second = thisSecond;
+    const thisSpan = Math.floor(now / spanMs);
+    if (thisSpan === span) return;
+    before = thisSpan === span + 1 ? best : 0;
+    best = 0;
+    span = thisSpan;
   }
 
   return {
@@ -24,7 +37,7 @@ export function createPace(): Pace {
     },
     perSecond(now) {
       turn(now);
-      return Math.max(before, current);
+      return Math.max(before, best, current);
     },
   };
 }
