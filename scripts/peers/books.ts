@@ -60,6 +60,7 @@ async function doubtsOf(db: Db): Promise<Map<string, number>> {
 export function faultsOf(books: Audit): string[] {
   const { lost, duplicates, flagged, invented, untold, creditsOff, ledgerOff } = books;
   const checks: [number, string][] = [
+    [Number(books.answered === 0), 'times nothing was answered 200 at all'],
     [lost, 'mails were answered 200 and did not arrive'],
     [duplicates - flagged, 'copies too many are not flagged'],
     [invented, 'are told as delivered and did not arrive'],
