@@ -8,11 +8,10 @@ import { Resolver } from 'node:dns/promises';
 /** `(name, type)` to records, in the forms of node:dns. */
 export type Resolve = (name: string, type?: string) => Promise<unknown[]>;
 
-const timeoutMs = 3000;
-const tries = 2;
+const usualPatience = { timeoutMs: 3000, tries: 2 };
 
 /** `servers`: `host:port` each; none means the system's. */
-export function createResolver(servers: string[]): Resolve {
+export function createResolver(servers: string[], { timeoutMs, tries } = usualPatience): Resolve {
   const resolver = new Resolver({ timeout: timeoutMs, tries });
   if (servers.length > 0) resolver.setServers(servers);
   return (name, type = 'A') => resolver.resolve(name, type) as unknown as Promise<unknown[]>;

@@ -39,7 +39,7 @@ import {
 } from 'dns-packet';
 
 type DnsFailure = 'SERVFAIL' | 'REFUSED' | 'TIMEOUT';
-type DnsType = 'A' | 'AAAA' | 'MX' | 'TXT' | 'CNAME' | 'TLSA';
+type DnsType = 'A' | 'AAAA' | 'MX' | 'TXT' | 'CNAME' | 'PTR' | 'TLSA';
 type ZoneEntry = DnsFailure | ({ [T in DnsType]?: string[] | DnsFailure } & { secure?: boolean });
 export type Zone = Record<string, ZoneEntry>;
 
@@ -120,6 +120,7 @@ const parsers: Record<DnsType, (value: string) => Data | undefined> = {
   A: (value) => (net.isIPv4(value) ? value : undefined),
   AAAA: (value) => (net.isIPv6(value) ? value : undefined),
   CNAME: (value) => value,
+  PTR: (value) => value,
   TXT: characterStrings,
   MX(value) {
     const [, preference, exchange] = /^(\d+) (\S+)$/.exec(value) ?? [];

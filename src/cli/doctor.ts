@@ -1,0 +1,44 @@
+/** `postern doctor`: can this machine send? What was found, what to do, and the records to publish. */
+import type { Command } from 'commander';
+import { openExisting } from '../db/open.ts';
+import { examine, type Progress } from '../doctor/examine.ts';
+import { domain as domainArgument } from './arguments.ts';
+import type { Context } from './context.ts';
+import { doctorBlocks, doctorDocument } from './doctor-view.ts';
+
+export function doctorCommands(program: Command, context: Context): void {
+  program
+    .command('doctor')
+    .description(
+      'Look whether this machine can send: ports, names, DNS records, blocklists, disk; the exit code is 1 on a failure.',
+    )
+    .argument('[DOMAIN]', 'look at this sender domain alone, not at all verified ones', domainArgument)
+    .action((domain?: string) => run(context, domain ?? null));
+}
+
+/** A connection to a database that is being made cannot be called off. */
+const patienceMs = 1_000;
+
+/** Opens what is there, and makes nothing: a look at a machine is no start of a service. */
+async function run({ out, config, now }: Context, domain: string | null): Promise<void> {
+  const opening = openExisting(config());
+  opening.catch(() => {});
+  const findings = await examine({
+    ...{ config: config(), domain, now },
+    openDb: () => opening,
+    onProgress: (progress) => out.progress(lineOf(progress)),
+  });
+  out.progress('');
+  out.print(doctorDocument(findings), ...doctorBlocks(findings, process.stdout.columns));
+  if (findings.some(({ verdict }) => verdict === 'failure')) process.exitCode = 1;
+  setTimeout(() => process.exit(), patienceMs).unref();
+  await opening.then(
+    (db) => db?.destroy(),
+    () => {},
+  );
+}
+
+function lineOf({ done, known, waitingFor }: Progress): string {
+  const [first] = waitingFor;
+  return first === undefined ? '' : `${done} of ${known} looked at, waiting for ${first}`;
+}

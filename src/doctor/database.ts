@@ -1,0 +1,32 @@
+/** The database: whether it answers, what it weighs, whether its schema is this program's. */
+import { databaseFacts } from '../db/facts.ts';
+import type { Db } from '../db/open.ts';
+import { size } from './disk.ts';
+import { failure, ok, type Seen, skipped, warning } from './finding.ts';
+
+/** Null: not there yet. Rejects with a DatabaseError, whose message says what to do after a semicolon. */
+export type OpenDb = () => Promise<Db | null>;
+
+export async function lookAtDatabase(openDb: OpenDb): Promise<Seen> {
+  let db: Db | null;
+  try {
+    db = await openDb();
+  } catch (error) {
+    const [found, ...advice] = (error as Error).message.split('; ');
+    return failure(found!, advice.join('; ') || 'look at POSTERN_DATABASE_URL and POSTERN_DATA_DIR');
+  }
+  if (db === null) return skipped('there is none yet; the first start makes it');
+  const { engine, bytes, pending, unknown } = await databaseFacts(db);
+  const found = `${engine}, ${size(bytes)}`;
+  if (unknown.length > 0) {
+    return failure(
+      `${found}; its schema (${unknown.at(-1)}) is of a newer Postern`,
+      'run that version, or restore the backup from before the upgrade',
+    );
+  }
+  if (pending.length === 0) return ok(`${found}, its schema up to date`);
+  return warning(
+    `${found}; its schema lacks ${pending.join(', ')}`,
+    'make a backup, then start this version of Postern: that brings it up to date',
+  );
+}

@@ -1,0 +1,59 @@
+/** How far a clock is from a time server's (SNTP, RFC 4330): one question over UDP. */
+import { randomBytes } from 'node:crypto';
+import dgram from 'node:dgram';
+import { isIPv6 } from 'node:net';
+
+/** Seconds from 1900, where NTP begins, to 1970. */
+const epochs = 2_208_988_800;
+const packetLength = 48;
+/** No leap warning, version 4, a client. */
+const firstOctet = 0x23;
+
+/** In milliseconds; positive where ours is behind. Rejects where no good answer comes in time. */
+export function askTime(
+  { address, port }: { address: string; port: number },
+  now: () => number,
+  patienceMs: number,
+): Promise<number> {
+  const socket = dgram.createSocket(isIPv6(address) ? 'udp6' : 'udp4');
+  const question = Buffer.alloc(packetLength);
+  question[0] = firstOctet;
+  // Of our time nothing is told: what comes back must be what was sent, no more.
+  const token = randomBytes(8);
+  token.copy(question, 40);
+  const sentAt = now();
+  let timer: NodeJS.Timeout;
+  return new Promise<number>((resolve, reject) => {
+    timer = setTimeout(() => reject(new Error('did not answer')), patienceMs);
+    socket.on('error', reject);
+    socket.on('message', (answer) => {
+      if (!isGood(answer, token)) return;
+      const receivedAt = now();
+      resolve((timeAt(answer, 32) - sentAt + (timeAt(answer, 40) - receivedAt)) / 2);
+    });
+    socket.connect(port, address, ((error?: Error) =>
+      error ? reject(error) : socket.send(question, (failed) => failed && reject(failed))) as () => void);
+  }).finally(() => {
+    clearTimeout(timer);
+    socket.close();
+  });
+}
+
+/** A server's (mode 4), synchronized (stratum 1 to 15), to this very question. */
+function isGood(answer: Buffer, token: Buffer): boolean {
+  const stratum = answer[1] ?? 0;
+  return (
+    answer.length >= packetLength &&
+    (answer[0]! & 7) === 4 &&
+    stratum > 0 &&
+    stratum < 16 &&
+    answer.subarray(24, 32).equals(token)
+  );
+}
+
+/** The era that begins in 2036 has its highest bit clear (RFC 4330 section 3). */
+function timeAt(packet: Buffer, at: number): number {
+  const seconds = packet.readUInt32BE(at);
+  const era = seconds < 2 ** 31 ? 2 ** 32 : 0;
+  return (seconds + era - epochs + packet.readUInt32BE(at + 4) / 2 ** 32) * 1000;
+}
