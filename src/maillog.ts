@@ -8,6 +8,10 @@
  *   deferred   not now; `nextAttemptAt` says when again
  *   bounced    never; `category` says why, `expired` among them
  *
+ * One id leads to another: the line of `accepted` has those of the request, the email, the delivery and the Message-ID,
+ * all lines have the email's, those of attempts the delivery's, and the reply to a message that was taken has usually the
+ * remote host's. `postern logs --id` follows them.
+ *
  * A log is no durable state: a line may be lost with the process or to a full disk, the database is what counts.
  */
 import { mkdirSync } from 'node:fs';
@@ -15,6 +19,7 @@ import { join } from 'node:path';
 import { createStream } from 'rotating-file-stream';
 import { type Clock, iso } from './clock.ts';
 import type { Log } from './log.ts';
+import { clean, cleanJson } from './visible.ts';
 
 export type Verb = 'accepted' | 'attempted' | 'delivered' | 'deferred' | 'bounced';
 
@@ -26,6 +31,9 @@ export interface MailLine {
   destination: string;
   from?: string;
   tags?: Record<string, string>;
+  deliveryId?: string;
+  /** The header field Message-ID, without its angle brackets. */
+  messageId?: string;
   /** X-Request-Id of the call that was accepted. */
   requestId?: string;
   host?: string | null;
@@ -91,6 +99,8 @@ export function createMailLog(dataDir: string, clock: Clock, log: Log): MailLog 
   function flush(): void {
     clearTimeout(timer);
     timer = undefined;
+    // Whoever follows the file has a terminal.
+    gathered = cleanJson(gathered);
     log.lines?.(gathered);
     if (waiting.length < mostWaiting) waiting += gathered;
     gathered = '';
@@ -115,7 +125,7 @@ export function createMailLog(dataDir: string, clock: Clock, log: Log): MailLog 
       const head = { level: 'info', time: iso(clock.now()), event: verb, msg };
       const text = `${JSON.stringify({ ...head, ...line })}\n`;
       append(text);
-      if (!log.lines) log.info(msg);
+      if (!log.lines) log.info(clean(msg));
     },
     close() {
       flush();

@@ -265,6 +265,15 @@ test('queue: what waits; all of it on PostgreSQL, with the other reads', async (
   const log = await json('logs --domain silent.invalid --org Tenant --email', emailId);
   const events = log.map(({ event }: { event: string }) => event);
   t.deepEqual(events, ['accepted', 'attempted', 'deferred']);
+  const [accepted] = log;
+  const story = await json('logs --id', emailId);
+  for (const id of [accepted.requestId, accepted.messageId, accepted.deliveryId])
+    t.deepEqual(await json('logs --id', id), story, id);
+  t.true(story.length > log.length, 'the whole email, whichever of its ids');
+  const top = await json('top');
+  t.true(top.rates.accepted.minutes.length > 0);
+  t.true(top.queue.destinations.some(({ total }: { total: number }) => total > 0));
+  t.regex((await cli('top')).stdout.toString(), /^rate\taccepted\t\d+$/m);
 });
 
 function logLine(number: number, fields: object = {}): string {
@@ -294,12 +303,19 @@ test('logs: the last lines, and what follows through a rotation', async (t) => {
   await rename(file, join(dataDir, 'log', '20261120-1200-01-mail.log'));
   await writeFile(file, logLine(4, { emailId: 'f', destination: 'else.invalid' }));
   await follows('line 4');
-  const expected = [1, 2, 3, 4].map((number) => `2026-11-20T12:00:00.000Z accepted line ${number}\n`);
-  t.is(followed, expected.join(''));
+  const expected = [
+    logLine(1),
+    logLine(2),
+    logLine(3),
+    logLine(4, { emailId: 'f', destination: 'else.invalid' }),
+  ];
+  t.is(followed, expected.join(''), 'in a pipe the lines are those of the file');
 
   const inJson = (await json('logs -n 2')).map(({ msg }: { msg: string }) => msg);
   t.deepEqual(inJson, ['accepted line 3', 'accepted line 4'], 'the rotated file is read too');
   t.is((await cli('logs --domain there.invalid -n 9')).stdout.toString(), expected.slice(0, 3).join(''));
+  t.is((await cli('logs --since 2026-11-20 --status accepted')).stdout.toString(), expected.join(''));
+  t.deepEqual(await json('logs --status bounced'), []);
 });
 
 test('usage: help, the nearest command, the bad value, where --json may stand', async (t) => {

@@ -4,6 +4,7 @@
  */
 import { styleText } from 'node:util';
 import { iso } from '../clock.ts';
+import { clean } from '../visible.ts';
 import { relative, timeOfDay } from './times.ts';
 
 /**
@@ -17,11 +18,6 @@ export type Cell =
   | { time: number | null; due?: boolean }
   | { count: number }
   | { state: string };
-
-/** Control characters made visible. */
-export function clean(text: string): string {
-  return text.replace(/\p{Cc}/gu, (each) => `\\x${each.charCodeAt(0).toString(16).padStart(2, '0')}`);
-}
 
 export function dim(text: string): string {
   return styleText('dim', text);
@@ -51,11 +47,13 @@ const colours: Record<string, 'green' | 'yellow' | 'red' | 'cyan'> = {
   ...{ accepted: 'cyan', queued: 'cyan', sending: 'cyan', attempted: 'cyan', processing: 'cyan' },
   ...{ delivered: 'green', verified: 'green', active: 'green', found: 'green' },
   ...{ deferred: 'yellow', held: 'yellow', pending: 'yellow', suppressed: 'yellow', missing: 'yellow' },
+  ...{ ending: 'yellow', ended: 'red', retired: 'yellow', signing: 'green' },
   ...{ bounced: 'red', complained: 'red', expired: 'red', failed: 'red', revoked: 'red', disabled: 'red' },
   ...{ partially_delivered: 'yellow', insufficient_credit: 'red', canceled: 'yellow', unknown: 'yellow' },
 };
 
-export function coloured(state: string): string {
+/** A state, or other text in its colour. */
+export function coloured(state: string, text = state): string {
   const colour = colours[state];
-  return colour ? styleText(colour, state) : state;
+  return colour ? styleText(colour, text) : text;
 }

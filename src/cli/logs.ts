@@ -1,22 +1,35 @@
-/** `postern logs`: the mail log of this data directory, its last lines, and with -f what is added. */
+/**
+ * `postern logs`: the mail log of this data directory, its last lines or all since a time, and with -f what is added.
+ * A terminal gets columns, a pipe the log's own lines, JSON each; --json makes one document of them, a list, unless -f
+ * leaves it without an end.
+ */
 import type { Command } from 'commander';
-import { type MailLine, mailLogFile } from '../maillog.ts';
-import { domain, lines } from './arguments.ts';
+import type { Db } from '../db/open.ts';
+import { domainsOf } from '../db/standings.ts';
+import { mailLogFile } from '../maillog.ts';
+import { cleanJson } from '../visible.ts';
+import { address, destination, domain, lines, logStates, moment, senderOrDomain } from './arguments.ts';
 import type { Context } from './context.ts';
-import { tail } from './log-file.ts';
+import { type LogFile, openLog } from './log-file.ts';
+import { createKeep, createStory, type Filters, type Keep, readLine, type Story } from './log-filter.ts';
+import { dayOf, readable } from './log-view.ts';
 import { theOrganization } from './lookup.ts';
-import { clean, coloured, dim, type Output } from './output.ts';
+import { dim, type Output } from './output.ts';
 import { local } from './times.ts';
 
 interface Options {
   follow?: boolean;
   org?: string;
   domain?: string;
+  destination?: string;
+  to?: string;
+  from?: string;
   email?: string;
-  lines: number;
+  id?: string;
+  status?: string[];
+  since?: ReturnType<typeof moment>;
+  lines?: number;
 }
-
-type Line = MailLine & { time: string; event: string; msg: string };
 
 const usualLines = 50;
 const mostLines = 1_000_000;
@@ -28,55 +41,107 @@ export function logsCommands(program: Command, context: Context): void {
     .option('-f, --follow', 'do not stop at the end')
     .option('--org <ORG>', 'only mail of this organization, by id or name')
     .option('--domain <D>', 'only mail to this recipient domain', domain)
+    .option('--destination <NAME>', 'only mail to this destination, as the queue names it', destination)
+    .option('--to <ADDRESS>', 'only mail to this recipient', address)
+    .option('--from <SENDER>', 'only mail from this address, or from this domain', senderOrDomain)
     .option('--email <ID>', 'only this email, by its emailId')
-    .option('-n, --lines <N>', 'how many lines', lines(0, mostLines), usualLines)
+    .option(
+      '--id <ID>',
+      "the whole story of the mail with this id, be it the request's, the Message-ID or the remote host's",
+    )
+    .option('--status <S>', 'only lines with this verb, or expired', logStates)
+    .option('--since <TIME>', 'only since then: 2026-01-31T12:00:00Z, or 2h ago', moment)
+    .option(
+      '-n, --lines <N>',
+      `how many lines; ${usualLines}, or with --since, --email or --id all`,
+      lines(0, mostLines),
+    )
     .action((options: Options) => print(context, options));
 }
 
 async function print(context: Context, options: Options): Promise<void> {
   const { out } = context;
   const file = mailLogFile(context.config().dataDir);
-  const log = await tail(file, options.lines, await filterOf(context, options));
+  const filters = await filtersOf(context, options);
   // A log may be followed for days, and the database needs no guest meanwhile.
   await context.close();
-  if (out.json && !options.follow) out.print(log.last.map((line) => JSON.parse(line)));
-  else for (const line of log.last) printLine(out, line);
-  if (log.last.length === 0) out.note(`no such line in ${file}${options.follow ? ' yet' : ''}`);
-  if (!options.follow) return log.close();
-  for await (const added of log.follow()) for (const line of added) printLine(out, line);
+  const log = await openLog(file);
+  const story = options.id === undefined ? undefined : createStory(options.id);
+  if (story) await learn(log, story);
+  const keep = createKeep(filters, story);
+  const printer = createPrinter(out, options.follow === true, context.now());
+  const isAll = (options.since ?? options.email ?? options.id) !== undefined;
+  const most = options.lines ?? (isAll ? null : usualLines);
+  if (most === null) {
+    for await (const portion of log.forward(filters.since)) printer.add(portion.filter(keep));
+  } else printer.add(await lastOf(log, most, keep, filters.since));
+  if (printer.count() === 0) out.note(`no such line in ${file}${options.follow ? ' yet' : ''}`);
+  if (options.follow) for await (const portion of log.follow()) printer.add(portion.filter(keep));
+  printer.end();
+  await log.close();
 }
 
-async function filterOf({ db }: Context, options: Options): Promise<(line: string) => boolean> {
-  const orgId = options.org === undefined ? null : (await theOrganization(await db(), options.org)).id;
-  const emailId = options.email?.toLowerCase() ?? null;
-  return (line) => {
-    // Most lines of a large file are out before they are taken apart.
-    if (emailId !== null && !line.includes(emailId)) return false;
-    const read = readLine(line);
-    if (read === null) return false;
-    if (orgId !== null && read.orgId !== orgId) return false;
-    if (emailId !== null && read.emailId !== emailId) return false;
-    return options.domain === undefined || read.destination === options.domain;
+async function filtersOf({ db, now }: Context, options: Options): Promise<Filters> {
+  const { since } = options;
+  return {
+    orgId: options.org === undefined ? undefined : (await theOrganization(await db(), options.org)).id,
+    emailId: options.email?.toLowerCase(),
+    domain: options.domain,
+    destination:
+      options.destination === undefined ? undefined : await destinationOf(await db(), options.destination),
+    to: options.to,
+    from: options.from,
+    states: options.status,
+    since: since && ('at' in since ? since.at : now() - since.ago),
   };
 }
 
-/** Null where the line is not whole: a process that was killed may leave one. */
-function readLine(line: string): Line | null {
-  try {
-    const read = JSON.parse(line);
-    return typeof read?.msg === 'string' ? read : null;
-  } catch {
-    return null;
+/** Its name may be that of a domain too. */
+async function destinationOf(db: Db, name: string) {
+  return { hosts: new Set(name.split(',')), domains: new Set([name, ...(await domainsOf(db, name))]) };
+}
+
+/** An id may be in a later line than those that are asked for: that of the remote host is in one of the last. */
+async function learn(log: LogFile, story: Story): Promise<void> {
+  const keep = createKeep({}, story);
+  for await (const portion of log.forward()) for (const line of portion) keep(line);
+}
+
+async function lastOf(log: LogFile, most: number, keep: Keep, since = 0): Promise<string[]> {
+  const last: string[][] = [];
+  let count = 0;
+  if (most === 0) return [];
+  for await (const portion of log.backward(keep, since)) {
+    last.unshift(portion);
+    count += portion.length;
+    if (count >= most) break;
   }
+  return last.flat().slice(-most);
 }
 
-function printLine(out: Output, line: string): void {
-  out.write(`${out.json ? line : readable(readLine(line)!, out.terminal)}\n`);
-}
-
-function readable({ time, event, msg, emailId }: Line, terminal: boolean): string {
-  if (!terminal) return `${time} ${clean(msg)}`;
-  const rest = clean(msg.slice(event.length).trim());
-  const verb = coloured(event) + ' '.repeat(Math.max(9 - event.length, 0));
-  return `${dim(local(Date.parse(time)))}  ${verb}  ${dim(emailId)}  ${rest}`;
+/** With --json and an end the lines are elements of a list. */
+function createPrinter(out: Output, isEndless: boolean, now: number) {
+  const isList = out.json && !isEndless;
+  const isReadable = out.terminal && !out.json;
+  let count = 0;
+  let day = local(now).split(' ')[0];
+  if (isList) out.write('[');
+  const write = (text: string) => {
+    const line = isReadable ? readLine(text)! : null;
+    if (!line)
+      return out.write(isList ? `${count > 0 ? ',' : ''}\n  ${cleanJson(text)}` : `${cleanJson(text)}\n`);
+    if (dayOf(line) !== day) out.write(`${dim(dayOf(line))}\n`);
+    day = dayOf(line);
+    out.write(`${readable(line, out.columns)}\n`);
+  };
+  return {
+    add(portion: string[]) {
+      for (const text of portion) {
+        write(text);
+        count += 1;
+      }
+    },
+    count: () => count,
+    end: () => isList && out.write(count > 0 ? '\n]\n' : ']\n'),
+  };
 }

@@ -6,12 +6,14 @@
  * Much of what is shown was written by strangers (remote replies, subjects): control characters come out visible,
  * so that none of it can move the terminal's cursor or break a line in two.
  */
-import { type Cell, clean, dim, plainCell, terminalCell } from './cells.ts';
+import { clean, cleanJson } from '../visible.ts';
+import { type Cell, dim, plainCell, terminalCell } from './cells.ts';
 import { type Rows, tableLines } from './table.ts';
 import { local, relative } from './times.ts';
 
+export { clean } from '../visible.ts';
 export type { Cell } from './cells.ts';
-export { clean, coloured, dim } from './cells.ts';
+export { coloured, dim } from './cells.ts';
 
 export type Block =
   | Rows
@@ -22,6 +24,8 @@ export type Block =
 export interface Output {
   json: boolean;
   readonly terminal: boolean;
+  /** How wide the terminal is now. */
+  readonly columns: number;
   /** `document` is what --json prints, `blocks` the same for people and pipes. */
   print(document: unknown, ...blocks: Block[]): void;
   /** Bytes as they are. */
@@ -46,10 +50,13 @@ export function createOutput({ stdout, stderr }: Streams, now: () => number): Ou
   const output: Output = {
     json: false,
     terminal,
+    get columns() {
+      return stdout.columns || usualColumns;
+    },
     print(document, ...blocks) {
-      if (output.json) return output.write(`${JSON.stringify(document, null, 2)}\n`);
+      if (output.json) return output.write(`${cleanJson(JSON.stringify(document, null, 2))}\n`);
       if (!terminal) return output.write(blocks.map(asPlain).join(''));
-      const shown = blocks.map((block) => forTerminal(block, now(), stdout.columns ?? usualColumns));
+      const shown = blocks.map((block) => forTerminal(block, now(), output.columns));
       output.write(`${shown.filter((text) => text !== '').join('\n\n')}\n`);
     },
     write(bytes) {

@@ -69,6 +69,11 @@ export async function routesOf(db: Db, domains: string[]): Promise<Map<string, s
   return new Map(rows.map(({ domain, destination }) => [domain, destination]));
 }
 
+/** The domains that a destination served last. */
+export async function domainsOf(db: Db, destination: string): Promise<string[]> {
+  return db('routes').where({ destination }).pluck('domain');
+}
+
 /** Whether anybody has heard of a destination: as a domain that mail was for, or by its name. */
 export async function isKnownDestination(db: Db, name: string): Promise<boolean> {
   const rows = await Promise.all([

@@ -7,7 +7,9 @@ import type { Delivery } from '../nouns.ts';
 import type { Move } from './record.ts';
 
 export function tellAccepted(mailLog: MailLog, send: Send, accepted: string[], requestId: string): void {
-  for (const { address, domain } of send.recipients.filter((one) => accepted.includes(one.address))) {
+  for (const { address, domain, deliveryId } of send.recipients.filter((one) =>
+    accepted.includes(one.address),
+  )) {
     mailLog.write('accepted', `for <${address}> from ${send.from}`, {
       emailId: send.emailId,
       orgId: send.orgId,
@@ -15,6 +17,8 @@ export function tellAccepted(mailLog: MailLog, send: Send, accepted: string[], r
       destination: domain,
       from: send.from,
       tags: send.tags,
+      deliveryId,
+      messageId: send.messageId,
       requestId,
     });
   }
@@ -46,7 +50,6 @@ export function tellOutcome(mailLog: MailLog, { delivery, attempt, status, dueAt
   const next = dueAt === null ? '' : `; next attempt at ${iso(dueAt)}`;
   mailLog.write(verb, `to <${delivery.recipient}>${where}: ${why}${next}`, {
     ...namesOf(delivery),
-    from: delivery.from,
     host: mx?.host ?? null,
     address: mx?.address ?? null,
     reply: verdict.diagnostic,
@@ -63,6 +66,8 @@ function namesOf(delivery: Delivery) {
     orgId: delivery.orgId,
     recipient: delivery.recipient,
     destination: delivery.domain,
+    from: delivery.from,
+    deliveryId: delivery.id,
     tags: delivery.tags,
     attempt: delivery.attempts + 1,
   };

@@ -1,0 +1,77 @@
+/**
+ * A terminal taken over for a while and given back as it was: the alternate screen, no cursor, keys as they are
+ * pressed. A frame is drawn in one write, only the rows that differ, within a synchronized update (mode 2026) where the
+ * terminal knows it, so that nothing flickers. Whatever ends the process, the terminal is given back first.
+ */
+import type { ReadStream, WriteStream } from 'node:tty';
+
+export interface Screen {
+  size(): { columns: number; rows: number };
+  draw(lines: string[]): void;
+  close(): void;
+}
+
+export interface Watcher {
+  /** One key as it came: a letter, or an escape sequence. */
+  onKey(key: string): void;
+  onResize(): void;
+  /** The process was asked to end. */
+  onEnd(): void;
+}
+
+const csi = '\x1b[';
+const enter = `${csi}?1049h${csi}?25l${csi}?7l${csi}2J`;
+const leave = `${csi}?7h${csi}?25h${csi}?1049l`;
+const [beginFrame, endFrame] = [`${csi}?2026h`, `${csi}?2026l`];
+
+const signals = ['SIGTERM', 'SIGHUP', 'SIGINT'] as const;
+
+export function openScreen(stdin: ReadStream, stdout: WriteStream, watcher: Watcher): Screen {
+  let shown: string[] = [];
+  let isOpen = true;
+  const size = () => ({ columns: stdout.columns || 80, rows: stdout.rows || 24 });
+
+  const resized = () => {
+    shown = [];
+    stdout.write(`${csi}2J`);
+    watcher.onResize();
+  };
+  const pressed = (bytes: Buffer) => watcher.onKey(bytes.toString());
+
+  function draw(lines: string[]): void {
+    if (!isOpen) return;
+    const rows = lines.slice(0, size().rows);
+    // Erased before it is written: behind a full row the cursor stands on its last letter.
+    const changes = rows.map((line, at) =>
+      line === shown[at] ? '' : `${csi}${at + 1};1H${csi}0m${csi}2K${line}`,
+    );
+    const below = rows.length < shown.length ? `${csi}${rows.length + 1};1H${csi}J` : '';
+    shown = rows;
+    const frame = changes.join('') + below;
+    if (frame !== '') stdout.write(beginFrame + frame + endFrame);
+  }
+
+  function close(): void {
+    if (!isOpen) return;
+    isOpen = false;
+    process.off('exit', close);
+    for (const signal of signals) process.off(signal, watcher.onEnd);
+    stdout.off('resize', resized);
+    if (stdin.isTTY) {
+      stdin.off('data', pressed);
+      stdin.setRawMode(false);
+      stdin.pause();
+    }
+    stdout.write(leave);
+  }
+
+  process.on('exit', close);
+  for (const signal of signals) process.on(signal, watcher.onEnd);
+  stdout.on('resize', resized);
+  if (stdin.isTTY) {
+    stdin.setRawMode(true);
+    stdin.on('data', pressed);
+  }
+  stdout.write(enter);
+  return { size, draw, close };
+}
