@@ -20,6 +20,8 @@ export interface SpaceParts {
 
 export interface Space {
   hasSpace(): boolean;
+  /** In bytes, a second ago at most; null where it cannot be told. */
+  freeSpace(): number | null;
   stop(): Promise<void>;
 }
 
@@ -30,17 +32,20 @@ export async function watchSpace(parts: SpaceParts): Promise<Space> {
   const { dataDir, least, clock, log } = parts;
   let isLow = false;
   let isBlind = false;
+  let known: number | null = null;
   let stopped = false;
   let looking: Promise<void> = Promise.resolve();
   let cancel = () => {};
 
   async function look(): Promise<void> {
     try {
-      tell(await parts.freeBytes(dataDir));
+      known = await parts.freeBytes(dataDir);
+      tell(known);
       isBlind = false;
     } catch (error) {
       if (!isBlind) log.warn({ err: error }, `the free space of ${dataDir} cannot be told`);
       isBlind = true;
+      known = null;
     }
     if (!stopped) cancel = clock.after(everyMs, () => (looking = look()));
   }
@@ -60,6 +65,7 @@ export async function watchSpace(parts: SpaceParts): Promise<Space> {
   await look();
   return {
     hasSpace: () => !isLow,
+    freeSpace: () => known,
     async stop() {
       stopped = true;
       cancel();

@@ -7,6 +7,7 @@ import { v7 as uuid } from 'uuid';
 import { fill } from '../scripts/peers/backlog-rows.ts';
 import { acceptAll } from '../src/db/acceptance.ts';
 import type { Send } from '../src/db/acceptance-rows.ts';
+import { oldestDue, queueDepth } from '../src/db/backlog.ts';
 import { findEmail, listAttempts } from '../src/db/emails.ts';
 import { recordVisits } from '../src/db/engagement.ts';
 import { forgetAnswers } from '../src/db/idempotency.ts';
@@ -134,6 +135,8 @@ const bySelf = /^(deliveries_pkey|sqlite_autoindex_deliveries_1)$/;
 const hot: Record<string, [run: (filled: Filled) => Promise<unknown>, ...indexes: (string | RegExp)[]]> = {
   'a look at what has fallen due': [({ db }) => findDue(db, { after: now - 3000, now, most: 1000 }), due],
   'a walk along the lanes': [({ db }) => listLanes(db, { after: null, now, limit: 200 }), lanes],
+  'the oldest due': [({ db }) => oldestDue(db, now), due],
+  'the queue counted': [({ db }) => queueDepth(db, now), due, leases, held],
   'a claim': [({ db }) => claimed(db), lanes, bySelf],
   'a claim of what is too old': [({ db }) => claimExpired(db, 200, lease), expiry],
   'leases given back': [async ({ db }) => giveBack(db, 'node', await claimed(db)), bySelf],

@@ -7,12 +7,14 @@ import { isIPv6 } from 'node:net';
 export interface Crowd {
   /** Counts a connection until the returned function is called; a text says why there is no place for it. */
   enter(address: string): (() => void) | string;
+  size(): number;
 }
 
 export function createCrowd({ most, perClient }: { most: number; perClient: number }): Crowd {
   const clients = new Map<string, number>();
   let all = 0;
   return {
+    size: () => all,
     enter(address) {
       const client = clientOf(address);
       const own = clients.get(client) ?? 0;

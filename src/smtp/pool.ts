@@ -27,6 +27,8 @@ export interface Pool {
   /** A session that has carried a mail: kept for the next where it is clean. */
   giveBack(destination: Destination, session: Session): Promise<void>;
   stats(destination: string): { open: number; idle: number };
+  /** Of all destinations; busy: those that are being opened or closed too. */
+  totals(): { busy: number; idle: number };
   /** Ends the idle ones, politely and within a second. */
   close(): Promise<void>;
 }
@@ -126,6 +128,14 @@ export function createPool(): Pool {
     stats(name) {
       const lane = lanes.get(name);
       return { open: lane?.open ?? 0, idle: lane?.idle.length ?? 0 };
+    },
+    totals() {
+      let [open, idle] = [0, 0];
+      for (const lane of lanes.values()) {
+        open += lane.open;
+        idle += lane.idle.length;
+      }
+      return { busy: open - idle, idle };
     },
     async close() {
       isClosed = true;

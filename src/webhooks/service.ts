@@ -9,6 +9,7 @@ import { fanOut, passOver } from '../db/webhooks-feed.ts';
 import { recordTries, type Try } from '../db/webhooks-outcomes.ts';
 import { claimMessages, listDueWebhooks, returnMessages } from '../db/webhooks-queue.ts';
 import type { Log } from '../log.ts';
+import type { Metrics } from '../metrics/metrics.ts';
 import type { Resolve } from '../route/resolver.ts';
 import type { Watch } from '../status/watch.ts';
 import { createTryIt, type TryIt } from './attempt.ts';
@@ -26,6 +27,7 @@ export interface WebhookParts {
   /** This node's name in leases. */
   node: string;
   log: Log;
+  metrics: Metrics;
   watch: Watch;
   onTrouble(what: string, error: unknown): void;
   clock: Clock;
@@ -49,6 +51,7 @@ export function createWebhooks({
   db,
   node,
   log,
+  metrics,
   watch,
   clock,
   onTrouble,
@@ -56,10 +59,10 @@ export function createWebhooks({
   ...guard
 }: WebhookParts): Webhooks {
   const poster = createPoster(guard);
-  const record = groupCommit((tries: Try[]) => recordTries(db, node, tries), {
-    isComing: () => true,
-    patienceMs: recordPatienceMs,
-  });
+  const record = groupCommit(
+    metrics.timed('webhooks', (tries: Try[]) => recordTries(db, node, tries), metrics.posted),
+    { isComing: () => true, patienceMs: recordPatienceMs },
+  );
   const tryIt = createTryIt({ post: poster.post, openSecret: seal.open, clock });
   const runner = createWebhookRunner({
     listDue: (now) => listDueWebhooks(db, now),

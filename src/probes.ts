@@ -1,0 +1,56 @@
+/**
+ * Builds what the machinery around us asks for: /metrics and /health, each part handed what it reads. main.ts puts it
+ * before the API and stops it.
+ */
+import { oldestDue, queueDepth, webhookBacklog } from './db/backlog.ts';
+import { openDatabase } from './db/open.ts';
+import type { Engine } from './engine.ts';
+import type { Ground } from './ground.ts';
+import type { Listeners } from './listeners.ts';
+import { createHealth } from './metrics/health.ts';
+import { createProbes } from './metrics/probes.ts';
+import { createReadings } from './metrics/readings.ts';
+import type { Space } from './space.ts';
+
+interface Neighbours extends Pick<Space, 'hasSpace' | 'freeSpace'> {
+  load: Engine['load'];
+  clients: Listeners['clients'];
+}
+
+export async function openProbes(ground: Ground, { load, clients, hasSpace, freeSpace }: Neighbours) {
+  const { config, db, clock, onTrouble } = ground;
+  const { registry, meters } = ground.metrics;
+  meters.diskReserve.set(config.minFreeSpace);
+  ground.watchProcess(registry);
+  // On SQLite a statement has its connection to itself: while a long queue is counted, mail would wait.
+  const aside = await openDatabase(config);
+  const readings = createReadings({
+    ...{ meters, load, clients, freeSpace, onTrouble, clock },
+    oldestDue: (now) => oldestDue(aside, now),
+    queueDepth: (now) => queueDepth(aside, now),
+    webhookBacklog: () => webhookBacklog(aside),
+  });
+  const health = createHealth({ ping: async () => db.raw('select 1'), hasSpace, clock });
+  const around = createProbes({
+    health,
+    token: config.metricsToken,
+    async print() {
+      await readings.take();
+      return { type: registry.contentType, text: await registry.metrics() };
+    },
+    onTrouble,
+  });
+  return {
+    around,
+    /** Says that we stop, and goes on serving for as long as that is to be heard. */
+    async leave(): Promise<void> {
+      health.stop();
+      if (config.stopDelay > 0)
+        await new Promise<void>((resolve) => void clock.after(config.stopDelay, resolve));
+    },
+    async close(): Promise<void> {
+      await readings.stop();
+      await aside.destroy();
+    },
+  };
+}
