@@ -9,8 +9,18 @@ import { DatabaseError } from './open.ts';
 
 /** Returns what releases the lock. */
 export function lockDataDir(dataDir: string): Promise<() => Promise<void>> {
+  const advice = 'stop it first, or give this one a POSTERN_DATA_DIR of its own';
+  return locked(dataDir, 'lock', `another Postern is running on ${dataDir}; ${advice}`);
+}
+
+/** For whoever changes the file of secrets, beside a server or not. */
+export function lockSecrets(dataDir: string): Promise<() => Promise<void>> {
+  return locked(dataDir, 'secret.lock', 'another command is changing the secrets; wait until it is done');
+}
+
+function locked(dataDir: string, name: string, whenTaken: string): Promise<() => Promise<void>> {
   return new Promise((resolve, reject) => {
-    const lock = new sqlite3.Database(join(dataDir, 'lock'));
+    const lock = new sqlite3.Database(join(dataDir, name));
     lock.exec('begin exclusive', (error) => {
       if (!error) return resolve(() => new Promise((closed) => lock.close(() => closed())));
       lock.close();
@@ -18,7 +28,7 @@ export function lockDataDir(dataDir: string): Promise<() => Promise<void>> {
       reject(
         new DatabaseError(
           taken
-            ? `another Postern is running on ${dataDir}; stop it first, or give this one a POSTERN_DATA_DIR of its own`
+            ? whenTaken
             : `${dataDir} cannot be written: ${error.message}; check its owner and permissions`,
         ),
       );
