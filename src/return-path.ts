@@ -7,14 +7,13 @@
  * 51 octets before the @, where RFC 5321 allows 64; nothing depends on letter case.
  */
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
-import { deriveKey } from './secret.ts';
+import { deriveKey, keysOf, type Secrets } from './secret.ts';
 
-export function createReturnPath(secret: string, domain: string): (deliveryId: string) => string {
-  // Bytes would be made a key of for every mail, which takes longer than the HMAC.
-  const key = createSecretKey(deriveKey(secret, 'return-path'));
+export function createReturnPath(secrets: Secrets, domain: string): (deliveryId: string) => string {
+  const keys = keysOf(secrets, keyOf);
   return (deliveryId) => {
     const id = deliveryId.replaceAll('-', '');
-    return `b-${id}-${tagOf(key, id)}@${domain}`;
+    return `b-${id}-${tagOf(keys.current(), id)}@${domain}`;
   };
 }
 
@@ -23,14 +22,22 @@ export type ReadReturnPath = (localPart: string) => string | null;
 
 const shape = /^b-(?<id>[0-9a-f]{32})-(?<tag>[0-9a-f]{16})$/;
 
-export function createReturnPathReader(secret: string): ReadReturnPath {
-  const key = createSecretKey(deriveKey(secret, 'return-path'));
+export function createReturnPathReader(secrets: Secrets): ReadReturnPath {
+  const keys = keysOf(secrets, keyOf);
   return (localPart) => {
     // Some hosts answer in capitals.
     const found = shape.exec(localPart.toLowerCase())?.groups as { id: string; tag: string } | undefined;
-    if (!found || !timingSafeEqual(Buffer.from(found.tag), Buffer.from(tagOf(key, found.id)))) return null;
-    return found.id.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+    if (!found) return null;
+    const { id } = found;
+    const tag = Buffer.from(found.tag);
+    const isOurs = keys.find((key) => timingSafeEqual(tag, Buffer.from(tagOf(key, id))) || null);
+    return isOurs && id.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
   };
+}
+
+/** Bytes would be made a key of for every mail, which takes longer than the HMAC. */
+function keyOf(secret: string): KeyObject {
+  return createSecretKey(deriveKey(secret, 'return-path'));
 }
 
 function tagOf(key: KeyObject, id: string): string {

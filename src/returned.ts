@@ -18,14 +18,17 @@ import type { Token } from './inbound/returned/reading.ts';
 import { tellReturned } from './inbound/returned/tell.ts';
 import type { Log } from './log.ts';
 import type { MailLog } from './maillog.ts';
+import type { Metrics } from './metrics/metrics.ts';
 import { createReturnPathReader } from './return-path.ts';
+import type { Secrets } from './secret.ts';
 import { createLinks } from './tracking/links.ts';
 
 export interface ReturnedMailParts {
   config: Config;
   db: Db;
-  secret: string;
+  secrets: Secrets;
   mailLog: MailLog;
+  metrics: Metrics;
   log: Log;
   clock: Clock;
   onTrouble(what: string, error: unknown): void;
@@ -41,8 +44,8 @@ export interface ReturnedMail {
 const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32 };
 
 export function createReturnedMail(parts: ReturnedMailParts): ReturnedMail {
-  const { config, db, secret, mailLog, log, clock, onTrouble } = parts;
-  const readReturnPath = createReturnPathReader(secret);
+  const { config, db, secrets, mailLog, metrics, log, clock, onTrouble } = parts;
+  const readReturnPath = createReturnPathReader(secrets);
   const reader = createReader({
     spawn: () => new Worker(new URL('./read-thread.ts', import.meta.url), { resourceLimits }),
     onTrouble,
@@ -50,9 +53,15 @@ export function createReturnedMail(parts: ReturnedMailParts): ReturnedMail {
   const handler = createReturned({
     placeOf: createPlaceOf(config, readReturnPath),
     findDelivery: (id) => findReturnedTo(db, id),
-    read: reader.read,
-    deliveryOf: createDeliveryOf(secret, readReturnPath),
-    record: groupCommit((list: Returned[]) => recordReturned(db, list, config.suppressAfter)),
+    async read(bytes, role) {
+      const reading = await reader.read(bytes, role);
+      metrics.inbound(reading);
+      return reading;
+    },
+    deliveryOf: createDeliveryOf(secrets, readReturnPath),
+    record: groupCommit(
+      metrics.timed('returned', (list: Returned[]) => recordReturned(db, list, config.suppressAfter)),
+    ),
     keepMail: (mail, deliveryId, reading) => keepMail(db, mail, deliveryId, reading),
     async keepReport(report) {
       const { kind, domain, reporter } = report;
@@ -66,8 +75,8 @@ export function createReturnedMail(parts: ReturnedMailParts): ReturnedMail {
   return { handler, close: reader.close };
 }
 
-function createDeliveryOf(secret: string, readReturnPath: ReturnType<typeof createReturnPathReader>) {
-  const links = createLinks([secret]);
+function createDeliveryOf(secrets: Secrets, readReturnPath: ReturnType<typeof createReturnPathReader>) {
+  const links = createLinks(secrets);
   return ({ kind, text }: Token): string | null =>
     kind === 'return-path' ? readReturnPath(text) : (links.read(kind, text)?.deliveryId ?? null);
 }

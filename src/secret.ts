@@ -1,34 +1,176 @@
 /**
- * The service's secret: set by the operator, or made at the first start and kept in the data directory, readable by
- * its owner only. Each use gets a key of its own, derived from it (HKDF, RFC 5869), so that no two uses share one.
+ * The service's secrets: set by the operator, or made at the first start and kept in the data directory, one a line,
+ * readable by its owner only. The first seals and signs; the others, which were first before it or will be after it,
+ * still open and verify. Each use gets a key of its own, derived from a secret (HKDF, RFC 5869), so that no two uses share
+ * one.
  *
- * Losing it makes the DKIM keys in the database unreadable: it belongs in the backup.
+ * The file is looked at again while the service runs: a secret that is put first there holds within half a second, in
+ * every thread, and at once where something comes that none of the known ones opens.
+ *
+ * Losing them makes the DKIM keys in the database unreadable: they belong in the backup.
  */
 import { hkdfSync, randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 
-export type Purpose = 'seal' | 'return-path' | 'tracking' | 'event-cursor';
+export type Purpose = 'seal' | 'return-path' | 'tracking' | 'event-cursor' | 'dashboard' | 'fingerprint';
+
+type List = readonly [string, ...string[]];
+
+export interface Secrets {
+  /** The same list for as long as nothing has changed. */
+  all(): List;
+  /** Looks at once whether something has. */
+  refresh(): void;
+}
+
+/** Where they come from. */
+export interface SecretSource {
+  dataDir: string;
+  secret: string | null;
+  secretOthers: readonly string[];
+}
 
 /** 32 bytes for one purpose. */
 export function deriveKey(secret: string, purpose: Purpose): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, 'postern', purpose, 32));
 }
 
-/** The configured secret, or the one kept in `dataDir` (made when there is none). Also makes `dataDir` itself. */
-export function loadSecret(config: { dataDir: string; secret: string | null }): string {
-  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
-  if (config.secret !== null) return config.secret;
-  const file = join(config.dataDir, 'secret');
+/** What a secret is told by, which tells nothing of it. */
+export function fingerprint(secret: string): string {
+  return deriveKey(secret, 'fingerprint').toString('hex').slice(0, 8);
+}
+
+export function newSecret(): string {
+  return randomBytes(32).toString('base64url');
+}
+
+/** The keys of one use, a key for each secret. */
+export interface Keys<Key> {
+  /** What seals and signs. */
+  current(): Key;
+  /** The first answer that `use` gives of a key; null: none of them does. */
+  find<Answer>(use: (key: Key) => Answer | null): Answer | null;
+}
+
+export function keysOf<Key>(secrets: Secrets, make: (secret: string) => Key): Keys<Key> {
+  let known: List | undefined;
+  let keys: Key[] = [];
+  const all = () => {
+    const list = secrets.all();
+    if (list !== known) keys = list.map(make);
+    known = list;
+    return keys;
+  };
+  const first = <Answer>(use: (key: Key) => Answer | null): Answer | null => {
+    for (const key of all()) {
+      const answer = use(key);
+      if (answer !== null) return answer;
+    }
+    return null;
+  };
+  return {
+    current: () => all()[0]!,
+    find(use) {
+      const found = first(use);
+      if (found !== null) return found;
+      const before = known;
+      secrets.refresh();
+      return secrets.all() === before ? null : first(use);
+    },
+  };
+}
+
+/** Secrets that do not change. */
+export function fixedSecrets(...list: [string, ...string[]]): Secrets {
+  return { all: () => list, refresh() {} };
+}
+
+export function secretFile(dataDir: string): string {
+  return join(dataDir, 'secret');
+}
+
+/** The configured secrets, or those kept in `dataDir` (one is made when there is none). Also makes `dataDir` itself. */
+export function loadSecrets({ dataDir, secret, secretOthers }: SecretSource): Secrets {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  if (secret !== null) return fixedSecrets(secret, ...secretOthers);
+  const file = secretFile(dataDir);
   try {
     // `wx` fails where the file exists: of two processes that start at once, one makes the secret, both read it.
-    writeFileSync(file, `${randomBytes(32).toString('base64url')}\n`, {
-      flag: 'wx',
-      mode: 0o600,
-      flush: true,
-    });
+    writeFileSync(file, `${newSecret()}\n`, { flag: 'wx', mode: 0o600, flush: true });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
-  return readFileSync(file, 'utf8').trim();
+  return watched(file, secretOthers);
+}
+
+/** How long a change of the file may go unseen. */
+const unseenMs = 500;
+
+function watched(file: string, others: readonly string[]): Secrets {
+  let stamp = stampOf(file);
+  let known: List = [...readSecrets(file), ...others];
+  let lookedAt = performance.now();
+
+  function refresh(): void {
+    lookedAt = performance.now();
+    const now = stampOf(file);
+    // One that is gone or cannot be read is no reason to fail now: what is known goes on.
+    if (now === null || now === stamp) return;
+    try {
+      known = [...readSecrets(file), ...others];
+      stamp = now;
+    } catch {}
+  }
+
+  return {
+    all() {
+      if (performance.now() - lookedAt >= unseenMs) refresh();
+      return known;
+    },
+    refresh,
+  };
+}
+
+function stampOf(file: string): string | null {
+  try {
+    const { ino, size, mtimeMs } = statSync(file);
+    return `${ino} ${size} ${mtimeMs}`;
+  } catch {
+    return null;
+  }
+}
+
+/** Those of a file, the current one first. */
+export function readSecrets(file: string): [string, ...string[]] {
+  const [current, ...others] = readFileSync(file, 'utf8')
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+  if (current === undefined) throw new Error(`${file} is empty; put the secret back that it held`);
+  return [current, ...others];
+}
+
+/** All or nothing, and on disk when it returns. One process at a time: db/lock.ts. */
+export function writeSecrets(file: string, secrets: List): void {
+  writeFileSync(`${file}.new`, [...new Set(secrets)].map((secret) => `${secret}\n`).join(''), {
+    mode: 0o600,
+    flush: true,
+  });
+  renameSync(`${file}.new`, file);
+  const directory = openSync(dirname(file), 'r');
+  try {
+    fsyncSync(directory);
+  } finally {
+    closeSync(directory);
+  }
 }

@@ -13,18 +13,21 @@ import { allowedDomains, findCaller, mayDo, newKey, parseScopes } from '../src/a
 import { createSeal } from '../src/accounts/seal.ts';
 import type { KeyInUse } from '../src/db/keys.ts';
 import { createResolver } from '../src/route/resolver.ts';
+import { fixedSecrets } from '../src/secret.ts';
 import { startDns, type Zone } from './helpers/dns.ts';
 
 // The seal.
 
-const seal = createSeal('a secret of this test');
+const seal = createSeal(fixedSecrets('a secret of this test'));
 const privateKey = '-----BEGIN PRIVATE KEY-----\nMIIE ünïcode\n-----END PRIVATE KEY-----\n';
 
 test('what was sealed opens again, with the same secret only', (t) => {
   const sealed = seal.close(privateKey);
   t.is(seal.open(sealed), privateKey);
-  t.is(createSeal('a secret of this test').open(sealed), privateKey);
-  t.throws(() => createSeal('another secret').open(sealed), { message: /another POSTERN_SECRET/ });
+  t.is(createSeal(fixedSecrets('a secret of this test')).open(sealed), privateKey);
+  t.throws(() => createSeal(fixedSecrets('another secret')).open(sealed), {
+    message: /another POSTERN_SECRET/,
+  });
   t.is(seal.open(seal.close('')), '');
 });
 
@@ -85,10 +88,13 @@ test('a key is em_ and 256 bits at random; its SHA-256 is what is kept', (t) => 
 
 test('a key names its caller', async (t) => {
   const { key, hash } = newKey();
-  const record = { id: 'k', orgId: 'o', hash, scopes: ['email:send'], revokedAt: null, limits };
-  t.deepEqual(await findCaller(key, keeper(record).find), scopesOf('email:send'));
-  t.is(await findCaller(newKey().key, keeper(record).find), null, 'an unknown one does not');
-  t.is(await findCaller(key, keeper({ ...record, revokedAt: 1 }).find), null, 'a revoked one does not');
+  const record = { id: 'k', orgId: 'o', hash, scopes: ['email:send'], revokedAt: null, endsAt: null, limits };
+  t.deepEqual(await findCaller(key, keeper(record).find, 1), scopesOf('email:send'));
+  t.is(await findCaller(newKey().key, keeper(record).find, 1), null, 'an unknown one does not');
+  t.is(await findCaller(key, keeper({ ...record, revokedAt: 2 }).find, 1), null, 'a revoked one does not');
+  const ended = keeper({ ...record, endsAt: 1 }).find;
+  t.is(await findCaller(key, ended, 1), null, 'nor one that has ended');
+  t.deepEqual(await findCaller(key, ended, 0), scopesOf('email:send'), 'one whose end is to come does');
 });
 
 test('what cannot be a key is not looked up', async (t) => {
@@ -96,7 +102,7 @@ test('what cannot be a key is not looked up', async (t) => {
   const random = newKey().key.slice(3);
   const wrong = ['', 'em_', 'em_short', random, `EM_${random}`, `sk_${random}`, `em_${random}\n`];
   for (const key of [...wrong, `em_${random} x`, `em_${random}é`, `em_${'a'.repeat(201)}`]) {
-    t.is(await findCaller(key, find), null, key);
+    t.is(await findCaller(key, find, 1), null, key);
   }
   t.deepEqual(asked, []);
 });

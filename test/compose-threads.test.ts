@@ -1,4 +1,5 @@
 /** Composing on threads: every order is answered once, whatever becomes of the thread that has it. */
+import { tmpdir } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import test, { type ExecutionContext } from 'ava';
 import { dkimVerify } from 'mailauth';
@@ -9,12 +10,13 @@ import type { Fields } from '../src/compose/mime.ts';
 import type { Order } from '../src/compose/order.ts';
 import { createComposers } from '../src/compose/threads.ts';
 import { Refusal } from '../src/refusal.ts';
+import { fixedSecrets } from '../src/secret.ts';
 import { createLinks } from '../src/tracking/links.ts';
 import { until } from './helpers/until.ts';
 
 const secret = 'a secret of the tests, long enough';
 const dkim = await newDkimKey();
-const sealedKey = createSeal(secret).close(dkim.privateKey);
+const sealedKey = createSeal(fixedSecrets(secret)).close(dkim.privateKey);
 const deliveryId = '01980000-0000-7000-8000-000000000000';
 
 function order(fields: Partial<Fields> = {}, more: Partial<Order> = {}): Order {
@@ -43,7 +45,7 @@ function startComposers(t: ExecutionContext, { count = 1, url = program } = {}) 
   const troubles: unknown[] = [];
   const composers = createComposers({
     spawn() {
-      const thread = new Worker(url, { workerData: { secret } });
+      const thread = new Worker(url, { workerData: { dataDir: tmpdir(), secret, secretOthers: [] } });
       threads.push(thread);
       return thread;
     },
@@ -104,15 +106,22 @@ test('the links that tell of a delivery are made in the thread', async (t) => {
   const { messages } = await compose(order({ html, text: undefined }, { tracking }));
   const body = messages[0]!.toString('latin1').replaceAll('=\r\n', '').replaceAll('=3D', '=');
   const [, token] = /http:\/\/track\.invalid\/t\/c\/([\w-]+)/.exec(body)!;
-  t.deepEqual(createLinks([secret]).read('click', token!), { deliveryId, target: 'https://app.invalid/' });
+  t.deepEqual(createLinks(fixedSecrets(secret)).read('click', token!), {
+    deliveryId,
+    target: 'https://app.invalid/',
+  });
 });
 
 test('an order that cannot be signed fails by itself', async (t) => {
   const { compose, troubles } = startComposers(t);
-  const broken = { domain: 'sender.invalid', selector: 's', sealedKey: createSeal(secret).close('no key') };
+  const broken = {
+    domain: 'sender.invalid',
+    selector: 's',
+    sealedKey: createSeal(fixedSecrets(secret)).close('no key'),
+  };
   const foreign = {
     ...broken,
-    sealedKey: createSeal('another secret, as long as that').close(dkim.privateKey),
+    sealedKey: createSeal(fixedSecrets('another secret, as long as that')).close(dkim.privateKey),
   };
   const results = await Promise.allSettled([
     compose(order()),

@@ -11,6 +11,7 @@ import { readMail } from '../src/inbound/returned/read.ts';
 import type { Reading } from '../src/inbound/returned/reading.ts';
 import { formats } from '../src/inbound/returned/unstructured.ts';
 import { createReturnPath, createReturnPathReader } from '../src/return-path.ts';
+import { fixedSecrets } from '../src/secret.ts';
 import { manualClock } from './helpers/clock.ts';
 import { goldenDelivery, goldenDomain, goldenMails, goldenSecret } from './helpers/golden.ts';
 
@@ -25,7 +26,7 @@ function cpuMsSince(before: NodeJS.CpuUsage): number {
 
 const golden = goldenMails();
 const others = Array.from({ length: 8 }, (_, n) => `01a1fde4-3a44-750e-831d-${String(n).padStart(12, '0')}`);
-const returnPathOf = createReturnPath(goldenSecret, goldenDomain);
+const returnPathOf = createReturnPath(fixedSecrets(goldenSecret), goldenDomain);
 
 /** What is spliced in: the likes of what the readers look for, and return paths that are somebody else's. */
 const splices = fc.oneof(
@@ -110,7 +111,7 @@ test.serial('no bounce and no complaint is ever credited to another delivery', a
   t.timeout(300_000);
   const credited: Returned[] = [];
   const known = new Set([goldenDelivery, ...others]);
-  const readReturnPath = createReturnPathReader(goldenSecret);
+  const readReturnPath = createReturnPathReader(fixedSecrets(goldenSecret));
   const handler = createReturned({
     placeOf: createPlaceOf(
       { returnPathDomain: goldenDomain, hostname: 'mail.postern.example' },

@@ -12,6 +12,7 @@ import type { Complaint, Failure } from '../src/inbound/returned/reading.ts';
 import { formats } from '../src/inbound/returned/unstructured.ts';
 import type { DeliveryStatus } from '../src/nouns.ts';
 import { createReturnPath, createReturnPathReader } from '../src/return-path.ts';
+import { fixedSecrets } from '../src/secret.ts';
 import { goldenDelivery, goldenDomain, goldenMails, goldenSecret } from './helpers/golden.ts';
 
 const golden = goldenMails();
@@ -44,7 +45,7 @@ const unseen = [
 ];
 
 test('the complaints that carry our key name the delivery, and the forged one nobody', (t) => {
-  const readReturnPath = createReturnPathReader(goldenSecret);
+  const readReturnPath = createReturnPathReader(fixedSecrets(goldenSecret));
   for (const { name, reading } of golden) {
     if (reading.is !== 'complaint') continue;
     const ids = reading.tokens.map(({ text }) => readReturnPath(text)).filter((id) => id !== null);
@@ -53,12 +54,12 @@ test('the complaints that carry our key name the delivery, and the forged one no
 });
 
 test('a return path is read as it was made, in any letter case; nothing else is read', (t) => {
-  const address = createReturnPath(goldenSecret, goldenDomain)(goldenDelivery);
-  const read = createReturnPathReader(goldenSecret);
+  const address = createReturnPath(fixedSecrets(goldenSecret), goldenDomain)(goldenDelivery);
+  const read = createReturnPathReader(fixedSecrets(goldenSecret));
   const local = address.split('@')[0]!;
   t.is(read(local), goldenDelivery);
   t.is(read(local.toUpperCase()), goldenDelivery);
-  t.is(createReturnPathReader('another')(local), null);
+  t.is(createReturnPathReader(fixedSecrets('another'))(local), null);
   const last = local.at(-1) === '0' ? '1' : '0';
   const forged = [
     `${local.slice(0, -1)}${last}`,
@@ -71,10 +72,10 @@ test('a return path is read as it was made, in any letter case; nothing else is 
   for (const one of forged) t.is(read(one), null, one);
 });
 
-const ownReturnPath = createReturnPath(goldenSecret, goldenDomain)(goldenDelivery);
+const ownReturnPath = createReturnPath(fixedSecrets(goldenSecret), goldenDomain)(goldenDelivery);
 const placeOf = createPlaceOf(
   { returnPathDomain: goldenDomain, hostname: 'mail.postern.example' },
-  createReturnPathReader(goldenSecret),
+  createReturnPathReader(fixedSecrets(goldenSecret)),
 );
 
 const places: [address: string, place: Place['role']][] = [

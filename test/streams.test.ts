@@ -9,6 +9,7 @@ import { createCursors } from '../src/api/events/cursor.ts';
 import { createStreams } from '../src/api/events/stream.ts';
 import type { EventQuery } from '../src/db/events.ts';
 import { newId } from '../src/id.ts';
+import { fixedSecrets } from '../src/secret.ts';
 import { createWatch } from '../src/status/watch.ts';
 import { manualClock } from './helpers/clock.ts';
 import { until } from './helpers/until.ts';
@@ -28,7 +29,7 @@ async function endless(t: ExecutionContext, patienceMs: number) {
       return { events: [{ ...event, position: after + 1, data }], position: after + 1, isMore: true };
     },
     settledPosition: async () => 0,
-    cursors: createCursors('a secret'),
+    cursors: createCursors(fixedSecrets('a secret')),
     ...{ watch, onTrouble, patienceMs },
   });
   const app = new Koa();

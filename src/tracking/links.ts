@@ -7,11 +7,11 @@
  *   TOKEN: base64url of  version (1 octet) | key id (1) | kind (1) | delivery id (16) | target URL, UTF-8 | tag (16)
  *
  * The tag is HMAC-SHA256, cut to 128 bits, over all that goes before it. The key id is read off the key, so that
- * links made under an earlier secret go on working where that secret is given as well.
+ * links made under an earlier secret go on working for as long as that secret is kept.
  */
 import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { parse, stringify } from 'uuid';
-import { deriveKey } from '../secret.ts';
+import { deriveKey, type Keys, keysOf, type Secrets } from '../secret.ts';
 
 export type LinkKind = 'open' | 'click';
 
@@ -36,15 +36,15 @@ const kinds: Record<LinkKind, { code: number; path: string }> = {
 const headLength = 19;
 const tagLength = 16;
 
-/** The first secret signs; links signed with any of them are read. */
-export function createLinks(secrets: readonly [string, ...string[]]): Links {
-  const [current, ...earlier] = secrets.map(keyOf);
-  const keys = [current!, ...earlier];
+/** The current secret signs; links signed with any of them are read. */
+export function createLinks(secrets: Secrets): Links {
+  const keys = keysOf(secrets, keyOf);
 
   function link(base: string, kind: LinkKind, deliveryId: string, target: string): string {
-    const head = Buffer.from([version, current!.id, kinds[kind].code, ...parse(deliveryId)]);
+    const current = keys.current();
+    const head = Buffer.from([version, current.id, kinds[kind].code, ...parse(deliveryId)]);
     const payload = Buffer.concat([head, Buffer.from(target)]);
-    const token = Buffer.concat([payload, tagOf(payload, current!)]).toString('base64url');
+    const token = Buffer.concat([payload, tagOf(payload, current)]).toString('base64url');
     return `${base}${kinds[kind].path}/${token}`;
   }
 
@@ -79,14 +79,15 @@ function tagOf(payload: Buffer, key: Key): Buffer {
 }
 
 /** The payload of a token whose tag is right. */
-function genuine(token: string, keys: Key[]): Buffer | null {
+function genuine(token: string, keys: Keys<Key>): Buffer | null {
   const bytes = Buffer.from(token, 'base64url');
   // Node skips what is no base64url, and the last character has bits to spare: one token, one spelling.
   if (bytes.length < headLength + tagLength || bytes.toString('base64url') !== token) return null;
   const payload = bytes.subarray(0, -tagLength);
   const tag = bytes.subarray(-tagLength);
-  const signed = keys.some((key) => key.id === payload[1] && timingSafeEqual(tag, tagOf(payload, key)));
-  return signed ? payload : null;
+  return keys.find((key) =>
+    key.id === payload[1] && timingSafeEqual(tag, tagOf(payload, key)) ? payload : null,
+  );
 }
 
 function isWebAddress(target: string): boolean {

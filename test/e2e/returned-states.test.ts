@@ -1,7 +1,7 @@
 /** Bounces of mail that is not delivered, or not yet as far as we know; and addresses that are not ours. */
 import test from 'ava';
 import { createReturnPath } from '../../src/return-path.ts';
-import { loadSecret } from '../../src/secret.ts';
+import { loadSecrets } from '../../src/secret.ts';
 import { kinds } from '../helpers/databases.ts';
 import { goldenMail, startReturns, typesOf } from '../helpers/returns.ts';
 import { until } from '../helpers/until.ts';
@@ -59,7 +59,7 @@ test("what is nobody's here is refused, and nothing is relayed", async (t) => {
   await t.throwsAsync(world.comesBack('ann@example.org', raw), { message: /550 5\.7\.1/ });
   await t.throwsAsync(world.comesBack('ann@postern.invalid', raw), { message: /550 5\.1\.1/ });
   const unsent = createReturnPath(
-    loadSecret(world.config),
+    loadSecrets(world.config),
     'postern.invalid',
   )('01a1fde4-3a44-750e-831d-9eda6307a7e9');
   await t.throwsAsync(world.comesBack(unsent, raw), { message: /550 5\.1\.1/ }, 'a delivery that is gone');

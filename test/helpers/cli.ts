@@ -64,9 +64,10 @@ export async function startCli(t: ExecutionContext, settings: Record<string, str
 
 /** On the database of a running server. */
 export function cliOf(t: ExecutionContext, { config }: World) {
-  const { dataDir, databaseUrl } = config;
+  const { dataDir, databaseUrl, dnsServers } = config;
   return createCli(t, {
     POSTERN_DATA_DIR: dataDir,
+    POSTERN_DNS_SERVERS: dnsServers.join(' '),
     ...(databaseUrl && { POSTERN_DATABASE_URL: databaseUrl }),
   });
 }

@@ -4,7 +4,7 @@ import type { ExecutionContext } from 'ava';
 import { createTransport } from 'nodemailer';
 import { freePort } from '../../scripts/peers/ports.ts';
 import { createReturnPath } from '../../src/return-path.ts';
-import { loadSecret } from '../../src/secret.ts';
+import { fixedSecrets, loadSecrets } from '../../src/secret.ts';
 import { goldenDelivery, goldenDomain, goldenMails, goldenSecret } from './golden.ts';
 import { startWorld, type World, type WorldOptions } from './world.ts';
 
@@ -27,7 +27,7 @@ export async function startReturns(t: ExecutionContext, options: WorldOptions = 
     ...options.settings,
   };
   const world = await startWorld(t, { ...options, settings });
-  const pathOf = createReturnPath(loadSecret(world.config), world.config.returnPathDomain);
+  const pathOf = createReturnPath(loadSecrets(world.config), world.config.returnPathDomain);
   const transport = createTransport({ host, port, ignoreTLS: true });
   const returnPath = async (emailId: string) =>
     pathOf((await world.db('deliveries').where({ email_id: emailId }).first('id')).id);
@@ -49,7 +49,7 @@ export function typesOf({ events }: { events: { type: string }[] }): string[] {
   return events.map(({ type }) => type);
 }
 
-const goldenPath = createReturnPath(goldenSecret, goldenDomain)(goldenDelivery);
+const goldenPath = createReturnPath(fixedSecrets(goldenSecret), goldenDomain)(goldenDelivery);
 
 /** A golden mail, its return path put in another's place. */
 export function goldenMail(name: string, returnPath = goldenPath): Buffer {

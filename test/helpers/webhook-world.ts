@@ -1,7 +1,7 @@
 /** A world with endpoints, and the hands to turn its clock from one try to the next. */
 import type { ExecutionContext } from 'ava';
 import { createSeal } from '../../src/accounts/seal.ts';
-import { loadSecret } from '../../src/secret.ts';
+import { loadSecrets } from '../../src/secret.ts';
 import { addWebhook } from '../../src/webhooks/endpoints.ts';
 import { type Receiver, startReceiver } from './receiver.ts';
 import { until } from './until.ts';
@@ -13,7 +13,7 @@ export async function startWebhookWorld(t: ExecutionContext, options: WorldOptio
     settings: { POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true', ...options.settings },
   });
   const [{ id: orgId }] = await world.db('organizations').select('id');
-  const seal = createSeal(loadSecret(world.config));
+  const seal = createSeal(loadSecrets(world.config));
   const add = async (url: string, types: string[] = []) => {
     const terms = { seal, allowPrivate: true, now: world.clock.now() };
     const { webhook, secret } = await addWebhook(world.db, { orgId, url, types }, terms);

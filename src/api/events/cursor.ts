@@ -4,7 +4,7 @@
  * up, or another organization's, is told from what is ours.
  */
 import { createCipheriv, createDecipheriv, hash } from 'node:crypto';
-import { deriveKey } from '../../secret.ts';
+import { deriveKey, keysOf, type Secrets } from '../../secret.ts';
 
 export interface Cursors {
   write(orgId: string, position: number): string;
@@ -15,19 +15,25 @@ export interface Cursors {
 const cipher = 'aes-256-ecb';
 const blockLength = 16;
 
-export function createCursors(secret: string): Cursors {
-  const key = deriveKey(secret, 'event-cursor');
+export function createCursors(secrets: Secrets): Cursors {
+  const keys = keysOf(secrets, (secret) => deriveKey(secret, 'event-cursor'));
   return {
     write(orgId, position) {
       const block = Buffer.concat([Buffer.alloc(8), ownerOf(orgId)]);
       block.writeBigUInt64BE(BigInt(position));
-      return createCipheriv(cipher, key, null).setAutoPadding(false).update(block).toString('base64url');
+      return createCipheriv(cipher, keys.current(), null)
+        .setAutoPadding(false)
+        .update(block)
+        .toString('base64url');
     },
     read(orgId, text) {
       const sealed = Buffer.from(text, 'base64url');
       if (sealed.length !== blockLength || sealed.toString('base64url') !== text) return null;
-      const block = createDecipheriv(cipher, key, null).setAutoPadding(false).update(sealed);
-      return block.subarray(8).equals(ownerOf(orgId)) ? Number(block.readBigUInt64BE()) : null;
+      const owner = ownerOf(orgId);
+      return keys.find((key) => {
+        const block = createDecipheriv(cipher, key, null).setAutoPadding(false).update(sealed);
+        return block.subarray(8).equals(owner) ? Number(block.readBigUInt64BE()) : null;
+      });
     },
   };
 }
