@@ -10,7 +10,7 @@ import { setQuota } from '../src/db/credits.ts';
 import { findDomain } from '../src/db/domains.ts';
 import { listKeys } from '../src/db/keys.ts';
 import { insertOrganization, setLimits } from '../src/db/organizations.ts';
-import { loadSecret } from '../src/secret.ts';
+import { loadSecrets } from '../src/secret.ts';
 import { addWebhook } from '../src/webhooks/endpoints.ts';
 import { exampleWorld, rename, suppress } from './helpers/example-world.ts';
 import { operationsOf } from './helpers/openapi.ts';
@@ -200,6 +200,6 @@ test('every error of managing is provoked, and says what its example says', asyn
 });
 
 function termsOf(world: World) {
-  const seal = createSeal(loadSecret(world.config));
+  const seal = createSeal(loadSecrets(world.config));
   return { seal, allowPrivate: true, now: world.clock.now() };
 }

@@ -5,6 +5,8 @@
  */
 import { generateKeyPair, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
+import { iso } from '../clock.ts';
+import type { DkimAlgorithm, DkimKeyRecord } from '../db/dkim-keys.ts';
 import type { TlsFloor } from '../nouns.ts';
 
 export type RecordPurpose = 'dkim' | 'spf' | 'return_path' | 'dmarc' | 'dmarc_reports' | 'tracking';
@@ -30,7 +32,7 @@ export type Resolve = (name: string, type?: string) => Promise<unknown[]>;
 export interface DkimKey {
   selector: string;
   privateKey: string;
-  /** DER, base64, as the DNS record carries it. */
+  /** In base64, as the DNS record carries it: of RSA the DER, of Ed25519 the 32 octets (RFC 8463 section 4). */
   publicKey: string;
 }
 
@@ -43,13 +45,17 @@ export function demandedTls(domain: { tls: TlsFloor; organizationTls: TlsFloor }
   return tlsFloors[strictness]!;
 }
 
-/** RSA-2048 (RFC 8301 section 3.2), under a selector that no other service of the domain will have. */
-export async function newDkimKey(): Promise<DkimKey> {
-  const { privateKey, publicKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 });
+/** RSA-2048 (RFC 8301 section 3.2) or Ed25519, under a selector that no other service of the domain will have. */
+export async function newDkimKey(algorithm: DkimAlgorithm = 'rsa'): Promise<DkimKey> {
+  const { privateKey, publicKey } =
+    algorithm === 'rsa'
+      ? await promisify(generateKeyPair)('rsa', { modulusLength: 2048 })
+      : await promisify(generateKeyPair)('ed25519', undefined);
+  const der = publicKey.export({ type: 'spki', format: 'der' });
   return {
     selector: `pstn${randomBytes(4).toString('hex')}`,
     privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string,
-    publicKey: publicKey.export({ type: 'spki', format: 'der' }).toString('base64'),
+    publicKey: (algorithm === 'rsa' ? der : der.subarray(-32)).toString('base64'),
   };
 }
 
@@ -61,19 +67,25 @@ export interface Names {
 }
 
 export function recordsFor(
-  domain: { name: string; dkimSelector: string; dkimPublicKey: string; trackingHost?: string | null },
+  domain: {
+    name: string;
+    dkimSelector: string;
+    dkimPublicKey: string;
+    otherKeys?: DkimKeyRecord[];
+    trackingHost?: string | null;
+  },
   { hostname, returnPathDomain, inboundPort = null }: Names,
 ): DnsRecord[] {
   const takesReports = inboundPort !== null;
   return [
     {
       type: 'TXT',
-      name: `${domain.dkimSelector}._domainkey.${domain.name}`,
-      value: `v=DKIM1; k=rsa; p=${domain.dkimPublicKey}`,
+      ...dkimNameAndValue(domain.name, domain.dkimSelector, 'rsa', domain.dkimPublicKey),
       purpose: 'dkim',
       note: 'Proves that your mail is yours. Sending starts when this record is found.',
       required: true,
     },
+    ...(domain.otherKeys ?? []).map((key) => dkimRecord(domain.name, key)),
     {
       type: 'TXT',
       name: domain.name,
@@ -101,6 +113,49 @@ export function recordsFor(
     ...(takesReports ? [reportsRecord(domain.name, returnPathDomain)] : []),
     ...(domain.trackingHost ? [trackingRecord(domain.trackingHost, hostname)] : []),
   ];
+}
+
+/** All keys of a domain, the one first that signs all mail. */
+export function dkimKeys(domain: { dkimSelector: string; otherKeys: DkimKeyRecord[] }) {
+  const main = {
+    selector: domain.dkimSelector,
+    algorithm: 'rsa',
+    status: 'signing',
+    keepUntil: null,
+  } as const;
+  return [
+    main,
+    ...domain.otherKeys.map(({ selector, algorithm, status, keepUntil }) => {
+      return { selector, algorithm, status, keepUntil };
+    }),
+  ];
+}
+
+/** Of a key beside the one that signs all mail. */
+export function dkimRecord(name: string, key: DkimKeyRecord): DnsRecord {
+  return {
+    type: 'TXT',
+    ...dkimNameAndValue(name, key.selector, key.algorithm, key.publicKey),
+    purpose: 'dkim',
+    note: noteOn(key),
+    required: false,
+  };
+}
+
+function dkimNameAndValue(name: string, selector: string, algorithm: DkimAlgorithm, publicKey: string) {
+  return { name: `${selector}._domainkey.${name}`, value: `v=DKIM1; k=${algorithm}; p=${publicKey}` };
+}
+
+function noteOn({ status, algorithm, keepUntil }: DkimKeyRecord): string {
+  const beside = algorithm === 'ed25519' ? ' beside RSA (RFC 8463)' : '';
+  switch (status) {
+    case 'pending':
+      return `The next key: mail is signed with it${beside} as soon as this record is found.`;
+    case 'signing':
+      return `Mail is signed with it${beside}.`;
+    case 'retired':
+      return `Retired. Keep this record until ${iso(keepUntil!)}, for mail that is still on its way; then remove it.`;
+  }
 }
 
 /** RFC 7489 section 7.1: who is to get reports on other domains must agree. */

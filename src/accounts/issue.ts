@@ -1,5 +1,5 @@
 /** API keys as they are made and replaced, from wherever. The key itself is answered this once. */
-import { insertKey, type KeyRecord, revokeKey } from '../db/keys.ts';
+import { endKeyAt, insertKey, type KeyRecord, revokeKey } from '../db/keys.ts';
 import type { Db } from '../db/open.ts';
 import { newKey } from './keys.ts';
 
@@ -19,7 +19,12 @@ export async function makeKey(
   return { id, key, scopes };
 }
 
-/** A new one with the same label and scopes; the old one ends. Null where it had ended before. */
-export async function rotateKey(db: Db, old: KeyRecord, now: number): Promise<MadeKey | null> {
-  return db.transaction(async (trx) => ((await revokeKey(trx, old.id, now)) ? makeKey(trx, old, now) : null));
+/** A new one with the same label and scopes; the old one ends, after `graceMs`. Null where its end was set before. */
+export async function rotateKey(db: Db, old: KeyRecord, now: number, graceMs = 0): Promise<MadeKey | null> {
+  return db.transaction(async (trx) => ((await end(trx, old, now, graceMs)) ? makeKey(trx, old, now) : null));
+}
+
+async function end(db: Db, { id, endsAt }: KeyRecord, now: number, graceMs: number): Promise<boolean> {
+  if (endsAt !== null) return false;
+  return graceMs > 0 ? endKeyAt(db, id, now + graceMs) : revokeKey(db, id, now);
 }

@@ -1,7 +1,7 @@
 /** How the command line shows domains and their DNS records. A record's value is never cut or wrapped: it is copied. */
 import { styleText } from 'node:util';
-import { type CheckedRecord, type DnsRecord, demandedTls, isUnknown } from '../accounts/domains.ts';
-import { iso } from '../clock.ts';
+import { type CheckedRecord, type DnsRecord, demandedTls, dkimKeys, isUnknown } from '../accounts/domains.ts';
+import { iso, isoOrNull } from '../clock.ts';
 import type { DomainRecord } from '../db/domains.ts';
 import { type Block, type Cell, clean, coloured, dim, type Output } from './output.ts';
 
@@ -10,6 +10,7 @@ export function domainDocument(domain: DomainRecord) {
     id: domain.id,
     name: domain.name,
     status: domain.status,
+    keys: dkimKeys(domain).map(({ keepUntil, ...key }) => ({ ...key, keepUntil: isoOrNull(keepUntil) })),
     tracking: { opens: domain.openTracking, clicks: domain.clickTracking, host: domain.trackingHost },
     ...tlsDocument(domain),
     createdAt: iso(domain.createdAt),

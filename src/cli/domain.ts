@@ -17,6 +17,7 @@ import { createResolver } from '../route/resolver.ts';
 import { domain as domainArgument, hostOrNone, onOff, tlsArgument, tlsFloor, tlsIs } from './arguments.ts';
 import type { Context } from './context.ts';
 import { reportsCommand } from './domain-reports.ts';
+import { rotationCommands } from './domain-rotate.ts';
 import {
   domainBlocks,
   domainDocument,
@@ -94,6 +95,7 @@ export function domainCommands(program: Command, context: Context): void {
     .argument(tlsArgument, tlsIs, tlsFloor)
     .action((name: string, tls: TlsFloor, { org }: Owner) => setTls(context, org, name, tls));
 
+  rotationCommands(named, context);
   reportsCommand(domain, context);
 }
 
@@ -106,11 +108,11 @@ async function lookUp({ db }: Context, org: string, name: string): Promise<Domai
 }
 
 async function register(
-  { db, secret, now }: Context,
+  { db, secrets, now }: Context,
   owner: Organization,
   name: string,
 ): Promise<DomainRecord> {
-  const terms = { seal: createSeal(secret()), now: now() };
+  const terms = { seal: createSeal(secrets()), now: now() };
   const added = await registerDomain(await db(), { orgId: owner.id, name }, terms);
   if (added === null) {
     throw new Failure(
@@ -123,7 +125,12 @@ async function register(
 async function verify(context: Context, org: string, name: string): Promise<void> {
   const { db, out, config, now } = context;
   const found = await lookUp(context, org, name);
-  const terms = { names: config(), resolve: createResolver(config().dnsServers), now: now() };
+  const terms = {
+    names: config(),
+    resolve: createResolver(config().dnsServers),
+    now: now(),
+    keepMs: config().mtaMaxAge,
+  };
   const { status, records, isKnown } = await verifyDomain(await db(), found, terms);
   out.print(
     { name, status, records },

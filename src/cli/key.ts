@@ -1,13 +1,13 @@
 /** `postern key`: API keys. The key itself is printed once, by the command that makes it. */
 import type { Command } from 'commander';
 import { type MadeKey, makeKey, rotateKey } from '../accounts/issue.ts';
-import { iso } from '../clock.ts';
+import { iso, isoOrNull } from '../clock.ts';
 import { findKey, type KeyRecord, listKeys, revokeKey } from '../db/keys.ts';
-import { domainScopes, name, scopes } from './arguments.ts';
+import { domainScopes, name, scopes, timeSpan } from './arguments.ts';
 import type { Context } from './context.ts';
 import { Failure } from './failure.ts';
 import { theKey, theOrganization } from './lookup.ts';
-import type { Output } from './output.ts';
+import type { Cell, Output } from './output.ts';
 
 interface CreateOptions {
   org: string;
@@ -38,7 +38,7 @@ export function keyCommands(program: Command, { db, out, now }: Context): void {
     .requiredOption('--org <ORG>', 'id or name of the organization')
     .action(async ({ org }: { org: string }) => {
       const { id } = await theOrganization(await db(), org);
-      printKeys(out, await listKeys(await db(), id));
+      printKeys(out, await listKeys(await db(), id), now());
     });
 
   key
@@ -47,7 +47,7 @@ export function keyCommands(program: Command, { db, out, now }: Context): void {
     .argument('<ID>', 'id of the key')
     .action(async (id: string) => {
       const found = await theKey(await db(), id);
-      if (!(await revokeKey(await db(), found.id, now()))) throw revokedBefore(found);
+      if (!(await revokeKey(await db(), found.id, now()))) throw revokedBefore(found, now());
       const { revokedAt } = (await findKey(await db(), found.id, null))!;
       const document = { id: found.id, label: found.label, revokedAt: iso(revokedAt!) };
       out.print(document, {
@@ -61,27 +61,37 @@ export function keyCommands(program: Command, { db, out, now }: Context): void {
 
   key
     .command('rotate')
-    .description('Replace a key by a new one with the same label and scopes; the old one ends at once.')
+    .description('Replace a key by a new one with the same label and scopes.')
     .argument('<ID>', 'id of the key')
-    .action(async (id: string) => {
+    .option('--grace <TIME>', 'how long the old one is good yet, such as 24h; else it ends at once', timeSpan)
+    .action(async (id: string, { grace = 0 }: { grace?: number }) => {
       const found = await theKey(await db(), id);
-      const made = await rotateKey(await db(), found, now());
-      if (!made) throw revokedBefore(found);
-      printKey(out, made);
+      const rotatedAt = now();
+      const made = await rotateKey(await db(), found, rotatedAt, grace);
+      if (!made) throw revokedBefore(found, rotatedAt);
+      printKey(out, made, grace > 0 ? rotatedAt + grace : null);
     });
 }
 
-function revokedBefore(key: KeyRecord): Failure {
+function revokedBefore(key: KeyRecord, now: number): Failure {
+  if (key.revokedAt === null && key.endsAt !== null) {
+    const advice = key.endsAt > now ? '; `postern key revoke` ends it at once' : '';
+    return new Failure(
+      `the key ${key.id} (${key.label}) was rotated already, and ends ${iso(key.endsAt)}${advice}`,
+    );
+  }
   const revokedAt = key.revokedAt === null ? 'just now' : iso(key.revokedAt);
   return new Failure(`the key ${key.id} (${key.label}) was revoked already, ${revokedAt}`);
 }
 
-function printKey(out: Output, made: MadeKey): void {
-  out.print(made, {
+function printKey(out: Output, made: MadeKey, oldUntil: number | null = null): void {
+  const document = { ...made, ...(oldUntil !== null && { oldKeyUntil: iso(oldUntil) }) };
+  out.print(document, {
     facts: [
       ['id', made.id],
       ['key', made.key],
       ['scopes', made.scopes.join(' ')],
+      ...(oldUntil === null ? [] : [['the old one ends', { time: oldUntil }] as [string, Cell]]),
     ],
   });
   out.note('the key is shown this once; keep it where your application finds it');
@@ -90,17 +100,18 @@ function printKey(out: Output, made: MadeKey): void {
   }
 }
 
-function printKeys(out: Output, keys: KeyRecord[]): void {
-  const documents = keys.map(({ id, label, hint, scopes: granted, createdAt, revokedAt }) => ({
+function printKeys(out: Output, keys: KeyRecord[], now: number): void {
+  const documents = keys.map(({ id, label, hint, scopes: granted, createdAt, revokedAt, endsAt }) => ({
     ...{ id, label, hint, scopes: granted },
     createdAt: iso(createdAt),
-    revokedAt: revokedAt === null ? null : iso(revokedAt),
+    revokedAt: isoOrNull(revokedAt),
+    endsAt: isoOrNull(endsAt),
   }));
   out.print(documents, {
     head: ['ID', 'STATUS', 'KEY', 'CREATED', 'LABEL', 'SCOPES'],
     rows: keys.map((key) => [
       key.id,
-      { state: key.revokedAt === null ? 'active' : 'revoked' },
+      { state: stateOf(key, now) },
       `${key.hint}…`,
       { time: key.createdAt },
       key.label,
@@ -108,4 +119,10 @@ function printKeys(out: Output, keys: KeyRecord[]): void {
     ]),
     empty: 'There is no key yet; `postern key create` makes one.',
   });
+}
+
+function stateOf({ revokedAt, endsAt }: KeyRecord, now: number): string {
+  if (revokedAt !== null) return 'revoked';
+  if (endsAt === null) return 'active';
+  return endsAt > now ? 'ending' : 'ended';
 }

@@ -6,7 +6,7 @@
 import { trackedParts } from './given-html.ts';
 import { fieldValue, type Head, readHead } from './head.ts';
 import type { Composed, Tracking } from './message.ts';
-import { type Signer, sign } from './sign.ts';
+import { type Signer, signatures } from './sign.ts';
 
 export interface Given {
   /** With CRLF line ends alone, and well-formed fields. */
@@ -32,8 +32,8 @@ function signed(raw: Buffer, signer: Signer, at: number): Buffer {
   const written = fields.map(({ label, start, end }) => {
     return { name: label, text: raw.toString('latin1', start, end - 2) };
   });
-  const { text } = sign({ fields: written, body: raw.subarray(bodyStart) }, signer, at, 'latin1');
-  return Buffer.concat([Buffer.from(`${text}\r\n`), raw]);
+  const added = signatures({ fields: written, body: raw.subarray(bodyStart) }, signer, at, 'latin1');
+  return Buffer.concat([Buffer.from(added.map(({ text }) => `${text}\r\n`).join('')), raw]);
 }
 
 function completed({ raw, messageId, date }: Given): Buffer {

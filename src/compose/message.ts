@@ -4,7 +4,7 @@
  */
 import { composeGiven, type Given } from './given.ts';
 import { composeMime, type Fields, toBytes } from './mime.ts';
-import { type Signer, sign } from './sign.ts';
+import { type Signer, signatures } from './sign.ts';
 import { type Tracker, trackable } from './tracking.ts';
 
 export interface Tracking {
@@ -35,8 +35,8 @@ function composeFields(fields: Fields, tracking: Tracking, signer: Signer): Comp
   let messageId = fields.messageId;
   for (const html of bodies) {
     const { message, messageId: used } = composeMime({ ...fields, html });
-    const signature = sign(message, signer, fields.date);
-    messages.push(toBytes({ ...message, fields: [signature, ...message.fields] }));
+    const signed = [...signatures(message, signer, fields.date), ...message.fields];
+    messages.push(toBytes({ ...message, fields: signed }));
     messageId = used;
   }
   return { messageId, messages };

@@ -17,8 +17,14 @@ export interface Order {
     /** The deliveries that the links tell of, one for each recipient, in their order. */
     deliveryIds: string[];
   };
-  /** `sealedKey`: the private key as it is kept; it is opened where it is used. */
-  signer: { domain: string; selector: string; sealedKey: string };
+  /** `second`: signs as well. */
+  signer: { domain: string; second?: OrderKey } & OrderKey;
+}
+
+export interface OrderKey {
+  selector: string;
+  /** The private key as it is kept; it is opened where it is used. */
+  sealedKey: string;
 }
 
 export type Compose = (order: Order) => Promise<Composed>;

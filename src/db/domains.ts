@@ -2,6 +2,7 @@
 
 import { newId } from '../id.ts';
 import type { TlsFloor } from '../nouns.ts';
+import { type DkimKeyRecord, keyFrom } from './dkim-keys.ts';
 import type { Db } from './open.ts';
 
 export interface DomainRecord {
@@ -9,10 +10,13 @@ export interface DomainRecord {
   orgId: string;
   name: string;
   status: 'pending' | 'verified';
+  /** The RSA key that signs all mail from here. */
   dkimSelector: string;
   /** The public key as DNS carries it: DER, base64. */
   dkimPublicKey: string;
   dkimPrivateKey: string;
+  /** All others: the next one, one that signs beside it, those that have signed. */
+  otherKeys: DkimKeyRecord[];
   openTracking: boolean;
   clickTracking: boolean;
   /** Where tracking links lead, a CNAME to this service; null: to the service's own address. */
@@ -51,18 +55,41 @@ export async function insertDomain(db: Db, domain: NewDomain, now: number): Prom
 }
 
 export async function findDomain(db: Db, orgId: string, name: string): Promise<DomainRecord | null> {
-  const row = await domains(db).where({ org_id: orgId, 'domains.name': name }).first();
-  return row ? fromRow(row) : null;
+  const rows = await domains(db).where({ org_id: orgId, 'domains.name': name }).orderBy('dkim_keys.id');
+  return fromRows(rows)[0] ?? null;
 }
 
 export async function listDomains(db: Db, orgId: string): Promise<DomainRecord[]> {
-  return (await domains(db).where({ org_id: orgId }).orderBy('domains.name')).map(fromRow);
+  return fromRows(await domains(db).where({ org_id: orgId }).orderBy(['domains.name', 'dkim_keys.id']));
 }
 
+/** Of all organizations: those of that name, or, without one, the verified ones. */
+export async function listSenderDomains(db: Db, name: string | null, limit: number): Promise<DomainRecord[]> {
+  const which = name === null ? { status: 'verified' } : { name };
+  const chosen = db('domains').where(which).orderBy(['name', 'id']).limit(limit).select('id');
+  const rows = await domains(db)
+    .whereIn('domains.id', chosen)
+    .orderBy(['domains.name', 'domains.id', 'dkim_keys.id']);
+  return fromRows(rows);
+}
+
+/** Whether mail of any domain leads readers to this service's own address. */
+export async function isTrackingAtHome(db: Db): Promise<boolean> {
+  const row = await db('domains')
+    .where({ status: 'verified', tracking_host: null })
+    .where((counted) => counted.where({ open_tracking: true }).orWhere({ click_tracking: true }))
+    .select('id')
+    .first();
+  return row !== undefined;
+}
+
+/** A row for each of its other keys; one where it has none. */
 function domains(db: Db) {
   return db('domains')
     .join('organizations', 'organizations.id', 'domains.org_id')
-    .select('domains.*', 'organizations.tls as organization_tls');
+    .leftJoin('dkim_keys', 'dkim_keys.domain_id', 'domains.id')
+    .select('domains.*', 'organizations.tls as organization_tls')
+    .select(keyColumns.map((column) => `dkim_keys.${column} as key_${column}`));
 }
 
 /** Keeps the time of the first success as long as the domain stays verified. */
@@ -92,14 +119,27 @@ export async function setDomainTls(db: Db, id: string, tls: TlsFloor): Promise<v
   await db('domains').where({ id }).update({ tls });
 }
 
-/** A private key as it is sealed, to try the secret on; null where there is none yet. */
-export async function someSealedKey(db: Db): Promise<string | null> {
-  const row = await db('domains').orderBy('id').select('dkim_private_key').first();
-  return row?.dkim_private_key ?? null;
-}
-
 export async function deleteDomain(db: Db, id: string): Promise<void> {
   await db('domains').where({ id }).delete();
+}
+
+const keyColumns = [
+  ...['id', 'domain_id', 'algorithm', 'selector', 'public_key', 'private_key'],
+  ...['status', 'created_at', 'checked_at', 'keep_until'],
+];
+
+// biome-ignore lint/suspicious/noExplicitAny: rows are what the driver gives
+function fromRows(rows: any[]): DomainRecord[] {
+  const found = new Map<string, DomainRecord>();
+  for (const row of rows) {
+    const domain = found.get(row.id) ?? fromRow(row);
+    found.set(row.id, domain);
+    if (row.key_id === null) continue;
+    domain.otherKeys.push(
+      keyFrom(Object.fromEntries(keyColumns.map((column) => [column, row[`key_${column}`]]))),
+    );
+  }
+  return [...found.values()];
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
@@ -112,6 +152,7 @@ function fromRow(row: any): DomainRecord {
     dkimSelector: row.dkim_selector,
     dkimPublicKey: row.dkim_public_key,
     dkimPrivateKey: row.dkim_private_key,
+    otherKeys: [],
     openTracking: Boolean(row.open_tracking),
     clickTracking: Boolean(row.click_tracking),
     trackingHost: row.tracking_host,

@@ -1,7 +1,7 @@
 /** /api/public/domains: sender domains, their DNS records, and the look at what is published. */
 import type { Context } from 'koa';
-import { demandedTls, recordsFor } from '../../accounts/domains.ts';
-import { registerDomain, verifyDomain } from '../../accounts/registration.ts';
+import { demandedTls, dkimKeys, recordsFor } from '../../accounts/domains.ts';
+import { addDomain, verifyDomain } from '../../accounts/registration.ts';
 import { toDomain } from '../../address.ts';
 import { iso, isoOrNull } from '../../clock.ts';
 import {
@@ -17,8 +17,6 @@ import { placesEach } from '../busy.ts';
 import { type AddRoutes, type Management, managed, readJson, there } from '../management.ts';
 import { type DomainOut, domainChange, newDomain } from './schema.ts';
 
-/** Each has a key that was costly to make. */
-const mostDomains = 1000;
 /** DNS may take some seconds. */
 const mostLooks = 4;
 
@@ -68,15 +66,8 @@ async function domainIn(context: Context, orgId: string, { db }: Management): Pr
 async function add(context: Context, orgId: string, parts: Management): Promise<object> {
   const { db, seal, clock } = parts;
   const { name } = await readJson(context, newDomain);
-  const taken = new Refusal('BAD_REQUEST', `The domain ${name} is registered in this organization already.`);
-  const domains = await listDomains(db, orgId);
-  // Before a key is made.
-  if (domains.some((one) => one.name === name)) throw taken;
-  if (domains.length >= mostDomains) {
-    throw new Refusal('BAD_REQUEST', `This organization has ${mostDomains} domains; remove one first.`);
-  }
-  const added = await registerDomain(db, { orgId, name }, { seal, now: clock.now() });
-  if (!added) throw taken;
+  const added = await addDomain(db, { orgId, name }, { seal, now: clock.now() });
+  if ('fault' in added) throw new Refusal('BAD_REQUEST', added.fault);
   return withRecords(added, parts);
 }
 
@@ -94,9 +85,9 @@ async function change(context: Context, orgId: string, parts: Management): Promi
 }
 
 async function verify(context: Context, orgId: string, parts: Management): Promise<object> {
-  const { db, names, resolve, clock } = parts;
+  const { db, names, resolve, clock, keepKeysMs: keepMs } = parts;
   const domain = await domainIn(context, orgId, parts);
-  const { records } = await verifyDomain(db, domain, { names, resolve, now: clock.now() });
+  const { records } = await verifyDomain(db, domain, { names, resolve, now: clock.now(), keepMs });
   return { domain: present(there(await findDomain(db, orgId, domain.name), 'domain')), records };
 }
 
@@ -111,6 +102,7 @@ function present(domain: DomainRecord): DomainOut {
     name,
     status,
     tracking: { openTracking, clickTracking, host: trackingHost },
+    keys: dkimKeys(domain).map(({ keepUntil, ...key }) => ({ ...key, keepUntil: isoOrNull(keepUntil) })),
     tls,
     effectiveTls: demandedTls(domain),
     createdAt: iso(domain.createdAt),

@@ -44,6 +44,18 @@ const domain = z
       clickTracking: z.boolean(),
       host: z.string().nullable().meta({ description: "Null: links lead to this service's own name." }),
     }),
+    keys: z
+      .array(
+        z.object({
+          selector: z.string(),
+          algorithm: z.enum(['rsa', 'ed25519']),
+          status: z.enum(['pending', 'signing', 'retired']),
+          keepUntil: moment.nullable().meta({
+            description: 'Of a retired one: how long its record must stay, for mail that is on its way.',
+          }),
+        }),
+      )
+      .meta({ description: 'The DKIM keys. One that is pending signs as soon as its record is found.' }),
     tls,
     effectiveTls: tls.meta({
       description: 'What holds: the stricter of `tls` and what the organization demands.',

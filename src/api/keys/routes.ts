@@ -65,6 +65,9 @@ async function rotate(context: Context, orgId: string, parts: Management): Promi
   return { ...made, label: key.label };
 }
 
-function present({ id, label, hint, scopes, createdAt, revokedAt }: KeyRecord): KeyOut {
-  return { id, label, hint, scopes, createdAt: iso(createdAt), revokedAt: isoOrNull(revokedAt) };
+function present({ id, label, hint, scopes, ...times }: KeyRecord): KeyOut {
+  return {
+    ...{ id, label, hint, scopes, createdAt: iso(times.createdAt) },
+    ...{ revokedAt: isoOrNull(times.revokedAt), endsAt: isoOrNull(times.endsAt) },
+  };
 }

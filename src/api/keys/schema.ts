@@ -32,6 +32,7 @@ const key = z
     scopes: z.array(z.string()),
     createdAt: moment,
     revokedAt: moment.nullable(),
+    endsAt: moment.nullable().meta({ description: 'Of one that was replaced: it is good until then.' }),
   })
   .meta({ description: 'An API key, without the key itself.' });
 

@@ -10,6 +10,7 @@ const time = '2026-03-02T08:15:30.120Z';
 const pending = {
   ...{ id: exampleId, name: 'example.com', status: 'pending' },
   tracking: { openTracking: false, clickTracking: false, host: null as string | null },
+  keys: [{ selector: 'pstn4f2a91c0', algorithm: 'rsa', status: 'signing', keepUntil: null }],
   ...{ tls: 'opportunistic', effectiveTls: 'opportunistic' },
   ...{ createdAt: time, verifiedAt: null as string | null, checkedAt: null as string | null },
 };

@@ -28,7 +28,7 @@ export const keyPaths: Document['paths'] = {
       description: 'The API keys, without the keys themselves.',
       answerIs: 'A page of keys.',
       answer: one('KeysAnswer', 'One key', {
-        ...{ success: true, keys: [{ ...kept, revokedAt: null }], next: exampleId },
+        ...{ success: true, keys: [{ ...kept, revokedAt: null, endsAt: null }], next: exampleId },
       }),
       errors: { VALIDATION_ERROR: badLimit(1000) },
     }),
