@@ -246,6 +246,7 @@ test("of the system's resolvers only those on loopback are believed", async (t) 
   const withSystem = (...systemServers: string[]) => createSecureResolve([], { ...timing, systemServers });
   t.is(withSystem('192.0.2.53', '[2001:db8::53]:5353', '2001:db8::53'), null);
   t.is(withSystem(), null);
+  t.is(withSystem('127.0.0.11'), null, 'of Docker');
   const resolve = withSystem('192.0.2.53', dns.address)!;
   t.true((await resolve('a.invalid', 'A')).secure);
   for (const server of ['127.0.0.53', '::1', '[::1]:5353']) t.truthy(withSystem(server), server);

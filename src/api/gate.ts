@@ -70,12 +70,8 @@ async function authenticate({ findCaller, guesses }: GateParts, context: Context
   );
 }
 
-/** Behind a proxy on this machine, the address that the proxy saw. */
 export function clientAddress(context: Context): string {
-  const peer = context.req.socket.remoteAddress ?? '';
-  const isLocal = peer === '::1' || /^(::ffff:)?127\./.test(peer);
-  const forwarded = isLocal ? context.get('x-forwarded-for').split(',').at(-1)!.trim() : '';
-  return forwarded || peer;
+  return context.state.client;
 }
 
 async function countRequest({ take }: GateParts, context: Context, { orgId, limits }: Caller): Promise<void> {

@@ -99,7 +99,11 @@ function parseServer(text: string): Server {
   return { host: (v6 ?? v4)!, port: Number(port) };
 }
 
+/** Docker's, on loopback too, passes all on to servers elsewhere, and their bit with it. */
+const forwarder = '127.0.0.11';
+
 function isLoopback({ host }: Server): boolean {
+  if (host === forwarder) return false;
   return host === '::1' || (net.isIPv4(host) && host.startsWith('127.'));
 }
 

@@ -1,0 +1,97 @@
+/**
+ * A Dockerfile as stages of steps, and what .dockerignore leaves of its context: of both languages the part that ours
+ * use. What is not understood is refused, for a step that were skipped would prove nothing.
+ */
+
+export interface Step {
+  instruction: string;
+  /** `--from=install` and the like, without the dashes. */
+  flags: Record<string, string>;
+  /** Words of the JSON form, or else the rest of the line as it stands. */
+  rest: string | string[];
+}
+
+interface Stage {
+  image: string;
+  name: string | null;
+  steps: Step[];
+}
+
+const known = [
+  ...[
+    'FROM',
+    'ENV',
+    'WORKDIR',
+    'USER',
+    'COPY',
+    'RUN',
+    'VOLUME',
+    'EXPOSE',
+    'STOPSIGNAL',
+    'HEALTHCHECK',
+    'CMD',
+  ],
+];
+
+export function readStages(dockerfile: string): Stage[] {
+  const stages: Stage[] = [];
+  for (const line of linesOf(dockerfile)) {
+    const step = stepOf(line);
+    if (!known.includes(step.instruction))
+      throw new Error(`the Dockerfile has a step of a kind unknown here: ${line}`);
+    if (step.instruction === 'FROM') {
+      const [image, , name = null] = String(step.rest).split(/\s+/);
+      stages.push({ image: image!, name, steps: [] });
+    } else {
+      const stage = stages.at(-1);
+      if (!stage) throw new Error(`the Dockerfile has a step before its first FROM: ${line}`);
+      stage.steps.push(step);
+    }
+  }
+  return stages;
+}
+
+/** Without comments, each with its continuation. */
+function linesOf(text: string): string[] {
+  return text
+    .split('\n')
+    .filter((line) => !line.startsWith('#'))
+    .join('\n')
+    .replaceAll('\\\n', ' ')
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+}
+
+function stepOf(line: string): Step {
+  const [, instruction = '', given = '', rest = ''] = /^(\w+)((?:\s+--[\w-]+=\S+)*)\s+(.*)$/.exec(line) ?? [];
+  const flags = Object.fromEntries(
+    given
+      .trim()
+      .split(/\s+/)
+      .filter((flag) => flag !== '')
+      .map((flag) => flag.slice(2).split('=', 2) as [string, string]),
+  );
+  return { instruction, flags, rest: rest.startsWith('[') ? JSON.parse(rest) : rest };
+}
+
+/** `A=b PATH=/c:$PATH`, with what is in `env` put in its place. */
+export function readEnv(rest: string, env: Record<string, string>): Record<string, string> {
+  const read: Record<string, string> = {};
+  for (const [, name = '', value = ''] of rest.matchAll(/(\w+)=(\S*)/g)) {
+    read[name] = value.replace(/\$\{?(\w+)\}?/g, (_, other) => env[other] ?? '');
+  }
+  return read;
+}
+
+/** Whether a path of the context, or something in it, goes to the engine: the last line that speaks of it decides. */
+export function inContext(dockerignore: string): (path: string) => boolean {
+  const lines = dockerignore.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  const patterns = lines.map((line) => ({ take: line.startsWith('!'), of: line.replace(/^!/, '') }));
+  return (path) => {
+    const last = patterns.findLast(({ of }) => of === '*' || path === of || path.startsWith(`${of}/`));
+    return (
+      last === undefined || last.take || patterns.some(({ take, of }) => take && of.startsWith(`${path}/`))
+    );
+  };
+}

@@ -1,0 +1,22 @@
+/**
+ * Who asks: the address of the peer, or, where that is a proxy which we believe, the one that the proxy saw. Believed
+ * are proxies on this machine and those of POSTERN_HTTP_PROXIES; what anybody else writes into X-Forwarded-For is words.
+ */
+import type { Middleware } from 'koa';
+
+/** Keeps it in `context.state.client`. */
+export function nameClient(proxies: readonly string[]): Middleware {
+  return (context, next) => {
+    const peer = context.req.socket.remoteAddress ?? '';
+    context.state.client = clientOf(peer, context.get('x-forwarded-for'), proxies);
+    return next();
+  };
+}
+
+/** A proxy adds what it saw at the end of the list. */
+export function clientOf(socketAddress: string, forwardedFor: string, proxies: readonly string[]): string {
+  const peer = socketAddress.replace(/^::ffff:(?=[\d.]+$)/, '');
+  const isBelieved = peer === '::1' || peer.startsWith('127.') || proxies.includes(peer);
+  const seen = isBelieved ? forwardedFor.split(',').at(-1)!.trim() : '';
+  return seen || peer;
+}
