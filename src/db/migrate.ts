@@ -1,6 +1,6 @@
 /**
  * Brings the schema up to date. Forward only. The migrations are listed here by name, in order; a landed migration
- * is never edited.
+ * is never edited. A database that has been migrated by a newer program is refused, as it stands.
  *
  * Everything runs in one transaction, under a lock that the database itself releases when the process dies: two
  * nodes may start at once, and a start that is killed half-way leaves the schema as it was.
@@ -12,7 +12,10 @@ import { returned } from './migrations/003-returned.ts';
 import { flat } from './migrations/004-flat.ts';
 import { events } from './migrations/005-events.ts';
 import { webhooks } from './migrations/006-webhooks.ts';
-import { type Db, isPostgres } from './open.ts';
+import { rotation } from './migrations/007-rotation.ts';
+import { users } from './migrations/008-users.ts';
+import { statistics } from './migrations/009-statistics.ts';
+import { DatabaseError, type Db, isPostgres, type Trx } from './open.ts';
 
 const migrations: Record<string, Knex.Migration> = {
   '001-first': first,
@@ -21,6 +24,9 @@ const migrations: Record<string, Knex.Migration> = {
   '004-flat': flat,
   '005-events': events,
   '006-webhooks': webhooks,
+  '007-rotation': rotation,
+  '008-users': users,
+  '009-statistics': statistics,
 };
 
 const source: Knex.MigrationSource<string> = {
@@ -32,9 +38,51 @@ const source: Knex.MigrationSource<string> = {
 /** "postern" in ASCII, cut to a signed 32-bit number: the advisory lock's name. */
 const advisoryLock = 0x706f7374;
 
-export async function migrate(db: Db): Promise<void> {
+/** From one schema to another, by so many steps. */
+export interface Upgrade {
+  from: string;
+  to: string;
+  steps: number;
+}
+
+/** What the operator reads before it happens. */
+export function upgradeNotice({ from, to, steps }: Upgrade): string {
+  const by = steps === 1 ? '1 step' : `${steps} steps`;
+  return `the database is upgraded from ${from} to ${to} in ${by}, of which none is kept if one fails; once done there is no way back but the backup from before`;
+}
+
+/** `onUpgrade` is called before a database that has been in use is changed; a new one is no upgrade. */
+export async function migrate(db: Db, onUpgrade: (upgrade: Upgrade) => void = () => {}): Promise<void> {
   await db.transaction(async (trx) => {
     if (isPostgres(trx)) await trx.raw('select pg_advisory_xact_lock(?)', [advisoryLock]);
+    const upgrade = await upgradeOf(trx);
+    if (upgrade) onUpgrade(upgrade);
     await trx.migrate.latest({ migrationSource: source, disableTransactions: true });
   });
+}
+
+/** Looks, and changes nothing. */
+export async function migrationsOf(
+  db: Db,
+): Promise<{ done: string[]; pending: string[]; unknown: string[] }> {
+  const isMade = await db.schema.hasTable('knex_migrations');
+  const done: string[] = isMade ? await db('knex_migrations').orderBy('id').pluck('name') : [];
+  const names = Object.keys(migrations);
+  return {
+    done,
+    pending: names.filter((name) => !done.includes(name)),
+    unknown: done.filter((name) => !names.includes(name)),
+  };
+}
+
+/** Null: nothing to do, or a new database. */
+async function upgradeOf(trx: Trx): Promise<Upgrade | null> {
+  const { done, pending, unknown } = await migrationsOf(trx);
+  const [from, to] = [done.at(-1), Object.keys(migrations).at(-1)!];
+  if (unknown.length > 0) {
+    throw new DatabaseError(
+      `the database is of a newer Postern: it has been upgraded to ${unknown.at(-1)}, and this program knows no more than ${to}; start the newer program, or restore the backup from before the upgrade. Nothing was changed`,
+    );
+  }
+  return from === undefined || pending.length === 0 ? null : { from, to, steps: pending.length };
 }

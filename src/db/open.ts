@@ -6,6 +6,7 @@
  * PostgreSQL commits are synchronous by its own default. Both hand out bigints as numbers: all of ours are times in
  * milliseconds or counts, far below 2^53.
  */
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
@@ -61,9 +62,22 @@ export function isPostgres(db: Db): boolean {
   return db.client.config.client === 'pg';
 }
 
+interface Place {
+  dataDir: string;
+  databaseUrl: string | null;
+}
+
+const fileIn = (dataDir: string) => join(dataDir, 'postern.sqlite');
+
+/** Null where there is none yet: SQLite would make one. */
+export async function openExisting(config: Place): Promise<Db | null> {
+  const isThere = config.databaseUrl !== null || existsSync(fileIn(config.dataDir));
+  return isThere ? openDatabase(config) : null;
+}
+
 /** Opens the database and asks it one question, so that a wrong URL or a broken file is named at the start. */
-export async function openDatabase(config: { dataDir: string; databaseUrl: string | null }): Promise<Db> {
-  const file = join(config.dataDir, 'postern.sqlite');
+export async function openDatabase(config: Place): Promise<Db> {
+  const file = fileIn(config.dataDir);
   const db = config.databaseUrl ? postgres(config.databaseUrl) : sqlite(file);
   try {
     await db.raw(config.databaseUrl ? 'select 1' : 'select count(*) from sqlite_master');

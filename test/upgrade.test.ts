@@ -1,0 +1,97 @@
+/**
+ * A database of another version: an older one is upgraded, and that is said before; a newer one is refused, whole and
+ * unchanged, by the server and by the command line.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import type { Knex } from 'knex';
+import { migrate, type Upgrade, upgradeNotice } from '../src/db/migrate.ts';
+import { first } from '../src/db/migrations/001-first.ts';
+import { engine } from '../src/db/migrations/002-engine.ts';
+import { type Db, openDatabase } from '../src/db/open.ts';
+import { createCli } from './helpers/cli.ts';
+import { createDatabase, type DatabaseKind, kinds } from './helpers/databases.ts';
+import { startProcess } from './helpers/process.ts';
+
+async function emptyDatabase(t: ExecutionContext, kind: DatabaseKind) {
+  const dataDir = await mkdtemp(join(tmpdir(), 'postern-upgrade-'));
+  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const { url, drop } = await createDatabase(kind);
+  t.teardown(drop);
+  const settings = { POSTERN_DATA_DIR: dataDir, ...(url && { POSTERN_DATABASE_URL: url }) };
+  const open = async () => {
+    const db = await openDatabase({ dataDir, databaseUrl: url });
+    t.teardown(() => db.destroy());
+    return db;
+  };
+  return { settings, open };
+}
+
+/** As the program left it that had two steps. */
+async function makeOlder(db: Db): Promise<void> {
+  const steps: Record<string, Knex.Migration> = { '001-first': first, '002-engine': engine };
+  await db.migrate.latest({
+    migrationSource: {
+      getMigrations: async () => Object.keys(steps),
+      getMigrationName: (name: string) => name,
+      getMigration: async (name: string) => steps[name]!,
+    },
+  });
+}
+
+/** As a program leaves it that has a step more. */
+async function makeNewer(db: Db): Promise<void> {
+  await migrate(db);
+  await db('knex_migrations').insert({ name: '999-later', batch: 2, migration_time: new Date() });
+}
+
+const stepsOf = (db: Db): Promise<string[]> => db('knex_migrations').orderBy('id').pluck('name');
+
+for (const kind of kinds) {
+  test(`${kind}: an upgrade is told once, before it happens; a new database and one that is up to date are none`, async (t) => {
+    const { open } = await emptyDatabase(t, kind);
+    const [older, other] = [await open(), await open()];
+    await makeOlder(older);
+    const told: Upgrade[] = [];
+    const tell = (upgrade: Upgrade) => told.push(upgrade);
+    await Promise.all([migrate(older, tell), migrate(other, tell)]);
+    const done = await stepsOf(older);
+    t.deepEqual(told, [{ from: '002-engine', to: done.at(-1)!, steps: done.length - 2 }]);
+    t.true(done.length > 2);
+
+    const fresh = await (await emptyDatabase(t, kind)).open();
+    await migrate(fresh, () => t.fail('a new database was called an upgrade'));
+    t.deepEqual(await stepsOf(fresh), done);
+  });
+
+  test(`${kind}: the server says from where to where it upgrades`, async (t) => {
+    const { open, settings } = await emptyDatabase(t, kind);
+    const db = await open();
+    await makeOlder(db);
+    await db.destroy();
+    const postern = await startProcess(settings);
+    t.is(await postern.end('SIGTERM'), 0);
+    const lines = postern.lines.filter((line) => line.includes('upgraded from 002-engine to'));
+    t.is(lines.length, 1, postern.lines.join('\n'));
+    t.true(postern.lines.indexOf(lines[0]!) < postern.lines.findIndex((line) => line.includes('serves at')));
+  });
+
+  test(`${kind}: a newer database is refused in one sentence, and stays as it is`, async (t) => {
+    const { open, settings } = await emptyDatabase(t, kind);
+    const db = await open();
+    await makeNewer(db);
+    const before = await stepsOf(db);
+    await db.destroy();
+    const said = await t.throwsAsync(startProcess(settings));
+    t.regex(said!.message, /\npostern: the database is of a newer Postern: .*999-later.* 00\d-\w+; [^\n]*$/);
+    t.regex(await createCli(t, settings).refusal(1, 'org list'), /newer Postern: .*999-later/);
+    t.deepEqual(await stepsOf(await open()), before);
+  });
+}
+
+test('one step is no steps', (t) => {
+  t.regex(upgradeNotice({ from: 'a', to: 'b', steps: 1 }), /from a to b in 1 step,/);
+  t.regex(upgradeNotice({ from: 'a', to: 'b', steps: 2 }), /from a to b in 2 steps,/);
+});
