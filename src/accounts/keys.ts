@@ -8,7 +8,7 @@ import type { KeyInUse } from '../db/keys.ts';
 import { Refusal } from '../refusal.ts';
 import type { RequestLimits } from './limits.ts';
 
-const grants = ['email:send', 'email:read', 'full_access'] as const;
+export const grants = ['email:send', 'email:read', 'full_access'] as const;
 export type Grant = (typeof grants)[number];
 
 const domainScope = 'domain_scope:';
@@ -30,11 +30,13 @@ export function newKey(): { key: string; hash: string; hint: string } {
 export async function findCaller(
   key: string,
   findByHash: (hash: string) => Promise<KeyInUse | null>,
+  now: number,
 ): Promise<Caller | null> {
   if (!/^em_[\w-]{16,200}$/.test(key)) return null;
   const hashed = hashOf(key);
   const record = await findByHash(hashed);
   if (!record || record.revokedAt !== null) return null;
+  if (record.endsAt !== null && record.endsAt <= now) return null;
   // The index found it by its hash already; compared once more so that no comparison of ours tells by its time.
   if (!timingSafeEqual(Buffer.from(record.hash), Buffer.from(hashed))) return null;
   return { keyId: record.id, orgId: record.orgId, scopes: record.scopes, limits: record.limits };
@@ -60,7 +62,7 @@ export function requireManager(caller: Caller): void {
 }
 
 /** The domains that the key is restricted to; none means no restriction. */
-export function allowedDomains(caller: Caller): string[] {
+export function allowedDomains(caller: Pick<Caller, 'scopes'>): string[] {
   return caller.scopes
     .filter((scope) => scope.startsWith(domainScope))
     .map((scope) => scope.slice(domainScope.length));

@@ -15,7 +15,8 @@ import { CsvError, parse } from 'csv-parse';
 import { stringify } from 'csv-stringify/sync';
 import { compareKey, domainOf } from '../address.ts';
 import { iso } from '../clock.ts';
-import type { Suppression } from '../db/suppressions.ts';
+import type { Db } from '../db/open.ts';
+import { pageOfSuppressions, type Suppression } from '../db/suppressions.ts';
 
 export interface BadLine {
   line: number;
@@ -32,6 +33,9 @@ export class ListFault extends Error {
     this.lines = lines;
   }
 }
+
+/** That one import takes. */
+export const mostImported = 100_000;
 
 const mostNamed = 5;
 const longestText = 80;
@@ -121,9 +125,19 @@ function wordsOf({ code, message, lines }: CsvError & { lines?: number }): strin
   return isQuote ? `a quote before line ${lines} is never closed, or a line is too long` : message;
 }
 
-const head = ['address', 'reason', 'createdAt'];
+export const csvHead = csv([['address', 'reason', 'createdAt']]);
+const pageSize = 500;
 
-export const csvHead = csv([head]);
+/** An organization's list, page by page as it is taken. */
+export async function* csvPages(db: Db, orgId: string): AsyncGenerator<string> {
+  yield csvHead;
+  for (let after: string | null = null; ; ) {
+    const page = await pageOfSuppressions(db, { orgId, after, limit: pageSize });
+    if (page.length > 0) yield csvOf(page);
+    if (page.length < pageSize) return;
+    after = page.at(-1)!.addressKey;
+  }
+}
 
 export function csvOf(list: Suppression[]): string {
   return csv(

@@ -8,6 +8,7 @@ import { type EmailRecord, findEmail } from '../db/emails.ts';
 import { findKey, type KeyRecord } from '../db/keys.ts';
 import type { Db } from '../db/open.ts';
 import { findOrganization, listOrganizations, type Organization } from '../db/organizations.ts';
+import { findUserByEmail, type User } from '../db/users.ts';
 import { findWebhook, type Webhook } from '../db/webhooks.ts';
 import { Failure } from './failure.ts';
 
@@ -53,6 +54,12 @@ export async function theWebhook(db: Db, id: string): Promise<Webhook> {
   throw new Failure(
     `there is no webhook with the id "${id}"; \`postern webhook list\` shows them with their ids`,
   );
+}
+
+export async function theUser(db: Db, email: string): Promise<User> {
+  const found = await findUserByEmail(db, email);
+  if (found) return found;
+  throw new Failure(`there is no user with the address ${email}; \`postern user list\` shows them all`);
 }
 
 /** As a shell would take it. */

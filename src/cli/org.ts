@@ -1,11 +1,11 @@
 /** `postern org`: the organizations that send, their quota and their limits. */
 import type { Command } from 'commander';
+import { makeOrganization } from '../accounts/organizations.ts';
 import { iso } from '../clock.ts';
-import { grant, quotaStanding, setQuota } from '../db/credits.ts';
+import { quotaStanding } from '../db/credits.ts';
 import type { Db } from '../db/open.ts';
 import {
   findOrganization,
-  insertOrganization,
   type Limits,
   listOrganizations,
   type Organization,
@@ -100,13 +100,7 @@ async function create(
   now: number,
 ): Promise<Organization> {
   const quotaLimit = toLimit(options.quota ?? (options.wallet === undefined ? 'unlimited' : 0));
-  const id = await db.transaction(async (trx) => {
-    const made = await insertOrganization(trx, options.name, now);
-    if (quotaLimit !== 0) await setQuota(trx, made, quotaLimit, now);
-    if (options.wallet) await grant(trx, made, options.wallet, now);
-    return made;
-  });
-  return (await findOrganization(db, id))!;
+  return makeOrganization(db, { ...options, quota: quotaLimit }, now);
 }
 
 interface LimitOptions {

@@ -2,6 +2,7 @@
 
 import type { RequestLimits } from '../accounts/limits.ts';
 import { newId } from '../id.ts';
+import { given, query } from './given.ts';
 import type { Db } from './open.ts';
 
 export interface KeyRecord {
@@ -14,6 +15,10 @@ export interface KeyRecord {
   scopes: string[];
   createdAt: number;
   revokedAt: number | null;
+  /** To the minute; null: never. */
+  usedAt: number | null;
+  /** It was rotated, and is good until then. */
+  endsAt: number | null;
 }
 
 export type NewKey = Pick<KeyRecord, 'orgId' | 'label' | 'hash' | 'hint' | 'scopes'>;
@@ -65,9 +70,26 @@ export async function listKeys(
   return (await rows).map(fromRow);
 }
 
-/** False where there is no such key, or it was revoked before. */
+/** At once. False where there is no such key, or it was revoked before. */
 export async function revokeKey(db: Db, id: string, now: number): Promise<boolean> {
   return (await db('api_keys').where({ id }).whereNull('revoked_at').update({ revoked_at: now })) > 0;
+}
+
+/** Never earlier than it was known before. */
+export async function noteKeysUsed(db: Db, uses: { id: string; at: number }[]): Promise<void> {
+  const { from, column } = given(db, { id: 'uuid', at: 'bigint' });
+  await query(
+    db,
+    `update api_keys set used_at = ${column('at')} from ${from}
+     where api_keys.id = ${column('id')} and (used_at is null or used_at < ${column('at')})`,
+    [JSON.stringify(uses)],
+  );
+}
+
+/** It is good until `at`. False where there is no such key, or its end is set already. */
+export async function endKeyAt(db: Db, id: string, at: number): Promise<boolean> {
+  const rows = db('api_keys').where({ id }).whereNull('revoked_at').whereNull('ends_at');
+  return (await rows.update({ ends_at: at })) > 0;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
@@ -81,5 +103,7 @@ function fromRow(row: any): KeyRecord {
     scopes: JSON.parse(row.scopes),
     createdAt: row.created_at,
     revokedAt: row.revoked_at,
+    usedAt: row.used_at,
+    endsAt: row.ends_at,
   };
 }

@@ -1,0 +1,88 @@
+/** How people come to be: the first operator by the link of set-up, everybody else by an invitation. */
+
+import { setMembership } from '../db/memberships.ts';
+import { type Link, type LinkPurpose, useLink, useSetUp } from '../db/one-time.ts';
+import type { Db } from '../db/open.ts';
+import { endSessions } from '../db/sessions.ts';
+import { changeUser, findUserByEmail, hasOperator, insertUser, type User } from '../db/users.ts';
+import { type MadeLink, makeLink } from './links.ts';
+import { makeOrganization } from './organizations.ts';
+import type { Role } from './roles.ts';
+
+/** Null where there is an operator: then there is nothing to set up. */
+export async function makeSetUpLink(db: Db, now: number): Promise<MadeLink | null> {
+  return (await hasOperator(db)) ? null : makeLink(db, { purpose: 'set-up', userId: null }, now);
+}
+
+export interface FirstOperator {
+  email: string;
+  name: string;
+  passwordHash: string;
+  /** One to begin with; empty: none. */
+  organization: string;
+}
+
+/** The new operator's id; null where the link holds no more. */
+export async function setUp(db: Db, hash: string, first: FirstOperator, now: number): Promise<string | null> {
+  return db.transaction(async (trx) => {
+    if (!(await useSetUp(trx, hash, now)) || (await hasOperator(trx))) return null;
+    // The command line may have made the same person, who never set a password.
+    const known = await findUserByEmail(trx, first.email);
+    const id = known?.id ?? (await insertUser(trx, { ...first, isOperator: true }, now))!;
+    const { name, passwordHash } = first;
+    await changeUser(trx, id, { name, passwordHash, isOperator: true });
+    if (first.organization !== '') {
+      const org = await makeOrganization(trx, { name: first.organization }, now);
+      await setMembership(trx, { userId: id, orgId: org.id, role: 'owner' }, now);
+    }
+    return id;
+  });
+}
+
+export interface Invitation {
+  email: string;
+  name: string;
+  isOperator: boolean;
+  member: { orgId: string; role: Role } | null;
+}
+
+/** Somebody who has an account becomes a member with it, and has a link only where there is no password yet. */
+export async function invite(
+  db: Db,
+  { member, ...person }: Invitation,
+  now: number,
+): Promise<{ userId: string; isNew: boolean; link: MadeLink | null }> {
+  return db.transaction(async (trx) => {
+    const id = await insertUser(trx, person, now);
+    const user = (await findUserByEmail(trx, person.email))!;
+    if (person.isOperator && !user.isOperator) await changeUser(trx, user.id, { isOperator: true });
+    if (member) await setMembership(trx, { userId: user.id, ...member }, now);
+    const link = user.passwordHash === null ? await makeUserLink(trx, user, 'invitation', now) : null;
+    return { userId: user.id, isNew: id !== null, link };
+  });
+}
+
+/** For who has lost the password, or never set one. The old password holds until the link is used. */
+export async function makeUserLink(
+  db: Db,
+  user: Pick<User, 'id'>,
+  purpose: Exclude<LinkPurpose, 'set-up'>,
+  now: number,
+): Promise<MadeLink> {
+  return makeLink(db, { purpose, userId: user.id }, now);
+}
+
+/** By a link. What was open elsewhere ends. False where the link holds no more. */
+export async function setPasswordByLink(
+  db: Db,
+  link: Link,
+  passwordHash: string,
+  now: number,
+): Promise<boolean> {
+  return db.transaction(async (trx) => {
+    if (link.userId === null || !(await useLink(trx, link.hash, now))) return false;
+    await changeUser(trx, link.userId, { passwordHash });
+    await endSessions(trx, link.userId);
+    return true;
+  });
+}

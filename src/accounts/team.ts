@@ -1,0 +1,86 @@
+/**
+ * Who works in an organization, as its owners see to it. An organization always keeps an owner. An owner's word brings in
+ * only who has no account here yet: nobody has shown that an account's holder reads mail at its address, so that letting an
+ * account that came to be elsewhere into one's own organization, or handing out its link, takes the operator.
+ */
+import { findMember, isElsewhere, lockOwners, removeMembership, setMembership } from '../db/memberships.ts';
+import type { Db } from '../db/open.ts';
+import { findUserByEmail, type User } from '../db/users.ts';
+import { Refusal } from '../refusal.ts';
+import type { MadeLink } from './links.ts';
+import { type Invitation, invite, makeUserLink } from './people.ts';
+import type { Role } from './roles.ts';
+
+export type Invited = { link: MadeLink | null } | { fault: 'member' | 'elsewhere' };
+
+interface NewMember extends Pick<Invitation, 'email' | 'name'> {
+  orgId: string;
+  role: Role;
+}
+
+/** `link`: null where the person has a password already. */
+export async function inviteMember(
+  db: Db,
+  { orgId, role, ...person }: NewMember,
+  { now, byOperator }: { now: number; byOperator: boolean },
+): Promise<Invited> {
+  return db.transaction(async (trx): Promise<Invited> => {
+    const known = await findUserByEmail(trx, person.email);
+    if (known && (await findMember(trx, orgId, known.id))) return { fault: 'member' };
+    if (known && !byOperator && !(await isOnlyOurs(trx, orgId, known))) return { fault: 'elsewhere' };
+    const { link, isNew } = await invite(trx, { ...person, isOperator: false, member: { orgId, role } }, now);
+    if (isNew === (known !== null))
+      throw new Refusal('BAD_REQUEST', 'Somebody else did that just now; try again.');
+    return { link };
+  });
+}
+
+/** A new link for who has not come yet; those before it end. Null where that is not the organization's to give. */
+export async function inviteAgain(
+  db: Db,
+  { orgId, user, byOperator }: { orgId: string; user: User; byOperator: boolean },
+  now: number,
+): Promise<MadeLink | null> {
+  const isOurs = user.passwordHash === null && (byOperator || (await isOnlyOurs(db, orgId, user)));
+  return isOurs ? makeUserLink(db, user, 'invitation', now) : null;
+}
+
+/** Somebody who has never signed in, and to whom a new link opens nothing but this organization. */
+async function isOnlyOurs(db: Db, orgId: string, user: User): Promise<boolean> {
+  return user.passwordHash === null && !user.isOperator && !(await isElsewhere(db, user.id, orgId));
+}
+
+export type Moved = 'done' | 'last owner' | 'gone';
+
+export async function changeRole(
+  db: Db,
+  { orgId, userId, role }: { orgId: string; userId: string; role: Role },
+  now: number,
+): Promise<Moved> {
+  return unlessLast(db, orgId, userId, role === 'owner', (trx) =>
+    setMembership(trx, { orgId, userId, role }, now),
+  );
+}
+
+export async function removeMember(
+  db: Db,
+  { orgId, userId }: { orgId: string; userId: string },
+): Promise<Moved> {
+  return unlessLast(db, orgId, userId, false, (trx) => removeMembership(trx, userId, orgId));
+}
+
+async function unlessLast(
+  db: Db,
+  orgId: string,
+  userId: string,
+  staysOwner: boolean,
+  move: (trx: Db) => Promise<unknown>,
+): Promise<Moved> {
+  return db.transaction(async (trx) => {
+    const owners = await lockOwners(trx, orgId);
+    if (!(await findMember(trx, orgId, userId))) return 'gone';
+    if (!staysOwner && owners.length === 1 && owners[0] === userId) return 'last owner';
+    await move(trx);
+    return 'done';
+  });
+}
