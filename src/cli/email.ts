@@ -2,18 +2,18 @@
 import type { Command } from 'commander';
 import { compareKey } from '../address.ts';
 import { iso } from '../clock.ts';
-import { type AttemptRecord, type DeliveryRecord, type EmailRecord, listAttempts } from '../db/emails.ts';
+import { type AttemptRecord, type EmailRecord, listAttempts } from '../db/emails.ts';
 import { readMessages } from '../db/queue.ts';
-import { readStandings, routesOf, type Standings } from '../db/standings.ts';
+import { readStandings, routesOf } from '../db/standings.ts';
 import { telemetry } from '../status/telemetry.ts';
+import { type Story, storiesOf } from '../waiting/why.ts';
 import { address } from './arguments.ts';
 import type { Context } from './context.ts';
 import { attemptLines, attemptRows, emailFacts, recipientTable } from './email-story.ts';
-import { type Story, why } from './email-why.ts';
+import { why } from './email-why.ts';
 import { Failure } from './failure.ts';
 import { theEmail } from './lookup.ts';
 import { coloured, dim, type Output } from './output.ts';
-import { conditionOf } from './standing.ts';
 import { local, relative } from './times.ts';
 
 export function emailCommands(program: Command, { db, out, now }: Context): void {
@@ -101,37 +101,6 @@ function attemptDocument(attempt: AttemptRecord) {
     tls: attempt.tls,
     transcript: attempt.transcript,
   };
-}
-
-interface Known {
-  attempts: AttemptRecord[];
-  standings: Standings;
-  routes: Map<string, string>;
-  now: number;
-}
-
-function storiesOf(email: EmailRecord, { attempts, standings, routes, now }: Known): Story[] {
-  return email.deliveries.map((delivery) => {
-    const { id, domain, nextAttemptAt: dueAt } = delivery;
-    const place = { destination: routes.get(domain) ?? domain, domains: [domain], dueAt };
-    return {
-      delivery,
-      last: attempts.filter(({ deliveryId }) => deliveryId === id).at(-1) ?? null,
-      order: orderOf(email, delivery),
-      place,
-      condition: conditionOf(place, standings, now),
-      now,
-      emailId: email.id,
-      orgId: email.orgId,
-    };
-  });
-}
-
-/** The event that tells of the operator's last word. */
-function orderOf({ events }: EmailRecord, { recipient, status }: DeliveryRecord): Story['order'] {
-  const event = events.findLast((each) => each.type === `email.${status}` && each.recipient === recipient);
-  const why = event?.data.reason;
-  return event && typeof why === 'string' ? { at: event.at, reason: why } : null;
 }
 
 function printReasons(out: Output, stories: Story[], email: EmailRecord): void {

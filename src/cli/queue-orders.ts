@@ -8,6 +8,7 @@ import { compareKey } from '../address.ts';
 import type { EmailRecord } from '../db/emails.ts';
 import { type Done, giveOrder, movable, type Order, type Selection } from '../db/queue-orders.ts';
 import type { DeliveryStatus } from '../nouns.ts';
+import { beingSent, leftAlone, orders } from '../waiting/queue-words.ts';
 import { address, choice, destination, domain, reason } from './arguments.ts';
 import type { Context } from './context.ts';
 import { Failure } from './failure.ts';
@@ -21,13 +22,6 @@ interface Options {
   to?: string;
   reason: string;
 }
-
-const orders: Record<Order, { is: string; did: string }> = {
-  retry: { is: 'Make mail that waits for its next attempt due now.', did: 'made due now' },
-  hold: { is: 'Hold mail back until it is released; it does not grow old meanwhile.', did: 'held' },
-  release: { is: 'Let held mail go; it is due now.', did: 'released' },
-  cancel: { is: 'Give mail up for good: nothing more is sent of it.', did: 'canceled' },
-};
 
 export function orderCommands(queue: Command, context: Context): void {
   for (const order of Object.keys(orders) as Order[]) {
@@ -90,10 +84,6 @@ async function carryOut(
   if (sending > 0) out.note(`${beingSent(sending)}; ask again in a moment`);
 }
 
-function beingSent(count: number): string {
-  return count === 1 ? '1 is being sent right now' : `${count} are being sent right now`;
-}
-
 /** What there is instead of mail that the order is for. */
 function found(
   order: Order,
@@ -108,9 +98,7 @@ function found(
     if (asked.length === 0) return `no such recipient of email ${email.id}`;
     return `${asked.map(({ recipient, status }) => `${recipient} is ${status}`).join(', ')}; ${only}`;
   }
-  const others = Object.entries(left).map(([status, count]) => `${count} ${status}`);
-  if (others.length === 0) return 'no mail that waits matches; `postern queue list` shows what does';
-  return `of what matches ${others.join(' and ')}; ${only}`;
+  return leftAlone(order, left) ?? 'no mail that waits matches; `postern queue list` shows what does';
 }
 
 function isSame(recipient: string, to: string): boolean {

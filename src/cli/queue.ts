@@ -61,7 +61,7 @@ function listCommand(queue: Command, { db, out, now }: Context): void {
 
 function printEntries(out: Output, entries: QueueEntry[]): void {
   out.print(
-    entries.map(({ createdAt, nextAttemptAt, dueSince, lastReply, ...entry }) => ({
+    entries.map(({ id: _, createdAt, nextAttemptAt, dueSince, lastReply, ...entry }) => ({
       ...entry,
       createdAt: iso(createdAt),
       nextAttemptAt: nextAttemptAt === null ? null : iso(nextAttemptAt),

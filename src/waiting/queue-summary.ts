@@ -1,0 +1,19 @@
+/** What waits where, by its age as Postfix's qshape has it: as the command line and the dashboard show it. */
+import type { Db } from '../db/open.ts';
+import { summarizeQueue } from '../db/queue-view.ts';
+import { readStandings } from '../db/standings.ts';
+import { linesOf, type QueueLine } from './queue-lines.ts';
+
+/** qshape's: each twice the one before, in minutes. */
+const ages = [5, 10, 20, 40, 80, 160, 320];
+export const ageNames = [...ages.map((minutes) => `${minutes}m`), 'older'];
+
+/** What has waited longest comes first. */
+export async function readSummary(
+  db: Db,
+  { now, isByDomain = false }: { now: number; isByDomain?: boolean },
+): Promise<QueueLine[]> {
+  const bounds = ages.map((minutes) => minutes * 60_000);
+  const queues = await summarizeQueue(db, { now, bounds });
+  return linesOf(queues, await readStandings(db, now), isByDomain, now);
+}

@@ -1,0 +1,169 @@
+/**
+ * Why a recipient's mail stands where it stands, in a sentence or two: what was said, by whom, and what comes next.
+ * A pure function of what is stored; `when` writes a time for whoever reads it, `remedies` say what such a reader can do.
+ * Strangers' words are in it as they came.
+ */
+import type { AttemptRecord, DeliveryRecord, EmailRecord } from '../db/emails.ts';
+import type { Standings } from '../db/standings.ts';
+import type { DeliveryStatus, Fault } from '../nouns.ts';
+import { replyText } from '../outcome.ts';
+import { type Condition, conditionOf, type Place, reasonToWait, type When } from './standing.ts';
+
+export interface Story {
+  delivery: DeliveryRecord;
+  /** The latest attempt, where there was one. */
+  last: AttemptRecord | null;
+  /** What the operator has ordered, where the state is by order. */
+  order: { at: number; reason: string } | null;
+  /** Where it is to go, and how that stands. */
+  place: Place;
+  condition: Condition;
+  now: number;
+  emailId: string;
+  orgId: string;
+}
+
+/** What can be done about it, each a sentence or a part of one, with what it needs of the story. */
+export interface Remedies {
+  /** Behind "until it is released". */
+  release(story: Story): string;
+  /** A sentence: where the report is. */
+  report(story: Story): string;
+  /** A sentence: how the address is taken off the suppression list. */
+  unsuppress(story: Story): string;
+  /** A sentence: how there are credits again. */
+  grant(story: Story): string;
+  /** Behind "look at the domain". */
+  verify: string;
+}
+
+type Tell = (story: Story, when: When, remedies: Remedies) => string;
+
+export const why: Tell = (story, when, remedies) => sentences[story.delivery.status](story, when, remedies);
+
+const sentences: Record<DeliveryStatus, Tell> = {
+  queued(story, when) {
+    return `It has not been tried yet. ${next(story, when)}`;
+  },
+  sending(story) {
+    return `It is being sent now, attempt ${story.delivery.attempts + 1}.${before(story)}`;
+  },
+  deferred(story, when) {
+    return `${said(story)} That is not final${remotely(story)}.${doubt(story)} ${next(story, when)}`;
+  },
+  held(story, when, { release }) {
+    return `It is held by the operator${ordered(story, when, 'since')}, until it is released${release(story)}.${before(story)}`;
+  },
+  canceled(story, when) {
+    return `It was canceled by the operator${ordered(story, when, 'at')}; nothing more is sent.${before(story)}`;
+  },
+  delivered(story, when) {
+    const at = story.delivery.deliveredAt === null ? '' : ` ${when(story.delivery.deliveredAt)}`;
+    return `Delivered${at}: ${said(story)} From here on the message is in that host's hands.`;
+  },
+  bounced(story, when, remedies) {
+    const { bounce, deliveredAt } = story.delivery;
+    const kind = bounce ? `a ${bounce.type} bounce (${bounce.category})` : 'a bounce';
+    if (story.last?.verdict.outcome === 'bounced' || !bounce) {
+      return `${said(story)} That is final, ${kind}: ${advice(story.last?.verdict.fault, remedies)}`;
+    }
+    const taken = deliveredAt === null ? 'It may have been taken' : `It was taken ${when(deliveredAt)}`;
+    return `${taken}, and came back by mail ${when(story.delivery.updatedAt)}: "${bounce.diagnostic}". That is final, ${kind}: ${advice(bounce.fault, remedies)} ${remedies.report(story)}`.trimEnd();
+  },
+  complained: (story) =>
+    `It was delivered, and the recipient complained; do not write there again.${before(story)}`,
+  expired(story, when) {
+    const { attempts, expiresAt } = story.delivery;
+    const tried = attempts === 1 ? 'one attempt' : `${attempts} attempts`;
+    return `It was given up after ${tried}, at its maximum age (${when(expiresAt)}). ${said(story)}${doubt(story)} Nothing more is sent.`;
+  },
+  suppressed: (story, _, { unsuppress }) =>
+    `It was not sent: the address is on the suppression list. ${unsuppress(story)}`,
+  insufficient_credit: (story, _, { grant }) => `It was not sent: the credits had run out. ${grant(story)}`,
+};
+
+/** What comes next of mail that waits. */
+function next(story: Story, when: When): string {
+  const { delivery, condition, place, now } = story;
+  const expires = `It expires ${when(delivery.expiresAt)}.`;
+  const { nextAttemptAt } = delivery;
+  if (nextAttemptAt === null) return expires;
+  if (nextAttemptAt <= now) return `${reasonToWait(condition, place, when)} ${expires}`;
+  const isShut = condition.is === 'suspended' || condition.is === 'circuit_open';
+  const shut = isShut ? ` ${reasonToWait(condition, place, when)}` : '';
+  return `The next attempt is due ${when(nextAttemptAt)}; it expires ${when(delivery.expiresAt)}.${shut}`;
+}
+
+function ordered({ order }: Story, when: When, word: 'since' | 'at'): string {
+  return order === null ? '' : ` ${word} ${when(order.at)} ("${order.reason}")`;
+}
+
+/** Our own deferrals say so where they are quoted. */
+function remotely({ last }: Story): string {
+  return last?.verdict.origin === 'remote' ? ': the other side put it off' : '';
+}
+
+/** The remote reply in quotation marks where there was one, else what went wrong. */
+function said({ last }: Story): string {
+  if (!last) return 'No attempt is recorded.';
+  const host = last.mx ? `${last.mx.host} [${last.mx.address}]` : null;
+  if (last.reply) return `${host ?? 'The host'} said "${replyText(last.reply)}" at attempt ${last.number}.`;
+  const { origin, diagnostic } = last.verdict;
+  if (origin === 'local') return `This server itself put it off at attempt ${last.number}: ${diagnostic}.`;
+  return `Attempt ${last.number}${host ? ` at ${host}` : ''} failed: ${diagnostic}.`;
+}
+
+function before(story: Story): string {
+  return story.last ? ` Before: ${said(story)}` : '';
+}
+
+function doubt({ last }: Story): string {
+  return last?.verdict.possibleDuplicate
+    ? ' The connection ended after the whole message had gone out, so it may have arrived all the same.'
+    : '';
+}
+
+const advices: Record<Fault, (remedies: Remedies) => string> = {
+  recipient: () => 'the address does not take this mail; correct it, or write there no more.',
+  sender: ({ verify }) => `the host does not trust the sender; look at the domain ${verify}.`,
+  content: () => 'the host did not take this message; another one may pass.',
+  infrastructure: () => 'the host takes no mail like this; its reply says what it wants.',
+};
+
+function advice(fault: Fault | null | undefined, remedies: Remedies): string {
+  return fault ? advices[fault](remedies) : 'nothing more is sent.';
+}
+
+/** What is known besides the email itself. */
+export interface Known {
+  attempts: AttemptRecord[];
+  standings: Standings;
+  /** Which destination served each domain last. */
+  routes: Map<string, string>;
+  now: number;
+}
+
+/** One for each recipient. */
+export function storiesOf(email: EmailRecord, { attempts, standings, routes, now }: Known): Story[] {
+  return email.deliveries.map((delivery) => {
+    const { id, domain, nextAttemptAt: dueAt } = delivery;
+    const place = { destination: routes.get(domain) ?? domain, domains: [domain], dueAt };
+    return {
+      delivery,
+      last: attempts.filter(({ deliveryId }) => deliveryId === id).at(-1) ?? null,
+      order: orderOf(email, delivery),
+      place,
+      condition: conditionOf(place, standings, now),
+      now,
+      emailId: email.id,
+      orgId: email.orgId,
+    };
+  });
+}
+
+/** The event that tells of the operator's last word. */
+function orderOf({ events }: EmailRecord, { recipient, status }: DeliveryRecord): Story['order'] {
+  const event = events.findLast((each) => each.type === `email.${status}` && each.recipient === recipient);
+  const why = event?.data.reason;
+  return event && typeof why === 'string' ? { at: event.at, reason: why } : null;
+}
