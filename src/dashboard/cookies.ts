@@ -1,0 +1,39 @@
+/**
+ * The dashboard's cookies. None is for scripts, none goes with another site's forms; where the world sees the service by
+ * https they are Secure and `__Host-`, which no neighbour of the domain can set.
+ */
+import type { Context } from 'koa';
+
+export interface Cookies {
+  get(context: Context, name: CookieName): string | null;
+  /** Null: away with it. Without `maxAgeMs` it goes with the browser. */
+  set(context: Context, name: CookieName, value: string | null, maxAgeMs?: number): void;
+}
+
+type CookieName = 'session' | 'visitor' | 'flash' | 'theme';
+
+export function createCookies(isHttps: boolean): Cookies {
+  const prefix = isHttps ? '__Host-postern-' : 'postern-';
+  return {
+    get(context, name) {
+      const wanted = `${prefix}${name}=`;
+      const pairs = context
+        .get('cookie')
+        .split(';')
+        .map((pair) => pair.trim());
+      return pairs.find((pair) => pair.startsWith(wanted))?.slice(wanted.length) ?? null;
+    },
+    set(context, name, value, maxAgeMs) {
+      const age = value === null ? 0 : maxAgeMs && Math.floor(maxAgeMs / 1000);
+      const parts = [
+        `${prefix}${name}=${value ?? ''}`,
+        'Path=/',
+        'HttpOnly',
+        'SameSite=Lax',
+        isHttps && 'Secure',
+        age !== undefined && `Max-Age=${age}`,
+      ];
+      context.append('Set-Cookie', parts.filter(Boolean).join('; '));
+    },
+  };
+}

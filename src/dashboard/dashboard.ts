@@ -1,0 +1,187 @@
+/**
+ * The dashboard as one middleware: whatever is below /dashboard is answered here, in its own look, errors too; anything else
+ * is the next one's. A page's way: headers → route → entrance.ts → its handler → view or redirect.
+ */
+import Router from '@koa/router';
+import type { Context, Middleware } from 'koa';
+import { type Cost, createPasswords } from '../accounts/passwords.ts';
+import { bounded } from '../api/busy.ts';
+import { listMemberships, searchOrganizations } from '../db/memberships.ts';
+import type { Surroundings } from '../doctor/surroundings.ts';
+import type { Secrets } from '../secret.ts';
+import { type Access, access, accessFaults, type Entry } from './access.ts';
+import { createAssets } from './assets.ts';
+import { createCookies } from './cookies.ts';
+import { createCsrf } from './csrf.ts';
+import { createDesk } from './desk.ts';
+import { createEntrance } from './entrance.ts';
+import { asPageError, notFound, PageError } from './errors.ts';
+import { createFlashes } from './flash.ts';
+import { createGuards } from './guards.ts';
+import { setPageHeaders } from './headers.ts';
+import { organizationLinks, serviceLinks } from './navigation.ts';
+import { type Answer, type Handler, type OrgVisit, type Page, type Parts, show, type Visit } from './page.ts';
+import { pages } from './pages.ts';
+import { createLongWork } from './places.ts';
+import { createRender, type Frame } from './render.ts';
+import { createSessions } from './sessions.ts';
+
+export type DashboardParts = Omit<
+  Parts,
+  'passwords' | 'sessions' | 'guards' | 'cookies' | 'longWork' | 'desk'
+> & {
+  secrets: Secrets;
+  passwordCost: Cost;
+  surroundings: Partial<Surroundings>;
+};
+
+/** Pages are rare beside sends, and must not crowd them out. */
+const mostUnderWay = 100;
+const mostInSwitcher = 12;
+
+export function createDashboard(given: DashboardParts): Middleware {
+  const { db, clock, secrets, config, baseUrl, onTrouble } = given;
+  const cookies = createCookies(config.baseUrl.startsWith('https:'));
+  const sessions = createSessions(db, clock, cookies);
+  const parts: Parts = {
+    ...given,
+    cookies,
+    sessions,
+    passwords: createPasswords(given.passwordCost),
+    guards: createGuards(clock),
+    longWork: createLongWork(),
+    desk: createDesk(given),
+  };
+  const csrf = createCsrf(secrets, baseUrl);
+  const enter = createEntrance({ db, clock, csrf, sessions });
+  const flashes = createFlashes(secrets, cookies);
+  const assets = createAssets();
+  const render = createRender(assets);
+  const router = mount(pages, serve);
+
+  async function serve(context: Context, least: Access, page: Page, handler: Handler<Visit>): Promise<void> {
+    const visit = await enter(context, least, page.largestForm);
+    if (visit === 'sign in first') return toSignIn(context);
+    context.state.visit = visit;
+    await answer(visit, await handler(visit, parts));
+  }
+
+  async function answer(visit: Visit, given: Answer): Promise<void> {
+    const { context } = visit;
+    if ('to' in given) {
+      if (given.said) flashes.say(context, given.said);
+      context.status = 303;
+      context.set('Location', given.to);
+      context.body = '';
+    } else if ('body' in given) {
+      context.set(given.headers);
+      context.set('Content-Type', given.type);
+      context.body = given.body;
+    } else {
+      context.status = given.status;
+      context.set('Content-Type', 'text/html; charset=utf-8');
+      context.body = render(given, await frameOf(visit));
+    }
+  }
+
+  async function frameOf(visit: Visit | OrgVisit): Promise<Frame> {
+    const { context, user, visitor } = visit;
+    const theme = cookies.get(context, 'theme');
+    return {
+      visit,
+      csrf: csrf.tokenFor(visitor),
+      flash: flashes.take(context),
+      theme: theme === 'light' || theme === 'dark' ? theme : null,
+      links: 'org' in visit ? organizationLinks(visit.base, context.path, visit.org.role) : [],
+      serviceLinks: user?.isOperator ? serviceLinks(context.path) : [],
+      organizations: user ? await organizationsOf(user) : [],
+    };
+  }
+
+  async function organizationsOf({ id, isOperator }: { id: string; isOperator: boolean }) {
+    if (isOperator) return searchOrganizations(db, { text: '', limit: mostInSwitcher });
+    return (await listMemberships(db, id)).slice(0, mostInSwitcher);
+  }
+
+  function toSignIn(context: Context): void {
+    const to = context.method === 'GET' ? context.url : '/dashboard';
+    const location = `/dashboard/sign-in?${new URLSearchParams({ to })}`;
+    // A part of a page cannot show the form.
+    if (context.get('hx-request') === 'true') context.set('HX-Redirect', location);
+    else {
+      context.status = 303;
+      context.set('Location', location);
+    }
+    context.body = '';
+  }
+
+  /** In the dashboard's look, and in the frame of who is signed in. */
+  async function answerError(context: Context, error: unknown): Promise<void> {
+    const known = asPageError(error);
+    if (!known) onTrouble(`page ${context.state.requestId} failed`, error);
+    const shown =
+      known ??
+      new PageError(
+        500,
+        'Something went wrong',
+        'The service could not answer. Try again; the operator finds the reason in the log.',
+      );
+    const found = known ? await sessions.find(context) : null;
+    const visit: Visit = context.state.visit ?? {
+      ...{ context, form: new URLSearchParams(), query: new URLSearchParams(), now: clock.now() },
+      ...{ visitor: sessions.visitor(context), user: found?.user ?? null, session: found?.session ?? null },
+    };
+    // A body that was not read to its end would be taken for the next request.
+    if (!context.req.complete) context.set('Connection', 'close');
+    const { status, title, message } = shown;
+    const data = { status, title, message, requestId: context.state.requestId };
+    await answer(visit, show('error/error', title, data, { status }));
+  }
+
+  const inBounds = bounded(mostUnderWay);
+  const route = router.routes();
+  return async (context, next) => {
+    const { path, method } = context;
+    if (path === '/' && (method === 'GET' || method === 'HEAD')) return void context.redirect('/dashboard');
+    if (path !== '/dashboard' && !path.startsWith('/dashboard/')) return next();
+    setPageHeaders(context);
+    try {
+      if (await assets.serve(context)) return;
+      await inBounds(
+        context,
+        () => route(context as never, async () => refuse(router, context)) as Promise<void>,
+      );
+    } catch (error) {
+      await answerError(context, error);
+    }
+  };
+}
+
+type Serve = (context: Context, least: Access, page: Page, handler: Handler<Visit>) => Promise<void>;
+
+/** Throws where a route has no entry in the table, or the table an entry that fits no route. */
+function mount(all: Page[], serve: Serve): Router {
+  const router = new Router();
+  const routes = all.flatMap((page) =>
+    (['open', 'user', 'organization', 'operator'] as const).flatMap((scope) =>
+      Object.entries(page[scope] ?? {}).map(([route, handler]) => ({ route, scope, page, handler })),
+    ),
+  );
+  const faults = accessFaults(routes satisfies { route: string; scope: Entry['scope'] }[]);
+  if (faults.length > 0) throw new Error(`dashboard/access.ts: ${faults.join('; ')}`);
+  for (const { route, page, handler } of routes) {
+    const [method, path] = route.split(' ') as ['GET' | 'POST', string];
+    const least = access[route]!;
+    router.register(path, [method], (context) =>
+      serve(context as Context, least, page, handler as Handler<Visit>),
+    );
+  }
+  return router;
+}
+
+function refuse(router: Router, context: Context): never {
+  const methods = router.match(context.path, context.method).path.flatMap((layer) => layer.methods);
+  if (methods.length === 0) throw notFound();
+  context.set('Allow', [...new Set(methods)].join(', '));
+  throw new PageError(405, 'That did not work', 'This page does not take such a request.');
+}

@@ -1,0 +1,86 @@
+/** What operators' pages share and keep in memory: a recent look at the queue, the order under way, the doctor's last visit. */
+import type { Clock } from '../clock.ts';
+import type { Config } from '../config.ts';
+import type { Db } from '../db/open.ts';
+import { type Done, giveOrder, type Order, type Selection } from '../db/queue-orders.ts';
+import { examine, type Progress } from '../doctor/examine.ts';
+import type { Finding } from '../doctor/finding.ts';
+import type { Surroundings } from '../doctor/surroundings.ts';
+import type { QueueLine } from '../waiting/queue-lines.ts';
+import { readSummary } from '../waiting/queue-summary.ts';
+import { createRuns, type Runs } from './runs.ts';
+
+interface Given {
+  order: Order;
+  selection: Selection;
+  reason: string;
+  /** Who gave it. */
+  by: string;
+}
+
+export interface Desk {
+  /** What waits where. */
+  summary(): Promise<QueueLine[]>;
+  /** Something has been done that the next look is to show. */
+  lookAgain(): void;
+  orders: Runs<Given, { moved: number }, Done>;
+  /** By the domain that is looked at; null: all. */
+  doctor: Runs<string | null, Progress, Finding[]>;
+}
+
+interface DeskParts {
+  db: Db;
+  clock: Clock;
+  config: Config;
+  onTrouble(what: string, error: unknown): void;
+  surroundings: Partial<Surroundings>;
+}
+
+export function createDesk({ db, clock, config, onTrouble, surroundings }: DeskParts): Desk {
+  const look = lookedUpSeldom(() => readSummary(db, { now: clock.now() }));
+  const orders = createRuns<Given, { moved: number }, Done>(
+    clock,
+    async ({ order, selection, reason }, onProgress) => {
+      const told = (moved: number) => onProgress({ moved });
+      const given = { order, reason, now: clock.now(), onProgress: told };
+      return giveOrder(db, selection, given).finally(look.again);
+    },
+    (error) => onTrouble('an order to the queue broke off', error),
+  );
+  const doctor = createRuns<string | null, Progress, Finding[]>(
+    clock,
+    (domain, onProgress) =>
+      examine({ config, domain, now: clock.now, openDb: async () => db, onProgress, surroundings }),
+    (error) => onTrouble('the doctor broke off', error),
+  );
+  return { summary: look.latest, lookAgain: look.again, orders, doctor };
+}
+
+/** Of all time, a look at a long queue may take so much. */
+const share = 1 / 20;
+
+/** However many pages ask, and however often: one look at a time, and a rest after it that is longer than it took. */
+function lookedUpSeldom<Found>(lookUp: () => Promise<Found>) {
+  let found: Promise<Found> | null = null;
+  let freshUntil = Number.POSITIVE_INFINITY;
+  const again = () => {
+    found = null;
+  };
+  const latest = async (): Promise<Found> => {
+    if (found === null || performance.now() >= freshUntil) {
+      const began = performance.now();
+      freshUntil = Number.POSITIVE_INFINITY;
+      const mine = lookUp();
+      found = mine;
+      mine.then(
+        () => {
+          const ended = performance.now();
+          freshUntil = ended + (ended - began) / share;
+        },
+        () => again(),
+      );
+    }
+    return found;
+  };
+  return { latest, again };
+}

@@ -1,0 +1,31 @@
+/** States of emails and deliveries, as people read them, and the tone of their badge. */
+import type { EmailStatus } from '../status/states.ts';
+
+interface Words {
+  text: string;
+  tone: 'good' | 'bad' | 'warn' | 'busy' | 'quiet';
+}
+
+const words: Record<EmailStatus, Words> = {
+  queued: { text: 'Queued', tone: 'busy' },
+  sending: { text: 'Sending', tone: 'busy' },
+  processing: { text: 'In progress', tone: 'busy' },
+  deferred: { text: 'Deferred', tone: 'warn' },
+  held: { text: 'Held', tone: 'warn' },
+  delivered: { text: 'Delivered', tone: 'good' },
+  partially_delivered: { text: 'Partly delivered', tone: 'warn' },
+  bounced: { text: 'Bounced', tone: 'bad' },
+  complained: { text: 'Complained', tone: 'bad' },
+  expired: { text: 'Expired', tone: 'bad' },
+  failed: { text: 'Failed', tone: 'bad' },
+  canceled: { text: 'Canceled', tone: 'quiet' },
+  suppressed: { text: 'Suppressed', tone: 'warn' },
+  insufficient_credit: { text: 'No credit', tone: 'bad' },
+};
+
+export function statusWords(status: EmailStatus): Words {
+  return words[status];
+}
+
+/** For a field to choose from. */
+export const statusOptions = Object.entries(words).map(([status, { text }]) => [status, text] as const);

@@ -1,0 +1,39 @@
+/** What is said once, on the page after a form: in a cookie, signed, so that nobody else puts words on our pages. */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { Context } from 'koa';
+import { deriveKey, keysOf, type Secrets } from '../secret.ts';
+import type { Cookies } from './cookies.ts';
+import type { Flash } from './page.ts';
+
+export interface Flashes {
+  say(context: Context, flash: Flash): void;
+  /** What there is to say, and says it no more. */
+  take(context: Context): Flash | null;
+}
+
+const longest = 1000;
+const lifeMs = 60_000;
+
+export function createFlashes(secrets: Secrets, cookies: Cookies): Flashes {
+  const keys = keysOf(secrets, (secret) => deriveKey(secret, 'dashboard'));
+  const sign = (key: Buffer, text: string) => createHmac('sha256', key).update(`flash ${text}`).digest();
+  return {
+    say(context, { tone, text }) {
+      const said = Buffer.from(JSON.stringify({ tone, text: text.slice(0, longest) })).toString('base64url');
+      cookies.set(context, 'flash', `${said}.${sign(keys.current(), said).toString('base64url')}`, lifeMs);
+    },
+    take(context) {
+      const cookie = cookies.get(context, 'flash');
+      if (cookie === null) return null;
+      cookies.set(context, 'flash', null);
+      const [said = '', signature = ''] = cookie.split('.');
+      const given = Buffer.from(signature, 'base64url');
+      const isOurs = keys.find((key) => {
+        const expected = sign(key, said);
+        return given.length === expected.length && timingSafeEqual(given, expected) ? true : null;
+      });
+      if (isOurs === null) return null;
+      return JSON.parse(Buffer.from(said, 'base64url').toString());
+    },
+  };
+}

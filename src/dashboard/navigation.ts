@@ -1,0 +1,58 @@
+/** What the side of each page leads to. A link is shown where its page is there and the visitor may see it. */
+import { isAtLeast, type Role } from '../accounts/roles.ts';
+import { type Access, access } from './access.ts';
+
+interface Place {
+  name: string;
+  icon: string;
+  /** Below the organization, or for operators below /dashboard. */
+  path: string;
+}
+
+export interface NavLink {
+  name: string;
+  icon: string;
+  href: string;
+  isHere: boolean;
+}
+
+const ofOrganization: Place[] = [
+  { name: 'Overview', icon: 'overview', path: '' },
+  { name: 'Emails', icon: 'emails', path: '/emails' },
+  { name: 'Domains', icon: 'domains', path: '/domains' },
+  { name: 'Suppressions', icon: 'suppressions', path: '/suppressions' },
+  { name: 'Webhooks', icon: 'webhooks', path: '/webhooks' },
+  { name: 'API keys', icon: 'keys', path: '/keys' },
+  { name: 'Credits', icon: 'credits', path: '/credits' },
+  { name: 'Limits', icon: 'limits', path: '/limits' },
+  { name: 'Team', icon: 'team', path: '/team' },
+];
+
+const ofService: Place[] = [
+  { name: 'Organizations', icon: 'organizations', path: '/organizations' },
+  { name: 'Queue', icon: 'queue', path: '/queue' },
+  { name: 'Doctor', icon: 'doctor', path: '/doctor' },
+];
+
+export function organizationLinks(base: string, here: string, role: Role): NavLink[] {
+  return linksTo(ofOrganization, '/dashboard/o/:org', base, here, (least) => isAtLeast(role, least as Role));
+}
+
+export function serviceLinks(here: string): NavLink[] {
+  return linksTo(ofService, '/dashboard', '/dashboard', here, () => true);
+}
+
+function linksTo(
+  places: Place[],
+  route: string,
+  base: string,
+  here: string,
+  may: (least: Access) => boolean,
+): NavLink[] {
+  return places.flatMap(({ name, icon, path }) => {
+    const least = access[`GET ${route}${path}`];
+    if (least === undefined || !may(least)) return [];
+    const href = base + path;
+    return [{ name, icon, href, isHere: here === href || (path !== '' && here.startsWith(`${href}/`)) }];
+  });
+}

@@ -1,0 +1,134 @@
+/**
+ * What a page is made of: handlers by route, each a function from a visit to an answer. The guard (guard.ts) has let the
+ * visit in before a handler sees it, by the table in access.ts; so a handler of `organization` has one to act in, and
+ * hands its id to every query.
+ */
+import type { Context } from 'koa';
+import type { Passwords } from '../accounts/passwords.ts';
+import type { Role } from '../accounts/roles.ts';
+import type { Seal } from '../accounts/seal.ts';
+import type { Management } from '../api/management.ts';
+import type { Config } from '../config.ts';
+import type { Membership } from '../db/memberships.ts';
+import type { Session } from '../db/sessions.ts';
+import type { User } from '../db/users.ts';
+import type { Log } from '../log.ts';
+import type { Links } from '../tracking/links.ts';
+import type { Cookies } from './cookies.ts';
+import type { Desk } from './desk.ts';
+import type { Guards } from './guards.ts';
+import type { LongWork } from './places.ts';
+import type { Sending } from './sending.ts';
+import type { Sessions } from './sessions.ts';
+
+/** Neighbours: what pages act on. The management API's own functions are given the same. */
+export interface Parts extends Omit<Management, 'gate' | 'room'> {
+  config: Config;
+  seal: Seal;
+  passwords: Passwords;
+  sessions: Sessions;
+  guards: Guards;
+  cookies: Cookies;
+  sending: Sending;
+  /** To know our own links again. */
+  links: Pick<Links, 'read'>;
+  longWork: LongWork;
+  desk: Desk;
+  /** Who did what to the service. */
+  log: Pick<Log, 'info'>;
+  baseUrl(): string;
+  onTrouble(what: string, error: unknown): void;
+}
+
+export interface Visit {
+  context: Context;
+  /** Of a POST; empty otherwise. */
+  form: URLSearchParams;
+  query: URLSearchParams;
+  now: number;
+  /** Whose browser it is: the token in its forms is made for this. */
+  visitor: string;
+  user: User | null;
+  session: Session | null;
+}
+
+export interface UserVisit extends Visit {
+  user: User;
+  session: Session;
+}
+
+export interface OrgVisit extends UserVisit {
+  org: Membership;
+  /** `/dashboard/o/ORGID`: where the organization's pages are. */
+  base: string;
+  may(role: Role): boolean;
+}
+
+export type Handler<V extends Visit> = (visit: V, parts: Parts) => Answer | Promise<Answer>;
+
+/** By route, such as `GET /dashboard/o/:org/keys`. Each has its entry in access.ts, or the service does not start. */
+export interface Page {
+  /** For who is not signed in, too. */
+  open?: Record<string, Handler<Visit>>;
+  /** For whoever is signed in, about themselves. */
+  user?: Record<string, Handler<UserVisit>>;
+  /** Below `/dashboard/o/:org`. */
+  organization?: Record<string, Handler<OrgVisit>>;
+  /** About the whole service. */
+  operator?: Record<string, Handler<UserVisit>>;
+  /** How large its forms may be, in bytes, where they are larger than usual. */
+  largestForm?: number;
+}
+
+export type Answer = Shown | Gone | Given;
+
+/** A page in the dashboard's frame, or without one a part of a page, for htmx. */
+export interface Shown {
+  view: string;
+  title: string;
+  data: object;
+  status: number;
+  isPart: boolean;
+  /** Scripts of assets/ beside the usual ones. */
+  scripts: string[];
+}
+
+export interface Gone {
+  to: string;
+  said: Flash | null;
+}
+
+/** Anything else: a file to save, a frame's content, a stream. */
+export interface Given {
+  body: string | Buffer | NodeJS.ReadableStream;
+  type: string;
+  headers: Record<string, string>;
+}
+
+export interface Flash {
+  tone: 'good' | 'bad' | 'note';
+  text: string;
+}
+
+/** `view`: below pages/, such as `keys/keys`. */
+export function show(
+  view: string,
+  title: string,
+  data: object = {},
+  { status = 200, scripts = [] }: { status?: number; scripts?: string[] } = {},
+): Shown {
+  return { view, title, data, status, isPart: false, scripts };
+}
+
+export function part(view: string, data: object = {}): Shown {
+  return { view, title: '', data, status: 200, isPart: true, scripts: [] };
+}
+
+/** After a POST. What is `said` is shown on the next page, once. */
+export function goTo(to: string, said: string | Flash | null = null): Gone {
+  return { to, said: typeof said === 'string' ? { tone: 'good', text: said } : said };
+}
+
+export function give(body: Given['body'], type: string, headers: Record<string, string> = {}): Given {
+  return { body, type, headers };
+}

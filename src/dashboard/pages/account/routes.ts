@@ -1,0 +1,83 @@
+/** What somebody sees and changes of themselves: name, password, second factor (second-factor.ts), where they are signed in. */
+import { z } from 'zod';
+import { passwordFault } from '../../../accounts/passwords.ts';
+import { clientAddress } from '../../../api/gate.ts';
+import { countRecoveryCodes } from '../../../db/one-time.ts';
+import { endSession, endSessions, listSessions } from '../../../db/sessions.ts';
+import { changeUser } from '../../../db/users.ts';
+import { notFound } from '../../errors.ts';
+import { agentName } from '../../format.ts';
+import { checkForm, type Errors, line } from '../../forms.ts';
+import { type Answer, goTo, type Page, type Parts, show, type UserVisit } from '../../page.ts';
+
+export const accountPage: Page = {
+  user: {
+    'GET /dashboard/account': (visit, parts) => account(visit, parts),
+    'POST /dashboard/account/name': changeName,
+    'POST /dashboard/account/password': changePassword,
+    'POST /dashboard/account/sessions/end': endOne,
+    'POST /dashboard/account/sessions/end-others': endOthers,
+  },
+};
+
+async function account(visit: UserVisit, { db }: Parts, errors: Errors = {}): Promise<Answer> {
+  const { user, session } = visit;
+  const sessions = (await listSessions(db, user.id)).map((one) => ({
+    ...one,
+    agentName: agentName(one.agent),
+    isThis: one.id === session.id,
+  }));
+  const codesLeft = user.totpSecret === null ? 0 : await countRecoveryCodes(db, user.id);
+  const status = Object.keys(errors).length > 0 ? 422 : 200;
+  return show('account/account', 'Your account', { sessions, codesLeft, errors }, { status });
+}
+
+async function changeName(visit: UserVisit, parts: Parts): Promise<Answer> {
+  const given = checkForm(visit.form, z.object({ name: line('your name') }));
+  if (!given.ok) return account(visit, parts, given.errors);
+  await changeUser(parts.db, visit.user.id, given.values);
+  return goTo('/dashboard/account', 'Your name is changed.');
+}
+
+async function changePassword(visit: UserVisit, parts: Parts): Promise<Answer> {
+  const { user, session, form } = visit;
+  const password = form.get('password') ?? '';
+  const wrong = await wrongPassword(visit, parts);
+  if (wrong) return account(visit, parts, { current: wrong });
+  const fault = passwordFault(password, user.email);
+  if (fault) return account(visit, parts, { password: fault });
+  const passwordHash = await parts.passwords.hash(password);
+  const ended = await parts.db.transaction(async (trx) => {
+    await changeUser(trx, user.id, { passwordHash });
+    return endSessions(trx, user.id, session.id);
+  });
+  const also = ended > 0 ? ' Wherever else you were signed in, you are signed out.' : '';
+  return goTo('/dashboard/account', `Your password is changed.${also}`);
+}
+
+/** What is wrong with the password that a form asks for once more; null: it is right. Guessed as rarely as at the door. */
+export async function wrongPassword(visit: UserVisit, { guards, passwords }: Parts): Promise<string | null> {
+  const { user, form, context } = visit;
+  const address = clientAddress(context);
+  const account = user.email.toLowerCase();
+  if (guards.waitMs(address, account) > 0) return 'Too many tries; wait some minutes.';
+  if (await passwords.verify(form.get('current') ?? '', user.passwordHash)) return null;
+  guards.fail(address, account);
+  return 'That is not your password.';
+}
+
+async function endOne({ user, form, session, context }: UserVisit, { db, sessions }: Parts): Promise<Answer> {
+  const id = form.get('id') ?? '';
+  if (id === session.id) {
+    await sessions.end(context, session);
+    return goTo('/dashboard/sign-in', { tone: 'note', text: 'You have signed out.' });
+  }
+  const isId = z.guid().safeParse(id).success;
+  if (!isId || !(await endSession(db, user.id, id))) throw notFound('session');
+  return goTo('/dashboard/account', 'That session has ended.');
+}
+
+async function endOthers({ user, session }: UserVisit, { db }: Parts): Promise<Answer> {
+  await endSessions(db, user.id, session.id);
+  return goTo('/dashboard/account', 'All other sessions have ended.');
+}

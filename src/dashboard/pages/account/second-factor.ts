@@ -1,0 +1,71 @@
+/** The second factor: shown as a picture, on once a code proves that the app has it, off by the password. */
+import { renderSVG } from 'uqr';
+import { newRecoveryCodes, newTotpSecret, totpStepOf, totpUri } from '../../../accounts/totp.ts';
+import { setRecoveryCodes } from '../../../db/one-time.ts';
+import { endSessions } from '../../../db/sessions.ts';
+import { changeUser } from '../../../db/users.ts';
+import { type Answer, goTo, type Page, type Parts, show, type UserVisit } from '../../page.ts';
+import { wrongPassword } from './routes.ts';
+
+export const secondFactorPage: Page = {
+  user: {
+    'GET /dashboard/account/second-factor': (visit, parts) => offer(visit, parts, newTotpSecret()),
+    'POST /dashboard/account/second-factor': turnOn,
+    'POST /dashboard/account/second-factor/off': turnOff,
+  },
+};
+
+function offer(
+  { user }: UserVisit,
+  { seal }: Parts,
+  secret: string,
+  errors: { code?: string; current?: string } = {},
+): Answer {
+  const uri = totpUri(secret, user.email);
+  const picture = `data:image/svg+xml,${encodeURIComponent(renderSVG(uri, { border: 2 }))}`;
+  const sealed = seal.close(JSON.stringify({ userId: user.id, secret }));
+  const readable = secret.replace(/(.{4})(?=.)/g, '$1 ');
+  const status = Object.keys(errors).length > 0 ? 422 : 200;
+  return show('account/second-factor', 'Second factor', { picture, sealed, readable, errors }, { status });
+}
+
+async function turnOn(visit: UserVisit, parts: Parts): Promise<Answer> {
+  const { user, form, session, now } = visit;
+  const secret = offered(form.get('sealed') ?? '', visit, parts);
+  if (secret === null)
+    return offer(visit, parts, newTotpSecret(), { code: 'Scan the picture once more: this is another.' });
+  const wrong = await wrongPassword(visit, parts);
+  if (wrong) return offer(visit, parts, secret, { current: wrong });
+  const step = totpStepOf(secret, form.get('code') ?? '', now);
+  if (step === null)
+    return offer(visit, parts, secret, {
+      code: "That is not the code. See that your phone's clock is right.",
+    });
+  const { codes, hashes } = newRecoveryCodes();
+  await parts.db.transaction(async (trx) => {
+    await changeUser(trx, user.id, { totpSecret: parts.seal.close(secret), totpStep: step });
+    await setRecoveryCodes(trx, user.id, hashes);
+    await endSessions(trx, user.id, session.id);
+  });
+  return show('account/recovery-codes', 'Recovery codes', { codes });
+}
+
+/** The secret that this person was shown; null where it is not one that we have shown. */
+function offered(sealed: string, { user }: UserVisit, { seal }: Parts): string | null {
+  try {
+    const { userId, secret } = JSON.parse(seal.open(sealed));
+    return userId === user.id ? secret : null;
+  } catch {
+    return null;
+  }
+}
+
+async function turnOff(visit: UserVisit, parts: Parts): Promise<Answer> {
+  const wrong = await wrongPassword(visit, parts);
+  if (wrong) return goTo('/dashboard/account', { tone: 'bad', text: `${wrong} The second factor stays on.` });
+  await parts.db.transaction(async (trx) => {
+    await changeUser(trx, visit.user.id, { totpSecret: null, totpStep: null });
+    await setRecoveryCodes(trx, visit.user.id, []);
+  });
+  return goTo('/dashboard/account', 'The second factor is off.');
+}

@@ -1,0 +1,74 @@
+/** Credits: the quota, the wallet and every movement. Operators grant credits and set the quota, as on the command line. */
+import { z } from 'zod';
+import { balanceOf, grant, listLedger, quotaStanding, setQuota } from '../../../db/credits.ts';
+import { findOrganization } from '../../../db/organizations.ts';
+import { limitOf, wholeOf } from '../../amounts.ts';
+import { notFound } from '../../errors.ts';
+import { count } from '../../format.ts';
+import { checkForm, type Errors, valuesOf } from '../../forms.ts';
+import { type Answer, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import { pageOf } from '../../pagination.ts';
+
+export const creditsPage: Page = {
+  organization: {
+    'GET /dashboard/o/:org/credits': (visit, parts) => list(visit, parts),
+    'POST /dashboard/o/:org/credits/grant': give,
+    'POST /dashboard/o/:org/credits/quota': change,
+  },
+};
+
+const pageSize = 50;
+const mostCredits = 999_999_999_999;
+
+async function list(visit: OrgVisit, { db, config }: Parts, errors: Errors = {}): Promise<Answer> {
+  const org = await findOrganization(db, visit.org.id);
+  if (!org) throw notFound('organization');
+  const ledger = await pageOf(visit, pageSize, (page) => listLedger(db, org.id, page));
+  const quota = quotaStanding(org, visit.now);
+  const used = quota.limit ? Math.min(quota.used / quota.limit, 1) : 0;
+  const data = {
+    ...{ ...ledger, quota, used, wallet: org.wallet },
+    balance: balanceOf({ ...org, quotaUsed: quota.used }),
+    tone: toneOf(used, config.creditsLow / 100),
+    ...{ errors, values: valuesOf(visit.form) },
+  };
+  return show('credits/credits', 'Credits', data, { status: Object.keys(errors).length > 0 ? 422 : 200 });
+}
+
+function toneOf(used: number, lowShare: number): string {
+  if (used >= 1) return 'bad';
+  return used >= 1 - lowShare ? 'warn' : '';
+}
+
+const grantFields = z.object({
+  amount: z
+    .string()
+    .trim()
+    .transform((text, context) => {
+      const amount = wholeOf(text);
+      if (amount) return amount;
+      context.addIssue({ code: 'custom', message: 'A whole number; a negative one takes credits back.' });
+      return z.NEVER;
+    }),
+});
+
+async function give(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const given = checkForm(visit.form, grantFields);
+  if (!given.ok) return list(visit, parts, given.errors);
+  const { amount } = given.values;
+  const changed = await parts.db.transaction((trx) => grant(trx, visit.org.id, amount, visit.now));
+  if (!changed) return list(visit, parts, { amount: 'The wallet does not hold so many.' });
+  return goTo(
+    `${visit.base}/credits`,
+    `The wallet of ${visit.org.name} holds ${count(changed.wallet)} credits now.`,
+  );
+}
+
+async function change(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const given = checkForm(visit.form, z.object({ quota: limitOf(mostCredits) }));
+  if (!given.ok) return list(visit, parts, given.errors);
+  const { quota } = given.values;
+  await parts.db.transaction((trx) => setQuota(trx, visit.org.id, quota, visit.now));
+  const said = quota === null ? 'may send without limit' : `has ${count(quota)} credits a month`;
+  return goTo(`${visit.base}/credits`, `${visit.org.name} ${said} from now on.`);
+}

@@ -1,0 +1,74 @@
+/**
+ * Can this machine send? The findings of `postern doctor`. It runs when it is asked to, in the background and one at a time,
+ * while the page looks how far it has come; the last result stays until the next, or until a restart.
+ */
+import { z } from 'zod';
+import { toDomain } from '../../../address.ts';
+import type { Finding, Verdict } from '../../../doctor/finding.ts';
+import { checkForm, type Errors, valuesOf } from '../../forms.ts';
+import { type Answer, goTo, type Page, type Parts, part, show, type UserVisit } from '../../page.ts';
+
+export const doctorPage: Page = {
+  operator: {
+    'GET /dashboard/doctor': (visit, parts) => doctor(visit, parts),
+    'POST /dashboard/doctor': call,
+  },
+};
+
+const words: Record<Verdict, { word: string; tone: string }> = {
+  failure: { word: 'Failure', tone: 'bad' },
+  warning: { word: 'Warning', tone: 'warn' },
+  ok: { word: 'OK', tone: 'good' },
+  skipped: { word: 'Not known', tone: 'quiet' },
+};
+
+function doctor(visit: UserVisit, { desk }: Parts, errors: Errors = {}): Answer {
+  const run = desk.doctor.last();
+  const isRunning = run?.endedAt === null;
+  const isPoll = visit.context.get('hx-request') === 'true';
+  const findings = run?.result ?? [];
+  const data = { run, isRunning, groups: groupsOf(findings), counts: countsOf(findings) };
+  if (isPoll) return part('doctor/result', data);
+  const values = visit.context.method === 'POST' ? valuesOf(visit.form) : {};
+  const status = Object.keys(errors).length > 0 ? 422 : 200;
+  return show('doctor/doctor', 'Doctor', { ...data, values, errors }, { status });
+}
+
+const fields = z.object({
+  domain: z
+    .string()
+    .trim()
+    .default('')
+    .transform((text, context) => {
+      if (text === '') return null;
+      const name = toDomain(text);
+      if (name !== null) return name;
+      context.addIssue({ code: 'custom', message: 'That is no domain name, such as example.com.' });
+      return z.NEVER;
+    }),
+});
+
+function call(visit: UserVisit, parts: Parts): Answer {
+  const given = checkForm(visit.form, fields);
+  if (!given.ok) return doctor(visit, parts, given.errors);
+  // Who asks while one goes on sees that one.
+  parts.desk.doctor.start(given.values.domain);
+  return goTo('/dashboard/doctor');
+}
+
+/** By subject, in the order of a mail's way. */
+function groupsOf(findings: Finding[]) {
+  const groups = Map.groupBy(findings, ({ subject }) => subject);
+  return [...groups].map(([subject, all]) => ({
+    subject,
+    findings: all.map((finding) => ({ ...finding, ...words[finding.verdict] })),
+  }));
+}
+
+function countsOf(findings: Finding[]) {
+  return (Object.keys(words) as Verdict[]).map((verdict) => ({
+    ...words[verdict],
+    verdict,
+    count: findings.filter((one) => one.verdict === verdict).length,
+  }));
+}

@@ -1,0 +1,48 @@
+/** A domain's DKIM keys: a new one is made here and signs when its record is found, by a check or by the server's own looks. */
+import { addKeys, algorithmsOf, endEd25519 } from '../../../accounts/rotation.ts';
+import { dropPendingKeys } from '../../../db/dkim-keys.ts';
+import type { DomainRecord } from '../../../db/domains.ts';
+import { type Answer, type Flash, goTo, type OrgVisit, type Page, type Parts } from '../../page.ts';
+import { domainIn, inTurn } from './domain.ts';
+
+export const dkimPage: Page = {
+  organization: {
+    'POST /dashboard/o/:org/domains/:name/rotate': (visit, parts) => add(visit, parts, algorithmsOf),
+    'POST /dashboard/o/:org/domains/:name/ed25519': (visit, parts) => add(visit, parts, () => ['ed25519']),
+    'POST /dashboard/o/:org/domains/:name/rotate/cancel': cancel,
+    'POST /dashboard/o/:org/domains/:name/ed25519/end': end,
+  },
+};
+
+async function add(
+  visit: OrgVisit,
+  parts: Parts,
+  algorithms: (domain: DomainRecord) => ReturnType<typeof algorithmsOf>,
+): Promise<Answer> {
+  const domain = await domainIn(visit, parts);
+  const terms = { seal: parts.seal, now: visit.now };
+  const added = await inTurn(visit, parts, () => addKeys(parts.db, domain, algorithms(domain), terms));
+  return back(
+    visit,
+    domain,
+    added > 0
+      ? 'A new key is made. Publish its record and leave the old one: mail is signed with it as soon as it is found.'
+      : { tone: 'note', text: 'A new key waits for its record already.' },
+  );
+}
+
+async function cancel(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const domain = await domainIn(visit, parts);
+  await dropPendingKeys(parts.db, domain.id);
+  return back(visit, domain, 'The new key is dropped. The one before goes on.');
+}
+
+async function end(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const domain = await domainIn(visit, parts);
+  await endEd25519(parts.db, domain, { now: visit.now, keepMs: parts.keepKeysMs });
+  return back(visit, domain, 'Mail is signed by RSA alone.');
+}
+
+function back({ base }: OrgVisit, { name }: DomainRecord, said: string | Flash): Answer {
+  return goTo(`${base}/domains/${name}`, said);
+}

@@ -1,0 +1,56 @@
+/** Sender domains: the list, and a new one. One domain: domain.ts. */
+import { z } from 'zod';
+import { addDomain } from '../../../accounts/registration.ts';
+import { toDomain } from '../../../address.ts';
+import { listDomains } from '../../../db/domains.ts';
+import { checkForm, type Errors, valuesOf } from '../../forms.ts';
+import { type Answer, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+
+export const domainsPage: Page = {
+  organization: {
+    'GET /dashboard/o/:org/domains': (visit, parts) => list(visit, parts),
+    'POST /dashboard/o/:org/domains': add,
+  },
+};
+
+async function list(visit: OrgVisit, { db }: Parts, errors: Errors = {}): Promise<Answer> {
+  const domains = await listDomains(db, visit.org.id);
+  const status = Object.keys(errors).length > 0 ? 422 : 200;
+  return show('domains/domains', 'Domains', { domains, values: valuesOf(visit.form), errors }, { status });
+}
+
+/** People copy it from wherever: out of a URL, or an address. */
+const bare = (text: string) =>
+  text
+    .trim()
+    .replace(/^https?:\/\//i, '')
+    .replace(/\/.*$/, '')
+    .replace(/^.*@/, '')
+    .replace(/\.$/, '');
+
+export const domainName = z
+  .string({ error: 'Give a domain name, such as example.com.' })
+  .transform((text, context) => {
+    const name = toDomain(bare(text));
+    if (name !== null) return name;
+    context.addIssue({ code: 'custom', message: 'That is no domain name; one such as example.com is.' });
+    return z.NEVER;
+  });
+
+async function add(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const given = checkForm(visit.form, z.object({ name: domainName }));
+  if (!given.ok) return list(visit, parts, given.errors);
+  const { name } = given.values;
+  const leave = parts.longWork.looks.take(visit.context, visit.org.id);
+  try {
+    const added = await addDomain(
+      parts.db,
+      { orgId: visit.org.id, name },
+      { seal: parts.seal, now: visit.now },
+    );
+    if ('fault' in added) return list(visit, parts, { name: added.fault });
+  } finally {
+    leave();
+  }
+  return goTo(`${visit.base}/domains/${name}`, `${name} is there. Publish its records; then it can send.`);
+}

@@ -1,0 +1,89 @@
+/**
+ * A recipient's mail on its way, as steps that people know: accepted, connected, encrypted, delivered. A pure function
+ * of what is stored: an attempt is written down when it has ended, so the steps of one that runs are still to come.
+ */
+import type { AttemptRecord, DeliveryRecord } from '../../../db/emails.ts';
+import { replyText } from '../../../outcome.ts';
+import { exactly, relative, span } from '../../format.ts';
+
+export interface Step {
+  name: string;
+  /** Behind us, with a doubt, going on, gone wrong, or to come. */
+  state: 'done' | 'doubt' | 'now' | 'failed' | 'ahead';
+  detail: string;
+}
+
+interface Way {
+  delivery: DeliveryRecord;
+  last: AttemptRecord | null;
+  createdAt: number;
+  now: number;
+}
+
+export function journeyOf(way: Way): Step[] {
+  const { status } = way.delivery;
+  const accepted: Step = { name: 'Accepted', state: 'done', detail: exactly(way.createdAt) };
+  if (status === 'suppressed')
+    return [accepted, { name: 'Not sent', state: 'failed', detail: 'on the suppression list' }];
+  if (status === 'insufficient_credit')
+    return [accepted, { name: 'Not sent', state: 'failed', detail: 'no credits were left' }];
+  return [accepted, connected(way), encrypted(way), outcome(way)];
+}
+
+function connected({ delivery, last }: Way): Step {
+  if (delivery.status === 'sending')
+    return { name: 'Connecting', state: 'now', detail: `attempt ${delivery.attempts + 1}` };
+  if (!last) {
+    const isWaiting = delivery.status === 'queued';
+    return { name: isWaiting ? 'Queued' : 'Connected', state: isWaiting ? 'now' : 'ahead', detail: '' };
+  }
+  const { mx } = last;
+  if (mx) return { name: 'Connected', state: 'done', detail: `${mx.host} [${mx.address}]` };
+  return {
+    name: 'Not connected',
+    state: last.verdict.origin === 'local' ? 'doubt' : 'failed',
+    detail: last.verdict.diagnostic,
+  };
+}
+
+function encrypted({ delivery, last }: Way): Step {
+  if (delivery.status === 'sending' || !last?.mx) return { name: 'Encrypted', state: 'ahead', detail: '' };
+  const { tls } = last;
+  if (!tls) return { name: 'In clear', state: 'doubt', detail: 'the host offered no TLS that held' };
+  return {
+    name: 'Encrypted',
+    state: 'done',
+    detail: `${tls.protocol}, ${tls.verified ? 'verified' : 'certificate not verified'}`,
+  };
+}
+
+function outcome({ delivery, last, now }: Way): Step {
+  const reply = last?.reply ? replyText(last.reply) : (last?.verdict.diagnostic ?? '');
+  switch (delivery.status) {
+    case 'delivered': {
+      const took = last ? ` in ${span(last.endedAt - last.startedAt)}` : '';
+      return {
+        name: 'Delivered',
+        state: 'done',
+        detail: reply === '' ? took.trim() : `${reply}${took && `, ${took.trim()}`}`,
+      };
+    }
+    case 'deferred': {
+      const at = delivery.nextAttemptAt;
+      const next = at === null ? '' : at <= now ? 'due now' : `next attempt ${relative(at, now)}`;
+      return { name: 'Waiting to retry', state: 'now', detail: next };
+    }
+    case 'bounced':
+      return { name: 'Bounced', state: 'failed', detail: delivery.bounce?.diagnostic ?? reply };
+    case 'expired':
+      return { name: 'Given up', state: 'failed', detail: reply };
+    case 'complained':
+      return { name: 'Complained of', state: 'failed', detail: 'it was delivered, and marked as unwanted' };
+    case 'held':
+      return { name: 'Held', state: 'doubt', detail: 'by the operator' };
+    case 'canceled':
+      return { name: 'Canceled', state: 'failed', detail: 'nothing more is sent' };
+    default:
+      return { name: 'Delivered', state: 'ahead', detail: '' };
+  }
+}

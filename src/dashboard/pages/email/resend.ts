@@ -1,0 +1,54 @@
+/**
+ * An email once more: the stored message without what belonged to the first sending (its identity, date, signatures and
+ * tracking), given to accept as a submitted one is. A new email in every respect: checked, charged, with its own id.
+ */
+
+import type { SendRequest } from '../../../accept.ts';
+import { compareKey, domainOf } from '../../../address.ts';
+import { readHead } from '../../../compose/head.ts';
+import { alteredParts } from '../../../compose/html-parts.ts';
+import type { EmailRecord } from '../../../db/emails.ts';
+import type { Links } from '../../../tracking/links.ts';
+import { untracked } from '../../../tracking/untracked.ts';
+import { onceEach } from '../../sending.ts';
+
+const ofTheFirst = ['dkim-signature', 'message-id', 'date'];
+
+interface Again {
+  email: EmailRecord;
+  raw: Buffer;
+  /** Of the form. */
+  once: string;
+  requestId: string;
+  links: Pick<Links, 'read'>;
+}
+
+export function again({ email, raw, once, requestId, links }: Again): SendRequest {
+  return {
+    to: email.to.map((address) => ({ address, key: compareKey(address), domain: domainOf(address)! })),
+    from: email.from,
+    subject: email.subject,
+    replyTo: email.replyTo ?? undefined,
+    attachments: [],
+    headers: {},
+    tags: email.tags,
+    tracking: email.tracking,
+    idempotency: onceEach(once, ['resend', email.id]),
+    requestId,
+    given: { raw: asBefore(raw, links), messageId: null },
+  };
+}
+
+/** The message as it was before it was signed and tracked. */
+function asBefore(raw: Buffer, links: Pick<Links, 'read'>): Buffer {
+  const head = readHead(raw);
+  const kept = head.fields
+    .filter(({ name }) => !ofTheFirst.includes(name))
+    .map(({ start, end }) => raw.subarray(start, end));
+  const whole = Buffer.concat([...kept, raw.subarray(head.end)]);
+  const undone = alteredParts<null>(whole, (html) => {
+    const before = untracked(html, links);
+    return before === html ? null : () => before;
+  });
+  return undone ? undone(null) : whole;
+}

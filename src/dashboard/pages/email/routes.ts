@@ -1,0 +1,147 @@
+/** One email: what becomes of it, live; what it says; once more, or no more. Another organization's is not there. */
+import { z } from 'zod';
+import { type EmailRecord, findEmail } from '../../../db/emails.ts';
+import { giveOrder, movable } from '../../../db/queue-orders.ts';
+import { newId } from '../../../id.ts';
+import { Refusal } from '../../../refusal.ts';
+import { notFound } from '../../errors.ts';
+import { legible } from '../../foreign.ts';
+import { span } from '../../format.ts';
+import { seenOf, unlessSeen } from '../../live.ts';
+import { type Answer, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import { send } from '../../sending.ts';
+import { type Content, readContent, sourceOf } from './content.ts';
+import { preview, source, withMessage } from './message.ts';
+import { again } from './resend.ts';
+import { readStory } from './story.ts';
+
+type OnEmail = (visit: OrgVisit, parts: Parts, email: EmailRecord) => Answer | Promise<Answer>;
+
+const onEmail = (act: OnEmail) => async (visit: OrgVisit, parts: Parts) =>
+  act(visit, parts, await emailIn(visit, parts));
+
+export const emailPage: Page = {
+  organization: {
+    'GET /dashboard/o/:org/emails/:id': onEmail(one),
+    'GET /dashboard/o/:org/emails/:id/preview': onEmail(preview),
+    'GET /dashboard/o/:org/emails/:id/source': onEmail(source),
+    'POST /dashboard/o/:org/emails/:id/resend': onEmail(resend),
+    'POST /dashboard/o/:org/emails/:id/cancel': onEmail(cancel),
+  },
+};
+
+async function emailIn({ context, org }: OrgVisit, { db }: Parts): Promise<EmailRecord> {
+  const { id } = context.params as { id: string };
+  const email = z.guid().safeParse(id).success ? await findEmail(db, id.toLowerCase(), org.id) : null;
+  if (!email) throw notFound('email');
+  return email;
+}
+
+async function one(visit: OrgVisit, parts: Parts, email: EmailRecord): Promise<Answer> {
+  const { query, now, base } = visit;
+  const story = await readStory(parts.db, email, now);
+  const path = `${base}/emails/${email.id}`;
+  const seen = seenOf(story, now);
+  const shown = { ...story, path, live: story.everyMs === null ? null : `${path}?part=story&seen=${seen}` };
+  if (query.get('part') === 'story')
+    return unlessSeen(visit, seen, 'email/story', { ...shown, isPart: true });
+  const content = await withMessage(visit, parts, email, (raw) => (raw ? contentOf(raw, query) : null));
+  const data = {
+    ...shown,
+    content,
+    email: factsOf(email),
+    waiting: email.deliveries.filter(({ status }) => movable.cancel.includes(status)).length,
+    copies: copiesOf(email),
+    once: newId(),
+    keep: span(parts.config.keepMessages),
+    images: query.get('images') === '1',
+  };
+  return show('email/email', legible(email.subject), data, { scripts: ['live.js'] });
+}
+
+const views = ['html', 'text', 'source', 'header'] as const;
+
+function contentOf(raw: Buffer, query: URLSearchParams) {
+  const content = readContent(raw);
+  const there = views.filter((view) => isThere(view, content));
+  const view = there.find((each) => each === query.get('show')) ?? there[0]!;
+  const bytes = view === 'source' ? sourceOf(raw) : null;
+  return {
+    ...(content ?? { text: null, fields: [], attachments: [] }),
+    views: there,
+    view,
+    source: bytes,
+    size: raw.length,
+  };
+}
+
+function isThere(view: (typeof views)[number], content: Content | null): boolean {
+  if (view === 'html') return content?.hasHtml ?? false;
+  if (view === 'text') return (content?.text ?? null) !== null;
+  return view === 'source' || content !== null;
+}
+
+function factsOf(email: EmailRecord) {
+  const { id, messageId, from, replyTo, subject, to, tags, tracking, credits, createdAt } = email;
+  return {
+    ...{ id, messageId, tracking, credits, createdAt },
+    from: legible(from),
+    replyTo: replyTo === null ? null : legible(replyTo),
+    subject: legible(subject),
+    to: to.map(legible),
+    tags: Object.entries(tags).map((pair) => pair.map(legible)),
+  };
+}
+
+/** Where each recipient has a message of its own. */
+function copiesOf({ deliveries }: EmailRecord) {
+  const ids = new Set(deliveries.flatMap(({ messageId }) => messageId ?? []));
+  if (ids.size < 2) return [];
+  return deliveries
+    .filter(({ messageId }) => messageId !== null)
+    .map(({ id, recipient }) => ({ id, address: legible(recipient) }));
+}
+
+async function resend(visit: OrgVisit, parts: Parts, email: EmailRecord): Promise<Answer> {
+  const here = `${visit.base}/emails/${email.id}`;
+  const gone = {
+    tone: 'bad',
+    text: 'Its content is not kept any more, so it cannot be sent again.',
+  } as const;
+  return withMessage(visit, parts, email, async (raw) => {
+    if (!raw) return goTo(here, gone);
+    const { requestId } = visit.context.state;
+    const once = visit.form.get('once') || newId();
+    try {
+      const { emailId } = await send(
+        visit,
+        parts,
+        again({ email, raw, once, requestId, links: parts.links }),
+        raw.length,
+      );
+      return goTo(`${visit.base}/emails/${emailId}`, 'Sent again: this is the new email.');
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.code === 'SEND_FAILED') throw error;
+      return goTo(here, { tone: 'bad', text: `It was not sent again. ${error.message}` });
+    }
+  });
+}
+
+async function cancel(visit: OrgVisit, { db }: Parts, email: EmailRecord): Promise<Answer> {
+  const { user, now, org, base } = visit;
+  const reason = `by ${user.name} in the dashboard`;
+  const { moved, sending } = await giveOrder(
+    db,
+    { emailId: email.id, orgId: org.id },
+    { order: 'cancel', reason, now },
+  );
+  const left =
+    sending > 0
+      ? ` ${sending === 1 ? 'One is' : `${sending} are`} being sent at this moment; ask again in a while.`
+      : '';
+  const said =
+    moved === 0
+      ? `Nothing was waiting.${left}`
+      : `Canceled for ${moved === 1 ? 'one recipient' : `${moved} recipients`}; nothing more is sent there.${left}`;
+  return goTo(`${base}/emails/${email.id}`, { tone: moved > 0 ? 'good' : 'bad', text: said });
+}

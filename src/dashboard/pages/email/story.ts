@@ -1,0 +1,100 @@
+/** What is live of an email's page: each recipient's way, why it stands there, its attempts with their transcripts; the events. */
+import { type AttemptRecord, type EmailRecord, listAttempts } from '../../../db/emails.ts';
+import type { Db } from '../../../db/open.ts';
+import { readStandings, routesOf } from '../../../db/standings.ts';
+import type { TranscriptLine } from '../../../nouns.ts';
+import { isFinal, statusOf } from '../../../status/states.ts';
+import { type Remedies, type Story, storiesOf, why } from '../../../waiting/why.ts';
+import { statusWords } from '../../email-status.ts';
+import { legible } from '../../foreign.ts';
+import { exactly, relative, span } from '../../format.ts';
+import { journeyOf } from './journey.ts';
+import { timelineOf } from './timeline.ts';
+
+const remedies: Remedies = {
+  release: () => '',
+  report: () => '',
+  unsuppress: () => 'Take it off under Suppressions, for later mail.',
+  grant: () => 'Credits says what is left, and when there are more; this is for later mail.',
+  verify: '(its records are under Domains)',
+};
+
+/** Where something is about to happen, people look closely. */
+const soonMs = 1000;
+const laterMs = 5000;
+const mostAttempts = 40;
+
+export async function readStory(db: Db, email: EmailRecord, now: number) {
+  const attempts = await listAttempts(db, email.id);
+  const standings = await readStandings(db, now);
+  const routes = await routesOf(
+    db,
+    email.deliveries.map(({ domain }) => domain),
+  );
+  const stories = storiesOf(email, { attempts, standings, routes, now });
+  return {
+    status: statusWords(statusOf(email.deliveries.map(({ status }) => status))),
+    recipients: stories.map((story) => present(story, email, attempts)),
+    events: timelineOf(email),
+    everyMs: everyMs(email),
+  };
+}
+
+/** Null: nothing more is to come by itself. */
+function everyMs({ deliveries }: EmailRecord): number | null {
+  if (deliveries.every(({ status }) => isFinal(status))) return null;
+  return deliveries.some(({ status }) => status === 'queued' || status === 'sending') ? soonMs : laterMs;
+}
+
+function present(story: Story, email: EmailRecord, all: AttemptRecord[]) {
+  const { delivery, last, now } = story;
+  const { id, recipient, status, opens, clicks } = delivery;
+  const own = all.filter(({ deliveryId }) => deliveryId === id);
+  const when = (time: number) => `${exactly(time)} (${relative(time, now)})`;
+  const steps = journeyOf({ delivery, last, createdAt: email.createdAt, now });
+  return {
+    ...{ id, opens, clicks, status: statusWords(status), isFinal: isFinal(status) },
+    address: legible(recipient),
+    steps: steps.map((step) => ({ ...step, detail: legible(step.detail) })),
+    why: legible(why(story, when, remedies)),
+    attempts: own.slice(-mostAttempts).reverse().map(presentAttempt),
+    earlier: Math.max(own.length - mostAttempts, 0),
+    /** Attempts are kept for a while; their number for ever. */
+    forgotten: delivery.attempts - own.length,
+  };
+}
+
+const outcomes = { delivered: 'good', deferred: 'warn', bounced: 'bad' } as const;
+
+function presentAttempt(attempt: AttemptRecord) {
+  const { deliveryId, number, startedAt, endedAt, verdict, mx, tls, transcript } = attempt;
+  const facts = [
+    span(endedAt - startedAt),
+    mx ? `${mx.host} [${mx.address}]:${mx.port}` : 'no host',
+    ...(mx
+      ? [tls ? `${tls.protocol}, ${tls.cipher}, ${tls.verified ? 'verified' : 'not verified'}` : 'in clear']
+      : []),
+    ...(verdict.category ? [`${verdict.category}, ${verdict.fault}`] : []),
+    ...(verdict.rule ? [`rule ${verdict.rule}`] : []),
+    ...(verdict.possibleDuplicate ? ['may have arrived'] : []),
+  ];
+  return {
+    ...{ number, startedAt, id: `attempt-${deliveryId}-${number}` },
+    badge: { text: statusWords(verdict.outcome).text, tone: outcomes[verdict.outcome] },
+    facts: facts.map(legible),
+    lines: transcript.flatMap(linesOf),
+    diagnostic: transcript.some(({ text }) => text.includes(verdict.diagnostic))
+      ? ''
+      : legible(verdict.diagnostic),
+  };
+}
+
+const speakers = { client: 'We', server: 'They', note: 'Note' } as const;
+
+/** A reply of several lines is one line of the transcript. */
+function linesOf({ ms, from, text }: TranscriptLine) {
+  return text
+    .trimEnd()
+    .split(/\r?\n/)
+    .map((line) => ({ ms, from, speaker: speakers[from], text: legible(line) }));
+}

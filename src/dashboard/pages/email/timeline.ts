@@ -1,0 +1,59 @@
+/** Events in words: what happened, to whom, and what was said. */
+import type { EmailRecord } from '../../../db/emails.ts';
+import type { Reply } from '../../../nouns.ts';
+import { replyText } from '../../../outcome.ts';
+import { legible } from '../../foreign.ts';
+import { agentName } from '../../format.ts';
+
+type Data = Record<string, unknown>;
+type Tone = 'good' | 'bad' | 'warn' | 'busy' | 'quiet';
+
+const said = ({ response, diagnostic }: Data) => {
+  const reply = response as Reply | null | undefined;
+  return reply ? replyText(reply) : text(diagnostic);
+};
+const text = (value: unknown) => (typeof value === 'string' ? value : '');
+const reason = (data: Data) => text(data.reason);
+const visitor = ({ userAgent }: Data) => agentName(text(userAgent));
+
+const kinds: Record<string, { title: string; tone: Tone; detail?: (data: Data) => string }> = {
+  'email.queued': { title: 'Accepted and queued', tone: 'busy' },
+  'email.delivered': { title: 'Delivered', tone: 'good', detail: said },
+  'email.deferred': { title: 'Deferred', tone: 'warn', detail: said },
+  'email.bounced': {
+    title: 'Bounced',
+    tone: 'bad',
+    detail: (data) => said(data) || text((data.bounce as Data | undefined)?.diagnostic),
+  },
+  'email.expired': { title: 'Given up', tone: 'bad', detail: said },
+  'email.suppressed': { title: 'Not sent: on the suppression list', tone: 'warn' },
+  'email.opened': { title: 'Opened', tone: 'good', detail: visitor },
+  'email.clicked': {
+    title: 'Link clicked',
+    tone: 'good',
+    detail: (data) => [text(data.url), visitor(data)].filter(Boolean).join(', '),
+  },
+  'email.complained': { title: 'Marked as unwanted', tone: 'bad' },
+  'email.held': { title: 'Held', tone: 'warn', detail: reason },
+  'email.canceled': { title: 'Canceled', tone: 'quiet', detail: reason },
+};
+
+/** The newest first; of very many, the newest. */
+export function timelineOf({ events }: EmailRecord) {
+  return events
+    .slice(-mostShown)
+    .reverse()
+    .map(({ id, type, at, recipient, data }) => {
+      const { title, tone, detail } = kinds[type] ?? { title: type, tone: 'quiet' as const };
+      return {
+        id,
+        at,
+        title,
+        tone,
+        recipient: legible(recipient ?? ''),
+        detail: legible(detail?.(data) ?? ''),
+      };
+    });
+}
+
+const mostShown = 200;

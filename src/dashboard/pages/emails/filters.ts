@@ -1,0 +1,67 @@
+/** What the list of emails is asked for, read off the address of the page. What makes no sense is left out. */
+import type { Search } from '../../../db/search.ts';
+import type { EmailStatus } from '../../../status/states.ts';
+import { statusOptions } from '../../email-status.ts';
+
+export type Values = Record<(typeof names)[number], string>;
+
+const names = ['to', 'subject', 'status', 'within', 'from', 'tag', 'since', 'until'] as const;
+
+const hour = 3_600_000;
+const day = 24 * hour;
+
+export const spans = [
+  ['', 'Any time'],
+  ['1h', 'Last hour'],
+  ['24h', 'Last 24 hours'],
+  ['7d', 'Last 7 days'],
+  ['30d', 'Last 30 days'],
+] as const;
+
+const lengths: Record<string, number> = { '1h': hour, '24h': day, '7d': 7 * day, '30d': 30 * day };
+
+export const statuses = [['', 'Any status'], ...statusOptions] as const;
+
+const longest = 320;
+
+export function readFilters(query: URLSearchParams): Values {
+  const given = names.map((name) => [name, (query.get(name) ?? '').trim().slice(0, longest)] as const);
+  return Object.fromEntries(given) as Values;
+}
+
+export function searchOf(values: Values, now: number): Omit<Search, 'orgId' | 'limit'> {
+  const { to, from, subject, tag, status, within, since, until } = values;
+  const [, name, value] = /^([^=]{1,64})=(.*)$/.exec(tag) ?? [];
+  return {
+    contains: { to: to || undefined, from: from || undefined, subject: subject || undefined },
+    status: isStatus(status) ? status : undefined,
+    tags: name === undefined ? {} : { [name.trim()]: value!.trim() },
+    tag: name === undefined && tag !== '' ? tag : undefined,
+    since: later(lengths[within] && now - lengths[within], dayAt(since)),
+    until: until === '' ? undefined : endOf(dayAt(until)),
+  };
+}
+
+/** The address of the same search, going on elsewhere. */
+export function addressOf(path: string, values: Values, more: Record<string, string | number> = {}): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries({ ...values, ...more }))
+    if (value !== '') search.set(name, `${value}`);
+  return search.size === 0 ? path : `${path}?${search}`;
+}
+
+function isStatus(text: string): text is EmailStatus {
+  return statusOptions.some(([status]) => status === text);
+}
+
+/** Days are those of UTC. */
+function dayAt(text: string): number | undefined {
+  const time = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
+  return Number.isNaN(time) ? undefined : time;
+}
+
+const endOf = (time: number | undefined) => (time === undefined ? undefined : time + day);
+
+function later(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
+}

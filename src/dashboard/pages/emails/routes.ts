@@ -1,0 +1,84 @@
+/**
+ * Emails: searched, filtered, the newest first, the first page live. One request goes through so many emails and no
+ * more (db/search.ts); where that did not fill the page, the page says how far it has looked, and the browser asks on
+ * by itself for a while. Without scripts, a link does.
+ */
+import { z } from 'zod';
+import { type EmailSummary, searchEmails, timeOfId } from '../../../db/search.ts';
+import { statusWords } from '../../email-status.ts';
+import { notFound } from '../../errors.ts';
+import { legible } from '../../foreign.ts';
+import { seenOf, unlessSeen } from '../../live.ts';
+import { type Answer, type OrgVisit, type Page, type Parts, part, show } from '../../page.ts';
+import { addressOf, readFilters, searchOf, spans, statuses, type Values } from './filters.ts';
+
+export const emailsPage: Page = {
+  organization: { 'GET /dashboard/o/:org/emails': list },
+};
+
+const pageSize = 50;
+/** How often a browser asks on by itself. */
+const mostRounds = 100;
+const mostTags = 3;
+
+async function list(visit: OrgVisit, { db }: Parts): Promise<Answer> {
+  const { query, org, now, base } = visit;
+  const values = readFilters(query);
+  const after = idIn(query.get('after'));
+  const had = numberIn(query.get('had'), pageSize - 1);
+  const round = numberIn(query.get('round'), mostRounds);
+  const wanted = pageSize - had;
+  const search = { ...searchOf(values, now), orgId: org.id, after, limit: wanted };
+  const { emails, next } = await searchEmails(db, search);
+  const isFull = emails.length === wanted;
+  const path = `${base}/emails`;
+  const further = { after: next ?? '', had: had + emails.length, round: round + 1 };
+  const data = {
+    rows: emails.map(present),
+    path,
+    isFiltered: addressOf(path, values) !== path,
+    isFirst: after === undefined,
+    older: next !== null && isFull ? addressOf(path, values, { after: next }) : null,
+    /** Where to look on, where the page is not full and there is more. */
+    further: next !== null && !isFull ? addressOf(path, values, further) : null,
+    lookedTo: next === null ? null : timeOfId(next),
+    isAsking: round < mostRounds,
+    hasNone: had + emails.length === 0,
+  };
+  if (query.get('part') === 'rows') return part('emails/rows', { ...data, isPart: true });
+  const seen = seenOf(data, now);
+  const isLive = data.isFirst && data.further === null;
+  const live = isLive ? addressOf(path, values, { part: 'list', seen }) : null;
+  if (query.get('part') === 'list') return unlessSeen(visit, seen, 'emails/list', { ...data, live });
+  const fields = { values, spans, statuses, hasMore: hasMore(values) };
+  return show('emails/emails', 'Emails', { ...data, ...fields, live }, { scripts: ['live.js'] });
+}
+
+function present({ id, status, to, subject, tags, from, createdAt }: EmailSummary) {
+  const pairs = Object.entries(tags);
+  return {
+    ...{ id, createdAt, status: statusWords(status) },
+    to: legible(to[0]?.address ?? ''),
+    others: to.length - 1,
+    subject: legible(subject),
+    from: legible(from),
+    tags: pairs.slice(0, mostTags).map(([name, value]) => legible(value === '' ? name : `${name}=${value}`)),
+    moreTags: Math.max(pairs.length - mostTags, 0),
+  };
+}
+
+/** Whether one of the fields is in use that are folded away. */
+function hasMore({ from, tag, since, until }: Values): boolean {
+  return [from, tag, since, until].some((value) => value !== '');
+}
+
+function idIn(text: string | null): string | undefined {
+  if (text === null) return undefined;
+  if (!z.guid().safeParse(text).success) throw notFound();
+  return text.toLowerCase();
+}
+
+function numberIn(text: string | null, most: number): number {
+  const number = Number(text ?? 0);
+  return Number.isInteger(number) && number >= 0 ? Math.min(number, most) : 0;
+}

@@ -1,0 +1,86 @@
+/** Settings → API keys: the same functions as the public API's and the command line's. A key's value is shown once. */
+import { z } from 'zod';
+import { makeKey, rotateKey } from '../../../accounts/issue.ts';
+import { grants, parseScopes } from '../../../accounts/keys.ts';
+import { findKey, type KeyRecord, listKeys, revokeKey } from '../../../db/keys.ts';
+import { notFound } from '../../errors.ts';
+import { checkForm, type Errors, line, several, valuesOf } from '../../forms.ts';
+import { type Answer, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import { pageOf } from '../../pagination.ts';
+
+export const keysPage: Page = {
+  organization: {
+    'GET /dashboard/o/:org/keys': (visit, parts) => list(visit, parts),
+    'POST /dashboard/o/:org/keys': make,
+    'POST /dashboard/o/:org/keys/:id/revoke': revoke,
+    'POST /dashboard/o/:org/keys/:id/rotate': rotate,
+  },
+};
+
+const pageSize = 50;
+
+async function list(visit: OrgVisit, { db }: Parts, errors: Errors = {}): Promise<Answer> {
+  const keys = await pageOf(visit, pageSize, (page) => listKeys(db, visit.org.id, page));
+  const values = { ...valuesOf(visit.form), scopes: visit.form.getAll('scopes') };
+  const status = Object.keys(errors).length > 0 ? 422 : 200;
+  return show('keys/keys', 'API keys', { ...keys, rows: keys.rows.map(present), values, errors }, { status });
+}
+
+function present(key: KeyRecord) {
+  const isDomain = (scope: string) => scope.startsWith('domain_scope:');
+  return {
+    ...key,
+    grants: key.scopes.filter((scope) => !isDomain(scope)),
+    domains: key.scopes.filter(isDomain).map((scope) => scope.slice('domain_scope:'.length)),
+  };
+}
+
+const fields = z
+  .object({
+    label: line('what the key is for'),
+    scopes: several.pipe(z.array(z.enum(grants)).min(1, 'Tick what the key may do.')),
+    domains: z.string().max(5000).default(''),
+  })
+  .transform((given, context) => {
+    const domains = given.domains.split(/[\s,]+/).filter((name) => name !== '');
+    const scopes = parseScopes([...given.scopes, ...domains.map((name) => `domain_scope:${name}`)]);
+    if (Array.isArray(scopes)) return { label: given.label, scopes };
+    context.addIssue({
+      code: 'custom',
+      path: ['domains'],
+      message: 'That is no list of domain names, such as example.com.',
+    });
+    return z.NEVER;
+  });
+
+async function make(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const given = checkForm(visit.form, fields);
+  if (!given.ok) return list(visit, parts, given.errors);
+  const made = await makeKey(parts.db, { orgId: visit.org.id, ...given.values }, visit.now);
+  return show('keys/made', 'API keys', { ...made, label: given.values.label, isNew: true });
+}
+
+async function rotate(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const key = await keyIn(visit, parts);
+  const made = await rotateKey(parts.db, key, visit.now);
+  if (!made)
+    return goTo(`${visit.base}/keys`, {
+      tone: 'bad',
+      text: `${key.label} was revoked already; make a new key.`,
+    });
+  return show('keys/made', 'API keys', { ...made, label: key.label, isNew: false });
+}
+
+async function revoke(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const key = await keyIn(visit, parts);
+  await revokeKey(parts.db, key.id, visit.now);
+  return goTo(`${visit.base}/keys`, `${key.label} is revoked: whoever uses it is refused from now on.`);
+}
+
+/** Of this organization; another's is not there. */
+async function keyIn({ context, org }: OrgVisit, { db }: Parts): Promise<KeyRecord> {
+  const { id } = context.params as { id: string };
+  const key = z.guid().safeParse(id).success ? await findKey(db, id.toLowerCase(), org.id) : null;
+  if (!key) throw notFound('key');
+  return key;
+}

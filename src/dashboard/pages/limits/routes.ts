@@ -1,0 +1,48 @@
+/** Limits: how much an organization may ask for and send, and how much of it today has taken. Operators set them. */
+import { z } from 'zod';
+import { dayOf } from '../../../accounts/limits.ts';
+import { findOrganization, setLimits } from '../../../db/organizations.ts';
+import { readUsage } from '../../../db/usage.ts';
+import { limitOf } from '../../amounts.ts';
+import { notFound } from '../../errors.ts';
+import { checkForm, type Errors, valuesOf } from '../../forms.ts';
+import { type Answer, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+
+export const limitsPage: Page = {
+  organization: {
+    'GET /dashboard/o/:org/limits': (visit, parts) => list(visit, parts),
+    'POST /dashboard/o/:org/limits': change,
+  },
+};
+
+async function list(visit: OrgVisit, { db }: Parts, errors: Errors = {}): Promise<Answer> {
+  const org = await findOrganization(db, visit.org.id);
+  if (!org) throw notFound('organization');
+  const today = await readUsage(db, org.id, dayOf(visit.now));
+  const limits = [
+    { name: 'perSecond', title: 'API requests a second', limit: org.requestsPerSecond, used: null },
+    { name: 'perDay', title: 'API requests a day', limit: org.requestsPerDay, used: today.requests },
+    { name: 'emailsPerDay', title: 'Recipients a day', limit: org.emailsPerDay, used: today.emails },
+  ].map((one) => ({
+    ...one,
+    share: one.used !== null && one.limit !== null ? shareOf(one.used, one.limit) : null,
+  }));
+  const data = { limits, errors, values: valuesOf(visit.form) };
+  return show('limits/limits', 'Limits', data, { status: Object.keys(errors).length > 0 ? 422 : 200 });
+}
+
+function shareOf(used: number, limit: number): number {
+  return limit === 0 ? 1 : Math.min(used / limit, 1);
+}
+
+/** The database keeps them in 32 bits. */
+const limit = limitOf(2 ** 31 - 1);
+const fields = z.object({ perSecond: limit, perDay: limit, emailsPerDay: limit });
+
+async function change(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const given = checkForm(visit.form, fields);
+  if (!given.ok) return list(visit, parts, given.errors);
+  const { perSecond: requestsPerSecond, perDay: requestsPerDay, emailsPerDay } = given.values;
+  await setLimits(parts.db, visit.org.id, { requestsPerSecond, requestsPerDay, emailsPerDay });
+  return goTo(`${visit.base}/limits`, `The limits of ${visit.org.name} hold within a second.`);
+}

@@ -1,0 +1,43 @@
+/** Where somebody goes first, and the organizations to choose from. Operators see all, and make new ones. */
+import { z } from 'zod';
+import { makeOrganization } from '../../../accounts/organizations.ts';
+import { listMemberships, searchOrganizations } from '../../../db/memberships.ts';
+import { checkForm, line } from '../../forms.ts';
+import { type Answer, goTo, type Page, type Parts, show, type UserVisit } from '../../page.ts';
+import { pageOf } from '../../pagination.ts';
+
+export const organizationsPage: Page = {
+  user: {
+    'GET /dashboard': first,
+    'GET /dashboard/organizations': (visit, parts) => list(visit, parts),
+  },
+  operator: { 'POST /dashboard/organizations': make },
+};
+
+/** Who has one organization is in it at once. */
+async function first({ user }: UserVisit, { db }: Parts): Promise<Answer> {
+  const some = user.isOperator
+    ? await searchOrganizations(db, { text: '', limit: 2 })
+    : await listMemberships(db, user.id);
+  return goTo(some.length === 1 ? `/dashboard/o/${some[0]!.id}` : '/dashboard/organizations');
+}
+
+const pageSize = 50;
+
+async function list(visit: UserVisit, { db }: Parts, error?: string): Promise<Answer> {
+  const { user, query, context } = visit;
+  const text = (query.get('q') ?? '').trim();
+  const shown = user.isOperator
+    ? await pageOf(visit, pageSize, (page) => searchOrganizations(db, { text, ...page }))
+    : { rows: await listMemberships(db, user.id), next: null, isFirst: true };
+  const name = context.method === 'POST' ? visit.form.get('name') : '';
+  const data = { ...shown, text, error, name };
+  return show('organizations/organizations', 'Organizations', data, { status: error ? 422 : 200 });
+}
+
+async function make(visit: UserVisit, parts: Parts): Promise<Answer> {
+  const given = checkForm(visit.form, z.object({ name: line('a name') }));
+  if (!given.ok) return list(visit, parts, given.errors.name);
+  const { id, name } = await makeOrganization(parts.db, given.values, visit.now);
+  return goTo(`/dashboard/o/${id}`, `${name} is there, and may send without limit.`);
+}

@@ -1,0 +1,157 @@
+/** What stands in the way of an organization's mail, the worst first, each with where to do something about it. */
+import { balanceOf, quotaStanding } from '../../../db/credits.ts';
+import type { Organization } from '../../../db/organizations.ts';
+import type { Standings } from '../../../db/standings.ts';
+import type { TroubledWebhook, WaitingMail } from '../../../db/troubles.ts';
+import { disabledByOwner } from '../../../webhooks/endpoints.ts';
+import { count, percent, relative, span } from '../../format.ts';
+import type { Rate } from './reputation.ts';
+
+export interface Trouble {
+  tone: 'bad' | 'warn';
+  title: string;
+  text: string;
+  /** Below the organization. */
+  path: string;
+}
+
+export interface Scene {
+  now: number;
+  org: Organization;
+  /** Of the quota: what is left is low below it. */
+  lowShare: number;
+  domains: string[];
+  webhooks: TroubledWebhook[];
+  waiting: WaitingMail[];
+  standings: Standings;
+  /** Which destination serves a domain. */
+  routes: Map<string, string>;
+  bounces: Rate;
+  complaints: Rate;
+}
+
+/** Mail that a host defers comes through within the hour, mostly. */
+const longWaitMs = 3_600_000;
+
+export function troublesOf(scene: Scene): Trouble[] {
+  const all = [
+    ...creditTroubles(scene),
+    ...rateTroubles(scene),
+    ...destinationTroubles(scene),
+    ...domainTroubles(scene),
+    ...webhookTroubles(scene),
+  ];
+  return [...all.filter(({ tone }) => tone === 'bad'), ...all.filter(({ tone }) => tone === 'warn')];
+}
+
+function creditTroubles({ org, lowShare, now }: Scene): Trouble[] {
+  const { limit, remaining, renewsAt } = quotaStanding(org, now);
+  if (limit === null || remaining === null) return [];
+  const path = '/credits';
+  const renews = limit > 0 ? ` The quota renews ${relative(renewsAt, now)}.` : '';
+  const isSpent = balanceOf({ ...org, quotaUsed: limit - remaining }) === 0;
+  if (isSpent)
+    return [
+      {
+        tone: 'bad',
+        title: 'No credits left',
+        text: `Sends are refused until there are more.${renews}`,
+        path,
+      },
+    ];
+  if (limit === 0 || remaining > limit * lowShare) return [];
+  const left = `${count(remaining)} of ${count(limit)} are left, and ${count(org.wallet)} in the wallet.`;
+  return [{ tone: 'warn', title: 'Credits are low', text: `${left}${renews}`, path }];
+}
+
+function rateTroubles({ bounces, complaints }: Scene): Trouble[] {
+  const trouble = (
+    name: string,
+    { share, tone, good, bad }: Rate,
+    advice: string,
+    path: string,
+  ): Trouble[] =>
+    tone === 'bad' || tone === 'warn'
+      ? [
+          {
+            ...{ tone, path },
+            title: `${name} are ${tone === 'bad' ? 'far too many' : 'too many'}: ${percent(share!)} in 7 days`,
+            text: `Mailbox providers want less than ${percent(good)}, and hold mail back from ${percent(bad)} on. ${advice}`,
+          },
+        ]
+      : [];
+  return [
+    ...trouble(
+      'Bounces',
+      bounces,
+      'See which addresses bounce, and where they came from.',
+      '/emails?status=bounced',
+    ),
+    ...trouble(
+      'Complaints',
+      complaints,
+      'Write only to those who asked for it.',
+      '/emails?status=complained',
+    ),
+  ];
+}
+
+/** Of the mail that waits: where nothing is sent now, and what has waited for long otherwise. */
+function destinationTroubles(scene: Scene): Trouble[] {
+  const { waiting, standings, now } = scene;
+  const path = '/emails?status=deferred';
+  const stopped = new Map<string, Trouble>();
+  const others: WaitingMail[] = [];
+  for (const mail of waiting) {
+    const destination = scene.routes.get(mail.domain) ?? mail.domain;
+    const suspension = standings.suspensions.find((one) =>
+      [destination, mail.domain].includes(one.destination),
+    );
+    const circuit = standings.states.get(destination)?.circuit;
+    if (suspension) {
+      const text = `The operator suspended it: ${suspension.reason}. It goes on ${relative(suspension.until, now)}.`;
+      stopped.set(suspension.destination, {
+        tone: 'warn',
+        title: `Mail for ${suspension.destination} is held up`,
+        text,
+        path,
+      });
+    } else if (circuit) {
+      const text = `Nobody answers there: ${circuit.reason}. That began ${relative(circuit.since, now)}; it is tried again ${relative(circuit.nextProbeAt, now)}.`;
+      stopped.set(destination, { tone: 'warn', title: `${destination} cannot be reached`, text, path });
+    } else others.push(mail);
+  }
+  const [oldest] = others;
+  const isLong = oldest && oldest.oldestAt < now - longWaitMs;
+  return [...stopped.values()].slice(0, mostOfAKind).concat(
+    isLong
+      ? {
+          tone: 'warn',
+          title: `Mail for ${oldest.domain} has waited for ${span(now - oldest.oldestAt)}`,
+          text: 'Its host puts it off; it is tried again and again until it is too old.',
+          path,
+        }
+      : [],
+  );
+}
+
+export const mostOfAKind = 3;
+
+function domainTroubles({ domains }: Scene): Trouble[] {
+  return domains.map((name) => ({
+    ...{ tone: 'warn', title: `${name} is not verified`, path: `/domains/${name}` },
+    text: 'Nothing can be sent from it until its DNS records are found.',
+  }));
+}
+
+function webhookTroubles({ webhooks, now }: Scene): Trouble[] {
+  const troubled = webhooks.filter(({ reason }) => reason !== disabledByOwner);
+  return troubled.map(({ id, url, isDisabled, reason, failingSince }) => ({
+    tone: isDisabled ? 'bad' : 'warn',
+    title: isDisabled
+      ? 'A webhook is disabled'
+      : `A webhook has failed for ${failingSince === null ? 'a while' : span(now - failingSince)}`,
+    text: `${url}${reason ? `: ${reason}` : ''}`,
+    path: `/webhooks/${id}`,
+  }));
+}

@@ -1,0 +1,75 @@
+/** From the figures of hours to what the overview shows: sums of a window, and bars of the chart. Pure functions. */
+import { type Counts, countNames, type HourFigures, hourMs } from '../../../db/statistics.ts';
+import { latencyBounds, quantile } from '../../../status/latency.ts';
+
+export interface Window {
+  name: string;
+  title: string;
+  hours: number;
+  /** Of a bar of the chart. */
+  barHours: number;
+}
+
+export const windows: Window[] = [
+  { name: '24h', title: '24 hours', hours: 24, barHours: 1 },
+  { name: '7d', title: '7 days', hours: 7 * 24, barHours: 6 },
+  { name: '30d', title: '30 days', hours: 30 * 24, barHours: 24 },
+];
+
+/** The current hour is the window's last. */
+export function beginOf({ hours }: Pick<Window, 'hours'>, now: number): number {
+  return now - (now % hourMs) - (hours - 1) * hourMs;
+}
+
+export interface Bar extends Counts {
+  from: number;
+}
+
+export function barsOf(figures: HourFigures[], window: Window, now: number): Bar[] {
+  const begin = beginOf(window, now);
+  const bars = Array.from({ length: window.hours / window.barHours }, (_, index) => ({
+    from: begin + index * window.barHours * hourMs,
+    ...none(),
+  }));
+  for (const hour of figures) {
+    const bar = bars[Math.floor((hour.hour - begin) / (window.barHours * hourMs))];
+    if (bar) add(bar, hour);
+  }
+  return bars;
+}
+
+export function totalOf(figures: Iterable<Counts>): Counts {
+  const total = none();
+  for (const hour of figures) add(total, hour);
+  return total;
+}
+
+function none(): Counts {
+  return Object.fromEntries(countNames.map((name) => [name, 0])) as unknown as Counts;
+}
+
+function add(to: Counts, more: Counts): void {
+  for (const name of countNames) to[name] += more[name];
+}
+
+/** Null where there is nothing to have a share of. What was sent before the window may make it more than all. */
+export function shareOf(count: number, all: number): number | null {
+  return all === 0 ? null : Math.min(count / all, 1);
+}
+
+const milestones = [1000, 10_000, 60_000, 300_000, 3_600_000];
+
+/** How long mail took to be delivered; null where none was. */
+export function timesOf(figures: HourFigures[]) {
+  const counts = [...latencyBounds, Number.POSITIVE_INFINITY].map((_, index) =>
+    figures.reduce((sum, { took }) => sum + took[index]!, 0),
+  );
+  const [median, slow] = [quantile(counts, 0.5), quantile(counts, 0.95)];
+  if (!median || !slow) return null;
+  const total = counts.reduce((sum, count) => sum + count);
+  const within = milestones.map((ms) => {
+    const arrived = counts.slice(0, latencyBounds.indexOf(ms) + 1).reduce((sum, count) => sum + count);
+    return { ms, share: arrived / total };
+  });
+  return { median, slow, within };
+}

@@ -1,0 +1,53 @@
+/** An organization's first page: how its mail fares, and what needs attention; before its first mail, how to get there. */
+import { findOrganization } from '../../../db/organizations.ts';
+import { readStandings, routesOf } from '../../../db/standings.ts';
+import { readFigures } from '../../../db/statistics.ts';
+import { longestWaiting, progressOf, troubledWebhooks, unverifiedDomains } from '../../../db/troubles.ts';
+import { notFound } from '../../errors.ts';
+import { type Answer, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import { mostOfAKind, type Trouble, troublesOf } from './attention.ts';
+import { barsOf, beginOf, shareOf, timesOf, totalOf, windows } from './figures.ts';
+import { bounceRate, complaintRate } from './reputation.ts';
+
+export const overviewPage: Page = { organization: { 'GET /dashboard/o/:org': overview } };
+
+const [day, week, month] = windows as [(typeof windows)[0], (typeof windows)[0], (typeof windows)[0]];
+
+async function overview(visit: OrgVisit, { db, config }: Parts): Promise<Answer> {
+  const { org, query, now } = visit;
+  const progress = await progressOf(db, org.id);
+  if (!progress.hasSent) return show('overview/first-steps', 'Overview', { progress });
+  const window = windows.find(({ name }) => name === query.get('window')) ?? day;
+  const all = await readFigures(db, org.id, beginOf(month, now));
+  const of = (hours: typeof window) => all.filter(({ hour }) => hour >= beginOf(hours, now));
+  const total = totalOf(of(window));
+  const lastWeek = totalOf(of(week));
+  const data = {
+    ...{ windows, window, total, bars: barsOf(of(window), window, now), times: timesOf(of(window)) },
+    shares: {
+      delivered: shareOf(total.delivered, total.sent),
+      opened: shareOf(total.opened, total.delivered),
+      clicked: shareOf(total.clicked, total.delivered),
+    },
+    ...{ bounces: bounceRate(total), complaints: complaintRate(total) },
+    troubles: await troubles(),
+  };
+  return show('overview/overview', 'Overview', data, { scripts: ['uplot.js', 'chart.js'] });
+
+  async function troubles(): Promise<Trouble[]> {
+    const organization = await findOrganization(db, org.id);
+    if (!organization) throw notFound('organization');
+    const waiting = await longestWaiting(db, org.id);
+    return troublesOf({
+      ...{ now, org: organization, lowShare: config.creditsLow / 100, waiting },
+      domains: await unverifiedDomains(db, org.id, mostOfAKind),
+      webhooks: await troubledWebhooks(db, org.id, mostOfAKind),
+      standings: await readStandings(db, now),
+      routes: await routesOf(
+        db,
+        waiting.map(({ domain }) => domain),
+      ),
+      ...{ bounces: bounceRate(lastWeek), complaints: complaintRate(lastWeek) },
+    });
+  }
+}

@@ -1,0 +1,100 @@
+/** What waits where, live; one destination with its mail. Orders to it are in the files beside this one. */
+import { z } from 'zod';
+import { organizationNames } from '../../../db/memberships.ts';
+import { listQueue, type QueueEntry } from '../../../db/queue-view.ts';
+import { isKnownDestination, readStandings } from '../../../db/standings.ts';
+import type { DeliveryStatus } from '../../../nouns.ts';
+import { replyText } from '../../../outcome.ts';
+import { idleLine, type QueueLine } from '../../../waiting/queue-lines.ts';
+import { readDestination } from '../../../waiting/queue-words.ts';
+import { notFound } from '../../errors.ts';
+import { type Errors, valuesOf } from '../../forms.ts';
+import { type Answer, type Page, type Parts, part, show, type UserVisit } from '../../page.ts';
+import { pageOf } from '../../pagination.ts';
+import { matching, nextTry, presentLine, presentLines, totals } from './present.ts';
+
+export const queuePage: Page = {
+  operator: {
+    'GET /dashboard/queue': (visit, parts) => overview(visit, parts),
+    'GET /dashboard/queue/to/:destination': destination,
+  },
+};
+
+/** A page has room for so many; the rest is a search away. */
+const mostLines = 100;
+
+export async function overview(visit: UserVisit, { desk }: Parts, errors: Errors = {}): Promise<Answer> {
+  const { now, query, context } = visit;
+  const text = (query.get('q') ?? '').trim();
+  const all = await desk.summary();
+  const found = matching(all, text);
+  const data = {
+    lines: presentLines(found.slice(0, mostLines), now),
+    more: Math.max(found.length - mostLines, 0),
+    totals: totals(all),
+    text,
+    self: text === '' ? '/dashboard/queue' : `/dashboard/queue?${new URLSearchParams({ q: text })}`,
+    order: desk.orders.last(),
+  };
+  if (isPoll(visit)) return part('queue/summary', data);
+  const values = context.method === 'POST' ? valuesOf(visit.form) : {};
+  const status = Object.keys(errors).length > 0 ? 422 : 200;
+  return show('queue/queue', 'Queue', { ...data, values, errors }, { status });
+}
+
+const statuses = ['queued', 'deferred', 'sending', 'held'] as const;
+const pageSize = 50;
+
+async function destination(visit: UserVisit, parts: Parts): Promise<Answer> {
+  const { now, query } = visit;
+  const name = readDestination((visit.context.params as { destination: string }).destination);
+  const line = name === null ? null : await lineOf(name, visit, parts);
+  if (name === null || line === null) throw notFound('destination');
+  const view = presentLine(line, now);
+  if (isPoll(visit)) return part('queue/standing', { line: view });
+  const status = z.enum(statuses).safeParse(query.get('status')).data;
+  const mail = await pageOf(visit, pageSize, (page) =>
+    listQueue(parts.db, { destination: name, ...(status && { status }), ...page }, now),
+  );
+  const rows = await presentMail(mail.rows, parts, now);
+  return show('queue/destination', name, { ...mail, rows, line: view, status: status ?? '', statuses });
+}
+
+async function lineOf(name: string, { now }: UserVisit, { db, desk }: Parts): Promise<QueueLine | null> {
+  const known = (await desk.summary()).find(
+    ({ destination: one, domains }) => one === name || domains.includes(name),
+  );
+  if (known) return known;
+  return (await isKnownDestination(db, name)) ? idleLine(name, await readStandings(db, now), now) : null;
+}
+
+interface MailView extends Omit<QueueEntry, 'lastReply'> {
+  status: DeliveryStatus;
+  organization: string;
+  lastReply: string | null;
+  href: string;
+  next: string | null;
+}
+
+export async function presentMail(
+  entries: QueueEntry[],
+  { db }: Pick<Parts, 'db'>,
+  now: number,
+): Promise<MailView[]> {
+  const names = await organizationNames(
+    db,
+    entries.map(({ orgId }) => orgId),
+  );
+  return entries.map((entry) => ({
+    ...entry,
+    organization: names.get(entry.orgId) ?? '',
+    lastReply: entry.lastReply && replyText(entry.lastReply),
+    href: `/dashboard/o/${entry.orgId}/emails/${entry.emailId}`,
+    next: nextTry(entry.nextAttemptAt, now),
+  }));
+}
+
+/** What is live asks for itself again. */
+function isPoll({ context }: UserVisit): boolean {
+  return context.get('hx-request') === 'true';
+}

@@ -1,0 +1,84 @@
+/** A mail to try the way out with: written here, sent as the API sends, then watched on its own page. */
+import { z } from 'zod';
+import { domainOf } from '../../../address.ts';
+import { sendSchema, toRequest } from '../../../api/send/schema.ts';
+import { type DomainRecord, listDomains } from '../../../db/domains.ts';
+import { newId } from '../../../id.ts';
+import { Refusal, type RefusalCode } from '../../../refusal.ts';
+import { checkForm, type Errors, line, valuesOf } from '../../forms.ts';
+import { type Answer, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import { onceEach, send } from '../../sending.ts';
+import { testMail } from './test-mail.ts';
+
+export const sendTestPage: Page = {
+  largestForm: 5 * 1024 * 1024,
+  organization: {
+    'GET /dashboard/o/:org/send-test': (visit, parts) => form(visit, parts),
+    'POST /dashboard/o/:org/send-test': post,
+  },
+};
+
+async function form(visit: OrgVisit, { db }: Parts, errors: Errors = {}): Promise<Answer> {
+  const domains = await verifiedDomains(db, visit.org.id);
+  const given = valuesOf(visit.form);
+  const values = { ...testMail(visit.org.name), to: visit.user.email, ...given };
+  const data = { domains, values, errors, once: newId() };
+  const status = Object.keys(errors).length > 0 ? 422 : 200;
+  return show('send-test/send-test', 'Send a test', data, { status });
+}
+
+async function verifiedDomains(db: Parts['db'], orgId: string): Promise<string[]> {
+  const isVerified = ({ status }: DomainRecord) => status === 'verified';
+  return (await listDomains(db, orgId)).filter(isVerified).map(({ name }) => name);
+}
+
+const fields = z
+  .object({
+    local: line('who sends: what stands before the @', 64),
+    domain: line('the domain', 255),
+    to: line('where it goes', 320),
+    subject: line('a subject', 998),
+    html: z.string().default(''),
+    text: z.string().default(''),
+    once: z.string().max(36).default(''),
+  })
+  .superRefine(({ local, domain, to, html, text }, context) => {
+    const fault = (path: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [path], message });
+    if (domainOf(`${local}@${domain}`) === null)
+      fault('local', 'That is no name for a mailbox, such as hello.');
+    if (domainOf(to) === null) fault('to', 'That is no email address, such as ann@example.org.');
+    if (html === '' && text === '') fault('text', 'Write a text, or HTML, or both.');
+  });
+
+async function post(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const given = checkForm(visit.form, fields);
+  if (!given.ok) return form(visit, parts, given.errors);
+  const { once, local, domain, to, subject, html, text } = given.values;
+  const content = { from: `${local}@${domain}`, to, subject, ...(html && { html }), ...(text && { text }) };
+  const parsed = sendSchema.safeParse({ ...content, tags: { sent: 'by hand' } });
+  if (!parsed.success) {
+    const faults = parsed.error.issues.map(({ path, message }) => [String(path[0] ?? ''), `It ${message}.`]);
+    return form(visit, parts, Object.fromEntries(faults));
+  }
+  const idempotency = onceEach(once || newId(), content);
+  const request = { ...toRequest(parsed.data), idempotency, requestId: visit.context.state.requestId };
+  try {
+    const { emailId } = await send(visit, parts, request, html.length + text.length);
+    return goTo(`${visit.base}/emails/${emailId}`, 'Accepted. Watch it on its way.');
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    return form(visit, parts, { [fieldOf[error.code] ?? '']: inWords(error, to) });
+  }
+}
+
+const fieldOf: Partial<Record<RefusalCode, string>> = {
+  ALL_RECIPIENTS_SUPPRESSED: 'to',
+  DOMAIN_NOT_FOUND: 'domain',
+  DOMAIN_NOT_VERIFIED: 'domain',
+};
+
+function inWords({ code, message }: Refusal, to: string): string {
+  if (code !== 'ALL_RECIPIENTS_SUPPRESSED') return message;
+  return `${to} is on the suppression list; nothing is sent there until it is taken off.`;
+}

@@ -1,0 +1,65 @@
+/** The first of all: the link that the first start prints makes the first operator, once, and never again after. */
+import { z } from 'zod';
+import { tokenHash } from '../../../accounts/links.ts';
+import { passwordFault } from '../../../accounts/passwords.ts';
+import { setUp } from '../../../accounts/people.ts';
+import { findLink } from '../../../db/one-time.ts';
+import { hasOrganizations } from '../../../db/organizations.ts';
+import { hasOperator } from '../../../db/users.ts';
+import { PageError } from '../../errors.ts';
+import { checkForm, emailField, line, valuesOf } from '../../forms.ts';
+import { type Answer, goTo, type Page, type Parts, show, type Visit } from '../../page.ts';
+
+export const setUpPage: Page = {
+  open: {
+    'GET /dashboard/set-up/:token': async (visit, parts) => {
+      await requireLink(visit, parts);
+      return form(visit, parts, {});
+    },
+    'POST /dashboard/set-up/:token': make,
+  },
+};
+
+const fields = z.object({
+  name: line('your name'),
+  email: emailField,
+  password: z.string({ error: 'Choose a password.' }),
+  organization: z.union([z.literal(''), line('a name')]).default(''),
+});
+
+async function make(visit: Visit, parts: Parts): Promise<Answer> {
+  const hash = await requireLink(visit, parts);
+  const given = checkForm(visit.form, fields);
+  if (!given.ok) return form(visit, parts, given.errors);
+  const { password, ...first } = given.values;
+  const fault = passwordFault(password, first.email);
+  if (fault) return form(visit, parts, { password: fault });
+  const passwordHash = await parts.passwords.hash(password);
+  const id = await setUp(parts.db, hash, { ...first, passwordHash }, visit.now);
+  if (id === null) throw used();
+  await parts.sessions.begin(visit.context, id);
+  return goTo('/dashboard', `Welcome, ${first.name}. Postern is yours.`);
+}
+
+async function form(visit: Visit, { db }: Parts, errors: Record<string, string>): Promise<Answer> {
+  const isFirst = !(await hasOrganizations(db));
+  const { password: _, ...values } = valuesOf(visit.form);
+  const status = Object.keys(errors).length > 0 ? 422 : 200;
+  return show('set-up/set-up', 'Set up Postern', { isFirst, values, errors }, { status });
+}
+
+/** The link's hash. */
+async function requireLink({ context, now }: Visit, { db }: Parts): Promise<string> {
+  const hash = tokenHash((context.params as { token: string }).token);
+  const link = await findLink(db, hash, now);
+  if (link?.purpose !== 'set-up' || (await hasOperator(db))) throw used();
+  return hash;
+}
+
+function used(): PageError {
+  return new PageError(
+    404,
+    'This link holds no more',
+    'A set-up link is used once. If you have set Postern up already, sign in; if not, start it again: it prints a new link.',
+  );
+}

@@ -1,0 +1,135 @@
+/**
+ * Signing in and out: address and password, then a code where the person has a second factor. What is wrong is never said
+ * more exactly than "address or password", and an unknown address takes as long as a known one. Between the two steps the
+ * browser holds a sealed word of who has given the right password, for five minutes.
+ */
+import { z } from 'zod';
+import { recoveryCodeHash, totpStepOf } from '../../../accounts/totp.ts';
+import { clientAddress } from '../../../api/gate.ts';
+import { useRecoveryCode } from '../../../db/one-time.ts';
+import { findUser, findUserByEmail, type User, useTotpStep } from '../../../db/users.ts';
+import { span } from '../../format.ts';
+import { checkForm } from '../../forms.ts';
+import { type Answer, goTo, type Page, type Parts, show, type UserVisit, type Visit } from '../../page.ts';
+
+export const signInPage: Page = {
+  open: {
+    'GET /dashboard/sign-in': ({ user, query }) => {
+      const to = withinDashboard(query.get('to'));
+      return user ? goTo(to) : form({ to });
+    },
+    'POST /dashboard/sign-in': takePassword,
+    'POST /dashboard/sign-in/code': takeCode,
+  },
+  user: { 'POST /dashboard/sign-out': signOut },
+};
+
+const halfWayMs = 5 * 60_000;
+
+const credentials = z.object({
+  email: z.string().trim().max(320),
+  password: z.string().max(2000),
+  to: z.string().optional(),
+});
+
+async function takePassword(visit: Visit, parts: Parts): Promise<Answer> {
+  const { guards, passwords, db } = parts;
+  const given = checkForm(visit.form, credentials);
+  if (!given.ok) return form({ to: '', error: 'Give your address and your password.' }, 422);
+  const { email, password } = given.values;
+  const to = withinDashboard(given.values.to ?? null);
+  const address = clientAddress(visit.context);
+  const account = email.toLowerCase();
+  const waitMs = guards.waitMs(address, account);
+  if (waitMs > 0) return form({ to, email, error: waitFor(waitMs) }, 429);
+  const user = await findUserByEmail(db, email);
+  const isRight = await passwords.verify(password, user?.passwordHash ?? null);
+  if (!user || !isRight || user.disabledAt !== null) {
+    guards.fail(address, account);
+    return form({ to, email, error: 'That address and password do not go together.' }, 422);
+  }
+  if (user.totpSecret !== null) {
+    const halfWay = JSON.stringify({ userId: user.id, visitor: visit.visitor, until: visit.now + halfWayMs });
+    return codeForm({ to, halfWay: parts.seal.close(halfWay) });
+  }
+  return enter(visit, parts, user, to);
+}
+
+const secondStep = z.object({
+  code: z.string().trim().max(100),
+  half_way: z.string().max(2000),
+  to: z.string().optional(),
+});
+
+async function takeCode(visit: Visit, parts: Parts): Promise<Answer> {
+  const given = checkForm(visit.form, secondStep);
+  const user = given.ok ? await halfWayUser(given.values.half_way, visit, parts) : null;
+  if (!given.ok || !user?.totpSecret)
+    return form({ to: '', error: 'That took too long; sign in once more.' }, 422);
+  const { code, half_way: halfWay } = given.values;
+  const to = withinDashboard(given.values.to ?? null);
+  const address = clientAddress(visit.context);
+  const account = `code ${user.id}`;
+  const waitMs = parts.guards.waitMs(address, account);
+  if (waitMs > 0) return codeForm({ to, halfWay, error: waitFor(waitMs) }, 429);
+  if (!(await isRightCode(user, code, visit.now, parts))) {
+    parts.guards.fail(address, account);
+    return codeForm({ to, halfWay, error: 'That code is not right, or was used already.' }, 422);
+  }
+  parts.guards.clear(account);
+  return enter(visit, parts, user, to);
+}
+
+async function halfWayUser(halfWay: string, visit: Visit, { seal, db }: Parts): Promise<User | null> {
+  try {
+    const { userId, visitor, until } = JSON.parse(seal.open(halfWay));
+    if (visitor !== visit.visitor || visit.now >= until) return null;
+    const user = await findUser(db, userId);
+    return user?.disabledAt === null ? user : null;
+  } catch {
+    return null;
+  }
+}
+
+async function isRightCode(user: User, code: string, now: number, { seal, db }: Parts): Promise<boolean> {
+  const step = totpStepOf(seal.open(user.totpSecret!), code, now);
+  if (step !== null) return useTotpStep(db, user.id, step);
+  return useRecoveryCode(db, user.id, recoveryCodeHash(code));
+}
+
+async function enter(visit: Visit, { sessions, guards }: Parts, user: User, to: string): Promise<Answer> {
+  await sessions.begin(visit.context, user.id);
+  guards.clear(user.email.toLowerCase());
+  return goTo(to);
+}
+
+async function signOut({ context, session }: UserVisit, { sessions }: Parts): Promise<Answer> {
+  await sessions.end(context, session);
+  return goTo('/dashboard/sign-in', { tone: 'note', text: 'You have signed out.' });
+}
+
+interface Form {
+  to: string;
+  email?: string;
+  error?: string;
+}
+
+function form(data: Form, status = 200): Answer {
+  return show('sign-in/sign-in', 'Sign in', data, { status });
+}
+
+function codeForm(data: { to: string; halfWay: string; error?: string }, status = 200): Answer {
+  return show('sign-in/code', 'Sign in', data, { status });
+}
+
+function waitFor(ms: number): string {
+  return `Too many tries; wait ${span(Math.max(ms, 60_000))}, then try again.`;
+}
+
+/** Never to another site: a path of ours, as a browser understands paths. */
+function withinDashboard(to: string | null): string {
+  const origin = 'http://here.invalid';
+  if (!to?.startsWith('/dashboard') || !URL.canParse(to, origin)) return '/dashboard';
+  const url = new URL(to, origin);
+  return url.origin === origin ? url.pathname + url.search : '/dashboard';
+}

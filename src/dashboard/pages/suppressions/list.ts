@@ -1,0 +1,64 @@
+/** The list of suppressed addresses as a whole: out as CSV, page by page as it is taken; in from a file or as text, all or nothing. */
+import { Readable } from 'node:stream';
+import { csvPages, ListFault, mostImported, readAddresses } from '../../../accounts/suppression-csv.ts';
+import { goneSignal } from '../../../api/management.ts';
+import { addSuppressions, suppressionOf } from '../../../db/suppressions.ts';
+import { count } from '../../format.ts';
+import { type Answer, give, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+
+export const listPage: Page = {
+  organization: {
+    'GET /dashboard/o/:org/suppressions/export': exportList,
+    'GET /dashboard/o/:org/suppressions/import': () => form(),
+    'POST /dashboard/o/:org/suppressions/import': importList,
+  },
+  // As many addresses as an import takes are some 3 MiB; form encoding adds to that.
+  largestForm: 12 * 1024 * 1024,
+};
+
+/** How long a browser may take nothing: on the real clock, as all of a socket's patience. */
+const patienceMs = 60_000;
+
+function exportList({ context, org }: OrgVisit, { db, longWork }: Parts): Answer {
+  context.res.once('close', longWork.exports.take(context, org.id));
+  context.res.setTimeout(patienceMs, () => context.res.destroy());
+  const body = Readable.from(csvPages(db, org.id), { objectMode: false, highWaterMark: 1 });
+  return give(body, 'text/csv; charset=utf-8', {
+    'Content-Disposition': 'attachment; filename="suppressions.csv"',
+  });
+}
+
+async function importList(visit: OrgVisit, { db, watch }: Parts): Promise<Answer> {
+  const { org, base, now, context } = visit;
+  const text = visit.form.get('list') ?? '';
+  const read = await addressesIn(text);
+  if ('fault' in read) return form(text, read.fault);
+  const list = read.addresses.map((address) => suppressionOf(org.id, address, 'imported'));
+  const added = await addSuppressions(db, list, now, goneSignal(context));
+  watch.ring();
+  const before = list.length - added;
+  const also = before === 0 ? '' : ` ${count(before)} ${before === 1 ? 'was' : 'were'} on it before.`;
+  return goTo(
+    `${base}/suppressions`,
+    `${count(added)} ${added === 1 ? 'address is' : 'addresses are'} new on the list.${also}`,
+  );
+}
+
+async function addressesIn(text: string): Promise<{ addresses: string[] } | { fault: string }> {
+  try {
+    const addresses = await readAddresses(Buffer.from(text), mostImported);
+    return addresses.length > 0 ? { addresses } : { fault: 'There is no address in it.' };
+  } catch (error) {
+    if (error instanceof ListFault) return { fault: `Nothing was imported: ${error.message}.` };
+    throw error;
+  }
+}
+
+/** What is longer than anybody would mend by hand is not sent back. */
+const longestShown = 20_000;
+
+function form(text = '', error?: string): Answer {
+  const value = text.length > longestShown ? '' : text;
+  const data = { value, error, most: mostImported };
+  return show('suppressions/import', 'Import suppressions', data, { status: error ? 422 : 200 });
+}

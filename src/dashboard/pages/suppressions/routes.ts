@@ -1,0 +1,114 @@
+/** Addresses that an organization does not write to: search, add, remove, and why each is there. As CSV: list.ts. */
+import { z } from 'zod';
+import { compareKey, domainOf } from '../../../address.ts';
+import { cursorOf, suppressionsQuery } from '../../../api/suppressions/schema.ts';
+import {
+  addSuppression,
+  causeOf,
+  findSuppression,
+  findSuppressionById,
+  removeSuppression,
+  type SuppressionRecord,
+  searchSuppressions,
+  suppressionOf,
+} from '../../../db/suppressions.ts';
+import { notFound } from '../../errors.ts';
+import { checkForm, type Errors, emailField, line, valuesOf } from '../../forms.ts';
+import { type Answer, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import { whyOf } from './words.ts';
+
+export const suppressionsPage: Page = {
+  organization: {
+    'GET /dashboard/o/:org/suppressions': (visit, parts) => list(visit, parts),
+    'POST /dashboard/o/:org/suppressions': add,
+    'GET /dashboard/o/:org/suppressions/:id': why,
+    'POST /dashboard/o/:org/suppressions/:id/remove': remove,
+  },
+};
+
+const pageSize = 50;
+
+async function list(visit: OrgVisit, parts: Parts, errors: Errors = {}): Promise<Answer> {
+  const { org, query, context, form } = visit;
+  const text = (query.get('q') ?? '').trim().slice(0, 320);
+  const after = cursorIn(query);
+  const { found, next } = await search(visit, parts, text, after);
+  const more = new URLSearchParams({
+    ...(text && { q: text }),
+    ...(next !== null && { after: cursorOf(next) }),
+  });
+  const data = {
+    rows: found.map((one) => ({ ...one, why: whyOf(one.reason) })),
+    text,
+    orgName: org.name,
+    next: next === null ? null : `${context.path}?${more}`,
+    isFirst: after === null,
+    values: valuesOf(form),
+    errors,
+  };
+  const status = Object.keys(errors).length > 0 ? 422 : 200;
+  return show('suppressions/suppressions', 'Suppressions', data, { status });
+}
+
+function cursorIn(query: URLSearchParams): string | null {
+  const given = query.get('after');
+  if (given === null) return null;
+  const parsed = suppressionsQuery.shape.after.safeParse(given);
+  if (!parsed.success) throw notFound();
+  return parsed.data ?? null;
+}
+
+/** A whole address is looked up; a part of one is searched for. */
+async function search({ org }: OrgVisit, { db }: Parts, text: string, after: string | null) {
+  if (domainOf(text) !== null && after === null) {
+    const one = await findSuppression(db, org.id, compareKey(text));
+    if (one) return { found: [one], next: null };
+  }
+  const part = text === '' ? null : text.normalize('NFC').toLowerCase();
+  return searchSuppressions(db, { orgId: org.id, part, after, limit: pageSize });
+}
+
+const fields = z.object({
+  address: emailField,
+  reason: z
+    .union([
+      z
+        .string()
+        .regex(/^\s*$/)
+        .transform(() => 'manual'),
+      line('why'),
+    ])
+    .default('manual'),
+});
+
+async function add(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const { org, base, form, now } = visit;
+  const given = checkForm(form, fields);
+  if (!given.ok) return list(visit, parts, given.errors);
+  const { address, reason } = given.values;
+  if (!(await addSuppression(parts.db, suppressionOf(org.id, address, reason), now)))
+    return list(visit, parts, { address: 'It is on the list already.' });
+  parts.watch.ring();
+  return goTo(`${base}/suppressions`, `${address} is on the list: nothing is sent there any more.`);
+}
+
+async function why(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const one = await suppressionIn(visit, parts);
+  const cause = whyOf(one.reason);
+  const emailId = cause.isByEmail ? await causeOf(parts.db, visit.org.id, one) : null;
+  return show('suppressions/why', one.address, { one, why: cause, emailId });
+}
+
+async function remove(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const { address, addressKey } = await suppressionIn(visit, parts);
+  if (await removeSuppression(parts.db, visit.org.id, addressKey, visit.now)) parts.watch.ring();
+  return goTo(`${visit.base}/suppressions`, `${address} is off the list, and may be written to again.`);
+}
+
+/** Of this organization; another's is not there. */
+async function suppressionIn({ context, org }: OrgVisit, { db }: Parts): Promise<SuppressionRecord> {
+  const { id } = context.params as { id: string };
+  const one = z.guid().safeParse(id).success ? await findSuppressionById(db, org.id, id.toLowerCase()) : null;
+  if (!one) throw notFound('suppression');
+  return one;
+}

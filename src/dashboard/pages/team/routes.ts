@@ -1,0 +1,144 @@
+/** Who works in an organization: for its owners. Of nobody is it shown where else they are. */
+import { z } from 'zod';
+import type { MadeLink } from '../../../accounts/links.ts';
+import { type Role, roles } from '../../../accounts/roles.ts';
+import { changeRole, inviteAgain, inviteMember, removeMember } from '../../../accounts/team.ts';
+import { findMember, listMembers, type Member } from '../../../db/memberships.ts';
+import { notFound } from '../../errors.ts';
+import { checkForm, type Errors, emailField, line, valuesOf } from '../../forms.ts';
+import { type Answer, type Flash, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import { pageOf } from '../../pagination.ts';
+
+export const teamPage: Page = {
+  organization: {
+    'GET /dashboard/o/:org/team': (visit, parts) => list(visit, parts),
+    'POST /dashboard/o/:org/team': invite,
+    'POST /dashboard/o/:org/team/:id/role': setRole,
+    'POST /dashboard/o/:org/team/:id/link': newLink,
+    'POST /dashboard/o/:org/team/:id/remove': remove,
+  },
+};
+
+const pageSize = 50;
+
+const roleSays: Record<Role, string> = {
+  viewer: 'sees everything but the team',
+  developer: 'works with emails, domains, keys, suppressions and webhooks',
+  owner: 'does everything, and sees to the team',
+};
+
+async function list(visit: OrgVisit, { db }: Parts, errors: Errors = {}): Promise<Answer> {
+  const { rows, ...place } = await pageOf(visit, pageSize, (page) => listMembers(db, visit.org.id, page));
+  const data = {
+    ...place,
+    rows: rows.map((member) => present(member, visit.user.id)),
+    roles: roles.map((role) => [role, roleSays[role]]),
+    values: valuesOf(visit.form),
+    errors,
+  };
+  return show('team/team', 'Team', data, { status: Object.keys(errors).length > 0 ? 422 : 200 });
+}
+
+/** No more than the organization's business. */
+function present(member: Member, me: string) {
+  const { id, name, email, role, joinedAt, signedInAt, totpSecret, passwordHash, disabledAt } = member;
+  return {
+    ...{ id, name, email, role, joinedAt, signedInAt },
+    isMe: id === me,
+    hasSecondFactor: totpSecret !== null,
+    isInvited: passwordHash === null,
+    isDisabled: disabledAt !== null,
+  };
+}
+
+const roleField = z.enum(roles, { error: 'Choose a role.' });
+
+const fields = z.object({
+  email: emailField,
+  name: z
+    .union([
+      z
+        .string()
+        .regex(/^\s*$/)
+        .transform(() => null),
+      line('a name'),
+    ])
+    .default(null),
+  role: roleField,
+});
+
+async function invite(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const { org, user, form, base, now } = visit;
+  const given = checkForm(form, fields);
+  if (!given.ok) return list(visit, parts, given.errors);
+  const { email, role } = given.values;
+  const name = given.values.name ?? email;
+  const invited = await inviteMember(
+    parts.db,
+    { orgId: org.id, email, name, role },
+    { now, byOperator: user.isOperator },
+  );
+  if ('fault' in invited) return list(visit, parts, { email: faults[invited.fault] });
+  if (invited.link === null) return goTo(`${base}/team`, `${email} is of the team, and signs in as before.`);
+  return showLink(invited.link, name, parts);
+}
+
+const faults = {
+  member: 'Somebody of the team has this address already.',
+  elsewhere:
+    'This address has an account on this server. Ask who runs the server to let it into your organization.',
+};
+
+function showLink({ path, expiresAt }: MadeLink, name: string, { baseUrl }: Parts): Answer {
+  return show('team/invited', 'Team', { link: baseUrl() + path, expiresAt, name });
+}
+
+async function newLink(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const member = await memberIn(visit, parts);
+  const byOperator = visit.user.isOperator;
+  const link = await inviteAgain(parts.db, { orgId: visit.org.id, user: member, byOperator }, visit.now);
+  if (link) return showLink(link, member.name, parts);
+  const text = `There is no new link for ${member.email}. Ask who runs the server.`;
+  return goTo(`${visit.base}/team`, { tone: 'bad', text });
+}
+
+async function setRole(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const member = await memberIn(visit, parts);
+  const given = checkForm(visit.form, z.object({ role: roleField }));
+  if (!given.ok) return goTo(`${visit.base}/team`, { tone: 'bad', text: given.errors.role! });
+  const { role } = given.values;
+  const moved = await changeRole(parts.db, { orgId: visit.org.id, userId: member.id, role }, visit.now);
+  if (moved === 'gone') throw notFound('member');
+  return goTo(
+    await whereTo(visit, parts),
+    moved === 'done' ? `${member.name} is ${role} now.` : lastOwner(member.name),
+  );
+}
+
+async function remove(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const member = await memberIn(visit, parts);
+  const moved = await removeMember(parts.db, { orgId: visit.org.id, userId: member.id });
+  if (moved === 'gone') throw notFound('member');
+  return goTo(
+    await whereTo(visit, parts),
+    moved === 'done' ? `${member.name} is not of the team any more.` : lastOwner(member.name),
+  );
+}
+
+function lastOwner(name: string): Flash {
+  return { tone: 'bad', text: `${name} is the last owner; make somebody else one first.` };
+}
+
+/** Who is no owner any more, by their own hand, sees the team no more. */
+async function whereTo({ user, org, base }: OrgVisit, { db }: Parts): Promise<string> {
+  const isOwner = user.isOperator || (await findMember(db, org.id, user.id))?.role === 'owner';
+  return isOwner ? `${base}/team` : '/dashboard';
+}
+
+/** Of this organization; another's is not there. */
+async function memberIn({ context, org }: OrgVisit, { db }: Parts): Promise<Member> {
+  const { id } = context.params as { id: string };
+  const member = z.guid().safeParse(id).success ? await findMember(db, org.id, id.toLowerCase()) : null;
+  if (!member) throw notFound('member');
+  return member;
+}

@@ -1,0 +1,18 @@
+/** Light, dark, or as the machine has it: a switch that a cookie remembers. */
+import { type Answer, goTo, type Page, type Parts, type Visit } from '../../page.ts';
+
+export const themePage: Page = { open: { 'POST /dashboard/theme': change } };
+
+const yearMs = 365 * 24 * 3_600_000;
+
+function change({ form, context }: Visit, { cookies }: Parts): Answer {
+  const theme = form.get('theme');
+  cookies.set(context, 'theme', theme === 'light' || theme === 'dark' ? theme : null, yearMs);
+  return goTo(backTo(context.get('referer')));
+}
+
+/** The page that the switch was on, by its path alone: another site's is none of ours. */
+function backTo(referer: string): string {
+  const path = URL.canParse(referer) ? new URL(referer).pathname + new URL(referer).search : '';
+  return path.startsWith('/dashboard/') ? path : '/dashboard';
+}

@@ -1,0 +1,46 @@
+/** Endpoints that are told of events: the list, and a new one, whose secret is shown once. One endpoint: endpoint.ts. */
+import { listWebhooks } from '../../../db/webhooks.ts';
+import { addWebhook, mostWebhooks } from '../../../webhooks/endpoints.ts';
+import { parseWebhookUrl } from '../../../webhooks/url.ts';
+import { checkForm, type Errors, valuesOf } from '../../forms.ts';
+import { type Answer, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import { eventFields, groups } from './events.ts';
+
+export const webhooksPage: Page = {
+  organization: {
+    'GET /dashboard/o/:org/webhooks': (visit, parts) => list(visit, parts),
+    'POST /dashboard/o/:org/webhooks': add,
+  },
+};
+
+async function list({ org, form }: OrgVisit, { db }: Parts, errors: Errors = {}): Promise<Answer> {
+  const webhooks = await listWebhooks(db, org.id);
+  const data = { webhooks, groups, values: valuesOf(form), ticked: form.getAll('events'), errors };
+  const status = Object.keys(errors).length > 0 ? 422 : 200;
+  return show('webhooks/webhooks', 'Webhooks', data, { status });
+}
+
+async function add(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const { db, seal, allowPrivate } = parts;
+  const { org, form, now } = visit;
+  const url = (form.get('url') ?? '').trim();
+  const parsed = parseWebhookUrl(url, allowPrivate);
+  const events = checkForm(form, eventFields);
+  const errors = {
+    ...(typeof parsed === 'object' && { url: sentence(parsed.fault) }),
+    ...(!events.ok && events.errors),
+  };
+  if (!events.ok || typeof parsed === 'object') return list(visit, parts, errors);
+  if ((await listWebhooks(db, org.id)).length >= mostWebhooks)
+    return list(visit, parts, { url: `There are ${mostWebhooks} already; remove one first.` });
+  const added = await addWebhook(
+    db,
+    { orgId: org.id, url, types: events.values },
+    { seal, allowPrivate, now },
+  );
+  return show('webhooks/secret', 'Webhooks', { ...added, oldSecretUntil: null });
+}
+
+function sentence(text: string): string {
+  return `${text[0]!.toUpperCase()}${text.slice(1)}.`;
+}

@@ -1,0 +1,53 @@
+/** By a one-time link somebody sets the password: the first one, or a new one for one that was lost. */
+import { tokenHash } from '../../../accounts/links.ts';
+import { passwordFault } from '../../../accounts/passwords.ts';
+import { setPasswordByLink } from '../../../accounts/people.ts';
+import { findLink, type Link } from '../../../db/one-time.ts';
+import { findUser, type User } from '../../../db/users.ts';
+import { PageError } from '../../errors.ts';
+import { type Answer, goTo, type Page, type Parts, show, type Visit } from '../../page.ts';
+
+export const welcomePage: Page = {
+  open: {
+    'GET /dashboard/welcome/:token': async (visit, parts) => form(await linkOf(visit, parts)),
+    'POST /dashboard/welcome/:token': setPassword,
+  },
+};
+
+interface Guest {
+  user: User;
+  link: Link;
+}
+
+async function setPassword(visit: Visit, parts: Parts): Promise<Answer> {
+  const guest = await linkOf(visit, parts);
+  const password = visit.form.get('password') ?? '';
+  const fault = passwordFault(password, guest.user.email);
+  if (fault) return form(guest, fault);
+  const hash = await parts.passwords.hash(password);
+  if (!(await setPasswordByLink(parts.db, guest.link, hash, visit.now))) throw used();
+  // Signing in asks for the second factor, which a link is not.
+  return goTo('/dashboard/sign-in', 'Your password is set. Sign in with it.');
+}
+
+function form({ user, link }: Guest, error?: string): Answer {
+  const isNew = link.purpose === 'invitation';
+  const title = isNew ? `Welcome, ${user.name}` : 'A new password';
+  return show('welcome/welcome', title, { title, isNew, person: user, error }, { status: error ? 422 : 200 });
+}
+
+async function linkOf({ context, now }: Visit, { db }: Parts): Promise<Guest> {
+  const { token } = context.params as { token: string };
+  const link = await findLink(db, tokenHash(token), now);
+  const user = link?.userId ? await findUser(db, link.userId) : null;
+  if (!link || !user || user.disabledAt !== null) throw used();
+  return { link, user };
+}
+
+function used(): PageError {
+  return new PageError(
+    404,
+    'This link holds no more',
+    'It was used, or is too old. If you have set your password, sign in; if not, ask for a new link.',
+  );
+}

@@ -1,0 +1,27 @@
+/** Lists by key: `?after=ID` goes on after a row, and costs the same however far down the list it is. */
+import { z } from 'zod';
+import { notFound } from './errors.ts';
+import type { Visit } from './page.ts';
+
+export interface PageOfRows<Row> {
+  rows: Row[];
+  /** Where the next page is; null: this is the last. */
+  next: string | null;
+  isFirst: boolean;
+}
+
+/** `read` is asked for one row more than are shown, to know whether there are more. */
+export async function pageOf<Row extends { id: string }>(
+  { query, context }: Visit,
+  size: number,
+  read: (page: { after: string | undefined; limit: number }) => Promise<Row[]>,
+): Promise<PageOfRows<Row>> {
+  const after = query.get('after') ?? undefined;
+  if (after !== undefined && !z.guid().safeParse(after).success) throw notFound();
+  const found = await read({ after: after?.toLowerCase(), limit: size + 1 });
+  const rows = found.slice(0, size);
+  if (found.length <= size) return { rows, next: null, isFirst: after === undefined };
+  const search = new URLSearchParams(query);
+  search.set('after', rows.at(-1)!.id);
+  return { rows, next: `${context.path}?${search}`, isFirst: after === undefined };
+}

@@ -1,0 +1,62 @@
+/**
+ * What takes long and goes on in the background, one at a time, while pages look at how far it has come. The last one is
+ * kept, in memory: after a restart there is none.
+ */
+import type { Clock } from '../clock.ts';
+
+interface Run<Asked, Progress, Result> {
+  asked: Asked;
+  startedAt: number;
+  progress: Progress | null;
+  /** Null: it goes on. */
+  endedAt: number | null;
+  /** Null while it goes on, and where it failed. */
+  result: Result | null;
+}
+
+export interface Runs<Asked, Progress, Result> {
+  /** The one that goes on, or the last. */
+  last(): Run<Asked, Progress, Result> | null;
+  /** False: one goes on already, and nothing is begun. */
+  start(asked: Asked): boolean;
+  /** Waits until nothing goes on, or so long. */
+  ended(patienceMs: number): Promise<void>;
+}
+
+export function createRuns<Asked, Progress, Result>(
+  clock: Clock,
+  work: (asked: Asked, onProgress: (progress: Progress) => void) => Promise<Result>,
+  onFailure: (error: unknown) => void,
+): Runs<Asked, Progress, Result> {
+  let last: Run<Asked, Progress, Result> | null = null;
+  let working: Promise<void> = Promise.resolve();
+
+  async function carryOut(run: Run<Asked, Progress, Result>): Promise<void> {
+    try {
+      run.result = await work(run.asked, (progress) => {
+        run.progress = progress;
+      });
+    } catch (error) {
+      onFailure(error);
+    }
+    run.endedAt = clock.now();
+  }
+
+  return {
+    last: () => last,
+    start(asked) {
+      if (last?.endedAt === null) return false;
+      last = { asked, startedAt: clock.now(), progress: null, endedAt: null, result: null };
+      working = carryOut(last);
+      return true;
+    },
+    async ended(patienceMs) {
+      let timer: NodeJS.Timeout | undefined;
+      const late = new Promise<void>((done) => {
+        timer = setTimeout(done, patienceMs);
+      });
+      await Promise.race([working, late]);
+      clearTimeout(timer);
+    },
+  };
+}

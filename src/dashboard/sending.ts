@@ -1,0 +1,61 @@
+/**
+ * Sends that people make in the dashboard: on the API's way, counted and charged as one of its calls, and held to the
+ * same limits. There is no key; whoever calls has looked whether the person may.
+ */
+import { createHash } from 'node:crypto';
+import type { Accept, SendRequest } from '../accept.ts';
+import { overLimit, type RequestLimits, type Taken } from '../accounts/limits.ts';
+import type { Room } from '../api/room.ts';
+import type { Answer } from '../db/idempotency.ts';
+import { findOrganization } from '../db/organizations.ts';
+import { Refusal } from '../refusal.ts';
+import type { OrgVisit, Parts } from './page.ts';
+
+export interface Sending {
+  accept: Accept;
+  room: Room;
+  hasSpace(): boolean;
+  /** Counts a request of the organization. */
+  take(orgId: string, limits: RequestLimits): Promise<Taken>;
+}
+
+const busyMs = 1000;
+
+/** `size`: of what is sent, in bytes. Throws a Refusal; SEND_FAILED among them, whose cause is in the log by then. */
+export async function send(
+  { org }: OrgVisit,
+  { db, sending, onTrouble }: Parts,
+  request: SendRequest,
+  size: number,
+): Promise<Answer> {
+  const place = sending.hasSpace() ? await sending.room.enter(org.id, size) : null;
+  if (!place) {
+    const message = 'The service takes no more just now. Nothing was charged; try again in a moment.';
+    throw new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: busyMs });
+  }
+  try {
+    await countRequest();
+    return (await sending.accept(request, { orgId: org.id, keyId: null, scopes: [] })).answer;
+  } catch (error) {
+    if (error instanceof Refusal && error.code === 'SEND_FAILED') onTrouble('a send failed', error.cause);
+    throw error;
+  } finally {
+    place.leave();
+  }
+
+  async function countRequest(): Promise<void> {
+    const known = await findOrganization(db, org.id);
+    const limits = { perSecond: known!.requestsPerSecond, perDay: known!.requestsPerDay };
+    const { allowed, windows } = await sending.take(org.id, limits);
+    if (!allowed) throw overLimit(windows);
+  }
+}
+
+/**
+ * One form sends once, however often it is posted; changed, it is another send. `form`: the id that the form has, made
+ * when it was shown.
+ */
+export function onceEach(form: string, content: unknown): SendRequest['idempotency'] {
+  const requestHash = createHash('sha256').update(JSON.stringify(content)).digest('hex');
+  return { key: `dashboard ${form.slice(0, 36)} ${requestHash}`, requestHash };
+}
