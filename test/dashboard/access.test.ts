@@ -1,0 +1,170 @@
+/** Where nobody gets in: without a session, without a token, from another site, into another's organization, beyond one's role. */
+import test, { type ExecutionContext } from 'ava';
+import { invite } from '../../src/accounts/people.ts';
+import { type Role, roles } from '../../src/accounts/roles.ts';
+import { access, accessFaults, accessTable } from '../../src/dashboard/access.ts';
+import { insertOrganization } from '../../src/db/organizations.ts';
+import { checkHeaders, createBrowser, password, setUp, signIn } from '../helpers/browser.ts';
+import { startWorld } from '../helpers/world.ts';
+
+const somewhere = '01a1ffff-0000-7000-8000-000000000000';
+
+/** One who is nobody's, one of each role in the tenant, an operator; and an organization that is nobody's. */
+async function people(t: ExecutionContext) {
+  const world = await startWorld(t);
+  const [{ id: orgId }] = await world.db('organizations').select('id');
+  const foreignId = await insertOrganization(world.db, 'Foreign', world.clock.now());
+  const operator = createBrowser(world);
+  await setUp(operator, world);
+  const member = async (role: Role) => {
+    const browser = createBrowser(world);
+    const person = {
+      email: `${role}@postern.invalid`,
+      name: role,
+      isOperator: false,
+      member: { orgId, role },
+    };
+    const { link } = await invite(world.db, person, world.clock.now());
+    await browser.get(link!.path);
+    await browser.submit('', { password });
+    await signIn(browser, person.email);
+    return [role, browser] as const;
+  };
+  const members = Object.fromEntries(await Promise.all(roles.map(member)));
+  const pathTo = (path: string, id: string) => path.replace(':org', id).replaceAll(/:\w+/g, somewhere);
+  return {
+    world,
+    orgId: orgId as string,
+    foreignId,
+    operator,
+    members: members as Record<Role, typeof operator>,
+    pathTo,
+  };
+}
+
+test('the table has each route and no other, or the service does not start', (t) => {
+  const routes = accessTable().map(({ method, path, scope }) => ({ route: `${method} ${path}`, scope }));
+  t.deepEqual(accessFaults(routes), []);
+  t.regex(accessFaults(routes.slice(1))[0]!, /^GET \/dashboard has no route$/);
+  t.regex(accessFaults([...routes, { route: 'GET /dashboard/new', scope: 'user' }])[0]!, /new has no entry$/);
+  const wrong = routes.map((one) =>
+    one.scope === 'organization' ? { ...one, scope: 'user' as const } : one,
+  );
+  t.regex(accessFaults(wrong)[0]!, /is organization here and user on its page/);
+  for (const { method, path, access: least } of accessTable()) {
+    t.true(['GET', 'POST'].includes(method));
+    if (path.startsWith('/dashboard/o/')) t.not(least, 'anyone', path);
+  }
+});
+
+test('who is not signed in is asked to, everywhere but at the door', async (t) => {
+  const { world, orgId, pathTo } = await people(t);
+  for (const { method, path, access: least } of accessTable()) {
+    if (least === 'anyone') continue;
+    const answer = await createBrowser(world).ask(method, pathTo(path, orgId));
+    t.is(answer.status, 303, `${method} ${path}`);
+    t.regex(answer.headers.get('location')!, /^\/dashboard\/sign-in\?to=/);
+    checkHeaders(t, answer);
+  }
+});
+
+test('a foreign organization is not found, by any route; what a role may not do is refused', async (t) => {
+  const { orgId, foreignId, members, operator, pathTo } = await people(t);
+  const ask = async (browser: typeof operator, method: string, path: string) => {
+    await browser.get('/dashboard/account');
+    const answer = await browser.ask(method, path, { headers: { 'x-csrf-token': browser.csrf() } });
+    checkHeaders(t, answer);
+    return answer.status;
+  };
+  for (const { method, path, access: least, scope } of accessTable()) {
+    if (least === 'anyone' || path.includes('sign-out')) continue;
+    const route = `${method} ${path}`;
+    for (const role of roles) {
+      const browser = members[role];
+      if (scope === 'organization') {
+        for (const id of [foreignId, somewhere, 'nonsense'])
+          t.is(await ask(browser, method, pathTo(path, id)), 404, `${route} as ${role} of another`);
+      }
+      const isBeyond = least === 'operator' || roles.indexOf(role) < roles.indexOf(least as Role);
+      const status = await ask(browser, method, pathTo(path, orgId));
+      if (isBeyond) t.is(status, 403, `${route} as ${role}`);
+      else t.false([403, 500].includes(status), `${route} as ${role}: ${status}`);
+    }
+    t.false(
+      [403, 500].includes(await ask(operator, method, pathTo(path, foreignId))),
+      `${route} as operator`,
+    );
+  }
+});
+
+test('a POST without a token, with another session’s, or from another site does nothing', async (t) => {
+  const { world, orgId, members, operator } = await people(t);
+  const path = `/dashboard/o/${orgId}/keys`;
+  const fields = { label: 'x', scopes: 'email:send' };
+  const count = async () => (await world.db('api_keys').select()).length;
+  const before = await count();
+  await members.developer.get(path);
+  await operator.get(path);
+  const own = members.developer.csrf();
+  const post = (given: Record<string, string>, headers: Record<string, string> = {}) =>
+    members.developer.post(path, { ...fields, ...given }, headers);
+  const refused = [
+    await post({}),
+    await post({ _csrf: '' }),
+    await post({ _csrf: operator.csrf() }),
+    await post({ _csrf: own }, { 'sec-fetch-site': 'cross-site' }),
+    await post({ _csrf: own }, { 'sec-fetch-site': 'same-site' }),
+    await post({ _csrf: own }, { origin: 'https://evil.invalid' }),
+    await post({ _csrf: own }, { origin: 'null' }),
+    await post({}, { 'x-csrf-token': operator.csrf() }),
+  ];
+  for (const answer of refused) {
+    t.is(answer.status, 403);
+    t.regex(answer.text, /form has expired|another site/i);
+    checkHeaders(t, answer);
+  }
+  t.is(await count(), before);
+  t.is((await post({ _csrf: own }, { origin: world.url(), 'sec-fetch-site': 'same-origin' })).status, 200);
+  t.is((await post({}, { 'x-csrf-token': own })).status, 200, 'as htmx sends it');
+  t.is(await count(), before + 2);
+});
+
+test('other bodies, too large ones, unknown paths and methods are refused in the dashboard’s own look', async (t) => {
+  const { orgId, members } = await people(t);
+  const path = `/dashboard/o/${orgId}/keys`;
+  const { developer } = members;
+  await developer.get(path);
+  const _csrf = developer.csrf();
+  const look = (answer: Awaited<ReturnType<typeof developer.get>>, status: number) => {
+    t.is(answer.status, status);
+    t.regex(answer.html, /<link rel="stylesheet"/);
+    checkHeaders(t, answer);
+  };
+  look(
+    await developer.ask('POST', path, { body: '{}', headers: { 'content-type': 'application/json' } }),
+    415,
+  );
+  look(await developer.post(path, { _csrf, label: 'x'.repeat(70_000) }), 413);
+  look(await developer.get('/dashboard/nowhere'), 404);
+  look(await developer.get('/dashboard/o/%E0%A4%A/keys'), 404);
+  look(await developer.ask('DELETE', path), 405);
+  look(await developer.get(`${path}?after=nonsense`), 404);
+  t.is((await developer.get('/')).path.slice(0, 10), '/dashboard');
+  t.truthy(access['GET /dashboard']);
+});
+
+test('styles and scripts are kept for ever under the hash of what they hold', async (t) => {
+  const world = await startWorld(t);
+  const browser = createBrowser(world);
+  const { html } = await browser.get('/dashboard/sign-in');
+  const urls = [...html.matchAll(/(?:src|href)="(\/dashboard\/assets\/[^"]+)"/g)].map(([, url]) => url!);
+  t.true(urls.length >= 4);
+  for (const url of urls) {
+    const asset = await browser.ask('GET', url);
+    t.is(asset.status, 200, url);
+    t.is(asset.headers.get('cache-control'), 'public, max-age=31536000, immutable');
+    t.regex(asset.headers.get('content-type')!, /^(text\/(css|javascript)|image\/svg)/);
+  }
+  t.is((await browser.ask('GET', urls[0]!.replace(/assets\/[^/]+/, 'assets/other'))).status, 404);
+  t.notRegex(html, /\son\w+=|style=|<style|<script>|javascript:/i);
+});

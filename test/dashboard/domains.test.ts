@@ -1,0 +1,151 @@
+/** Domains: added, their records looked for in DNS, found or said to be wrong in words, their settings, their end. */
+
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
+import { makeOrganization } from '../../src/accounts/organizations.ts';
+import { registerDomain } from '../../src/accounts/registration.ts';
+import { createSeal } from '../../src/accounts/seal.ts';
+import { keepReport } from '../../src/db/domain-reports.ts';
+import { loadSecrets } from '../../src/secret.ts';
+import { createBrowser, setUp } from '../helpers/browser.ts';
+import { startWorld, type World, type WorldOptions } from '../helpers/world.ts';
+
+async function arrive(t: ExecutionContext, options: WorldOptions = {}) {
+  const world = await startWorld(t, options);
+  const browser = createBrowser(world);
+  await setUp(browser, world);
+  const [{ id }] = await world.db('organizations').select('id');
+  return { world, browser, base: `/dashboard/o/${id}/domains` };
+}
+
+const keyOf = async (world: World, name: string) => {
+  const row = await world.db('domains').where({ name }).first();
+  return {
+    name: `${row.dkim_selector}._domainkey.${name}`,
+    value: `v=DKIM1; k=rsa; p=${row.dkim_public_key}`,
+  };
+};
+
+test('a domain is added, said to lack its records, verified when they are there, and removed by its name', async (t) => {
+  const { world, browser, base } = await arrive(t);
+  await browser.get(base);
+  t.regex(browser.page().text, /sender\.invalid Verified/);
+  t.regex((await browser.submit('/domains', { name: 'not a domain' })).text, /no domain name/);
+  t.is(browser.page().status, 422);
+  t.regex(
+    (await browser.submit('/domains', { name: 'sender.invalid' })).text,
+    /registered in this organization already/,
+  );
+
+  const added = await browser.submit('/domains', { name: 'https://Shop.Invalid/' });
+  t.is(added.path, `${base}/shop.invalid`);
+  const dkim = await keyOf(world, 'shop.invalid');
+  for (const text of [dkim.name, dkim.value, 'v=spf1 a:postern.invalid ~all'])
+    t.true(added.html.includes(`<code>${text}</code>`), text);
+  t.true(added.html.includes(`data-copy="${dkim.value}"`));
+
+  t.regex(
+    (await browser.submit('/check')).text,
+    /DKIM required Missing .* There is no TXT record at pstn\w+\._domainkey\.shop\.invalid yet/,
+  );
+  world.dns.set({ [dkim.name]: { TXT: [dkim.value.slice(0, 255)] } });
+  t.regex(
+    (await browser.submit('/check')).text,
+    /Different .* ends after \d+ of \d+ characters: it was cut off/,
+  );
+  world.dns.set({ [dkim.name]: 'SERVFAIL' });
+  t.regex((await browser.submit('/check')).text, /No answer .* DNS gave no answer \(ESERVFAIL\)/);
+
+  world.dns.set({ [dkim.name]: { TXT: [dkim.value] }, 'shop.invalid': { TXT: ['v=spf1 mx -all'] } });
+  const seen = await browser.get(`${base}/shop.invalid/records`);
+  t.regex(seen.text, /The record that decides is there\. Check again/);
+  t.is(
+    (await world.db('domains').where({ name: 'shop.invalid' }).first()).status,
+    'pending',
+    'looking changes nothing',
+  );
+  await browser.get(`${base}/shop.invalid`);
+  const verified = await browser.submit('/check');
+  t.regex(verified.text, /DNS records Verified Mail may be sent/);
+  t.regex(verified.text, /Found v=spf1 mx -all .* Put a:postern\.invalid into it/);
+
+  t.regex((await browser.submit('/remove', { typed: 'sender.invalid' })).text, /Nothing was removed/);
+  t.is((await world.db('domains').where({ name: 'shop.invalid' })).length, 1);
+  t.regex((await browser.submit('/remove', { typed: 'shop.invalid' })).text, /shop\.invalid is removed/);
+  t.is((await world.db('domains').where({ name: 'shop.invalid' })).length, 0);
+});
+
+test('tracking and TLS are set as the API shows them; what is wrong is said at its field', async (t) => {
+  const { world, browser, base } = await arrive(t);
+  const domain = async () => (await world.call('GET', '/api/public/domains/sender.invalid')).body.domain;
+  await browser.get(`${base}/sender.invalid`);
+  await browser.submit('/tracking', { opens: 'on', host: 'links.sender.invalid' });
+  t.like(await domain(), {
+    tracking: { openTracking: true, clickTracking: false, host: 'links.sender.invalid' },
+  });
+  t.regex(browser.page().text, /Tracking links advised .*links\.sender\.invalid/);
+  t.regex(
+    (await browser.submit('/tracking', { host: 'no host' })).html,
+    /field wrong">\s*<label for="field-host"/,
+  );
+  t.is((await domain()).tracking.host, 'links.sender.invalid');
+  await browser.submit('/tracking', { host: '' });
+  t.is((await domain()).tracking.host, null);
+  await browser.submit('/tls', { tls: 'verified' });
+  t.is((await domain()).tls, 'verified');
+});
+
+test('reports on a domain are shown, whatever they say', async (t) => {
+  const { world, browser, base } = await arrive(t);
+  const times = { beginsAt: world.clock.now() - 86_400_000, endsAt: world.clock.now() };
+  const totals = { messages: 1234, passed: 1200, quarantined: 30, rejected: 4 };
+  const report = {
+    kind: 'dmarc' as const,
+    domain: 'sender.invalid',
+    reporter: '<b>Big</b> Mail',
+    reportId: '1',
+    ...times,
+  };
+  await keepReport(world.db, { ...report, policy: 'none', totals, sources: [] }, [], world.clock.now());
+  const { text, html } = await browser.get(`${base}/sender.invalid`);
+  t.regex(text, /<b>Big<\/b> Mail DMARC of sender\.invalid none just now 1,234 mails 34/);
+  t.false(html.includes('<b>Big'));
+});
+
+test("another organization's domain is not there", async (t) => {
+  const { world, browser, base } = await arrive(t);
+  const other = await makeOrganization(world.db, { name: 'Other' }, world.clock.now());
+  const terms = { seal: createSeal(loadSecrets(world.config)), now: world.clock.now() };
+  await registerDomain(world.db, { orgId: other.id, name: 'other.invalid' }, terms);
+  await browser.get(base);
+  const token = { _csrf: browser.csrf() };
+  for (const name of ['other.invalid', 'none.invalid', '%3Cb%3E']) {
+    t.is((await browser.get(`${base}/${name}`)).status, 404, name);
+  }
+  for (const act of ['check', 'tracking', 'tls', 'remove'])
+    t.is(
+      (await browser.post(`${base}/other.invalid/${act}`, { ...token, typed: 'other.invalid' })).status,
+      404,
+      act,
+    );
+  t.is((await browser.get(`${base}/other.invalid/records`)).status, 404);
+  t.is((await world.db('domains').where({ name: 'other.invalid' })).length, 1);
+});
+
+test('a new DKIM key is made, waits for its record, can be dropped, and takes the place of the old one', async (t) => {
+  const { world, browser, base } = await arrive(t);
+  const page = `${base}/sender.invalid`;
+  await browser.get(page);
+  t.regex((await browser.submit('/rotate')).text, /A new key is made.* Waits for its record/);
+  t.regex((await browser.submit('/rotate/cancel')).text, /The new key is dropped/);
+  await browser.submit('/rotate');
+  const pending = await world.db('dkim_keys').where({ status: 'pending' }).first();
+  world.dns.set({
+    [`${pending.selector}._domainkey.sender.invalid`]: { TXT: [`v=DKIM1; k=rsa; p=${pending.public_key}`] },
+  });
+  const settled = await browser.submit('/check');
+  t.regex(settled.text, /Verified/);
+  t.is((await world.db('domains').where({ name: 'sender.invalid' }).first()).dkim_selector, pending.selector);
+  t.regex((await browser.get(page)).text, new RegExp(`${pending.selector} RSA Signs .* Retired`));
+  t.regex((await browser.submit('/ed25519')).text, /Ed25519 Waits for its record/);
+});

@@ -1,0 +1,93 @@
+/** A first day, in a real browser: set up, make a key, sign out, sign in again; on a desk and on a phone. */
+import test from 'ava';
+import { password } from '../helpers/browser.ts';
+import { type Size, startChromium, type Theme } from '../helpers/chromium.ts';
+import { startWorld } from '../helpers/world.ts';
+
+const { visit } = startChromium(test);
+
+/** Both sizes and both themes, in half of the time that all four would take. */
+const ways: [Size, Theme][] = [
+  ['desktop', 'dark'],
+  ['phone', 'light'],
+];
+
+for (const [size, theme] of ways) {
+  test.serial(`${size}, ${theme}: set up, make a key, revoke it, sign out, sign in`, async (t) => {
+    const world = await startWorld(t);
+    const { page, check } = await visit(t, world, size, theme);
+    const shot = (name: string) =>
+      process.env.SHOTS ? page.screenshot({ path: `${process.env.SHOTS}/${size}-${name}.png` }) : undefined;
+
+    await page.goto(new URL(world.setUpUrl()!).pathname);
+    await check('set-up');
+    await page.getByLabel('Your name').fill('Olga Operator');
+    await page.getByLabel('Email address').fill('olga@postern.invalid');
+    await page.getByLabel('Password').fill(password);
+    await shot('set-up');
+    await page.getByRole('button', { name: 'Set up' }).click();
+
+    await page.getByRole('heading', { name: 'Welcome to Postern' }).waitFor();
+    await page.getByText('Welcome, Olga Operator').waitFor();
+    await page.getByRole('button', { name: 'Put this message away' }).click();
+    t.false(await page.getByText('Welcome, Olga Operator').isVisible());
+    if (size === 'phone') await page.getByRole('button', { name: 'Menu' }).click();
+    await page.getByRole('link', { name: 'API keys' }).click();
+    await page.getByText('New key', { exact: true }).click();
+    await page.getByLabel('Label').fill('shop, production');
+    await page.getByLabel('Send emails').check();
+    await check('a form for a key');
+    await shot('form');
+    await page.getByRole('button', { name: 'Make the key' }).click();
+
+    await page.getByRole('button', { name: 'Copy' }).click();
+    const copied = await page.evaluate<string>('navigator.clipboard.readText()');
+    t.regex(copied, /^em_[\w-]{40,}$/);
+    await check('a new key');
+    await shot('made');
+    await page.reload();
+    await page.getByRole('heading', { name: 'API keys' }).waitFor();
+    t.is(
+      (await world.db('api_keys').where({ label: 'shop, production' })).length,
+      1,
+      'reloading makes no other',
+    );
+
+    await page.getByRole('button', { name: 'Revoke shop, production' }).click();
+    await page.getByRole('dialog', { name: 'Revoke shop, production?' }).waitFor();
+    await check('a question');
+    await shot('question');
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+    await page.getByText('shop, production is revoked').waitFor();
+    await check('keys');
+    await shot('keys');
+
+    const menu = page.getByRole('button', { name: 'Menu' });
+    if (size === 'phone') {
+      await menu.click();
+      await check('the menu');
+      await shot('menu');
+    }
+    await page.getByRole('link', { name: 'Olga Operator' }).click();
+    await page.getByRole('heading', { name: 'Your account' }).waitFor();
+    await check('account');
+    await shot('account');
+    await page.getByRole('link', { name: 'Turn on' }).click();
+    await page.getByAltText('QR code').waitFor();
+    await check('the second factor');
+    await shot('factor');
+    if (size === 'phone') await menu.click();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+
+    await page.getByText('You have signed out.').waitFor();
+    await page.getByLabel('Email address').fill('olga@postern.invalid');
+    await page.getByLabel('Password').fill('not my password');
+    await page.keyboard.press('Enter');
+    await page.getByText('do not go together').waitFor();
+    await check('sign-in');
+    await shot('sign-in');
+    await page.getByLabel('Password').fill(password);
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Welcome to Postern' }).waitFor();
+  });
+}

@@ -1,0 +1,133 @@
+/** An organization's pages in a real browser: a domain verified, an address suppressed, a webhook tested and replayed. */
+import test from 'ava';
+import { createBrowser, password, setUp } from '../helpers/browser.ts';
+import { type Size, startChromium } from '../helpers/chromium.ts';
+import { until } from '../helpers/until.ts';
+import { startWebhookWorld } from '../helpers/webhook-world.ts';
+
+const { visit } = startChromium(test);
+
+for (const size of ['desktop', 'phone'] satisfies Size[]) {
+  test.serial(
+    `${size}: add and verify a domain, suppress an address, test and replay a webhook, invite`,
+    async (t) => {
+      const { world, orgId, endpoint } = await startWebhookWorld(t);
+      await setUp(createBrowser(world), world);
+      const { receiver } = await endpoint();
+      const theme = process.env.SHOTS_DARK ? 'dark' : 'light';
+      const { page, check } = await visit(t, world, size, theme);
+      const base = `/dashboard/o/${orgId}`;
+      const shoot = (name: string) =>
+        process.env.SHOTS
+          ? page.screenshot({ path: `${process.env.SHOTS}/${size}-${theme}-${name}.png`, fullPage: true })
+          : undefined;
+      const seen = async (name: string) => {
+        await check(name);
+        await shoot(name);
+      };
+
+      await page.goto('/dashboard/sign-in');
+      await page.getByLabel('Email address').fill('olga@postern.invalid');
+      await page.getByLabel('Password').fill(password);
+      await page.keyboard.press('Enter');
+      await page.waitForURL(`**/o/${orgId}`);
+
+      await page.goto(`${base}/domains`);
+      await page.getByText('Add a domain').click();
+      await page.getByLabel('Domain', { exact: true }).fill('shop.invalid');
+      await seen('domains');
+      await page.getByRole('button', { name: 'Add domain' }).click();
+      await page.getByRole('heading', { name: 'shop.invalid' }).waitFor();
+      await page.getByText('There is no TXT record').first().waitFor();
+      await page.getByRole('button', { name: 'Copy the value of the DKIM record' }).click();
+      const value = await page.evaluate<string>('navigator.clipboard.readText()');
+      await page.getByRole('button', { name: 'Copy the name of the DKIM record' }).click();
+      const name = await page.evaluate<string>('navigator.clipboard.readText()');
+      world.dns.set({ [name]: { TXT: [value.slice(0, 255)] }, 'shop.invalid': { TXT: ['v=spf1 mx -all'] } });
+      await page.getByRole('button', { name: 'Check again' }).click();
+      await page.getByText('it was cut off').waitFor();
+      await seen('domain-wrong');
+      world.dns.set({ [name]: { TXT: [value] } });
+      await page.getByRole('button', { name: 'Check again' }).click();
+      await page.getByText('Mail may be sent from this domain').waitFor();
+      await shoot('domain');
+      await page.getByLabel('Opens').check();
+      await page.getByRole('button', { name: 'Save' }).first().click();
+      await page.getByText('What mail from shop.invalid counts is changed').waitFor();
+      await page.getByRole('button', { name: 'Remove shop.invalid' }).click();
+      await page.getByLabel('Type shop.invalid to go on').fill('shop');
+      await seen('domain-remove');
+      await page.getByRole('button', { name: 'Remove the domain' }).click();
+      await page.getByRole('alert').getByText('Nothing was removed').waitFor();
+
+      await page.goto(`${base}/suppressions`);
+      await shoot('suppressions-none');
+      await page.getByText('Add an address').click();
+      await page.getByLabel('Address', { exact: true }).fill('ann@there.invalid');
+      await page.getByRole('button', { name: 'Add to the list' }).click();
+      await page.getByText('ann@there.invalid is on the list').waitFor();
+      await page.getByRole('link', { name: 'Import' }).click();
+      const buffer = Buffer.from('address,reason\nbob@there.invalid,spam\n');
+      await page.getByLabel('A file').setInputFiles({ name: 'list.csv', mimeType: 'text/csv', buffer });
+      await page.waitForFunction("document.querySelector('textarea').value.includes('bob@')");
+      await seen('suppressions-import');
+      await page.getByRole('button', { name: 'Import' }).click();
+      await page.getByText('1 address is new on the list').waitFor();
+      await world.send({ to: 'unknown@there.invalid' });
+      await page.getByRole('searchbox').fill('unknown@');
+      await until(async () => {
+        await page.getByRole('button', { name: 'Search' }).click();
+        return page.getByText('hard bounce').isVisible();
+      });
+      await page.goto(`${base}/suppressions`);
+      await seen('suppressions');
+      await page.getByRole('link', { name: 'unknown@there.invalid' }).click();
+      await page.getByRole('link', { name: 'The email that did it' }).waitFor();
+      await seen('suppression');
+
+      await page.goto(`${base}/webhooks`);
+      await page.getByText('Add an endpoint').click();
+      await page.getByLabel('URL').fill('ftp://app.invalid');
+      await page.getByLabel('Only these').check();
+      await page.getByRole('button', { name: 'Add endpoint' }).click();
+      await page.getByText('is not a URL such as').waitFor();
+      await seen('webhooks');
+      await page.getByRole('link', { name: receiver.url }).click();
+      await page.getByRole('button', { name: 'Send a test' }).click();
+      await page.getByText('The endpoint took the test').waitFor();
+      receiver.answer = (_, response) => response.writeHead(500).end('out of coffee');
+      await page.getByRole('button', { name: 'Send a test' }).click();
+      await page.getByText('out of coffee').first().waitFor();
+      await page.getByRole('button', { name: 'Replay email.bounced' }).waitFor();
+      await seen('webhook');
+      receiver.answer = (_, response) => response.writeHead(204).end();
+      const before = receiver.accepted().length;
+      await page.getByRole('button', { name: 'Replay email.bounced' }).click();
+      await page.getByText('One event is posted again').waitFor();
+      await world.clock.advance(1000);
+      await receiver.received(receiver.requests.length);
+      await page.getByText('Nothing waits to be told').waitFor();
+      t.true(receiver.accepted().length > before);
+      await page.getByRole('button', { name: 'Rotate the secret' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click();
+      await page.getByText('It is shown this once').waitFor();
+      await shoot('webhook-secret');
+
+      await page.goto(`${base}/team`);
+      await page.getByText('Invite somebody').click();
+      await page.getByLabel('Email address').fill('dora@shop.invalid');
+      await page.getByLabel('Name').fill('Dora Developer');
+      await seen('team-invite');
+      await page.getByRole('button', { name: 'Make the invitation' }).click();
+      await page.getByRole('button', { name: 'Copy the link' }).click();
+      t.regex(
+        await page.evaluate<string>('navigator.clipboard.readText()'),
+        /\/dashboard\/welcome\/[\w-]{40,}$/,
+      );
+      await seen('team-invited');
+      await page.getByRole('link', { name: 'I have it' }).click();
+      await page.getByText('dora@shop.invalid').waitFor();
+      await seen('team');
+    },
+  );
+}

@@ -1,0 +1,186 @@
+/** The overview, credits and limits, with real rows, on both databases; and as a browser shows them. */
+import test from 'ava';
+import { v7 as uuid } from 'uuid';
+import { grant, setQuota } from '../../src/db/credits.ts';
+import { insertRows } from '../../src/db/insert.ts';
+import { setLimits } from '../../src/db/organizations.ts';
+import { countNames, hourMs } from '../../src/db/statistics.ts';
+import { suspend } from '../../src/db/suspensions.ts';
+import { latencyBounds } from '../../src/status/latency.ts';
+import { createBrowser, password, setUp } from '../helpers/browser.ts';
+import { type Size, startChromium } from '../helpers/chromium.ts';
+import { kinds } from '../helpers/databases.ts';
+import { until } from '../helpers/until.ts';
+import { startWorld, type World } from '../helpers/world.ts';
+
+const { visit } = startChromium(test);
+
+async function tenant({ db }: World): Promise<{ id: string; base: string }> {
+  const { id } = await db('organizations').where({ name: 'Tenant' }).first();
+  return { id, base: `/dashboard/o/${id}` };
+}
+
+/** A month of figures, every hour of which has so much. */
+async function past(
+  { db, clock }: World,
+  orgId: string,
+  hourly: Partial<Record<string, number>>,
+): Promise<void> {
+  const now = clock.now();
+  const rows = Array.from({ length: 720 }, (_, index) => {
+    const busy = 1 + Math.sin(index / 4) * 0.6;
+    const counts = countNames.map((name) => [name, Math.round((hourly[name] ?? 0) * busy)] as const);
+    const delivered = counts.find(([name]) => name === 'delivered')![1];
+    const took = [...latencyBounds, 0].map((_bound, at) => [
+      `took_${at}`,
+      [1, 2, 4].includes(at) ? Math.floor(delivered / at / 2) : 0,
+    ]);
+    return {
+      org_id: orgId,
+      hour: now - (now % hourMs) - index * hourMs,
+      ...Object.fromEntries([...counts, ...took]),
+    };
+  });
+  await db('statistics').where({ org_id: orgId }).delete();
+  await db.transaction((trx) => insertRows(trx, 'statistics', rows));
+}
+
+for (const kind of kinds) {
+  test(`${kind}: what was sent is there within seconds, beside what needs attention`, async (t) => {
+    const world = await startWorld(t, {
+      database: kind,
+      zone: { 'dead.invalid': { MX: ['10 mx1.invalid'] } },
+    });
+    const browser = createBrowser(world);
+    await setUp(browser, world);
+    const { id, base } = await tenant(world);
+    t.regex((await browser.get(base)).text, /Make an API key Done.*Send a test/);
+
+    const { body } = await world.send({ to: 'ann@there.invalid' });
+    await world.when(body.emailId, ({ status }) => status === 'delivered');
+    await until(async () => {
+      await world.clock.advance('10s');
+      return /Sent 1 .*Delivered 1 100 % of sent/.test((await browser.get(base)).text);
+    });
+    t.regex(browser.page().text, /Nothing needs attention/);
+
+    await suspend(world.db, {
+      destination: 'dead.invalid',
+      reason: 'they asked',
+      createdAt: 0,
+      until: world.clock.now() + hourMs,
+    });
+    await world.clock.advance('5s');
+    await world.send({ to: 'bob@dead.invalid' });
+    await world.db('domains').insert({
+      ...{ id: uuid(), org_id: id, name: 'new.invalid', status: 'pending', created_at: 0 },
+      ...{ dkim_selector: 's', dkim_public_key: '', dkim_private_key: '' },
+    });
+    const webhook = { org_id: id, types: '[]', secret: '', after_position: 0, created_at: 0, updated_at: 0 };
+    await world
+      .db('webhooks')
+      .insert({ ...webhook, id: uuid(), url: 'https://a.invalid', status: 'disabled', reason: 'gone' });
+    await world.db.transaction((trx) => setQuota(trx, id, 2, world.clock.now()));
+    await past(world, id, { sent: 10, delivered: 10, bounced: 1, complained: 1 });
+    const { text } = await browser.get(base);
+    t.regex(text, /No credits left/);
+    t.regex(text, /Bounces are far too many: 1\d(\.\d)? % in 7 days/);
+    t.regex(text, /Complaints are far too many/);
+    t.regex(text, /Mail for dead\.invalid is held up .*they asked/);
+    t.regex(text, /new\.invalid is not verified/);
+    t.regex(text, /A webhook is disabled https:\/\/a\.invalid: gone/);
+    t.regex((await browser.get(`${base}?window=30d`)).text, /Sent 7,\d\d\d/);
+  });
+
+  test(`${kind}: operators grant credits, set the quota and the limits; the ledger is read page by page`, async (t) => {
+    const world = await startWorld(t, { database: kind });
+    const browser = createBrowser(world);
+    await setUp(browser, world);
+    const { id, base } = await tenant(world);
+    await browser.get(`${base}/credits`);
+    t.regex(
+      (await browser.submit('/grant', { amount: '1,500' })).text,
+      /holds 1,500 credits now.*Wallet 1,500/,
+    );
+    t.regex((await browser.submit('/grant', { amount: '-1501' })).text, /does not hold so many/);
+    t.is(browser.page().status, 422);
+    t.regex((await browser.submit('/grant', { amount: '0' })).text, /A whole number/);
+    t.regex((await browser.submit('/quota', { quota: '' })).text, /A whole number up to 999,999,999,999/);
+    t.regex(
+      (await browser.submit('/quota', { quota: '1000' })).text,
+      /1,000 of 1,000 left.*2,500 quota and wallet/,
+    );
+    for (let n = 0; n < 60; n++) await world.db.transaction((trx) => grant(trx, id, 1, world.clock.now()));
+    const first = await browser.get(`${base}/credits`);
+    const next = /href="([^"]+after=[^"]+)"/.exec(first.html)![1]!;
+    t.regex((await browser.get(next)).text, /quota 1000.*To the first/);
+
+    await browser.get(`${base}/limits`);
+    await browser.submit('/limits', { perSecond: '5', perDay: 'Unlimited', emailsPerDay: '20 000' });
+    t.regex(browser.page().text, /API requests a second 5 .*a day Unlimited .*Recipients a day 20,000/);
+    const row = await world.db('organizations').where({ id }).first();
+    t.deepEqual([row.requests_per_second, row.requests_per_day, row.emails_per_day], [5, null, 20_000]);
+    t.is((await browser.submit('/limits', { perSecond: '-1' })).status, 422);
+  });
+}
+
+for (const size of ['desktop', 'phone'] satisfies Size[]) {
+  test(`${size}: the overview in a browser`, async (t) => {
+    const world = await startWorld(t);
+    const { id, base } = await tenant(world);
+    const { page, check } = await visit(t, world, size, size === 'phone' ? 'dark' : 'light');
+    const shot = (name: string) =>
+      process.env.SHOTS &&
+      page.screenshot({ path: `${process.env.SHOTS}/${size}-${name}.png`, fullPage: true });
+    await page.goto(new URL(world.setUpUrl()!).pathname);
+    await page.getByLabel('Your name').fill('Olga Operator');
+    await page.getByLabel('Email address').fill('olga@postern.invalid');
+    await page.getByLabel('Password').fill(password);
+    await page.getByRole('button', { name: 'Set up' }).click();
+    await page.getByRole('heading', { name: 'Welcome to Postern' }).waitFor();
+    await check('first steps');
+    await shot('first-steps');
+
+    const { body } = await world.send({ to: 'ann@there.invalid' });
+    await world.when(body.emailId, ({ status }) => status === 'delivered');
+    const hourly = {
+      sent: 1300,
+      delivered: 1230,
+      bounced: 30,
+      complained: 1,
+      opened: 510,
+      clicked: 140,
+      deferred: 60,
+    };
+    await past(world, id, hourly);
+    await setLimits(world.db, id, { requestsPerSecond: 50, requestsPerDay: 100_000, emailsPerDay: 50_000 });
+    await world.db.transaction((trx) => setQuota(trx, id, 40, world.clock.now()));
+    await world.db.transaction((trx) => grant(trx, id, 1200, world.clock.now()));
+    await world.db('domains').where({ org_id: id }).update({ status: 'pending' });
+    for (const window of ['24 hours', '7 days', '30 days']) {
+      await page.goto(base);
+      await page.getByRole('link', { name: `The last ${window}` }).click();
+      await page.locator('.chart canvas').waitFor();
+      await check(window);
+      await shot(window.replace(' ', ''));
+    }
+    const chart = page.getByRole('img', { name: 'Bars of' });
+    await chart.focus();
+    await page.keyboard.press('ArrowLeft');
+    await page.keyboard.press('ArrowLeft');
+    await page
+      .locator('#announcer', { hasText: /Sent [\d,]+, Delivered [\d,]+, Bounced [\d,]+/ })
+      .waitFor({ state: 'attached' });
+    t.regex(await page.locator('.chart-tip').innerText(), /Sent\s+[\d,]+/);
+    await shot('tip');
+    await page.getByText('As a table').click();
+    await check('a table');
+    t.is(await page.locator('.as-table tbody tr').count(), 30);
+    await shot('table');
+    for (const name of ['credits', 'limits']) {
+      await page.goto(`${base}/${name}`);
+      await check(name);
+      await shot(name);
+    }
+  });
+}

@@ -1,0 +1,109 @@
+/** The queue's pages: what waits where, and orders to it, the same as by the command line. */
+import test, { type ExecutionContext } from 'ava';
+import { listSuspensions } from '../../src/db/suspensions.ts';
+import { createBrowser, setUp } from '../helpers/browser.ts';
+import { until } from '../helpers/until.ts';
+import { startWorld } from '../helpers/world.ts';
+
+/** Three mails that there.invalid has put off, and one to elsewhere. */
+async function startQueue(t: ExecutionContext) {
+  const world = await startWorld(t, { zone: { 'else.invalid': { MX: ['10 mx1.invalid'] } } });
+  for (const to of ['tempfail+1@there.invalid', 'tempfail+2@there.invalid', 'tempfail@else.invalid']) {
+    const { body } = await world.send({ to, subject: to });
+    await world.when(body.emailId, ({ status }) => status === 'deferred');
+  }
+  const browser = createBrowser(world);
+  await setUp(browser, world);
+  const states = () => world.db('deliveries').orderBy('id').pluck('status');
+  return { world, browser, states };
+}
+
+test('what waits is shown by destination, found by a part of a name, and followed to its emails', async (t) => {
+  const { browser } = await startQueue(t);
+  const queue = await browser.get('/dashboard/queue');
+  t.regex(queue.text, /Waiting 3 .* Destinations in trouble 0/);
+  t.regex(queue.text, /there\.invalid OK 451 4\.3\.0 try again later 2 2 ·/);
+  t.notRegex((await browser.get('/dashboard/queue?q=elsewhere')).text, /451 4/);
+  const found = await browser.get('/dashboard/queue?q=ELSE');
+  t.regex(found.text, /else\.invalid OK/);
+  t.notRegex(found.text, /there\.invalid/);
+
+  const poll = await browser.ask('GET', '/dashboard/queue', { headers: { 'hx-request': 'true' } });
+  t.regex(poll.html, /^<div class="queue-live" id="queue-live"/);
+
+  const path = '/dashboard/queue/to/there.invalid';
+  t.true(queue.html.includes(`href="${path}"`));
+  const destination = await browser.get(path);
+  for (const to of ['tempfail+1@there.invalid', 'tempfail+2@there.invalid'])
+    t.true(destination.text.includes(to));
+  t.false(destination.text.includes('else.invalid'));
+  t.regex(destination.html, /href="\/dashboard\/o\/[^/]+\/emails\/[^"]+"/);
+  t.regex((await browser.get(`${path}?status=held`)).text, /No mail to it is held/);
+  t.is((await browser.get('/dashboard/queue/to/nobody.invalid')).status, 404);
+});
+
+test('an order says how much it will touch, wants a reason, and does it', async (t) => {
+  const { browser, states } = await startQueue(t);
+  const path = '/dashboard/queue/order?order=hold&domain=there.invalid';
+  t.regex((await browser.get(path)).text, /2 mails will be held/);
+  t.regex((await browser.submit('/queue/orders', { reason: '' })).text, /Say why/);
+  t.deepEqual(await states(), ['deferred', 'deferred', 'deferred']);
+  await browser.get(path);
+  const done = await browser.submit('/queue/orders', { reason: 'a look at it' });
+  t.is(done.path, '/dashboard/queue');
+  t.regex(done.text, /2 held\./);
+  t.deepEqual(await states(), ['held', 'held', 'deferred']);
+
+  t.regex(
+    (await browser.get('/dashboard/queue/order?order=retry&domain=there.invalid')).text,
+    /Nothing would be made due now.*2 held/,
+  );
+  await browser.get('/dashboard/queue/order?order=cancel&to=Tempfail%2B1@there.invalid');
+  t.regex(browser.page().text, /1 mail will be canceled/);
+  t.regex((await browser.submit('/queue/orders', { reason: 'not needed' })).text, /1 canceled/);
+  await browser.get('/dashboard/queue/order?order=release&status=held');
+  await browser.submit('/queue/orders', { reason: 'enough' });
+  await until(async () => (await states())[1] === 'deferred');
+  t.is((await states())[0], 'canceled');
+});
+
+test('filters that are none are refused, and say what would be right', async (t) => {
+  const { browser, states } = await startQueue(t);
+  const ask = async (query: string) =>
+    (await browser.get(`/dashboard/queue/order?order=cancel&${query}`)).text;
+  t.regex(await ask('domain=not a domain'), /no domain name, such as example\.com/);
+  t.regex(await ask('to=nobody'), /no email address/);
+  t.regex(await ask('org=x'), /no organization's id/);
+  t.regex(await ask('org=01a1ffff-0000-7000-8000-000000000000'), /no such organization/);
+  t.regex(await ask('status=delivered'), /no state that mail waits in/);
+  t.regex(await ask('destination=%3Cb%3E'), /Give a recipient domain/);
+  const { html } = await browser.get('/dashboard/queue/order');
+  t.notRegex(html, /method="post" action="\/dashboard\/queue\/orders"/, 'nothing to give yet');
+  const _csrf = browser.csrf();
+  t.is(
+    (await browser.post('/dashboard/queue/orders', { _csrf, order: 'cancel', reason: 'all' })).status,
+    422,
+  );
+  t.deepEqual(await states(), ['deferred', 'deferred', 'deferred']);
+});
+
+test('a destination is suspended for a while, and resumed', async (t) => {
+  const { world, browser } = await startQueue(t);
+  await browser.get('/dashboard/queue');
+  t.regex(
+    (await browser.submit('/suspend', { destination: 'mx1.invalid', for: 'long', reason: 'x' })).text,
+    /such as 30m, 2h or 3d/,
+  );
+  const page = await browser.submit('/suspend', {
+    destination: 'MX1.invalid',
+    for: '2h',
+    reason: 'they <b>asked</b>',
+  });
+  t.regex(page.text, /Suspended suspended until 20[-0-9]+ [:0-9]+ UTC: they <b>asked<\/b>/);
+  const now = world.clock.now();
+  const [suspension] = await listSuspensions(world.db, now);
+  t.like(suspension, { destination: 'mx1.invalid', until: now + 2 * 3_600_000 });
+  const resumed = await browser.submit('/resume', { reason: 'they are well' });
+  t.regex(resumed.text, /mx1\.invalid is resumed/);
+  t.deepEqual(await listSuspensions(world.db, now), []);
+});

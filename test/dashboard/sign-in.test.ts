@@ -1,0 +1,231 @@
+/** Who gets in: the first by the link of set-up, others by an invitation, all by what they know; and who does not. */
+import test from 'ava';
+import { Secret, TOTP } from 'otpauth';
+import { invite, makeUserLink } from '../../src/accounts/people.ts';
+import { type Browser, checkHeaders, createBrowser, password, setUp, signIn } from '../helpers/browser.ts';
+import { cliOf } from '../helpers/cli.ts';
+import { kinds } from '../helpers/databases.ts';
+import { startWorld, type World } from '../helpers/world.ts';
+
+const olga = 'olga@postern.invalid';
+
+const isIn = async (browser: Browser) => (await browser.ask('GET', '/dashboard/account')).status === 200;
+
+for (const database of kinds) {
+  test(`${database}: the link of set-up makes one operator, once`, async (t) => {
+    const world = await startWorld(t, { database });
+    const link = new URL(world.setUpUrl()!).pathname;
+    const [one, two] = [createBrowser(world), createBrowser(world)];
+    checkHeaders(t, await two.get(link));
+    t.is((await one.get(`${link}x`)).status, 404);
+    await one.get(link);
+    const refused = await one.submit('', { name: 'Olga', email: 'nonsense', password: 'short' });
+    t.is(refused.status, 422);
+    t.regex(refused.text, /That is no email address/);
+    t.regex((await one.submit('', { email: olga, password: 'aaaaaaaaaaaaaaaa' })).text, /repeats itself/);
+    t.false(one.page().html.includes('aaaaaaaaaaaa'), 'a password is never shown again');
+
+    t.is((await setUp(one, world)).status, 200);
+    t.true(await isIn(one));
+    t.is((await two.submit('', { name: 'Eve', email: 'eve@postern.invalid', password })).status, 404);
+    t.is((await createBrowser(world).get(link)).status, 404);
+    const [user, ...others] = await world.db('users').select();
+    t.deepEqual([user.email, Boolean(user.operator), others], [olga, true, []]);
+    t.regex(user.password, /^scrypt\$2\$1\$1\$/, 'as the tests have it');
+    await world.restart();
+    t.is(world.setUpUrl(), null, 'where there is an operator there is nothing to set up');
+    t.true(await isIn(one), 'a session outlives the server');
+  });
+}
+
+test('of two who use the link at once, one gets in', async (t) => {
+  const world = await startWorld(t, { database: 'postgres' });
+  const link = new URL(world.setUpUrl()!).pathname;
+  const browsers = [createBrowser(world), createBrowser(world)];
+  await Promise.all(browsers.map((browser) => browser.get(link)));
+  await Promise.all(
+    browsers.map((browser, at) =>
+      browser.submit('', { name: 'X', email: `x${at}@postern.invalid`, password }),
+    ),
+  );
+  t.is((await world.db('users').select()).length, 1);
+});
+
+test('signing in takes the right address and password, and says no more than that', async (t) => {
+  const world = await startWorld(t);
+  await setUp(createBrowser(world), world);
+  const browser = createBrowser(world);
+  t.is(
+    (await browser.get('/dashboard/organizations?q=x')).path,
+    '/dashboard/sign-in?to=%2Fdashboard%2Forganizations%3Fq%3Dx',
+  );
+  const wrong = await browser.submit('/sign-in', { email: olga, password: 'not her password' });
+  const unknown = await browser.submit('/sign-in', { email: 'nobody@postern.invalid', password });
+  const words = (text: string) => /That address[^.]*\./.exec(text)?.[0];
+  t.truthy(words(wrong.text));
+  t.is(words(unknown.text), words(wrong.text));
+  t.is(
+    (await browser.submit('/sign-in', { email: olga.toUpperCase().replace('OLGA', 'olga'), password })).path,
+    '/dashboard/organizations?q=x',
+  );
+  t.true(await isIn(browser));
+
+  for (const to of [
+    'https://evil.invalid/',
+    '//evil.invalid',
+    '/dashboard/../../x',
+    '/dashboard\\@evil.invalid',
+  ]) {
+    const other = createBrowser(world);
+    await other.get(`/dashboard/sign-in?${new URLSearchParams({ to })}`);
+    const answer = await other.ask('POST', '/dashboard/sign-in', {
+      body: new URLSearchParams({ _csrf: other.csrf(), email: olga, password, to }).toString(),
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    });
+    t.regex(answer.headers.get('location')!, /^\/(dashboard|x)/, to);
+    t.false(answer.headers.get('location')!.startsWith('//'), to);
+  }
+});
+
+test('guessing is throttled, at an account and from an address, for a quarter of an hour', async (t) => {
+  const world = await startWorld(t);
+  await setUp(createBrowser(world), world);
+  const from = (address: string) => createBrowser(world, { 'x-forwarded-for': address });
+  const eve = from('192.0.2.1');
+  for (let n = 0; n < 10; n++) t.is((await signIn(eve, olga, `guess number ${n}`)).status, 422);
+  t.is((await signIn(eve, olga)).status, 429, 'the right password too');
+  t.is((await signIn(from('192.0.2.2'), olga)).status, 429, 'from anywhere');
+  for (let n = 0; n < 20; n++) t.is((await signIn(eve, `user${n}@postern.invalid`, 'x')).status, 422);
+  t.is((await signIn(eve, 'other@postern.invalid', 'x')).status, 429, 'any account');
+  await world.clock.advance('15m');
+  t.is((await signIn(eve, olga)).status, 200);
+});
+
+test('a second factor: turned on by a code, asked for, taken once; recovery codes; off by the password', async (t) => {
+  const world = await startWorld(t);
+  const browser = createBrowser(world);
+  await setUp(browser, world);
+  const offered = await browser.get('/dashboard/account/second-factor');
+  checkHeaders(t, offered);
+  const secret = Secret.fromBase32(/data-copy="([A-Z2-7]{32})"/.exec(offered.html)![1]!);
+  const codeAt = (timestamp: number) => new TOTP({ secret }).generate({ timestamp });
+  const now = () => world.clock.now();
+  t.regex(
+    (await browser.submit('/second-factor', { code: '000000', current: password })).text,
+    /That is not the code/,
+  );
+  t.regex(
+    (await browser.submit('/second-factor', { code: codeAt(now()), current: 'x' })).text,
+    /not your password/,
+  );
+  const shown = await browser.submit('/second-factor', { code: codeAt(now()), current: password });
+  const codes = [...shown.html.matchAll(/<li>([a-z2-9-]{19})<\/li>/g)].map(([, code]) => code!);
+  t.is(new Set(codes).size, 10);
+  const [user] = await world.db('users').select();
+  t.regex(user.totp_secret, /^v1\./, 'sealed');
+
+  const phone = createBrowser(world);
+  t.regex((await signIn(phone, olga)).text, /Your code/);
+  t.false(await isIn(phone), 'the password alone does not do');
+  await signIn(phone, olga);
+  t.is(
+    (await phone.submit('/code', { code: codeAt(now()) })).status,
+    422,
+    'the code that turned it on was used',
+  );
+  await world.clock.advance('30s');
+  t.is((await phone.submit('/code', { code: codeAt(now() - 90_000) })).status, 422, 'too old');
+  const halfWay = phone.page().forms.find((form) => form.action.endsWith('/code'))!.fields;
+  t.is((await phone.submit('/code', { code: codeAt(now()) })).status, 200);
+  t.true(await isIn(phone));
+
+  const thief = createBrowser(world);
+  await thief.get('/dashboard/sign-in');
+  const stolen = { ...Object.fromEntries(halfWay), _csrf: thief.csrf(), code: codes[0]! };
+  t.regex(
+    (await thief.post('/dashboard/sign-in/code', stolen)).text,
+    /took too long/,
+    'it is bound to its browser',
+  );
+
+  const other = createBrowser(world);
+  await signIn(other, olga);
+  t.is((await other.submit('/code', { code: codes[0]!.toUpperCase().replaceAll('-', ' ') })).status, 200);
+  const again = createBrowser(world);
+  await signIn(again, olga);
+  t.is((await again.submit('/code', { code: codes[0]! })).status, 422, 'a recovery code is taken once');
+  await world.clock.advance('5m');
+  t.regex((await again.submit('/code', { code: codes[1]! })).text, /took too long/);
+  await signIn(again, olga);
+  for (let n = 0; n < 9; n++) await again.submit('/code', { code: '123' });
+  t.is((await again.submit('/code', { code: codes[1]! })).status, 429, 'codes are not guessed either');
+
+  await other.get('/dashboard/account');
+  t.regex(other.page().text, /9 recovery codes left/);
+  t.regex((await other.submit('/second-factor/off', { current: 'x' })).text, /stays on/);
+  t.regex((await other.submit('/second-factor/off', { current: password })).text, /second factor is off/);
+  t.is((await signIn(createBrowser(world), olga)).status, 200);
+});
+
+async function invited(world: World, email: string) {
+  const [{ id: orgId }] = await world.db('organizations').select('id');
+  const member = { orgId, role: 'viewer' as const };
+  return invite(world.db, { email, name: 'Ann', isOperator: false, member }, world.clock.now());
+}
+
+test('an invitation and a reset are links that work once, for a while', async (t) => {
+  const world = await startWorld(t);
+  const { link, userId } = await invited(world, 'ann@postern.invalid');
+  const browser = createBrowser(world);
+  checkHeaders(t, await browser.get(link!.path));
+  t.is((await browser.submit('', { password: 'ann@postern.invalid' })).status, 422);
+  t.regex((await browser.submit('', { password })).text, /Your password is set/);
+  t.is((await browser.get(link!.path)).status, 404);
+  t.is((await signIn(browser, 'ann@postern.invalid')).status, 200);
+
+  const first = await makeUserLink(world.db, { id: userId }, 'reset', world.clock.now());
+  const second = await makeUserLink(world.db, { id: userId }, 'reset', world.clock.now());
+  const guest = createBrowser(world);
+  t.is((await guest.get(first.path)).status, 404, 'a new link ends the one before');
+  t.true(await isIn(browser), 'until the link is used all is as it was');
+  await guest.get(second.path);
+  await guest.submit('', { password: `another ${password}` });
+  t.false(await isIn(browser), 'a new password ends the sessions');
+  t.is((await signIn(browser, 'ann@postern.invalid')).status, 422);
+  t.is((await signIn(browser, 'ann@postern.invalid', `another ${password}`)).status, 200);
+  const late = await makeUserLink(world.db, { id: userId }, 'reset', world.clock.now());
+  await world.clock.advance('24h');
+  t.is((await guest.get(late.path)).status, 404);
+});
+
+test('the command line lets people in, lists them, and gives a new link', async (t) => {
+  const world = await startWorld(t);
+  const { json, refusal } = cliOf(t, world);
+  const made = await json(
+    'user create --org Tenant --email ann@postern.invalid --role developer --name',
+    'Ann',
+  );
+  t.deepEqual([made.role, made.operator], ['developer', false]);
+  const pathOf = (url: string) => new URL(url).pathname;
+  const browser = createBrowser(world);
+  await browser.get(pathOf(made.url));
+  await browser.submit('', { password });
+  t.regex((await signIn(browser, 'ann@postern.invalid')).path, /\/dashboard\/o\/[^/]+$/);
+  const [listed] = await json('user list --org Tenant');
+  t.like(listed, { email: 'ann@postern.invalid', status: 'active', operator: false, secondFactor: false });
+  t.like(listed.organizations[0], { name: 'Tenant', role: 'developer' });
+  const reset = await json('user reset ann@postern.invalid');
+  t.is((await browser.get(pathOf(reset.url))).status, 200);
+  t.is(
+    (await json('user create --email ann@postern.invalid --operator')).url,
+    null,
+    'who has a password needs no link',
+  );
+  t.true((await json('user list'))[0].operator);
+  t.regex(await refusal(1, 'user create --email bob@postern.invalid'), /--org ORG/);
+  t.regex(await refusal(1, 'user reset nobody@postern.invalid'), /postern user list/);
+  t.regex(
+    await refusal(2, 'user create --org Tenant --email x@y.invalid --role boss'),
+    /viewer, developer, owner/,
+  );
+});

@@ -1,0 +1,116 @@
+/** Suppressions: found, added, removed, imported, exported, and why each is there. */
+import test, { type ExecutionContext } from 'ava';
+import { makeOrganization } from '../../src/accounts/organizations.ts';
+import { addSuppression, suppressionOf } from '../../src/db/suppressions.ts';
+import { createBrowser, setUp } from '../helpers/browser.ts';
+import { kinds } from '../helpers/databases.ts';
+import { startWorld, type WorldOptions } from '../helpers/world.ts';
+
+async function arrive(t: ExecutionContext, options: WorldOptions = {}) {
+  const world = await startWorld(t, options);
+  const browser = createBrowser(world);
+  await setUp(browser, world);
+  const [{ id }] = await world.db('organizations').select('id');
+  return { world, browser, orgId: id as string, base: `/dashboard/o/${id}/suppressions` };
+}
+
+test('an address is added, found, held against a send, and taken off', async (t) => {
+  const { world, browser, base } = await arrive(t);
+  await browser.get(base);
+  t.regex((await browser.submit('/suppressions', { address: 'nobody' })).text, /That is no email address/);
+  t.is(browser.page().status, 422);
+  const added = await browser.submit('/suppressions', {
+    address: 'Ann@There.invalid',
+    reason: 'asked <i>us</i>',
+  });
+  t.regex(added.text, /Ann@There\.invalid is on the list/);
+  t.regex(added.text, /By hand asked <i>us<\/i>/);
+  t.false(added.html.includes('<i>us'));
+  t.is((await world.send({ to: 'ann@there.invalid' })).status, 422);
+  t.regex(
+    (await browser.submit('/suppressions', { address: 'ann@THERE.invalid' })).text,
+    /on the list already/,
+  );
+
+  t.regex((await browser.get(`${base}?q=ann@there`)).text, /Ann@There\.invalid By hand/);
+  t.regex((await browser.get(`${base}?q=ANN@there.INVALID`)).text, /Ann@There\.invalid By hand/);
+  t.regex((await browser.get(`${base}?q=zoe`)).text, /No address on the list contains “zoe”/);
+  await browser.get(base);
+  t.regex((await browser.submit('/remove')).text, /off the list/);
+  t.is((await world.send({ to: 'ann@there.invalid' })).status, 200);
+});
+
+for (const kind of kinds) {
+  test(`${kind}: the email whose bounce put an address on the list is named`, async (t) => {
+    const { world, browser, base } = await arrive(t, { database: kind });
+    const { body } = await world.send({ to: 'unknown@there.invalid' });
+    await world.when(body.emailId, ({ status }) => status !== 'queued' && status !== 'sending');
+    const list = await browser.get(base);
+    t.regex(list.text, /unknown@there\.invalid Bounced hard bounce: unknown_user/);
+    const path = /href="([^"]+)">unknown@/.exec(list.html)![1]!;
+    const why = await browser.get(path);
+    t.regex(why.text, /its server says that there is no such mailbox/);
+    t.true(why.html.includes(`/emails/${body.emailId}"`));
+  });
+}
+
+test('a list comes in whole or not at all, and goes out as it came', async (t) => {
+  const { browser, base } = await arrive(t);
+  await browser.get(`${base}/import`);
+  const bad = await browser.submit('/import', { list: 'email,reason\na@x.invalid,spam\nno address\n' });
+  t.is(bad.status, 422);
+  t.regex(bad.text, /Nothing was imported: no email address in line 3 \("no address"\)/);
+  t.true(bad.html.includes('a@x.invalid,spam'), 'what was given is there to be mended');
+  t.regex((await browser.submit('/import', { list: ' ' })).text, /no address in it/);
+  const many = Array.from({ length: 3000 }, (_, at) => `u${String(at).padStart(4, '0')}@x.invalid`);
+  t.regex(
+    (await browser.submit('/import', { list: many.join('\n') })).text,
+    /3,000 addresses are new on the list/,
+  );
+  await browser.get(`${base}/import`);
+  t.regex(
+    (await browser.submit('/import', { list: many.slice(0, 2).concat('v@x.invalid').join('\n') })).text,
+    /1 address is new on the list\. 2 were on it before/,
+  );
+
+  const csv = await browser.get(`${base}/export`);
+  t.is(csv.headers.get('content-disposition'), 'attachment; filename="suppressions.csv"');
+  t.regex(csv.headers.get('content-type')!, /^text\/csv/);
+  t.is(csv.html.trim().split('\r\n').length, 3002);
+
+  const seen: string[] = [];
+  for (let path: string | undefined = `${base}?q=x.invalid`; path; ) {
+    const { html } = await browser.get(path);
+    seen.push(...[...html.matchAll(/>(\w+@x\.invalid)<\/a>/g)].map(([, address]) => address!));
+    path = /href="([^"]+)" rel="next"/.exec(html)?.[1]?.replaceAll('&amp;', '&');
+  }
+  t.deepEqual(seen, [...many, 'v@x.invalid'], 'page by page all are there, once');
+});
+
+test('an import larger than may be is refused, and the service goes on', async (t) => {
+  const { browser, base } = await arrive(t);
+  await browser.get(`${base}/import`);
+  const answer = await browser
+    .submit('/import', { list: 'x'.repeat(13 * 1024 * 1024) })
+    .then(({ status }) => status)
+    // It may close while we are still talking.
+    .catch(() => 413);
+  t.is(answer, 413);
+  t.is((await browser.get(base)).status, 200);
+});
+
+test("another organization's addresses are not there", async (t) => {
+  const { world, browser, base } = await arrive(t);
+  const now = world.clock.now();
+  const other = await makeOrganization(world.db, { name: 'Other' }, now);
+  await addSuppression(world.db, suppressionOf(other.id, 'theirs@x.invalid', 'manual'), now);
+  const { id } = await world.db('suppressions').first('id');
+  t.notRegex((await browser.get(`${base}?q=theirs@x.invalid`)).html, /<th scope="row">/);
+  t.is((await browser.get(`${base}/${id}`)).status, 404);
+  t.is((await browser.get(`${base}/nothing`)).status, 404);
+  t.is((await browser.get(`${base}?after=%00`)).status, 404);
+  await browser.get(base);
+  t.is((await browser.post(`${base}/${id}/remove`, { _csrf: browser.csrf() })).status, 404);
+  t.notRegex((await browser.get(`${base}/export`)).html, /theirs/);
+  t.is((await world.db('suppressions')).length, 1);
+});

@@ -1,0 +1,153 @@
+/** The team: invited by a link, with roles; an owner always stays; nobody's other organizations are shown or opened. */
+import test, { type ExecutionContext } from 'ava';
+import { makeOrganization } from '../../src/accounts/organizations.ts';
+import { invite } from '../../src/accounts/people.ts';
+import { changeRole, inviteMember, removeMember } from '../../src/accounts/team.ts';
+import { createBrowser, password, setUp, signIn } from '../helpers/browser.ts';
+import { kinds } from '../helpers/databases.ts';
+import { startWorld, type WorldOptions } from '../helpers/world.ts';
+
+async function arrive(t: ExecutionContext, options: WorldOptions = {}) {
+  const world = await startWorld(t, options);
+  const operator = createBrowser(world);
+  await setUp(operator, world);
+  const [{ id }] = await world.db('organizations').select('id');
+  const orgId = id as string;
+  const base = `/dashboard/o/${orgId}/team`;
+  /** Invited by the operator, with a password. */
+  const join = async (email: string, role: string, of = orgId) => {
+    await operator.get(`/dashboard/o/${of}/team`);
+    const link = linkIn((await operator.submit('/team', { email, role })).html)!;
+    const browser = createBrowser(world);
+    await browser.get(link);
+    await browser.submit('', { password });
+    await signIn(browser, email);
+    return browser;
+  };
+  return { world, operator, orgId, base, join };
+}
+
+const linkIn = (html: string) => /\/dashboard\/welcome\/[\w-]+/.exec(html)?.[0];
+
+test('an owner invites by a link, changes roles and removes, and all of it holds at once', async (t) => {
+  const { world, base, join } = await arrive(t);
+  const owner = await join('owner@team.invalid', 'owner');
+  await owner.get(base);
+  t.regex(
+    (await owner.submit('/team', { email: 'nobody', role: 'viewer' })).text,
+    /That is no email address/,
+  );
+  const invited = await owner.submit('/team', {
+    email: 'dev@team.invalid',
+    name: 'Dora <b>',
+    role: 'developer',
+  });
+  const link = linkIn(invited.html)!;
+  t.regex(invited.text, /Dora <b> Give them this link/);
+  const list = await owner.get(base);
+  t.is(linkIn(list.html), undefined, 'shown once');
+  t.regex(list.text, /Dora <b> Invited dev@team\.invalid/);
+  t.regex(
+    (await owner.submit('/team', { email: 'DEV@team.invalid', role: 'viewer' })).text,
+    /has this address already/,
+  );
+
+  await owner.get(base);
+  const again = linkIn((await owner.submit('/link')).html)!;
+  const dev = createBrowser(world);
+  t.is((await dev.get(link)).status, 404, 'a new link ends the old one');
+  await dev.get(again);
+  await dev.submit('', { password });
+  await signIn(dev, 'dev@team.invalid');
+  t.is((await dev.get(base)).status, 403, 'the team is for owners');
+
+  await owner.get(base);
+  const { id } = await world.db('users').where({ email: 'dev@team.invalid' }).first('id');
+  t.regex((await owner.submit(`/${id}/role`, { role: 'owner' })).text, /Dora <b> is owner now/);
+  t.is((await dev.get(base)).status, 200);
+  t.regex((await owner.submit(`/${id}/remove`)).text, /not of the team any more/);
+  t.is((await dev.get(base)).status, 404);
+});
+
+test('the last owner is neither removed nor demoted; one of two may go', async (t) => {
+  const { world, base, join } = await arrive(t);
+  const owner = await join('owner@team.invalid', 'owner');
+  await owner.get(base);
+  t.regex((await owner.submit('/role', { role: 'viewer' })).text, /is the last owner/);
+  t.regex((await owner.submit('/remove')).text, /is the last owner/);
+  await join('second@team.invalid', 'owner');
+  await owner.get(base);
+  const { id } = await world.db('users').where({ email: 'owner@team.invalid' }).first('id');
+  const left = await owner.submit(`/${id}/role`, { role: 'viewer' });
+  t.not(left.path, base);
+  t.is((await owner.get(base)).status, 403);
+});
+
+for (const kind of kinds) {
+  test(`${kind}: of two owners who leave at the same moment one stays`, async (t) => {
+    const { world, orgId } = await arrive(t, { database: kind });
+    const { db, clock } = world;
+    const terms = { now: clock.now(), byOperator: false };
+    for (const email of ['a@team.invalid', 'b@team.invalid'])
+      await inviteMember(db, { orgId, email, name: email, role: 'owner' }, terms);
+    const ids = (await db('memberships').where({ org_id: orgId })).map(({ user_id }) => user_id);
+    const [left, demoted] = await Promise.all([
+      removeMember(db, { orgId, userId: ids[0] }),
+      changeRole(db, { orgId, userId: ids[1], role: 'viewer' }, clock.now()),
+    ]);
+    t.deepEqual([left, demoted].sort(), ['done', 'last owner']);
+    t.is((await db('memberships').where({ org_id: orgId, role: 'owner' })).length, 1);
+  });
+}
+
+test("an owner gets no link to somebody else's account, nor lets one in", async (t) => {
+  const { world, operator, base, orgId, join } = await arrive(t);
+  const owner = await join('owner@team.invalid', 'owner');
+  const now = world.clock.now();
+  const other = await makeOrganization(world.db, { name: 'Secret Other' }, now);
+  const theirs = (email: string) =>
+    invite(
+      world.db,
+      { email, name: email, isOperator: false, member: { orgId: other.id, role: 'owner' } },
+      now,
+    );
+  const { link } = await theirs('pending@other.invalid');
+  await join('settled@other.invalid', 'developer', other.id);
+  for (const email of ['pending@other.invalid', 'settled@other.invalid', 'olga@postern.invalid']) {
+    await owner.get(base);
+    const refused = await owner.submit('/team', { email, role: 'viewer' });
+    t.is(refused.status, 422, email);
+    t.regex(refused.text, /has an account on this server\. Ask who runs the server/);
+    t.notRegex(refused.text, /Secret/);
+  }
+  t.is((await createBrowser(world).get(link!.path)).status, 200, 'the link of the other organization holds');
+
+  // The operator may; then the person is of both, and the owner still gets no link to what is theirs elsewhere.
+  await operator.get(base);
+  await operator.submit('/team', { email: 'pending@other.invalid', role: 'viewer' });
+  const { id } = await world.db('users').where({ email: 'pending@other.invalid' }).first('id');
+  const list = await owner.get(base);
+  t.regex(list.text, /pending@other\.invalid/);
+  t.notRegex(list.text, /Secret/);
+  t.is(linkIn((await owner.submit(`/${id}/link`)).html), undefined);
+  t.is((await world.db('memberships').where({ org_id: orgId })).length, 2);
+});
+
+test("another organization's members are not there", async (t) => {
+  const { world, base, join } = await arrive(t);
+  const owner = await join('owner@team.invalid', 'owner');
+  const now = world.clock.now();
+  const other = await makeOrganization(world.db, { name: 'Other' }, now);
+  const member = { orgId: other.id, role: 'owner' as const };
+  const { userId } = await invite(
+    world.db,
+    { email: 'x@other.invalid', name: 'X', isOperator: false, member },
+    now,
+  );
+  await owner.get(base);
+  const token = { _csrf: owner.csrf(), role: 'viewer' };
+  for (const act of ['role', 'link', 'remove'])
+    for (const id of [userId, 'nobody'])
+      t.is((await owner.post(`${base}/${id}/${act}`, token)).status, 404, act);
+  t.is((await world.db('memberships').where({ user_id: userId }).first()).role, 'owner');
+});

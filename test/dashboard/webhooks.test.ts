@@ -1,0 +1,136 @@
+/** Webhooks: an endpoint is added, tested, told, replayed, disabled and enabled, its secret shown once. */
+import test, { type ExecutionContext } from 'ava';
+import { makeOrganization } from '../../src/accounts/organizations.ts';
+import { addWebhook } from '../../src/webhooks/endpoints.ts';
+import { createBrowser, setUp } from '../helpers/browser.ts';
+import { startReceiver } from '../helpers/receiver.ts';
+import { until } from '../helpers/until.ts';
+import { startWebhookWorld } from '../helpers/webhook-world.ts';
+import { startWorld } from '../helpers/world.ts';
+
+async function arrive(t: ExecutionContext) {
+  const made = await startWebhookWorld(t);
+  const browser = createBrowser(made.world);
+  await setUp(browser, made.world);
+  return { ...made, browser, base: `/dashboard/o/${made.orgId}/webhooks` };
+}
+
+const secretIn = (html: string) => /whsec_[\w+/]+=*/.exec(html.replaceAll('&#x2F;', '/'))?.[0];
+
+test('an endpoint is added with a secret that is shown once, tested, told and replayed', async (t) => {
+  const { world, browser, base } = await arrive(t);
+  const receiver = await startReceiver(t, { now: world.clock.now });
+  await browser.get(base);
+  const made = await browser.submit('/webhooks', {
+    url: receiver.url,
+    which: 'some',
+    events: ['email.delivered'],
+  });
+  receiver.secret = secretIn(made.html)!;
+  const list = await browser.get(base);
+  t.is(secretIn(list.html), undefined);
+  t.regex(list.text, /\/hook Active 1 type/);
+  const page = /href="([^"]+)">http:/.exec(list.html)![1]!;
+
+  await browser.get(page);
+  t.regex((await browser.submit('/test')).text, /took the test: HTTP 204/);
+  t.is(receiver.requests[0]!.body.type, 'webhook.test');
+  t.is(receiver.requests[0]!.fault, null, 'the secret on the page signs');
+  receiver.answer = (_, response) => response.writeHead(500).end('<b>broken</b>');
+  const failed = await browser.submit('/test');
+  t.regex(failed.text, /did not take the test: HTTP 500/);
+  t.regex(failed.text, /webhook\.test \S+ 500 <b>broken<\/b>/);
+  t.false(failed.html.includes('<b>broken'));
+
+  receiver.answer = (_, response) => response.writeHead(200).end('thanks');
+  const { body } = await world.send({ to: 'ann@there.invalid' });
+  await world.when(body.emailId, ({ status }) => status === 'delivered');
+  await receiver.received(3);
+  const told = await until(async () => {
+    const now = await browser.get(page);
+    return /email\.delivered/.test(now.text) && /200 thanks/.test(now.text) && now;
+  });
+  t.regex(told.text, /Nothing waits to be told/);
+  t.regex(
+    (await browser.submit('/replay', { event: receiver.requests[2]!.id })).text,
+    /One event is posted again/,
+  );
+  await world.clock.advance(1000);
+  await receiver.received(4);
+  t.is(receiver.requests[3]!.id, receiver.requests[2]!.id);
+  await browser.get(page);
+  t.regex(
+    (await browser.post(`${page}/replay`, { _csrf: browser.csrf(), hours: '1' })).text,
+    /One event is posted again/,
+  );
+  await world.clock.advance(1000);
+  await receiver.received(5);
+  t.is((await browser.post(`${page}/replay`, { _csrf: browser.csrf(), hours: '2' })).status, 422);
+});
+
+test('a rotated secret signs beside the old one; events, standing and end are as the API has them', async (t) => {
+  const { world, browser, base, endpoint } = await arrive(t);
+  const { receiver, id } = await endpoint();
+  const webhook = async () => (await world.call('GET', `/api/public/webhooks/${id}`)).body.webhook;
+  const page = `${base}/${id}`;
+  await browser.get(page);
+  const secret = secretIn((await browser.submit('/rotate')).html)!;
+  t.not(secret, receiver.secret);
+  await browser.get(page);
+  await browser.submit('/test');
+  t.is(receiver.requests[0]!.fault, null, 'the old one');
+  receiver.secret = secret;
+  await browser.submit('/test');
+  t.is(receiver.requests[1]!.fault, null, 'the new one');
+
+  t.regex((await browser.submit('/events', { which: 'some' })).text, /Tick at least one/);
+  await browser.get(page);
+  await browser.submit('/events', { which: 'some', events: ['email.bounced', 'email.opened'] });
+  t.deepEqual((await webhook()).events, ['email.bounced', 'email.opened']);
+  await browser.submit('/events', { which: 'all' });
+  t.deepEqual((await webhook()).events, []);
+  t.regex(
+    (await browser.submit('/disable')).text,
+    /It is disabled, and nothing is posted to it: its owner has disabled it/,
+  );
+  t.is((await webhook()).status, 'disabled');
+  await browser.submit('/enable');
+  t.is((await webhook()).status, 'active');
+  t.regex((await browser.submit('/remove')).text, /No endpoint yet/);
+  t.is((await world.call('GET', `/api/public/webhooks/${id}`)).status, 404);
+});
+
+test('what is wrong with a URL or the choice of events is said at the field', async (t) => {
+  const world = await startWorld(t);
+  const browser = createBrowser(world);
+  await setUp(browser, world);
+  const [{ id }] = await world.db('organizations').select('id');
+  await browser.get(`/dashboard/o/${id}/webhooks`);
+  for (const [url, fault] of [
+    ['ftp://x', /"ftp:\/\/x" is not a URL/],
+    ['https://127.0.0.1/hook', /127\.0\.0\.1 is a private or special address/],
+    ['https://me:secret@app.invalid/', /has a user name or password/],
+  ] as const) {
+    const answer = await browser.submit('/webhooks', { url, which: 'some' });
+    t.is(answer.status, 422);
+    t.regex(answer.text, fault);
+    t.regex(answer.html, /field wrong">\s*<label for="field-url"/);
+    t.regex(answer.text, /Tick at least one/);
+  }
+  t.is((await world.db('webhooks')).length, 0);
+});
+
+test("another organization's endpoint is not there", async (t) => {
+  const { world, browser, base, seal } = await arrive(t);
+  const now = world.clock.now();
+  const other = await makeOrganization(world.db, { name: 'Other' }, now);
+  const wanted = { orgId: other.id, url: 'https://app.other.invalid/', types: [] };
+  const { webhook } = await addWebhook(world.db, wanted, { seal, allowPrivate: true, now });
+  t.notRegex((await browser.get(base)).text, /other\.invalid/);
+  const token = { _csrf: browser.csrf(), failed: 'yes' };
+  t.is((await browser.get(`${base}/${webhook.id}`)).status, 404);
+  t.is((await browser.get(`${base}/${webhook.id}/attempts`)).status, 404);
+  for (const act of ['events', 'enable', 'disable', 'rotate', 'remove', 'test', 'replay'])
+    t.is((await browser.post(`${base}/${webhook.id}/${act}`, token)).status, 404, act);
+  t.deepEqual((await world.db('webhooks').first()).updated_at, webhook.updatedAt);
+});

@@ -1,0 +1,183 @@
+/**
+ * Text of others, wherever a page shows it: no element and no attribute comes of it, and in a real browser no script runs,
+ * nothing is said on the console, and nobody is kept out who cannot see or point.
+ */
+import test, { type ExecutionContext } from 'ava';
+import { type DefaultTreeAdapterTypes, defaultTreeAdapter, parse } from 'parse5';
+import { listSuspensions, suspend } from '../../src/db/suspensions.ts';
+import type { Page } from '../helpers/browser.ts';
+import { type Size, startChromium } from '../helpers/chromium.ts';
+import { pathOf, sampledTable } from '../helpers/dashboard-samples.ts';
+import { markup, type Scene, startScene } from '../helpers/dashboard-scene.ts';
+import { until } from '../helpers/until.ts';
+
+const { visit } = startChromium(test);
+
+const pages = sampledTable.filter(({ method }) => method === 'GET');
+
+/** Where each text must be seen, so that a page that shows nothing proves nothing; it counts once the page is there. */
+const shownBy: Record<string, string> = {
+  'org-acme': 'GET /dashboard/organizations',
+  'operator-name': 'GET /dashboard/account',
+  'user-agent': 'GET /dashboard/account',
+  'key-label': 'GET /dashboard/o/:org/keys',
+  'defer-reply': 'GET /dashboard/queue',
+  'suspension-why': 'GET /dashboard/queue',
+  'circuit-reason': 'GET /dashboard/queue/to/:destination',
+  'order-reason': 'GET /dashboard/queue',
+  'found-spf': 'GET /dashboard/doctor',
+  subject: 'GET /dashboard/o/:org/emails',
+  'tag-name': 'GET /dashboard/o/:org/emails/:id',
+  'tag-value': 'GET /dashboard/o/:org/emails/:id',
+  'from-name': 'GET /dashboard/o/:org/emails/:id',
+  'dot-reply': 'GET /dashboard/o/:org/emails/:id',
+  'suppression-reason': 'GET /dashboard/o/:org/suppressions',
+  'webhook-url': 'GET /dashboard/o/:org/webhooks',
+  'webhook-answer': 'GET /dashboard/o/:org/webhooks/:id',
+  'user-viewer': 'GET /dashboard/o/:org/team',
+  'found-dmarc': 'GET /dashboard/o/:org/domains/:name/records',
+};
+
+/** Beside what each scene has: what operators and other servers say of the queue and of this machine. */
+async function fill(scene: Scene) {
+  const { world, operator, a } = scene;
+  const { db, clock } = world;
+  const now = clock.now();
+  await suspend(db, {
+    destination: 'mx9.invalid',
+    reason: markup('suspension-why'),
+    createdAt: now,
+    until: now + 3_600_000,
+  });
+  const circuit = { since: now, failures: 3, nextProbeAt: now + 60_000, reason: markup('circuit-reason') };
+  const state = {
+    connections: 0,
+    limit: 5,
+    waiting: 0,
+    busySince: null,
+    lastReply: null,
+    lastReplyAt: null,
+    circuit,
+  };
+  await db('destinations').insert({
+    name: 'mx1.invalid',
+    node: 'other',
+    state: JSON.stringify(state),
+    at: now,
+  });
+  const browser = await scene.browserOf(operator);
+  const order = { order: 'hold', domain: 'nowhere.invalid', reason: markup('order-reason') };
+  await browser.post('/dashboard/queue/orders', { _csrf: browser._csrf, ...order });
+  await browser.post('/dashboard/doctor', { _csrf: browser._csrf, domain: a.domain });
+  await until(async () =>
+    /ooked at .* ago|looked at .* just now/i.test((await browser.get('/dashboard/doctor')).text),
+  );
+  return browser;
+}
+
+type Element = DefaultTreeAdapterTypes.Element;
+
+function* elementsOf(
+  node: DefaultTreeAdapterTypes.ChildNode | DefaultTreeAdapterTypes.Document,
+): Generator<Element> {
+  if (defaultTreeAdapter.isElementNode(node)) yield node;
+  if ('childNodes' in node) for (const child of node.childNodes) yield* elementsOf(child);
+}
+
+/** What must not be in a page, whoever wrote what it shows. */
+function faultsOf(html: string): string[] {
+  return [...elementsOf(parse(html))].flatMap(({ tagName, attrs, childNodes }) => {
+    const name = `<${tagName}>`;
+    const isInline = tagName === 'style' || (tagName === 'script' && childNodes.length > 0);
+    return [
+      ...(tagName === 'pwned-x' || isInline || tagName === 'base' ? [name] : []),
+      ...attrs
+        .filter((one) => /^(pwned|on|style$|srcdoc$|hx-on)/.test(one.name))
+        .map((one) => `${name} has ${one.name}`),
+      ...attrs
+        .filter(
+          (one) =>
+            /^(src|href|action|formaction|hx-(get|post)|data)$/.test(one.name) &&
+            !/^(\/|\?|#|data:image\/|mailto:|https?:)/.test(one.value),
+        )
+        .map((one) => `${name} leads to ${one.value}`),
+    ];
+  });
+}
+
+const isHtml = ({ headers }: Page) => /html/.test(headers.get('content-type') ?? '');
+
+const policyOf = ({ headers }: Page) => headers.get('content-security-policy') ?? '';
+
+const isSandboxed = (policy: string) => /(^|; )sandbox(;|$)/.test(policy);
+
+/** A mail as it was written is its writer's; it is shown where no script runs and nothing is loaded. */
+function checkPolicy(t: ExecutionContext, policy: string, route: string): void {
+  t.regex(policy, /^default-src 'none'/, route);
+  if (isSandboxed(policy)) t.notRegex(policy, /script-src|connect-src|frame-src|allow-|https?:|\*/, route);
+  else t.notRegex(policy, /unsafe-|\*/, route);
+}
+
+test('no element and no attribute comes out of what others have written', async (t) => {
+  const scene = await startScene(t);
+  const browser = await fill(scene);
+  const seen = new Map<string, string>();
+  for (const entry of pages) {
+    const given = await entry.sample(scene, scene.a, browser);
+    const answer = await browser.get(pathOf(entry, scene.a.id, given));
+    const policy = policyOf(answer);
+    t.is(answer.headers.get('x-content-type-options'), 'nosniff', entry.route);
+    seen.set(entry.route, answer.html);
+    checkPolicy(t, policy, entry.route);
+    if (isHtml(answer) && !isSandboxed(policy)) t.deepEqual(faultsOf(answer.html), [], entry.route);
+  }
+  for (const [text, route] of Object.entries(shownBy)) {
+    const page = seen.get(route);
+    if (page !== undefined)
+      t.regex(
+        page,
+        new RegExp(`pwned=1[^<>]*${text}`),
+        `${route} shows no ${text}, so nothing is proved of it`,
+      );
+  }
+  t.true((await listSuspensions(scene.world.db, scene.world.clock.now())).length > 0);
+});
+
+/** What a mail's own HTML tries in its frame does not come about, and Chromium says so. */
+const isKeptOut = (fault: string) =>
+  /Blocked script execution in '[^']*\/preview' because the document's frame is sandboxed/.test(fault) ||
+  /\/x' violates the following Content Security Policy directive: "img-src data:"/.test(fault) ||
+  /\/emails\/[^ ]*\/x: csp$/.test(fault);
+
+for (const size of ['desktop', 'phone'] satisfies Size[]) {
+  test(`${size}: in a browser nothing of it runs, and every page is fit for everybody`, async (t) => {
+    t.timeout(120_000);
+    const scene = await startScene(t);
+    const filled = await fill(scene);
+    const { page, context, faults, check } = await visit(t, scene.world, size);
+    await context.addCookies([
+      { name: 'postern-session', value: filled.jar.get('postern-session')!, url: scene.world.url() },
+    ]);
+    page.on('dialog', (dialog) => {
+      t.fail(`a dialog: ${dialog.message()}`);
+      void dialog.dismiss();
+    });
+    for (const entry of pages) {
+      const given = await entry.sample(scene, scene.a, filled);
+      const path = pathOf(entry, scene.a.id, given);
+      const answer = await filled.ask('GET', path);
+      if (!isHtml(answer)) continue;
+      await page.goto(path);
+      // What is a part of a page, and a mail as its writer made it, need not be fit for anybody.
+      if (/^<!doctype/i.test(answer.html) && !isSandboxed(policyOf(answer))) {
+        await page.waitForLoadState('networkidle');
+        const kept = faults.filter((fault) => !isKeptOut(fault));
+        t.is(kept.length < faults.length, entry.path.endsWith('/emails/:id'), entry.route);
+        faults.splice(0, faults.length, ...kept);
+        await check(entry.route);
+      }
+      t.is(await page.evaluate('window.pwned'), undefined, entry.route);
+      faults.splice(0, faults.length, ...faults.filter((fault) => !isKeptOut(fault)));
+    }
+  });
+}

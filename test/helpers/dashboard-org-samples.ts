@@ -1,0 +1,132 @@
+/**
+ * The samples of an organization's pages (dashboard-samples.ts has the others, and says what a sample is). What a refused
+ * request must not change is made so that it would change: each time anew, and in the state that the route ends.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Sample, Sampler } from './dashboard-samples.ts';
+import type { Org, Scene } from './dashboard-scene.ts';
+
+const nothing: Sampler = () => ({});
+
+const keyId: Sampler = async ({ make }, { id }) => ({ params: { id: (await make.key(id)).id } });
+
+const emailId: Sampler = (_scene, org) => ({ params: { id: org.emailId } });
+
+const anew = () => randomUUID();
+
+const someNumber = () => `${100_000 + Math.floor(Math.random() * 1e6)}`;
+
+/** Waits for its next attempt. */
+async function waitingEmail({ make, settled }: Scene, org: Org): Promise<Sample> {
+  const id = await make.email(org, `defer-${anew()}@there.invalid`);
+  await settled();
+  return { params: { id } };
+}
+
+const ownDomain: Sampler = (_scene, org) => ({ params: { name: org.domain } });
+
+const onDomain =
+  (fields: Sample['fields'] = {}): Sampler =>
+  async ({ make }, { id }) => ({ params: { name: await make.domain(id) }, fields });
+
+const withNewKey: Sampler = async ({ make }, { id }) => {
+  const name = await make.domain(id);
+  await make.ed25519(name);
+  return { params: { name } };
+};
+
+const suppressionId: Sampler = async ({ make }, { id }) => ({
+  params: { id: (await make.suppression(id)).id },
+});
+
+const ownWebhook: Sampler = (_scene, org) => ({ params: { id: org.webhookId } });
+
+const onWebhook =
+  (fields: Sample['fields'] = {}): Sampler =>
+  async ({ make }, { id }) => ({ params: { id: await make.webhook(id) }, fields });
+
+const onMember =
+  (fields: Sample['fields'] = {}): Sampler =>
+  async ({ make }, { id }) => ({ params: { id: await make.member(id, 'viewer') }, fields });
+
+export const orgSamples: Record<string, Sampler> = {
+  'GET /dashboard/o/:org': nothing,
+
+  'GET /dashboard/o/:org/emails': nothing,
+  'GET /dashboard/o/:org/emails/:id': emailId,
+  'GET /dashboard/o/:org/emails/:id/preview': emailId,
+  'GET /dashboard/o/:org/emails/:id/source': emailId,
+  'POST /dashboard/o/:org/emails/:id/resend': emailId,
+  'POST /dashboard/o/:org/emails/:id/cancel': waitingEmail,
+  'GET /dashboard/o/:org/send-test': nothing,
+  'POST /dashboard/o/:org/send-test': (_scene, { domain }) => ({
+    fields: { local: 'app', domain, to: 'ann@there.invalid', subject: 'A test', text: 'Hello' },
+    isNamedByField: true,
+  }),
+
+  'GET /dashboard/o/:org/credits': nothing,
+  'POST /dashboard/o/:org/credits/grant': () => ({ fields: { amount: '5' } }),
+  'POST /dashboard/o/:org/credits/quota': () => ({ fields: { quota: someNumber() } }),
+  'GET /dashboard/o/:org/limits': nothing,
+  'POST /dashboard/o/:org/limits': () => ({
+    fields: { perSecond: 'unlimited', perDay: someNumber(), emailsPerDay: 'unlimited' },
+  }),
+
+  'GET /dashboard/o/:org/domains': nothing,
+  'POST /dashboard/o/:org/domains': () => ({ fields: { name: `${anew()}.invalid` } }),
+  'GET /dashboard/o/:org/domains/:name': ownDomain,
+  'GET /dashboard/o/:org/domains/:name/records': ownDomain,
+  'POST /dashboard/o/:org/domains/:name/check': onDomain(),
+  'POST /dashboard/o/:org/domains/:name/rotate': onDomain(),
+  'POST /dashboard/o/:org/domains/:name/rotate/cancel': withNewKey,
+  'POST /dashboard/o/:org/domains/:name/ed25519': onDomain(),
+  'POST /dashboard/o/:org/domains/:name/ed25519/end': withNewKey,
+  'POST /dashboard/o/:org/domains/:name/tracking': onDomain({ opens: 'on', host: 'links.there.invalid' }),
+  'POST /dashboard/o/:org/domains/:name/tls': onDomain({ tls: 'verified' }),
+  'POST /dashboard/o/:org/domains/:name/remove': async ({ make }, { id }) => {
+    const name = await make.domain(id);
+    return { params: { name }, fields: { typed: name } };
+  },
+
+  'GET /dashboard/o/:org/suppressions': nothing,
+  'POST /dashboard/o/:org/suppressions': () => ({ fields: { address: `${anew()}@there.invalid` } }),
+  'GET /dashboard/o/:org/suppressions/export': nothing,
+  'GET /dashboard/o/:org/suppressions/import': nothing,
+  'POST /dashboard/o/:org/suppressions/import': () => ({ fields: { list: `${anew()}@there.invalid` } }),
+  'GET /dashboard/o/:org/suppressions/:id': suppressionId,
+  'POST /dashboard/o/:org/suppressions/:id/remove': suppressionId,
+
+  'GET /dashboard/o/:org/webhooks': nothing,
+  'POST /dashboard/o/:org/webhooks': () => ({ fields: { url: 'http://127.0.0.1:9/', which: 'all' } }),
+  'GET /dashboard/o/:org/webhooks/:id': ownWebhook,
+  'GET /dashboard/o/:org/webhooks/:id/attempts': ownWebhook,
+  'POST /dashboard/o/:org/webhooks/:id/events': onWebhook({ which: 'some', events: 'email.delivered' }),
+  'POST /dashboard/o/:org/webhooks/:id/enable': async ({ world, make }, { id }) => {
+    const webhookId = await make.webhook(id);
+    await world.db('webhooks').where({ id: webhookId }).update({ status: 'disabled' });
+    return { params: { id: webhookId } };
+  },
+  'POST /dashboard/o/:org/webhooks/:id/disable': onWebhook(),
+  'POST /dashboard/o/:org/webhooks/:id/rotate': onWebhook(),
+  'POST /dashboard/o/:org/webhooks/:id/remove': onWebhook(),
+  'POST /dashboard/o/:org/webhooks/:id/test': onWebhook(),
+  'POST /dashboard/o/:org/webhooks/:id/replay': async ({ world, make }, { id }) => {
+    const event = await world.db('events').where({ org_id: id }).first('id');
+    return { params: { id: await make.webhook(id) }, fields: { event: event.id } };
+  },
+
+  'GET /dashboard/o/:org/team': nothing,
+  'POST /dashboard/o/:org/team': () => ({ fields: { email: `${anew()}@there.invalid`, role: 'viewer' } }),
+  'POST /dashboard/o/:org/team/:id/role': onMember({ role: 'developer' }),
+  'POST /dashboard/o/:org/team/:id/link': async ({ world, make }, { id }) => {
+    const userId = await make.member(id, 'viewer');
+    await world.db('users').where({ id: userId }).update({ password: null });
+    return { params: { id: userId } };
+  },
+  'POST /dashboard/o/:org/team/:id/remove': onMember(),
+
+  'GET /dashboard/o/:org/keys': nothing,
+  'POST /dashboard/o/:org/keys': () => ({ fields: { label: 'new', scopes: 'email:send' } }),
+  'POST /dashboard/o/:org/keys/:id/revoke': keyId,
+  'POST /dashboard/o/:org/keys/:id/rotate': keyId,
+};
