@@ -1,0 +1,188 @@
+/**
+ * `node scripts/dashboard.ts`: whether every page of the dashboard answers within 100 ms at a million emails.
+ *
+ *   --emails 1000000     of one organization; a hundredth of them waits
+ *   --postgres           on PostgreSQL; else on SQLite
+ *   --requests 20        of each page, one after the other, after three that do not count
+ *   --limit 100          in milliseconds
+ *
+ * Makes the emails in the database (peers/backlog-rows.ts), starts the service, sums up the figures, signs in as the
+ * operator, and asks for each page of access.ts that somebody signed in has, with ids of what is there; lists are also
+ * asked for as they are searched. What is answered as a file or a stream is timed until it begins.
+ *
+ * Exits 0 when the 95th percentile of each is within the limit, 1 when one is not, or answers anything but a page. Linux
+ * only, and on a machine that does nothing else. Leaves nothing behind.
+ */
+import Table from 'cli-table3';
+import { makeKey } from '../src/accounts/issue.ts';
+import { makeSetUpLink } from '../src/accounts/people.ts';
+import { accessTable } from '../src/dashboard/access.ts';
+import { isPostgres } from '../src/db/open.ts';
+import { sumUp } from '../src/db/statistics.ts';
+import { createBrowser, setUp } from '../test/helpers/browser.ts';
+import type { World } from '../test/helpers/world.ts';
+import { startSide } from './peers/backlog-side.ts';
+import { domainOf } from './peers/bench-cases.ts';
+import { exampleOf, furnishOrganization } from './peers/dashboard-rows.ts';
+import { median, ms, progress, quantile } from './peers/figures.ts';
+import type { Measured } from './peers/measured-postern.ts';
+import { startPostgres } from './peers/postgres.ts';
+import { startSmtpSink } from './peers/smtp-sink.ts';
+import { perform, readOptions, type Stage } from './peers/stage.ts';
+
+const given = readOptions('node scripts/dashboard.ts [--emails N] [--postgres] … (see its header)', {
+  emails: { type: 'string', default: '1000000' },
+  postgres: { type: 'boolean', default: false },
+  requests: { type: 'string', default: '20' },
+  limit: { type: 'string', default: '100' },
+});
+const emails = Number(given.emails);
+const limit = Number(given.limit);
+
+/** How lists are searched, besides as they are. */
+const searches: Record<string, string[]> = {
+  'GET /dashboard/o/:org': ['?window=30d'],
+  'GET /dashboard/o/:org/emails': [
+    ...[
+      '?to=n70000@past0.invalid',
+      '?to=nobody@there.invalid',
+      '?to=n7',
+      '?subject=order',
+      '?subject=nothing',
+    ],
+    ...['?status=delivered', '?status=bounced', '?status=deferred', '?from=shop', '?from=nobody', '?tag=a=b'],
+    ...['?within=24h', '?since=2020-01-01&until=2020-01-02', '?part=rows', '?part=list'],
+  ],
+  'GET /dashboard/o/:org/suppressions': ['?q=n99999', '?q=nobody', '?q=past'],
+  'GET /dashboard/organizations': ['?q=backlog', '?q=nothing'],
+  'GET /dashboard/queue': ['?q=d1', '?q=nothing'],
+};
+
+interface Result {
+  page: string;
+  status: number;
+  times: number[];
+  bytes: number;
+}
+
+async function measure(stage: Stage): Promise<string[]> {
+  const sink = await stage.start(startSmtpSink(stage.directory, ['127.0.1.1']), (it) => it.stop());
+  const server = given.postgres ? await stage.start(startPostgres(stage.directory), (it) => it.stop()) : null;
+  const amounts = { waiting: Math.round(emails / 100), past: emails, destinations: 50, organizations: 3 };
+  const plan = { name: 'dashboard', amounts, databaseUrl: server?.url ?? null, settings: {} };
+  const { postern } = await startSide(stage, sink, plan);
+  // Of the two that the two starts made, whose mail was multiplied.
+  const { id: orgId } = await postern.db('organizations').where({ name: 'Tenant' }).orderBy('id').first();
+  await furnishOrganization(postern.db, orgId);
+  if (isPostgres(postern.db)) await postern.db.raw('analyze');
+  await sumUpAll(postern);
+  await sendOne(postern, orgId);
+  const cookie = await signIn(postern);
+  const { paths, faults } = await pathsOf(postern, orgId);
+  const results: Result[] = [];
+  for (const path of paths) results.push(await time(postern.url, path, cookie, orgId));
+  print(results);
+  const slow = results.filter(({ times }) => quantile(times, 0.95) > limit);
+  const wrong = results.filter(({ status }) => status !== 200 && status !== 303);
+  return [
+    ...faults,
+    ...slow.map(({ page, times }) => `${page} takes ${ms(quantile(times, 0.95))}`),
+    ...wrong.map(({ page, status }) => `${page} answers ${status}`),
+  ];
+}
+
+/** Beside the service, which does it too, and rests in between. */
+async function sumUpAll({ db }: Measured): Promise<void> {
+  const begun = performance.now();
+  let events = 0;
+  const times: number[] = [];
+  for (;;) {
+    const at = performance.now();
+    const some = await sumUp(db);
+    if (some === 0) break;
+    events += some;
+    times.push(performance.now() - at);
+  }
+  const rate = (events / (performance.now() - begun)) * 1000;
+  progress(`figures: ${events} events summed up, ${rate.toFixed(0)}/s; a batch takes ${ms(median(times))}`);
+}
+
+/** The newest, and so the example: with all that a page may ask for. */
+async function sendOne({ url, db }: Measured, orgId: string): Promise<void> {
+  const { key } = await makeKey(db, { orgId, label: 'measurement', scopes: ['email:send'] }, Date.now());
+  const mail = { from: 'Shop <shop@sender.invalid>', to: `newest@${domainOf(0)}`, subject: 'Your order' };
+  const response = await fetch(`${url}/api/public/email/send`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ ...mail, html: '<p>Thank you.</p>', text: 'Thank you.' }),
+  });
+  if (!response.ok) throw new Error(`a send is answered ${response.status}`);
+}
+
+async function signIn({ url, db }: Measured): Promise<string> {
+  const link = await makeSetUpLink(db, Date.now());
+  const world = { url: () => url, setUpUrl: () => url + link!.path };
+  const browser = createBrowser(world);
+  await setUp(browser, world as unknown as World);
+  return [...browser.jar].map(([name, value]) => `${name}=${value}`).join('; ');
+}
+
+async function pathsOf({ db }: Measured, orgId: string) {
+  const paths: string[] = [];
+  const faults: string[] = [];
+  for (const { method, path, access } of accessTable()) {
+    if (method !== 'GET' || access === 'anyone') continue;
+    const filled = await filledIn(path);
+    if (filled === null) faults.push(`${path}: nobody says what to ask for (peers/dashboard-rows.ts)`);
+    else for (const search of ['', ...(searches[`GET ${path}`] ?? [])]) paths.push(filled + search);
+  }
+  return { paths, faults };
+
+  async function filledIn(path: string): Promise<string | null> {
+    const segments = path.split('/');
+    for (const [index, segment] of segments.entries()) {
+      if (!segment.startsWith(':')) continue;
+      const example = await exampleOf(db, orgId, segments[index - 1]!);
+      if (example === null) return null;
+      segments[index] = encodeURIComponent(example);
+    }
+    return segments.join('/');
+  }
+}
+
+const warmUps = 3;
+
+async function time(url: string, path: string, cookie: string, orgId: string): Promise<Result> {
+  const result: Result = { page: path.replace(orgId, 'ORG'), status: 0, times: [], bytes: 0 };
+  for (let round = 0; round < Number(given.requests) + warmUps; round++) {
+    const begun = performance.now();
+    const response = await fetch(url + path, { headers: { cookie }, redirect: 'manual' });
+    const isWhole = /html|json/.test(response.headers.get('content-type') ?? '');
+    if (isWhole) result.bytes = (await response.arrayBuffer()).byteLength;
+    if (round >= warmUps) result.times.push(performance.now() - begun);
+    if (!isWhole) await response.body?.cancel();
+    result.status = response.status;
+  }
+  return result;
+}
+
+function print(results: Result[]): void {
+  const table = new Table({
+    head: ['page', 'status', 'median', 'p95', 'KiB'],
+    style: { head: [], border: [] },
+  });
+  const slowest = (one: Result) => quantile(one.times, 0.95);
+  for (const one of results.toSorted((a, b) => slowest(b) - slowest(a)))
+    table.push([
+      one.page,
+      one.status,
+      ms(median(one.times)),
+      ms(slowest(one)),
+      (one.bytes / 1024).toFixed(0),
+    ]);
+  console.log(table.toString());
+}
+
+const faults = await perform('dashboard', measure);
+console.log(faults.length === 0 ? '\nIt holds.' : `\nIt does not hold:\n  ${faults.join('\n  ')}`);
+process.exit(faults.length === 0 ? 0 : 1);
