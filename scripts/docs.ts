@@ -1,7 +1,8 @@
 /**
  * Writes what the documents say from the code that makes it true: the settings in README.md and in the sample
- * config/postern.jsonc, the fields of the shaping file and the commands in README.md, the routes of the public API there,
- * the retry schedule in src/queue/README.md. In a document only the text between `<!-- name -->` and `<!-- /name -->` is touched. With --check it writes nothing, names each file that
+ * config/postern.jsonc, the fields of the shaping file, the commands, the metrics and the routes of the public API in
+ * README.md, the retry schedule in src/queue/README.md; and the table of contents of README.md. In a document only the
+ * text between `<!-- name -->` and `<!-- /name -->` is touched. With --check it writes nothing, names each file that
  * is stale, and exits 1 if there is one.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -10,8 +11,10 @@ import { pathToFileURL } from 'node:url';
 import ms from 'ms';
 import { documentOf } from '../src/api/openapi/document.ts';
 import { loadConfig, settings } from '../src/config.ts';
+import { catalog } from '../src/metrics/catalog.ts';
 import { nextAttemptAt } from '../src/queue/schedule.ts';
 import { shapingFields } from '../src/settings/shaping-fields.ts';
+import { headingsOf } from './peers/headings.ts';
 
 type Document = (path: string) => Promise<string | null>;
 
@@ -24,14 +27,29 @@ const documents: Record<string, Document> = {
 
 const root = join(import.meta.dirname, '..');
 const newReadme =
-  '# Postern\n\n<!-- commands -->\n<!-- /commands -->\n\n<!-- settings -->\n<!-- /settings -->\n\n<!-- shaping -->\n<!-- /shaping -->\n\n<!-- routes -->\n<!-- /routes -->\n';
+  '# Postern\n\n<!-- contents -->\n<!-- /contents -->\n\n<!-- commands -->\n<!-- /commands -->\n\n<!-- settings -->\n<!-- /settings -->\n\n<!-- shaping -->\n<!-- /shaping -->\n\n<!-- routes -->\n<!-- /routes -->\n\n<!-- metrics -->\n<!-- /metrics -->\n';
 
 async function readme(path: string): Promise<string> {
   const before = between(path, read(path) ?? newReadme, 'settings', settingsTable());
   const shaped = between(path, before, 'shaping', shapingTable());
-  const text = between(path, shaped, 'routes', routesTable());
+  const routed = between(path, shaped, 'routes', routesTable());
+  const text = between(path, routed, 'metrics', metricsTable());
   const commands = await commandsTable();
-  return commands === null ? text : between(path, text, 'commands', commands);
+  const whole = commands === null ? text : between(path, text, 'commands', commands);
+  return between(path, whole, 'contents', contents(whole));
+}
+
+/** Chapters, each with its sections; without those of the changelog, which are versions. */
+function contents(text: string): string {
+  const lines: string[] = [];
+  for (const { level, title, anchor } of headingsOf(text)) {
+    const link = `[${title}](#${anchor})`;
+    if (level === 2) lines.push(`- ${link}`);
+    if (level !== 3 || /^\d/.test(title)) continue;
+    const chapter = lines.pop()!;
+    lines.push(`${chapter}${/: \[/.test(chapter) ? ' ·' : ':'} ${link}`);
+  }
+  return `${lines.join('\n')}\n`;
 }
 
 async function queueReadme(path: string): Promise<string | null> {
@@ -50,6 +68,16 @@ function settingsTable(): string {
 function shapingTable(): string {
   const rows = shapingFields.map(({ name, is }) => [code(name), is]);
   return table(['field', 'is'], rows);
+}
+
+function metricsTable(): string {
+  const rows = Object.values(catalog).map(({ kind, name, labels, help }) => [
+    code(name),
+    kind,
+    labels.map(code).join(', '),
+    help,
+  ]);
+  return table(['metric', 'kind', 'labels', 'is'], rows);
 }
 
 function routesTable(): string {

@@ -23,6 +23,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
 import { createSeal } from '../src/accounts/seal.ts';
+import { fixedSecrets } from '../src/secret.ts';
 import { addWebhook } from '../src/webhooks/endpoints.ts';
 import { startDns } from '../test/helpers/dns.ts';
 import { until } from '../test/helpers/until.ts';
@@ -95,7 +96,7 @@ async function measure(stage: Stage, hangs: boolean, round: string): Promise<Mea
   const urls = [url];
   for (let n = 0; n < others; n++) urls.push((await startEndpoint(stage, !hangs)).url);
   const [{ id: orgId }] = await postern.db('organizations').select('id');
-  const terms = { seal: createSeal(secret), allowPrivate: true, now: Date.now() };
+  const terms = { seal: createSeal(fixedSecrets(secret)), allowPrivate: true, now: Date.now() };
   for (const each of urls) await addWebhook(postern.db, { orgId, url: each, types: [] }, terms);
 
   const load = { ...postern, interrupted: stage.interrupted };

@@ -70,8 +70,11 @@ export interface AcceptParts {
   leaseMs: number;
 }
 
+/** Whose send it is: a key's, or the organization's own, in the dashboard. */
+type Sender = Pick<Caller, 'orgId' | 'scopes'> & { keyId: string | null };
+
 /** `replayed`: this is the answer of an earlier send; nothing was charged or queued now. */
-export type Accept = (request: SendRequest, caller: Caller) => Promise<{ answer: Answer; replayed: boolean }>;
+export type Accept = (request: SendRequest, caller: Sender) => Promise<{ answer: Answer; replayed: boolean }>;
 
 export function createAccept(parts: AcceptParts): Accept {
   return async (request, caller) => {
@@ -108,7 +111,7 @@ function requireSender(text: string): Mailbox {
   );
 }
 
-function requireAllowedDomain(from: Mailbox, caller: Caller): void {
+function requireAllowedDomain(from: Mailbox, caller: Sender): void {
   const allowed = allowedDomains(caller);
   if (allowed.length === 0 || allowed.includes(from.domain)) return;
   throw new Refusal(
@@ -134,7 +137,7 @@ function requireVerified(from: Mailbox, domain: DomainRecord | null): DomainReco
 }
 
 /** The send without its messages: what the books need to know. */
-function draftOf(parts: AcceptParts, request: SendRequest, caller: Caller, domain: DomainRecord): Send {
+function draftOf(parts: AcceptParts, request: SendRequest, caller: Sender, domain: DomainRecord): Send {
   const emailId = newId();
   const now = parts.clock.now();
   return {
@@ -188,8 +191,14 @@ function orderOf(
       base: parts.trackingBase(domain.trackingHost),
       deliveryIds: draft.recipients.map(({ deliveryId }) => deliveryId),
     },
-    signer: { domain: domain.name, selector: domain.dkimSelector, sealedKey: domain.dkimPrivateKey },
+    signer: signerOf(domain),
   };
+}
+
+function signerOf({ name, dkimSelector, dkimPrivateKey, otherKeys }: DomainRecord): Order['signer'] {
+  const first = { domain: name, selector: dkimSelector, sealedKey: dkimPrivateKey };
+  const beside = otherKeys.find(({ status }) => status === 'signing');
+  return beside ? { ...first, second: { selector: beside.selector, sealedKey: beside.privateKey! } } : first;
 }
 
 function contentOf({ messageId, acceptedAt: date }: Send, request: SendRequest, from: Mailbox) {
@@ -250,7 +259,7 @@ function effectiveTracking({ tracking }: SendRequest, domain: DomainRecord): Sen
 }
 
 /** interface.md section 4.1 rule 6: what makes two sends without a key duplicates of each other. */
-function duplicateWindow(request: SendRequest, caller: Caller): { key: string; requestHash: string } {
+function duplicateWindow(request: SendRequest, caller: Sender): { key: string; requestHash: string } {
   const recipients = request.to.map(({ key }) => key).sort();
   const key = hash('sha256', JSON.stringify([caller.keyId, recipients, request.subject]));
   return { key, requestHash: key };

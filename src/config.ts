@@ -15,64 +15,22 @@ import {
   byteSize,
   dnsServers,
   domainName,
-  type Grammar,
   hostToListen,
   oneOf,
   portOrOff,
   portToListen,
   portToReach,
   postgresUrl,
-  Refused,
   secretText,
+  secretTexts,
   someOf,
   sourceAddresses,
   webAddress,
   wholeNumber,
   yesOrNo,
 } from './settings/grammar.ts';
+import { computed, type Registered, registered, type Setting, setting } from './settings/setting.ts';
 import { type Environment, type Given, gather } from './settings/sources.ts';
-
-interface Setting {
-  name: string;
-  /** As written, or in words where `example` is there. */
-  default: string;
-  description: string;
-  /** A value for the sample, where the default cannot be written down. */
-  example?: string;
-}
-
-interface Registered extends Setting {
-  grammar: Grammar<unknown>;
-}
-
-const registered = z.registry<Registered>();
-
-/** One key of the schema: a text that `grammar` reads, its default in that same form. */
-function setting<T>(grammar: Grammar<T>, documented: Setting) {
-  const schema = readBy(grammar).prefault(documented.default);
-  registered.add(schema, { ...documented, grammar: grammar as Grammar<unknown> });
-  return schema;
-}
-
-/** The same where the default depends on the machine or on other settings, and only words can say what it is. */
-function computed<T, D>(grammar: Grammar<T>, byDefault: () => D, documented: Required<Setting>) {
-  // zod's type of a default cannot be met by a type parameter, only by the types put in its place.
-  const schema = readBy<T | D>(grammar).default(byDefault as never);
-  registered.add(schema, { ...documented, grammar: grammar as Grammar<unknown> });
-  return schema;
-}
-
-function readBy<T>(grammar: Grammar<T>) {
-  return z.string().transform((text, context): T => {
-    try {
-      return grammar.read(text);
-    } catch (error) {
-      if (!(error instanceof Refused)) throw error;
-      context.addIssue({ code: 'custom', message: error.message });
-      return z.NEVER;
-    }
-  });
-}
 
 const none = () => null;
 
@@ -114,6 +72,13 @@ const schema = z.object({
     default: '8080',
     description: 'Port of the API; 0 takes any free one.',
   }),
+  httpProxies: computed(addresses, (): string[] => [], {
+    name: 'POSTERN_HTTP_PROXIES',
+    default: 'those on this machine',
+    example: '192.0.2.20',
+    description:
+      'Proxies whose X-Forwarded-For tells the address of the client, besides those on this machine.',
+  }),
   httpConcurrency: setting(wholeNumber('a number of sends', 2, 100000), {
     name: 'POSTERN_HTTP_CONCURRENCY',
     default: '1000',
@@ -136,6 +101,12 @@ const schema = z.object({
     example: 'CHANGE-ME',
     description:
       "Encrypts DKIM keys and webhooks' secrets at rest, signs links and sessions; the same on all nodes of a database.",
+  }),
+  secretOthers: computed(secretTexts, (): string[] => [], {
+    name: 'POSTERN_SECRET_OTHERS',
+    default: 'none',
+    example: 'THE-SECRET-BEFORE-THIS-ONE',
+    description: 'Secrets that open and verify beside POSTERN_SECRET: the ones before it, or the next one.',
   }),
   dnsServers: computed(dnsServers, systemServers, {
     name: 'POSTERN_DNS_SERVERS',
@@ -277,6 +248,19 @@ const schema = z.object({
     default: 'in the file of POSTERN_TLS_CERT',
     example: '/etc/letsencrypt/live/mail.example.org/privkey.pem',
     description: "The certificate's private key in PEM.",
+  }),
+  metricsToken: computed(secretText, none, {
+    name: 'POSTERN_METRICS_TOKEN',
+    default: 'none: /metrics is for this machine alone',
+    example: 'CHANGE-ME-TO-A-LONG-RANDOM-TEXT',
+    description:
+      'Token that /metrics takes as Authorization: Bearer, from anybody; then it is needed on this machine too.',
+  }),
+  stopDelay: setting(durationOrNone, {
+    name: 'POSTERN_STOP_DELAY',
+    default: '0',
+    description:
+      'How long mail is still taken after SIGTERM while /health/ready says 503, for a balancer to turn away; 0 for not at all.',
   }),
   returnPathDomain: computed(domainName, none, {
     name: 'POSTERN_RETURN_PATH_DOMAIN',

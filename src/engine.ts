@@ -23,6 +23,7 @@ import { listSuspensions } from './db/suspensions.ts';
 import { createDeliver } from './deliver.ts';
 import type { MailLog } from './maillog.ts';
 import { createMemory, type Memory } from './memory.ts';
+import type { Metrics } from './metrics/metrics.ts';
 import { createRunner, type Runner, type Store } from './queue/runner.ts';
 import { createReturnPath } from './return-path.ts';
 import { createConnect } from './route/connect.ts';
@@ -34,6 +35,7 @@ import { createProtect } from './route/protect.ts';
 import { createResolver } from './route/resolver.ts';
 import type { Routes } from './route/route.ts';
 import { createRoutes } from './route/routes.ts';
+import type { Secrets } from './secret.ts';
 import { loadShaping } from './settings/shaping-file.ts';
 import { createDestinationOf, usualShape } from './settings/shaping-rules.ts';
 import { createOffer } from './smtp/offer.ts';
@@ -54,8 +56,9 @@ export interface EngineParts {
   /** This node's name in leases, and how long one lasts. */
   node: string;
   leaseMs: number;
-  secret: string;
+  secrets: Secrets;
   mailLog: MailLog;
+  metrics: Metrics;
   watch: Watch;
   onTrouble(what: string, error: unknown): void;
   clock: Clock;
@@ -66,12 +69,14 @@ export interface EngineParts {
 
 export interface Engine {
   runner: Runner;
+  /** Connections to other servers, and deliveries under way. */
+  load(): { connections: { busy: number; idle: number }; inFlight: number };
   /** Ends the connections that wait for their next mail; after the runner. */
   close(): Promise<void>;
 }
 
 export function createEngine(parts: EngineParts): Engine {
-  const { config, db, node, clock, onTrouble } = parts;
+  const { config, db, node, clock, metrics, onTrouble } = parts;
   const routes = createRouting(parts);
   const pool = createPool();
   const { deliver, interrupted, withheld } = createDeliver({
@@ -79,7 +84,7 @@ export function createEngine(parts: EngineParts): Engine {
     forgetRoute: routes.forget,
     offer: createTheOffer(parts, pool),
     readMessage: groupCommit((ids: string[]) => readMessages(db, ids)),
-    returnPath: createReturnPath(parts.secret, config.returnPathDomain),
+    returnPath: createReturnPath(parts.secrets, config.returnPathDomain),
     onAttempted: (delivery, offer) => tellAttempted(parts.mailLog, delivery, offer),
     clock,
     port: config.mtaPort,
@@ -89,14 +94,12 @@ export function createEngine(parts: EngineParts): Engine {
     saveStates: (states, now) => saveStates(db, node, states, now),
     saveRoutes: (found) => saveRoutes(db, found),
   });
+  const recordMoves = (moves: Move[]) => recordAll(db, node, moves, config.suppressAfter);
   const record = createRecorder({
-    commit: groupCommit(
-      rings(parts.watch, (moves: Move[]) => recordAll(db, node, moves, config.suppressAfter)),
-      {
-        isComing: () => delivering.underWay() > 0,
-        patienceMs: recordPatienceMs,
-      },
-    ),
+    commit: groupCommit(rings(parts.watch, metrics.timed('outcomes', recordMoves, metrics.recorded)), {
+      isComing: () => delivering.underWay() > 0,
+      patienceMs: recordPatienceMs,
+    }),
     schedule: { waits: config.mtaRetry, random: parts.random },
     watchGreylisting: createGreylistWatch(memoryOf(parts, 'greylisting')),
     mailLog: parts.mailLog,
@@ -119,7 +122,11 @@ export function createEngine(parts: EngineParts): Engine {
     clock,
     concurrency: config.mtaConcurrency,
   });
-  return { runner, close: () => pool.close() };
+  return {
+    runner,
+    load: () => ({ connections: pool.totals(), inFlight: delivering.underWay() }),
+    close: () => pool.close(),
+  };
 }
 
 /** From a domain to its hosts, what protects them, and which destination they make. */
@@ -165,7 +172,7 @@ function memoryOf<Value>({ db, clock, onTrouble }: EngineParts, kind: string): M
   return createMemory(learnedRows<Value>(db, kind), clock, onTrouble);
 }
 
-function createStore({ db, node, leaseMs, clock }: EngineParts, publish: Store['publish']): Store {
+function createStore({ db, node, leaseMs, clock, metrics }: EngineParts, publish: Store['publish']): Store {
   return {
     findDue: (range) => findDue(db, range),
     claimLanes: (now, picks) => claimLanes(db, picks, { node, now, leaseMs }),
@@ -173,7 +180,11 @@ function createStore({ db, node, leaseMs, clock }: EngineParts, publish: Store['
     giveBack: (deliveries) => giveBack(db, node, deliveries),
     lanes: (page) => listLanes(db, page),
     suspensions: (now) => listSuspensions(db, now),
-    publish,
+    publish(lines, now) {
+      const all = [...lines];
+      metrics.lines(all);
+      return publish(all, now);
+    },
     renewLeases: () => renewLeases(db, node, clock.now() + leaseMs),
     takeBack: (which) => takeBack(db, node, clock.now(), leaseMs, which),
   };

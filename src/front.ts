@@ -6,6 +6,7 @@ import { createAccept } from './accept.ts';
 import { findCaller } from './accounts/keys.ts';
 import { dayOf, type RequestLimits } from './accounts/limits.ts';
 import { createSeal } from './accounts/seal.ts';
+import { createUses } from './accounts/uses.ts';
 import { createApi } from './api/app.ts';
 import { createCursors } from './api/events/cursor.ts';
 import { createStreams } from './api/events/stream.ts';
@@ -15,6 +16,7 @@ import { createRoom } from './api/room.ts';
 import { cached } from './cache.ts';
 import type { Compose } from './compose/order.ts';
 import { counted } from './counted.ts';
+import { createDashboard } from './dashboard/dashboard.ts';
 import { acceptAll, rehearse } from './db/acceptance.ts';
 import type { Send } from './db/acceptance-rows.ts';
 import { findDomain } from './db/domains.ts';
@@ -22,12 +24,13 @@ import { findEmail } from './db/emails.ts';
 import { recordVisits } from './db/engagement.ts';
 import { type EventQuery, readEvents, settledPosition } from './db/events.ts';
 import { groupCommit } from './db/group.ts';
-import { findKeyByHash } from './db/keys.ts';
+import { findKeyByHash, noteKeysUsed } from './db/keys.ts';
 import type { Db } from './db/open.ts';
 import { searchEmails } from './db/search.ts';
 import { type Take, takeAll } from './db/usage.ts';
 import { type Ground, leaseMs } from './ground.ts';
 import type { Client } from './inbound/handler.ts';
+import { countRefusals, countRequests } from './metrics/requests.ts';
 import type { Runner } from './queue/runner.ts';
 import { createResolver } from './route/resolver.ts';
 import { tellAccepted } from './status/tell.ts';
@@ -55,16 +58,19 @@ interface Neighbours {
 
 /** The ways in, HTTP and submission → checks → one commit. */
 export function createFront(ground: Ground, { compose, admit, hasSpace, baseUrl, tryIt }: Neighbours) {
-  const { config, clock, db, watch, onTrouble } = ground;
+  const { config, clock, db, watch, metrics, onTrouble } = ground;
   const policy = { keepMs: config.idempotencyKeep, lowShare: config.creditsLow / 100 };
-  const links = createLinks([ground.secret]);
+  const links = createLinks(ground.secrets);
   const composing = counted(compose);
   const accept = createAccept({
     findDomain: findSender(db),
     compose: composing.call,
     trackingBase: (host) => (host ? `https://${host}` : baseUrl()),
     commit: groupCommit(
-      rings(watch, (sends: Send[]) => acceptAll(db, sends, policy)),
+      rings(
+        watch,
+        metrics.timed('accept', (sends: Send[]) => acceptAll(db, sends, policy), metrics.decided),
+      ),
       {
         // Where as many again are coming, each costs half as much.
         isComing: (gathered) => composing.underWay() > gathered,
@@ -81,9 +87,10 @@ export function createFront(ground: Ground, { compose, admit, hasSpace, baseUrl,
     leaseMs,
   });
   const findKey = cached((hash) => findKeyByHash(db, hash), 10_000);
-  const takes = groupCommit((list: Take[]) => takeAll(db, list));
+  const uses = createUses((list) => noteKeysUsed(db, list), clock, onTrouble);
+  const takes = groupCommit(metrics.timed('usage', (list: Take[]) => takeAll(db, list)));
   const admission = {
-    findCaller: (key: string) => findCaller(key, findKey),
+    findCaller: uses.noted((key: string) => findCaller(key, findKey, clock.now())),
     take: (orgId: string, limits: RequestLimits) =>
       takes({ orgId, limits, now: clock.now(), day: dayOf(clock.now()) }),
     guesses: createGuesses(clock),
@@ -91,13 +98,18 @@ export function createFront(ground: Ground, { compose, admit, hasSpace, baseUrl,
   const sending = { room: createRoom(config.httpConcurrency, clock), hasSpace, accept };
   const tracking = createTracking({
     links,
-    record: groupCommit(rings(watch, (visits: Visit[]) => recordVisits(db, visits))),
+    record: groupCommit(
+      rings(
+        watch,
+        metrics.timed('visits', (visits: Visit[]) => recordVisits(db, visits)),
+      ),
+    ),
     onTrouble,
     clock,
   });
   const feed = {
     readEvents: (query: EventQuery) => readEvents(db, query),
-    cursors: createCursors(ground.secret),
+    cursors: createCursors(ground.secrets),
   };
   const streams = createStreams({
     ...feed,
@@ -106,6 +118,12 @@ export function createFront(ground: Ground, { compose, admit, hasSpace, baseUrl,
     onTrouble,
     patienceMs: streamPatienceMs,
   });
+  const management = {
+    ...{ db, clock, watch, tryIt, names: config, allowPrivate: config.webhookAllowPrivate },
+    seal: createSeal(ground.secrets),
+    resolve: createResolver(config.dnsServers),
+    keepKeysMs: config.mtaMaxAge,
+  };
   const app = createApi({
     gate: createGate(admission),
     ...sending,
@@ -113,18 +131,24 @@ export function createFront(ground: Ground, { compose, admit, hasSpace, baseUrl,
     findEmail: (id, orgId) => findEmail(db, id, orgId),
     searchEmails: (search) => searchEmails(db, search),
     feed: { ...feed, streams },
-    management: {
-      ...{ db, clock, watch, tryIt, names: config, allowPrivate: config.webhookAllowPrivate },
-      seal: createSeal(ground.secret),
-      resolve: createResolver(config.dnsServers),
-    },
+    management,
+    dashboard: createDashboard({
+      ...{ ...ground, ...management, baseUrl, links },
+      sending: { ...sending, take: admission.take },
+    }),
+    proxies: config.httpProxies,
     baseUrl,
+    observe: countRequests(metrics),
     onTrouble,
   });
   const onRefused = ({ address }: Client) =>
     ground.log.warn({ client: address }, 'a login over SMTP was refused');
-  const submission = createSubmission({ ...admission, ...sending, onRefused, onTrouble });
-  return { app, settled: tracking.settled, submission, closeStreams: streams.close };
+  const submission = countRefusals(
+    createSubmission({ ...admission, ...sending, onRefused, onTrouble }),
+    metrics.refused,
+  );
+  const settled = async () => void (await Promise.all([tracking.settled(), uses.settled()]));
+  return { app, settled, submission, closeStreams: streams.close };
 }
 
 /** Verified domains from a cache; any other is looked up anew, so that a verification counts at once. */

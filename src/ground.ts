@@ -3,18 +3,22 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createSeal } from './accounts/seal.ts';
+import { type Cost, usualCost } from './accounts/passwords.ts';
+import { createSeal, type Seal, SealError } from './accounts/seal.ts';
 import { type Clock, systemClock } from './clock.ts';
 import type { Config } from './config.ts';
-import { someSealedKey } from './db/domains.ts';
 import { settledPosition } from './db/events.ts';
 import { lockDataDir } from './db/lock.ts';
-import { migrate } from './db/migrate.ts';
+import { migrate, upgradeNotice } from './db/migrate.ts';
 import { type Db, openDatabase } from './db/open.ts';
+import { countSealed } from './db/sealed.ts';
+import type { Surroundings } from './doctor/surroundings.ts';
 import { createLog, type Log } from './log.ts';
 import { createMailLog, type MailLog } from './maillog.ts';
-import { loadSecret } from './secret.ts';
+import { createMetrics, type Metrics } from './metrics/metrics.ts';
+import { loadSecrets, type Secrets } from './secret.ts';
 import { createWatch, type Watch } from './status/watch.ts';
+import { readVersion } from './version.ts';
 import { patienceMs } from './webhooks/post.ts';
 
 /** What tests turn by hand. */
@@ -26,8 +30,14 @@ export interface Hands {
   policyPort: number;
   /** How long an endpoint of webhooks may take to answer. */
   webhookTimeoutMs: number;
+  /** What guessing a password costs, and checking it. */
+  passwordCost: Cost;
+  /** What the doctor reaches out to. */
+  surroundings: Partial<Surroundings>;
   /** What the file system of a directory has left for us, in bytes. */
   freeBytes(directory: string): Promise<number>;
+  /** Adds what there is to say of the process, where it is ours alone. */
+  watchProcess(registry: Metrics['registry']): void;
 }
 
 /** How long a node may hold what it leases. */
@@ -38,8 +48,9 @@ export interface Ground extends Hands {
   config: Config;
   db: Db;
   node: string;
-  secret: string;
+  secrets: Secrets;
   mailLog: MailLog;
+  metrics: Metrics;
   /** Rung after each commit of events. */
   watch: Watch;
   onTrouble(what: string, error: unknown): void;
@@ -52,15 +63,14 @@ export async function layGround(
   stops: (() => Promise<void>)[],
 ): Promise<Ground> {
   const { clock = systemClock, random = Math.random, log = createLog(config), policyPort = 443 } = hands;
-  const { freeBytes = freeSpace, webhookTimeoutMs = patienceMs } = hands;
-  const secret = loadSecret(config);
+  const { freeBytes = freeSpace, webhookTimeoutMs = patienceMs, passwordCost = usualCost } = hands;
+  const { watchProcess = () => {}, surroundings = {} } = hands;
+  const secrets = loadSecrets(config);
   stops.push(await lockDataDir(config.dataDir));
   const db = await openDatabase(config);
   stops.push(() => db.destroy());
-  await migrate(db);
-  const sealed = await someSealedKey(db);
-  // With another secret every send would fail, and every bounce and tracking link of old mail be refused.
-  if (sealed !== null) createSeal(secret).open(sealed);
+  await migrate(db, (upgrade) => log.warn(upgradeNotice(upgrade)));
+  await requireSecrets(db, createSeal(secrets));
   const mailLog = createMailLog(config.dataDir, clock, log);
   stops.push(() => mailLog.close());
   const onTrouble = (what: string, error: unknown) => log.error({ err: error }, what);
@@ -72,14 +82,28 @@ export async function layGround(
     log,
     policyPort,
     webhookTimeoutMs,
+    passwordCost,
+    surroundings,
     freeBytes,
-    secret,
+    watchProcess,
+    secrets,
     db,
     mailLog,
+    metrics: createMetrics(readVersion(), onTrouble),
     watch,
     onTrouble,
     node: nodeId(config.dataDir),
   };
+}
+
+/** With another secret every send would fail, and every bounce and tracking link of old mail be refused. */
+async function requireSecrets(db: Db, seal: Seal): Promise<void> {
+  const { all, closed } = await countSealed(db, seal.opens);
+  if (closed === 0) return;
+  throw new SealError(
+    `${closed} of the ${all} keys in the database were sealed with another POSTERN_SECRET; restore that secret, name it ` +
+      'in POSTERN_SECRET_OTHERS, or remove the domains (postern domain remove) and add them anew',
+  );
 }
 
 /** This node's name in leases: kept, so that a node that was killed knows its own when it starts again. */

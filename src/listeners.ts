@@ -21,6 +21,8 @@ export interface ListenersParts<User> {
 }
 
 export interface Listeners {
+  /** Clients connected, at all of the ports. */
+  clients(): number;
   close(): Promise<void>;
 }
 
@@ -38,13 +40,15 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
   const { inboundPort, submissionPort, submissionTlsPort } = config;
   const open: MailListener[] = [];
   if (inboundPort === null && submissionPort === null && submissionTlsPort === null) {
-    return { close: async () => {} };
+    return { clients: () => 0, close: async () => {} };
   }
   const certificate = openCertificate({
     ...{ certFile: config.tlsCert, keyFile: config.tlsKey, dataDir: config.dataDir },
     ...{ hostname: config.hostname, clock, onTrouble },
   });
+  const crowd = createCrowd({ most: config.smtpConnections, perClient: config.smtpPerClient });
   const listeners = {
+    clients: crowd.size,
     async close() {
       certificate.stop();
       await Promise.all(open.map((one) => one.close()));
@@ -56,7 +60,7 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
     certificate,
     proxies: config.smtpProxies,
     mostClients: config.smtpConnections,
-    crowd: createCrowd({ most: config.smtpConnections, perClient: config.smtpPerClient }),
+    crowd,
     intake: createIntake(mostBytes),
     onTrouble,
   };

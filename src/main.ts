@@ -2,8 +2,11 @@
  * Builds everything, hands each part its neighbours, starts; stops in reverse. Nobody imports this file but tests,
  * and importing it has no effect.
  */
+import { flushCompileCache } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
+import { makeSetUpLink } from './accounts/people.ts';
+import { watchKeys } from './accounts/rotation.ts';
 import { createSeal, SealError } from './accounts/seal.ts';
 import { listen } from './api/server.ts';
 import { type Composers, createComposers } from './compose/threads.ts';
@@ -11,19 +14,25 @@ import { type Config, ConfigError, hostnameAdvice, loadConfig } from './config.t
 import { clearStates } from './db/destinations.ts';
 import { forgetAnswers } from './db/idempotency.ts';
 import { forgetLearned } from './db/learned.ts';
+import { forgetLinks } from './db/one-time.ts';
 import { DatabaseError } from './db/open.ts';
 import { hasOrganizations } from './db/organizations.ts';
 import { forgetAttempts, forgetEvents, removeMessages } from './db/retention.ts';
+import { forgetSessions } from './db/sessions.ts';
+import { forgetFigures, sumUp } from './db/statistics.ts';
 import { forgetWebhookAttempts, forgetWebhookMessages } from './db/webhooks-attempts.ts';
 import { createEngine } from './engine.ts';
 import { createFront } from './front.ts';
 import { type Ground, type Hands, layGround, leaseMs } from './ground.ts';
 import { CertificateError } from './inbound/certificate.ts';
 import { bracketed, ListenError } from './listen.ts';
-import { openListeners } from './listeners.ts';
+import { type Listeners, openListeners } from './listeners.ts';
 import { createLog } from './log.ts';
+import { watchProcess } from './metrics/process.ts';
+import { openProbes } from './probes.ts';
 import { createReturnedMail } from './returned.ts';
 import { createResolver } from './route/resolver.ts';
+import type { SecretSource } from './secret.ts';
 import { watchSpace } from './space.ts';
 import { type Chore, startUpkeep } from './upkeep.ts';
 import { createWebhooks, type Webhooks } from './webhooks/service.ts';
@@ -33,6 +42,8 @@ export interface Running {
   url: string;
   /** Nobody can send yet: there is no organization. */
   isFresh: boolean;
+  /** Where the dashboard is set up; null where it is. */
+  setUpUrl: string | null;
   stop(): Promise<void>;
 }
 
@@ -54,11 +65,15 @@ export async function start(config: Config, hands: Partial<Hands> = {}): Promise
     const webhooks = webhooksOf(ground);
     stops.push(webhooks.stop);
     await webhooks.start();
-    const { runner, close: closeEngine } = createEngine({ ...ground, leaseMs });
+    const { runner, load, close: closeEngine } = createEngine({ ...ground, leaseMs });
     let baseUrl = config.baseUrl;
     const composers = composersOf(ground);
     stops.push(composers.close);
-    const { hasSpace, stop: stopWatching } = await watchSpace({
+    const {
+      hasSpace,
+      freeSpace,
+      stop: stopWatching,
+    } = await watchSpace({
       ...ground,
       ...{ dataDir: config.dataDir, least: config.minFreeSpace },
     });
@@ -78,30 +93,42 @@ export async function start(config: Config, hands: Partial<Hands> = {}): Promise
     await clearStates(ground.db, ground.node);
     await runner.start();
     stops.push(() => runner.stop(graceMs));
+    let listeners: Listeners | null = null;
+    const clients = () => listeners?.clients() ?? 0;
+    const probes = await openProbes(ground, { load, clients, hasSpace, freeSpace });
+    stops.push(probes.close);
     // Both ways in close at once: a stop has little time.
     const ways: { close(): Promise<void> }[] = [];
     stops.push(async () => void (await Promise.all(ways.map((way) => way.close()))));
-    const front = await listen(app.callback(), config);
+    const front = await listen(probes.around(app.callback()), config);
     ways.push(front);
     const { port } = front;
-    ways.push(await openListeners({ ...ground, submission, returned: returned.handler }));
-    stops.push(closeStreams);
+    listeners = await openListeners({ ...ground, submission, returned: returned.handler });
+    ways.push(listeners);
+    stops.push(closeStreams, probes.leave);
     // Of any free port the number is known now.
     baseUrl = baseUrl.replace(/:0$/, `:${port}`);
     const isFresh = !(await hasOrganizations(ground.db));
-    return { url: `http://${bracketed(config.httpHost)}:${port}`, isFresh, stop };
+    const setUp = await makeSetUpLink(ground.db, ground.clock.now());
+    const setUpUrl = setUp && baseUrl + setUp.path;
+    return { url: `http://${bracketed(config.httpHost)}:${port}`, isFresh, setUpUrl, stop };
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
+/** Thirteen months, so that a month stands beside the same one a year before. */
+const keepFiguresMs = 400 * 86_400_000;
+
 /** Threads for composing: this one needs a core for itself. */
-function composersOf({ secret, onTrouble }: Ground): Composers {
+function composersOf({ config, onTrouble }: Ground): Composers {
+  const { dataDir, secret, secretOthers } = config;
+  const workerData: SecretSource = { dataDir, secret, secretOthers };
   return createComposers({
     spawn: () =>
       new Worker(new URL('./compose-thread.ts', import.meta.url), {
-        workerData: { secret },
+        workerData,
         resourceLimits: { maxYoungGenerationSizeMb: composerNurseryMb },
       }),
     count: Math.min(Math.max(availableParallelism() - 1, 1), mostComposers),
@@ -110,24 +137,36 @@ function composersOf({ secret, onTrouble }: Ground): Composers {
 }
 
 function webhooksOf(ground: Ground): Webhooks {
-  const { config, secret, webhookTimeoutMs: timeoutMs } = ground;
+  const { config, secrets, webhookTimeoutMs: timeoutMs } = ground;
   const guard = {
     resolve: createResolver(config.dnsServers),
     allowPrivate: config.webhookAllowPrivate,
     timeoutMs,
   };
-  return createWebhooks({ ...ground, ...guard, seal: createSeal(secret) });
+  return createWebhooks({ ...ground, ...guard, seal: createSeal(secrets) });
 }
 
-function choresOf({ config, db, clock }: Ground): Chore[] {
+function choresOf({ config, db, clock, log }: Ground): Chore[] {
   return [
     { name: 'idempotency', run: () => forgetAnswers(db, clock.now(), config.idempotencyKeep) },
+    { name: 'sessions', run: () => forgetSessions(db, clock.now()) },
+    { name: 'one-time links', run: () => forgetLinks(db, clock.now()) },
     { name: 'learned', run: () => forgetLearned(db, clock.now()) },
     { name: 'messages', run: removeMessages(db, clock.now, config.keepMessages) },
     { name: 'attempts', run: () => forgetAttempts(db, clock.now() - config.keepEvents) },
     { name: 'webhook attempts', run: () => forgetWebhookAttempts(db, clock.now() - config.keepEvents) },
     { name: 'webhook messages', run: () => forgetWebhookMessages(db, clock.now() - config.keepEvents) },
+    { name: 'statistics', run: () => sumUp(db) },
     { name: 'events', run: () => forgetEvents(db, clock.now() - config.keepEvents) },
+    { name: 'old statistics', run: () => forgetFigures(db, clock.now() - keepFiguresMs) },
+    {
+      name: 'DKIM keys',
+      run: watchKeys(db, {
+        ...{ now: clock.now, resolve: createResolver(config.dnsServers), keepMs: config.mtaMaxAge },
+        onSigns: (domain, { selector }) =>
+          log.info(`mail from ${domain} is signed with the key ${selector} now`),
+      }),
+    },
   ];
 }
 
@@ -144,7 +183,7 @@ const firstSteps = [
 async function run(): Promise<void> {
   const config = loadConfig();
   const log = createLog(config);
-  const running = await start(config, { log });
+  const running = await start(config, { log, watchProcess });
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, async () => {
       log.info(`${signal}: stopping`);
@@ -154,6 +193,9 @@ async function run(): Promise<void> {
   }
   // Whoever reads this may stop it at once.
   log.info(`Postern serves at ${running.url}`);
+  // The next start finds what this one has compiled (scripts/node.sh), however this one ends.
+  flushCompileCache();
+  if (running.setUpUrl) log.info(`To set up the dashboard (once, within 24 hours): ${running.setUpUrl}`);
   if (running.isFresh) for (const line of firstSteps) log.info(line);
   const advice = hostnameAdvice(config);
   if (advice) log.warn(advice);

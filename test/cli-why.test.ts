@@ -1,8 +1,9 @@
 /** `email why`, sentence by sentence: a pure function, held here for the stories that are rare on sockets. */
 import test from 'ava';
-import { type Story, why } from '../src/cli/email-why.ts';
+import { why } from '../src/cli/email-why.ts';
 import type { AttemptRecord } from '../src/db/emails.ts';
 import type { DeliveryStatus, Verdict } from '../src/nouns.ts';
+import type { Story } from '../src/waiting/why.ts';
 
 const now = Date.parse('2026-11-20T12:00:00Z');
 const minute = 60_000;

@@ -41,6 +41,7 @@ const leaves = [
     'secret',
     'shape',
     'steps',
+    'visible',
   ].map((name) => `${name}.ts`),
 ];
 

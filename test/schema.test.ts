@@ -41,7 +41,7 @@ for (const kind of kinds) {
   test(`${kind}: nodes that start at once migrate once`, async (t) => {
     const open = await emptyDatabase(t, kind);
     const nodes = await Promise.all([open(), open(), open()]);
-    await Promise.all(nodes.map(migrate));
+    await Promise.all(nodes.map((node) => migrate(node)));
     t.deepEqual(await nodes[0]!('knex_migrations').pluck('name'), [
       '001-first',
       '002-engine',
@@ -49,6 +49,9 @@ for (const kind of kinds) {
       '004-flat',
       '005-events',
       '006-webhooks',
+      '007-rotation',
+      '008-users',
+      '009-statistics',
     ]);
   });
 }

@@ -9,6 +9,7 @@ import type { Window } from '../accounts/limits.ts';
 import { newId } from '../id.ts';
 import { Refusal, statusOf } from '../refusal.ts';
 import { bounded } from './busy.ts';
+import { nameClient } from './client.ts';
 import { addCreditRoutes } from './credits/routes.ts';
 import { getDocs } from './docs/routes.ts';
 import { addDomainRoutes } from './domains/routes.ts';
@@ -35,8 +36,14 @@ export interface ApiParts extends SendParts {
   management: Omit<Management, 'gate' | 'room'>;
   /** What tracking links answer: no part of the public interface. */
   tracking: Router;
+  /** Whose X-Forwarded-For is believed, besides this machine's own. */
+  proxies: readonly string[];
+  /** What people see: whatever is below /dashboard. */
+  dashboard: Middleware;
   /** As the world sees this service, for its documentation. */
   baseUrl(): string;
+  /** Sees every request, from outside of all else. */
+  observe: Middleware;
   onTrouble(what: string, error: unknown): void;
 }
 
@@ -71,6 +78,9 @@ export function createApi(parts: ApiParts): Koa {
   docs.get('/docs', getDocs(document));
 
   const app = new Koa();
+  app.use(parts.observe);
+  app.use(nameClient(parts.proxies));
+  app.use(parts.dashboard);
   app.use(everyAnswer);
   app.use(answerRefusals(parts.onTrouble));
   app.use(router.routes());

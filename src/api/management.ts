@@ -31,6 +31,8 @@ export interface Management {
   names: Names;
   /** Looks records up. */
   resolve: Resolve;
+  /** How long the record of a DKIM key must stay once it signs no more. */
+  keepKeysMs: number;
   /** Whether webhooks may go to private addresses. */
   allowPrivate: boolean;
   /** One try of a webhook. */

@@ -8,15 +8,9 @@ import { parseScopes } from '../accounts/keys.ts';
 import { domainOf, toDomain } from '../address.ts';
 import { eventTypes as allEventTypes, type EventType } from '../nouns.ts';
 import { duration } from '../settings/durations.ts';
-import {
-  asHostName,
-  type Grammar,
-  isOneLine,
-  oneOf,
-  Refused,
-  refuse,
-  wholeNumber,
-} from '../settings/grammar.ts';
+import { type Grammar, isOneLine, oneOf, Refused, refuse, wholeNumber } from '../settings/grammar.ts';
+import { readDestination } from '../waiting/queue-words.ts';
+import { states } from './log-filter.ts';
 
 /** A grammar of settings, as a parser of commander's. */
 function parser<T>(grammar: Pick<Grammar<T>, 'read'>): (text: string) => T {
@@ -104,13 +98,10 @@ export const address = parser({
 
 export const timeSpan = parser(duration);
 
-/** A recipient domain, or a destination's name: its hosts parted by commas, or what a shaping rule calls it. */
 export const destination = parser({
-  read(text) {
-    const names = text.split(',').map((each) => asHostName(each.trim()));
-    if (!names.includes(null)) return [...new Set(names)].sort().join(',');
-    return refuse(text, 'a destination', 'a recipient domain, or a name that `postern queue summary` shows');
-  },
+  read: (text) =>
+    readDestination(text) ??
+    refuse(text, 'a destination', 'a recipient domain, or a name that `postern queue summary` shows'),
 });
 
 /** Administrative actions have one; it is told to whoever asks why. */
@@ -163,6 +154,21 @@ export const moment = parser<{ at: number } | { ago: number }>({
     }
   },
 });
+
+/** Who a mail is from: an address, or a domain with all its addresses. */
+export const senderOrDomain = parser({
+  read(text) {
+    if (domainOf(text) !== null) return text;
+    return toDomain(text) ?? refuse(text, 'a sender', 'an address such as ann@example.com, or a domain');
+  },
+});
+
+const oneLogState = choice('a state', states);
+
+/** May be given several times, each adding to the list. */
+export function logStates(text: string, before: string[] = []): string[] {
+  return [...new Set([...before, oneLogState(text)])];
+}
 
 /** The same, each as the scope that it is short for. */
 export function domainScopes(text: string, before: string[] = []): string[] {

@@ -4,10 +4,12 @@
  */
 import { Command, type Option, type ParseOptionsResult } from 'commander';
 import about from '../../package.json' with { type: 'json' };
-import { domainScopes, eventTypes, scopes } from './arguments.ts';
+import { domainScopes, eventTypes, logStates, scopes } from './arguments.ts';
+import { backupCommands } from './backup.ts';
 import { configCommands } from './config.ts';
 import { type Context, createContext } from './context.ts';
 import { creditsCommands } from './credits.ts';
+import { doctorCommands } from './doctor.ts';
 import { domainCommands } from './domain.ts';
 import { emailCommands } from './email.ts';
 import { inboundCommands } from './inbound.ts';
@@ -16,7 +18,11 @@ import { listenCommands } from './listen.ts';
 import { logsCommands } from './logs.ts';
 import { orgCommands } from './org.ts';
 import { queueCommands } from './queue.ts';
+import { restoreCommands } from './restore.ts';
+import { secretCommands } from './secret.ts';
 import { suppressionCommands } from './suppression.ts';
+import { topCommands } from './top.ts';
+import { userCommands } from './user.ts';
 import { webhookCommands } from './webhook.ts';
 
 const groups: ((program: Command, context: Context) => void)[] = [
@@ -26,11 +32,17 @@ const groups: ((program: Command, context: Context) => void)[] = [
   creditsCommands,
   suppressionCommands,
   webhookCommands,
+  userCommands,
   emailCommands,
   inboundCommands,
   queueCommands,
   logsCommands,
+  topCommands,
   listenCommands,
+  doctorCommands,
+  secretCommands,
+  backupCommands,
+  restoreCommands,
   configCommands,
 ];
 
@@ -99,7 +111,7 @@ function usageOf(command: Command): string[] {
 }
 
 /** The parsers that add to a list. */
-const repeatable: unknown[] = [scopes, domainScopes, eventTypes];
+const repeatable: unknown[] = [scopes, domainScopes, eventTypes, logStates];
 
 function optionUsage(option: Option): string {
   const value = /<(.+)>/.exec(option.flags)?.[1];

@@ -1,5 +1,5 @@
 /**
- * What the commands act on: the settings, the database and the secret, each opened when it is first asked for, all
+ * What the commands act on: the settings, the database and the secrets, each opened when it is first asked for, all
  * closed by `close`. The database is the server's own, whether it runs or not: brought up to date before use, and
  * made, with its directory, where this is the first start.
  */
@@ -7,9 +7,9 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { systemClock } from '../clock.ts';
 import { type Config, loadConfig } from '../config.ts';
-import { migrate } from '../db/migrate.ts';
+import { migrate, upgradeNotice } from '../db/migrate.ts';
 import { type Db, openDatabase } from '../db/open.ts';
-import { loadSecret } from '../secret.ts';
+import { loadSecrets, type Secrets } from '../secret.ts';
 import { Failure } from './failure.ts';
 import { createOutput, type Output } from './output.ts';
 
@@ -17,7 +17,7 @@ export interface Context {
   out: Output;
   config(): Config;
   db(): Promise<Db>;
-  secret(): string;
+  secrets(): Secrets;
   now(): number;
   close(): Promise<void>;
 }
@@ -39,13 +39,13 @@ export function createContext(): Context {
       const { databaseUrl } = context.config();
       if (databaseUrl === null) makeDataDir(context);
       db = await openDatabase(context.config());
-      await migrate(db);
+      await migrate(db, (upgrade) => out.warn(upgradeNotice(upgrade)));
       return db;
     },
-    secret() {
+    secrets() {
       const { dataDir } = context.config();
       try {
-        return loadSecret(context.config());
+        return loadSecrets(context.config());
       } catch (error) {
         const reason = (error as Error).message;
         throw new Failure(
@@ -65,6 +65,6 @@ export function createContext(): Context {
 function makeDataDir(context: Context): void {
   const { dataDir } = context.config();
   const isNew = !existsSync(dataDir);
-  context.secret();
+  context.secrets();
   if (isNew) context.out.note(`${resolve(dataDir)} is new: the data directory of a service that begins here`);
 }

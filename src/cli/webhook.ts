@@ -65,12 +65,12 @@ export function webhookCommands(program: Command, context: Context): void {
 }
 
 async function add(
-  { db, out, config, secret, now }: Context,
+  { db, out, config, secrets, now }: Context,
   url: string,
   { org, event = [] }: { org: string; event?: string[] },
 ): Promise<void> {
   const { id: orgId } = await theOrganization(await db(), org);
-  const terms = { seal: createSeal(secret()), allowPrivate: config().webhookAllowPrivate, now: now() };
+  const terms = { seal: createSeal(secrets()), allowPrivate: config().webhookAllowPrivate, now: now() };
   const added = await addWebhook(await db(), { orgId, url, types: event }, terms);
   const { webhook } = added;
   out.print(
@@ -103,11 +103,11 @@ async function show({ db, out }: Context, id: string): Promise<void> {
   );
 }
 
-async function test({ db, out, config, secret }: Context, id: string): Promise<void> {
+async function test({ db, out, config, secrets }: Context, id: string): Promise<void> {
   const webhook = await theWebhook(await db(), id);
   const { dnsServers, webhookAllowPrivate: allowPrivate } = config();
   const poster = createPoster({ resolve: createResolver(dnsServers), allowPrivate, timeoutMs: patienceMs });
-  const { open: openSecret } = createSeal(secret());
+  const { open: openSecret } = createSeal(secrets());
   const tryIt = createTryIt({ post: poster.post, openSecret, clock: systemClock });
   const attempt = await testWebhook(await db(), webhook, { tryIt, clock: systemClock }).finally(poster.close);
   const { answer, ...tried } = attempt;
@@ -157,9 +157,9 @@ async function enable({ db, out, now }: Context, id: string): Promise<void> {
     out.note('it was told nothing of what happened meanwhile; `postern webhook replay … --since` does that');
 }
 
-async function rotate({ db, out, secret, now }: Context, id: string): Promise<void> {
+async function rotate({ db, out, secrets, now }: Context, id: string): Promise<void> {
   const webhook = await theWebhook(await db(), id);
-  const made = (await rotateSecret(await db(), webhook.id, { seal: createSeal(secret()), now: now() }))!;
+  const made = (await rotateSecret(await db(), webhook.id, { seal: createSeal(secrets()), now: now() }))!;
   const until = new Date(made.oldSecretUntil).toISOString();
   out.print(
     { id: webhook.id, secret: made.secret, oldSecretUntil: until },

@@ -7,7 +7,8 @@ import type { Answer } from './idempotency.ts';
 export interface Send {
   emailId: string;
   orgId: string;
-  keyId: string;
+  /** Null: sent by somebody in the dashboard. */
+  keyId: string | null;
   /** Message-ID without its angle brackets. */
   messageId: string;
   from: string;

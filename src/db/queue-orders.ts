@@ -79,6 +79,22 @@ export async function giveOrder(db: Db, selection: Selection, given: Given): Pro
   return { moved, sending: Number(row!.count), left };
 }
 
+/** What an order would move if it were given now, and what it would leave alone. */
+export async function foresee(db: Db, selection: Selection, order: Order): Promise<Done> {
+  const matching = await matchingOf(db, selection);
+  const left = await countOthers(db, selection, matching, order);
+  const count = async (pool: Pool | null, which: Matching) => {
+    const query = db('deliveries').where(matching).where(which);
+    if (pool) query.where(inPool(pool));
+    const [row] = await query.count('* as count');
+    return Number(row!.count);
+  };
+  const pools = selection.emailId === undefined ? poolsOf[order] : [null];
+  const counts = await Promise.all(pools.map((pool) => count(pool, movableBy(order))));
+  const moved = counts.reduce((all, each) => all + each, 0);
+  return { moved, sending: await count(null, inPool('leased')), left };
+}
+
 type Matching = (query: Knex.QueryBuilder) => void;
 
 /** Where the order finds what it is for; of a single email in a look at all that it has. */

@@ -145,6 +145,8 @@ export function ofDestination(name: string, domain = 'domain'): (query: Knex.Que
 }
 
 export interface QueueEntry {
+  /** The delivery's. */
+  id: string;
   emailId: string;
   orgId: string;
   recipient: string;
@@ -162,18 +164,22 @@ export interface QueueFilter {
   destination?: string;
   orgId?: string;
   status?: DeliveryStatus;
+  /** The id of the entry that the page before ended with. */
+  after?: string | undefined;
   limit: number;
 }
 
 /** What waits, what would expire first coming first; with a status anything in that state. */
 export async function listQueue(db: Db, filter: QueueFilter, now: number): Promise<QueueEntry[]> {
-  const { status, limit } = filter;
+  const { status, limit, after } = filter;
   const found: Row[] = [];
   if (status && !(status in poolOf))
     found.push(...(await matching(db, filter).where({ status }).orderBy('id')));
+  const last = after === undefined ? null : await db('deliveries').where({ id: after }).first('expires_at');
   for (const pool of everyPool) {
     if (status && poolOf[status] !== pool) continue;
     const query = matching(db, filter).where(inPool(pool)).orderBy('expires_at').orderBy('id');
+    if (last) query.whereRaw('(expires_at, id) > (?, ?)', [last.expires_at, after]);
     found.push(...(await (status ? query.where({ status }) : query)));
   }
   found.sort((a, b) => a.expires_at - b.expires_at || (a.id < b.id ? -1 : 1));
@@ -198,6 +204,7 @@ type Row = any;
 function entryOf(row: Row, now: number): QueueEntry {
   const nextAttemptAt = row.status === 'sending' ? null : row.due_at;
   return {
+    id: row.id,
     emailId: row.email_id,
     orgId: row.org_id,
     recipient: row.recipient,

@@ -7,6 +7,8 @@ CREATE TABLE api_keys (
   scopes text NOT NULL,
   created_at bigint NOT NULL,
   revoked_at bigint,
+  ends_at bigint,
+  used_at bigint,
   FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   PRIMARY KEY (id),
   UNIQUE (hash)
@@ -108,6 +110,26 @@ CREATE TABLE destinations (
   PRIMARY KEY (name, node)
 );
 CREATE UNIQUE INDEX destinations_pkey ON public.destinations USING btree (name, node);
+
+CREATE TABLE dkim_keys (
+  id uuid NOT NULL,
+  domain_id uuid NOT NULL,
+  algorithm text NOT NULL,
+  selector text NOT NULL,
+  public_key text NOT NULL,
+  private_key text,
+  status text NOT NULL,
+  created_at bigint NOT NULL,
+  checked_at bigint,
+  keep_until bigint,
+  FOREIGN KEY (domain_id) REFERENCES domains(id) ON DELETE CASCADE,
+  PRIMARY KEY (id),
+  UNIQUE (domain_id, selector)
+);
+CREATE UNIQUE INDEX dkim_keys_domain_id_selector_unique ON public.dkim_keys USING btree (domain_id, selector);
+CREATE UNIQUE INDEX dkim_keys_live_unique ON public.dkim_keys USING btree (domain_id, algorithm, status) WHERE (status <> 'retired'::text);
+CREATE UNIQUE INDEX dkim_keys_pkey ON public.dkim_keys USING btree (id);
+CREATE INDEX dkim_keys_watched_index ON public.dkim_keys USING btree (id) WHERE (status <> 'signing'::text);
 
 CREATE TABLE domain_reports (
   id uuid NOT NULL,
@@ -237,6 +259,18 @@ CREATE TABLE learned (
 CREATE INDEX learned_expires_at_index ON public.learned USING btree (expires_at);
 CREATE UNIQUE INDEX learned_pkey ON public.learned USING btree (kind, name);
 
+CREATE TABLE memberships (
+  user_id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  role text NOT NULL,
+  created_at bigint NOT NULL,
+  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE,
+  PRIMARY KEY (user_id, org_id)
+);
+CREATE INDEX memberships_org_id_index ON public.memberships USING btree (org_id);
+CREATE UNIQUE INDEX memberships_pkey ON public.memberships USING btree (user_id, org_id);
+
 CREATE TABLE messages (
   id uuid NOT NULL,
   email_id uuid NOT NULL,
@@ -247,6 +281,19 @@ CREATE TABLE messages (
 );
 CREATE INDEX messages_email_id_index ON public.messages USING btree (email_id) WHERE (size > 0);
 CREATE UNIQUE INDEX messages_pkey ON public.messages USING btree (id);
+
+CREATE TABLE one_time_tokens (
+  hash text NOT NULL,
+  purpose text NOT NULL,
+  user_id uuid,
+  created_at bigint NOT NULL,
+  expires_at bigint NOT NULL,
+  FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE,
+  PRIMARY KEY (hash)
+);
+CREATE INDEX one_time_tokens_expires_at_index ON public.one_time_tokens USING btree (expires_at);
+CREATE UNIQUE INDEX one_time_tokens_pkey ON public.one_time_tokens USING btree (hash);
+CREATE INDEX one_time_tokens_user_id_index ON public.one_time_tokens USING btree (user_id);
 
 CREATE TABLE organizations (
   id uuid NOT NULL,
@@ -267,12 +314,69 @@ CREATE TABLE organizations (
 );
 CREATE UNIQUE INDEX organizations_pkey ON public.organizations USING btree (id);
 
+CREATE TABLE recovery_codes (
+  user_id uuid NOT NULL,
+  hash text NOT NULL,
+  FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE,
+  PRIMARY KEY (user_id, hash)
+);
+CREATE UNIQUE INDEX recovery_codes_pkey ON public.recovery_codes USING btree (user_id, hash);
+
 CREATE TABLE routes (
   domain text NOT NULL,
   destination text NOT NULL,
   PRIMARY KEY (domain)
 );
 CREATE UNIQUE INDEX routes_pkey ON public.routes USING btree (domain);
+
+CREATE TABLE sessions (
+  id uuid NOT NULL,
+  hash text NOT NULL,
+  user_id uuid NOT NULL,
+  address text NOT NULL,
+  agent text NOT NULL,
+  created_at bigint NOT NULL,
+  seen_at bigint NOT NULL,
+  expires_at bigint NOT NULL,
+  FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE,
+  PRIMARY KEY (id),
+  UNIQUE (hash)
+);
+CREATE INDEX sessions_expires_at_index ON public.sessions USING btree (expires_at);
+CREATE UNIQUE INDEX sessions_hash_unique ON public.sessions USING btree (hash);
+CREATE UNIQUE INDEX sessions_pkey ON public.sessions USING btree (id);
+CREATE INDEX sessions_user_id_index ON public.sessions USING btree (user_id);
+
+CREATE TABLE statistics (
+  org_id uuid NOT NULL,
+  hour bigint NOT NULL,
+  sent integer NOT NULL,
+  delivered integer NOT NULL,
+  deferred integer NOT NULL,
+  bounced integer NOT NULL,
+  expired integer NOT NULL,
+  complained integer NOT NULL,
+  opened integer NOT NULL,
+  clicked integer NOT NULL,
+  took_0 integer NOT NULL,
+  took_1 integer NOT NULL,
+  took_2 integer NOT NULL,
+  took_3 integer NOT NULL,
+  took_4 integer NOT NULL,
+  took_5 integer NOT NULL,
+  took_6 integer NOT NULL,
+  took_7 integer NOT NULL,
+  took_8 integer NOT NULL,
+  took_9 integer NOT NULL,
+  took_10 integer NOT NULL,
+  took_11 integer NOT NULL,
+  took_12 integer NOT NULL,
+  took_13 integer NOT NULL,
+  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  PRIMARY KEY (org_id, hour)
+);
+CREATE INDEX statistics_hour_index ON public.statistics USING btree (hour);
+CREATE UNIQUE INDEX statistics_pkey ON public.statistics USING btree (org_id, hour);
 
 CREATE TABLE suppressions (
   id uuid NOT NULL,
@@ -296,6 +400,24 @@ CREATE TABLE suspensions (
   PRIMARY KEY (destination)
 );
 CREATE UNIQUE INDEX suspensions_pkey ON public.suspensions USING btree (destination);
+
+CREATE TABLE users (
+  id uuid NOT NULL,
+  email text NOT NULL,
+  email_key text NOT NULL,
+  name text NOT NULL,
+  password text,
+  totp_secret text,
+  totp_step bigint,
+  operator boolean NOT NULL DEFAULT false,
+  created_at bigint NOT NULL,
+  signed_in_at bigint,
+  disabled_at bigint,
+  PRIMARY KEY (id),
+  UNIQUE (email_key)
+);
+CREATE UNIQUE INDEX users_email_key_unique ON public.users USING btree (email_key);
+CREATE UNIQUE INDEX users_pkey ON public.users USING btree (id);
 
 CREATE TABLE webhook_attempts (
   id uuid NOT NULL,

@@ -7,6 +7,8 @@ CREATE TABLE api_keys (
   scopes text not null,
   created_at bigint not null,
   revoked_at bigint,
+  ends_at bigint,
+  used_at bigint,
   foreign key(org_id) references organizations(id) on delete cascade,
   primary key (id)
 );
@@ -111,6 +113,27 @@ CREATE TABLE destinations (
   at bigint not null,
   primary key (name, node)
 );
+
+CREATE TABLE dkim_keys (
+  id char(36) not null,
+  domain_id char(36) not null,
+  algorithm text not null,
+  selector text not null,
+  public_key text not null,
+  private_key text,
+  status text not null,
+  created_at bigint not null,
+  checked_at bigint,
+  keep_until bigint,
+  foreign key(domain_id) references domains(id) on delete cascade,
+  primary key (id)
+);
+
+CREATE UNIQUE INDEX dkim_keys_domain_id_selector_unique on dkim_keys (domain_id, selector);
+
+CREATE UNIQUE INDEX dkim_keys_live_unique on dkim_keys (domain_id, algorithm, status) where status <> 'retired';
+
+CREATE INDEX dkim_keys_watched_index on dkim_keys (id) where status <> 'signing';
 
 CREATE TABLE domain_reports (
   id char(36) not null,
@@ -239,6 +262,18 @@ CREATE TABLE learned (
 
 CREATE INDEX learned_expires_at_index on learned (expires_at);
 
+CREATE TABLE memberships (
+  user_id char(36) not null,
+  org_id char(36) not null,
+  role text not null,
+  created_at bigint not null,
+  foreign key(user_id) references users(id) on delete cascade,
+  foreign key(org_id) references organizations(id) on delete cascade,
+  primary key (user_id, org_id)
+);
+
+CREATE INDEX memberships_org_id_index on memberships (org_id);
+
 CREATE TABLE messages (
   id char(36) not null,
   email_id char(36) not null,
@@ -249,6 +284,20 @@ CREATE TABLE messages (
 );
 
 CREATE INDEX messages_email_id_index on messages (email_id) where size > 0;
+
+CREATE TABLE one_time_tokens (
+  hash text not null,
+  purpose text not null,
+  user_id char(36),
+  created_at bigint not null,
+  expires_at bigint not null,
+  foreign key(user_id) references users(id) on delete cascade,
+  primary key (hash)
+);
+
+CREATE INDEX one_time_tokens_expires_at_index on one_time_tokens (expires_at);
+
+CREATE INDEX one_time_tokens_user_id_index on one_time_tokens (user_id);
 
 CREATE TABLE organizations (
   id char(36) not null,
@@ -268,11 +317,68 @@ CREATE TABLE organizations (
   primary key (id)
 );
 
+CREATE TABLE recovery_codes (
+  user_id char(36) not null,
+  hash text not null,
+  foreign key(user_id) references users(id) on delete cascade,
+  primary key (user_id, hash)
+);
+
 CREATE TABLE routes (
   domain text not null,
   destination text not null,
   primary key (domain)
 );
+
+CREATE TABLE sessions (
+  id char(36) not null,
+  hash text not null,
+  user_id char(36) not null,
+  address text not null,
+  agent text not null,
+  created_at bigint not null,
+  seen_at bigint not null,
+  expires_at bigint not null,
+  foreign key(user_id) references users(id) on delete cascade,
+  primary key (id)
+);
+
+CREATE INDEX sessions_expires_at_index on sessions (expires_at);
+
+CREATE UNIQUE INDEX sessions_hash_unique on sessions (hash);
+
+CREATE INDEX sessions_user_id_index on sessions (user_id);
+
+CREATE TABLE statistics (
+  org_id char(36) not null,
+  hour bigint not null,
+  sent integer not null,
+  delivered integer not null,
+  deferred integer not null,
+  bounced integer not null,
+  expired integer not null,
+  complained integer not null,
+  opened integer not null,
+  clicked integer not null,
+  took_0 integer not null,
+  took_1 integer not null,
+  took_2 integer not null,
+  took_3 integer not null,
+  took_4 integer not null,
+  took_5 integer not null,
+  took_6 integer not null,
+  took_7 integer not null,
+  took_8 integer not null,
+  took_9 integer not null,
+  took_10 integer not null,
+  took_11 integer not null,
+  took_12 integer not null,
+  took_13 integer not null,
+  foreign key(org_id) references organizations(id) on delete cascade,
+  primary key (org_id, hour)
+);
+
+CREATE INDEX statistics_hour_index on statistics (hour);
 
 CREATE TABLE suppressions (
   id char(36) not null,
@@ -294,6 +400,23 @@ CREATE TABLE suspensions (
   until bigint not null,
   primary key (destination)
 );
+
+CREATE TABLE users (
+  id char(36) not null,
+  email text not null,
+  email_key text not null,
+  name text not null,
+  password text,
+  totp_secret text,
+  totp_step bigint,
+  operator boolean not null default '0',
+  created_at bigint not null,
+  signed_in_at bigint,
+  disabled_at bigint,
+  primary key (id)
+);
+
+CREATE UNIQUE INDEX users_email_key_unique on users (email_key);
 
 CREATE TABLE webhook_attempts (
   id char(36) not null,

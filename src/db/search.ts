@@ -16,6 +16,10 @@ export interface Search {
   /** As addresses are compared; or a domain (A-label) with its @. */
   to?: string;
   from?: string;
+  /** What these contain, whatever the letters' case: a recipient's address, the sender, the subject. */
+  contains?: { to?: string; from?: string; subject?: string };
+  /** The name or the value of one of its tags. */
+  tag?: string;
   tags: Record<string, string>;
   since?: number;
   until?: number;
@@ -48,6 +52,11 @@ const mostAtOnce = 250;
 
 /** An id is made a moment before its email is accepted, and clocks are set now and then. */
 const slackMs = 60 * 60_000;
+
+/** When the email of an id was made. */
+export function timeOfId(id: string): number {
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
+}
 
 export async function searchEmails(db: Db, search: Search): Promise<SearchPage> {
   const found: EmailSummary[] = [];
@@ -99,13 +108,26 @@ function summaryOf(row: any, deliveries: any[]): EmailSummary {
   };
 }
 
-function isWanted(email: EmailSummary, { status, to, from, tags, since, until }: Search): boolean {
+function isWanted(email: EmailSummary, search: Search): boolean {
+  const { status, to, from, tags, since, until } = search;
   if (since !== undefined && email.createdAt < since) return false;
   if (until !== undefined && email.createdAt >= until) return false;
   if (status && email.status !== status && !email.to.some((each) => each.status === status)) return false;
   if (to !== undefined && !email.to.some(({ address }) => isAt(address, to))) return false;
   if (from !== undefined && !isAt(email.from, from)) return false;
+  if (search.contains && !hasWords(email, search.contains)) return false;
+  if (search.tag !== undefined && !Object.entries(email.tags).flat().includes(search.tag)) return false;
   return Object.entries(tags).every(([name, value]) => email.tags[name] === value);
+}
+
+function hasWords(email: EmailSummary, { to, from, subject }: NonNullable<Search['contains']>): boolean {
+  if (subject !== undefined && !has(email.subject, subject)) return false;
+  if (from !== undefined && !has(email.from, from)) return false;
+  return to === undefined || email.to.some(({ address }) => has(address, to));
+}
+
+function has(text: string, words: string): boolean {
+  return text.toLowerCase().includes(words.toLowerCase());
 }
 
 /** `wanted`: an address as addresses are compared, or a domain with its @. */

@@ -8,11 +8,17 @@ import { newId } from '../id.ts';
 import { given, query } from './given.ts';
 import { insertRows } from './insert.ts';
 import type { Db, Trx } from './open.ts';
+import { lastIdOf } from './retention.ts';
 
 export interface Suppression {
   address: string;
   reason: string;
   createdAt: number;
+}
+
+export interface SuppressionRecord extends Suppression {
+  id: string;
+  addressKey: string;
 }
 
 export interface NewSuppression {
@@ -108,9 +114,38 @@ export async function findSuppression(
   db: Db,
   orgId: string,
   addressKey: string,
-): Promise<Suppression | null> {
+): Promise<SuppressionRecord | null> {
   const row = await db('suppressions').where({ org_id: orgId, address_key: addressKey }).first();
-  return row ? fromRow(row) : null;
+  return row ? recordFrom(row) : null;
+}
+
+export async function findSuppressionById(
+  db: Db,
+  orgId: string,
+  id: string,
+): Promise<SuppressionRecord | null> {
+  const row = await db('suppressions').where({ id, org_id: orgId }).first();
+  return row ? recordFrom(row) : null;
+}
+
+/** The event of a suppression is written after it in the same transaction, which is short. */
+const mostApartMs = 10_000;
+
+/** The email whose bounce or complaint it followed; null where none did, or its event is forgotten. */
+export async function causeOf(
+  db: Db,
+  orgId: string,
+  { id, address }: SuppressionRecord,
+): Promise<string | null> {
+  const madeAt = Number.parseInt(id.replace('-', '').slice(0, 12), 16);
+  const rows = await db('events')
+    .where('id', '>', id)
+    .where('id', '<=', lastIdOf(madeAt + mostApartMs))
+    .where({ org_id: orgId, type: 'suppression.added' satisfies Change })
+    .orderBy('id')
+    .select('data');
+  const data = rows.map((row) => JSON.parse(row.data)).find((one) => one.address === address);
+  return data?.emailId ?? null;
 }
 
 export async function listSuppressions(db: Db, orgId: string): Promise<Suppression[]> {
@@ -121,10 +156,10 @@ export async function listSuppressions(db: Db, orgId: string): Promise<Suppressi
 export async function pageOfSuppressions(
   db: Db,
   { orgId, after, limit }: { orgId: string; after: string | null; limit: number },
-): Promise<(Suppression & { addressKey: string })[]> {
+): Promise<SuppressionRecord[]> {
   const rows = db('suppressions').where({ org_id: orgId }).orderBy('address_key').limit(limit);
   if (after !== null) rows.where('address_key', '>', after);
-  return (await rows).map((row) => ({ ...fromRow(row), addressKey: row.address_key }));
+  return (await rows).map(recordFrom);
 }
 
 export interface SuppressionSearch {
@@ -143,8 +178,8 @@ const mostAtOnce = 500;
 export async function searchSuppressions(
   db: Db,
   { orgId, part, after, limit }: SuppressionSearch,
-): Promise<{ found: Suppression[]; next: string | null }> {
-  const found: (Suppression & { addressKey: string })[] = [];
+): Promise<{ found: SuppressionRecord[]; next: string | null }> {
+  const found: SuppressionRecord[] = [];
   let place = after;
   for (let scanned = 0; scanned < mostScanned; scanned += mostAtOnce) {
     const page = await pageOfSuppressions(db, { orgId, after: place, limit: mostAtOnce });
@@ -161,6 +196,11 @@ export async function searchSuppressions(
 // biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
 function fromRow(row: any): Suppression {
   return { address: row.address, reason: row.reason, createdAt: row.created_at };
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
+function recordFrom(row: any): SuppressionRecord {
+  return { ...fromRow(row), id: row.id, addressKey: row.address_key };
 }
 
 /** Which of these addresses are suppressed, each pair as `suppressionKey` writes it; one query for all. */

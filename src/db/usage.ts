@@ -67,6 +67,16 @@ async function find(trx: Trx, keys: { org_id: string; day: string }[]): Promise<
   );
 }
 
+/** Nothing yet: nothing was used that day. */
+export async function readUsage(
+  db: Db,
+  orgId: string,
+  day: string,
+): Promise<{ requests: number; emails: number }> {
+  const row = await db('daily_usage').where({ org_id: orgId, day }).select('requests', 'emails').first();
+  return row ?? { requests: 0, emails: 0 };
+}
+
 async function saveUsages(trx: Trx, usages: Iterable<DayUsage>): Promise<void> {
   const rows = [...usages].map(({ orgId, day, requests, secondSince, secondRequests }) => ({
     ...{ org_id: orgId, day, requests },

@@ -240,3 +240,9 @@ export const secretText: Grammar<string> = {
   },
   print: () => '***',
 };
+
+export const secretTexts: Grammar<string[]> = {
+  read: (text) => wordsOf(text).map(secretText.read),
+  print: (value) => value.map(secretText.print).join(' '),
+  list: true,
+};

@@ -17,6 +17,12 @@ import type { Attempt } from './verdict.ts';
 
 class WebhookFault extends Error {}
 
+/** Of one organization: each is told of every event. */
+export const mostWebhooks = 50;
+
+/** Why one that its owner has disabled is. */
+export const disabledByOwner = 'its owner has disabled it';
+
 /** How long the old secret signs beside the new one. */
 const bothSignMs = 24 * 60 * 60_000;
 

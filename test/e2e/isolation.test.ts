@@ -78,6 +78,8 @@ for (const database of kinds) {
     await sendMany(world, 10, 'there.invalid');
     await until(() => world.mx[0]!.connections === 2, { what: 'both connections' });
     const stopped = world.stop();
+    const leased = () => world.db('deliveries').whereNotNull('lease_owner');
+    await until(async () => (await leased()).length <= 2, { what: 'the rest to be given back' });
     await world.mx[0]!.close();
     await stopped;
     const rows = await world.db('deliveries');

@@ -23,7 +23,7 @@ import { insertOrganization, setLimits } from '../../src/db/organizations.ts';
 import type { Hands } from '../../src/ground.ts';
 import { createLog } from '../../src/log.ts';
 import { start } from '../../src/main.ts';
-import { loadSecret } from '../../src/secret.ts';
+import { loadSecrets } from '../../src/secret.ts';
 import { manualClock } from './clock.ts';
 import { createDatabase, type DatabaseKind } from './databases.ts';
 import { type Dns, startDns, type Zone } from './dns.ts';
@@ -72,7 +72,9 @@ export async function startWorld(t: ExecutionContext, options: WorldOptions = {}
     options.settings,
   );
   const clock = manualClock(Date.now());
-  const launch = () => start(config, { clock, random: () => 0.5, log: createLog(config), ...options.hands });
+  /** Passwords cost next to nothing here. */
+  const hands = { random: () => 0.5, passwordCost: { N: 2, r: 1, p: 1 } };
+  const launch = () => start(config, { clock, ...hands, log: createLog(config), ...options.hands });
   let postern = await launch();
   const db = await openDatabase(config);
   t.teardown(async () => {
@@ -127,6 +129,7 @@ export async function startWorld(t: ExecutionContext, options: WorldOptions = {}
     },
     stop: () => postern.stop(),
     url: () => postern.url,
+    setUpUrl: () => postern.setUpUrl,
   };
 }
 
@@ -183,7 +186,7 @@ export async function createTenant(
         name: 'sender.invalid',
         dkimSelector: dkim.selector,
         dkimPublicKey: dkim.publicKey,
-        dkimPrivateKey: createSeal(loadSecret(config)).close(dkim.privateKey),
+        dkimPrivateKey: createSeal(loadSecrets(config)).close(dkim.privateKey),
       },
       now,
     );

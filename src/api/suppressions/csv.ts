@@ -4,9 +4,8 @@
  */
 import { Readable } from 'node:stream';
 import type { Context, Middleware } from 'koa';
-import { csvHead, csvOf, ListFault, readAddresses } from '../../accounts/suppression-csv.ts';
-import type { Db } from '../../db/open.ts';
-import { addSuppressions, pageOfSuppressions, suppressionOf } from '../../db/suppressions.ts';
+import { csvPages, ListFault, mostImported, readAddresses } from '../../accounts/suppression-csv.ts';
+import { addSuppressions, suppressionOf } from '../../db/suppressions.ts';
 import { Refusal } from '../../refusal.ts';
 import { likelySize, readBody } from '../body.ts';
 import { placesEach, refuseMore } from '../busy.ts';
@@ -14,8 +13,6 @@ import { type AddRoutes, enterManager, goneSignal, type Management } from '../ma
 import type { Place } from '../room.ts';
 
 const form = { type: 'text/csv', largest: 10 * 1024 * 1024 } as const;
-const mostAddresses = 100_000;
-const pageSize = 500;
 /** Of an organization, at once: each holds a page. */
 const mostExports = 4;
 const busyMs = 1000;
@@ -40,18 +37,8 @@ function exportList({ gate, db }: Management): Middleware {
     context.type = 'text/csv; charset=utf-8';
     context.res.setTimeout(patienceMs, () => context.res.destroy());
     if (context.method !== 'HEAD')
-      context.body = Readable.from(pages(db, orgId), { objectMode: false, highWaterMark: 1 });
+      context.body = Readable.from(csvPages(db, orgId), { objectMode: false, highWaterMark: 1 });
   };
-}
-
-async function* pages(db: Db, orgId: string): AsyncGenerator<string> {
-  yield csvHead;
-  for (let after: string | null = null; ; ) {
-    const page = await pageOfSuppressions(db, { orgId, after, limit: pageSize });
-    if (page.length > 0) yield csvOf(page);
-    if (page.length < pageSize) return;
-    after = page.at(-1)!.addressKey;
-  }
 }
 
 function importList({ gate, db, room, clock, watch }: Management): Middleware {
@@ -75,7 +62,7 @@ function importList({ gate, db, room, clock, watch }: Management): Middleware {
 async function addressesIn(context: Context): Promise<string[]> {
   const bytes = await readBody(context.req, form);
   try {
-    return await readAddresses(bytes, mostAddresses);
+    return await readAddresses(bytes, mostImported);
   } catch (error) {
     if (!(error instanceof ListFault)) throw error;
     const message = `Nothing was imported: ${error.message}.`;

@@ -12,14 +12,11 @@ import {
 } from '../../db/webhooks.ts';
 import { countMessages } from '../../db/webhooks-attempts.ts';
 import { Refusal } from '../../refusal.ts';
-import { addWebhook, rotateSecret } from '../../webhooks/endpoints.ts';
+import { addWebhook, disabledByOwner, mostWebhooks, rotateSecret } from '../../webhooks/endpoints.ts';
 import { parseWebhookUrl } from '../../webhooks/url.ts';
 import { type AddRoutes, idIn, type Management, managed, readJson, there } from '../management.ts';
 import { presentWebhook } from './present.ts';
 import { newWebhook, webhookChange } from './schema.ts';
-
-/** Each is told of every event. */
-const mostWebhooks = 50;
 
 export const addWebhookRoutes: AddRoutes = (router, inBounds, parts) => {
   const one = '/webhooks/:id';
@@ -91,7 +88,7 @@ async function change(context: Context, orgId: string, parts: Management): Promi
   const { events, enabled } = await readJson(context, webhookChange);
   if (events) await setWebhookTypes(db, id, events, clock.now());
   if (enabled === true) await activateWebhook(db, id, clock.now());
-  if (enabled === false) await disableWebhook(db, id, 'its owner has disabled it', clock.now());
+  if (enabled === false) await disableWebhook(db, id, disabledByOwner, clock.now());
   return told(await webhookIn(context, orgId, parts), parts);
 }
 

@@ -1,0 +1,102 @@
+/**
+ * A whole message's HTML parts, decoded, altered and encoded as they were; everything else stays, to the octet. A part
+ * stays as it is where altering it would break it: within a signature or encryption (RFC 1847), in an attachment, in a
+ * character set or an encoding that is not read here.
+ */
+import { isUtf8 } from 'node:buffer';
+import type { Field } from './head.ts';
+import { base64, decoded, quotedPrintable } from './transfer.ts';
+import { type Part, readTree } from './tree.ts';
+
+/** A piece of the message, and what takes its place. */
+interface Piece<Given> {
+  start: number;
+  end: number;
+  bytes(given: Given): Buffer;
+}
+
+/** How a part's octets are read as text: latin1 stands for any set that has ASCII in it, and whose octets come out again. */
+export type HtmlReading = 'utf8' | 'latin1';
+
+/** `alter` answers what makes a part anew of what is given later; null: it stays. Null where all of them do. */
+export function alteredParts<Given>(
+  raw: Buffer,
+  alter: (html: string, reading: HtmlReading) => ((given: Given) => string) | null,
+): ((given: Given) => Buffer) | null {
+  const tree = readTree(raw);
+  const pieces = (tree ? htmlParts(tree) : []).flatMap((part) => pieceOf(raw, part, alter) ?? []);
+  return pieces.length === 0 ? null : (given) => splice(raw, pieces, given);
+}
+
+/** Those that are read as the mail's body. */
+export function htmlParts(part: Part): Part[] {
+  if (/^multipart\/(signed|encrypted)$/.test(part.type)) return [];
+  if (part.children.length > 0) return part.children.flatMap(htmlParts);
+  return part.type === 'text/html' && !part.isAttached ? [part] : [];
+}
+
+function pieceOf<Given>(
+  raw: Buffer,
+  part: Part,
+  alter: (html: string, reading: HtmlReading) => ((given: Given) => string) | null,
+): Piece<Given> | null {
+  const body = decoded(raw.subarray(part.head.bodyStart, part.end), part.encoding);
+  const reading = body && readingOf(body, part.charset);
+  if (!reading) return null;
+  const altered = alter(body.toString(reading), reading);
+  if (!altered) return null;
+  const head = raw.subarray(part.start, part.head.bodyStart);
+  return {
+    start: part.start,
+    end: part.end,
+    bytes: (given) => rewritten(head, part, Buffer.from(altered(given), reading)),
+  };
+}
+
+/** Character sets in which the octets of ASCII stand for themselves alone; read as Latin-1, they come out unchanged. */
+const singleOctet = /^(iso-8859-\d{1,2}|windows-125\d|koi8-[ru]|latin1)$/;
+
+function readingOf(body: Buffer, charset: string): 'utf8' | 'latin1' | null {
+  if (/^(utf-?8|us-ascii|ascii)$/.test(charset)) return isUtf8(body) ? 'utf8' : 'latin1';
+  return singleOctet.test(charset) ? 'latin1' : null;
+}
+
+function rewritten(head: Buffer, part: Part, body: Buffer): Buffer {
+  const encoding = encodingFor(part.encoding, body);
+  const fields = encoding === part.encoding ? head : withEncoding(head, part, encoding);
+  return Buffer.concat([fields, encode(body, encoding)]);
+}
+
+function encode(body: Buffer, encoding: string): Buffer {
+  if (encoding === 'base64') return base64(body);
+  return encoding === 'quoted-printable' ? quotedPrintable(body) : body;
+}
+
+/** The one that it had, where that can still carry it. */
+function encodingFor(before: string, body: Buffer): string {
+  const text = body.toString('latin1');
+  if (before === 'base64') return before;
+  if (/\r(?!\n)|(?<!\r)\n/.test(text)) return 'base64';
+  const isPlain = before !== 'quoted-printable' && text.split('\r\n').every((line) => line.length <= 998);
+  return isPlain ? before : 'quoted-printable';
+}
+
+function withEncoding(head: Buffer, part: Part, encoding: string): Buffer {
+  const isOld = ({ name }: Field) => name === 'content-transfer-encoding';
+  const kept = part.head.fields
+    .filter((field) => !isOld(field))
+    .map(({ start, end }) => head.subarray(start - part.start, end - part.start));
+  return Buffer.concat([...kept, Buffer.from(`Content-Transfer-Encoding: ${encoding}\r\n\r\n`)]);
+}
+
+function splice<Given>(raw: Buffer, pieces: Piece<Given>[], given: Given): Buffer {
+  const parts: Buffer[] = [];
+  let done = 0;
+  for (const { start, end, bytes } of pieces) {
+    parts.push(raw.subarray(done, start), bytes(given));
+    done = end;
+  }
+  parts.push(raw.subarray(done));
+  const whole = Buffer.concat(parts);
+  return whole.at(-1) === 0x0a ? whole : Buffer.concat([whole, Buffer.from('\r\n')]);
+}
