@@ -4,6 +4,7 @@
  * what was not found is not kept.
  */
 import { LRUCache } from 'lru-cache';
+import { roomFor } from './bounded.ts';
 
 const lifeMs = 1000;
 
@@ -12,7 +13,7 @@ export function cached<Value extends object>(
   most: number,
 ): (key: string) => Promise<Value | null> {
   const cache = new LRUCache<string, Value>({
-    max: most,
+    ...roomFor(most),
     ttl: lifeMs,
     fetchMethod: async (key) => (await find(key)) ?? undefined,
   });

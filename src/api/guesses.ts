@@ -3,6 +3,7 @@
  * pass. In memory, for a bounded number of addresses: losing it costs an attacker's minute, no more.
  */
 import { LRUCache } from 'lru-cache';
+import { roomFor } from '../bounded.ts';
 import type { Clock } from '../clock.ts';
 import type { RateWindow } from './rate-headers.ts';
 
@@ -16,7 +17,7 @@ export interface Guesses {
 }
 
 export function createGuesses(clock: Clock): Guesses {
-  const windows = new LRUCache<string, { since: number; count: number }>({ max: mostAddresses });
+  const windows = new LRUCache<string, { since: number; count: number }>(roomFor(mostAddresses));
   return {
     fail(address) {
       const now = clock.now();

@@ -3,6 +3,7 @@
  * tried, so losing an entry costs a moment, and being wrong costs none. Age is counted by the Clock.
  */
 import { LRUCache } from 'lru-cache';
+import { roomFor } from '../bounded.ts';
 import type { Clock } from '../clock.ts';
 
 const mostAddresses = 10_000;
@@ -15,7 +16,7 @@ export interface Paths {
 }
 
 export function createPaths(clock: Clock): Paths {
-  const deadUntil = new LRUCache<string, number>({ max: mostAddresses });
+  const deadUntil = new LRUCache<string, number>(roomFor(mostAddresses));
   return {
     isDead: (address) => clock.now() < (deadUntil.get(address) ?? 0),
     failed: (address) => void deadUntil.set(address, clock.now() + lifeMs),

@@ -8,6 +8,7 @@
  * which is how they share the load. Age is counted by the Clock.
  */
 import { LRUCache } from 'lru-cache';
+import { roomFor } from '../bounded.ts';
 import type { Clock } from '../clock.ts';
 import type { Ending } from '../outcome.ts';
 import type { Destination, DestinationOf } from '../shape.ts';
@@ -36,7 +37,7 @@ type Found = { destination: Destination } & (
 
 export function createRoutes(parts: RoutesParts): Routes {
   const { clock, random } = parts;
-  const kept = new LRUCache<string, { found: Found; until: number }>({ max: mostDomains });
+  const kept = new LRUCache<string, { found: Found; until: number }>(roomFor(mostDomains));
   const underWay = new Map<string, Promise<Found>>();
   const inTurn = createTurns(mostLookups);
 
