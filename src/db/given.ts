@@ -28,5 +28,8 @@ export async function query<Row>(db: Db, sql: string, values: (string | number)[
   return isPostgres(db) ? found.rows : found;
 }
 
-/** SQLite has one writer, who has locked all there is. */
-export const forUpdate = (db: Db) => (isPostgres(db) ? 'for update' : '');
+/**
+ * SQLite has one writer, who has locked all there is. Of PostgreSQL's locks the one that lets others write rows that refer
+ * to these (their foreign keys take a share of the key): outcomes are recorded while an organization's sends are decided.
+ */
+export const forUpdate = (db: Db) => (isPostgres(db) ? 'for no key update' : '');

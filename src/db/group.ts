@@ -4,8 +4,11 @@
  * the next one gathers. A lone item starts at once; where company is known to be coming, it
  * is waited for, a moment.
  *
- * When a group fails, its members are tried again each alone: one poisoned item fails by itself.
+ * When a group fails, its members are tried again each alone: one poisoned item fails by itself. Where the database is
+ * away, none of them would fare better.
  */
+import { isAway } from './away.ts';
+
 const largestGroup = 200;
 
 /** Whether more items are coming than are worth going without, and for how long they are waited for at most. */
@@ -58,8 +61,8 @@ export function groupCommit<Item, Answer>(
       });
       return true;
     } catch (error) {
-      if (group.length > 1) return false;
-      group[0]!.reject(error);
+      if (group.length > 1 && !isAway(error)) return false;
+      for (const { reject } of group) reject(error);
       return true;
     }
   }

@@ -42,8 +42,9 @@ const types = { org_id: 'uuid', day: 'text' };
 
 /** The days' rows, made where they are missing, held until the transaction ends. */
 export async function lockUsages(trx: Trx, days: Day[]): Promise<Map<string, DayUsage>> {
-  const wanted = [...new Map(days.map((one) => [nameOf(one), one])).values()];
-  const keys = wanted.map(({ orgId, day }) => ({ org_id: orgId, day }));
+  // Where rows are made, in the same order as all others make theirs: so that two nodes never wait for each other.
+  const wanted = [...new Map(days.map((one) => [nameOf(one), one]))].sort(([a], [b]) => (a < b ? -1 : 1));
+  const keys = wanted.map(([, { orgId, day }]) => ({ org_id: orgId, day }));
   let rows = await find(trx, keys);
   if (rows.length < keys.length) {
     const [insert, values] = insertOf(trx, 'daily_usage', keys);

@@ -1,0 +1,224 @@
+/**
+ * `node scripts/postgres-away.ts`: PostgreSQL itself is killed, stopped, frozen and slowed under load, over and over, with
+ * several Posterns on it; each time everything has to go on by itself, and in the end nothing may be lost, or be sent
+ * twice because of it.
+ *
+ *   --nodes 2              how many Posterns there are
+ *   --rounds 8             how often it goes away: each of the ways below in turn, in an order by chance
+ *   --longest 60           seconds that it is away at most; the first time that it is frozen it is so for all of them
+ *   --senders 6            calls at once, to each node
+ *   --patience 300         seconds that the queue may take in the end to run empty
+ *   --set NAME=VALUE       a setting of Postern's; may be given again
+ *   --json                 everything as JSON
+ *
+ * killed: SIGKILL of the postmaster, and started again a little later; stopped: `-m fast`, likewise; frozen: SIGSTOP to all
+ * its processes, as a machine or a network that hangs; slow: frozen nine tenths of each half second.
+ *
+ * Then: sends were answered 200 or 500 SEND_FAILED, or 429 while more wait than may; nothing is kept, charged or sent of
+ * what was answered 500; what was answered 200 is at the exchanger, once, but for copies that are flagged; the credits
+ * are exact; and after each time every node took mail again by itself, within a minute.
+ *
+ * Exits 0 when all of it holds, 1 when not. Leaves nothing behind, after Ctrl-C neither.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import Table from 'cli-table3';
+import { until } from '../test/helpers/until.ts';
+import { type Audit, faultsOf } from './peers/books.ts';
+import { type Cluster, startCluster, type Tenant } from './peers/cluster.ts';
+import { progress } from './peers/figures.ts';
+import { type Answers, pour } from './peers/load.ts';
+import { perform, readOptions, type Stage, settingsOf } from './peers/stage.ts';
+
+const given = readOptions('node scripts/postgres-away.ts [--nodes N] [--rounds N] … (see its header)', {
+  nodes: { type: 'string', default: '2' },
+  rounds: { type: 'string', default: '8' },
+  longest: { type: 'string', default: '60' },
+  senders: { type: 'string', default: '6' },
+  patience: { type: 'string', default: '300' },
+  set: { type: 'string', multiple: true, default: [] },
+  json: { type: 'boolean', default: false },
+});
+const longestMs = 1000 * Number(given.longest);
+/** It is up so long at least between two times. */
+const upMs = 5000;
+
+type Way = 'killed' | 'stopped' | 'frozen' | 'slow';
+const ways: Way[] = ['killed', 'stopped', 'frozen', 'slow'];
+
+/** One time that it was away; milliseconds. */
+interface Time {
+  way: Way;
+  awayMs: number;
+  /** From its return until the last of the nodes answered 200 to a call that was made after it. */
+  backMs: number;
+}
+
+interface Run extends Audit {
+  times: Time[];
+  /** How often there was each answer. */
+  answers: Record<string, number>;
+  /** Answered 500, and kept all the same. */
+  keptOf500: number;
+  drainSeconds: number;
+}
+
+/** A node's load, and what it knows of it. */
+interface Load {
+  answers: Answers;
+  /** By status and code. */
+  said: Map<string, number>;
+  count(status: number): number;
+  done: Promise<void>;
+}
+
+async function run(stage: Stage): Promise<Run> {
+  const cluster = await startCluster(stage, settingsOf(given.set));
+  const tenant = await cluster.addTenant();
+  const over = new AbortController();
+  const loads: Load[] = [];
+  for (let index = 0; index < Number(given.nodes); index++) {
+    const { url } = await cluster.launch(`node${index}`);
+    loads.push(load(`n${index}`, url, tenant, over.signal));
+  }
+  const times: Time[] = [];
+  for (const [round, way] of plan(Number(given.rounds)).entries()) {
+    await recovered(loads);
+    await sleep(upMs * (1 + Math.random()), null, { signal: stage.interrupted });
+    const isFirst = !times.some((time) => time.way === way);
+    times.push(await away(cluster, way, awayFor(way, isFirst), loads));
+    const { awayMs, backMs } = times.at(-1)!;
+    progress(`${round + 1}: ${way} for ${seconds(awayMs)}; all take mail again after ${seconds(backMs)}`);
+  }
+  over.abort();
+  await Promise.all(loads.map(({ done }) => done));
+  const begun = performance.now();
+  await cluster.drained(Number(given.patience) * 1000);
+  const drainSeconds = (performance.now() - begun) / 1000;
+  const answered = (status: number) => loads.flatMap(({ answers }) => answers.get(status) ?? []);
+  const kept = new Set<string>(await cluster.db('deliveries').pluck('recipient'));
+  return {
+    times,
+    answers: sumOf(loads.map(({ said }) => said)),
+    keptOf500: answered(500).filter((to) => kept.has(to)).length,
+    drainSeconds,
+    ...(await cluster.books(answered(200))),
+  };
+}
+
+/** Each way as often as any other, in an order by chance. */
+function plan(rounds: number): Way[] {
+  return Array.from({ length: rounds }, (_, round) => ways[round % ways.length]!)
+    .map((way) => ({ way, at: Math.random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ way }) => way);
+}
+
+function awayFor(way: Way, isFirst: boolean): number {
+  if (way === 'frozen' && isFirst) return longestMs;
+  const most = way === 'frozen' || way === 'slow' ? longestMs : longestMs / 6;
+  return Math.random() * most;
+}
+
+function load(name: string, url: string, { key }: Tenant, stopped: AbortSignal): Load {
+  const answers: Answers = new Map();
+  const said = new Map<string, number>();
+  const onAnswer = (status: number, text: string) => {
+    const what = status === 200 ? '200' : `${status} ${codeIn(text)}`;
+    said.set(what, (said.get(what) ?? 0) + 1);
+  };
+  const target = { name, url, key, parallel: Number(given.senders), stopped, onAnswer };
+  const done = pour(target, answers);
+  return { answers, said, count: (status) => answers.get(status)?.length ?? 0, done };
+}
+
+function codeIn(text: string): string {
+  try {
+    return JSON.parse(text).error ?? text.slice(0, 100);
+  } catch {
+    return text.slice(0, 100);
+  }
+}
+
+async function away({ postgres }: Cluster, way: Way, ms: number, loads: Load[]): Promise<Time> {
+  const begun = performance.now();
+  if (way === 'killed' || way === 'stopped') {
+    await postgres.end(way === 'killed' ? 'SIGKILL' : 'SIGINT');
+    await sleep(ms);
+    await postgres.start();
+  } else if (way === 'frozen') {
+    postgres.freeze();
+    await sleep(ms);
+    postgres.thaw();
+  } else {
+    while (performance.now() - begun < ms) {
+      postgres.freeze();
+      await sleep(450);
+      postgres.thaw();
+      await sleep(50);
+    }
+  }
+  const back = performance.now();
+  await recovered(loads);
+  return { way, awayMs: back - begun, backMs: performance.now() - back };
+}
+
+/** Each node has answered 200 some times more than it has calls at once: then one of them was made after this. */
+async function recovered(loads: Load[]): Promise<void> {
+  const wanted = loads.map((one) => one.count(200) + Number(given.senders) + 1);
+  await until(() => loads.every((one, index) => one.count(200) >= wanted[index]!), {
+    timeout: 60_000,
+    what: () =>
+      `every node to take mail again; answers: ${JSON.stringify(sumOf(loads.map(({ said }) => said)))}`,
+  });
+}
+
+function sumOf(all: Map<string, number>[]): Record<string, number> {
+  const sum: Record<string, number> = {};
+  for (const [what, count] of all.flatMap((one) => [...one])) sum[what] = (sum[what] ?? 0) + count;
+  return sum;
+}
+
+const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
+
+function print(one: Run): void {
+  const times = new Table({
+    head: ['PostgreSQL was', 'away for', 'all well after'],
+    style: { head: [], border: [] },
+  });
+  for (const { way, awayMs, backMs } of one.times) times.push([way, seconds(awayMs), seconds(backMs)]);
+  console.log(times.toString());
+  const table = new Table({ style: { head: [], border: [] } });
+  table.push(
+    ...Object.entries(one.answers).map(([what, count]) => [`answered ${what}`, count]),
+    ['answered 500, and kept all the same', one.keptOf500],
+    ['arrived', one.arrived],
+    ['answered 200 and lost', one.lost],
+    ['copies too many, of these flagged', `${one.duplicates}, ${one.flagged}`],
+    ['told as delivered, not there', one.invented],
+    ['there, not told as delivered', one.untold],
+    ['credits off', `${one.creditsOff}, ledger ${one.ledgerOff}`],
+    ['until the queue was empty in the end', `${one.drainSeconds.toFixed(1)} s`],
+  );
+  console.log(table.toString());
+}
+
+const allowed = ['200', '500 SEND_FAILED', '429 RATE_LIMIT_EXCEEDED'];
+
+function faultsIn(one: Run): string[] {
+  const strange = Object.keys(one.answers).filter((what) => !allowed.includes(what));
+  const more = strange.map((what) => `${one.answers[what]} were answered ${what}`);
+  if (one.keptOf500 > 0) more.push(`${one.keptOf500} were answered 500, and are kept all the same`);
+  return [...faultsOf(one), ...more];
+}
+
+let result: Run | undefined;
+const faults = await perform('postgres-away', async (stage) => {
+  result = await run(stage);
+  return faultsIn(result);
+});
+if (given.json) console.log(JSON.stringify({ run: result, faults }, null, 2));
+else {
+  if (result) print(result);
+  console.log(faults.length === 0 ? '\nIt holds.' : `\nIt does not hold:\n  ${faults.join('\n  ')}`);
+}
+process.exit(faults.length === 0 ? 0 : 1);
