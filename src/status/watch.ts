@@ -1,6 +1,6 @@
 /**
- * Tells those who follow events that there may be new ones: at once where this process has committed some, after a
- * second at most where another one has (another node, the command line). Under load it tells ten times a second and not
+ * Tells those who follow events that there may be new ones: at once where this process has committed some, or another
+ * node says that it has; after a second at most where nobody says so (the command line). Under load it tells ten times a second and not
  * of each commit, for each time every follower asks the database.
  *
  * A follower notes `rings()`, reads, and waits for the next ring after those: none is missed while it reads.
@@ -10,6 +10,8 @@ import type { Clock } from '../clock.ts';
 export interface Watch {
   /** There may be new events. */
   ring(): void;
+  /** The same, said by another node. */
+  heard(): void;
   rings(): number;
   /** Until it has rung more often than `seen`, or for so long, or until the signal. */
   wait(seen: number, ms: number, signal: AbortSignal): Promise<void>;
@@ -18,6 +20,7 @@ export interface Watch {
 export interface WatchParts {
   /** How far events have come. */
   position(): Promise<number>;
+  tellOthers(): void;
   clock: Clock;
   onTrouble(what: string, error: unknown): void;
 }
@@ -25,7 +28,7 @@ export interface WatchParts {
 const pollMs = 1000;
 const leastGapMs = 100;
 
-export function createWatch({ position, clock, onTrouble }: WatchParts): Watch {
+export function createWatch({ position, tellOthers, clock, onTrouble }: WatchParts): Watch {
   const waiting = new Set<() => void>();
   let rings = 0;
   let known = 0;
@@ -33,7 +36,7 @@ export function createWatch({ position, clock, onTrouble }: WatchParts): Watch {
   let isPolling = false;
   let isPutOff = false;
 
-  function ring(): void {
+  function heard(): void {
     const gap = performance.now() - rangAt;
     if (gap >= leastGapMs) wake();
     else if (!isPutOff) setTimeout(wake, leastGapMs - gap).unref();
@@ -56,7 +59,7 @@ export function createWatch({ position, clock, onTrouble }: WatchParts): Watch {
       if (waiting.size === 0) return;
       try {
         const now = await position();
-        if (now !== known) ring();
+        if (now !== known) heard();
         known = now;
       } catch (error) {
         onTrouble('events could not be looked for; trying again', error);
@@ -66,7 +69,11 @@ export function createWatch({ position, clock, onTrouble }: WatchParts): Watch {
   }
 
   return {
-    ring,
+    ring() {
+      tellOthers();
+      heard();
+    },
+    heard,
     rings: () => rings,
     wait: (seen, ms, signal) =>
       new Promise((resolve) => {
