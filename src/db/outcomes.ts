@@ -1,7 +1,10 @@
 /**
  * Writes what came of attempts: the delivery's new state, the attempt with its transcript, the event, and after some
  * bounces the suppression of the address, many of them in one transaction. A delivery whose lease this node has lost is
- * left alone: its new owner tells its story.
+ * left alone: its new owner tells its story. So is one that has been attempted since, for the node may have lost the
+ * lease and got another: the count of attempts, which each outcome raises, is the fence.
+ *
+ * A commit whose answer was lost is tried again; what it had written is known by its attempts.
  */
 
 import { compareKey } from '../address.ts';
@@ -16,7 +19,7 @@ import { type NewSuppression, suppress } from './suppressions.ts';
 import { touchEmails } from './touch.ts';
 
 /**
- * For each move whether it was written; false: the lease was lost. `suppressAfter`: the categories of hard bounces
+ * For each move whether it is written; false: the lease was lost. `suppressAfter`: the categories of hard bounces
  * after which an address is not written to again.
  */
 export async function recordAll(
@@ -28,8 +31,10 @@ export async function recordAll(
   return db.transaction(async (trx) => {
     const updated = await updateDeliveries(trx, node, moves);
     reach('recording');
-    const written = moves.map(({ delivery }) => updated.has(delivery.id));
-    const kept = moves.filter((_, index) => written[index]);
+    const isFresh = ({ delivery }: Move) => updated.has(delivery.id);
+    const kept = moves.filter(isFresh);
+    const before = kept.length < moves.length ? await writtenBefore(trx, moves) : new Set<Move>();
+    const written = moves.map((move) => isFresh(move) || before.has(move));
     if (kept.length === 0) return written;
     const at = Math.max(...kept.map(({ attempt }) => attempt.endedAt));
     const emailIds = kept.map(({ delivery }) => delivery.emailId);
@@ -52,11 +57,28 @@ async function updateDeliveries(trx: Trx, node: string, moves: Move[]): Promise<
     trx,
     `update deliveries set ${assignments.join(', ')}, lease_owner = null
      from ${from}
-     where deliveries.id = ${column('id')} and ${isOurs}
+     where deliveries.id = ${column('id')} and deliveries.attempts = ${column('attempts')} - 1 and ${isOurs}
      returning deliveries.id`,
     [JSON.stringify(moves.map(deliveryRow)), node],
   );
   return new Set(updated.map(({ id }) => id));
+}
+
+/** Those whose very attempts are there: an earlier try of this commit went through. */
+async function writtenBefore(trx: Trx, moves: Move[]): Promise<Set<Move>> {
+  const nameOf = (...parts: (string | number)[]) => parts.join(' ');
+  const rows = await trx('attempts')
+    .whereIn(
+      'delivery_id',
+      moves.map(({ delivery }) => delivery.id),
+    )
+    .select('delivery_id', 'number', 'started_at', 'ended_at');
+  const known = new Set(rows.map((row) => nameOf(row.delivery_id, row.number, row.started_at, row.ended_at)));
+  return new Set(
+    moves.filter(({ delivery, attempt }) =>
+      known.has(nameOf(delivery.id, delivery.attempts + 1, attempt.startedAt, attempt.endedAt)),
+    ),
+  );
 }
 
 /**

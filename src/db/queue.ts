@@ -12,6 +12,7 @@ import { type Delivery, largestAtHand, type TlsFloor } from '../nouns.ts';
 import { given, query } from './given.ts';
 import { type Db, isPostgres, type Trx } from './open.ts';
 import { inPool, pools } from './pools.ts';
+import { sendersOf } from './source-pools.ts';
 
 export interface Lease {
   node: string;
@@ -95,8 +96,16 @@ export async function claimLanes(
   return db.transaction(async (trx) => lease(trx, await readLanes(trx, picks, terms.now), terms));
 }
 
-/** What has reached its maximum age, whatever room there is. */
-export async function claimExpired(db: Db, limit: number, terms: Lease): Promise<Delivery[]> {
+/**
+ * What has reached its maximum age, whatever room there is. `elsewhere`: pools of source addresses of other nodes, whose
+ * mail is for them to try a last time.
+ */
+export async function claimExpired(
+  db: Db,
+  limit: number,
+  terms: Lease,
+  elsewhere: string[] = [],
+): Promise<Delivery[]> {
   return db.transaction(async (trx) => {
     const expired = trx('deliveries')
       .where(inPool('waiting'))
@@ -104,6 +113,7 @@ export async function claimExpired(db: Db, limit: number, terms: Lease): Promise
       .orderBy('expires_at')
       .limit(limit)
       .select('id', 'due_at');
+    if (elsewhere.length > 0) expired.whereNotIn('org_id', sendersOf(trx, elsewhere));
     return lease(trx, await (isPostgres(trx) ? expired.forUpdate().skipLocked() : expired), terms);
   });
 }
@@ -157,17 +167,20 @@ async function lease(trx: Trx, rows: Claimed[], { node, now, leaseMs }: Lease): 
   return readDeliveries(trx, ids, (id) => dueAt.get(id)!);
 }
 
+/** By ids: the index of leases would lead through all that this node has leased, in search of a few. */
+const isOurs = "coalesce(lease_owner, '') = ? and status = 'sending'";
+
+const untried = "case when deliveries.attempts = 0 then 'queued' else 'deferred' end";
+
 /** Deliveries that this node had leased and has not tried go back as they were, to where they stood in their lanes. */
 export async function giveBack(db: Db, node: string, deliveries: Delivery[]): Promise<void> {
-  const { from, column } = given(db, { id: 'uuid', due_at: 'bigint' });
-  // By their ids: the index of leases would lead through all that this node has leased, in search of a few.
-  const isOurs = "coalesce(lease_owner, '') = ? and status = 'sending'";
+  const { from, column } = given(db, { id: 'uuid', due_at: 'bigint', attempts: 'integer' });
   await query(
     db,
-    `update deliveries set due_at = ${column('due_at')}, lease_owner = null,
-       status = case when attempts = 0 then 'queued' else 'deferred' end
-     from ${from} where deliveries.id = ${column('id')} and ${isOurs}`,
-    [JSON.stringify(deliveries.map(({ id, dueAt }) => ({ id, due_at: dueAt }))), node],
+    `update deliveries set due_at = ${column('due_at')}, lease_owner = null, status = ${untried}
+     from ${from} where deliveries.id = ${column('id')} and deliveries.attempts = ${column('attempts')}
+       and ${isOurs}`,
+    [JSON.stringify(deliveries.map(({ id, dueAt, attempts }) => ({ id, due_at: dueAt, attempts }))), node],
   );
 }
 
@@ -216,9 +229,27 @@ async function readDeliveries(trx: Trx, ids: string[], dueAt: (id: string) => nu
   }));
 }
 
-/** Keeps this node's leases alive. */
-export async function renewLeases(db: Db, node: string, until: number): Promise<void> {
-  await db('deliveries').where({ lease_owner: node }).update({ due_at: until });
+/** Keeps these leases alive; answers which of them were still this node's. */
+export async function renewLeases(db: Db, node: string, ids: string[], until: number): Promise<Set<string>> {
+  const { from, column } = given(db, { id: 'uuid' });
+  const renewed = await query<{ id: string }>(
+    db,
+    `update deliveries set due_at = ? where id in (select ${column('id')} from ${from}) and ${isOurs} returning id`,
+    [until, JSON.stringify(ids.map((id) => ({ id }))), node],
+  );
+  return new Set(renewed.map(({ id }) => id));
+}
+
+/**
+ * What this node leased so long ago that its lease would have ended by `before` and has not been renewed goes back as it
+ * was: it has not been tried, for the node does not know of it. The answer to the commit was lost.
+ */
+export async function freeOrphans(db: Db, node: string, now: number, before: number): Promise<void> {
+  await db('deliveries')
+    .where(inPool('leased'))
+    .where({ lease_owner: node })
+    .where('due_at', '<=', before)
+    .update({ due_at: now, lease_owner: null, status: db.raw(untried) });
 }
 
 /**

@@ -20,41 +20,42 @@ const againMs = 1000;
 
 export function createReturns(parts: ReturnsParts) {
   const { clock, stopped } = parts;
-  const queued: Delivery[] = [];
+  const queued = new Map<string, Delivery>();
   let working: Promise<void> | null = null;
 
   async function work(): Promise<void> {
-    while (queued.length > 0) {
-      const deliveries = queued.slice(0, mostACommit);
-      if (!(await committed(deliveries))) return;
-      queued.splice(0, deliveries.length);
-      parts.onReturned(deliveries);
-    }
-  }
-
-  /** False: the time to stop has come, and it could not be done. */
-  async function committed(deliveries: Delivery[]): Promise<boolean> {
-    for (;;) {
+    while (queued.size > 0) {
+      const deliveries = [...queued.values()].slice(0, mostACommit);
       try {
         await parts.commit(deliveries);
-        return true;
+        for (const delivery of deliveries) remove(delivery);
+        parts.onReturned(deliveries);
       } catch (error) {
         parts.onTrouble('leases could not be given back; trying again', error);
-        if (stopped.aborted) return false;
+        // The time to stop has come, and it could not be done.
+        if (stopped.aborted) return;
         await pause(clock, againMs, stopped);
       }
     }
   }
 
+  function remove(delivery: Delivery): void {
+    if (queued.get(delivery.id) === delivery) queued.delete(delivery.id);
+  }
+
   return {
     add(delivery: Delivery): void {
-      queued.push(delivery);
+      queued.set(delivery.id, delivery);
       // In a moment, so that what is given back together is one commit.
       working ??= Promise.resolve()
         .then(work)
         .finally(() => {
           working = null;
         });
+    },
+    /** It has been claimed anew: what is queued of it must not undo that. */
+    forget(id: string): void {
+      queued.delete(id);
     },
     async done(): Promise<void> {
       while (working) await working;
