@@ -4,9 +4,10 @@
  * cannot be read or kept is as if it had not been learned. Nothing here rejects.
  *
  * A bounded number of names is held in front of the rows, those that are not there too. Other nodes write to the
- * same rows, so what is held is read anew after half a minute.
+ * same rows, so what is held is read anew after half a minute, or sooner where what they learn is worth more.
  */
 import { LRUCache } from 'lru-cache';
+import { roomFor } from './bounded.ts';
 import type { Clock } from './clock.ts';
 
 export interface Memory<Value> {
@@ -26,16 +27,16 @@ export interface Entry<Value> {
   expiresAt: number;
 }
 
-const freshMs = 30_000;
 const mostNames = 10_000;
 
 export function createMemory<Value>(
   rows: MemoryRows<Value>,
   clock: Clock,
   onTrouble: (what: string, error: unknown) => void,
+  freshMs = 30_000,
 ): Memory<Value> {
   type Held = { entry: Promise<Entry<Value> | null>; readAt: number };
-  const names = new LRUCache<string, Held>({ max: mostNames });
+  const names = new LRUCache<string, Held>(roomFor(mostNames));
 
   function hold(name: string, entry: Held['entry']): Held {
     const held = { entry, readAt: clock.now() };

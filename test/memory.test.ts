@@ -4,22 +4,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { forgetLearned, learnedRows } from '../src/db/learned.ts';
-import { migrate } from '../src/db/migrate.ts';
 import { openDatabase } from '../src/db/open.ts';
 import { createMemory, type Entry } from '../src/memory.ts';
 import { manualClock } from './helpers/clock.ts';
-import { createDatabase, type DatabaseKind, kinds } from './helpers/databases.ts';
+import { createMigrated, type DatabaseKind, kinds } from './helpers/databases.ts';
 
 const minute = 60_000;
 
 async function startDatabase(t: ExecutionContext, kind: DatabaseKind) {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-memory-'));
   t.teardown(() => rm(dataDir, { recursive: true, force: true }));
-  const { url, drop } = await createDatabase(kind);
+  const { url, drop } = await createMigrated(kind, dataDir);
   t.teardown(drop);
   const db = await openDatabase({ dataDir, databaseUrl: url });
   t.teardown(() => db.destroy());
-  await migrate(db);
   return db;
 }
 

@@ -15,7 +15,12 @@ const shape: Shape = {
 const minute = 60_000;
 
 function see(gauge: Gauge, signal: Signal, inUse = 1, now = 0): Gauge {
-  return afterAttempt(gauge, shape, { signal, inUse, reason: 'the trouble' }, now);
+  return afterAttempt(
+    gauge,
+    shape,
+    { signal, inUse, isFull: inUse >= gauge.limit, reason: 'the trouble' },
+    now,
+  );
 }
 
 function fail(gauge: Gauge, times: number, now = 0): Gauge {
@@ -105,7 +110,7 @@ test('an open circuit lets one probe through at a time, later and later', (t) =>
     t.is(allowed(gauge, nextProbeAt - 1), 0);
     t.is(allowed(gauge, nextProbeAt), 1);
     now = nextProbeAt;
-    gauge = afterStart(gauge, shape, now);
+    gauge = afterStart(gauge, null, now);
     t.is(allowed(gauge, now), 0, 'one at a time');
     gauge = see(gauge, 'dead', 1, now);
   }
@@ -122,14 +127,14 @@ test('a delivery that falls due may probe, but not on the heels of a failure, an
   const gauge = fail(newGauge(shape), 5, 0);
   t.false(mayProbe(gauge, 29_999));
   t.true(mayProbe(gauge, 30_000));
-  t.false(mayProbe(afterStart(gauge, shape, 30_000), 90_000));
+  t.false(mayProbe(afterStart(gauge, null, 30_000), 90_000));
   t.false(mayProbe(newGauge(shape), 90_000));
 });
 
 for (const signal of ['well', 'busy', null] as const) {
   test(`a probe that is answered (${signal}) closes the circuit, and it begins low again`, (t) => {
     const open = fail({ ...newGauge(shape), limit: 20 }, 5);
-    const gauge = see(afterStart(open, shape, 15_000), signal, 1, 15_000);
+    const gauge = see(afterStart(open, null, 15_000), signal, 1, 15_000);
     t.is(gauge.circuit, null);
     t.true(gauge.limit <= shape.startWith);
   });
@@ -142,8 +147,8 @@ test('a rate is spread evenly over the minute, and what was not used does not pi
   for (let n = 0; n < 4; n++) {
     const now = Math.max(gauge.nextStartAt, 0);
     starts.push(now);
-    gauge = afterStart(gauge, paced, now);
+    gauge = afterStart(gauge, paced.perMinute, now);
   }
   t.deepEqual(starts, [0, 1000, 2000, 3000]);
-  t.is(afterStart(gauge, paced, 60_000).nextStartAt, 61_000);
+  t.is(afterStart(gauge, paced.perMinute, 60_000).nextStartAt, 61_000);
 });

@@ -1,7 +1,7 @@
 /**
- * What the nodes tell the operator of destinations: which one serves a recipient domain (`routes`), and how each that
- * is not at rest is doing on each node (`destinations`). Written about once a second, read by the command line;
- * nothing is decided by it.
+ * What the nodes tell the operator, and each other, of destinations: which one serves a recipient domain (`routes`), and
+ * how each that is not at rest is doing on each node (`destinations`). Written about once a second, read by the command
+ * line and by other nodes (nodes.ts).
  */
 import type { Db } from './open.ts';
 
@@ -15,6 +15,10 @@ export interface DestinationState {
   busySince: number | null;
   lastReply: string | null;
   lastReplyAt: number | null;
+  /** Nothing goes on there; for other nodes alone. */
+  rests: boolean;
+  /** What other nodes are told (queue/hearsay.ts). */
+  told: object;
 }
 
 const rowsAStatement = 200;

@@ -4,11 +4,15 @@
  * At hand are deliveries that this node has leased and that wait a moment for a connection: as many as there are
  * connections, so that the next is ready when one comes free, or as it takes in a quarter of a second, so that they are
  * fetched by the dozen. All else waits in the database.
+ *
+ * Where several nodes send, the gauge is of all of them, and what begins here keeps within this node's share of it.
  */
 import type { Delivery, Signal } from '../nouns.ts';
 import type { Destination, Shape } from '../shape.ts';
+import { afterHearing, type Told, tell } from './hearsay.ts';
 import { createLanes, type Lanes } from './lanes.ts';
 import { createPace } from './pace.ts';
+import { type Share, whole } from './roster.ts';
 import { afterAttempt, afterStart, allowed, type Gauge, mayProbe, newGauge } from './shaping.ts';
 
 export interface Line {
@@ -17,10 +21,20 @@ export interface Line {
   readonly hand: Delivery[];
   readonly gauge: Gauge;
   readonly underWay: number;
+  /** When a delivery last began or ended. */
+  readonly movedAt: number;
   /** The last thing that the other side said, for the operator. */
   readonly lastReply: { text: string; at: number } | null;
   /** A look-up may have brought another shape. */
   reshape(shape: Shape): void;
+  /** What other nodes say of it. */
+  hear(told: Told[]): void;
+  /** What they are told; `sockets`: connections there, idle ones too. */
+  tell(sockets: number): Told;
+  /** This node's part of what is allowed at once. */
+  limit(): number;
+  /** Nothing is sent there by this node now: others have all that there is to share. */
+  isElsewhere(): boolean;
   /** Whether one more may begin now. */
   mayStart(now: number): boolean;
   /** Nothing is sent there now but a probe: its circuit is open. */
@@ -49,36 +63,61 @@ const longestWaitMs = 5_000;
 
 const ofRate = (perMinute: number) => Math.ceil((perMinute * longestWaitMs) / 60_000);
 
-export function createLine(destination: Destination): Line {
+export function createLine(destination: Destination, share: Share = whole): Line {
   const { name } = destination;
   let { shape } = destination;
   let gauge = newGauge(shape);
   let underWay = 0;
   let promised = 0;
   let lastReply: Line['lastReply'] = null;
+  let movedAt = Number.NEGATIVE_INFINITY;
+  /** Connections that other nodes have there. */
+  let theirs = 0;
   const pace = createPace();
   const lanes = createLanes();
   const hand: Delivery[] = [];
 
-  const mayStart = (now: number) => underWay < allowed(gauge, now) && now >= gauge.nextStartAt;
+  const limit = () => share.of(gauge.limit);
+  const perMinute = () => shape.perMinute && share.of(shape.perMinute);
+
+  function isElsewhere(): boolean {
+    // One node probes, and after each failure the next: that this one cannot get there says little of the others.
+    const mine = gauge.circuit ? share.of(1, gauge.circuit.failures) : limit();
+    return mine === 0 || perMinute() === 0;
+  }
+
+  /** Who has just been given a part of a rate begins with a pause: the others had it until now. */
+  function startAt(): number {
+    const rate = perMinute();
+    return rate ? Math.max(gauge.nextStartAt, share.since + 60_000 / rate) : gauge.nextStartAt;
+  }
+
+  function mayStart(now: number): boolean {
+    if (isElsewhere() || !share.isGood(now) || now < startAt()) return false;
+    // What others have not given up yet is not to be had.
+    const free = gauge.circuit ? allowed(gauge, now) : Math.min(limit(), shape.connections - theirs);
+    return underWay < free;
+  }
 
   function rest(now: number): string | null {
-    const { circuit, nextStartAt, busySince } = gauge;
+    const { circuit, busySince } = gauge;
     if (circuit && !mayStart(now)) {
       return `nothing answered there ${circuit.failures} times in a row, last: ${circuit.reason}`;
     }
-    if (nextStartAt <= now + longestWaitMs) return null;
+    if (isElsewhere()) return 'other nodes have all that there is to share of its limits';
+    if (startAt() <= now + longestWaitMs) return null;
     return busySince === null ? 'its rate is used up' : 'it asks to be sent less';
   }
 
-  const atHand = (now: number) => Math.max(gauge.limit, Math.ceil(pace.perSecond(now) / 4));
+  const atHand = (now: number) => Math.max(limit(), Math.ceil(pace.perSecond(now) / 4));
 
   function room(now: number): number {
     if (rest(now) !== null) return 0;
     if (gauge.circuit) return 1 - hand.length - promised;
     // With a rate there is no use in holding what is more than moments away.
-    const soon = shape.perMinute === null ? Number.POSITIVE_INFINITY : ofRate(shape.perMinute);
-    return Math.min(gauge.limit + atHand(now) - underWay, soon) - hand.length - promised;
+    const rate = perMinute();
+    const soon = rate === null ? Number.POSITIVE_INFINITY : ofRate(rate);
+    return Math.min(limit() + atHand(now) - underWay, soon) - hand.length - promised;
   }
 
   return {
@@ -91,6 +130,9 @@ export function createLine(destination: Destination): Line {
     get underWay() {
       return underWay;
     },
+    get movedAt() {
+      return movedAt;
+    },
     get lastReply() {
       return lastReply;
     },
@@ -98,11 +140,21 @@ export function createLine(destination: Destination): Line {
       shape = next;
       if (gauge.limit > next.connections) gauge = { ...gauge, limit: next.connections };
     },
+    hear(told) {
+      theirs = 0;
+      for (const one of told) {
+        theirs += one.open;
+        gauge = afterHearing(gauge, shape, one);
+      }
+    },
+    tell: (sockets) => tell(gauge, Math.max(underWay, sockets)),
+    limit,
+    isElsewhere,
     mayStart,
     isBroken: () => gauge.circuit !== null,
     rest,
     probe(now) {
-      if (underWay === 0 && mayProbe(gauge, now))
+      if (underWay === 0 && !isElsewhere() && mayProbe(gauge, now))
         gauge = { ...gauge, circuit: { ...gauge.circuit!, nextProbeAt: now } };
     },
     room,
@@ -115,19 +167,24 @@ export function createLine(destination: Destination): Line {
     },
     started(now) {
       underWay += 1;
-      gauge = afterStart(gauge, shape, now);
+      movedAt = now;
+      gauge = afterStart(gauge, perMinute(), now);
     },
     ended(signal, reason, now) {
-      gauge = afterAttempt(gauge, shape, { signal, inUse: underWay, reason }, now);
+      const isFull = gauge.circuit === null && underWay >= limit();
+      const sight = { signal, inUse: underWay + theirs, isFull, reason };
+      gauge = afterAttempt(gauge, shape, sight, now);
       underWay -= 1;
+      movedAt = now;
       pace.count(now);
       if (signal !== null) lastReply = { text: reason, at: now };
     },
     wakeAt(now) {
-      const { circuit, nextStartAt } = gauge;
-      if (circuit?.probing || hand.length + lanes.size === 0) return Number.POSITIVE_INFINITY;
-      if (circuit) return Math.max(circuit.nextProbeAt, nextStartAt);
-      return nextStartAt > now ? nextStartAt : Number.POSITIVE_INFINITY;
+      const { circuit } = gauge;
+      const isForOthers = isElsewhere() || !share.isGood(now);
+      if (circuit?.probing || hand.length + lanes.size === 0 || isForOthers) return Number.POSITIVE_INFINITY;
+      if (circuit) return Math.max(circuit.nextProbeAt, startAt());
+      return startAt() > now ? startAt() : Number.POSITIVE_INFINITY;
     },
     isIdle: () => underWay + promised + hand.length + lanes.size === 0,
   };

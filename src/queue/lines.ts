@@ -6,6 +6,7 @@ import type { Clock } from '../clock.ts';
 import type { Destination } from '../shape.ts';
 import type { Lane } from './lanes.ts';
 import { createLine, type Line } from './line.ts';
+import { type Neighbours, nobody } from './neighbours.ts';
 
 export interface Suspension {
   /** A recipient domain or a destination's name. */
@@ -19,22 +20,29 @@ export interface LinesParts {
   destinationOf(domain: string): Destination | null;
   /** Mail for this domain waits: the operator is told where its mail goes. */
   onWaiting(domain: string, destination: string): void;
+  neighbours?: Pick<Neighbours, 'share' | 'told'>;
   clock: Clock;
 }
 
+/** So long a line keeps the names of lanes that are others' to serve, in case it becomes its own. */
+const keepLanesMs = 30_000;
 /** What was learned of more destinations than these is forgotten, where they are at rest. */
 const mostLines = 5_000;
 
-export function createLines({ destinationOf, onWaiting, clock }: LinesParts) {
+export function createLines({ destinationOf, onWaiting, neighbours = nobody, clock }: LinesParts) {
   const lines = new Map<string, Line>();
   /** Lines with lanes or deliveries at hand: the others need no look. */
   const waiting = new Set<Line>();
+  let clearedAt = clock.now();
   let suspensions = new Map<string, Suspension>();
 
   function of(destination: Destination): Line {
-    const line = lines.get(destination.name) ?? createLine(destination);
+    const known = lines.get(destination.name);
+    const line = known ?? createLine(destination, neighbours.share(destination.name));
     line.reshape(destination.shape);
+    if (known) return line;
     lines.set(destination.name, line);
+    line.hear(neighbours.told(destination.name));
     return line;
   }
 
@@ -61,6 +69,14 @@ export function createLines({ destinationOf, onWaiting, clock }: LinesParts) {
       const suspended = suspension(line, domain);
       if (suspended) return `suspended by the operator: ${suspended.reason}`;
       return line.rest(clock.now());
+    },
+    /** What other nodes say. Lanes that are theirs to serve they find by themselves. */
+    hear(): void {
+      for (const line of lines.values()) line.hear(neighbours.told(line.name));
+      const now = clock.now();
+      if (Math.abs(now - clearedAt) < keepLanesMs) return;
+      clearedAt = now;
+      for (const line of lines.values()) if (line.isElsewhere() && !line.isBroken()) line.lanes.clear();
     },
     suspend(list: Suspension[]): void {
       suspensions = new Map(list.map((one) => [one.destination, one]));

@@ -9,6 +9,7 @@
  *             15 s, doubling to 5 min, and whenever a delivery falls due of its own. Any answer closes it.
  *   pace      where the shape has a rate, starts are spread evenly over the minute
  *
+ * Where several nodes send, a gauge is of all of them together (hearsay.ts), and each has its part of it (share.ts).
  * The clock and the shape are parameters; nothing here knows of sockets or deliveries.
  */
 import type { Signal } from '../nouns.ts';
@@ -21,6 +22,7 @@ export interface Gauge {
   ceiling: { limit: number; until: number; holdMs: number } | null;
   /** No start before this time: the pace of the shape, or a rest. */
   nextStartAt: number;
+  restUntil: number;
   restMs: number;
   /** Failures to reach anything, in a row. */
   failures: number;
@@ -28,9 +30,11 @@ export interface Gauge {
   /** Since when the other side has been asking us to slow down, and when it last did. */
   busySince: number | null;
   busyAt: number;
+  /** When something there last answered. */
+  answeredAt: number;
 }
 
-interface Circuit {
+export interface Circuit {
   since: number;
   failures: number;
   nextProbeAt: number;
@@ -60,11 +64,13 @@ export function newGauge(shape: Shape): Gauge {
     limit: Math.min(shape.startWith, shape.connections),
     ceiling: null,
     nextStartAt: 0,
+    restUntil: 0,
     restMs: firstRestMs,
     failures: 0,
     circuit: null,
     busySince: null,
     busyAt: 0,
+    answeredAt: 0,
   };
 }
 
@@ -80,33 +86,34 @@ export function mayProbe({ circuit }: Gauge, now: number): boolean {
   return circuit !== null && !circuit.probing && now >= circuit.failedAt + betweenProbesMs;
 }
 
-export function afterStart(gauge: Gauge, shape: Shape, now: number): Gauge {
+/** `perMinute`: the rate that holds; null: none. */
+export function afterStart(gauge: Gauge, perMinute: number | null, now: number): Gauge {
   const { circuit } = gauge;
   const nextStartAt =
-    shape.perMinute === null
-      ? gauge.nextStartAt
-      : Math.max(now, gauge.nextStartAt) + Math.ceil(60_000 / shape.perMinute);
+    perMinute === null ? gauge.nextStartAt : Math.max(now, gauge.nextStartAt) + Math.ceil(60_000 / perMinute);
   return { ...gauge, nextStartAt, circuit: circuit && { ...circuit, probing: true } };
 }
 
-/** What an attempt showed. `inUse`: deliveries under way there, this one included; `reason`: the trouble, if any. */
+/** What an attempt showed; `reason`: the trouble, if any. */
 export interface Sight {
   signal: Signal;
+  /** Deliveries under way there, this one included. */
   inUse: number;
+  /** All that is allowed is in use. */
+  isFull: boolean;
   reason: string;
 }
 
 export function afterAttempt(gauge: Gauge, shape: Shape, sight: Sight, now: number): Gauge {
   if (sight.signal === 'dead') return afterFailure(gauge, sight.reason, now);
-  const answered = closed(gauge, shape);
+  const answered = afterAnswer(gauge, shape, sight.signal === null ? gauge.answeredAt : now);
   if (sight.signal === 'busy') return afterBusy(answered, sight.inUse, now);
-  return sight.signal === 'well' ? afterSuccess(answered, shape, sight.inUse, now) : answered;
+  return sight.signal === 'well' ? afterSuccess(answered, shape, sight.isFull, now) : answered;
 }
 
-function closed(gauge: Gauge, shape: Shape): Gauge {
-  if (gauge.failures === 0) return gauge;
+function afterAnswer(gauge: Gauge, shape: Shape, answeredAt: number): Gauge {
   const limit = gauge.circuit ? newGauge(shape).limit : gauge.limit;
-  return { ...gauge, limit, failures: 0, circuit: null };
+  return { ...gauge, limit, failures: 0, circuit: null, answeredAt };
 }
 
 function afterFailure(gauge: Gauge, reason: string, now: number): Gauge {
@@ -150,17 +157,19 @@ function afterBusy(gauge: Gauge, inUse: number, now: number): Gauge {
     busySince: gauge.busySince ?? now,
   };
   if (inUse > 1) return busy;
+  const restUntil = now + gauge.restMs;
   return {
     ...busy,
-    nextStartAt: Math.max(gauge.nextStartAt, now + gauge.restMs),
+    nextStartAt: Math.max(gauge.nextStartAt, restUntil),
+    restUntil,
     restMs: Math.min(gauge.restMs * 2, longestRestMs),
   };
 }
 
-function afterSuccess(gauge: Gauge, shape: Shape, inUse: number, now: number): Gauge {
+function afterSuccess(gauge: Gauge, shape: Shape, isFull: boolean, now: number): Gauge {
   const well = gauge.restMs === firstRestMs ? gauge : { ...gauge, restMs: firstRestMs };
   // What is not in use proves nothing.
-  if (inUse < gauge.limit || gauge.limit >= shape.connections) return well;
+  if (!isFull || gauge.limit >= shape.connections) return well;
   const { ceiling } = gauge;
   if (ceiling === null) return { ...well, limit: gauge.limit + 1 };
   if (now < ceiling.until) return well;

@@ -11,6 +11,7 @@
  */
 import { createRequire } from 'node:module';
 import { LRUCache } from 'lru-cache';
+import { roomFor } from '../bounded.ts';
 import type { Clock } from '../clock.ts';
 import type { Memory } from '../memory.ts';
 import type { Finding } from './dane.ts';
@@ -73,7 +74,7 @@ const refreshMs = 24 * 3600_000;
 export function createSts(parts: StsParts): Sts {
   const { policies, clock, patienceMs = 5000 } = parts;
   const fetching = new Map<string, Promise<Known>>();
-  const failures = new LRUCache<string, { at: number; trouble: string }>({ max: 10_000 });
+  const failures = new LRUCache<string, { at: number; trouble: string }>(roomFor(10_000));
 
   return async (domain) => {
     const late = { policy: await recall(domain), trouble: 'its MTA-STS policy did not come in time' };

@@ -30,6 +30,8 @@ export interface Pool {
   /** Of all destinations; busy: those that are being opened or closed too. */
   totals(): { busy: number; idle: number };
   /** Ends the idle ones, politely and within a second. */
+  endIdle(): Promise<void>;
+  /** Ends them, and keeps none from now on. */
   close(): Promise<void>;
 }
 
@@ -103,6 +105,16 @@ export function createPool(): Pool {
     changed(name, lane);
   }
 
+  async function endIdle(): Promise<void> {
+    const ends = [...lanes.values()].flatMap((lane) =>
+      [...lane.idle].map((session) => {
+        take(lane, session);
+        return session.quit();
+      }),
+    );
+    await Promise.all(ends);
+  }
+
   return {
     async acquire({ name, shape }, suits, stopped) {
       for (;;) {
@@ -137,15 +149,10 @@ export function createPool(): Pool {
       }
       return { busy: open - idle, idle };
     },
-    async close() {
+    endIdle,
+    close() {
       isClosed = true;
-      const ends = [...lanes.values()].flatMap((lane) =>
-        [...lane.idle].map((session) => {
-          take(lane, session);
-          return session.quit();
-        }),
-      );
-      await Promise.all(ends);
+      return endIdle();
     },
   };
 }

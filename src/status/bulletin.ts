@@ -1,14 +1,20 @@
 /**
- * Keeps the operator's view of destinations up to date: writes what has changed since the last time, and now and
- * then what has not, so that a reader can tell a node that is gone. At rest a destination has no entry.
+ * Keeps the view of destinations up to date that the operator has, and other nodes: writes what has changed since the
+ * last time, and now and then what has not, so that a reader can tell a node that is gone. At rest a destination has no
+ * entry; where there may be other nodes, it has one for a minute more, so that they hear how it ended.
  */
 import { LRUCache } from 'lru-cache';
+import { roomFor } from '../bounded.ts';
 import type { DestinationState } from '../db/destinations.ts';
 import type { Line } from '../queue/line.ts';
 
 export interface BulletinParts {
   saveStates(states: Map<string, DestinationState | null>, now: number): Promise<void>;
   saveRoutes(routes: Map<string, string>): Promise<void>;
+  /** Connections to that destination, idle ones too. */
+  sockets(destination: string): number;
+  /** How long what is at rest keeps its entry. */
+  keepMs: number;
 }
 
 const heartbeatMs = 20_000;
@@ -17,16 +23,20 @@ const mostRoutes = 50_000;
 export function createBulletin(parts: BulletinParts) {
   /** What was written last, by destination. */
   const written = new Map<string, { text: string; at: number }>();
-  const known = new LRUCache<string, string>({ max: mostRoutes });
+  const known = new LRUCache<string, string>(roomFor(mostRoutes));
   let fresh = new Map<string, string>();
 
   function news(lines: Iterable<Line>, now: number): Map<string, DestinationState | null> {
     const states = new Map<string, DestinationState | null>();
     const atRest = new Set(written.keys());
     for (const line of lines) {
-      if (line.isIdle() && !line.isBroken()) continue;
+      const rests = line.isIdle() && !line.isBroken();
+      const sockets = parts.sockets(line.name);
+      // Idle connections count among the destination's: other nodes have to know of them.
+      const isToldOf = parts.keepMs > 0 && sockets > 0;
+      if (rests && !isToldOf && now >= line.movedAt + parts.keepMs) continue;
       atRest.delete(line.name);
-      const state = stateOf(line);
+      const state = { ...stateOf(line), rests, told: line.tell(sockets) };
       const text = JSON.stringify(state);
       const last = written.get(line.name);
       if (last?.text === text && now < last.at + heartbeatMs) continue;
@@ -57,11 +67,11 @@ export function createBulletin(parts: BulletinParts) {
   };
 }
 
-function stateOf(line: Line): DestinationState {
-  const { circuit, limit, busySince } = line.gauge;
+function stateOf(line: Line): Omit<DestinationState, 'rests' | 'told'> {
+  const { circuit, busySince } = line.gauge;
   return {
     connections: line.underWay,
-    limit,
+    limit: line.limit(),
     waiting: line.hand.length,
     circuit: circuit && {
       since: circuit.since,

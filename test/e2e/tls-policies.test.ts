@@ -3,7 +3,9 @@ import { createHash, X509Certificate } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
 import type { Zone } from '../helpers/dns.ts';
 import { type MxOptions, mxPem } from '../helpers/mx.ts';
+import { sharedSecret, startNode } from '../helpers/nodes.ts';
 import { authorizedPem, policy, startPolicyHost, trustAuthority } from '../helpers/policy-host.ts';
+import { until } from '../helpers/until.ts';
 import { startWorld } from '../helpers/world.ts';
 
 trustAuthority();
@@ -125,4 +127,43 @@ test('MTA-STS: a policy in testing mode holds nothing back, and the attempt tell
   const { status, tls } = await attempt(world);
   t.is(status, 'delivered');
   t.like(tls, { policy: 'opportunistic', verified: false });
+});
+
+test('MTA-STS: a policy that one node has fetched protects the mail of another that cannot get it', async (t) => {
+  const policyHost = await startPolicyHost({ 'there.invalid': policy('enforce', ['mx1.invalid']) });
+  t.teardown(policyHost.close);
+  const hands = { policyPort: policyHost.port };
+  const world = await startWorld(t, {
+    ...{ database: 'postgres', settings: sharedSecret, hands },
+    zone: {
+      '_mta-sts.there.invalid': { TXT: ['v=STSv1; id=1;'] },
+      'mta-sts.there.invalid': { A: [policyHost.host] },
+    },
+  });
+  await attempt(world);
+  t.deepEqual(policyHost.asked, ['there.invalid']);
+  t.like((await world.db('learned').where({ kind: 'mta-sts' }).first())!, { name: 'there.invalid' });
+  await world.stop();
+  // From here on an attacker keeps the record from us (RFC 8461 section 10.1).
+  world.dns.set({ '_mta-sts.there.invalid': 'SERVFAIL' });
+  const other = await startNode(t, world);
+  const before = world.mx[0]!.sessions.length;
+  const response = await fetch(`${other.url}/api/public/email/send`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${world.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      from: 'app@sender.invalid',
+      to: 'bob@there.invalid',
+      subject: 'Two',
+      text: 'Two',
+    }),
+  });
+  const { emailId } = (await response.json()) as { emailId: string };
+  const row = await until(
+    () => world.db('deliveries').where({ email_id: emailId, status: 'deferred' }).first(),
+    { what: 'the end of its first attempt' },
+  );
+  t.is(row.attempts, 1);
+  t.true(world.mx[0]!.sessions.length > before, 'it was talked to');
+  t.true(heardNothing(world), 'and told nothing, for its certificate is nobody’s');
 });

@@ -1,22 +1,12 @@
 /** Two nodes on one PostgreSQL answer as one: keys, limits and credits are exact whichever of them is asked. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { setLimits } from '../../src/db/organizations.ts';
-import { createLog } from '../../src/log.ts';
-import { start } from '../../src/main.ts';
+import { sharedSecret, startNode } from '../helpers/nodes.ts';
 import { startWorld } from '../helpers/world.ts';
 
-const secret = 'one secret for both nodes';
-
 async function twoNodes(t: ExecutionContext, tenant = {}) {
-  const world = await startWorld(t, { database: 'postgres', settings: { POSTERN_SECRET: secret }, tenant });
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-second-'));
-  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
-  const config = { ...world.config, dataDir };
-  const second = await start(config, { clock: world.clock, log: createLog(config) });
-  t.teardown(second.stop);
+  const world = await startWorld(t, { database: 'postgres', settings: sharedSecret, tenant });
+  const second = await startNode(t, world);
   const urls = [world.url(), second.url];
   const call = async (n: number, path: string, body?: object) => {
     const response = await fetch(`${urls[n % 2]}${path}`, {
@@ -58,6 +48,30 @@ test('a limit holds over both nodes together', async (t) => {
   const ask = (n: number) => call(n, '/api/public/email/00000000-0000-7000-8000-000000000000');
   const answers = await Promise.all(Array.from({ length: 40 }, (_, n) => ask(n)));
   t.is(answers.filter(({ status }) => status === 404).length, 7);
+});
+
+test('the day’s emails hold over both nodes together', async (t) => {
+  const { world, call } = await twoNodes(t);
+  const [{ id: orgId }] = await world.db('organizations').select('id');
+  await setLimits(world.db, orgId, { emailsPerDay: 11 });
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, (_, n) => call(n, '/api/public/email/send', { ...mail, subject: `${n}` })),
+  );
+  t.is(answers.filter(({ status }) => status === 200).length, 11);
+  t.is(answers.filter(({ status }) => status === 429).length, 29);
+});
+
+test('the same mail twenty times within two seconds, over both nodes, is one', async (t) => {
+  const { world, call } = await twoNodes(t, { quota: 100 });
+  const send = (n: number) => call(n, '/api/public/email/send', mail);
+  const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => send(n)));
+  for (const answer of answers) t.deepEqual(answer, answers[0]!);
+  await world.when(answers[0]!.body.emailId, ({ status }) => status === 'delivered');
+  await world.clock.advance('3s');
+  const later = [await send(0), await send(1)];
+  t.not(later[0]!.body.emailId, answers[0]!.body.emailId, 'and another one after them');
+  t.is(later[1]!.body.emailId, later[0]!.body.emailId);
+  t.deepEqual(await world.db('credit_entries').where({ reason: 'send' }).pluck('change'), [-1, -1]);
 });
 
 test('each mail is delivered by one of the nodes', async (t) => {
