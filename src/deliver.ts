@@ -11,6 +11,7 @@ import type { Clock } from './clock.ts';
 import type { Attempt, Delivery, Peer, TlsUsed } from './nouns.ts';
 import { type Ending, type Judgement, judge } from './outcome.ts';
 import type { Host, Route, Routes } from './route/route.ts';
+import type { SameSource } from './same-source.ts';
 import type { createOffer, Target } from './smtp/offer.ts';
 import { demandOf } from './smtp/tls.ts';
 import type { Mail } from './smtp/transaction.ts';
@@ -24,6 +25,9 @@ export interface DeliverParts {
   readMessage(messageId: string): Promise<Buffer>;
   /** The envelope sender of a delivery (VERP), so that a bounce names it. */
   returnPath(deliveryId: string): string;
+  /** The pool of our addresses that an organization's mail leaves from. */
+  poolOf(orgId: string): string;
+  sameSource: SameSource;
   /** Told of each conversation, for the mail log. */
   onAttempted(delivery: Delivery, offer: Offer): void;
   clock: Clock;
@@ -33,6 +37,8 @@ export interface DeliverParts {
 /** What came of offering the message to one host. */
 export interface Offer {
   peer: Peer | null;
+  /** Our own address; null: the system's choice, or there was no connection. */
+  source: string | null;
   tls: TlsUsed | null;
   ending: Ending;
   judgement: Judgement;
@@ -46,6 +52,8 @@ const mostConversations = 5;
 
 interface Errand {
   delivery: Delivery;
+  /** Of our own addresses the pool, and the one that is wanted again. */
+  from: { pool: string; address: string | null };
   /** Connections to the destination at once, as of now. */
   connections: number;
   transcript: Transcript;
@@ -75,7 +83,8 @@ export function createDeliver(parts: DeliverParts) {
   ): Promise<Attempt> {
     const startedAt = clock.now();
     const transcript = createTranscript(() => performance.now());
-    const errand = { delivery, connections, transcript, stopped };
+    const from = { pool: parts.poolOf(delivery.orgId), address: parts.sameSource.of(delivery.id) };
+    const errand = { delivery, from, connections, transcript, stopped };
     let destination = delivery.domain;
     let offers: [Offer, ...Offer[]];
     try {
@@ -88,6 +97,9 @@ export function createDeliver(parts: DeliverParts) {
       errand.transcript.add('note', detail);
       offers = [offerOf(null, { kind, detail, afterDot: false })];
     }
+    const decisive = decisiveOf(offers);
+    const isGreylisted = decisive.judgement.verdict.category === 'greylisting';
+    parts.sameSource.note(delivery.id, decisive.source, isGreylisted);
     return attemptOf(offers, { destination, startedAt, transcript });
   }
 
@@ -147,15 +159,15 @@ export function createDeliver(parts: DeliverParts) {
   }
 
   async function offerTo(targets: [Target, ...Target[]], { route, mail, errand }: Round): Promise<Offer> {
-    const { transcript, stopped } = errand;
+    const { transcript, stopped, from } = errand;
     const { domain } = errand.delivery;
     const { name, shape } = route.destination;
     const connections = Math.min(shape.connections, errand.connections);
     const destination = { name, shape: { ...shape, connections } };
     const started = performance.now();
-    const report = await parts.offer({ mail, domain, destination, targets, transcript, stopped });
+    const report = await parts.offer({ mail, domain, from, destination, targets, transcript, stopped });
     const offer = offerOf(report.peer, report.ending, report.tls);
-    return told(errand, { ...offer, ms: performance.now() - started });
+    return told(errand, { ...offer, source: report.source, ms: performance.now() - started });
   }
 
   const peerOf = ({ name, addresses }: Host): Peer | null =>
@@ -181,8 +193,7 @@ export function createDeliver(parts: DeliverParts) {
       transcript,
     }: { destination: string; startedAt: number; transcript: Transcript },
   ): Attempt {
-    const [first, ...others] = offers;
-    const { ending, judgement, peer, tls } = others.reduce(betterOf, first);
+    const { ending, judgement, peer, tls } = decisiveOf(offers);
     const isBusy = offers.some((offer) => offer.judgement.signal === 'busy');
     return {
       destination,
@@ -220,8 +231,10 @@ export function createDeliver(parts: DeliverParts) {
 }
 
 function offerOf(peer: Peer | null, ending: Ending, tls: TlsUsed | null = null): Offer {
-  return { peer, tls, ending, judgement: judge(ending), ms: 0 };
+  return { peer, source: null, tls, ending, judgement: judge(ending), ms: 0 };
 }
+
+const decisiveOf = ([first, ...others]: [Offer, ...Offer[]]) => others.reduce(betterOf, first);
 
 /**
  * Of two hosts' answers the one that tells more: a final word; among deferrals the one with a reply; else the later.

@@ -19,6 +19,8 @@ export type Ending =
   | { kind: 'accepted'; reply: Reply }
   | { kind: 'refused'; phase: Phase; reply: Reply }
   | { kind: 'unreachable'; detail: string }
+  /** None of our own addresses could serve: the host was not asked. */
+  | { kind: 'no-source'; detail: string }
   | { kind: 'lost'; phase: Phase; detail: string; afterDot: boolean }
   | { kind: 'timeout'; phase: Phase; detail: string; afterDot: boolean }
   | { kind: 'not-smtp'; phase: Phase; detail: string; afterDot: boolean }
@@ -60,6 +62,8 @@ const bounce = (
 const table: Record<Exclude<Ending['kind'], 'accepted' | 'refused'>, Row> = {
   // Nothing answered, or the line went dead before the message was out: another host may do better.
   unreachable: defer('network', 'infrastructure', true),
+  // Another host may have an address of the family that our addresses are of.
+  'no-source': defer('network', 'infrastructure', true, 'local'),
   lost: defer('network', 'infrastructure', true),
   timeout: defer('network', 'infrastructure', true),
   'not-smtp': defer('protocol', 'infrastructure', true),

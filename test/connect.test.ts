@@ -6,7 +6,7 @@ import { getEventListeners } from 'node:events';
 import test, { type ExecutionContext } from 'ava';
 import { type ConnectParts, createConnect, type Opened } from '../src/route/connect.ts';
 import { race } from '../src/route/race.ts';
-import { createSources, type Source } from '../src/route/sources.ts';
+import { createSources, type Source, type Wanted } from '../src/route/sources.ts';
 import { manualClock } from './helpers/clock.ts';
 import { type Mx, startMx, startMxs } from './helpers/mx.ts';
 import { startSilent } from './helpers/silent.ts';
@@ -15,6 +15,7 @@ import { until } from './helpers/until.ts';
 const v6 = (address: string) => `::ffff:${address}`;
 
 const never = new AbortController().signal;
+const anySource: Wanted = { pool: 'default', address: null };
 
 async function start(t: ExecutionContext, hosts: string[]) {
   const mxs = await startMxs(hosts);
@@ -37,8 +38,8 @@ function connector(t: ExecutionContext, own: Partial<ConnectParts> & { port: num
     onTrouble: (what) => troubles.push(what),
     ...own,
   });
-  const to = async (addresses: string[], stopped = never): Promise<Opened> => {
-    const opened = await connect({ name: 'mx1.invalid', addresses }, stopped);
+  const to = async (addresses: string[], stopped = never, wanted = anySource): Promise<Opened> => {
+    const opened = await connect({ name: 'mx1.invalid', addresses }, wanted, stopped);
     t.teardown(() => opened.socket.destroy());
     t.false(opened.socket.destroyed);
     return opened;
@@ -217,7 +218,11 @@ test('who arrives after the end is discarded', async (t) => {
   t.deepEqual(discarded, ['late']);
 });
 
-const named = (address: string, name: string | null = null): Source => ({ address, name });
+const named = (address: string, name: string | null = null, pool = 'default'): Source => ({
+  address,
+  name,
+  pool,
+});
 
 /** What each of `times` connections to the MX looks like from there. */
 async function callers(mx: Mx, times: number, call: () => Promise<Opened>) {
@@ -257,7 +262,7 @@ test('a family without a source is not tried', async (t) => {
   const error = await t.throwsAsync(to([v6('127.0.7.2')]));
   t.is(
     error?.message,
-    'mx1.invalid does not answer: ::ffff:127.0.7.2 is of a family that POSTERN_MTA_SOURCES has no address for',
+    'mx1.invalid was not called: ::ffff:127.0.7.2 is of a family that POSTERN_MTA_SOURCES has no address for',
   );
   t.is(mxs[0]!.sessions.length, 1);
 });
@@ -292,7 +297,10 @@ test('a source that works again takes its turns again, and its next trouble is n
     clock,
     onTrouble: (what) => troubles.push(what),
   });
-  const turn = () => sources.next('198.51.100.1');
+  const turn = () => {
+    const [origin] = sources.turns('198.51.100.1', anySource);
+    return origin!;
+  };
   const first = turn();
   sources.unusable(first, new Error('no'));
   t.deepEqual([turn().address, turn().address], ['192.0.2.2', '192.0.2.2']);
@@ -301,4 +309,43 @@ test('a source that works again takes its turns again, and its next trouble is n
   sources.worked(first);
   sources.unusable(first, new Error('no'));
   t.is(troubles.length, 2);
+});
+
+test('a connection comes from its pool alone, even where no address of that can be bound', async (t) => {
+  const { mxs, port } = await start(t, ['127.0.7.2']);
+  const sources = [
+    named('127.0.7.21'),
+    named('127.0.7.22', 'bulk1.invalid', 'bulk'),
+    named('127.0.7.23', 'bulk2.invalid', 'bulk'),
+    named('203.0.113.9', null, 'gone'),
+  ];
+  const { to } = connector(t, { port, sources });
+  const from = (pool: string, address: string | null = null) => to(['127.0.7.2'], never, { pool, address });
+  const bulk = await callers(mxs[0]!, 3, () => from('bulk'));
+  t.deepEqual(
+    bulk.map(({ localName }) => localName),
+    ['bulk1.invalid', 'bulk2.invalid', 'bulk1.invalid'],
+  );
+  const again = await callers(mxs[0]!, 2, () => from('bulk', '127.0.7.23'));
+  t.deepEqual(new Set(again.map((one) => one.from)), new Set(['127.0.7.23']));
+  t.deepEqual(await callers(mxs[0]!, 1, () => from('default')), [
+    { from: '127.0.7.21', localName: 'postern.invalid' },
+  ]);
+  const calls = mxs[0]!.sessions.length;
+  for (let n = 0; n < 2; n++) {
+    const error = await t.throwsAsync(from('gone'), { name: 'NoSource' });
+    t.is(
+      error.message,
+      'mx1.invalid was not called: 127.0.7.2 cannot be reached: no source address of the pool gone can be used',
+    );
+  }
+  await t.throwsAsync(from('unheard-of'), { name: 'NoSource' });
+  t.is(mxs[0]!.sessions.length, calls);
+});
+
+test('an address that is wanted again gives way where it cannot be bound', async (t) => {
+  const { mxs, port } = await start(t, ['127.0.7.2']);
+  const { to } = connector(t, { port, sources: [named('127.0.7.21'), named('203.0.113.9')] });
+  const again = { pool: 'default', address: '203.0.113.9' };
+  t.is((await callers(mxs[0]!, 1, () => to(['127.0.7.2'], never, again)))[0]!.from, '127.0.7.21');
 });

@@ -51,33 +51,34 @@ export async function booksOf(db: Db, message: Buffer): Promise<Omit<Books, 'clo
     },
     async record(mails) {
       for (let done = 0; done < mails; done += batch)
-        await recordAll(db, node, accepted.splice(0, batch).map(delivered), []);
+        await recordAll(db, node, accepted.splice(0, batch).map(moveOf), []);
     },
   };
 }
 
-function sendOf(orgId: string, keyId: string, raw: Buffer): Send {
+type Way = Pick<Send['recipients'][number], 'domain' | 'entry'>;
+
+export function sendOf(
+  orgId: string,
+  keyId: string,
+  raw: Buffer,
+  { domain, entry }: Way = { domain: 'there1.invalid', entry: 'leased' },
+): Send {
   const emailId = uuid();
   const now = Date.now();
-  const address = `${emailId}@there1.invalid`;
+  const address = `${emailId}@${domain}`;
   return {
     ...{ emailId, orgId, keyId, messageId: `${emailId}@postern.invalid`, from: 'Shop <shop@sender.invalid>' },
     ...{ replyTo: null, subject: 'Your order 4711 has been sent', tags: {}, tls: 'opportunistic' },
     tracking: { openTracking: false, clickTracking: false },
-    recipients: [
-      {
-        ...{ deliveryId: uuid(), address, key: address, domain: 'there1.invalid' },
-        ...{ message: 0, entry: 'leased' },
-      },
-    ],
+    recipients: [{ ...{ deliveryId: uuid(), address, key: address, domain }, ...{ message: 0, entry } }],
     messages: [{ id: uuid(), raw }],
     idempotency: { kind: 'window', key: emailId, requestHash: emailId },
     ...{ acceptedAt: now, expiresAt: now + 172_800_000, lease: { node, until: now + 300_000 } },
   };
 }
 
-function delivered(send: Send): Move {
-  const now = Date.now();
+function moveOf(send: Send): Move {
   const [recipient] = send.recipients;
   const delivery: Delivery = {
     ...{
@@ -89,6 +90,12 @@ function delivered(send: Send): Move {
     ...{ recipient: recipient!.address, domain: recipient!.domain, from: send.from, tags: {}, attempts: 0 },
     ...{ createdAt: send.acceptedAt, dueAt: send.acceptedAt, expiresAt: send.expiresAt, tls: send.tls },
   };
+  return deliveredMove(delivery);
+}
+
+/** As an exchanger that takes it at once makes it. */
+export function deliveredMove(delivery: Delivery): Move {
+  const now = Date.now();
   const transcript = createTranscript(() => now);
   for (const line of dialogue) transcript.add(line.startsWith('2') ? 'server' : 'client', line);
   const attempt: Attempt = {

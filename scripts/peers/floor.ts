@@ -108,6 +108,7 @@ async function smtp({ mails, sink }: FloorOptions, message: Buffer): Promise<Ste
   const transcript = () => createTranscript(() => performance.now());
   const opened = await openSession({
     ...{ socket, host: 'mx.invalid', address: sink.host, domain: 'there1.invalid', name: 'postern.invalid' },
+    ...{ source: null, sourcePool: 'default' },
     ...{ demand: { policy: 'opportunistic' }, startTls: false, timeouts: usualTimeouts },
     ...{ transcript: transcript(), stopped },
   });

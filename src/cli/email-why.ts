@@ -9,6 +9,8 @@ const commands: Remedies = {
   unsuppress: ({ orgId, delivery }) =>
     `\`postern suppression remove ${delivery.recipient} --org ${orgId}\` takes it off for later mail.`,
   grant: ({ orgId }) => `\`postern credits grant ${orgId} N\` adds some for later mail.`,
+  source: ({ orgId }) =>
+    `Give a node one (POSTERN_MTA_SOURCES, with @POOL), or \`postern org pool ${orgId} NAME\` has it send from another pool.`,
   verify: 'with `postern domain verify`',
 };
 

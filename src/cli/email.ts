@@ -4,6 +4,7 @@ import { compareKey } from '../address.ts';
 import { iso } from '../clock.ts';
 import { type AttemptRecord, type EmailRecord, listAttempts } from '../db/emails.ts';
 import { readMessages } from '../db/queue.ts';
+import { poolOf } from '../db/source-pools.ts';
 import { readStandings, routesOf } from '../db/standings.ts';
 import { telemetry } from '../status/telemetry.ts';
 import { type Story, storiesOf } from '../waiting/why.ts';
@@ -33,11 +34,12 @@ export function emailCommands(program: Command, { db, out, now }: Context): void
       const found = await theEmail(await db(), id);
       const attempts = await listAttempts(await db(), found.id);
       const standings = await readStandings(await db(), now());
+      const pool = await poolOf(await db(), found.orgId);
       const routes = await routesOf(
         await db(),
         found.deliveries.map(({ domain }) => domain),
       );
-      printReasons(out, storiesOf(found, { attempts, standings, routes, now: now() }), found);
+      printReasons(out, storiesOf(found, { attempts, standings, routes, pool, now: now() }), found);
     },
   );
 

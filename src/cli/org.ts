@@ -12,12 +12,15 @@ import {
   setLimits,
   setOrganizationTls,
 } from '../db/organizations.ts';
+import { pinOrganization, readPools } from '../db/source-pools.ts';
 import type { TlsFloor } from '../nouns.ts';
+import { defaultPool } from '../source-pool.ts';
 import {
   credits,
   limit,
   name,
   type OrUnlimited,
+  pool,
   quota,
   tlsArgument,
   tlsFloor,
@@ -28,7 +31,8 @@ import type { Context } from './context.ts';
 import { theOrganization } from './lookup.ts';
 import type { Block, Cell } from './output.ts';
 
-export function orgCommands(program: Command, { db, out, now }: Context): void {
+export function orgCommands(program: Command, context: Context): void {
+  const { db, out, now } = context;
   const org = program.command('org').description('Organizations: who sends, and how much.');
 
   org
@@ -92,6 +96,32 @@ export function orgCommands(program: Command, { db, out, now }: Context): void {
       const changed = { ...found, tls };
       out.print(organizationDocument(changed, now()), organizationFacts(changed, now()));
     });
+
+  org
+    .command('pool')
+    .description('Pin an organization to a pool of source addresses: its mail leaves from no others.')
+    .argument('<ORG>', 'id, or the name where only one has it')
+    .argument('[NAME]', 'as the sources of some node have it (POSTERN_MTA_SOURCES)', pool)
+    .option('--none', 'pin it to none: it sends from the addresses without a pool')
+    .action(async (idOrName: string, name: string | undefined, { none = false }, command: Command) => {
+      if ((name === undefined) !== none)
+        command.error('error: give either the NAME of a pool or --none', { exitCode: 2 });
+      await pin(context, idOrName, name ?? defaultPool);
+    });
+}
+
+async function pin({ db, out, now }: Context, idOrName: string, name: string): Promise<void> {
+  const { id } = await theOrganization(await db(), idOrName);
+  await pinOrganization(await db(), id, name);
+  const changed = (await findOrganization(await db(), id))!;
+  out.print(organizationDocument(changed, now()), organizationFacts(changed, now()));
+  const there = await readPools(await db(), now());
+  if (there.has(name) || (name === defaultPool && there.size === 0)) return;
+  const others =
+    there.size === 0 ? 'no node runs' : `the nodes that run have ${[...there].sort().join(', ')}`;
+  out.warn(
+    `no running node has a source address of the pool ${name} (${others}): its mail waits until one has (POSTERN_MTA_SOURCES)`,
+  );
 }
 
 async function create(
@@ -133,6 +163,7 @@ export function organizationDocument(org: Organization, now: number) {
       emailsPerDay: orUnlimited(org.emailsPerDay),
     },
     tls: org.tls,
+    pool: org.pool,
     createdAt: iso(org.createdAt),
   };
 }
@@ -172,6 +203,7 @@ export function organizationFacts(org: Organization, now: number): Block {
       ['requests a day', orUnlimited(org.requestsPerDay)],
       ['emails a day', orUnlimited(org.emailsPerDay)],
       ['TLS', org.tls],
+      ['source pool', org.pool ?? `${defaultPool} (pinned to none)`],
       ['created', { time: org.createdAt }],
     ],
   };

@@ -55,6 +55,7 @@ export const access: Record<string, Access> = {
   'POST /dashboard/o/:org/credits/quota': 'operator',
   'GET /dashboard/o/:org/limits': 'viewer',
   'POST /dashboard/o/:org/limits': 'operator',
+  'POST /dashboard/o/:org/pool': 'operator',
 
   // Domains
   'GET /dashboard/o/:org/domains': 'viewer',

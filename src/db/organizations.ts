@@ -19,6 +19,8 @@ export interface Organization {
   emailsPerDay: number | null;
   /** The least protection of connections that all its mail demands; a domain may demand more. */
   tls: TlsFloor;
+  /** The pool of source addresses that its mail leaves from; null: pinned to none, so from the pool `default`. */
+  pool: string | null;
   /** Whether the owner has been told, since there were credits last. */
   toldLow: boolean;
   toldExhausted: boolean;
@@ -102,6 +104,7 @@ function fromRow(row: any): Organization {
     requestsPerDay: row.requests_per_day,
     emailsPerDay: row.emails_per_day,
     tls: row.tls,
+    pool: row.pool,
     toldLow: Boolean(row.told_low),
     toldExhausted: Boolean(row.told_exhausted),
   };

@@ -6,6 +6,7 @@ import type { Knex } from 'knex';
 import type { DeliveryStatus, Reply } from '../nouns.ts';
 import type { Db } from './open.ts';
 import { everyPool, inPool, type Pool } from './pools.ts';
+import { readMissing, readStranded } from './source-pools.ts';
 
 export type Waiting = 'queued' | 'sending' | 'deferred' | 'held';
 
@@ -25,6 +26,8 @@ export interface DomainQueue {
   /** The latest reply that one of them has met. */
   lastReply: Reply | null;
   lastReplyAt: number | null;
+  /** How many wait for pools of source addresses that no running node has. */
+  stranded: { pool: string; count: number }[];
 }
 
 /** `bounds`: ages in milliseconds, the lowest first. The domain whose mail has waited longest comes first. */
@@ -47,6 +50,8 @@ export async function summarizeQueue(
   }
   const destinations = new Map<string, string>();
   for (const { domain, destination } of await db('routes')) destinations.set(domain, destination);
+  for (const { domain, pool, count } of await readStranded(db, await readMissing(db, now)))
+    queues.get(domain)?.stranded.push({ pool, count });
   for (const queue of queues.values()) queue.destination = destinations.get(queue.domain) ?? queue.domain;
   return [...queues.values()].sort(
     (a, b) => a.oldestAt - b.oldestAt || a.domain.localeCompare(b.domain, 'en'),
@@ -109,6 +114,7 @@ function addRow(queues: Map<string, DomainQueue>, row: GroupRow, boundCount: num
     nextAttemptAt: null,
     lastReply: null,
     lastReplyAt: null,
+    stranded: [],
   };
   for (const status of statuses) queue.counts[status] += Number(row[status]);
   queue.parked += Number(row.parked);

@@ -4,6 +4,7 @@
  * written by one that has stopped, and counts for nothing.
  */
 import type { Db } from './open.ts';
+import { readMissing } from './source-pools.ts';
 import { listSuspensions, type Suspension } from './suspensions.ts';
 
 /** As a server writes it; of several servers, what they have together. */
@@ -30,6 +31,8 @@ export interface Standings {
   suspensions: Suspension[];
   /** By name; idle destinations are not there. */
   states: Map<string, DestinationState>;
+  /** Pools of source addresses that mail may wait for, for no running node has them. */
+  missingPools: string[];
 }
 
 const freshMs = 60_000;
@@ -38,11 +41,12 @@ export async function readStandings(db: Db, now: number): Promise<Standings> {
   const suspensions = await listSuspensions(db, now);
   const states = new Map<string, DestinationState>();
   for (const { name, state } of await db('destinations').where('at', '>=', now - freshMs)) {
-    const own: DestinationState = JSON.parse(state);
+    const own: DestinationState & { rests?: boolean } = JSON.parse(state);
+    if (own.rests) continue;
     const others = states.get(name);
     states.set(name, others ? together(others, own) : own);
   }
-  return { suspensions, states };
+  return { suspensions, states, missingPools: await readMissing(db, now) };
 }
 
 function together(a: DestinationState, b: DestinationState): DestinationState {

@@ -1,6 +1,7 @@
 /** The checks as a table, in groups by subject; what each of them looks at is in a file of its own. */
 
 import { isTrackingAtHome } from '../db/domains.ts';
+import { poolsOf } from '../pinning.ts';
 import { judgeBaseUrl } from './base-url.ts';
 import { holdsAddress, lookForAddress, lookForDomain } from './blocklists.ts';
 import { lookAtCertificate } from './certificate.ts';
@@ -15,6 +16,7 @@ import { judgeServers, lookForValidation } from './resolver.ts';
 import { knockAtReturnPath, lookUpReturnPath } from './return-path.ts';
 import { mostDomains, type Scene } from './scene.ts';
 import { lookAtSecret } from './secret.ts';
+import { lookAtPools } from './source-pools.ts';
 import { lookUpSpf } from './spf.ts';
 import { compareClock } from './time.ts';
 
@@ -29,6 +31,7 @@ export function machineTasks({ config, surroundings, now, dns, openDb }: Scene):
   return tasksOf(machine, {
     database: () => lookAtDatabase(openDb),
     secret: () => lookAtSecret(config, openDb),
+    'source pools': () => lookAtPools(openDb, poolsOf(config.mtaSources), now()),
     'disk speed': () => measureSync(config.dataDir, surroundings),
     'disk space': () => measureSpace(config, surroundings),
     'open files': () => countFiles(config, surroundings),

@@ -4,28 +4,32 @@
  *
  * An address that lately failed, or was outrun by one that set off later, comes last and without a head start; none
  * is given up for that. Private and special addresses are refused unless allowed, once more at this last moment,
- * whoever chose them. Knows nothing of SMTP. Rejects with one sentence that names each address and its trouble, or
- * with the signal's reason; then nothing is left open. Timeouts and head starts run on the real clock.
+ * whoever chose them. Knows nothing of SMTP. Rejects with one sentence that names each address and its trouble (a
+ * NoSource where no address of ours could serve for any of them), or with the signal's reason; then nothing is left
+ * open. Timeouts and head starts run on the real clock.
  */
 import { isIPv6, type Socket } from 'node:net';
 import type { Clock } from '../clock.ts';
+import { defaultPool, NoSource } from '../source-pool.ts';
 import { dial, troubleOf } from './dial.ts';
 import { isForbidden } from './mx-connect.ts';
 import { interleaved, shuffled } from './order.ts';
 import { createPaths } from './paths.ts';
 import { AllFailed, race } from './race.ts';
 import type { Exchanger } from './route.ts';
-import { createSources, type Source } from './sources.ts';
+import { createSources, type Source, type Wanted } from './sources.ts';
 
 export interface Opened {
   /** With one listener, for errors (dial.ts). */
   socket: Socket;
   address: string;
+  /** Our own address; null: the system's choice. */
+  source: string | null;
   /** Our name in EHLO. */
   localName: string;
 }
 
-export type Connect = (host: Exchanger, stopped: AbortSignal) => Promise<Opened>;
+export type Connect = (host: Exchanger, wanted: Wanted, stopped: AbortSignal) => Promise<Opened>;
 
 export interface ConnectParts {
   port: number;
@@ -54,13 +58,13 @@ export function createConnect(parts: ConnectParts): Connect {
   const paths = createPaths(parts.clock);
   const sources = createSources(parts);
 
-  return async (host, stopped) => {
-    const refused = refusals(host.addresses);
+  return async (host, wanted, stopped) => {
+    const refused = refusals(host.addresses, wanted.pool);
     const lanes = inOrder(host.addresses.filter((address) => !refused.has(address)));
     if (lanes.length === 0) throw unanswered(host.name, [...refused.values()]);
     const runners = lanes.map(({ address, headStart }) => ({
       headStart,
-      run: (over: AbortSignal) => open(address, over),
+      run: (over: AbortSignal) => open(address, wanted, over),
     }));
     const discard = ({ socket }: Opened) => void socket.destroy();
     try {
@@ -69,19 +73,22 @@ export function createConnect(parts: ConnectParts): Connect {
       return opened;
     } catch (error) {
       if (!(error instanceof AllFailed)) throw error;
-      const said = error.errors.map((one, lane) => `${lanes[lane]!.address} ${troubleOf(one)}`);
+      const said = error.errors.map((one, lane) => trouble(`${lanes[lane]!.address} ${troubleOf(one)}`, one));
       throw unanswered(host.name, [...said, ...refused.values()]);
     }
   };
 
   /** The addresses that are not to be tried, each with why. */
-  function refusals(addresses: string[]): Map<string, string> {
-    const refused = new Map<string, string>();
+  function refusals(addresses: string[], pool: string): Map<string, Trouble> {
+    const refused = new Map<string, Trouble>();
     for (const address of addresses) {
       if (isForbidden(address, allowPrivate)) {
-        refused.set(address, `${address} is a private or special address, which is not allowed here`);
-      } else if (!sources.canReach(address)) {
-        refused.set(address, `${address} is of a family that POSTERN_MTA_SOURCES has no address for`);
+        const text = `${address} is a private or special address, which is not allowed here`;
+        refused.set(address, { text, isOurs: false });
+      } else if (!sources.canReach(address, pool)) {
+        const whose = pool === defaultPool ? '' : ` of the pool ${pool}`;
+        const text = `${address} is of a family that POSTERN_MTA_SOURCES has no address${whose} for`;
+        refused.set(address, { text, isOurs: true });
       }
     }
     return refused;
@@ -111,23 +118,26 @@ export function createConnect(parts: ConnectParts): Connect {
     paths.worked(winner);
   }
 
-  /** From the source whose turn it is; one that cannot be bound gives way to the next, in the end to the system's. */
-  async function open(address: string, over: AbortSignal): Promise<Opened> {
-    for (;;) {
-      const origin = sources.next(address);
+  /** From the source whose turn it is; one that cannot be bound gives way to the next. */
+  async function open(address: string, wanted: Wanted, over: AbortSignal): Promise<Opened> {
+    let unbound: Error | null = null;
+    for (const origin of sources.turns(address, wanted)) {
       try {
         const socket = await dial({ address, port, from: origin.address, timeoutMs }, over);
         sources.worked(origin);
-        return { socket, address, localName: origin.localName };
+        return { socket, address, source: origin.address ?? null, localName: origin.localName };
       } catch (error) {
         if (over.aborted) throw error;
         if (origin.address === undefined || !isOfBinding(error as NodeJS.ErrnoException)) {
           paths.failed(address);
           throw error;
         }
-        sources.unusable(origin, error as Error);
+        unbound = error as Error;
+        sources.unusable(origin, unbound);
       }
     }
+    const text = `cannot be reached: no source address of the pool ${wanted.pool} can be used`;
+    throw new NoSource(text, { cause: unbound });
   }
 }
 
@@ -135,6 +145,18 @@ function isOfBinding(error: NodeJS.ErrnoException): boolean {
   return error.syscall === 'bind';
 }
 
-function unanswered(name: string, troubles: string[]): Error {
-  return new Error(`${name} does not answer: ${troubles.join('; ')}`);
+/** Why an address did not serve, and whether that is for want of a source address. */
+interface Trouble {
+  text: string;
+  isOurs: boolean;
+}
+
+const trouble = (text: string, error: Error): Trouble => ({ text, isOurs: error instanceof NoSource });
+
+function unanswered(name: string, troubles: Trouble[]): Error {
+  const isOurs = troubles.length > 0 && troubles.every((one) => one.isOurs);
+  const said = troubles.map(({ text }) => text).join('; ');
+  return isOurs
+    ? new NoSource(`${name} was not called: ${said}`)
+    : new Error(`${name} does not answer: ${said}`);
 }

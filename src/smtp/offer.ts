@@ -14,6 +14,7 @@ import type { Memory } from '../memory.ts';
 import type { Peer, TlsUsed } from '../nouns.ts';
 import type { Ending } from '../outcome.ts';
 import type { Destination } from '../shape.ts';
+import { NoSource } from '../source-pool.ts';
 import type { Timeouts } from './deadline.ts';
 import type { Permit, Pool } from './pool.ts';
 import { type Opened, openSession, type Session } from './session.ts';
@@ -29,11 +30,21 @@ export interface Target {
   note?: string;
 }
 
-/** Opens a socket to one of the host's addresses; rejects with an Error that is one sentence. */
+/** What our own end is to be: of this pool of our addresses, and this address where one is wanted and can be had. */
+interface OurEnd {
+  pool: string;
+  address: string | null;
+}
+
+/**
+ * Opens a socket to one of the host's addresses; rejects with an Error that is one sentence. `source`: our own address,
+ * null where the system chose it.
+ */
 type Dial = (
   host: { name: string; addresses: string[] },
+  from: OurEnd,
   stopped: AbortSignal,
-) => Promise<{ socket: Socket; address: string; localName: string }>;
+) => Promise<{ socket: Socket; address: string; source: string | null; localName: string }>;
 
 /** Why TLS with a host was given up, and when. */
 export interface TlsTrouble {
@@ -54,6 +65,7 @@ export interface Errand {
   mail: Mail;
   /** The recipient's. */
   domain: string;
+  from: OurEnd;
   destination: Destination;
   /** The best first: that one is dialed; a session that waits at any of them is taken before. */
   targets: [Target, ...Target[]];
@@ -65,7 +77,15 @@ export interface Report {
   ending: Ending;
   /** Whom the mail was offered to; the first address where none answered. */
   peer: Peer;
+  /** Our own address; null: the system's choice, or there was no connection. */
+  source: string | null;
   tls: TlsUsed | null;
+}
+
+interface Climbed {
+  opened: Opened;
+  address: string;
+  source: string | null;
 }
 
 const troubleLifeMs = 24 * 60 * 60_000;
@@ -75,7 +95,7 @@ export function createOffer(parts: OfferParts) {
 
   async function offer(errand: Errand): Promise<Report> {
     const { destination, targets, transcript, stopped } = errand;
-    const suits = targets.map((target) => suitOf(target, errand.domain));
+    const suits = targets.map((target) => suitOf(target, errand));
     const held = await pool.acquire(destination, suits, stopped);
     if (!('session' in held)) return afresh(errand, held.permit);
     const { session } = held;
@@ -93,34 +113,35 @@ export function createOffer(parts: OfferParts) {
   async function carry(errand: Errand, session: Session, { tls }: Protection) {
     const { ending, stale } = await session.send(errand.mail, errand.transcript, errand.stopped);
     pool.giveBack(errand.destination, session);
-    return { report: { ending, peer: peerOf(session.host, session.address), tls }, stale };
+    const { host, address, source } = session;
+    return { report: { ending, peer: peerOf(host, address), source, tls }, stale };
   }
 
   async function afresh(errand: Errand, permit: Permit): Promise<Report> {
     const [target] = errand.targets;
     try {
-      const { opened, address } = await climb(errand, target);
+      const { opened, address, source } = await climb(errand, target);
       if ('session' in opened) {
         opened.session.closed.then(permit);
         return (await carry(errand, opened.session, opened.protection)).report;
       }
       opened.closed.then(permit);
-      return { ending: opened.ending, peer: peerOf(target.name, address), tls: opened.tls };
+      return { ending: opened.ending, peer: peerOf(target.name, address), source, tls: opened.tls };
     } catch (error) {
       permit();
       if (errand.stopped.aborted) throw error;
       const detail = (error as Error).message;
       errand.transcript.add('note', detail);
       return {
-        ending: { kind: 'unreachable', detail },
+        ending: { kind: error instanceof NoSource ? 'no-source' : 'unreachable', detail },
         peer: peerOf(target.name, target.addresses[0]!),
-        tls: null,
+        ...{ source: null, tls: null },
       };
     }
   }
 
   /** The ladder. Rejects where no address answered. */
-  async function climb(errand: Errand, target: Target): Promise<{ opened: Opened; address: string }> {
+  async function climb(errand: Errand, target: Target): Promise<Climbed> {
     const { transcript, stopped } = errand;
     const { policy } = target.demand;
     if (target.note) transcript.add('note', target.note);
@@ -144,21 +165,22 @@ export function createOffer(parts: OfferParts) {
   }
 
   async function open(errand: Errand, { name: host, addresses, demand }: Target, startTls: boolean) {
-    const { transcript, stopped, domain } = errand;
+    const { transcript, stopped, domain, from } = errand;
     transcript.add('note', `connecting to ${host} [${addresses.join(', ')}]:${parts.port}`);
-    const { socket, address, localName } = await dial({ name: host, addresses }, stopped);
-    if (addresses.length > 1) transcript.add('note', `connected to [${address}]`);
+    const { socket, address, source, localName } = await dial({ name: host, addresses }, from, stopped);
+    const ours = source === null ? '' : ` from [${source}]`;
+    if (addresses.length > 1 || source !== null) transcript.add('note', `connected to [${address}]${ours}`);
     const { timeouts } = parts;
     const opened = await openSession({
       ...{ socket, host, address, domain, demand, startTls, timeouts, transcript, stopped },
-      name: localName,
+      ...{ source, sourcePool: from.pool, name: localName },
     });
-    return { opened, address };
+    return { opened, address, source };
   }
 
   /** What connects after the stop is not left open. */
-  async function dial(host: { name: string; addresses: string[] }, stopped: AbortSignal) {
-    const connecting = parts.connect(host, stopped);
+  async function dial(host: { name: string; addresses: string[] }, from: OurEnd, stopped: AbortSignal) {
+    const connecting = parts.connect(host, from, stopped);
     try {
       return await orAborted(connecting, stopped);
     } catch (error) {
@@ -178,10 +200,12 @@ export function createOffer(parts: OfferParts) {
   return offer;
 }
 
-function suitOf({ name, addresses, demand }: Target, domain: string) {
+function suitOf({ name, addresses, demand }: Target, { domain, from }: Errand) {
   return (session: Session) =>
     session.host === name &&
     addresses.includes(session.address) &&
+    session.sourcePool === from.pool &&
+    (from.address === null || session.source === from.address) &&
     session.protection(demand, domain).unmet === null;
 }
 

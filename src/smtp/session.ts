@@ -25,7 +25,9 @@ export interface Opening {
   address: string;
   /** The domain whose mail the host takes: DANE lets its certificate bear that name. */
   domain: string;
-  /** Our own name, said in EHLO. */
+  /** Our own end: its address (null: the system's choice) and the pool that it is of; the name is said in EHLO. */
+  source: string | null;
+  sourcePool: string;
   name: string;
   demand: Demand;
   /** False: stay in clear even where STARTTLS is offered. */
@@ -43,6 +45,9 @@ export type Opened =
 export interface Session {
   readonly host: string;
   readonly address: string;
+  /** Our own address, null where the system chose it, and the pool that it is of. */
+  readonly source: string | null;
+  readonly sourcePool: string;
   /** Transactions begun. */
   readonly mails: number;
   /** It can carry another mail, as far as we have heard. */
@@ -86,13 +91,15 @@ export async function openSession(opening: Opening): Promise<Opened> {
 }
 
 function createSession(conversation: Conversation, extensions: Extensions, opening: Opening): Session {
-  const { host, address } = opening;
+  const { host, address, source, sourcePool } = opening;
   let mails = 0;
   let last: Ending | null = null;
 
   return {
     host,
     address,
+    source,
+    sourcePool,
     closed: conversation.closed,
     get mails() {
       return mails;

@@ -6,6 +6,7 @@
  * the process restarts, or was refused for another reason before, is neither learned from nor steered.
  */
 import { LRUCache } from 'lru-cache';
+import { roomFor } from '../bounded.ts';
 import type { Memory } from '../memory.ts';
 import type { Attempt, Delivery } from '../nouns.ts';
 import { type Greylisting, learn, nothingLearned, waitFor } from '../queue/greylist.ts';
@@ -17,7 +18,7 @@ const lifeMs = 30 * 86_400_000;
 const mostMails = 10_000;
 
 export function createGreylistWatch(memory: Memory<Greylisting>): WatchGreylisting {
-  const firstRefusals = new LRUCache<string, number>({ max: mostMails });
+  const firstRefusals = new LRUCache<string, number>(roomFor(mostMails));
 
   async function learnFrom(attempt: Attempt, outcome: 'refused' | 'accepted', waitedMs: number) {
     const known = (await memory.get(attempt.destination)) ?? nothingLearned;

@@ -5,7 +5,7 @@
 import type { DomainQueue, Waiting } from '../db/queue-view.ts';
 import type { DestinationState, Standings } from '../db/standings.ts';
 import { replyText } from '../outcome.ts';
-import { type Condition, conditionOf } from '../waiting/standing.ts';
+import { type Condition, conditionOf, type Place } from '../waiting/standing.ts';
 
 /** A destination with all that waits for it. */
 export interface QueueLine {
@@ -46,7 +46,8 @@ function lineOf(group: DomainQueue[], standings: Standings, now: number): QueueL
   const dueTimes = group.flatMap(({ nextAttemptAt }) => nextAttemptAt ?? []);
   const dueAt = dueTimes.length === 0 ? null : Math.min(...dueTimes);
   const state = standings.states.get(destination) ?? null;
-  const condition = conditionOf({ destination, domains, dueAt }, standings, now);
+  const stranded = strandedIn(group);
+  const condition = conditionOf({ destination, domains, dueAt, stranded }, standings, now);
   return {
     destination,
     domains,
@@ -77,8 +78,16 @@ export function idleLine(destination: string, standings: Standings, now: number)
     ages: [],
     ...{ oldestAt: null, dueAt: null, lastReply: null, lastReplyAt: null, nextAttemptAt: null },
     state: standings.states.get(destination) ?? null,
-    condition: conditionOf({ destination, domains: [], dueAt: null }, standings, now),
+    condition: conditionOf({ destination, domains: [], dueAt: null, stranded: null }, standings, now),
   };
+}
+
+function strandedIn(group: DomainQueue[]): Place['stranded'] {
+  const stranded = group.flatMap((queue) => queue.stranded);
+  if (stranded.length === 0) return null;
+  const count = stranded.reduce((sum, each) => sum + each.count, 0);
+  const waiting = group.reduce((sum, { counts }) => sum + counts.queued + counts.deferred, 0);
+  return { pools: [...new Set(stranded.map(({ pool }) => pool))], count, isWhole: count >= waiting };
 }
 
 /** What the mail that waits has met, or the server since then with other mail. */

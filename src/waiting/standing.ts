@@ -12,6 +12,8 @@ export type Condition =
   | { is: 'suspended'; suspension: Suspension; isWhole: boolean }
   | { is: 'circuit_open'; circuit: NonNullable<DestinationState['circuit']> }
   | { is: 'busy'; state: DestinationState }
+  /** No running node has addresses of these pools, which some of its mail, or all of it, is to leave from. */
+  | { is: 'no_source'; pools: string[]; count: number; isWhole: boolean }
   /** Its mail is due, and no running server says anything. */
   | { is: 'unattended'; since: number }
   | { is: 'ok'; state: DestinationState | null };
@@ -21,22 +23,26 @@ export interface Place {
   domains: string[];
   /** Since when its first mail is due, or when it will be. */
   dueAt: number | null;
+  /** What waits for pools of source addresses that no running node has; `isWhole`: nothing else waits there. */
+  stranded: { pools: string[]; count: number; isWhole: boolean } | null;
 }
 
 /** A server looks once a second; a minute later nobody does. */
 const patienceMs = 60_000;
 
 export function conditionOf(
-  { destination, domains, dueAt }: Place,
+  { destination, domains, dueAt, stranded }: Place,
   standings: Standings,
   now: number,
 ): Condition {
+  if (stranded?.isWhole) return { is: 'no_source', ...stranded };
   const suspension = suspensionOf(destination, domains, standings);
   if (suspension) return { is: 'suspended', ...suspension };
   const state = standings.states.get(destination) ?? null;
   if (state?.circuit) return { is: 'circuit_open', circuit: state.circuit };
   const isDue = dueAt !== null && dueAt <= now;
   if (state && state.connections >= state.limit && (isDue || state.waiting > 0)) return { is: 'busy', state };
+  if (stranded) return { is: 'no_source', ...stranded };
   const isForgotten = dueAt !== null && dueAt < now - patienceMs && standings.states.size === 0;
   return isForgotten ? { is: 'unattended', since: dueAt } : { is: 'ok', state };
 }
@@ -60,6 +66,11 @@ export function briefly(condition: Condition, when: When): string {
       return `circuit open, next probe ${when(condition.circuit.nextProbeAt)}`;
     case 'busy':
       return `busy, ${connections(condition.state)}`;
+    case 'no_source': {
+      const { pools, count, isWhole } = condition;
+      const some = count === 1 ? '1 of them waits' : `${count} of them wait`;
+      return `${isWhole ? 'waits' : some} for ${poolsNamed(pools)}, which no running node has`;
+    }
     case 'unattended':
       return 'no server runs';
     case 'ok':
@@ -67,6 +78,10 @@ export function briefly(condition: Condition, when: When): string {
         ? `ok, ${connections(condition.state)}`
         : 'ok';
   }
+}
+
+function poolsNamed(pools: string[]): string {
+  return `the source ${pools.length === 1 ? 'pool' : 'pools'} ${[...new Set(pools)].sort().join(' and ')}`;
 }
 
 function connections({ connections: count, limit }: DestinationState): string {
@@ -92,6 +107,8 @@ export function reasonToWait(condition: Condition, { destination }: Place, when:
       const since = busySince === null ? '' : `, since ${when(busySince)}`;
       return `It waits for a connection: all of ${destination} are busy (${count} of ${limit})${since}.`;
     }
+    case 'no_source':
+      return `It waits because its organization sends from ${poolsNamed(condition.pools)}, and no running node has an address of it.`;
     case 'unattended':
       return `It has been due since ${when(condition.since)}, and no running server says anything of any destination; see that one runs.`;
     case 'ok':

@@ -33,6 +33,8 @@ export interface Remedies {
   unsuppress(story: Story): string;
   /** A sentence: how there are credits again. */
   grant(story: Story): string;
+  /** A sentence: how there is a source address again that its organization may send from. */
+  source(story: Story): string;
   /** Behind "look at the domain". */
   verify: string;
 }
@@ -42,14 +44,14 @@ type Tell = (story: Story, when: When, remedies: Remedies) => string;
 export const why: Tell = (story, when, remedies) => sentences[story.delivery.status](story, when, remedies);
 
 const sentences: Record<DeliveryStatus, Tell> = {
-  queued(story, when) {
-    return `It has not been tried yet. ${next(story, when)}`;
+  queued(story, when, remedies) {
+    return `It has not been tried yet. ${next(story, when, remedies)}`;
   },
   sending(story) {
     return `It is being sent now, attempt ${story.delivery.attempts + 1}.${before(story)}`;
   },
-  deferred(story, when) {
-    return `${said(story)} That is not final${remotely(story)}.${doubt(story)} ${next(story, when)}`;
+  deferred(story, when, remedies) {
+    return `${said(story)} That is not final${remotely(story)}.${doubt(story)} ${next(story, when, remedies)}`;
   },
   held(story, when, { release }) {
     return `It is held by the operator${ordered(story, when, 'since')}, until it is released${release(story)}.${before(story)}`;
@@ -83,14 +85,16 @@ const sentences: Record<DeliveryStatus, Tell> = {
 };
 
 /** What comes next of mail that waits. */
-function next(story: Story, when: When): string {
+function next(story: Story, when: When, remedies: Remedies): string {
   const { delivery, condition, place, now } = story;
   const expires = `It expires ${when(delivery.expiresAt)}.`;
   const { nextAttemptAt } = delivery;
   if (nextAttemptAt === null) return expires;
-  if (nextAttemptAt <= now) return `${reasonToWait(condition, place, when)} ${expires}`;
-  const isShut = condition.is === 'suspended' || condition.is === 'circuit_open';
-  const shut = isShut ? ` ${reasonToWait(condition, place, when)}` : '';
+  const remedy = condition.is === 'no_source' ? ` ${remedies.source(story)}` : '';
+  const reason = reasonToWait(condition, place, when) + remedy;
+  if (nextAttemptAt <= now) return `${reason} ${expires}`;
+  const isShut = ['suspended', 'circuit_open', 'no_source'].includes(condition.is);
+  const shut = isShut ? ` ${reason}` : '';
   return `The next attempt is due ${when(nextAttemptAt)}; it expires ${when(delivery.expiresAt)}.${shut}`;
 }
 
@@ -140,14 +144,18 @@ export interface Known {
   standings: Standings;
   /** Which destination served each domain last. */
   routes: Map<string, string>;
+  /** The pool of source addresses that its organization sends from. */
+  pool: string;
   now: number;
 }
 
 /** One for each recipient. */
-export function storiesOf(email: EmailRecord, { attempts, standings, routes, now }: Known): Story[] {
+export function storiesOf(email: EmailRecord, { attempts, standings, routes, pool, now }: Known): Story[] {
+  const isStranded = standings.missingPools.includes(pool);
+  const stranded = isStranded ? { pools: [pool], count: 1, isWhole: true } : null;
   return email.deliveries.map((delivery) => {
     const { id, domain, nextAttemptAt: dueAt } = delivery;
-    const place = { destination: routes.get(domain) ?? domain, domains: [domain], dueAt };
+    const place = { destination: routes.get(domain) ?? domain, domains: [domain], dueAt, stranded };
     return {
       delivery,
       last: attempts.filter(({ deliveryId }) => deliveryId === id).at(-1) ?? null,

@@ -1,8 +1,14 @@
-/** Limits: how much an organization may ask for and send, and how much of it today has taken. Operators set them. */
+/**
+ * Limits: how much an organization may ask for and send, and how much of it today has taken; and which source addresses it
+ * sends from. Operators set them.
+ */
 import { z } from 'zod';
 import { dayOf } from '../../../accounts/limits.ts';
 import { findOrganization, setLimits } from '../../../db/organizations.ts';
+import { pinOrganization, readPools } from '../../../db/source-pools.ts';
 import { readUsage } from '../../../db/usage.ts';
+import { poolName } from '../../../settings/source-addresses.ts';
+import { defaultPool } from '../../../source-pool.ts';
 import { limitOf } from '../../amounts.ts';
 import { notFound } from '../../errors.ts';
 import { checkForm, type Errors, valuesOf } from '../../forms.ts';
@@ -12,6 +18,7 @@ export const limitsPage: Page = {
   organization: {
     'GET /dashboard/o/:org/limits': (visit, parts) => list(visit, parts),
     'POST /dashboard/o/:org/limits': change,
+    'POST /dashboard/o/:org/pool': pin,
   },
 };
 
@@ -27,7 +34,9 @@ async function list(visit: OrgVisit, { db }: Parts, errors: Errors = {}): Promis
     ...one,
     share: one.used !== null && one.limit !== null ? shareOf(one.used, one.limit) : null,
   }));
-  const data = { limits, errors, values: valuesOf(visit.form) };
+  const pools = [...(await readPools(db, visit.now))].sort();
+  const pool = org.pool ?? defaultPool;
+  const data = { limits, pool, pools, errors, values: valuesOf(visit.form) };
   return show('limits/limits', 'Limits', data, { status: Object.keys(errors).length > 0 ? 422 : 200 });
 }
 
@@ -45,4 +54,32 @@ async function change(visit: OrgVisit, parts: Parts): Promise<Answer> {
   const { perSecond: requestsPerSecond, perDay: requestsPerDay, emailsPerDay } = given.values;
   await setLimits(parts.db, visit.org.id, { requestsPerSecond, requestsPerDay, emailsPerDay });
   return goTo(`${visit.base}/limits`, `The limits of ${visit.org.name} hold within a second.`);
+}
+
+const pinning = z.object({
+  pool: z
+    .string()
+    .trim()
+    .transform((text, context) => {
+      try {
+        return text === '' ? defaultPool : poolName.read(text);
+      } catch {
+        const message = 'Up to 40 letters, digits and hyphens, such as transactional or bulk-2.';
+        context.addIssue({ code: 'custom', message });
+        return z.NEVER;
+      }
+    }),
+});
+
+async function pin(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const given = checkForm(visit.form, pinning);
+  if (!given.ok) return list(visit, parts, given.errors);
+  const { pool } = given.values;
+  await pinOrganization(parts.db, visit.org.id, pool);
+  const isThere = (await readPools(parts.db, visit.now)).has(pool);
+  const waits = isThere ? '' : ' No server that runs has one: its mail waits until one has.';
+  return goTo(
+    `${visit.base}/limits`,
+    `Mail of ${visit.org.name} leaves from the addresses of the pool ${pool} within a second.${waits}`,
+  );
 }

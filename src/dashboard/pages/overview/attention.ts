@@ -3,6 +3,7 @@ import { balanceOf, quotaStanding } from '../../../db/credits.ts';
 import type { Organization } from '../../../db/organizations.ts';
 import type { Standings } from '../../../db/standings.ts';
 import type { TroubledWebhook, WaitingMail } from '../../../db/troubles.ts';
+import { defaultPool } from '../../../source-pool.ts';
 import { disabledByOwner } from '../../../webhooks/endpoints.ts';
 import { count, percent, relative, span } from '../../format.ts';
 import type { Rate } from './reputation.ts';
@@ -37,6 +38,7 @@ export function troublesOf(scene: Scene): Trouble[] {
   const all = [
     ...creditTroubles(scene),
     ...rateTroubles(scene),
+    ...sourceTroubles(scene),
     ...destinationTroubles(scene),
     ...domainTroubles(scene),
     ...webhookTroubles(scene),
@@ -96,6 +98,15 @@ function rateTroubles({ bounces, complaints }: Scene): Trouble[] {
   ];
 }
 
+/** That is the operator's to mend. */
+function sourceTroubles({ org, waiting, standings }: Scene): Trouble[] {
+  const isMissing = standings.missingPools.includes(org.pool ?? defaultPool);
+  if (!isMissing || waiting.length === 0) return [];
+  const text =
+    'No running server has an address that this organization’s mail is to leave from; the operator can mend that.';
+  return [{ tone: 'bad', title: 'Mail waits for a source address', text, path: '/emails?status=queued' }];
+}
+
 /** Of the mail that waits: where nothing is sent now, and what has waited for long otherwise. */
 function destinationTroubles(scene: Scene): Trouble[] {
   const { waiting, standings, now } = scene;
@@ -148,10 +159,14 @@ function webhookTroubles({ webhooks, now }: Scene): Trouble[] {
   const troubled = webhooks.filter(({ reason }) => reason !== disabledByOwner);
   return troubled.map(({ id, url, isDisabled, reason, failingSince }) => ({
     tone: isDisabled ? 'bad' : 'warn',
-    title: isDisabled
-      ? 'A webhook is disabled'
-      : `A webhook has failed for ${failingSince === null ? 'a while' : span(now - failingSince)}`,
+    title: isDisabled ? 'A webhook is disabled' : `A webhook ${failureOf(failingSince, now)}`,
     text: `${url}${reason ? `: ${reason}` : ''}`,
     path: `/webhooks/${id}`,
   }));
+}
+
+/** "For 0 ms" would say no more than that it has only just begun. */
+function failureOf(since: number | null, now: number): string {
+  if (since === null) return 'has failed for a while';
+  return now - since < 60_000 ? 'has just begun to fail' : `has failed for ${span(now - since)}`;
 }

@@ -9,11 +9,12 @@ const conditions: Record<Condition['is'], { word: string; tone: string }> = {
   suspended: { word: 'Suspended', tone: 'warn' },
   circuit_open: { word: 'Circuit open', tone: 'bad' },
   busy: { word: 'Busy', tone: 'busy' },
+  no_source: { word: 'No source', tone: 'bad' },
   unattended: { word: 'No server', tone: 'bad' },
   ok: { word: 'OK', tone: 'good' },
 };
 
-const worst: Condition['is'][] = ['unattended', 'circuit_open', 'suspended'];
+const worst: Condition['is'][] = ['unattended', 'no_source', 'circuit_open', 'suspended'];
 
 export type DestinationView = ReturnType<typeof presentLine>;
 

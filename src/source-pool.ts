@@ -1,0 +1,10 @@
+/**
+ * Pools of source addresses: named sets of our own addresses (POSTERN_MTA_SOURCES), each address in one. An
+ * organization's mail leaves from the addresses of one pool and no others: the one that it is pinned to, else this one.
+ */
+export const defaultPool = 'default';
+
+/** None of our addresses could serve: this says nothing of the host, which was not asked. */
+export class NoSource extends Error {
+  override name = 'NoSource';
+}
