@@ -7,18 +7,21 @@ import { v7 as uuid } from 'uuid';
 import { fill } from '../scripts/peers/backlog-rows.ts';
 import { acceptAll } from '../src/db/acceptance.ts';
 import type { Send } from '../src/db/acceptance-rows.ts';
-import { oldestDue, queueDepth } from '../src/db/backlog.ts';
+import { oldestDue, queueDepth, webhookBacklog } from '../src/db/backlog.ts';
 import { findEmail, listAttempts } from '../src/db/emails.ts';
 import { recordVisits } from '../src/db/engagement.ts';
+import { findEvents, readEvents, settledPosition } from '../src/db/events.ts';
+import { forgetEmails } from '../src/db/forget-emails.ts';
 import { forgetAnswers } from '../src/db/idempotency.ts';
 import { insertRows } from '../src/db/insert.ts';
 import { forgetLearned } from '../src/db/learned.ts';
-import type { Db } from '../src/db/open.ts';
+import { type Db, isPostgres } from '../src/db/open.ts';
 import { recordAll } from '../src/db/outcomes.ts';
 import {
   claimExpired,
   claimLanes,
   findDue,
+  freeOrphans,
   giveBack,
   listLanes,
   readMessages,
@@ -27,9 +30,13 @@ import {
 } from '../src/db/queue.ts';
 import { giveOrder, type Order } from '../src/db/queue-orders.ts';
 import { listQueue, summarizeQueue } from '../src/db/queue-view.ts';
+import { forgetAttempts, forgetEvents } from '../src/db/retention.ts';
+import { searchEmails } from '../src/db/search.ts';
+import { sumUp } from '../src/db/statistics.ts';
 import type { Attempt, Delivery } from '../src/nouns.ts';
 import { moveAfter } from '../src/status/record.ts';
 import { kinds } from './helpers/databases.ts';
+import { cutByHand } from './helpers/growing-rows.ts';
 import { plansOf } from './helpers/plans.ts';
 import { startWorld } from './helpers/world.ts';
 
@@ -56,6 +63,7 @@ async function filled(t: ExecutionContext, kind: (typeof kinds)[number]) {
     deferred: await sent('tempfail@there.invalid', 'deferred'),
   };
   await world.stop();
+  if (isPostgres(world.db)) await cutByHand(world.db);
   await fillOthers(world.db);
   await fill(world.db, templates, { waiting: 600, past: 20_000, destinations: 20, organizations: 5 });
   return { ...world, templates };
@@ -122,6 +130,11 @@ const refused: Attempt = {
   ...{ reply: null, mx: null, tls: null, transcript: [] },
 };
 
+const orgOf = async (db: Db) => (await db('organizations').where({ name: 'Tenant' }).first()).id;
+
+const newEvents = async (db: Db) =>
+  readEvents(db, { orgId: null, after: (await settledPosition(db)) - 100, limit: 50 });
+
 const order = (name: Order) => ({ order: name, reason: 'a reason', now });
 
 const due = 'deliveries_due_at_index';
@@ -140,7 +153,17 @@ const hot: Record<string, [run: (filled: Filled) => Promise<unknown>, ...indexes
   'a claim': [({ db }) => claimed(db), lanes, bySelf],
   'a claim of what is too old': [({ db }) => claimExpired(db, 200, lease), expiry],
   'leases given back': [async ({ db }) => giveBack(db, 'node', await claimed(db)), bySelf],
-  'leases renewed': [({ db }) => renewLeases(db, 'node', now + minute), leases],
+  'leases renewed': [
+    async ({ db }) =>
+      renewLeases(
+        db,
+        'node',
+        (await claimed(db)).map(({ id }) => id),
+        now + minute,
+      ),
+    bySelf,
+  ],
+  'orphaned leases freed': [({ db }) => freeOrphans(db, 'node', now, now + minute), leases],
   'own leases taken back': [({ db }) => takeBack(db, 'node', now, 1000, 'own'), leases],
   'expired leases taken back': [({ db }) => takeBack(db, 'node', now, 1000, 'expired'), leases],
   'a send accepted': [async ({ db }) => acceptAll(db, [await sendOf(db)], { keepMs: minute, lowShare: 0.1 })],
@@ -177,6 +200,31 @@ const hot: Record<string, [run: (filled: Filled) => Promise<unknown>, ...indexes
     'idempotency_kind_created_at_index',
   ],
   'what was learned forgotten': [({ db }) => forgetLearned(db, now), 'learned_expires_at_index'],
+  "an organization's events read": [
+    async ({ db }) => readEvents(db, { orgId: await orgOf(db), after: 100, limit: 50 }),
+    'events_org_id_position_index',
+  ],
+  'its events of a type read': [
+    async ({ db }) =>
+      readEvents(db, { orgId: await orgOf(db), after: 100, limit: 50, types: ['email.bounced'] }),
+    'events_org_id_position_index',
+  ],
+  'all new events read': [({ db }) => newEvents(db)],
+  'events found for webhooks': [
+    async ({ db }) => {
+      const { events } = await newEvents(db);
+      return findEvents(
+        db,
+        events.map(({ id }) => id),
+        events.map(({ position }) => position),
+      );
+    },
+  ],
+  'figures summed up': [({ db }) => sumUp(db)],
+  'emails searched': [
+    async ({ db }) => searchEmails(db, { orgId: await orgOf(db), tags: {}, limit: 20 }),
+    'emails_org_id_id_index',
+  ],
 };
 
 /** What an operator does: it may look at all that waits, and at nothing that is past. */
@@ -187,6 +235,12 @@ const orders: Record<string, [run: (filled: Filled) => Promise<unknown>, ...inde
   'queue hold': [({ db }) => giveOrder(db, { domain: 'd3.dead.invalid' }, order('hold')), held],
   'queue retry': [({ db }) => giveOrder(db, { domain: 'd4.dead.invalid' }, order('retry'))],
   'queue release': [({ db }) => giveOrder(db, { domain: 'd3.dead.invalid' }, order('release')), held],
+  // An email has few, which are sorted.
+  "an email's events read": [
+    ({ db, templates: { delivered } }) =>
+      readEvents(db, { orgId: null, after: 0, limit: 50, emailId: delivered }),
+    'events_email_id_position_index',
+  ],
   'queue cancel --to': [({ db }) => giveOrder(db, { to: 'nobody@d3.dead.invalid' }, order('cancel'))],
 };
 
@@ -218,3 +272,37 @@ for (const kind of kinds) {
     t.not((await faultsOf(name, hot[name]!)).length, 0, 'an index that goes missing is missed');
   });
 }
+
+test('postgres: what is new, and what an id or a position names, is found without a look at other partitions', async (t) => {
+  const { db, templates } = await filled(t, 'postgres');
+  const placesOf = async (run: () => Promise<unknown>) =>
+    (await plansOf(db, run)).map(({ sql, partitions }) => ({ sql, partitions }));
+  const most = async (run: () => Promise<unknown>, table: string) =>
+    Math.max(
+      ...(await placesOf(run)).map(
+        ({ partitions }) => new Set(partitions.filter((name) => name.startsWith(`${table}_`))).size,
+      ),
+    );
+  t.true((await db('pg_inherits').whereRaw("inhparent = 'events'::regclass")).length > 5);
+  t.is(await most(() => findEmail(db, templates.delivered, null), 'emails'), 1);
+  t.true((await most(() => newEvents(db), 'events')) <= 2);
+  // The oldest are at the beginning of the first that has any: the others are in the plan, and not opened.
+  const others = [
+    () => forgetEvents(db, 0),
+    () => forgetAttempts(db, 0),
+    () => webhookBacklog(db),
+    () => forgetEmails(db, () => now, 25 * 24 * 60 * minute)(),
+  ];
+  for (const run of others) {
+    const bad = (await plansOf(db, run)).filter(
+      ({ scans, sorts }) => sorts || scans.some((table) => long.includes(table)),
+    );
+    t.deepEqual(bad, []);
+  }
+  const { rows } = await db.raw(
+    'explain (analyze, format json) select position from events order by position limit 5',
+  );
+  const [append] = rows[0]['QUERY PLAN'][0].Plan.Plans;
+  t.is(append['Node Type'], 'Append');
+  t.is(append.Plans.filter((one: { 'Actual Loops': number }) => one['Actual Loops'] > 0).length, 1);
+});

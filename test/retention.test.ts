@@ -35,7 +35,7 @@ for (const database of kinds) {
     const goneAt = async (emailId: string) => {
       await until(
         async () => {
-          await world.clock.advance('1h');
+          await world.clock.jump('1h');
           return isEmpty(world, emailId);
         },
         { timeout: 60_000 },
@@ -66,7 +66,7 @@ for (const database of kinds) {
     await world.when(greta.emailId, ({ status }) => status === 'deferred');
     await until(
       async () => {
-        await world.clock.advance('10m');
+        await world.clock.jump('10m');
         return isEmpty(world, ann.emailId);
       },
       { timeout: 60_000 },
@@ -79,8 +79,7 @@ for (const database of kinds) {
   });
 
   test(`${database}: events and attempts go when their time has come, counts and states stay`, async (t) => {
-    // A fake clock goes through every round of upkeep: days, not the usual month of them.
-    const world = await newWorld(t, database, { POSTERN_KEEP_EVENTS: '5d' });
+    const world = await newWorld(t, database);
     const { body } = await world.send({ to: 'ann@there.invalid' });
     await world.when(body.emailId, ({ status }) => status === 'delivered');
     await world.db('deliveries').update({ open_count: 3, click_count: 1 });
@@ -88,12 +87,12 @@ for (const database of kinds) {
     const begun = world.clock.now();
     await until(
       async () => {
-        await world.clock.advance('12h');
+        await world.clock.jump('12h');
         return (await count(world, 'events')) === 0 && (await count(world, 'attempts')) === 0;
       },
       { timeout: 60_000 },
     );
-    t.true(world.clock.now() - begun >= 5 * 24 * 60 * 60_000);
+    t.true(world.clock.now() - begun >= 30 * 24 * 60 * 60_000);
     const email = await world.get(body.emailId);
     t.like(email, {
       status: 'delivered',

@@ -24,9 +24,12 @@ async function sqliteIndexes(db: Db, tables: readonly string[]): Promise<Index[]
 }
 
 async function postgresIndexes(db: Db, tables: readonly string[]): Promise<Index[]> {
-  return db('pg_indexes')
-    .where({ schemaname: 'public' })
-    .whereIn('tablename', tables)
-    .where('indexdef', 'like', 'CREATE INDEX%')
-    .select('indexname as name', 'indexdef as sql');
+  return (
+    db('pg_indexes')
+      .where({ schemaname: 'public' })
+      .whereIn('tablename', tables)
+      .where('indexdef', 'like', 'CREATE INDEX%')
+      // Of a partitioned table it would be made without those of the partitions.
+      .select('indexname as name', db.raw("replace(indexdef, ' ON ONLY ', ' ON ') as sql"))
+  );
 }

@@ -240,7 +240,8 @@ async function keepOrganizations(db: Db, count: number): Promise<void> {
 async function prepare(db: Db): Promise<void> {
   if (isPostgres(db)) {
     // A table that is vacuumed while it is filled is truncated under the hands of those who fill it.
-    for (const table of tables) await db.raw(`alter table ${table} set (autovacuum_enabled = false)`);
+    for (const table of await leaves(db))
+      await db.raw(`alter table ${table} set (autovacuum_enabled = false)`);
     return;
   }
   for (const pragma of [
@@ -255,7 +256,18 @@ async function prepare(db: Db): Promise<void> {
 /** What a database that has run for a while has behind it. */
 async function settle(db: Db): Promise<void> {
   if (isPostgres(db)) {
-    for (const table of tables) await db.raw(`alter table ${table} reset (autovacuum_enabled)`);
+    for (const table of await leaves(db)) await db.raw(`alter table ${table} reset (autovacuum_enabled)`);
     await db.raw('vacuum analyze');
   } else await db.raw('pragma wal_checkpoint(truncate)');
+}
+
+/** The tables that have rows themselves: partitions, where there are any. */
+async function leaves(db: Db): Promise<string[]> {
+  const trees = tables.map((table) => `select relid, isleaf from pg_partition_tree('${table}')`);
+  const { rows } = await db.raw(
+    `select relid::regclass::text as name from (${trees.join(' union all ')}) as tree where isleaf`,
+  );
+  // A table that is not partitioned is no tree.
+  const names: string[] = rows.map(({ name }: { name: string }) => name);
+  return [...names, ...tables.filter((table) => !names.some((name) => name.startsWith(`${table}_`)))];
 }

@@ -121,7 +121,8 @@ function eventFrom(row: any): EventRecord {
     recipient: row.recipient,
     data: JSON.parse(row.data),
     email:
-      row.email_id === null
+      // What came in for an email that was forgotten at that moment is nobody's.
+      row.email_id === null || row.message_id === null
         ? null
         : {
             id: row.email_id,
@@ -133,11 +134,20 @@ function eventFrom(row: any): EventRecord {
   };
 }
 
-/** By id; those that are not kept any more are left out. */
-export async function findEvents(db: Db, ids: readonly string[]): Promise<EventRecord[]> {
+/**
+ * By id; those that are not kept any more are left out. `positions`: theirs, where they are known, so that PostgreSQL looks
+ * in their partitions alone.
+ */
+export async function findEvents(
+  db: Db,
+  ids: readonly string[],
+  positions: readonly number[] = [],
+): Promise<EventRecord[]> {
   const rows = db('events')
     .leftJoin('emails', 'emails.id', 'events.email_id')
     .whereIn('events.id', ids)
     .select('events.*', 'emails.message_id', 'emails.sender', 'emails.subject', 'emails.tags');
+  if (positions.length > 0)
+    rows.whereBetween('events.position', [Math.min(...positions), Math.max(...positions)]);
   return (await rows).map(eventFrom);
 }

@@ -6,6 +6,7 @@ import ms, { type StringValue } from 'ms';
 import { type Grammar, refuse, wordsOf } from './grammar.ts';
 
 const longest = ms('365d');
+const longestOfAll = ms('3650d');
 
 const units = [
   ['h', ms('1h')],
@@ -15,10 +16,10 @@ const units = [
 ] as const;
 
 /** Null where the text is no duration. The unit is required: a bare 30 is 30 ms to one reader, 30 s to another. */
-function readDuration(text: string): number | null {
+function readDuration(text: string, most = longest): number | null {
   if (!/^\d{1,9}(\.\d{1,3})?(ms|s|m|h|d)$/i.test(text)) return null;
   const value = ms(text as StringValue);
-  return Number.isInteger(value) && value >= 1 && value <= longest ? value : null;
+  return Number.isInteger(value) && value >= 1 && value <= most ? value : null;
 }
 
 /** In the largest unit that keeps the value whole; ms itself would round 90 s to 2m. */
@@ -29,6 +30,12 @@ function printDuration(value: number): string {
 
 export const duration: Grammar<number> = {
   read: (text) => readDuration(text) ?? refuse(text, 'a duration', 'one such as 30s, 2m or 48h, up to 365d'),
+  print: printDuration,
+};
+
+export const longDuration: Grammar<number> = {
+  read: (text) =>
+    readDuration(text, longestOfAll) ?? refuse(text, 'a duration', 'one such as 90d or 730d, up to 3650d'),
   print: printDuration,
 };
 
