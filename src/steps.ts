@@ -1,5 +1,5 @@
 /**
- * The named steps of accept and of record, on the diagnostics channel `postern:step`: where a crash test ends the
+ * The named steps of accept, of record and of a move, on the diagnostics channel `postern:step`: where a crash test ends the
  * process (test/helpers/kill-at.ts). Nobody listens in production, and then telling costs nothing.
  */
 import { channel } from 'node:diagnostics_channel';
@@ -18,7 +18,17 @@ export type Step =
   /** The delivery has its new state, in a transaction that is open. */
   | 'recording'
   /** The outcome is committed. */
-  | 'recorded';
+  | 'recorded'
+  /** `postern move`: it is noted beside SQLite that it goes elsewhere; of that nothing is in the target. */
+  | 'moving'
+  /** A batch of rows is in the target, in a transaction that is open. */
+  | 'copying'
+  /** The batch is committed. */
+  | 'copied'
+  /** Both sides are the same; nothing says so. */
+  | 'checked'
+  /** It is noted beside SQLite that it has moved; the target does not say so. */
+  | 'noted';
 
 const steps = channel('postern:step');
 

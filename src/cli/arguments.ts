@@ -8,7 +8,16 @@ import { parseScopes } from '../accounts/keys.ts';
 import { domainOf, toDomain } from '../address.ts';
 import { eventTypes as allEventTypes, type EventType } from '../nouns.ts';
 import { duration } from '../settings/durations.ts';
-import { type Grammar, isOneLine, oneOf, Refused, refuse, wholeNumber } from '../settings/grammar.ts';
+import {
+  type Grammar,
+  isOneLine,
+  oneOf,
+  postgresUrl as postgresGrammar,
+  Refused,
+  refuse,
+  wholeNumber,
+} from '../settings/grammar.ts';
+import { poolName } from '../settings/source-addresses.ts';
 import { readDestination } from '../waiting/queue-words.ts';
 import { states } from './log-filter.ts';
 
@@ -71,6 +80,9 @@ export const tlsFloor = choice('a demand of TLS', tlsFloors);
 export const tlsArgument = `<${tlsFloors.join('|')}>`;
 export const tlsIs = 'what the host gives, clear text too; TLS with any certificate; TLS with a valid one';
 
+/** A pool of source addresses. */
+export const pool = parser(poolName);
+
 const longestName = 200;
 const longestReason = 500;
 
@@ -97,6 +109,19 @@ export const address = parser({
 });
 
 export const timeSpan = parser(duration);
+
+/** Not said again where it is refused: it has a password in it. */
+export const postgresUrl = parser({
+  read(text) {
+    try {
+      return postgresGrammar.read(text);
+    } catch {
+      throw new Refused(
+        'the value is not a PostgreSQL URL; give postgres://USER:PASSWORD@HOST:PORT/DATABASE',
+      );
+    }
+  },
+});
 
 export const destination = parser({
   read: (text) =>

@@ -16,6 +16,7 @@ import { inboundCommands } from './inbound.ts';
 import { keyCommands } from './key.ts';
 import { listenCommands } from './listen.ts';
 import { logsCommands } from './logs.ts';
+import { moveCommands } from './move.ts';
 import { orgCommands } from './org.ts';
 import { queueCommands } from './queue.ts';
 import { restoreCommands } from './restore.ts';
@@ -43,6 +44,7 @@ const groups: ((program: Command, context: Context) => void)[] = [
   secretCommands,
   backupCommands,
   restoreCommands,
+  moveCommands,
   configCommands,
 ];
 

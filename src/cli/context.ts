@@ -8,6 +8,7 @@ import { resolve } from 'node:path';
 import { systemClock } from '../clock.ts';
 import { type Config, loadConfig } from '../config.ts';
 import { migrate, upgradeNotice } from '../db/migrate.ts';
+import { refuseMoved } from '../db/moved.ts';
 import { type Db, openDatabase } from '../db/open.ts';
 import { loadSecrets, type Secrets } from '../secret.ts';
 import { Failure } from './failure.ts';
@@ -36,9 +37,10 @@ export function createContext(): Context {
     },
     async db() {
       if (db) return db;
-      const { databaseUrl } = context.config();
+      const { databaseUrl, dataDir } = context.config();
       if (databaseUrl === null) makeDataDir(context);
       db = await openDatabase(context.config());
+      await refuseMoved(db, dataDir);
       await migrate(db, (upgrade) => out.warn(upgradeNotice(upgrade)));
       return db;
     },

@@ -1,6 +1,8 @@
 /** `postern doctor`: can this machine send? What was found, what to do, and the records to publish. */
 import type { Command } from 'commander';
-import { openExisting } from '../db/open.ts';
+import type { Config } from '../config.ts';
+import { refuseMoved } from '../db/moved.ts';
+import { type Db, openExisting } from '../db/open.ts';
 import { examine, type Progress } from '../doctor/examine.ts';
 import { domain as domainArgument } from './arguments.ts';
 import type { Context } from './context.ts';
@@ -21,7 +23,7 @@ const patienceMs = 1_000;
 
 /** Opens what is there, and makes nothing: a look at a machine is no start of a service. */
 async function run({ out, config, now }: Context, domain: string | null): Promise<void> {
-  const opening = openExisting(config());
+  const opening = openTheOne(config());
   opening.catch(() => {});
   const findings = await examine({
     ...{ config: config(), domain, now },
@@ -36,6 +38,17 @@ async function run({ out, config, now }: Context, domain: string | null): Promis
     (db) => db?.destroy(),
     () => {},
   );
+}
+
+async function openTheOne(config: Config): Promise<Db | null> {
+  const db = await openExisting(config);
+  try {
+    if (db) await refuseMoved(db, config.dataDir);
+    return db;
+  } catch (error) {
+    await db?.destroy();
+    throw error;
+  }
 }
 
 function lineOf({ done, known, waitingFor }: Progress): string {

@@ -12,6 +12,7 @@ import { createSeal } from '../accounts/seal.ts';
 import { faultOf } from '../db/backup.ts';
 import { lockDataDir } from '../db/lock.ts';
 import { migrate } from '../db/migrate.ts';
+import { refuseLeft } from '../db/moved.ts';
 import { type Db, openDatabase } from '../db/open.ts';
 import { holdQueue, moveEventsOn } from '../db/restored.ts';
 import { countSealed } from '../db/sealed.ts';
@@ -82,6 +83,7 @@ async function restoreFile(context: Context, file: string, { force, hold }: Opti
   if (!existsSync(file)) throw new Failure(`${file} is not there`);
   context.secrets();
   const { dataDir } = context.config();
+  refuseLeft(dataDir);
   const target = join(dataDir, 'postern.sqlite');
   const unlock = await lockDataDir(dataDir);
   const workshop = await mkdtemp(join(dataDir, 'restore-'));

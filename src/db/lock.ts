@@ -13,6 +13,12 @@ export function lockDataDir(dataDir: string): Promise<() => Promise<void>> {
   return locked(dataDir, 'lock', `another Postern is running on ${dataDir}; ${advice}`);
 }
 
+/** For a move of its database: a server that runs, or starts, would change what is being copied. */
+export function lockForMove(dataDir: string): Promise<() => Promise<void>> {
+  const advice = 'stop it first: nothing may change while its database moves';
+  return locked(dataDir, 'lock', `a Postern is running on ${dataDir}; ${advice}`);
+}
+
 /** For whoever changes the file of secrets, beside a server or not. */
 export function lockSecrets(dataDir: string): Promise<() => Promise<void>> {
   return locked(dataDir, 'secret.lock', 'another command is changing the secrets; wait until it is done');
