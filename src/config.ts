@@ -6,7 +6,14 @@
  */
 import { hostname } from 'node:os';
 import { z } from 'zod';
-import { duration, durationOrNone, retryWaits, timeouts, usualTimeouts } from './settings/durations.ts';
+import {
+  duration,
+  durationOrNone,
+  longDuration,
+  retryWaits,
+  timeouts,
+  usualTimeouts,
+} from './settings/durations.ts';
 import {
   addresses,
   anyText,
@@ -15,6 +22,7 @@ import {
   byteSize,
   dnsServers,
   domainName,
+  eachOf,
   hostToListen,
   oneOf,
   portOrOff,
@@ -24,13 +32,14 @@ import {
   secretText,
   secretTexts,
   someOf,
-  sourceAddresses,
   webAddress,
   wholeNumber,
   yesOrNo,
 } from './settings/grammar.ts';
 import { computed, type Registered, registered, type Setting, setting } from './settings/setting.ts';
+import { sourceAddresses } from './settings/source-addresses.ts';
 import { type Environment, type Given, gather } from './settings/sources.ts';
+import { refuseRolesAlone, refuseShortStories } from './settings/together.ts';
 
 const none = () => null;
 
@@ -54,6 +63,18 @@ const schema = z.object({
     default: 'SQLite in the data directory',
     example: 'postgres://postern:PASSWORD@127.0.0.1:5432/postern',
     description: 'PostgreSQL to use instead of SQLite, where one machine is not enough.',
+  }),
+  databaseConnections: setting(wholeNumber('a number of connections', 4, 100), {
+    name: 'POSTERN_DATABASE_CONNECTIONS',
+    default: '10',
+    description:
+      'Connections to PostgreSQL that this node may open for its work; three more are for metrics and for hearing other nodes.',
+  }),
+  roles: setting(eachOf('a role', ['http', 'mta', 'inbound']), {
+    name: 'POSTERN_ROLES',
+    default: 'http mta inbound',
+    description:
+      'What this node does, of several on one PostgreSQL: http (API, dashboard, submission), mta (delivery, webhooks), inbound (returned mail).',
   }),
   hostname: computed(domainName, machineName, {
     name: 'POSTERN_HOSTNAME',
@@ -128,9 +149,9 @@ const schema = z.object({
   mtaSources: computed(sourceAddresses, noSources, {
     name: 'POSTERN_MTA_SOURCES',
     default: "the system's choice, as POSTERN_HOSTNAME",
-    example: '192.0.2.10=mail1.example.org 2001:db8::10',
+    example: '192.0.2.10=mail1.example.org 2001:db8::10 192.0.2.30@bulk',
     description:
-      'Addresses to send from in turn, each with its EHLO name or else POSTERN_HOSTNAME; without one of a family, none of that family is delivered to.',
+      'Addresses to send from in turn, ADDRESS[=EHLO-NAME][@POOL], each with its EHLO name or else POSTERN_HOSTNAME; without one of a family, none of that family is delivered to. Those with @POOL are for the organizations pinned to that pool.',
   }),
   mtaRetry: setting(retryWaits, {
     name: 'POSTERN_MTA_RETRY',
@@ -189,6 +210,13 @@ const schema = z.object({
     name: 'POSTERN_KEEP_EVENTS',
     default: '30d',
     description: 'How long events and attempts, with their transcripts, are kept.',
+  }),
+  keepEmails: computed(longDuration, none, {
+    name: 'POSTERN_KEEP_EMAILS',
+    default: 'for good',
+    example: '730d',
+    description:
+      'How long emails are kept, with what became of them; one of which something is still to be sent stays.',
   }),
   creditsLow: setting(wholeNumber('a percentage', 0, 100), {
     name: 'POSTERN_CREDITS_LOW',
@@ -294,12 +322,15 @@ function about(key: Key): Registered {
   return registered.get(schema.shape[key])!;
 }
 
-/** The defaults that follow other settings. */
-const complete = schema.transform((config) => ({
-  ...config,
-  baseUrl: config.baseUrl ?? `http://${bracketed(config.httpHost)}:${config.httpPort}`,
-  returnPathDomain: config.returnPathDomain ?? config.hostname,
-}));
+/** What does not go together is refused; then the defaults that follow other settings. */
+const complete = schema
+  .superRefine(refuseRolesAlone)
+  .superRefine(refuseShortStories)
+  .transform((config) => ({
+    ...config,
+    baseUrl: config.baseUrl ?? `http://${bracketed(config.httpHost)}:${config.httpPort}`,
+    returnPathDomain: config.returnPathDomain ?? config.hostname,
+  }));
 
 export type Config = z.output<typeof complete>;
 

@@ -13,8 +13,8 @@ import { type ListenerParts, type MailListener, openListener } from './inbound/l
 export interface ListenersParts<User> {
   config: Config;
   /** Applications' mail, by POSTERN_SUBMISSION_PORT and POSTERN_SUBMISSION_TLS_PORT. */
-  submission: MailHandler<User>;
-  /** Returned mail, complaints and reports, by POSTERN_INBOUND_PORT; null: that port stays shut. */
+  submission: MailHandler<User> | null;
+  /** Returned mail, complaints and reports, by POSTERN_INBOUND_PORT. A port without a handler stays shut. */
   returned: MailHandler<null> | null;
   clock: Clock;
   onTrouble(what: string, error: unknown): void;
@@ -39,7 +39,8 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
   const { config, submission, returned, clock, onTrouble } = parts;
   const { inboundPort, submissionPort, submissionTlsPort } = config;
   const open: MailListener[] = [];
-  if (inboundPort === null && submissionPort === null && submissionTlsPort === null) {
+  const submits = submission && (submissionPort !== null || submissionTlsPort !== null);
+  if (!submits && !(returned && inboundPort !== null)) {
     return { clients: () => 0, close: async () => {} };
   }
   const certificate = openCertificate({

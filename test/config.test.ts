@@ -56,6 +56,8 @@ test('with nothing given, every setting has its default', (t) => {
   t.deepEqual(rest, {
     dataDir: './data',
     databaseUrl: null,
+    databaseConnections: 10,
+    roles: ['http', 'mta', 'inbound'],
     httpHost: '127.0.0.1',
     httpPort: 8080,
     httpProxies: [],
@@ -91,6 +93,7 @@ test('with nothing given, every setting has its default', (t) => {
     suppressAfter: ['unknown_user', 'mailbox_disabled', 'dns'],
     keepMessages: 86_400_000,
     keepEvents: 30 * 86_400_000,
+    keepEmails: null,
     idempotencyKeep: 86_400_000,
     creditsLow: 10,
     inboundPort: null,
@@ -167,6 +170,22 @@ test('durations have a unit', (t) => {
   t.is(maxAge(' 2D '), 48 * hour);
 });
 
+test('emails are kept for good, or for as long as anything tells of them', (t) => {
+  const keep = (text: string) => meaning(t, 'keepEmails', 'POSTERN_KEEP_EMAILS', text);
+  t.is(keep('730d'), 730 * 24 * hour);
+  t.is(keep('30d'), 30 * 24 * hour);
+  const refusal = (settings: Record<string, string>) => t.throws(() => loadConfig(settings))?.message;
+  t.is(
+    refusal({ POSTERN_KEEP_EMAILS: '7d' }),
+    'POSTERN_KEEP_EMAILS: "168h" is less than POSTERN_KEEP_EVENTS (720h), and what is kept for that tells of its email; name a time at least as long',
+  );
+  t.regex(
+    refusal({ POSTERN_KEEP_EMAILS: '40d', POSTERN_IDEMPOTENCY_KEEP: '41d' })!,
+    /POSTERN_IDEMPOTENCY_KEEP/,
+  );
+  t.regex(refusal({ POSTERN_KEEP_EMAILS: '3651d' })!, /up to 3650d/);
+});
+
 test('retry waits are durations, repeated with a star, parted by spaces or commas', (t) => {
   const waits = (text: string) => meaning(t, 'mtaRetry', 'POSTERN_MTA_RETRY', text);
   t.deepEqual(waits('1s'), [1000]);
@@ -196,11 +215,20 @@ for (const server of ['256.0.0.1', '1.2.3.4:0', '1.2.3.4:65536', '[1.2.3.4]:53',
 
 test('source addresses may say their names', (t) => {
   const sources = (text: string) => meaning(t, 'mtaSources', 'POSTERN_MTA_SOURCES', text);
-  t.deepEqual(sources('192.0.2.10'), [{ address: '192.0.2.10', name: null }]);
+  t.deepEqual(sources('192.0.2.10'), [{ address: '192.0.2.10', name: null, pool: 'default' }]);
   t.deepEqual(sources('192.0.2.10=Mail1.Example.org., 2001:db8::10=mail2.example.org 2001:db8::11'), [
-    { address: '192.0.2.10', name: 'mail1.example.org' },
-    { address: '2001:db8::10', name: 'mail2.example.org' },
-    { address: '2001:db8::11', name: null },
+    { address: '192.0.2.10', name: 'mail1.example.org', pool: 'default' },
+    { address: '2001:db8::10', name: 'mail2.example.org', pool: 'default' },
+    { address: '2001:db8::11', name: null, pool: 'default' },
+  ]);
+});
+
+test('source addresses may say their pool, behind all else', (t) => {
+  const sources = (text: string) => meaning(t, 'mtaSources', 'POSTERN_MTA_SOURCES', text);
+  t.deepEqual(sources('192.0.2.10=mail1.example.org@Bulk 2001:db8::10@transactional-2, 192.0.2.11@default'), [
+    { address: '192.0.2.10', name: 'mail1.example.org', pool: 'bulk' },
+    { address: '2001:db8::10', name: null, pool: 'transactional-2' },
+    { address: '192.0.2.11', name: null, pool: 'default' },
   ]);
 });
 
@@ -313,7 +341,7 @@ test('what is printed reads back the same', (t) => {
     POSTERN_MTA_TIMEOUTS: 'connect=1.5s',
     POSTERN_MTA_MAX_AGE: '100m',
     POSTERN_DNS_SERVERS: '::1,127.0.0.1:5353',
-    POSTERN_MTA_SOURCES: '192.0.2.10=mail1.example.org,2001:db8::10',
+    POSTERN_MTA_SOURCES: '192.0.2.10=mail1.example.org@bulk,2001:db8::10@bulk 192.0.2.11',
     POSTERN_INBOUND_PORT: '25',
     POSTERN_HOSTNAME: 'mx.example.org',
     POSTERN_MTA_ALLOW_PRIVATE: 'yes',

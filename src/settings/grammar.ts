@@ -93,18 +93,30 @@ export function oneOf<const T extends string>(what: string, choices: readonly T[
   };
 }
 
+/** One or more of the choices, each once. */
+export function eachOf<const T extends string>(what: string, choices: readonly T[]): Grammar<T[]> {
+  return choiceOf(what, choices, `one or more of ${choices.join(', ')}`);
+}
+
 /** Any of the choices, each once, or `off` for none. */
 export function someOf<const T extends string>(what: string, choices: readonly T[]): Grammar<T[]> {
-  const give = `any of ${choices.join(', ')}, or "off"`;
+  const some = choiceOf(what, choices, `any of ${choices.join(', ')}, or "off"`);
+  return {
+    ...some,
+    read: (text) => (text.toLowerCase() === 'off' ? [] : some.read(text)),
+    print: (value) => (value.length === 0 ? 'off' : some.print(value)),
+  };
+}
+
+function choiceOf<T extends string>(what: string, choices: readonly T[], give: string): Grammar<T[]> {
   return {
     read(text) {
-      if (text.toLowerCase() === 'off') return [];
       const found = wordsOf(text).map(
         (word) => choices.find((each) => each === word.toLowerCase()) ?? refuse(word, what, give),
       );
       return found.length > 0 ? [...new Set(found)] : refuse(text, what, give);
     },
-    print: (value) => (value.length === 0 ? 'off' : value.join(' ')),
+    print: (value) => value.join(' '),
     list: true,
   };
 }
@@ -169,35 +181,6 @@ export const addresses: Grammar<string[]> = {
     return wrong === undefined ? words : refuse(wrong, 'an IP address', 'addresses such as 192.0.2.20');
   },
   print: (value) => value.join(' '),
-  list: true,
-};
-
-/** An address of ours that connections come from; `name` is what it says in EHLO, null where that is not given. */
-interface Source {
-  address: string;
-  name: string | null;
-}
-
-function source(word: string): Source {
-  const [, address = '', name] = /^([^=]*)(?:=(.*))?$/.exec(word) ?? [];
-  const isUsable = isIP(address) !== 0 && address !== '0.0.0.0' && address !== '::';
-  const ownName = name === undefined ? null : asHostName(name);
-  if (!isUsable || (name !== undefined && !ownName?.includes('.'))) {
-    const give = 'ADDRESS or ADDRESS=EHLO-NAME, such as 192.0.2.10=mail1.example.org or 2001:db8::10';
-    return refuse(word, 'a source address', give);
-  }
-  return { address, name: ownName };
-}
-
-export const sourceAddresses: Grammar<Source[]> = {
-  read(text) {
-    const sources = wordsOf(text).map(source);
-    const twice = sources.find(({ address }, at) => sources.findIndex((one) => one.address === address) < at);
-    if (twice) throw new Refused(`${twice.address} is there twice; give each address once`);
-    return sources;
-  },
-  print: (sources) =>
-    sources.map(({ address, name }) => (name === null ? address : `${address}=${name}`)).join(' '),
   list: true,
 };
 

@@ -1,0 +1,26 @@
+/** Nodes with some of the roles on one PostgreSQL do together what one with all of them does, and no more each. */
+import test, { type ExecutionContext } from 'ava';
+import { sharedSecret, startNode } from '../helpers/nodes.ts';
+import { startWorld } from '../helpers/world.ts';
+
+const frontOnly = (t: ExecutionContext) =>
+  startWorld(t, { database: 'postgres', settings: { ...sharedSecret, POSTERN_ROLES: 'http' } });
+
+test('what a node without mta has accepted waits, due, for one that has it', async (t) => {
+  const world = await frontOnly(t);
+  const { body } = await world.send({ to: 'ann@there.invalid' });
+  t.is((await world.get(body.emailId)).status, 'queued');
+  await startNode(t, world, { roles: ['mta'] });
+  await world.when(body.emailId, ({ status }) => status === 'delivered');
+  t.is(world.mx[0]!.messages.length, 1);
+});
+
+test('a node without http has its health, and no API, no dashboard', async (t) => {
+  const world = await frontOnly(t);
+  const { url, isFresh, setUpUrl } = await startNode(t, world, { roles: ['mta'] });
+  t.deepEqual({ isFresh, setUpUrl }, { isFresh: false, setUpUrl: null });
+  const statusOf = async (path: string) => (await fetch(url + path)).status;
+  t.is(await statusOf('/health/ready'), 200);
+  t.is(await statusOf('/metrics'), 200);
+  for (const path of ['/dashboard', '/docs', '/api/public/events']) t.is(await statusOf(path), 404, path);
+});
