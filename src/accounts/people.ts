@@ -72,6 +72,18 @@ export async function makeUserLink(
   return makeLink(db, { purpose, userId: user.id }, now);
 }
 
+/** Nobody gets in as them any more, and what they have open ends; what they are of stays, for when they are let in again. */
+export async function disableUser(db: Db, id: string, now: number): Promise<void> {
+  await db.transaction(async (trx) => {
+    await changeUser(trx, id, { disabledAt: now });
+    await endSessions(trx, id);
+  });
+}
+
+export async function enableUser(db: Db, id: string): Promise<void> {
+  await changeUser(db, id, { disabledAt: null });
+}
+
 /** By a link. What was open elsewhere ends. False where the link holds no more. */
 export async function setPasswordByLink(
   db: Db,

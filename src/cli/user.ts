@@ -4,7 +4,7 @@
  */
 import { type Command, Option } from 'commander';
 import type { MadeLink } from '../accounts/links.ts';
-import { invite, makeUserLink } from '../accounts/people.ts';
+import { disableUser, enableUser, invite, makeUserLink } from '../accounts/people.ts';
 import { type Role, roles } from '../accounts/roles.ts';
 import { iso, isoOrNull } from '../clock.ts';
 import { listMemberships, type Membership } from '../db/memberships.ts';
@@ -87,6 +87,42 @@ export function userCommands(program: Command, { db, out, now, config }: Context
         },
       );
     });
+
+  user
+    .command('disable')
+    .description(
+      'Shut somebody out of the dashboard at once, until they are enabled; API keys are not touched.',
+    )
+    .argument('<EMAIL>', 'address of the user', address)
+    .action(async (email: string) => {
+      const { id } = await theUser(await db(), email);
+      await disableUser(await db(), id, now());
+      await printState(email);
+    });
+
+  user
+    .command('enable')
+    .description('Let somebody in again who was disabled, with the password and the organizations of before.')
+    .argument('<EMAIL>', 'address of the user', address)
+    .action(async (email: string) => {
+      const { id } = await theUser(await db(), email);
+      await enableUser(await db(), id);
+      await printState(email);
+    });
+
+  async function printState(email: string): Promise<void> {
+    const found = await theUser(await db(), email);
+    out.print(
+      { id: found.id, email: found.email, status: stateOf(found) },
+      {
+        facts: [
+          ['id', found.id],
+          ['email', found.email],
+          ['status', { state: stateOf(found) }],
+        ],
+      },
+    );
+  }
 
   user
     .command('reset')

@@ -1,5 +1,5 @@
 /**
- * The dashboard as one middleware: whatever is below /dashboard is answered here, in its own look, errors too; anything else
+ * The dashboard, as one middleware: whatever is below /dashboard is answered here, in its own look, errors too; anything else
  * is the next one's. A page's way: headers → route → entrance.ts → its handler → view or redirect.
  */
 import Router from '@koa/router';
@@ -39,10 +39,17 @@ export type DashboardParts = Omit<
 const mostUnderWay = 100;
 const mostInSwitcher = 12;
 
-export function createDashboard(given: DashboardParts): Middleware {
+export interface Dashboard {
+  answer: Middleware;
+  /** Breaks off what goes on in the background; resolves when it has ended. */
+  stop(): Promise<void>;
+}
+
+export function createDashboard(given: DashboardParts): Dashboard {
   const { db, clock, secrets, config, baseUrl, onTrouble } = given;
   const cookies = createCookies(config.baseUrl.startsWith('https:'));
   const sessions = createSessions(db, clock, cookies);
+  const desk = createDesk(given);
   const parts: Parts = {
     ...given,
     cookies,
@@ -50,7 +57,7 @@ export function createDashboard(given: DashboardParts): Middleware {
     passwords: createPasswords(given.passwordCost),
     guards: createGuards(clock),
     longWork: createLongWork(),
-    desk: createDesk(given),
+    desk,
   };
   const csrf = createCsrf(secrets, baseUrl);
   const enter = createEntrance({ db, clock, csrf, sessions });
@@ -140,7 +147,7 @@ export function createDashboard(given: DashboardParts): Middleware {
 
   const inBounds = bounded(mostUnderWay);
   const route = router.routes();
-  return async (context, next) => {
+  const middleware: Middleware = async (context, next) => {
     const { path, method } = context;
     if (path === '/' && (method === 'GET' || method === 'HEAD')) return void context.redirect('/dashboard');
     if (path !== '/dashboard' && !path.startsWith('/dashboard/')) return next();
@@ -155,6 +162,7 @@ export function createDashboard(given: DashboardParts): Middleware {
       await answerError(context, error);
     }
   };
+  return { answer: middleware, stop: desk.stop };
 }
 
 type Serve = (context: Context, least: Access, page: Page, handler: Handler<Visit>) => Promise<void>;

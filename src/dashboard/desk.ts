@@ -1,9 +1,10 @@
 /** What operators' pages share and keep in memory: a recent look at the queue, the order under way, the doctor's last visit. */
+import { orAborted } from '../abort.ts';
 import type { Clock } from '../clock.ts';
 import type { Config } from '../config.ts';
-import type { Db } from '../db/open.ts';
+import { type Db, openDatabase } from '../db/open.ts';
 import { type Done, giveOrder, type Order, type Selection } from '../db/queue-orders.ts';
-import { examine, type Progress } from '../doctor/examine.ts';
+import { type Examination, examine, type Progress } from '../doctor/examine.ts';
 import type { Finding } from '../doctor/finding.ts';
 import type { Surroundings } from '../doctor/surroundings.ts';
 import type { QueueLine } from '../waiting/queue-lines.ts';
@@ -26,6 +27,8 @@ export interface Desk {
   orders: Runs<Given, { moved: number }, Done>;
   /** By the domain that is looked at; null: all. */
   doctor: Runs<string | null, Progress, Finding[]>;
+  /** Breaks off what goes on; resolves when none of it asks the database for anything any more. */
+  stop(): Promise<void>;
 }
 
 interface DeskParts {
@@ -37,23 +40,37 @@ interface DeskParts {
 }
 
 export function createDesk({ db, clock, config, onTrouble, surroundings }: DeskParts): Desk {
-  const look = lookedUpSeldom(() => readSummary(db, { now: clock.now() }));
+  const waiting = lookedUpSeldom(() => readSummary(db, { now: clock.now() }));
   const orders = createRuns<Given, { moved: number }, Done>(
     clock,
-    async ({ order, selection, reason }, onProgress) => {
+    async ({ order, selection, reason }, onProgress, signal) => {
       const told = (moved: number) => onProgress({ moved });
-      const given = { order, reason, now: clock.now(), onProgress: told };
-      return giveOrder(db, selection, given).finally(look.again);
+      const given = { order, reason, now: clock.now(), onProgress: told, signal };
+      return giveOrder(db, selection, given).finally(waiting.again);
     },
-    (error) => onTrouble('an order to the queue broke off', error),
+    (error) => onTrouble('an order to the queue broke off; what it has not reached is as it was', error),
   );
   const doctor = createRuns<string | null, Progress, Finding[]>(
     clock,
-    (domain, onProgress) =>
-      examine({ config, domain, now: clock.now, openDb: async () => db, onProgress, surroundings }),
+    (domain, onProgress, signal) =>
+      orAborted(look({ config, domain, now: clock.now, onProgress, surroundings }), signal),
     (error) => onTrouble('the doctor broke off', error),
   );
-  return { summary: look.latest, lookAgain: look.again, orders, doctor };
+  const stop = async () => void (await Promise.all([orders.stop(), doctor.stop()]));
+  return { summary: waiting.latest, lookAgain: waiting.again, orders, doctor, stop };
+}
+
+/**
+ * By a connection of its own: it only looks, so one that is broken off is left to itself until nothing hangs any more, and
+ * the service's is closed by then.
+ */
+async function look(examination: Omit<Examination, 'openDb'>): Promise<Finding[]> {
+  const opened = openDatabase(examination.config);
+  try {
+    return await examine({ ...examination, openDb: () => opened });
+  } finally {
+    void opened.then((db) => db.destroy()).catch(() => {});
+  }
 }
 
 /** Of all time, a look at a long queue may take so much. */

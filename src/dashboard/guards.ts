@@ -3,6 +3,7 @@
  * a bounded number of each: losing it costs an attacker's quarter of an hour, no more.
  */
 import { LRUCache } from 'lru-cache';
+import { roomFor } from '../bounded.ts';
 import type { Clock } from '../clock.ts';
 
 const windowMs = 15 * 60_000;
@@ -31,7 +32,7 @@ export function createGuards(clock: Clock): Guards {
 }
 
 function windows(clock: Clock, allowed: number) {
-  const open = new LRUCache<string, { since: number; count: number }>({ max: mostKept });
+  const open = new LRUCache<string, { since: number; count: number }>(roomFor(mostKept));
   const current = (key: string) => {
     const known = open.get(key);
     return known && clock.now() - known.since < windowMs ? known : null;

@@ -21,21 +21,25 @@ export interface Runs<Asked, Progress, Result> {
   start(asked: Asked): boolean;
   /** Waits until nothing goes on, or so long. */
   ended(patienceMs: number): Promise<void>;
+  /** Breaks off what goes on, and begins nothing any more; resolves when nothing goes on. */
+  stop(): Promise<void>;
 }
 
 export function createRuns<Asked, Progress, Result>(
   clock: Clock,
-  work: (asked: Asked, onProgress: (progress: Progress) => void) => Promise<Result>,
+  work: (asked: Asked, onProgress: (progress: Progress) => void, signal: AbortSignal) => Promise<Result>,
   onFailure: (error: unknown) => void,
 ): Runs<Asked, Progress, Result> {
   let last: Run<Asked, Progress, Result> | null = null;
   let working: Promise<void> = Promise.resolve();
+  const stopping = new AbortController();
 
   async function carryOut(run: Run<Asked, Progress, Result>): Promise<void> {
     try {
-      run.result = await work(run.asked, (progress) => {
+      const onProgress = (progress: Progress) => {
         run.progress = progress;
-      });
+      };
+      run.result = await work(run.asked, onProgress, stopping.signal);
     } catch (error) {
       onFailure(error);
     }
@@ -45,7 +49,7 @@ export function createRuns<Asked, Progress, Result>(
   return {
     last: () => last,
     start(asked) {
-      if (last?.endedAt === null) return false;
+      if (last?.endedAt === null || stopping.signal.aborted) return false;
       last = { asked, startedAt: clock.now(), progress: null, endedAt: null, result: null };
       working = carryOut(last);
       return true;
@@ -57,6 +61,10 @@ export function createRuns<Asked, Progress, Result>(
       });
       await Promise.race([working, late]);
       clearTimeout(timer);
+    },
+    stop() {
+      stopping.abort(new Error('Postern stops'));
+      return working;
     },
   };
 }

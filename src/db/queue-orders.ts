@@ -38,6 +38,8 @@ export interface Given {
   now: number;
   /** Told between pages how many have been moved so far. */
   onProgress?(moved: number): void;
+  /** Breaks it off, between pages. */
+  signal?: AbortSignal;
 }
 
 export interface Done {
@@ -68,6 +70,7 @@ export async function giveOrder(db: Db, selection: Selection, given: Given): Pro
   let moved = 0;
   for (const pool of selection.emailId === undefined ? poolsOf[order] : [null]) {
     for (let after: Place | null = null; ; await pause(breathMs)) {
+      given.signal?.throwIfAborted();
       const rows: Place[] = await readPage(db, matching, order, { pool, after });
       moved += rows.length === 0 ? 0 : await db.transaction((trx) => movePage(trx, rows, given));
       if (rows.length < pageSize) break;

@@ -77,9 +77,18 @@ for (const kind of kinds) {
       ...{ dkim_selector: 's', dkim_public_key: '', dkim_private_key: '' },
     });
     const webhook = { org_id: id, types: '[]', secret: '', after_position: 0, created_at: 0, updated_at: 0 };
-    await world
-      .db('webhooks')
-      .insert({ ...webhook, id: uuid(), url: 'https://a.invalid', status: 'disabled', reason: 'gone' });
+    const failing = { status: 'active', failing_since: world.clock.now() };
+    await world.db('webhooks').insert([
+      { ...webhook, id: uuid(), url: 'https://a.invalid', status: 'disabled', reason: 'gone' },
+      { ...webhook, id: uuid(), url: 'https://b.invalid', ...failing },
+      {
+        ...webhook,
+        id: uuid(),
+        url: 'https://c.invalid',
+        ...failing,
+        failing_since: failing.failing_since - hourMs,
+      },
+    ]);
     await world.db.transaction((trx) => setQuota(trx, id, 2, world.clock.now()));
     await past(world, id, { sent: 10, delivered: 10, bounced: 1, complained: 1 });
     const { text } = await browser.get(base);
@@ -89,6 +98,8 @@ for (const kind of kinds) {
     t.regex(text, /Mail for dead\.invalid is held up .*they asked/);
     t.regex(text, /new\.invalid is not verified/);
     t.regex(text, /A webhook is disabled https:\/\/a\.invalid: gone/);
+    t.regex(text, /A webhook has just begun to fail https:\/\/b\.invalid/);
+    t.regex(text, /A webhook has failed for 1 hour https:\/\/c\.invalid/);
     t.regex((await browser.get(`${base}?window=30d`)).text, /Sent 7,\d\d\d/);
   });
 
@@ -116,6 +127,13 @@ for (const kind of kinds) {
     t.regex((await browser.get(next)).text, /quota 1000.*To the first/);
 
     await browser.get(`${base}/limits`);
+    t.regex((await browser.submit('/pool', { pool: 'b_lk' })).text, /Up to 40 letters, digits and hyphens/);
+    t.regex(
+      (await browser.submit('/pool', { pool: 'Bulk' })).text,
+      /the addresses of the pool bulk within a second\. No server that runs has one.*that run have: default\./,
+    );
+    t.is((await world.db('organizations').first()).pool, 'bulk');
+    await browser.submit('/pool', { pool: 'default' });
     await browser.submit('/limits', { perSecond: '5', perDay: 'Unlimited', emailsPerDay: '20 000' });
     t.regex(browser.page().text, /API requests a second 5 .*a day Unlimited .*Recipients a day 20,000/);
     const row = await world.db('organizations').where({ id }).first();

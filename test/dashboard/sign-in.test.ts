@@ -229,3 +229,21 @@ test('the command line lets people in, lists them, and gives a new link', async 
     /viewer, developer, owner/,
   );
 });
+
+test('who is disabled is out at once and stays out, until the command line lets them in again', async (t) => {
+  const world = await startWorld(t);
+  const { json, refusal } = cliOf(t, world);
+  const browser = createBrowser(world);
+  await setUp(browser, world);
+  t.is((await browser.get('/dashboard/account')).status, 200);
+  const { id } = await world.db('users').first('id');
+  const operator = { id, email: 'olga@postern.invalid' };
+  t.deepEqual(await json('user disable Olga@postern.invalid'), { ...operator, status: 'disabled' });
+  t.regex((await browser.get('/dashboard/account')).path, /^\/dashboard\/sign-in/);
+  t.is((await signIn(browser, operator.email)).status, 422);
+  t.deepEqual(await json('user enable olga@postern.invalid'), { ...operator, status: 'active' });
+  t.regex((await browser.get('/dashboard/account')).path, /^\/dashboard\/sign-in/, 'the session has ended');
+  t.is((await signIn(browser, operator.email)).status, 200);
+  t.is((await browser.get('/dashboard/account')).status, 200);
+  t.regex(await refusal(1, 'user disable nobody@postern.invalid'), /postern user list/);
+});

@@ -13,7 +13,23 @@ import { until } from '../helpers/until.ts';
 
 const { visit } = startChromium(test);
 
-const pages = sampledTable.filter(({ method }) => method === 'GET');
+const emailRoute = 'GET /dashboard/o/:org/emails/:id';
+
+/** Each page; the email's with its HTML in a frame, and with what else it shows in its place. */
+const pages = sampledTable
+  .filter(({ method }) => method === 'GET')
+  .flatMap((entry) =>
+    entry.route === emailRoute
+      ? [null, 'text', 'header', 'source'].map((show) => showing(entry, show))
+      : showing(entry, null),
+  );
+
+function showing(entry: (typeof sampledTable)[number], show: string | null) {
+  if (show === null) return { ...entry, show };
+  const query = `show=${show}`;
+  const sample: typeof entry.sample = async (...given) => ({ ...(await entry.sample(...given)), query });
+  return { ...entry, route: `${entry.route}?${query}`, show, sample };
+}
 
 /** Where each text must be seen, so that a page that shows nothing proves nothing; it counts once the page is there. */
 const shownBy: Record<string, string> = {
@@ -35,6 +51,7 @@ const shownBy: Record<string, string> = {
   'webhook-url': 'GET /dashboard/o/:org/webhooks',
   'webhook-answer': 'GET /dashboard/o/:org/webhooks/:id',
   'user-viewer': 'GET /dashboard/o/:org/team',
+  text: `${emailRoute}?show=text`,
   'found-dmarc': 'GET /dashboard/o/:org/domains/:name/records',
 };
 
@@ -129,6 +146,8 @@ test('no element and no attribute comes out of what others have written', async 
     t.is(answer.headers.get('x-content-type-options'), 'nosniff', entry.route);
     seen.set(entry.route, answer.html);
     checkPolicy(t, policy, entry.route);
+    if (entry.show)
+      t.true(answer.html.includes(`show=${entry.show}#content" aria-current="true"`), entry.route);
     if (isHtml(answer) && !isSandboxed(policy)) t.deepEqual(faultsOf(answer.html), [], entry.route);
   }
   for (const [text, route] of Object.entries(shownBy)) {
@@ -172,7 +191,7 @@ for (const size of ['desktop', 'phone'] satisfies Size[]) {
       if (/^<!doctype/i.test(answer.html) && !isSandboxed(policyOf(answer))) {
         await page.waitForLoadState('networkidle');
         const kept = faults.filter((fault) => !isKeptOut(fault));
-        t.is(kept.length < faults.length, entry.path.endsWith('/emails/:id'), entry.route);
+        t.is(kept.length < faults.length, entry.route === emailRoute, entry.route);
         faults.splice(0, faults.length, ...kept);
         await check(entry.route);
       }

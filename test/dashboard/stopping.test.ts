@@ -1,0 +1,86 @@
+/** A stop while something that an operator began goes on: it is broken off, and what has a hand in the database is waited for. */
+import test from 'ava';
+import { loadConfig } from '../../src/config.ts';
+import { createDesk } from '../../src/dashboard/desk.ts';
+import { createRuns } from '../../src/dashboard/runs.ts';
+import { createLog } from '../../src/log.ts';
+import { createBrowser, setUp } from '../helpers/browser.ts';
+import { manualClock } from '../helpers/clock.ts';
+import { kinds } from '../helpers/databases.ts';
+import { openQueue } from '../helpers/queue-rows.ts';
+import { until } from '../helpers/until.ts';
+import { startWorld } from '../helpers/world.ts';
+
+test('what goes on is told, and waited for; nothing is begun after it', async (t) => {
+  const { promise: ending, resolve: end } = Promise.withResolvers<void>();
+  let told = '';
+  const runs = createRuns<string, never, string>(
+    manualClock(),
+    async (asked, _, signal) => {
+      signal.addEventListener('abort', () => {
+        told = signal.reason.message;
+      });
+      await ending;
+      return `${asked}, done`;
+    },
+    (error) => t.fail(`${error}`),
+  );
+  t.true(runs.start('one'));
+  let stopped = false;
+  const stop = runs.stop().then(() => {
+    stopped = true;
+  });
+  t.is(told, 'Postern stops');
+  await new Promise(setImmediate);
+  t.false(stopped);
+  end();
+  await stop;
+  t.is(runs.last()!.result, 'one, done');
+  t.false(runs.start('two'));
+  await runs.stop();
+});
+
+for (const kind of kinds) {
+  test(`${kind}: an order ends with the page that it is at; the rest is as it was`, async (t) => {
+    const { db, add } = await openQueue(t, kind);
+    for (let email = 0; email < 25; email++) await add(...Array.from({ length: 100 }, () => ({})));
+    const troubles: string[] = [];
+    const config = loadConfig({});
+    const onTrouble = (what: string, error: unknown) => troubles.push(`${what}: ${(error as Error).message}`);
+    const desk = createDesk({ db, clock: manualClock(), config, onTrouble, surroundings: {} });
+    t.true(desk.orders.start({ order: 'cancel', selection: {}, reason: 'test', by: 'olga' }));
+    await until(() => desk.orders.last()!.progress?.moved === 1000);
+    await desk.stop();
+    const { endedAt, result } = desk.orders.last()!;
+    t.not(endedAt, null);
+    t.is(result, null);
+    t.deepEqual(troubles, [
+      'an order to the queue broke off; what it has not reached is as it was: Postern stops',
+    ]);
+    const canceled = await db('deliveries').where({ status: 'canceled' });
+    t.is(canceled.length, 1000);
+  });
+}
+
+test('the service stops while the doctor waits for an answer', async (t) => {
+  const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+  t.teardown(answer);
+  let looks = 0;
+  const freeBytes = async () => {
+    looks++;
+    await answered;
+    return 1;
+  };
+  const nobody = { probes: ['there.invalid'], signedName: 'there.invalid', timeServers: [], blocklists: [] };
+  const errors: unknown[] = [];
+  const log = createLog(loadConfig({ POSTERN_LOG_LEVEL: 'silent' }));
+  log.error = (...said: unknown[]) => void errors.push(said);
+  const world = await startWorld(t, { hands: { log, surroundings: { ...nobody, freeBytes } } });
+  const browser = createBrowser(world);
+  await setUp(browser, world);
+  await browser.get('/dashboard/doctor');
+  await browser.submit('/doctor', { domain: '' });
+  await until(() => looks === 1);
+  await world.stop();
+  t.deepEqual(errors, [[{ err: new Error('Postern stops') }, 'the doctor broke off']]);
+});
