@@ -20,17 +20,20 @@ export interface Audit {
   ledgerOff: number;
 }
 
-/** `answered` and `arrived`: recipients, none of them sent to twice; `arrived` has one for each copy. */
-export async function audit(db: Db, answered: string[], arrived: string[]): Promise<Audit> {
+/**
+ * `answered` and `arrived`: recipients, none of them sent to twice; `arrived` has one for each copy. `given`: credits
+ * that the organizations, all taken together, were given.
+ */
+export async function audit(db: Db, answered: string[], arrived: string[], given = 0): Promise<Audit> {
   const copies = new Map<string, number>();
   for (const to of arrived) copies.set(to, (copies.get(to) ?? 0) + 1);
   const told = new Set<string>(await db('deliveries').where({ status: 'delivered' }).pluck('recipient'));
   const doubts = await doubtsOf(db);
   const extra = [...copies].filter(([, count]) => count > 1);
-  const [org] = await db('organizations').select('ledger_total');
+  const [orgs] = await db('organizations').sum('ledger_total as total');
   const [entries] = await db('credit_entries').sum('change as total');
   const [deliveries] = await db('deliveries').count('* as n');
-  const count = Number(deliveries!.n);
+  const count = Number(deliveries!.n) - given;
   return {
     answered: answered.length,
     arrived: copies.size,
@@ -39,7 +42,7 @@ export async function audit(db: Db, answered: string[], arrived: string[]): Prom
     flagged: extra.reduce((sum, [to, number]) => sum + Math.min(number - 1, doubts.get(to) ?? 0), 0),
     invented: [...told].filter((to) => !copies.has(to)).length,
     untold: [...copies.keys()].filter((to) => !told.has(to)).length,
-    creditsOff: org.ledger_total + count,
+    creditsOff: Number(orgs!.total) + count,
     ledgerOff: Number(entries!.total) + count,
   };
 }

@@ -89,18 +89,26 @@ export type Answers = Map<number, string[]>;
 /** Who is refused comes again this much later. */
 const pauseMs = 50;
 
+/** `onAnswer` is told of each answer, where there is one. */
+type Pouring = Target & {
+  name: string;
+  parallel: number;
+  stopped: AbortSignal;
+  onAnswer?(status: number, said: string): void;
+};
+
 /** Sends as fast as it is answered, each to a recipient of its own at there.invalid, until `stopped`. */
-export async function pour(
-  target: Target & { name: string; parallel: number; stopped: AbortSignal },
-  answers: Answers,
-): Promise<void> {
+export async function pour(target: Pouring, answers: Answers): Promise<void> {
   const { name, parallel, stopped } = target;
   const agent = new http.Agent({ keepAlive: true });
   const work = async (sender: number) => {
     for (let number = 0; !stopped.aborted; number++) {
       const to = `${name}s${sender}n${number}@there.invalid`;
       const status = await call(to, agent, target).then(
-        (answer) => answer.status,
+        (answer) => {
+          target.onAnswer?.(answer.status, answer.said);
+          return answer.status;
+        },
         () => 0,
       );
       if (!answers.has(status)) answers.set(status, []);

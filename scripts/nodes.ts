@@ -1,0 +1,214 @@
+/**
+ * `node scripts/nodes.ts`: several Postern processes on one PostgreSQL, each killed with SIGKILL at random under load
+ * and started again; in the end nothing may be lost, and nothing counted wrongly.
+ *
+ *   --nodes 3              how many there are
+ *   --mails 20000          what is accepted in all: half of it is one organization's limit for the day, half another's
+ *                          credits; they are sent to until both are used up
+ *   --per-second 5         the limit of a third organization, whose mails come on top
+ *   --senders 4            calls at once, to each node and for each of the first two; one for the third
+ *   --longest 15           a node lives up to so many seconds, and is gone for up to a quarter of that
+ *   --patience 600         seconds that the queue may take in the end to run empty
+ *   --abandon              the last node stays away in the end: others take over what it had, when its leases run out
+ *   --set NAME=VALUE       a setting of Postern's; may be given again
+ *   --json                 everything as JSON
+ *
+ * Each mail goes to a recipient of its own, so that at the exchanger (peers/sink.ts, a process by itself) every copy is
+ * told apart. Then: no mail that was answered 200 is missing, every copy too many has an attempt that is flagged, what is
+ * told as delivered is what arrived, the credits are exact to the last one, exactly as many were accepted as the limit of
+ * the day and the credits allow, and no window of a second (a trigger in the database notes them all) had more requests
+ * than its limit, nor began before the one before it was over.
+ * BUGS: at midnight UTC the limit begins anew; do not run it then.
+ *
+ * Exits 0 when all of it holds, 1 when not. Leaves nothing behind, after Ctrl-C neither.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import Table from 'cli-table3';
+import type { PosternProcess } from '../test/helpers/process.ts';
+import { type Audit, faultsOf } from './peers/books.ts';
+import { type Cluster, countOf, startCluster, type Tenant } from './peers/cluster.ts';
+import { progress } from './peers/figures.ts';
+import { type Answers, pour } from './peers/load.ts';
+import { perform, readOptions, type Stage, settingsOf } from './peers/stage.ts';
+import { faultsOfWindows, noteWindows, type Windows, windowsOf } from './peers/windows.ts';
+
+const given = readOptions('node scripts/nodes.ts [--nodes N] [--mails N] … (see its header)', {
+  nodes: { type: 'string', default: '3' },
+  mails: { type: 'string', default: '20000' },
+  'per-second': { type: 'string', default: '5' },
+  senders: { type: 'string', default: '4' },
+  longest: { type: 'string', default: '15' },
+  patience: { type: 'string', default: '600' },
+  abandon: { type: 'boolean', default: false },
+  set: { type: 'string', multiple: true, default: [] },
+  json: { type: 'boolean', default: false },
+});
+const senders = Number(given.senders);
+const perSecond = Number(given['per-second']);
+const longestMs = 1000 * Number(given.longest);
+const perDay = Math.floor(Number(given.mails) / 2);
+const credits = Number(given.mails) - perDay;
+
+/** What an organization is given, and what it had accepted. */
+interface Taken {
+  limit: number;
+  accepted: number;
+}
+
+interface Run extends Audit {
+  kills: number;
+  day: Taken;
+  credits: Taken & { left: number };
+  seconds: Windows;
+  refused: number;
+  unanswered: number;
+  tookSeconds: number;
+  drainSeconds: number;
+}
+
+/** Those who send; each with a name that its recipients have in common. */
+interface Sender extends Tenant {
+  name: string;
+  parallel: number;
+}
+
+async function run(stage: Stage): Promise<Run> {
+  const cluster = await startCluster(stage, settingsOf(given.set));
+  const { db } = cluster;
+  const day = await cluster.addTenant({ limits: { emailsPerDay: perDay } });
+  const wallet = Math.floor(credits / 3);
+  const paid = await cluster.addTenant({ quota: credits - wallet, wallet });
+  const slow = await cluster.addTenant({ limits: { requestsPerSecond: perSecond } });
+  await noteWindows(db, slow.orgId);
+  const everybody: Sender[] = [
+    { ...day, name: 'day', parallel: senders },
+    { ...paid, name: 'paid', parallel: senders },
+    { ...slow, name: 'slow', parallel: 1 },
+  ];
+  const acceptedOf = ({ orgId }: Tenant) => countOf(db, (rows) => rows.where({ org_id: orgId }));
+
+  const answers: Answers = new Map();
+  const over = new AbortController();
+  const begun = performance.now();
+  const names = Array.from({ length: Number(given.nodes) }, (_, index) => `node${index}`);
+  const lives = names.map((name) => live(name, { stage, cluster, everybody, answers }, over.signal));
+  const ending = Promise.all(lives);
+  // A node that does not start is heard of at once.
+  await Promise.race([reached(async () => [await acceptedOf(day), await acceptedOf(paid)]), ending]);
+  over.abort();
+  const tookSeconds = (performance.now() - begun) / 1000;
+  const ended = await ending;
+  const survivors = ended.flatMap(({ last }, index) =>
+    given.abandon && index === names.length - 1 ? [] : [last],
+  );
+  const nodes = await Promise.all(survivors.map((launch) => launch()));
+  const drainBegun = performance.now();
+  await cluster.drained(Number(given.patience) * 1000);
+  const drainSeconds = (performance.now() - drainBegun) / 1000;
+  for (const postern of nodes) await postern.end('SIGTERM');
+  const org = await db('organizations')
+    .where({ id: paid.orgId })
+    .first('wallet', 'quota_limit', 'quota_used');
+  return {
+    kills: ended.reduce((sum, { kills }) => sum + kills, 0),
+    day: { limit: perDay, accepted: await acceptedOf(day) },
+    credits: {
+      ...{ limit: credits, accepted: await acceptedOf(paid) },
+      left: org.wallet + org.quota_limit - org.quota_used,
+    },
+    seconds: await windowsOf(db, slow.orgId),
+    refused: [...answers].reduce((sum, [status, list]) => (status > 200 ? sum + list.length : sum), 0),
+    unanswered: answers.get(0)?.length ?? 0,
+    ...{ tookSeconds, drainSeconds },
+    ...(await cluster.books(answers.get(200) ?? [])),
+  };
+}
+
+interface Setting {
+  stage: Stage;
+  cluster: Cluster;
+  everybody: Sender[];
+  answers: Answers;
+}
+
+/** One node's lives, each under load until it is killed; then what starts its last one. */
+async function live(
+  node: string,
+  { stage, cluster, everybody, answers }: Setting,
+  over: AbortSignal,
+): Promise<{ kills: number; last: () => Promise<PosternProcess> }> {
+  const launch = () => cluster.launch(node);
+  let kills = 0;
+  for (; !over.aborted; kills++) {
+    const postern = await launch();
+    const gone = new AbortController();
+    const pouring = everybody.map(({ name, key, parallel }) => {
+      const target = { name: `${name}${node}l${kills}`, key, url: postern.url, parallel };
+      return pour({ ...target, stopped: gone.signal }, answers);
+    });
+    await sleep(Math.random() * longestMs, null, { signal: stage.interrupted });
+    await postern.end('SIGKILL');
+    gone.abort();
+    await Promise.all(pouring);
+    await sleep((Math.random() * longestMs) / 4, null, { signal: stage.interrupted });
+  }
+  return { kills, last: launch };
+}
+
+/** All that may be accepted is; and each node has had the time to take more, if it were to. */
+async function reached(accepted: () => Promise<number[]>): Promise<void> {
+  for (;;) {
+    const [ofDay, ofCredits] = (await accepted()) as [number, number];
+    progress(`accepted: ${ofDay} of ${perDay} a day, ${ofCredits} of ${credits} credits`);
+    if (ofDay >= perDay && ofCredits >= credits) break;
+    await sleep(5000);
+  }
+  await sleep(longestMs);
+}
+
+function print(one: Run): void {
+  const { day, credits: paid, seconds } = one;
+  const table = new Table({ style: { head: [], border: [] } });
+  table.push(
+    ['nodes, and how often they were killed', `${given.nodes}, ${one.kills}`],
+    ['the limit of the day, and accepted', `${day.limit}, ${day.accepted}`],
+    ['the credits, accepted, and left', `${paid.limit}, ${paid.accepted}, ${paid.left}`],
+    ['the limit of a second, and the most of any', `${perSecond}, ${seconds.most}`],
+    ['seconds with requests, of these full', `${seconds.count}, ${seconds.full}`],
+    ['answered 200', one.answered],
+    ['answered otherwise, not answered', `${one.refused}, ${one.unanswered}`],
+    ['arrived', one.arrived],
+    ['answered 200 and lost', one.lost],
+    ['copies too many, of these flagged', `${one.duplicates}, ${one.flagged}`],
+    ['told as delivered, not there', one.invented],
+    ['there, not told as delivered', one.untold],
+    ['credits off', `${one.creditsOff}, ledger ${one.ledgerOff}`],
+    [
+      'it took',
+      `${one.tookSeconds.toFixed(0)} s, and ${one.drainSeconds.toFixed(1)} s until the queue was empty`,
+    ],
+  );
+  console.log(table.toString());
+}
+
+function faultsIn(one: Run): string[] {
+  const { day, credits: paid, seconds } = one;
+  const more: string[] = [];
+  if (day.accepted !== day.limit)
+    more.push(`${day.accepted} were accepted, the limit of the day is ${perDay}`);
+  if (paid.accepted !== paid.limit) more.push(`${paid.accepted} were accepted for ${paid.limit} credits`);
+  if (paid.left !== 0) more.push(`${paid.left} credits are left`);
+  return [...faultsOf(one), ...more, ...faultsOfWindows(seconds, perSecond)];
+}
+
+let result: Run | undefined;
+const faults = await perform('nodes', async (stage) => {
+  result = await run(stage);
+  return faultsIn(result);
+});
+if (given.json) console.log(JSON.stringify({ run: result, faults }, null, 2));
+else {
+  if (result) print(result);
+  console.log(faults.length === 0 ? '\nIt holds.' : `\nIt does not hold:\n  ${faults.join('\n  ')}`);
+}
+process.exit(faults.length === 0 ? 0 : 1);

@@ -1,0 +1,87 @@
+/**
+ * Several Posterns on one PostgreSQL, each a process by itself with a directory of its own, between a DNS and one
+ * exchanger on loopback (peers/sink.ts, a process by itself); organizations that may send; and the books in the end.
+ */
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { grant } from '../../src/db/credits.ts';
+import { migrate } from '../../src/db/migrate.ts';
+import { type Db, openDatabase } from '../../src/db/open.ts';
+import { type Limits, setLimits } from '../../src/db/organizations.ts';
+import { startDns } from '../../test/helpers/dns.ts';
+import { type PosternProcess, startProcess } from '../../test/helpers/process.ts';
+import { until } from '../../test/helpers/until.ts';
+import { createTenant, testConfig, testSettings } from '../../test/helpers/world.ts';
+import { type Audit, audit } from './books.ts';
+import { startPostgres } from './postgres.ts';
+import { startSink } from './sink.ts';
+import type { Stage } from './stage.ts';
+
+export interface Tenant {
+  key: string;
+  orgId: string;
+}
+
+interface Terms {
+  /** Null: unlimited. Otherwise the quota; the wallet comes on top. */
+  quota?: number | null;
+  wallet?: number;
+  limits?: Partial<Limits>;
+}
+
+export type Cluster = Awaited<ReturnType<typeof startCluster>>;
+
+const host = '127.0.0.2';
+const unlimited: Limits = { requestsPerSecond: null, requestsPerDay: null, emailsPerDay: null };
+
+export async function startCluster(stage: Stage, more: Record<string, string> = {}) {
+  const sink = await stage.start(startSink([{ host }]), (it) => it.stop());
+  const zone = { 'there.invalid': { MX: ['10 mx.invalid'] }, 'mx.invalid': { A: [host] } };
+  const dns = await stage.start(startDns(zone), (it) => it.close());
+  const postgres = await stage.start(startPostgres(stage.directory), (it) => it.stop());
+  const where = { dataDir: stage.directory, databaseUrl: postgres.url, dns, mtaPort: sink.port };
+  const shared = { POSTERN_SECRET: 'one secret for all of these nodes', POSTERN_MTA_RETRY: '1s', ...more };
+  const settings = testSettings(where, { ...shared, POSTERN_LOG_LEVEL: 'info' });
+  const config = testConfig(where, shared);
+  const db = await stage.start(openDatabase(config), (it) => it.destroy());
+  await migrate(db);
+  let given = 0;
+
+  return {
+    db,
+    postgres,
+    async addTenant({ quota = null, wallet = 0, limits }: Terms = {}): Promise<Tenant> {
+      const key = await createTenant(db, config, dns, { quota });
+      const { id: orgId } = await db('organizations').orderBy('id', 'desc').first('id');
+      await setLimits(db, orgId, { ...unlimited, ...limits });
+      if (wallet > 0) await db.transaction((trx) => grant(trx, orgId, wallet, Date.now()));
+      given += (quota ?? 0) + wallet;
+      return { key, orgId };
+    },
+    /** On what the node of this name left behind, where it ran before. */
+    async launch(name: string): Promise<PosternProcess> {
+      const dataDir = join(stage.directory, name);
+      await mkdir(dataDir, { recursive: true });
+      const starting = startProcess({ ...settings, POSTERN_DATA_DIR: dataDir });
+      return stage.start(starting, (it) => it.end('SIGKILL'));
+    },
+    async drained(patienceMs: number): Promise<void> {
+      const waiting = () => countOf(db, (rows) => rows.whereNotNull('due_at'));
+      const what = 'the queue to run empty';
+      await until(async () => (await waiting()) === 0, { timeout: patienceMs, what });
+    },
+    /** Once all is over: what was answered 200 held against what arrived. */
+    async books(answered: string[]): Promise<Audit> {
+      const { taken } = await sink.books();
+      const arrived = taken.map(({ to }) => to);
+      return audit(db, answered, arrived, given);
+    },
+  };
+}
+
+/** Deliveries; `which` narrows them. */
+export async function countOf(db: Db, which: (rows: ReturnType<Db>) => unknown = () => {}): Promise<number> {
+  const rows = db('deliveries');
+  which(rows);
+  return Number((await rows.count('* as n').first())?.n);
+}
