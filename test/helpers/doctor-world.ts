@@ -16,13 +16,12 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ExecutionContext } from 'ava';
 import { type Config, loadConfig } from '../../src/config.ts';
 import { listSenderDomains, setDomainTracking } from '../../src/db/domains.ts';
-import { migrate } from '../../src/db/migrate.ts';
 import { openDatabase } from '../../src/db/open.ts';
 import { wellKnown } from '../../src/doctor/blocklists.ts';
 import { type Examination, examine } from '../../src/doctor/examine.ts';
 import type { Finding } from '../../src/doctor/finding.ts';
 import type { Surroundings } from '../../src/doctor/surroundings.ts';
-import { createDatabase, type DatabaseKind } from './databases.ts';
+import { createMigrated, type DatabaseKind } from './databases.ts';
 import { startDns, type Zone } from './dns.ts';
 import { startListener } from './listener.ts';
 import { startMxs } from './mx.ts';
@@ -57,7 +56,7 @@ export async function startDoctorWorld(
 ) {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
   t.teardown(() => rm(dataDir, { recursive: true, force: true }));
-  const database = await createDatabase(kind);
+  const database = await createMigrated(kind, dataDir);
   t.teardown(() => database.drop());
   const dns = await startDns(zone);
   t.teardown(() => dns.close());
@@ -82,7 +81,6 @@ export async function startDoctorWorld(
   const config = loadConfig(given);
   const db = await openDatabase(config);
   t.teardown(() => db.destroy());
-  await migrate(db);
   await createTenant(db, config, dns);
   const [domain] = await listSenderDomains(db, dkimDomain, 1);
   await setDomainTracking(db, domain!.id, { clicks: true, host: 'links.sender.invalid' });

@@ -5,10 +5,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as rest } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import { migrate } from '../../src/db/migrate.ts';
 import { type Db, openDatabase } from '../../src/db/open.ts';
-import { createDatabase, type DatabaseKind } from './databases.ts';
+import { createMigrated, type DatabaseKind } from './databases.ts';
 import { startDns } from './dns.ts';
 import { type Mx, startMx } from './mx.ts';
 import { until } from './until.ts';
@@ -21,10 +21,14 @@ export interface Surroundings {
   settings: Record<string, string>;
 }
 
-export async function surround(t: ExecutionContext, kind: DatabaseKind): Promise<Surroundings> {
+export async function surround(
+  t: ExecutionContext,
+  kind: DatabaseKind,
+  more: Record<string, string> = {},
+): Promise<Surroundings> {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-kill-'));
   t.teardown(() => rm(dataDir, { recursive: true, force: true }));
-  const database = await createDatabase(kind);
+  const database = await createMigrated(kind, dataDir);
   t.teardown(() => database.drop());
   const mx = await startMx();
   t.teardown(() => mx.close());
@@ -34,21 +38,29 @@ export async function surround(t: ExecutionContext, kind: DatabaseKind): Promise
   });
   t.teardown(() => dns.close());
   const where = { dataDir, databaseUrl: database.url, dns, mtaPort: mx.port };
-  const config = testConfig(where);
+  const config = testConfig(where, more);
   const db = await openDatabase(config);
   t.teardown(() => db.destroy());
-  await migrate(db);
   const key = await createTenant(db, config, dns);
   return {
     mx,
     db,
     key,
-    settings: testSettings(where, { POSTERN_MTA_RETRY: '1s', POSTERN_LOG_LEVEL: 'info' }),
+    settings: testSettings(where, { POSTERN_MTA_RETRY: '1s', POSTERN_LOG_LEVEL: 'info', ...more }),
   };
 }
 
-/** Sends one mail after the other until the server is gone; notes the recipients of those that were answered 200. */
-export async function load(url: string, key: string, name: string, promised: string[]): Promise<void> {
+/**
+ * Sends one mail after the other until the server is gone, `restMs` between them; notes the recipients of those that were
+ * answered 200.
+ */
+export async function load(
+  url: string,
+  key: string,
+  name: string,
+  promised: string[],
+  restMs = 0,
+): Promise<void> {
   for (let number = 0; ; number++) {
     const to = `${name}n${number}@there.invalid`;
     try {
@@ -62,28 +74,36 @@ export async function load(url: string, key: string, name: string, promised: str
     } catch {
       return;
     }
+    if (restMs > 0) await rest(restMs);
   }
 }
 
 /** Until all that was promised is at the MX and nothing waits any more. */
-export async function drained({ mx, db }: Surroundings, promised: string[]): Promise<void> {
+export async function drained(
+  { mx, db }: Pick<Surroundings, 'mx' | 'db'>,
+  promised: string[],
+  patienceMs = 30_000,
+): Promise<void> {
   const missing = () => {
     const got = recipientsOf(mx);
     return promised.filter((address) => !got.has(address));
   };
   await until(() => missing().length === 0, {
-    timeout: 30_000,
+    timeout: patienceMs,
     what: () => `the MX to get all; missing: ${missing()}`,
   });
   const waiting = () => db('deliveries').whereNotNull('due_at').pluck('id');
   await until(async () => (await waiting()).length === 0, {
-    timeout: 30_000,
+    timeout: patienceMs,
     what: 'the queue to run empty',
   });
 }
 
 /** Once drained: what is told is true, a copy too many is flagged, every credit is accounted for. */
-export async function assertPromises(t: ExecutionContext, { mx, db }: Surroundings): Promise<void> {
+export async function assertPromises(
+  t: ExecutionContext,
+  { mx, db }: Pick<Surroundings, 'mx' | 'db'>,
+): Promise<void> {
   const got = recipientsOf(mx);
   const rows: { recipient: string; status: string }[] = await db('deliveries').select('recipient', 'status');
   const told = rows.filter(({ status }) => status === 'delivered').map(({ recipient }) => recipient);

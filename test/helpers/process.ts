@@ -23,7 +23,7 @@ export async function startProcess(
   flags: string[] = [],
 ): Promise<PosternProcess> {
   const child = spawn(process.execPath, [...flags, main], {
-    env: { PATH: process.env.PATH, POSTERN_LOG_FORMAT: 'json', POSTERN_HTTP_PORT: '0', ...settings },
+    env: { ...surroundings(), POSTERN_LOG_FORMAT: 'json', POSTERN_HTTP_PORT: '0', ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const gone = once(child, 'exit');
@@ -41,6 +41,12 @@ export async function startProcess(
       return code;
     },
   };
+}
+
+/** The cache as scripts/start would have one. */
+function surroundings() {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }) };
 }
 
 function serving(child: ChildProcess, lines: string[]): Promise<string> {

@@ -6,10 +6,9 @@ import type { ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
 import { domainOf } from '../../src/address.ts';
 import { insertRows } from '../../src/db/insert.ts';
-import { migrate } from '../../src/db/migrate.ts';
 import { openDatabase } from '../../src/db/open.ts';
 import { insertOrganization } from '../../src/db/organizations.ts';
-import { createDatabase, type DatabaseKind } from './databases.ts';
+import { createMigrated, type DatabaseKind } from './databases.ts';
 
 /** The present of these tests. */
 export const now = Date.parse('2026-11-20T12:00:00Z');
@@ -31,11 +30,10 @@ export interface Row {
 export async function openQueue(t: ExecutionContext, kind: DatabaseKind) {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-queue-'));
   t.teardown(() => rm(dataDir, { recursive: true, force: true }));
-  const { url, drop } = await createDatabase(kind);
+  const { url, drop } = await createMigrated(kind, dataDir);
   t.teardown(drop);
   const db = await openDatabase({ dataDir, databaseUrl: url });
   t.teardown(() => db.destroy());
-  await migrate(db);
   const newOrg = () => db.transaction((trx) => insertOrganization(trx, 'Acme', now));
   const orgId = await newOrg();
 

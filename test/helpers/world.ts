@@ -25,7 +25,7 @@ import { createLog } from '../../src/log.ts';
 import { start } from '../../src/main.ts';
 import { loadSecrets } from '../../src/secret.ts';
 import { manualClock } from './clock.ts';
-import { createDatabase, type DatabaseKind } from './databases.ts';
+import { createMigrated, type DatabaseKind } from './databases.ts';
 import { type Dns, startDns, type Zone } from './dns.ts';
 import { type Mx, type MxOptions, startMxs } from './mx.ts';
 import { until } from './until.ts';
@@ -36,6 +36,8 @@ export interface WorldOptions {
   /** One exchanger for each element; none needs options. */
   exchangers?: MxOptions[];
   database?: DatabaseKind;
+  /** A PostgreSQL that is there already. */
+  databaseUrl?: string;
   settings?: Record<string, string>;
   hands?: Partial<Hands>;
   tenant?: { quota?: number | null; scopes?: string[] };
@@ -54,7 +56,9 @@ export async function startWorld(t: ExecutionContext, options: WorldOptions = {}
   const { exchangers = [{}], database: kind = 'sqlite' } = options;
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
   t.teardown(() => rm(dataDir, { recursive: true, force: true }));
-  const database = await createDatabase(kind);
+  const database = options.databaseUrl
+    ? { url: options.databaseUrl, drop: async () => {} }
+    : await createMigrated(kind, dataDir);
   t.teardown(() => database.drop());
   const mx = await startMxs(
     exchangers.map((mxOptions, index) => ({ host: `127.0.0.${index + 2}`, ...mxOptions })),
@@ -164,6 +168,9 @@ export function testSettings({ dataDir, databaseUrl, dns, mtaPort }: Surrounding
   };
 }
 
+/** Making one takes as long as starting a world does. */
+let tenantKey: ReturnType<typeof newDkimKey> | undefined;
+
 /** An organization without limits, its key, and the verified domain sender.invalid with its DKIM record in DNS. */
 export async function createTenant(
   db: Db,
@@ -173,7 +180,8 @@ export async function createTenant(
 ): Promise<string> {
   const now = Date.now();
   const { key, hash, hint } = newKey();
-  const dkim = await newDkimKey();
+  tenantKey ??= newDkimKey();
+  const dkim = await tenantKey;
   await db.transaction(async (trx) => {
     const orgId = await insertOrganization(trx, 'Tenant', now);
     await setQuota(trx, orgId, quota, now);
