@@ -4,26 +4,32 @@
 import type { Clock } from './clock.ts';
 import type { Config } from './config.ts';
 import { counted } from './counted.ts';
+import type { Bell } from './db/bell.ts';
 import { saveRoutes, saveStates } from './db/destinations.ts';
 import { groupCommit } from './db/group.ts';
 import { learnedRows } from './db/learned.ts';
-import type { Db } from './db/open.ts';
+import { beat, leave, readStates } from './db/nodes.ts';
+import { type Db, isPostgres } from './db/open.ts';
 import { recordAll } from './db/outcomes.ts';
 import {
   claimExpired,
   claimLanes,
   findDue,
+  freeOrphans,
   giveBack,
   listLanes,
   readMessages,
   renewLeases,
   takeBack,
 } from './db/queue.ts';
+import { publishPools, readPins, readPools, withdrawPools } from './db/source-pools.ts';
 import { listSuspensions } from './db/suspensions.ts';
 import { createDeliver } from './deliver.ts';
 import type { MailLog } from './maillog.ts';
 import { createMemory, type Memory } from './memory.ts';
 import type { Metrics } from './metrics/metrics.ts';
+import { createPinning, type Pinning } from './pinning.ts';
+import { createNeighbours, type Neighbours, nobody } from './queue/neighbours.ts';
 import { createRunner, type Runner, type Store } from './queue/runner.ts';
 import { createReturnPath } from './return-path.ts';
 import { createConnect } from './route/connect.ts';
@@ -35,11 +41,14 @@ import { createProtect } from './route/protect.ts';
 import { createResolver } from './route/resolver.ts';
 import type { Routes } from './route/route.ts';
 import { createRoutes } from './route/routes.ts';
+import { within } from './route/within.ts';
+import { createSameSource } from './same-source.ts';
 import type { Secrets } from './secret.ts';
 import { loadShaping } from './settings/shaping-file.ts';
 import { createDestinationOf, usualShape } from './settings/shaping-rules.ts';
 import { createOffer } from './smtp/offer.ts';
 import { createPool, type Pool } from './smtp/pool.ts';
+import { defaultPool } from './source-pool.ts';
 import { createBulletin } from './status/bulletin.ts';
 import { createGreylistWatch } from './status/greylisting.ts';
 import type { Move } from './status/record.ts';
@@ -49,6 +58,18 @@ import { rings, type Watch } from './status/watch.ts';
 
 /** How long an outcome waits for those of conversations under way; nobody waits for it meanwhile. */
 const recordPatienceMs = 20;
+
+/** How long other nodes are told of a destination after it has come to rest. */
+const toldMs = 60_000;
+
+/**
+ * A policy that another node has fetched protects the mail of this one too. It is read when a route is looked up, which
+ * costs more than that.
+ */
+const policyFreshMs = 1_000;
+
+/** A stop has little time, and may come because the database is away. */
+const goodbyeMs = 1_000;
 
 export interface EngineParts {
   config: Config;
@@ -60,6 +81,7 @@ export interface EngineParts {
   mailLog: MailLog;
   metrics: Metrics;
   watch: Watch;
+  bell: Bell;
   onTrouble(what: string, error: unknown): void;
   clock: Clock;
   random: () => number;
@@ -79,12 +101,20 @@ export function createEngine(parts: EngineParts): Engine {
   const { config, db, node, clock, metrics, onTrouble } = parts;
   const routes = createRouting(parts);
   const pool = createPool();
+  const pinning = createPinning({
+    sources: config.mtaSources,
+    readPins: () => readPins(db),
+    publish: (pools, now) => publishPools(db, node, pools, now),
+    readOthers: (now) => readPools(db, now, node),
+  });
   const { deliver, interrupted, withheld } = createDeliver({
     findRoute: routes.find,
     forgetRoute: routes.forget,
     offer: createTheOffer(parts, pool),
     readMessage: groupCommit((ids: string[]) => readMessages(db, ids)),
     returnPath: createReturnPath(parts.secrets, config.returnPathDomain),
+    poolOf: pinning.poolOf,
+    sameSource: createSameSource(),
     onAttempted: (delivery, offer) => tellAttempted(parts.mailLog, delivery, offer),
     clock,
     port: config.mtaPort,
@@ -93,6 +123,8 @@ export function createEngine(parts: EngineParts): Engine {
   const bulletin = createBulletin({
     saveStates: (states, now) => saveStates(db, node, states, now),
     saveRoutes: (found) => saveRoutes(db, found),
+    sockets: (name) => pool.stats(name).open,
+    keepMs: isPostgres(db) ? toldMs : 0,
   });
   const recordMoves = (moves: Move[]) => recordAll(db, node, moves, config.suppressAfter);
   const record = createRecorder({
@@ -106,7 +138,8 @@ export function createEngine(parts: EngineParts): Engine {
     clock,
   });
   const runner = createRunner({
-    store: createStore(parts, bulletin.publish),
+    store: createStore(parts, pinning, bulletin.publish),
+    neighbours: neighboursOf(parts, () => void pool.endIdle()),
     destinationOf: (domain) => routes.peek(domain)?.destination ?? null,
     resolve: async (domain) => (await routes.find(domain)).destination,
     deliver: delivering.call,
@@ -118,14 +151,21 @@ export function createEngine(parts: EngineParts): Engine {
       return nextAt;
     },
     onWaiting: bulletin.route,
+    isOurs: pinning.isOurs,
+    passOn: parts.bell.lane,
     onTrouble,
     clock,
     concurrency: config.mtaConcurrency,
+    leaseMs: parts.leaseMs,
   });
   return {
     runner,
     load: () => ({ connections: pool.totals(), inFlight: delivering.underWay() }),
-    close: () => pool.close(),
+    async close() {
+      await pool.close();
+      // What cannot be said now is known in a minute.
+      await withdrawPools(db, node).catch(() => {});
+    },
   };
 }
 
@@ -141,7 +181,7 @@ function createRouting(parts: EngineParts): Routes {
     allowPrivate,
     protect: createProtect({
       dane: secureResolve && createDane({ secureResolve, port }),
-      sts: createSts({ resolve, fetchPolicy, policies: memoryOf(parts, 'mta-sts'), clock }),
+      sts: createSts({ resolve, fetchPolicy, policies: memoryOf(parts, 'mta-sts', policyFreshMs), clock }),
     }),
     destinationOf: createDestinationOf(
       loadShaping(config.shapingFile, config.mtaPerDestination),
@@ -168,24 +208,58 @@ function createTheOffer(parts: EngineParts, pool: Pool) {
   return createOffer({ connect, pool, tlsTrouble: memoryOf(parts, 'tls-trouble'), clock, port, timeouts });
 }
 
-function memoryOf<Value>({ db, clock, onTrouble }: EngineParts, kind: string): Memory<Value> {
-  return createMemory(learnedRows<Value>(db, kind), clock, onTrouble);
+/** Where the parts change, idle connections may be too many: they are ended. */
+function neighboursOf({ config, db, node, clock, onTrouble }: EngineParts, onChange: () => void): Neighbours {
+  if (!isPostgres(db)) return nobody;
+  const hasPools = config.mtaSources.some(({ pool }) => pool !== defaultPool);
+  return createNeighbours({
+    node,
+    least: hasPools ? 1 : 0,
+    beat: (members, at) => beat(db, { node, members, at }),
+    async tales(after) {
+      const rows = await readStates(db, node, after);
+      return rows.map(({ state, ...row }) => ({ ...row, told: JSON.parse(state).told }));
+    },
+    async leave() {
+      const left = leave(db, node).catch((error) => {
+        onTrouble('other nodes count this one for some seconds more', error);
+      });
+      await within(goodbyeMs, left, () => {});
+    },
+    onChange,
+    clock,
+  });
 }
 
-function createStore({ db, node, leaseMs, clock, metrics }: EngineParts, publish: Store['publish']): Store {
+function memoryOf<Value>(
+  { db, clock, onTrouble }: EngineParts,
+  kind: string,
+  freshMs?: number,
+): Memory<Value> {
+  return createMemory(learnedRows<Value>(db, kind), clock, onTrouble, freshMs);
+}
+
+function createStore(
+  { db, node, leaseMs, clock, metrics }: EngineParts,
+  pinning: Pinning,
+  publish: Store['publish'],
+): Store {
   return {
     findDue: (range) => findDue(db, range),
     claimLanes: (now, picks) => claimLanes(db, picks, { node, now, leaseMs }),
-    claimExpired: (now, limit) => claimExpired(db, limit, { node, now, leaseMs }),
+    claimExpired: (now, limit) => claimExpired(db, limit, { node, now, leaseMs }, pinning.elsewhere()),
     giveBack: (deliveries) => giveBack(db, node, deliveries),
     lanes: (page) => listLanes(db, page),
     suspensions: (now) => listSuspensions(db, now),
+    readPools: pinning.refresh,
     publish(lines, now) {
       const all = [...lines];
       metrics.lines(all);
       return publish(all, now);
     },
-    renewLeases: () => renewLeases(db, node, clock.now() + leaseMs),
+    renewLeases: (ids) => renewLeases(db, node, ids, clock.now() + leaseMs),
+    // By then it has been held, or renewed: nobody waits half a lease for the answer to a commit.
+    freeOrphans: () => freeOrphans(db, node, clock.now(), clock.now() + leaseMs / 2),
     takeBack: (which) => takeBack(db, node, clock.now(), leaseMs, which),
   };
 }

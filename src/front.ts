@@ -27,6 +27,7 @@ import { groupCommit } from './db/group.ts';
 import { findKeyByHash, noteKeysUsed } from './db/keys.ts';
 import type { Db } from './db/open.ts';
 import { searchEmails } from './db/search.ts';
+import { untilSure } from './db/sure.ts';
 import { type Take, takeAll } from './db/usage.ts';
 import { type Ground, leaseMs } from './ground.ts';
 import type { Client } from './inbound/handler.ts';
@@ -66,15 +67,22 @@ export function createFront(ground: Ground, { compose, admit, hasSpace, baseUrl,
     findDomain: findSender(db),
     compose: composing.call,
     trackingBase: (host) => (host ? `https://${host}` : baseUrl()),
-    commit: groupCommit(
-      rings(
-        watch,
-        metrics.timed('accept', (sends: Send[]) => acceptAll(db, sends, policy), metrics.decided),
+    commit: untilSure(
+      groupCommit(
+        rings(
+          watch,
+          metrics.timed('accept', (sends: Send[]) => acceptAll(db, sends, policy), metrics.decided),
+        ),
+        {
+          // Where as many again are coming, each costs half as much.
+          isComing: (gathered) => composing.underWay() > gathered,
+          patienceMs: commitPatienceMs,
+        },
       ),
       {
-        // Where as many again are coming, each costs half as much.
-        isComing: (gathered) => composing.underWay() > gathered,
-        patienceMs: commitPatienceMs,
+        again: (send) => ({ ...send, againUntil: clock.now() + leaseMs }),
+        // PostgreSQL may be away for a minute, and nobody is left in doubt.
+        patienceMs: 3 * ground.databasePatienceMs,
       },
     ),
     rehearse: (send) => rehearse(db, send, policy),
@@ -124,6 +132,10 @@ export function createFront(ground: Ground, { compose, admit, hasSpace, baseUrl,
     resolve: createResolver(config.dnsServers),
     keepKeysMs: config.mtaMaxAge,
   };
+  const dashboard = createDashboard({
+    ...{ ...ground, ...management, baseUrl, links },
+    sending: { ...sending, take: admission.take },
+  });
   const app = createApi({
     gate: createGate(admission),
     ...sending,
@@ -132,10 +144,7 @@ export function createFront(ground: Ground, { compose, admit, hasSpace, baseUrl,
     searchEmails: (search) => searchEmails(db, search),
     feed: { ...feed, streams },
     management,
-    dashboard: createDashboard({
-      ...{ ...ground, ...management, baseUrl, links },
-      sending: { ...sending, take: admission.take },
-    }),
+    dashboard: dashboard.answer,
     proxies: config.httpProxies,
     baseUrl,
     observe: countRequests(metrics),
@@ -147,8 +156,15 @@ export function createFront(ground: Ground, { compose, admit, hasSpace, baseUrl,
     createSubmission({ ...admission, ...sending, onRefused, onTrouble }),
     metrics.refused,
   );
-  const settled = async () => void (await Promise.all([tracking.settled(), uses.settled()]));
-  return { app, settled, submission, closeStreams: streams.close };
+  const settled = async () =>
+    void (await Promise.all([tracking.settled(), uses.settled(), dashboard.stop()]));
+  /** What would go on for long is told to end. */
+  const hurry = async () => {
+    // An order ends between two pages of the queue: it is waited for at the end of all.
+    void dashboard.stop();
+    await streams.close();
+  };
+  return { answer: app.callback(), settled, submission, hurry };
 }
 
 /** Verified domains from a cache; any other is looked up anew, so that a verification counts at once. */

@@ -7,9 +7,11 @@ import { type Cost, usualCost } from './accounts/passwords.ts';
 import { createSeal, type Seal, SealError } from './accounts/seal.ts';
 import { type Clock, systemClock } from './clock.ts';
 import type { Config } from './config.ts';
+import { type Bell, createBell } from './db/bell.ts';
 import { settledPosition } from './db/events.ts';
 import { lockDataDir } from './db/lock.ts';
 import { migrate, upgradeNotice } from './db/migrate.ts';
+import { refuseMoved } from './db/moved.ts';
 import { type Db, openDatabase } from './db/open.ts';
 import { countSealed } from './db/sealed.ts';
 import type { Surroundings } from './doctor/surroundings.ts';
@@ -34,14 +36,16 @@ export interface Hands {
   passwordCost: Cost;
   /** What the doctor reaches out to. */
   surroundings: Partial<Surroundings>;
+  /** How long PostgreSQL may take over a statement. */
+  databasePatienceMs: number;
   /** What the file system of a directory has left for us, in bytes. */
   freeBytes(directory: string): Promise<number>;
   /** Adds what there is to say of the process, where it is ours alone. */
   watchProcess(registry: Metrics['registry']): void;
 }
 
-/** How long a node may hold what it leases. */
-export const leaseMs = 5 * 60_000;
+/** How long what a node has leased waits for it once it is gone; while it lives, its leases are renewed. */
+export const leaseMs = 3 * 60_000;
 
 /** Everything that the parts share. */
 export interface Ground extends Hands {
@@ -51,8 +55,9 @@ export interface Ground extends Hands {
   secrets: Secrets;
   mailLog: MailLog;
   metrics: Metrics;
-  /** Rung after each commit of events. */
+  /** Rung after each commit of events, here and, over `bell`, on other nodes. */
   watch: Watch;
+  bell: Bell;
   onTrouble(what: string, error: unknown): void;
 }
 
@@ -64,17 +69,25 @@ export async function layGround(
 ): Promise<Ground> {
   const { clock = systemClock, random = Math.random, log = createLog(config), policyPort = 443 } = hands;
   const { freeBytes = freeSpace, webhookTimeoutMs = patienceMs, passwordCost = usualCost } = hands;
-  const { watchProcess = () => {}, surroundings = {} } = hands;
+  const { watchProcess = () => {}, surroundings = {}, databasePatienceMs = 20_000 } = hands;
   const secrets = loadSecrets(config);
   stops.push(await lockDataDir(config.dataDir));
-  const db = await openDatabase(config);
+  await upgrade(config, log);
+  const db = await openDatabase(config, databasePatienceMs);
   stops.push(() => db.destroy());
-  await migrate(db, (upgrade) => log.warn(upgradeNotice(upgrade)));
   await requireSecrets(db, createSeal(secrets));
   const mailLog = createMailLog(config.dataDir, clock, log);
   stops.push(() => mailLog.close());
   const onTrouble = (what: string, error: unknown) => log.error({ err: error }, what);
-  const watch = createWatch({ position: () => settledPosition(db), clock, onTrouble });
+  const node = nodeId(config.dataDir);
+  const bell = createBell({ databaseUrl: config.databaseUrl, node, onTrouble });
+  stops.push(bell.close);
+  const watch = createWatch({
+    position: () => settledPosition(db),
+    clock,
+    onTrouble,
+    tellOthers: bell.events,
+  });
   return {
     config,
     clock,
@@ -84,6 +97,7 @@ export async function layGround(
     webhookTimeoutMs,
     passwordCost,
     surroundings,
+    databasePatienceMs,
     freeBytes,
     watchProcess,
     secrets,
@@ -91,9 +105,21 @@ export async function layGround(
     mailLog,
     metrics: createMetrics(readVersion(), onTrouble),
     watch,
+    bell,
     onTrouble,
-    node: nodeId(config.dataDir),
+    node,
   };
+}
+
+/** It may take long over one statement, and what serves may not. */
+async function upgrade(config: Config, log: Log): Promise<void> {
+  const db = await openDatabase(config);
+  try {
+    await refuseMoved(db, config.dataDir);
+    await migrate(db, (step) => log.warn(upgradeNotice(step)));
+  } finally {
+    await db.destroy();
+  }
 }
 
 /** With another secret every send would fail, and every bounce and tracking link of old mail be refused. */

@@ -12,18 +12,22 @@ import { listen } from './api/server.ts';
 import { type Composers, createComposers } from './compose/threads.ts';
 import { type Config, ConfigError, hostnameAdvice, loadConfig } from './config.ts';
 import { clearStates } from './db/destinations.ts';
+import { growingChores } from './db/growing.ts';
 import { forgetAnswers } from './db/idempotency.ts';
 import { forgetLearned } from './db/learned.ts';
+import { forgetNodes } from './db/nodes.ts';
 import { forgetLinks } from './db/one-time.ts';
-import { DatabaseError } from './db/open.ts';
+import { DatabaseError, openDatabase } from './db/open.ts';
 import { hasOrganizations } from './db/organizations.ts';
-import { forgetAttempts, forgetEvents, removeMessages } from './db/retention.ts';
+import { removeMessages } from './db/retention.ts';
 import { forgetSessions } from './db/sessions.ts';
 import { forgetFigures, sumUp } from './db/statistics.ts';
 import { forgetWebhookAttempts, forgetWebhookMessages } from './db/webhooks-attempts.ts';
+import { noEngine, noFront } from './elsewhere.ts';
 import { createEngine } from './engine.ts';
 import { createFront } from './front.ts';
 import { type Ground, type Hands, layGround, leaseMs } from './ground.ts';
+import { leaveLimitsToThreads } from './heap.ts';
 import { CertificateError } from './inbound/certificate.ts';
 import { bracketed, ListenError } from './listen.ts';
 import { type Listeners, openListeners } from './listeners.ts';
@@ -50,7 +54,7 @@ export interface Running {
 /** SIGTERM to gone takes at most ten seconds; this is the part that conversations under way are given. */
 const graceMs = 7_000;
 /** A composed mail is handed over at once: what a thread has lately made is small. */
-const composerNurseryMb = 4;
+const composerNurseryMb = 12;
 /** One signs some 2,500 mails a second; the rest of the program gives out before four do. */
 const mostComposers = 4;
 
@@ -62,10 +66,14 @@ export async function start(config: Config, hands: Partial<Hands> = {}): Promise
   };
   try {
     const ground = await layGround(config, hands, stops);
+    const has = (role: Config['roles'][number]) => config.roles.includes(role);
     const webhooks = webhooksOf(ground);
-    stops.push(webhooks.stop);
-    await webhooks.start();
-    const { runner, load, close: closeEngine } = createEngine({ ...ground, leaseMs });
+    if (has('mta')) {
+      stops.push(webhooks.stop);
+      await webhooks.start();
+    }
+    const engine = has('mta') ? createEngine({ ...ground, leaseMs }) : noEngine(ground.bell.lane);
+    const { runner, load, close: closeEngine } = engine;
     let baseUrl = config.baseUrl;
     const composers = composersOf(ground);
     stops.push(composers.close);
@@ -78,13 +86,12 @@ export async function start(config: Config, hands: Partial<Hands> = {}): Promise
       ...{ dataDir: config.dataDir, least: config.minFreeSpace },
     });
     stops.push(stopWatching);
-    const { app, settled, submission, closeStreams } = createFront(ground, {
-      compose: composers.compose,
-      admit: runner.admit,
-      hasSpace,
-      baseUrl: () => baseUrl,
-      tryIt: webhooks.tryIt,
-    });
+    const neighbours = {
+      ...{ compose: composers.compose, admit: runner.admit, hasSpace },
+      ...{ baseUrl: () => baseUrl, tryIt: webhooks.tryIt },
+    };
+    const face = has('http') ? createFront(ground, neighbours) : noFront;
+    const { answer, settled, submission, hurry } = face;
     stops.push(settled);
     const returned = createReturnedMail(ground);
     stops.push(returned.close);
@@ -93,6 +100,15 @@ export async function start(config: Config, hands: Partial<Hands> = {}): Promise
     await clearStates(ground.db, ground.node);
     await runner.start();
     stops.push(() => runner.stop(graceMs));
+    const { bell, watch } = ground;
+    bell.listen({
+      lane: runner.noteLane,
+      events: watch.heard,
+      anything() {
+        runner.wake();
+        watch.heard();
+      },
+    });
     let listeners: Listeners | null = null;
     const clients = () => listeners?.clients() ?? 0;
     const probes = await openProbes(ground, { load, clients, hasSpace, freeSpace });
@@ -100,16 +116,20 @@ export async function start(config: Config, hands: Partial<Hands> = {}): Promise
     // Both ways in close at once: a stop has little time.
     const ways: { close(): Promise<void> }[] = [];
     stops.push(async () => void (await Promise.all(ways.map((way) => way.close()))));
-    const front = await listen(probes.around(app.callback()), config);
+    const front = await listen(probes.around(answer), config);
     ways.push(front);
     const { port } = front;
-    listeners = await openListeners({ ...ground, submission, returned: returned.handler });
+    listeners = await openListeners({
+      ...ground,
+      submission,
+      returned: has('inbound') ? returned.handler : null,
+    });
     ways.push(listeners);
-    stops.push(closeStreams, probes.leave);
+    stops.push(hurry, probes.leave);
     // Of any free port the number is known now.
     baseUrl = baseUrl.replace(/:0$/, `:${port}`);
-    const isFresh = !(await hasOrganizations(ground.db));
-    const setUp = await makeSetUpLink(ground.db, ground.clock.now());
+    const isFresh = has('http') && !(await hasOrganizations(ground.db));
+    const setUp = has('http') ? await makeSetUpLink(ground.db, ground.clock.now()) : null;
     const setUpUrl = setUp && baseUrl + setUp.path;
     return { url: `http://${bracketed(config.httpHost)}:${port}`, isFresh, setUpUrl, stop };
   } catch (error) {
@@ -151,13 +171,13 @@ function choresOf({ config, db, clock, log }: Ground): Chore[] {
     { name: 'idempotency', run: () => forgetAnswers(db, clock.now(), config.idempotencyKeep) },
     { name: 'sessions', run: () => forgetSessions(db, clock.now()) },
     { name: 'one-time links', run: () => forgetLinks(db, clock.now()) },
+    { name: 'nodes', run: () => forgetNodes(db, clock.now()) },
     { name: 'learned', run: () => forgetLearned(db, clock.now()) },
     { name: 'messages', run: removeMessages(db, clock.now, config.keepMessages) },
-    { name: 'attempts', run: () => forgetAttempts(db, clock.now() - config.keepEvents) },
     { name: 'webhook attempts', run: () => forgetWebhookAttempts(db, clock.now() - config.keepEvents) },
     { name: 'webhook messages', run: () => forgetWebhookMessages(db, clock.now() - config.keepEvents) },
     { name: 'statistics', run: () => sumUp(db) },
-    { name: 'events', run: () => forgetEvents(db, clock.now() - config.keepEvents) },
+    ...growingChores({ ...config, db, now: clock.now, openPatient: () => openDatabase(config) }),
     { name: 'old statistics', run: () => forgetFigures(db, clock.now() - keepFiguresMs) },
     {
       name: 'DKIM keys',
@@ -181,6 +201,7 @@ const firstSteps = [
 
 /** The process: start, say so, stop on a signal. */
 async function run(): Promise<void> {
+  leaveLimitsToThreads();
   const config = loadConfig();
   const log = createLog(config);
   const running = await start(config, { log, watchProcess });

@@ -23,7 +23,7 @@ export async function openProbes(ground: Ground, { load, clients, hasSpace, free
   meters.diskReserve.set(config.minFreeSpace);
   ground.watchProcess(registry);
   // On SQLite a statement has its connection to itself: while a long queue is counted, mail would wait.
-  const aside = await openDatabase(config);
+  const aside = await openDatabase({ ...config, databaseConnections: 2 }, ground.databasePatienceMs);
   const readings = createReadings({
     ...{ meters, load, clients, freeSpace, onTrouble, clock },
     oldestDue: (now) => oldestDue(aside, now),

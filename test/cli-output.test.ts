@@ -105,6 +105,7 @@ test('a quota whose month is over is shown renewed, before a send makes it so', 
     },
     ...{ ledgerTotal: 33, requestsPerSecond: 2, requestsPerDay: null, emailsPerDay: 0 },
     tls: 'opportunistic' as const,
+    pool: null,
     ...{ toldLow: false, toldExhausted: false },
   };
   const quotaAt = (time: string) => organizationDocument(org, Date.parse(time)).quota;

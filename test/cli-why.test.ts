@@ -21,7 +21,7 @@ function story(status: DeliveryStatus, more: Partial<Story> = {}, delivery: obje
     },
     last: null,
     order: null,
-    place: { destination: 'mx.invalid', domains: ['there.invalid'], dueAt: null },
+    place: { destination: 'mx.invalid', domains: ['there.invalid'], dueAt: null, stranded: null },
     condition: { is: 'ok', state: null },
     now,
     emailId: 'E',
@@ -63,6 +63,17 @@ const rows: [what: string, story: Story, said: string][] = [
     story('deferred', { last: attempt({}), condition: { is: 'suspended', suspension, isWhole: true } }, soon),
     'Attempt 1 failed: no answer. That is not final: the other side put it off. The next attempt is due in 5 m; it ' +
       'expires in 60 m. It waits because the operator suspended mx.invalid at in -10 m ("their wish"), until in 50 m.',
+  ],
+  [
+    'due, and no node has the addresses',
+    story(
+      'queued',
+      { condition: { is: 'no_source', pools: ['bulk'], count: 1, isWhole: true } },
+      { attempts: 0, ...due },
+    ),
+    'It has not been tried yet. It waits because its organization sends from the source pool bulk, and no running ' +
+      'node has an address of it. Give a node one (POSTERN_MTA_SOURCES, with @POOL), or `postern org pool O NAME` has ' +
+      'it send from another pool. It expires in 60 m.',
   ],
   [
     'due, and nobody there',

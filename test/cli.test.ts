@@ -46,6 +46,25 @@ test('org: made, listed, found by id and by name, limited', async (t) => {
   );
 });
 
+test('org pool: pinned, shown, and warned of a pool that no node has', async (t) => {
+  const { json, cli, refusal, acme } = await startCli(t);
+  t.is(acme.pool, null);
+  const pinned = await cli('org pool Acme Bulk-2 --json');
+  t.is(JSON.parse(pinned.stdout.toString()).pool, 'bulk-2');
+  t.is(pinned.code, 0);
+  t.regex(
+    pinned.stderr,
+    /no running node has a source address of the pool bulk-2 \(no node runs\): its mail waits/,
+  );
+  t.is((await json('org show Acme')).pool, 'bulk-2');
+  t.regex((await cli('org show Acme')).stdout.toString(), /source pool\tbulk-2\n/);
+  t.is((await json('org pool Acme --none')).pool, null);
+  t.is((await json('org pool Acme default')).pool, null);
+  t.regex(await refusal(2, 'org pool Acme'), /give either the NAME of a pool or --none/);
+  t.regex(await refusal(2, 'org pool Acme bulk --none'), /give either the NAME of a pool or --none/);
+  t.regex(await refusal(2, 'org pool Acme b_lk'), /"b_lk" is not the name of a pool of source addresses/);
+});
+
 test('key: made, listed without the key, rotated, revoked', async (t) => {
   const { json, cli, refusal } = await startCli(t);
   const create = 'key create --org Acme --label web --scope';

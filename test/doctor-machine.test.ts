@@ -3,6 +3,8 @@ import { chmod, copyFile, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import ava from 'ava';
 import type { Db } from '../src/db/open.ts';
+import { listOrganizations } from '../src/db/organizations.ts';
+import { pinOrganization } from '../src/db/source-pools.ts';
 import { lookAtCertificate } from '../src/doctor/certificate.ts';
 import { realSurroundings } from '../src/doctor/surroundings.ts';
 import { type Change, names } from './helpers/doctor-names.ts';
@@ -32,7 +34,10 @@ test('a database that cannot be used', async (t) => {
     const skippedOnes = rest.filter(({ verdict }) => verdict === 'skipped');
     t.deepEqual(
       skippedOnes.map(({ check, found: why }) => [check, why]),
-      [['registered', 'not known: the database does not say']],
+      [
+        ['source pools', 'not known: the database does not say'],
+        ['registered', 'not known: the database does not say'],
+      ],
     );
     t.false(rest.some(({ verdict }) => verdict === 'failure'));
   }
@@ -47,6 +52,15 @@ names('another secret', ({ dataDir }) => writeFile(join(dataDir, 'secret'), `${'
   ...{ check: 'secret', subject: machine, verdict: 'failure' },
   ...{ found: /does not open 1 of the 1 that are sealed in the database$/, advice: /bring back the secret/ },
 });
+
+names(
+  'an organization that is pinned to a pool that no node has',
+  async ({ db }) => pinOrganization(db, (await listOrganizations(db))[0]!.id, 'bulk'),
+  {
+    ...{ check: 'source pools', subject: machine, verdict: 'failure' },
+    ...{ found: /^1 organization sends from bulk, and no node/, advice: /192\.0\.2\.10@bulk/ },
+  },
+);
 
 names('a slow disk', () => ({ surroundings: { syncTimes: async () => [3, 80, 60, 70] } }), {
   ...{ check: 'disk speed', subject: machine, verdict: 'warning', found: /^70 ms/, advice: /SSD/ },

@@ -50,8 +50,8 @@ test('packets to port 25 are dropped: it takes no longer than the patience for a
 test('each source address is looked at, under its own name', async (t) => {
   const world = await startDoctorWorld(t);
   const mtaSources = [
-    { address: '127.0.0.1', name: null },
-    { address: '127.0.0.77', name: 'mx77.invalid' },
+    { address: '127.0.0.1', name: null, pool: 'default' },
+    { address: '127.0.0.77', name: 'mx77.invalid', pool: 'default' },
   ];
   for (const peer of world.peers)
     peer.script = { ehlo: ({ session }) => `250 at your service, [${session.from}]` };
@@ -141,7 +141,9 @@ test('addresses turned round, as RFC 3596 has it', (t) => {
 
 test('a source address that is not this machine’s', async (t) => {
   const world = await startDoctorWorld(t);
-  const findings = await world.look({ config: { mtaSources: [{ address: '192.0.2.77', name: null }] } });
+  const findings = await world.look({
+    config: { mtaSources: [{ address: '192.0.2.77', name: null, pool: 'default' }] },
+  });
   const finding = findings.find(({ check }) => check === 'port 25')!;
   t.like(finding, {
     subject: '192.0.2.77',

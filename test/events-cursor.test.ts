@@ -9,14 +9,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { type EventPage, readEvents, settledPosition } from '../src/db/events.ts';
 import { insertRows } from '../src/db/insert.ts';
-import { migrate } from '../src/db/migrate.ts';
 import { first } from '../src/db/migrations/001-first.ts';
 import { engine } from '../src/db/migrations/002-engine.ts';
 import { events } from '../src/db/migrations/005-events.ts';
 import { type Db, openDatabase, type Trx } from '../src/db/open.ts';
 import { insertOrganization } from '../src/db/organizations.ts';
 import { newId } from '../src/id.ts';
-import { createDatabase, type DatabaseKind, kinds } from './helpers/databases.ts';
+import { createDatabase, createMigrated, type DatabaseKind, kinds } from './helpers/databases.ts';
 import { until } from './helpers/until.ts';
 
 const now = Date.UTC(2026, 0, 1);
@@ -25,7 +24,7 @@ const types = ['email.queued', 'email.delivered', 'email.bounced'];
 async function newFeed(t: ExecutionContext, kind: DatabaseKind, lay?: (trx: Trx) => Promise<string[]>) {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
   t.teardown(() => rm(dataDir, { recursive: true, force: true }));
-  const database = await createDatabase(kind);
+  const database = await (lay ? createDatabase(kind) : createMigrated(kind, dataDir));
   t.teardown(() => database.drop());
   const open = async () => {
     const db = await openDatabase({ dataDir, databaseUrl: database.url });
@@ -34,7 +33,6 @@ async function newFeed(t: ExecutionContext, kind: DatabaseKind, lay?: (trx: Trx)
   };
   const db = await open();
   if (lay) return { db, open, orgs: (await db.transaction(lay)) as [string, string, string] };
-  await migrate(db);
   const orgs: string[] = [];
   for (const name of ['One', 'Two', 'Three'])
     orgs.push(await db.transaction((trx) => insertOrganization(trx, name, now)));

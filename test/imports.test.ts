@@ -25,6 +25,7 @@ const folderOf = (file: string) => (file.includes('/') ? file.split('/', 1)[0]! 
 const leaves = [
   ...[
     'abort',
+    'bounded',
     'cache',
     'address',
     'clock',
@@ -40,6 +41,7 @@ const leaves = [
     'return-path',
     'secret',
     'shape',
+    'source-pool',
     'steps',
     'visible',
   ].map((name) => `${name}.ts`),

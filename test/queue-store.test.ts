@@ -4,11 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
-import { migrate } from '../src/db/migrate.ts';
 import { type Db, openDatabase } from '../src/db/open.ts';
 import { insertOrganization } from '../src/db/organizations.ts';
 import { claimExpired, claimLanes, findDue, giveBack, listLanes } from '../src/db/queue.ts';
-import { createDatabase, type DatabaseKind, kinds } from './helpers/databases.ts';
+import { createMigrated, type DatabaseKind, kinds } from './helpers/databases.ts';
 
 const now = Date.UTC(2026, 0, 1);
 const terms = { node: 'node', now, leaseMs: 1000 };
@@ -16,11 +15,10 @@ const terms = { node: 'node', now, leaseMs: 1000 };
 async function newQueue(t: ExecutionContext, kind: DatabaseKind) {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
   t.teardown(() => rm(dataDir, { recursive: true, force: true }));
-  const database = await createDatabase(kind);
+  const database = await createMigrated(kind, dataDir);
   t.teardown(() => database.drop());
   const db = await openDatabase({ dataDir, databaseUrl: database.url });
   t.teardown(() => db.destroy());
-  await migrate(db);
   const orgs = [await db.transaction((trx) => insertOrganization(trx, 'One', now))];
   orgs.push(await db.transaction((trx) => insertOrganization(trx, 'Two', now)));
   return { db, orgs: orgs as [string, string] };

@@ -52,6 +52,9 @@ for (const kind of kinds) {
       '007-rotation',
       '008-users',
       '009-statistics',
+      '010-partitions',
+      '011-nodes',
+      '012-source-pools',
     ]);
   });
 }
@@ -124,6 +127,13 @@ async function dumpPostgres(db: Db): Promise<string> {
     `select tgrelid::regclass::text as "table", pg_get_triggerdef(oid) as def
        from pg_trigger where not tgisinternal order by 1, tgname`,
   );
+  const { rows: parted } = await db.raw(
+    `select relname as "table", ' PARTITION BY ' || pg_get_partkeydef(oid) as by, '' as of
+       from pg_class where relkind = 'p'
+     union all
+     select relname, '', ' PARTITION OF ' || inhparent::regclass || ' ' || pg_get_expr(relpartbound, pg_class.oid)
+       from pg_class join pg_inherits on inhrelid = pg_class.oid where relispartition and relkind = 'r'`,
+  );
   const { rows: functions } = await db.raw(
     `select pg_get_functiondef(oid) as def from pg_proc where pronamespace = 'public'::regnamespace order by proname`,
   );
@@ -146,8 +156,9 @@ async function dumpPostgres(db: Db): Promise<string> {
       .map((line) => `  ${line}`)
       .join(',\n');
     const own = [...indexes, ...triggers].filter((row: { table: string }) => row.table === table);
+    const part = parted.find((row: { table: string }) => row.table === table) ?? { by: '', of: '' };
     return [
-      `CREATE TABLE ${table} (\n${body}\n);\n`,
+      `CREATE TABLE ${table}${part.of} (\n${body}\n)${part.by};\n`,
       ...own.map((row: { def: string }) => `${row.def};\n`),
     ].join('');
   });

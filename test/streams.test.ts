@@ -20,7 +20,7 @@ const pageOfBytes = 1_000_000;
 async function endless(t: ExecutionContext, patienceMs: number) {
   const pages: Record<string, number> = {};
   const onTrouble = (what: string, error: unknown) => t.fail(`${what}: ${error}`);
-  const watch = createWatch({ position: async () => 0, clock: manualClock(), onTrouble });
+  const watch = createWatch({ position: async () => 0, tellOthers() {}, clock: manualClock(), onTrouble });
   const streams = createStreams({
     async readEvents({ orgId, after }: EventQuery) {
       pages[orgId!] = (pages[orgId!] ?? 0) + 1;

@@ -85,7 +85,10 @@ for (const kind of kinds) {
     const before = await stepsOf(db);
     await db.destroy();
     const said = await t.throwsAsync(startProcess(settings));
-    t.regex(said!.message, /\npostern: the database is of a newer Postern: .*999-later.* 00\d-\w+; [^\n]*$/);
+    t.regex(
+      said!.message,
+      /\npostern: the database is of a newer Postern: .*999-later.* \d{3}-[\w-]+; [^\n]*$/,
+    );
     t.regex(await createCli(t, settings).refusal(1, 'org list'), /newer Postern: .*999-later/);
     t.deepEqual(await stepsOf(await open()), before);
   });

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { settledPosition } from '../src/db/events.ts';
 import { insertRows } from '../src/db/insert.ts';
-import { migrate } from '../src/db/migrate.ts';
 import { type Db, openDatabase } from '../src/db/open.ts';
 import { insertOrganization } from '../src/db/organizations.ts';
 import { findWebhook, insertWebhook } from '../src/db/webhooks.ts';
@@ -16,14 +15,14 @@ import { claimMessages, listDueWebhooks, type Message, returnMessages } from '..
 import { replay, type Selection } from '../src/db/webhooks-replay.ts';
 import { newId } from '../src/id.ts';
 import { type Verdict, verdictOf } from '../src/webhooks/verdict.ts';
-import { createDatabase, type DatabaseKind, kinds } from './helpers/databases.ts';
+import { createMigrated, type DatabaseKind, kinds } from './helpers/databases.ts';
 
 const start = Date.UTC(2026, 0, 1);
 
 async function newStore(t: ExecutionContext, kind: DatabaseKind) {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
   t.teardown(() => rm(dataDir, { recursive: true, force: true }));
-  const database = await createDatabase(kind);
+  const database = await createMigrated(kind, dataDir);
   t.teardown(() => database.drop());
   const open = async () => {
     const db = await openDatabase({ dataDir, databaseUrl: database.url });
@@ -31,7 +30,6 @@ async function newStore(t: ExecutionContext, kind: DatabaseKind) {
     return db;
   };
   const db = await open();
-  await migrate(db);
   const orgId = await db.transaction((trx) => insertOrganization(trx, 'Acme', start));
   let now = start;
   const add = (types: string[] = [], owner = orgId) =>

@@ -15,6 +15,9 @@ import { webhooks } from './migrations/006-webhooks.ts';
 import { rotation } from './migrations/007-rotation.ts';
 import { users } from './migrations/008-users.ts';
 import { statistics } from './migrations/009-statistics.ts';
+import { partitions } from './migrations/010-partitions.ts';
+import { nodes } from './migrations/011-nodes.ts';
+import { sourcePools } from './migrations/012-source-pools.ts';
 import { DatabaseError, type Db, isPostgres, type Trx } from './open.ts';
 
 const migrations: Record<string, Knex.Migration> = {
@@ -27,6 +30,9 @@ const migrations: Record<string, Knex.Migration> = {
   '007-rotation': rotation,
   '008-users': users,
   '009-statistics': statistics,
+  '010-partitions': partitions,
+  '011-nodes': nodes,
+  '012-source-pools': sourcePools,
 };
 
 const source: Knex.MigrationSource<string> = {

@@ -9,7 +9,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import knex, { type Knex } from 'knex';
-import pg from 'pg';
+import { openPostgres } from './postgres.ts';
 import { SqliteClient } from './sqlite.ts';
 
 export type Db = Knex;
@@ -22,6 +22,11 @@ export class DatabaseError extends Error {}
 const silence = { debug() {}, warn() {}, error() {}, deprecate() {} };
 
 const busyTimeoutMs = 10_000;
+
+/** Of SQLite's own pages: what the indexes of a long queue need, without asking the system for each. */
+const cacheKiB = 16_000;
+/** Of 4 KiB. A page that is written again and again goes from the log into the database once in 16 MB instead of once in 4. */
+const pagesOfLog = 4_000;
 
 function sqlite(file: string): Knex {
   return knex({
@@ -37,24 +42,13 @@ function sqlite(file: string): Knex {
           `pragma busy_timeout = ${busyTimeoutMs};
            pragma journal_mode = wal;
            pragma synchronous = full;
-           pragma foreign_keys = on;`,
+           pragma foreign_keys = on;
+           pragma cache_size = -${cacheKiB};
+           pragma wal_autocheckpoint = ${pagesOfLog};`,
           (error) => (done as (error: Error | null, connection: unknown) => void)(error, connection),
         );
       },
     },
-  });
-}
-
-const int8 = 20;
-
-function postgres(url: string): Knex {
-  const getTypeParser = (oid: number, format: 'text') =>
-    oid === int8 ? Number : pg.types.getTypeParser(oid, format);
-  return knex({
-    client: 'pg',
-    connection: { connectionString: url, types: { getTypeParser } } as Knex.PgConnectionConfig,
-    pool: { min: 0, max: 10 },
-    log: silence,
   });
 }
 
@@ -65,7 +59,13 @@ export function isPostgres(db: Db): boolean {
 interface Place {
   dataDir: string;
   databaseUrl: string | null;
+  /** What the URL was given by. */
+  givenBy?: string;
+  /** To PostgreSQL, at once. */
+  databaseConnections?: number;
 }
+
+const usualConnections = 10;
 
 const fileIn = (dataDir: string) => join(dataDir, 'postern.sqlite');
 
@@ -75,10 +75,13 @@ export async function openExisting(config: Place): Promise<Db | null> {
   return isThere ? openDatabase(config) : null;
 }
 
-/** Opens the database and asks it one question, so that a wrong URL or a broken file is named at the start. */
-export async function openDatabase(config: Place): Promise<Db> {
+/** Opens the database and asks it one question, so that a wrong URL or a broken file is named at the start. `patienceMs`: for PostgreSQL. */
+export async function openDatabase(config: Place, patienceMs: number | null = null): Promise<Db> {
   const file = fileIn(config.dataDir);
-  const db = config.databaseUrl ? postgres(config.databaseUrl) : sqlite(file);
+  const { databaseUrl, databaseConnections: connections = usualConnections } = config;
+  const db = databaseUrl
+    ? openPostgres(databaseUrl, { patienceMs, connections, log: silence })
+    : sqlite(file);
   try {
     await db.raw(config.databaseUrl ? 'select 1' : 'select count(*) from sqlite_master');
     return db;
@@ -86,7 +89,7 @@ export async function openDatabase(config: Place): Promise<Db> {
     await db.destroy();
     throw new DatabaseError(
       config.databaseUrl
-        ? `the database of POSTERN_DATABASE_URL cannot be used: ${reasonOf(error)}; check that it runs, and the URL's user, password and name`
+        ? `the database of ${config.givenBy ?? 'POSTERN_DATABASE_URL'} cannot be used: ${reasonOf(error)}; check that it runs, and the URL's user, password and name`
         : `${file} cannot be used: ${reasonOf(error)}; check its permissions and the disk, or restore it from a backup`,
     );
   }

@@ -28,11 +28,26 @@ CREATE TABLE attempts (
   mx text,
   tls text,
   transcript text NOT NULL,
-  FOREIGN KEY (delivery_id) REFERENCES deliveries(id) ON DELETE CASCADE,
+  PRIMARY KEY (id)
+) PARTITION BY RANGE (id);
+CREATE INDEX attempts_delivery_id_number_index ON ONLY public.attempts USING btree (delivery_id, number);
+CREATE UNIQUE INDEX attempts_pkey ON ONLY public.attempts USING btree (id);
+
+CREATE TABLE attempts_first PARTITION OF attempts FOR VALUES FROM (MINVALUE) TO (MAXVALUE) (
+  id uuid NOT NULL,
+  delivery_id uuid NOT NULL,
+  number integer NOT NULL,
+  started_at bigint NOT NULL,
+  ended_at bigint NOT NULL,
+  verdict text NOT NULL,
+  reply text,
+  mx text,
+  tls text,
+  transcript text NOT NULL,
   PRIMARY KEY (id)
 );
-CREATE INDEX attempts_delivery_id_number_index ON public.attempts USING btree (delivery_id, number);
-CREATE UNIQUE INDEX attempts_pkey ON public.attempts USING btree (id);
+CREATE INDEX attempts_first_delivery_id_number_index ON public.attempts_first USING btree (delivery_id, number);
+CREATE UNIQUE INDEX attempts_first_pkey ON public.attempts_first USING btree (id);
 
 CREATE TABLE credit_entries (
   id uuid NOT NULL,
@@ -89,8 +104,6 @@ CREATE TABLE deliveries (
   click_last_at bigint,
   click_scans integer NOT NULL DEFAULT 0,
   parked_at bigint,
-  FOREIGN KEY (email_id) REFERENCES emails(id) ON DELETE CASCADE,
-  FOREIGN KEY (message_id) REFERENCES messages(id),
   FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   PRIMARY KEY (id)
 );
@@ -185,11 +198,30 @@ CREATE TABLE emails (
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL,
   tls text NOT NULL DEFAULT 'opportunistic'::text,
-  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  PRIMARY KEY (id)
+) PARTITION BY RANGE (id);
+CREATE INDEX emails_org_id_id_index ON ONLY public.emails USING btree (org_id, id);
+CREATE UNIQUE INDEX emails_pkey ON ONLY public.emails USING btree (id);
+
+CREATE TABLE emails_first PARTITION OF emails FOR VALUES FROM (MINVALUE) TO (MAXVALUE) (
+  id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  key_id uuid,
+  message_id text NOT NULL,
+  sender text NOT NULL,
+  reply_to text,
+  subject text NOT NULL,
+  recipients text NOT NULL,
+  tags text NOT NULL,
+  tracking text NOT NULL,
+  credits integer NOT NULL,
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  tls text NOT NULL DEFAULT 'opportunistic'::text,
   PRIMARY KEY (id)
 );
-CREATE INDEX emails_org_id_id_index ON public.emails USING btree (org_id, id);
-CREATE UNIQUE INDEX emails_pkey ON public.emails USING btree (id);
+CREATE INDEX emails_first_org_id_id_index ON public.emails_first USING btree (org_id, id);
+CREATE UNIQUE INDEX emails_first_pkey ON public.emails_first USING btree (id);
 
 CREATE TABLE event_readers (
   name text NOT NULL,
@@ -206,16 +238,28 @@ CREATE TABLE events (
   recipient text,
   at bigint NOT NULL,
   data text NOT NULL,
+  position bigint NOT NULL DEFAULT nextval('events_position_seq'::regclass)
+) PARTITION BY RANGE ("position");
+CREATE INDEX events_email_id_position_index ON ONLY public.events USING btree (email_id, "position");
+CREATE INDEX events_org_id_position_index ON ONLY public.events USING btree (org_id, "position");
+CREATE UNIQUE INDEX events_position_unique ON ONLY public.events USING btree ("position");
+CREATE TRIGGER events_announce BEFORE INSERT ON public.events FOR EACH STATEMENT EXECUTE FUNCTION events_announce();
+
+CREATE TABLE events_first PARTITION OF events FOR VALUES FROM (MINVALUE) TO (MAXVALUE) (
+  id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  email_id uuid,
+  type text NOT NULL,
+  recipient text,
+  at bigint NOT NULL,
+  data text NOT NULL,
   position bigint NOT NULL DEFAULT nextval('events_position_seq'::regclass),
-  FOREIGN KEY (email_id) REFERENCES emails(id) ON DELETE CASCADE,
-  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   PRIMARY KEY (id)
 );
-CREATE INDEX events_email_id_position_index ON public.events USING btree (email_id, "position");
-CREATE INDEX events_org_id_position_index ON public.events USING btree (org_id, "position");
-CREATE UNIQUE INDEX events_pkey ON public.events USING btree (id);
-CREATE UNIQUE INDEX events_position_unique ON public.events USING btree ("position");
-CREATE TRIGGER events_announce BEFORE INSERT ON public.events FOR EACH STATEMENT EXECUTE FUNCTION events_announce();
+CREATE INDEX events_first_email_id_position_index ON public.events_first USING btree (email_id, "position");
+CREATE INDEX events_first_org_id_position_index ON public.events_first USING btree (org_id, "position");
+CREATE UNIQUE INDEX events_first_pkey ON public.events_first USING btree (id);
+CREATE UNIQUE INDEX events_first_position_unique ON public.events_first USING btree ("position");
 
 CREATE TABLE idempotency (
   org_id uuid NOT NULL,
@@ -276,11 +320,18 @@ CREATE TABLE messages (
   email_id uuid NOT NULL,
   size integer NOT NULL,
   raw bytea NOT NULL,
-  FOREIGN KEY (email_id) REFERENCES emails(id) ON DELETE CASCADE,
   PRIMARY KEY (id)
 );
 CREATE INDEX messages_email_id_index ON public.messages USING btree (email_id) WHERE (size > 0);
 CREATE UNIQUE INDEX messages_pkey ON public.messages USING btree (id);
+
+CREATE TABLE nodes (
+  node text NOT NULL,
+  members text NOT NULL,
+  at bigint NOT NULL,
+  PRIMARY KEY (node)
+);
+CREATE UNIQUE INDEX nodes_pkey ON public.nodes USING btree (node);
 
 CREATE TABLE one_time_tokens (
   hash text NOT NULL,
@@ -310,9 +361,11 @@ CREATE TABLE organizations (
   told_low boolean NOT NULL DEFAULT false,
   told_exhausted boolean NOT NULL DEFAULT false,
   tls text NOT NULL DEFAULT 'opportunistic'::text,
+  pool text,
   PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX organizations_pkey ON public.organizations USING btree (id);
+CREATE INDEX organizations_pool_id_index ON public.organizations USING btree (pool, id) WHERE (pool IS NOT NULL);
 
 CREATE TABLE recovery_codes (
   user_id uuid NOT NULL,
@@ -346,6 +399,14 @@ CREATE INDEX sessions_expires_at_index ON public.sessions USING btree (expires_a
 CREATE UNIQUE INDEX sessions_hash_unique ON public.sessions USING btree (hash);
 CREATE UNIQUE INDEX sessions_pkey ON public.sessions USING btree (id);
 CREATE INDEX sessions_user_id_index ON public.sessions USING btree (user_id);
+
+CREATE TABLE source_pools (
+  node text NOT NULL,
+  pool text NOT NULL,
+  at bigint NOT NULL,
+  PRIMARY KEY (node, pool)
+);
+CREATE UNIQUE INDEX source_pools_pkey ON public.source_pools USING btree (node, pool);
 
 CREATE TABLE statistics (
   org_id uuid NOT NULL,

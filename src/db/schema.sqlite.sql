@@ -285,6 +285,13 @@ CREATE TABLE messages (
 
 CREATE INDEX messages_email_id_index on messages (email_id) where size > 0;
 
+CREATE TABLE nodes (
+  node text not null,
+  members text not null,
+  at bigint not null,
+  primary key (node)
+);
+
 CREATE TABLE one_time_tokens (
   hash text not null,
   purpose text not null,
@@ -314,8 +321,11 @@ CREATE TABLE organizations (
   told_low boolean not null default '0',
   told_exhausted boolean not null default '0',
   tls text not null default 'opportunistic',
+  pool text,
   primary key (id)
 );
+
+CREATE INDEX organizations_pool_id_index on organizations (pool, id) where pool is not null;
 
 CREATE TABLE recovery_codes (
   user_id char(36) not null,
@@ -348,6 +358,13 @@ CREATE INDEX sessions_expires_at_index on sessions (expires_at);
 CREATE UNIQUE INDEX sessions_hash_unique on sessions (hash);
 
 CREATE INDEX sessions_user_id_index on sessions (user_id);
+
+CREATE TABLE source_pools (
+  node text not null,
+  pool text not null,
+  at bigint not null,
+  primary key (node, pool)
+);
 
 CREATE TABLE statistics (
   org_id char(36) not null,

@@ -10,6 +10,7 @@ import type { Clock } from '../clock.ts';
 import { type Attempt, type Delivery, largestAtHand } from '../nouns.ts';
 import type { Destination } from '../shape.ts';
 import type { Lane } from './lanes.ts';
+import type { createLeases } from './leases.ts';
 import { createLeasing } from './leasing.ts';
 import type { Line } from './line.ts';
 import { createLines, type LinesParts, type Suspension } from './lines.ts';
@@ -25,6 +26,11 @@ export interface DispatcherParts extends LinesParts {
   /** Keeps the outcome; never rejects. */
   keep(delivery: Delivery, attempt: Attempt): Promise<void>;
   giveBack(delivery: Delivery): void;
+  /** Mail waits in this lane that other nodes are to send. */
+  passOn(lane: Lane): void;
+  leases: Pick<ReturnType<typeof createLeases>, 'begin' | 'isGood'>;
+  /** Whether this node has addresses that the organization's mail may leave from. All other mail is left to nodes that have. */
+  isOurs(orgId: string): boolean;
   /** Somebody should claim: there is room again for what waits in the database. */
   hungry(): void;
   /** Whether the last claim took all that there was room for in all. */
@@ -42,6 +48,10 @@ export interface Place {
 
 /** What waits for a connection keeps its message in memory, up to this much of them in all. */
 const mostBytesAtHand = 32 * 1024 * 1024;
+/** Why mail that has grown too old is not tried once more. */
+const notOurs = 'no node that runs has a source address of the pool that its organization sends from';
+/** Mail that is past its maximum age, and that others are to try once more, waits so long for one of them. */
+const othersLastMs = 60_000;
 /** A 421 while other connections work is our haste: such a delivery goes back to its line this often. */
 const mostReturns = 3;
 
@@ -84,11 +94,16 @@ export function createDispatcher(parts: DispatcherParts) {
   }
 
   function enter(line: Line, delivery: Delivery): void {
-    const reason = lines.obstacle(line, delivery.domain);
+    const reason = parts.isOurs(delivery.orgId) ? lines.obstacle(line, delivery.domain) : notOurs;
+    const expiresAt = delivery.expiresAt + (line.isElsewhere() ? othersLastMs : 0);
     if (stopping) giveBack(delivery);
     else if (reason === null) queue(line, delivery);
-    else if (delivery.expiresAt > clock.now()) giveBack(delivery);
+    else if (expiresAt > clock.now()) giveBack(delivery);
     else expire(line, delivery, reason);
+  }
+
+  function enterAnew(line: Line): void {
+    for (const delivery of line.hand.splice(0)) enter(line, delivery);
   }
 
   function queue(line: Line, delivery: Delivery): void {
@@ -100,6 +115,7 @@ export function createDispatcher(parts: DispatcherParts) {
   }
 
   function hold(delivery: Delivery): void {
+    parts.leases.begin(delivery);
     leasing.count(1);
     heldBytes += sizeOf(delivery);
   }
@@ -134,9 +150,11 @@ export function createDispatcher(parts: DispatcherParts) {
         starved.add(line);
         break;
       }
-      launch(line, line.hand.shift()!);
+      const delivery = line.hand.shift()!;
+      if (parts.leases.isGood(delivery) && parts.isOurs(delivery.orgId)) launch(line, delivery);
+      else giveBack(delivery);
     }
-    if (line.rest(now) !== null) for (const delivery of line.hand.splice(0)) enter(line, delivery);
+    if (line.rest(now) !== null) enterAnew(line);
     if (line.hand.length === 0 && line.lanes.size === 0) lines.waiting.delete(line);
   }
 
@@ -150,7 +168,7 @@ export function createDispatcher(parts: DispatcherParts) {
   }
 
   async function fly(line: Line, delivery: Delivery): Promise<void> {
-    const attempt = await parts.deliver(delivery, stopped, line.gauge.limit);
+    const attempt = await parts.deliver(delivery, stopped, Math.max(line.limit(), 1));
     line.ended(attempt.signal, attempt.verdict.diagnostic, clock.now());
     underWay -= 1;
     const isOurHaste = attempt.signal === 'busy' && attempt.reply?.code === 421 && line.underWay > 0;
@@ -183,15 +201,22 @@ export function createDispatcher(parts: DispatcherParts) {
     if (hasRoomForLanes || (parts.isMore() && leasing.hasMuchRoom())) parts.hungry();
   }
 
-  const search = createSearch(resolve, (destination, lane, isRetry) =>
-    addLane(lines.of(destination), lane, isRetry),
-  );
+  const search = createSearch(resolve, (destination, lane, isRetry) => {
+    if (parts.isOurs(lane.orgId)) addLane(lines.of(destination), lane, isRetry);
+  });
 
   /** Mail waits there that is due; `isRetry`: some of it has just fallen due again. */
   function noteLane(lane: Lane, isRetry = false): void {
+    if (!parts.isOurs(lane.orgId)) return;
     const line = lines.known(lane.domain);
     if (line) addLane(line, lane, isRetry);
     else search.add(lane, isRetry);
+  }
+
+  /** Mail that this node has put there itself: nobody else knows. */
+  function notePut(lane: Lane): void {
+    noteLane(lane);
+    if (!parts.isOurs(lane.orgId) || lines.known(lane.domain)?.isElsewhere()) parts.passOn(lane);
   }
 
   function addLane(line: Line, lane: Lane, isRetry: boolean): void {
@@ -219,20 +244,26 @@ export function createDispatcher(parts: DispatcherParts) {
     /** Before a send is committed: whether its delivery may be leased at once, or has to wait in its lane. */
     admit(domain: string, orgId: string): Place {
       const line = lines.known(domain);
-      const isLeased = !stopping && leasing.mayEnter(line, domain);
+      const isLeased = !stopping && parts.isOurs(orgId) && leasing.mayEnter(line, domain);
       if (isLeased) return { entry: 'leased', settle: promised(line, domain) };
       const settle = (delivery: Delivery | null) => {
-        if (delivery) noteLane({ domain, orgId });
+        if (delivery) notePut({ domain, orgId });
       };
       return { entry: 'due', settle };
     },
     noteLane,
+    notePut,
+    hear: lines.hear,
+    /** Whose mail is ours has changed. */
+    sortOut(): void {
+      for (const line of lines.waiting) {
+        line.lanes.removeOf((orgId) => !parts.isOurs(orgId));
+        enterAnew(line);
+      }
+    },
     suspend(list: Suspension[]): void {
       lines.suspend(list);
-      if (list.length === 0) return;
-      for (const line of lines.waiting) {
-        for (const delivery of line.hand.splice(0)) enter(line, delivery);
-      }
+      if (list.length > 0) for (const line of lines.waiting) enterAnew(line);
     },
     pumpAll(): void {
       for (const line of lines.waiting) pump(line);

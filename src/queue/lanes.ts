@@ -20,6 +20,9 @@ export interface Lanes {
   pick(count: number, isOpen: (domain: string) => boolean): Pick[];
   /** The lane was found empty when it was picked. */
   remove(pick: Pick): void;
+  /** Forgets the lanes of these organizations. */
+  removeOf(isGone: (orgId: string) => boolean): void;
+  clear(): void;
   /** The domains that have lanes here. */
   domains(): Set<string>;
 }
@@ -74,6 +77,17 @@ export function createLanes(): Lanes {
       domains.delete(domain);
       size -= 1;
       if (domains.size === 0) orgs.delete(orgId);
+    },
+    removeOf(isGone) {
+      for (const [orgId, domains] of [...orgs]) {
+        if (!isGone(orgId)) continue;
+        orgs.delete(orgId);
+        size -= domains.size;
+      }
+    },
+    clear() {
+      orgs.clear();
+      size = 0;
     },
     domains: () => new Set([...orgs.values()].flatMap((domains) => [...domains.keys()])),
   };

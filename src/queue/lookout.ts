@@ -77,6 +77,10 @@ export function createLookout({ findDue, lanes, noteLane, onTrouble, clock }: Lo
       const restMs = Math.max(walkSoon ? walkAgainMs : walkEveryMs, 9 * walkMs);
       if (Math.abs(clock.now() - walkedAt) >= restMs) walking ??= walk();
     },
+    /** There may be lanes that were passed over before. */
+    walkSoon(): void {
+      walkSoon = true;
+    },
     async stop(): Promise<void> {
       stopping = true;
       await walking;

@@ -15,9 +15,11 @@ import type { Clock } from '../clock.ts';
 import type { Attempt, Delivery } from '../nouns.ts';
 import { createDispatcher, type DispatcherParts, type Place } from './dispatcher.ts';
 import type { Lane } from './lanes.ts';
+import { createLeases } from './leases.ts';
 import type { Line } from './line.ts';
 import type { Suspension } from './lines.ts';
 import { createLookout, type LookoutParts } from './lookout.ts';
+import type { Neighbours } from './neighbours.ts';
 import { createReturns } from './returns.ts';
 
 export interface Store extends Pick<LookoutParts, 'findDue' | 'lanes'> {
@@ -27,15 +29,23 @@ export interface Store extends Pick<LookoutParts, 'findDue' | 'lanes'> {
   claimExpired(now: number, limit: number): Promise<Delivery[]>;
   giveBack(deliveries: Delivery[]): Promise<void>;
   suspensions(now: number): Promise<Suspension[]>;
+  /** Learns which pools of source addresses mail leaves from; whether that has changed. */
+  readPools(now: number): Promise<boolean>;
   /** What the operator is shown of the lines. */
   publish(lines: Iterable<Line>, now: number): Promise<void>;
-  renewLeases(): Promise<void>;
+  /** With the ids of those that were still this node's. */
+  renewLeases(ids: string[]): Promise<Set<string>>;
+  freeOrphans(): Promise<void>;
   takeBack(which: 'own' | 'expired'): Promise<Delivery[]>;
 }
 
 export interface RunnerParts
-  extends Pick<DispatcherParts, 'destinationOf' | 'resolve' | 'deliver' | 'withheld' | 'onWaiting'> {
+  extends Pick<
+    DispatcherParts,
+    'destinationOf' | 'resolve' | 'deliver' | 'withheld' | 'onWaiting' | 'isOurs' | 'passOn'
+  > {
   store: Store;
+  neighbours: Neighbours;
   /** The attempt of a process that ended before it could record it. */
   interrupted(delivery: Delivery): Attempt;
   /** Commits what came of an attempt; the time of the next, or null where there is none. */
@@ -43,26 +53,34 @@ export interface RunnerParts
   onTrouble(what: string, error: unknown): void;
   clock: Clock;
   concurrency: number;
+  /** How long a lease lasts. */
+  leaseMs: number;
 }
 
 export interface Runner {
   start(): Promise<void>;
   /** There may be something due. */
   wake(): void;
+  /** Mail waits in this lane, due: another node says so. */
+  noteLane(lane: Lane): void;
   admit(domain: string, orgId: string): Place;
   /** Claims nothing more, gives what is in the air `graceMs` to end, then cuts it short. */
   stop(graceMs: number): Promise<void>;
 }
 
 const pollMs = 1000;
-const renewEveryMs = 60_000;
 const mostAClaim = 200;
 
 export function createRunner(parts: RunnerParts): Runner {
-  const { store, clock } = parts;
+  const { store, neighbours, clock } = parts;
   const cutShort = new AbortController();
+  const leases = createLeases({
+    ...{ renew: store.renewLeases, freeOrphans: store.freeOrphans, takeOver: () => recover('expired') },
+    ...{ leaseMs: parts.leaseMs, onTrouble: parts.onTrouble, clock },
+  });
   const dispatcher = createDispatcher({
     ...parts,
+    leases,
     keep,
     giveBack: (delivery) => returns.add(delivery),
     hungry,
@@ -72,7 +90,10 @@ export function createRunner(parts: RunnerParts): Runner {
   const returns = createReturns({
     commit: store.giveBack,
     onReturned(deliveries) {
-      for (const delivery of deliveries) dispatcher.noteLane(delivery);
+      for (const delivery of deliveries) {
+        leases.end(delivery);
+        dispatcher.notePut(delivery);
+      }
     },
     onTrouble: parts.onTrouble,
     clock,
@@ -90,7 +111,6 @@ export function createRunner(parts: RunnerParts): Runner {
   let lookedAt = Number.NEGATIVE_INFINITY;
   let tickedAt = Number.NEGATIVE_INFINITY;
   let cancelAlarm = () => {};
-  let cancelRenewal = () => {};
 
   function wake(): void {
     dueAgain = true;
@@ -125,8 +145,8 @@ export function createRunner(parts: RunnerParts): Runner {
   /** Claims until nothing is due or there is no room, then sets the alarm. */
   async function look(): Promise<void> {
     try {
-      await tick();
       while (lanesAgain && !stopping) {
+        await tick();
         const wantsDue = dueAgain;
         dueAgain = false;
         lanesAgain = false;
@@ -141,7 +161,7 @@ export function createRunner(parts: RunnerParts): Runner {
     }
     const now = clock.now();
     alarm(Math.max(dispatcher.alarm(now), now + 1));
-    alarm(Math.min(lookedAt, now) + pollMs);
+    alarm(Math.min(lookedAt, tickedAt, now) + pollMs);
   }
 
   /** Once a second the look is thorough, and for what has grown too old as well. */
@@ -153,7 +173,7 @@ export function createRunner(parts: RunnerParts): Runner {
     if (!isThorough) return;
     const limit = Math.min(mostAClaim, dispatcher.room());
     const expired = limit > 0 ? await store.claimExpired(now, limit) : [];
-    for (const delivery of expired) dispatcher.arrive(delivery);
+    for (const delivery of expired) arrive(delivery);
     // There may be more: the next look is thorough too.
     if (limit > 0 && expired.length === limit) {
       lookedAt = Number.NEGATIVE_INFINITY;
@@ -176,18 +196,31 @@ export function createRunner(parts: RunnerParts): Runner {
     for (const { line, pick, limit } of picks) {
       if ((counts.get(`${pick.orgId} ${pick.domain}`) ?? 0) < limit) line.lanes.remove(pick);
     }
-    for (const delivery of claimed) dispatcher.arrive(delivery);
+    for (const delivery of claimed) arrive(delivery);
     if (claimed.length > 0) hungry();
   }
 
-  /** What is done once a second: hear the operator, tell him, and now and then walk along the lanes. */
+  /** That it could be claimed says that it had been given back, though the answer may have been lost. */
+  function arrive(delivery: Delivery): void {
+    returns.forget(delivery.id);
+    dispatcher.arrive(delivery);
+  }
+
+  /** What is done once a second: hear the operator and the other nodes, tell them, and now and then walk along the lanes. */
   async function tick(): Promise<void> {
     if (!hasPassed(tickedAt)) return;
     const now = clock.now();
     tickedAt = now;
     dispatcher.suspend(await store.suspensions(now));
+    if (await store.readPools(now)) {
+      dispatcher.sortOut();
+      lookout.walkSoon();
+    }
     lookout.tick();
     await store.publish(dispatcher.lines(), now);
+    // What it has here is published by the time others are told that it has made room.
+    await neighbours.meet();
+    dispatcher.hear();
     dispatcher.forgetIdle();
   }
 
@@ -198,13 +231,15 @@ export function createRunner(parts: RunnerParts): Runner {
 
   /** An outcome is kept at last: what was delivered must not be delivered again because the disk was full. */
   async function keep(delivery: Delivery, attempt: Attempt): Promise<void> {
-    for (;;) {
+    for (let tries = 0; ; tries++) {
       try {
         const nextAt = await parts.record(delivery, attempt);
+        leases.end(delivery);
         if (nextAt !== null) alarm(nextAt);
         return;
       } catch (error) {
-        parts.onTrouble(`the outcome of delivery ${delivery.id} cannot be recorded; trying again`, error);
+        const what = `the outcome of delivery ${delivery.id} cannot be recorded; trying again until it can`;
+        if (tries === 0) parts.onTrouble(what, error);
         if (cutShort.signal.aborted) return;
         await pause(clock, pollMs, cutShort.signal);
       }
@@ -215,34 +250,27 @@ export function createRunner(parts: RunnerParts): Runner {
     let deliveries: Delivery[];
     do {
       deliveries = await store.takeBack(which);
+      for (const delivery of deliveries) leases.begin(delivery);
       await Promise.all(deliveries.map((delivery) => keep(delivery, parts.interrupted(delivery))));
     } while (deliveries.length > 0);
   }
 
-  function renewLater(): void {
-    cancelRenewal = clock.after(renewEveryMs, async () => {
-      try {
-        await store.renewLeases();
-        await recover('expired');
-      } catch (error) {
-        parts.onTrouble('leases could not be renewed; trying again in a minute', error);
-      }
-      if (!stopping) renewLater();
-    });
-  }
-
   return {
     async start() {
+      await store.readPools(clock.now());
       await recover('own');
-      renewLater();
+      await neighbours.meet();
+      leases.start();
       wake();
     },
     wake,
+    noteLane: (lane) => {
+      if (!stopping) noteLane(lane);
+    },
     admit: dispatcher.admit,
     async stop(graceMs) {
       stopping = true;
       cancelAlarm();
-      cancelRenewal();
       const timer = setTimeout(() => cutShort.abort(), graceMs);
       const landed = dispatcher.stop();
       await looking;
@@ -250,6 +278,8 @@ export function createRunner(parts: RunnerParts): Runner {
       clearTimeout(timer);
       await lookout.stop();
       await returns.done();
+      await leases.stop();
+      await neighbours.leave();
     },
   };
 }

@@ -181,6 +181,7 @@ for (const database of kinds) {
   test(`${database}: a visit to an email that is gone is answered, and forgotten`, async (t) => {
     const world = await startWorld(t, { database });
     const { emailId, ann } = await sendToTwo(world);
+    await world.db('events').delete();
     await world.db('attempts').delete();
     await world.db('deliveries').delete();
     await world.db('emails').where({ id: emailId }).delete();
