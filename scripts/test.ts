@@ -25,7 +25,8 @@ const postgres = new EmbeddedPostgres({
   port,
   persistent: false,
   createPostgresUser: process.getuid?.() === 0,
-  initdbFlags: ['--no-sync'],
+  // Whatever the language of who runs it.
+  initdbFlags: ['--no-sync', '--encoding=UTF8'],
   postgresFlags: Object.entries({
     max_connections: 300,
     listen_addresses: '127.0.0.1',

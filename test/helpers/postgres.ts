@@ -22,6 +22,7 @@ export async function startOwnPostgres(flags: string[] = []): Promise<OwnPostgre
   const databaseDir = join(directory, 'data');
   const port = await freePort();
   const server = new EmbeddedPostgres({
+    initdbFlags: ['--encoding=UTF8'],
     ...{ databaseDir, user: 'postgres', password: 'postgres', port, persistent: true },
     createPostgresUser: process.getuid?.() === 0,
     postgresFlags: ['-c', 'fsync=off', '-c', 'listen_addresses=127.0.0.1', ...flags],
