@@ -28,6 +28,7 @@ import { type PosternProcess, startProcess } from '../test/helpers/process.ts';
 import { until } from '../test/helpers/until.ts';
 import { createTenant, testConfig, testSettings } from '../test/helpers/world.ts';
 import { type Audit, audit, faultsOf } from './peers/books.ts';
+import { conclude } from './peers/conclude.ts';
 import { progress } from './peers/figures.ts';
 import { type Answers, pour } from './peers/load.ts';
 import { type Sink, startSink } from './peers/sink.ts';
@@ -252,9 +253,8 @@ const faults = await perform('full-disk', async (stage) => {
   }
   return runs.flatMap(wrongWith);
 });
-if (given.json) console.log(JSON.stringify({ runs, faults }, null, 2));
-else {
-  print(runs);
-  console.log(faults.length === 0 ? '\nIt holds.' : `\nIt does not hold:\n  ${faults.join('\n  ')}`);
-}
-process.exit(faults.length === 0 ? 0 : 1);
+conclude({
+  faults,
+  json: given.json ? { runs } : false,
+  print: () => print(runs),
+});

@@ -16,6 +16,7 @@
  *
  * Exits 0 when all of it holds, 1 when not. Leaves nothing behind, after Ctrl-C neither.
  */
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cp, mkdir } from 'node:fs/promises';
@@ -28,6 +29,7 @@ import { postern } from '../test/helpers/cli.ts';
 import { startDns } from '../test/helpers/dns.ts';
 import { startProcess } from '../test/helpers/process.ts';
 import { until } from '../test/helpers/until.ts';
+import { conclude } from './peers/conclude.ts';
 import { progress } from './peers/figures.ts';
 import { command, makeSource, zoneOf } from './peers/move-scene.ts';
 import { startPostgres } from './peers/postgres.ts';
@@ -221,9 +223,9 @@ const faults = await perform('move', async (stage) => {
   result = await run(stage);
   return result.faults;
 });
-if (given.json) console.log(JSON.stringify({ ...result, faults }, null, 2));
-else {
-  if (result) print(result);
-  console.log(faults.length === 0 ? '\nNothing is lost.' : `\nIt does not hold:\n  ${faults.join('\n  ')}`);
-}
-process.exit(faults.length === 0 ? 0 : 1);
+conclude({
+  faults,
+  json: given.json ? { ...result } : false,
+  print: () => result && print(result),
+  holds: 'Nothing is lost.',
+});

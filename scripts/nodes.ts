@@ -22,11 +22,13 @@
  *
  * Exits 0 when all of it holds, 1 when not. Leaves nothing behind, after Ctrl-C neither.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
 import type { PosternProcess } from '../test/helpers/process.ts';
 import { type Audit, faultsOf } from './peers/books.ts';
 import { type Cluster, countOf, startCluster, type Tenant } from './peers/cluster.ts';
+import { conclude } from './peers/conclude.ts';
 import { progress } from './peers/figures.ts';
 import { type Answers, pour } from './peers/load.ts';
 import { perform, readOptions, type Stage, settingsOf } from './peers/stage.ts';
@@ -206,9 +208,8 @@ const faults = await perform('nodes', async (stage) => {
   result = await run(stage);
   return faultsIn(result);
 });
-if (given.json) console.log(JSON.stringify({ run: result, faults }, null, 2));
-else {
-  if (result) print(result);
-  console.log(faults.length === 0 ? '\nIt holds.' : `\nIt does not hold:\n  ${faults.join('\n  ')}`);
-}
-process.exit(faults.length === 0 ? 0 : 1);
+conclude({
+  faults,
+  json: given.json ? { run: result } : false,
+  print: () => result && print(result),
+});

@@ -19,6 +19,7 @@
  *
  * Exits 0 when all of it holds, 1 when not. Leaves nothing behind, after Ctrl-C neither.
  */
+
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -30,6 +31,7 @@ import { type PosternProcess, startProcess } from '../test/helpers/process.ts';
 import { until } from '../test/helpers/until.ts';
 import { createTenant, testConfig, testSettings } from '../test/helpers/world.ts';
 import { type Audit, audit, faultsOf } from './peers/books.ts';
+import { conclude } from './peers/conclude.ts';
 import { progress } from './peers/figures.ts';
 import { type Answers, pour } from './peers/load.ts';
 import { startPostgres } from './peers/postgres.ts';
@@ -161,9 +163,9 @@ const faults = await perform('soak', async (stage) => {
   for (const database of databases) runs.push(await stage.scene((scene) => soak(scene, database)));
   return runs.flatMap((run) => faultsOf(run).map((fault) => `${run.database}: ${fault}`));
 });
-if (given.json) console.log(JSON.stringify({ runs, faults }, null, 2));
-else {
-  print(runs);
-  console.log(faults.length === 0 ? '\nNothing is lost.' : `\nIt does not hold:\n  ${faults.join('\n  ')}`);
-}
-process.exit(faults.length === 0 ? 0 : 1);
+conclude({
+  faults,
+  json: given.json ? { runs } : false,
+  print: () => print(runs),
+  holds: 'Nothing is lost.',
+});

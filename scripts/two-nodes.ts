@@ -16,12 +16,14 @@
  *
  * Exits 0 when two nodes delivered at least 1.6 times what one does, 1 when not; without a share, 1 for trouble alone.
  */
+
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
 import { until } from '../test/helpers/until.ts';
 import { bodyOf, type Case, hostsOf, recipientsOf } from './peers/bench-cases.ts';
+import { conclude } from './peers/conclude.ts';
 import { makeShare, type Share } from './peers/cpu-share.ts';
 import { median, progress } from './peers/figures.ts';
 import { type Loader, startLoader } from './peers/loader.ts';
@@ -221,9 +223,8 @@ const faults = await perform('two-nodes', async (stage) => {
   const ratio = ratioOf(result, ({ deliveredPerSecond }) => deliveredPerSecond);
   return ratio >= wanted ? [] : [`two nodes did ${ratio.toFixed(2)} times what one did; wanted is ${wanted}`];
 });
-if (given.json) console.log(JSON.stringify({ ...result, faults }, null, 2));
-else {
-  if (result) print(result);
-  console.log(faults.length === 0 ? '\nIt holds.' : `\nIt does not hold:\n  ${faults.join('\n  ')}`);
-}
-process.exit(faults.length === 0 ? 0 : 1);
+conclude({
+  faults,
+  json: given.json ? { ...result } : false,
+  print: () => result && print(result),
+});

@@ -10,17 +10,9 @@
  * Losing them makes the DKIM keys in the database unreadable: they belong in the backup.
  */
 import { hkdfSync, randomBytes } from 'node:crypto';
-import {
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { dirname, join } from 'node:path';
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { writeWhole } from './whole-file.ts';
 
 export type Purpose = 'seal' | 'return-path' | 'tracking' | 'event-cursor' | 'dashboard' | 'fingerprint';
 
@@ -160,17 +152,6 @@ export function readSecrets(file: string): [string, ...string[]] {
   return [current, ...others];
 }
 
-/** All or nothing, and on disk when it returns. One process at a time: db/lock.ts. */
 export function writeSecrets(file: string, secrets: List): void {
-  writeFileSync(`${file}.new`, [...new Set(secrets)].map((secret) => `${secret}\n`).join(''), {
-    mode: 0o600,
-    flush: true,
-  });
-  renameSync(`${file}.new`, file);
-  const directory = openSync(dirname(file), 'r');
-  try {
-    fsyncSync(directory);
-  } finally {
-    closeSync(directory);
-  }
+  writeWhole(file, [...new Set(secrets)].map((secret) => `${secret}\n`).join(''));
 }

@@ -44,6 +44,7 @@ const leaves = [
     'source-pool',
     'steps',
     'visible',
+    'whole-file',
   ].map((name) => `${name}.ts`),
 ];
 

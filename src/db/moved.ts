@@ -8,8 +8,9 @@
  *
  * Both have the move's id: a move that was given up by removing the file is not taken for the next one.
  */
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { writeWhole } from '../whole-file.ts';
 import { DatabaseError, type Db, isPostgres } from './open.ts';
 
 /** What is written beside SQLite's file. */
@@ -44,17 +45,8 @@ export function readNote(dataDir: string): MoveNote | null {
   }
 }
 
-/** All or nothing, and on disk when it returns. */
 export function writeNote(dataDir: string, note: MoveNote): void {
-  const file = noteFile(dataDir);
-  writeFileSync(`${file}.new`, `${JSON.stringify(note, null, 2)}\n`, { mode: 0o600, flush: true });
-  renameSync(`${file}.new`, file);
-  const directory = openSync(dirname(file), 'r');
-  try {
-    fsyncSync(directory);
-  } finally {
-    closeSync(directory);
-  }
+  writeWhole(noteFile(dataDir), `${JSON.stringify(note, null, 2)}\n`);
 }
 
 /** Rejects where the database is not the one to use; before anything of it is changed. */
