@@ -18,6 +18,7 @@ import { type Answer, type Earlier, findEarlier, isRepeat } from './idempotency.
 import { insertRows, insertWithBytes } from './insert.ts';
 import type { Db, Trx } from './open.ts';
 import { lockOrganizations, type Organization } from './organizations.ts';
+import { inSharedCommit } from './shared-commit.ts';
 import { sideBySide } from './side-by-side.ts';
 import { suppressedAmong, suppressionKey } from './suppressions.ts';
 import { addUsages, lockUsages } from './usage.ts';
@@ -49,7 +50,7 @@ interface Books {
 }
 
 export async function acceptAll(db: Db, sends: Send[], policy: Policy): Promise<Decision[]> {
-  return db.transaction(async (trx) => {
+  return inSharedCommit(db, async (trx) => {
     const books = await openBooks(trx, sends, policy);
     const decisions = sends.map((send) => decide(send, books));
     const { emails, messages, deliveries, events, credit_entries: entries } = books.rows.tables;

@@ -7,10 +7,11 @@ import { newId } from '../id.ts';
 import { enter, type Tally, type Visit, type Visited } from '../tracking/visit.ts';
 import { insertRows } from './insert.ts';
 import type { Db, Trx } from './open.ts';
+import { inSharedCommit } from './shared-commit.ts';
 
 /** For each visit whether there is such a delivery. */
 export async function recordVisits(db: Db, visits: Visit[]): Promise<boolean[]> {
-  return db.transaction(async (trx) => {
+  return inSharedCommit(db, async (trx) => {
     const books = await openBooks(trx, [...new Set(visits.map(({ deliveryId }) => deliveryId))]);
     const events: object[] = [];
     const known = visits.map((visit) => {

@@ -14,6 +14,7 @@ import { reach } from '../steps.ts';
 import { given, query } from './given.ts';
 import { insertRows } from './insert.ts';
 import type { Db, Trx } from './open.ts';
+import { inSharedCommit } from './shared-commit.ts';
 import { sideBySide } from './side-by-side.ts';
 import { type NewSuppression, suppress } from './suppressions.ts';
 import { touchEmails } from './touch.ts';
@@ -28,7 +29,7 @@ export async function recordAll(
   moves: Move[],
   suppressAfter: readonly string[],
 ): Promise<boolean[]> {
-  return db.transaction(async (trx) => {
+  return inSharedCommit(db, async (trx) => {
     const updated = await updateDeliveries(trx, node, moves);
     reach('recording');
     const isFresh = ({ delivery }: Move) => updated.has(delivery.id);

@@ -12,6 +12,7 @@ import { type Delivery, largestAtHand, type TlsFloor } from '../nouns.ts';
 import { given, query } from './given.ts';
 import { type Db, isPostgres, type Trx } from './open.ts';
 import { inPool, pools } from './pools.ts';
+import { inSharedCommit } from './shared-commit.ts';
 import { sendersOf } from './source-pools.ts';
 
 export interface Lease {
@@ -93,7 +94,7 @@ export async function claimLanes(
   picks: (Lane & { limit: number })[],
   terms: Lease,
 ): Promise<Delivery[]> {
-  return db.transaction(async (trx) => lease(trx, await readLanes(trx, picks, terms.now), terms));
+  return inSharedCommit(db, async (trx) => lease(trx, await readLanes(trx, picks, terms.now), terms));
 }
 
 /**

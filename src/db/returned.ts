@@ -11,6 +11,7 @@ import type { DeliveryStatus } from '../nouns.ts';
 import { suppressionReason } from '../status/record.ts';
 import { insertRows, insertWithBytes } from './insert.ts';
 import type { Db, Trx } from './open.ts';
+import { inSharedCommit } from './shared-commit.ts';
 import { type NewSuppression, suppress } from './suppressions.ts';
 import { touchEmails } from './touch.ts';
 
@@ -51,7 +52,7 @@ export async function recordReturned(
   list: Returned[],
   suppressAfter: readonly string[],
 ): Promise<Outcome[]> {
-  return db.transaction(async (trx) => {
+  return inSharedCommit(db, async (trx) => {
     await lock(
       trx,
       list.map(({ deliveryId }) => deliveryId),

@@ -6,6 +6,7 @@ import { type RequestLimits, type Taken, takeRequest, type Usage } from '../acco
 import { given, query } from './given.ts';
 import { insertOf } from './insert.ts';
 import { type Db, isPostgres, type Trx } from './open.ts';
+import { inSharedCommit } from './shared-commit.ts';
 
 export interface Take {
   orgId: string;
@@ -16,7 +17,7 @@ export interface Take {
 
 /** Counts many requests in one transaction, each in its turn. */
 export async function takeAll(db: Db, takes: Take[]): Promise<Taken[]> {
-  return db.transaction(async (trx) => {
+  return inSharedCommit(db, async (trx) => {
     const usages = await lockUsages(trx, takes);
     const taken = takes.map((take) => {
       const one = takeRequest(usages.get(nameOf(take))!, take.limits, take.now);

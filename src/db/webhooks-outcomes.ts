@@ -9,6 +9,7 @@ import type { Attempt, Verdict } from '../webhooks/verdict.ts';
 import { given, query } from './given.ts';
 import { insertRows } from './insert.ts';
 import { type Db, isPostgres, type Trx } from './open.ts';
+import { inSharedCommit } from './shared-commit.ts';
 import { lockWebhooks, saveStanding, type Webhook } from './webhooks.ts';
 import { type Message, promote } from './webhooks-queue.ts';
 
@@ -25,7 +26,7 @@ export interface Disabled {
 
 /** For each try the endpoint that it disabled, null for all others. */
 export async function recordTries(db: Db, node: string, tries: Try[]): Promise<(Disabled | null)[]> {
-  return db.transaction(async (trx) => {
+  return inSharedCommit(db, async (trx) => {
     const webhooks = await lockWebhooks(
       trx,
       tries.map(({ message }) => message.webhookId),
