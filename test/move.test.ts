@@ -8,7 +8,7 @@ import { channel } from 'node:diagnostics_channel';
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
 import { migrate } from '../src/db/migrate.ts';
-import { type Moved, move, type Progress } from '../src/db/move/move.ts';
+import { type Moved, move } from '../src/db/move/move.ts';
 import { readNote, refuseMoved } from '../src/db/moved.ts';
 import { type Db, openDatabase } from '../src/db/open.ts';
 import { createDatabase } from './helpers/databases.ts';
@@ -18,8 +18,10 @@ import { now, openQueue } from './helpers/queue-rows.ts';
 interface Scene extends Awaited<ReturnType<typeof openQueue>> {
   dataDir: string;
   target: Db;
-  moved(hands?: { onProgress?(progress: Progress): void; onTrouble?(what: string): void }): Promise<Moved>;
+  moved(hands?: Hands): Promise<Moved>;
 }
+
+type Hands = Partial<Pick<Parameters<typeof move>[0], 'onProgress' | 'onTrouble' | 'patienceMs'>>;
 
 async function between(t: ExecutionContext, url?: string): Promise<Scene> {
   const queue = await openQueue(t, 'sqlite');
@@ -198,4 +200,29 @@ test('PostgreSQL crashes in the middle: it is waited for, and nothing is lost or
     tables.find(({ table }) => table === 'messages'),
     { rows: 6 },
   );
+});
+
+test('a connection that is lost is waited for, however long its statement had been at work', async (t) => {
+  const scene = await between(t);
+  const { target } = scene;
+  await scene.add({});
+  await migrate(target);
+  // The first insert loses its connection: what a sequence has given is not taken back by that.
+  await target.raw('create sequence inserts');
+  await target.raw(
+    `create function lose_first() returns trigger language plpgsql as $$ begin
+       if nextval('inserts') = 1 then perform pg_terminate_backend(pg_backend_pid()); end if;
+       return null;
+     end $$`,
+  );
+  await target.raw(
+    'create trigger lose_first before insert on organizations for each statement execute function lose_first()',
+  );
+  const told: string[] = [];
+  // Any statement takes longer than that.
+  await scene.moved({ patienceMs: 0, onTrouble: (what) => told.push(what) });
+  t.is(told.length, 1);
+  const { rows } = await target.raw('select last_value from inserts');
+  t.is(Number(rows[0].last_value), 2, 'and the insert was made once more');
+  t.deepEqual(await target('organizations').pluck('id'), [scene.orgId]);
 });

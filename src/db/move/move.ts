@@ -31,6 +31,8 @@ interface Moving {
   onUpgrade(upgrade: Upgrade): void;
   onProgress(progress: Progress): void;
   onTrouble(what: string): void;
+  /** How long PostgreSQL may be away. */
+  patienceMs?: number;
 }
 
 export interface Progress {
@@ -46,8 +48,7 @@ export interface Moved {
   resumed: number;
 }
 
-/** How long PostgreSQL may be away. */
-const patienceMs = 60_000;
+const usualPatienceMs = 60_000;
 const againMs = 500;
 
 export async function move(moving: Moving): Promise<Moved> {
@@ -170,17 +171,24 @@ async function checkAll(moving: Moving, source: Trx, tables: Table[]): Promise<M
 
 const sum = (numbers: Iterable<number>) => [...numbers].reduce((one, other) => one + other, 0);
 
-/** A PostgreSQL that restarts, or a connection that is lost, is waited for. What is done again must know what it did. */
-async function patiently<T>({ onTrouble }: Moving, run: () => Promise<T>): Promise<T> {
-  const begun = performance.now();
-  let isTold = false;
+/**
+ * A PostgreSQL that restarts, or a connection that is lost, is waited for: so long from when it was first seen to be
+ * away, however long the statement had been at work by then. What is done again must know what it did.
+ */
+async function patiently<T>(
+  { onTrouble, patienceMs = usualPatienceMs }: Moving,
+  run: () => Promise<T>,
+): Promise<T> {
+  let awaySince: number | null = null;
   for (;;) {
     try {
       return await run();
     } catch (error) {
-      if (!isAway(error) || performance.now() - begun > patienceMs) throw error;
-      if (!isTold) onTrouble(`PostgreSQL is away (${(error as Error).message}); waiting for it`);
-      isTold = true;
+      if (!isAway(error)) throw error;
+      if (awaySince === null) onTrouble(`PostgreSQL is away (${(error as Error).message}); waiting for it`);
+      const now = performance.now();
+      awaySince ??= now;
+      if (now - awaySince > patienceMs) throw error;
       await rest(againMs);
     }
   }
