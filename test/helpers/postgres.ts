@@ -1,6 +1,7 @@
 /** A PostgreSQL of a test's own, to be killed and started again, and a way to it that can be cut without a word. */
 import { once } from 'node:events';
-import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +10,7 @@ import { until } from './until.ts';
 
 export interface OwnPostgres {
   url: string;
-  /** As `pg_ctl stop -m immediate`: no goodbye, and what was not committed is gone. Resolves when it is down. */
+  /** As `pg_ctl stop -m immediate`, told at once: no goodbye, and what was not committed is gone. Resolves when it is down. */
   crash(): Promise<void>;
   restart(): Promise<void>;
   stop(): Promise<void>;
@@ -21,31 +22,43 @@ export async function startOwnPostgres(flags: string[] = []): Promise<OwnPostgre
   await chmod(directory, 0o755);
   const databaseDir = join(directory, 'data');
   const port = await freePort();
+  let said = '';
   const server = new EmbeddedPostgres({
     initdbFlags: ['--encoding=UTF8'],
     ...{ databaseDir, user: 'postgres', password: 'postgres', port, persistent: true },
     createPostgresUser: process.getuid?.() === 0,
     postgresFlags: ['-c', 'fsync=off', '-c', 'listen_addresses=127.0.0.1', ...flags],
-    ...{ onLog() {}, onError() {} },
+    onLog(text) {
+      said = `${said}${text}`.slice(-2_000);
+    },
+    onError() {},
   });
+  /** Settles when no start is under way; whether there is anything to stop. */
+  let up = Promise.resolve(false);
+  async function start(): Promise<void> {
+    const starting = server.start();
+    up = starting.then(
+      () => true,
+      () => false,
+    );
+    // It rejects with nothing.
+    if (!(await up)) throw new Error(`PostgreSQL does not start: ${said}`);
+  }
   await server.initialise();
-  await server.start();
-  let isUp = true;
+  await start();
   return {
     url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
     async crash() {
       const pidFile = join(databaseDir, 'postmaster.pid');
-      const pid = Number((await readFile(pidFile, 'utf8')).split('\n')[0]);
+      const pid = Number(readFileSync(pidFile, 'utf8').split('\n')[0]);
       process.kill(pid, 'SIGQUIT');
-      await until(() => isGone(pid), { what: 'PostgreSQL to be gone' });
-      isUp = false;
+      // It gives its own processes five seconds before it kills them.
+      await until(() => isGone(pid), { what: 'PostgreSQL to be gone', timeout: 30_000 });
+      up = Promise.resolve(false);
     },
-    async restart() {
-      await server.start();
-      isUp = true;
-    },
+    restart: start,
     async stop() {
-      if (isUp) await server.stop();
+      if (await up) await server.stop();
       await rm(directory, { recursive: true, force: true });
     },
   };
