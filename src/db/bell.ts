@@ -10,6 +10,7 @@
  */
 import { setTimeout as rest } from 'node:timers/promises';
 import pg from 'pg';
+import { orAborted } from '../abort.ts';
 
 interface Lane {
   domain: string;
@@ -120,10 +121,9 @@ export function createBell({ databaseUrl, node, onTrouble }: BellParts): Bell {
       ...{ connectionString: databaseUrl!, application_name: 'postern bell', keepAlive: true },
       ...{ connectionTimeoutMillis: patienceMs, query_timeout: patienceMs },
     });
-    const lost = Promise.withResolvers<never>();
-    lost.promise.catch(() => {});
-    connection.on('error', lost.reject);
-    connection.on('end', () => lost.reject(new Error('the connection has ended')));
+    const lost = new AbortController();
+    connection.on('error', (error) => lost.abort(error));
+    connection.on('end', () => lost.abort(new Error('the connection has ended')));
     connection.on('notification', ({ payload }) => tell(heard, payload));
     try {
       await connection.connect();
@@ -139,7 +139,7 @@ export function createBell({ databaseUrl, node, onTrouble }: BellParts): Bell {
       heard.anything();
       const isOver = () => closing.signal.aborted;
       while (!isOver()) {
-        await Promise.race([rest(beatEveryMs, null, { signal: closing.signal, ref: false }), lost.promise]);
+        await orAborted(rest(beatEveryMs, null, { signal: closing.signal, ref: false }), lost.signal);
         await sayNext('select 1');
       }
     } finally {

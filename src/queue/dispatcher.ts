@@ -6,6 +6,7 @@
  * suspended, its circuit is open) is given back: the delivery waits in its lane in the database, and is fetched when its
  * turn has come. Never touches the database itself.
  */
+import { orAborted } from '../abort.ts';
 import type { Clock } from '../clock.ts';
 import { type Attempt, type Delivery, largestAtHand } from '../nouns.ts';
 import type { Destination } from '../shape.ts';
@@ -63,14 +64,18 @@ export function createDispatcher(parts: DispatcherParts) {
   const starved = new Set<Line>();
   const inTheAir = new Set<Promise<void>>();
   const returns = new Map<string, number>();
-  const ending = Promise.withResolvers<null>();
+  const ending = new AbortController();
   let underWay = 0;
   /** Of the messages in memory. */
   let heldBytes = 0;
   let stopping = false;
 
   /** Null: we stop, and nobody waits for the answer. */
-  const resolve = (domain: string) => Promise.race([parts.resolve(domain), ending.promise]);
+  const resolve = (domain: string) =>
+    orAborted(parts.resolve(domain), ending.signal).catch((error) => {
+      if (ending.signal.aborted) return null;
+      throw error;
+    });
 
   function track(work: Promise<void>): void {
     inTheAir.add(work);
@@ -279,7 +284,7 @@ export function createDispatcher(parts: DispatcherParts) {
     /** Nothing starts any more; what is at hand is given back. Resolves when nothing is in the air. */
     async stop(): Promise<void> {
       stopping = true;
-      ending.resolve(null);
+      ending.abort();
       for (const line of lines.waiting) for (const delivery of line.hand.splice(0)) giveBack(delivery);
       while (inTheAir.size > 0) await Promise.all(inTheAir);
     },
