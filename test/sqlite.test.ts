@@ -45,6 +45,20 @@ test('a statement that has failed works with other values, and a transaction aro
   t.is(await db('things').where({ id: 9 }).delete(), 0);
 });
 
+test('why a transaction failed is told, also where SQLite has rolled it back by itself', async (t) => {
+  const { db } = await newDatabase(t);
+  await db.raw(
+    "create temp trigger full before insert on things when new.id = 2 begin select raise(rollback, 'full'); end",
+  );
+  const insert = (...ids: number[]) =>
+    db.transaction(async (trx) => {
+      for (const id of ids) await trx('things').insert({ id, name: 'one' });
+    });
+  await t.throwsAsync(insert(1, 2), { message: /full/ });
+  await insert(3);
+  t.deepEqual(await db('things').pluck('id'), [3], 'nothing is left of it, and the next can');
+});
+
 test('more statements than are kept, and a table that changes under them', async (t) => {
   const { db } = await newDatabase(t);
   await insertRows(db as never, 'things', [
