@@ -7,6 +7,7 @@
  * again in one of its own. It has to be written so that it can be: all that it does, it does in its transaction.
  */
 import { type Db, isPostgres, type Trx } from './open.ts';
+import { createTransact, type Transact } from './transactions.ts';
 
 interface Waiting {
   work(trx: Trx): Promise<unknown>;
@@ -15,6 +16,7 @@ interface Waiting {
 }
 
 interface Queue {
+  transact: Transact;
   waiting: Waiting[];
   isRunning: boolean;
 }
@@ -23,19 +25,19 @@ const queues = new WeakMap<Db, Queue>();
 
 export function inSharedCommit<Result>(db: Db, work: (trx: Trx) => Promise<Result>): Promise<Result> {
   if (isPostgres(db)) return db.transaction(work);
-  const queue = queues.get(db) ?? { waiting: [], isRunning: false };
+  const queue = queues.get(db) ?? { transact: createTransact(db), waiting: [], isRunning: false };
   queues.set(db, queue);
   return new Promise((resolve, reject) => {
     queue.waiting.push({ work, resolve: (result) => resolve(result as Result), reject });
-    if (!queue.isRunning) void run(db, queue);
+    if (!queue.isRunning) void run(queue);
   });
 }
 
-async function run(db: Db, queue: Queue): Promise<void> {
+async function run(queue: Queue): Promise<void> {
   queue.isRunning = true;
   while (queue.waiting.length > 0) {
     const works = queue.waiting.splice(0);
-    if (!(await settle(db, works))) for (const one of works) await settle(db, [one]);
+    if (!(await settle(queue, works))) for (const one of works) await settle(queue, [one]);
     // Whoever was answered and has more to do at once says so in this turn of the event loop, and rides along.
     await new Promise<void>((resolve) => process.nextTick(resolve));
   }
@@ -43,9 +45,9 @@ async function run(db: Db, queue: Queue): Promise<void> {
 }
 
 /** False where a transaction of several failed and they still wait. */
-async function settle(db: Db, works: Waiting[]): Promise<boolean> {
+async function settle({ transact }: Queue, works: Waiting[]): Promise<boolean> {
   try {
-    const results = await db.transaction(async (trx) => {
+    const results = await transact(async (trx) => {
       const done: unknown[] = [];
       for (const { work } of works) done.push(await work(trx));
       return done;
