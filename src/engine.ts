@@ -29,6 +29,7 @@ import type { MailLog } from './maillog.ts';
 import { createMemory, type Memory } from './memory.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { createPinning, type Pinning } from './pinning.ts';
+import { createPulse } from './pulse.ts';
 import { createNeighbours, type Neighbours, nobody } from './queue/neighbours.ts';
 import { createRunner, type Runner, type Store } from './queue/runner.ts';
 import { createReturnPath } from './return-path.ts';
@@ -56,7 +57,7 @@ import { createRecorder } from './status/recorder.ts';
 import { tellAttempted } from './status/tell.ts';
 import { rings, type Watch } from './status/watch.ts';
 
-/** How long an outcome waits for those of conversations under way; nobody waits for it meanwhile. */
+/** How long an outcome waits for those of conversations under way, and for the next where they come often; nobody waits for it meanwhile. */
 const recordPatienceMs = 20;
 
 /** How long other nodes are told of a destination after it has come to rest. */
@@ -127,11 +128,16 @@ export function createEngine(parts: EngineParts): Engine {
     keepMs: isPostgres(db) ? toldMs : 0,
   });
   const recordMoves = (moves: Move[]) => recordAll(db, node, moves, config.suppressAfter);
+  const pulse = createPulse(recordPatienceMs);
+  const commitMove = groupCommit(
+    rings(parts.watch, metrics.timed('outcomes', recordMoves, metrics.recorded)),
+    { isComing: () => delivering.underWay() > 0 || pulse.isOften(), patienceMs: recordPatienceMs },
+  );
   const record = createRecorder({
-    commit: groupCommit(rings(parts.watch, metrics.timed('outcomes', recordMoves, metrics.recorded)), {
-      isComing: () => delivering.underWay() > 0,
-      patienceMs: recordPatienceMs,
-    }),
+    commit(move) {
+      pulse.beat();
+      return commitMove(move);
+    },
     schedule: { waits: config.mtaRetry, random: parts.random },
     watchGreylisting: createGreylistWatch(memoryOf(parts, 'greylisting')),
     mailLog: parts.mailLog,
