@@ -69,3 +69,10 @@ test('SQLite: a transaction that cannot be had fails each, and the next can', as
   await add('d');
   t.deepEqual(await names(), ['d']);
 });
+
+test('SQLite: a statement that comes after its transaction has ended is refused', async (t) => {
+  const { db, names } = await ready(t, 'sqlite');
+  const kept = await inSharedCommit(db, async (trx) => ({ trx }));
+  await t.throwsAsync(insert(kept.trx, 'late'), { message: /has ended/ });
+  t.deepEqual(await names(), []);
+});

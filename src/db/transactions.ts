@@ -25,9 +25,15 @@ export function createTransact(db: Db): Transact {
         throw error;
       }
     } finally {
+      trx.client.acquireConnection = refuse;
       db.client.releaseConnection(connection);
     }
   };
+}
+
+/** A statement that nobody has waited for would be a transaction of its own. */
+async function refuse(): Promise<never> {
+  throw new Error('the transaction has ended');
 }
 
 /** What happens on it is told on `db`. */
