@@ -29,7 +29,6 @@ import type { MailLog } from './maillog.ts';
 import { createMemory, type Memory } from './memory.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { createPinning, type Pinning } from './pinning.ts';
-import { createPulse } from './pulse.ts';
 import { createNeighbours, type Neighbours, nobody } from './queue/neighbours.ts';
 import { createRunner, type Runner, type Store } from './queue/runner.ts';
 import { createReturnPath } from './return-path.ts';
@@ -56,6 +55,7 @@ import type { Move } from './status/record.ts';
 import { createRecorder } from './status/recorder.ts';
 import { tellAttempted } from './status/tell.ts';
 import { rings, type Watch } from './status/watch.ts';
+import { createTempo } from './tempo.ts';
 
 /** How long an outcome waits for those of conversations under way, and for the next where they come often; nobody waits for it meanwhile. */
 const recordPatienceMs = 20;
@@ -128,14 +128,14 @@ export function createEngine(parts: EngineParts): Engine {
     keepMs: isPostgres(db) ? toldMs : 0,
   });
   const recordMoves = (moves: Move[]) => recordAll(db, node, moves, config.suppressAfter);
-  const pulse = createPulse(recordPatienceMs);
+  const tempo = createTempo(recordPatienceMs);
   const commitMove = groupCommit(
     rings(parts.watch, metrics.timed('outcomes', recordMoves, metrics.recorded)),
-    { isComing: () => delivering.underWay() > 0 || pulse.isOften(), patienceMs: recordPatienceMs },
+    { isComing: () => delivering.underWay() > 0 || tempo.isQuick(), patienceMs: recordPatienceMs },
   );
   const record = createRecorder({
     commit(move) {
-      pulse.beat();
+      tempo.beat();
       return commitMove(move);
     },
     schedule: { waits: config.mtaRetry, random: parts.random },
