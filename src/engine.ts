@@ -57,7 +57,10 @@ import { tellAttempted } from './status/tell.ts';
 import { rings, type Watch } from './status/watch.ts';
 import { createTempo } from './tempo.ts';
 
-/** How long an outcome waits for those of conversations under way, and for the next where they come often; nobody waits for it meanwhile. */
+/**
+ * How long an outcome waits for those of conversations under way, and for the next where they come often; nobody waits for
+ * it meanwhile.
+ */
 const recordPatienceMs = 20;
 
 /** How long other nodes are told of a destination after it has come to rest. */

@@ -10,6 +10,7 @@ import { type ParseError, parse } from 'jsonc-parser';
 import { Webhook } from 'standardwebhooks';
 import { headingsOf } from '../scripts/peers/headings.ts';
 import { isInstalled } from '../scripts/peers/programs.ts';
+import { testNeeding } from './helpers/needing.ts';
 import { startWorld } from './helpers/world.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -100,7 +101,7 @@ test('the sample for Node sends, once however often it is called, and says what 
   await t.throwsAsync(sendMail({ ...mail, to: 'nobody' }, 'order-2', where), { message: /VALIDATION_ERROR/ });
 });
 
-const withPython = isInstalled('python3') ? test : test.skip;
+const withPython = testNeeding(isInstalled('python3'));
 
 withPython('the sample for Python sends, once however often it is called', async (t) => {
   const world = await startWorld(t);

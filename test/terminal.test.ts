@@ -1,14 +1,15 @@
 /**
- * `top` and `logs -f` on a terminal: a pseudo-terminal of util-linux's script(1). Where that is not installed these
- * tests say so and end; what is drawn is tested without it (top.test.ts, log-filter.test.ts).
+ * `top` and `logs -f` on a terminal: a pseudo-terminal of util-linux's script(1). What is drawn is tested without it
+ * (top.test.ts, log-filter.test.ts).
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFile, mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
 import { mailLogFile } from '../src/maillog.ts';
 import { postern, startCli } from './helpers/cli.ts';
+import { testNeeding } from './helpers/needing.ts';
 import { until } from './helpers/until.ts';
 
 const hasScript = (() => {
@@ -50,9 +51,9 @@ function logLine(event: string, reply: string | null): string {
   return `${JSON.stringify({ ...line, ...rest })}\n`;
 }
 
-const some = hasScript ? test : test.skip;
+const onScript = testNeeding(hasScript);
 
-some('top takes the screen, shows what comes, obeys its keys, and gives the terminal back', async (t) => {
+onScript('top takes the screen, shows what comes, obeys its keys, and gives the terminal back', async (t) => {
   const top = await onTerminal(t, 'top --every 200ms');
   await top.shows('Nothing was said.');
   t.regex(top.shown(), /\u001b\[\?1049h\u001b\[\?25l/);
@@ -68,7 +69,7 @@ some('top takes the screen, shows what comes, obeys its keys, and gives the term
   t.regex(top.shown(), /\u001b\[\?25h\u001b\[\?1049l.*ended 0\r\nas it was/s);
 });
 
-some('top ends with Ctrl-C too, and without colours where NO_COLOR is set', async (t) => {
+onScript('top ends with Ctrl-C too, and without colours where NO_COLOR is set', async (t) => {
   const top = await onTerminal(t, 'top', { NO_COLOR: '1' });
   await top.shows('Nothing was said.');
   top.press('\u0003');
@@ -77,7 +78,7 @@ some('top ends with Ctrl-C too, and without colours where NO_COLOR is set', asyn
   t.notRegex(top.shown(), /\u001b\[[1-9]\d*m/);
 });
 
-some('logs -f shows a story in colours and columns as it happens', async (t) => {
+onScript('logs -f shows a story in colours and columns as it happens', async (t) => {
   const logs = await onTerminal(t, 'logs -f');
   await logs.shows('no such line');
   await appendFile(logs.file, logLine('accepted', null) + logLine('deferred', '451 later \u001b]0;x\u0007'));

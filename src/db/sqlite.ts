@@ -90,7 +90,7 @@ function prepare(connection: Connection, sql: string, onFailed: (error: Error) =
   return statement;
 }
 
-/** Of some errors (the disk is full, it cannot be read) SQLite rolls back by itself. Such an error is to be told, not this one. */
+/** Of some errors (the disk is full, it cannot be read) SQLite rolls back by itself: those are to be told, and not this one. */
 function unlessOver(error: Error, query: Query): Query {
   if (!/no transaction is active/.test(error.message)) throw error;
   return Object.assign(query, { response: [] });
