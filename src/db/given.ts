@@ -10,10 +10,10 @@ export interface Given {
   column(name: string): string;
 }
 
-/** The rows are objects with these members; `types` are PostgreSQL's, SQLite takes what JSON has. */
+/** The rows are objects with these members; `types` are PostgreSQL's, SQLite takes what JSON has (and JSONB: see insert.ts). */
 export function given(db: Db, types: Record<string, string>): Given {
   if (!isPostgres(db)) {
-    return { from: 'json_each(?) as given', column: (name) => `given.value ->> '${name}'` };
+    return { from: 'jsonb_each(?) as given', column: (name) => `given.value ->> '${name}'` };
   }
   const columns = Object.entries(types).map(([name, type]) => `${name} ${type}`);
   return {
