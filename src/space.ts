@@ -2,6 +2,8 @@
  * The low-space guard: while the data directory's file system has less room than POSTERN_MIN_FREE_SPACE, no new mail
  * is taken, so that the outcomes of what has been taken can still be recorded. Opens again by itself.
  *
+ * Where there is little room for the database's log, that is kept short, whatever the setting.
+ *
  * Looks once a second, never when asked. Where the room cannot be told, what was known last holds. On PostgreSQL it
  * guards the logs' disk; a database whose own disk is full shows as commits that fail.
  */
@@ -14,6 +16,8 @@ export interface SpaceParts {
   least: number;
   /** What is free there for us. */
   freeBytes(directory: string): Promise<number>;
+  /** Keeps the database's log short, or no longer. */
+  keepLogShort(isShort: boolean): Promise<void>;
   clock: Clock;
   log: Pick<Log, 'error' | 'info' | 'warn'>;
 }
@@ -26,12 +30,15 @@ export interface Space {
 }
 
 const everyMs = 1000;
+/** Ten times as much as the log is usually let grow to. */
+const littleRoom = 160 * 1024 * 1024;
 
 /** Resolves when it has looked for the first time. */
 export async function watchSpace(parts: SpaceParts): Promise<Space> {
   const { dataDir, least, clock, log } = parts;
   let isLow = false;
   let isBlind = false;
+  let isLogShort = false;
   let known: number | null = null;
   let stopped = false;
   let looking: Promise<void> = Promise.resolve();
@@ -41,6 +48,7 @@ export async function watchSpace(parts: SpaceParts): Promise<Space> {
     try {
       known = await parts.freeBytes(dataDir);
       tell(known);
+      await fitLog(known);
       isBlind = false;
     } catch (error) {
       if (!isBlind) log.warn({ err: error }, `the free space of ${dataDir} cannot be told`);
@@ -48,6 +56,13 @@ export async function watchSpace(parts: SpaceParts): Promise<Space> {
       known = null;
     }
     if (!stopped) cancel = clock.after(everyMs, () => (looking = look()));
+  }
+
+  async function fitLog(free: number): Promise<void> {
+    const isLittle = free < littleRoom;
+    if (isLittle === isLogShort) return;
+    await parts.keepLogShort(isLittle);
+    isLogShort = isLittle;
   }
 
   function tell(free: number): void {

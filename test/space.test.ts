@@ -2,36 +2,53 @@ import test from 'ava';
 import { watchSpace } from '../src/space.ts';
 import { manualClock } from './helpers/clock.ts';
 
+const mb = 1024 * 1024;
+
 function disk() {
   const said: string[] = [];
   const note = (level: string) => (what: unknown, text?: string) => said.push(`${level} ${text ?? what}`);
   const log = { error: note('error'), warn: note('warn'), info: note('info') };
   const clock = manualClock();
-  const state = { free: 200, looks: 0 };
+  const state = { free: 200 * mb, looks: 0 };
   const freeBytes = async () => {
     state.looks += 1;
     if (Number.isNaN(state.free)) throw new Error('gone');
     return state.free;
   };
-  return { said, clock, state, parts: { dataDir: '/data', least: 100, freeBytes, clock, log: log as never } };
+  const keepLogShort = async (isShort: boolean) => void said.push(isShort ? 'short log' : 'usual log');
+  const parts = { dataDir: '/data', least: 100 * mb, freeBytes, keepLogShort, clock, log: log as never };
+  return { said, clock, state, parts };
 }
 
 test('closes below the least, says so once, opens again by itself', async (t) => {
   const { said, clock, state, parts } = disk();
   const space = await watchSpace(parts);
   t.true(space.hasSpace());
-  state.free = 99;
+  state.free = 99 * mb;
   t.true(space.hasSpace(), 'it has not looked since');
   await clock.advance('3s');
   t.false(space.hasSpace());
-  t.is(said.length, 1);
+  t.is(said.length, 2);
   t.regex(said[0]!, /^error \/data has .* POSTERN_MIN_FREE_SPACE .* make room/);
-  state.free = 100;
+  state.free = 100 * mb;
   await clock.advance('1s');
   t.true(space.hasSpace());
-  t.regex(said[1]!, /^info .* taken again/);
+  t.regex(said[2]!, /^info .* taken again/);
   await space.stop();
   t.deepEqual(clock.pending, []);
+});
+
+test('the log is kept short while there is little room, which is told only when it changes', async (t) => {
+  const { said, clock, state, parts } = disk();
+  const space = await watchSpace(parts);
+  t.deepEqual(said, []);
+  state.free = 150 * mb;
+  await clock.advance('3s');
+  t.deepEqual(said, ['short log']);
+  state.free = 170 * mb;
+  await clock.advance('3s');
+  t.deepEqual(said, ['short log', 'usual log']);
+  t.true(space.hasSpace());
 });
 
 test('looks at the start, then once a second however often it is asked', async (t) => {

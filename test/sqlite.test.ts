@@ -1,10 +1,10 @@
 /** knex's SQLite client with prepared statements: what is asked is answered as if each were compiled anew. */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { insertRows } from '../src/db/insert.ts';
-import { openDatabase } from '../src/db/open.ts';
+import { keepLogShort, openDatabase } from '../src/db/open.ts';
 
 async function newDatabase(t: ExecutionContext) {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
@@ -16,7 +16,7 @@ async function newDatabase(t: ExecutionContext) {
     table.integer('id').primary();
     table.text('name').notNullable();
   });
-  return { db, open };
+  return { db, open, dataDir };
 }
 
 test('a text that does not compile is refused each time it is asked, and others go on', async (t) => {
@@ -83,4 +83,17 @@ test('two connections: what one holds open does not keep the other from writing,
   await db('things').where({ id: 1 }).update({ name: 'uno' });
   t.deepEqual(await other('things').pluck('name'), ['uno'], 'a statement that has ended holds no old view');
   await t.notThrowsAsync(other.destroy());
+});
+
+test('the log is begun anew after 16 MB; kept short, after one', async (t) => {
+  const logOf = async (isShort: boolean) => {
+    const { db, dataDir } = await newDatabase(t);
+    await keepLogShort(db, isShort);
+    for (let id = 0; id < 100; id++) await db('things').insert({ id, name: 'x'.repeat(200_000) });
+    const { size } = await stat(join(dataDir, 'postern.sqlite-wal'));
+    return size / 1024 / 1024;
+  };
+  const [usual, short] = [await logOf(false), await logOf(true)];
+  t.true(usual > 15 && usual < 18, `${usual} MB`);
+  t.true(short < 2, `${short} MB`);
 });

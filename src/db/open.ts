@@ -25,8 +25,12 @@ const busyTimeoutMs = 10_000;
 
 /** Of SQLite's own pages: what the indexes of a long queue need, without asking the system for each. */
 const cacheKiB = 16_000;
-/** Of 4 KiB. A page that is written again and again goes from the log into the database once in 16 MB instead of once in 4. */
-const pagesOfLog = 4_000;
+/**
+ * After how many pages, of 4 KiB, the log goes into the database. A page that is written again and again goes there once
+ * in 16 MB instead of once in 4. Where the disk is nearly full that is too long: what the log holds has to find room in the
+ * database before the log can be begun anew, and until then the log itself grows into what room there is.
+ */
+const pagesOfLog = { usual: 4_000, short: 250 };
 
 function sqlite(file: string): Knex {
   return knex({
@@ -44,12 +48,18 @@ function sqlite(file: string): Knex {
            pragma synchronous = full;
            pragma foreign_keys = on;
            pragma cache_size = -${cacheKiB};
-           pragma wal_autocheckpoint = ${pagesOfLog};`,
+           pragma wal_autocheckpoint = ${pagesOfLog.usual};`,
           (error) => (done as (error: Error | null, connection: unknown) => void)(error, connection),
         );
       },
     },
   });
+}
+
+/** For as long as the disk is nearly full. PostgreSQL sees to its log itself. */
+export async function keepLogShort(db: Db, isShort: boolean): Promise<void> {
+  if (isPostgres(db)) return;
+  await db.raw(`pragma wal_autocheckpoint = ${isShort ? pagesOfLog.short : pagesOfLog.usual}`);
 }
 
 export function isPostgres(db: Db): boolean {
@@ -79,9 +89,7 @@ export async function openExisting(config: Place): Promise<Db | null> {
 export async function openDatabase(config: Place, patienceMs: number | null = null): Promise<Db> {
   const file = fileIn(config.dataDir);
   const { databaseUrl, databaseConnections: connections = usualConnections } = config;
-  const db = databaseUrl
-    ? openPostgres(databaseUrl, { patienceMs, connections, log: silence })
-    : sqlite(file);
+  const db = databaseUrl ? openPostgres(databaseUrl, { patienceMs, connections, log: silence }) : sqlite(file);
   try {
     await db.raw(config.databaseUrl ? 'select 1' : 'select count(*) from sqlite_master');
     return db;
