@@ -1,6 +1,5 @@
 /** A send whose commit is asked for again, because the answer to the first was lost: taken once, and gone on with. */
 import test, { type ExecutionContext } from 'ava';
-import { v7 as uuid } from 'uuid';
 import { acceptAll } from '../src/db/acceptance.ts';
 import type { Send } from '../src/db/acceptance-rows.ts';
 import { setQuota } from '../src/db/credits.ts';
@@ -8,9 +7,9 @@ import { forgetAnswers } from '../src/db/idempotency.ts';
 import { freeOrphans } from '../src/db/queue.ts';
 import { type DatabaseKind, kinds } from './helpers/databases.ts';
 import { minute, now, openQueue } from './helpers/queue-rows.ts';
+import { leaseMs, sendOf } from './helpers/sends.ts';
 
 const policy = { keepMs: 60 * minute, lowShare: 0.1 };
-const leaseMs = 3 * minute;
 
 async function ready(t: ExecutionContext, kind: DatabaseKind) {
   const { db, orgId } = await openQueue(t, kind);
@@ -21,21 +20,6 @@ async function ready(t: ExecutionContext, kind: DatabaseKind) {
     used: await db('organizations').where({ id: orgId }).first('quota_used'),
   });
   return { db, accept, read, send: sendOf(orgId) };
-}
-
-function sendOf(orgId: string): Send {
-  const address = 'bob@there.invalid';
-  return {
-    ...{ emailId: uuid(), orgId, keyId: null, messageId: uuid(), from: 'app@sender.invalid', replyTo: null },
-    ...{ subject: 'Hello', tags: {}, tls: 'opportunistic' },
-    tracking: { openTracking: false, clickTracking: false },
-    recipients: [
-      { deliveryId: uuid(), address, key: address, domain: 'there.invalid', message: 0, entry: 'leased' },
-    ],
-    messages: [{ id: uuid(), raw: Buffer.from('Subject: Hello') }],
-    idempotency: { kind: 'window', key: 'hash', requestHash: 'hash' },
-    ...{ acceptedAt: now, expiresAt: now + 60 * minute, lease: { node: 'node', until: now + leaseMs } },
-  };
 }
 
 const againUntil = now + minute + leaseMs;

@@ -26,6 +26,12 @@ const busyTimeoutMs = 10_000;
 /** Of SQLite's own pages: what the indexes of a long queue need, without asking the system for each. */
 const cacheKiB = 16_000;
 /**
+ * Of 4 KiB. What a transaction writes stays in memory until its commit, up to 160 MB, more than the sends under way have
+ * together: so a disk that is full is met by the COMMIT alone. Met by a statement among others (side-by-side.ts), SQLite
+ * rolls back there and then, and each that follows would be a transaction of its own.
+ */
+const pagesInMemory = 40_000;
+/**
  * After how many pages, of 4 KiB, the log goes into the database. A page that is written again and again goes there once
  * in 16 MB instead of once in 4. Where the disk is nearly full that is too long: what the log holds has to find room in the
  * database before the log can be begun anew, and until then the log itself grows into what room there is.
@@ -48,6 +54,7 @@ function sqlite(file: string): Knex {
            pragma synchronous = full;
            pragma foreign_keys = on;
            pragma cache_size = -${cacheKiB};
+           pragma cache_spill = ${pagesInMemory};
            pragma wal_autocheckpoint = ${pagesOfLog.usual};`,
           (error) => (done as (error: Error | null, connection: unknown) => void)(error, connection),
         );

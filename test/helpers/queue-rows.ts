@@ -67,7 +67,7 @@ export async function openQueue(t: ExecutionContext, kind: DatabaseKind) {
 
   const read = (id: string) => db('deliveries').where({ id }).first();
   const settings = { POSTERN_DATA_DIR: dataDir, ...(url && { POSTERN_DATABASE_URL: url }) };
-  return { db, orgId, newOrg, add, read, settings };
+  return { db, dataDir, orgId, newOrg, add, read, settings };
 }
 
 function emailRow(id: string, orgId: string): object {
