@@ -97,3 +97,11 @@ test('the log is begun anew after 16 MB; kept short, after one', async (t) => {
   t.true(usual > 15 && usual < 18, `${usual} MB`);
   t.true(short < 2, `${short} MB`);
 });
+
+test('an error tells the statement, and none of its values', async (t) => {
+  const { db } = await newDatabase(t);
+  await db('things').insert({ id: 1, name: 'one' });
+  const error = await t.throwsAsync(db('things').insert({ id: 1, name: 'bob@there.invalid' }));
+  t.regex(error.message, /^insert into `things` .*SQLITE_CONSTRAINT/);
+  t.notRegex(error.message, /bob/);
+});

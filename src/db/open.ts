@@ -18,8 +18,11 @@ export type Trx = Knex.Transaction;
 /** What an operator can do about a database that does not open, in one line. */
 export class DatabaseError extends Error {}
 
-/** Everything that knex would print is in the error that it throws as well. */
-const silence = { debug() {}, warn() {}, error() {}, deprecate() {} };
+/** Everything that knex would print is in the error that it throws as well: the statement, and not its values, which are people's mails. */
+const habits = {
+  log: { debug() {}, warn() {}, error() {}, deprecate() {} },
+  compileSqlOnError: false,
+};
 
 const busyTimeoutMs = 10_000;
 
@@ -43,7 +46,7 @@ function sqlite(file: string): Knex {
     client: SqliteClient as unknown as typeof Knex.Client,
     connection: { filename: file },
     useNullAsDefault: true,
-    log: silence,
+    ...habits,
     pool: {
       min: 1,
       max: 1,
@@ -96,7 +99,7 @@ export async function openExisting(config: Place): Promise<Db | null> {
 export async function openDatabase(config: Place, patienceMs: number | null = null): Promise<Db> {
   const file = fileIn(config.dataDir);
   const { databaseUrl, databaseConnections: connections = usualConnections } = config;
-  const db = databaseUrl ? openPostgres(databaseUrl, { patienceMs, connections, log: silence }) : sqlite(file);
+  const db = databaseUrl ? openPostgres(databaseUrl, { patienceMs, connections, habits }) : sqlite(file);
   try {
     await db.raw(config.databaseUrl ? 'select 1' : 'select count(*) from sqlite_master');
     return db;

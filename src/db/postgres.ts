@@ -35,10 +35,10 @@ export interface PostgresTerms {
   patienceMs: number | null;
   /** At most so many at once. */
   connections: number;
-  log: Knex.Logger;
+  habits: Pick<Knex.Config, 'log' | 'compileSqlOnError'>;
 }
 
-export function openPostgres(url: string, { patienceMs, connections, log }: PostgresTerms): Knex {
+export function openPostgres(url: string, { patienceMs, connections, habits }: PostgresTerms): Knex {
   const getTypeParser = (oid: number, format: 'text') =>
     oid === int8 ? Number : pg.types.getTypeParser(oid, format);
   const connection = {
@@ -54,7 +54,7 @@ export function openPostgres(url: string, { patienceMs, connections, log }: Post
       ...{ min: 0, max: connections },
       ...(patienceMs !== null && { afterCreate: bounded(patienceMs) }),
     },
-    log,
+    ...habits,
   });
 }
 
