@@ -3,13 +3,14 @@
  * read-only. Every send must be answered 200 and delivered later, or answered with an error and not charged.
  *
  *   --senders 32         calls at once
- *   --act full           that one alone; or nearly-full, slow, read-only
+ *   --act full           that one alone; or full-large, nearly-full, slow, read-only
  *   --json               everything as JSON
  *
  * The disk is ext4 in a file (peers/small-disk.ts), so this needs root, and Linux. SQLite is on it; of PostgreSQL the
  * suite shows what a full disk does (test/e2e/full-disk.test.ts).
  *
  *   full          without the low-space guard, until sends are answered 500; then there is space again
+ *   full-large    the same with mails of 1 MB, of which one transaction is more than SQLite likes to keep in memory
  *   nearly-full   with it, until sends are answered 429; all that was taken is delivered before there is space again
  *   slow          writes hang for a second, ten times; more senders than POSTERN_HTTP_CONCURRENCY lets in
  *   read-only     the disk fails; Postern is stopped, the disk repaired, Postern started
@@ -53,6 +54,11 @@ interface Props {
 
 interface Act {
   settings: Record<string, string>;
+  /** Of the disk, and what is on it that is not ours; 24 and 8. */
+  sizeMb?: number;
+  ballastMb?: number;
+  /** Of a mail; 40, which are 2 KB. */
+  lines?: number;
   play(props: Props): Promise<void>;
   /** What must have been answered, besides 200. */
   status: number;
@@ -67,6 +73,11 @@ const acts: Record<string, Act> = {
       await disk.unload();
       await more(answers, 200);
     },
+  },
+  'full-large': {
+    settings: { POSTERN_MIN_FREE_SPACE: '0' },
+    ...{ status: 500, sizeMb: 400, ballastMb: 250, lines: 20_000 },
+    play: (props) => acts.full!.play(props),
   },
   'nearly-full': {
     settings: { POSTERN_MIN_FREE_SPACE: '5M' },
@@ -132,7 +143,9 @@ async function emptied(db: Db): Promise<void> {
 type Run = Audit & { act: string; answers: string; charged: number; troubles: number; peakMb: number };
 
 async function stageAct(stage: Stage, name: string, act: Act): Promise<Run> {
-  const disk = await stage.start(makeSmallDisk(stage.directory, 24, 8), (it) => it.remove());
+  const disk = await stage.start(makeSmallDisk(stage.directory, act.sizeMb ?? 24, act.ballastMb ?? 8), (it) =>
+    it.remove(),
+  );
   const sink = await stage.start(startSink([{ host }]), (it) => it.stop());
   const zone = { 'there.invalid': { MX: ['10 mx.invalid'] }, 'mx.invalid': { A: [host] } };
   const dns = await stage.start(startDns(zone), (it) => it.close());
@@ -172,7 +185,10 @@ async function play(name: string, act: Act, { disk, sink, key, withDb, launch }:
   const begin = (part: string) => {
     stopped = new AbortController();
     const parallel = Number(given.senders);
-    pouring = pour({ url: postern.url, key, name: part, parallel, stopped: stopped.signal }, answers);
+    pouring = pour(
+      { url: postern.url, key, name: part, parallel, stopped: stopped.signal, lines: act.lines },
+      answers,
+    );
   };
   const end = () => {
     stopped.abort();

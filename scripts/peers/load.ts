@@ -57,14 +57,16 @@ async function sendOne(to: string, agent: http.Agent, target: Target): Promise<S
 interface Target {
   url: string;
   key: string;
+  /** Of the mail's text. */
+  lines?: number;
 }
 
 function call(
   to: string,
   agent: http.Agent,
-  { url, key }: Target,
+  { url, key, lines = 40 }: Target,
 ): Promise<{ status: number; said: string }> {
-  const text = `Hello,\n\nyour order has been sent.\n\n${'All of this is an ordinary line of a mail.\n'.repeat(40)}`;
+  const text = `Hello,\n\nyour order has been sent.\n\n${'All of this is an ordinary line of a mail.\n'.repeat(lines)}`;
   const body = JSON.stringify({ from: 'Shop <shop@sender.invalid>', to, subject: 'Your order', text });
   return new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
