@@ -369,7 +369,7 @@ test('usage: help, the nearest command, the bad value, where --json may stand', 
   });
   t.is(bad.code, 1);
   t.deepEqual(bad.stderr.match(/^postern: POSTERN_(HTTP|MTA)_PORT: .* is not a port/gm)?.length, 2);
-  const table = commandTable().map(({ command }) => command);
+  const table = (await commandTable()).map(({ command }) => command);
   t.true(table.includes('postern key create --org ORG --label L --scope S [--scope S]… [--domain D]…'));
 });
 

@@ -1,52 +1,36 @@
 /**
- * The command line as a table: one file a group, each adding its commands to the program. Nothing is opened until a
- * command runs. The list for README.md is read off the same program, so it cannot differ from it.
+ * The command line as a table: one file a group, each adding its commands to the program, and loaded when it is named.
+ * Nothing is opened until a command runs. The list for README.md is read off the same program, so it cannot differ from it.
  */
 import { Command, type Option, type ParseOptionsResult } from 'commander';
 import about from '../../package.json' with { type: 'json' };
 import { domainScopes, eventTypes, logStates, scopes } from './arguments.ts';
-import { backupCommands } from './backup.ts';
-import { configCommands } from './config.ts';
 import { type Context, createContext } from './context.ts';
-import { creditsCommands } from './credits.ts';
-import { doctorCommands } from './doctor.ts';
-import { domainCommands } from './domain.ts';
-import { emailCommands } from './email.ts';
-import { inboundCommands } from './inbound.ts';
-import { keyCommands } from './key.ts';
-import { listenCommands } from './listen.ts';
-import { logsCommands } from './logs.ts';
-import { moveCommands } from './move.ts';
-import { orgCommands } from './org.ts';
-import { queueCommands } from './queue.ts';
-import { restoreCommands } from './restore.ts';
-import { secretCommands } from './secret.ts';
-import { suppressionCommands } from './suppression.ts';
-import { topCommands } from './top.ts';
-import { userCommands } from './user.ts';
-import { webhookCommands } from './webhook.ts';
 
-const groups: ((program: Command, context: Context) => void)[] = [
-  orgCommands,
-  keyCommands,
-  domainCommands,
-  creditsCommands,
-  suppressionCommands,
-  webhookCommands,
-  userCommands,
-  emailCommands,
-  inboundCommands,
-  queueCommands,
-  logsCommands,
-  topCommands,
-  listenCommands,
-  doctorCommands,
-  secretCommands,
-  backupCommands,
-  restoreCommands,
-  moveCommands,
-  configCommands,
-];
+type Group = (program: Command, context: Context) => void;
+
+/** By their names, in the order of the help. */
+const groups: Record<string, () => Promise<Group>> = {
+  org: async () => (await import('./org.ts')).orgCommands,
+  key: async () => (await import('./key.ts')).keyCommands,
+  domain: async () => (await import('./domain.ts')).domainCommands,
+  credits: async () => (await import('./credits.ts')).creditsCommands,
+  suppression: async () => (await import('./suppression.ts')).suppressionCommands,
+  webhook: async () => (await import('./webhook.ts')).webhookCommands,
+  user: async () => (await import('./user.ts')).userCommands,
+  email: async () => (await import('./email.ts')).emailCommands,
+  inbound: async () => (await import('./inbound.ts')).inboundCommands,
+  queue: async () => (await import('./queue.ts')).queueCommands,
+  logs: async () => (await import('./logs.ts')).logsCommands,
+  top: async () => (await import('./top.ts')).topCommands,
+  listen: async () => (await import('./listen.ts')).listenCommands,
+  doctor: async () => (await import('./doctor.ts')).doctorCommands,
+  secret: async () => (await import('./secret.ts')).secretCommands,
+  backup: async () => (await import('./backup.ts')).backupCommands,
+  restore: async () => (await import('./restore.ts')).restoreCommands,
+  move: async () => (await import('./move.ts')).moveCommands,
+  config: async () => (await import('./config.ts')).configCommands,
+};
 
 /** Commander complains of a required option that is missing before it looks at the misspelt one that stands there. */
 class Strict extends Command {
@@ -65,8 +49,11 @@ class Strict extends Command {
   }
 }
 
-/** Errors of usage are thrown, not printed: main.ts says them, and decides the exit code. */
-export function createProgram(context: Context): Command {
+/**
+ * The program for these arguments. Errors of usage are thrown, not printed: main.ts says them, and decides the exit
+ * code.
+ */
+export async function createProgram(context: Context, args: string[]): Promise<Command> {
   const program = new Strict('postern')
     .description(
       'Sends transactional email: organizations, keys, domains, credits, and what became of each mail.',
@@ -81,8 +68,15 @@ export function createProgram(context: Context): Command {
     .hook('preAction', () => {
       context.out.json = program.opts().json === true;
     });
-  for (const add of groups) add(program, context);
+  for (const add of await groupsFor(args)) add(program, context);
   return program;
+}
+
+/** The one that is named, where it is; to load them all takes as long as most commands do. */
+async function groupsFor(args: string[]): Promise<Group[]> {
+  const name = args.find((arg) => !arg.startsWith('-'));
+  const named = name !== undefined && Object.hasOwn(groups, name) ? groups[name] : undefined;
+  return Promise.all((named ? [named] : Object.values(groups)).map((load) => load()));
 }
 
 /** Of the program's own options, a command's help names the one that it obeys. */
@@ -91,8 +85,8 @@ function visibleGlobalOptions(command: Command): Option[] {
   return program ? program.options.filter(({ long }) => long === '--json') : [];
 }
 
-export function commandTable(): { command: string; is: string }[] {
-  const program = createProgram(createContext());
+export async function commandTable(): Promise<{ command: string; is: string }[]> {
+  const program = await createProgram(createContext(), []);
   return leaves(program).map((command) => ({
     command: [pathOf(command), ...usageOf(command)].join(' '),
     is: command.description(),

@@ -10,7 +10,7 @@ import { createContext } from './context.ts';
 
 async function run(args: string[]): Promise<void> {
   const context = createContext();
-  const program = createProgram(context);
+  const program = await createProgram(context, args);
   try {
     if (args.every((arg) => arg === '--json')) program.outputHelp();
     else await program.parseAsync(args, { from: 'user' });
