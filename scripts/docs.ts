@@ -5,38 +5,37 @@
  * text between `<!-- name -->` and `<!-- /name -->` is touched. With --check it writes nothing, names each file that
  * is stale, and exits 1 if there is one.
  */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import ms from 'ms';
 import { documentOf } from '../src/api/openapi/document.ts';
+import { commandTable } from '../src/cli/commands.ts';
 import { loadConfig, settings } from '../src/config.ts';
 import { catalog } from '../src/metrics/catalog.ts';
 import { nextAttemptAt } from '../src/queue/schedule.ts';
 import { shapingFields } from '../src/settings/shaping-fields.ts';
 import { headingsOf } from './peers/headings.ts';
 
-type Document = (path: string) => Promise<string | null>;
-
-/** Each file and what it should hold; null where there is nothing to say. */
-const documents: Record<string, Document> = {
+/** Each file and what it should hold. */
+const documents: Record<string, (path: string) => string | Promise<string>> = {
   'README.md': readme,
-  'config/postern.jsonc': async () => sample(),
-  'src/queue/README.md': queueReadme,
+  'config/postern.jsonc': sample,
+  'src/queue/README.md': (path) => between(path, read(path), 'retry', retryTable()),
 };
 
 const root = join(import.meta.dirname, '..');
-const newReadme =
-  '# Postern\n\n<!-- contents -->\n<!-- /contents -->\n\n<!-- commands -->\n<!-- /commands -->\n\n<!-- settings -->\n<!-- /settings -->\n\n<!-- shaping -->\n<!-- /shaping -->\n\n<!-- routes -->\n<!-- /routes -->\n\n<!-- metrics -->\n<!-- /metrics -->\n';
 
 async function readme(path: string): Promise<string> {
-  const before = between(path, read(path) ?? newReadme, 'settings', settingsTable());
-  const shaped = between(path, before, 'shaping', shapingTable());
-  const routed = between(path, shaped, 'routes', routesTable());
-  const text = between(path, routed, 'metrics', metricsTable());
-  const commands = await commandsTable();
-  const whole = commands === null ? text : between(path, text, 'commands', commands);
-  return between(path, whole, 'contents', contents(whole));
+  const tables = {
+    settings: settingsTable(),
+    shaping: shapingTable(),
+    routes: routesTable(),
+    metrics: metricsTable(),
+    commands: await commandsTable(),
+  };
+  let text = read(path);
+  for (const [name, table] of Object.entries(tables)) text = between(path, text, name, table);
+  return between(path, text, 'contents', contents(text));
 }
 
 /** Chapters, each with its sections; without those of the changelog, which are versions. */
@@ -50,11 +49,6 @@ function contents(text: string): string {
     lines.push(`${chapter}${/: \[/.test(chapter) ? ' ·' : ':'} ${link}`);
   }
   return `${lines.join('\n')}\n`;
-}
-
-async function queueReadme(path: string): Promise<string | null> {
-  const text = read(path);
-  return text && between(path, text, 'retry', retryTable());
 }
 
 function settingsTable(): string {
@@ -91,17 +85,8 @@ function routesTable(): string {
   return table(['route', 'takes one of', 'does'], rows);
 }
 
-/** The command line tells its own commands; null while there is none to ask. */
-async function commandsTable(): Promise<string | null> {
-  const path = join(root, 'src/cli/commands.ts');
-  const cli = existsSync(path) ? await import(pathToFileURL(path).href) : {};
-  if (typeof cli.commandTable !== 'function') {
-    console.error(
-      'docs: src/cli/commands.ts has no commandTable(); the commands in README.md stay as they are',
-    );
-    return null;
-  }
-  const commands: { command: string; is: string }[] = cli.commandTable();
+async function commandsTable(): Promise<string> {
+  const commands = await commandTable();
   return table(
     ['command', 'is'],
     commands.map(({ command, is }) => [code(command), is]),
@@ -175,26 +160,20 @@ function between(path: string, text: string, name: string, content: string): str
   return `${text.slice(0, start + open.length)}\n${content}${text.slice(end)}`;
 }
 
-function read(path: string): string | null {
-  const file = join(root, path);
-  return existsSync(file) ? readFileSync(file, 'utf8') : null;
-}
-
-function write(path: string, content: string): void {
-  mkdirSync(dirname(join(root, path)), { recursive: true });
-  writeFileSync(join(root, path), content);
-  console.log(`docs: wrote ${path}`);
+function read(path: string): string {
+  return readFileSync(join(root, path), 'utf8');
 }
 
 async function main(isCheck: boolean): Promise<void> {
   for (const [path, document] of Object.entries(documents)) {
     const content = await document(path);
-    if (content === null || content === read(path)) continue;
+    if (content === read(path)) continue;
     if (isCheck) {
       console.error(`docs: ${path} is stale; run npm run fix`);
       process.exitCode = 1;
     } else {
-      write(path, content);
+      writeFileSync(join(root, path), content);
+      console.log(`docs: wrote ${path}`);
     }
   }
 }
