@@ -23,10 +23,12 @@ const address = z
   .string()
   .check(rule((text) => domainOf(text) !== null, 'a plain email address'))
   .meta({ format: 'idn-email' });
-const body = z
-  .string()
-  .check(rule((text) => Buffer.byteLength(text) <= largestBody, 'at most 2 MiB of UTF-8'))
-  .optional();
+const body = z.string().check(rule(fitsBody, 'at most 2 MiB of UTF-8')).optional();
+
+/** A character of the string is three bytes at most; to count those of 40 KB takes 20 microseconds. */
+function fitsBody(text: string): boolean {
+  return 3 * text.length <= largestBody || Buffer.byteLength(text) <= largestBody;
+}
 
 /** One address is a list of one. */
 const to = z
