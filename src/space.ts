@@ -42,13 +42,14 @@ export async function watchSpace(parts: SpaceParts): Promise<Space> {
   let known: number | null = null;
   let stopped = false;
   let looking: Promise<void> = Promise.resolve();
+  let fitting: Promise<void> = Promise.resolve();
   let cancel = () => {};
 
   async function look(): Promise<void> {
     try {
       known = await parts.freeBytes(dataDir);
       tell(known);
-      await fitLog(known);
+      fitLog(known);
       isBlind = false;
     } catch (error) {
       if (!isBlind) log.warn({ err: error }, `the free space of ${dataDir} cannot be told`);
@@ -58,11 +59,15 @@ export async function watchSpace(parts: SpaceParts): Promise<Space> {
     if (!stopped) cancel = clock.after(everyMs, () => (looking = look()));
   }
 
-  async function fitLog(free: number): Promise<void> {
+  /** Whoever waits for the database here would not see the room go. */
+  function fitLog(free: number): void {
     const isLittle = free < littleRoom;
     if (isLittle === isLogShort) return;
-    await parts.keepLogShort(isLittle);
     isLogShort = isLittle;
+    fitting = parts.keepLogShort(isLittle).catch((error) => {
+      isLogShort = !isLittle;
+      log.warn({ err: error }, 'the length of the database’s log cannot be set; trying again');
+    });
   }
 
   function tell(free: number): void {
@@ -85,6 +90,7 @@ export async function watchSpace(parts: SpaceParts): Promise<Space> {
       stopped = true;
       cancel();
       await looking;
+      await fitting;
     },
   };
 }

@@ -1,6 +1,7 @@
 import test from 'ava';
 import { watchSpace } from '../src/space.ts';
 import { manualClock } from './helpers/clock.ts';
+import { until } from './helpers/until.ts';
 
 const mb = 1024 * 1024;
 
@@ -15,7 +16,9 @@ function disk() {
     if (Number.isNaN(state.free)) throw new Error('gone');
     return state.free;
   };
-  const keepLogShort = async (isShort: boolean) => void said.push(isShort ? 'short log' : 'usual log');
+  const keepLogShort = async (isShort: boolean): Promise<void> => {
+    said.push(isShort ? 'short log' : 'usual log');
+  };
   const parts = { dataDir: '/data', least: 100 * mb, freeBytes, keepLogShort, clock, log: log as never };
   return { said, clock, state, parts };
 }
@@ -49,6 +52,23 @@ test('the log is kept short while there is little room, which is told only when 
   await clock.advance('3s');
   t.deepEqual(said, ['short log', 'usual log']);
   t.true(space.hasSpace());
+});
+
+test('a log whose length cannot be set is tried again, and the room is watched meanwhile', async (t) => {
+  const { said, clock, state, parts } = disk();
+  const space = await watchSpace(parts);
+  const { keepLogShort } = parts;
+  const busy = Promise.withResolvers<void>();
+  parts.keepLogShort = () => busy.promise;
+  state.free = 1;
+  await clock.advance('2s');
+  t.false(space.hasSpace());
+  busy.reject(new Error('no connection'));
+  parts.keepLogShort = keepLogShort;
+  await until(() => said.at(-1)?.startsWith('warn the length of the database’s log'));
+  await clock.advance('1s');
+  t.is(said.at(-1), 'short log');
+  await space.stop();
 });
 
 test('looks at the start, then once a second however often it is asked', async (t) => {

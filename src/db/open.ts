@@ -18,7 +18,10 @@ export type Trx = Knex.Transaction;
 /** What an operator can do about a database that does not open, in one line. */
 export class DatabaseError extends Error {}
 
-/** Everything that knex would print is in the error that it throws as well: the statement, and not its values, which are people's mails. */
+/**
+ * Everything that knex would print is in the error that it throws as well: the statement, and not its values, which are
+ * people's mails.
+ */
 const habits = {
   log: { debug() {}, warn() {}, error() {}, deprecate() {} },
   compileSqlOnError: false,
