@@ -32,9 +32,10 @@ const busyTimeoutMs = 10_000;
 /** Of SQLite's own pages: what the indexes of a long queue need, without asking the system for each. */
 const cacheKiB = 16_000;
 /**
- * Of 4 KiB. What a transaction writes stays in memory until its commit, up to 160 MB, more than the sends under way have
- * together: so a disk that is full is met by the COMMIT alone. Met by a statement among others (side-by-side.ts), SQLite
- * rolls back there and then, and each that follows would be a transaction of its own.
+ * Of 4 KiB. What a transaction writes stays in memory until its commit, up to 160 MB: so a disk that is full is met by the
+ * COMMIT alone. Met by a statement among others (side-by-side.ts), SQLite rolls back there and then, and each that follows
+ * would be a transaction of its own. Sends under way have 64 MB of bodies (api/room.ts). BUGS: tracked mails, of which each
+ * recipient has a copy, can be more.
  */
 const pagesInMemory = 40_000;
 /**
