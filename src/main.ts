@@ -168,16 +168,19 @@ function webhooksOf(ground: Ground): Webhooks {
 }
 
 function choresOf({ config, db, clock, log }: Ground): Chore[] {
+  const fedByMail = {
+    idempotency: () => forgetAnswers(db, clock.now(), config.idempotencyKeep),
+    'webhook attempts': () => forgetWebhookAttempts(db, clock.now() - config.keepEvents),
+    'webhook messages': () => forgetWebhookMessages(db, clock.now() - config.keepEvents),
+    statistics: () => sumUp(db),
+  };
   return [
-    { name: 'idempotency', run: () => forgetAnswers(db, clock.now(), config.idempotencyKeep) },
+    ...Object.entries(fedByMail).map(([name, run]) => ({ name, run, isFedByMail: true })),
     { name: 'sessions', run: () => forgetSessions(db, clock.now()) },
     { name: 'one-time links', run: () => forgetLinks(db, clock.now()) },
     { name: 'nodes', run: () => forgetNodes(db, clock.now()) },
     { name: 'learned', run: () => forgetLearned(db, clock.now()) },
     { name: 'messages', run: removeMessages(db, clock.now, config.keepMessages) },
-    { name: 'webhook attempts', run: () => forgetWebhookAttempts(db, clock.now() - config.keepEvents) },
-    { name: 'webhook messages', run: () => forgetWebhookMessages(db, clock.now() - config.keepEvents) },
-    { name: 'statistics', run: () => sumUp(db) },
     ...growingChores({ ...config, db, now: clock.now, openPatient: () => openDatabase(config) }),
     { name: 'old statistics', run: () => forgetFigures(db, clock.now() - keepFiguresMs) },
     {

@@ -1,7 +1,8 @@
 /**
  * Forgetting what no longer counts, a little at a time, between sends and never in their way. Each chore looks at a
- * bounded number of rows and answers how many it found. While any finds some they go on in turns, after a rest of four
- * times as long as it took; so what is forgotten in seconds, of which every send leaves a row, never makes a long table.
+ * bounded number of rows and answers how many it found. While there may be more, it goes on, in turns with others like it
+ * and after a rest of four times as long as it took; so what is forgotten in seconds, of which every send leaves a row,
+ * never makes a long table. The others have their turn every ten seconds.
  */
 import { setTimeout as rest } from 'node:timers/promises';
 import type { Clock } from './clock.ts';
@@ -9,11 +10,15 @@ import type { Clock } from './clock.ts';
 export interface Chore {
   name: string;
   run(): Promise<number>;
+  /** Every mail leaves it a row: with few it has caught up, or it would never end while mail goes through. */
+  isFedByMail?: boolean;
 }
 
 const everyMs = 10_000;
 /** On the real clock: it follows from how long the database took. */
 const restsFor = 4;
+/** Half of what most chores look at: beside what is young, too. */
+const few = 250;
 
 /** Returns what stops it. */
 export function startUpkeep(
@@ -26,25 +31,32 @@ export function startUpkeep(
   let cancel = () => {};
 
   async function work(): Promise<void> {
-    while (!stopped && (await round()));
+    let nextForAll = clock.now();
+    let unfinished: Chore[] = [];
+    do {
+      const isForAll = clock.now() >= nextForAll;
+      if (isForAll) nextForAll = clock.now() + everyMs;
+      unfinished = await round(isForAll ? chores : unfinished);
+    } while (unfinished.length > 0);
     if (!stopped) later();
   }
 
-  /** True where there may be more. */
-  async function round(): Promise<boolean> {
-    let isMore = false;
-    for (const { name, run } of chores) {
-      if (stopped) break;
+  /** Those of them that may find more at once. */
+  async function round(some: Chore[]): Promise<Chore[]> {
+    const unfinished: Chore[] = [];
+    for (const chore of some) {
+      if (stopped) return [];
       const begun = performance.now();
       try {
-        if ((await run()) === 0) continue;
-        isMore = true;
+        const found = await chore.run();
+        if (found === 0) continue;
+        if (!chore.isFedByMail || found >= few) unfinished.push(chore);
         await rest(restsFor * (performance.now() - begun));
       } catch (error) {
-        onTrouble(`upkeep (${name}) failed; trying again later`, error);
+        onTrouble(`upkeep (${chore.name}) failed; trying again later`, error);
       }
     }
-    return isMore;
+    return unfinished;
   }
 
   function later(): void {

@@ -178,26 +178,47 @@ test('the last id of a millisecond is above those of it and below those after', 
   t.is(lastIdOf(-5), '00000000-0000-7fff-bfff-ffffffffffff');
 });
 
-test('upkeep rests between the parts of a chore, lets others have their turn, and stops between them', async (t) => {
-  const clock = manualClock();
+function recordingChores() {
   const order: string[] = [];
-  const chore = (name: string, workMs: number) => ({
+  const chore = (name: string, found: number, workMs = 0) => ({
     name,
     async run() {
       order.push(name);
       const begun = performance.now();
       while (performance.now() - begun < workMs);
-      return workMs;
+      return found;
     },
   });
+  return { order, chore };
+}
+
+test('upkeep rests between the parts of a chore, lets others have their turn, and stops between them', async (t) => {
+  const clock = manualClock();
+  const { order, chore } = recordingChores();
   const begun = performance.now();
-  const stop = startUpkeep([chore('endless', 5), chore('short', 0)], clock, (what) => t.fail(what));
+  const chores = [chore('endless', 5, 5), chore('long', 1), chore('short', 0)];
+  const stop = startUpkeep(chores, clock, (what) => t.fail(what));
   await clock.advance('10s');
-  await until(() => order.length >= 20);
-  t.deepEqual(order.slice(0, 4), ['endless', 'short', 'endless', 'short']);
+  await until(() => order.length >= 21);
+  t.deepEqual(order.slice(0, 7), ['endless', 'long', 'short', 'endless', 'long', 'endless', 'long']);
   t.true(performance.now() - begun >= 9 * 25, 'a fifth of the time at most');
+  await clock.advance('10s');
+  await until(() => order.filter((name) => name === 'short').length === 2);
   await stop();
   const { length } = order;
   await clock.advance('10m');
   t.is(order.length, length);
+});
+
+test('of what every mail adds to, some rows are left for the next ten seconds', async (t) => {
+  const clock = manualClock();
+  const { order, chore } = recordingChores();
+  const fed = (name: string, found: number) => ({ ...chore(name, found), isFedByMail: true });
+  const stop = startUpkeep([fed('few', 249), fed('many', 250)], clock, (what) => t.fail(what));
+  await clock.advance('10s');
+  await until(() => order.length >= 5);
+  t.deepEqual(order.slice(0, 5), ['few', 'many', 'many', 'many', 'many']);
+  await clock.advance('10s');
+  await until(() => order.filter((name) => name === 'few').length === 2);
+  await stop();
 });

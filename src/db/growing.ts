@@ -7,6 +7,7 @@
  * eighth of that time, a day at least, a month at most. Emails refer to rows of tables that are not cut, so they go one
  * by one on both, with those; what is left of a partition then is dropped.
  */
+import type { Chore } from '../upkeep.ts';
 import { forgetEmails } from './forget-emails.ts';
 import { type Db, isPostgres } from './open.ts';
 import type { Growing } from './partitions.ts';
@@ -23,11 +24,6 @@ export interface GrowingParts {
   keepEmails: number | null;
 }
 
-interface Chore {
-  name: string;
-  run(): Promise<number>;
-}
-
 const dayMs = 86_400_000;
 const eighths = 8;
 
@@ -39,27 +35,23 @@ function periodOf(keepMs: number, mostDays: number): number {
 export function growingChores(parts: GrowingParts): Chore[] {
   const { db, now, keepEvents, keepEmails } = parts;
   const old = () => now() - keepEvents;
+  const oneByOne = (until: () => number): Chore[] => [
+    { name: 'attempts', isFedByMail: true, run: () => forgetAttempts(db, until()) },
+    { name: 'events', isFedByMail: true, run: () => forgetEvents(db, until()) },
+  ];
   const emails = keepEmails === null ? [] : [{ name: 'emails', run: forgetEmails(db, now, keepEmails) }];
-  if (!isPostgres(db)) {
-    return [
-      { name: 'attempts', run: () => forgetAttempts(db, old()) },
-      { name: 'events', run: () => forgetEvents(db, old()) },
-      ...emails,
-    ];
-  }
+  if (!isPostgres(db)) return [...oneByOne(old), ...emails];
   const period = periodOf(keepEvents, 30);
   const periods: Record<Growing, number> = {
     attempts: period,
     events: period,
     emails: periodOf(keepEmails ?? Number.POSITIVE_INFINITY, 90),
   };
-  const late = () => old() - 2 * period;
   return [
     { name: 'partitions to come', run: cutAhead({ ...parts, periods }) },
     { name: 'old partitions of attempts', run: dropPast(db, 'attempts', now, old) },
     { name: 'old partitions of events', run: dropPast(db, 'events', now, old) },
-    { name: 'attempts', run: () => forgetAttempts(db, late()) },
-    { name: 'events', run: () => forgetEvents(db, late()) },
+    ...oneByOne(() => old() - 2 * period),
     ...emails,
     ...(keepEmails === null
       ? []
