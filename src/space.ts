@@ -59,15 +59,17 @@ export async function watchSpace(parts: SpaceParts): Promise<Space> {
     if (!stopped) cancel = clock.after(everyMs, () => (looking = look()));
   }
 
-  /** Whoever waits for the database here would not see the room go. */
+  /** One after the other, for the last is to hold; and whoever waits for the database here would not see the room go. */
   function fitLog(free: number): void {
     const isLittle = free < littleRoom;
     if (isLittle === isLogShort) return;
     isLogShort = isLittle;
-    fitting = parts.keepLogShort(isLittle).catch((error) => {
-      isLogShort = !isLittle;
-      log.warn({ err: error }, 'the length of the database’s log cannot be set; trying again');
-    });
+    fitting = fitting
+      .then(() => parts.keepLogShort(isLittle))
+      .catch((error) => {
+        isLogShort = !isLittle;
+        log.warn({ err: error }, 'the length of the database’s log cannot be set; trying again');
+      });
   }
 
   function tell(free: number): void {

@@ -17,7 +17,7 @@ export interface Chore {
 const everyMs = 10_000;
 /** On the real clock: it follows from how long the database took. */
 const restsFor = 4;
-/** Half of what most chores look at: beside what is young, too. */
+/** Half of what most of those look at: a young row among many old ones is no end. */
 const few = 250;
 
 /** Returns what stops it. */

@@ -71,6 +71,25 @@ test('a log whose length cannot be set is tried again, and the room is watched m
   await space.stop();
 });
 
+test('the length that was asked for last holds, however long the one before takes', async (t) => {
+  const { said, clock, state, parts } = disk();
+  const space = await watchSpace(parts);
+  const { keepLogShort } = parts;
+  const busy = Promise.withResolvers<void>();
+  parts.keepLogShort = (isShort) => busy.promise.then(() => keepLogShort(isShort));
+  state.free = 1;
+  await clock.advance('1s');
+  parts.keepLogShort = keepLogShort;
+  state.free = 1000 * mb;
+  await clock.advance('1s');
+  busy.resolve();
+  await space.stop();
+  t.deepEqual(
+    said.filter((line) => line.endsWith(' log')),
+    ['short log', 'usual log'],
+  );
+});
+
 test('looks at the start, then once a second however often it is asked', async (t) => {
   const { clock, state, parts } = disk();
   state.free = 1;
