@@ -213,6 +213,7 @@ async function run(): Promise<void> {
     process.once(signal, async () => {
       log.info(`${signal}: stopping`);
       await running.stop();
+      await log.settled();
       process.exit(0);
     });
   }
