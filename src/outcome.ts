@@ -19,7 +19,7 @@ export type Ending =
   | { kind: 'accepted'; reply: Reply }
   | { kind: 'refused'; phase: Phase; reply: Reply }
   | { kind: 'unreachable'; detail: string }
-  /** None of our own addresses could serve: the host was not asked. */
+  /** None of our own addresses could serve, or there was no socket: the host was not asked. */
   | { kind: 'no-source'; detail: string }
   | { kind: 'lost'; phase: Phase; detail: string; afterDot: boolean }
   | { kind: 'timeout'; phase: Phase; detail: string; afterDot: boolean }

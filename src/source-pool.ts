@@ -4,7 +4,7 @@
  */
 export const defaultPool = 'default';
 
-/** None of our addresses could serve: this says nothing of the host, which was not asked. */
+/** We had nothing to call from, no address that serves or no socket: this says nothing of the host, which was not asked. */
 export class NoSource extends Error {
   override name = 'NoSource';
 }

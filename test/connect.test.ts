@@ -2,7 +2,10 @@
  * The race for a host's addresses, on real sockets. IPv6 is the wrapped form ::ffff:127.0.0.x: to the program and to
  * the kernel's socket it is IPv6, and it works on every machine.
  */
+import { execFile } from 'node:child_process';
 import { getEventListeners } from 'node:events';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import { type ConnectParts, createConnect, type Opened } from '../src/route/connect.ts';
 import { race } from '../src/route/race.ts';
@@ -348,4 +351,37 @@ test('an address that is wanted again gives way where it cannot be bound', async
   const { to } = connector(t, { port, sources: [named('127.0.7.21'), named('203.0.113.9')] });
   const again = { pool: 'default', address: '203.0.113.9' };
   t.is((await callers(mxs[0]!, 1, () => to(['127.0.7.2'], never, again)))[0]!.from, '127.0.7.21');
+});
+
+test('where we have no socket the host was not asked, and no source rests', async (t) => {
+  const program = `
+    import { openSync } from 'node:fs';
+    import { createConnect } from ${JSON.stringify(join(import.meta.dirname, '../src/route/connect.ts'))};
+
+    const told = [];
+    const connect = createConnect({
+      ...{ port: 1, timeoutMs: 1000, allowPrivate: true, hostname: 'postern.invalid' },
+      sources: [{ address: '127.0.7.9', name: null, pool: 'default' }],
+      clock: { now: () => 0 },
+      random: () => 0,
+      onTrouble: (what) => told.push(what),
+    });
+    const host = { name: 'mx1.invalid', addresses: ['127.0.7.8'] };
+    const call = () => connect(host, { pool: 'default', address: null }, new AbortController().signal);
+    // What is loaded late needs files too.
+    await call().catch(() => {});
+    try {
+      for (;;) openSync('/dev/null');
+    } catch {
+      const { name, message } = await call().catch((error) => error);
+      console.log(JSON.stringify([name, message, told]));
+    }`;
+  const { stdout } = await promisify(execFile)('sh', [
+    ...['-c', 'ulimit -n 100; exec "$0" "$@"', process.execPath],
+    ...['--input-type=module', '--eval', program],
+  ]);
+  const [name, message, told] = JSON.parse(stdout);
+  t.is(name, 'NoSource');
+  t.regex(message, /^mx1\.invalid was not called: 127\.0\.7\.8 cannot be called: .*LimitNOFILE/);
+  t.deepEqual(told, []);
 });

@@ -5,13 +5,13 @@
  * An address that lately failed, or was outrun by one that set off later, comes last and without a head start; none
  * is given up for that. Private and special addresses are refused unless allowed, once more at this last moment,
  * whoever chose them. Knows nothing of SMTP. Rejects with one sentence that names each address and its trouble (a
- * NoSource where no address of ours could serve for any of them), or with the signal's reason; then nothing is left
+ * NoSource where we had nothing to call any of them from), or with the signal's reason; then nothing is left
  * open. Timeouts and head starts run on the real clock.
  */
 import { isIPv6, type Socket } from 'node:net';
 import type { Clock } from '../clock.ts';
 import { defaultPool, NoSource } from '../source-pool.ts';
-import { dial, troubleOf } from './dial.ts';
+import { dial, isShortage, troubleOf } from './dial.ts';
 import { isForbidden } from './mx-connect.ts';
 import { interleaved, shuffled } from './order.ts';
 import { createPaths } from './paths.ts';
@@ -128,6 +128,7 @@ export function createConnect(parts: ConnectParts): Connect {
         return { socket, address, source: origin.address ?? null, localName: origin.localName };
       } catch (error) {
         if (over.aborted) throw error;
+        if (isShortage(error as Error)) throw new NoSource(troubleOf(error as Error), { cause: error });
         if (origin.address === undefined || !isOfBinding(error as NodeJS.ErrnoException)) {
           paths.failed(address);
           throw error;
@@ -145,7 +146,7 @@ function isOfBinding(error: NodeJS.ErrnoException): boolean {
   return error.syscall === 'bind';
 }
 
-/** Why an address did not serve, and whether that is for want of a source address. */
+/** Why an address did not serve, and whether that is for want of something to call it from. */
 interface Trouble {
   text: string;
   isOurs: boolean;

@@ -46,8 +46,21 @@ const troubles: Record<string, string> = {
   EADDRNOTAVAIL: 'cannot be reached (no address or port of ours for it)',
 };
 
+/** What the machine has no more of, for whatever address. */
+const shortages: Record<string, string> = {
+  EMFILE: 'cannot be called: Postern has as many files open as it may; raise its limit (LimitNOFILE, ulimit -n)',
+  ENFILE: 'cannot be called: the machine has as many files open as it may (fs.file-max)',
+  ENOBUFS: 'cannot be called: the system has no memory left for connections',
+  ENOMEM: 'cannot be called: the system has no memory left for connections',
+};
+
+/** Whether there was no call, for want of something of ours. */
+export function isShortage({ code }: NodeJS.ErrnoException): boolean {
+  return code !== undefined && code in shortages;
+}
+
 /** What befell a call, to be read after the address. */
 export function troubleOf(error: NodeJS.ErrnoException): string {
   if (error.code === undefined) return error.message;
-  return troubles[error.code] ?? `cannot be connected to (${error.code})`;
+  return troubles[error.code] ?? shortages[error.code] ?? `cannot be connected to (${error.code})`;
 }
