@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { insertRows } from '../src/db/insert.ts';
 import { keepLogShort, openDatabase } from '../src/db/open.ts';
+import { inSharedCommit } from '../src/db/shared-commit.ts';
 
 async function newDatabase(t: ExecutionContext) {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
@@ -104,4 +105,30 @@ test('an error tells the statement, and none of its values', async (t) => {
   const error = await t.throwsAsync(db('things').insert({ id: 1, name: 'bob@there.invalid' }));
   t.regex(error.message, /^insert into `things` .*SQLITE_CONSTRAINT/);
   t.notRegex(error.message, /bob/);
+});
+
+test('after the database was locked by another, what comes next is written', async (t) => {
+  const { db, open } = await newDatabase(t);
+  const other = await open();
+  t.teardown(() => other.destroy());
+  await db.raw('pragma busy_timeout = 20');
+  const write = () => db('things').where({ id: 1 }).delete();
+  const transaction = () => db.transaction((trx) => trx('things').insert({ name: 'in a transaction' }));
+  const shared = () => inSharedCommit(db, (trx) => trx('things').insert({ name: 'in a shared one' }));
+  for (const one of [write, transaction, shared]) {
+    await other.transaction(async (trx) => {
+      await trx('things').insert({ name: 'of the other' });
+      await t.throwsAsync(one(), { message: /SQLITE_BUSY/ });
+    });
+    for (const next of [transaction, shared, write]) await t.notThrowsAsync(next());
+  }
+});
+
+test('a transaction whose COMMIT fails has ended, and the next can begin', async (t) => {
+  const { db } = await newDatabase(t);
+  await db.raw('create table parts (thing integer references things deferrable initially deferred)');
+  const failing = db.transaction((trx) => trx('parts').insert({ thing: 9 }));
+  await t.throwsAsync(failing, { message: /COMMIT; - .*FOREIGN KEY/ });
+  await db.transaction((trx) => trx('things').insert({ id: 9, name: 'nine' }));
+  t.deepEqual(await db('parts'), []);
 });

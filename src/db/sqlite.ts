@@ -103,7 +103,15 @@ export class SqliteClient extends Client {
 
   override _query(connection: Connection, query: Query): Promise<Query> {
     const ran = this.run(connection, query);
-    return query.sql === 'ROLLBACK' ? ran.catch((error) => unlessOver(error, query)) : ran;
+    if (query.sql === 'ROLLBACK') return ran.catch((error) => unlessOver(error, query));
+    // knex takes a transaction for ended whatever came of this.
+    if (query.sql === 'COMMIT;') return ran.catch((error) => this.rollBack(connection, error));
+    return ran;
+  }
+
+  private async rollBack(connection: Connection, cause: Error): Promise<never> {
+    await this._query(connection, { sql: 'ROLLBACK', bindings: [] });
+    throw cause;
   }
 
   private run(connection: Connection, query: Query): Promise<Query> {
@@ -112,7 +120,11 @@ export class SqliteClient extends Client {
       all: (sql, values, done) => prepare(connection, sql, done).all(values, done),
       run: (sql, values, done) => prepare(connection, sql, done).run(values, done),
     };
-    return super._query(runs, query);
+    return super._query(runs, query).catch((error) => {
+      // One that found the database locked is still at work to SQLite, which commits nothing beside it.
+      preparedOn(connection).delete(query.sql);
+      throw error;
+    });
   }
 
   /** SQLite does not close a connection that has statements. */
