@@ -11,7 +11,7 @@
 import { isIPv6, type Socket } from 'node:net';
 import type { Clock } from '../clock.ts';
 import { defaultPool, NoSource } from '../source-pool.ts';
-import { dial, isShortage, troubleOf } from './dial.ts';
+import { dial, troubleOf } from './dial.ts';
 import { isForbidden } from './mx-connect.ts';
 import { interleaved, shuffled } from './order.ts';
 import { createPaths } from './paths.ts';
@@ -127,8 +127,7 @@ export function createConnect(parts: ConnectParts): Connect {
         sources.worked(origin);
         return { socket, address, source: origin.address ?? null, localName: origin.localName };
       } catch (error) {
-        if (over.aborted) throw error;
-        if (isShortage(error as Error)) throw new NoSource(troubleOf(error as Error), { cause: error });
+        if (over.aborted || error instanceof NoSource) throw error;
         if (origin.address === undefined || !isOfBinding(error as NodeJS.ErrnoException)) {
           paths.failed(address);
           throw error;

@@ -1,5 +1,6 @@
 /** One TCP connection to one address, from one address of ours, within a time; called off by a signal. */
 import { connect, type Socket } from 'node:net';
+import { NoSource } from '../source-pool.ts';
 
 export interface Call {
   address: string;
@@ -10,8 +11,8 @@ export interface Call {
 }
 
 /**
- * The socket keeps one listener of ours, for errors: without any, one that comes before its new owner listens would
- * bring the process down. The socket is destroyed then.
+ * Rejects with a NoSource where the machine has no socket for it. The socket keeps one listener of ours, for errors: without
+ * any, one that comes before its new owner listens would bring the process down. The socket is destroyed then.
  */
 export function dial({ address, port, from, timeoutMs }: Call, over: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
@@ -20,10 +21,11 @@ export function dial({ address, port, from, timeoutMs }: Call, over: AbortSignal
       clearTimeout(timer);
       over.removeEventListener('abort', stop);
     };
-    const fail = (error: Error) => {
+    const fail = (error: NodeJS.ErrnoException) => {
       end();
       socket.destroy();
-      reject(error);
+      const shortage = shortages[error.code ?? ''];
+      reject(shortage ? new NoSource(shortage, { cause: error }) : error);
     };
     const stop = () => fail(over.reason);
     const overdue = () => fail(new Error(`did not answer within ${timeoutMs / 1000} s`));
@@ -37,6 +39,13 @@ export function dial({ address, port, from, timeoutMs }: Call, over: AbortSignal
   });
 }
 
+const shortages: Record<string, string> = {
+  EMFILE: 'cannot be called: too many files are open; raise the limit of Postern (LimitNOFILE, ulimit -n)',
+  ENFILE: 'cannot be called: too many files are open on the machine (fs.file-max)',
+  ENOBUFS: 'cannot be called: the system has no memory left for connections',
+  ENOMEM: 'cannot be called: the system has no memory left for connections',
+};
+
 const troubles: Record<string, string> = {
   ECONNREFUSED: 'refused the connection',
   ECONNRESET: 'reset the connection',
@@ -46,21 +55,8 @@ const troubles: Record<string, string> = {
   EADDRNOTAVAIL: 'cannot be reached (no address or port of ours for it)',
 };
 
-/** What the machine has no more of, for whatever address. */
-const shortages: Record<string, string> = {
-  EMFILE: 'cannot be called: Postern has as many files open as it may; raise its limit (LimitNOFILE, ulimit -n)',
-  ENFILE: 'cannot be called: the machine has as many files open as it may (fs.file-max)',
-  ENOBUFS: 'cannot be called: the system has no memory left for connections',
-  ENOMEM: 'cannot be called: the system has no memory left for connections',
-};
-
-/** Whether there was no call, for want of something of ours. */
-export function isShortage({ code }: NodeJS.ErrnoException): boolean {
-  return code !== undefined && code in shortages;
-}
-
 /** What befell a call, to be read after the address. */
 export function troubleOf(error: NodeJS.ErrnoException): string {
   if (error.code === undefined) return error.message;
-  return troubles[error.code] ?? shortages[error.code] ?? `cannot be connected to (${error.code})`;
+  return troubles[error.code] ?? `cannot be connected to (${error.code})`;
 }
