@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import test from 'ava';
 import { v7 as uuid } from 'uuid';
 import { commandTable } from '../src/cli/commands.ts';
+import { openDatabase } from '../src/db/open.ts';
 import { mailLogFile } from '../src/maillog.ts';
 import { cliOf, createCli, directory, postern, root, run, startCli } from './helpers/cli.ts';
 import { startDns } from './helpers/dns.ts';
@@ -387,4 +388,17 @@ test('a Node that is too old, or none, is named in one line', async (t) => {
   await chmod(join(place, 'bin/node'), 0o755);
   t.like(await run(join(place, 'bin/postern'), [], env), { code: 1, stderr: say('this is v20.20.2') });
   t.like(await run(join(place, 'scripts/start'), [], env), { code: 1, stderr: say('this is v20.20.2') });
+});
+
+test('a database that somebody else holds: who to look for, after a while', async (t) => {
+  const { json, refusal, dataDir } = await startCli(t);
+  const other = await openDatabase({ dataDir, databaseUrl: null });
+  await other.transaction(async () => {
+    t.regex(
+      await refusal(1, 'org create --name Other'),
+      /database is locked; another program holds it: `fuser`/,
+    );
+  });
+  await other.destroy();
+  await json('org create --name Other');
 });

@@ -57,13 +57,21 @@ function failure(error: unknown): number {
   return 1;
 }
 
-/** knex puts the statement before the reason; an operator needs the reason. */
+/** knex puts the statement before the reason; an operator needs the reason, and what to do about it. */
 function reasonOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
+  const { message, code } =
+    error instanceof Error ? (error as NodeJS.ErrnoException) : { message: String(error) };
   const isStatement = /^(select|insert|update|delete|begin|pragma|create|alter)\b/i.test(message);
   const reason = isStatement ? `the database refused: ${message.split(' - ').at(-1)}` : message;
-  return reason.replace(/\s+/g, ' ');
+  return [reason.replace(/\s+/g, ' '), remedies[code ?? '']].filter(Boolean).join('; ');
 }
+
+const remedies: Record<string, string> = {
+  SQLITE_BUSY:
+    'another program holds it: `fuser` on the file says which; end what that one does there, then try again',
+  SQLITE_FULL: 'make room on its disk, then try again',
+  SQLITE_READONLY: 'run this as the user who owns the data directory',
+};
 
 function say(text: string): void {
   process.stderr.write(`postern: ${text}\n`);
