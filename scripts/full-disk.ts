@@ -3,7 +3,7 @@
  * read-only. Every send must be answered 200 and delivered later, or answered with an error and not charged.
  *
  *   --senders 32         calls at once
- *   --act full           that one alone; or full-large, nearly-full, slow, read-only
+ *   --act full           that one alone; or full-large, nearly-full, long-look, slow, read-only
  *   --json               everything as JSON
  *
  * The disk is ext4 in a file (peers/small-disk.ts), so this needs root, and Linux. SQLite is on it; of PostgreSQL the
@@ -12,6 +12,8 @@
  *   full          without the low-space guard, until sends are answered 500; then there is space again
  *   full-large    the same with mails of 1 MB, of which one transaction is more than SQLite likes to keep in memory
  *   nearly-full   with it, until sends are answered 429; all that was taken is delivered before there is space again
+ *   long-look     with it, while somebody has the database open to read as a backup does, so that its log grows; who then
+ *                 leaves, and nobody makes room
  *   slow          writes hang for a second, ten times; more senders than POSTERN_HTTP_CONCURRENCY lets in
  *   read-only     the disk fails; Postern is stopped, the disk repaired, Postern started
  *
@@ -86,6 +88,19 @@ const acts: Record<string, Act> = {
       await many(answers, 429);
       await withDb(emptied);
       await disk.unload();
+      await more(answers, 200);
+    },
+  },
+  'long-look': {
+    settings: { POSTERN_MIN_FREE_SPACE: '20M' },
+    ...{ status: 429, sizeMb: 300 },
+    async play({ answers, withDb }) {
+      await withDb(async (db) => {
+        await db.raw('begin');
+        await db('emails').first();
+        await many(answers, 429);
+        await db.raw('commit');
+      });
       await more(answers, 200);
     },
   },

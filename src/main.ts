@@ -17,7 +17,7 @@ import { forgetAnswers } from './db/idempotency.ts';
 import { forgetLearned } from './db/learned.ts';
 import { forgetNodes } from './db/nodes.ts';
 import { forgetLinks } from './db/one-time.ts';
-import { DatabaseError, keepLogShort, openDatabase } from './db/open.ts';
+import { DatabaseError, excessOfLog, keepLogShort, openDatabase } from './db/open.ts';
 import { hasOrganizations } from './db/organizations.ts';
 import { removeMessages } from './db/retention.ts';
 import { forgetSessions } from './db/sessions.ts';
@@ -85,6 +85,7 @@ export async function start(config: Config, hands: Partial<Hands> = {}): Promise
       ...ground,
       ...{ dataDir: config.dataDir, least: config.minFreeSpace },
       keepLogShort: (isShort) => keepLogShort(ground.db, isShort),
+      excessOfLog: () => excessOfLog(config),
     });
     stops.push(stopWatching);
     const neighbours = {

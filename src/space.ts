@@ -2,7 +2,8 @@
  * The low-space guard: while the data directory's file system has less room than POSTERN_MIN_FREE_SPACE, no new mail
  * is taken, so that the outcomes of what has been taken can still be recorded. Opens again by itself.
  *
- * Where there is little room for the database's log, that is kept short, whatever the setting.
+ * Where there is little room for the database's log, that is kept short, whatever the setting. Where it has grown all the
+ * same, because somebody reads for long (a backup), the room that it will need in the database is taken for gone.
  *
  * Looks once a second, never when asked. Where the room cannot be told, what was known last holds. On PostgreSQL it
  * guards the logs' disk; a database whose own disk is full shows as commits that fail.
@@ -16,6 +17,8 @@ export interface SpaceParts {
   least: number;
   /** What is free there for us. */
   freeBytes(directory: string): Promise<number>;
+  /** What the database's log will need of it. */
+  excessOfLog(): Promise<number>;
   /** Keeps the database's log short, or no longer. */
   keepLogShort(isShort: boolean): Promise<void>;
   clock: Clock;
@@ -48,7 +51,7 @@ export async function watchSpace(parts: SpaceParts): Promise<Space> {
   async function look(): Promise<void> {
     try {
       known = await parts.freeBytes(dataDir);
-      tell(known);
+      tell(known, await parts.excessOfLog());
       fitLog(known);
       isBlind = false;
     } catch (error) {
@@ -72,12 +75,13 @@ export async function watchSpace(parts: SpaceParts): Promise<Space> {
       });
   }
 
-  function tell(free: number): void {
+  function tell(free: number, owed: number): void {
     const wasLow = isLow;
-    isLow = free < least;
+    isLow = free - owed < least;
+    const needed = owed > 0 ? `, ${megabytes(owed)} of which are for the database’s log` : '';
     if (isLow && !wasLow) {
       log.error(
-        `${dataDir} has ${megabytes(free)} left, less than POSTERN_MIN_FREE_SPACE (${megabytes(least)}): new mail ` +
+        `${dataDir} has ${megabytes(free)} left${needed}, less than POSTERN_MIN_FREE_SPACE (${megabytes(least)}): new mail ` +
           'is refused with 429 until there is more; make room there, what was taken is still delivered',
       );
     }

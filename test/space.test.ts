@@ -10,7 +10,7 @@ function disk() {
   const note = (level: string) => (what: unknown, text?: string) => said.push(`${level} ${text ?? what}`);
   const log = { error: note('error'), warn: note('warn'), info: note('info') };
   const clock = manualClock();
-  const state = { free: 200 * mb, looks: 0 };
+  const state = { free: 200 * mb, ofLog: 0, looks: 0 };
   const freeBytes = async () => {
     state.looks += 1;
     if (Number.isNaN(state.free)) throw new Error('gone');
@@ -19,7 +19,11 @@ function disk() {
   const keepLogShort = async (isShort: boolean): Promise<void> => {
     said.push(isShort ? 'short log' : 'usual log');
   };
-  const parts = { dataDir: '/data', least: 100 * mb, freeBytes, keepLogShort, clock, log: log as never };
+  const excessOfLog = async () => state.ofLog;
+  const parts = {
+    ...{ dataDir: '/data', least: 100 * mb, freeBytes, excessOfLog, keepLogShort, clock },
+    log: log as never,
+  };
   return { said, clock, state, parts };
 }
 
@@ -39,6 +43,19 @@ test('closes below the least, says so once, opens again by itself', async (t) =>
   t.regex(said[2]!, /^info .* taken again/);
   await space.stop();
   t.deepEqual(clock.pending, []);
+});
+
+test('what the log has grown to is taken for gone, since it will be', async (t) => {
+  const { said, clock, state, parts } = disk();
+  const space = await watchSpace(parts);
+  state.ofLog = 101 * mb;
+  await clock.advance('1s');
+  t.false(space.hasSpace());
+  t.regex(said[0]!, /^error \/data has 200 MiB left, 101 MiB of which are for the database’s log, less than/);
+  t.is(space.freeSpace(), 200 * mb);
+  state.ofLog = 0;
+  await clock.advance('1s');
+  t.true(space.hasSpace());
 });
 
 test('the log is kept short while there is little room, which is told only when it changes', async (t) => {

@@ -99,6 +99,21 @@ test('the log is begun anew after 16 MB; kept short, after one', async (t) => {
   t.true(short < 2, `${short} MB`);
 });
 
+test('a log that has grown beside a long look at the database gives back what it took', async (t) => {
+  const { db, open, dataDir } = await newDatabase(t);
+  const logMb = async () => (await stat(join(dataDir, 'postern.sqlite-wal'))).size / 1024 / 1024;
+  const write = () => db('things').insert({ name: 'x'.repeat(2_000_000) });
+  const other = await open();
+  t.teardown(() => other.destroy());
+  await other.raw('begin');
+  await other('things').first();
+  for (let count = 0; count < 50; count++) await write();
+  t.true((await logMb()) > 90, 'the look keeps it from being begun anew');
+  await other.raw('commit');
+  for (let count = 0; count < 2; count++) await write();
+  t.true((await logMb()) <= 32, `${await logMb()} MB`);
+});
+
 test('an error tells the statement, and none of its values', async (t) => {
   const { db } = await newDatabase(t);
   await db('things').insert({ id: 1, name: 'one' });

@@ -7,6 +7,7 @@
  * milliseconds or counts, far below 2^53.
  */
 import { existsSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import knex, { type Knex } from 'knex';
 import { openPostgres } from './postgres.ts';
@@ -44,6 +45,11 @@ const pagesInMemory = 40_000;
  * database before the log can be begun anew, and until then the log itself grows into what room there is.
  */
 const pagesOfLog = { usual: 4_000, short: 250 };
+/**
+ * While somebody reads one state of the database for long, as a backup does, the log cannot be begun anew and grows. Then it
+ * gives back what it has beyond this, or a disk that it had filled would stay full.
+ */
+const largestLog = 32 * 1024 * 1024;
 
 function sqlite(file: string): Knex {
   return knex({
@@ -62,7 +68,8 @@ function sqlite(file: string): Knex {
            pragma foreign_keys = on;
            pragma cache_size = -${cacheKiB};
            pragma cache_spill = ${pagesInMemory};
-           pragma wal_autocheckpoint = ${pagesOfLog.usual};`,
+           pragma wal_autocheckpoint = ${pagesOfLog.usual};
+           pragma journal_size_limit = ${largestLog};`,
           (error) => (done as (error: Error | null, connection: unknown) => void)(error, connection),
         );
       },
@@ -74,6 +81,14 @@ function sqlite(file: string): Knex {
 export async function keepLogShort(db: Db, isShort: boolean): Promise<void> {
   if (isPostgres(db)) return;
   await db.raw(`pragma wal_autocheckpoint = ${isShort ? pagesOfLog.short : pagesOfLog.usual}`);
+}
+
+/** In bytes, what the log has grown beyond what it keeps: it needs as much room in the database before it gives that back. */
+export async function excessOfLog(place: Place): Promise<number> {
+  if (place.databaseUrl) return 0;
+  // It is not there before the first write.
+  const log = await stat(`${fileIn(place.dataDir)}-wal`).catch(() => ({ size: 0 }));
+  return Math.max(log.size - largestLog, 0);
 }
 
 export function isPostgres(db: Db): boolean {
