@@ -1,6 +1,6 @@
 /** What everything stands on: settings, secret, database, logs, and the hands that a test may turn. */
 import { randomUUID } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Cost, usualCost } from './accounts/passwords.ts';
@@ -22,6 +22,7 @@ import { loadSecrets, type Secrets } from './secret.ts';
 import { createWatch, type Watch } from './status/watch.ts';
 import { readVersion } from './version.ts';
 import { patienceMs } from './webhooks/post.ts';
+import { writeWhole } from './whole-file.ts';
 
 /** What tests turn by hand. */
 export interface Hands {
@@ -135,13 +136,11 @@ async function requireSecrets(db: Db, seal: Seal): Promise<void> {
 /** This node's name in leases: kept, so that a node that was killed knows its own when it starts again. */
 function nodeId(dataDir: string): string {
   const file = join(dataDir, 'node-id');
-  try {
-    return readFileSync(file, 'utf8').trim();
-  } catch {
-    const id = randomUUID();
-    writeFileSync(file, `${id}\n`, { flush: true });
-    return id;
-  }
+  const known = existsSync(file) ? readFileSync(file, 'utf8').trim() : '';
+  if (known !== '') return known;
+  const id = randomUUID();
+  writeWhole(file, `${id}\n`);
+  return id;
 }
 
 async function freeSpace(directory: string): Promise<number> {

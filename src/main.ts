@@ -234,7 +234,8 @@ if (import.meta.main) {
       (kind) => error instanceof kind,
     );
     const readable = expected || error.code !== undefined;
-    process.stderr.write(`postern: ${readable ? error.message : error.stack}\n`);
+    const advice = error.code === 'ENOSPC' ? '; make room where POSTERN_DATA_DIR is' : '';
+    process.stderr.write(`postern: ${readable ? error.message : error.stack}${advice}\n`);
     process.exit(1);
   });
 }

@@ -10,9 +10,9 @@
  * Losing them makes the DKIM keys in the database unreadable: they belong in the backup.
  */
 import { hkdfSync, randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeWhole } from './whole-file.ts';
+import { writeFirst, writeWhole } from './whole-file.ts';
 
 export type Purpose = 'seal' | 'return-path' | 'tracking' | 'event-cursor' | 'dashboard' | 'fingerprint';
 
@@ -96,12 +96,7 @@ export function loadSecrets({ dataDir, secret, secretOthers }: SecretSource): Se
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   if (secret !== null) return fixedSecrets(secret, ...secretOthers);
   const file = secretFile(dataDir);
-  try {
-    // `wx` fails where the file exists: of two processes that start at once, one makes the secret, both read it.
-    writeFileSync(file, `${newSecret()}\n`, { flag: 'wx', mode: 0o600, flush: true });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  }
+  if (!existsSync(file)) writeFirst(file, `${newSecret()}\n`);
   return watched(file, secretOthers);
 }
 

@@ -1,10 +1,10 @@
 /** Starting and stopping the program: one clear line when it cannot start, nothing lost when it is stopped. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { createCli } from './helpers/cli.ts';
+import { createCli, run } from './helpers/cli.ts';
 import { startProcess } from './helpers/process.ts';
 import { until } from './helpers/until.ts';
 import { startWorld } from './helpers/world.ts';
@@ -27,6 +27,33 @@ test('the first start says what to do next', async (t) => {
   const postern = await startProcess({ POSTERN_DATA_DIR: join(await directory(t), 'new', 'data') });
   t.is(await postern.end('SIGTERM'), 0);
   t.true(postern.lines.some((line) => line.includes('org create')));
+});
+
+test('a first start that finds no room leaves nothing half written to the next', async (t) => {
+  const dataDir = await directory(t);
+  const main = join(import.meta.dirname, '../src/main.ts');
+  // A write past the limit is an error only for a process that does not die of the signal.
+  const args = ['-c', `trap '' XFSZ; ulimit -f 0; exec "$0" "$1"`, process.execPath, main];
+  const first = await run('sh', args, { POSTERN_DATA_DIR: dataDir });
+  t.is(first.code, 1);
+  t.regex(first.stderr, /^postern: EFBIG[^\n]*\n$/);
+  t.deepEqual(await readdir(dataDir), []);
+  const second = await startProcess({ POSTERN_DATA_DIR: dataDir });
+  t.is(await second.end('SIGTERM'), 0);
+});
+
+test('a node whose name was not written to the end gets another', async (t) => {
+  const dataDir = await directory(t);
+  const file = join(dataDir, 'node-id');
+  await writeFile(file, '');
+  const name = async () => {
+    const postern = await startProcess({ POSTERN_DATA_DIR: dataDir });
+    t.is(await postern.end('SIGTERM'), 0);
+    return (await readFile(file, 'utf8')).trim();
+  };
+  const made = await name();
+  t.regex(made, /^[0-9a-f-]{36}$/);
+  t.is(await name(), made, 'and keeps it');
 });
 
 test('a bad setting is named', async (t) => {

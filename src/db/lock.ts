@@ -31,13 +31,9 @@ function locked(dataDir: string, name: string, whenTaken: string): Promise<() =>
       if (!error) return resolve(() => new Promise((closed) => lock.close(() => closed())));
       lock.close();
       const taken = (error as NodeJS.ErrnoException).code === 'SQLITE_BUSY';
-      reject(
-        new DatabaseError(
-          taken
-            ? whenTaken
-            : `${dataDir} cannot be written: ${error.message}; check its owner and permissions`,
-        ),
-      );
+      const advice = 'check its owner and permissions, and that its disk has room';
+      const broken = `${dataDir} cannot be written: ${error.message}; ${advice}`;
+      reject(new DatabaseError(taken ? whenTaken : broken));
     });
   });
 }

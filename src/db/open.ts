@@ -127,7 +127,7 @@ export async function openDatabase(config: Place, patienceMs: number | null = nu
     throw new DatabaseError(
       config.databaseUrl
         ? `the database of ${config.givenBy ?? 'POSTERN_DATABASE_URL'} cannot be used: ${reasonOf(error)}; check that it runs, and the URL's user, password and name`
-        : `${file} cannot be used: ${reasonOf(error)}; check its permissions and the disk, or restore it from a backup`,
+        : `${file} cannot be used: ${reasonOf(error)}; check its permissions, and the disk and its room, or restore it from a backup`,
     );
   }
 }
