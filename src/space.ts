@@ -78,7 +78,8 @@ export async function watchSpace(parts: SpaceParts): Promise<Space> {
   function tell(free: number, owed: number): void {
     const wasLow = isLow;
     isLow = free - owed < least;
-    const needed = owed > 0 ? `, ${megabytes(owed)} of which are for the database’s log` : '';
+    const needed =
+      owed > 0 ? ` (the database’s log will need ${megabytes(owed)} there, and grows while it is read)` : '';
     if (isLow && !wasLow) {
       log.error(
         `${dataDir} has ${megabytes(free)} left${needed}, less than POSTERN_MIN_FREE_SPACE (${megabytes(least)}): new mail ` +
