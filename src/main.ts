@@ -17,7 +17,7 @@ import { forgetAnswers } from './db/idempotency.ts';
 import { forgetLearned } from './db/learned.ts';
 import { forgetNodes } from './db/nodes.ts';
 import { forgetLinks } from './db/one-time.ts';
-import { DatabaseError, excessOfLog, keepLogShort, openDatabase } from './db/open.ts';
+import { DatabaseError, excessOfLog, keepLogShort, openDatabase, watchFile } from './db/open.ts';
 import { hasOrganizations } from './db/organizations.ts';
 import { removeMessages } from './db/retention.ts';
 import { forgetSessions } from './db/sessions.ts';
@@ -77,19 +77,16 @@ export async function start(config: Config, hands: Partial<Hands> = {}): Promise
     let baseUrl = config.baseUrl;
     const composers = composersOf(ground);
     stops.push(composers.close);
-    const {
-      hasSpace,
-      freeSpace,
-      stop: stopWatching,
-    } = await watchSpace({
+    const space = await watchSpace({
       ...ground,
       ...{ dataDir: config.dataDir, least: config.minFreeSpace },
       keepLogShort: (isShort) => keepLogShort(ground.db, isShort),
       excessOfLog: () => excessOfLog(config),
+      isInPlace: await watchFile(config),
     });
-    stops.push(stopWatching);
+    stops.push(space.stop);
     const neighbours = {
-      ...{ compose: composers.compose, admit: runner.admit, hasSpace },
+      ...{ compose: composers.compose, admit: runner.admit, hasSpace: space.hasSpace },
       ...{ baseUrl: () => baseUrl, tryIt: webhooks.tryIt },
     };
     const face = has('http') ? createFront(ground, neighbours) : noFront;
@@ -113,7 +110,7 @@ export async function start(config: Config, hands: Partial<Hands> = {}): Promise
     });
     let listeners: Listeners | null = null;
     const clients = () => listeners?.clients() ?? 0;
-    const probes = await openProbes(ground, { load, clients, hasSpace, freeSpace });
+    const probes = await openProbes(ground, { load, clients, ...space });
     stops.push(probes.close);
     // Both ways in close at once: a stop has little time.
     const ways: { close(): Promise<void> }[] = [];

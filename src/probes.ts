@@ -12,12 +12,12 @@ import { createProbes } from './metrics/probes.ts';
 import { createReadings } from './metrics/readings.ts';
 import type { Space } from './space.ts';
 
-interface Neighbours extends Pick<Space, 'hasSpace' | 'freeSpace'> {
+interface Neighbours extends Pick<Space, 'obstacle' | 'freeSpace'> {
   load: Engine['load'];
   clients: Listeners['clients'];
 }
 
-export async function openProbes(ground: Ground, { load, clients, hasSpace, freeSpace }: Neighbours) {
+export async function openProbes(ground: Ground, { load, clients, obstacle, freeSpace }: Neighbours) {
   const { config, db, clock, onTrouble } = ground;
   const { registry, meters } = ground.metrics;
   meters.diskReserve.set(config.minFreeSpace);
@@ -30,7 +30,7 @@ export async function openProbes(ground: Ground, { load, clients, hasSpace, free
     queueDepth: (now) => queueDepth(aside, now),
     webhookBacklog: () => webhookBacklog(aside),
   });
-  const health = createHealth({ ping: async () => db.raw('select 1'), hasSpace, clock });
+  const health = createHealth({ ping: async () => db.raw('select 1'), obstacle, clock });
   const around = createProbes({
     health,
     token: config.metricsToken,

@@ -5,8 +5,12 @@
  * Where there is little room for the database's log, that is kept short, whatever the setting. Where it has grown all the
  * same, because somebody reads for long (a backup), the room that it will need in the database is taken for gone.
  *
- * Looks once a second, never when asked. Where the room cannot be told, what was known last holds. On PostgreSQL it
- * guards the logs' disk; a database whose own disk is full shows as commits that fail.
+ * Nor is mail taken where the database's file is no longer at its place: what is written into a removed file is gone with
+ * the process.
+ *
+ * Looks once a second, and ten times where a second's mail could take all that is left above the least; never when
+ * asked. Where the room cannot be told, what was known last holds. On PostgreSQL it guards the logs' disk; a database whose
+ * own disk is full shows as commits that fail.
  */
 import type { Clock } from './clock.ts';
 import type { Log } from './log.ts';
@@ -21,18 +25,25 @@ export interface SpaceParts {
   excessOfLog(): Promise<number>;
   /** Keeps the database's log short, or no longer. */
   keepLogShort(isShort: boolean): Promise<void>;
+  /** Whether the database's file is where it was opened. */
+  isInPlace(): Promise<boolean>;
   clock: Clock;
   log: Pick<Log, 'error' | 'info' | 'warn'>;
 }
 
 export interface Space {
   hasSpace(): boolean;
+  /** Why it has none, for the operator; null where it has. */
+  obstacle(): string | null;
   /** In bytes, a second ago at most; null where it cannot be told. */
   freeSpace(): number | null;
   stop(): Promise<void>;
 }
 
 const everyMs = 1000;
+const closelyMs = 100;
+/** Three thousand mails of 4 KB, or a thousand of 40: in the database and in its log. */
+const aSecondsMail = 64 * 1024 * 1024;
 /** Ten times as much as the log is usually let grow to. */
 const littleRoom = 160 * 1024 * 1024;
 
@@ -40,6 +51,9 @@ const littleRoom = 160 * 1024 * 1024;
 export async function watchSpace(parts: SpaceParts): Promise<Space> {
   const { dataDir, least, clock, log } = parts;
   let isLow = false;
+  let isAstray = false;
+  /** What is left above the least. */
+  let spare = Number.POSITIVE_INFINITY;
   let isBlind = false;
   let isLogShort = false;
   let known: number | null = null;
@@ -50,6 +64,7 @@ export async function watchSpace(parts: SpaceParts): Promise<Space> {
 
   async function look(): Promise<void> {
     try {
+      tellPlace(await parts.isInPlace());
       known = await parts.freeBytes(dataDir);
       tell(known, await parts.excessOfLog());
       fitLog(known);
@@ -59,7 +74,8 @@ export async function watchSpace(parts: SpaceParts): Promise<Space> {
       isBlind = true;
       known = null;
     }
-    if (!stopped) cancel = clock.after(everyMs, () => (looking = look()));
+    const isClosely = !isLow && spare < aSecondsMail;
+    if (!stopped) cancel = clock.after(isClosely ? closelyMs : everyMs, () => (looking = look()));
   }
 
   /** One after the other, for the last is to hold; and whoever waits for the database here would not see the room go. */
@@ -77,7 +93,8 @@ export async function watchSpace(parts: SpaceParts): Promise<Space> {
 
   function tell(free: number, owed: number): void {
     const wasLow = isLow;
-    isLow = free - owed < least;
+    spare = free - owed - least;
+    isLow = spare < 0;
     const needed =
       owed > 0 ? ` (the database’s log will need ${megabytes(owed)} there, and grows while it is read)` : '';
     if (isLow && !wasLow) {
@@ -89,9 +106,27 @@ export async function watchSpace(parts: SpaceParts): Promise<Space> {
     if (wasLow && !isLow) log.info(`${dataDir} has ${megabytes(free)} left: new mail is taken again`);
   }
 
+  function tellPlace(isInPlace: boolean): void {
+    const wasAstray = isAstray;
+    isAstray = !isInPlace;
+    if (isAstray && !wasAstray) {
+      log.error(
+        `the database’s file has been removed from ${dataDir}, or another put in its place: new mail is refused with 429, ` +
+          'for it would be lost with this process; put the file back, or stop Postern and restore a backup',
+      );
+    }
+    if (wasAstray && !isAstray) log.info('the database’s file is back in its place: new mail is taken again');
+  }
+
+  function obstacle(): string | null {
+    if (isAstray) return "the database's file has been removed from the data directory, or replaced";
+    return isLow ? "the data directory's disk has too little space" : null;
+  }
+
   await look();
   return {
-    hasSpace: () => !isLow,
+    hasSpace: () => obstacle() === null,
+    obstacle,
     freeSpace: () => known,
     async stop() {
       stopped = true;

@@ -10,7 +10,7 @@ function disk() {
   const note = (level: string) => (what: unknown, text?: string) => said.push(`${level} ${text ?? what}`);
   const log = { error: note('error'), warn: note('warn'), info: note('info') };
   const clock = manualClock();
-  const state = { free: 200 * mb, ofLog: 0, looks: 0 };
+  const state = { free: 200 * mb, ofLog: 0, looks: 0, isInPlace: true };
   const freeBytes = async () => {
     state.looks += 1;
     if (Number.isNaN(state.free)) throw new Error('gone');
@@ -20,8 +20,9 @@ function disk() {
     said.push(isShort ? 'short log' : 'usual log');
   };
   const excessOfLog = async () => state.ofLog;
+  const isInPlace = async () => state.isInPlace;
   const parts = {
-    ...{ dataDir: '/data', least: 100 * mb, freeBytes, excessOfLog, keepLogShort, clock },
+    ...{ isInPlace, dataDir: '/data', least: 100 * mb, freeBytes, excessOfLog, keepLogShort, clock },
     log: log as never,
   };
   return { said, clock, state, parts };
@@ -57,6 +58,22 @@ test('what the log has grown to is taken for gone, since it will be', async (t) 
   );
   t.is(space.freeSpace(), 200 * mb);
   state.ofLog = 0;
+  await clock.advance('1s');
+  t.true(space.hasSpace());
+});
+
+test('without the database’s file in its place nothing is taken, however much room there is', async (t) => {
+  const { said, clock, state, parts } = disk();
+  const space = await watchSpace(parts);
+  t.is(space.obstacle(), null);
+  state.isInPlace = false;
+  state.free = Number.NaN;
+  await clock.advance('3s');
+  t.false(space.hasSpace());
+  t.regex(space.obstacle()!, /removed from the data directory/);
+  t.regex(said[0]!, /^error the database’s file has been removed from \/data, .* restore a backup$/);
+  t.is(said.filter((line) => line.startsWith('error')).length, 1, 'said once');
+  state.isInPlace = true;
   await clock.advance('1s');
   t.true(space.hasSpace());
 });
@@ -117,6 +134,20 @@ test('looks at the start, then once a second however often it is asked', async (
   for (let asked = 0; asked < 100; asked++) t.false(space.hasSpace());
   await clock.advance('10s');
   t.is(state.looks, 11);
+});
+
+test('looks ten times a second where a second could take what is left above the least', async (t) => {
+  const { clock, state, parts } = disk();
+  state.free = 163 * mb;
+  const space = await watchSpace(parts);
+  const before = state.looks;
+  await clock.advance('1s');
+  t.is(state.looks, before + 10);
+  state.free = 99 * mb;
+  await clock.advance(100);
+  t.false(space.hasSpace());
+  await clock.advance('10s');
+  t.is(state.looks, before + 21, 'there is no haste to take mail again');
 });
 
 test('what cannot be told leaves it as it was', async (t) => {

@@ -91,6 +91,20 @@ export async function excessOfLog(place: Place): Promise<number> {
   return Math.max(log.size - largestLog, 0);
 }
 
+/** Answers whether the file that is open now is still at its place; PostgreSQL's files are its own affair. */
+export async function watchFile(place: Place): Promise<() => Promise<boolean>> {
+  if (place.databaseUrl) return async () => true;
+  const file = fileIn(place.dataDir);
+  const { dev, ino } = await stat(file);
+  return async () => {
+    const now = await stat(file).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return null;
+      throw error;
+    });
+    return now?.ino === ino && now.dev === dev;
+  };
+}
+
 export function isPostgres(db: Db): boolean {
   return db.client.config.client === 'pg';
 }

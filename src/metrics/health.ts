@@ -1,5 +1,5 @@
 /**
- * Whether mail can be taken now: the database answers, the disk has space, we are not stopping. Looked at once a second
+ * Whether mail can be taken now: the database answers and is in its place, the disk has space, we are not stopping. Looked at once a second
  * at most, however often it is asked, and never while the last look is still waiting for its answer: so it cannot be
  * used to keep the database busy.
  */
@@ -9,7 +9,8 @@ import type { Clock } from '../clock.ts';
 export interface HealthParts {
   /** Rejects where the database does not answer as it should. */
   ping(): Promise<unknown>;
-  hasSpace(): boolean;
+  /** Why nothing can be written, if so. */
+  obstacle(): string | null;
   clock: Clock;
 }
 
@@ -24,7 +25,7 @@ const lifeMs = 1000;
 /** Those who ask seldom wait for longer than a second. */
 const patienceMs = 800;
 
-export function createHealth({ ping, hasSpace, clock }: HealthParts): Health {
+export function createHealth({ ping, obstacle, clock }: HealthParts): Health {
   let stopping = false;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let pinging: Promise<boolean> | null = null;
@@ -51,8 +52,7 @@ export function createHealth({ ping, hasSpace, clock }: HealthParts): Health {
         look = answers();
       }
       const faults = (await look) ? [] : ['the database does not answer'];
-      if (!hasSpace()) faults.push("the data directory's disk has too little space");
-      return faults;
+      return [...faults, obstacle()].filter((fault) => fault !== null);
     },
     stop() {
       stopping = true;

@@ -1,4 +1,6 @@
 /** When the disk cannot follow or is nearly full, a send is refused before it costs anything, and later taken again. */
+import { copyFile, rename } from 'node:fs/promises';
+import { join } from 'node:path';
 import test from 'ava';
 import { newKey } from '../../src/accounts/keys.ts';
 import { setLimits } from '../../src/db/organizations.ts';
@@ -13,6 +15,11 @@ async function stall({ db }: World): Promise<() => Promise<void>> {
   return async () => {
     await trx.commit();
   };
+}
+
+/** The clock has to go on for it to look again. */
+async function isReady(world: World): Promise<boolean> {
+  return (await fetch(`${world.url()}/health/ready`)).status === 200;
 }
 
 for (const database of kinds) {
@@ -80,6 +87,7 @@ test('a disk that is nearly full refuses new mail, delivers what was taken, and 
 
   free = 99 * 1024 * 1024;
   await world.clock.advance('1s');
+  await until(async () => !(await isReady(world)));
   const { status, headers, body } = await world.send({ to: 'late@there.invalid' });
   t.is(status, 429);
   t.is(body.error, 'RATE_LIMIT_EXCEEDED');
@@ -91,5 +99,28 @@ test('a disk that is nearly full refuses new mail, delivers what was taken, and 
 
   free = 100 * 1024 * 1024;
   await world.clock.advance('1s');
+  await until(() => isReady(world));
   t.is((await world.send({ to: 'late@there.invalid' })).status, 200);
+});
+
+test('no mail is taken into a database whose file is gone; it is taken again into the file that is back', async (t) => {
+  const world = await startWorld(t);
+  const file = join(world.config.dataDir, 'postern.sqlite');
+  await rename(file, `${file}.away`);
+  const looked = async () => {
+    await world.clock.advance('1s');
+    return isReady(world);
+  };
+  await until(async () => !(await looked()));
+  t.is((await world.send({ to: 'late@there.invalid' })).status, 429);
+  // Another in its place is not the one that is written into.
+  await copyFile(`${file}.away`, file);
+  await looked();
+  t.is((await world.send({ to: 'late@there.invalid' })).status, 429);
+
+  await rename(`${file}.away`, file);
+  await until(looked);
+  const { status, body } = await world.send({ to: 'late@there.invalid' });
+  t.is(status, 200);
+  await world.when(body.emailId, ({ status }) => status === 'delivered');
 });
