@@ -124,7 +124,7 @@ export async function start(config: Config, hands: Partial<Hands> = {}): Promise
       returned: has('inbound') ? returned.handler : null,
     });
     ways.push(listeners);
-    stops.push(hurry, probes.leave);
+    stops.push(hurry, probes.leave, async () => front.leave());
     // Of any free port the number is known now.
     baseUrl = baseUrl.replace(/:0$/, `:${port}`);
     const isFresh = has('http') && !(await hasOrganizations(ground.db));

@@ -8,6 +8,8 @@ import { opened } from '../listen.ts';
 
 export interface Listener {
   port: number;
+  /** From now on each answer is the last one on its connection: who asks again asks whoever is asked next. */
+  leave(): void;
   /** Answers what is under way, takes nothing more, and waits until no handler runs. */
   close(): Promise<void>;
 }
@@ -19,12 +21,12 @@ const patienceMs = 2_000;
 
 export async function listen(handler: Handler, address: Address): Promise<Listener> {
   const running = new Set<Promise<void>>();
-  let closing = false;
+  let leaving = false;
   const take = (request: IncomingMessage, response: ServerResponse) => {
     if (request.httpVersion === '1.1' && request.headers.host === undefined)
       return void response.writeHead(400, refusal.headers).end(refusal.body);
     // A busy keep-alive connection would otherwise go on asking for as long as it is open.
-    if (closing) response.setHeader('Connection', 'close');
+    if (leaving) response.setHeader('Connection', 'close');
     const one = handler(request, response).finally(() => running.delete(one));
     running.add(one);
   };
@@ -38,10 +40,14 @@ export async function listen(handler: Handler, address: Address): Promise<Listen
     { host: address.httpHost, port: address.httpPort },
     { host: 'POSTERN_HTTP_HOST', port: 'POSTERN_HTTP_PORT' },
   );
+  const leave = () => {
+    leaving = true;
+  };
   return {
     port: (server.address() as AddressInfo).port,
+    leave,
     async close() {
-      closing = true;
+      leave();
       await new Promise<void>((resolve) => {
         const impatient = setTimeout(() => server.closeAllConnections(), patienceMs);
         server.close(() => {

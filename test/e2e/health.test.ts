@@ -94,9 +94,10 @@ test('whoever hammers it asks the database once a second, and never twice at onc
 test('a stop says 503 for POSTERN_STOP_DELAY, in which mail is taken, and then shuts the port', async (t) => {
   const world = await startWorld(t, { settings: { POSTERN_STOP_DELAY: '5s' } });
   const stopping = world.stop();
-  const { status, body } = await ask(world, '/health/ready');
+  const { status, headers, body } = await ask(world, '/health/ready');
   t.is(status, 503);
   t.deepEqual(JSON.parse(body).reasons, ['it is stopping']);
+  t.is(headers.get('connection'), 'close', 'who asks again is to ask another');
   t.is((await ask(world, '/health/live')).status, 200);
   t.is((await world.send({ to: 'ann@there.invalid' })).status, 200);
   await world.clock.advance('5s');
