@@ -5,10 +5,12 @@
 import { flushCompileCache } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
+import ms from 'ms';
 import { makeSetUpLink } from './accounts/people.ts';
 import { watchKeys } from './accounts/rotation.ts';
 import { createSeal, SealError } from './accounts/seal.ts';
 import { listen } from './api/server.ts';
+import { systemClock } from './clock.ts';
 import { type Composers, createComposers } from './compose/threads.ts';
 import { type Config, ConfigError, hostnameAdvice, loadConfig } from './config.ts';
 import { clearStates } from './db/destinations.ts';
@@ -37,6 +39,7 @@ import { openProbes } from './probes.ts';
 import { createReturnedMail } from './returned.ts';
 import { createResolver } from './route/resolver.ts';
 import type { SecretSource } from './secret.ts';
+import { hurryWhatWaits, watchClock } from './set-back.ts';
 import { watchSpace } from './space.ts';
 import { type Chore, startUpkeep } from './upkeep.ts';
 import { createWebhooks, type Webhooks } from './webhooks/service.ts';
@@ -99,6 +102,7 @@ export async function start(config: Config, hands: Partial<Hands> = {}): Promise
     await clearStates(ground.db, ground.node);
     await runner.start();
     stops.push(() => runner.stop(graceMs));
+    if (has('mta')) stops.push(await hurryWhatWaits(ground));
     const { bell, watch } = ground;
     bell.listen({
       lane: runner.noteLane,
@@ -206,15 +210,38 @@ async function run(): Promise<void> {
   leaveLimitsToThreads();
   const config = loadConfig();
   const log = createLog(config);
-  const running = await start(config, { log, watchProcess });
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, async () => {
-      log.info(`${signal}: stopping`);
+  let running = await start(config, { log, watchProcess });
+  let isStopping = false;
+  // Who asks for a stop while it begins anew is heard after that.
+  let doing = Promise.resolve();
+  const then = (what: () => Promise<void>) => {
+    doing = doing.then(what).catch(giveUp);
+  };
+  const stopFor = (signal: string) => {
+    if (isStopping) return;
+    isStopping = true;
+    log.info(`${signal}: stopping`);
+    then(async () => {
       await running.stop();
       await log.settled();
       process.exit(0);
     });
-  }
+  };
+  // Given twice, they end it there and then.
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, stopFor);
+  // The terminal that it was started in has closed, which the shell may say as well. Elsewhere somebody, or logrotate, takes
+  // it for "read your settings".
+  const goOn = () => log.warn('SIGHUP: goes on as before; to read the settings again, restart Postern');
+  process.on('SIGHUP', process.stdout.isTTY ? stopFor : goOn);
+  watchClock(systemClock, (byMs) =>
+    then(async () => {
+      if (isStopping) return;
+      log.warn(`the clock was set back by ${ms(byMs, { long: true })}: stopping, and starting anew`);
+      await running.stop();
+      running = await start(config, { log, watchProcess });
+      log.info(`Postern serves again at ${running.url}`);
+    }),
+  );
   // Whoever reads this may stop it at once.
   log.info(`Postern serves at ${running.url}`);
   // The next start finds what this one has compiled (scripts/node.sh), however this one ends.
@@ -225,14 +252,14 @@ async function run(): Promise<void> {
   if (advice) log.warn(advice);
 }
 
-if (import.meta.main) {
-  run().catch((error: NodeJS.ErrnoException) => {
-    const expected = [CertificateError, ConfigError, DatabaseError, ListenError, SealError].some(
-      (kind) => error instanceof kind,
-    );
-    const readable = expected || error.code !== undefined;
-    const advice = error.code === 'ENOSPC' ? '; make room where POSTERN_DATA_DIR is' : '';
-    process.stderr.write(`postern: ${readable ? error.message : error.stack}${advice}\n`);
-    process.exit(1);
-  });
+function giveUp(error: NodeJS.ErrnoException): never {
+  const expected = [CertificateError, ConfigError, DatabaseError, ListenError, SealError].some(
+    (kind) => error instanceof kind,
+  );
+  const readable = expected || error.code !== undefined;
+  const advice = error.code === 'ENOSPC' ? '; make room where POSTERN_DATA_DIR is' : '';
+  process.stderr.write(`postern: ${readable ? error.message : error.stack}${advice}\n`);
+  process.exit(1);
 }
+
+if (import.meta.main) run().catch(giveUp);

@@ -125,6 +125,15 @@ test('a killed server leaves no lock behind', async (t) => {
   t.is(await second.end('SIGTERM'), 0);
 });
 
+test('told that a terminal has closed, or to read its settings again, it goes on', async (t) => {
+  const postern = await startProcess({ POSTERN_DATA_DIR: await directory(t) });
+  t.teardown(() => postern.end('SIGKILL'));
+  process.kill(postern.pid, 'SIGHUP');
+  await until(() => postern.lines.some((line) => line.includes('SIGHUP: goes on as before')));
+  t.is((await fetch(`${postern.url}/health/ready`)).status, 200);
+  t.is(await postern.end('SIGTERM'), 0);
+});
+
 test('stopped during a conversation, it cuts it short within ten seconds and resumes it at the next start', async (t) => {
   const world = await startWorld(t, { exchangers: [{ script: { rcpt: () => 'hang' } }] });
   const { body } = await world.send({ to: 'ann@there.invalid' });

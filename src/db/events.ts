@@ -57,6 +57,12 @@ export async function settledPosition(db: Db): Promise<number> {
   return row?.position ?? 0;
 }
 
+/** The time of the event that was told last; null where there is none. */
+export async function newestEventAt(db: Db): Promise<number | null> {
+  const newest = await db('events').orderBy('position', 'desc').first('at');
+  return newest?.at ?? null;
+}
+
 export async function readEvents(db: Db, query: EventQuery): Promise<EventPage> {
   const settled = await settledPosition(db);
   const { after, limit } = query;

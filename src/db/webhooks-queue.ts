@@ -142,3 +142,25 @@ export async function promote(
     [now, JSON.stringify([...rows.values()])],
   );
 }
+
+const dueAPage = 1000;
+
+/** What waits for a try is due, and no endpoint is paused; a few at a time, so that nobody waits. For a clock that was set back. */
+export async function makeMessagesDue(db: Db, now: number, signal: AbortSignal): Promise<void> {
+  await db('webhooks').where('paused_until', '>', now).update({ paused_until: null });
+  for (const id of await db('webhooks').pluck('id')) {
+    for (let made = dueAPage; made === dueAPage; ) {
+      signal.throwIfAborted();
+      const later = db('webhook_messages')
+        .where({ webhook_id: id })
+        .where('due_at', '>', now)
+        .whereNull('lease_owner')
+        .limit(dueAPage)
+        .select('id');
+      made = await db('webhook_messages')
+        .whereIn('id', later)
+        .whereNull('lease_owner')
+        .update({ due_at: now });
+    }
+  }
+}

@@ -17,6 +17,8 @@ export interface ManualClock extends Clock {
    * once. A chore of every ten seconds runs once in a day of this, not 8,640 times.
    */
   jump(by: number | ms.StringValue): Promise<void>;
+  /** As by a time server: it is so much earlier at once, and what was scheduled comes when it would have come. */
+  setBack(by: number | ms.StringValue): void;
   /** Times of the scheduled timers, earliest first. */
   readonly pending: number[];
 }
@@ -61,6 +63,10 @@ export function manualClock(start: number = Date.UTC(2026, 0, 1)): ManualClock {
         if (timers.delete(timer)) timer.action();
       }
       await settle();
+    },
+    setBack(by) {
+      now -= inMs(by);
+      for (const timer of timers) timer.at -= inMs(by);
     },
     get pending() {
       return sorted().map((timer) => timer.at);
