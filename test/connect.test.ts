@@ -115,10 +115,10 @@ test('where both answer, IPv6 is taken, and the other is not called', async (t) 
 
 test('after a refusal the next address is called at once', async (t) => {
   const { port } = await start(t, ['127.0.7.2']);
-  const dead = [11, 12, 13, 14, 15, 16].map((last) => `127.0.7.${last}`);
+  const dead = Array.from({ length: 40 }, (_, n) => `127.0.7.${n + 11}`);
   const { result, ms } = await timed(() => connector(t, { port }).to([...dead, '127.0.7.2']));
   t.is(result.address, '127.0.7.2');
-  t.true(ms < 1250, `six head starts would be 1500 ms, it was ${ms}`);
+  t.true(ms < 5000, `forty head starts would be 10 s, it was ${ms} ms`);
 });
 
 test('an address that failed comes last for ten minutes', async (t) => {

@@ -5,7 +5,7 @@ import { type Case, hostileCases } from '../helpers/mx-hostile-scripts.ts';
 import { until } from '../helpers/until.ts';
 import { startWorld } from '../helpers/world.ts';
 
-const timeouts = ['greeting', 'ehlo', 'tls', 'mail', 'rcpt', 'data', 'dot'].map((phase) => `${phase}=1500ms`);
+const timeouts = ['greeting', 'ehlo', 'tls', 'mail', 'rcpt', 'data', 'dot'].map((phase) => `${phase}=4s`);
 
 test('there are more than a hundred hostile conversations', (t) => {
   t.true(hostileCases.length > 100);
