@@ -33,31 +33,32 @@ async function happen({ db }: World, orgId: string, types: string[], since: numb
   await db.transaction((trx) => insertRows(trx, 'events', rows));
 }
 
-const total = (hours: HourFigures[], name: 'sent' | 'bounced') =>
+const total = (hours: HourFigures[], name: 'sent' | 'delivered' | 'bounced' | 'opened') =>
   hours.reduce((sum, hour) => sum + hour[name], 0);
 
 for (const kind of kinds) {
   test(`${kind}: what was sent, delivered, opened and clicked stands in its hour, with the time it took`, async (t) => {
     const world = await startWorld(t, { database: kind });
     const { body } = await world.send({ to: ['ann@there.invalid', 'noone@there.invalid'] });
-    await world.when(body.emailId, ({ status }) => status !== 'processing' && status !== 'queued');
+    await world.when(body.emailId, ({ status }) => status === 'delivered');
     const { id: orgId } = await world.db('organizations').where({ name: 'Tenant' }).first();
-    const [hour] = await until(async () => {
-      await world.clock.advance('10s');
-      const hours = await readFigures(world.db, orgId, 0);
-      return total(hours, 'sent') === 2 && hours;
-    });
     const outcomes = await world.db('deliveries').where({ org_id: orgId });
     const delivered = outcomes.filter(({ status }) => status === 'delivered').length;
     t.true(delivered > 0);
-    t.is(hour!.hour % hourMs, 0);
-    t.is(hour!.delivered, delivered);
+    // They may be of two hours, and are not counted all at once.
+    const hours = await until(async () => {
+      await world.clock.advance('10s');
+      const sofar = await readFigures(world.db, orgId, 0);
+      return total(sofar, 'sent') === 2 && total(sofar, 'delivered') === delivered && sofar;
+    });
+    for (const { hour } of hours) t.is(hour % hourMs, 0);
+    const took = hours.flatMap((hour) => hour.took);
     t.is(
-      hour!.took.reduce((sum, count) => sum + count),
+      took.reduce((sum, count) => sum + count),
       delivered,
       'each has a time',
     );
-    t.is(hour!.opened, 0);
+    t.is(total(hours, 'opened'), 0);
   });
 
   test(`${kind}: a person's first open counts, no other does`, async (t) => {
