@@ -61,7 +61,10 @@ export async function hurryWhatWaits({
   };
   const done = hurrying().catch((error) => {
     if (!stopped.signal.aborted)
-      onTrouble('not all of what waits could be made due; "postern queue retry" does it', error);
+      onTrouble(
+        `not all that waits could be made due; "postern queue retry --status deferred" does it`,
+        error,
+      );
   });
   return async () => {
     stopped.abort();
