@@ -26,7 +26,7 @@ const postgres = new EmbeddedPostgres({
   persistent: false,
   createPostgresUser: process.getuid?.() === 0,
   // Whatever the language of who runs it.
-  initdbFlags: ['--no-sync', '--encoding=UTF8'],
+  initdbFlags: ['--no-sync', '--encoding=UTF8', '--locale=C'],
   postgresFlags: Object.entries({
     max_connections: 300,
     listen_addresses: '127.0.0.1',

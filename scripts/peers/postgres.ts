@@ -43,7 +43,7 @@ export async function startPostgres(
   const databaseDir = join(directory, 'postgres');
   const all = { ...(!isDurable && { fsync: 'off' }), listen_addresses: '127.0.0.1', ...settings };
   const server = new EmbeddedPostgres({
-    initdbFlags: ['--encoding=UTF8'],
+    initdbFlags: ['--encoding=UTF8', '--locale=C'],
     ...{ databaseDir, user: 'postgres', password: 'postgres', port, persistent: true },
     createPostgresUser: process.getuid?.() === 0,
     postgresFlags: Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]),

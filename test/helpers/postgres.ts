@@ -24,7 +24,7 @@ export async function startOwnPostgres(flags: string[] = []): Promise<OwnPostgre
   const port = await freePort();
   let said = '';
   const server = new EmbeddedPostgres({
-    initdbFlags: ['--encoding=UTF8'],
+    initdbFlags: ['--encoding=UTF8', '--locale=C'],
     ...{ databaseDir, user: 'postgres', password: 'postgres', port, persistent: true },
     createPostgresUser: process.getuid?.() === 0,
     postgresFlags: ['-c', 'fsync=off', '-c', 'listen_addresses=127.0.0.1', ...flags],
