@@ -7,7 +7,8 @@
  * anew in the same process (main.ts). In the database they are those of the mail and of the webhooks that wait: at a start
  * after which nothing has happened yet, the newest event tells that there was such a clock, and all that waits is tried now.
  *
- * BUGS: less than a minute is waited for. The lease of a node that died with its clock ahead lasts as long as that said.
+ * BUGS: less than a minute is waited for. What a stop cuts off here, the next start may not go on with. The lease of a node
+ * that died with its clock ahead lasts as long as that said.
  */
 import ms from 'ms';
 import type { Clock } from './clock.ts';
@@ -62,7 +63,7 @@ export async function hurryWhatWaits({
   const done = hurrying().catch((error) => {
     if (!stopped.signal.aborted)
       onTrouble(
-        `not all that waits could be made due; "postern queue retry --status deferred" does it`,
+        `not all that waits could be made due; "postern queue retry --status deferred --reason clock" does it`,
         error,
       );
   });

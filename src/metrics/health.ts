@@ -1,7 +1,7 @@
 /**
- * Whether mail can be taken now: the database answers and is in its place, the disk has space, we are not stopping. Looked at once a second
- * at most, however often it is asked, and never while the last look is still waiting for its answer: so it cannot be
- * used to keep the database busy.
+ * Whether mail can be taken now: the database answers and is in its place, the disk has space, we are not stopping. The
+ * database is asked once a second at most, however often we are, and never while its last answer is still to come: so
+ * nobody can keep it busy by asking.
  */
 import { setTimeout as rest } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
