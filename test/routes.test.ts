@@ -129,6 +129,8 @@ test('private addresses are left out, and when there is no other the domain is r
     'inside.invalid': { A: ['10.0.0.1'], AAAA: ['fd00::1', '::ffff:127.0.0.1'] },
     'mixed.invalid': { A: ['127.0.0.1', '8.8.8.8'] },
     'whole.invalid': { MX: ['10 inside.invalid'] },
+    'azure.invalid': { A: ['168.63.129.16', '9.9.9.9'], AAAA: ['64:ff9b::a83f:8110', '2002:a83f:8110::1'] },
+    'azure-only.invalid': { A: ['168.63.129.16'], AAAA: ['::ffff:168.63.129.16'] },
   };
   const { routes } = await start(t, zone, { allowPrivate: false });
   const hosts = hostsOf(await routes.find('half.invalid'));
@@ -137,6 +139,8 @@ test('private addresses are left out, and when there is no other the domain is r
     [{ name: 'mixed.invalid', addresses: ['8.8.8.8'] }],
   );
   t.is(endingOf(await routes.find('whole.invalid')), 'private-address');
+  t.deepEqual(hostsOf(await routes.find('azure.invalid'))[0]!.addresses, ['9.9.9.9']);
+  t.is(endingOf(await routes.find('azure-only.invalid')), 'private-address');
 });
 
 const twins: Zone = {

@@ -4,6 +4,7 @@
  * the next one is then to be tried; and we race a host's addresses, which it tries one after the other.
  */
 import { createRequire } from 'node:module';
+import { BlockList, isIPv6 } from 'node:net';
 import type { Resolve } from './resolver.ts';
 
 export interface MxDelivery {
@@ -37,7 +38,18 @@ export function addressRules(allowPrivate: boolean): AddressRules {
   return { blockLocalAddresses: !allowPrivate, blockReservedNetworks: !allowPrivate };
 }
 
+/**
+ * Azure answers every virtual machine at 168.63.129.16 with the machine's own configuration and certificates. The address
+ * is in a public range, so mx-connect allows it. The IPv6 forms carry it through NAT64, translation and 6to4.
+ */
+const azureHost = new BlockList();
+azureHost.addAddress('168.63.129.16');
+for (const wrapped of ['::a83f:8110', '::ffff:0:a83f:8110', '64:ff9b::a83f:8110'])
+  azureHost.addAddress(wrapped, 'ipv6');
+azureHost.addSubnet('2002:a83f:8110::', 48, 'ipv6');
+
 /** Loopback, private and special networks, also where an IPv6 address only wraps such an IPv4 one. */
 export function isForbidden(address: string, allowPrivate: boolean): boolean {
+  if (!allowPrivate && azureHost.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')) return true;
   return tools.isInvalid({ dnsOptions: addressRules(allowPrivate) }, address) !== false;
 }

@@ -6,7 +6,14 @@
  * answers, not two: hosts, none, don't know; they come back as a value, never as an exception.
  */
 import type { Ending } from '../outcome.ts';
-import { addressRules, formatAddress, type MxDelivery, resolveIP, resolveMX } from './mx-connect.ts';
+import {
+  addressRules,
+  formatAddress,
+  isForbidden,
+  type MxDelivery,
+  resolveIP,
+  resolveMX,
+} from './mx-connect.ts';
 import { interleaved, shuffled } from './order.ts';
 import type { Resolve } from './resolver.ts';
 import type { Exchanger } from './route.ts';
@@ -45,10 +52,24 @@ export async function findMx(domain: string, options: MxOptions): Promise<Mx> {
     delivery.mx = bestOf(delivery.mx).map((mx) => ({ ...mx, A: [], AAAA: [] }));
     delivery.dnsOptions = { ...delivery.dnsOptions, ...addressRules(options.allowPrivate) };
     await resolveIP(delivery);
+    if (!options.allowPrivate) leaveOutForbidden(delivery);
     return found(delivery, options.random);
   } catch (error) {
     return { ending: endingOf(error as MxError, delivery) };
   }
+}
+
+/** Addresses that resolveIP allows and isForbidden does not. Throws when no other address is left. */
+function leaveOutForbidden(delivery: MxDelivery): void {
+  const forbidden = delivery.mx
+    .flatMap(({ A, AAAA }) => [...A, ...AAAA])
+    .filter((ip) => isForbidden(ip, false));
+  if (forbidden.length === 0) return;
+  const others = (ips: string[]) => ips.filter((ip) => !forbidden.includes(ip));
+  delivery.mx = delivery.mx.map((mx) => ({ ...mx, A: others(mx.A), AAAA: others(mx.AAAA) }));
+  delivery.blockedAddresses.push(...forbidden);
+  if (delivery.mx.every(({ A, AAAA }) => A.length + AAAA.length === 0))
+    throw new Error(`${delivery.domain} is at ${forbidden.join(', ')}, a private or special address`);
 }
 
 /** Each name once, at its best preference. Among equals the alphabet decides, so that the set is always the same. */
