@@ -1,6 +1,14 @@
 /** Sender domains as they are registered and looked at, from wherever. */
-import { type DomainRecord, findDomain, insertDomain, listDomains, setDomainStatus } from '../db/domains.ts';
+import {
+  type DomainRecord,
+  findDomain,
+  insertDomain,
+  listDomains,
+  type NewDomain,
+  setDomainStatus,
+} from '../db/domains.ts';
 import type { Db } from '../db/open.ts';
+import { insertWithin } from '../db/organizations.ts';
 import {
   type CheckedRecord,
   checkRecords,
@@ -22,11 +30,18 @@ export async function addDomain(
   terms: { seal: Seal; now: number },
 ): Promise<DomainRecord | { fault: string }> {
   const taken = { fault: `The domain ${name} is registered in this organization already.` };
+  const full = { fault: `This organization has ${mostDomains} domains; remove one first.` };
   const domains = await listDomains(db, orgId);
   if (domains.some((one) => one.name === name)) return taken;
-  if (domains.length >= mostDomains)
-    return { fault: `This organization has ${mostDomains} domains; remove one first.` };
-  return (await registerDomain(db, { orgId, name }, terms)) ?? taken;
+  if (domains.length >= mostDomains) return full;
+  const domain = await withKey({ orgId, name }, terms.seal);
+  // Others may have been added while the key was made.
+  const limit = { orgId, table: 'domains', max: mostDomains };
+  const added = await insertWithin(db, limit, async (trx) => ({
+    id: await insertDomain(trx, domain, terms.now),
+  }));
+  if (added === null) return full;
+  return added.id === null ? taken : ((await findDomain(db, orgId, name)) ?? taken);
 }
 
 /** With a DKIM key of its own. Null where the organization has it already. */
@@ -35,19 +50,18 @@ export async function registerDomain(
   { orgId, name }: Pick<DomainRecord, 'orgId' | 'name'>,
   { seal, now }: { seal: Seal; now: number },
 ): Promise<DomainRecord | null> {
-  const dkim = await newDkimKey();
-  const added = await insertDomain(
-    db,
-    {
-      orgId,
-      name,
-      dkimSelector: dkim.selector,
-      dkimPublicKey: dkim.publicKey,
-      dkimPrivateKey: seal.close(dkim.privateKey),
-    },
-    now,
-  );
+  const added = await insertDomain(db, await withKey({ orgId, name }, seal), now);
   return added === null ? null : findDomain(db, orgId, name);
+}
+
+async function withKey(domain: Pick<DomainRecord, 'orgId' | 'name'>, seal: Seal): Promise<NewDomain> {
+  const dkim = await newDkimKey();
+  return {
+    ...domain,
+    dkimSelector: dkim.selector,
+    dkimPublicKey: dkim.publicKey,
+    dkimPrivateKey: seal.close(dkim.privateKey),
+  };
 }
 
 export interface Look {

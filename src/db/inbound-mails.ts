@@ -21,6 +21,8 @@ export async function keepMail(
 ): Promise<boolean> {
   return db.transaction(async (trx) => {
     if (deliveryId !== null) {
+      // Of several that come at once, each counts those before it.
+      await trx('deliveries').where({ id: deliveryId }).forNoKeyUpdate().first('id');
       const kept = await trx('inbound_mails')
         .where({ delivery_id: deliveryId, kind: reading.is })
         .pluck('id');

@@ -14,13 +14,19 @@ export interface Link {
 
 /** A user has one link at a time: a new one ends those before. */
 export async function insertLink(db: Db, link: Link, now: number): Promise<void> {
-  if (link.userId !== null) await db('one_time_tokens').where({ user_id: link.userId }).delete();
-  await db('one_time_tokens').insert({
-    hash: link.hash,
-    purpose: link.purpose,
-    user_id: link.userId,
-    created_at: now,
-    expires_at: link.expiresAt,
+  await db.transaction(async (trx) => {
+    if (link.userId !== null) {
+      // Of two links that are made at once, the second waits for the first, and ends it.
+      await trx('users').where({ id: link.userId }).forNoKeyUpdate().first('id');
+      await trx('one_time_tokens').where({ user_id: link.userId }).delete();
+    }
+    await trx('one_time_tokens').insert({
+      hash: link.hash,
+      purpose: link.purpose,
+      user_id: link.userId,
+      created_at: now,
+      expires_at: link.expiresAt,
+    });
   });
 }
 

@@ -71,6 +71,22 @@ export async function lockOrganizations(trx: Trx, ids: Iterable<string>): Promis
   return rows.map(fromRow);
 }
 
+/**
+ * Inserts into `table`, one of the organization's, unless that has `max` rows already: then null. Holds the organization,
+ * so that of two that are added at once the second counts the first.
+ */
+export async function insertWithin<Result>(
+  db: Db,
+  { orgId, table, max }: { orgId: string; table: string; max: number },
+  insert: (trx: Trx) => Promise<Result>,
+): Promise<Result | null> {
+  return db.transaction(async (trx) => {
+    await lockOrganization(trx, orgId);
+    const row = await trx(table).where({ org_id: orgId }).count({ count: '*' }).first();
+    return Number(row?.count) >= max ? null : insert(trx);
+  });
+}
+
 export interface Limits {
   requestsPerSecond?: number | null;
   requestsPerDay?: number | null;

@@ -5,6 +5,7 @@
 import type { Seal } from '../accounts/seal.ts';
 import type { Clock } from '../clock.ts';
 import type { Db } from '../db/open.ts';
+import { insertWithin } from '../db/organizations.ts';
 import { findWebhook, insertWebhook, replaceSecret, type Webhook } from '../db/webhooks.ts';
 import { insertTried } from '../db/webhooks-attempts.ts';
 import { attemptRow } from '../db/webhooks-outcomes.ts';
@@ -17,8 +18,8 @@ import type { Attempt } from './verdict.ts';
 
 class WebhookFault extends Error {}
 
-/** Of one organization: each is told of every event. */
-export const mostWebhooks = 50;
+/** Of one organization, as it adds them itself: each is told of every event. */
+const mostWebhooks = 50;
 
 /** Why one that its owner has disabled is. */
 export const disabledByOwner = 'its owner has disabled it';
@@ -37,6 +38,17 @@ export interface Wanted {
   url: string;
   /** None: all. */
   types: readonly string[];
+}
+
+/** As an organization adds one for itself. The fault: it has as many as it may. */
+export async function addOwnWebhook(
+  db: Db,
+  wanted: Wanted,
+  terms: Parameters<typeof addWebhook>[2],
+): Promise<Added | { fault: string }> {
+  const limit = { orgId: wanted.orgId, table: 'webhooks', max: mostWebhooks };
+  const added = await insertWithin(db, limit, (trx) => addWebhook(trx, wanted, terms));
+  return added ?? { fault: `This organization has ${mostWebhooks} webhooks; remove one first.` };
 }
 
 export async function addWebhook(

@@ -1,5 +1,13 @@
 import test from 'ava';
+import { makeUserLink } from '../../src/accounts/people.ts';
+import { addDomain } from '../../src/accounts/registration.ts';
+import { createSeal } from '../../src/accounts/seal.ts';
+import { keepMail } from '../../src/db/inbound-mails.ts';
 import { setLimits } from '../../src/db/organizations.ts';
+import { insertUser } from '../../src/db/users.ts';
+import { newId } from '../../src/id.ts';
+import type { Reading } from '../../src/inbound/returned/reading.ts';
+import { fixedSecrets } from '../../src/secret.ts';
 import { kinds } from '../helpers/databases.ts';
 import { until } from '../helpers/until.ts';
 import { type Answer, startWorld, type World } from '../helpers/world.ts';
@@ -28,6 +36,51 @@ const rate = ({ status, headers }: Answer) => [
 ];
 
 for (const database of kinds) {
+  test(`${database}: of many that are added at once, no more are taken than there may be`, async (t) => {
+    const world = await startWorld(t, { database });
+    const { db } = world;
+    const [{ id: org_id }] = await db('organizations').select('id');
+    const post = (path: string, body: object) =>
+      world.call('POST', `/api/public/${path}`, { body: JSON.stringify(body) });
+    const webhook = (n: number) => post('webhooks', { url: `https://app.invalid/${n}` });
+    const answers = await Promise.all(Array.from({ length: 60 }, (_, n) => webhook(n)));
+    t.is(answers.filter(({ status }) => status === 200).length, 50);
+    t.is((await db('webhooks')).length, 50);
+    t.regex((await webhook(60)).body.message, /has 50 webhooks; remove one first/);
+
+    const domain = { dkim_selector: 's', dkim_public_key: '', dkim_private_key: '', created_at: 0 };
+    const domains = Array.from({ length: 997 }, (_, n) => ({
+      ...{ ...domain, id: newId(), org_id, name: `d${n}.invalid`, status: 'pending' },
+    }));
+    await db.batchInsert('domains', domains, 90);
+    const terms = { seal: createSeal(fixedSecrets('a secret of this test')), now: 0 };
+    const names = ['a.invalid', 'b.invalid', 'c.invalid', 'd.invalid', 'e.invalid', 'e.invalid'];
+    const added = await Promise.all(names.map((name) => addDomain(db, { orgId: org_id, name }, terms)));
+    t.is(added.filter((one) => 'fault' in one).length, 4);
+    t.is((await db('domains').where({ org_id })).length, 1000);
+
+    const person = { email: 'ann@postern.invalid', name: 'Ann', isOperator: false };
+    const userId = (await insertUser(db, person, 0))!;
+    const links = Array.from({ length: 8 }, () => makeUserLink(db, { id: userId }, 'reset', 0));
+    await Promise.all(links);
+    t.is((await db('one_time_tokens').where({ user_id: userId })).length, 1, 'a new link ends those before');
+
+    await world.send({ to: 'ann@there.invalid' });
+    const [{ id: deliveryId }] = await db('deliveries').select('id');
+    const mail = {
+      sender: '',
+      recipient: 'b@x.invalid',
+      peer: '127.0.0.1',
+      at: 0,
+      size: 1,
+      raw: Buffer.from('x'),
+    };
+    const letter: Reading = { is: 'letter' };
+    const kept = Array.from({ length: 8 }, () => keepMail(db, mail, deliveryId, letter));
+    t.is((await Promise.all(kept)).filter((one) => one).length, 3);
+    t.is((await db('inbound_mails').where({ delivery_id: deliveryId })).length, 3);
+  });
+
   test(`${database}: two requests a second, the third is 429 and says when to come again`, async (t) => {
     const world = await startWorld(t, { database });
     await limit(world, { requestsPerSecond: 2, requestsPerDay: 5000 });

@@ -12,7 +12,7 @@ import {
 } from '../../db/webhooks.ts';
 import { countMessages } from '../../db/webhooks-attempts.ts';
 import { Refusal } from '../../refusal.ts';
-import { addWebhook, disabledByOwner, mostWebhooks, rotateSecret } from '../../webhooks/endpoints.ts';
+import { addOwnWebhook, disabledByOwner, rotateSecret } from '../../webhooks/endpoints.ts';
 import { parseWebhookUrl } from '../../webhooks/url.ts';
 import { type AddRoutes, idIn, type Management, managed, readJson, there } from '../management.ts';
 import { presentWebhook } from './present.ts';
@@ -63,12 +63,10 @@ async function add(context: Context, orgId: string, parts: Management): Promise<
   const { url, events: types } = await readJson(context, newWebhook);
   const parsed = parseWebhookUrl(url, allowPrivate);
   if (typeof parsed === 'object') throw refusedUrl(url, parsed.fault);
-  if ((await listWebhooks(db, orgId)).length >= mostWebhooks) {
-    throw new Refusal('BAD_REQUEST', `This organization has ${mostWebhooks} webhooks; remove one first.`);
-  }
   const terms = { seal, allowPrivate, now: clock.now() };
-  const { webhook, secret } = await addWebhook(db, { orgId, url, types }, terms);
-  return { webhook: presentWebhook(webhook), secret };
+  const added = await addOwnWebhook(db, { orgId, url, types }, terms);
+  if ('fault' in added) throw new Refusal('BAD_REQUEST', added.fault);
+  return { webhook: presentWebhook(added.webhook), secret: added.secret };
 }
 
 function refusedUrl(url: string, fault: string): Refusal {

@@ -1,6 +1,6 @@
 /** Endpoints that are told of events: the list, and a new one, whose secret is shown once. One endpoint: endpoint.ts. */
 import { listWebhooks } from '../../../db/webhooks.ts';
-import { addWebhook, mostWebhooks } from '../../../webhooks/endpoints.ts';
+import { addOwnWebhook } from '../../../webhooks/endpoints.ts';
 import { parseWebhookUrl } from '../../../webhooks/url.ts';
 import { checkForm, type Errors, valuesOf } from '../../forms.ts';
 import { type Answer, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
@@ -31,13 +31,12 @@ async function add(visit: OrgVisit, parts: Parts): Promise<Answer> {
     ...(!events.ok && events.errors),
   };
   if (!events.ok || typeof parsed === 'object') return list(visit, parts, errors);
-  if ((await listWebhooks(db, org.id)).length >= mostWebhooks)
-    return list(visit, parts, { url: `There are ${mostWebhooks} already; remove one first.` });
-  const added = await addWebhook(
+  const added = await addOwnWebhook(
     db,
     { orgId: org.id, url, types: events.values },
     { seal, allowPrivate, now },
   );
+  if ('fault' in added) return list(visit, parts, { url: added.fault });
   return show('webhooks/secret', 'Webhooks', { ...added, oldSecretUntil: null });
 }
 
