@@ -5,7 +5,7 @@
 import Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import { type Cost, createPasswords } from '../accounts/passwords.ts';
-import { bounded } from '../api/busy.ts';
+import { type Places, placesEach } from '../api/busy.ts';
 import { listMemberships, searchOrganizations } from '../db/memberships.ts';
 import type { Surroundings } from '../doctor/surroundings.ts';
 import type { Secrets } from '../secret.ts';
@@ -19,24 +19,29 @@ import { asPageError, notFound, PageError } from './errors.ts';
 import { createFlashes } from './flash.ts';
 import { createGuards } from './guards.ts';
 import { setPageHeaders } from './headers.ts';
+import { createKnownBrowsers } from './known-browsers.ts';
 import { organizationLinks, serviceLinks } from './navigation.ts';
 import { type Answer, type Handler, type OrgVisit, type Page, type Parts, show, type Visit } from './page.ts';
 import { pages } from './pages.ts';
 import { createLongWork } from './places.ts';
 import { createRender, type Frame } from './render.ts';
+import { pathOf, pathWithin } from './return-to.ts';
 import { createSessions } from './sessions.ts';
 
 export type DashboardParts = Omit<
   Parts,
-  'passwords' | 'sessions' | 'guards' | 'cookies' | 'longWork' | 'desk'
+  'passwords' | 'sessions' | 'knownBrowsers' | 'guards' | 'cookies' | 'longWork' | 'desk'
 > & {
   secrets: Secrets;
   passwordCost: Cost;
   surroundings: Partial<Surroundings>;
 };
 
-/** Pages are rare beside sends, and must not crowd them out. */
-const mostUnderWay = 100;
+/**
+ * Requests under way at once, by who asks: strangers take nothing from people who are signed in, and one person leaves room
+ * for the others. Pages are rare beside sends, and must not crowd them out. While a form arrives, its request is in none.
+ */
+const mostUnderWay = { entering: 100, strangers: 25, signedIn: 75, ofOne: 25 };
 const mostInSwitcher = 12;
 
 export interface Dashboard {
@@ -48,29 +53,40 @@ export interface Dashboard {
 export function createDashboard(given: DashboardParts): Dashboard {
   const { db, clock, secrets, config, baseUrl, onTrouble } = given;
   const cookies = createCookies(config.baseUrl.startsWith('https:'));
-  const sessions = createSessions(db, clock, cookies);
+  const knownBrowsers = createKnownBrowsers(secrets, clock, cookies);
+  const sessions = createSessions(db, clock, cookies, knownBrowsers);
   const desk = createDesk(given);
   const parts: Parts = {
     ...given,
     cookies,
     sessions,
+    knownBrowsers,
     passwords: createPasswords(given.passwordCost),
     guards: createGuards(clock),
     longWork: createLongWork(),
     desk,
   };
   const csrf = createCsrf(secrets, baseUrl);
-  const enter = createEntrance({ db, clock, csrf, sessions });
+  const entrance = createEntrance({ db, clock, csrf, sessions });
   const flashes = createFlashes(secrets, cookies);
   const assets = createAssets();
   const render = createRender(assets);
+  const entering = placesEach(mostUnderWay.entering);
+  const strangers = placesEach(mostUnderWay.strangers);
+  const signedIn = placesEach(mostUnderWay.signedIn);
+  const ofOne = placesEach(mostUnderWay.ofOne);
   const router = mount(pages, serve);
 
   async function serve(context: Context, least: Access, page: Page, handler: Handler<Visit>): Promise<void> {
-    const visit = await enter(context, least, page.largestForm);
-    if (visit === 'sign in first') return toSignIn(context);
+    const admitted = await within(entering, context, '', () => entrance.admit(context, least));
+    if (admitted === 'sign in first') return toSignIn(context);
+    context.state.visit = admitted;
+    const visit = await entrance.withForm(admitted, page.largestForm);
     context.state.visit = visit;
-    await answer(visit, await handler(visit, parts));
+    const { user } = visit;
+    const act = async () => answer(visit, await handler(visit, parts));
+    if (user === null) await within(strangers, context, '', act);
+    else await within(ofOne, context, user.id, () => within(signedIn, context, '', act));
   }
 
   async function answer(visit: Visit, given: Answer): Promise<void> {
@@ -111,10 +127,15 @@ export function createDashboard(given: DashboardParts): Dashboard {
   }
 
   function toSignIn(context: Context): void {
-    const to = context.method === 'GET' ? context.url : '/dashboard';
-    const location = `/dashboard/sign-in?${new URLSearchParams({ to })}`;
-    // A part of a page cannot show the form.
-    if (context.get('hx-request') === 'true') context.set('HX-Redirect', location);
+    const isPart = context.get('hx-request') === 'true';
+    // A part of a page cannot show the form, and is nothing to come back to: the page that it is of is.
+    const to = isPart ? pathOf(context.get('hx-current-url')) : context.method === 'GET' ? context.url : null;
+    const query = new URLSearchParams({ to: pathWithin(to) });
+    if (cookies.get(context, 'session') !== null) query.set('ended', '');
+    const location = `/dashboard/sign-in?${query}`;
+    // The form is not read.
+    if (!context.req.complete) context.set('Connection', 'close');
+    if (isPart) context.set('HX-Redirect', location);
     else {
       context.status = 303;
       context.set('Location', location);
@@ -133,7 +154,8 @@ export function createDashboard(given: DashboardParts): Dashboard {
         'Something went wrong',
         'The service could not answer. Try again; the operator finds the reason in the log.',
       );
-    const found = known ? await sessions.find(context) : null;
+    // Where there was no room to ask who it is, nobody is asked now.
+    const found = known && known.status !== 429 && !context.state.visit ? await sessions.find(context) : null;
     const visit: Visit = context.state.visit ?? {
       ...{ context, form: new URLSearchParams(), query: new URLSearchParams(), now: clock.now() },
       ...{ visitor: sessions.visitor(context), user: found?.user ?? null, session: found?.session ?? null },
@@ -145,7 +167,6 @@ export function createDashboard(given: DashboardParts): Dashboard {
     await answer(visit, show('error/error', title, data, { status }));
   }
 
-  const inBounds = bounded(mostUnderWay);
   const route = router.routes();
   const middleware: Middleware = async (context, next) => {
     const { path, method } = context;
@@ -154,15 +175,22 @@ export function createDashboard(given: DashboardParts): Dashboard {
     setPageHeaders(context);
     try {
       if (await assets.serve(context)) return;
-      await inBounds(
-        context,
-        () => route(context as never, async () => refuse(router, context)) as Promise<void>,
-      );
+      await route(context as never, async () => refuse(router, context));
     } catch (error) {
       await answerError(context, error);
     }
   };
   return { answer: middleware, stop: desk.stop };
+}
+
+async function within<Result>(
+  places: Places,
+  context: Context,
+  whose: string,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const leave = places.take(context, whose);
+  return work().finally(leave);
 }
 
 type Serve = (context: Context, least: Access, page: Page, handler: Handler<Visit>) => Promise<void>;

@@ -26,45 +26,43 @@ interface EntranceParts {
 }
 
 /** Forms that are larger than usual, at once: each takes several times its size. */
-const mostLarge = 4;
+const mostLarge = { inAll: 4, ofOne: 2 };
 
-export type Enter = (
-  context: Context,
-  least: Access,
-  largestForm: number | undefined,
-) => Promise<Visit | UserVisit | OrgVisit | 'sign in first'>;
+export interface Entrance {
+  /** Who asks, if they may. Reads nothing of a form. */
+  admit(context: Context, least: Access): Promise<Visit | UserVisit | OrgVisit | 'sign in first'>;
+  /** The visit with its form. Takes as long as the client does, so nothing is held for it meanwhile. */
+  withForm<V extends Visit>(visit: V, largestForm: number | undefined): Promise<V>;
+}
 
-export function createEntrance({ db, clock, csrf, sessions }: EntranceParts): Enter {
-  const large = placesEach(mostLarge);
-  return async (context, least, largestForm) => {
-    const isPost = context.method === 'POST';
-    if (isPost) csrf.checkOrigin(context);
-    const found = await sessions.find(context);
-    const visitor = sessions.visitor(context);
-    const query = new URLSearchParams(context.querystring);
-    const visit = {
-      context,
-      query,
-      form: new URLSearchParams(),
-      now: clock.now(),
-      visitor,
-      user: null,
-      session: null,
-    };
-    const known: Visit = found ? { ...visit, ...found } : visit;
-    if (least === 'anyone') return isPost ? withForm(known) : known;
-    if (!found) return 'sign in first';
-    const theirs = { ...visit, ...found };
-    const { org } = context.params as { org?: string };
-    const allowed = org === undefined ? forUser(theirs, least) : await inOrganization(theirs, least, org);
-    return isPost ? withForm(allowed) : allowed;
-
-    async function withForm<V extends Visit>(given: V): Promise<V> {
-      if (largestForm !== undefined) context.res.once('close', large.take(context, 'all'));
-      const form = await readForm(context, largestForm);
+export function createEntrance({ db, clock, csrf, sessions }: EntranceParts): Entrance {
+  const large = { inAll: placesEach(mostLarge.inAll), ofOne: placesEach(mostLarge.ofOne) };
+  return {
+    async admit(context, least) {
+      if (context.method === 'POST') csrf.checkOrigin(context);
+      const found = await sessions.find(context);
+      if (!found && least !== 'anyone') return 'sign in first';
+      const visitor = sessions.visitor(context);
+      const query = new URLSearchParams(context.querystring);
+      const form = new URLSearchParams();
+      const visit = { context, query, form, now: clock.now(), visitor, user: null, session: null };
+      if (!found) return visit;
+      const theirs = { ...visit, ...found };
+      if (least === 'anyone') return theirs;
+      const { org } = context.params as { org?: string };
+      return org === undefined ? forUser(theirs, least) : inOrganization(theirs, least, org);
+    },
+    async withForm(visit, largestForm) {
+      const { context, user, visitor } = visit;
+      if (context.method !== 'POST') return visit;
+      if (largestForm !== undefined) {
+        context.res.once('close', large.ofOne.take(context, user?.id ?? ''));
+        context.res.once('close', large.inAll.take(context, ''));
+      }
+      const form = await readForm(context, clock, largestForm);
       csrf.checkToken(context, form, visitor);
-      return { ...given, form };
-    }
+      return { ...visit, form };
+    },
   };
 
   async function inOrganization(visit: UserVisit, least: Access, id: string): Promise<OrgVisit> {

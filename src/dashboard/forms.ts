@@ -3,20 +3,38 @@ import type { Context } from 'koa';
 import getRawBody from 'raw-body';
 import { z } from 'zod';
 import { domainOf } from '../address.ts';
+import type { Clock } from '../clock.ts';
 import { isOneLine } from '../settings/grammar.ts';
 import { PageError } from './errors.ts';
 
 const usual = 64 * 1024;
+const timeoutMs = 10_000;
+/** A larger form has the time that the rest of it takes at this rate. */
+const bytesPerSecond = 16 * 1024;
 
-export async function readForm({ req }: Context, largest = usual): Promise<URLSearchParams> {
+export async function readForm({ req }: Context, clock: Clock, largest = usual): Promise<URLSearchParams> {
   const type = req.headers['content-type'] ?? '';
   // What has no body has nothing to say but its route.
   if (req.headers['content-length'] === '0' || (type === '' && req.headers['content-length'] === undefined))
     return new URLSearchParams();
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type))
     throw new PageError(415, 'That did not work', 'A form is sent as application/x-www-form-urlencoded.');
+  const { promise: tooSlow, reject } = Promise.withResolvers<never>();
+  const mostMs = timeoutMs + ((largest - usual) / bytesPerSecond) * 1000;
+  const cancel = clock.after(mostMs, () =>
+    reject(new PageError(408, 'That did not work', 'The form took too long to arrive. Send it again.')),
+  );
+  try {
+    const body = await Promise.race([readBody(req, largest), tooSlow]);
+    return new URLSearchParams(body.toString('utf8'));
+  } finally {
+    cancel();
+  }
+}
+
+function readBody(req: Context['req'], largest: number): Promise<Buffer> {
   const length = req.headers['content-length'] ?? null;
-  const body = await getRawBody(req, { limit: largest, length }).catch((error: Error & { type?: string }) => {
+  return getRawBody(req, { limit: largest, length }).catch((error: Error & { type?: string }) => {
     const isLarge = error.type === 'entity.too.large';
     throw new PageError(
       isLarge ? 413 : 400,
@@ -26,7 +44,6 @@ export async function readForm({ req }: Context, largest = usual): Promise<URLSe
         : 'The form did not arrive whole.',
     );
   });
-  return new URLSearchParams(body.toString('utf8'));
 }
 
 export type Errors = Record<string, string>;

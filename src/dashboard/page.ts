@@ -17,6 +17,7 @@ import type { Links } from '../tracking/links.ts';
 import type { Cookies } from './cookies.ts';
 import type { Desk } from './desk.ts';
 import type { Guards } from './guards.ts';
+import type { KnownBrowsers } from './known-browsers.ts';
 import type { LongWork } from './places.ts';
 import type { Sending } from './sending.ts';
 import type { Sessions } from './sessions.ts';
@@ -28,6 +29,7 @@ export interface Parts extends Omit<Management, 'gate' | 'room'> {
   passwords: Passwords;
   sessions: Sessions;
   guards: Guards;
+  knownBrowsers: KnownBrowsers;
   cookies: Cookies;
   sending: Sending;
   /** To know our own links again. */

@@ -11,6 +11,7 @@ import type { Db } from '../db/open.ts';
 import { endSession, findSession, insertSession, type Session, touchSession } from '../db/sessions.ts';
 import { changeUser, type User } from '../db/users.ts';
 import type { Cookies } from './cookies.ts';
+import type { KnownBrowsers } from './known-browsers.ts';
 
 const day = 24 * 3_600_000;
 const idleMs = 7 * day;
@@ -23,13 +24,18 @@ export interface Sessions {
   /** Whose browser this is; null: nobody's who is signed in. */
   find(context: Context): Promise<{ session: Session; user: User } | null>;
   /** A new one at each sign-in; what the browser had before ends. */
-  begin(context: Context, userId: string): Promise<void>;
+  begin(context: Context, user: Pick<User, 'id' | 'passwordHash'>): Promise<void>;
   end(context: Context, session: Session): Promise<void>;
   /** What the browser is known by, whether signed in or not. A new one gets a cookie. */
   visitor(context: Context): string;
 }
 
-export function createSessions(db: Db, clock: Clock, cookies: Cookies): Sessions {
+export function createSessions(
+  db: Db,
+  clock: Clock,
+  cookies: Cookies,
+  knownBrowsers: KnownBrowsers,
+): Sessions {
   const find = async (context: Context) => {
     const token = cookies.get(context, 'session');
     if (!token || !isToken(token)) return null;
@@ -43,20 +49,21 @@ export function createSessions(db: Db, clock: Clock, cookies: Cookies): Sessions
   };
   return {
     find,
-    async begin(context, userId) {
+    async begin(context, user) {
       const old = await find(context);
       const token = newToken();
       const now = clock.now();
       await db.transaction(async (trx) => {
         if (old) await endSession(trx, old.user.id, old.session.id);
-        await changeUser(trx, userId, { signedInAt: now });
+        await changeUser(trx, user.id, { signedInAt: now });
         const address = clientAddress(context).slice(0, 100);
         const agent = context.get('user-agent').slice(0, longestAgent);
-        const session = { hash: tokenHash(token), userId, address, agent, expiresAt: now + lifeMs };
+        const session = { hash: tokenHash(token), userId: user.id, address, agent, expiresAt: now + lifeMs };
         await insertSession(trx, session, now);
       });
       cookies.set(context, 'session', token, lifeMs);
       cookies.set(context, 'visitor', null);
+      knownBrowsers.remember(context, user);
     },
     async end(context, { id, userId }) {
       await endSession(db, userId, id);

@@ -1,10 +1,22 @@
 /** Who gets in: the first by the link of set-up, others by an invitation, all by what they know; and who does not. */
+import http from 'node:http';
 import test from 'ava';
 import { Secret, TOTP } from 'otpauth';
 import { invite, makeUserLink } from '../../src/accounts/people.ts';
-import { type Browser, checkHeaders, createBrowser, password, setUp, signIn } from '../helpers/browser.ts';
+import { createSeal } from '../../src/accounts/seal.ts';
+import { loadSecrets } from '../../src/secret.ts';
+import {
+  type Browser,
+  checkHeaders,
+  createBrowser,
+  type Page,
+  password,
+  setUp,
+  signIn,
+} from '../helpers/browser.ts';
 import { cliOf } from '../helpers/cli.ts';
 import { kinds } from '../helpers/databases.ts';
+import { until } from '../helpers/until.ts';
 import { startWorld, type World } from '../helpers/world.ts';
 
 const olga = 'olga@postern.invalid';
@@ -70,35 +82,164 @@ test('signing in takes the right address and password, and says no more than tha
   );
   t.true(await isIn(browser));
 
-  for (const to of [
+  const elsewhere = [
     'https://evil.invalid/',
     '//evil.invalid',
     '/dashboard/../../x',
     '/dashboard\\@evil.invalid',
-  ]) {
-    const other = createBrowser(world);
+    '/dashboard/..//evil.invalid/x',
+    '/dashboard/..\\\\evil.invalid/x',
+    '/dashboard/./..//evil.invalid/x',
+    '/dashboard/%2e%2e//evil.invalid/x',
+    '/dashboard/x/.%2E/..//evil.invalid/x',
+    '/dashboard/..\t//evil.invalid',
+    '/dashboardx',
+  ];
+  const within = ({ headers }: Page, to: string) => {
+    const { origin, pathname } = new URL(headers.get('location')!, world.url());
+    t.is(origin, new URL(world.url()).origin, to);
+    t.regex(pathname, /^\/dashboard(\/|$)/, to);
+  };
+  const other = createBrowser(world);
+  for (const to of elsewhere) {
+    other.jar.clear();
     await other.get(`/dashboard/sign-in?${new URLSearchParams({ to })}`);
     const answer = await other.ask('POST', '/dashboard/sign-in', {
       body: new URLSearchParams({ _csrf: other.csrf(), email: olga, password, to }).toString(),
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
     });
-    t.regex(answer.headers.get('location')!, /^\/(dashboard|x)/, to);
-    t.false(answer.headers.get('location')!.startsWith('//'), to);
+    within(answer, to);
+    const signedIn = await other.ask('GET', `/dashboard/sign-in?${new URLSearchParams({ to })}`);
+    within(signedIn, to);
   }
 });
 
-test('guessing is throttled, at an account and from an address, for a quarter of an hour', async (t) => {
+test('guessing is throttled: for a network, for an account of a network, and not for those who have been in before', async (t) => {
   const world = await startWorld(t);
-  await setUp(createBrowser(world), world);
+  const home = createBrowser(world, { 'x-forwarded-for': '2001:db8:0:1::1' });
+  await setUp(home, world);
+  await home.get('/dashboard/account');
+  await home.submit('/sign-out');
   const from = (address: string) => createBrowser(world, { 'x-forwarded-for': address });
-  const eve = from('192.0.2.1');
+  const eve = from('2001:db8:0:1::2');
   for (let n = 0; n < 10; n++) t.is((await signIn(eve, olga, `guess number ${n}`)).status, 422);
   t.is((await signIn(eve, olga)).status, 429, 'the right password too');
-  t.is((await signIn(from('192.0.2.2'), olga)).status, 429, 'from anywhere');
+  t.is((await signIn(from('2001:db8:0:1:ff::3'), olga)).status, 429, 'from the whole network of 64 bits');
+  t.is((await signIn(home, olga)).status, 200, 'but for a browser that has signed in before');
+  t.is((await signIn(from('2001:db8:0:2::1'), olga)).status, 200, 'and from anywhere else');
   for (let n = 0; n < 20; n++) t.is((await signIn(eve, `user${n}@postern.invalid`, 'x')).status, 422);
   t.is((await signIn(eve, 'other@postern.invalid', 'x')).status, 429, 'any account');
+
+  // From many networks: the account becomes slow for strangers, and for them alone.
+  const guessFrom = async (n: number) => (await signIn(from(`192.0.2.${n}`), olga, 'x')).status;
+  for (let n = 0; n < 10; n++) t.is(await guessFrom(n), 422);
+  t.is(await guessFrom(10), 429);
+  await world.clock.advance('1s');
+  t.is(await guessFrom(10), 422);
+  await world.clock.advance('1s');
+  t.is(await guessFrom(11), 429, 'the pause doubles');
+  await world.clock.advance('1s');
+  t.is((await signIn(from('198.51.100.1'), olga)).status, 200, 'the owner gets in after the pause');
+  await home.get('/dashboard/account');
+  await home.submit('/sign-out');
+  for (let n = 0; n < 10; n++) t.is((await signIn(home, olga, 'x')).status, 422);
+  t.is((await signIn(home, olga)).status, 429, 'a known browser has ten guesses, too');
   await world.clock.advance('15m');
+  t.is((await signIn(home, olga)).status, 200);
   t.is((await signIn(eve, olga)).status, 200);
+});
+
+test('a browser is known to one account, by what we have signed, until the password changes', async (t) => {
+  const world = await startWorld(t);
+  const home = createBrowser(world, { 'x-forwarded-for': '192.0.2.1' });
+  await setUp(home, world);
+  const cookie = home.jar.get('postern-browser')!;
+  const { link } = await invited(world, 'ann@postern.invalid');
+  const ann = createBrowser(world, { 'x-forwarded-for': '192.0.2.2' });
+  await ann.get(link!.path);
+  await ann.submit('', { password });
+  const eve = createBrowser(world, { 'x-forwarded-for': '192.0.2.3' });
+  for (let n = 0; n < 10; n++)
+    for (const email of [olga, 'ann@postern.invalid']) await signIn(eve, email, 'x');
+  const tryWith = async (value: string, email = olga) => {
+    const browser = createBrowser(world, { 'x-forwarded-for': '192.0.2.3' });
+    browser.jar.set('postern-browser', value);
+    return (await signIn(browser, email)).status;
+  };
+  const [id, until, signature] = cookie.split('.') as [string, string, string];
+  t.is(await tryWith(cookie, 'ann@postern.invalid'), 429, "another's");
+  t.is(await tryWith(`${id}.${Number(until) + 1}.${signature}`), 429);
+  t.is(await tryWith(`x${id}.${until}.${signature}`), 429);
+  t.is(await tryWith('..'), 429);
+  t.is(await tryWith(cookie), 200);
+  await home.get('/dashboard/account');
+  await home.submit('/account/password', { current: password, password: `new ${password}` });
+  t.is(await tryWith(cookie), 429, 'the password is another');
+  t.not(home.jar.get('postern-browser'), cookie, 'who changed it is known again');
+});
+
+test('of ninety codes that are sent at once, ten are judged; of ninety passwords, too', async (t) => {
+  const world = await startWorld(t);
+  const browser = createBrowser(world, { 'x-forwarded-for': '192.0.2.1' });
+  await setUp(browser, world);
+  const ninety = async (eve: Browser, path: string, fields: Record<string, string>) => {
+    const body = new URLSearchParams({ _csrf: eve.csrf(), ...fields }).toString();
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    const answers = await Promise.all(
+      Array.from({ length: 90 }, () => eve.ask('POST', path, { body, headers })),
+    );
+    return answers.map(({ text }) => /code is not right|do not go together/.test(text)).filter((one) => one)
+      .length;
+  };
+  const secret = new Secret({ size: 20 });
+  const sealed = createSeal(loadSecrets(world.config)).close(secret.base32);
+  await world.db('users').update({ totp_secret: sealed });
+  const eve = createBrowser(world, { 'x-forwarded-for': '192.0.2.2' });
+  await signIn(eve, olga);
+  const half_way = eve
+    .page()
+    .forms.find(({ action }) => action.endsWith('/code'))!
+    .fields.get('half_way')!;
+  t.is(await ninety(eve, '/dashboard/sign-in/code', { half_way, code: '000000' }), 10);
+  t.is(await ninety(eve, '/dashboard/sign-in', { email: 'ann@postern.invalid', password: 'x' }), 10);
+});
+
+test('silent connections keep nobody out: a form has ten seconds, and takes no place until it is there', async (t) => {
+  const world = await startWorld(t);
+  const browser = createBrowser(world);
+  await setUp(browser, world);
+  const session = `postern-session=${browser.jar.get('postern-session')}`;
+  const statuses: (number | undefined)[] = [];
+  let open = 0;
+  /** Begins a form, and says no more. */
+  const silent = (path: string, cookie: string) =>
+    new Promise<void>((resolve, reject) => {
+      const headers = { 'content-type': 'application/x-www-form-urlencoded', 'content-length': 100, cookie };
+      const request = http.request(new URL(path, world.url()), { method: 'POST', headers, agent: false });
+      t.teardown(() => request.destroy());
+      request.once('error', reject);
+      request.once('response', (response) => statuses.push(response.resume().statusCode));
+      request.once('socket', (socket) => socket.once('close', () => open--));
+      request.write('_csrf', () => resolve());
+      open++;
+    });
+  const ways: [number, string, string][] = [
+    [110, '/dashboard/sign-in', ''],
+    [90, '/dashboard/account/name', session],
+  ];
+  await Promise.all(
+    ways.flatMap(([length, path, cookie]) => Array.from({ length }, () => silent(path, cookie))),
+  );
+  t.is((await signIn(createBrowser(world), olga)).status, 200);
+  await browser.get('/dashboard/account');
+  t.is((await browser.submit('/account/name', { name: 'Olga' })).status, 200);
+  t.deepEqual(statuses, []);
+  await until(async () => {
+    await world.clock.advance('10s');
+    return open === 0;
+  });
+  t.deepEqual(statuses, Array(200).fill(408));
+  t.true(await isIn(browser));
 });
 
 test('a second factor: turned on by a code, asked for, taken once; recovery codes; off by the password', async (t) => {

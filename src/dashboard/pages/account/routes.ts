@@ -51,19 +51,21 @@ async function changePassword(visit: UserVisit, parts: Parts): Promise<Answer> {
     await changeUser(trx, user.id, { passwordHash });
     return endSessions(trx, user.id, session.id);
   });
+  parts.knownBrowsers.remember(visit.context, { id: user.id, passwordHash });
   const also = ended > 0 ? ' Wherever else you were signed in, you are signed out.' : '';
   return goTo('/dashboard/account', `Your password is changed.${also}`);
 }
 
 /** What is wrong with the password that a form asks for once more; null: it is right. Guessed as rarely as at the door. */
-export async function wrongPassword(visit: UserVisit, { guards, passwords }: Parts): Promise<string | null> {
+export async function wrongPassword(visit: UserVisit, parts: Parts): Promise<string | null> {
   const { user, form, context } = visit;
-  const address = clientAddress(context);
-  const account = user.email.toLowerCase();
-  if (guards.waitMs(address, account) > 0) return 'Too many tries; wait some minutes.';
-  if (await passwords.verify(form.get('current') ?? '', user.passwordHash)) return null;
-  guards.fail(address, account);
-  return 'That is not your password.';
+  const browser = parts.knownBrowsers.idOf(context, user);
+  const guess = { address: clientAddress(context), account: user.id, browser };
+  const verdict = await parts.guards.judge(guess, () =>
+    parts.passwords.verify(form.get('current') ?? '', user.passwordHash),
+  );
+  if (typeof verdict === 'object') return 'Too many tries; wait some minutes.';
+  return verdict ? null : 'That is not your password.';
 }
 
 async function endOne({ user, form, session, context }: UserVisit, { db, sessions }: Parts): Promise<Answer> {

@@ -37,7 +37,7 @@ async function make(visit: Visit, parts: Parts): Promise<Answer> {
   const passwordHash = await parts.passwords.hash(password);
   const id = await setUp(parts.db, hash, { ...first, passwordHash }, visit.now);
   if (id === null) throw used();
-  await parts.sessions.begin(visit.context, id);
+  await parts.sessions.begin(visit.context, { id, passwordHash });
   return goTo('/dashboard', `Welcome, ${first.name}. Postern is yours.`);
 }
 

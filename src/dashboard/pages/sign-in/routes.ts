@@ -5,18 +5,20 @@
  */
 import { z } from 'zod';
 import { recoveryCodeHash, totpStepOf } from '../../../accounts/totp.ts';
+import { compareKey } from '../../../address.ts';
 import { clientAddress } from '../../../api/gate.ts';
 import { useRecoveryCode } from '../../../db/one-time.ts';
 import { findUser, findUserByEmail, type User, useTotpStep } from '../../../db/users.ts';
 import { span } from '../../format.ts';
 import { checkForm } from '../../forms.ts';
 import { type Answer, goTo, type Page, type Parts, show, type UserVisit, type Visit } from '../../page.ts';
+import { pathWithin } from '../../return-to.ts';
 
 export const signInPage: Page = {
   open: {
     'GET /dashboard/sign-in': ({ user, query }) => {
-      const to = withinDashboard(query.get('to'));
-      return user ? goTo(to) : form({ to });
+      const to = pathWithin(query.get('to'));
+      return user ? goTo(to) : form({ to, hasEnded: query.has('ended') });
     },
     'POST /dashboard/sign-in': takePassword,
     'POST /dashboard/sign-in/code': takeCode,
@@ -33,21 +35,23 @@ const credentials = z.object({
 });
 
 async function takePassword(visit: Visit, parts: Parts): Promise<Answer> {
-  const { guards, passwords, db } = parts;
   const given = checkForm(visit.form, credentials);
   if (!given.ok) return form({ to: '', error: 'Give your address and your password.' }, 422);
   const { email, password } = given.values;
-  const to = withinDashboard(given.values.to ?? null);
-  const address = clientAddress(visit.context);
-  const account = email.toLowerCase();
-  const waitMs = guards.waitMs(address, account);
-  if (waitMs > 0) return form({ to, email, error: waitFor(waitMs) }, 429);
-  const user = await findUserByEmail(db, email);
-  const isRight = await passwords.verify(password, user?.passwordHash ?? null);
-  if (!user || !isRight || user.disabledAt !== null) {
-    guards.fail(address, account);
+  const to = pathWithin(given.values.to ?? null);
+  const user = await findUserByEmail(parts.db, email);
+  const guess = {
+    address: clientAddress(visit.context),
+    account: user?.id ?? compareKey(email),
+    browser: user && parts.knownBrowsers.idOf(visit.context, user),
+  };
+  const verdict = await parts.guards.judge(guess, async () => {
+    const isRight = await parts.passwords.verify(password, user?.passwordHash ?? null);
+    return isRight && user?.disabledAt === null;
+  });
+  if (typeof verdict === 'object') return form({ to, email, error: waitFor(verdict.waitMs) }, 429);
+  if (!user || !verdict)
     return form({ to, email, error: 'That address and password do not go together.' }, 422);
-  }
   if (user.totpSecret !== null) {
     const halfWay = JSON.stringify({ userId: user.id, visitor: visit.visitor, until: visit.now + halfWayMs });
     return codeForm({ to, halfWay: parts.seal.close(halfWay) });
@@ -67,16 +71,15 @@ async function takeCode(visit: Visit, parts: Parts): Promise<Answer> {
   if (!given.ok || !user?.totpSecret)
     return form({ to: '', error: 'That took too long; sign in once more.' }, 422);
   const { code, half_way: halfWay } = given.values;
-  const to = withinDashboard(given.values.to ?? null);
-  const address = clientAddress(visit.context);
-  const account = `code ${user.id}`;
-  const waitMs = parts.guards.waitMs(address, account);
-  if (waitMs > 0) return codeForm({ to, halfWay, error: waitFor(waitMs) }, 429);
-  if (!(await isRightCode(user, code, visit.now, parts))) {
-    parts.guards.fail(address, account);
-    return codeForm({ to, halfWay, error: 'That code is not right, or was used already.' }, 422);
-  }
-  parts.guards.clear(account);
+  const to = pathWithin(given.values.to ?? null);
+  const guess = {
+    address: clientAddress(visit.context),
+    account: `code ${user.id}`,
+    browser: parts.knownBrowsers.idOf(visit.context, user),
+  };
+  const verdict = await parts.guards.judge(guess, () => isRightCode(user, code, visit.now, parts));
+  if (typeof verdict === 'object') return codeForm({ to, halfWay, error: waitFor(verdict.waitMs) }, 429);
+  if (!verdict) return codeForm({ to, halfWay, error: 'That code is not right, or was used already.' }, 422);
   return enter(visit, parts, user, to);
 }
 
@@ -97,9 +100,8 @@ async function isRightCode(user: User, code: string, now: number, { seal, db }: 
   return useRecoveryCode(db, user.id, recoveryCodeHash(code));
 }
 
-async function enter(visit: Visit, { sessions, guards }: Parts, user: User, to: string): Promise<Answer> {
-  await sessions.begin(visit.context, user.id);
-  guards.clear(user.email.toLowerCase());
+async function enter(visit: Visit, { sessions }: Parts, user: User, to: string): Promise<Answer> {
+  await sessions.begin(visit.context, user);
   return goTo(to);
 }
 
@@ -112,6 +114,8 @@ interface Form {
   to: string;
   email?: string;
   error?: string;
+  /** The session that the browser had. */
+  hasEnded?: boolean;
 }
 
 function form(data: Form, status = 200): Answer {
@@ -124,12 +128,4 @@ function codeForm(data: { to: string; halfWay: string; error?: string }, status 
 
 function waitFor(ms: number): string {
   return `Too many tries; wait ${span(Math.max(ms, 60_000))}, then try again.`;
-}
-
-/** Never to another site: a path of ours, as a browser understands paths. */
-function withinDashboard(to: string | null): string {
-  const origin = 'http://here.invalid';
-  if (!to?.startsWith('/dashboard') || !URL.canParse(to, origin)) return '/dashboard';
-  const url = new URL(to, origin);
-  return url.origin === origin ? url.pathname + url.search : '/dashboard';
 }
