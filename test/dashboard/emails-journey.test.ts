@@ -86,6 +86,18 @@ for (const [size, theme] of ways) {
     await check('the list');
     await shot('list');
 
+    if (size === 'desktop') {
+      const listUrl = page.url();
+      await world.db('sessions').delete();
+      await page.getByText('Your session has ended. Sign in to go on.').waitFor();
+      await check('a session has ended');
+      await page.getByLabel('Email address').fill('olga@postern.invalid');
+      await page.getByLabel('Password').fill(password);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('link', { name: 'joann@there.invalid' }).waitFor();
+      t.is(page.url(), listUrl, 'back where they were');
+    }
+
     await page.goto(emailUrl);
     await page.getByRole('button', { name: 'Send again' }).click();
     await check('a question');
