@@ -20,7 +20,7 @@ const firstPauseMs = 1000;
 const longestPauseMs = 60_000;
 const pausesEndMs = 60 * 60_000;
 
-export interface Guess {
+interface Guess {
   /** The client's address. */
   address: string;
   account: string;
