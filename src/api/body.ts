@@ -1,6 +1,7 @@
 /** The request's body, JSON or CSV. Refuses what is too large without reading it, and JSON that is not UTF-8. */
 import type { IncomingMessage } from 'node:http';
 import getRawBody from 'raw-body';
+import { transferRate } from '../minimum-rate.ts';
 import { Refusal } from '../refusal.ts';
 
 const largest = 20 * 1024 * 1024;
@@ -21,7 +22,7 @@ export async function readBody(
   { type, largest: limit }: BodyForm = { type: 'application/json', largest },
 ): Promise<Buffer> {
   requireType(request.headers['content-type'], type);
-  return getRawBody(request, {
+  const arrived = getRawBody(request, {
     limit,
     length: request.headers['content-length'] ?? null,
   }).catch((error: Error & { type?: string }) => {
@@ -29,6 +30,18 @@ export async function readBody(
       throw new Refusal('BAD_REQUEST', `The body is larger than ${sizeOf(limit)}.`);
     throw new Refusal('BAD_REQUEST', 'The body did not arrive whole.');
   });
+  return inTime(request, arrived);
+}
+
+/** A body that arrives too slowly is refused, and no more of it is read. */
+async function inTime<Body>(request: IncomingMessage, arrived: Promise<Body>): Promise<Body> {
+  const { promise: tooSlow, reject } = Promise.withResolvers<never>();
+  const timer = transferRate.watch(() => {
+    request.pause();
+    reject(new Refusal('BAD_REQUEST', 'The body arrived too slowly. Send at least 16 KB a second.'));
+  });
+  request.on('data', (chunk: Buffer) => timer.received(chunk.length));
+  return Promise.race([arrived, tooSlow]).finally(timer.stop);
 }
 
 function sizeOf(bytes: number): string {
