@@ -1,9 +1,10 @@
 /**
- * Failed keys of a client address: ten a minute, then wrong and missing keys are answered 429. Right keys always
+ * Failed keys of a client's network (an IPv4 address, an IPv6 /64): ten a minute, then wrong and missing keys are answered 429. Right keys always
  * pass. In memory, for a bounded number of addresses: losing it costs an attacker's minute, no more.
  */
 import { LRUCache } from 'lru-cache';
 import { roomFor } from '../bounded.ts';
+import { clientNetwork } from '../client-network.ts';
 import type { Clock } from '../clock.ts';
 import type { RateWindow } from './rate-headers.ts';
 
@@ -21,10 +22,11 @@ export function createGuesses(clock: Clock): Guesses {
   return {
     fail(address) {
       const now = clock.now();
-      const known = windows.get(address);
+      const network = clientNetwork(address);
+      const known = windows.get(network);
       const open = known && now - known.since < windowMs ? known : { since: now, count: 0 };
       open.count += 1;
-      windows.set(address, open);
+      windows.set(network, open);
       return {
         exceeded: open.count > allowed,
         window: {
