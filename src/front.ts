@@ -28,7 +28,7 @@ import { findKeyByHash, noteKeysUsed } from './db/keys.ts';
 import type { Db } from './db/open.ts';
 import { searchEmails } from './db/search.ts';
 import { untilSure } from './db/sure.ts';
-import { type Take, takeAll } from './db/usage.ts';
+import { giveBack, type Take, takeAll } from './db/usage.ts';
 import { type Ground, leaseMs } from './ground.ts';
 import type { Client } from './inbound/handler.ts';
 import { countRefusals, countRequests } from './metrics/requests.ts';
@@ -101,6 +101,7 @@ export function createFront(ground: Ground, { compose, admit, hasSpace, baseUrl,
     findCaller: uses.noted((key: string) => findCaller(key, findKey, clock.now())),
     take: (orgId: string, limits: RequestLimits) =>
       takes({ orgId, limits, now: clock.now(), day: dayOf(clock.now()) }),
+    giveBack: (orgId: string) => giveBack(db, orgId, dayOf(clock.now())),
     guesses: createGuesses(clock),
   };
   const sending = { room: createRoom(config.httpConcurrency, clock), hasSpace, accept };

@@ -8,8 +8,10 @@ import Koa, { type Context, type Middleware, type Next } from 'koa';
 import type { Window } from '../accounts/limits.ts';
 import { newId } from '../id.ts';
 import { Refusal, statusOf } from '../refusal.ts';
+import { NoRoomForBody } from './body.ts';
 import { bounded } from './busy.ts';
 import { nameClient } from './client.ts';
+import { compressText } from './compress.ts';
 import { addCreditRoutes } from './credits/routes.ts';
 import { getDocs } from './docs/routes.ts';
 import { addDomainRoutes } from './domains/routes.ts';
@@ -78,11 +80,12 @@ export function createApi(parts: ApiParts): Koa {
   docs.get('/docs', getDocs(document));
 
   const app = new Koa();
+  app.use(compressText);
   app.use(parts.observe);
   app.use(nameClient(parts.proxies));
   app.use(parts.dashboard);
   app.use(everyAnswer);
-  app.use(answerRefusals(parts.onTrouble));
+  app.use(answerRefusals(parts.gate, parts.onTrouble));
   app.use(router.routes());
   app.use(docs.routes());
   app.use(parts.tracking.routes());
@@ -106,7 +109,7 @@ function requestId(given: string): string {
   return /^[\w.:+/=-]{1,128}$/.test(given) ? given : newId();
 }
 
-function answerRefusals(onTrouble: ApiParts['onTrouble']): Middleware {
+function answerRefusals(gate: Gate, onTrouble: ApiParts['onTrouble']): Middleware {
   return async (context, next) => {
     try {
       await next();
@@ -116,6 +119,10 @@ function answerRefusals(onTrouble: ApiParts['onTrouble']): Middleware {
         onTrouble(`request ${context.state.requestId} failed`, refusal.cause);
         refusal.message += ` (request ${context.state.requestId})`;
       }
+      if (refusal instanceof NoRoomForBody)
+        await gate
+          .giveBack(context)
+          .catch((cause) => onTrouble('a request that was refused stays counted', cause));
       if (refusal.code === 'RATE_LIMIT_EXCEEDED') takenBack(context);
       answer(context, refusal);
     }

@@ -14,6 +14,8 @@ export interface GateParts {
   findCaller(key: string): Promise<Caller | null>;
   /** Counts a request of the organization. */
   take(orgId: string, limits: RequestLimits): Promise<Taken>;
+  /** Counts a request no more. */
+  giveBack(orgId: string): Promise<void>;
   guesses: Guesses;
 }
 
@@ -22,6 +24,8 @@ export interface Gate {
   enter(context: Context, grant: Grant, admit?: (caller: Caller) => Promise<void>): Promise<Caller>;
   /** Whether the key of a call that goes on still may do so: it may have been revoked since. Counts nothing. */
   stillMay(context: Context, grant: Grant): Promise<boolean>;
+  /** The call is refused with 429 after it was counted. */
+  giveBack(context: Context): Promise<void>;
   /** A call that leads nowhere (404, 405) needs no key, and counts where it has one. */
   pass(context: Context): Promise<void>;
 }
@@ -38,6 +42,9 @@ export function createGate(parts: GateParts): Gate {
     async stillMay(context, grant) {
       const caller = await parts.findCaller(keyOf(context)!);
       return caller !== null && mayDo(caller, grant);
+    },
+    async giveBack({ state: { counted, orgId } }) {
+      if (counted) await parts.giveBack(orgId);
     },
     async pass(context) {
       if (keyOf(context) === null) return;
@@ -80,6 +87,7 @@ async function countRequest({ take }: GateParts, context: Context, { orgId, limi
   setRateHeaders(context, windows);
   if (allowed) {
     context.state.counted = windows;
+    context.state.orgId = orgId;
     return;
   }
   throw overLimit(windows);

@@ -15,11 +15,11 @@ import type { Resolve } from '../route/resolver.ts';
 import { isOneLine } from '../settings/grammar.ts';
 import type { Watch } from '../status/watch.ts';
 import type { TryIt } from '../webhooks/attempt.ts';
-import { parseJson, readBody } from './body.ts';
+import { NoRoomForBody, parseJson, readBody } from './body.ts';
 import type { Places } from './busy.ts';
 import type { Gate } from './gate.ts';
 import { toIssues } from './issues.ts';
-import type { Room } from './room.ts';
+import type { Place, Room } from './room.ts';
 import { rule } from './send/rule.ts';
 
 export interface Management {
@@ -47,13 +47,14 @@ export type AddRoutes = (router: Router, inBounds: Middleware, parts: Management
 type Act = (context: Context, orgId: string) => Promise<object>;
 
 /** The answer is what `act` answers, and that it went well. `places`: of those that take long, so many at once. */
-export function managed({ gate }: Management, act: Act, places?: Places): Middleware {
+export function managed({ gate, room }: Management, act: Act, places?: Places): Middleware {
   return async (context) => {
     let leave: (() => void) | undefined;
     try {
       const orgId = await enterManager(context, gate, async (one) => {
         leave = places?.take(context, one);
       });
+      context.state.enterRoom = () => room.enter(orgId, 0);
       context.body = { success: true, ...(await act(context, orgId)) };
     } finally {
       leave?.();
@@ -79,12 +80,23 @@ export async function readJson<Schema extends z.ZodType>(
   context: Context,
   schema: Schema,
 ): Promise<z.output<Schema>> {
-  const body = parseJson(await readBody(context.req, { type: 'application/json', largest }));
+  const body = await parseJson(await readWithPlace(context));
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
   throw new Refusal('VALIDATION_ERROR', 'The request is not valid.', {
     issues: toIssues(parsed.error, body),
   });
+}
+
+/** Only while the body is read: what is done then may take long. */
+async function readWithPlace({ req, state }: Context): Promise<Buffer> {
+  const place: Place | null = await state.enterRoom();
+  if (!place) throw new NoRoomForBody();
+  try {
+    return await readBody(req, place, { type: 'application/json', largest });
+  } finally {
+    place.leave();
+  }
 }
 
 /** A UUID of whatever version and variant: what is well-formed and unknown is not found. */

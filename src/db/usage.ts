@@ -97,6 +97,11 @@ async function saveUsages(trx: Trx, usages: Iterable<DayUsage>): Promise<void> {
   );
 }
 
+/** A request that was counted and then refused with 429. */
+export async function giveBack(db: Db, orgId: string, day: string): Promise<void> {
+  await inSharedCommit(db, (trx) => addUsages(trx, [{ orgId, day, emails: 0, refused: 1 }]));
+}
+
 /** Recipients accepted, and requests to be taken back because they were refused with 429 after they had counted. */
 export async function addUsages(
   trx: Trx,

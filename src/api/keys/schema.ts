@@ -1,6 +1,7 @@
 /** API keys as requests and answers have them: for the OpenAPI document too. */
 import { z } from 'zod';
 import { parseScopes } from '../../accounts/keys.ts';
+import { atMost } from '../at-most.ts';
 import { moment, nextId, oneLine } from '../management.ts';
 import { id, limit } from '../query.ts';
 
@@ -11,17 +12,19 @@ const scopes = z.array(z.string()).meta({ examples: [['email:send', 'domain_scop
 
 export const newKeyRequest = z.object({
   label: oneLine(200).meta({ description: 'What it is for.' }),
-  scopes: scopes
-    .min(1)
-    .max(mostScopes)
-    .transform((given, context) => {
-      const parsed = parseScopes(given);
-      if (Array.isArray(parsed)) return parsed;
-      const params = { expected: 'email:send, email:read, full_access, domain_scope:<domain>' };
-      context.addIssue({ code: 'custom', message: parsed.fault, params, input: given });
-      return z.NEVER;
-    })
-    .meta({ description: 'Of `email:send`, `email:read`, `full_access` and `domain_scope:<domain>`.' }),
+  scopes: atMost(
+    mostScopes,
+    scopes
+      .min(1)
+      .max(mostScopes)
+      .transform((given, context) => {
+        const parsed = parseScopes(given);
+        if (Array.isArray(parsed)) return parsed;
+        const params = { expected: 'email:send, email:read, full_access, domain_scope:<domain>' };
+        context.addIssue({ code: 'custom', message: parsed.fault, params, input: given });
+        return z.NEVER;
+      }),
+  ).meta({ description: 'Of `email:send`, `email:read`, `full_access` and `domain_scope:<domain>`.' }),
 });
 
 const key = z

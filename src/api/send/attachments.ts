@@ -1,10 +1,12 @@
 /** Attachments of a send (interface.md section 2.2): base64 in, bytes out; executables refused by name and by type. */
 import { z } from 'zod';
+import { atMost } from '../at-most.ts';
 import { characters, rule } from './rule.ts';
 
 export const largestTotal = 10 * 1024 * 1024;
 /** The contract bounds their bytes alone; without this a call of tiny ones could keep a core busy for a minute. */
 const mostAttachments = 1000;
+const expectedCount = `at most ${mostAttachments} attachments`;
 
 const executableName = /\.(exe|bat|sh)[. ]*$/i;
 const executableTypes = new Set([
@@ -66,13 +68,14 @@ const contentType = z
     examples: ['application/pdf'],
   });
 
-export const attachments = z
-  .array(z.object({ filename, content, contentType: contentType.optional() }))
-  .check(
-    rule((list) => list.length <= mostAttachments, `at most ${mostAttachments} attachments`),
+export const attachments = atMost(
+  mostAttachments,
+  z.array(z.object({ filename, content, contentType: contentType.optional() })).check(
+    rule((list) => list.length <= mostAttachments, expectedCount),
     rule(
       (list) => list.reduce((total, one) => total + (one.content?.length ?? 0), 0) <= largestTotal,
       'at most 10 MiB in all, decoded',
     ),
-  )
-  .meta({ description: 'Files to attach.' });
+  ),
+  expectedCount,
+).meta({ description: 'Files to attach.' });

@@ -6,13 +6,13 @@ import type { Caller } from '../../accounts/keys.ts';
 import type { Answer } from '../../db/idempotency.ts';
 import { Refusal } from '../../refusal.ts';
 import { reach } from '../../steps.ts';
-import { likelySize, parseJson, readBody } from '../body.ts';
+import { parseJson, readBody } from '../body.ts';
 import { refuseMore } from '../busy.ts';
 import type { Gate } from '../gate.ts';
 import { toIssues } from '../issues.ts';
 import type { Place, Room } from '../room.ts';
 import type { SendAnswer } from './answer.ts';
-import { sendSchema, toRequest } from './schema.ts';
+import { type SendFields, sendSchema, toRequest } from './schema.ts';
 
 export interface SendParts {
   gate: Gate;
@@ -44,13 +44,11 @@ export function sendEmail(parts: SendParts): Middleware {
 
 async function placeFor(context: Context, orgId: string, { room, hasSpace }: SendParts): Promise<Place> {
   if (!hasSpace()) return refuseMore(context, room.places, fullMs);
-  return (await room.enter(orgId, likelySize(context.req))) ?? refuseMore(context, room.places, busyMs);
+  return (await room.enter(orgId, 0)) ?? refuseMore(context, room.places, busyMs);
 }
 
 async function send(context: Context, caller: Caller, place: Place, accept: Accept): Promise<void> {
-  const bytes = await readBody(context.req);
-  place.resize(bytes.length);
-  const body = parseJson(bytes);
+  const body = await parseJson(await readBody(context.req, place));
   const parsed = sendSchema.safeParse(body);
   if (!parsed.success) {
     throw new Refusal('VALIDATION_ERROR', 'The request is not valid.', {
@@ -59,8 +57,7 @@ async function send(context: Context, caller: Caller, place: Place, accept: Acce
   }
   const idempotency = idempotencyOf(
     context.req.headers['idempotency-key'] as string | undefined,
-    parsed.data.idempotencyKey,
-    body,
+    parsed.data,
   );
   const { requestId } = context.state;
   const request = { ...toRequest(parsed.data), idempotency, requestId };
@@ -73,28 +70,23 @@ async function send(context: Context, caller: Caller, place: Place, accept: Acce
 /** The body's key, or the header's where the body has none. */
 function idempotencyOf(
   header: string | undefined,
-  inBody: string | undefined,
-  body: unknown,
+  { idempotencyKey: inBody, ...fields }: SendFields,
 ): SendRequest['idempotency'] {
   if (inBody === undefined && header !== undefined && (header === '' || header.length > longestKey)) {
     throw new Refusal('BAD_REQUEST', `Idempotency-Key must have 1 to ${longestKey} characters.`);
   }
   const key = inBody ?? header;
-  if (key === undefined) return null;
-  const { idempotencyKey: _, ...request } = body as Record<string, unknown>;
-  return { key, requestHash: hash('sha256', canonical(request)) };
+  return key === undefined ? null : { key, requestHash: hash('sha256', canonical(fields)) };
 }
 
-/** As parsed: the order of members does not matter. Unknown ones count too, and may be nested beyond the stack. */
-function canonical(value: unknown): string {
-  try {
-    return JSON.stringify(value, (_, member) => {
-      if (typeof member !== 'object' || member === null || Array.isArray(member)) return member;
-      return Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)));
-    });
-  } catch {
-    throw new Refusal('BAD_REQUEST', 'The body is nested too deeply.');
-  }
+/** As parsed: the known fields in the order of the schema, so the order of members does not matter. */
+function canonical({ attachments, headers, tags, ...fields }: Omit<SendFields, 'idempotencyKey'>): string {
+  const files = attachments?.map((file) => ({ ...file, content: hash('sha256', file.content) }));
+  return JSON.stringify([fields, files, sorted(headers), sorted(tags)]);
+}
+
+function sorted(pairs: Record<string, string> = {}): [string, string][] {
+  return Object.entries(pairs).sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
 /** A full success carries no other lists (interface.md section 2.4). */

@@ -9,6 +9,7 @@ import { z } from 'zod';
 import type { Recipient, SendRequest } from '../../accept.ts';
 import { compareKey, domainOf } from '../../address.ts';
 import { headerFault } from '../../compose/headers.ts';
+import { atMost } from '../at-most.ts';
 import { attachments } from './attachments.ts';
 import { characters, rule } from './rule.ts';
 
@@ -34,54 +35,59 @@ function fitsBody(text: string): boolean {
 const to = z
   .preprocess(
     (value) => (typeof value === 'string' ? [value] : value),
-    z.array(address).min(1).max(mostRecipients),
+    atMost(mostRecipients, z.array(address).min(1).max(mostRecipients)),
   )
   .meta({
     description:
       'One recipient address, or up to ten. An address that comes twice counts, costs and is delivered once.',
   });
 
-export const tags = z
-  .record(
-    z.string().check(characters(1, 64), oneLine, unicode).meta({ minLength: 1, maxLength: 64 }),
-    z.string().check(characters(0, 256), oneLine, unicode).meta({ maxLength: 256 }),
-  )
-  .check(rule((pairs) => Object.keys(pairs).length <= mostPairs, 'at most 10 pairs'))
-  .meta({
-    maxProperties: mostPairs,
-    description:
-      'Your own names and values for the email. Names have 1 to 64 characters, values at most 256. They come back in ' +
-      'telemetry, events and webhooks, and stand in the delivery log.',
-    examples: [{ order: '4711' }],
-  });
+const atMostPairs = <Schema extends z.ZodType>(schema: Schema) =>
+  atMost(mostPairs, schema, `at most ${mostPairs} pairs`);
 
-const headers = z
-  // Values are checked below, beside their names: zod would not come to a name's fault past a value's wrong type.
-  .record(z.string(), z.unknown())
-  .check(rule((pairs) => Object.keys(pairs).length <= mostPairs, 'at most 10 pairs'))
-  .superRefine((pairs, context) => {
-    for (const [name, value] of Object.entries(pairs)) {
-      if (typeof value !== 'string') {
-        context.addIssue({ code: 'invalid_type', expected: 'string', path: [name], input: value });
-        continue;
+export const tags = atMostPairs(
+  z
+    .record(
+      z.string().check(characters(1, 64), oneLine, unicode).meta({ minLength: 1, maxLength: 64 }),
+      z.string().check(characters(0, 256), oneLine, unicode).meta({ maxLength: 256 }),
+    )
+    .check(rule((pairs) => Object.keys(pairs).length <= mostPairs, 'at most 10 pairs')),
+).meta({
+  maxProperties: mostPairs,
+  description:
+    'Your own names and values for the email. Names have 1 to 64 characters, values at most 256. They come back in ' +
+    'telemetry, events and webhooks, and stand in the delivery log.',
+  examples: [{ order: '4711' }],
+});
+
+const headers = atMostPairs(
+  z
+    // Values are checked below, beside their names: zod would not come to a name's fault past a value's wrong type.
+    .record(z.string(), z.unknown())
+    .check(rule((pairs) => Object.keys(pairs).length <= mostPairs, 'at most 10 pairs'))
+    .superRefine((pairs, context) => {
+      for (const [name, value] of Object.entries(pairs)) {
+        if (typeof value !== 'string') {
+          context.addIssue({ code: 'invalid_type', expected: 'string', path: [name], input: value });
+          continue;
+        }
+        const fault = headerFault(name, value);
+        if (!fault) continue;
+        const params = { expected: 'a header that may be set' };
+        context.addIssue({ code: 'custom', path: [name], message: fault, params });
       }
-      const fault = headerFault(name, value);
-      if (!fault) continue;
-      const params = { expected: 'a header that may be set' };
-      context.addIssue({ code: 'custom', path: [name], message: fault, params });
-    }
-  })
-  .transform((pairs) => pairs as Record<string, string>)
-  .meta({
-    additionalProperties: { type: 'string' },
-    maxProperties: mostPairs,
-    description:
-      'MIME headers to add. `From`, `To`, `Subject` and `DKIM-Signature` cannot be set, nor can headers that would ' +
-      'break or belie the message: `MIME-Version`, `Content-*`, `Cc`, `Bcc`, `Return-Path`, `Received`, `Resent-*`, ' +
-      '`ARC-*`, `Authentication-Results`. `Date`, `Message-ID`, `Reply-To` and `Sender` replace the ones made here. ' +
-      'Names are tokens; values are free of CR, LF and NUL.',
-    examples: [{ 'X-Campaign': 'receipts' }],
-  });
+    })
+    .transform((pairs) => pairs as Record<string, string>),
+).meta({
+  additionalProperties: { type: 'string' },
+  maxProperties: mostPairs,
+  description:
+    'MIME headers to add. `From`, `To`, `Subject` and `DKIM-Signature` cannot be set, nor can headers that would ' +
+    'break or belie the message: `MIME-Version`, `Content-*`, `Cc`, `Bcc`, `Return-Path`, `Received`, `Resent-*`, ' +
+    '`ARC-*`, `Authentication-Results`. `Date`, `Message-ID`, `Reply-To` and `Sender` replace the ones made here. ' +
+    'Names are tokens; values are free of CR, LF and NUL.',
+  examples: [{ 'X-Campaign': 'receipts' }],
+});
 
 const tracking = z
   .object({
@@ -143,10 +149,10 @@ export const sendSchema = z
     anyOf: [{ required: ['html'] }, { required: ['text'] }],
   });
 
+export type SendFields = z.infer<typeof sendSchema>;
+
 /** What the schema let through, as accept.ts takes it. */
-export function toRequest(
-  parsed: z.infer<typeof sendSchema>,
-): Omit<SendRequest, 'idempotency' | 'requestId'> {
+export function toRequest(parsed: SendFields): Omit<SendRequest, 'idempotency' | 'requestId'> {
   const { idempotencyKey: _, ...fields } = parsed;
   return {
     ...fields,

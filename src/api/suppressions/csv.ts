@@ -7,7 +7,7 @@ import type { Context, Middleware } from 'koa';
 import { csvPages, ListFault, mostImported, readAddresses } from '../../accounts/suppression-csv.ts';
 import { addSuppressions, suppressionOf } from '../../db/suppressions.ts';
 import { Refusal } from '../../refusal.ts';
-import { likelySize, readBody } from '../body.ts';
+import { readBody } from '../body.ts';
 import { placesEach, refuseMore } from '../busy.ts';
 import { type AddRoutes, enterManager, goneSignal, type Management } from '../management.ts';
 import type { Place } from '../room.ts';
@@ -46,10 +46,12 @@ function importList({ gate, db, room, clock, watch }: Management): Middleware {
     let place: Place | null = null;
     try {
       const orgId = await enterManager(context, gate, async (one) => {
-        place = await room.enter(one, likelySize(context.req, form.largest));
+        place = await room.enter(one, 0);
         if (!place) refuseMore(context, room.places, busyMs);
       });
-      const list = (await addressesIn(context)).map((address) => suppressionOf(orgId, address, 'imported'));
+      const list = (await addressesIn(context, place!)).map((address) =>
+        suppressionOf(orgId, address, 'imported'),
+      );
       const added = await addSuppressions(db, list, clock.now(), goneSignal(context));
       watch.ring();
       context.body = { success: true, added, before: list.length - added };
@@ -59,8 +61,8 @@ function importList({ gate, db, room, clock, watch }: Management): Middleware {
   };
 }
 
-async function addressesIn(context: Context): Promise<string[]> {
-  const bytes = await readBody(context.req, form);
+async function addressesIn(context: Context, place: Place): Promise<string[]> {
+  const bytes = await readBody(context.req, place, form);
   try {
     return await readAddresses(bytes, mostImported);
   } catch (error) {

@@ -1,15 +1,19 @@
 /** Webhooks as requests and answers have them: for the OpenAPI document too. */
 import { z } from 'zod';
 import { eventTypes } from '../../nouns.ts';
+import { atMost } from '../at-most.ts';
 import { moment, nextId } from '../management.ts';
 import { id, limit, time } from '../query.ts';
 import { rule } from '../send/rule.ts';
 
 const url = z.string().meta({ examples: ['https://app.example.com/webhooks'] });
-const events = z
+const mostEvents = 100;
+const eventList = z
   .array(z.enum(eventTypes, { error: `must be one of ${eventTypes.join(', ')}` }))
-  .max(100)
-  .meta({ description: 'The types of events that it is told; none: all.' });
+  .max(mostEvents);
+const events = atMost(mostEvents, eventList).meta({
+  description: 'The types of events that it is told; none: all.',
+});
 
 export const newWebhook = z.object({
   url: url.meta({ description: 'Where events are posted.' }),

@@ -1,0 +1,43 @@
+/**
+ * Compresses large text answers with gzip where the client takes it (RFC 9110 section 12.5.3). Live event streams are
+ * left alone, because each event has to leave at once; pictures are small already.
+ */
+import { pipeline, type Readable } from 'node:stream';
+import { promisify } from 'node:util';
+import { createGzip, gzip } from 'node:zlib';
+import type { Context, Middleware } from 'koa';
+
+/** A smaller answer fits a few packets anyway. */
+const least = 4096;
+
+const text = /^(application\/json|text\/(?!event-stream)[\w.+-]+)\s*(;|$)/i;
+const zip = promisify(gzip);
+
+export const compressText: Middleware = async (context, next) => {
+  await next();
+  const { body } = context;
+  if (!body || context.response.get('Content-Encoding') || !text.test(context.response.get('Content-Type')))
+    return;
+  const isStream = isReadable(body);
+  const bytes = isStream ? null : bytesOf(body);
+  if (bytes && bytes.length < least) return;
+  context.vary('Accept-Encoding');
+  if (context.method === 'HEAD' || context.acceptsEncodings('gzip', 'identity') !== 'gzip') return;
+  context.body = bytes ? await zip(bytes) : compressed(body as Readable);
+  context.set('Content-Encoding', 'gzip');
+};
+
+function isReadable(body: unknown): body is Readable {
+  return typeof (body as Readable).pipe === 'function';
+}
+
+/** As Koa would send it. */
+function bytesOf(body: Exclude<Context['body'], Readable>): Buffer {
+  if (Buffer.isBuffer(body)) return body;
+  return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+}
+
+/** An error of the stream ends the answer unfinished, as without compression. */
+function compressed(body: Readable): Readable {
+  return pipeline(body, createGzip(), () => {});
+}
