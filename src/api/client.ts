@@ -15,8 +15,17 @@ export function nameClient(proxies: readonly string[]): Middleware {
 
 /** A proxy adds what it saw at the end of the list. */
 export function clientOf(socketAddress: string, forwardedFor: string, proxies: readonly string[]): string {
-  const peer = socketAddress.replace(/^::ffff:(?=[\d.]+$)/, '');
-  const isBelieved = peer === '::1' || peer.startsWith('127.') || proxies.includes(peer);
-  const seen = isBelieved ? forwardedFor.split(',').at(-1)!.trim() : '';
+  const peer = plain(socketAddress);
+  const seen = isBelieved(peer, proxies) ? forwardedFor.split(',').at(-1)!.trim() : '';
   return seen || peer;
+}
+
+/** Whether it is a proxy whose word counts. */
+export function isBelieved(socketAddress: string, proxies: readonly string[]): boolean {
+  const peer = plain(socketAddress);
+  return peer === '::1' || peer.startsWith('127.') || proxies.includes(peer);
+}
+
+function plain(socketAddress: string): string {
+  return socketAddress.replace(/^::ffff:(?=[\d.]+$)/, '');
 }

@@ -1,10 +1,14 @@
 /**
  * The HTTP listener under the public interface. Bytes that are not HTTP never reach Koa; they are answered here with
  * the same error body. Its deadlines bound what a slow client can hold: a minute for the headers, five for a body.
+ * Connections are limited, in all and for each client network; a connection that is not to go on is closed soon after its
+ * last answer, whatever the client does.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { opened } from '../listen.ts';
+import { isBelieved } from './client.ts';
+import { limitNetworks } from './connections.ts';
 
 export interface Listener {
   port: number;
@@ -19,10 +23,27 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<v
 /** Requests under way are given this long once closing has begun. */
 const patienceMs = 2_000;
 
-export async function listen(handler: Handler, address: Address): Promise<Listener> {
+/** How long a client may go on sending after its last answer, to read that answer first. */
+const lingerMs = 1_000;
+/** And how much of it is taken off the connection and dropped. */
+const mostDropped = 20 * 1024 * 1024;
+
+/** Far more than clients that do something need: proxies and applications use their connections again. */
+const usualLimits = { connections: 10_000, perNetwork: 1_000 };
+
+export async function listen(
+  handler: Handler,
+  address: Address,
+  limits: ConnectionLimits = usualLimits,
+): Promise<Listener> {
   const running = new Set<Promise<void>>();
   let leaving = false;
   const take = (request: IncomingMessage, response: ServerResponse) => {
+    response.setHeader('X-Content-Type-Options', 'nosniff');
+    // Before Node's own listener, which would reset a connection on which more is coming: the answer would be lost.
+    response.prependOnceListener('finish', () => {
+      if (!request.complete) lingerAfter(request);
+    });
     if (request.httpVersion === '1.1' && request.headers.host === undefined)
       return void response.writeHead(400, refusal.headers).end(refusal.body);
     // A busy keep-alive connection would otherwise go on asking for as long as it is open.
@@ -33,6 +54,11 @@ export async function listen(handler: Handler, address: Address): Promise<Listen
   // Left to Node, a missing Host and an unknown expectation would be refused without the error body.
   const options = { headersTimeout: 60_000, requestTimeout: 300_000, requireHostHeader: false };
   const server = createServer(options, take);
+  server.maxConnections = limits.connections;
+  server.on(
+    'connection',
+    limitNetworks(limits.perNetwork, (peer) => isBelieved(peer, address.httpProxies)),
+  );
   server.on('checkExpectation', take);
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => refuse(error, socket));
   await opened(
@@ -65,6 +91,33 @@ export async function listen(handler: Handler, address: Address): Promise<Listen
 interface Address {
   httpHost: string;
   httpPort: number;
+  /** Their connections are limited all together, not by network. */
+  httpProxies: readonly string[];
+}
+
+interface ConnectionLimits {
+  connections: number;
+  perNetwork: number;
+}
+
+/** Where the connection is not to go on, drops what still comes of the body for a moment, and then closes it. */
+function lingerAfter(request: IncomingMessage): void {
+  const { socket } = request;
+  socket.destroySoon = () => {
+    const most = socket.bytesRead + mostDropped;
+    socket.on('data', () => {
+      if (socket.bytesRead > most) socket.destroy();
+    });
+    request.resume();
+    closeSoon(socket);
+  };
+}
+
+/** The client is told that no more comes; it may leave its own side open for as long as it likes. */
+function closeSoon(socket: Socket): void {
+  socket.end();
+  const timer = setTimeout(() => socket.destroy(), lingerMs);
+  socket.once('close', () => clearTimeout(timer));
 }
 
 const message = 'The request is not well-formed HTTP, or its headers are too large.';
@@ -76,6 +129,7 @@ const refusal = {
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': Buffer.byteLength(body),
     'X-API-Version': '1',
+    'X-Content-Type-Options': 'nosniff',
     'X-RateLimit-Limit': '2147483647',
     'X-RateLimit-Remaining': '2147483647',
     'X-RateLimit-Reset': '0',
@@ -85,5 +139,6 @@ const refusal = {
 function refuse(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
   const headers = Object.entries(refusal.headers).map(([name, value]) => `${name}: ${value}`);
-  socket.end(['HTTP/1.1 400 Bad Request', ...headers, '', refusal.body].join('\r\n'));
+  socket.write(['HTTP/1.1 400 Bad Request', ...headers, '', refusal.body].join('\r\n'));
+  closeSoon(socket);
 }
