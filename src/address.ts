@@ -18,6 +18,8 @@ const domainName =
 /** RFC 5321 section 4.5.3.1: a local part has 64 octets at most, a path 256 with its angle brackets. */
 const longestLocalPart = 64;
 const longestAddress = 254;
+/** More than any address has in Unicode: nothing longer is looked into. */
+const longestSpelling = 1024;
 
 /** RFC 5322 section 2.1.1: a line has 998 octets, and of a name each character may need a backslash. */
 const longestName = 400;
@@ -36,6 +38,7 @@ export function toDomain(text: string): string | null {
 
 /** The domain (A-label) of a well-formed plain address, or null where the text is no such thing. */
 export function domainOf(address: string): string | null {
+  if (address.length > longestSpelling) return null;
   const at = address.lastIndexOf('@');
   if (at < 1 || !address.isWellFormed()) return null;
   const local = address.slice(0, at);

@@ -154,6 +154,14 @@ test.serial('a million unknown members are refused before they are looked at', a
   t.regex(JSON.parse(text).message, /more than 10,000 members and elements/);
 });
 
+test('a name of megabytes is not said back', async (t) => {
+  const name = 'n'.repeat(5 * megabyte);
+  const fields = { headers: { [name]: 'x' }, tags: { [name]: 'x' } };
+  const { status, text } = await post(sendPath, Buffer.from(JSON.stringify({ ...send, ...fields })));
+  t.is(status, 400);
+  t.true(text.length < 10_000, `${text.length} bytes`);
+});
+
 test('too many members are one issue; of other issues there are a hundred at most', async (t) => {
   const many = (length: number, one: unknown) => Array.from({ length }, () => one);
   const object = (length: number) => Object.fromEntries(many(length, 0).map((_, n) => [`k${n}`, 1]));

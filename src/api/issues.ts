@@ -16,12 +16,19 @@ export function toIssues(error: z.ZodError, input: unknown): Issue[] {
     const value = issue.code === 'invalid_key' ? path.at(-1) : valueAt(input, path);
     return {
       code: issue.code,
-      expected: expectation(told),
+      expected: cut(expectation(told)),
       received: (issue.code === 'invalid_type' ? typeOf : described)(value),
-      path,
-      message: `${path.join('.') || 'body'}: ${told.message}`,
+      path: path.map(cut),
+      message: `${path.map(cut).join('.') || 'body'}: ${cut(told.message)}`,
     };
   });
+}
+
+/** The name of a tag or a header may have come with 20 MB, and is in its path and in what is said of it. */
+const longestText = 500;
+
+function cut(text: string): string {
+  return text.length > longestText ? `${text.slice(0, longestText)}…` : text;
 }
 
 /** A single recipient is read as a list of one; the caller gave no index. */

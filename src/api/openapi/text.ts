@@ -37,7 +37,7 @@ Limits hold for your organization. These are the defaults; the operator may have
 | recipients accepted | 5,000 per day, reset at 00:00:00 UTC |
 | recipients of one call | 10; the call counts as one request |
 | request body | 20 MiB |
-| failed keys from one address | 10 per minute |
+| failed keys from one address (of IPv6: one /64) | 10 per minute |
 
 Every authenticated call counts, whatever comes of it; one that is refused with 429 does not. \`X-RateLimit-Limit\`,
 \`X-RateLimit-Remaining\` and \`X-RateLimit-Reset\` are on every answer. On 429, wait the seconds in \`Retry-After\`

@@ -46,13 +46,28 @@ const filename = z
 /** Standard base64 with its padding; line breaks allowed. */
 const content = z
   .string()
-  .transform((text) => text.replace(/[\r\n]/g, ''))
+  .transform(withoutBreaks)
   .check(rule((text) => text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text), 'base64, not empty'))
   .transform((text) => Buffer.from(text, 'base64'))
   .meta({
     contentEncoding: 'base64',
     description: 'The file in standard base64 with its padding; line breaks are allowed.',
   });
+
+/** Of 20 MB that are mostly line breaks, a regular expression would take half a second. */
+function withoutBreaks(text: string): string {
+  if (!/[\r\n]/.test(text)) return text;
+  const bytes = Buffer.from(text);
+  let length = 0;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at]!;
+    if (byte === 0x0d || byte === 0x0a) continue;
+    bytes[length] = byte;
+    length += 1;
+  }
+  // What is not ASCII stays what is no base64.
+  return bytes.toString('latin1', 0, length);
+}
 
 const contentType = z
   .string()
