@@ -10,6 +10,7 @@ import { gunzipSync } from 'node:zlib';
 import test, { type ExecutionContext } from 'ava';
 import { limitNetworks } from '../src/api/connections.ts';
 import { listen } from '../src/api/server.ts';
+import { setLimits } from '../src/db/organizations.ts';
 import { until } from './helpers/until.ts';
 import { createTenant, startWorld, type World } from './helpers/world.ts';
 
@@ -120,7 +121,9 @@ for (const [what, flood] of Object.entries(floods)) {
       const floodsOf = [20 * megabyte, 10_000].map((bytes) => flood(bytes));
       for (const endpoint of endpoints(body.webhook.id))
         for (const member of endpoint.members)
-          for (const value of floodsOf) {
+          for (const value of endpoint.path === sendPath || member === endpoint.members[0]
+            ? floodsOf
+            : floodsOf.slice(1)) {
             const bytes = bodyOf(endpoint, member, value);
             const name = `${endpoint.path} ${member} ${bytes.length}`;
             // A stall that the machine makes does not come three times.
@@ -212,6 +215,24 @@ test('slow bodies of two organizations leave room for a third, and are cut off a
   const [cut] = slow.filter(({ answer }) => /too slowly/.test(answer));
   t.regex(cut!.answer, /^HTTP\/1\.1 400 .*\r\nConnection: close/is);
   for (const socket of slow) socket.destroy();
+});
+
+test('a body that finds no room is refused with 429, and counts in no window', async (t) => {
+  const { db } = world;
+  const key = await createTenant(db, world.config, world.dns);
+  const { id } = await db('organizations').orderBy('id', 'desc').first();
+  const limits = { requestsPerSecond: 100, requestsPerDay: 100, emailsPerDay: null };
+  await db.transaction((trx) => setLimits(trx, id, limits));
+  // Together more than an organization may hold.
+  const two = [await slowSend(key), await slowSend(key)];
+  for (const socket of two) socket.write(' '.repeat(15.5 * megabyte));
+  const refused = await until(async () => {
+    await world.clock.advance(100);
+    return two.find(({ answer }) => answer.includes('\r\n\r\n{'));
+  });
+  t.regex(refused.answer, /^HTTP\/1\.1 429 .*"error":"RATE_LIMIT_EXCEEDED"/s);
+  t.is((await db('daily_usage').where({ org_id: id }).first()).requests, 1, 'the other one');
+  for (const socket of two) socket.destroy();
 });
 
 test('every answer says nosniff, and a large one is compressed for whoever takes that', async (t) => {
