@@ -18,7 +18,8 @@ import type { Send, SendRecipient } from './db/acceptance-rows.ts';
 import type { DomainRecord } from './db/domains.ts';
 import type { Answer } from './db/idempotency.ts';
 import { newId } from './id.ts';
-import type { Delivery, Mailbox } from './nouns.ts';
+import { type Delivery, largestAtHand, type Mailbox } from './nouns.ts';
+import { patched } from './patch.ts';
 import type { Place } from './queue/dispatcher.ts';
 import { Refusal } from './refusal.ts';
 import { reach } from './steps.ts';
@@ -153,6 +154,8 @@ function draftOf(parts: AcceptParts, request: SendRequest, caller: Sender, domai
     tls: demandedTls(domain),
     recipients: request.to.map((one) => ({ ...one, deliveryId: newId(), message: 0, entry: 'due' })),
     messages: [{ id: newId(), raw: Buffer.alloc(0) }],
+    base: null,
+    trackedLinks: null,
     idempotency: request.idempotency
       ? { kind: 'key', ...request.idempotency }
       : { kind: 'window', ...duplicateWindow(request, caller) },
@@ -169,11 +172,12 @@ async function composed(
   from: Mailbox,
   domain: DomainRecord,
 ): Promise<Send> {
-  const { messageId, messages: copies } = await parts.compose(orderOf(parts, draft, request, from, domain));
-  const messages = copies.map((raw) => ({ id: newId(), raw }));
+  const made = await parts.compose(orderOf(parts, draft, request, from, domain));
+  const { messageId, base, trackedLinks } = made;
+  const messages = made.messages.map((raw) => ({ id: newId(), raw }));
   const message = (index: number) => (messages.length === 1 ? 0 : index);
   const recipients = draft.recipients.map((recipient, index) => ({ ...recipient, message: message(index) }));
-  return { ...draft, messageId, messages, recipients };
+  return { ...draft, messageId, messages, base, trackedLinks, recipients };
 }
 
 function orderOf(
@@ -184,6 +188,7 @@ function orderOf(
   domain: DomainRecord,
 ): Order {
   return {
+    orgId: draft.orgId,
     fields: contentOf(draft, request, from),
     tracking: {
       opens: draft.tracking.openTracking,
@@ -246,8 +251,14 @@ function deliveryOf(send: Send, { deliveryId, address, domain, message }: SendRe
     dueAt: send.acceptedAt,
     expiresAt: send.expiresAt,
     tls: send.tls,
-    message: raw,
+    ...messageAtHand(raw, send.base),
   };
+}
+
+/** A large copy is put together when its turn has come. */
+function messageAtHand(raw: Buffer, base: Buffer | null): Pick<Delivery, 'message'> {
+  if (base === null) return { message: raw };
+  return base.length <= largestAtHand ? { message: patched(base, raw) } : {};
 }
 
 /** The request's word, else the domain's, for each member by itself. */

@@ -37,6 +37,7 @@ const leaves = [
     'memory',
     'nouns',
     'outcome',
+    'patch',
     'refusal',
     'return-path',
     'secret',

@@ -116,6 +116,7 @@ async function sendOf(db: Db): Promise<Send> {
       { deliveryId: uuid(), address, key: address, domain: 'there.invalid', message: 0, entry: 'leased' },
     ],
     messages: [{ id: uuid(), raw: Buffer.from('Subject: Hello') }],
+    ...{ base: null, trackedLinks: null },
     idempotency: { kind: 'key', key: 'new', requestHash: 'hash' },
     ...{ acceptedAt: now, expiresAt: now + 60 * minute, lease: { node: 'node', until: now + minute } },
   };

@@ -55,6 +55,7 @@ for (const kind of kinds) {
       '010-partitions',
       '011-nodes',
       '012-source-pools',
+      '013-message-bases',
     ]);
   });
 }

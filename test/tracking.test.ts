@@ -9,7 +9,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { type Token, type TokenHandler, Tokenizer, TokenizerMode } from 'parse5';
 import { eachTag } from '../src/compose/html-tags.ts';
-import { type Tracker, trackable } from '../src/compose/tracking.ts';
+import { limitOf, newAllowance, type Tracker, trackable } from '../src/compose/tracking.ts';
 import { fixedSecrets } from '../src/secret.ts';
 import { createLinks } from '../src/tracking/links.ts';
 import { enter, type Visit, type Visited } from '../src/tracking/visit.ts';
@@ -49,6 +49,26 @@ test('a link too long for a request line stays as it is', (t) => {
   const link = (length: number) => `<a href="${'https://app.invalid/'.padEnd(length, 'x')}">`;
   t.not(trackable(link(5000), { opens: false, clicks: true }), null);
   t.is(trackable(link(5001), { opens: false, clicks: true }), null);
+});
+
+test('of one mail a thousand links are tracked, over all its parts', (t) => {
+  const linked = (count: number) => '<a href="https://app.invalid/">x</a>'.repeat(count);
+  const clicks = { opens: false, clicks: true };
+  const trackedIn = (html: string) => html.split('t.invalid/c').length - 1;
+  const allowance = newAllowance();
+  t.is(trackedIn(trackable(linked(600), clicks, allowance)!(plain)), 600);
+  t.is(limitOf(allowance), null);
+  const rest = trackable(`${linked(401)}<p>more</p>${linked(3)}</body>`, both, allowance)!(plain);
+  t.is(trackedIn(rest), 400);
+  t.is(limitOf(allowance), 1000);
+  t.true(
+    rest.includes(`${linked(1)}<p>more</p>${linked(3)}<img src=`),
+    'what is left stays, and the pixel has its place',
+  );
+  t.is(trackable(linked(1), clicks, allowance), null);
+  const exactly = newAllowance();
+  trackable(linked(1000), clicks, exactly);
+  t.is(limitOf(exactly), null);
 });
 
 const pieces = [

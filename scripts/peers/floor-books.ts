@@ -73,6 +73,7 @@ export function sendOf(
     tracking: { openTracking: false, clickTracking: false },
     recipients: [{ ...{ deliveryId: uuid(), address, key: address, domain }, ...{ message: 0, entry } }],
     messages: [{ id: uuid(), raw }],
+    ...{ base: null, trackedLinks: null },
     idempotency: { kind: 'window', key: emailId, requestHash: emailId },
     ...{ acceptedAt: now, expiresAt: now + 172_800_000, lease: { node, until: now + 300_000 } },
   };

@@ -1,16 +1,25 @@
 /** Tracking in a message that was given: in its HTML parts, but for those that altering would break (html-parts.ts). */
 import { alteredParts } from './html-parts.ts';
 import type { Tracking } from './message.ts';
-import { type Tracker, trackable } from './tracking.ts';
+import { type Allowance, type Tracker, trackable } from './tracking.ts';
 
 /** Null where nothing is to be tracked: then the message is the same for all. */
-export function trackedParts(raw: Buffer, tracking: Tracking): ((tracker: Tracker) => Buffer) | null {
+export function trackedParts(
+  raw: Buffer,
+  tracking: Tracking,
+  allowance: Allowance,
+): ((tracker: Tracker) => Buffer) | null {
   if (!tracking.opens && !tracking.clicks) return null;
   let hasPixel = false;
   return alteredParts(raw, (html, reading) => {
     // One pixel tells of all the mail.
     const opens = tracking.opens && !hasPixel;
-    const tracked = trackable(html, { ...tracking, opens }, reading === 'latin1' ? isAscii : undefined);
+    const tracked = trackable(
+      html,
+      { ...tracking, opens },
+      allowance,
+      reading === 'latin1' ? isAscii : undefined,
+    );
     hasPixel ||= tracked !== null;
     return tracked;
   });

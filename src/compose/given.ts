@@ -3,10 +3,12 @@
  * tracking where it is on, the signature. Everything else stays as it was, to the octet.
  */
 
+import { copiesFor } from './copies.ts';
 import { trackedParts } from './given-html.ts';
 import { fieldValue, type Head, readHead } from './head.ts';
 import type { Composed, Tracking } from './message.ts';
 import { type Signer, signatures } from './sign.ts';
+import { limitOf, newAllowance } from './tracking.ts';
 
 export interface Given {
   /** With CRLF line ends alone, and well-formed fields. */
@@ -18,12 +20,12 @@ export interface Given {
 
 export function composeGiven(given: Given, tracking: Tracking, signer: Signer): Composed {
   const raw = completed(given);
-  const tracked = trackedParts(raw, tracking);
-  const copies = tracked ? tracking.trackers.map(tracked) : [raw];
-  return {
-    messageId: given.messageId,
-    messages: copies.map((copy) => signed(copy, signer, given.date)),
-  };
+  const allowance = newAllowance();
+  const tracked = trackedParts(raw, tracking, allowance);
+  const copies = tracked
+    ? copiesFor(tracking.trackers, (tracker) => signed(tracked(tracker), signer, given.date))
+    : { messages: [signed(raw, signer, given.date)], base: null };
+  return { messageId: given.messageId, ...copies, trackedLinks: limitOf(allowance) };
 }
 
 /** Octet for octet: a field may be in any character set. */

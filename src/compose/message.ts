@@ -2,10 +2,12 @@
  * The messages of a send, signed: one for all recipients, or a copy for each where tracking makes them differ. The
  * copies have the same Message-ID and Date; the text part and the attachments are in all of them as they are.
  */
+import { attached } from './attachment.ts';
+import { type Copies, copiesFor } from './copies.ts';
 import { composeGiven, type Given } from './given.ts';
 import { composeMime, type Fields, toBytes } from './mime.ts';
 import { type Signer, signatures } from './sign.ts';
-import { type Tracker, trackable } from './tracking.ts';
+import { limitOf, newAllowance, type Tracker, trackable } from './tracking.ts';
 
 export interface Tracking {
   opens: boolean;
@@ -14,11 +16,11 @@ export interface Tracking {
   trackers: Tracker[];
 }
 
-export interface Composed {
+export interface Composed extends Copies {
   /** Without angle brackets. */
   messageId: string;
-  /** One, or one for each recipient. */
-  messages: Buffer[];
+  /** How many links are tracked, where there are more; else null. */
+  trackedLinks: number | null;
 }
 
 /** Of fields, or of a message that was given whole. */
@@ -29,15 +31,17 @@ export function composeMessages(content: Fields | Given, tracking: Tracking, sig
 }
 
 function composeFields(fields: Fields, tracking: Tracking, signer: Signer): Composed {
-  const tracked = trackable(fields.html ?? '', tracking);
-  const bodies = fields.html && tracked ? tracking.trackers.map(tracked) : [fields.html];
-  const messages: Buffer[] = [];
+  const allowance = newAllowance();
+  const tracked = trackable(fields.html ?? '', tracking, allowance);
+  const attachments = fields.attachments.map(attached);
   let messageId = fields.messageId;
-  for (const html of bodies) {
-    const { message, messageId: used } = composeMime({ ...fields, html });
-    const signed = [...signatures(message, signer, fields.date), ...message.fields];
-    messages.push(toBytes({ ...message, fields: signed }));
+  const compose = (html: string | undefined): Buffer => {
+    const { message, messageId: used } = composeMime(fields, html, attachments);
     messageId = used;
-  }
-  return { messageId, messages };
+    return toBytes({ ...message, fields: [...signatures(message, signer, fields.date), ...message.fields] });
+  };
+  const copies = tracked
+    ? copiesFor(tracking.trackers, (tracker) => compose(tracked(tracker)))
+    : { messages: [compose(fields.html)], base: null };
+  return { messageId, ...copies, trackedLinks: limitOf(allowance) };
 }

@@ -36,8 +36,15 @@ export interface Message {
   body: Buffer;
 }
 
-/** The message, and its Message-ID without angle brackets. */
-export function composeMime(fields: Fields): { message: Message; messageId: string } {
+/**
+ * The message, and its Message-ID without angle brackets. `html` and `attachments`: for a copy, with links of its own, and
+ * what all copies share.
+ */
+export function composeMime(
+  fields: Fields,
+  html = fields.html,
+  attachments = fields.attachments.map(attached),
+): { message: Message; messageId: string } {
   const { own, custom } = splitHeaders(fields.headers);
   const messageId = own['message-id']?.replace(/^<|>$/g, '') ?? fields.messageId;
   const values: [name: string, value: string][] = [
@@ -52,7 +59,7 @@ export function composeMime(fields: Fields): { message: Message; messageId: stri
     ['MIME-Version', '1.0'],
   ];
   const head = values.flatMap(([name, value]) => (value === '' ? [] : [field(name, value)]));
-  const content = contentOf(fields);
+  const content = contentOf(fields, html, attachments);
   return {
     message: { fields: [...head, ...content.fields], body: bodyOf(content) },
     messageId,
@@ -84,12 +91,17 @@ function dateOf(date: string | number): string {
   return new Date(date).toUTCString().replace('GMT', '+0000');
 }
 
-function contentOf({ text, html, attachments }: Fields): Part {
+function contentOf(fields: Fields, html: string | undefined, attachments: Part[]): Part {
+  const { text } = fields;
   const alternatives: Part[] = [];
   if (text || !html) alternatives.push(leaf('text/plain; charset=utf-8', encodeText(lines(text ?? ''))));
-  if (html) alternatives.push(leaf('text/html; charset=utf-8', encodeText(lines(html))));
+  if (html) {
+    // All copies in the same encoding: how many letters there are in links is chance.
+    const encoded = encodeText(lines(html), fields.html);
+    alternatives.push(leaf('text/html; charset=utf-8', encoded));
+  }
   const content = alternatives.length > 1 ? multipart('alternative', alternatives) : alternatives[0]!;
-  return attachments.length > 0 ? multipart('mixed', [content, ...attachments.map(attached)]) : content;
+  return attachments.length > 0 ? multipart('mixed', [content, ...attachments]) : content;
 }
 
 /** In one piece, and its last line with its end. */

@@ -7,6 +7,8 @@ import type { Composed } from './message.ts';
 import type { Fields } from './mime.ts';
 
 export interface Order {
+  /** Whose it is: organizations take turns. */
+  orgId: string;
   /** What the message is made of, or the message itself. */
   fields: Fields | Given;
   tracking: {
@@ -27,6 +29,28 @@ export interface OrderKey {
   sealedKey: string;
 }
 
+/** For all recipients. As much work as this keeps a thread busy for milliseconds. */
+const large = 256 * 1024;
+
+/** About how many octets there are to compose, encode and hash. */
+export function costOf({ fields, tracking, signer }: Order): number {
+  const length =
+    'raw' in fields
+      ? fields.raw.length
+      : fields.attachments.reduce(
+          (sum, { content }) => sum + content.length,
+          (fields.html?.length ?? 0) + (fields.text?.length ?? 0),
+        );
+  const isTracked = tracking.opens || tracking.clicks;
+  const signatures = signer.second ? 2 : 1;
+  return (length + signatureCost * signatures) * (isTracked ? tracking.deliveryIds.length : 1);
+}
+
+/** A signature takes as long as so many octets. */
+const signatureCost = 16 * 1024;
+
+export const isLarge = (order: Order) => costOf(order) > large;
+
 export type Compose = (order: Order) => Promise<Composed>;
 
 /** What crosses: the value, and the memory that goes with it and is the sender's no longer. */
@@ -46,9 +70,12 @@ export function packOrder(order: Order): Parcel<Order> {
   return { value, handedOver: memoryOf(attachments.map(({ content }) => content)) };
 }
 
-export function packComposed({ messageId, messages }: Composed): Parcel<Composed> {
-  const value = { messageId, messages: messages.map(alone) };
-  return { value, handedOver: memoryOf(value.messages) };
+export function packComposed(composed: Composed): Parcel<Composed> {
+  const [messages, base] = [composed.messages.map(alone), composed.base && alone(composed.base)];
+  return {
+    value: { ...composed, messages, base },
+    handedOver: memoryOf(base ? [...messages, base] : messages),
+  };
 }
 
 /** A Buffer arrives as a plain Uint8Array. */
@@ -59,8 +86,9 @@ export function unpackOrder(order: Order): Order {
   return { ...order, fields: { ...fields, attachments } };
 }
 
-export function unpackComposed({ messageId, messages }: Composed): Composed {
-  return { messageId, messages: messages.map(asBuffer) };
+export function unpackComposed(composed: Composed): Composed {
+  const { messages, base } = composed;
+  return { ...composed, messages: messages.map(asBuffer), base: base && asBuffer(base) };
 }
 
 /** Small Buffers lie together in one piece of memory, which would be cloned or lost whole: they move out. */

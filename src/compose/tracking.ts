@@ -3,6 +3,8 @@
  * and https links of <a> and <area> replaced. Everything else stays as it was, to the character: the HTML is read to
  * find the places, and the replacements are spliced in. Pure; whoever calls says what the links are.
  *
+ * Of one mail so many links are tracked and no more; what is after them stays, and is not looked at.
+ *
  * Left alone: other schemes, anchors and relative links, links that carry the attribute `data-postern-no-track`, and
  * whatever stands in comments, Outlook's conditional ones included.
  */
@@ -15,7 +17,20 @@ export interface Tracker {
   link(target: string): string;
 }
 
-const told = new Set(['a', 'area', 'body']);
+/** Each is made anew for each recipient. A mail that people read has a tenth of them. */
+const mostLinks = 1000;
+
+/** How many more links of a mail are tracked, of all its parts together. */
+export interface Allowance {
+  links: number;
+  /** There were more. */
+  isExceeded: boolean;
+}
+
+export const newAllowance = (): Allowance => ({ links: mostLinks, isExceeded: false });
+
+/** Null where all links are tracked. */
+export const limitOf = ({ isExceeded }: Allowance) => (isExceeded ? mostLinks : null);
 
 const optOut = 'data-postern-no-track';
 
@@ -36,16 +51,25 @@ interface Spot {
 export function trackable(
   html: string,
   { opens, clicks }: { opens: boolean; clicks: boolean },
+  allowance = newAllowance(),
   mayTrack: (target: string) => boolean = () => true,
 ): ((tracker: Tracker) => string) | null {
   if (!opens && !clicks) return null;
   const links: Spot[] = [];
+  const told = new Set(clicks && !allowance.isExceeded ? ['a', 'area', 'body'] : ['body']);
   let bodyEnd = html.length;
   eachTag(html, told, {
     onStart(tag) {
-      if (!clicks || (tag.name !== 'a' && tag.name !== 'area')) return;
+      if (!told.has(tag.name) || tag.name === 'body') return;
       const target = targetOf(tag.value('href'));
       if (target === null || !mayTrack(target) || tag.value(optOut) !== undefined) return;
+      if (allowance.links === 0) {
+        allowance.isExceeded = true;
+        told.delete('a');
+        told.delete('area');
+        return;
+      }
+      allowance.links -= 1;
       const { start, end } = tag.range('href');
       links.push({ start, end, text: (tracker) => attribute(html.slice(start, end), tracker.link(target)) });
     },

@@ -12,13 +12,13 @@ export interface Encoded {
 /** RFC 2045 section 6.7 (5) and 6.8. */
 const longestLine = 76;
 
-/** A text with CRLF line ends alone, as it is where it can be. */
-export function encodeText(text: string): Encoded {
+/** A text with CRLF line ends alone, as it is where it can be. `like`: what its encoding is chosen by. */
+export function encodeText(text: string, like = text): Encoded {
   const isPlain = !hasLongLine(text) && !/[^\t\r\n\x20-\x7e]/.test(text);
   if (isPlain) return { encoding: '7bit', bytes: Buffer.from(text, 'latin1') };
   const bytes = Buffer.from(text);
   const isAscii = bytes.length === text.length;
-  return isAscii || isMostlyLetters(text)
+  return isAscii || isMostlyLetters(like)
     ? { encoding: 'quoted-printable', bytes: quotedPrintable(bytes) }
     : { encoding: 'base64', bytes: base64(bytes) };
 }

@@ -2,6 +2,7 @@
 
 import { newId } from '../id.ts';
 import type { EventType, TlsFloor } from '../nouns.ts';
+import { patchedLength } from '../patch.ts';
 import type { Answer } from './idempotency.ts';
 
 export interface Send {
@@ -20,6 +21,10 @@ export interface Send {
   tls: TlsFloor;
   recipients: SendRecipient[];
   messages: SendMessage[];
+  /** What the messages are patches of (patch.ts), where they are. */
+  base: Buffer | null;
+  /** How many of the links are tracked; null: all that can be. */
+  trackedLinks: number | null;
   idempotency: {
     /** The caller's key, or the hash of the duplicate window. */
     kind: 'key' | 'window';
@@ -55,14 +60,24 @@ interface SendMessage {
 export type Lot = 'queued' | 'suppressed' | 'insufficient_credit';
 
 export interface Rows {
-  tables: Record<'emails' | 'messages' | 'deliveries' | 'events' | 'credit_entries', object[]>;
+  tables: Record<
+    'emails' | 'message_bases' | 'messages' | 'deliveries' | 'events' | 'credit_entries',
+    object[]
+  >;
   /** Adds an accepted send, its recipients' lots in their order, and answers it. */
   add(send: Send, lots: Lot[], credits: number): Answer;
   addNews(orgId: string, type: EventType, data: object, at: number): void;
 }
 
 export function newRows(): Rows {
-  const tables: Rows['tables'] = { emails: [], messages: [], deliveries: [], events: [], credit_entries: [] };
+  const tables: Rows['tables'] = {
+    emails: [],
+    message_bases: [],
+    messages: [],
+    deliveries: [],
+    events: [],
+    credit_entries: [],
+  };
 
   function addEvent(
     orgId: string,
@@ -95,14 +110,18 @@ export function newRows(): Rows {
         const messageId = lot === 'queued' ? send.messages[recipient.message]!.id : null;
         tables.deliveries.push(deliveryRow(send, recipient, position, lot, messageId));
         if (lot === 'insufficient_credit') continue;
-        addEvent(send.orgId, send.emailId, `email.${lot}`, recipient.address, send.acceptedAt, {});
+        const data = lot === 'queued' ? queuedData(send) : {};
+        addEvent(send.orgId, send.emailId, `email.${lot}`, recipient.address, send.acceptedAt, data);
       }
+      if (send.base) tables.message_bases.push({ email_id: send.emailId, raw: send.base });
       for (const index of used) tables.messages.push(messageRow(send, send.messages[index]!));
       return answerOf(send, lots);
     },
     addNews: (orgId, type, data, at) => addEvent(orgId, null, type, null, at, data),
   };
 }
+
+const queuedData = ({ trackedLinks }: Send) => (trackedLinks === null ? {} : { trackedLinks });
 
 function answerOf(send: Send, lots: Lot[]): Answer {
   const inLot = (lot: Lot) =>
@@ -135,8 +154,9 @@ function emailRow(send: Send, credits: number): object {
   };
 }
 
-function messageRow(send: Send, { id, raw }: SendMessage): object {
-  return { id, email_id: send.emailId, size: raw.length, raw };
+function messageRow({ emailId, base }: Send, { id, raw }: SendMessage): object {
+  const size = base ? patchedLength(raw) : raw.length;
+  return { id, email_id: emailId, size, raw, is_patch: base !== null };
 }
 
 function deliveryRow(

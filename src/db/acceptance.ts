@@ -53,7 +53,14 @@ export async function acceptAll(db: Db, sends: Send[], policy: Policy): Promise<
   return inSharedCommit(db, async (trx) => {
     const books = await openBooks(trx, sends, policy);
     const decisions = sends.map((send) => decide(send, books));
-    const { emails, messages, deliveries, events, credit_entries: entries } = books.rows.tables;
+    const {
+      emails,
+      message_bases: bases,
+      messages,
+      deliveries,
+      events,
+      credit_entries: entries,
+    } = books.rows.tables;
     await sideBySide(trx, [
       () => insertRows(trx, 'emails', emails),
       () => saveCredits(trx, books.orgs.values()),
@@ -62,6 +69,7 @@ export async function acceptAll(db: Db, sends: Send[], policy: Policy): Promise<
     ]);
     // Which refer to emails; and deliveries to messages.
     await sideBySide(trx, [
+      () => insertWithBytes(trx, 'message_bases', bases),
       () => insertWithBytes(trx, 'messages', messages),
       () => insertRows(trx, 'events', events),
       () => insertRows(trx, 'credit_entries', entries),

@@ -3,6 +3,8 @@ import type { Attempt, DeliveryStatus, Peer, Reply, TlsUsed } from '../nouns.ts'
 import type { Bounce } from '../status/record.ts';
 import type { Tally } from '../tracking/visit.ts';
 import { tallyFrom } from './engagement.ts';
+import { query } from './given.ts';
+import { bytesOf, type StoredMessage, storedMessage } from './messages.ts';
 import { type Db, isPostgres, type Trx } from './open.ts';
 
 export interface EmailRecord {
@@ -141,12 +143,12 @@ export async function listAttempts(db: Db, emailId: string): Promise<AttemptReco
 
 /** The messages of an email, exactly as they go on the wire, as long as they are kept. */
 export async function readSources(db: Db, emailId: string): Promise<Buffer[]> {
-  const rows = await db('messages')
-    .where({ email_id: emailId })
-    .where('size', '>', 0)
-    .orderBy('id')
-    .select('raw');
-  return rows.map((row) => row.raw);
+  const rows = await query<StoredMessage>(
+    db,
+    `select ${storedMessage} where messages.email_id = ? and size > 0 order by id`,
+    [emailId],
+  );
+  return rows.map(bytesOf);
 }
 
 function parsed<T>(text: string | null): T | null {

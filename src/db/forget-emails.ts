@@ -76,5 +76,6 @@ async function remove(trx: Trx, ids: string[]): Promise<void> {
   await trx('events').whereIn('email_id', emails).delete();
   await trx('deliveries').whereIn('id', deliveries).delete();
   await trx('messages').whereIn('id', messages).delete();
+  await trx('message_bases').whereIn('email_id', emails).delete();
   await trx('emails').whereIn('id', emails).delete();
 }

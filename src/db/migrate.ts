@@ -18,6 +18,7 @@ import { statistics } from './migrations/009-statistics.ts';
 import { partitions } from './migrations/010-partitions.ts';
 import { nodes } from './migrations/011-nodes.ts';
 import { sourcePools } from './migrations/012-source-pools.ts';
+import { messageBases } from './migrations/013-message-bases.ts';
 import { DatabaseError, type Db, isPostgres, type Trx } from './open.ts';
 
 const migrations: Record<string, Knex.Migration> = {
@@ -33,6 +34,7 @@ const migrations: Record<string, Knex.Migration> = {
   '010-partitions': partitions,
   '011-nodes': nodes,
   '012-source-pools': sourcePools,
+  '013-message-bases': messageBases,
 };
 
 const source: Knex.MigrationSource<string> = {

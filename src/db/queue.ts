@@ -10,6 +10,7 @@
  */
 import { type Delivery, largestAtHand, type TlsFloor } from '../nouns.ts';
 import { given, query } from './given.ts';
+import { bytesOf, type StoredMessage, storedMessage } from './messages.ts';
 import { type Db, isPostgres, type Trx } from './open.ts';
 import { inPool, pools } from './pools.ts';
 import { inSharedCommit } from './shared-commit.ts';
@@ -209,6 +210,7 @@ async function readDeliveries(trx: Trx, ids: string[], dueAt: (id: string) => nu
        attempts, deliveries.created_at, expires_at, sender, emails.tags, emails.tls as tls_floor, messages.raw
      from ${from} cross join deliveries join emails on emails.id = deliveries.email_id
        left join messages on messages.id = deliveries.message_id and messages.size <= ${largestAtHand}
+         and not messages.is_patch
      where deliveries.id = ${column('id')} order by deliveries.id`,
     [JSON.stringify(ids.map((id) => ({ id })))],
   );
@@ -280,16 +282,26 @@ export async function takeBack(
 
 /** The messages' bytes, exactly as they go on the wire. */
 export async function readMessages(db: Db, ids: string[]): Promise<Buffer[]> {
-  const { from, column } = given(db, { id: 'uuid' });
-  const rows = await query<{ id: string; raw: Buffer }>(
-    db,
-    `select id, raw from messages where id in (select ${column('id')} from ${from})`,
-    [JSON.stringify(ids.map((id) => ({ id })))],
-  );
-  const found = new Map(rows.map(({ id, raw }) => [id, raw]));
+  const found = await readStored(db, ids, '');
   return ids.map((id) => {
     const raw = found.get(id);
     if (!raw) throw new Error(`message ${id} is not in the database`);
     return raw;
   });
+}
+
+/** Null for those that are large. */
+export async function readSmallMessages(db: Db, ids: string[]): Promise<(Buffer | null)[]> {
+  const found = await readStored(db, ids, `and size <= ${largestAtHand}`);
+  return ids.map((id) => found.get(id) ?? null);
+}
+
+async function readStored(db: Db, ids: string[], which: string): Promise<Map<string, Buffer>> {
+  const { from, column } = given(db, { id: 'uuid' });
+  const rows = await query<{ id: string } & StoredMessage>(
+    db,
+    `select messages.id, ${storedMessage} where messages.id in (select ${column('id')} from ${from}) ${which}`,
+    [JSON.stringify(ids.map((id) => ({ id })))],
+  );
+  return new Map(rows.map((row) => [row.id, bytesOf(row)]));
 }

@@ -77,6 +77,7 @@ async function empty(trx: Trx, ids: string[]): Promise<void> {
     .whereIn('email_id', ids)
     .where('size', '>', 0)
     .update({ size: 0, raw: Buffer.alloc(0) });
+  await trx('message_bases').whereIn('email_id', ids).delete();
 }
 
 const firstId = '00000000-0000-0000-0000-000000000000';

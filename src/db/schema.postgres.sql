@@ -315,11 +315,19 @@ CREATE TABLE memberships (
 CREATE INDEX memberships_org_id_index ON public.memberships USING btree (org_id);
 CREATE UNIQUE INDEX memberships_pkey ON public.memberships USING btree (user_id, org_id);
 
+CREATE TABLE message_bases (
+  email_id uuid NOT NULL,
+  raw bytea NOT NULL,
+  PRIMARY KEY (email_id)
+);
+CREATE UNIQUE INDEX message_bases_pkey ON public.message_bases USING btree (email_id);
+
 CREATE TABLE messages (
   id uuid NOT NULL,
   email_id uuid NOT NULL,
   size integer NOT NULL,
   raw bytea NOT NULL,
+  is_patch boolean NOT NULL DEFAULT false,
   PRIMARY KEY (id)
 );
 CREATE INDEX messages_email_id_index ON public.messages USING btree (email_id) WHERE (size > 0);

@@ -274,11 +274,18 @@ CREATE TABLE memberships (
 
 CREATE INDEX memberships_org_id_index on memberships (org_id);
 
+CREATE TABLE message_bases (
+  email_id char(36) not null,
+  raw blob not null,
+  primary key (email_id)
+);
+
 CREATE TABLE messages (
   id char(36) not null,
   email_id char(36) not null,
   size integer not null,
   raw blob not null,
+  is_patch boolean not null default '0',
   foreign key(email_id) references emails(id) on delete cascade,
   primary key (id)
 );

@@ -10,7 +10,8 @@ export function tellAccepted(mailLog: MailLog, send: Send, accepted: string[], r
   for (const { address, domain, deliveryId } of send.recipients.filter((one) =>
     accepted.includes(one.address),
   )) {
-    mailLog.write('accepted', `for <${address}> from ${send.from}`, {
+    const note = send.trackedLinks === null ? '' : `; only the first ${send.trackedLinks} links are tracked`;
+    mailLog.write('accepted', `for <${address}> from ${send.from}${note}`, {
       emailId: send.emailId,
       orgId: send.orgId,
       recipient: address,

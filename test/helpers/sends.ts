@@ -15,6 +15,7 @@ export function sendOf(orgId: string, raw = Buffer.from('Subject: Hello')): Send
       { deliveryId: uuid(), address, key: address, domain: 'there.invalid', message: 0, entry: 'leased' },
     ],
     messages: [{ id: uuid(), raw }],
+    ...{ base: null, trackedLinks: null },
     idempotency: { kind: 'window', key: uuid(), requestHash: 'hash' },
     ...{ acceptedAt: now, expiresAt: now + 60 * minute, lease: { node: 'node', until: now + leaseMs } },
   };

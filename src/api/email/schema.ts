@@ -127,7 +127,19 @@ const tags = z.record(z.string(), z.string()).meta({ description: "The email's t
 
 /** What happened, and what `data` tells of it. */
 const happenings = {
-  'email.queued': { is: 'It was accepted for this recipient.', data: {} },
+  'email.queued': {
+    is: 'It was accepted for this recipient.',
+    data: {
+      trackedLinks: z
+        .int()
+        .optional()
+        .meta({
+          description:
+            'There where the HTML has more links than are tracked: so many, the first ones, count clicks. The others are ' +
+            'left as they are.',
+        }),
+    },
+  },
   'email.suppressed': { is: 'The recipient is on the suppression list; nothing is sent.', data: {} },
   'email.delivered': { is: "The recipient's mail server took it.", data: attempt },
   'email.deferred': {

@@ -17,7 +17,12 @@ const reason = (data: Data) => text(data.reason);
 const visitor = ({ userAgent }: Data) => agentName(text(userAgent));
 
 const kinds: Record<string, { title: string; tone: Tone; detail?: (data: Data) => string }> = {
-  'email.queued': { title: 'Accepted and queued', tone: 'busy' },
+  'email.queued': {
+    title: 'Accepted and queued',
+    tone: 'busy',
+    detail: ({ trackedLinks }) =>
+      typeof trackedLinks === 'number' ? `Only the first ${trackedLinks} links are tracked` : '',
+  },
   'email.delivered': { title: 'Delivered', tone: 'good', detail: said },
   'email.deferred': { title: 'Deferred', tone: 'warn', detail: said },
   'email.bounced': {

@@ -1,0 +1,93 @@
+/**
+ * Copies of a message that differ in few octets, kept as what makes them of one of them: by position, where a copy's
+ * octets are not the base's. `patched` gives back the copy to the octet, for the base that `patchOf` was given.
+ *
+ *   patch: the copy's length, then pairs of  how many octets are the base's | how many follow here, and these
+ *
+ * Numbers are unsigned LEB128. Copies of equal length with equal octets at equal places make a small patch; any others
+ * are right as well, only large.
+ */
+
+/** Octets of the base between two differences that are not worth a pair of their own. */
+const shortestRun = 4;
+
+/** Blocks are compared by memcmp; only one that differs is looked at octet by octet. */
+const blockLength = 4096;
+
+export function patchOf(base: Buffer, copy: Buffer): Buffer {
+  const pieces: Buffer[] = [encoded(copy.length)];
+  let done = 0;
+  for (let start = nextDifference(base, copy, 0); start < copy.length; ) {
+    const end = endOfDifference(base, copy, start);
+    pieces.push(encoded(start - done), encoded(end - start), copy.subarray(start, end));
+    done = end;
+    start = nextDifference(base, copy, end);
+  }
+  if (done < copy.length) pieces.push(encoded(copy.length - done), encoded(0));
+  return Buffer.concat(pieces);
+}
+
+/** Throws where it is no patch of this base. */
+export function patched(base: Buffer, patch: Buffer): Buffer {
+  let at = 0;
+  const next = () => {
+    const [value, end] = decoded(patch, at);
+    at = end;
+    return value;
+  };
+  const length = next();
+  const copy = Buffer.allocUnsafe(length);
+  let done = 0;
+  while (at < patch.length) {
+    const same = next();
+    done += base.copy(copy, done, done, done + same);
+    const own = next();
+    done += patch.copy(copy, done, at, at + own);
+    at += own;
+  }
+  if (done !== length) throw new Error(`a patch for ${length} octets gave ${done}`);
+  return copy;
+}
+
+/** How long the copy is. */
+export function patchedLength(patch: Buffer): number {
+  return decoded(patch, 0)[0];
+}
+
+/** The first place from `from` on where the copy is not as the base; the copy's length where there is none. */
+function nextDifference(base: Buffer, copy: Buffer, from: number): number {
+  const common = Math.min(base.length, copy.length);
+  let at = from;
+  while (at < common) {
+    const end = Math.min(at + blockLength, common);
+    if (base.compare(copy, at, end, at, end) !== 0) break;
+    at = end;
+  }
+  while (at < common && base[at] === copy[at]) at++;
+  return at;
+}
+
+function endOfDifference(base: Buffer, copy: Buffer, from: number): number {
+  let end = from;
+  for (let at = from; at < copy.length && at - end < shortestRun; at++) {
+    if (base[at] !== copy[at]) end = at + 1;
+  }
+  return end;
+}
+
+function encoded(value: number): Buffer {
+  const octets: number[] = [];
+  let rest = value;
+  for (; rest >= 0x80; rest >>>= 7) octets.push((rest & 0x7f) | 0x80);
+  return Buffer.from([...octets, rest]);
+}
+
+function decoded(bytes: Buffer, from: number): [value: number, end: number] {
+  let value = 0;
+  for (let at = from, shift = 0; at < bytes.length && shift < 32; at++, shift += 7) {
+    const octet = bytes[at]!;
+    value += (octet & 0x7f) * 2 ** shift;
+    if (octet < 0x80) return [value, at + 1];
+  }
+  throw new Error('a patch ends within a number');
+}
