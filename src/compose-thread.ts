@@ -3,6 +3,7 @@
  * secrets are, which open the keys and sign the links here. Nobody imports this file.
  */
 import { flushCompileCache } from 'node:module';
+import { constants, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { createSeal } from './accounts/seal.ts';
 import { composeMessages } from './compose/message.ts';
@@ -13,7 +14,10 @@ import { loadSecrets, type SecretSource } from './secret.ts';
 import { createLinks } from './tracking/links.ts';
 
 if (import.meta.main && parentPort) {
-  const secrets = loadSecrets(workerData as SecretSource);
+  const { isForLarge, ...source } = workerData as SecretSource & { isForLarge: boolean };
+  // On Linux that is this thread alone: large mails wait for whatever else there is to do.
+  if (isForLarge && process.platform === 'linux') setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+  const secrets = loadSecrets(source);
   const links = createLinks(secrets);
   const keyOf = createKeyRing(createSeal(secrets).open);
   serveOrders(parentPort, ({ fields, tracking: { opens, clicks, base, deliveryIds }, signer }) => {

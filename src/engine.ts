@@ -19,12 +19,14 @@ import {
   giveBack,
   listLanes,
   readMessages,
+  readSmallMessages,
   renewLeases,
   takeBack,
 } from './db/queue.ts';
 import { publishPools, readPins, readPools, withdrawPools } from './db/source-pools.ts';
 import { listSuspensions } from './db/suspensions.ts';
 import { createDeliver } from './deliver.ts';
+import { createReads } from './large-reads.ts';
 import type { MailLog } from './maillog.ts';
 import { createMemory, type Memory } from './memory.ts';
 import type { Metrics } from './metrics/metrics.ts';
@@ -115,7 +117,10 @@ export function createEngine(parts: EngineParts): Engine {
     findRoute: routes.find,
     forgetRoute: routes.forget,
     offer: createTheOffer(parts, pool),
-    readMessage: groupCommit((ids: string[]) => readMessages(db, ids)),
+    readMessage: createReads({
+      readSmall: groupCommit((ids: string[]) => readSmallMessages(db, ids)),
+      readLarge: async (id) => (await readMessages(db, [id]))[0]!,
+    }),
     returnPath: createReturnPath(parts.secrets, config.returnPathDomain),
     poolOf: pinning.poolOf,
     sameSource: createSameSource(),

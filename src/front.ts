@@ -14,7 +14,7 @@ import { createGate } from './api/gate.ts';
 import { createGuesses } from './api/guesses.ts';
 import { createRoom } from './api/room.ts';
 import { cached } from './cache.ts';
-import type { Compose } from './compose/order.ts';
+import { type Compose, isLarge } from './compose/order.ts';
 import { counted } from './counted.ts';
 import { createDashboard } from './dashboard/dashboard.ts';
 import { acceptAll, rehearse } from './db/acceptance.ts';
@@ -62,10 +62,11 @@ export function createFront(ground: Ground, { compose, admit, hasSpace, baseUrl,
   const { config, clock, db, watch, metrics, onTrouble } = ground;
   const policy = { keepMs: config.idempotencyKeep, lowShare: config.creditsLow / 100 };
   const links = createLinks(ground.secrets);
+  /** Large ones take long, and are not waited for. */
   const composing = counted(compose);
   const accept = createAccept({
     findDomain: findSender(db),
-    compose: composing.call,
+    compose: (order) => (isLarge(order) ? compose(order) : composing.call(order)),
     trackingBase: (host) => (host ? `https://${host}` : baseUrl()),
     commit: untilSure(
       groupCommit(

@@ -149,9 +149,9 @@ function composersOf({ config, onTrouble }: Ground): Composers {
   const { dataDir, secret, secretOthers } = config;
   const workerData: SecretSource = { dataDir, secret, secretOthers };
   return createComposers({
-    spawn: () =>
+    spawn: (isForLarge) =>
       new Worker(new URL('./compose-thread.ts', import.meta.url), {
-        workerData,
+        workerData: { ...workerData, isForLarge },
         resourceLimits: { maxYoungGenerationSizeMb: composerNurseryMb },
       }),
     count: Math.min(Math.max(availableParallelism() - 1, 1), mostComposers),

@@ -21,6 +21,7 @@ const deliveryId = '01980000-0000-7000-8000-000000000000';
 
 function order(fields: Partial<Fields> = {}, more: Partial<Order> = {}): Order {
   return {
+    orgId: 'org',
     fields: {
       from: parseMailbox('App <app@sender.invalid>')!,
       to: ['ann@there.invalid'],
@@ -37,6 +38,9 @@ function order(fields: Partial<Fields> = {}, more: Partial<Order> = {}): Order {
     ...more,
   };
 }
+
+/** Takes a thread some time. */
+const long = { text: 'é'.repeat(900_000) };
 
 const program = new URL('../src/compose-thread.ts', import.meta.url);
 
@@ -112,6 +116,43 @@ test('the links that tell of a delivery are made in the thread', async (t) => {
   });
 });
 
+/** The names of the orders in the order in which they are answered. */
+async function answered(orders: [name: string, Promise<unknown>][]): Promise<string[]> {
+  const names: string[] = [];
+  await Promise.all(orders.map(([name, order]) => order.then(() => names.push(name))));
+  return names;
+}
+
+test('one order of another organization does not wait for a crowd', async (t) => {
+  const { compose } = startComposers(t);
+  const crowd = Array.from({ length: 300 }, (): [string, Promise<unknown>] => ['big', compose(order())]);
+  const names = await answered([...crowd, ['small', compose(order({}, { orgId: 'another' }))]]);
+  const place = names.indexOf('small');
+  t.true(place < 50, `it was number ${place}`);
+});
+
+test('a small order does not wait for large ones, of whomever', async (t) => {
+  const { compose, threads } = startComposers(t);
+  await compose(order());
+  const large = Array.from({ length: 12 }, (): [string, Promise<unknown>] => ['large', compose(order(long))]);
+  const names = await answered([...large, ['small', compose(order())]]);
+  t.true(names.indexOf('small') < 12, names.join());
+  t.is(threads.length, 2);
+});
+
+test('an organization that has all the places of those that wait leaves another its part', async (t) => {
+  const { compose, close } = startComposers(t);
+  const own = (orgId: string, count: number) =>
+    Array.from({ length: count }, () => compose(order({}, { orgId })));
+  const [first, other, again] = [own('a', 1000), own('b', 501), own('a', 1)].map((list) =>
+    Promise.allSettled(list),
+  );
+  await close();
+  const refused = async (results: typeof first) =>
+    (await results!).filter((one) => one.status === 'rejected' && one.reason instanceof Refusal).length;
+  t.deepEqual([await refused(first), await refused(other), await refused(again)], [0, 1, 1]);
+});
+
 test('an order that cannot be signed fails by itself', async (t) => {
   const { compose, troubles } = startComposers(t);
   const broken = {
@@ -145,14 +186,12 @@ test('what cannot cross to a thread fails by itself', async (t) => {
 
 test('when a thread dies its orders fail, and another takes its place', async (t) => {
   const { compose, threads, troubles } = startComposers(t);
-  await compose(order());
-  const lost = Promise.allSettled(
-    Array.from({ length: 8 }, () => compose(order({ text: 'é'.repeat(900_000) }))),
-  );
+  await compose(order(long));
+  const lost = Promise.allSettled(Array.from({ length: 8 }, () => compose(order(long))));
   // They are sent at the end of this turn of the event loop.
   setImmediate(() => threads[0]!.terminate());
   t.true((await lost).some(({ status }) => status === 'rejected'));
-  t.is(await verdict((await compose(order())).messages[0]!), 'pass');
+  t.is(await verdict((await compose(order(long))).messages[0]!), 'pass');
   t.is(threads.length, 2);
   t.is(troubles.length, 1);
 });

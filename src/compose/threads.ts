@@ -5,15 +5,28 @@
  *
  * A thread starts when there is work that the others have no room for, the first at the first order.
  *
+ * Whose order is next: organizations take turns (turns.ts). Large orders have threads of their own, one
+ * for each four others, which take them one at a time: nobody's small mail waits behind one.
+ *
  * Every order is answered once: composed, or rejected. When a thread dies the orders it had are rejected and another
  * thread takes its place at the next order: a mail that kills threads fails by itself, and a thread that cannot start
- * does not start forever. Beyond `mostWaiting` orders are refused at once. The bytes of an order's attachments are
- * the caller's no longer.
+ * does not start forever. Beyond `mostWaiting` an organization that has its part of them is
+ * refused at once. The bytes of an order's attachments are the caller's no longer.
  */
 import type { MessagePort, Worker } from 'node:worker_threads';
 import { Refusal } from '../refusal.ts';
 import type { Composed } from './message.ts';
-import { type Compose, type Order, packComposed, packOrder, unpackComposed, unpackOrder } from './order.ts';
+import {
+  type Compose,
+  costOf,
+  isLarge,
+  type Order,
+  packComposed,
+  packOrder,
+  unpackComposed,
+  unpackOrder,
+} from './order.ts';
+import { createTurns } from './turns.ts';
 
 export interface Composers {
   compose: Compose;
@@ -22,9 +35,9 @@ export interface Composers {
 }
 
 export interface ComposersParts {
-  /** A new thread, which serves orders by `serveOrders`. */
-  spawn(): Worker;
-  /** How many threads there are at most. */
+  /** A new thread, which serves orders by `serveOrders`; `isForLarge`: large ones alone. */
+  spawn(isForLarge: boolean): Worker;
+  /** How many threads there are at most for orders that are not large. */
   count: number;
   /** Told when a thread dies. */
   onTrouble(what: string, error: unknown): void;
@@ -38,6 +51,7 @@ interface Waiting {
 
 /** A thread, while it lives, and the batches that it has and has not answered, in their order. */
 interface Seat {
+  isForLarge: boolean;
   thread: Worker | null;
   batches: Waiting[][];
 }
@@ -45,18 +59,23 @@ interface Seat {
 type Answer = { composed: Composed } | { error: unknown };
 
 const largestBatch = 8;
+/** A batch with as much in it takes no more. */
+const costOfBatch = 256 * 1024;
 const mostBatches = 2;
 /** Under half a second of work for two threads. */
 const mostWaiting = 1000;
 
 export function createComposers({ spawn, count, onTrouble }: ComposersParts): Composers {
-  const seats = Array.from({ length: count }, (): Seat => ({ thread: null, batches: [] }));
-  const waiting: Waiting[] = [];
+  const seatsOf = (length: number, isForLarge: boolean) =>
+    Array.from({ length }, (): Seat => ({ isForLarge, thread: null, batches: [] }));
+  const small = seatsOf(count, false);
+  const large = seatsOf(Math.ceil(count / 4), true);
+  const waiting = createTurns<Waiting>();
   let isScheduled = false;
   let isClosed = false;
 
   function start(seat: Seat): Worker {
-    const thread = spawn();
+    const thread = spawn(seat.isForLarge);
     let cause: unknown;
     thread.on('message', (answers: Answer[]) => {
       settle(seat.batches.shift()!, answers);
@@ -78,17 +97,33 @@ export function createComposers({ spawn, count, onTrouble }: ComposersParts): Co
 
   function dispatch(): void {
     isScheduled = false;
-    while (waiting.length > 0) {
-      const seat = seatFor();
-      if (!seat) return;
-      send(seat, waiting.splice(0, Math.min(Math.ceil(waiting.length / count), largestBatch)));
+    while (waiting.count(true) > 0) {
+      const seat = seatAmong(large, 1);
+      if (!seat) break;
+      send(seat, [waiting.take(true)!.item]);
+    }
+    while (waiting.count(false) > 0) {
+      const seat = seatAmong(small, mostBatches);
+      if (!seat) break;
+      send(seat, nextBatch());
     }
   }
 
+  function nextBatch(): Waiting[] {
+    const most = Math.min(Math.ceil(waiting.count(false) / count), largestBatch);
+    const batch: Waiting[] = [];
+    for (let cost = 0; batch.length < most && cost < costOfBatch; ) {
+      const turn = waiting.take(false)!;
+      batch.push(turn.item);
+      cost += turn.cost;
+    }
+    return batch;
+  }
+
   /** A living thread with little to do; where all are busy, one more. */
-  function seatFor(): Seat | undefined {
+  function seatAmong(seats: Seat[], most: number): Seat | undefined {
     return seats
-      .filter(({ batches }) => batches.length < mostBatches)
+      .filter(({ batches }) => batches.length < most)
       .sort((a, b) => Number(!a.thread) - Number(!b.thread) || a.batches.length - b.batches.length)[0];
   }
 
@@ -106,20 +141,27 @@ export function createComposers({ spawn, count, onTrouble }: ComposersParts): Co
     }
   }
 
+  /** Beyond what waits in all, each organization may have an equal part of that. */
+  function isTooMuch(orgId: string): boolean {
+    const count = waiting.count(false) + waiting.count(true);
+    return count >= mostWaiting && waiting.countOf(orgId) >= mostWaiting / waiting.sharers(orgId);
+  }
+
   return {
     compose: (order) =>
       new Promise((resolve, reject) => {
         if (isClosed) throw new Error('composing has ended');
-        if (waiting.length >= mostWaiting) throw overrun();
-        waiting.push({ order, resolve, reject });
+        if (isTooMuch(order.orgId)) throw overrun();
+        const turn = { orgId: order.orgId, cost: costOf(order), isLarge: isLarge(order) };
+        waiting.add({ ...turn, item: { order, resolve, reject } });
         // Orders of the same turn of the event loop ride together.
         if (!isScheduled) setImmediate(dispatch);
         isScheduled = true;
       }),
     async close() {
       isClosed = true;
-      for (const { reject } of waiting.splice(0)) reject(new Error('composing has ended'));
-      await Promise.all(seats.map(({ thread }) => thread?.terminate()));
+      for (const { reject } of waiting.clear()) reject(new Error('composing has ended'));
+      await Promise.all([...small, ...large].map(({ thread }) => thread?.terminate()));
     },
   };
 }
