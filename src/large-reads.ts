@@ -11,8 +11,8 @@ export interface LargeReadsParts {
   readLarge(id: string): Promise<Buffer>;
 }
 
-/** Twice as long as the work takes on a slow machine; 125 MB a second are a line of 1 Gbit/s. */
-const pauseMsPerMegabyte = 8;
+/** Two or three times as long as the work takes; 80 MB a second are still most of a line of 1 Gbit/s. */
+const pauseMsPerMegabyte = 12;
 
 export function createReads({ readSmall, readLarge }: LargeReadsParts): (id: string) => Promise<Buffer> {
   let last: Promise<unknown> = Promise.resolve();

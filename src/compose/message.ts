@@ -32,7 +32,7 @@ export function composeMessages(content: Fields | Given, tracking: Tracking, sig
 
 function composeFields(fields: Fields, tracking: Tracking, signer: Signer): Composed {
   const allowance = newAllowance();
-  const tracked = trackable(fields.html ?? '', tracking, allowance);
+  const tracked = fields.html ? trackable(fields.html, tracking, allowance) : null;
   const attachments = fields.attachments.map(attached);
   let messageId = fields.messageId;
   const compose = (html: string | undefined): Buffer => {
