@@ -10,11 +10,12 @@ import { readEvents } from '../src/db/events.ts';
 import { growingChores } from '../src/db/growing.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { type Db, openDatabase } from '../src/db/open.ts';
-import { boundText, type Growing, partitionsOf } from '../src/db/partitions.ts';
+import { boundText, type Growing, partitionsOf, whileAlone, whileTheyStay } from '../src/db/partitions.ts';
 import { cutAhead } from '../src/db/partitions-ahead.ts';
 import { dropPast } from '../src/db/partitions-past.ts';
 import { createDatabase } from './helpers/databases.ts';
 import { putEmail } from './helpers/growing-rows.ts';
+import { until } from './helpers/until.ts';
 
 const day = 86_400_000;
 const noon = Date.UTC(2026, 5, 10, 12);
@@ -239,6 +240,56 @@ test('nodes that drop at once drop once; whoever is in the way is waited for no 
   const dropped = await Promise.all(nodes.map(drops));
   t.is(dropped.filter((n) => n > 0).length, 1, String(dropped));
   t.is(await count(db, 'attempts'), 0);
+});
+
+test('what another node takes away while it is looked at is no error', async (t) => {
+  const { db, open, parts, time } = await newParts(t);
+  const other = await open();
+  const waiting = async () =>
+    (
+      await other('pg_stat_activity')
+        .whereRaw('datname = current_database()')
+        .where({ wait_event_type: 'Lock' })
+    ).length;
+  await cutAll(parts);
+  await putEmail(db, noon - 30 * day);
+  time.now += 20 * day;
+  const drop = () => dropPast(db, 'attempts', parts.now, () => time.now - day)();
+  const asked: string[] = [];
+  db.on('query', ({ sql }) => asked.push(sql));
+  t.is(await whileTheyStay(other, drop), 0);
+  const readByName = asked.filter((sql) => sql.includes('attempts_first'));
+  t.deepEqual(readByName, [], 'what another node may drop now is not read by name');
+
+  const dropped = Promise.withResolvers<void>();
+  const commit = Promise.withResolvers<void>();
+  const dropping = whileAlone(other, 'attempts', async (trx) => {
+    await trx.raw('drop table attempts_first');
+    dropped.resolve();
+    await commit.promise;
+  });
+  await dropped.promise;
+  let settled = 0;
+  const looks = [drop, cutAhead(parts)].map((run) => run().finally(() => (settled += 1)));
+  await until(async () => settled + (await waiting()) === 2, { what: 'both to wait, or to have done' });
+  commit.resolve();
+  await dropping;
+  t.deepEqual(await Promise.all(looks), [0, 1]);
+
+  await cutAll(parts);
+  time.now += 20 * day;
+  for (const ago of [5, 10, 15]) await putEmail(db, time.now - ago * day);
+  const run = cutAhead(parts);
+  t.is(await run(), 1);
+  const { name } = (await partitionsOf(db, 'attempts')).at(-1)!;
+  const validated = await other.transaction(async (trx) => {
+    await trx.raw(`lock table ${name} in share update exclusive mode`);
+    const validating = run();
+    await until(async () => (await waiting()) === 1, { what: 'the validation to wait' });
+    await trx.raw(`alter table ${name} drop constraint ${name}_end`);
+    return { validating };
+  });
+  t.is(await validated.validating, 1);
 });
 
 test('emails go with what is theirs, and what is left of their partition goes when all is; what waits keeps it', async (t) => {

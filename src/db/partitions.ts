@@ -20,14 +20,16 @@ export interface Partition {
 
 export const keyOf = (table: Growing) => (table === 'events' ? 'position' : 'id');
 
-/** In the order of their bounds. */
+/** In the order of their bounds. One that another node drops at this moment is left out, as its bounds are. */
 export async function partitionsOf(db: Db, table: Growing): Promise<Partition[]> {
   const { rows } = await db.raw(
     `select relname as name, pg_get_expr(relpartbound, pg_class.oid) as bounds
      from pg_inherits join pg_class on pg_class.oid = inhrelid where inhparent = ?::regclass`,
     [table],
   );
-  const found: Partition[] = rows.map(({ name, bounds }: { name: string; bounds: string }) => {
+  const there: { name: string; bounds: string | null }[] = rows;
+  const found: Partition[] = there.flatMap(({ name, bounds }) => {
+    if (bounds === null) return [];
     const [, from, to] = /^FOR VALUES FROM \((.+)\) TO \((.+)\)$/.exec(bounds)!;
     return { name, from: boundFrom(table, from!), to: boundFrom(table, to!) };
   });
@@ -76,6 +78,17 @@ const lockPatienceMs = 200;
 const lockNotAvailable = '55P03';
 
 /**
+ * While no other node cuts or drops partitions, so that those that `look` finds are there for as long as it looks. Null:
+ * another node is at it, and it is to be tried later.
+ */
+export async function whileTheyStay<T>(db: Db, look: (trx: Trx) => Promise<T>): Promise<T | null> {
+  return db.transaction(async (trx) => {
+    const { rows } = await trx.raw('select pg_try_advisory_xact_lock(?) as is_ours', [advisoryLock]);
+    return rows[0].is_ours ? look(trx) : null;
+  });
+}
+
+/**
  * Changes the table's partitions while nobody else reads or writes the table, in a short transaction. Null: somebody was
  * in the way (another node at the same, a vacuum, a long query or backup), and it is to be tried later.
  */
@@ -85,9 +98,7 @@ export async function whileAlone<T>(
   change: (trx: Trx) => Promise<T>,
 ): Promise<T | null> {
   try {
-    return await db.transaction(async (trx) => {
-      const { rows } = await trx.raw('select pg_try_advisory_xact_lock(?) as is_ours', [advisoryLock]);
-      if (!rows[0].is_ours) return null;
+    return await whileTheyStay(db, async (trx) => {
       await trx.raw(`set local lock_timeout = ${lockPatienceMs}`);
       // Whoever goes through the table locks it before any partition.
       await trx.raw(`lock table only ${table} in access exclusive mode`);
