@@ -3,7 +3,7 @@
  *
  * Owns the connection and its promises: SQLite in WAL mode with synchronous FULL, so that a commit is on disk when
  * it returns; foreign keys enforced; a writer waits for another process's (the command line's) instead of failing.
- * PostgreSQL commits are synchronous by its own default. Both hand out bigints as numbers: all of ours are times in
+ * PostgreSQL commits are synchronous too (postgres.ts). Both hand out bigints as numbers: all of ours are times in
  * milliseconds or counts, far below 2^53.
  */
 import { existsSync } from 'node:fs';

@@ -1,6 +1,9 @@
 /**
  * Connections to PostgreSQL: what each is told when it is made, and how long we wait for it.
  *
+ * A commit is on disk when it returns: a server, database or role may have synchronous_commit off, and would lose mail that
+ * was answered 200. Any other value, which says what standbys have to have by then, stays as it is.
+ *
  * A server waits for nothing much longer than its patience: not for a connection, not for a statement, not for a server
  * that has gone without saying so (a machine that lost its power, a network that drops packets), which would be silent
  * for hours. PostgreSQL itself gives up such statements and lets go of the locks of a node that has vanished. Without
@@ -52,10 +55,17 @@ export function openPostgres(url: string, { patienceMs, connections, habits }: P
     ...(patienceMs !== null && { acquireConnectionTimeout: patienceMs / 2 }),
     pool: {
       ...{ min: 0, max: connections },
-      ...(patienceMs !== null && { afterCreate: bounded(patienceMs) }),
+      afterCreate: patienceMs === null ? durable : bounded(patienceMs),
     },
     ...habits,
   });
+}
+
+/** Set in the session whatever it is, so that a server that is told `off` later changes nothing either. */
+const beDurable = `select set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), false)`;
+
+function durable(connection: Connection, done: Done): void {
+  connection.query(beDurable, (error) => done(error, connection));
 }
 
 function bounded(patienceMs: number): (connection: Connection, done: Done) => void {
@@ -68,6 +78,7 @@ function bounded(patienceMs: number): (connection: Connection, done: Done) => vo
   };
   const sql = Object.entries(settings)
     .map(([name, value]) => `set ${name} = ${value}`)
+    .concat(beDurable)
     .join('; ');
   return (connection, done) => {
     const { stream } = connection.connection;

@@ -16,7 +16,7 @@ export async function lookAtDatabase(openDb: OpenDb): Promise<Seen> {
     return failure(found!, advice.join('; ') || 'look at POSTERN_DATABASE_URL and POSTERN_DATA_DIR');
   }
   if (db === null) return skipped('there is none yet; the first start makes it');
-  const { engine, bytes, pending, unknown } = await databaseFacts(db);
+  const { engine, bytes, unsafe, pending, unknown } = await databaseFacts(db);
   const found = `${engine}, ${size(bytes)}`;
   if (unknown.length > 0) {
     return failure(
@@ -24,9 +24,19 @@ export async function lookAtDatabase(openDb: OpenDb): Promise<Seen> {
       'run that version, or restore the backup from before the upgrade',
     );
   }
-  if (pending.length === 0) return ok(`${found}, its schema up to date`);
+  if (pending.length > 0) {
+    return warning(
+      `${found}; its schema lacks ${pending.join(', ')}`,
+      'make a backup, then start this version of Postern: that brings it up to date',
+    );
+  }
+  if (unsafe.length === 0) return ok(`${found}, its schema up to date`);
   return warning(
-    `${found}; its schema lacks ${pending.join(', ')}`,
-    'make a backup, then start this version of Postern: that brings it up to date',
+    `${found}, its schema up to date; ${unsafe.join(' and ')} off, so a crash of its machine can lose mail or damage the database`,
+    `set ${unsafe.map((name) => `${name} = on`).join(' and ')} in postgresql.conf and reload PostgreSQL${
+      unsafe.includes('full_page_writes')
+        ? ' (full_page_writes may be off if the storage never tears a page)'
+        : ''
+    }`,
   );
 }
