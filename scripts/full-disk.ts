@@ -1,9 +1,11 @@
 /**
  * `node scripts/full-disk.ts`: Postern under load on a real disk that is full, nearly full, that hangs, that goes
- * read-only. Every send must be answered 200 and delivered later, or answered with an error and not charged.
+ * read-only. Every send must be answered 200 and delivered later, or answered with an error and not charged. Where the
+ * disk failed in the middle of a sync, a send that was answered 500 may have been taken all the same: then it must be sent
+ * and charged once, and the same call with the same idempotency key must be answered with a replay.
  *
  *   --senders 32         calls at once
- *   --act full           that one alone; or full-large, nearly-full, long-look, slow, read-only
+ *   --act full           that one alone; or full-large, nearly-full, long-look, slow, read-only, sync-fails
  *   --json               everything as JSON
  *
  * The disk is ext4 in a file (peers/small-disk.ts), so this needs root, and Linux. SQLite is on it; of PostgreSQL the
@@ -15,7 +17,9 @@
  *   long-look     with it, while somebody has the database open to read as a backup does, so that its log grows; who then
  *                 leaves, and nobody makes room
  *   slow          writes hang for a second, ten times; more senders than POSTERN_HTTP_CONCURRENCY lets in
- *   read-only     the disk fails; Postern is stopped, the disk repaired, Postern started
+ *   read-only     the disk fails; Postern is killed, the disk repaired, Postern started, and each send that was not
+ *                 answered 200 is sent again with its idempotency key
+ *   sync-fails    the same, but only the syncs fail (strace makes them), and what was written is there after the restart
  *
  * Exits 0 when it holds, 1 when not. Leaves nothing behind, after Ctrl-C neither.
  */
@@ -33,10 +37,12 @@ import { createTenant, testConfig, testSettings } from '../test/helpers/world.ts
 import { type Audit, audit, faultsOf } from './peers/books.ts';
 import { conclude } from './peers/conclude.ts';
 import { progress } from './peers/figures.ts';
-import { type Answers, pour } from './peers/load.ts';
+import { type Answers, pour, repeat } from './peers/load.ts';
+import { isInstalled } from './peers/programs.ts';
 import { type Sink, startSink } from './peers/sink.ts';
 import { makeSmallDisk, type SmallDisk } from './peers/small-disk.ts';
 import { perform, readOptions, type Stage } from './peers/stage.ts';
+import { failSyncs } from './peers/syncs.ts';
 
 const given = readOptions('node scripts/full-disk.ts [--senders N] [--act NAME] … (see its header)', {
   senders: { type: 'string', default: '32' },
@@ -49,8 +55,10 @@ const host = '127.0.0.2';
 interface Props {
   disk: SmallDisk;
   answers: Answers;
-  /** Ends the process, does `between`, starts another. */
-  restart(between: () => Promise<void>): Promise<void>;
+  /** Kills the process in the middle of it, does `between`, starts another. */
+  restart(between?: () => Promise<void>): Promise<void>;
+  /** From now on, and until the process is gone. */
+  failSyncs(): Promise<void>;
   withDb<T>(work: (db: Db) => Promise<T>): Promise<T>;
 }
 
@@ -62,6 +70,10 @@ interface Act {
   /** Of a mail; 40, which are 2 KB. */
   lines?: number;
   play(props: Props): Promise<void>;
+  /** The sends have idempotency keys; those that were not answered 200 are sent again at the end. */
+  isRepeated?: boolean;
+  /** A program that it needs. */
+  needs?: string;
   /** What must have been answered, besides 200. */
   status: number;
 }
@@ -120,12 +132,26 @@ const acts: Record<string, Act> = {
   },
   'read-only': {
     settings: { POSTERN_MIN_FREE_SPACE: '0' },
-    status: 500,
+    ...{ status: 500, isRepeated: true },
     async play({ disk, answers, restart }) {
       await many(answers, 200);
       await disk.fail();
       await many(answers, 500);
       await restart(() => disk.repair());
+      await more(answers, 200);
+    },
+  },
+  'sync-fails': {
+    settings: { POSTERN_MIN_FREE_SPACE: '0' },
+    ...{ status: 500, isRepeated: true, needs: 'strace' },
+    async play({ answers, restart, failSyncs }) {
+      // What the last commits have left of each other is there afterwards; it may be an outcome's alone.
+      for (let times = 0; times < 5; times++) {
+        await more(answers, 200);
+        await failSyncs();
+        await more(answers, 500);
+        await restart();
+      }
       await more(answers, 200);
     },
   },
@@ -155,7 +181,23 @@ async function emptied(db: Db): Promise<void> {
   await until(async () => (await waiting()) === 0, { timeout: 120_000, what: 'the queue to run empty' });
 }
 
-type Run = Audit & { act: string; answers: string; charged: number; troubles: number; peakMb: number };
+interface Run extends Audit, Repeats {
+  act: string;
+  answers: string;
+  /** Refused, not asked for again, and arrived. */
+  charged: number;
+  troubles: number;
+  peakMb: number;
+}
+
+/** Of the sends that were not answered 200, and were sent again. */
+interface Repeats {
+  repeated: number;
+  /** Had been taken all the same. */
+  taken: number;
+  /** Had been taken and were not answered with a replay, or the other way round. */
+  misjudged: number;
+}
 
 async function stageAct(stage: Stage, name: string, act: Act): Promise<Run> {
   const disk = await stage.start(makeSmallDisk(stage.directory, act.sizeMb ?? 24, act.ballastMb ?? 8), (it) =>
@@ -197,47 +239,65 @@ async function play(name: string, act: Act, { disk, sink, key, withDb, launch }:
   let postern = await launch();
   let pouring: Promise<void>;
   let stopped = new AbortController();
-  const begin = (part: string) => {
+  let starts = 0;
+  const begin = () => {
+    starts += 1;
     stopped = new AbortController();
     const parallel = Number(given.senders);
-    pouring = pour(
-      { url: postern.url, key, name: part, parallel, stopped: stopped.signal, lines: act.lines },
-      answers,
-    );
+    const target = { url: postern.url, key, lines: act.lines, isKeyed: act.isRepeated };
+    pouring = pour({ ...target, name: `start${starts}`, parallel, stopped: stopped.signal }, answers);
   };
   const end = () => {
     stopped.abort();
     return pouring;
   };
   let troubles = 0;
-  begin('before');
+  begin();
   try {
     await act.play({
       disk,
       answers,
       withDb,
-      async restart(between) {
+      failSyncs: () => failSyncs(postern.pid),
+      async restart(between = async () => {}) {
         await end();
-        troubles += troublesOf(postern);
         await postern.end('SIGKILL');
+        troubles += troublesOf(postern);
         await between();
         postern = await launch();
-        begin('after');
+        begin();
       },
     });
   } finally {
     await end();
   }
+  const unsure = act.isRepeated ? notPromised(answers) : [];
+  const repeats = await withDb((db) => repeatAll(db, { url: postern.url, key, lines: act.lines }, unsure));
   await withDb(emptied);
   const { taken } = await sink.books();
   const arrived = taken.map(({ to }) => to);
-  const books = await withDb((db) => audit(db, answers.get(200) ?? [], arrived));
-  const refused = new Set([...(answers.get(500) ?? []), ...(answers.get(429) ?? [])]);
+  const promised = [...(answers.get(200) ?? []), ...unsure];
+  const books = await withDb((db) => audit(db, promised, arrived));
+  const refused = new Set(act.isRepeated ? [] : notPromised(answers));
   const charged = arrived.filter((to) => refused.has(to)).length;
   troubles += troublesOf(postern);
   const peakMb = await peakMbOf(postern);
   await postern.end('SIGKILL');
-  return { act: name, ...books, charged, answers: said(answers), troubles, peakMb };
+  return { act: name, ...books, ...repeats, charged, answers: said(answers), troubles, peakMb };
+}
+
+const notPromised = (answers: Answers) =>
+  [...answers].filter(([status]) => status !== 200).flatMap(([, list]) => list);
+
+/** Each with its key. A send that was taken twice would be two copies that are not flagged (books.ts). */
+async function repeatAll(db: Db, target: Parameters<typeof repeat>[0], unsure: string[]): Promise<Repeats> {
+  const known = new Set<string>(await db('deliveries').pluck('recipient'));
+  const replays = await repeat(target, unsure);
+  return {
+    repeated: unsure.length,
+    taken: unsure.filter((to) => known.has(to)).length,
+    misjudged: unsure.filter((to) => known.has(to) !== replays.has(to)).length,
+  };
 }
 
 /** The most memory that the process has had. */
@@ -254,6 +314,8 @@ function wrongWith(run: Run): string[] {
   const { status } = acts[run.act]!;
   const faults = faultsOf(run);
   if (run.charged > 0) faults.push(`${run.charged} mails were refused, and arrived`);
+  if (run.misjudged > 0)
+    faults.push(`${run.misjudged} repeats were replays of nothing, or were taken a second time`);
   if (!run.answers.includes(`× ${status}`)) faults.push(`nothing was answered ${status}`);
   return faults.map((fault) => `${run.act}: ${fault}`);
 }
@@ -264,6 +326,7 @@ function print(runs: Run[]): void {
     ['arrived', (one) => one.arrived],
     ['answered 200 and lost', (one) => one.lost],
     ['refused, and arrived', (one) => one.charged],
+    ['sent again, had been taken', (one) => `${one.repeated}, ${one.taken}`],
     ['copies too many, flagged', (one) => `${one.duplicates}, ${one.flagged}`],
     ['told as delivered, not there', (one) => one.invented],
     ['credits off', (one) => `${one.creditsOff}, ledger ${one.ledgerOff}`],
@@ -279,6 +342,10 @@ const runs: Run[] = [];
 const faults = await perform('full-disk', async (stage) => {
   for (const [name, act] of Object.entries(acts)) {
     if (given.act && given.act !== name) continue;
+    if (act.needs && !isInstalled(act.needs)) {
+      progress(`${name}: left out, ${act.needs} is not installed`);
+      continue;
+    }
     progress(name);
     runs.push(await stage.scene((scene) => stageAct(scene, name, act)));
   }

@@ -59,17 +59,26 @@ interface Target {
   key: string;
   /** Of the mail's text. */
   lines?: number;
+  /** Each mail has an idempotency key: its recipient. */
+  isKeyed?: boolean;
 }
 
-function call(
-  to: string,
-  agent: http.Agent,
-  { url, key, lines = 40 }: Target,
-): Promise<{ status: number; said: string }> {
+interface Answer {
+  status: number;
+  said: string;
+  isReplay: boolean;
+}
+
+function call(to: string, agent: http.Agent, target: Target): Promise<Answer> {
+  const { url, key, lines = 40, isKeyed = false } = target;
   const text = `Hello,\n\nyour order has been sent.\n\n${'All of this is an ordinary line of a mail.\n'.repeat(lines)}`;
   const body = JSON.stringify({ from: 'Shop <shop@sender.invalid>', to, subject: 'Your order', text });
   return new Promise((resolve, reject) => {
-    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    const headers = {
+      authorization: `Bearer ${key}`,
+      'content-type': 'application/json',
+      ...(isKeyed && { 'idempotency-key': to }),
+    };
     const request = http.request(
       `${url}/api/public/email/send`,
       { method: 'POST', agent, headers },
@@ -77,7 +86,8 @@ function call(
         let said = '';
         answer.on('data', (chunk) => (said += chunk));
         answer.on('error', reject);
-        answer.on('end', () => resolve({ status: answer.statusCode!, said }));
+        const isReplay = answer.headers['idempotent-replayed'] === 'true';
+        answer.on('end', () => resolve({ status: answer.statusCode!, said, isReplay }));
       },
     );
     request.on('error', reject);
@@ -120,6 +130,22 @@ export async function pour(target: Pouring, answers: Answers): Promise<void> {
   };
   await Promise.all(Array.from({ length: parallel }, (_, sender) => work(sender)));
   agent.destroy();
+}
+
+/** Repeats calls that `pour` made with keys; returns the recipients whose answers were replays. Each call must be answered 200. */
+export async function repeat(target: Target, to: string[]): Promise<Set<string>> {
+  const agent = new http.Agent({ keepAlive: true });
+  const replays = new Set<string>();
+  try {
+    for (const one of to) {
+      const { status, said, isReplay } = await call(one, agent, { ...target, isKeyed: true });
+      if (status !== 200) throw new Error(`the repeated send to ${one} was answered ${status}: ${said}`);
+      if (isReplay) replays.add(one);
+    }
+  } finally {
+    agent.destroy();
+  }
+  return replays;
 }
 
 /** `count` recipients of a domain, no two alike in all that a script sends. */

@@ -1,6 +1,6 @@
 /**
  * How often processes ask for a disk sync (fsync, fdatasync), counted by strace in a run of its own: whoever is being
- * traced is slower. Where strace is not installed nothing is counted.
+ * traced is slower. Where strace is not installed nothing is counted. strace can also make them fail.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,7 +9,9 @@ import { join } from 'node:path';
 import { until } from '../../test/helpers/until.ts';
 import { median } from './figures.ts';
 
-export const straceArgs = (file: string) => ['-f', '-qq', '-e', 'trace=fsync,fdatasync', '-o', file];
+const onSyncs = ['-f', '-qq', '-e', 'trace=fsync,fdatasync'];
+
+export const straceArgs = (file: string) => [...onSyncs, '-o', file];
 
 /** Syncs so far, from what strace has written: a line for each; one that was cut in two goes on as `… resumed`. */
 export function syncsIn(file: string): number {
@@ -22,8 +24,15 @@ export interface Tracer {
 }
 
 /** Traces a process that runs already, and the children that it makes from now on. */
-export async function startTracer(pid: number, file: string): Promise<Tracer> {
-  const child = spawn('strace', [...straceArgs(file), '-p', String(pid)], {
+export const startTracer = (pid: number, file: string) => attach(pid, straceArgs(file));
+
+/** Until the process is gone each of its syncs is answered EIO, and not done; what it writes is written. */
+export async function failSyncs(pid: number): Promise<void> {
+  await attach(pid, [...onSyncs, '-e', 'inject=fsync,fdatasync:error=EIO', '-o', '/dev/null']);
+}
+
+async function attach(pid: number, args: string[]): Promise<Tracer> {
+  const child = spawn('strace', [...args, '-p', String(pid)], {
     stdio: 'ignore',
     detached: true,
   });

@@ -1,12 +1,20 @@
 /**
  * SIGKILL under load, at random moments and at every named step of accept and of record. Promised: every email that
  * was answered 200 reaches the MX; a copy too many is flagged; nothing is told as delivered that the MX did not get;
- * every credit is accounted for.
+ * every credit is accounted for. A send that had no answer may have been taken or not; sent again with its idempotency
+ * key, it is taken once.
  */
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import type { Step } from '../../src/steps.ts';
 import { kinds } from '../helpers/databases.ts';
-import { assertPromises, drained, load, type Surroundings, surround } from '../helpers/killing.ts';
+import {
+  assertPromises,
+  drained,
+  load,
+  type Surroundings,
+  sendWithKey,
+  surround,
+} from '../helpers/killing.ts';
 import { type PosternProcess, startProcess } from '../helpers/process.ts';
 import { until } from '../helpers/until.ts';
 
@@ -65,6 +73,7 @@ for (const kind of kinds) {
     t.timeout(180_000);
     const around = await surround(t, kind);
     const promised: string[] = [];
+    const unanswered: string[] = [];
     let postern: PosternProcess | undefined;
     t.teardown(() => postern?.end('SIGKILL'));
     // Each process puts right what the one before it left.
@@ -73,10 +82,14 @@ for (const kind of kinds) {
       around.mx.script = phase ? { [phase]: killer(postern.pid) } : {};
       const loads = loadAll(postern, around, name.replaceAll(/\W+/g, '-'), promised);
       await until(() => isGone(postern!), { timeout: 15_000, what: `it to be killed ${name}` });
-      await loads;
+      unanswered.push(...(await loads));
     }
     around.mx.script = {};
     postern = await startProcess(around.settings);
+    const replays = await repeatAll(t, around, postern, unanswered);
+    t.true(replays > 0, 'after the commit, before the answer');
+    t.true(replays < unanswered.length, 'before the commit');
+    promised.push(...unanswered);
     await drained(around, promised);
     t.is(await postern.end('SIGTERM'), 0);
     await assertPromises(t, around);
@@ -115,6 +128,21 @@ function killer(pid: number) {
 
 function isGone({ gone }: PosternProcess): Promise<boolean> {
   return Promise.race([gone.then(() => true), new Promise<false>((no) => setImmediate(no, false))]);
+}
+
+/** Returns how many had been taken. */
+async function repeatAll(
+  t: ExecutionContext,
+  { db, key }: Surroundings,
+  { url }: PosternProcess,
+  unanswered: string[],
+): Promise<number> {
+  const taken = new Set<string>(await db('deliveries').pluck('recipient'));
+  for (const to of unanswered) {
+    const { status, headers } = await sendWithKey(url, key, to);
+    t.deepEqual([to, status, headers.has('idempotent-replayed')], [to, 200, taken.has(to)]);
+  }
+  return unanswered.filter((to) => taken.has(to)).length;
 }
 
 function loadAll(postern: PosternProcess, { key }: Surroundings, name: string, promised: string[]) {

@@ -20,7 +20,7 @@ test('three nodes, each killed in its turn: nothing is lost, and limits are exac
   const { db, key } = around;
   const { id: orgId } = await db('organizations').first();
   const promised: string[] = [];
-  const nodes: { running: PosternProcess; loads: Promise<void> }[] = [];
+  const nodes: { running: PosternProcess; loads: Promise<unknown> }[] = [];
   t.teardown(() => Promise.all(nodes.map(({ running }) => running.end('SIGKILL'))));
 
   async function launch(index: number, life: number): Promise<void> {

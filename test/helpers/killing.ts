@@ -52,7 +52,7 @@ export async function surround(
 
 /**
  * Sends one mail after the other until the server is gone, `restMs` between them; notes the recipients of those that were
- * answered 200.
+ * answered 200. Returns the recipient of the call that had no answer.
  */
 export async function load(
   url: string,
@@ -60,22 +60,32 @@ export async function load(
   name: string,
   promised: string[],
   restMs = 0,
-): Promise<void> {
+): Promise<string> {
   for (let number = 0; ; number++) {
     const to = `${name}n${number}@there.invalid`;
     try {
-      const response = await fetch(`${url}/api/public/email/send`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ to, from: 'app@sender.invalid', subject: name, text: 'Hello '.repeat(200) }),
-      });
+      const response = await sendWithKey(url, key, to);
       if (response.status === 200) promised.push(to);
-      await response.arrayBuffer();
     } catch {
-      return;
+      return to;
     }
     if (restMs > 0) await rest(restMs);
   }
+}
+
+/** The recipient is the idempotency key. */
+export async function sendWithKey(url: string, key: string, to: string): Promise<Response> {
+  const response = await fetch(`${url}/api/public/email/send`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${key}`,
+      'content-type': 'application/json',
+      'idempotency-key': to,
+    },
+    body: JSON.stringify({ to, from: 'app@sender.invalid', subject: 'Hello', text: 'Hello '.repeat(200) }),
+  });
+  await response.arrayBuffer();
+  return response;
 }
 
 /** Until all that was promised is at the MX and nothing waits any more. */
