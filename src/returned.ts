@@ -46,14 +46,19 @@ const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 
 export function createReturnedMail(parts: ReturnedMailParts): ReturnedMail {
   const { config, db, secrets, mailLog, metrics, log, clock, onTrouble } = parts;
   const readReturnPath = createReturnPathReader(secrets);
-  const reader = createReader({
-    spawn: () => new Worker(new URL('./read-thread.ts', import.meta.url), { resourceLimits }),
-    onTrouble,
-  });
+  const newReader = () =>
+    createReader({
+      spawn: () => new Worker(new URL('./read-thread.ts', import.meta.url), { resourceLimits }),
+      onTrouble,
+    });
+  // Anybody may write to the open addresses: what is read for them never keeps a bounce waiting, which has come to an
+  // address with our key.
+  const readers = { keyed: newReader(), open: newReader() };
   const handler = createReturned({
     placeOf: createPlaceOf(config, readReturnPath),
     findDelivery: (id) => findReturnedTo(db, id),
     async read(bytes, role) {
+      const reader = role === 'return-path' ? readers.keyed : readers.open;
       const reading = await reader.read(bytes, role);
       metrics.inbound(reading);
       return reading;
@@ -72,7 +77,12 @@ export function createReturnedMail(parts: ReturnedMailParts): ReturnedMail {
       tellReturned({ mailLog, note: (text) => log.info(text) }, to, reading, outcome),
     clock,
   });
-  return { handler, close: reader.close };
+  return {
+    handler,
+    async close() {
+      await Promise.all([readers.keyed.close(), readers.open.close()]);
+    },
+  };
 }
 
 function createDeliveryOf(secrets: Secrets, readReturnPath: ReturnType<typeof createReturnPathReader>) {

@@ -13,7 +13,7 @@ import { formats } from '../src/inbound/returned/unstructured.ts';
 import type { DeliveryStatus } from '../src/nouns.ts';
 import { createReturnPath, createReturnPathReader } from '../src/return-path.ts';
 import { fixedSecrets } from '../src/secret.ts';
-import { goldenDelivery, goldenDomain, goldenMails, goldenSecret } from './helpers/golden.ts';
+import { goldenDelivery, goldenDomain, goldenMails, goldenSecret, reportOf } from './helpers/golden.ts';
 
 const golden = goldenMails();
 
@@ -70,6 +70,39 @@ test('a return path is read as it was made, in any letter case; nothing else is 
     '',
   ];
   for (const one of forged) t.is(read(one), null, one);
+});
+
+const tlsHead =
+  '{"organization-name":"x","report-id":"1","date-range":{},' +
+  '"policies":[{"policy":{"policy-type":"sts","policy-domain":"shop.example"},"failure-details":[';
+const dmarcHead =
+  '<feedback><report_metadata><org_name>x</org_name></report_metadata>' +
+  '<policy_published><domain>shop.example</domain></policy_published>';
+const entries = 7 * 1024 * 1024;
+
+/** Some 10 KB of gzip each, which would be millions of objects. */
+const bombs = {
+  'objects in JSON': `${tlsHead}${'{},'.repeat(entries / 3)}{}]}]}`,
+  'numbers in JSON': `${tlsHead}${'1,'.repeat(entries / 2)}1]}]}`,
+  'nested arrays in JSON': `${tlsHead}${'['.repeat(entries / 2)}${']'.repeat(entries / 2)}]}]}`,
+  'records in XML': `${dmarcHead}${'<record/>'.repeat(entries / 9)}</feedback>`,
+  'instructions in XML': `${dmarcHead}${'<?a?>'.repeat(entries / 5)}</feedback>`,
+};
+
+for (const [what, text] of Object.entries(bombs)) {
+  test(`a report of millions of ${what} is not read`, async (t) => {
+    t.deepEqual(await readMail(reportOf(text), 'reports'), { is: 'letter' });
+  });
+}
+
+test('a report of ten thousand records is read', async (t) => {
+  const record =
+    '<record><row><source_ip>192.0.2.1</source_ip><count>1</count><policy_evaluated><disposition>none</disposition>' +
+    '<dkim>pass</dkim><spf>pass</spf></policy_evaluated></row><identifiers><header_from>shop.example</header_from>' +
+    '</identifiers><auth_results><dkim><domain>shop.example</domain><selector>s</selector><result>pass</result></dkim>' +
+    '<spf><domain>shop.example</domain><result>pass</result></spf></auth_results></record>';
+  const reading = await readMail(reportOf(`${dmarcHead}${record.repeat(10_000)}</feedback>`), 'reports');
+  t.like(reading, { is: 'report', report: { domain: 'shop.example', totals: { messages: 10_000 } } });
 });
 
 const ownReturnPath = createReturnPath(fixedSecrets(goldenSecret), goldenDomain)(goldenDelivery);

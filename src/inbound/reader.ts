@@ -1,6 +1,7 @@
 /**
  * Reads mail from strangers on a thread of its own, one at a time: what takes too long or too much memory there ends
  * with that thread, and with that mail alone, which is then one that nobody could read. The main thread goes on.
+ * Returned mail has a reader, and mail to the addresses that everybody knows has another (returned.ts).
  *
  * A thread that does not even start is our trouble and no mail's: then reading rejects, and the mail is asked for again.
  */
@@ -28,7 +29,7 @@ interface Task {
   reject(error: unknown): void;
 }
 
-export function createReader({ spawn, onTrouble, patienceMs = 20_000 }: ReaderParts): Reader {
+export function createReader({ spawn, onTrouble, patienceMs = 2_000 }: ReaderParts): Reader {
   const waiting: Task[] = [];
   let thread: Worker | null = null;
   let current: Task | null = null;

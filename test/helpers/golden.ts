@@ -5,6 +5,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import type { Role } from '../../src/inbound/returned/addresses.ts';
 import type { Reading } from '../../src/inbound/returned/reading.ts';
 
@@ -29,4 +30,19 @@ export function goldenMails(): Golden[] {
     const raw = Buffer.from(text.replace(/\r?\n/g, '\r\n'), 'latin1');
     return { name: file.slice(0, -'.eml'.length), raw, role, reading };
   });
+}
+
+/** A mail with a report as an attachment, packed. */
+export function reportOf(text: string): Buffer {
+  const packed = gzipSync(text).toString('base64');
+  return Buffer.from(
+    ['MIME-Version: 1.0', 'Content-Type: application/gzip', 'Content-Transfer-Encoding: base64']
+      .concat(
+        'Content-Disposition: attachment; filename="report.gz"',
+        '',
+        ...(packed.match(/.{1,76}/g) ?? []),
+        '',
+      )
+      .join('\r\n'),
+  );
 }

@@ -14,7 +14,7 @@ export interface ReturnsWorld extends World {
   /** An email that was sent and delivered, and its return path. */
   delivered(to?: string): Promise<{ emailId: string; path: string }>;
   /** Hands in a mail as another host does; resolves when it was taken, rejects with the reply. */
-  comesBack(to: string, raw: Buffer | string, from?: string): Promise<void>;
+  comesBack(to: string | string[], raw: Buffer | string, from?: string): Promise<void>;
 }
 
 export async function startReturns(t: ExecutionContext, options: WorldOptions = {}): Promise<ReturnsWorld> {
@@ -40,7 +40,7 @@ export async function startReturns(t: ExecutionContext, options: WorldOptions = 
       return { emailId, path: await returnPath(emailId) };
     },
     async comesBack(to, raw, from = '') {
-      await transport.sendMail({ envelope: { from, to: [to] }, raw });
+      await transport.sendMail({ envelope: { from, to: [to].flat() }, raw });
     },
   };
 }

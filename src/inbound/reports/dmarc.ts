@@ -4,6 +4,7 @@
  */
 import { XMLParser } from 'fast-xml-parser';
 import { toDomain } from '../../address.ts';
+import { hasMoreThan } from './unpack.ts';
 
 export interface DmarcReport {
   kind: 'dmarc';
@@ -30,6 +31,8 @@ interface DmarcSource {
 }
 
 const mostSources = 100;
+/** Opening and closing ones: those of ten thousand records. A report of more is kept as a letter. */
+const mostTags = 400_000;
 const longestWord = 255;
 
 /** Entities are left as they are: what expands can explode. */
@@ -43,6 +46,7 @@ const parser = new XMLParser({
 
 /** Null: not such a report. */
 export function readDmarc(xml: string): DmarcReport | null {
+  if (hasMoreThan(mostTags, '<', xml)) return null;
   try {
     return reportFrom(parser.parse(xml)?.feedback);
   } catch {

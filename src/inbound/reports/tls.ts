@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { toDomain } from '../../address.ts';
+import { hasMoreThan } from './unpack.ts';
 
 export interface TlsReport {
   kind: 'tls';
@@ -27,6 +28,8 @@ interface TlsFailure {
 
 const longestWord = 255;
 const mostFailures = 100;
+/** Members and elements, some ten of which are one failure. A report of more is kept as a letter. */
+const mostValues = 100_000;
 
 const word = z
   .string()
@@ -70,6 +73,7 @@ const document = z.object({
 
 /** Null: not such a report. */
 export function readTls(json: string): TlsReport | null {
+  if (hasMoreThan(mostValues, '{[,', json)) return null;
   const read = document.safeParse(parsed(json));
   if (!read.success) return null;
   const domain = toDomain(read.data.policies[0]!.policy['policy-domain']);

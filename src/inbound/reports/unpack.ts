@@ -47,3 +47,15 @@ async function unzipFirst(content: Buffer): Promise<Buffer | null> {
   }
   return null;
 }
+
+/**
+ * Whether a text has more than `most` of these characters: those that each begin an entry. Asked before a parser makes
+ * objects of the entries, which takes a hundred times their bytes: 8 KB of gzip can hold three million of them.
+ */
+export function hasMoreThan(most: number, characters: string, text: string): boolean {
+  const codes = new Uint8Array(128);
+  for (const character of characters) codes[character.charCodeAt(0)] = 1;
+  let count = 0;
+  for (let at = 0; at < text.length && count <= most; at++) count += codes[text.charCodeAt(at)] ?? 0;
+  return count > most;
+}

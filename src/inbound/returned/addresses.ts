@@ -13,9 +13,12 @@ import type { ReadReturnPath } from '../../return-path.ts';
 
 export type Role = 'return-path' | 'letters' | 'complaints' | 'reports';
 
-export type Place =
+export type OwnPlace =
   | { role: 'return-path'; deliveryId: string }
-  | { role: Exclude<Role, 'return-path'>; name: string }
+  | { role: Exclude<Role, 'return-path'>; name: string };
+
+export type Place =
+  | OwnPlace
   /** At a domain of ours, but nobody is there. */
   | { role: 'nobody' }
   /** Not ours to take. */

@@ -11,7 +11,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '../../clock.ts';
 import type { InboundMail, Outcome, Returned, ReturnedTo } from '../../db/returned.ts';
 import { type Envelope, type MailHandler, type MailSession, SmtpRefusal } from '../handler.ts';
-import type { Place, PlaceOf, Role } from './addresses.ts';
+import type { OwnPlace, PlaceOf, Role } from './addresses.ts';
 import type { Complaint, Delay, Failure, Reading, Report, Token } from './reading.ts';
 import type { Told } from './tell.ts';
 
@@ -44,32 +44,56 @@ export function createReturned(parts: ReturnedParts): MailHandler<null> {
       await requireOurs(address);
     },
     async onMessage(raw, { from, to }: Envelope, session: MailSession<null>) {
-      for (const recipient of to) {
+      const read = readingOf(raw);
+      for (const { place, recipient } of await placesOf(to)) {
         const mail = { ...factsOf(raw), sender: from, recipient, peer: session.client.address };
-        await take(raw, mail, await requireOurs(recipient));
+        await take(mail, place, read);
       }
       return 'Taken';
     },
   };
 
-  async function requireOurs(address: string): Promise<Place> {
+  async function requireOurs(address: string): Promise<OwnPlace> {
     const place = parts.placeOf(address);
     if (place.role === 'elsewhere') throw new SmtpRefusal(550, '5.7.1', 'Nothing is relayed here');
-    const isThere =
-      place.role === 'return-path'
-        ? (await parts.findDelivery(place.deliveryId)) !== null
-        : place.role !== 'nobody';
-    if (!isThere) throw new SmtpRefusal(550, '5.1.1', 'There is no such address here');
+    const noSuchAddress = new SmtpRefusal(550, '5.1.1', 'There is no such address here');
+    if (place.role === 'nobody') throw noSuchAddress;
+    if (place.role === 'return-path' && !(await parts.findDelivery(place.deliveryId))) throw noSuchAddress;
     return place;
+  }
+
+  /** Each place once, in whatever spellings it was named. Return paths first: what they are for is known. */
+  async function placesOf(to: string[]): Promise<{ place: OwnPlace; recipient: string }[]> {
+    const places = new Map<string, { place: OwnPlace; recipient: string }>();
+    for (const recipient of to) {
+      const place = await requireOurs(recipient);
+      const key = place.role === 'return-path' ? place.deliveryId : place.name;
+      if (!places.has(key)) places.set(key, { place, recipient });
+    }
+    const isKeyed = ({ place }: { place: OwnPlace }) => Number(place.role === 'return-path');
+    return [...places.values()].sort((a, b) => isKeyed(b) - isKeyed(a));
+  }
+
+  /** Reads a mail once for each role that its addresses have. */
+  function readingOf(raw: Buffer): (role: Role) => Promise<Reading> {
+    const readings = new Map<Role, Promise<Reading>>();
+    return (role) => {
+      const reading = readings.get(role) ?? parts.read(raw, role);
+      readings.set(role, reading);
+      return reading;
+    };
   }
 
   function factsOf(raw: Buffer) {
     return { at: parts.clock.now(), size: raw.length, raw: raw.subarray(0, longestRaw) };
   }
 
-  async function take(raw: Buffer, mail: InboundMail, place: Place): Promise<void> {
-    if (place.role === 'nobody' || place.role === 'elsewhere') return;
-    const reading = await parts.read(raw, place.role);
+  async function take(
+    mail: InboundMail,
+    place: OwnPlace,
+    read: (role: Role) => Promise<Reading>,
+  ): Promise<void> {
+    const reading = await read(place.role);
     if (reading.is === 'report') return void (await parts.keepReport(reading.report));
     if (reading.is === 'automatic' || reading.is === 'arrived') return;
     const deliveryId = deliveryIn(place, reading);
@@ -81,7 +105,7 @@ export function createReturned(parts: ReturnedParts): MailHandler<null> {
   }
 
   /** Where it came to says whom it is about. Of a complaint to an open address only what carries our key does. */
-  function deliveryIn(place: Place, reading: Reading): string | null {
+  function deliveryIn(place: OwnPlace, reading: Reading): string | null {
     if (place.role === 'return-path') return place.deliveryId;
     if (reading.is !== 'complaint') return null;
     return reading.tokens.map(parts.deliveryOf).find((id) => id !== null) ?? null;
