@@ -252,12 +252,13 @@ const schema = z.object({
   smtpConnections: setting(wholeNumber('a number of connections', 1, 100000), {
     name: 'POSTERN_SMTP_CONNECTIONS',
     default: '1000',
-    description: 'Clients at once on each of these ports.',
+    description: 'Clients at once on the submission ports together, and as many on the inbound port.',
   }),
   smtpPerClient: setting(wholeNumber('a number of connections', 1, 100000), {
     name: 'POSTERN_SMTP_PER_CLIENT',
     default: '50',
-    description: 'Connections at once from one address (of IPv6, one network of 64 bits).',
+    description:
+      'Connections at once from one address (of IPv6, one network of 64 bits). On the inbound port, at most an eighth of all.',
   }),
   smtpProxies: computed(addresses, (): string[] => [], {
     name: 'POSTERN_SMTP_PROXIES',

@@ -1,6 +1,7 @@
 /**
- * Builds the ways in over SMTP: a listener for each port that is set, with one certificate, one bound on memory and
- * one crowd for all. main.ts hands it what becomes of the mail.
+ * Builds the ways in over SMTP: a listener for each port that is set, with one certificate for all. Mail of applications
+ * and mail of strangers have memory and connections of their own, so that nothing that strangers do at port 25 keeps an
+ * application from sending. main.ts hands it what becomes of the mail.
  */
 import type { Clock } from './clock.ts';
 import type { Config } from './config.ts';
@@ -26,11 +27,20 @@ export interface Listeners {
   close(): Promise<void>;
 }
 
-/** Of messages that come in, in all. Composed, each takes some four times its size, in the room of the API's sends. */
+/**
+ * Of messages that come in, of applications and of strangers each. An application's mail, composed, takes some four times
+ * its size, in the room of the API's sends.
+ */
 const mostBytes = 64 * 1024 * 1024;
 
-/** What the API takes as a body, so that what fits one way fits the other. */
+/** Of an application's mail: what the API takes as a body, so that what fits one way fits the other. */
 const largestMessage = 20 * 1024 * 1024;
+
+/** Of a stranger's: what is read of a returned mail is its first 4 MiB (inbound/returned/mail.ts). */
+const largestReturned = 8 * 1024 * 1024;
+
+/** One stranger may have this part of the memory and of the connections for strangers. */
+const strangersPart = 8;
 
 /** RFC 5321 section 4.5.3.1.6, without the CRLF: what is longer, others refuse or cut. */
 const longestLine = 998;
@@ -47,9 +57,14 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
     ...{ certFile: config.tlsCert, keyFile: config.tlsKey, dataDir: config.dataDir },
     ...{ hostname: config.hostname, clock, onTrouble },
   });
-  const crowd = createCrowd({ most: config.smtpConnections, perClient: config.smtpPerClient });
+  const { smtpConnections, smtpPerClient } = config;
+  const applications = createCrowd({ most: smtpConnections, perClient: smtpPerClient });
+  const strangers = createCrowd({
+    most: smtpConnections,
+    perClient: Math.min(smtpPerClient, Math.ceil(smtpConnections / strangersPart)),
+  });
   const listeners = {
-    clients: crowd.size,
+    clients: () => applications.size() + strangers.size(),
     async close() {
       certificate.stop();
       await Promise.all(open.map((one) => one.close()));
@@ -60,13 +75,13 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
     hostname: config.hostname,
     certificate,
     proxies: config.smtpProxies,
-    mostClients: config.smtpConnections,
-    crowd,
-    intake: createIntake(mostBytes),
+    mostClients: smtpConnections,
     onTrouble,
   };
   const ofApplications = {
     ...shared,
+    crowd: applications,
+    intake: createIntake({ most: mostBytes, perClient: mostBytes / 2 }),
     allowClearLogin: config.submissionAllowClear,
     bounds: { largest: largestMessage, longestLine },
     // As many as a call of the API has (interface.md section 8).
@@ -74,8 +89,10 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
   };
   const ofReturns = {
     ...shared,
+    crowd: strangers,
+    intake: createIntake({ most: mostBytes, perClient: mostBytes / strangersPart }),
     allowClearLogin: false,
-    bounds: { largest: largestMessage, longestLine: null },
+    bounds: { largest: largestReturned, longestLine: null },
     mostRecipients: 100,
   };
   async function add<Anyone>(

@@ -1,10 +1,18 @@
 /** What clients may take up: connections, time, memory. However they try, others are served. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
+import { freePort } from '../scripts/peers/ports.ts';
+import { systemClock } from '../src/clock.ts';
+import { loadConfig } from '../src/config.ts';
 import { SmtpRefusal } from '../src/inbound/handler.ts';
 import { createIntake } from '../src/inbound/intake.ts';
+import { openListeners } from '../src/listeners.ts';
+import { createMinimumRate } from '../src/minimum-rate.ts';
 import { startListener } from './helpers/listener.ts';
-import { startTalk, type Talk } from './helpers/smtp-talk.ts';
+import { plain, startTalk, type Talk } from './helpers/smtp-talk.ts';
 import { until } from './helpers/until.ts';
 
 const mebi = 1024 * 1024;
@@ -87,6 +95,101 @@ test.serial('a message that dribbles in is cut off, and is not taken', async (t)
   t.deepEqual([taken, troubles], [[], []]);
 });
 
+test.serial(
+  'a message must keep up the minimum rate: one that falls behind is cut off, one that keeps up is not',
+  async (t) => {
+    const minimumRate = createMinimumRate({ clock: systemClock, bytesPerSecond: 1000, graceMs: 2000 });
+    const { port, taken, troubles } = await startListener(t, { minimumRate });
+    const slow = await inData(port);
+    const steady = await inData(port);
+    const started = performance.now();
+    const drips = [
+      setInterval(() => slow.write('x\r\n'), 50),
+      setInterval(() => steady.write(`${'x'.repeat(498)}\r\n`), 50),
+    ];
+    t.teardown(() => {
+      for (const drip of drips) clearInterval(drip);
+    });
+    t.is(await slow.over(), '421 4.4.2 You are too slow');
+    // Until the steady one is certainly past its grace, too.
+    await until(() => performance.now() - started > 2500);
+    clearInterval(drips[1]);
+    await steady.says('.\r\n', '250');
+    t.deepEqual([taken.length, troubles], [1, []]);
+  },
+);
+
+test.serial('slow strangers take no memory of applications, nor that of small returned mail', async (t) => {
+  const { ports, taken } = await bothPorts(t);
+  const line = `${'x'.repeat(98)}\r\n`;
+  const large = line.repeat(Math.floor((8 * mebi) / 100) - 1);
+  // Eight strangers that do not end their mails: seven eighths of the memory are for such as they are.
+  const slow = await Promise.all(
+    Array.from({ length: 8 }, (_, n) => inData(ports.inbound, { from: `127.0.0.${10 + n}` })),
+  );
+  await Promise.all(slow.slice(0, 7).map((talk) => talk.drained(large)));
+  slow[7]!.write(`${large}.\r\n`);
+  // A mail of 9 MB is too large for a stranger.
+  const greedy = await startTalk(ports.inbound);
+  await greedy.says('EHLO x\r\n', '250');
+  await greedy.says(`MAIL FROM:<> SIZE=${9 * mebi}\r\n`, '552');
+  greedy.close();
+
+  await mail(ports.inbound, { from: '127.0.0.30' });
+  const application = await startTalk(ports.submission, { tls: true });
+  await application.says('EHLO x\r\n', '250');
+  await application.says(`AUTH PLAIN ${plain('x')}\r\n`, '235');
+  await application.says('MAIL FROM:<a@ours.invalid>\r\n', '250');
+  await application.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
+  await application.says('DATA\r\n', '354');
+  await application.says(`${large}.\r\n`, '250');
+  // The eighth stranger's came before both, and still waits for memory.
+  t.deepEqual(taken, ['inbound', 'submission']);
+  for (const talk of [...slow, application]) talk.close();
+});
+
+test('strangers take no connections of applications, and one stranger an eighth of theirs', async (t) => {
+  const { ports } = await bothPorts(t, { POSTERN_SMTP_CONNECTIONS: '8' });
+  const refused = async (port: number, from: string) =>
+    (await startTalk(port, { from, greeted: false })).over();
+  const strangers = await Promise.all(
+    Array.from({ length: 8 }, (_, n) => startTalk(ports.inbound, { from: `127.0.0.${10 + n}` })),
+  );
+  t.regex(await refused(ports.inbound, '127.0.0.10'), /^421 4\.7\.0 Too many connections from your address/);
+  t.regex(await refused(ports.inbound, '127.0.0.30'), /^421 4\.7\.0 Too many connections;/);
+  const applications = await Promise.all([1, 2].map(() => startTalk(ports.submission, { tls: true })));
+  for (const talk of [...strangers, ...applications]) talk.close();
+});
+
+/** Both kinds of ports as the service opens them, in front of handlers that note where a mail came in. */
+async function bothPorts(t: ExecutionContext, settings: Record<string, string> = {}) {
+  const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
+  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const ports = { inbound: await freePort('127.0.0.1'), submission: await freePort('127.0.0.1') };
+  const taken: string[] = [];
+  const handler = (name: string) => ({
+    async onMailFrom() {},
+    async onRcpt() {},
+    async onMessage() {
+      taken.push(name);
+      return 'Taken';
+    },
+  });
+  const listeners = await openListeners({
+    config: loadConfig({
+      ...{ POSTERN_DATA_DIR: dataDir, POSTERN_SMTP_HOST: '127.0.0.1', ...settings },
+      POSTERN_INBOUND_PORT: String(ports.inbound),
+      POSTERN_SUBMISSION_TLS_PORT: String(ports.submission),
+    }),
+    submission: { ...handler('submission'), authenticate: async () => ({}) },
+    returned: { ...handler('inbound'), authenticate: null },
+    clock: systemClock,
+    onTrouble: (_, error) => t.fail(String(error)),
+  });
+  t.teardown(() => listeners.close());
+  return { ports, taken };
+}
+
 test.serial('while a message is being decided nobody is cut off', async (t) => {
   const patience = { stranger: 60_000, command: 1000, message: 1000 };
   const { port } = await startListener(t, {
@@ -139,7 +242,7 @@ test('a message somewhat too large is read to its end, and then refused', async 
 });
 
 test('where there is no room for a message it is put off; what others give back is used', async (t) => {
-  const intake = createIntake(4 * mebi, 300);
+  const intake = createIntake({ most: 4 * mebi, perClient: 2 * mebi, patienceMs: 300 });
   const { port, taken } = await startListener(t, {
     intake,
     bounds: { largest: 2 * mebi, longestLine: null },

@@ -10,6 +10,7 @@ async function meaningOf(pieces: Buffer[]): Promise<string[]> {
     longestLine: 40,
     largestMessage: 1000,
     endsGroup: (line) => line.startsWith('LAST'),
+    onMessageBytes() {},
     onFault(fault: Fault) {
       events.push(`fault ${fault}`);
       stream.isClosed = true;

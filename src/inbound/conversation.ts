@@ -10,6 +10,7 @@ import type { Socket } from 'node:net';
 import type { SMTPServer } from 'smtp-server';
 import { SMTPConnection, type SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js';
 import type { SMTPStream } from 'smtp-server/lib/smtp-stream.js';
+import type { MinimumRate } from '../minimum-rate.ts';
 import { type Fault, StrictStream } from './strict-stream.ts';
 
 export interface Patience {
@@ -26,6 +27,8 @@ export interface Manners {
   /** Octets of a command line, its CRLF included. */
   longestCommand: number;
   largestMessage: number;
+  /** How fast a message has to come in at least. */
+  minimumRate: MinimumRate;
   /** Whether this client may log in: over TLS, or where clear text is allowed. */
   mayLogIn(isSecure: boolean, address: string): boolean;
   /** Told when the connection is closed: STARTTLS takes all listeners off its socket. */
@@ -51,6 +54,8 @@ const replies: Record<Fault, [code: number, text: string]> = {
 export class Conversation extends SMTPConnection {
   readonly #manners: Manners;
   #deadline: NodeJS.Timeout | undefined;
+  /** Of the message that comes in. */
+  #transfer: ReturnType<MinimumRate['watch']> | undefined;
   #errors = 0;
   #commands = 0;
   #mustGo = false;
@@ -81,6 +86,7 @@ export class Conversation extends SMTPConnection {
       largestMessage: 2 * largestMessage,
       endsGroup: (line) => this._nextHandler !== false || endingGroup.test(line),
       onFault: (fault) => this.#end(...replies[fault]),
+      onMessageBytes: (count) => this.#transfer?.received(count),
     });
     parser.oncommand = (command, callback) => this._onCommand(command, callback);
     parser.on('error', (error) => this.send(421, `4.3.0 ${error.message}`));
@@ -118,6 +124,9 @@ export class Conversation extends SMTPConnection {
 
   override send(code: number, data?: string | string[] | null, context?: string | false): void {
     const isOurs = typeof data === 'string' && withEnhanced.test(data);
+    this.#transfer?.stop();
+    // RFC 5321 section 3.3: after 354, and only then, a message comes in.
+    this.#transfer = code === 354 ? this.#manners.minimumRate.watch(() => this.#cutOff()) : undefined;
     super.send(code, data, isOurs ? false : context);
     if (code === 421) return;
     // A message was taken: who sends mail may say as much again.
@@ -141,6 +150,7 @@ export class Conversation extends SMTPConnection {
 
   override _onClose(): void {
     clearTimeout(this.#deadline);
+    this.#transfer?.stop();
     this.#manners.leave?.();
     super._onClose();
   }
@@ -174,9 +184,11 @@ export class Conversation extends SMTPConnection {
 
   #await(ms: number): void {
     clearTimeout(this.#deadline);
-    this.#deadline = setTimeout(() => {
-      if (!this._closing && !this._closed && !this.#isDeciding()) this.send(421, '4.4.2 You are too slow');
-    }, ms);
+    this.#deadline = setTimeout(() => this.#cutOff(), ms);
     this.#deadline.unref();
+  }
+
+  #cutOff(): void {
+    if (!this._closing && !this._closed && !this.#isDeciding()) this.send(421, '4.4.2 You are too slow');
   }
 }

@@ -10,6 +10,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { SMTPServer } from 'smtp-server';
 import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js';
 import { opened } from '../listen.ts';
+import { type MinimumRate, transferRate } from '../minimum-rate.ts';
 import { callbacksOf } from './callbacks.ts';
 import type { Certificate } from './certificate.ts';
 import { Conversation, type Manners, type Patience } from './conversation.ts';
@@ -40,6 +41,7 @@ export interface ListenerParts<User> {
   crowd: Crowd;
   intake: Intake;
   patience?: Patience;
+  minimumRate?: MinimumRate;
   onTrouble(what: string, error: unknown): void;
 }
 
@@ -122,6 +124,7 @@ class Server<User> extends SMTPServer {
       patience: parts.patience ?? usualPatience,
       longestCommand,
       largestMessage: parts.bounds.largest,
+      minimumRate: parts.minimumRate ?? transferRate,
       mayLogIn: (isSecure, address) => isSecure || (parts.allowClearLogin && isLoopback(address)),
     };
   }

@@ -14,8 +14,8 @@ export interface Bounds {
 }
 
 const lf = 0x0a;
-/** What is held first; then twice as much each time, for most clients do not say how large their message is. */
-const first = 64 * 1024;
+/** Memory is taken in steps of so much, as the message is read. */
+const step = 64 * 1024;
 
 export async function receive(stream: Readable, hold: Hold, bounds: Bounds): Promise<Buffer> {
   const chunks: Buffer[] = [];
@@ -27,7 +27,7 @@ export async function receive(stream: Readable, hold: Hold, bounds: Bounds): Pro
     if (refusal) continue;
     if (size > bounds.largest) refusal = tooLarge(bounds.largest);
     else if (size > held) {
-      held = Math.min(Math.max(first, 2 * held, size), bounds.largest);
+      held = Math.min(Math.ceil(size / step) * step, bounds.largest);
       if (!(await hold.reach(held))) refusal = noRoom();
     }
     if (refusal) hold.release();

@@ -22,6 +22,8 @@ export interface StrictParts {
   /** Whether this line is one whose reply has to be waited for. */
   endsGroup(line: string): boolean;
   onFault(fault: Fault): void;
+  /** Octets of a message have arrived. */
+  onMessageBytes(count: number): void;
 }
 
 type Next = (error?: Error | null) => void;
@@ -129,6 +131,7 @@ export class StrictStream extends SMTPStream {
   }
 
   #serveMessage(bytes: Buffer, done: Next): void {
+    this.#parts.onMessageBytes(bytes.length);
     const isFlood = this.dataBytes > this.#parts.largestMessage;
     if (isFlood) this.#refuse('flood');
     if (isFlood) done();

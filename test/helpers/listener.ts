@@ -33,7 +33,7 @@ export async function startListener(t: ExecutionContext, options: Options = {}) 
     ...{ host: '127.0.0.1', port: 0, setting: 'PORT', hostname: 'ours.invalid', implicitTls: false },
     ...{ proxies: [], allowClearLogin: false, bounds: { largest: 1024 * 1024, longestLine: null } },
     ...{ mostRecipients: 10, mostClients: most, crowd: createCrowd({ most, perClient }) },
-    intake: createIntake(16 * 1024 * 1024),
+    intake: createIntake({ most: 16 * 1024 * 1024, perClient: 8 * 1024 * 1024 }),
     certificate: rest.certificate ?? (await ownCertificate(t)),
     onTrouble: (_, error) => troubles.push(error),
     ...rest,
