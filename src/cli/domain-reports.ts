@@ -1,7 +1,7 @@
 /** `postern domain reports`: what receivers say of a domain's mail (DMARC), and senders of its TLS (TLS-RPT). */
 import type { Command } from 'commander';
 import { iso } from '../clock.ts';
-import { listReports, type ReportRecord } from '../db/domain-reports.ts';
+import { listAllReports, type ReportRecord } from '../db/domain-reports.ts';
 import type { DmarcReport } from '../inbound/reports/dmarc.ts';
 import type { TlsReport } from '../inbound/reports/tls.ts';
 import { domain as domainArgument, lines } from './arguments.ts';
@@ -18,7 +18,7 @@ export function reportsCommand(domain: Command, { db, out }: Context): void {
     .argument('<NAME>', 'the domain', domainArgument)
     .option('--limit <N>', 'how many at most', lines(1, mostReports), usualLimit)
     .action(async (name: string, { limit }: { limit: number }) => {
-      printReports(out, name, await listReports(await db(), name, limit));
+      printReports(out, name, await listAllReports(await db(), name, limit));
     });
 }
 

@@ -1,11 +1,16 @@
-/** Reports on domains, DMARC's and TLS's: kept for domains that somebody here knows, a bounded number for each. */
+/**
+ * Reports on domains, DMARC's and TLS's: kept for domains that somebody here has verified, a bounded number for each. An
+ * organization sees those on a domain that it has verified itself: a registered name proves nothing, and neither does a
+ * name below it.
+ */
+import type { Knex } from 'knex';
 import { v7 as uuid } from 'uuid';
 import type { Report } from '../inbound/returned/reading.ts';
 import type { Db, Trx } from './open.ts';
 
 const mostOfOne = 1000;
 
-/** 'known': it had come before; 'foreign': nobody here has that domain. */
+/** 'known': it had come before; 'foreign': nobody here has verified that domain. */
 export async function keepReport(
   db: Db,
   report: Report,
@@ -14,7 +19,7 @@ export async function keepReport(
 ): Promise<'kept' | 'known' | 'foreign'> {
   const { kind, domain, reporter, reportId, beginsAt, endsAt } = report;
   return db.transaction(async (trx) => {
-    if (!ownNames.includes(domain) && !(await isKnown(trx, domain))) return 'foreign';
+    if (!ownNames.includes(domain) && !(await isVerified(trx, domain))) return 'foreign';
     const row = { kind, domain, reporter, report_id: reportId };
     const times = { begins_at: beginsAt, ends_at: endsAt, received_at: now };
     const added = await trx('domain_reports')
@@ -29,13 +34,13 @@ export async function keepReport(
 }
 
 /**
- * Registered, or above or below what is: one DMARC record may stand for all names under it. `domain` is a domain name,
- * so no wildcard is in it.
+ * Verified, or above or below what is: one DMARC record may stand for all names under it. `domain` is a domain name, so no
+ * wildcard is in it.
  */
-async function isKnown(trx: Trx, domain: string): Promise<boolean> {
+async function isVerified(trx: Trx, domain: string): Promise<boolean> {
   const row = await trx('domains')
-    .whereIn('name', withParents(domain))
-    .orWhere('name', 'like', `%.${domain}`)
+    .where({ status: 'verified' })
+    .where((named) => named.whereIn('name', withParents(domain)).orWhere('name', 'like', `%.${domain}`))
     .first('id');
   return row !== undefined;
 }
@@ -61,12 +66,26 @@ export interface ReportRecord {
   report: Report;
 }
 
-/** Of a domain, and of those above it whose policy holds for it; the newest first. */
-export async function listReports(db: Db, domain: string, limit: number): Promise<ReportRecord[]> {
-  const rows = await db('domain_reports')
-    .whereIn('domain', withParents(domain))
-    .orderBy('id', 'desc')
-    .limit(limit)
-    .select('received_at', 'report');
-  return rows.map((row) => ({ receivedAt: row.received_at, report: JSON.parse(row.report) }));
+/** Reports on a domain and on those above it whose policy holds for it, as far as the organization has verified them. */
+export async function listReports(
+  db: Db,
+  { orgId, domain }: { orgId: string; domain: string },
+  limit: number,
+): Promise<ReportRecord[]> {
+  const verified = db('domains')
+    .where({ org_id: orgId, status: 'verified' })
+    .whereIn('name', withParents(domain))
+    .select('name');
+  return newestReports(db('domain_reports').whereIn('domain', verified), limit);
+}
+
+/** The same for the operator, whoever has the domain. */
+export async function listAllReports(db: Db, domain: string, limit: number): Promise<ReportRecord[]> {
+  return newestReports(db('domain_reports').whereIn('domain', withParents(domain)), limit);
+}
+
+async function newestReports(reports: Knex.QueryBuilder, limit: number): Promise<ReportRecord[]> {
+  const rows = await reports.orderBy('id', 'desc').limit(limit).select('received_at', 'report');
+  // biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
+  return rows.map((row: any) => ({ receivedAt: row.received_at, report: JSON.parse(row.report) }));
 }

@@ -1,5 +1,6 @@
 /** DMARC and TLS reports that come by mail: kept for the domains that somebody here has, and shown. */
 import test from 'ava';
+import { listReports } from '../../src/db/domain-reports.ts';
 import { cliOf } from '../helpers/cli.ts';
 import { kinds } from '../helpers/databases.ts';
 import { goldenMail, startReturns } from '../helpers/returns.ts';
@@ -12,6 +13,9 @@ for (const database of kinds) {
     });
     const { json, cli } = cliOf(t, world);
     await json('domain add shop.example --org Tenant');
+    await world.comesBack('dmarc@postern.invalid', goldenMail('dmarc-zip'), 'reports@google.example');
+    t.deepEqual(await json('domain reports shop.example'), [], 'nobody has shown that it is his');
+    await world.db('domains').where({ name: 'shop.example' }).update({ status: 'verified' });
     for (const name of ['dmarc-zip', 'dmarc-gzip', 'dmarc-namespace', 'dmarc-bomb']) {
       await world.comesBack('dmarc@postern.invalid', goldenMail(name), 'reports@google.example');
     }
@@ -36,8 +40,25 @@ for (const database of kinds) {
     const shown = (await cli('domain reports shop.example')).stdout.toString();
     t.regex(shown, /^dmarc-failed\t198\.51\.100\.66\tshop\.example\tgoogle\.example\t3\tquarantine$/m);
 
+    // Who has the domain verified sees them; whoever has only registered its name, or one below it, does not.
+    const owner = (await world.db('organizations').where({ name: 'Tenant' }).first('id')).id;
+    const { id: other } = await json('org create --name Other');
+    for (const name of ['shop.example', 'mail.shop.example']) await json(`domain add ${name} --org Other`);
+    const seenBy = async (orgId: string, domain: string) =>
+      (await listReports(world.db, { orgId, domain }, 10)).map(({ report }) => report.reporter);
+    t.deepEqual(await seenBy(owner, 'shop.example'), ['new.example', 'google.example']);
+    t.deepEqual(await seenBy(owner, 'mail.shop.example'), ['new.example', 'google.example']);
+    for (const name of ['shop.example', 'mail.shop.example'])
+      t.deepEqual(await seenBy(other, name), [], name);
+    await world
+      .db('domains')
+      .where({ org_id: other, name: 'mail.shop.example' })
+      .update({ status: 'verified' });
+    t.deepEqual(await seenBy(other, 'mail.shop.example'), [], 'a name below it proves nothing of it');
+    await json('domain remove mail.shop.example --org Other');
+
     await json('domain remove shop.example --org Tenant');
     await world.comesBack('dmarc@postern.invalid', goldenMail('dmarc-plain').subarray(0, -1));
-    t.is((await json('domain reports shop.example')).length, 2, 'nobody has that domain now');
+    t.is((await json('domain reports shop.example')).length, 2, 'nobody has that domain verified now');
   });
 }

@@ -50,12 +50,12 @@ interface Shown {
 const mostReports = 20;
 
 async function page(
-  { base, form }: OrgVisit,
+  { base, form, org }: OrgVisit,
   { db, names: known }: Parts,
   domain: DomainRecord,
   { errors = {}, records, values }: Shown = {},
 ): Promise<Answer> {
-  const reports = await listReports(db, domain.name, mostReports);
+  const reports = await listReports(db, { orgId: org.id, domain: domain.name }, mostReports);
   const data = {
     ...recordsData(base, domain, records ?? recordsFor(domain, known)),
     effectiveTls: demandedTls(domain),
