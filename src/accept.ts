@@ -64,7 +64,8 @@ export interface AcceptParts {
   /** Told after the commit, for the mail log. */
   onAccepted(send: Send, accepted: string[], requestId: string): void;
   clock: Clock;
-  hostname: string;
+  /** Of a mail that comes without one. */
+  messageIdOf(emailId: string): string;
   maxAgeMs: number;
   /** This node's name, and how long it may hold what it leases. */
   node: string;
@@ -145,7 +146,7 @@ function draftOf(parts: AcceptParts, request: SendRequest, caller: Sender, domai
     emailId,
     orgId: caller.orgId,
     keyId: caller.keyId,
-    messageId: `${emailId}@${parts.hostname}`,
+    messageId: parts.messageIdOf(emailId),
     from: request.from,
     replyTo: request.replyTo ?? null,
     subject: request.subject,

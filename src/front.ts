@@ -31,6 +31,7 @@ import { untilSure } from './db/sure.ts';
 import { giveBack, type Take, takeAll } from './db/usage.ts';
 import { type Ground, leaseMs } from './ground.ts';
 import type { Client } from './inbound/handler.ts';
+import { createMessageId } from './message-id.ts';
 import { countRefusals, countRequests } from './metrics/requests.ts';
 import type { Runner } from './queue/runner.ts';
 import { createResolver } from './route/resolver.ts';
@@ -90,7 +91,7 @@ export function createFront(ground: Ground, { compose, admit, hasSpace, baseUrl,
     admit,
     onAccepted: (send, accepted, requestId) => tellAccepted(ground.mailLog, send, accepted, requestId),
     clock,
-    hostname: config.hostname,
+    messageIdOf: createMessageId(ground.secrets, config.hostname),
     maxAgeMs: config.mtaMaxAge,
     node: ground.node,
     leaseMs,

@@ -9,15 +9,16 @@ import { keepReport } from './db/domain-reports.ts';
 import { groupCommit } from './db/group.ts';
 import { keepMail } from './db/inbound-mails.ts';
 import type { Db } from './db/open.ts';
-import { findReturnedTo, type Returned, recordReturned } from './db/returned.ts';
+import { deliveriesOf, findReturnedTo, type Returned, recordReturned } from './db/returned.ts';
 import type { MailHandler } from './inbound/handler.ts';
 import { createReader } from './inbound/reader.ts';
 import { createPlaceOf } from './inbound/returned/addresses.ts';
 import { createReturned } from './inbound/returned/handler.ts';
-import type { Token } from './inbound/returned/reading.ts';
 import { tellReturned } from './inbound/returned/tell.ts';
+import { createDeliveryOf } from './inbound/returned/tokens.ts';
 import type { Log } from './log.ts';
 import type { MailLog } from './maillog.ts';
+import { createMessageIdReader } from './message-id.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { createReturnPathReader } from './return-path.ts';
 import type { Secrets } from './secret.ts';
@@ -46,6 +47,7 @@ const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 
 export function createReturnedMail(parts: ReturnedMailParts): ReturnedMail {
   const { config, db, secrets, mailLog, metrics, log, clock, onTrouble } = parts;
   const readReturnPath = createReturnPathReader(secrets);
+  const links = createLinks(secrets);
   const newReader = () =>
     createReader({
       spawn: () => new Worker(new URL('./read-thread.ts', import.meta.url), { resourceLimits }),
@@ -63,7 +65,12 @@ export function createReturnedMail(parts: ReturnedMailParts): ReturnedMail {
       metrics.inbound(reading);
       return reading;
     },
-    deliveryOf: createDeliveryOf(secrets, readReturnPath),
+    deliveryOf: createDeliveryOf({
+      returnPath: readReturnPath,
+      messageId: createMessageIdReader(secrets),
+      link: (kind, token) => links.read(kind, token)?.deliveryId ?? null,
+      deliveriesOf: (emailId) => deliveriesOf(db, emailId),
+    }),
     record: groupCommit(
       metrics.timed('returned', (list: Returned[]) => recordReturned(db, list, config.suppressAfter)),
     ),
@@ -83,10 +90,4 @@ export function createReturnedMail(parts: ReturnedMailParts): ReturnedMail {
       await Promise.all([readers.keyed.close(), readers.open.close()]);
     },
   };
-}
-
-function createDeliveryOf(secrets: Secrets, readReturnPath: ReturnType<typeof createReturnPathReader>) {
-  const links = createLinks(secrets);
-  return ({ kind, text }: Token): string | null =>
-    kind === 'return-path' ? readReturnPath(text) : (links.read(kind, text)?.deliveryId ?? null);
 }

@@ -14,7 +14,14 @@ import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeFirst, writeWhole } from './whole-file.ts';
 
-export type Purpose = 'seal' | 'return-path' | 'tracking' | 'event-cursor' | 'dashboard' | 'fingerprint';
+export type Purpose =
+  | 'seal'
+  | 'return-path'
+  | 'message-id'
+  | 'tracking'
+  | 'event-cursor'
+  | 'dashboard'
+  | 'fingerprint';
 
 type List = readonly [string, ...string[]];
 

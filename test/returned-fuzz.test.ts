@@ -9,7 +9,9 @@ import { createPlaceOf } from '../src/inbound/returned/addresses.ts';
 import { createReturned } from '../src/inbound/returned/handler.ts';
 import { readMail } from '../src/inbound/returned/read.ts';
 import type { Reading } from '../src/inbound/returned/reading.ts';
+import { createDeliveryOf } from '../src/inbound/returned/tokens.ts';
 import { formats } from '../src/inbound/returned/unstructured.ts';
+import { createMessageIdReader } from '../src/message-id.ts';
 import { createReturnPath, createReturnPathReader } from '../src/return-path.ts';
 import { fixedSecrets } from '../src/secret.ts';
 import { manualClock } from './helpers/clock.ts';
@@ -119,7 +121,12 @@ test.serial('no bounce and no complaint is ever credited to another delivery', a
     ),
     findDelivery: async (id) => (known.has(id) ? ({} as never) : null),
     read: readMail,
-    deliveryOf: ({ kind, text }) => (kind === 'return-path' ? readReturnPath(text) : null),
+    deliveryOf: createDeliveryOf({
+      returnPath: readReturnPath,
+      messageId: createMessageIdReader(fixedSecrets(goldenSecret)),
+      link: () => null,
+      deliveriesOf: async () => others,
+    }),
     record: async (returned) => {
       credited.push(returned);
       return 'gone' as Outcome;

@@ -201,3 +201,7 @@ export function mailRow(mail: InboundMail, deliveryId: string | null, reading: R
 export async function findReturnedTo(db: Db, id: string): Promise<ReturnedTo | null> {
   return (await openBooks(db, [id])).get(id) ?? null;
 }
+
+export async function deliveriesOf(db: Db, emailId: string): Promise<string[]> {
+  return db('deliveries').where({ email_id: emailId }).pluck('id');
+}

@@ -24,17 +24,51 @@ for (const database of kinds) {
   });
 }
 
-test('a tracked mail is found by its links, where the return path was struck out', async (t) => {
+test('a complaint counts by the Message-ID, not by a tracking link alone; of several recipients by both', async (t) => {
   const world = await startReturns(t);
   const tracking = { openTracking: true, clickTracking: true };
   const html = '<p>Your <a href="https://shop.example/order?id=4711&x=1">order</a></p>';
-  const { emailId } = (await world.send({ to: 'ann@there.invalid', html, tracking })).body;
-  await world.when(emailId, ({ status }) => status === 'delivered');
-  const copy = world.mx[0]!.messages[0]!.raw.toString('latin1');
+  const send = async (to: string[], fields: object = {}) => {
+    const { emailId } = (await world.send({ to, html, tracking, subject: to.join(), ...fields })).body;
+    await world.when(emailId, ({ status }) => status === 'delivered');
+    return emailId as string;
+  };
+  const copyFor = (to: string) =>
+    world.mx[0]!.messages.find(({ to: all }) => all.includes(to))!.raw.toString('latin1');
   const report = goldenMail('arf-anonymous').toString('latin1');
-  const withCopy = report
-    .replace('Content-Type: text/rfc822-headers', 'Content-Type: message/rfc822')
-    .replace(/Received: from mail\.postern[\s\S]*?(?=\r\n--=_arf)/, copy);
-  await world.comesBack('abuse@postern.invalid', withCopy, 'fbl@mail.example');
-  t.is((await world.get(emailId)).status, 'complained');
+  const complain = async (copy: string) => {
+    const raw = report
+      .replace('Content-Type: text/rfc822-headers', 'Content-Type: message/rfc822')
+      .replace(/Received: from mail\.postern[\s\S]*?(?=\r\n--=_arf)/, () => copy);
+    await world.comesBack('abuse@postern.invalid', raw, 'fbl@mail.example');
+  };
+  const isComplained = async (emailId: string) =>
+    (await world.get(emailId)).recipients.map(({ status }: { status: string }) => status === 'complained');
+  const withoutId = (copy: string) => copy.replace(/^Message-ID: .*\r\n/im, '');
+
+  const ann = await send(['ann@there.invalid']);
+  const copy = copyFor('ann@there.invalid');
+  t.regex(copy, /\/t\/c\//);
+  t.regex(copy, /^Message-ID: <[\w-]{32}@postern\.invalid>\r$/m);
+  await complain(withoutId(copy));
+  await complain(copy.replace(/(?<=^Message-ID: <.{22})./im, (tag) => (tag === 'A' ? 'B' : 'A')));
+  await complain(copy.replace(/(?<=^Message-ID: <)[\w-]+/im, ann));
+  await complain(`Subject: quoted\r\n\r\n${copy}`);
+  t.deepEqual(await isComplained(ann), [false]);
+  t.deepEqual(await world.db('suppressions').select(), []);
+  await complain(copy);
+  t.deepEqual(await isComplained(ann), [true]);
+
+  // One of two; the other one's link is another proof.
+  const both = await send(['bea@there.invalid', 'cid@there.invalid']);
+  await complain(copyFor('cid@there.invalid').split('\r\n\r\n', 1)[0]!);
+  t.deepEqual(await isComplained(both), [false, false]);
+  await complain(copyFor('cid@there.invalid'));
+  t.deepEqual(await isComplained(both), [false, true]);
+
+  // A Message-ID of the caller's own proves nothing.
+  const own = { headers: { 'Message-ID': `<${ann}@postern.invalid>` } };
+  const dan = await send(['dan@there.invalid'], own);
+  await complain(copyFor('dan@there.invalid'));
+  t.deepEqual(await isComplained(dan), [false]);
 });

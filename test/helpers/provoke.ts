@@ -19,6 +19,7 @@ export async function keyWith(world: World, orgId: string, ...scopes: string[]) 
 export function masked(value: unknown): unknown {
   const text = JSON.stringify(value)
     .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'UUID')
+    .replace(/"[\w-]{32}@/g, '"MESSAGE@')
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
     .replace(/\b\d+\.\d+\.\d+\.\d+\b/g, 'IP')
     .replace(/\bem_[\w-]+/g, 'KEY')

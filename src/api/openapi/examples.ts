@@ -2,7 +2,7 @@
 import type { Example } from './document.ts';
 
 export const emailId = '0198c9a4-6f1e-7d52-b3a4-5f0c8b1d9e27';
-const id = `${emailId}@mail.example.com`;
+const id = 'AZjJpG8efVKzpF8Mix2eJ48dLDtKWWh3@mail.example.com';
 
 const plain = {
   from: 'Acme Billing <billing@example.com>',

@@ -19,8 +19,8 @@ export interface ReturnedParts {
   placeOf: PlaceOf;
   findDelivery(id: string): Promise<ReturnedTo | null>;
   read(bytes: Uint8Array, role: Role): Promise<Reading>;
-  /** The delivery that a token names; null: its key is not ours. */
-  deliveryOf(token: Token): string | null;
+  /** The delivery that tokens prove; null: they prove none. */
+  deliveryOf(tokens: Token[]): Promise<string | null>;
   record(returned: Returned): Promise<Outcome>;
   keepMail(mail: InboundMail, deliveryId: string | null, reading: Reading): Promise<unknown>;
   keepReport(report: Report): Promise<unknown>;
@@ -96,7 +96,7 @@ export function createReturned(parts: ReturnedParts): MailHandler<null> {
     const reading = await read(place.role);
     if (reading.is === 'report') return void (await parts.keepReport(reading.report));
     if (reading.is === 'automatic' || reading.is === 'arrived') return;
-    const deliveryId = deliveryIn(place, reading);
+    const deliveryId = await deliveryIn(place, reading);
     if (deliveryId !== null && (reading.is === 'failed' || reading.is === 'complaint')) {
       return commit({ deliveryId, reading, mail });
     }
@@ -105,10 +105,9 @@ export function createReturned(parts: ReturnedParts): MailHandler<null> {
   }
 
   /** Where it came to says whom it is about. Of a complaint to an open address only what carries our key does. */
-  function deliveryIn(place: OwnPlace, reading: Reading): string | null {
+  async function deliveryIn(place: OwnPlace, reading: Reading): Promise<string | null> {
     if (place.role === 'return-path') return place.deliveryId;
-    if (reading.is !== 'complaint') return null;
-    return reading.tokens.map(parts.deliveryOf).find((id) => id !== null) ?? null;
+    return reading.is === 'complaint' ? parts.deliveryOf(reading.tokens) : null;
   }
 
   async function commit(returned: Returned & { reading: Failure | Complaint }): Promise<void> {

@@ -49,7 +49,9 @@ export interface Complaint {
   tokens: Token[];
 }
 
-/** The part before the @ of what looks like a return path, or what looks like the token of a tracking link. */
-export type Token = { kind: 'return-path' | 'open' | 'click'; text: string };
+/**
+ * The part before the @ of what looks like a return path or a Message-ID, or what looks like the token of a tracking link.
+ */
+export type Token = { kind: 'return-path' | 'message-id' | 'open' | 'click'; text: string };
 
 export type Report = DmarcReport | TlsReport;
