@@ -1,4 +1,6 @@
 import test from 'ava';
+import { createMessageId } from '../../src/message-id.ts';
+import { loadSecrets } from '../../src/secret.ts';
 import { kinds } from '../helpers/databases.ts';
 import { verifyDkim } from '../helpers/dkim.ts';
 import { startWorld } from '../helpers/world.ts';
@@ -14,7 +16,7 @@ for (const database of kinds) {
     t.is(status, 200);
     t.deepEqual(body, {
       success: true,
-      id: `${body.emailId}@postern.invalid`,
+      id: createMessageId(loadSecrets(world.config), 'postern.invalid')(body.emailId),
       emailId: body.emailId,
       accepted: ['Ann@there.invalid', 'bob@there.invalid'],
     });

@@ -1,5 +1,7 @@
 /** Mail submitted over SMTP goes the way of an API send: taken, signed, delivered, told; its own bytes kept. */
 import test from 'ava';
+import { createMessageId } from '../../src/message-id.ts';
+import { loadSecrets } from '../../src/secret.ts';
 import { kinds } from '../helpers/databases.ts';
 import { verifyDkim } from '../helpers/dkim.ts';
 import {
@@ -106,7 +108,7 @@ for (const database of kinds) {
       [from, 'Subject: Hi', '', 'Hi'],
     );
     const message = await messageTo(world, 'missing@there.invalid');
-    const id = `${emailIdOf(reply)}@postern.invalid`;
+    const id = createMessageId(loadSecrets(world.config), 'postern.invalid')(emailIdOf(reply)!);
     t.true(reply.includes(`<${id}>`));
     const raw = message.raw.toString();
     t.true(raw.includes(`\r\nMessage-ID: <${id}>\r\n`));
