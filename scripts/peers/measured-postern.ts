@@ -95,10 +95,11 @@ export async function startMeasured(stage: Stage, sink: SmtpSink, extras: Extras
 
 const start = join(import.meta.dirname, '../start');
 
-async function launch(
+/** By scripts/start, so with the limits on memory that it is run with. */
+export async function launch(
   directory: string,
   settings: Record<string, string>,
-  { nodeFlags = [], traceTo }: Extras,
+  { nodeFlags = [], traceTo }: Pick<Extras, 'nodeFlags' | 'traceTo'> = {},
 ) {
   const log = join(directory, 'postern.log');
   const command = traceTo ? ['strace', ...straceArgs(traceTo), start] : [start];
@@ -121,6 +122,7 @@ async function launch(
   return {
     url: url()!,
     pid,
+    hasEnded,
     async end(signal: 'SIGTERM' | 'SIGKILL') {
       if (!hasEnded()) process.kill(pid, signal);
       await ended;

@@ -1,0 +1,158 @@
+/**
+ * `node scripts/attacks.ts`: attacks on a running server, one after the other, and whether each is withstood. While each
+ * runs, another organization sends a small mail every 50 ms; its p95 must stay under 250 ms.
+ *
+ *   --only 1,3           these items
+ *   --json               everything as JSON
+ *
+ *   1  bodies of 20 MB that are cheap to send and dear to read      (attacks/hostile-bodies.ts)
+ *   2  mails that are dear to compose                               (attacks/many-links.ts)
+ *   3  room that is reserved and not used                           (attacks/reservations.ts)
+ *   4  reports and archives that are dear to read, by mail          (attacks/returned-mail.ts)
+ *   5  connections that are left open                               (attacks/connections.ts)
+ *   6  another organization's DMARC and TLS reports                 (attacks/domain-reports.ts)
+ *   7  redirects to other sites after signing in                    (attacks/redirects.ts)
+ *   8  guesses, many at once                                        (attacks/guesses.ts)
+ *   9  limits under concurrency, forged complaints, headers         (attacks/bounds.ts)
+ *
+ * The server is one that scripts/start runs on a directory of its own, everything on loopback. Each item has a server to
+ * itself; one that an attack has ended or has left standing still is replaced. "Stall" is the longest that /health/live
+ * took to answer, seen from another process: a busy machine adds to it, so a quiet one, please.
+ *
+ * Exits 0 when all hold, 1 when one does not. Linux only. Leaves nothing behind, after Ctrl-C neither.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import Table from 'cli-table3';
+import type { Attack, Verdict } from './attacks/attack.ts';
+import type { Observation } from './attacks/bystander.ts';
+import { connections } from './attacks/connections.ts';
+import { hostileBodies } from './attacks/hostile-bodies.ts';
+import { manyLinks } from './attacks/many-links.ts';
+import { reservations } from './attacks/reservations.ts';
+import { returnedMail } from './attacks/returned-mail.ts';
+import { type Scene, startScene } from './attacks/scene.ts';
+import { conclude } from './peers/conclude.ts';
+import { progress, quantile } from './peers/figures.ts';
+import { perform, readOptions, type Stage } from './peers/stage.ts';
+
+const attacks: Attack[] = [...hostileBodies, ...manyLinks, ...reservations, ...returnedMail, ...connections];
+
+const usage = 'node scripts/attacks.ts [--only ITEM,…] [--json] (see its header)';
+const given = readOptions(usage, { only: { type: 'string' }, json: { type: 'boolean', default: false } });
+const items = given.only?.split(',').map(Number) ?? [...new Set(attacks.map(({ item }) => item))];
+if (!items.every((item) => attacks.some((attack) => attack.item === item))) {
+  console.error(`--only ${given.only}: the items are 1 to 9\nusage: ${usage}`);
+  process.exit(2);
+}
+
+const maxOthersMs = 250;
+/** An attack that is shorter is watched for so long. */
+const leastWindowMs = 500;
+const usualTimeoutMs = 30_000;
+/** A server that has just started is slower; the second half is the idle one. */
+const idleMs = 1_500;
+
+interface Result extends Verdict {
+  item: number;
+  attack: string;
+  /** Of the sends of the other organization, in milliseconds. */
+  idleP95: number;
+  othersP95: number;
+  othersRefused: number;
+  /** The longest that the event loop stood still. */
+  stallMs: number;
+}
+
+const p95Of = ({ sends }: Observation) =>
+  quantile(
+    sends.map(({ ms }) => ms),
+    0.95,
+  );
+
+async function watchIdle({ bystander }: Scene): Promise<number> {
+  await sleep(2 * idleMs);
+  const now = Date.now();
+  return p95Of(await bystander.observed(now - idleMs, now));
+}
+
+async function attackOnce(attack: Attack, scene: Scene, idleP95: number): Promise<Result> {
+  const { item, name, timeoutMs = usualTimeoutMs, maxStallMs = Number.POSITIVE_INFINITY } = attack;
+  const from = Date.now();
+  const overdue = `it was not over after ${timeoutMs / 1000} s`;
+  const { faults, figure } = await Promise.race([
+    attack.run(scene).catch((error: Error) => ({ figure: '', faults: [error.message.split('\n')[0]!] })),
+    sleep(timeoutMs, { figure: '', faults: [overdue] }, { ref: false }),
+  ]);
+  scene.endConnections();
+  await sleep(Math.max(from + leastWindowMs - Date.now(), 0));
+  const seen = await scene.bystander.observed(from, Date.now());
+  const othersP95 = p95Of(seen);
+  const othersRefused = seen.sends.filter(({ status }) => status !== 200).length;
+  const stallMs = Math.max(...seen.probes.map(({ ms }) => ms));
+  const checks: [boolean, string][] = [
+    [!scene.hasEnded(), 'the server has ended'],
+    [stallMs <= maxStallMs, `nobody was answered for ${stallMs} ms`],
+    [othersP95 <= maxOthersMs, `the p95 of another organization's sends is ${othersP95} ms`],
+    [othersRefused === 0, `${othersRefused} of another organization's ${seen.sends.length} sends failed`],
+  ];
+  const more = checks.filter(([holds]) => !holds).map(([, fault]) => fault);
+  const measured = { idleP95, othersP95, othersRefused, stallMs };
+  return { item, attack: name, figure, ...measured, faults: [...faults, ...more] };
+}
+
+/** Whether the next attack can be made on this server: it is there, and answers at once. */
+async function isWell({ url, hasEnded }: Scene): Promise<boolean> {
+  if (hasEnded()) return false;
+  const answer = fetch(`${url}/health/ready`, { signal: AbortSignal.timeout(1_000) });
+  return answer.then(
+    ({ ok }) => ok,
+    () => false,
+  );
+}
+
+async function attackItem(item: number, stage: Stage, results: Result[]): Promise<void> {
+  const waiting = attacks.filter((attack) => attack.item === item);
+  while (waiting.length > 0) {
+    await stage.scene(async (own) => {
+      const scene = await startScene(own);
+      const idleP95 = await watchIdle(scene);
+      do {
+        const result = await attackOnce(waiting.shift()!, scene, idleP95);
+        results.push(result);
+        tell(result);
+      } while (waiting.length > 0 && (await isWell(scene)));
+      scene.endConnections();
+    });
+  }
+}
+
+const standing = ({ faults }: Result) => (faults.length === 0 ? 'held' : 'broken');
+
+function tell(result: Result): void {
+  const { item, attack, figure, othersP95, stallMs } = result;
+  progress(
+    `${item} ${standing(result)}: ${attack}; ${figure}; stall ${stallMs} ms, others' p95 ${othersP95} ms`,
+  );
+}
+
+function print(results: Result[]): void {
+  const table = new Table({
+    head: ['item', 'attack', '', 'figure', 'stall', "others' p95 (idle)"],
+    style: { head: [], border: [] },
+    colWidths: [6, 40, 8, 50, 10, 13],
+    wordWrap: true,
+  });
+  for (const result of results) {
+    const { item, attack, figure, stallMs, othersP95, idleP95 } = result;
+    table.push([item, attack, standing(result), figure, `${stallMs} ms`, `${othersP95} ms (${idleP95} ms)`]);
+  }
+  console.log(table.toString());
+}
+
+const results: Result[] = [];
+const faults = await perform('attacks', async (stage) => {
+  for (const item of items) await attackItem(item, stage, results);
+  return results.flatMap((one) => one.faults.map((fault) => `${one.item}, ${one.attack}: ${fault}`));
+});
+const holds = `All ${results.length} attacks were withstood.`;
+conclude({ faults, json: given.json && { results }, print: () => print(results), holds });

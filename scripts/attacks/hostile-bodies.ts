@@ -1,0 +1,187 @@
+/**
+ * Item 1: bodies that are cheap to send and dear to read, of 20 MB and of what fits a small limit, as each member of each
+ * request that the OpenAPI document has, and as CSV. Each answer is under 100 KB, and nobody waits.
+ */
+
+import { ask, callJson, type Reply, withKey } from './ask.ts';
+import { type Attack, type Verdict, verdict } from './attack.ts';
+import type { Scene } from './scene.ts';
+
+/** Of its first piece, another piece again and again, and its end. */
+const kinds = {
+  objects: { open: '[', piece: () => '{},', close: '{}]' },
+  members: { open: '{', piece: (n: number) => `"k ${n}":1,`, close: '"k":1}' },
+  numbers: { open: '[', piece: () => '1,', close: '1]' },
+  'nested arrays': { open: '', piece: () => '[', close: '' },
+};
+type Kind = keyof typeof kinds;
+
+const maxAnswer = 100_000;
+/** On a server that stands still it is known by then. */
+const timeoutMs = 8_000;
+/** All requests of an attack; ten times what they take where each is refused at once. */
+const allMs = 30_000;
+const mega = 1_000_000;
+
+const made = new Map<string, Buffer>();
+
+function hostile(kind: Kind, bytes: number): Buffer {
+  const name = `${kind} ${bytes}`;
+  const known = made.get(name);
+  if (known) return known;
+  const { open, piece, close } = kinds[kind];
+  let buffer: Buffer;
+  if (kind === 'nested arrays') {
+    buffer = Buffer.concat([Buffer.alloc(bytes / 2, '['), Buffer.alloc(bytes / 2, ']')]);
+  } else {
+    const pieces = [open];
+    for (let n = 0, length = 0; length < bytes - 100; n++)
+      length += pieces[pieces.push(piece(n)) - 1]!.length;
+    buffer = Buffer.from(pieces.join('') + close);
+  }
+  made.set(name, buffer);
+  return buffer;
+}
+
+interface Endpoint {
+  method: string;
+  path: string;
+  members: string[];
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document
+type Any = any;
+
+/** All that take JSON. */
+async function endpointsOf({ url }: Scene): Promise<Endpoint[]> {
+  const document: Any = await (await fetch(`${url}/api/public/openapi.json`)).json();
+  const resolved = (schema: Any): Any =>
+    schema?.$ref ? resolved(document.components.schemas[schema.$ref.split('/').at(-1)]) : schema;
+  return Object.entries<Any>(document.paths).flatMap(([path, operations]) =>
+    Object.entries<Any>(operations).flatMap(([method, { requestBody }]) => {
+      const schema = resolved(requestBody?.content?.['application/json']?.schema);
+      return schema ? [{ method: method.toUpperCase(), path, members: Object.keys(schema.properties) }] : [];
+    }),
+  );
+}
+
+/** What a request has besides its hostile member. */
+const valid: Record<string, object> = {
+  send: { from: 'a@sender.invalid', to: 'hostile@there.invalid', subject: 'x', text: 'x' },
+  domains: { name: 'hostile.invalid' },
+  keys: { label: 'hostile', scopes: ['email:send'] },
+  suppressions: { address: 'hostile@there.invalid' },
+  webhooks: { url: 'https://hooks.invalid/' },
+};
+
+/** Null: the members go to the top. */
+function bodyWith(path: string, member: string | null, value: Buffer): Buffer[] {
+  const { [member ?? '']: _, ...rest } = (valid[path.split('/').at(-1)!] ?? {}) as Record<string, unknown>;
+  const beginning = JSON.stringify(rest).slice(0, -1);
+  const comma = beginning === '{' ? '' : ',';
+  if (member === null) return [Buffer.from(beginning + comma), value.subarray(1)];
+  return [Buffer.from(`${beginning}${comma}${JSON.stringify(member)}:`), value, Buffer.from('}')];
+}
+
+interface Trial {
+  what: string;
+  call(): Promise<Reply>;
+}
+
+function* jsonTrials({ url, key }: Scene, endpoints: Endpoint[], given: Kind[], sizes: number[]) {
+  let calls = 0;
+  for (const { method, path, members } of endpoints) {
+    for (const kind of given) {
+      for (const member of [...members, 'unknown', ...(kind === 'members' ? [null] : [])]) {
+        for (const bytes of sizes) {
+          const what = `${bytes / mega} MB of ${kind} as ${method} ${path.replace('/api/public', '')} ${member ?? 'itself'}`;
+          const body = bodyWith(path, member, hostile(kind, bytes));
+          // With a key for idempotency the whole request is compared.
+          const headers = { ...withKey(key, body), 'idempotency-key': `hostile-${++calls}` };
+          yield { what, call: () => ask(url + path, { method, headers, body, timeoutMs }) };
+        }
+      }
+    }
+  }
+}
+
+function* csvTrials({ url, key }: Scene): Generator<Trial> {
+  for (const kind of Object.keys(kinds) as Kind[]) {
+    for (const bytes of [9 * mega, 20 * mega]) {
+      for (const lines of [false, true]) {
+        const whole = hostile(kind, bytes);
+        const body = [lines ? Buffer.from(whole.toString('latin1').replaceAll(',', '\n')) : whole];
+        const headers = withKey(key, body, 'text/csv');
+        const what = `${bytes / mega} MB of ${kind}${lines ? ', each a line,' : ''} as a CSV import`;
+        const path = `${url}/api/public/suppressions.csv`;
+        yield { what, call: () => ask(path, { method: 'POST', headers, body, timeoutMs }) };
+      }
+    }
+  }
+}
+
+/** One after the other, until the server does not answer any more. */
+async function tryAll(scene: Scene, trials: Iterable<Trial>): Promise<Verdict> {
+  const large: string[] = [];
+  let largest = 0;
+  let slowest = { ms: 0, what: 'none' };
+  let count = 0;
+  let silent = '';
+  const end = performance.now() + allMs;
+  for (const { what, call } of trials) {
+    if (performance.now() > end) silent = `the first ${count} requests took longer than ${allMs / 1000} s`;
+    if (silent !== '' || scene.hasEnded()) break;
+    const { bytes, ms, text, isOverdue } = await call();
+    count += 1;
+    largest = Math.max(largest, bytes);
+    if (ms > slowest.ms) slowest = { ms, what };
+    if (bytes > maxAnswer) large.push(`${what}: an answer of ${bytes} bytes`);
+    if (isOverdue) silent = `${what}: ${text}`;
+  }
+  return verdict(
+    `${count} requests; largest answer ${largest} bytes; slowest ${Math.round(slowest.ms)} ms: ${slowest.what}`,
+    [count > 0, 'no endpoint was found to attack'],
+    [large.length === 0, `${large.length} answers are too large; ${large[0]}`],
+    [silent === '', silent],
+  );
+}
+
+const sendSizes = [0.3 * mega, 19.9 * mega];
+/** Other requests take 64 KB. */
+const otherSizes = [60_000, 20 * mega];
+const isSend = ({ path }: Endpoint) => path.endsWith('/send');
+const isWebhook = ({ path }: Endpoint) => path.includes('/webhooks');
+
+async function managementTrials(scene: Scene, isOurs: (endpoint: Endpoint) => boolean) {
+  const { url, key } = scene;
+  const made = await callJson(`${url}/api/public/webhooks`, key, 'POST', valid.webhooks);
+  const id = JSON.parse(made.text).webhook.id;
+  const endpoints = (await endpointsOf(scene)).filter(isOurs).map(({ path, ...rest }) => ({
+    ...rest,
+    path: path.replace('{name}', 'sender.invalid').replace('{id}', id),
+  }));
+  return jsonTrials(scene, endpoints, Object.keys(kinds) as Kind[], otherSizes);
+}
+
+const common = { item: 1, maxStallMs: 200, timeoutMs: 60_000 };
+
+export const hostileBodies: Attack[] = [
+  ...(Object.keys(kinds) as Kind[]).map((kind) => ({
+    ...common,
+    name: `20 MB of ${kind} at each member of a send`,
+    run: async (scene: Scene) =>
+      tryAll(scene, jsonTrials(scene, (await endpointsOf(scene)).filter(isSend), [kind], sendSizes)),
+  })),
+  {
+    ...common,
+    name: 'the same at each member of the webhooks API',
+    run: async (scene) => tryAll(scene, await managementTrials(scene, isWebhook)),
+  },
+  {
+    ...common,
+    name: 'the same at each member of the other management requests',
+    run: async (scene) =>
+      tryAll(scene, await managementTrials(scene, (one) => !isSend(one) && !isWebhook(one))),
+  },
+  { ...common, name: 'the same as a CSV import', run: (scene) => tryAll(scene, csvTrials(scene)) },
+];
