@@ -24,10 +24,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
 import type { Attack, Verdict } from './attacks/attack.ts';
+import { bounds } from './attacks/bounds.ts';
 import type { Observation } from './attacks/bystander.ts';
 import { connections } from './attacks/connections.ts';
+import { domainReports } from './attacks/domain-reports.ts';
+import { guesses } from './attacks/guesses.ts';
 import { hostileBodies } from './attacks/hostile-bodies.ts';
 import { manyLinks } from './attacks/many-links.ts';
+import { redirects } from './attacks/redirects.ts';
 import { reservations } from './attacks/reservations.ts';
 import { returnedMail } from './attacks/returned-mail.ts';
 import { type Scene, startScene } from './attacks/scene.ts';
@@ -35,7 +39,17 @@ import { conclude } from './peers/conclude.ts';
 import { progress, quantile } from './peers/figures.ts';
 import { perform, readOptions, type Stage } from './peers/stage.ts';
 
-const attacks: Attack[] = [...hostileBodies, ...manyLinks, ...reservations, ...returnedMail, ...connections];
+const attacks: Attack[] = [
+  ...hostileBodies,
+  ...manyLinks,
+  ...reservations,
+  ...returnedMail,
+  ...connections,
+  ...domainReports,
+  ...redirects,
+  ...guesses,
+  ...bounds,
+];
 
 const usage = 'node scripts/attacks.ts [--only ITEM,…] [--json] (see its header)';
 const given = readOptions(usage, { only: { type: 'string' }, json: { type: 'boolean', default: false } });
@@ -49,8 +63,10 @@ const maxOthersMs = 250;
 /** An attack that is shorter is watched for so long. */
 const leastWindowMs = 500;
 const usualTimeoutMs = 30_000;
-/** A server that has just started is slower; the second half is the idle one. */
+/** A server that has just started is slower: the first of these is not looked at. */
 const idleMs = 1_500;
+const idleRounds = 4;
+const maxIdleMs = 100;
 
 interface Result extends Verdict {
   item: number;
@@ -70,9 +86,16 @@ const p95Of = ({ sends }: Observation) =>
   );
 
 async function watchIdle({ bystander }: Scene): Promise<number> {
-  await sleep(2 * idleMs);
-  const now = Date.now();
-  return p95Of(await bystander.observed(now - idleMs, now));
+  let p95 = Number.POSITIVE_INFINITY;
+  await sleep(idleMs);
+  // Other work on the machine may pass.
+  for (let round = 0; round < idleRounds && p95 > maxIdleMs; round++) {
+    await sleep(idleMs);
+    const now = Date.now();
+    p95 = p95Of(await bystander.observed(now - idleMs, now));
+  }
+  if (p95 > maxIdleMs) progress(`this machine is busy: the p95 is ${p95} ms before anything is attacked`);
+  return p95;
 }
 
 async function attackOnce(attack: Attack, scene: Scene, idleP95: number): Promise<Result> {
