@@ -66,6 +66,8 @@ const probeAgent = new http.Agent({ keepAlive: true, maxSockets: 1 });
 const seen: Observation = { sends: [], probes: [] };
 /** When the sends were due that are not answered yet. */
 const open = new Set<number>();
+/** When the probe was asked that is under way. */
+let probing = Date.now();
 
 function call(url: string, options: http.RequestOptions, body?: string): Promise<number> {
   return new Promise((resolve) => {
@@ -88,6 +90,7 @@ function call(url: string, options: http.RequestOptions, body?: string): Promise
 async function keepProbing(url: string): Promise<void> {
   for (;;) {
     const at = Date.now();
+    probing = at;
     const status = await call(`${url}/health/live`, { agent: probeAgent });
     seen.probes.push({ at, ms: Date.now() - at, status });
     await sleep(Math.max(probeEveryMs - (Date.now() - at), status === 0 ? 100 : 0));
@@ -128,10 +131,11 @@ async function answer({ from, to }: { from: number; to: number }): Promise<void>
   const isDue = (at: number) => at >= from && at <= to;
   for (const end = Date.now() + patienceMs; Date.now() < end && [...open].some(isDue); ) await sleep(20);
   const unanswered = [...open].filter(isDue).map((at) => ({ at, ms: Date.now() - at, status: 0 }));
+  const probes = [...seen.probes, { at: probing, ms: Date.now() - probing, status: 0 }];
   process.send!({
     sends: [...seen.sends.filter(({ at }) => isDue(at)), ...unanswered],
     // One that was asked before may tell of a standstill that began after.
-    probes: seen.probes.filter(({ at, ms }) => at + ms >= from && at <= to),
+    probes: probes.filter(({ at, ms }) => at + ms >= from && at <= to),
   });
 }
 

@@ -7,7 +7,7 @@ import type { Scene } from './scene.ts';
 const sends = 6;
 const links = 55_000;
 const recipients = 10;
-const timeoutMs = 60_000;
+const timeoutMs = 50_000;
 /** The mail once, and for each recipient the thousand links that are theirs. */
 const maxGrowthMb = 10;
 

@@ -11,7 +11,7 @@ import { addresses, type Scene } from './scene.ts';
 
 /** The one that is being read may take 2 s. */
 const maxWaitMs = 2_500;
-const patienceMs = 40_000;
+const patienceMs = 18_000;
 const unpackedBytes = 8_000_000;
 
 function mailWith(content: Buffer, type: string): string {
