@@ -38,6 +38,7 @@ import { returnedMail } from './attacks/returned-mail.ts';
 import { type Scene, startScene } from './attacks/scene.ts';
 import { conclude } from './peers/conclude.ts';
 import { progress, quantile } from './peers/figures.ts';
+import { cpuSeconds } from './peers/processes.ts';
 import { perform, readOptions, type Stage } from './peers/stage.ts';
 
 const attacks: Attack[] = [
@@ -80,6 +81,8 @@ interface Result extends Verdict {
   othersRefused: number;
   /** The longest that the event loop stood still. */
   stallMs: number;
+  /** What the server's process has worked meanwhile; on a busy machine this says more than times do. */
+  cpuSeconds: number;
   /** Only times are too long, and they were too long before the attack. */
   isUnclear: boolean;
 }
@@ -103,6 +106,7 @@ async function watchIdle({ bystander }: Scene): Promise<number> {
 async function attackOnce(attack: Attack, scene: Scene): Promise<Result> {
   const idleP95 = await watchIdle(scene);
   const { item, name, timeoutMs = usualTimeoutMs, maxStallMs = Number.POSITIVE_INFINITY } = attack;
+  const spent = cpuSeconds([scene.pid]);
   const from = Date.now();
   const overdue = `it was not over after ${timeoutMs / 1000} s`;
   const { faults, figure } = await Promise.race([
@@ -128,7 +132,8 @@ async function attackOnce(attack: Attack, scene: Scene): Promise<Result> {
   );
   const broken = [...faults, ...own.faults];
   const isUnclear = broken.length === 0 && slow.faults.length > 0 && idleP95 > maxIdleMs;
-  const measured = { idleP95, othersP95, othersRefused, stallMs };
+  const cpu = Math.round((cpuSeconds([scene.pid]) - spent) * 10) / 10;
+  const measured = { idleP95, othersP95, othersRefused, stallMs, cpuSeconds: Math.max(cpu, 0) };
   return { item, attack: name, figure, ...measured, isUnclear, faults: [...broken, ...slow.faults] };
 }
 
@@ -166,15 +171,15 @@ function standing({ faults, isUnclear }: Result): string {
 function tell(result: Result): void {
   const { item, attack, figure, othersP95, stallMs } = result;
   progress(
-    `${item} ${standing(result)}: ${attack}; ${figure}; stall ${stallMs} ms, others' p95 ${othersP95} ms`,
+    `${item} ${standing(result)}: ${attack}; ${figure}; stall ${stallMs} ms, others' p95 ${othersP95} ms (idle ${result.idleP95} ms), CPU ${result.cpuSeconds} s`,
   );
 }
 
 function print(results: Result[]): void {
   const table = new Table({
-    head: ['item', 'attack', '', 'figure', 'stall', "others' p95 (idle)"],
+    head: ['item', 'attack', '', 'figure', 'stall', "others' p95 (idle)", 'CPU'],
     style: { head: [], border: [] },
-    colWidths: [6, 40, 9, 50, 10, 14],
+    colWidths: [6, 38, 9, 48, 10, 14, 9],
     wordWrap: true,
   });
   for (const result of results) {
