@@ -1,11 +1,14 @@
 /** Item 5: connections that clients leave open. The server lets go of them by itself, and has no more than it can bear. */
 import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import { addresses, type Scene } from './scene.ts';
 
 const soonMs = 10_000;
+/** Less than a listener's queue, so that none of them has to knock twice. */
+const batch = 200;
 
 /** Requests that are answered with an error, and of which more was announced than comes. */
 const wrong = [
@@ -15,23 +18,40 @@ const wrong = [
 ];
 
 /**
- * How many connections from these ports the server's process still has: those that it has let go have no inode,
- * whatever the kernel still does with them (proc(5), /proc/net/tcp).
+ * How many of these connections the server's process still has: those that it has let go have no inode, whatever the
+ * kernel still does with them (proc(5), /proc/net/tcp).
  */
-function held(port: number, clients: Set<number>): number {
+function held(port: number, clients: Set<string>): number {
   const lines = readFileSync('/proc/net/tcp', 'latin1').trim().split('\n').slice(1);
-  return lines.filter((line) => {
+  const open = lines.flatMap((line) => {
     const [, local, remote, , , , , , , inode] = line.trim().split(/\s+/);
-    const portOf = (address: string) => Number.parseInt(address.split(':')[1]!, 16);
-    return portOf(local!) === port && clients.has(portOf(remote!)) && inode !== '0';
-  }).length;
+    const isServers = Number.parseInt(local!.split(':')[1]!, 16) === port;
+    return isServers && clients.has(remote!) && inode !== '0' ? [remote] : [];
+  });
+  // A line may be there twice: the table changes while it is read.
+  return new Set(open).size;
 }
 
-/** The ports of all that are connected by now, or will be. */
-function portsOf(sockets: Socket[]): Set<number> {
-  const ports = new Set<number>();
-  for (const socket of sockets) socket.once('connect', () => ports.add(socket.localPort!));
-  return ports;
+/** As /proc/net/tcp writes an address: its bytes backwards. */
+function asKernel(address: string, port: number): string {
+  const hex = (value: number, digits: number) => value.toString(16).toUpperCase().padStart(digits, '0');
+  const bytes = address.split('.').map((byte) => hex(Number(byte), 2));
+  return `${bytes.reverse().join('')}:${hex(port, 4)}`;
+}
+
+/** The client's side of each, as soon as it is connected. */
+function noteEnds(sockets: Socket[], ends: Set<string>): void {
+  for (const socket of sockets)
+    socket.once('connect', () => ends.add(asKernel(socket.localAddress!, socket.localPort!)));
+}
+
+/**
+ * An address of this machine that is not loopback: from there a proxy comes, whose connections are many networks'. What
+ * goes from it to loopback stays on the machine.
+ */
+function ownAddress(): string | null {
+  const all = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  return all.find(({ family, internal }) => family === 'IPv4' && !internal)?.address ?? null;
 }
 
 /** Never closed from here, not even when the server has said that it is over. */
@@ -47,7 +67,8 @@ async function halfOpen(scene: Scene): Promise<Verdict> {
       return socket;
     }),
   );
-  const clients = portsOf(sockets);
+  const clients = new Set<string>();
+  noteEnds(sockets, clients);
   const begun = Date.now();
   await sleep(1_000);
   while (Date.now() - begun < soonMs && held(port, clients) > 0) await sleep(100);
@@ -62,15 +83,22 @@ async function halfOpen(scene: Scene): Promise<Verdict> {
 
 async function manyFromOne(scene: Scene): Promise<Verdict> {
   const port = Number(new URL(scene.url).port);
+  const from = ownAddress();
+  if (from === null)
+    return verdict('', [false, 'this machine has no address but loopback: nothing was measured']);
   const count = 2_000;
   let closed = 0;
-  const sockets = Array.from({ length: count }, () => {
-    const socket = scene.connect(port, '127.0.61.1');
-    // Their end is answered with ours, so those that are refused are gone.
-    socket.once('end', () => socket.end()).once('close', () => (closed += 1));
-    return socket.resume();
-  });
-  const clients = portsOf(sockets);
+  const clients = new Set<string>();
+  for (let opened = 0; opened < count; opened += batch) {
+    const sockets = Array.from({ length: batch }, () => {
+      const socket = scene.connect(port, from);
+      // Their end is answered with ours, so those that are refused are gone.
+      socket.once('end', () => socket.end()).once('close', () => (closed += 1));
+      return socket.resume();
+    });
+    noteEnds(sockets, clients);
+    await sleep(200);
+  }
   const begun = Date.now();
   while (Date.now() - begun < soonMs && held(port, clients) + closed < count) await sleep(100);
   const left = held(port, clients);

@@ -7,8 +7,8 @@ import { type Attack, type Verdict, verdict } from './attack.ts';
 import { addresses, type Scene } from './scene.ts';
 
 const mebi = 1024 * 1024;
-/** A body may be slow for ten seconds; two more, and it must have been cut off. */
-const allowedMs = 12_000;
+/** A body may be slow for ten seconds; four more, and it must have been cut off. */
+const allowedMs = 14_000;
 /** What a person, or an application, waits for without noticing. */
 const maxWaitMs = 1_000;
 
