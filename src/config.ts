@@ -5,6 +5,7 @@
  * The written forms are in settings/grammar.ts and settings/durations.ts, the sources in settings/sources.ts.
  */
 import { hostname } from 'node:os';
+import { join } from 'node:path';
 import { z } from 'zod';
 import {
   duration,
@@ -43,6 +44,9 @@ import { refuseRolesAlone, refuseShortStories } from './settings/together.ts';
 
 const none = () => null;
 
+/** Wherever a command is given, it means the same. */
+const dataBesideProgram = () => join(import.meta.dirname, '../data');
+
 const systemServers = (): string[] => [];
 
 const noSources = () => [];
@@ -53,9 +57,10 @@ const machineName = () => asHostName(hostname()) ?? 'localhost';
 const terminalFormat = () => (process.stdout.isTTY ? 'pretty' : 'json');
 
 const schema = z.object({
-  dataDir: setting(anyText, {
+  dataDir: computed(anyText, dataBesideProgram, {
     name: 'POSTERN_DATA_DIR',
-    default: './data',
+    default: './data beside package.json',
+    example: '/var/lib/postern',
     description: 'Directory of the SQLite database, the generated secret and the mail log.',
   }),
   databaseUrl: computed(postgresUrl, none, {

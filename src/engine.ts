@@ -58,6 +58,7 @@ import { createRecorder } from './status/recorder.ts';
 import { tellAttempted } from './status/tell.ts';
 import { rings, type Watch } from './status/watch.ts';
 import { createTempo } from './tempo.ts';
+import { readVersion } from './version.ts';
 
 /**
  * How long an outcome waits for those of conversations under way, and for the next where they come often; nobody waits for
@@ -225,11 +226,12 @@ function createTheOffer(parts: EngineParts, pool: Pool) {
 /** Where the parts change, idle connections may be too many: they are ended. */
 function neighboursOf({ config, db, node, clock, onTrouble }: EngineParts, onChange: () => void): Neighbours {
   if (!isPostgres(db)) return nobody;
+  const version = readVersion();
   const hasPools = config.mtaSources.some(({ pool }) => pool !== defaultPool);
   return createNeighbours({
     node,
     least: hasPools ? 1 : 0,
-    beat: (members, at) => beat(db, { node, members, at }),
+    beat: (members, at) => beat(db, { node, members, at, version }),
     async tales(after) {
       const rows = await readStates(db, node, after);
       return rows.map(({ state, ...row }) => ({ ...row, told: JSON.parse(state).told }));

@@ -1,8 +1,5 @@
 /** What everything stands on: settings, secret, database, logs, and the hands that a test may turn. */
-import { randomUUID } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
-import { join } from 'node:path';
 import { type Cost, usualCost } from './accounts/passwords.ts';
 import { createSeal, type Seal, SealError } from './accounts/seal.ts';
 import { type Clock, systemClock } from './clock.ts';
@@ -10,9 +7,11 @@ import type { Config } from './config.ts';
 import { type Bell, createBell } from './db/bell.ts';
 import { settledPosition } from './db/events.ts';
 import { lockDataDir } from './db/lock.ts';
-import { migrate, upgradeNotice } from './db/migrate.ts';
+import { migrate, type Upgrade, upgradeNotice } from './db/migrate.ts';
 import { refuseMoved } from './db/moved.ts';
-import { type Db, openDatabase } from './db/open.ts';
+import { nodeId } from './db/node-id.ts';
+import { refuseOtherNodes, register } from './db/nodes.ts';
+import { type Db, isPostgres, openDatabase, type Trx } from './db/open.ts';
 import { countSealed } from './db/sealed.ts';
 import type { Surroundings } from './doctor/surroundings.ts';
 import { createLog, type Log } from './log.ts';
@@ -22,7 +21,6 @@ import { loadSecrets, type Secrets } from './secret.ts';
 import { createWatch, type Watch } from './status/watch.ts';
 import { readVersion } from './version.ts';
 import { patienceMs } from './webhooks/post.ts';
-import { writeWhole } from './whole-file.ts';
 
 /** What tests turn by hand. */
 export interface Hands {
@@ -45,8 +43,7 @@ export interface Hands {
   watchProcess(registry: Metrics['registry']): void;
 }
 
-/** How long what a node has leased waits for it once it is gone; while it lives, its leases are renewed. */
-export const leaseMs = 3 * 60_000;
+export { leaseMs } from './db/nodes.ts';
 
 /** Everything that the parts share. */
 export interface Ground extends Hands {
@@ -73,14 +70,14 @@ export async function layGround(
   const { watchProcess = () => {}, surroundings = {}, databasePatienceMs = 20_000 } = hands;
   const secrets = loadSecrets(config);
   stops.push(await lockDataDir(config.dataDir));
-  await upgrade(config, log);
+  const node = nodeId(config.dataDir);
+  await upgrade(config, { log, node, now: clock.now });
   const db = await openDatabase(config, databasePatienceMs);
   stops.push(() => db.destroy());
   await requireSecrets(db, createSeal(secrets));
   const mailLog = createMailLog(config.dataDir, clock, log);
   stops.push(() => mailLog.close());
   const onTrouble = (what: string, error: unknown) => log.error({ err: error }, what);
-  const node = nodeId(config.dataDir);
   const bell = createBell({ databaseUrl: config.databaseUrl, node, onTrouble });
   stops.push(bell.close);
   const watch = createWatch({
@@ -112,12 +109,24 @@ export async function layGround(
   };
 }
 
-/** It may take long over one statement, and what serves may not. */
-async function upgrade(config: Config, log: Log): Promise<void> {
+/**
+ * It may take long over one statement, and what serves may not. A node is registered before anybody else can upgrade; on
+ * SQLite the lock of the data directory says that one runs.
+ */
+async function upgrade(
+  config: Config,
+  { log, node, now }: { log: Log; node: string; now: () => number },
+): Promise<void> {
   const db = await openDatabase(config);
   try {
     await refuseMoved(db, config.dataDir);
-    await migrate(db, (step) => log.warn(upgradeNotice(step)));
+    const onUpgrade = async (step: Upgrade, trx: Trx) => {
+      await refuseOtherNodes(trx, { self: node, now: now() });
+      log.warn(upgradeNotice(step));
+    };
+    await migrate(db, onUpgrade, async (trx) => {
+      if (isPostgres(trx)) await register(trx, { node, version: readVersion(), at: now() });
+    });
   } finally {
     await db.destroy();
   }
@@ -131,16 +140,6 @@ async function requireSecrets(db: Db, seal: Seal): Promise<void> {
     `${closed} of the ${all} keys in the database were sealed with another POSTERN_SECRET; restore that secret, name it ` +
       'in POSTERN_SECRET_OTHERS, or remove the domains (postern domain remove) and add them anew',
   );
-}
-
-/** This node's name in leases: kept, so that a node that was killed knows its own when it starts again. */
-function nodeId(dataDir: string): string {
-  const file = join(dataDir, 'node-id');
-  const known = existsSync(file) ? readFileSync(file, 'utf8').trim() : '';
-  if (known !== '') return known;
-  const id = randomUUID();
-  writeWhole(file, `${id}\n`);
-  return id;
 }
 
 async function freeSpace(directory: string): Promise<number> {

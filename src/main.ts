@@ -10,6 +10,7 @@ import { makeSetUpLink } from './accounts/people.ts';
 import { watchKeys } from './accounts/rotation.ts';
 import { createSeal, SealError } from './accounts/seal.ts';
 import { listen } from './api/server.ts';
+import { besideService, commandPrefix } from './cli/installation.ts';
 import { systemClock } from './clock.ts';
 import { type Composers, createComposers } from './compose/threads.ts';
 import { type Config, ConfigError, hostnameAdvice, loadConfig } from './config.ts';
@@ -35,11 +36,13 @@ import { bracketed, ListenError } from './listen.ts';
 import { type Listeners, openListeners } from './listeners.ts';
 import { createLog } from './log.ts';
 import { watchProcess } from './metrics/process.ts';
+import { stayRegistered } from './presence.ts';
 import { openProbes } from './probes.ts';
 import { createReturnedMail } from './returned.ts';
 import { createResolver } from './route/resolver.ts';
 import type { SecretSource } from './secret.ts';
 import { hurryWhatWaits, watchClock } from './set-back.ts';
+import { otherVariables } from './settings/sources.ts';
 import { watchSpace } from './space.ts';
 import { type Chore, startUpkeep } from './upkeep.ts';
 import { createWebhooks, type Webhooks } from './webhooks/service.ts';
@@ -70,6 +73,8 @@ export async function start(config: Config, hands: Partial<Hands> = {}): Promise
   try {
     const ground = await layGround(config, hands, stops);
     const has = (role: Config['roles'][number]) => config.roles.includes(role);
+    // A node that sends publishes itself (queue/neighbours.ts).
+    if (!has('mta')) stops.push(stayRegistered(ground));
     const webhooks = webhooksOf(ground);
     if (has('mta')) {
       stops.push(webhooks.stop);
@@ -196,18 +201,21 @@ function choresOf({ config, db, clock, log }: Ground): Chore[] {
   ];
 }
 
-const firstSteps = [
+const firstSteps = (postern: string) => [
   'No organization yet. Next, in another terminal:',
-  '  scripts/postern org create --name Acme',
-  '  scripts/postern domain add example.com --org Acme     (then publish the records it prints)',
-  '  scripts/postern domain verify example.com --org Acme',
-  '  scripts/postern key create --org Acme --label app --scope email:send --scope email:read',
+  `  ${postern} org create --name Acme`,
+  `  ${postern} domain add example.com --org Acme     (then publish the records it prints)`,
+  `  ${postern} domain verify example.com --org Acme`,
+  `  ${postern} key create --org Acme --label app --scope email:send --scope email:read`,
   'README.md goes on from there; npm run demo shows it all without a domain.',
 ];
 
 /** The process: start, say so, stop on a signal. */
 async function run(): Promise<void> {
   leaveLimitsToThreads();
+  // The database and the logs have people's mails in them, and a directory that was made by hand is open to all.
+  process.umask(0o077);
+  Object.assign(process.env, otherVariables(process.env));
   const config = loadConfig();
   const log = createLog(config);
   let running = await start(config, { log, watchProcess });
@@ -247,9 +255,8 @@ async function run(): Promise<void> {
   // The next start finds what this one has compiled (scripts/node.sh), however this one ends.
   flushCompileCache();
   if (running.setUpUrl) log.info(`To set up the dashboard (once, within 24 hours): ${running.setUpUrl}`);
-  if (running.isFresh) for (const line of firstSteps) log.info(line);
-  const advice = hostnameAdvice(config);
-  if (advice) log.warn(advice);
+  if (running.isFresh) for (const line of firstSteps(commandPrefix(config))) log.info(line);
+  for (const advice of [besideService(config), hostnameAdvice(config)]) if (advice) log.warn(advice);
 }
 
 function giveUp(error: NodeJS.ErrnoException): never {

@@ -10,9 +10,9 @@
  * Losing them makes the DKIM keys in the database unreadable: they belong in the backup.
  */
 import { hkdfSync, randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeFirst, writeWhole } from './whole-file.ts';
+import { makeDirectory, writeFirst, writeWhole } from './whole-file.ts';
 
 export type Purpose =
   | 'seal'
@@ -99,12 +99,16 @@ export function secretFile(dataDir: string): string {
 }
 
 /** The configured secrets, or those kept in `dataDir` (one is made when there is none). Also makes `dataDir` itself. */
-export function loadSecrets({ dataDir, secret, secretOthers }: SecretSource): Secrets {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  if (secret !== null) return fixedSecrets(secret, ...secretOthers);
-  const file = secretFile(dataDir);
-  if (!existsSync(file)) writeFirst(file, `${newSecret()}\n`);
-  return watched(file, secretOthers);
+export function loadSecrets(from: SecretSource): Secrets {
+  makeDirectory(from.dataDir);
+  const file = secretFile(from.dataDir);
+  if (from.secret === null && !existsSync(file)) writeFirst(file, `${newSecret()}\n`);
+  return openSecrets(from);
+}
+
+/** The same, and makes nothing: throws where there is none. */
+export function openSecrets({ dataDir, secret, secretOthers }: SecretSource): Secrets {
+  return secret === null ? watched(secretFile(dataDir), secretOthers) : fixedSecrets(secret, ...secretOthers);
 }
 
 /** How long a change of the file may go unseen. */

@@ -1,7 +1,17 @@
 /** Small files that must not be lost or half there: secrets, and notes on which a start depends. */
 import { randomUUID } from 'node:crypto';
-import { closeSync, fsyncSync, linkSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, resolve } from 'node:path';
 
 /** All or nothing, for this user's eyes, and on disk when it returns. One process at a time: db/lock.ts. */
 export function writeWhole(file: string, text: string): void {
@@ -21,6 +31,32 @@ export function writeFirst(file: string, text: string): void {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   } finally {
     rmSync(own, { force: true });
+  }
+}
+
+/**
+ * A directory for this user alone, with those above it. Node's own `recursive` never returns where a file system makes none
+ * and says that something is missing, as /proc does.
+ */
+export function makeDirectory(path: string): void {
+  try {
+    makeWithParents(resolve(path));
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const advice = 'check its owner and permissions, or set POSTERN_DATA_DIR to a directory on a disk';
+    throw Object.assign(new Error(`the directory ${path} cannot be made: ${message}; ${advice}`), { code });
+  }
+}
+
+function makeWithParents(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
+  const parent = dirname(path);
+  if (parent !== path) makeWithParents(parent);
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    // Another process has made it meanwhile.
+    if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw error;
   }
 }
 

@@ -54,7 +54,7 @@ test('with nothing given, every setting has its default', (t) => {
   t.true([hostname().toLowerCase(), 'localhost'].includes(ownName));
   t.is(returnPathDomain, ownName);
   t.deepEqual(rest, {
-    dataDir: './data',
+    dataDir: join(import.meta.dirname, '../data'),
     databaseUrl: null,
     databaseConnections: 10,
     roles: ['http', 'mta', 'inbound'],

@@ -55,7 +55,7 @@ for (const kind of kinds) {
     const [older, other] = [await open(), await open()];
     await makeOlder(older);
     const told: Upgrade[] = [];
-    const tell = (upgrade: Upgrade) => told.push(upgrade);
+    const tell = (upgrade: Upgrade) => void told.push(upgrade);
     await Promise.all([migrate(older, tell), migrate(other, tell)]);
     const done = await stepsOf(older);
     t.deepEqual(told, [{ from: '002-engine', to: done.at(-1)!, steps: done.length - 2 }]);

@@ -29,6 +29,7 @@ const groups: Record<string, () => Promise<Group>> = {
   backup: async () => (await import('./backup.ts')).backupCommands,
   restore: async () => (await import('./restore.ts')).restoreCommands,
   move: async () => (await import('./move.ts')).moveCommands,
+  migrate: async () => (await import('./migrate.ts')).migrateCommands,
   config: async () => (await import('./config.ts')).configCommands,
 };
 

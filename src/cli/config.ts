@@ -3,12 +3,12 @@ import type { Command } from 'commander';
 import { effectiveConfig } from '../config.ts';
 import type { Context } from './context.ts';
 
-export function configCommands(program: Command, { out }: Context): void {
+export function configCommands(program: Command, { out, env }: Context): void {
   program
     .command('config')
     .description('Show every setting: its value, and where it came from.')
     .action(() => {
-      const settings = effectiveConfig();
+      const settings = effectiveConfig(env());
       out.print(settings, {
         head: ['SETTING', 'FROM', 'VALUE'],
         rows: settings.map(({ name, source, value }) => [name, source, value]),

@@ -1,21 +1,24 @@
 /**
  * What the commands act on: the settings, the database and the secrets, each opened when it is first asked for, all
- * closed by `close`. The database is the server's own, whether it runs or not: brought up to date before use, and
- * made, with its directory, where this is the first start.
+ * closed by `close`. The database is the server's own, whether it runs or not. A command makes none, and changes no schema:
+ * the server does, and `postern migrate`.
  */
 import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { systemClock } from '../clock.ts';
 import { type Config, loadConfig } from '../config.ts';
-import { migrate, upgradeNotice } from '../db/migrate.ts';
-import { refuseMoved } from '../db/moved.ts';
-import { type Db, openDatabase } from '../db/open.ts';
-import { loadSecrets, type Secrets } from '../secret.ts';
+import { requireSchema } from '../db/migrate.ts';
+import { refuseLeft, refuseMoved } from '../db/moved.ts';
+import { type Db, openExisting } from '../db/open.ts';
+import { openSecrets, type Secrets, secretFile } from '../secret.ts';
+import { type Environment, otherVariables } from '../settings/sources.ts';
 import { Failure } from './failure.ts';
+import { commandEnvironment, noDatabase } from './installation.ts';
 import { createOutput, type Output } from './output.ts';
 
 export interface Context {
   out: Output;
+  /** Where the settings come from. */
+  env(): Environment;
   config(): Config;
   db(): Promise<Db>;
   secrets(): Secrets;
@@ -26,28 +29,44 @@ export interface Context {
 export function createContext(): Context {
   const { now } = systemClock;
   const out = createOutput(process, now);
+  let env: Environment | undefined;
   let config: Config | undefined;
   let db: Db | undefined;
   const context: Context = {
     out,
     now,
+    env() {
+      env ??= commandEnvironment();
+      return env;
+    },
     config() {
-      config ??= loadConfig();
+      if (config) return config;
+      config = loadConfig(context.env());
+      Object.assign(process.env, otherVariables(context.env()));
       return config;
     },
     async db() {
       if (db) return db;
       const { databaseUrl, dataDir } = context.config();
-      if (databaseUrl === null) makeDataDir(context);
-      db = await openDatabase(context.config());
+      if (databaseUrl === null) refuseLeft(dataDir);
+      const opened = await openExisting(context.config());
+      if (opened === null) throw noDatabase(context.config());
+      db = opened;
       await refuseMoved(db, dataDir);
-      await migrate(db, (upgrade) => out.warn(upgradeNotice(upgrade)));
+      if (!(await requireSchema(db))) throw noDatabase(context.config());
       return db;
     },
     secrets() {
-      const { dataDir } = context.config();
+      const { dataDir, secret } = context.config();
+      const file = secretFile(dataDir);
+      if (secret === null && !existsSync(file)) {
+        throw new Failure(
+          `${file} is not there, and a new secret opens nothing of this database: set POSTERN_DATA_DIR to the directory ` +
+            'that the server has, or POSTERN_SECRET to its secret',
+        );
+      }
       try {
-        return loadSecrets(context.config());
+        return openSecrets(context.config());
       } catch (error) {
         const reason = (error as Error).message;
         throw new Failure(
@@ -61,12 +80,4 @@ export function createContext(): Context {
     },
   };
   return context;
-}
-
-/** A directory made by mistake, by a command run from elsewhere, would look like an empty service: it is told. */
-function makeDataDir(context: Context): void {
-  const { dataDir } = context.config();
-  const isNew = !existsSync(dataDir);
-  context.secrets();
-  if (isNew) context.out.note(`${resolve(dataDir)} is new: the data directory of a service that begins here`);
 }

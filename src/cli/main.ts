@@ -35,6 +35,7 @@ function sentence({ message }: CommanderError): string {
     .replace(/^error: /, '')
     .replace(/\n\(Did you mean (.*)\?\)$/, '; did you mean $1?')
     .replace(/ argument '.*?' is invalid\. /s, ': ')
+    .replace(/^option .* from env '(.*?)' is invalid\. /s, '$1: ')
     .replace(/^command-argument value '.*?' is invalid for argument '(.*?)'\. /s, '$1: ')
     .replace(/\s+/g, ' ')
     .replace(/[.;]$/, '');
@@ -78,6 +79,8 @@ function say(text: string): void {
 }
 
 if (import.meta.main) {
+  // What a command writes has secrets in it, and people's mails.
+  process.umask(0o077);
   // Whoever reads (head, less) may have had enough.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   await run(process.argv.slice(2));

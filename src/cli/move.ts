@@ -2,7 +2,7 @@
  * `postern move --to URL`: the database of this data directory from SQLite to PostgreSQL, while no server runs. What is
  * done is in db/move/move.ts; here is who may do it, what is seen meanwhile, and what is to do afterwards.
  */
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { lockForMove } from '../db/lock.ts';
 import { upgradeNotice } from '../db/migrate.ts';
 import { type Moved, move, type Progress } from '../db/move/move.ts';
@@ -21,7 +21,13 @@ export function moveCommands(program: Command, context: Context): void {
     .description(
       'Move the database from SQLite to an empty PostgreSQL, while no server runs; killed, it goes on.',
     )
-    .requiredOption('--to <URL>', 'postgres://USER:PASSWORD@HOST:PORT/DATABASE', postgresUrl)
+    .addOption(
+      // The arguments of a process are for everybody to see.
+      new Option('--to <URL>', 'postgres://USER:PASSWORD@HOST:PORT/DATABASE')
+        .env('POSTERN_MOVE_TO')
+        .argParser(postgresUrl)
+        .makeOptionMandatory(),
+    )
     .action((options: { to: string }) => run(context, options.to));
 }
 
@@ -41,7 +47,7 @@ async function run({ config, out, now }: Context, url: string): Promise<void> {
     const source = await openExisting({ dataDir, databaseUrl: null });
     if (!source) throw new Failure(`there is no SQLite database in ${dataDir}; is POSTERN_DATA_DIR right?`);
     open.push(source);
-    const target = await openDatabase({ dataDir, databaseUrl: url, givenBy: '--to' });
+    const target = await openDatabase({ dataDir, databaseUrl: url, givenBy: '--to or POSTERN_MOVE_TO' });
     open.push(target);
     const moved = await move({
       ...{ source, target, to, dataDir, now },

@@ -16,7 +16,7 @@ import { refuseLeft } from '../db/moved.ts';
 import { type Db, openDatabase } from '../db/open.ts';
 import { holdQueue, moveEventsOn } from '../db/restored.ts';
 import { countSealed } from '../db/sealed.ts';
-import { readSecrets, secretFile, writeSecrets } from '../secret.ts';
+import { loadSecrets, readSecrets, secretFile, writeSecrets } from '../secret.ts';
 import { syncDirectory } from './backup.ts';
 import type { Context } from './context.ts';
 import { Failure } from './failure.ts';
@@ -81,8 +81,8 @@ async function prepare({ out, now }: Context, db: Db, hold: boolean): Promise<nu
 
 async function restoreFile(context: Context, file: string, { force, hold }: Options) {
   if (!existsSync(file)) throw new Failure(`${file} is not there`);
-  context.secrets();
   const { dataDir } = context.config();
+  makeDataDir(context);
   refuseLeft(dataDir);
   const target = join(dataDir, 'postern.sqlite');
   const unlock = await lockDataDir(dataDir);
@@ -115,6 +115,14 @@ async function restoreFile(context: Context, file: string, { force, hold }: Opti
     await rm(workshop, { recursive: true, force: true });
     await unlock();
   }
+}
+
+/** With its secret. A directory that was made by mistake would look like an empty service, so a new one is mentioned. */
+function makeDataDir({ config, out }: Context): void {
+  const isNew = !existsSync(config().dataDir);
+  loadSecrets(config());
+  if (isNew)
+    out.note(`${resolve(config().dataDir)} is new: the data directory of a service that begins here`);
 }
 
 /** The secrets that are here stay in use; those of the backup come after them, where they are needed. */

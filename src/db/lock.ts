@@ -19,6 +19,13 @@ export function lockForMove(dataDir: string): Promise<() => Promise<void>> {
   return locked(dataDir, 'lock', `a Postern is running on ${dataDir}; ${advice}`);
 }
 
+/** For an upgrade of its database by the command line. */
+export function lockForUpgrade(dataDir: string): Promise<() => Promise<void>> {
+  const advice =
+    'stop it first: it may be of another version, and starting this one upgrades the database too';
+  return locked(dataDir, 'lock', `a Postern is running on ${dataDir}; ${advice}`);
+}
+
 /** For whoever changes the file of secrets, beside a server or not. */
 export function lockSecrets(dataDir: string): Promise<() => Promise<void>> {
   return locked(dataDir, 'secret.lock', 'another command is changing the secrets; wait until it is done');

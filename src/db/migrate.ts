@@ -19,6 +19,7 @@ import { partitions } from './migrations/010-partitions.ts';
 import { nodes } from './migrations/011-nodes.ts';
 import { sourcePools } from './migrations/012-source-pools.ts';
 import { messageBases } from './migrations/013-message-bases.ts';
+import { nodeVersions } from './migrations/019-node-versions.ts';
 import { DatabaseError, type Db, isPostgres, type Trx } from './open.ts';
 
 const migrations: Record<string, Knex.Migration> = {
@@ -35,6 +36,7 @@ const migrations: Record<string, Knex.Migration> = {
   '011-nodes': nodes,
   '012-source-pools': sourcePools,
   '013-message-bases': messageBases,
+  '019-node-versions': nodeVersions,
 };
 
 const source: Knex.MigrationSource<string> = {
@@ -59,14 +61,36 @@ export function upgradeNotice({ from, to, steps }: Upgrade): string {
   return `the database is upgraded from ${from} to ${to} in ${by}, of which none is kept if one fails; once done there is no way back but the backup from before`;
 }
 
-/** `onUpgrade` is called before a database that has been in use is changed; a new one is no upgrade. */
-export async function migrate(db: Db, onUpgrade: (upgrade: Upgrade) => void = () => {}): Promise<void> {
-  await db.transaction(async (trx) => {
+/**
+ * `onUpgrade` is called before a database that has been in use is changed (a new one is no upgrade), `onDone` when the schema
+ * is up to date; both in the transaction, and if one rejects, nothing has changed. Resolves with the upgrade; null: none was due.
+ */
+export async function migrate(
+  db: Db,
+  onUpgrade: (upgrade: Upgrade, trx: Trx) => void | Promise<void> = () => {},
+  onDone: (trx: Trx) => Promise<void> = async () => {},
+): Promise<Upgrade | null> {
+  return db.transaction(async (trx) => {
     if (isPostgres(trx)) await trx.raw('select pg_advisory_xact_lock(?)', [advisoryLock]);
-    const upgrade = await upgradeOf(trx);
-    if (upgrade) onUpgrade(upgrade);
+    const upgrade = upgradeOf(await migrationsOf(trx));
+    if (upgrade) await onUpgrade(upgrade, trx);
     await trx.migrate.latest({ migrationSource: source, disableTransactions: true });
+    await onDone(trx);
+    return upgrade;
   });
+}
+
+/** For who uses a database and does not change its schema. Rejects if it is not this program's; false: there is none yet. */
+export async function requireSchema(db: Db): Promise<boolean> {
+  const migrations = await migrationsOf(db);
+  const upgrade = upgradeOf(migrations);
+  if (upgrade) {
+    throw new DatabaseError(
+      `the database is of an older Postern (its schema is ${upgrade.from}, this program needs ${upgrade.to}): ` +
+        'use the program that runs on it, or stop that and give `postern migrate`',
+    );
+  }
+  return migrations.done.length > 0;
 }
 
 /** Looks, and changes nothing. */
@@ -84,8 +108,7 @@ export async function migrationsOf(
 }
 
 /** Null: nothing to do, or a new database. */
-async function upgradeOf(trx: Trx): Promise<Upgrade | null> {
-  const { done, pending, unknown } = await migrationsOf(trx);
+function upgradeOf({ done, pending, unknown }: Awaited<ReturnType<typeof migrationsOf>>): Upgrade | null {
   const [from, to] = [done.at(-1), Object.keys(migrations).at(-1)!];
   if (unknown.length > 0) {
     throw new DatabaseError(

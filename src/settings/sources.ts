@@ -1,11 +1,12 @@
 /**
- * Where settings come from: the environment, and the JSON file (comments allowed) that POSTERN_CONFIG names.
- * Gathers the texts as given, the environment before the file, and says of each where it stood. What is wrong with
+ * Where settings come from: the environment; the file of NAME=VALUE that POSTERN_ENV_FILE names; and the JSON file (comments
+ * allowed) that POSTERN_CONFIG names. Gathers the texts as given, the earlier before the later, and says of each where it stood. What is wrong with
  * the sources themselves (a file that cannot be read, a name that no setting has) comes back as faults, one line
  * each; what the texts mean is not its business. An empty value counts as not given, for that is how shells and
  * compose files say so.
  */
 import type { Node } from 'jsonc-parser';
+import { type EnvFile, readEnvFile, serviceDataDir, serviceFile } from './env-file.ts';
 import { readJsonc } from './jsonc.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -29,18 +30,68 @@ export interface Gathered {
 
 const prefix = 'POSTERN_';
 const fileSetting = 'POSTERN_CONFIG';
+const envFileSetting = 'POSTERN_ENV_FILE';
+/** A descriptor on which the caller has opened that file: it may be unreadable for the user who runs this. */
+const envFileDescriptor = 'POSTERN_ENV_FD';
+/** Names in the environment that are no settings: where settings are, and what one command takes (`postern move`). */
+const others = [fileSetting, envFileSetting, envFileDescriptor, 'POSTERN_MOVE_TO'];
 
 export function gather(env: Environment, known: readonly Known[]): Gathered {
   const gathered: Gathered = { given: new Map(), faults: [] };
-  const path = env[fileSetting]?.trim();
+  const envFile = gatherEnvFile(env, known, gathered);
+  const path = env[fileSetting]?.trim() || envFile?.variables.get(fileSetting)?.text;
+  const before = gathered.given;
+  gathered.given = new Map();
   if (path) gatherFile(path, known, gathered);
+  for (const [name, given] of before) gathered.given.set(name, given);
   for (const [name, value] of Object.entries(env)) {
     const text = value?.trim() ?? '';
-    if (!name.startsWith(prefix) || name === fileSetting) continue;
+    if (!name.startsWith(prefix) || others.includes(name)) continue;
     if (!known.some((each) => each.name === name)) gathered.faults.push(unknown(name, known));
     else if (text !== '') gathered.given.set(name, { text, source: 'environment', where: '' });
   }
   return gathered;
+}
+
+function envFileOf(env: Environment): { path: string; file: EnvFile | string } | null {
+  const path = env[envFileSetting]?.trim();
+  if (!path) return null;
+  const descriptor = env[envFileDescriptor]?.trim();
+  return { path, file: readEnvFile(path, descriptor ? Number(descriptor) : null) };
+}
+
+/** What the file has for other programs, such as PGPASSWORD, and the environment does not have. */
+export function otherVariables(env: Environment): Record<string, string> {
+  const read = envFileOf(env)?.file;
+  if (read === undefined || typeof read === 'string') return {};
+  const own = [...read.variables].filter(([name]) => !name.startsWith(prefix) && env[name] === undefined);
+  return Object.fromEntries(own.map(([name, { text }]) => [name, text]));
+}
+
+function gatherEnvFile(
+  env: Environment,
+  known: readonly Known[],
+  { given, faults }: Gathered,
+): EnvFile | null {
+  const read = envFileOf(env);
+  if (read === null) return null;
+  const { path, file } = read;
+  if (typeof file === 'string') {
+    faults.push(`${envFileSetting}: ${file}`);
+    return null;
+  }
+  if (path === serviceFile) {
+    const source = `file ${path}` as const;
+    given.set('POSTERN_DATA_DIR', { text: serviceDataDir, source, where: ` (the default beside ${path})` });
+  }
+  for (const { line, message } of file.faults) faults.push(`${message} (${path}, line ${line})`);
+  for (const [name, { text, line }] of file.variables) {
+    const where = ` (${path}, line ${line})`;
+    if (!name.startsWith(prefix) || name === fileSetting) continue;
+    if (!known.some((each) => each.name === name)) faults.push(unknown(name, known) + where);
+    else if (text.trim() !== '') given.set(name, { text: text.trim(), source: `file ${path}`, where });
+  }
+  return file;
 }
 
 function gatherFile(path: string, known: readonly Known[], { given, faults }: Gathered): void {
@@ -95,7 +146,7 @@ function notText(node: Node, list: boolean): string {
 }
 
 function unknown(name: string, known: readonly Known[]): string {
-  if (name === fileSetting) return `${name}: belongs in the environment; a file cannot name another`;
+  if (others.includes(name)) return `${name}: belongs in the environment; a file cannot name another`;
   const nearest = nearestName(name, known);
   return `${name}: no such setting; ${nearest ? `did you mean ${nearest}?` : 'README.md lists them all'}`;
 }

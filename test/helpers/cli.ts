@@ -6,6 +6,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
+import { newSecret, secretFile, writeSecrets } from '../../src/secret.ts';
+import { createMigrated } from './databases.ts';
 import type { World } from './world.ts';
 
 export const root = join(import.meta.dirname, '../..');
@@ -55,9 +57,11 @@ export function createCli(t: ExecutionContext, settings: Record<string, string>)
   };
 }
 
-/** On a data directory that is not there yet, with the organization Acme. */
+/** On a database that a server has made, with the organization Acme. */
 export async function startCli(t: ExecutionContext, settings: Record<string, string> = {}) {
-  const dataDir = join(await directory(t), 'data');
+  const dataDir = await directory(t);
+  await createMigrated('sqlite', dataDir);
+  writeSecrets(secretFile(dataDir), [newSecret()]);
   const cli = createCli(t, { POSTERN_DATA_DIR: dataDir, ...settings });
   return { ...cli, dataDir, acme: await cli.json('org create --name Acme') };
 }
