@@ -22,7 +22,7 @@ for (const path of [
   test(`${path}: settings are called as they are`, async (t) => {
     const names = [...(await read(path)).matchAll(/\bPOSTERN_\w+/g)].map(([name]) => name);
     t.true(names.length > 0);
-    const known = settings.map(({ name }) => name);
+    const known = [...settings.map(({ name }) => name), 'POSTERN_ENV_FILE', 'POSTERN_ENV_FD'];
     t.deepEqual(
       names.filter((name) => !known.includes(name)),
       [],

@@ -10,9 +10,9 @@ import { requireSchema } from '../db/migrate.ts';
 import { refuseLeft, refuseMoved } from '../db/moved.ts';
 import { type Db, openExisting } from '../db/open.ts';
 import { openSecrets, type Secrets, secretFile } from '../secret.ts';
+import { commandEnvironment, noDatabase } from '../settings/installation.ts';
 import { type Environment, otherVariables } from '../settings/sources.ts';
 import { Failure } from './failure.ts';
-import { commandEnvironment, noDatabase } from './installation.ts';
 import { createOutput, type Output } from './output.ts';
 
 export interface Context {

@@ -10,8 +10,8 @@ import { refuseLeft, refuseMoved } from '../db/moved.ts';
 import { readNodeId } from '../db/node-id.ts';
 import { refuseOtherNodes } from '../db/nodes.ts';
 import { type Db, openExisting, type Trx } from '../db/open.ts';
+import { noDatabase } from '../settings/installation.ts';
 import type { Context } from './context.ts';
-import { noDatabase } from './installation.ts';
 
 export function migrateCommands(program: Command, context: Context): void {
   program

@@ -337,6 +337,8 @@ CREATE TABLE nodes (
   node text NOT NULL,
   members text NOT NULL,
   at bigint NOT NULL,
+  version text,
+  sends boolean NOT NULL DEFAULT true,
   PRIMARY KEY (node)
 );
 CREATE UNIQUE INDEX nodes_pkey ON public.nodes USING btree (node);

@@ -296,6 +296,8 @@ CREATE TABLE nodes (
   node text not null,
   members text not null,
   at bigint not null,
+  version text,
+  sends boolean not null default '1',
   primary key (node)
 );
 

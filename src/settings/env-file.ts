@@ -9,7 +9,7 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 export const serviceFile = '/etc/postern/postern.env';
 export const serviceDataDir = '/var/lib/postern';
 
-export interface Variable {
+interface Variable {
   text: string;
   line: number;
 }

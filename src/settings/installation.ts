@@ -5,10 +5,13 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
-import type { Config } from '../config.ts';
-import { serviceDataDir, serviceFile } from '../settings/env-file.ts';
-import type { Environment } from '../settings/sources.ts';
-import { Failure } from './failure.ts';
+import { serviceDataDir, serviceFile } from './env-file.ts';
+import type { Environment } from './sources.ts';
+
+interface Place {
+  dataDir: string;
+  databaseUrl: string | null;
+}
 
 const root = join(import.meta.dirname, '../..');
 /** config/postern-command, as it is installed. */
@@ -21,7 +24,7 @@ const places = ['POSTERN_DATA_DIR', 'POSTERN_DATABASE_URL', 'POSTERN_CONFIG', 'P
 export function commandEnvironment(env: Environment = process.env): Environment {
   if (places.some((name) => env[name]?.trim()) || !existsSync(serviceFile)) return env;
   if (!canRead(serviceFile) || !isOwn(serviceDataDir)) {
-    throw new Failure(
+    throw new Error(
       `${serviceFile} has the settings of the service on this machine, and this user is not the service's: ` +
         `give the command as \`${asService()}\`; for another installation, set POSTERN_DATA_DIR`,
     );
@@ -50,19 +53,19 @@ function asService(): string {
 }
 
 /** Why there is no database to act on, and what to do. */
-export function noDatabase({ dataDir, databaseUrl }: Config): Failure {
+export function noDatabase({ dataDir, databaseUrl }: Place): Error {
   const start = 'the first start of the server makes it';
   if (databaseUrl !== null) {
-    return new Failure(
+    return new Error(
       `the database of POSTERN_DATABASE_URL is empty: ${start}; for another installation, set POSTERN_DATABASE_URL to its own`,
     );
   }
   const isClosed = existsSync(dataDir) && !canRead(dataDir);
   if (isClosed)
-    return new Failure(
+    return new Error(
       `this user may not look into ${dataDir}; give the command as the user that the server runs as`,
     );
-  return new Failure(
+  return new Error(
     `there is no database in ${resolve(dataDir)}: ${start}; for another installation, ${elsewhere()}`,
   );
 }
@@ -77,7 +80,7 @@ function elsewhere(): string {
 
 /** A server by hand, beside a service: which of the two is meant, nobody can know. Null: there is no service. */
 export function besideService(
-  { dataDir }: Pick<Config, 'dataDir'>,
+  { dataDir }: Pick<Place, 'dataDir'>,
   env: Environment = process.env,
 ): string | null {
   if (places.some((name) => env[name]?.trim()) || !existsSync(serviceFile)) return null;
@@ -85,7 +88,7 @@ export function besideService(
 }
 
 /** What to type before a command, for somebody at another terminal of the machine where a server has this environment. */
-export function commandPrefix({ dataDir }: Pick<Config, 'dataDir'>, env: Environment = process.env): string {
+export function commandPrefix({ dataDir }: Pick<Place, 'dataDir'>, env: Environment = process.env): string {
   if (existsSync('/.dockerenv')) return `docker exec ${hostname()} postern`;
   if (existsSync('/run/.containerenv')) return `podman exec ${hostname()} postern`;
   if (resolve(dataDir) === serviceDataDir) return asService();
