@@ -1,5 +1,5 @@
 /** Starting and stopping the program: one clear line when it cannot start, nothing lost when it is stopped. */
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,10 +23,46 @@ async function refusal(t: ExecutionContext, settings: Record<string, string>): P
   return said[0]!;
 }
 
-test('the first start says what to do next', async (t) => {
-  const postern = await startProcess({ POSTERN_DATA_DIR: join(await directory(t), 'new', 'data') });
+test('the first start says what to do next, and as it says it, it works', async (t) => {
+  const dataDir = join(await directory(t), "new and Ann's", 'data');
+  const postern = await startProcess({ POSTERN_DATA_DIR: dataDir });
+  t.teardown(() => postern.end('SIGKILL'));
+  const said = postern.lines.map((line) => JSON.parse(line).msg as string);
+  const [hint] = said.filter((line) => line.includes('org create'));
+  const { code, stderr } = await run('sh', ['-c', `cd / && ${hint}`], { PATH: process.env.PATH });
+  t.deepEqual([code, stderr], [0, '']);
+  const { json } = createCli(t, { POSTERN_DATA_DIR: dataDir });
+  t.deepEqual(
+    (await json('org list')).map(({ name }: { name: string }) => name),
+    ['Acme'],
+  );
   t.is(await postern.end('SIGTERM'), 0);
-  t.true(postern.lines.some((line) => line.includes('org create')));
+});
+
+test('what it writes into a directory made by hand is for its user alone, and so is what a command writes', async (t) => {
+  const dataDir = await directory(t);
+  await chmod(dataDir, 0o755);
+  const umask = process.umask(0o022);
+  t.teardown(() => process.umask(umask));
+  const postern = await startProcess({ POSTERN_DATA_DIR: dataDir });
+  t.teardown(() => postern.end('SIGKILL'));
+  const open = async () => {
+    const found: string[] = [];
+    for (const entry of await readdir(dataDir, { recursive: true, withFileTypes: true })) {
+      const { mode } = await stat(join(entry.parentPath, entry.name));
+      if (mode & 0o077) found.push(entry.name);
+    }
+    return found;
+  };
+  t.deepEqual(await open(), []);
+  t.true((await readdir(dataDir)).includes('postern.sqlite'));
+  t.is(await postern.end('SIGTERM'), 0);
+  // The last connection has taken these away.
+  t.false((await readdir(dataDir)).includes('postern.sqlite-wal'));
+  const { json } = createCli(t, { POSTERN_DATA_DIR: dataDir });
+  await json('org create --name Acme');
+  await json('secret rotate');
+  t.deepEqual(await open(), []);
 });
 
 test('a first start that finds no room leaves nothing half written to the next', async (t) => {
@@ -74,6 +110,13 @@ test('a data directory that is none is named', async (t) => {
   const file = join(await directory(t), 'file');
   await writeFile(file, '');
   t.regex(await refusal(t, { POSTERN_DATA_DIR: file }), new RegExp(file));
+});
+
+test('a data directory where nothing can be made is named, soon', async (t) => {
+  t.regex(
+    await refusal(t, { POSTERN_DATA_DIR: '/proc/x/data' }),
+    /^postern: the directory \/proc\/x\/data cannot be made: .*; .*set POSTERN_DATA_DIR/,
+  );
 });
 
 test('a database file that is none is named', async (t) => {

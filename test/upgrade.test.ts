@@ -10,6 +10,7 @@ import type { Knex } from 'knex';
 import { migrate, type Upgrade, upgradeNotice } from '../src/db/migrate.ts';
 import { first } from '../src/db/migrations/001-first.ts';
 import { engine } from '../src/db/migrations/002-engine.ts';
+import { leaseMs } from '../src/db/nodes.ts';
 import { type Db, openDatabase } from '../src/db/open.ts';
 import { createCli } from './helpers/cli.ts';
 import { createDatabase, type DatabaseKind, kinds } from './helpers/databases.ts';
@@ -47,6 +48,11 @@ async function makeNewer(db: Db): Promise<void> {
   await db('knex_migrations').insert({ name: '999-later', batch: 2, migration_time: new Date() });
 }
 
+/** As if the program that runs knew a step less; what it does goes on as it is. */
+async function makeBehind(db: Db): Promise<void> {
+  await db('knex_migrations').where({ name: '019-node-versions' }).delete();
+}
+
 const stepsOf = (db: Db): Promise<string[]> => db('knex_migrations').orderBy('id').pluck('name');
 
 for (const kind of kinds) {
@@ -76,6 +82,63 @@ for (const kind of kinds) {
     const lines = postern.lines.filter((line) => line.includes('upgraded from 002-engine to'));
     t.is(lines.length, 1, postern.lines.join('\n'));
     t.true(postern.lines.indexOf(lines[0]!) < postern.lines.findIndex((line) => line.includes('serves at')));
+  });
+
+  test(`${kind}: of the commands, migrate alone changes the schema, and says so before`, async (t) => {
+    const { open, settings } = await emptyDatabase(t, kind);
+    const { cli, json, refusal } = createCli(t, settings);
+    for (const command of ['org list', 'migrate'])
+      t.regex(
+        await refusal(1, command),
+        /(is empty|there is no database in .*): the first start of the server makes it/,
+      );
+    const db = await open();
+    await makeOlder(db);
+    t.regex(
+      await refusal(1, 'org list'),
+      /is of an older Postern \(its schema is 002-engine, this program needs \d{3}-[\w-]+\): .*`postern migrate`/,
+    );
+    t.deepEqual(await stepsOf(db), ['001-first', '002-engine']);
+    const { code, stdout, stderr } = await cli('migrate --json');
+    t.is(code, 0, stderr);
+    t.regex(stderr, /^postern: the database is upgraded from 002-engine to [^\n]*\n$/);
+    const done = await stepsOf(db);
+    const upgrade = { from: '002-engine', to: done.at(-1)!, steps: done.length - 2 };
+    t.deepEqual(JSON.parse(stdout.toString()), upgrade);
+    t.deepEqual(await json('migrate'), { from: upgrade.to, to: upgrade.to, steps: 0 });
+    t.deepEqual(await json('org list'), []);
+  });
+
+  test(`${kind}: nobody upgrades the database while a node of another version runs`, async (t) => {
+    const { open, settings } = await emptyDatabase(t, kind);
+    const { json, cli, refusal } = createCli(t, settings);
+    const older = await startProcess(settings);
+    t.teardown(() => older.end('SIGKILL'));
+    const db = await open();
+    await makeBehind(db);
+    t.regex(await refusal(1, 'migrate'), /a Postern is running on .*; stop it first/);
+    if (kind === 'postgres') {
+      const own = await mkdtemp(join(tmpdir(), 'postern-upgrade-'));
+      t.teardown(() => rm(own, { recursive: true, force: true }));
+      const other = { ...settings, POSTERN_DATA_DIR: own };
+      const lives =
+        /a node of Postern \d[^ ]* is running on it \([0-9a-f-]{36}, heard of \d+ s ago\): stop all its nodes first/;
+      t.regex(await createCli(t, other).refusal(1, 'migrate'), lives);
+      t.regex((await t.throwsAsync(startProcess(other)))!.message, lives);
+      await older.end('SIGKILL');
+      t.regex(await createCli(t, other).refusal(1, 'migrate'), lives, 'it may only be silent');
+      // Of a version that did not say which; its leases have ended.
+      await db('nodes').insert({ node: 'another', members: '', at: Date.now() });
+      await db.schema.alterTable('nodes', (table) => table.dropColumns('version', 'sends'));
+      t.regex(await refusal(1, 'migrate'), /a node of an older Postern is running on it \(another/);
+      await db('nodes').update({ at: Date.now() - leaseMs });
+    } else {
+      await older.end('SIGKILL');
+      await db.schema.alterTable('nodes', (table) => table.dropColumns('version', 'sends'));
+    }
+    const { code, stderr } = await cli('migrate');
+    t.is(code, 0, stderr);
+    t.deepEqual(await json('org list'), []);
   });
 
   test(`${kind}: a newer database is refused in one sentence, and stays as it is`, async (t) => {

@@ -47,7 +47,7 @@ async function run({ config, out, now }: Context, url: string): Promise<void> {
     const source = await openExisting({ dataDir, databaseUrl: null });
     if (!source) throw new Failure(`there is no SQLite database in ${dataDir}; is POSTERN_DATA_DIR right?`);
     open.push(source);
-    const target = await openDatabase({ dataDir, databaseUrl: url, givenBy: '--to or POSTERN_MOVE_TO' });
+    const target = await openDatabase({ dataDir, databaseUrl: url, givenBy: '--to' });
     open.push(target);
     const moved = await move({
       ...{ source, target, to, dataDir, now },

@@ -11,6 +11,7 @@ import { dkimTasks, recordTasks } from './domains.ts';
 import { countFiles } from './files.ts';
 import { failure, skipped, type Task, warning } from './finding.ts';
 import { judgeName, lookUpName, lookUpPtr } from './names.ts';
+import { lookForReadable } from './permissions.ts';
 import { judgeKnocks } from './port-25.ts';
 import { judgeServers, lookForValidation } from './resolver.ts';
 import { knockAtReturnPath, lookUpReturnPath } from './return-path.ts';
@@ -35,6 +36,7 @@ export function machineTasks({ config, surroundings, now, dns, openDb }: Scene):
     'disk speed': () => measureSync(config.dataDir, surroundings),
     'disk space': () => measureSpace(config, surroundings),
     'open files': () => countFiles(config, surroundings),
+    'file permissions': () => lookForReadable(config),
     clock: () => compareClock({ dns, timeServers, now, patienceMs: patience.time }),
     certificate: () => lookAtCertificate(config, now()),
     'base URL': async () => {

@@ -27,7 +27,7 @@ export async function lookAtDatabase(openDb: OpenDb): Promise<Seen> {
   if (pending.length > 0) {
     return warning(
       `${found}; its schema lacks ${pending.join(', ')}`,
-      'make a backup, then start this version of Postern: that brings it up to date',
+      'make a backup, stop the older Postern, then give `postern migrate` or start this version',
     );
   }
   if (unsafe.length === 0) return ok(`${found}, its schema up to date`);

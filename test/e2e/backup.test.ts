@@ -7,7 +7,7 @@ import { copyFile, mkdir, readdir, readFile, rm, stat, truncate, writeFile } fro
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { openDatabase } from '../../src/db/open.ts';
-import { createCli, directory } from '../helpers/cli.ts';
+import { createCli, directory, makeInstallation } from '../helpers/cli.ts';
 import { kinds } from '../helpers/databases.ts';
 import { load, type Surroundings, surround } from '../helpers/killing.ts';
 import { startProcess } from '../helpers/process.ts';
@@ -123,6 +123,7 @@ test('a backup that cannot be used is none', async (t) => {
   const dataDir = join(place, 'data');
   const { cli, json, refusal } = createCli(t, { POSTERN_DATA_DIR: dataDir });
   t.regex(await refusal(1, 'backup', join(place, 'none')), /is POSTERN_DATA_DIR right\?/);
+  await makeInstallation(dataDir);
   const org = await json('org create --name Acme');
   await json('domain add sender.invalid --org', org.id);
   const file = join(place, 'backup');
@@ -146,6 +147,7 @@ test('a restore changes nothing until all is well', async (t) => {
   const place = await directory(t);
   const dataDir = join(place, 'data');
   const { cli, json, refusal } = createCli(t, { POSTERN_DATA_DIR: dataDir });
+  await makeInstallation(dataDir);
   const org = await json('org create --name Acme');
   await json('domain add sender.invalid --org', org.id);
   const file = join(place, 'backup');

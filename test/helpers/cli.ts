@@ -2,7 +2,7 @@
  * The command line as its users have it: a process, its arguments, its exit code, and what stands on which stream.
  */
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
@@ -57,11 +57,17 @@ export function createCli(t: ExecutionContext, settings: Record<string, string>)
   };
 }
 
+/** A database and a secret, as the first start of a server leaves them. */
+export async function makeInstallation(dataDir: string): Promise<void> {
+  await mkdir(dataDir, { recursive: true });
+  await createMigrated('sqlite', dataDir);
+  writeSecrets(secretFile(dataDir), [newSecret()]);
+}
+
 /** On a database that a server has made, with the organization Acme. */
 export async function startCli(t: ExecutionContext, settings: Record<string, string> = {}) {
   const dataDir = await directory(t);
-  await createMigrated('sqlite', dataDir);
-  writeSecrets(secretFile(dataDir), [newSecret()]);
+  await makeInstallation(dataDir);
   const cli = createCli(t, { POSTERN_DATA_DIR: dataDir, ...settings });
   return { ...cli, dataDir, acme: await cli.json('org create --name Acme') };
 }
