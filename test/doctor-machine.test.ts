@@ -88,6 +88,18 @@ names('few open files', () => ({ surroundings: { openFiles: async () => 1024 } }
   ...{ found: /^1024 files may be open; up to 3012 are needed$/, advice: /LimitNOFILE=65536/ },
 });
 
+names(
+  'a database that everybody on the machine can read',
+  async ({ dataDir }) => {
+    await chmod(join(dataDir, 'postern.sqlite'), 0o644);
+    await chmod(dataDir, 0o755);
+  },
+  {
+    ...{ check: 'file permissions', subject: machine, verdict: 'warning' },
+    ...{ found: /^every user of this machine can read .*postern\.sqlite/, advice: /chmod -R o= / },
+  },
+);
+
 names('a clock that is behind', ({ time }) => void Object.assign(time, { aheadMs: 10_000 }), {
   ...{ check: 'clock', subject: machine, verdict: 'warning' },
   ...{ found: /^(9\.9|10\.0|10\.1) s behind 127\.0\.0\.1$/, advice: /set-ntp/ },

@@ -12,11 +12,10 @@ const mostNamed = 5;
 const othersRead = 0o004;
 const othersPass = 0o001;
 
-export async function lookForReadable(config: Pick<Config, 'dataDir' | 'tlsCert' | 'tlsKey'>): Promise<Seen> {
+export async function lookForReadable({ dataDir }: Pick<Config, 'dataDir'>): Promise<Seen> {
   const { POSTERN_CONFIG, POSTERN_ENV_FILE } = process.env;
-  const key = config.tlsKey ?? config.tlsCert;
-  const single = [serviceFile, POSTERN_CONFIG?.trim(), POSTERN_ENV_FILE?.trim(), key];
-  const paths = [...(await filesIn(config.dataDir)), ...single.filter((path) => !!path).map((path) => path!)];
+  const single = [serviceFile, POSTERN_CONFIG?.trim(), POSTERN_ENV_FILE?.trim()];
+  const paths = [...(await filesIn(dataDir)), ...single.filter((path) => !!path).map((path) => path!)];
   const open: string[] = [];
   let seen = 0;
   for (const path of new Set(paths.map((each) => resolve(each)))) {
@@ -30,7 +29,7 @@ export async function lookForReadable(config: Pick<Config, 'dataDir' | 'tlsCert'
   const more = open.length > mostNamed ? ` and ${open.length - mostNamed} more` : '';
   return warning(
     `every user of this machine can read ${open.slice(0, mostNamed).join(', ')}${more}`,
-    `take that right away: chmod -R o= ${config.dataDir}, and chmod o= for a file elsewhere`,
+    `take that right away: chmod -R o= ${dataDir}, and chmod o= for a file elsewhere`,
   );
 }
 

@@ -89,8 +89,9 @@ export function besideService(
 
 /** What to type before a command, for somebody at another terminal of the machine where a server has this environment. */
 export function commandPrefix({ dataDir }: Pick<Place, 'dataDir'>, env: Environment = process.env): string {
-  if (existsSync('/.dockerenv')) return `docker exec ${hostname()} postern`;
-  if (existsSync('/run/.containerenv')) return `podman exec ${hostname()} postern`;
+  // A container of our image, whose name for its host is by default its own host name.
+  if (root === '/postern' && existsSync('/.dockerenv')) return `docker exec ${hostname()} postern`;
+  if (root === '/postern' && existsSync('/run/.containerenv')) return `podman exec ${hostname()} postern`;
   if (resolve(dataDir) === serviceDataDir) return asService();
   const given = places.filter((name) => env[name]?.trim() && name !== 'POSTERN_DATABASE_URL');
   const settings = given.map((name) => `${name}=${word(resolve(env[name]!.trim()))} `);

@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { migrate } from '../../src/db/migrate.ts';
 import { noteFile, refuseMoved } from '../../src/db/moved.ts';
 import { type Db, openDatabase } from '../../src/db/open.ts';
 import { createCli, directory } from '../helpers/cli.ts';
@@ -52,8 +53,8 @@ async function stopped(t: ExecutionContext, waiting: number): Promise<Scene> {
     command: createCli(t, settings),
     async killedAt(step, nth) {
       const flags = `--import=${killer}?step=${step}&nth=${nth}&from=start`;
-      const { cli } = createCli(t, { ...settings, NODE_OPTIONS: flags });
-      const { stdout, stderr } = await cli('move --to', to);
+      const { cli } = createCli(t, { ...settings, POSTERN_MOVE_TO: to, NODE_OPTIONS: flags });
+      const { stdout, stderr } = await cli('move');
       t.is(stdout.toString(), '', `killed at ${step} ${nth}, it had nothing to tell: ${stderr}`);
     },
   };
@@ -180,9 +181,11 @@ test('it is refused where it would mix or lose', async (t) => {
 
   t.regex(await refusal(2, 'move'), /--to <URL>/);
   for (const wrong of ['mysql://root:hunter2@127.0.0.1/x', 'hunter2', '/var/lib/hunter2.sqlite']) {
-    const said = await refusal(2, 'move --to', wrong);
-    t.regex(said, /not a PostgreSQL URL; give postgres:/);
-    t.false(said.includes('hunter2'));
+    const environment = createCli(t, { ...scene.settings, POSTERN_MOVE_TO: wrong });
+    for (const said of [await refusal(2, 'move --to', wrong), await environment.refusal(2, 'move')]) {
+      t.regex(said, /not a PostgreSQL URL; give postgres:/);
+      t.false(said.includes('hunter2'));
+    }
   }
   const unreachable = new URL(scene.to);
   unreachable.pathname = '/there_is_none';
@@ -196,6 +199,7 @@ test('it is refused where it would mix or lose', async (t) => {
   const nowhere = createCli(t, { POSTERN_DATA_DIR: await directory(t) });
   t.regex(await nowhere.refusal(1, 'move --to', scene.to), /there is no SQLite database in/);
 
+  await migrate(scene.target);
   await onPostgres.json('org create --name Somebody');
   t.regex(
     await refusal(1, 'move --to', scene.to),
