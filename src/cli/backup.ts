@@ -3,11 +3,13 @@
  * FILE appears when it is whole: copied, on disk, looked through, its keys opened. The database is not brought up to date
  * for it: the program of an upgrade can back up what it is about to change.
  */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { createReadStream, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { chmod, mkdtemp, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
 import { createSeal } from '../accounts/seal.ts';
+import type { Config } from '../config.ts';
 import { copyDatabase, faultOf } from '../db/backup.ts';
 import { openDatabase } from '../db/open.ts';
 import { countSealed } from '../db/sealed.ts';
@@ -24,34 +26,61 @@ export function backupCommands(program: Command, context: Context): void {
   program
     .command('backup')
     .description('Copy the SQLite database to a file while it is used, and the secret beside it.')
-    .argument('<FILE>', 'where to; the secret goes to FILE.secret')
+    .argument('<FILE>', 'where to; the secret goes to FILE.secret. - is standard output, without the secret')
     .option('--force', 'replace FILE where it is there')
     .option('--no-secret', 'leave the secret out; without it the copy is of no use')
-    .action((file: string, options: Options) => backUp(context, resolve(file), options));
+    .action((file: string, options: Options, command: Command) => {
+      if (file !== '-') return backUp(context, resolve(file), options);
+      const isWanted = !context.out.json && !process.stdout.isTTY;
+      if (!isWanted) command.error('error: the backup itself goes to standard output', { exitCode: 2 });
+      return writeBackup(context, options);
+    });
+}
+
+/** To standard output, once it is whole. */
+async function writeBackup(context: Context, { secret }: Options): Promise<void> {
+  const { dataDir } = requireSqlite(context);
+  const workshop = await workshopFor(join(dataDir, 'backup'));
+  try {
+    await pipeline(createReadStream(await copyTo(workshop, context)), process.stdout);
+    if (secret) context.out.warn(advice(null, context.config().secret !== null));
+  } finally {
+    context.out.progress('');
+    await rm(workshop, { recursive: true, force: true });
+  }
+}
+
+function requireSqlite({ config }: Context): Config {
+  if (config().databaseUrl === null) return config();
+  throw new Failure(
+    'the database is PostgreSQL, which has its own: `pg_dump --format=custom --file=FILE "$POSTERN_DATABASE_URL"`; keep the secret as well',
+  );
+}
+
+/** The copy, looked through. */
+async function copyTo(workshop: string, context: Context): Promise<string> {
+  const { out, config } = context;
+  const made = join(workshop, 'postern.sqlite');
+  await copyDatabase(join(config().dataDir, 'postern.sqlite'), made, {
+    onProgress: (share) => out.progress(`${Math.floor(share * 100)} % copied`),
+    signal: interrupted(),
+  });
+  out.progress('looking through the copy');
+  await examine(context, workshop);
+  await chmod(made, 0o600);
+  return made;
 }
 
 async function backUp(context: Context, file: string, { force, secret }: Options): Promise<void> {
   const { out, config } = context;
-  const { dataDir, databaseUrl } = config();
-  if (databaseUrl !== null) {
-    throw new Failure(
-      'the database is PostgreSQL, which has its own: `pg_dump --format=custom --file=FILE "$POSTERN_DATABASE_URL"`; keep the secret as well',
-    );
-  }
+  const { dataDir } = requireSqlite(context);
   const beside = secret && config().secret === null ? `${file}.secret` : null;
   for (const each of [file, ...(beside === null ? [] : [beside])]) {
     if (existsSync(each) && !force) throw new Failure(`${each} is there already; --force replaces it`);
   }
   const workshop = await workshopFor(file);
   try {
-    const made = join(workshop, 'postern.sqlite');
-    await copyDatabase(join(dataDir, 'postern.sqlite'), made, {
-      onProgress: (share) => out.progress(`${Math.floor(share * 100)} % copied`),
-      signal: interrupted(),
-    });
-    out.progress('looking through the copy');
-    await examine(context, workshop);
-    await chmod(made, 0o600);
+    const made = await copyTo(workshop, context);
     const { size } = await stat(made);
     if (beside) await copySecret(secretFile(dataDir), beside, workshop);
     await rename(made, file);
