@@ -78,7 +78,8 @@ export async function layGround(
   const mailLog = createMailLog(config.dataDir, clock, log);
   stops.push(() => mailLog.close());
   const onTrouble = (what: string, error: unknown) => log.error({ err: error }, what);
-  const bell = createBell({ databaseUrl: config.databaseUrl, node, onTrouble });
+  const sends = config.roles.includes('mta');
+  const bell = createBell({ databaseUrl: config.databaseUrl, node, sends, onTrouble });
   stops.push(bell.close);
   const watch = createWatch({
     position: () => settledPosition(db),

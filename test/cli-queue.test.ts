@@ -1,20 +1,35 @@
-/** `postern queue`, without a server: what it says of a queue, what it refuses, and in which words. */
+/** `postern queue`, beside what it takes for a server (its lock): what it says of a queue, what it refuses, and in which words. */
 import test from 'ava';
-import { createCli } from './helpers/cli.ts';
+import { iso } from '../src/clock.ts';
+import { lockDataDir } from '../src/db/lock.ts';
+import { cliOf, createCli } from './helpers/cli.ts';
+import { kinds } from './helpers/databases.ts';
 import { minute, openQueue } from './helpers/queue-rows.ts';
+import { until } from './helpers/until.ts';
+import { startWorld } from './helpers/world.ts';
 
 const circuitOf = (at: number) => ({
   ...{ connections: 0, limit: 1, waiting: 0, busySince: null, lastReply: null, lastReplyAt: null },
   circuit: { since: at - 4 * minute, failures: 5, nextProbeAt: at + 2 * minute, reason: 'no answer' },
 });
 const busyAt = (at: number) => ({
-  ...{ connections: 3, limit: 3, waiting: 40, circuit: null },
-  ...{ busySince: at - minute, lastReply: '421 4.7.0 too many', lastReplyAt: at },
+  ...{ connections: 3, limit: 3, waiting: 40, circuit: null, busySince: null },
+  ...{ lastReply: '250 2.0.0 ok', lastReplyAt: at },
 });
 
-/** Four destinations, each in another condition. */
-async function backlog(t: Parameters<typeof openQueue>[0]) {
+/** What the command line takes for a server. */
+async function openServed(t: Parameters<typeof openQueue>[0]) {
   const queue = await openQueue(t, 'sqlite');
+  const stop = await lockDataDir(queue.dataDir);
+  t.teardown(stop);
+  return { ...queue, stop };
+}
+
+const greylisted = { code: 450, enhanced: '4.2.0', text: 'Greylisted, come back later' };
+
+/** Destinations, each in another condition. */
+async function backlog(t: Parameters<typeof openQueue>[0]) {
+  const queue = await openServed(t);
   const at = Date.now();
   const overdue = {
     ...{ status: 'queued', attempts: 0, created_at: at - 50 * minute },
@@ -24,9 +39,19 @@ async function backlog(t: Parameters<typeof openQueue>[0]) {
     dead: await queue.add({ ...overdue, recipient: 'ann@dead.invalid' }),
     busy: await queue.add({ ...overdue, recipient: 'ann@busy.invalid' }, { recipient: 'bob@busy.invalid' }),
     shut: await queue.add({ ...overdue, recipient: 'ann@shut.invalid' }),
+    throttled: await queue.add({ ...overdue, recipient: 'ann@throttled.invalid' }),
+    grey: await queue.add({
+      ...{ recipient: 'ann@grey.invalid', created_at: at - minute, due_at: at + 4 * minute },
+      ...{ updated_at: at - minute, last_reply: JSON.stringify(greylisted) },
+    }),
     fine: await queue.add({ recipient: 'ann@fine.invalid', created_at: at, due_at: at + 10 * minute }),
   };
-  const states = { 'mx.dead.invalid': circuitOf(at), 'mx.busy.invalid': busyAt(at) };
+  const throttled = { connections: 1, limit: 2, busySince: at - minute, busyReply: '421 4.7.0 slow down' };
+  const states = {
+    'mx.dead.invalid': circuitOf(at),
+    'mx.busy.invalid': busyAt(at),
+    'mx.throttled.invalid': { ...busyAt(at), ...throttled, lastReply: '250 2.0.0 ok' },
+  };
   for (const [name, state] of Object.entries(states)) {
     await queue.db('destinations').insert({ name, node: 'a', state: JSON.stringify(state), at });
     await queue.db('routes').insert({ domain: name.slice(3), destination: name });
@@ -35,7 +60,7 @@ async function backlog(t: Parameters<typeof openQueue>[0]) {
 }
 
 test('the summary says how each destination stands', async (t) => {
-  const { json, cli } = await backlog(t);
+  const { json, cli, at } = await backlog(t);
   await json('queue suspend shut.invalid --for 2h --reason', 'their wish');
   await json('queue suspend idle.invalid --reason', 'no mail yet');
   const lines = await json('queue summary');
@@ -47,14 +72,22 @@ test('the summary says how each destination stands', async (t) => {
     ['mx.busy.invalid', 'busy, 3 connections'],
     ['mx.dead.invalid', 'circuit open, next probe TIME'],
     ['shut.invalid', 'suspended until TIME: their wish'],
+    ['mx.throttled.invalid', 'throttled since TIME, 1 of 2 connections: 421 4.7.0 slow down'],
+    ['grey.invalid', 'greylisting since TIME: 450 4.2.0 Greylisted, come back later'],
     ['fine.invalid', 'ok'],
     ['idle.invalid', 'suspended until TIME: no mail yet'],
   ]);
   t.like(lines[0], { domain: 'busy.invalid', total: 2, parked: 2, connections: 3, limit: 3 });
-  t.like(lines[0], { ages: { '80m': 1 }, lastReply: '421 4.7.0 too many' });
+  t.like(lines[0], { ages: { '80m': 1 }, lastReply: '250 2.0.0 ok', throttled: null });
   t.is(lines[1].nextAttemptAt, lines[1].circuit.nextProbeAt);
   t.is(lines[2].nextAttemptAt, lines[2].suspension.until);
-  t.like(lines[4], { total: 0, oldestAt: null });
+  t.like(lines[3].throttled, { since: iso(at - minute), reply: '421 4.7.0 slow down' });
+  t.like(lines[4].greylisting, { since: iso(at - minute), reply: '450 4.2.0 Greylisted, come back later' });
+  t.like(lines[6], { total: 0, oldestAt: null });
+  const top = (await json('top --once')).queue.destinations;
+  const inTop = (name: string) => top.find((line: { destination: string }) => line.destination === name);
+  t.deepEqual(inTop('mx.throttled.invalid').throttled, lines[3].throttled);
+  t.deepEqual(inTop('grey.invalid').greylisting, lines[4].greylisting);
   const [listed] = await json('queue list --destination mx.dead.invalid');
   t.is(listed.nextAttemptAt, listed.dueSince);
 
@@ -64,7 +97,7 @@ test('the summary says how each destination stands', async (t) => {
 });
 
 test('why says what mail waits for', async (t) => {
-  const { json, mail, db, at } = await backlog(t);
+  const { json, mail, db, at, stop } = await backlog(t);
   await json('queue suspend shut.invalid --reason', 'their wish');
   const why = async (name: keyof typeof mail) => {
     const [told] = (await json(`email why ${mail[name].emailId}`)).recipients;
@@ -74,21 +107,22 @@ test('why says what mail waits for', async (t) => {
     await why('dead'),
     /^It has not been tried yet\. It waits because mx\.dead\.invalid failed 5 times in a row \(last: no answer\), and its circuit is open since 2[^;]*; the next probe is due 2/,
   );
-  t.regex(
-    await why('busy'),
-    /It waits for a connection: all of mx\.busy\.invalid are busy \(3 of 3\), since 2/,
-  );
+  t.regex(await why('busy'), /It waits for a connection: all of mx\.busy\.invalid are busy \(3 of 3\)\./);
   t.regex(
     await why('shut'),
     /waits because the operator suspended shut\.invalid at 2\S+ \("their wish"\), until 2\S+\. It expires 2/,
+  );
+  t.regex(
+    await why('throttled'),
+    /It waits because mx\.throttled\.invalid has asked us since 2\S+ to slow down \("421 4\.7\.0 slow down"\); it is given 1 of 2 connections now\./,
   );
   t.regex(await why('fine'), /The next attempt is due 2\S+; it expires 2/);
   await db('deliveries')
     .where({ domain: 'fine.invalid' })
     .update({ due_at: at - 5 * minute });
   t.regex(await why('fine'), /It is due, and waits for its turn at fine\.invalid/);
-  await db('destinations').delete();
-  t.regex(await why('fine'), /no running server says anything of any destination; see that one runs/);
+  await stop();
+  t.regex(await why('fine'), /It has been due since 2\S+, and no server is running; start one\./);
 });
 
 test('an order says what it did, and what it found where it did nothing', async (t) => {
@@ -148,7 +182,7 @@ test('bad usage of the queue is named', async (t) => {
 });
 
 test('a destination is suspended by any of its names, for an hour, and again, and resumed', async (t) => {
-  const { json, refusal } = createCli(t, (await openQueue(t, 'sqlite')).settings);
+  const { json, refusal } = createCli(t, (await openServed(t)).settings);
   const names = 'queue suspend --reason test';
   t.is((await json(names, 'B.invalid, a.INVALID.')).destination, 'a.invalid,b.invalid', 'as it is called');
   t.is((await json(names, 'bücher.invalid')).destination, 'xn--bcher-kva.invalid');
@@ -166,3 +200,26 @@ test('a destination is suspended by any of its names, for an hour, and again, an
     /google is not suspended; `postern queue su/,
   );
 });
+
+for (const database of kinds) {
+  test(`${database}: whether a server is running is known at once, also of an empty queue`, async (t) => {
+    const world = await startWorld(t, { database });
+    const { cli } = cliOf(t, world);
+    const looks = ['queue summary', 'queue list', 'queue suspend there.invalid --reason test', 'top --once'];
+    const told = async (look: string) => (await cli(look)).stderr;
+    // On PostgreSQL a node is heard from the moment that it listens to the others.
+    await until(async () => (await told('queue summary')) === '', { what: 'the server to be seen' });
+    for (const look of looks) t.is(await told(look), '', look);
+    const server = async () => {
+      const { stdout } = await cli('doctor --json');
+      const findings: { check: string; verdict: string }[] = JSON.parse(stdout.toString()).findings;
+      return findings.find(({ check }) => check === 'server')!.verdict;
+    };
+    t.is(await server(), 'ok');
+    await world.stop();
+    for (const look of looks)
+      t.regex(await told(look), /^postern: no server is running, so no mail is sent; start one/, look);
+    t.is(await server(), 'warning');
+    t.false(JSON.parse((await cli('top --json')).stdout.toString()).isServed);
+  });
+}

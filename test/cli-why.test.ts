@@ -21,11 +21,17 @@ function story(status: DeliveryStatus, more: Partial<Story> = {}, delivery: obje
     },
     last: null,
     order: null,
-    place: { destination: 'mx.invalid', domains: ['there.invalid'], dueAt: null, stranded: null },
+    place: {
+      destination: 'mx.invalid',
+      domains: ['there.invalid'],
+      dueAt: null,
+      ...{ stranded: null, paused: null, greylisted: null },
+    },
     condition: { is: 'ok', state: null },
     now,
     emailId: 'E',
     orgId: 'O',
+    from: 'app@sender.invalid',
     ...more,
   };
 }
@@ -78,8 +84,37 @@ const rows: [what: string, story: Story, said: string][] = [
   [
     'due, and nobody there',
     story('queued', { condition: { is: 'unattended', since: now - minute } }, due),
-    'It has not been tried yet. It has been due since in -1 m, and no running server says anything of any ' +
-      'destination; see that one runs. It expires in 60 m.',
+    'It has not been tried yet. It has been due since in -1 m, and no server is running; start one. ' +
+      'It expires in 60 m.',
+  ],
+  [
+    'greylisted, before its next attempt',
+    story(
+      'deferred',
+      {
+        last: attempt({ category: 'greylisting', diagnostic: '450 4.2.0 Greylisted' }),
+        condition: { is: 'greylisting', since: now - 3 * minute, reply: '450 4.2.0 Greylisted' },
+      },
+      soon,
+    ),
+    'Attempt 1 failed: 450 4.2.0 Greylisted. That is not final: the other side put it off. The next attempt is due in 5 m; ' +
+      'it expires in 60 m. mx.invalid has been greylisting since in -3 m ("450 4.2.0 Greylisted"): it takes mail that ' +
+      'comes again after a while.',
+  ],
+  [
+    'of an organization that is paused',
+    story(
+      'queued',
+      {
+        condition: {
+          ...{ is: 'paused', count: 1, isWhole: true },
+          pause: { since: now - 2 * minute, reason: 'unpaid bills' },
+        },
+      },
+      due,
+    ),
+    'It has not been tried yet. It waits because the operator has paused its organization since in -2 m ("unpaid ' +
+      'bills"); it does not grow old meanwhile. It expires in 60 m.',
   ],
   [
     'held before there was an event of it',
@@ -95,7 +130,43 @@ const rows: [what: string, story: Story, said: string][] = [
     'It was canceled by the operator at in -1 m ("typo"); nothing more is sent. ' +
       'Before: Attempt 1 failed: lost after the dot.',
   ],
+  [
+    'bounced by a blocklist that the reply names: the address and the list, no word of the domain',
+    blocked('550 5.7.1 Service unavailable, Client host [203.0.113.9] blocked using zen.spamhaus.org'),
+    'mx.invalid [192.0.2.1] said "550 5.7.1 Service unavailable, Client host [203.0.113.9] blocked using ' +
+      'zen.spamhaus.org" at attempt 1. That is final, a soft bounce (blocked): the address 203.0.113.9 is on the ' +
+      'blocklist zen.spamhaus.org: learn why, and how to be taken off, at https://check.spamhaus.org/; end the cause first.',
+  ],
+  [
+    'bounced by a list that is not known: its name and the link of the reply',
+    blocked(
+      '554 5.7.1 192.0.2.1: 203.0.113.9 is listed in bl.lists.invalid, see https://lists.invalid/q?203.0.113.9.',
+    ),
+    'mx.invalid [192.0.2.1] said "554 5.7.1 192.0.2.1: 203.0.113.9 is listed in bl.lists.invalid, see ' +
+      'https://lists.invalid/q?203.0.113.9." at attempt 1. That is final, a soft bounce (blocked): the address ' +
+      '203.0.113.9 is on the blocklist bl.lists.invalid: learn why, and how to be taken off, at ' +
+      'https://lists.invalid/q?203.0.113.9; end the cause first.',
+  ],
+  [
+    'bounced for our reputation, and no list named',
+    blocked('554 5.7.1 rejected due to poor reputation'),
+    'mx.invalid [192.0.2.1] said "554 5.7.1 rejected due to poor reputation" at attempt 1. That is final, a soft bounce ' +
+      '(blocked): the host refuses the address that this server sends from for its reputation; its reply says what it ' +
+      'wants. `postern doctor` says whether it is on a blocklist.',
+  ],
 ];
+
+/** Bounced with this reply. */
+function blocked(line: string): Story {
+  const [, code, enhanced, text] = /^(\d+) (\S+) (.*)$/.exec(line)!;
+  const bounce = { type: 'soft', category: 'blocked', fault: 'sender', diagnostic: line };
+  const verdict: Partial<Verdict> = {
+    ...{ outcome: 'bounced', category: 'blocked', fault: 'sender', bounce: 'soft', diagnostic: line },
+  };
+  const reply = { code: Number(code), enhanced: enhanced!, text: text! };
+  const mx = { host: 'mx.invalid', address: '192.0.2.1', port: 25 };
+  return story('bounced', { last: attempt(verdict, { reply, mx }) }, { bounce });
+}
 
 for (const [what, told, said] of rows) test(`why: ${what}`, (t) => t.is(why(told, when), said));
 

@@ -84,7 +84,10 @@ for (const [name, entry, subject, verdict] of [
   ['Spamhaus DBL', 'bounces.invalid.dbl.spamhaus.org', 'bounces.invalid', 'failure'],
 ] as const) {
   names(`${subject} is on ${name}`, ({ dns }) => dns.set({ [entry]: { A: ['127.0.0.3'] } }), {
-    ...{ check: name, subject, verdict, found: /^listed: 127\.0\.0\.3/, advice: /taken off, at https:/ },
+    ...{ check: name, subject, verdict, found: /^listed: 127\.0\.0\.3/ },
+    advice: new RegExp(
+      `^learn why ${subject.replaceAll('.', '\\.')} is on ${name}, and how to be taken off, at https:`,
+    ),
   });
 }
 

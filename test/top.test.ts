@@ -94,7 +94,7 @@ function snapshot(fields: Partial<Snapshot> = {}): Snapshot {
         queueLine('a-very-long-name-of-a-host.example', { parked: 12_345, oldestAt: now - 2000 }),
       ],
     },
-    trouble: null,
+    ...{ isServed: true, trouble: null },
     ...fields,
   };
 }

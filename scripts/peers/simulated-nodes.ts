@@ -93,7 +93,9 @@ export async function ringAll(databaseUrl: string, nodes: number, seconds: numbe
   const onTrouble = (_: string, error: unknown) => {
     throw error;
   };
-  const bells = Array.from({ length: nodes }, () => createBell({ databaseUrl, node: uuid(), onTrouble }));
+  const bells = Array.from({ length: nodes }, () =>
+    createBell({ databaseUrl, node: uuid(), sends: true, onTrouble }),
+  );
   try {
     for (const bell of bells) bell.listen(heard);
     await until(() => count.ready === nodes, { timeout: 60_000, what: 'all to listen' });

@@ -9,6 +9,7 @@ import { type Config, loadConfig } from '../config.ts';
 import { requireSchema } from '../db/migrate.ts';
 import { refuseLeft, refuseMoved } from '../db/moved.ts';
 import { type Db, openExisting } from '../db/open.ts';
+import { isServed } from '../db/served.ts';
 import { openSecrets, type Secrets, secretFile } from '../secret.ts';
 import { commandEnvironment, noDatabase } from '../settings/installation.ts';
 import { type Environment, otherVariables } from '../settings/sources.ts';
@@ -21,10 +22,16 @@ export interface Context {
   env(): Environment;
   config(): Config;
   db(): Promise<Db>;
+  /** Whether a server is running that sends mail from the database. */
+  isServed(): Promise<boolean>;
   secrets(): Secrets;
   now(): number;
   close(): Promise<void>;
 }
+
+/** For whoever looks at mail that waits. */
+export const notServed =
+  'no server is running, so no mail is sent; start one, with `systemctl start postern` where it is a service';
 
 export function createContext(): Context {
   const { now } = systemClock;
@@ -55,6 +62,9 @@ export function createContext(): Context {
       await refuseMoved(db, dataDir);
       if (!(await requireSchema(db))) throw noDatabase(context.config());
       return db;
+    },
+    async isServed() {
+      return isServed(await context.db(), context.config().dataDir);
     },
     secrets() {
       const { dataDir, secret } = context.config();

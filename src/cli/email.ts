@@ -3,10 +3,12 @@ import type { Command } from 'commander';
 import { compareKey } from '../address.ts';
 import { iso } from '../clock.ts';
 import { type AttemptRecord, type EmailRecord, listAttempts } from '../db/emails.ts';
+import { readPause } from '../db/pauses.ts';
 import { readMessages } from '../db/queue.ts';
 import { poolOf } from '../db/source-pools.ts';
 import { readStandings, routesOf } from '../db/standings.ts';
 import { telemetry } from '../status/telemetry.ts';
+import { reasonsOf } from '../waiting/standing.ts';
 import { type Story, storiesOf } from '../waiting/why.ts';
 import { address } from './arguments.ts';
 import type { Context } from './context.ts';
@@ -17,7 +19,7 @@ import { theEmail } from './lookup.ts';
 import { coloured, dim, type Output } from './output.ts';
 import { local, relative } from './times.ts';
 
-export function emailCommands(program: Command, { db, out, now }: Context): void {
+export function emailCommands(program: Command, { db, out, now, isServed }: Context): void {
   const email = program.command('email').description('One email: what became of it, why, its bytes.');
   const withId = (command: string, description: string) =>
     email.command(command).description(description).argument('<ID>', "the emailId of the send's response");
@@ -33,13 +35,14 @@ export function emailCommands(program: Command, { db, out, now }: Context): void
     async (id: string) => {
       const found = await theEmail(await db(), id);
       const attempts = await listAttempts(await db(), found.id);
-      const standings = await readStandings(await db(), now());
+      const standings = await readStandings(await db(), now(), await isServed());
       const pool = await poolOf(await db(), found.orgId);
+      const pause = await readPause(await db(), found.orgId);
       const routes = await routesOf(
         await db(),
         found.deliveries.map(({ domain }) => domain),
       );
-      printReasons(out, storiesOf(found, { attempts, standings, routes, pool, now: now() }), found);
+      printReasons(out, storiesOf(found, { attempts, standings, routes, pool, pause, now: now() }), found);
     },
   );
 
@@ -121,6 +124,7 @@ function printReasons(out: Output, stories: Story[], email: EmailRecord): void {
         why: sentence,
         destination: place.destination,
         condition: delivery.nextAttemptAt === null ? null : condition.is,
+        ...reasonsOf(condition),
         evidence: last && attemptDocument(last),
       })),
     },

@@ -3,19 +3,19 @@ import type { Command } from 'commander';
 import { iso } from '../clock.ts';
 import { type QueueLine, totalOf } from '../waiting/queue-lines.ts';
 import { ageNames, readSummary } from '../waiting/queue-summary.ts';
-import { briefly } from '../waiting/standing.ts';
+import { briefly, reasonsOf } from '../waiting/standing.ts';
 import type { Context } from './context.ts';
 import type { Cell } from './output.ts';
 import { timeOfDay } from './times.ts';
 
-export function summaryCommand(queue: Command, { db, out, now }: Context): void {
+export function summaryCommand(queue: Command, { db, out, now, isServed }: Context): void {
   queue
     .command('summary')
     .description('Count what waits, one line a destination, by age; its condition, next try and last reply.')
     .option('--domains', 'one line a recipient domain')
     .action(async ({ domains: isByDomain = false }: { domains?: boolean }) => {
       const at = now();
-      const lines = await readSummary(await db(), { now: at, isByDomain });
+      const lines = await readSummary(await db(), { now: at, isByDomain, served: await isServed() });
       const when = out.terminal && !out.json ? (time: number) => timeOfDay(time, at) : iso;
       const conditions = lines.map((line) => briefly(line.condition, when));
       const head = [isByDomain ? 'DOMAIN' : 'DESTINATION', 'TOTAL', ...ageNames, 'HELD', 'SENDING'];
@@ -72,6 +72,7 @@ function lineDocument(line: QueueLine, condition: string) {
     connections: state?.connections ?? 0,
     limit: state?.limit ?? null,
     busySince: isoOrNull(state?.busySince ?? null),
+    ...reasonsOf(line.condition),
     circuit: state?.circuit && {
       since: iso(state.circuit.since),
       failures: state.circuit.failures,

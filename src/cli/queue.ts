@@ -5,7 +5,7 @@ import { listQueue, type QueueEntry } from '../db/queue-view.ts';
 import type { DeliveryStatus } from '../nouns.ts';
 import { replyText } from '../outcome.ts';
 import { choice, destination, domain, lines } from './arguments.ts';
-import type { Context } from './context.ts';
+import { type Context, notServed } from './context.ts';
 import { theOrganization } from './lookup.ts';
 import type { Output } from './output.ts';
 import { orderCommands } from './queue-orders.ts';
@@ -31,6 +31,9 @@ interface ListOptions {
 
 export function queueCommands(program: Command, context: Context): void {
   const queue = program.command('queue').description('What waits to be delivered, and orders to it.');
+  queue.hook('postAction', async () => {
+    if (!(await context.isServed())) context.out.warn(notServed);
+  });
   summaryCommand(queue, context);
   listCommand(queue, context);
   orderCommands(queue, context);

@@ -1,7 +1,7 @@
 /** One picture of `postern top` for a pipe (lines that begin with what they are), for --json, and for --once. */
 import { iso, isoOrNull } from '../clock.ts';
 import { type QueueLine, totalOf } from '../waiting/queue-lines.ts';
-import { briefly } from '../waiting/standing.ts';
+import { briefly, reasonsOf } from '../waiting/standing.ts';
 import type { Block } from './output.ts';
 import { verbs } from './top-traffic.ts';
 import type { Snapshot } from './top-view.ts';
@@ -10,6 +10,7 @@ export function documentOf(snapshot: Snapshot) {
   return {
     at: iso(snapshot.at),
     hostname: snapshot.hostname,
+    isServed: snapshot.isServed,
     rates: snapshot.rates,
     queue: { at: iso(snapshot.queue.at), destinations: snapshot.queue.lines.map(queueDocument) },
     slowest: snapshot.slowest.map(({ meanMs, ...slow }) => ({ ...slow, meanMs: Math.round(meanMs) })),
@@ -27,6 +28,7 @@ function queueDocument(line: QueueLine) {
     oldestAt: isoOrNull(oldestAt),
     nextAttemptAt: isoOrNull(nextAttemptAt),
     condition: briefly(condition, iso),
+    ...reasonsOf(condition),
     connections: state?.connections ?? 0,
     limit: state?.limit ?? null,
   };

@@ -7,6 +7,7 @@ import { clean } from '../visible.ts';
 import { type QueueLine, totalOf } from '../waiting/queue-lines.ts';
 import { briefly } from '../waiting/standing.ts';
 import { coloured, dim } from './cells.ts';
+import { notServed } from './context.ts';
 import { sparkline } from './sparkline.ts';
 import { local, span, timeOfDay } from './times.ts';
 import { type Counted, minutesKept, type Said, type Seen, type Slow, verbs } from './top-traffic.ts';
@@ -16,6 +17,8 @@ export interface Snapshot extends Seen {
   at: number;
   hostname: string;
   queue: { lines: QueueLine[]; at: number };
+  /** Whether a server is running that sends mail. */
+  isServed: boolean;
   /** What could not be read, and why. */
   trouble: string | null;
 }
@@ -169,7 +172,8 @@ function queueRow(line: QueueLine, now: number, columns: number): string {
 
 function stateColour(is: QueueLine['condition']['is'], text: string): string {
   if (is === 'ok') return dim(text);
-  return styleText(is === 'busy' ? 'yellow' : 'red', text);
+  const isTheirs = is === 'busy' || is === 'throttled' || is === 'greylisting';
+  return styleText(isTheirs ? 'yellow' : 'red', text);
 }
 
 function slowHead(columns: number): string {
@@ -204,8 +208,13 @@ function saidRow({ at, verb, destination, host, reply, times }: Said, columns: n
   return left.replace(verb, () => coloured(verb)) + rest;
 }
 
-function foot({ queue, at, trouble }: Snapshot, { sort, isPaused }: Manner, columns: number): string {
+function foot(
+  { queue, at, isServed, trouble }: Snapshot,
+  { sort, isPaused }: Manner,
+  columns: number,
+): string {
   if (trouble !== null) return styleText('red', cut(` ${clean(trouble)}`, columns));
+  if (!isServed) return styleText('red', cut(` ${clean(notServed)}`, columns));
   const age = at - queue.at >= 10_000 ? `   queue as of ${span(at - queue.at)} ago` : '';
   const keys = ` q quit   s sort by ${sort}   p ${isPaused ? 'go on' : 'pause'}${age}`;
   const shown = cut(keys, columns);

@@ -12,7 +12,7 @@ import { readStandings } from '../db/standings.ts';
 import { mailLogFile } from '../maillog.ts';
 import { linesOf } from '../waiting/queue-lines.ts';
 import { timeSpan } from './arguments.ts';
-import type { Context } from './context.ts';
+import { type Context, notServed } from './context.ts';
 import { type LogFile, openLog } from './log-file.ts';
 import { readLine } from './log-filter.ts';
 import { openScreen } from './screen.ts';
@@ -49,6 +49,7 @@ async function top(context: Context, options: Options): Promise<void> {
     await view.settled();
     const snapshot = view.snapshot();
     if (snapshot.trouble !== null) throw new Error(snapshot.trouble);
+    if (!snapshot.isServed) out.warn(notServed);
     out.print(documentOf(snapshot), ...blocksOf(snapshot));
   } else await watch(view, Math.max(options.every, leastEvery));
   await view.close();
@@ -71,6 +72,7 @@ async function createView(context: Context): Promise<View> {
   const traffic = createTraffic();
   await readPast(log, traffic, now() - minutesKept * 60_000);
   let queue: Snapshot['queue'] = { lines: [], at: 0 };
+  let isServed = true;
   let nextLookAt = 0;
   let looking: Promise<void> | null = null;
   let trouble: string | null = null;
@@ -80,7 +82,7 @@ async function createView(context: Context): Promise<View> {
     const begun = performance.now();
     try {
       const queues = await summarizeQueue(db, { now: at, bounds: [] });
-      queue = { lines: linesOf(queues, await readStandings(db, at), false, at), at };
+      queue = { lines: linesOf(queues, await readStandings(db, at, isServed), false, at), at };
       trouble = null;
     } catch (error) {
       trouble = `the queue cannot be read: ${(error as Error).message.split(' - ').at(-1)}`;
@@ -91,13 +93,14 @@ async function createView(context: Context): Promise<View> {
 
   return {
     async look() {
+      isServed = await context.isServed().catch(() => isServed);
       for await (const lines of log.added()) for (const line of lines) addLine(traffic, line);
       if (now() >= nextLookAt) looking ??= lookAtQueue();
     },
     async settled() {
       await looking;
     },
-    snapshot: () => ({ at: now(), hostname, queue, trouble, ...traffic.read(now()) }),
+    snapshot: () => ({ at: now(), hostname, queue, isServed, trouble, ...traffic.read(now()) }),
     close: log.close,
   };
 }

@@ -38,6 +38,8 @@ export interface Bell {
 export interface BellParts {
   databaseUrl: string | null;
   node: string;
+  /** Whether this node sends mail (the role mta). */
+  sends: boolean;
   onTrouble(what: string, error: unknown): void;
 }
 
@@ -48,6 +50,9 @@ interface News {
 }
 
 const channel = 'postern';
+/** How the connections of all nodes are called in pg_stat_activity, and those of nodes that send mail. */
+export const anyConnection = 'postern bell';
+export const senderConnection = 'postern bell, mta';
 /** PostgreSQL takes less than 8,000 bytes; domains are ASCII. */
 const mostText = 7_000;
 /** Between two rings, for each node that rings; what is not told within a second others find by themselves. */
@@ -56,12 +61,13 @@ const mostGapMs = 1_000;
 /** A node that has not rung for so long does not count. */
 const ringsForMs = 10_000;
 const patienceMs = 5_000;
-const beatEveryMs = 10_000;
+/** A node that has said nothing for five seconds does not run (served.ts). */
+const beatEveryMs = 2_000;
 const againMs = 1_000;
 
 const silent: Bell = { lane() {}, events() {}, listen() {}, close: async () => {} };
 
-export function createBell({ databaseUrl, node, onTrouble }: BellParts): Bell {
+export function createBell({ databaseUrl, node, sends, onTrouble }: BellParts): Bell {
   if (databaseUrl === null) return silent;
   const closing = new AbortController();
   let say: ((sql: string, values?: string[]) => Promise<unknown>) | null = null;
@@ -118,7 +124,8 @@ export function createBell({ databaseUrl, node, onTrouble }: BellParts): Bell {
   /** Rejects when the connection is lost. */
   async function listenOnce(heard: Heard, onConnected: () => void): Promise<void> {
     const connection = new pg.Client({
-      ...{ connectionString: databaseUrl!, application_name: 'postern bell', keepAlive: true },
+      ...{ connectionString: databaseUrl!, keepAlive: true },
+      application_name: sends ? senderConnection : anyConnection,
       ...{ connectionTimeoutMillis: patienceMs, query_timeout: patienceMs },
     });
     const lost = new AbortController();

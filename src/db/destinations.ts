@@ -13,6 +13,7 @@ export interface DestinationState {
   waiting: number;
   circuit: { since: number; failures: number; nextProbeAt: number; reason: string } | null;
   busySince: number | null;
+  busyReply: string | null;
   lastReply: string | null;
   lastReplyAt: number | null;
   /** Nothing goes on there; for other nodes alone. */

@@ -4,7 +4,9 @@
  */
 import type { Knex } from 'knex';
 import type { DeliveryStatus, Reply } from '../nouns.ts';
+import { ruleFor } from '../replies/classify.ts';
 import type { Db } from './open.ts';
+import { countPausedMail } from './pauses.ts';
 import { everyPool, inPool, type Pool } from './pools.ts';
 import { readMissing, readStranded } from './source-pools.ts';
 
@@ -28,6 +30,10 @@ export interface DomainQueue {
   lastReplyAt: number | null;
   /** How many wait for pools of source addresses that no running node has. */
   stranded: { pool: string; count: number }[];
+  /** How many wait because their organizations are paused. */
+  paused: number;
+  /** Where the latest reply is of greylisting: since when the mail that has waited longest has been put off. */
+  greylistedSince: number | null;
 }
 
 /** `bounds`: ages in milliseconds, the lowest first. The domain whose mail has waited longest comes first. */
@@ -37,10 +43,12 @@ export async function summarizeQueue(
 ): Promise<DomainQueue[]> {
   const queues = new Map<string, DomainQueue>();
   const latest: string[] = [];
+  const earliest = new Map<string, string | null>();
   for (const pool of everyPool) {
     for (const row of await groups(db, pool, now, bounds)) {
       addRow(queues, row, bounds.length);
       if (row.latest !== null && pool !== 'held') latest.push(idOf(row.latest));
+      if (pool === 'waiting') earliest.set(row.domain, row.earliest);
     }
   }
   for (const { domain, last_reply, updated_at } of await replies(db, latest)) {
@@ -48,10 +56,12 @@ export async function summarizeQueue(
     if (updated_at < (queue.lastReplyAt ?? 0)) continue;
     Object.assign(queue, { lastReply: JSON.parse(last_reply), lastReplyAt: updated_at });
   }
+  await findGreylisted(db, queues, earliest);
   const destinations = new Map<string, string>();
   for (const { domain, destination } of await db('routes')) destinations.set(domain, destination);
   for (const { domain, pool, count } of await readStranded(db, await readMissing(db, now)))
     queues.get(domain)?.stranded.push({ pool, count });
+  await addPaused(db, queues);
   for (const queue of queues.values()) queue.destination = destinations.get(queue.domain) ?? queue.domain;
   return [...queues.values()].sort(
     (a, b) => a.oldestAt - b.oldestAt || a.domain.localeCompare(b.domain, 'en'),
@@ -73,6 +83,8 @@ interface GroupRow {
   next_at: number | null;
   /** When the latest reply came, and whose it is. */
   latest: string | null;
+  /** When the oldest mail with a reply was accepted, and which it is. */
+  earliest: string | null;
 }
 
 /**
@@ -95,6 +107,7 @@ async function groups(db: Db, pool: Pool, now: number, bounds: readonly number[]
   query.select(count("status <> 'sending' and due_at <= ?", 'parked', [now]));
   query.select(db.raw("min(case when status <> 'sending' then due_at end) as next_at"));
   query.select(db.raw("max(case when last_reply is not null then updated_at || ' ' || id end) as latest"));
+  query.select(db.raw("min(case when last_reply is not null then created_at || ' ' || id end) as earliest"));
   return query as unknown as Promise<GroupRow[]>;
 }
 
@@ -115,6 +128,8 @@ function addRow(queues: Map<string, DomainQueue>, row: GroupRow, boundCount: num
     lastReply: null,
     lastReplyAt: null,
     stranded: [],
+    paused: 0,
+    greylistedSince: null,
   };
   for (const status of statuses) queue.counts[status] += Number(row[status]);
   queue.parked += Number(row.parked);
@@ -140,6 +155,35 @@ async function replies(db: Db, ids: string[]): Promise<ReplyRow[]> {
     rows.push(...(await db('deliveries').whereIn('id', some).select('domain', 'last_reply', 'updated_at')));
   }
   return rows;
+}
+
+async function addPaused(db: Db, queues: Map<string, DomainQueue>): Promise<void> {
+  for (const { domain, count } of await countPausedMail(db)) {
+    const queue = queues.get(domain);
+    if (queue) queue.paused = count;
+  }
+}
+
+/** Of the domains that are greylisting, the first attempt of the oldest mail is looked up. */
+async function findGreylisted(
+  db: Db,
+  queues: Map<string, DomainQueue>,
+  earliest: Map<string, string | null>,
+): Promise<void> {
+  for (const [domain, oldest] of earliest) {
+    const queue = queues.get(domain)!;
+    if (oldest === null || !queue.lastReply || !isGreylisting(queue.lastReply)) continue;
+    const row = await db('attempts')
+      .where({ delivery_id: idOf(oldest) })
+      .min('ended_at as at')
+      .first();
+    queue.greylistedSince = row?.at ?? queue.lastReplyAt;
+  }
+}
+
+/** To whatever command. */
+function isGreylisting(reply: Reply): boolean {
+  return reply.code < 500 && ruleFor('rcpt', reply).category === 'greylisting';
 }
 
 /** Mail to a destination: to the domains that it served last, or to the domain of that name. */

@@ -3,7 +3,8 @@
  * A server writes of the destinations that it has to do with about once a second; what is older than a minute was
  * written by one that has stopped, and counts for nothing.
  */
-import type { Db } from './open.ts';
+import { type Db, isPostgres } from './open.ts';
+import { isServedOnPostgres } from './served.ts';
 import { readMissing } from './source-pools.ts';
 import { listSuspensions, type Suspension } from './suspensions.ts';
 
@@ -15,7 +16,9 @@ export interface DestinationState {
   /** Claimed, and waiting in the server's memory. */
   waiting: number;
   circuit: Circuit | null;
+  /** Since when it has been asking us to slow down, and the latest reply that did. */
   busySince: number | null;
+  busyReply?: string | null;
   lastReply: string | null;
   lastReplyAt: number | null;
 }
@@ -33,11 +36,14 @@ export interface Standings {
   states: Map<string, DestinationState>;
   /** Pools of source addresses that mail may wait for, for no running node has them. */
   missingPools: string[];
+  /** Whether a server is running that sends mail. */
+  isServed: boolean;
 }
 
 const freshMs = 60_000;
 
-export async function readStandings(db: Db, now: number): Promise<Standings> {
+/** `served`: whether a server that sends is running, where that is known; a server on SQLite knows that it is. */
+export async function readStandings(db: Db, now: number, served?: boolean): Promise<Standings> {
   const suspensions = await listSuspensions(db, now);
   const states = new Map<string, DestinationState>();
   for (const { name, state } of await db('destinations').where('at', '>=', now - freshMs)) {
@@ -46,7 +52,8 @@ export async function readStandings(db: Db, now: number): Promise<Standings> {
     const others = states.get(name);
     states.set(name, others ? together(others, own) : own);
   }
-  return { suspensions, states, missingPools: await readMissing(db, now) };
+  const isServed = served ?? (!isPostgres(db) || (await isServedOnPostgres(db)));
+  return { suspensions, states, missingPools: await readMissing(db, now), isServed };
 }
 
 function together(a: DestinationState, b: DestinationState): DestinationState {
@@ -62,6 +69,7 @@ function together(a: DestinationState, b: DestinationState): DestinationState {
       a.busySince === null || b.busySince === null
         ? (a.busySince ?? b.busySince)
         : Math.min(a.busySince, b.busySince),
+    busyReply: (latest.busyReply ?? a.busyReply ?? b.busyReply) || null,
     lastReply: latest.lastReply,
     lastReplyAt: latest.lastReplyAt,
   };

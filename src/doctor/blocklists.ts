@@ -47,14 +47,19 @@ export function holdsAddress({ of }: Blocklist, address: string): boolean {
 }
 
 export function lookForAddress(dns: Dns, list: Blocklist, address: string): Promise<Seen> {
-  return lookFor(dns, list, reversed(address));
+  return lookFor(dns, list, { entry: reversed(address), subject: address });
 }
 
 export function lookForDomain(dns: Dns, list: Blocklist, domain: string): Promise<Seen> {
-  return lookFor(dns, list, domain);
+  return lookFor(dns, list, { entry: domain, subject: domain });
 }
 
-async function lookFor(dns: Dns, list: Blocklist, entry: string): Promise<Seen> {
+/** `entry`: how the subject, an address or a domain, stands in the list's zone. */
+async function lookFor(
+  dns: Dns,
+  list: Blocklist,
+  { entry, subject }: { entry: string; subject: string },
+): Promise<Seen> {
   const ask = (name: string) => dns.records<string>(`${name}.${list.zone}`, 'A');
   const answers = await Promise.all([ask(entry), ask(list.testEntry)]).catch((error: Error) => error);
   if (answers instanceof Error) return skipped(`not known: ${answers.message}`);
@@ -72,7 +77,7 @@ async function lookFor(dns: Dns, list: Blocklist, entry: string): Promise<Seen> 
   const listings = codes.filter(isListing);
   if (listings.length === 0) return ok('not listed');
   const said = listings.map((code) => `${code}${meaningOf(code, list.zone)}`).join(', ');
-  const advice = `see why, and how to be taken off, at ${list.help}; end the cause first`;
+  const advice = `learn why ${subject} is on ${list.name}, and how to be taken off, at ${list.help}; end the cause first`;
   return (list.verdict === 'failure' ? failure : warning)(`listed: ${said}`, advice);
 }
 

@@ -5,7 +5,7 @@ import { poolsOf } from '../pinning.ts';
 import { judgeBaseUrl } from './base-url.ts';
 import { holdsAddress, lookForAddress, lookForDomain } from './blocklists.ts';
 import { lookAtCertificate } from './certificate.ts';
-import { lookAtDatabase } from './database.ts';
+import { lookAtDatabase, lookForServer } from './database.ts';
 import { measureSpace, measureSync } from './disk.ts';
 import { dkimTasks, recordTasks } from './domains.ts';
 import { countFiles } from './files.ts';
@@ -31,6 +31,7 @@ export function machineTasks({ config, surroundings, now, dns, openDb }: Scene):
   const { timeServers, patience } = surroundings;
   return tasksOf(machine, {
     database: () => lookAtDatabase(openDb),
+    server: () => lookForServer(openDb, config.dataDir),
     secret: () => lookAtSecret(config, openDb),
     'source pools': () => lookAtPools(openDb, poolsOf(config.mtaSources), now()),
     'disk speed': () => measureSync(config.dataDir, surroundings),

@@ -1,6 +1,7 @@
 /** The database: whether it answers, what it weighs, whether its schema is this program's. */
 import { databaseFacts } from '../db/facts.ts';
 import type { Db } from '../db/open.ts';
+import { isServed } from '../db/served.ts';
 import { size } from './disk.ts';
 import { failure, ok, type Seen, skipped, warning } from './finding.ts';
 
@@ -38,5 +39,16 @@ export async function lookAtDatabase(openDb: OpenDb): Promise<Seen> {
         ? ' (full_page_writes may be off if the storage never tears a page)'
         : ''
     }`,
+  );
+}
+
+/** Without one no mail goes out, however well all else is. */
+export async function lookForServer(openDb: OpenDb, dataDir: string): Promise<Seen> {
+  const db = await openDb().catch(() => null);
+  if (db === null) return skipped('not known: the database does not say');
+  if (await isServed(db, dataDir)) return ok('running');
+  return warning(
+    'no server is running, so no mail is sent',
+    'start one, with systemctl start postern where it is a service',
   );
 }

@@ -23,6 +23,8 @@ export interface Line {
   readonly underWay: number;
   /** When a delivery last began or ended. */
   readonly movedAt: number;
+  /** The latest reply that asked us to slow down, as long as that holds; null too where it was another node's. */
+  readonly busyReply: string | null;
   /** The last thing that the other side said, for the operator. */
   readonly lastReply: { text: string; at: number } | null;
   /** A look-up may have brought another shape. */
@@ -70,6 +72,7 @@ export function createLine(destination: Destination, share: Share = whole): Line
   let underWay = 0;
   let promised = 0;
   let lastReply: Line['lastReply'] = null;
+  let busyReply: string | null = null;
   let movedAt = Number.NEGATIVE_INFINITY;
   /** Connections that other nodes have there. */
   let theirs = 0;
@@ -133,6 +136,9 @@ export function createLine(destination: Destination, share: Share = whole): Line
     get movedAt() {
       return movedAt;
     },
+    get busyReply() {
+      return gauge.busySince === null ? null : busyReply;
+    },
     get lastReply() {
       return lastReply;
     },
@@ -177,6 +183,7 @@ export function createLine(destination: Destination, share: Share = whole): Line
       underWay -= 1;
       movedAt = now;
       pace.count(now);
+      if (signal === 'busy') busyReply = reason;
       if (signal !== null) lastReply = { text: reason, at: now };
     },
     wakeAt(now) {

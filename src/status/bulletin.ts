@@ -80,6 +80,7 @@ function stateOf(line: Line): Omit<DestinationState, 'rests' | 'told'> {
       reason: circuit.reason,
     },
     busySince,
+    busyReply: line.busyReply,
     lastReply: line.lastReply?.text ?? null,
     lastReplyAt: line.lastReply?.at ?? null,
   };

@@ -47,7 +47,12 @@ function lineOf(group: DomainQueue[], standings: Standings, now: number): QueueL
   const dueAt = dueTimes.length === 0 ? null : Math.min(...dueTimes);
   const state = standings.states.get(destination) ?? null;
   const stranded = strandedIn(group);
-  const condition = conditionOf({ destination, domains, dueAt, stranded }, standings, now);
+  const place = {
+    ...{ destination, domains, dueAt, stranded },
+    paused: pausedIn(group),
+    greylisted: greylistedIn(group),
+  };
+  const condition = conditionOf(place, standings, now);
   return {
     destination,
     domains,
@@ -78,7 +83,11 @@ export function idleLine(destination: string, standings: Standings, now: number)
     ages: [],
     ...{ oldestAt: null, dueAt: null, lastReply: null, lastReplyAt: null, nextAttemptAt: null },
     state: standings.states.get(destination) ?? null,
-    condition: conditionOf({ destination, domains: [], dueAt: null, stranded: null }, standings, now),
+    condition: conditionOf(
+      { destination, domains: [], ...{ dueAt: null, stranded: null, paused: null, greylisted: null } },
+      standings,
+      now,
+    ),
   };
 }
 
@@ -88,6 +97,20 @@ function strandedIn(group: DomainQueue[]): Place['stranded'] {
   const count = stranded.reduce((sum, each) => sum + each.count, 0);
   const waiting = group.reduce((sum, { counts }) => sum + counts.queued + counts.deferred, 0);
   return { pools: [...new Set(stranded.map(({ pool }) => pool))], count, isWhole: count >= waiting };
+}
+
+function pausedIn(group: DomainQueue[]): Place['paused'] {
+  const count = group.reduce((sum, { paused }) => sum + paused, 0);
+  const waiting = group.reduce((sum, { counts }) => sum + counts.queued + counts.deferred, 0);
+  return count === 0 ? null : { count, isWhole: count >= waiting, pause: null };
+}
+
+/** The latest reply of all; since the first of these domains. */
+function greylistedIn(group: DomainQueue[]): Place['greylisted'] {
+  const latest = group.reduce((a, b) => ((b.lastReplyAt ?? 0) > (a.lastReplyAt ?? 0) ? b : a));
+  const since = group.flatMap(({ greylistedSince }) => greylistedSince ?? []);
+  if (latest.greylistedSince === null || latest.lastReply === null) return null;
+  return { since: Math.min(...since), reply: replyText(latest.lastReply) };
 }
 
 /** What the mail that waits has met, or the server since then with other mail. */

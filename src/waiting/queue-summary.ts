@@ -11,9 +11,9 @@ export const ageNames = [...ages.map((minutes) => `${minutes}m`), 'older'];
 /** What has waited longest comes first. */
 export async function readSummary(
   db: Db,
-  { now, isByDomain = false }: { now: number; isByDomain?: boolean },
+  { now, isByDomain = false, served }: { now: number; isByDomain?: boolean; served?: boolean },
 ): Promise<QueueLine[]> {
   const bounds = ages.map((minutes) => minutes * 60_000);
   const queues = await summarizeQueue(db, { now, bounds });
-  return linesOf(queues, await readStandings(db, now), isByDomain, now);
+  return linesOf(queues, await readStandings(db, now, served), isByDomain, now);
 }

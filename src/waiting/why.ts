@@ -3,10 +3,13 @@
  * A pure function of what is stored; `when` writes a time for whoever reads it, `remedies` say what such a reader can do.
  * Strangers' words are in it as they came.
  */
+import { domainOf, parseMailbox } from '../address.ts';
 import type { AttemptRecord, DeliveryRecord, EmailRecord } from '../db/emails.ts';
+import type { Pause } from '../db/organizations.ts';
 import type { Standings } from '../db/standings.ts';
 import type { DeliveryStatus, Fault } from '../nouns.ts';
 import { replyText } from '../outcome.ts';
+import { blocklistAdvice } from './blocklisted.ts';
 import { type Condition, conditionOf, type Place, reasonToWait, type When } from './standing.ts';
 
 export interface Story {
@@ -21,6 +24,8 @@ export interface Story {
   now: number;
   emailId: string;
   orgId: string;
+  /** The sender's address. */
+  from: string;
 }
 
 /** What can be done about it, each a sentence or a part of one, with what it needs of the story. */
@@ -37,6 +42,8 @@ export interface Remedies {
   source(story: Story): string;
   /** Behind "look at the domain". */
   verify: string;
+  /** A sentence: who says whether this server is on blocklists. */
+  doctor: string;
 }
 
 type Tell = (story: Story, when: When, remedies: Remedies) => string;
@@ -51,7 +58,7 @@ const sentences: Record<DeliveryStatus, Tell> = {
     return `It is being sent now, attempt ${story.delivery.attempts + 1}.${before(story)}`;
   },
   deferred(story, when, remedies) {
-    return `${said(story)} That is not final${remotely(story)}.${doubt(story)} ${next(story, when, remedies)}`;
+    return `${said(story)} That is not final${remotely(story)}.${doubt(story)}${listed(story, remedies)} ${next(story, when, remedies)}`;
   },
   held(story, when, { release }) {
     return `It is held by the operator${ordered(story, when, 'since')}, until it is released${release(story)}.${before(story)}`;
@@ -67,10 +74,10 @@ const sentences: Record<DeliveryStatus, Tell> = {
     const { bounce, deliveredAt } = story.delivery;
     const kind = bounce ? `a ${bounce.type} bounce (${bounce.category})` : 'a bounce';
     if (story.last?.verdict.outcome === 'bounced' || !bounce) {
-      return `${said(story)} That is final, ${kind}: ${advice(story.last?.verdict.fault, remedies)}`;
+      return `${said(story)} That is final, ${kind}: ${advice(story, remedies)}`;
     }
     const taken = deliveredAt === null ? 'It may have been taken' : `It was taken ${when(deliveredAt)}`;
-    return `${taken}, and came back by mail ${when(story.delivery.updatedAt)}: "${bounce.diagnostic}". That is final, ${kind}: ${advice(bounce.fault, remedies)} ${remedies.report(story)}`.trimEnd();
+    return `${taken}, and came back by mail ${when(story.delivery.updatedAt)}: "${bounce.diagnostic}". That is final, ${kind}: ${advice(story, remedies)} ${remedies.report(story)}`.trimEnd();
   },
   complained: (story) =>
     `It was delivered, and the recipient complained; do not write there again.${before(story)}`,
@@ -93,7 +100,7 @@ function next(story: Story, when: When, remedies: Remedies): string {
   const remedy = condition.is === 'no_source' ? ` ${remedies.source(story)}` : '';
   const reason = reasonToWait(condition, place, when) + remedy;
   if (nextAttemptAt <= now) return `${reason} ${expires}`;
-  const isShut = ['suspended', 'circuit_open', 'no_source'].includes(condition.is);
+  const isShut = ['suspended', 'circuit_open', 'no_source', 'greylisting', 'paused'].includes(condition.is);
   const shut = isShut ? ` ${reason}` : '';
   return `The next attempt is due ${when(nextAttemptAt)}; it expires ${when(delivery.expiresAt)}.${shut}`;
 }
@@ -134,8 +141,24 @@ const advices: Record<Fault, (remedies: Remedies) => string> = {
   infrastructure: () => 'the host takes no mail like this; its reply says what it wants.',
 };
 
-function advice(fault: Fault | null | undefined, remedies: Remedies): string {
-  return fault ? advices[fault](remedies) : 'nothing more is sent.';
+function advice(story: Story, remedies: Remedies): string {
+  const { last, delivery } = story;
+  const isLast = last?.verdict.outcome === 'bounced' || !delivery.bounce;
+  const told = isLast ? last?.verdict : delivery.bounce;
+  if (told?.category === 'blocked') return blocklistAdvice(refused(story, told.diagnostic), remedies.doctor);
+  return told?.fault ? advices[told.fault](remedies) : 'nothing more is sent.';
+}
+
+/** Mail that was put off because of a blocklist waits for somebody to do something about it. */
+function listed(story: Story, { doctor }: Remedies): string {
+  const { last } = story;
+  if (last?.verdict.category !== 'blocked') return '';
+  const text = blocklistAdvice(refused(story, last.verdict.diagnostic), doctor);
+  return ` ${text[0]!.toUpperCase()}${text.slice(1)}`;
+}
+
+function refused({ last, from }: Story, text: string) {
+  return { text, host: last?.mx?.address ?? null, senderDomain: domainOf(from) ?? from };
 }
 
 /** What is known besides the email itself. */
@@ -146,27 +169,49 @@ export interface Known {
   routes: Map<string, string>;
   /** The pool of source addresses that its organization sends from. */
   pool: string;
+  /** Its organization is paused. */
+  pause: Pause | null;
   now: number;
 }
 
 /** One for each recipient. */
-export function storiesOf(email: EmailRecord, { attempts, standings, routes, pool, now }: Known): Story[] {
+export function storiesOf(
+  email: EmailRecord,
+  { attempts, standings, routes, pool, pause, now }: Known,
+): Story[] {
   const isStranded = standings.missingPools.includes(pool);
   const stranded = isStranded ? { pools: [pool], count: 1, isWhole: true } : null;
+  const paused = pause && { count: 1, isWhole: true, pause };
   return email.deliveries.map((delivery) => {
     const { id, domain, nextAttemptAt: dueAt } = delivery;
-    const place = { destination: routes.get(domain) ?? domain, domains: [domain], dueAt, stranded };
+    const own = attempts.filter(({ deliveryId }) => deliveryId === id);
+    const place: Place = {
+      destination: routes.get(domain) ?? domain,
+      domains: [domain],
+      dueAt,
+      ...{ stranded, paused, greylisted: greylistedBy(own) },
+    };
     return {
       delivery,
-      last: attempts.filter(({ deliveryId }) => deliveryId === id).at(-1) ?? null,
+      last: own.at(-1) ?? null,
       order: orderOf(email, delivery),
       place,
       condition: conditionOf(place, standings, now),
       now,
       emailId: email.id,
       orgId: email.orgId,
+      from: parseMailbox(email.from)?.address ?? email.from,
     };
   });
+}
+
+/** Where the last attempt was greylisted: since the first that was. */
+function greylistedBy(attempts: AttemptRecord[]): Place['greylisted'] {
+  const isGreylisted = ({ verdict }: AttemptRecord) =>
+    verdict.outcome === 'deferred' && verdict.category === 'greylisting';
+  const last = attempts.at(-1);
+  if (!last || !isGreylisted(last)) return null;
+  return { since: attempts.find(isGreylisted)!.endedAt, reply: last.verdict.diagnostic };
 }
 
 /** The event that tells of the operator's last word. */

@@ -20,7 +20,7 @@ async function startBoth(t: ExecutionContext): Promise<World> {
 
 const listeners = ({ db }: World): Promise<number[]> =>
   db('pg_stat_activity')
-    .where({ application_name: 'postern bell' })
+    .whereLike('application_name', 'postern bell%')
     .whereRaw('datname = current_database()')
     .pluck('pid');
 

@@ -3,6 +3,7 @@
  * each table is, is committed with the rows themselves, in the table `postern_move`: whatever ends a move, and wherever,
  * the next one goes on after the last row that is there, and no row comes twice.
  */
+import { anyConnection, senderConnection } from '../bell.ts';
 import { moveTable } from '../moved.ts';
 import { DatabaseError, type Db, type Trx } from '../open.ts';
 import { type Table, targetTables } from './plan.ts';
@@ -54,7 +55,8 @@ export async function requireUnused(target: Db): Promise<void> {
 /** A server on the target would send what arrives there while it may yet be taken back. */
 export async function requireNobody(target: Db): Promise<void> {
   const { rows } = await target.raw(
-    `select 1 from pg_stat_activity where datname = current_database() and application_name = 'postern bell' limit 1`,
+    'select 1 from pg_stat_activity where datname = current_database() and application_name in (?, ?) limit 1',
+    [anyConnection, senderConnection],
   );
   if (rows.length > 0)
     throw new DatabaseError('a Postern is running on the target; stop it until the move is finished');

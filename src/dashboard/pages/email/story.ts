@@ -1,6 +1,7 @@
 /** What is live of an email's page: each recipient's way, why it stands there, its attempts with their transcripts; the events. */
 import { type AttemptRecord, type EmailRecord, listAttempts } from '../../../db/emails.ts';
 import type { Db } from '../../../db/open.ts';
+import { readPause } from '../../../db/pauses.ts';
 import { poolOf } from '../../../db/source-pools.ts';
 import { readStandings, routesOf } from '../../../db/standings.ts';
 import type { TranscriptLine } from '../../../nouns.ts';
@@ -19,6 +20,7 @@ const remedies: Remedies = {
   grant: () => 'Credits says what is left, and when there are more; this is for later mail.',
   source: () => 'The operator of this server can mend that.',
   verify: '(its records are under Domains)',
+  doctor: 'The operator of this server can see under Doctor whether it is on a blocklist.',
 };
 
 /** Where something is about to happen, people look closely. */
@@ -30,11 +32,12 @@ export async function readStory(db: Db, email: EmailRecord, now: number) {
   const attempts = await listAttempts(db, email.id);
   const standings = await readStandings(db, now);
   const pool = await poolOf(db, email.orgId);
+  const pause = await readPause(db, email.orgId);
   const routes = await routesOf(
     db,
     email.deliveries.map(({ domain }) => domain),
   );
-  const stories = storiesOf(email, { attempts, standings, routes, pool, now });
+  const stories = storiesOf(email, { attempts, standings, routes, pool, pause, now });
   return {
     status: statusWords(statusOf(email.deliveries.map(({ status }) => status))),
     recipients: stories.map((story) => present(story, email, attempts)),
