@@ -11,6 +11,7 @@ import { learnedRows } from './db/learned.ts';
 import { beat, leave, readStates } from './db/nodes.ts';
 import { type Db, isPostgres } from './db/open.ts';
 import { recordAll } from './db/outcomes.ts';
+import { readPaused } from './db/pauses.ts';
 import {
   claimExpired,
   claimLanes,
@@ -111,6 +112,7 @@ export function createEngine(parts: EngineParts): Engine {
   const pinning = createPinning({
     sources: config.mtaSources,
     readPins: () => readPins(db),
+    readPaused: () => readPaused(db),
     publish: (pools, now) => publishPools(db, node, pools, now),
     readOthers: (now) => readPools(db, now, node),
   });
@@ -167,6 +169,7 @@ export function createEngine(parts: EngineParts): Engine {
     },
     onWaiting: bulletin.route,
     isOurs: pinning.isOurs,
+    isPaused: pinning.isPaused,
     passOn: parts.bell.lane,
     onTrouble,
     clock,
@@ -263,7 +266,8 @@ function createStore(
   return {
     findDue: (range) => findDue(db, range),
     claimLanes: (now, picks) => claimLanes(db, picks, { node, now, leaseMs }),
-    claimExpired: (now, limit) => claimExpired(db, limit, { node, now, leaseMs }, pinning.elsewhere()),
+    claimExpired: (now, limit) =>
+      claimExpired(db, limit, { node, now, leaseMs }, pinning.elsewhere(), pinning.anyPaused()),
     giveBack: (deliveries) => giveBack(db, node, deliveries),
     lanes: (page) => listLanes(db, page),
     suspensions: (now) => listSuspensions(db, now),

@@ -67,7 +67,7 @@ test('a sealed text that was changed does not open', (t) => {
 // API keys.
 
 const limits = { perSecond: 2, perDay: 5000 };
-const scopesOf = (...scopes: string[]) => ({ keyId: 'k', orgId: 'o', scopes, limits });
+const scopesOf = (...scopes: string[]) => ({ keyId: 'k', orgId: 'o', scopes, limits, pause: null });
 
 function keeper(...records: Partial<KeyInUse>[]) {
   const asked: string[] = [];
@@ -88,7 +88,8 @@ test('a key is em_ and 256 bits at random; its SHA-256 is what is kept', (t) => 
 
 test('a key names its caller', async (t) => {
   const { key, hash } = newKey();
-  const record = { id: 'k', orgId: 'o', hash, scopes: ['email:send'], revokedAt: null, endsAt: null, limits };
+  const always = { revokedAt: null, endsAt: null, limits, pause: null };
+  const record = { id: 'k', orgId: 'o', hash, scopes: ['email:send'], ...always };
   t.deepEqual(await findCaller(key, keeper(record).find, 1), scopesOf('email:send'));
   t.is(await findCaller(newKey().key, keeper(record).find, 1), null, 'an unknown one does not');
   t.is(await findCaller(key, keeper({ ...record, revokedAt: 2 }).find, 1), null, 'a revoked one does not');
@@ -113,6 +114,8 @@ test('a key may do what its scopes say; full_access is all; a domain_scope grant
   t.true(mayDo(scopesOf('full_access'), 'email:send') && mayDo(scopesOf('full_access'), 'email:read'));
   t.false(mayDo(scopesOf('domain_scope:a.invalid'), 'email:send'));
   t.false(mayDo(scopesOf(), 'email:send'));
+  const pause = { since: 0, reason: 'unpaid bills' };
+  t.false(mayDo({ ...scopesOf('full_access'), pause }, 'email:send'), 'of a paused organization: nothing');
 });
 
 test('domain_scopes restrict every key that has one', (t) => {

@@ -106,7 +106,7 @@ test('a quota whose month is over is shown renewed, before a send makes it so', 
     ...{ ledgerTotal: 33, requestsPerSecond: 2, requestsPerDay: null, emailsPerDay: 0 },
     tls: 'opportunistic' as const,
     pool: null,
-    ...{ toldLow: false, toldExhausted: false },
+    ...{ toldLow: false, toldExhausted: false, pause: null },
   };
   const quotaAt = (time: string) => organizationDocument(org, Date.parse(time)).quota;
   t.like(quotaAt('2026-02-27T00:00:00Z'), { used: 70, remaining: 30, renewsAt: '2026-02-28T00:00:00.000Z' });

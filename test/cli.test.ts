@@ -26,14 +26,15 @@ test('org: made, listed, found by id and by name, limited', async (t) => {
   t.like(acme.quota, { limit: 'unlimited', used: 0, remaining: 'unlimited' });
   const paying = await json('org create --wallet 7 --name', 'Two Words');
   t.like(paying, { wallet: 7, quota: { limit: 0, used: 0, remaining: 0 } });
-  const both = await json('org create --name Acme --quota 100 --wallet 5');
+  const both = await json('org create --name Both --quota 100 --wallet 5');
   t.like(both, { wallet: 5, quota: { limit: 100, used: 0, remaining: 100 } });
 
   t.deepEqual(await json('org list'), [acme, paying, both]);
   t.deepEqual(await json('org show', acme.id.toUpperCase()), acme);
+  t.deepEqual(await json('org show Acme'), acme);
   t.regex(
-    await refusal(1, 'org show Acme'),
-    /2 organizations are named "Acme"; give the id: [0-9a-f-]{36}, /,
+    await refusal(1, 'org create --name Acme'),
+    /organization is named "Acme" already; give .* another/,
   );
   t.regex(await refusal(1, 'org show Nobody'), /no organization "Nobody"; `postern org list`/);
 
@@ -42,7 +43,7 @@ test('org: made, listed, found by id and by name, limited', async (t) => {
   const lines = (await cli('org list')).stdout.toString().split('\n');
   t.deepEqual(
     lines.map((line) => line.split('\t').at(-1)),
-    ['Acme', 'Two Words', 'Acme', ''],
+    ['Acme', 'Two Words', 'Both', ''],
     'a pipe gets lines without a head',
   );
 });

@@ -200,7 +200,7 @@ for (const kind of kinds) {
       nextAttemptAt: now - minute,
       lastReply: { code: 451, enhanced: null, text: 'latest' },
       lastReplyAt: now - 1,
-      stranded: [],
+      ...{ stranded: [], paused: 0, greylistedSince: null },
     });
     const shown = await findEmail(db, emailId, null);
     t.is(shown!.deliveries[2]!.nextAttemptAt, now - minute, 'due since then');
@@ -224,7 +224,14 @@ for (const kind of kinds) {
       ...{ busySince: null, lastReply: null, lastReplyAt: null },
     };
     const circuit = { since: now, failures: 5, nextProbeAt: now + minute, reason: 'no answer' };
-    const busy = { ...idle, circuit, busySince: now - 5, lastReply: '421 busy', lastReplyAt: now - 5 };
+    const busy = {
+      ...idle,
+      circuit,
+      busySince: now - 5,
+      busyReply: '421 busy',
+      lastReply: '250 ok',
+      lastReplyAt: now - 5,
+    };
     const said = { name: 'mx1.invalid', node: 'a', state: JSON.stringify(idle), at: now };
     await db('destinations').insert([
       said,

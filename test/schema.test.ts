@@ -57,6 +57,8 @@ for (const kind of kinds) {
       '012-source-pools',
       '013-message-bases',
       '019-node-versions',
+      '015-pause',
+      '016-names',
     ]);
   });
 }

@@ -86,10 +86,12 @@ for (const kind of kinds) {
 test('a node knows its own pools, who is pinned, and tells what it has now and then', async (t) => {
   t.deepEqual(poolsOf([]), ['default']);
   let pins = new Map([['acme', 'bulk']]);
+  let paused = new Set<string>();
   const published: [string[], number][] = [];
   const pinning = createPinning({
     sources: [{ pool: 'bulk' }, { pool: 'transactional' }, { pool: 'bulk' }],
     readPins: async () => pins,
+    readPaused: async () => paused,
     publish: async (pools, at) => void published.push([pools, at]),
     readOthers: async () => new Set(['default', 'bulk']),
   });
@@ -101,6 +103,12 @@ test('a node knows its own pools, who is pinned, and tells what it has now and t
   pins = new Map([['other', 'transactional']]);
   t.true(await pinning.refresh(20_000));
   t.deepEqual([pinning.isOurs('acme'), pinning.isOurs('other')], [false, true]);
+  paused = new Set(['other']);
+  t.true(await pinning.refresh(21_000));
+  t.deepEqual([pinning.isOurs('other'), pinning.isPaused('other'), pinning.anyPaused()], [false, true, true]);
+  paused = new Set();
+  t.true(await pinning.refresh(22_000));
+  t.true(pinning.isOurs('other'));
   const own = ['bulk', 'transactional'];
   t.deepEqual(published, [
     [own, 0],

@@ -64,7 +64,7 @@ for (const kind of kinds) {
     const tell = (upgrade: Upgrade) => void told.push(upgrade);
     await Promise.all([migrate(older, tell), migrate(other, tell)]);
     const done = await stepsOf(older);
-    t.deepEqual(told, [{ from: '002-engine', to: done.at(-1)!, steps: done.length - 2 }]);
+    t.deepEqual(told, [{ from: '002-engine', to: done.at(-1)!, steps: done.length - 2, renames: [] }]);
     t.true(done.length > 2);
 
     const fresh = await (await emptyDatabase(t, kind)).open();
@@ -72,15 +72,26 @@ for (const kind of kinds) {
     t.deepEqual(await stepsOf(fresh), done);
   });
 
-  test(`${kind}: the server says from where to where it upgrades`, async (t) => {
+  test(`${kind}: the server says from where to where it upgrades, and which organizations it renames`, async (t) => {
     const { open, settings } = await emptyDatabase(t, kind);
     const db = await open();
     await makeOlder(db);
+    const ids = ['1', '2', '3', '4'].map((digit) => `00000000-0000-7000-8000-00000000000${digit}`);
+    for (const [at, name] of ['Acme', 'Acme (2)', 'Acme', 'Acme'].entries()) {
+      await db('organizations').insert({ id: ids[at], name, created_at: at, quota_limit: 0, quota_since: 0 });
+    }
     await db.destroy();
     const postern = await startProcess(settings);
     t.is(await postern.end('SIGTERM'), 0);
     const lines = postern.lines.filter((line) => line.includes('upgraded from 002-engine to'));
     t.is(lines.length, 1, postern.lines.join('\n'));
+    const { msg } = JSON.parse(lines[0]!);
+    t.true(
+      msg.includes(`"Acme" (id ${ids[2]}) becomes "Acme (3)", "Acme" (id ${ids[3]}) becomes "Acme (4)"`),
+      msg,
+    );
+    const names = await (await open())('organizations').orderBy('id').pluck('name');
+    t.deepEqual(names, ['Acme', 'Acme (2)', 'Acme (3)', 'Acme (4)']);
     t.true(postern.lines.indexOf(lines[0]!) < postern.lines.findIndex((line) => line.includes('serves at')));
   });
 
@@ -158,6 +169,6 @@ for (const kind of kinds) {
 }
 
 test('one step is no steps', (t) => {
-  t.regex(upgradeNotice({ from: 'a', to: 'b', steps: 1 }), /from a to b in 1 step,/);
-  t.regex(upgradeNotice({ from: 'a', to: 'b', steps: 2 }), /from a to b in 2 steps,/);
+  t.regex(upgradeNotice({ from: 'a', to: 'b', steps: 1, renames: [] }), /from a to b in 1 step,/);
+  t.regex(upgradeNotice({ from: 'a', to: 'b', steps: 2, renames: [] }), /from a to b in 2 steps,/);
 });

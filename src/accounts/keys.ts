@@ -5,8 +5,10 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { toDomain } from '../address.ts';
 import type { KeyInUse } from '../db/keys.ts';
+import type { Pause } from '../db/organizations.ts';
 import { Refusal } from '../refusal.ts';
 import type { RequestLimits } from './limits.ts';
+import { pausedMessage } from './organizations.ts';
 
 export const grants = ['email:send', 'email:read', 'full_access'] as const;
 export type Grant = (typeof grants)[number];
@@ -19,6 +21,8 @@ export interface Caller {
   orgId: string;
   scopes: string[];
   limits: RequestLimits;
+  /** Its organization is paused: nothing is granted. */
+  pause: Pause | null;
 }
 
 export function newKey(): { key: string; hash: string; hint: string } {
@@ -39,7 +43,8 @@ export async function findCaller(
   if (record.endsAt !== null && record.endsAt <= now) return null;
   // The index found it by its hash already; compared once more so that no comparison of ours tells by its time.
   if (!timingSafeEqual(Buffer.from(record.hash), Buffer.from(hashed))) return null;
-  return { keyId: record.id, orgId: record.orgId, scopes: record.scopes, limits: record.limits };
+  const { id: keyId, orgId, scopes, limits, pause } = record;
+  return { keyId, orgId, scopes, limits, pause };
 }
 
 function hashOf(key: string): string {
@@ -47,10 +52,16 @@ function hashOf(key: string): string {
 }
 
 export function requireGrant(caller: Caller, grant: Grant): void {
+  requireNotPaused(caller.pause);
   if (!mayDo(caller, grant)) throw new Refusal('FORBIDDEN', `The API key lacks the scope ${grant}.`);
 }
 
+export function requireNotPaused(pause: Pause | null): void {
+  if (pause) throw new Refusal('FORBIDDEN', pausedMessage(pause));
+}
+
 export function mayDo(caller: Caller, grant: Grant): boolean {
+  if (caller.pause) return false;
   return caller.scopes.includes(grant) || caller.scopes.includes('full_access');
 }
 

@@ -1,7 +1,8 @@
-/** Organizations as they are made, from wherever. */
+/** Organizations as they are made, from wherever; and what those who belong to a paused one are told. */
+import { iso } from '../clock.ts';
 import { grant, setQuota } from '../db/credits.ts';
 import type { Db } from '../db/open.ts';
-import { findOrganization, insertOrganization, type Organization } from '../db/organizations.ts';
+import { findOrganization, insertOrganization, type Organization, type Pause } from '../db/organizations.ts';
 
 export interface NewOrganization {
   name: string;
@@ -23,4 +24,9 @@ export async function makeOrganization(
     if (wallet) await grant(trx, id, wallet, now);
     return (await findOrganization(trx, id))!;
   });
+}
+
+/** The reason is the operator's, for the people of the organization. */
+export function pausedMessage({ since, reason }: Pause): string {
+  return `The organization has been paused since ${iso(since)} by the operator of this service: ${reason}. Ask the operator to resume it.`;
 }

@@ -7,21 +7,17 @@ import { type DomainRecord, findDomain } from '../db/domains.ts';
 import { type EmailRecord, findEmail } from '../db/emails.ts';
 import { findKey, type KeyRecord } from '../db/keys.ts';
 import type { Db } from '../db/open.ts';
-import { findOrganization, listOrganizations, type Organization } from '../db/organizations.ts';
+import { findOrganization, findOrganizationByName, type Organization } from '../db/organizations.ts';
 import { findUserByEmail, type User } from '../db/users.ts';
 import { findWebhook, type Webhook } from '../db/webhooks.ts';
 import { Failure } from './failure.ts';
 
-/** By id or, where only one has it, by name. */
+/** By id or by name. */
 export async function theOrganization(db: Db, idOrName: string): Promise<Organization> {
   const byId = isUuid(idOrName) ? await findOrganization(db, idOrName.toLowerCase()) : null;
-  if (byId) return byId;
-  const [found, ...others] = (await listOrganizations(db)).filter(({ name }) => name === idOrName);
-  if (!found)
-    throw new Failure(`there is no organization "${idOrName}"; \`postern org list\` shows them all`);
-  if (others.length === 0) return found;
-  const ids = [found, ...others].map(({ id }) => id).join(', ');
-  throw new Failure(`${others.length + 1} organizations are named "${idOrName}"; give the id: ${ids}`);
+  const found = byId ?? (await findOrganizationByName(db, idOrName));
+  if (found) return found;
+  throw new Failure(`there is no organization "${idOrName}"; \`postern org list\` shows them all`);
 }
 
 export async function theDomain(db: Db, org: Organization, name: string): Promise<DomainRecord> {

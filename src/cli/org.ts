@@ -8,10 +8,12 @@ import {
   findOrganization,
   type Limits,
   listOrganizations,
+  NameTaken,
   type Organization,
   setLimits,
   setOrganizationTls,
 } from '../db/organizations.ts';
+import { pauseOrganization, resumeOrganization } from '../db/pauses.ts';
 import { pinOrganization, readPools } from '../db/source-pools.ts';
 import type { TlsFloor } from '../nouns.ts';
 import { defaultPool } from '../source-pool.ts';
@@ -22,12 +24,14 @@ import {
   type OrUnlimited,
   pool,
   quota,
+  reason,
   tlsArgument,
   tlsFloor,
   tlsIs,
   toLimit,
 } from './arguments.ts';
 import type { Context } from './context.ts';
+import { Failure } from './failure.ts';
 import { theOrganization } from './lookup.ts';
 import type { Block, Cell } from './output.ts';
 
@@ -54,7 +58,7 @@ export function orgCommands(program: Command, context: Context): void {
       out.print(
         organizations.map((each) => organizationDocument(each, now())),
         {
-          head: ['ID', 'QUOTA', 'USED', 'LEFT', 'WALLET', 'CREATED', 'NAME'],
+          head: ['ID', 'QUOTA', 'USED', 'LEFT', 'WALLET', 'CREATED', 'PAUSED', 'NAME'],
           rows: organizations.map((each) => organizationRow(each, now())),
           empty: 'There is no organization yet; `postern org create --name NAME` makes one.',
         },
@@ -64,7 +68,7 @@ export function orgCommands(program: Command, context: Context): void {
   org
     .command('show')
     .description('Show an organization with its quota and limits.')
-    .argument('<ORG>', 'id, or the name where only one has it')
+    .argument('<ORG>', 'id or name')
     .action(async (idOrName: string) => {
       const found = await theOrganization(await db(), idOrName);
       out.print(organizationDocument(found, now()), organizationFacts(found, now()));
@@ -73,7 +77,7 @@ export function orgCommands(program: Command, context: Context): void {
   org
     .command('limits')
     .description('Set how much an organization may ask for and send; days begin at midnight UTC.')
-    .argument('<ORG>', 'id, or the name where only one has it')
+    .argument('<ORG>', 'id or name')
     .option('--per-second <N>', 'API requests a second, or unlimited', limit)
     .option('--per-day <N>', 'API requests a day, or unlimited', limit)
     .option('--emails-per-day <N>', 'recipients a day, or unlimited', limit)
@@ -88,7 +92,7 @@ export function orgCommands(program: Command, context: Context): void {
     .description(
       'Set the least protection that all mail of an organization is sent with; a domain may demand more.',
     )
-    .argument('<ORG>', 'id, or the name where only one has it')
+    .argument('<ORG>', 'id or name')
     .argument(tlsArgument, tlsIs, tlsFloor)
     .action(async (idOrName: string, tls: TlsFloor) => {
       const found = await theOrganization(await db(), idOrName);
@@ -97,10 +101,12 @@ export function orgCommands(program: Command, context: Context): void {
       out.print(organizationDocument(changed, now()), organizationFacts(changed, now()));
     });
 
+  pauseCommands(org, context);
+
   org
     .command('pool')
     .description('Pin an organization to a pool of source addresses: its mail leaves from no others.')
-    .argument('<ORG>', 'id, or the name where only one has it')
+    .argument('<ORG>', 'id or name')
     .argument('[NAME]', 'as the sources of some node have it (POSTERN_MTA_SOURCES)', pool)
     .option('--none', 'pin it to none: it sends from the addresses without a pool')
     .action(async (idOrName: string, name: string | undefined, { none = false }, command: Command) => {
@@ -108,6 +114,53 @@ export function orgCommands(program: Command, context: Context): void {
         command.error('error: give either the NAME of a pool or --none', { exitCode: 2 });
       await pin(context, idOrName, name ?? defaultPool);
     });
+}
+
+function pauseCommands(org: Command, context: Context): void {
+  const reasonIs = 'why; its API keys and its people are told';
+  org
+    .command('pause')
+    .description('Stop an organization at once: its keys, its sign-ins and its mail, which waits.')
+    .argument('<ORG>', 'id or name')
+    .requiredOption('--reason <R>', reasonIs, reason)
+    .action(async (idOrName: string, options: { reason: string }) => {
+      const { db, out, now } = context;
+      const { id } = await theOrganization(await db(), idOrName);
+      await pauseOrganization(await db(), id, { since: now(), reason: options.reason });
+      const changed = (await findOrganization(await db(), id))!;
+      out.print(organizationDocument(changed, now()), organizationFacts(changed, now()));
+    });
+
+  org
+    .command('resume')
+    .description(
+      'Let a paused organization go on; the mail that waits gets back the time that it has waited.',
+    )
+    .argument('<ORG>', 'id or name')
+    .requiredOption('--reason <R>', 'why', reason)
+    .action((idOrName: string, options: { reason: string }) => resume(context, idOrName, options.reason));
+}
+
+async function resume({ db, out, now }: Context, idOrName: string, why: string): Promise<void> {
+  const { id, name: called, pause } = await theOrganization(await db(), idOrName);
+  if (!pause) throw new Failure(`${called} is not paused; \`postern org list\` shows who is`);
+  const onProgress = (count: number) => out.progress(`${count} mails made due again so far`);
+  const waiting = await resumeOrganization(await db(), id, pause, now(), onProgress).finally(() =>
+    out.progress(''),
+  );
+  const changed = (await findOrganization(await db(), id))!;
+  out.print(
+    {
+      ...organizationDocument(changed, now()),
+      resumed: { reason: why, pausedSince: iso(pause.since), waiting },
+    },
+    {
+      facts: [
+        ['resumed', called],
+        ['mail that waited', waiting],
+      ],
+    },
+  );
 }
 
 async function pin({ db, out, now }: Context, idOrName: string, name: string): Promise<void> {
@@ -130,7 +183,9 @@ async function create(
   now: number,
 ): Promise<Organization> {
   const quotaLimit = toLimit(options.quota ?? (options.wallet === undefined ? 'unlimited' : 0));
-  return makeOrganization(db, { ...options, quota: quotaLimit }, now);
+  return makeOrganization(db, { ...options, quota: quotaLimit }, now).catch((error) => {
+    throw error instanceof NameTaken ? new Failure(error.message) : error;
+  });
 }
 
 interface LimitOptions {
@@ -164,6 +219,7 @@ export function organizationDocument(org: Organization, now: number) {
     },
     tls: org.tls,
     pool: org.pool,
+    paused: org.pause && { since: iso(org.pause.since), reason: org.pause.reason },
     createdAt: iso(org.createdAt),
   };
 }
@@ -179,7 +235,16 @@ export function orUnlimited(value: number | null): number | 'unlimited' {
 
 function organizationRow(org: Organization, now: number): Cell[] {
   const { limit: most, used, remaining } = quotaDocument(org, now);
-  return [org.id, most, used, remaining, org.wallet, { time: org.createdAt }, org.name];
+  return [
+    org.id,
+    most,
+    used,
+    remaining,
+    org.wallet,
+    { time: org.createdAt },
+    { time: org.pause?.since ?? null },
+    org.name,
+  ];
 }
 
 export function quotaFacts(org: Organization, now: number): [string, Cell][] {
@@ -205,6 +270,12 @@ export function organizationFacts(org: Organization, now: number): Block {
       ['TLS', org.tls],
       ['source pool', org.pool ?? `${defaultPool} (pinned to none)`],
       ['created', { time: org.createdAt }],
+      ...(org.pause
+        ? ([
+            ['paused', { time: org.pause.since }],
+            ['reason', org.pause.reason],
+          ] satisfies [string, Cell][])
+        : []),
     ],
   };
 }

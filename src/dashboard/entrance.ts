@@ -13,7 +13,7 @@ import { findOrganization } from '../db/organizations.ts';
 import type { User } from '../db/users.ts';
 import type { Access } from './access.ts';
 import type { Csrf } from './csrf.ts';
-import { forbidden, notFound } from './errors.ts';
+import { forbidden, notFound, paused } from './errors.ts';
 import { readForm } from './forms.ts';
 import type { OrgVisit, UserVisit, Visit } from './page.ts';
 import type { Sessions } from './sessions.ts';
@@ -68,6 +68,7 @@ export function createEntrance({ db, clock, csrf, sessions }: EntranceParts): En
   async function inOrganization(visit: UserVisit, least: Access, id: string): Promise<OrgVisit> {
     const org = uuid.test(id) ? await membershipOf(visit.user, id) : null;
     if (!org) throw notFound('organization');
+    if (org.pause && !visit.user.isOperator) throw paused(org.pause);
     if (least === 'operator') requireOperator(visit.user);
     else if (!isAtLeast(org.role, least as Role))
       throw forbidden(
@@ -79,7 +80,7 @@ export function createEntrance({ db, clock, csrf, sessions }: EntranceParts): En
   async function membershipOf(user: User, orgId: string): Promise<Membership | null> {
     if (!user.isOperator) return findMembership(db, user.id, orgId);
     const org = await findOrganization(db, orgId);
-    return org && { id: org.id, name: org.name, role: 'owner' };
+    return org && { id: org.id, name: org.name, role: 'owner', pause: org.pause };
   }
 }
 

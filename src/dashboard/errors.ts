@@ -1,4 +1,6 @@
 /** What a page can refuse with: a status and words for people. Everything else that is thrown is trouble of ours. */
+import { pausedMessage } from '../accounts/organizations.ts';
+import type { Pause } from '../db/organizations.ts';
 import { Refusal, statusOf } from '../refusal.ts';
 
 export class PageError extends Error {
@@ -18,6 +20,10 @@ export function notFound(what = 'page'): PageError {
 
 export function forbidden(message: string): PageError {
   return new PageError(403, 'Not allowed', message);
+}
+
+export function paused(pause: Pause): PageError {
+  return new PageError(403, 'This organization is paused', pausedMessage(pause));
 }
 
 /** The form was made for another session, or too long ago. */

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { Accept, SendRequest } from '../accept.ts';
+import { requireNotPaused } from '../accounts/keys.ts';
 import { overLimit, type RequestLimits, type Taken } from '../accounts/limits.ts';
 import type { Room } from '../api/room.ts';
 import type { Answer } from '../db/idempotency.ts';
@@ -44,8 +45,14 @@ export async function send(
   }
 
   async function countRequest(): Promise<void> {
-    const known = await findOrganization(db, org.id);
-    const limits = { perSecond: known!.requestsPerSecond, perDay: known!.requestsPerDay };
+    const {
+      pause,
+      requestsPerSecond: perSecond,
+      requestsPerDay: perDay,
+    } = (await findOrganization(db, org.id))!;
+    // An operator may look at a paused organization, and sends nothing in its name.
+    requireNotPaused(pause);
+    const limits = { perSecond, perDay };
     const { allowed, windows } = await sending.take(org.id, limits);
     if (!allowed) throw overLimit(windows);
   }

@@ -4,6 +4,7 @@ import type { RequestLimits } from '../accounts/limits.ts';
 import { newId } from '../id.ts';
 import { given, query } from './given.ts';
 import type { Db } from './open.ts';
+import { type Pause, pauseOf } from './organizations.ts';
 
 export interface KeyRecord {
   id: string;
@@ -37,17 +38,18 @@ export async function insertKey(db: Db, key: NewKey, now: number): Promise<strin
   return id;
 }
 
-/** A key with the request limits of its organization: what a request needs to know of its caller. */
-export type KeyInUse = KeyRecord & { limits: RequestLimits };
+/** A key with what a request needs to know of its organization. */
+export type KeyInUse = KeyRecord & { limits: RequestLimits; pause: Pause | null };
 
 export async function findKeyByHash(db: Db, hash: string): Promise<KeyInUse | null> {
   const row = await db('api_keys')
     .join('organizations', 'organizations.id', 'api_keys.org_id')
     .where({ hash })
-    .select('api_keys.*', 'requests_per_second', 'requests_per_day')
+    .select('api_keys.*', 'requests_per_second', 'requests_per_day', 'paused_at', 'paused_reason')
     .first();
   if (!row) return null;
-  return { ...fromRow(row), limits: { perSecond: row.requests_per_second, perDay: row.requests_per_day } };
+  const limits = { perSecond: row.requests_per_second, perDay: row.requests_per_day };
+  return { ...fromRow(row), limits, pause: pauseOf(row) };
 }
 
 /** `orgId`: only one of that organization; null: any. */

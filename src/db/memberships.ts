@@ -1,6 +1,7 @@
 /** Who may do what in which organization. Operators need none: they are owners everywhere. */
 import type { Role } from '../accounts/roles.ts';
 import type { Db, Trx } from './open.ts';
+import { type Pause, pauseOf } from './organizations.ts';
 import { type User, userOf } from './users.ts';
 
 /** An organization as a name to choose. */
@@ -11,6 +12,7 @@ export interface OrgName {
 
 export interface Membership extends OrgName {
   role: Role;
+  pause: Pause | null;
 }
 
 /** Where the user has one already, it changes. */
@@ -30,11 +32,12 @@ export async function removeMembership(db: Db, userId: string, orgId: string): P
 }
 
 export async function findMembership(db: Db, userId: string, orgId: string): Promise<Membership | null> {
-  return (await memberships(db, userId).where({ org_id: orgId }).first()) ?? null;
+  const row = await memberships(db, userId).where({ org_id: orgId }).first();
+  return row ? membershipOf(row) : null;
 }
 
 export async function listMemberships(db: Db, userId: string): Promise<Membership[]> {
-  return memberships(db, userId).orderBy('organizations.id');
+  return (await memberships(db, userId).orderBy('organizations.id')).map(membershipOf);
 }
 
 export interface Member extends User {
@@ -87,7 +90,12 @@ function memberships(db: Db, userId: string) {
   return db('memberships')
     .join('organizations', 'organizations.id', 'memberships.org_id')
     .where({ user_id: userId })
-    .select('organizations.id', 'name', 'role');
+    .select('organizations.id', 'name', 'role', 'paused_at', 'paused_reason');
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
+function membershipOf(row: any): Membership {
+  return { id: row.id, name: row.name, role: row.role, pause: pauseOf(row) };
 }
 
 /** Names by id. */

@@ -20,6 +20,8 @@ import { nodes } from './migrations/011-nodes.ts';
 import { sourcePools } from './migrations/012-source-pools.ts';
 import { messageBases } from './migrations/013-message-bases.ts';
 import { nodeVersions } from './migrations/019-node-versions.ts';
+import { pause } from './migrations/015-pause.ts';
+import { names, plannedRenames, type Rename } from './migrations/016-names.ts';
 import { DatabaseError, type Db, isPostgres, type Trx } from './open.ts';
 
 const migrations: Record<string, Knex.Migration> = {
@@ -37,6 +39,8 @@ const migrations: Record<string, Knex.Migration> = {
   '012-source-pools': sourcePools,
   '013-message-bases': messageBases,
   '019-node-versions': nodeVersions,
+  '015-pause': pause,
+  '016-names': names,
 };
 
 const source: Knex.MigrationSource<string> = {
@@ -53,12 +57,17 @@ export interface Upgrade {
   from: string;
   to: string;
   steps: number;
+  /** Organizations that get another name, because older ones have theirs. */
+  renames: Rename[];
 }
 
 /** What the operator reads before it happens. */
-export function upgradeNotice({ from, to, steps }: Upgrade): string {
+export function upgradeNotice({ from, to, steps, renames }: Upgrade): string {
   const by = steps === 1 ? '1 step' : `${steps} steps`;
-  return `the database is upgraded from ${from} to ${to} in ${by}, of which none is kept if one fails; once done there is no way back but the backup from before`;
+  const notice = `the database is upgraded from ${from} to ${to} in ${by}, of which none is kept if one fails; once done there is no way back but the backup from before`;
+  if (renames.length === 0) return notice;
+  const renamed = renames.map((each) => `"${each.from}" (id ${each.id}) becomes "${each.to}"`);
+  return `${notice}. The names of organizations are unique from now on: ${renamed.join(', ')}`;
 }
 
 /**
@@ -115,5 +124,7 @@ function upgradeOf({ done, pending, unknown }: Awaited<ReturnType<typeof migrati
       `the database is of a newer Postern: it has been upgraded to ${unknown.at(-1)}, and this program knows no more than ${to}; start the newer program, or restore the backup from before the upgrade. Nothing was changed`,
     );
   }
-  return from === undefined || pending.length === 0 ? null : { from, to, steps: pending.length };
+  if (from === undefined || pending.length === 0) return null;
+  const renames = pending.includes('016-names') ? await plannedRenames(trx) : [];
+  return { from, to, steps: pending.length, renames };
 }

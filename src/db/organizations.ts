@@ -24,21 +24,32 @@ export interface Organization {
   /** Whether the owner has been told, since there were credits last. */
   toldLow: boolean;
   toldExhausted: boolean;
+  /** Null: not paused (db/pauses.ts). */
+  pause: Pause | null;
+}
+
+/** Since when an organization is paused, and why. */
+export interface Pause {
+  since: number;
+  reason: string;
+}
+
+/** Another organization has the name. */
+export class NameTaken extends Error {
+  constructor(name: string) {
+    super(`an organization is named "${name}" already; give this one another name`);
+  }
 }
 
 /** interface.md section 8. */
 const defaultLimits = { requests_per_second: 2, requests_per_day: 5000, emails_per_day: 5000 };
 
+/** Throws a NameTaken where another has the name. */
 export async function insertOrganization(db: Db, name: string, now: number): Promise<string> {
   const id = newId();
-  await db('organizations').insert({
-    id,
-    name,
-    created_at: now,
-    quota_limit: 0,
-    quota_since: now,
-    ...defaultLimits,
-  });
+  const row = { id, name, created_at: now, quota_limit: 0, quota_since: now, ...defaultLimits };
+  const inserted = await db('organizations').insert(row).onConflict().ignore().returning('id');
+  if (inserted.length === 0) throw new NameTaken(name);
   return id;
 }
 
@@ -55,7 +66,12 @@ export async function findOrganization(db: Db, id: string): Promise<Organization
   return row ? fromRow(row) : null;
 }
 
-/** The same, holding it until the transaction ends: nobody else charges it meanwhile. SQLite has one writer anyway. */
+export async function findOrganizationByName(db: Db, name: string): Promise<Organization | null> {
+  const row = await db('organizations').where({ name }).first();
+  return row ? fromRow(row) : null;
+}
+
+/** As by findOrganization, holding it until the transaction ends: nobody else charges it meanwhile. SQLite has one writer anyway. */
 export async function lockOrganization(trx: Trx, id: string): Promise<Organization | null> {
   return (await lockOrganizations(trx, [id]))[0] ?? null;
 }
@@ -123,5 +139,11 @@ function fromRow(row: any): Organization {
     pool: row.pool,
     toldLow: Boolean(row.told_low),
     toldExhausted: Boolean(row.told_exhausted),
+    pause: pauseOf(row),
   };
+}
+
+/** Of the columns `paused_at` and `paused_reason`. */
+export function pauseOf(row: { paused_at: number | null; paused_reason: string | null }): Pause | null {
+  return row.paused_at === null ? null : { since: row.paused_at, reason: row.paused_reason! };
 }

@@ -220,10 +220,17 @@ async function movePage(trx: Trx, page: Place[], { order, reason, now }: Given):
   return rows.length;
 }
 
+/** How long a row has waited in a pause since it was last changed. */
+const inPause = `select case when paused_at > deliveries.updated_at then ? - paused_at else ? - deliveries.updated_at end
+  from organizations where organizations.id = deliveries.org_id and paused_at is not null`;
+
 /** What the moved rows become; an expression sees the row as it was. */
 const changes: Record<Order, (trx: Trx, now: number) => object> = {
-  // What is due is due, and does not lose its place.
-  retry: (trx, now) => ({ due_at: trx.raw('case when due_at < ? then due_at else ? end', [now, now]) }),
+  // What is due is due, and does not lose its place. Mail of a paused organization is as old as it was (pauses.ts).
+  retry: (trx, now) => ({
+    due_at: trx.raw('case when due_at < ? then due_at else ? end', [now, now]),
+    expires_at: trx.raw(`expires_at + coalesce((${inPause}), 0)`, [now, now]),
+  }),
   hold: () => ({ status: 'held', due_at: null }),
   // Held mail does not grow old: it gets back the time since it was held, which is when it was last changed.
   release: (trx, now) => ({

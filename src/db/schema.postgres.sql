@@ -372,8 +372,13 @@ CREATE TABLE organizations (
   told_exhausted boolean NOT NULL DEFAULT false,
   tls text NOT NULL DEFAULT 'opportunistic'::text,
   pool text,
-  PRIMARY KEY (id)
+  paused_at bigint,
+  paused_reason text,
+  PRIMARY KEY (id),
+  UNIQUE (name)
 );
+CREATE UNIQUE INDEX organizations_name_unique ON public.organizations USING btree (name);
+CREATE INDEX organizations_paused_at_id_index ON public.organizations USING btree (paused_at, id) WHERE (paused_at IS NOT NULL);
 CREATE UNIQUE INDEX organizations_pkey ON public.organizations USING btree (id);
 CREATE INDEX organizations_pool_id_index ON public.organizations USING btree (pool, id) WHERE (pool IS NOT NULL);
 

@@ -331,8 +331,14 @@ CREATE TABLE organizations (
   told_exhausted boolean not null default '0',
   tls text not null default 'opportunistic',
   pool text,
+  paused_at bigint,
+  paused_reason text,
   primary key (id)
 );
+
+CREATE UNIQUE INDEX organizations_name_unique on organizations (name);
+
+CREATE INDEX organizations_paused_at_id_index on organizations (paused_at, id) where paused_at is not null;
 
 CREATE INDEX organizations_pool_id_index on organizations (pool, id) where pool is not null;
 

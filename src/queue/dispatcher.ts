@@ -32,6 +32,8 @@ export interface DispatcherParts extends LinesParts {
   leases: Pick<ReturnType<typeof createLeases>, 'begin' | 'isGood'>;
   /** Whether this node has addresses that the organization's mail may leave from. All other mail is left to nodes that have. */
   isOurs(orgId: string): boolean;
+  /** The operator has paused the organization: its mail waits, and does not grow old. Then `isOurs` is false too. */
+  isPaused(orgId: string): boolean;
   /** Somebody should claim: there is room again for what waits in the database. */
   hungry(): void;
   /** Whether the last claim took all that there was room for in all. */
@@ -101,7 +103,7 @@ export function createDispatcher(parts: DispatcherParts) {
   function enter(line: Line, delivery: Delivery): void {
     const reason = parts.isOurs(delivery.orgId) ? lines.obstacle(line, delivery.domain) : notOurs;
     const expiresAt = delivery.expiresAt + (line.isElsewhere() ? othersLastMs : 0);
-    if (stopping) giveBack(delivery);
+    if (stopping || parts.isPaused(delivery.orgId)) giveBack(delivery);
     else if (reason === null) queue(line, delivery);
     else if (expiresAt > clock.now()) giveBack(delivery);
     else expire(line, delivery, reason);

@@ -29,7 +29,7 @@ export interface Store extends Pick<LookoutParts, 'findDue' | 'lanes'> {
   claimExpired(now: number, limit: number): Promise<Delivery[]>;
   giveBack(deliveries: Delivery[]): Promise<void>;
   suspensions(now: number): Promise<Suspension[]>;
-  /** Learns which pools of source addresses mail leaves from; whether that has changed. */
+  /** Learns which pools of source addresses mail leaves from, and who is paused; whether that has changed. */
   readPools(now: number): Promise<boolean>;
   /** What the operator is shown of the lines. */
   publish(lines: Iterable<Line>, now: number): Promise<void>;
@@ -42,7 +42,7 @@ export interface Store extends Pick<LookoutParts, 'findDue' | 'lanes'> {
 export interface RunnerParts
   extends Pick<
     DispatcherParts,
-    'destinationOf' | 'resolve' | 'deliver' | 'withheld' | 'onWaiting' | 'isOurs' | 'passOn'
+    'destinationOf' | 'resolve' | 'deliver' | 'withheld' | 'onWaiting' | 'isOurs' | 'isPaused' | 'passOn'
   > {
   store: Store;
   neighbours: Neighbours;

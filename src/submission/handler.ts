@@ -111,6 +111,7 @@ async function send(
 ): Promise<string> {
   const caller = await parts.findCaller(user.key);
   if (!caller) throw unauthorized();
+  requireGrant(caller, 'email:send');
   const place = await parts.room.enter(caller.orgId, raw.length);
   if (!place) throw noRoom(busyMs);
   try {

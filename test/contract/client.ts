@@ -17,7 +17,7 @@ import { insertKey, revokeKey } from '../../src/db/keys.ts';
 import { insertOrganization, setLimits } from '../../src/db/organizations.ts';
 import { addSuppression } from '../../src/db/suppressions.ts';
 import type { DatabaseKind } from '../helpers/databases.ts';
-import { type Answer, startWorld, type World, type WorldOptions } from '../helpers/world.ts';
+import { type Answer, startWorld, tenantName, type World, type WorldOptions } from '../helpers/world.ts';
 
 export const sendPath = '/api/public/email/send';
 export const emailPath = (id: string) => `/api/public/email/${id}`;
@@ -150,7 +150,7 @@ export async function openTenant(world: World, options: TenantOptions = {}) {
   const { db } = world;
   const now = world.clock.now();
   const orgId = await db.transaction(async (trx) => {
-    const id = await insertOrganization(trx, 'Tenant', now);
+    const id = await insertOrganization(trx, await tenantName(trx), now);
     await setQuota(trx, id, quota, now);
     if (wallet > 0) await grant(trx, id, wallet, now);
     if (limits !== 'default') {

@@ -34,8 +34,8 @@ export async function openQueue(t: ExecutionContext, kind: DatabaseKind) {
   t.teardown(drop);
   const db = await openDatabase({ dataDir, databaseUrl: url });
   t.teardown(() => db.destroy());
-  const newOrg = () => db.transaction((trx) => insertOrganization(trx, 'Acme', now));
-  const orgId = await newOrg();
+  const newOrg = (name = 'Another') => db.transaction((trx) => insertOrganization(trx, name, now));
+  const orgId = await newOrg('Acme');
 
   /** One email with these rows, deferred unless they say otherwise; its id and theirs. */
   async function add(...rows: Row[]) {

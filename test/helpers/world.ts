@@ -21,6 +21,7 @@ import { insertKey } from '../../src/db/keys.ts';
 import { type Db, openDatabase } from '../../src/db/open.ts';
 import { insertOrganization, setLimits } from '../../src/db/organizations.ts';
 import type { Hands } from '../../src/ground.ts';
+import { newId } from '../../src/id.ts';
 import { createLog } from '../../src/log.ts';
 import { start } from '../../src/main.ts';
 import { loadSecrets } from '../../src/secret.ts';
@@ -168,6 +169,12 @@ export function testSettings({ dataDir, databaseUrl, dns, mtaPort }: Surrounding
   };
 }
 
+/** The first is called Tenant; names are unique. */
+export async function tenantName(db: Db): Promise<string> {
+  const first = await db('organizations').where({ name: 'Tenant' }).first('id');
+  return first ? `Tenant ${newId()}` : 'Tenant';
+}
+
 /** Making one takes as long as starting a world does. */
 let tenantKey: ReturnType<typeof newDkimKey> | undefined;
 
@@ -183,7 +190,7 @@ export async function createTenant(
   tenantKey ??= newDkimKey();
   const dkim = await tenantKey;
   await db.transaction(async (trx) => {
-    const orgId = await insertOrganization(trx, 'Tenant', now);
+    const orgId = await insertOrganization(trx, await tenantName(trx), now);
     await setQuota(trx, orgId, quota, now);
     await setLimits(trx, orgId, { requestsPerSecond: null, requestsPerDay: null, emailsPerDay: null });
     await insertKey(trx, { orgId, label: 'test', hash, hint, scopes }, now);

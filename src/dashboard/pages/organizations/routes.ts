@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { makeOrganization } from '../../../accounts/organizations.ts';
 import { listMemberships, searchOrganizations } from '../../../db/memberships.ts';
+import { NameTaken } from '../../../db/organizations.ts';
 import { checkForm, line } from '../../forms.ts';
 import { type Answer, goTo, type Page, type Parts, show, type UserVisit } from '../../page.ts';
 import { pageOf } from '../../pagination.ts';
@@ -38,6 +39,11 @@ async function list(visit: UserVisit, { db }: Parts, error?: string): Promise<An
 async function make(visit: UserVisit, parts: Parts): Promise<Answer> {
   const given = checkForm(visit.form, z.object({ name: line('a name') }));
   if (!given.ok) return list(visit, parts, given.errors.name);
-  const { id, name } = await makeOrganization(parts.db, given.values, visit.now);
+  const made = await makeOrganization(parts.db, given.values, visit.now).catch((error) => {
+    if (error instanceof NameTaken) return null;
+    throw error;
+  });
+  if (!made) return list(visit, parts, 'Another organization has this name; choose a different one.');
+  const { id, name } = made;
   return goTo(`/dashboard/o/${id}`, `${name} is there, and may send without limit.`);
 }

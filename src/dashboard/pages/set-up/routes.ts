@@ -4,7 +4,7 @@ import { tokenHash } from '../../../accounts/links.ts';
 import { passwordFault } from '../../../accounts/passwords.ts';
 import { setUp } from '../../../accounts/people.ts';
 import { findLink } from '../../../db/one-time.ts';
-import { hasOrganizations } from '../../../db/organizations.ts';
+import { hasOrganizations, NameTaken } from '../../../db/organizations.ts';
 import { hasOperator } from '../../../db/users.ts';
 import { PageError } from '../../errors.ts';
 import { checkForm, emailField, line, valuesOf } from '../../forms.ts';
@@ -35,7 +35,15 @@ async function make(visit: Visit, parts: Parts): Promise<Answer> {
   const fault = passwordFault(password, first.email);
   if (fault) return form(visit, parts, { password: fault });
   const passwordHash = await parts.passwords.hash(password);
-  const id = await setUp(parts.db, hash, { ...first, passwordHash }, visit.now);
+  const id = await setUp(parts.db, hash, { ...first, passwordHash }, visit.now).catch((error) => {
+    if (error instanceof NameTaken) return 'name taken' as const;
+    throw error;
+  });
+  if (id === 'name taken') {
+    return form(visit, parts, {
+      organization: 'Another organization has this name; choose a different one.',
+    });
+  }
   if (id === null) throw used();
   await parts.sessions.begin(visit.context, { id, passwordHash });
   return goTo('/dashboard', `Welcome, ${first.name}. Postern is yours.`);

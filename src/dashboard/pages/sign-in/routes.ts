@@ -4,10 +4,14 @@
  * browser holds a sealed word of who has given the right password, for five minutes.
  */
 import { z } from 'zod';
+import { pausedMessage } from '../../../accounts/organizations.ts';
 import { recoveryCodeHash, totpStepOf } from '../../../accounts/totp.ts';
 import { compareKey } from '../../../address.ts';
 import { clientAddress } from '../../../api/gate.ts';
+import { listMemberships } from '../../../db/memberships.ts';
 import { useRecoveryCode } from '../../../db/one-time.ts';
+import type { Db } from '../../../db/open.ts';
+import type { Pause } from '../../../db/organizations.ts';
 import { findUser, findUserByEmail, type User, useTotpStep } from '../../../db/users.ts';
 import { span } from '../../format.ts';
 import { checkForm } from '../../forms.ts';
@@ -100,9 +104,19 @@ async function isRightCode(user: User, code: string, now: number, { seal, db }: 
   return useRecoveryCode(db, user.id, recoveryCodeHash(code));
 }
 
-async function enter(visit: Visit, { sessions }: Parts, user: User, to: string): Promise<Answer> {
+async function enter(visit: Visit, { db, sessions }: Parts, user: User, to: string): Promise<Answer> {
+  const pause = await pauseOfAll(db, user);
+  if (pause) return form({ to, email: user.email, error: pausedMessage(pause) }, 403);
   await sessions.begin(visit.context, user);
   return goTo(to);
+}
+
+/** Of somebody who belongs to paused organizations alone; the latest pause. */
+async function pauseOfAll(db: Db, user: User): Promise<Pause | null> {
+  if (user.isOperator) return null;
+  const pauses = (await listMemberships(db, user.id)).map(({ pause }) => pause);
+  if (pauses.includes(null)) return null;
+  return pauses.filter((pause) => pause !== null).sort((a, b) => b.since - a.since)[0] ?? null;
 }
 
 async function signOut({ context, session }: UserVisit, { sessions }: Parts): Promise<Answer> {
