@@ -35,6 +35,7 @@ test('a database that cannot be used', async (t) => {
     t.deepEqual(
       skippedOnes.map(({ check, found: why }) => [check, why]),
       [
+        ['server', 'not known: the database does not say'],
         ['source pools', 'not known: the database does not say'],
         ['registered', 'not known: the database does not say'],
       ],

@@ -15,6 +15,7 @@ const path = '/dashboard/doctor';
 /** Postern on a machine where all is well, and an operator; `looks` counts what is begun, `hold` keeps it from its end. */
 async function arrive(t: ExecutionContext) {
   const machine = await startDoctorWorld(t);
+  await machine.stopServer();
   // The doctor looks at the machine's port of 127.0.0.1; Postern's own is beside it, where nobody else listens.
   const config = { ...machine.config, smtpHost: '127.0.0.9', submissionPort: null };
   const desk = { looks: 0, hold: Promise.resolve() };

@@ -15,8 +15,11 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { ExecutionContext } from 'ava';
 import { type Config, loadConfig } from '../../src/config.ts';
+import { createBell } from '../../src/db/bell.ts';
 import { listSenderDomains, setDomainTracking } from '../../src/db/domains.ts';
-import { openDatabase } from '../../src/db/open.ts';
+import { lockDataDir } from '../../src/db/lock.ts';
+import { type Db, openDatabase } from '../../src/db/open.ts';
+import { isServed } from '../../src/db/served.ts';
 import { wellKnown } from '../../src/doctor/blocklists.ts';
 import { type Examination, examine } from '../../src/doctor/examine.ts';
 import type { Finding } from '../../src/doctor/finding.ts';
@@ -25,6 +28,7 @@ import { createMigrated, type DatabaseKind } from './databases.ts';
 import { startDns, type Zone } from './dns.ts';
 import { startListener } from './listener.ts';
 import { startMxs } from './mx.ts';
+import { until } from './until.ts';
 import { createTenant, testSettings } from './world.ts';
 
 /** The certificates of test/fixtures/tls are for this name. */
@@ -85,6 +89,7 @@ export async function startDoctorWorld(
   const [domain] = await listSenderDomains(db, dkimDomain, 1);
   await setDomainTracking(db, domain!.id, { clicks: true, host: 'links.sender.invalid' });
   await chmod(join(dataDir, 'secret'), 0o600);
+  const stopServer = await seemToRun(t, config, db);
 
   const surroundings: Partial<Surroundings> = {
     probes: ['big.invalid', 'large.invalid'],
@@ -122,11 +127,27 @@ export async function startDoctorWorld(
       surroundings,
       healthy,
       look,
+      stopServer,
     },
     /** For a process by itself. */
     settings: given as Record<string, string>,
     changed: async (changes?: DoctorChanges) => differing(healthy, await look(changes)),
   };
+}
+
+/** What tells the doctor that a server is running; returns what ends it. */
+async function seemToRun(t: ExecutionContext, { dataDir, databaseUrl }: Config, db: Db) {
+  let unlock: (() => Promise<void>) | null = await lockDataDir(dataDir);
+  const stop = async () => {
+    await unlock?.();
+    unlock = null;
+  };
+  t.teardown(stop);
+  const bell = createBell({ databaseUrl, node: 'a', sends: true, onTrouble() {} });
+  t.teardown(bell.close);
+  bell.listen({ lane() {}, events() {}, anything() {} });
+  await until(() => isServed(db, dataDir), { what: 'the server to be seen' });
+  return stop;
 }
 
 interface DoctorChanges extends Partial<Omit<Examination, 'config' | 'surroundings'>> {
