@@ -56,7 +56,7 @@ for (const kind of kinds) {
       '011-nodes',
       '012-source-pools',
       '013-message-bases',
-      '019-node-versions',
+      '014-node-versions',
       '015-pause',
       '016-names',
     ]);

@@ -99,3 +99,10 @@ test('whatever is written reads back, and no cell is a formula', async (t) => {
     { numRuns: 300 },
   );
 });
+
+test('a list of bad lines is not read to its end', async (t) => {
+  const started = process.cpuUsage();
+  const fault = await t.throwsAsync(readAddresses(Buffer.alloc(9_000_000, '{}\n'), 100_000));
+  t.regex(fault!.message, /and at least 96 more$/);
+  t.true(process.cpuUsage(started).user < 1_000_000);
+});

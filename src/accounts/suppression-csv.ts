@@ -38,6 +38,10 @@ export class ListFault extends Error {
 export const mostImported = 100_000;
 
 const mostNamed = 5;
+/** A list whose addresses are repeated more often than this, on average, is not read to its end. */
+const mostRepeats = 4;
+/** A list with more bad lines than this is not read to its end. */
+const mostBad = 100;
 const longestText = 80;
 /** A quote that is never closed would make a record of all that follows. */
 const longestRecord = 16_384;
@@ -55,7 +59,10 @@ const form = {
   max_record_size: longestRecord,
 };
 
-/** The addresses, the first of each that compare as the same; at most `most` of them, or it is a fault. */
+/**
+ * The addresses, the first of each that compare as the same. More than `most` of them are a fault: reading stops there, or
+ * after a hundred bad lines, so that the work is bounded by `most` and not by the size of the list.
+ */
 export async function readAddresses(bytes: Buffer, most = Number.POSITIVE_INFINITY): Promise<string[]> {
   const list = createList(most);
   await pipeline(Readable.from(slices(bytes)), parse(form), async (records: AsyncIterable<Line>) => {
@@ -69,12 +76,21 @@ export async function readAddresses(bytes: Buffer, most = Number.POSITIVE_INFINI
 function createList(most: number) {
   const byKey = new Map<string, string>();
   const bad: BadLine[] = [];
-  let count = 0;
+  let badCount = 0;
+  let addressCount = 0;
   let isBegun = false;
 
   function note(text: string, line: number): void {
-    count += 1;
+    badCount += 1;
     if (bad.length < mostNamed) bad.push({ line, text: text.slice(0, longestText) });
+    if (badCount > mostBad) throw fault();
+  }
+
+  function fault(): ListFault {
+    const named = bad.map(({ line, text }) => `line ${line} (${JSON.stringify(text)})`).join(', ');
+    const more = badCount - bad.length;
+    const rest = badCount > mostBad ? ` and at least ${more} more` : ` and ${more} more`;
+    return new ListFault(`no email address in ${named}${more > 0 ? rest : ''}`, bad);
   }
 
   return {
@@ -84,15 +100,16 @@ function createList(most: number) {
       isBegun = true;
       if (isHead) return;
       const isAddress = domainOf(text) !== null && !text.includes(undecodable);
-      if (!isAddress) note(text, line);
-      else if (!byKey.has(compareKey(text))) byKey.set(compareKey(text), text);
-      if (byKey.size > most) throw new ListFault(`there are more than ${most} addresses; part the list`);
+      if (!isAddress) return note(text, line);
+      addressCount += 1;
+      const key = compareKey(text);
+      if (!byKey.has(key)) byKey.set(key, text);
+      if (byKey.size > most || addressCount > most * mostRepeats)
+        throw new ListFault(`the list has more than ${most} addresses; split it into several lists`);
     },
     end(): string[] {
-      if (count === 0) return [...byKey.values()];
-      const named = bad.map(({ line, text }) => `line ${line} (${JSON.stringify(text)})`).join(', ');
-      const more = count > bad.length ? ` and ${count - bad.length} more` : '';
-      throw new ListFault(`no email address in ${named}${more}`, bad);
+      if (badCount > 0) throw fault();
+      return [...byKey.values()];
     },
   };
 }

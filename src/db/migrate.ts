@@ -19,7 +19,7 @@ import { partitions } from './migrations/010-partitions.ts';
 import { nodes } from './migrations/011-nodes.ts';
 import { sourcePools } from './migrations/012-source-pools.ts';
 import { messageBases } from './migrations/013-message-bases.ts';
-import { nodeVersions } from './migrations/019-node-versions.ts';
+import { nodeVersions } from './migrations/014-node-versions.ts';
 import { pause } from './migrations/015-pause.ts';
 import { names, plannedRenames, type Rename } from './migrations/016-names.ts';
 import { DatabaseError, type Db, isPostgres, type Trx } from './open.ts';
@@ -38,7 +38,7 @@ const migrations: Record<string, Knex.Migration> = {
   '011-nodes': nodes,
   '012-source-pools': sourcePools,
   '013-message-bases': messageBases,
-  '019-node-versions': nodeVersions,
+  '014-node-versions': nodeVersions,
   '015-pause': pause,
   '016-names': names,
 };
@@ -81,7 +81,7 @@ export async function migrate(
 ): Promise<Upgrade | null> {
   return db.transaction(async (trx) => {
     if (isPostgres(trx)) await trx.raw('select pg_advisory_xact_lock(?)', [advisoryLock]);
-    const upgrade = upgradeOf(await migrationsOf(trx));
+    const upgrade = await upgradeOf(trx);
     if (upgrade) await onUpgrade(upgrade, trx);
     await trx.migrate.latest({ migrationSource: source, disableTransactions: true });
     await onDone(trx);
@@ -91,15 +91,14 @@ export async function migrate(
 
 /** For who uses a database and does not change its schema. Rejects if it is not this program's; false: there is none yet. */
 export async function requireSchema(db: Db): Promise<boolean> {
-  const migrations = await migrationsOf(db);
-  const upgrade = upgradeOf(migrations);
+  const upgrade = await upgradeOf(db);
   if (upgrade) {
     throw new DatabaseError(
       `the database is of an older Postern (its schema is ${upgrade.from}, this program needs ${upgrade.to}): ` +
         'use the program that runs on it, or stop that and give `postern migrate`',
     );
   }
-  return migrations.done.length > 0;
+  return (await migrationsOf(db)).done.length > 0;
 }
 
 /** Looks, and changes nothing. */
@@ -117,7 +116,8 @@ export async function migrationsOf(
 }
 
 /** Null: nothing to do, or a new database. */
-function upgradeOf({ done, pending, unknown }: Awaited<ReturnType<typeof migrationsOf>>): Upgrade | null {
+async function upgradeOf(db: Db): Promise<Upgrade | null> {
+  const { done, pending, unknown } = await migrationsOf(db);
   const [from, to] = [done.at(-1), Object.keys(migrations).at(-1)!];
   if (unknown.length > 0) {
     throw new DatabaseError(
@@ -125,6 +125,6 @@ function upgradeOf({ done, pending, unknown }: Awaited<ReturnType<typeof migrati
     );
   }
   if (from === undefined || pending.length === 0) return null;
-  const renames = pending.includes('016-names') ? await plannedRenames(trx) : [];
+  const renames = pending.includes('016-names') ? await plannedRenames(db) : [];
   return { from, to, steps: pending.length, renames };
 }
