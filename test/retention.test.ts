@@ -19,6 +19,7 @@ const sizes = async (world: World, emailId: string): Promise<number[]> =>
     if (size !== raw.length) throw new Error(`size ${size}, bytes ${raw.length}`);
     return size;
   });
+const told = (world: World) => new Date(world.clock.now()).toISOString();
 const isEmpty = async (world: World, emailId: string) =>
   (await sizes(world, emailId)).every((size) => size === 0);
 
@@ -38,7 +39,7 @@ for (const database of kinds) {
           await world.clock.jump('1h');
           return isEmpty(world, emailId);
         },
-        { timeout: 60_000 },
+        { timeout: 150_000, what: () => `the bytes to go; it is ${told(world)}` },
       );
       return world.clock.now();
     };
@@ -69,7 +70,7 @@ for (const database of kinds) {
         await world.clock.jump('10m');
         return isEmpty(world, ann.emailId);
       },
-      { timeout: 60_000 },
+      { timeout: 150_000, what: () => `the bytes to go; it is ${told(world)}` },
     );
     t.false(await isEmpty(world, greta.emailId));
     const again = await world.send({ to: 'ann@there.invalid', idempotencyKey: 'one' });
@@ -90,7 +91,7 @@ for (const database of kinds) {
         await world.clock.jump('12h');
         return (await count(world, 'events')) === 0 && (await count(world, 'attempts')) === 0;
       },
-      { timeout: 60_000 },
+      { timeout: 150_000, what: () => `events and attempts to go; it is ${told(world)}` },
     );
     t.true(world.clock.now() - begun >= 30 * 24 * 60 * 60_000);
     const email = await world.get(body.emailId);

@@ -23,7 +23,7 @@ const senders = 8;
 
 for (const kind of kinds) {
   test(`${kind}: no email that was answered 200 is lost by kill -9`, async (t) => {
-    t.timeout(180_000);
+    t.timeout(600_000);
     const around = await surround(t, kind);
     const promised: string[] = [];
     let postern: PosternProcess | undefined;
@@ -33,7 +33,7 @@ for (const kind of kinds) {
       postern = await startProcess(around.settings);
       const loads = loadAll(postern, around, `r${round}`, promised);
       const before = promised.length;
-      await until(() => promised.length > before + 5, { what: 'the load to get going' });
+      await until(() => promised.length > before + 5, { timeout: 60_000, what: 'the load to get going' });
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 400));
       await postern.end('SIGKILL');
       await loads;
@@ -70,7 +70,7 @@ const steps: [name: string, step: Step | null, script?: 'mail' | 'dot'][] = [
 
 for (const kind of kinds) {
   test(`${kind}: nor at any step of its way`, async (t) => {
-    t.timeout(180_000);
+    t.timeout(600_000);
     const around = await surround(t, kind);
     const promised: string[] = [];
     const unanswered: string[] = [];
@@ -81,7 +81,7 @@ for (const kind of kinds) {
       postern = await startProcess(around.settings, step ? killAt(`step=${step}&nth=${nth}`) : []);
       around.mx.script = phase ? { [phase]: killer(postern.pid) } : {};
       const loads = loadAll(postern, around, name.replaceAll(/\W+/g, '-'), promised);
-      await until(() => isGone(postern!), { timeout: 15_000, what: `it to be killed ${name}` });
+      await until(() => isGone(postern!), { timeout: 60_000, what: `it to be killed ${name}` });
       unanswered.push(...(await loads));
     }
     around.mx.script = {};
@@ -96,7 +96,7 @@ for (const kind of kinds) {
   });
 
   test(`${kind}: nor while the next process puts right what was in flight`, async (t) => {
-    t.timeout(180_000);
+    t.timeout(600_000);
     const around = await surround(t, kind);
     const promised: string[] = [];
     const first = await startProcess(around.settings);

@@ -92,7 +92,7 @@ export async function sendWithKey(url: string, key: string, to: string): Promise
 export async function drained(
   { mx, db }: Pick<Surroundings, 'mx' | 'db'>,
   promised: string[],
-  patienceMs = 30_000,
+  patienceMs = 120_000,
 ): Promise<void> {
   const missing = () => {
     const got = recipientsOf(mx);

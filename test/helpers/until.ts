@@ -18,7 +18,7 @@ export interface UntilOptions {
 
 export async function until<T>(
   condition: () => T | Promise<T>,
-  { timeout = 30_000, what = 'the condition' }: UntilOptions = {},
+  { timeout = 90_000, what = 'the condition' }: UntilOptions = {},
 ): Promise<Truthy<T>> {
   const end = performance.now() + timeout;
   for (;;) {
