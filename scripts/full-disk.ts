@@ -55,7 +55,7 @@ const host = '127.0.0.2';
 interface Props {
   disk: SmallDisk;
   answers: Answers;
-  /** Kills the process in the middle of it, does `between`, starts another. */
+  /** Stops the load, kills the process, does `between`, starts another. */
   restart(between?: () => Promise<void>): Promise<void>;
   /** From now on, and until the process is gone. */
   failSyncs(): Promise<void>;
@@ -278,7 +278,7 @@ async function play(name: string, act: Act, { disk, sink, key, withDb, launch }:
   const arrived = taken.map(({ to }) => to);
   const promised = [...(answers.get(200) ?? []), ...unsure];
   const books = await withDb((db) => audit(db, promised, arrived));
-  const refused = new Set(act.isRepeated ? [] : notPromised(answers));
+  const refused = new Set(act.isRepeated ? [] : [...(answers.get(500) ?? []), ...(answers.get(429) ?? [])]);
   const charged = arrived.filter((to) => refused.has(to)).length;
   troubles += troublesOf(postern);
   const peakMb = await peakMbOf(postern);
