@@ -17,7 +17,7 @@ import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Table from 'cli-table3';
-import { listInbound } from '../src/db/inbound-mails.ts';
+import { listInbound } from '../src/db/bounces/inbound-mails.ts';
 import { startDns, type Zone } from '../test/helpers/dns.ts';
 import { type Mx, startMx } from '../test/helpers/mx.ts';
 import { until } from '../test/helpers/until.ts';

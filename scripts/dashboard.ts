@@ -14,11 +14,11 @@
  * only, and on a machine that does nothing else. Leaves nothing behind.
  */
 import Table from 'cli-table3';
-import { makeKey } from '../src/accounts/issue.ts';
+import { makeKey } from '../src/accounts/create-key.ts';
 import { makeSetUpLink } from '../src/accounts/people.ts';
-import { accessTable } from '../src/dashboard/access.ts';
-import { isPostgres } from '../src/db/open.ts';
-import { sumUp } from '../src/db/statistics.ts';
+import { accessTable } from '../src/dashboard/security/route-access.ts';
+import { isPostgres } from '../src/db/engine/open.ts';
+import { sumUp } from '../src/db/events/statistics.ts';
 import { createBrowser, setUp } from '../test/helpers/browser.ts';
 import type { World } from '../test/helpers/world.ts';
 import { startSide } from './peers/backlog-side.ts';

@@ -10,7 +10,7 @@
  */
 import { styleText } from 'node:util';
 import pino from 'pino';
-import type { Log } from '../src/log.ts';
+import type { Log } from '../src/base/log.ts';
 import { verifyDkim } from '../test/helpers/dkim.ts';
 import { type Dns, startDns } from '../test/helpers/dns.ts';
 import { type Mx, startMx } from '../test/helpers/mx.ts';

@@ -8,10 +8,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ms from 'ms';
-import { documentOf } from '../src/api/openapi/document.ts';
+import { documentOf } from '../src/api/openapi/openapi-document.ts';
 import { commandTable } from '../src/cli/commands.ts';
 import { loadConfig, settings } from '../src/config.ts';
-import { catalog } from '../src/metrics/catalog.ts';
+import { catalog } from '../src/operate/metrics/catalog.ts';
 import { nextAttemptAt } from '../src/queue/schedule.ts';
 import { shapingFields } from '../src/settings/shaping-fields.ts';
 import { headingsOf } from './peers/headings.ts';

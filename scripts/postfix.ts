@@ -12,7 +12,7 @@
 import { fileURLToPath } from 'node:url';
 import Table from 'cli-table3';
 import { createTransport } from 'nodemailer';
-import { readSources } from '../src/db/emails.ts';
+import { readSources } from '../src/db/events/emails.ts';
 import { type Dns, startDns } from '../test/helpers/dns.ts';
 import { takeApart } from './peers/maildir.ts';
 import { mails } from './peers/mails.ts';

@@ -27,7 +27,7 @@ import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Table from 'cli-table3';
-import { readSources } from '../src/db/emails.ts';
+import { readSources } from '../src/db/events/emails.ts';
 import { verifyDkim } from '../test/helpers/dkim.ts';
 import { type Dns, startDns, type Zone } from '../test/helpers/dns.ts';
 import { eximProgram, startExim } from './peers/exim.ts';

@@ -17,8 +17,8 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
-import { migrate } from '../src/db/migrate.ts';
-import { type Db, openDatabase } from '../src/db/open.ts';
+import { type Db, openDatabase } from '../src/db/engine/open.ts';
+import { migrate } from '../src/db/schema/migrate.ts';
 import { startDns } from '../test/helpers/dns.ts';
 import { createTenant, testConfig } from '../test/helpers/world.ts';
 import { progress, quantile } from './peers/figures.ts';

@@ -23,7 +23,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
 import { createSeal } from '../src/accounts/seal.ts';
-import { fixedSecrets } from '../src/secret.ts';
+import { fixedSecrets } from '../src/base/secrets.ts';
 import { addWebhook } from '../src/webhooks/endpoints.ts';
 import { startDns } from '../test/helpers/dns.ts';
 import { until } from '../test/helpers/until.ts';

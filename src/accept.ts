@@ -1,28 +1,28 @@
 /**
  * A send becomes a promise: checks, compose, sign, one commit. Reads as the checklist of design.md section 2; the
- * steps are below in the same order, and in compose/ and db/acceptance.ts.
+ * steps are below in the same order, and in compose/ and db/accept/acceptance.ts.
  *
  * Says yes after the commit alone. Says no with a Refusal; trouble of our own is a SEND_FAILED that has charged and
  * kept nothing.
  */
 
 import { hash } from 'node:crypto';
+import { allowedDomains, type Caller } from './accounts/api-keys.ts';
 import { demandedTls } from './accounts/domains.ts';
-import { allowedDomains, type Caller } from './accounts/keys.ts';
-import { parseMailbox } from './address.ts';
-import type { Clock } from './clock.ts';
+import { patched } from './base/byte-patch.ts';
+import type { Clock } from './base/clock.ts';
+import { reach } from './base/failpoints.ts';
+import { newId } from './base/id.ts';
+import type { Compose, Order } from './compose/compose-order.ts';
 import type { Attachment } from './compose/mime.ts';
-import type { Compose, Order } from './compose/order.ts';
-import type { Decision } from './db/acceptance.ts';
-import type { Send, SendRecipient } from './db/acceptance-rows.ts';
-import type { DomainRecord } from './db/domains.ts';
-import type { Answer } from './db/idempotency.ts';
-import { newId } from './id.ts';
-import { type Delivery, largestAtHand, type Mailbox } from './nouns.ts';
-import { patched } from './patch.ts';
+import type { Decision } from './db/accept/acceptance.ts';
+import type { Send, SendRecipient } from './db/accept/acceptance-rows.ts';
+import type { Answer } from './db/accept/idempotency.ts';
+import type { DomainRecord } from './db/accounts/domains-table.ts';
+import { type Delivery, largestAtHand, type Mailbox } from './glossary.ts';
+import { parseMailbox } from './mail/address.ts';
+import { Refusal } from './mail/refusal.ts';
 import type { Place } from './queue/dispatcher.ts';
-import { Refusal } from './refusal.ts';
-import { reach } from './steps.ts';
 
 /** A send as the schema has let it through. */
 export interface SendRequest {

@@ -2,7 +2,7 @@
  * Every setting of Postern: one zod schema with a name, a default and a sentence for each. From it come the Config
  * type, the start-up check, `postern config`, the table in README.md and the sample in config/. Settings are read
  * once, at start; whoever needs one is handed it. All that is wrong is said at once, a line for each fault.
- * The written forms are in settings/grammar.ts and settings/durations.ts, the sources in settings/sources.ts.
+ * The written forms are in settings/grammar.ts and settings/durations.ts, the sources in settings/setting-sources.ts.
  */
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -38,9 +38,9 @@ import {
   yesOrNo,
 } from './settings/grammar.ts';
 import { computed, type Registered, registered, type Setting, setting } from './settings/setting.ts';
-import { sourceAddresses } from './settings/source-addresses.ts';
-import { type Environment, type Given, gather } from './settings/sources.ts';
-import { refuseRolesAlone, refuseShortStories } from './settings/together.ts';
+import { refuseRolesAlone, refuseShortStories } from './settings/setting-conflicts.ts';
+import { type Environment, type Given, gather } from './settings/setting-sources.ts';
+import { sourceAddresses } from './settings/source-address-grammar.ts';
 
 const none = () => null;
 

@@ -5,17 +5,17 @@
  * Orders the steps and decides nothing itself. Never throws: trouble of our own is a deferral that says so. Reads
  * and writes no database; the message's bytes come with the delivery or from `readMessage`.
  */
-import { orAborted } from './abort.ts';
-import { envelopeAddress } from './address.ts';
-import type { Clock } from './clock.ts';
-import type { Attempt, Delivery, Peer, TlsUsed } from './nouns.ts';
+import { orAborted } from './base/abort.ts';
+import type { Clock } from './base/clock.ts';
+import type { Attempt, Delivery, Peer, TlsUsed } from './glossary.ts';
+import { envelopeAddress } from './mail/address.ts';
 import { type Ending, type Judgement, judge } from './outcome.ts';
 import type { Host, Route, Routes } from './route/route.ts';
-import type { SameSource } from './same-source.ts';
-import type { createOffer, Target } from './smtp/offer.ts';
-import { demandOf } from './smtp/tls.ts';
-import type { Mail } from './smtp/transaction.ts';
-import { createTranscript, type Transcript } from './smtp/transcript.ts';
+import type { SameSource } from './route/same-source.ts';
+import type { createOffer, Target } from './smtp-out/offer.ts';
+import { demandOf } from './smtp-out/tls-demand.ts';
+import type { Mail } from './smtp-out/transaction.ts';
+import { createTranscript, type Transcript } from './smtp-out/transcript.ts';
 
 export interface DeliverParts {
   findRoute: Routes['find'];

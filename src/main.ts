@@ -6,45 +6,45 @@ import { flushCompileCache } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import ms from 'ms';
+import { watchKeys } from './accounts/dkim-rotation.ts';
 import { makeSetUpLink } from './accounts/people.ts';
-import { watchKeys } from './accounts/rotation.ts';
 import { createSeal, SealError } from './accounts/seal.ts';
-import { listen } from './api/server.ts';
-import { systemClock } from './clock.ts';
-import { type Composers, createComposers } from './compose/threads.ts';
+import { listen } from './api/http-server.ts';
+import { systemClock } from './base/clock.ts';
+import { createLog } from './base/log.ts';
+import type { SecretSource } from './base/secrets.ts';
+import { bracketed, ListenError } from './base/tcp-listen.ts';
+import { leaveLimitsToThreads } from './base/v8-flags.ts';
+import { type Composers, createComposers } from './compose/compose-threads.ts';
 import { type Config, ConfigError, hostnameAdvice, loadConfig } from './config.ts';
-import { clearStates } from './db/destinations.ts';
-import { growingChores } from './db/growing.ts';
-import { forgetAnswers } from './db/idempotency.ts';
-import { forgetLearned } from './db/learned.ts';
-import { forgetNodes } from './db/nodes.ts';
-import { forgetLinks } from './db/one-time.ts';
-import { DatabaseError, excessOfLog, keepLogShort, openDatabase, watchFile } from './db/open.ts';
-import { hasOrganizations } from './db/organizations.ts';
-import { removeMessages } from './db/retention.ts';
-import { forgetSessions } from './db/sessions.ts';
-import { forgetFigures, sumUp } from './db/statistics.ts';
-import { forgetWebhookAttempts, forgetWebhookMessages } from './db/webhooks-attempts.ts';
-import { noEngine, noFront } from './elsewhere.ts';
-import { createEngine } from './engine.ts';
-import { createFront } from './front.ts';
-import { type Ground, type Hands, layGround, leaseMs } from './ground.ts';
-import { leaveLimitsToThreads } from './heap.ts';
-import { CertificateError } from './inbound/certificate.ts';
-import { bracketed, ListenError } from './listen.ts';
-import { type Listeners, openListeners } from './listeners.ts';
-import { createLog } from './log.ts';
-import { watchProcess } from './metrics/process.ts';
-import { stayRegistered } from './presence.ts';
-import { openProbes } from './probes.ts';
-import { createReturnedMail } from './returned.ts';
+import { forgetAnswers } from './db/accept/idempotency.ts';
+import { forgetLinks } from './db/accounts/one-time.ts';
+import { hasOrganizations } from './db/accounts/organizations.ts';
+import { forgetSessions } from './db/accounts/sessions-table.ts';
+import { DatabaseError, excessOfLog, keepLogShort, openDatabase, watchFile } from './db/engine/open.ts';
+import { removeMessages } from './db/events/retention.ts';
+import { forgetFigures, sumUp } from './db/events/statistics.ts';
+import { clearStates } from './db/queue/destination-states.ts';
+import { forgetLearned } from './db/queue/learned-rows.ts';
+import { forgetNodes } from './db/queue/nodes.ts';
+import { growingChores } from './db/schema/partitioned-tables.ts';
+import { forgetWebhookAttempts, forgetWebhookMessages } from './db/webhooks/webhook-attempts.ts';
+import { watchProcess } from './operate/metrics/process-metrics.ts';
 import { createResolver } from './route/resolver.ts';
-import type { SecretSource } from './secret.ts';
-import { hurryWhatWaits, watchClock } from './set-back.ts';
+import { createReturnedMail } from './server/bounce-handling.ts';
+import { hurryWhatWaits, watchClock } from './server/clock-jump.ts';
+import { type Ground, type Hands, layGround, leaseMs } from './server/context.ts';
+import { createEngine } from './server/delivery.ts';
+import { noEngine, noFront } from './server/disabled-roles.ts';
+import { watchSpace } from './server/disk-guard.ts';
+import { createFront } from './server/intake.ts';
+import { type Chore, startUpkeep } from './server/maintenance.ts';
+import { stayRegistered } from './server/node-heartbeat.ts';
+import { openProbes } from './server/operations-endpoints.ts';
+import { type Listeners, openListeners } from './server/smtp-listeners.ts';
 import { besideService, commandPrefix } from './settings/installation.ts';
-import { otherVariables } from './settings/sources.ts';
-import { watchSpace } from './space.ts';
-import { type Chore, startUpkeep } from './upkeep.ts';
+import { otherVariables } from './settings/setting-sources.ts';
+import { CertificateError } from './smtp-in/listener-certificate.ts';
 import { createWebhooks, type Webhooks } from './webhooks/service.ts';
 
 export interface Running {
@@ -73,7 +73,7 @@ export async function start(config: Config, hands: Partial<Hands> = {}): Promise
   try {
     const ground = await layGround(config, hands, stops);
     const has = (role: Config['roles'][number]) => config.roles.includes(role);
-    // A node that sends publishes itself (queue/neighbours.ts).
+    // A node that sends publishes itself (queue/peers.ts).
     if (!has('mta')) stops.push(stayRegistered(ground));
     const webhooks = webhooksOf(ground);
     if (has('mta')) {
@@ -155,7 +155,7 @@ function composersOf({ config, onTrouble }: Ground): Composers {
   const workerData: SecretSource = { dataDir, secret, secretOthers };
   return createComposers({
     spawn: (isForLarge) =>
-      new Worker(new URL('./compose-thread.ts', import.meta.url), {
+      new Worker(new URL('./server/compose-thread.ts', import.meta.url), {
         workerData: { ...workerData, isForLarge },
         resourceLimits: { maxYoungGenerationSizeMb: composerNurseryMb },
       }),

@@ -6,13 +6,13 @@
  * transaction, or a DNS answer that the domain takes no mail), never on silence, on DNS failure or on something that
  * is not SMTP.
  */
-import type { Fault, Reply, Signal, Verdict } from './nouns.ts';
-import { ruleFor, statusOf } from './replies/classify.ts';
-import { retryAfterMs } from './replies/retry-after.ts';
-import type { Category, Phase, Rule } from './replies/rule.ts';
-import { signalOfRefusal } from './replies/signal.ts';
+import type { Fault, Reply, Signal, Verdict } from './glossary.ts';
+import { ruleFor, statusOf } from './reply-rules/classify.ts';
+import { signalOfRefusal } from './reply-rules/destination-signal.ts';
+import type { Category, Phase, Rule } from './reply-rules/reply-rule.ts';
+import { retryAfterMs } from './reply-rules/retry-after.ts';
 
-export type { Phase } from './replies/rule.ts';
+export type { Phase } from './reply-rules/reply-rule.ts';
 
 /** How one conversation, or the way to it, ended. */
 export type Ending =

@@ -1,9 +1,10 @@
 /** Item 9: limits under concurrency, a complaint that proves nothing, a header on every answer, an address of a cloud. */
+
+import { makeKey } from '../../src/accounts/create-key.ts';
 import { newDkimKey } from '../../src/accounts/domains.ts';
-import { makeKey } from '../../src/accounts/issue.ts';
-import { insertDomain } from '../../src/db/domains.ts';
-import { loadSecrets } from '../../src/secret.ts';
-import { createLinks } from '../../src/tracking/links.ts';
+import { loadSecrets } from '../../src/base/secrets.ts';
+import { insertDomain } from '../../src/db/accounts/domains-table.ts';
+import { createLinks } from '../../src/tracking/tracking-links.ts';
 import { goldenMail } from '../../test/helpers/returns.ts';
 import { startTalk } from '../../test/helpers/smtp-talk.ts';
 import { callJson, type Reply } from './ask.ts';

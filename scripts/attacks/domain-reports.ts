@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { invite } from '../../src/accounts/people.ts';
-import { setDomainStatus } from '../../src/db/domains.ts';
+import { setDomainStatus } from '../../src/db/accounts/domains-table.ts';
 import { createBrowser, password, signIn } from '../../test/helpers/browser.ts';
 import { startTalk } from '../../test/helpers/smtp-talk.ts';
 import { until } from '../../test/helpers/until.ts';

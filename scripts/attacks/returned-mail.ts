@@ -1,7 +1,7 @@
 /** Item 4: reports that are small to send and large to read, at port 25. A real bounce is recorded soon all the same. */
 import { crc32, deflateRawSync, gzipSync } from 'node:zlib';
-import { createReturnPath } from '../../src/return-path.ts';
-import { loadSecrets } from '../../src/secret.ts';
+import { loadSecrets } from '../../src/base/secrets.ts';
+import { createReturnPath } from '../../src/bounces/return-path.ts';
 import { goldenMail } from '../../test/helpers/returns.ts';
 import { startTalk, type Talk } from '../../test/helpers/smtp-talk.ts';
 import { until } from '../../test/helpers/until.ts';

@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 import net from 'node:net';
 import { makeSetUpLink } from '../../src/accounts/people.ts';
 import type { Config } from '../../src/config.ts';
-import type { Db } from '../../src/db/open.ts';
+import type { Db } from '../../src/db/engine/open.ts';
 import { type Browser, createBrowser, setUp } from '../../test/helpers/browser.ts';
 import { startDns } from '../../test/helpers/dns.ts';
 import { testConfig } from '../../test/helpers/world.ts';

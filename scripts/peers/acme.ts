@@ -4,23 +4,23 @@
  * show has come about as it does in life; only people, keys and limits are put into the database.
  */
 import { join } from 'node:path';
+import { makeKey } from '../../src/accounts/create-key.ts';
+import { makeOrganization } from '../../src/accounts/create-organization.ts';
+import { registerDomain } from '../../src/accounts/domain-registration.ts';
 import { recordsFor } from '../../src/accounts/domains.ts';
-import { makeKey } from '../../src/accounts/issue.ts';
-import { makeOrganization } from '../../src/accounts/organizations.ts';
 import { createPasswords } from '../../src/accounts/passwords.ts';
-import { registerDomain } from '../../src/accounts/registration.ts';
 import type { Role } from '../../src/accounts/roles.ts';
 import { createSeal } from '../../src/accounts/seal.ts';
+import { createLog } from '../../src/base/log.ts';
+import { loadSecrets } from '../../src/base/secrets.ts';
 import type { Config } from '../../src/config.ts';
-import { setDomainStatus, setDomainTracking } from '../../src/db/domains.ts';
-import { setMembership } from '../../src/db/memberships.ts';
-import { type Db, openDatabase } from '../../src/db/open.ts';
-import { setLimits } from '../../src/db/organizations.ts';
-import { changeUser, insertUser } from '../../src/db/users.ts';
-import { wellKnown } from '../../src/doctor/blocklists.ts';
-import { createLog } from '../../src/log.ts';
+import { setDomainStatus, setDomainTracking } from '../../src/db/accounts/domains-table.ts';
+import { setMembership } from '../../src/db/accounts/memberships.ts';
+import { setLimits } from '../../src/db/accounts/organizations.ts';
+import { changeUser, insertUser } from '../../src/db/accounts/users.ts';
+import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import { start } from '../../src/main.ts';
-import { loadSecrets } from '../../src/secret.ts';
+import { wellKnown } from '../../src/operate/doctor/checks/blocklists.ts';
 import { password } from '../../test/helpers/browser.ts';
 import { type ManualClock, manualClock } from '../../test/helpers/clock.ts';
 import { type Dns, startDns, type Zone } from '../../test/helpers/dns.ts';

@@ -1,5 +1,5 @@
 /** Tables are filled several times as fast without their indexes, which are made anew, as they were, in the end. */
-import { type Db, isPostgres } from '../../src/db/open.ts';
+import { type Db, isPostgres } from '../../src/db/engine/open.ts';
 
 /** All but those of keys. What it returns makes them again. */
 export async function dropIndexes(db: Db, tables: readonly string[]): Promise<() => Promise<void>> {

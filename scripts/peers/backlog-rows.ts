@@ -7,8 +7,9 @@
  * tenths of it are deferred into the next four hours; two tenths are deferred and overdue, two tenths were never
  * tried and are overdue since they were accepted.
  */
-import { type Db, isPostgres } from '../../src/db/open.ts';
-import { insertOrganization } from '../../src/db/organizations.ts';
+
+import { insertOrganization } from '../../src/db/accounts/organizations.ts';
+import { type Db, isPostgres } from '../../src/db/engine/open.ts';
 import { dropIndexes } from './backlog-indexes.ts';
 
 export interface Amounts {

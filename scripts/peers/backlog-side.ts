@@ -4,8 +4,8 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { migrate } from '../../src/db/migrate.ts';
-import { type Db, openDatabase } from '../../src/db/open.ts';
+import { type Db, openDatabase } from '../../src/db/engine/open.ts';
+import { migrate } from '../../src/db/schema/migrate.ts';
 import { until } from '../../test/helpers/until.ts';
 import { type Amounts, addOverdue, deadDomain, fill } from './backlog-rows.ts';
 import { domainOf } from './bench-cases.ts';

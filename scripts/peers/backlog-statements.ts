@@ -2,8 +2,15 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Db } from '../../src/db/open.ts';
-import { claimExpired, claimLanes, findDue, giveBack, listLanes, takeBack } from '../../src/db/queue.ts';
+import type { Db } from '../../src/db/engine/open.ts';
+import {
+  claimExpired,
+  claimLanes,
+  findDue,
+  giveBack,
+  listLanes,
+  takeBack,
+} from '../../src/db/queue/lease-statements.ts';
 import { addOverdue, deadDomain } from './backlog-rows.ts';
 import { median } from './figures.ts';
 import { booksOf } from './floor-books.ts';

@@ -1,5 +1,5 @@
 /** What Postern has written down is held against what was promised and what arrived: nothing lost, nothing invented. */
-import type { Db } from '../../src/db/open.ts';
+import type { Db } from '../../src/db/engine/open.ts';
 
 export interface Audit {
   /** Recipients that were answered 200. */

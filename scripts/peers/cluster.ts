@@ -4,10 +4,10 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { grant } from '../../src/db/credits.ts';
-import { migrate } from '../../src/db/migrate.ts';
-import { type Db, openDatabase } from '../../src/db/open.ts';
-import { type Limits, setLimits } from '../../src/db/organizations.ts';
+import { grant } from '../../src/db/accept/credit-ledger.ts';
+import { type Limits, setLimits } from '../../src/db/accounts/organizations.ts';
+import { type Db, openDatabase } from '../../src/db/engine/open.ts';
+import { migrate } from '../../src/db/schema/migrate.ts';
 import { startDns } from '../../test/helpers/dns.ts';
 import { type PosternProcess, startProcess } from '../../test/helpers/process.ts';
 import { until } from '../../test/helpers/until.ts';

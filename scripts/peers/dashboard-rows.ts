@@ -1,7 +1,7 @@
 /** What the dashboard's pages show besides mail, in such numbers as a large organization has; and what ids to ask for. */
 import { v7 as uuid } from 'uuid';
-import { insertRows } from '../../src/db/insert.ts';
-import type { Db } from '../../src/db/open.ts';
+import { insertRows } from '../../src/db/engine/insert-rows.ts';
+import type { Db } from '../../src/db/engine/open.ts';
 
 const suppressions = 100_000;
 const rowsAStatement = 5000;

@@ -2,14 +2,14 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { v7 as uuid } from 'uuid';
-import { acceptAll } from '../../src/db/acceptance.ts';
-import type { Send } from '../../src/db/acceptance-rows.ts';
-import { migrate } from '../../src/db/migrate.ts';
-import { type Db, openDatabase } from '../../src/db/open.ts';
-import { recordAll } from '../../src/db/outcomes.ts';
-import type { Attempt, Delivery } from '../../src/nouns.ts';
-import { createTranscript } from '../../src/smtp/transcript.ts';
-import { type Move, moveAfter } from '../../src/status/record.ts';
+import { acceptAll } from '../../src/db/accept/acceptance.ts';
+import type { Send } from '../../src/db/accept/acceptance-rows.ts';
+import { type Db, openDatabase } from '../../src/db/engine/open.ts';
+import { recordAll } from '../../src/db/queue/outcomes.ts';
+import { migrate } from '../../src/db/schema/migrate.ts';
+import type { Attempt, Delivery } from '../../src/glossary.ts';
+import { type Move, moveAfter } from '../../src/record/transition.ts';
+import { createTranscript } from '../../src/smtp-out/transcript.ts';
 import { startDns } from '../../test/helpers/dns.ts';
 import { createTenant, testConfig } from '../../test/helpers/world.ts';
 

@@ -5,7 +5,7 @@
  */
 import http from 'node:http';
 import Table from 'cli-table3';
-import { databaseFacts } from '../../src/db/facts.ts';
+import { databaseFacts } from '../../src/db/admin/server-info.ts';
 import { startDns } from '../../test/helpers/dns.ts';
 import { median, ms, progress, quantile } from './figures.ts';
 import { recipients, type Sent, sendAll } from './load.ts';

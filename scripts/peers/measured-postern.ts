@@ -9,7 +9,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Db, isPostgres } from '../../src/db/open.ts';
+import { type Db, isPostgres } from '../../src/db/engine/open.ts';
 import { startDns, type Zone } from '../../test/helpers/dns.ts';
 import { until } from '../../test/helpers/until.ts';
 import { zoneOf } from './bench-cases.ts';

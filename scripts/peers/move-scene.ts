@@ -4,8 +4,8 @@
  * is held by the command line; and a last start, killed while it tries what is due, leaves mail that is being sent.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { migrate } from '../../src/db/migrate.ts';
-import { type Db, openDatabase } from '../../src/db/open.ts';
+import { type Db, openDatabase } from '../../src/db/engine/open.ts';
+import { migrate } from '../../src/db/schema/migrate.ts';
 import { postern, run } from '../../test/helpers/cli.ts';
 import type { Dns, Zone } from '../../test/helpers/dns.ts';
 import { startProcess } from '../../test/helpers/process.ts';

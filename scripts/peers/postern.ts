@@ -7,11 +7,11 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import type { Log } from '../../src/base/log.ts';
 import type { Config } from '../../src/config.ts';
-import { type Db, openDatabase } from '../../src/db/open.ts';
-import type { Log } from '../../src/log.ts';
+import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import { start } from '../../src/main.ts';
-import type { telemetry } from '../../src/status/telemetry.ts';
+import type { telemetry } from '../../src/record/telemetry.ts';
 import type { Dns } from '../../test/helpers/dns.ts';
 import { type PosternProcess, startProcess } from '../../test/helpers/process.ts';
 import { until } from '../../test/helpers/until.ts';

@@ -1,5 +1,5 @@
 /** What PostgreSQL has done and spent, between two looks. */
-import type { Db } from '../../src/db/open.ts';
+import type { Db } from '../../src/db/engine/open.ts';
 import { cpuSeconds } from './processes.ts';
 
 export interface Costs {

@@ -3,15 +3,15 @@
  * poll at rest, to ring and hear the bell.
  */
 import { v7 as uuid } from 'uuid';
-import { acceptAll } from '../../src/db/acceptance.ts';
-import { createBell } from '../../src/db/bell.ts';
-import { settledPosition } from '../../src/db/events.ts';
-import type { Db } from '../../src/db/open.ts';
-import { recordAll } from '../../src/db/outcomes.ts';
-import { claimExpired, claimLanes, findDue } from '../../src/db/queue.ts';
-import { listSuspensions } from '../../src/db/suspensions.ts';
-import { hasActiveWebhooks } from '../../src/db/webhooks.ts';
-import { listDueWebhooks } from '../../src/db/webhooks-queue.ts';
+import { createBell } from '../../src/cluster/notify.ts';
+import { acceptAll } from '../../src/db/accept/acceptance.ts';
+import type { Db } from '../../src/db/engine/open.ts';
+import { settledPosition } from '../../src/db/events/read-events.ts';
+import { claimExpired, claimLanes, findDue } from '../../src/db/queue/lease-statements.ts';
+import { recordAll } from '../../src/db/queue/outcomes.ts';
+import { listSuspensions } from '../../src/db/queue/suspensions.ts';
+import { listDueWebhooks } from '../../src/db/webhooks/webhook-outbox.ts';
+import { hasActiveWebhooks } from '../../src/db/webhooks/webhooks.ts';
 import { until } from '../../test/helpers/until.ts';
 import { deliveredMove, sendOf } from './floor-books.ts';
 import type { Costs } from './postgres-costs.ts';

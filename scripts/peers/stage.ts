@@ -15,7 +15,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
-import { orAborted } from '../../src/abort.ts';
+import { orAborted } from '../../src/base/abort.ts';
 
 export interface Stage {
   /** Empty at first; entered by everybody (0755), for programs that give up root's privileges. */

@@ -2,7 +2,7 @@
  * The windows of an organization's limit per second, as they were: a trigger in the database notes each of them with the
  * most requests that it ever had, whichever node wrote it.
  */
-import type { Db } from '../../src/db/open.ts';
+import type { Db } from '../../src/db/engine/open.ts';
 
 export interface Windows {
   count: number;

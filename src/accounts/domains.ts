@@ -5,9 +5,9 @@
  */
 import { generateKeyPair, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
-import { iso } from '../clock.ts';
-import type { DkimAlgorithm, DkimKeyRecord } from '../db/dkim-keys.ts';
-import type { TlsFloor } from '../nouns.ts';
+import { iso } from '../base/clock.ts';
+import type { DkimAlgorithm, DkimKeyRecord } from '../db/accounts/dkim-keys.ts';
+import type { TlsFloor } from '../glossary.ts';
 
 export type RecordPurpose = 'dkim' | 'spf' | 'return_path' | 'dmarc' | 'dmarc_reports' | 'tracking';
 

@@ -3,7 +3,7 @@
  * Pure functions over what is kept of an organization's day. A null limit is no limit; a request that is refused
  * counts in no window.
  */
-import { Refusal } from '../refusal.ts';
+import { Refusal } from '../mail/refusal.ts';
 
 export interface RequestLimits {
   perSecond: number | null;

@@ -3,7 +3,7 @@
  * worked out at a time and few wait in line: each takes 16 MiB and a thread that the database needs as well.
  */
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
-import { Refusal } from '../refusal.ts';
+import { Refusal } from '../mail/refusal.ts';
 
 export interface Cost {
   N: number;

@@ -1,12 +1,12 @@
 /** How people come to be: the first operator by the link of set-up, everybody else by an invitation. */
 
-import { setMembership } from '../db/memberships.ts';
-import { type Link, type LinkPurpose, useLink, useSetUp } from '../db/one-time.ts';
-import type { Db } from '../db/open.ts';
-import { endSessions } from '../db/sessions.ts';
-import { changeUser, findUserByEmail, hasOperator, insertUser, type User } from '../db/users.ts';
-import { type MadeLink, makeLink } from './links.ts';
-import { makeOrganization } from './organizations.ts';
+import { setMembership } from '../db/accounts/memberships.ts';
+import { type Link, type LinkPurpose, useLink, useSetUp } from '../db/accounts/one-time.ts';
+import { endSessions } from '../db/accounts/sessions-table.ts';
+import { changeUser, findUserByEmail, hasOperator, insertUser, type User } from '../db/accounts/users.ts';
+import type { Db } from '../db/engine/open.ts';
+import { makeOrganization } from './create-organization.ts';
+import { type MadeLink, makeLink } from './one-time-links.ts';
 import type { Role } from './roles.ts';
 
 /** Null where there is an operator: then there is nothing to set up. */

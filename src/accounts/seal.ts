@@ -3,7 +3,7 @@
  * `v1.<nonce>.<tag>.<ciphertext>`, each part base64url; a changed one does not open.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import { deriveKey, keysOf, type Secrets } from '../secret.ts';
+import { deriveKey, keysOf, type Secrets } from '../base/secrets.ts';
 
 export interface Seal {
   /** With the current secret. */

@@ -13,10 +13,10 @@ import { pipeline } from 'node:stream/promises';
 import { setImmediate as turn } from 'node:timers/promises';
 import { CsvError, parse } from 'csv-parse';
 import { stringify } from 'csv-stringify/sync';
-import { compareKey, domainOf } from '../address.ts';
-import { iso } from '../clock.ts';
-import type { Db } from '../db/open.ts';
-import { pageOfSuppressions, type Suppression } from '../db/suppressions.ts';
+import { iso } from '../base/clock.ts';
+import { pageOfSuppressions, type Suppression } from '../db/accounts/suppressions.ts';
+import type { Db } from '../db/engine/open.ts';
+import { compareKey, domainOf } from '../mail/address.ts';
 
 export interface BadLine {
   line: number;

@@ -3,11 +3,17 @@
  * only who has no account here yet: nobody has shown that an account's holder reads mail at its address, so that letting an
  * account that came to be elsewhere into one's own organization, or handing out its link, takes the operator.
  */
-import { findMember, isElsewhere, lockOwners, removeMembership, setMembership } from '../db/memberships.ts';
-import type { Db } from '../db/open.ts';
-import { findUserByEmail, type User } from '../db/users.ts';
-import { Refusal } from '../refusal.ts';
-import type { MadeLink } from './links.ts';
+import {
+  findMember,
+  isElsewhere,
+  lockOwners,
+  removeMembership,
+  setMembership,
+} from '../db/accounts/memberships.ts';
+import { findUserByEmail, type User } from '../db/accounts/users.ts';
+import type { Db } from '../db/engine/open.ts';
+import { Refusal } from '../mail/refusal.ts';
+import type { MadeLink } from './one-time-links.ts';
 import { type Invitation, invite, makeUserLink } from './people.ts';
 import type { Role } from './roles.ts';
 

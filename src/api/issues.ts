@@ -3,7 +3,7 @@
  * and `received` say what would be right and what was there, whatever kind of finding it is.
  */
 import type { z } from 'zod';
-import type { Issue } from '../refusal.ts';
+import type { Issue } from '../mail/refusal.ts';
 
 /** Nobody mends more at a time. */
 const mostIssues = 100;

@@ -3,7 +3,7 @@
  * refused before it is parsed. Only what a parser would do much work for is counted: each comma and each opening bracket
  * outside of strings. Whether it is JSON at all is the parser's question.
  */
-import { Refusal } from '../refusal.ts';
+import { Refusal } from '../mail/refusal.ts';
 
 /** A valid send has 1,000 attachments at most, of three members each. */
 const mostMembers = 10_000;

@@ -5,22 +5,22 @@
 import type Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import { z } from 'zod';
+import { requireManager } from '../accounts/api-keys.ts';
 import type { Names } from '../accounts/domains.ts';
-import { requireManager } from '../accounts/keys.ts';
 import type { Seal } from '../accounts/seal.ts';
-import type { Clock } from '../clock.ts';
-import type { Db } from '../db/open.ts';
-import { Refusal } from '../refusal.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Db } from '../db/engine/open.ts';
+import { Refusal } from '../mail/refusal.ts';
+import type { Watch } from '../record/event-signal.ts';
 import type { Resolve } from '../route/resolver.ts';
 import { isOneLine } from '../settings/grammar.ts';
-import type { Watch } from '../status/watch.ts';
-import type { TryIt } from '../webhooks/attempt.ts';
-import { NoRoomForBody, parseJson, readBody } from './body.ts';
-import type { Places } from './busy.ts';
-import type { Gate } from './gate.ts';
+import type { TryIt } from '../webhooks/webhook-attempt.ts';
+import type { Place, Room } from './admission.ts';
+import type { Gate } from './authorize.ts';
 import { toIssues } from './issues.ts';
-import type { Place, Room } from './room.ts';
-import { rule } from './send/rule.ts';
+import { NoRoomForBody, parseJson, readBody } from './request-body.ts';
+import { rule } from './send/schema-rule.ts';
+import type { Places } from './server-busy.ts';
 
 export interface Management {
   gate: Gate;

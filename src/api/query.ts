@@ -1,9 +1,9 @@
 /** A request's query, held against a schema. A parameter given more than once is a list; unknown ones are ignored. */
 import type { Context } from 'koa';
 import { z } from 'zod';
-import { Refusal } from '../refusal.ts';
+import { Refusal } from '../mail/refusal.ts';
 import { toIssues } from './issues.ts';
-import { rule } from './send/rule.ts';
+import { rule } from './send/schema-rule.ts';
 
 export function readQuery<Schema extends z.ZodType>(context: Context, schema: Schema): z.output<Schema> {
   const input = { ...context.query };

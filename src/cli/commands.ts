@@ -4,33 +4,33 @@
  */
 import { Command, type Option, type ParseOptionsResult } from 'commander';
 import about from '../../package.json' with { type: 'json' };
-import { domainScopes, eventTypes, logStates, scopes } from './arguments.ts';
-import { type Context, createContext } from './context.ts';
+import { domainScopes, eventTypes, logStates, scopes } from './args/arguments.ts';
+import { type Context, createContext } from './command-context.ts';
 
 type Group = (program: Command, context: Context) => void;
 
 /** By their names, in the order of the help. */
 const groups: Record<string, () => Promise<Group>> = {
-  org: async () => (await import('./org.ts')).orgCommands,
-  key: async () => (await import('./key.ts')).keyCommands,
-  domain: async () => (await import('./domain.ts')).domainCommands,
-  credits: async () => (await import('./credits.ts')).creditsCommands,
-  suppression: async () => (await import('./suppression.ts')).suppressionCommands,
-  webhook: async () => (await import('./webhook.ts')).webhookCommands,
-  user: async () => (await import('./user.ts')).userCommands,
-  email: async () => (await import('./email.ts')).emailCommands,
-  inbound: async () => (await import('./inbound.ts')).inboundCommands,
-  queue: async () => (await import('./queue.ts')).queueCommands,
-  logs: async () => (await import('./logs.ts')).logsCommands,
-  top: async () => (await import('./top.ts')).topCommands,
-  listen: async () => (await import('./listen.ts')).listenCommands,
-  doctor: async () => (await import('./doctor.ts')).doctorCommands,
-  secret: async () => (await import('./secret.ts')).secretCommands,
-  backup: async () => (await import('./backup.ts')).backupCommands,
-  restore: async () => (await import('./restore.ts')).restoreCommands,
-  move: async () => (await import('./move.ts')).moveCommands,
-  migrate: async () => (await import('./migrate.ts')).migrateCommands,
-  config: async () => (await import('./config.ts')).configCommands,
+  org: async () => (await import('./commands/org.ts')).orgCommands,
+  key: async () => (await import('./commands/key.ts')).keyCommands,
+  domain: async () => (await import('./commands/domain/domain.ts')).domainCommands,
+  credits: async () => (await import('./commands/credits.ts')).creditsCommands,
+  suppression: async () => (await import('./commands/suppression.ts')).suppressionCommands,
+  webhook: async () => (await import('./commands/webhook.ts')).webhookCommands,
+  user: async () => (await import('./commands/user.ts')).userCommands,
+  email: async () => (await import('./commands/email.ts')).emailCommands,
+  inbound: async () => (await import('./commands/inbound.ts')).inboundCommands,
+  queue: async () => (await import('./commands/queue/queue.ts')).queueCommands,
+  logs: async () => (await import('./commands/logs.ts')).logsCommands,
+  top: async () => (await import('./commands/top.ts')).topCommands,
+  listen: async () => (await import('./commands/listen.ts')).listenCommands,
+  doctor: async () => (await import('./commands/doctor.ts')).doctorCommands,
+  secret: async () => (await import('./commands/secret.ts')).secretCommands,
+  backup: async () => (await import('./commands/backup.ts')).backupCommands,
+  restore: async () => (await import('./commands/restore.ts')).restoreCommands,
+  move: async () => (await import('./commands/move.ts')).moveCommands,
+  migrate: async () => (await import('./commands/migrate.ts')).migrateCommands,
+  config: async () => (await import('./commands/show-config.ts')).configCommands,
 };
 
 /** Commander complains of a required option that is missing before it looks at the misspelt one that stands there. */
@@ -51,7 +51,7 @@ class Strict extends Command {
 }
 
 /**
- * The program for these arguments. Errors of usage are thrown, not printed: main.ts says them, and decides the exit
+ * The program for these arguments. Errors of usage are thrown, not printed: postern.ts says them, and decides the exit
  * code.
  */
 export async function createProgram(context: Context, args: string[]): Promise<Command> {

@@ -1,10 +1,10 @@
 /** An attached file as a part of the message. The parameters of its headers are nodemailer's (RFC 2231). */
 import { buildHeaderValue, detectMimeType, parseHeaderValue } from 'nodemailer/lib/mime-funcs';
+import { lines } from './crlf.ts';
 import { encodedText, field } from './field.ts';
-import { lines } from './lines.ts';
 import type { Attachment } from './mime.ts';
 import { leaf, type Part } from './part.ts';
-import { base64, type Encoded } from './transfer.ts';
+import { base64, type Encoded } from './transfer-encoding.ts';
 
 export function attached({ filename, content, contentType }: Attachment): Part {
   const { type, params } = typeOf(contentType || detectMimeType(filename));

@@ -3,8 +3,8 @@
  * lines of 76 characters where white space lets them be. Encoded words and folding are nodemailer's.
  */
 import { encodeWord, encodeWords, foldLines, quoteString } from 'nodemailer/lib/mime-funcs';
-import { envelopeAddress } from '../address.ts';
-import { isMostlyLetters } from './letters.ts';
+import { envelopeAddress } from '../mail/address.ts';
+import { isMostlyLetters } from './choose-encoding.ts';
 
 export interface Field {
   name: string;

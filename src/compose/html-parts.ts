@@ -5,8 +5,8 @@
  */
 import { isUtf8 } from 'node:buffer';
 import type { Field } from './head.ts';
-import { base64, decoded, quotedPrintable } from './transfer.ts';
-import { type Part, readTree } from './tree.ts';
+import { type Part, readTree } from './mime-tree.ts';
+import { base64, decoded, quotedPrintable } from './transfer-encoding.ts';
 
 /** A piece of the message, and what takes its place. */
 interface Piece<Given> {

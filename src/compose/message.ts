@@ -3,11 +3,11 @@
  * copies have the same Message-ID and Date; the text part and the attachments are in all of them as they are.
  */
 import { attached } from './attachment.ts';
-import { type Copies, copiesFor } from './copies.ts';
-import { composeGiven, type Given } from './given.ts';
+import { limitOf, newAllowance, type Tracker, trackable } from './html-tracking.ts';
 import { composeMime, type Fields, toBytes } from './mime.ts';
+import { composeGiven, type Given } from './raw-message.ts';
+import { type Copies, copiesFor } from './recipient-copies.ts';
 import { type Signer, signatures } from './sign.ts';
-import { limitOf, newAllowance, type Tracker, trackable } from './tracking.ts';
 
 export interface Tracking {
   opens: boolean;

@@ -2,14 +2,15 @@
  * Fields to a message: RFC 5322, unsigned, with CRLF line ends alone. Encoded words, folding and parameters are
  * nodemailer's; its composer is not used, which takes a caller's fields apart again and costs more than all the rest.
  */
-import { parseMailbox } from '../address.ts';
-import type { Mailbox } from '../nouns.ts';
+
+import type { Mailbox } from '../glossary.ts';
+import { parseMailbox } from '../mail/address.ts';
 import { attached } from './attachment.ts';
+import { lines } from './crlf.ts';
+import { type CustomHeaders, splitHeaders } from './custom-headers.ts';
 import { type Field, field, mailbox, messageIds, unstructured } from './field.ts';
-import { type CustomHeaders, splitHeaders } from './headers.ts';
-import { lines } from './lines.ts';
 import { headText, leaf, multipart, type Part } from './part.ts';
-import { encodeText } from './transfer.ts';
+import { encodeText } from './transfer-encoding.ts';
 
 export interface Attachment {
   filename: string;

@@ -1,7 +1,7 @@
 /** Parts of a message (RFC 2046): header fields and a body, and parts joined to one. */
 import { randomUUID } from 'node:crypto';
 import { type Field, field } from './field.ts';
-import type { Encoded } from './transfer.ts';
+import type { Encoded } from './transfer-encoding.ts';
 
 export interface Part {
   fields: Field[];

@@ -6,8 +6,8 @@
  */
 import { createPrivateKey, hash, type KeyObject, sign as signBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { dkimBody } from '../vendor/mailauth.ts';
 import { type Field, field } from './field.ts';
-import { dkimBody } from './mailauth.ts';
 import type { Message } from './mime.ts';
 
 /**

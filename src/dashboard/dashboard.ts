@@ -1,32 +1,32 @@
 /**
  * The dashboard, as one middleware: whatever is below /dashboard is answered here, in its own look, errors too; anything else
- * is the next one's. A page's way: headers → route → entrance.ts → its handler → view or redirect.
+ * is the next one's. A page's way: headers → route → dashboard/security/authorize-page.ts → its handler → view or redirect.
  */
 import Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import { type Cost, createPasswords } from '../accounts/passwords.ts';
-import { type Places, placesEach } from '../api/busy.ts';
-import { listMemberships, searchOrganizations } from '../db/memberships.ts';
-import type { Surroundings } from '../doctor/surroundings.ts';
-import type { Secrets } from '../secret.ts';
-import { type Access, access, accessFaults, type Entry } from './access.ts';
+import { type Places, placesEach } from '../api/server-busy.ts';
+import type { Secrets } from '../base/secrets.ts';
+import { listMemberships, searchOrganizations } from '../db/accounts/memberships.ts';
+import type { Surroundings } from '../operate/doctor/surroundings.ts';
 import { createAssets } from './assets.ts';
-import { createCookies } from './cookies.ts';
-import { createCsrf } from './csrf.ts';
-import { createDesk } from './desk.ts';
-import { createEntrance } from './entrance.ts';
-import { asPageError, notFound, PageError } from './errors.ts';
 import { createFlashes } from './flash.ts';
-import { createGuards } from './guards.ts';
-import { setPageHeaders } from './headers.ts';
-import { createKnownBrowsers } from './known-browsers.ts';
 import { organizationLinks, serviceLinks } from './navigation.ts';
+import { createDesk } from './operator-jobs.ts';
 import { type Answer, type Handler, type OrgVisit, type Page, type Parts, show, type Visit } from './page.ts';
+import { asPageError, notFound, PageError } from './page-error.ts';
 import { pages } from './pages.ts';
 import { createLongWork } from './places.ts';
 import { createRender, type Frame } from './render.ts';
-import { pathOf, pathWithin } from './return-to.ts';
-import { createSessions } from './sessions.ts';
+import { createEntrance } from './security/authorize-page.ts';
+import { createCookies } from './security/cookies.ts';
+import { createCsrf } from './security/csrf.ts';
+import { createKnownBrowsers } from './security/known-browsers.ts';
+import { createGuards } from './security/login-throttle.ts';
+import { type Access, access, accessFaults, type Entry } from './security/route-access.ts';
+import { setPageHeaders } from './security/security-headers.ts';
+import { createSessions } from './security/sessions.ts';
+import { pathOf, pathWithin } from './security/sign-in-return.ts';
 
 export type DashboardParts = Omit<
   Parts,
@@ -204,7 +204,7 @@ function mount(all: Page[], serve: Serve): Router {
     ),
   );
   const faults = accessFaults(routes satisfies { route: string; scope: Entry['scope'] }[]);
-  if (faults.length > 0) throw new Error(`dashboard/access.ts: ${faults.join('; ')}`);
+  if (faults.length > 0) throw new Error(`dashboard/security/route-access.ts: ${faults.join('; ')}`);
   for (const { route, page, handler } of routes) {
     const [method, path] = route.split(' ') as ['GET' | 'POST', string];
     const least = access[route]!;

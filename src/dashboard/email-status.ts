@@ -1,5 +1,5 @@
 /** States of emails and deliveries, as people read them, and the tone of their badge. */
-import type { EmailStatus } from '../status/states.ts';
+import type { EmailStatus } from '../record/states.ts';
 
 interface Words {
   text: string;

@@ -1,9 +1,9 @@
 /** What is said once, on the page after a form: in a cookie, signed, so that nobody else puts words on our pages. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Context } from 'koa';
-import { deriveKey, keysOf, type Secrets } from '../secret.ts';
-import type { Cookies } from './cookies.ts';
+import { deriveKey, keysOf, type Secrets } from '../base/secrets.ts';
 import type { Flash } from './page.ts';
+import type { Cookies } from './security/cookies.ts';
 
 export interface Flashes {
   say(context: Context, flash: Flash): void;

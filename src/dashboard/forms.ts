@@ -2,10 +2,10 @@
 import type { Context } from 'koa';
 import getRawBody from 'raw-body';
 import { z } from 'zod';
-import { domainOf } from '../address.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../base/clock.ts';
+import { domainOf } from '../mail/address.ts';
 import { isOneLine } from '../settings/grammar.ts';
-import { PageError } from './errors.ts';
+import { PageError } from './page-error.ts';
 
 const usual = 64 * 1024;
 const timeoutMs = 10_000;

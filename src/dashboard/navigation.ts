@@ -1,6 +1,6 @@
 /** What the side of each page leads to. A link is shown where its page is there and the visitor may see it. */
 import { isAtLeast, type Role } from '../accounts/roles.ts';
-import { type Access, access } from './access.ts';
+import { type Access, access } from './security/route-access.ts';
 
 interface Place {
   name: string;

@@ -1,6 +1,6 @@
 /**
  * What a page is made of: handlers by route, each a function from a visit to an answer. The guard (guard.ts) has let the
- * visit in before a handler sees it, by the table in access.ts; so a handler of `organization` has one to act in, and
+ * visit in before a handler sees it, by the table in dashboard/security/route-access.ts; so a handler of `organization` has one to act in, and
  * hands its id to every query.
  */
 import type { Context } from 'koa';
@@ -8,19 +8,19 @@ import type { Passwords } from '../accounts/passwords.ts';
 import type { Role } from '../accounts/roles.ts';
 import type { Seal } from '../accounts/seal.ts';
 import type { Management } from '../api/management.ts';
+import type { Log } from '../base/log.ts';
 import type { Config } from '../config.ts';
-import type { Membership } from '../db/memberships.ts';
-import type { Session } from '../db/sessions.ts';
-import type { User } from '../db/users.ts';
-import type { Log } from '../log.ts';
-import type { Links } from '../tracking/links.ts';
-import type { Cookies } from './cookies.ts';
-import type { Desk } from './desk.ts';
-import type { Guards } from './guards.ts';
-import type { KnownBrowsers } from './known-browsers.ts';
+import type { Membership } from '../db/accounts/memberships.ts';
+import type { Session } from '../db/accounts/sessions-table.ts';
+import type { User } from '../db/accounts/users.ts';
+import type { Links } from '../tracking/tracking-links.ts';
+import type { Desk } from './operator-jobs.ts';
 import type { LongWork } from './places.ts';
+import type { Cookies } from './security/cookies.ts';
+import type { KnownBrowsers } from './security/known-browsers.ts';
+import type { Guards } from './security/login-throttle.ts';
+import type { Sessions } from './security/sessions.ts';
 import type { Sending } from './sending.ts';
-import type { Sessions } from './sessions.ts';
 
 /** Neighbours: what pages act on. The management API's own functions are given the same. */
 export interface Parts extends Omit<Management, 'gate' | 'room'> {
@@ -68,7 +68,7 @@ export interface OrgVisit extends UserVisit {
 
 export type Handler<V extends Visit> = (visit: V, parts: Parts) => Answer | Promise<Answer>;
 
-/** By route, such as `GET /dashboard/o/:org/keys`. Each has its entry in access.ts, or the service does not start. */
+/** By route, such as `GET /dashboard/o/:org/keys`. Each has its entry in dashboard/security/route-access.ts, or the service does not start. */
 export interface Page {
   /** For who is not signed in, too. */
   open?: Record<string, Handler<Visit>>;

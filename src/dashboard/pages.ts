@@ -1,11 +1,11 @@
-/** The pages that there are. A new one: its folder in pages/, a line here, its routes in access.ts. */
+/** The pages that there are. A new one: its folder in pages/, a line here, its routes in dashboard/security/route-access.ts. */
 import type { Page } from './page.ts';
 import { accountPage } from './pages/account/routes.ts';
 import { secondFactorPage } from './pages/account/second-factor.ts';
 import { creditsPage } from './pages/credits/routes.ts';
 import { doctorPage } from './pages/doctor/routes.ts';
 import { dkimPage } from './pages/domains/dkim.ts';
-import { domainPage } from './pages/domains/domain.ts';
+import { domainPage } from './pages/domains/domain-page.ts';
 import { domainsPage } from './pages/domains/routes.ts';
 import { emailPage } from './pages/email/routes.ts';
 import { emailsPage } from './pages/emails/routes.ts';
@@ -13,9 +13,9 @@ import { keysPage } from './pages/keys/routes.ts';
 import { limitsPage } from './pages/limits/routes.ts';
 import { organizationsPage } from './pages/organizations/routes.ts';
 import { overviewPage } from './pages/overview/routes.ts';
-import { ordersPage } from './pages/queue/orders.ts';
+import { ordersPage } from './pages/queue/queue-action-forms.ts';
 import { queuePage } from './pages/queue/routes.ts';
-import { suspensionsPage } from './pages/queue/suspensions.ts';
+import { suspensionsPage } from './pages/queue/suspension-forms.ts';
 import { sendTestPage } from './pages/send-test/routes.ts';
 import { setUpPage } from './pages/set-up/routes.ts';
 import { signInPage } from './pages/sign-in/routes.ts';
@@ -23,9 +23,9 @@ import { listPage } from './pages/suppressions/list.ts';
 import { suppressionsPage } from './pages/suppressions/routes.ts';
 import { teamPage } from './pages/team/routes.ts';
 import { themePage } from './pages/theme/routes.ts';
-import { webhookPage } from './pages/webhooks/endpoint.ts';
+import { webhookPage } from './pages/webhooks/endpoint-page.ts';
 import { webhooksPage } from './pages/webhooks/routes.ts';
-import { trialsPage } from './pages/webhooks/trials.ts';
+import { trialsPage } from './pages/webhooks/test-forms.ts';
 import { welcomePage } from './pages/welcome/routes.ts';
 
 /** Where two routes fit a path, the first is taken: a list's own before that of one of its rows. */

@@ -1,7 +1,7 @@
 /** Lists by key: `?after=ID` goes on after a row, and costs the same however far down the list it is. */
 import { z } from 'zod';
-import { notFound } from './errors.ts';
 import type { Visit } from './page.ts';
+import { notFound } from './page-error.ts';
 
 export interface PageOfRows<Row> {
   rows: Row[];

@@ -1,5 +1,5 @@
 /** What takes long, or much memory: so many at once for each organization, so that the rest of the dashboard goes on. */
-import { type Places, placesEach } from '../api/busy.ts';
+import { type Places, placesEach } from '../api/server-busy.ts';
 
 export interface LongWork {
   /** DNS may take some seconds. */

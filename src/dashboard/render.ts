@@ -5,9 +5,9 @@
  */
 import { Eta } from 'eta';
 import type { Assets } from './assets.ts';
-import { count, exactly, percent, relative, span } from './format.ts';
 import { icon } from './icons.ts';
 import type { NavLink } from './navigation.ts';
+import { count, exactly, percent, relative, span } from './number-format.ts';
 import type { Flash, OrgVisit, Shown, Visit } from './page.ts';
 
 /** What the frame shows around a page. */

@@ -4,12 +4,12 @@
  */
 import { createHash } from 'node:crypto';
 import type { Accept, SendRequest } from '../accept.ts';
-import { requireNotPaused } from '../accounts/keys.ts';
+import { requireNotPaused } from '../accounts/api-keys.ts';
 import { overLimit, type RequestLimits, type Taken } from '../accounts/limits.ts';
-import type { Room } from '../api/room.ts';
-import type { Answer } from '../db/idempotency.ts';
-import { findOrganization } from '../db/organizations.ts';
-import { Refusal } from '../refusal.ts';
+import type { Room } from '../api/admission.ts';
+import type { Answer } from '../db/accept/idempotency.ts';
+import { findOrganization } from '../db/accounts/organizations.ts';
+import { Refusal } from '../mail/refusal.ts';
 import type { OrgVisit, Parts } from './page.ts';
 
 export interface Sending {

@@ -6,16 +6,16 @@
  * suspended, its circuit is open) is given back: the delivery waits in its lane in the database, and is fetched when its
  * turn has come. Never touches the database itself.
  */
-import { orAborted } from '../abort.ts';
-import type { Clock } from '../clock.ts';
-import { type Attempt, type Delivery, largestAtHand } from '../nouns.ts';
-import type { Destination } from '../shape.ts';
-import type { Lane } from './lanes.ts';
-import type { createLeases } from './leases.ts';
-import { createLeasing } from './leasing.ts';
-import type { Line } from './line.ts';
-import { createLines, type LinesParts, type Suspension } from './lines.ts';
-import { createSearch } from './search.ts';
+import { orAborted } from '../base/abort.ts';
+import type { Clock } from '../base/clock.ts';
+import { type Attempt, type Delivery, largestAtHand } from '../glossary.ts';
+import type { Destination } from '../mail/destination-shape.ts';
+import type { Lane } from './backlogs.ts';
+import { createSearch } from './destination-lookup.ts';
+import type { createLeases } from './held-leases.ts';
+import { createLeasing } from './lease-policy.ts';
+import type { Line } from './ready-queue.ts';
+import { createLines, type LinesParts, type Suspension } from './ready-queues.ts';
 
 export interface DispatcherParts extends LinesParts {
   /** Finds out where `destinationOf` does not know. Never rejects. */

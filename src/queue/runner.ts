@@ -6,21 +6,21 @@
  * a claim, where there is room. Its memory holds what is leased and the names of lanes, so it does not grow with the
  * queue; and nothing is read of what waits but what has its turn.
  *
- * It looks for what has fallen due (lookout.ts) when the next delivery does, and once a second, because the command
+ * It looks for what has fallen due (due-scanner.ts) when the next delivery does, and once a second, because the command
  * line and other nodes change the queue without telling. Trouble with the store is reported and tried again. What a dead
  * process had in the air is found by its lease, and recorded as an interrupted attempt.
  */
-import { pause } from '../abort.ts';
-import type { Clock } from '../clock.ts';
-import type { Attempt, Delivery } from '../nouns.ts';
+import { pause } from '../base/abort.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Attempt, Delivery } from '../glossary.ts';
+import type { Lane } from './backlogs.ts';
 import { createDispatcher, type DispatcherParts, type Place } from './dispatcher.ts';
-import type { Lane } from './lanes.ts';
-import { createLeases } from './leases.ts';
-import type { Line } from './line.ts';
-import type { Suspension } from './lines.ts';
-import { createLookout, type LookoutParts } from './lookout.ts';
-import type { Neighbours } from './neighbours.ts';
-import { createReturns } from './returns.ts';
+import { createLookout, type LookoutParts } from './due-scanner.ts';
+import { createLeases } from './held-leases.ts';
+import { createReturns } from './lease-release.ts';
+import type { Neighbours } from './peers.ts';
+import type { Line } from './ready-queue.ts';
+import type { Suspension } from './ready-queues.ts';
 
 export interface Store extends Pick<LookoutParts, 'findDue' | 'lanes'> {
   /** Leases what is due in these lanes, the longest due first. */

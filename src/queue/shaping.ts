@@ -9,11 +9,11 @@
  *             15 s, doubling to 5 min, and whenever a delivery falls due of its own. Any answer closes it.
  *   pace      where the shape has a rate, starts are spread evenly over the minute
  *
- * Where several nodes send, a gauge is of all of them together (hearsay.ts), and each has its part of it (share.ts).
+ * Where several nodes send, a gauge is of all of them together (peer-state.ts), and each has its part of it (share.ts).
  * The clock and the shape are parameters; nothing here knows of sockets or deliveries.
  */
-import type { Signal } from '../nouns.ts';
-import type { Shape } from '../shape.ts';
+import type { Signal } from '../glossary.ts';
+import type { Shape } from '../mail/destination-shape.ts';
 
 export interface Gauge {
   /** Deliveries at once that are allowed now; at least 1. */

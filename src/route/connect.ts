@@ -9,18 +9,18 @@
  * open. Timeouts and head starts run on the real clock.
  */
 import { isIPv6, type Socket } from 'node:net';
-import type { Clock } from '../clock.ts';
-import { defaultPool, NoSource } from '../source-pool.ts';
-import { dial, troubleOf } from './dial.ts';
-import { isForbidden } from './mx-connect.ts';
-import { interleaved, shuffled } from './order.ts';
-import { createPaths } from './paths.ts';
-import { AllFailed, race } from './race.ts';
+import type { Clock } from '../base/clock.ts';
+import { defaultPool, NoSource } from '../mail/ip-pool.ts';
+import { isForbidden } from '../vendor/mx-connect.ts';
+import { createPaths } from './failed-addresses.ts';
 import type { Exchanger } from './route.ts';
-import { createSources, type Source, type Wanted } from './sources.ts';
+import { interleaved, shuffled } from './shuffle.ts';
+import { createSources, type Source, type Wanted } from './source-addresses.ts';
+import { AllFailed, race } from './staggered-race.ts';
+import { dial, troubleOf } from './tcp-dial.ts';
 
 export interface Opened {
-  /** With one listener, for errors (dial.ts). */
+  /** With one listener, for errors (tcp-dial.ts). */
   socket: Socket;
   address: string;
   /** Our own address; null: the system's choice. */

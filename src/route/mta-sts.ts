@@ -11,13 +11,13 @@
  */
 import { createRequire } from 'node:module';
 import { LRUCache } from 'lru-cache';
-import { roomFor } from '../bounded.ts';
-import type { Clock } from '../clock.ts';
-import type { Memory } from '../memory.ts';
-import type { Finding } from './dane.ts';
-import type { FetchPolicy } from './policy-host.ts';
+import type { Clock } from '../base/clock.ts';
+import { roomFor } from '../base/lru-options.ts';
+import type { Memory } from '../base/persistent-cache.ts';
+import { within } from '../base/with-timeout.ts';
+import type { Finding } from './dane-records.ts';
+import type { FetchPolicy } from './fetch-mta-sts.ts';
 import type { Resolve } from './resolver.ts';
-import { within } from './within.ts';
 
 interface Policy {
   mode: 'enforce' | 'testing' | 'none';

@@ -13,10 +13,10 @@ import {
   type MxDelivery,
   resolveIP,
   resolveMX,
-} from './mx-connect.ts';
-import { interleaved, shuffled } from './order.ts';
+} from '../vendor/mx-connect.ts';
 import type { Resolve } from './resolver.ts';
 import type { Exchanger } from './route.ts';
+import { interleaved, shuffled } from './shuffle.ts';
 
 export interface RankedHost extends Exchanger {
   /** Lower is better. */

@@ -6,7 +6,7 @@
  * Never rejects and never takes longer than its parts' patience. What could not be found out is said in a note, or,
  * where a policy must hold and cannot, in the host's ending.
  */
-import type { Dane, Finding } from './dane.ts';
+import type { Dane, Finding } from './dane-records.ts';
 import type { Sts } from './mta-sts.ts';
 import type { Protect } from './route.ts';
 

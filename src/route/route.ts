@@ -2,8 +2,9 @@
  * The words of the way to a destination, as types. A host is one MX name with all its addresses: what is preferred,
  * protected and greeted is the name; which of its addresses answers is the business of connect.ts.
  */
+
+import type { Destination } from '../mail/destination-shape.ts';
 import type { Ending } from '../outcome.ts';
-import type { Destination } from '../shape.ts';
 
 /** What DNS says of one MX: addresses of both families, best guess first. */
 export interface Exchanger {

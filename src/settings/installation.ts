@@ -6,7 +6,7 @@ import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { serviceDataDir, serviceFile } from './env-file.ts';
-import type { Environment } from './sources.ts';
+import type { Environment } from './setting-sources.ts';
 
 interface Place {
   dataDir: string;

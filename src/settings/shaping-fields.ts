@@ -3,7 +3,7 @@
  * stand together. Complaints say what to give instead; which rule it is and where it stands, they do not know.
  */
 import { z } from 'zod';
-import type { Shape } from '../shape.ts';
+import type { Shape } from '../mail/destination-shape.ts';
 import { duration } from './durations.ts';
 import { asHostName, type Grammar, oneOf, Refused, refuse, wholeNumber } from './grammar.ts';
 

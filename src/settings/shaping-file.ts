@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { findNodeAtLocation, getNodeValue, type Node } from 'jsonc-parser';
 import { z } from 'zod';
 import { ConfigError } from '../config.ts';
-import type { Shape } from '../shape.ts';
+import type { Shape } from '../mail/destination-shape.ts';
 import { type Jsonc, readJsonc } from './jsonc.ts';
 import { shapingFields, shapingRule, type WrittenRule } from './shaping-fields.ts';
 import type { Rule } from './shaping-rules.ts';

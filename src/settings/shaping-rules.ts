@@ -8,7 +8,7 @@
  * depend on who comes first: a name that rules give takes its fields from the rules of that name alone, and any
  * destination from the rules that call it by its name.
  */
-import type { DestinationOf, Shape } from '../shape.ts';
+import type { DestinationOf, Shape } from '../mail/destination-shape.ts';
 
 export type Rule = { fields: Partial<Shape> } & (
   | { by: 'domain'; domains: string[]; name: string | null }

@@ -7,10 +7,10 @@
  */
 import Router from '@koa/router';
 import type { Context } from 'koa';
-import { clientAddress } from '../api/gate.ts';
-import type { Clock } from '../clock.ts';
-import { Refusal } from '../refusal.ts';
-import type { LinkKind, LinkRead, Links } from './links.ts';
+import { clientAddress } from '../api/authorize.ts';
+import type { Clock } from '../base/clock.ts';
+import { Refusal } from '../mail/refusal.ts';
+import type { LinkKind, LinkRead, Links } from './tracking-links.ts';
 import type { Visit } from './visit.ts';
 
 export interface TrackingParts {

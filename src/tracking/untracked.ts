@@ -1,8 +1,8 @@
 /**
- * HTML as it was before tracking (compose/tracking.ts): each of our links leads again to where it leads, our pixels are
+ * HTML as it was before tracking (compose/html-tracking.ts): each of our links leads again to where it leads, our pixels are
  * gone. What is not genuine stays. So neither a preview nor a second send counts for the first one.
  */
-import type { Links } from './links.ts';
+import type { Links } from './tracking-links.ts';
 
 const pixel =
   /<img src="[^"<>\s]{1,300}\/t\/o\/([\w-]{1,100})" width="1" height="1" alt="" style="width:1px;height:1px;border:0" \/>/g;

@@ -1,6 +1,6 @@
 /**
  * A visit becomes an entry of the delivery's books: how often people opened or clicked, and when first and last, and
- * the event that tells of it. Pure; db/engagement.ts keeps the books.
+ * the event that tells of it. Pure; db/events/engagement.ts keeps the books.
  */
 import { type Visitor, type VisitorKind, visitorKind } from './visitor.ts';
 

@@ -3,18 +3,18 @@
  * made, and kept sealed. What cannot be done is a WebhookFault, whose message says why.
  */
 import type { Seal } from '../accounts/seal.ts';
-import type { Clock } from '../clock.ts';
-import type { Db } from '../db/open.ts';
-import { insertWithin } from '../db/organizations.ts';
-import { findWebhook, insertWebhook, replaceSecret, type Webhook } from '../db/webhooks.ts';
-import { insertTried } from '../db/webhooks-attempts.ts';
-import { attemptRow } from '../db/webhooks-outcomes.ts';
-import { newId } from '../id.ts';
-import { eventTypes } from '../nouns.ts';
-import type { TryIt } from './attempt.ts';
-import { newSecret, secretsOf } from './secret.ts';
-import { parseWebhookUrl } from './url.ts';
-import type { Attempt } from './verdict.ts';
+import type { Clock } from '../base/clock.ts';
+import { newId } from '../base/id.ts';
+import { insertWithin } from '../db/accounts/organizations.ts';
+import type { Db } from '../db/engine/open.ts';
+import { insertTried } from '../db/webhooks/webhook-attempts.ts';
+import { attemptRow } from '../db/webhooks/webhook-outcomes.ts';
+import { findWebhook, insertWebhook, replaceSecret, type Webhook } from '../db/webhooks/webhooks.ts';
+import { eventTypes } from '../glossary.ts';
+import type { Attempt } from './classify-response.ts';
+import { parseWebhookUrl } from './endpoint-url.ts';
+import { newSecret, secretsOf } from './signature.ts';
+import type { TryIt } from './webhook-attempt.ts';
 
 class WebhookFault extends Error {}
 

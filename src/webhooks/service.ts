@@ -1,21 +1,21 @@
 /** Builds webhooks: events → messages → posts → attempts, each part handed its neighbours. main.ts starts and stops it. */
 import type { Seal } from '../accounts/seal.ts';
-import type { Clock } from '../clock.ts';
-import { settledPosition } from '../db/events.ts';
-import { groupCommit } from '../db/group.ts';
-import type { Db } from '../db/open.ts';
-import { hasActiveWebhooks } from '../db/webhooks.ts';
-import { fanOut, passOver } from '../db/webhooks-feed.ts';
-import { recordTries, type Try } from '../db/webhooks-outcomes.ts';
-import { claimMessages, listDueWebhooks, returnMessages } from '../db/webhooks-queue.ts';
-import type { Log } from '../log.ts';
-import type { Metrics } from '../metrics/metrics.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { groupCommit } from '../db/engine/group-commit.ts';
+import type { Db } from '../db/engine/open.ts';
+import { settledPosition } from '../db/events/read-events.ts';
+import { fanOut, passOver } from '../db/webhooks/webhook-feed.ts';
+import { claimMessages, listDueWebhooks, returnMessages } from '../db/webhooks/webhook-outbox.ts';
+import { recordTries, type Try } from '../db/webhooks/webhook-outcomes.ts';
+import { hasActiveWebhooks } from '../db/webhooks/webhooks.ts';
+import type { Metrics } from '../operate/metrics/metrics.ts';
+import type { Watch } from '../record/event-signal.ts';
 import type { Resolve } from '../route/resolver.ts';
-import type { Watch } from '../status/watch.ts';
-import { createTryIt, type TryIt } from './attempt.ts';
-import { createFeed } from './feed.ts';
-import { createPoster } from './post.ts';
-import { createWebhookRunner } from './runner.ts';
+import { createPoster } from './guarded-post.ts';
+import { createFeed } from './outbox-feed.ts';
+import { createTryIt, type TryIt } from './webhook-attempt.ts';
+import { createWebhookRunner } from './webhook-runner.ts';
 
 export interface WebhookParts {
   db: Db;

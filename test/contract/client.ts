@@ -10,12 +10,12 @@ import { Agent, type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
-import { newKey } from '../../src/accounts/keys.ts';
-import { compareKey } from '../../src/address.ts';
-import { grant, setQuota } from '../../src/db/credits.ts';
-import { insertKey, revokeKey } from '../../src/db/keys.ts';
-import { insertOrganization, setLimits } from '../../src/db/organizations.ts';
-import { addSuppression } from '../../src/db/suppressions.ts';
+import { newKey } from '../../src/accounts/api-keys.ts';
+import { grant, setQuota } from '../../src/db/accept/credit-ledger.ts';
+import { insertKey, revokeKey } from '../../src/db/accounts/keys.ts';
+import { insertOrganization, setLimits } from '../../src/db/accounts/organizations.ts';
+import { addSuppression } from '../../src/db/accounts/suppressions.ts';
+import { compareKey } from '../../src/mail/address.ts';
 import type { DatabaseKind } from '../helpers/databases.ts';
 import { type Answer, startWorld, tenantName, type World, type WorldOptions } from '../helpers/world.ts';
 

@@ -2,8 +2,8 @@
 import test, { type ExecutionContext } from 'ava';
 import { invite } from '../../src/accounts/people.ts';
 import { type Role, roles } from '../../src/accounts/roles.ts';
-import { access, accessFaults, accessTable } from '../../src/dashboard/access.ts';
-import { insertOrganization } from '../../src/db/organizations.ts';
+import { access, accessFaults, accessTable } from '../../src/dashboard/security/route-access.ts';
+import { insertOrganization } from '../../src/db/accounts/organizations.ts';
 import { checkHeaders, createBrowser, password, setUp, signIn } from '../helpers/browser.ts';
 import { startWorld } from '../helpers/world.ts';
 

@@ -1,7 +1,7 @@
 /** The doctor's page: a real look at a machine on loopback, begun by an operator, one at a time. */
 import ava, { type ExecutionContext } from 'ava';
 import { invite } from '../../src/accounts/people.ts';
-import { createLog } from '../../src/log.ts';
+import { createLog } from '../../src/base/log.ts';
 import { start } from '../../src/main.ts';
 import { type Browser, createBrowser, password, setUp, signIn } from '../helpers/browser.ts';
 import { dkimDomain, startDoctorWorld } from '../helpers/doctor-world.ts';

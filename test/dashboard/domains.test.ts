@@ -2,11 +2,11 @@
 
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
-import { makeOrganization } from '../../src/accounts/organizations.ts';
-import { registerDomain } from '../../src/accounts/registration.ts';
+import { makeOrganization } from '../../src/accounts/create-organization.ts';
+import { registerDomain } from '../../src/accounts/domain-registration.ts';
 import { createSeal } from '../../src/accounts/seal.ts';
-import { keepReport } from '../../src/db/domain-reports.ts';
-import { loadSecrets } from '../../src/secret.ts';
+import { loadSecrets } from '../../src/base/secrets.ts';
+import { keepReport } from '../../src/db/bounces/domain-reports-table.ts';
 import { createBrowser, setUp } from '../helpers/browser.ts';
 import { startWorld, type World, type WorldOptions } from '../helpers/world.ts';
 

@@ -1,6 +1,6 @@
 /** Emails: each filter, page by page; one email with what it holds; once more, no more; nobody else's. */
 import test, { type ExecutionContext } from 'ava';
-import { insertOrganization } from '../../src/db/organizations.ts';
+import { insertOrganization } from '../../src/db/accounts/organizations.ts';
 import { createBrowser, setUp } from '../helpers/browser.ts';
 import { kinds } from '../helpers/databases.ts';
 import { startWorld, type World, type WorldOptions } from '../helpers/world.ts';

@@ -4,12 +4,12 @@
  * idor.test.ts walks by id.
  */
 import test from 'ava';
-import { registerDomain } from '../../src/accounts/registration.ts';
+import { registerDomain } from '../../src/accounts/domain-registration.ts';
 import { createSeal } from '../../src/accounts/seal.ts';
-import type { Document } from '../../src/api/openapi/document.ts';
-import { keepReport } from '../../src/db/domain-reports.ts';
-import { addSuppression, suppressionOf } from '../../src/db/suppressions.ts';
-import { loadSecrets } from '../../src/secret.ts';
+import type { Document } from '../../src/api/openapi/openapi-document.ts';
+import { loadSecrets } from '../../src/base/secrets.ts';
+import { addSuppression, suppressionOf } from '../../src/db/accounts/suppressions.ts';
+import { keepReport } from '../../src/db/bounces/domain-reports-table.ts';
 import { pathOf, sampledTable } from '../helpers/dashboard-samples.ts';
 import { type Org, type Scene, startScene } from '../helpers/dashboard-scene.ts';
 import { operationsOf, readContract } from '../helpers/openapi.ts';

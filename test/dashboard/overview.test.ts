@@ -1,12 +1,12 @@
 /** The overview, credits and limits, with real rows, on both databases; and as a browser shows them. */
 import test from 'ava';
 import { v7 as uuid } from 'uuid';
-import { grant, setQuota } from '../../src/db/credits.ts';
-import { insertRows } from '../../src/db/insert.ts';
-import { setLimits } from '../../src/db/organizations.ts';
-import { countNames, hourMs } from '../../src/db/statistics.ts';
-import { suspend } from '../../src/db/suspensions.ts';
-import { latencyBounds } from '../../src/status/latency.ts';
+import { grant, setQuota } from '../../src/db/accept/credit-ledger.ts';
+import { setLimits } from '../../src/db/accounts/organizations.ts';
+import { insertRows } from '../../src/db/engine/insert-rows.ts';
+import { countNames, hourMs } from '../../src/db/events/statistics.ts';
+import { suspend } from '../../src/db/queue/suspensions.ts';
+import { latencyBounds } from '../../src/record/latency.ts';
 import { createBrowser, password, setUp } from '../helpers/browser.ts';
 import { type Size, startChromium } from '../helpers/chromium.ts';
 import { kinds } from '../helpers/databases.ts';

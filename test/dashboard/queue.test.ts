@@ -1,6 +1,6 @@
 /** The queue's pages: what waits where, and orders to it, the same as by the command line. */
 import test, { type ExecutionContext } from 'ava';
-import { listSuspensions } from '../../src/db/suspensions.ts';
+import { listSuspensions } from '../../src/db/queue/suspensions.ts';
 import { createBrowser, setUp } from '../helpers/browser.ts';
 import { until } from '../helpers/until.ts';
 import { startWorld } from '../helpers/world.ts';

@@ -4,7 +4,7 @@ import test from 'ava';
 import { Secret, TOTP } from 'otpauth';
 import { invite, makeUserLink } from '../../src/accounts/people.ts';
 import { createSeal } from '../../src/accounts/seal.ts';
-import { loadSecrets } from '../../src/secret.ts';
+import { loadSecrets } from '../../src/base/secrets.ts';
 import {
   type Browser,
   checkHeaders,

@@ -1,9 +1,9 @@
 /** A stop while something that an operator began goes on: it is broken off, and what has a hand in the database is waited for. */
 import test from 'ava';
+import { createLog } from '../../src/base/log.ts';
 import { loadConfig } from '../../src/config.ts';
-import { createDesk } from '../../src/dashboard/desk.ts';
-import { createRuns } from '../../src/dashboard/runs.ts';
-import { createLog } from '../../src/log.ts';
+import { createRuns } from '../../src/dashboard/background-job.ts';
+import { createDesk } from '../../src/dashboard/operator-jobs.ts';
 import { createBrowser, setUp } from '../helpers/browser.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { kinds } from '../helpers/databases.ts';

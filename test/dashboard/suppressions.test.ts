@@ -1,7 +1,7 @@
 /** Suppressions: found, added, removed, imported, exported, and why each is there. */
 import test, { type ExecutionContext } from 'ava';
-import { makeOrganization } from '../../src/accounts/organizations.ts';
-import { addSuppression, suppressionOf } from '../../src/db/suppressions.ts';
+import { makeOrganization } from '../../src/accounts/create-organization.ts';
+import { addSuppression, suppressionOf } from '../../src/db/accounts/suppressions.ts';
 import { createBrowser, setUp } from '../helpers/browser.ts';
 import { kinds } from '../helpers/databases.ts';
 import { startWorld, type WorldOptions } from '../helpers/world.ts';

@@ -1,6 +1,6 @@
 /** The team: invited by a link, with roles; an owner always stays; nobody's other organizations are shown or opened. */
 import test, { type ExecutionContext } from 'ava';
-import { makeOrganization } from '../../src/accounts/organizations.ts';
+import { makeOrganization } from '../../src/accounts/create-organization.ts';
 import { invite } from '../../src/accounts/people.ts';
 import { changeRole, inviteMember, removeMember } from '../../src/accounts/team.ts';
 import { createBrowser, password, setUp, signIn } from '../helpers/browser.ts';

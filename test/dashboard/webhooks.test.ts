@@ -1,6 +1,6 @@
 /** Webhooks: an endpoint is added, tested, told, replayed, disabled and enabled, its secret shown once. */
 import test, { type ExecutionContext } from 'ava';
-import { makeOrganization } from '../../src/accounts/organizations.ts';
+import { makeOrganization } from '../../src/accounts/create-organization.ts';
 import { addWebhook } from '../../src/webhooks/endpoints.ts';
 import { createBrowser, setUp } from '../helpers/browser.ts';
 import { startReceiver } from '../helpers/receiver.ts';

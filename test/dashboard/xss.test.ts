@@ -4,7 +4,7 @@
  */
 import test, { type ExecutionContext } from 'ava';
 import { type DefaultTreeAdapterTypes, defaultTreeAdapter, parse } from 'parse5';
-import { listSuspensions, suspend } from '../../src/db/suspensions.ts';
+import { listSuspensions, suspend } from '../../src/db/queue/suspensions.ts';
 import type { Page } from '../helpers/browser.ts';
 import { type Size, startChromium } from '../helpers/chromium.ts';
 import { pathOf, sampledTable } from '../helpers/dashboard-samples.ts';

@@ -2,8 +2,8 @@
 import { copyFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
-import { newKey } from '../../src/accounts/keys.ts';
-import { setLimits } from '../../src/db/organizations.ts';
+import { newKey } from '../../src/accounts/api-keys.ts';
+import { setLimits } from '../../src/db/accounts/organizations.ts';
 import { kinds } from '../helpers/databases.ts';
 import { until } from '../helpers/until.ts';
 import { type Answer, startWorld, type World } from '../helpers/world.ts';

@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { copyFile, mkdir, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { openDatabase } from '../../src/db/open.ts';
+import { openDatabase } from '../../src/db/engine/open.ts';
 import { createCli, directory, makeInstallation } from '../helpers/cli.ts';
 import { kinds } from '../helpers/databases.ts';
 import { load, type Surroundings, surround } from '../helpers/killing.ts';

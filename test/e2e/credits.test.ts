@@ -1,5 +1,5 @@
 import test from 'ava';
-import { grant } from '../../src/db/credits.ts';
+import { grant } from '../../src/db/accept/credit-ledger.ts';
 import { kinds } from '../helpers/databases.ts';
 import { startWorld, type World } from '../helpers/world.ts';
 

@@ -1,6 +1,6 @@
 import test from 'ava';
-import { createMessageId } from '../../src/message-id.ts';
-import { loadSecrets } from '../../src/secret.ts';
+import { loadSecrets } from '../../src/base/secrets.ts';
+import { createMessageId } from '../../src/mail/message-id.ts';
 import { kinds } from '../helpers/databases.ts';
 import { verifyDkim } from '../helpers/dkim.ts';
 import { startWorld } from '../helpers/world.ts';

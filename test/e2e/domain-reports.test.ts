@@ -1,6 +1,6 @@
 /** DMARC and TLS reports that come by mail: kept for the domains that somebody here has, and shown. */
 import test from 'ava';
-import { listReports } from '../../src/db/domain-reports.ts';
+import { listReports } from '../../src/db/bounces/domain-reports-table.ts';
 import { cliOf } from '../helpers/cli.ts';
 import { kinds } from '../helpers/databases.ts';
 import { goldenMail, startReturns } from '../helpers/returns.ts';

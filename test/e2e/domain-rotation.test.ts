@@ -3,7 +3,7 @@
  * record of the old one stays until nothing waits that it has signed. Judged by mailauth's verifier.
  */
 import test from 'ava';
-import { findDomain } from '../../src/db/domains.ts';
+import { findDomain } from '../../src/db/accounts/domains-table.ts';
 import { cliOf } from '../helpers/cli.ts';
 import { kinds } from '../helpers/databases.ts';
 import { verifyDkim } from '../helpers/dkim.ts';

@@ -1,10 +1,10 @@
 /** The feed: what happens to an organization, page by page and live, on both databases. */
 import { randomUUID } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
-import { newKey } from '../../src/accounts/keys.ts';
-import { insertKey, revokeKey } from '../../src/db/keys.ts';
-import { insertOrganization } from '../../src/db/organizations.ts';
-import { addSuppression } from '../../src/db/suppressions.ts';
+import { newKey } from '../../src/accounts/api-keys.ts';
+import { insertKey, revokeKey } from '../../src/db/accounts/keys.ts';
+import { insertOrganization } from '../../src/db/accounts/organizations.ts';
+import { addSuppression } from '../../src/db/accounts/suppressions.ts';
 import { kinds } from '../helpers/databases.ts';
 import { readContract } from '../helpers/openapi.ts';
 import { until } from '../helpers/until.ts';

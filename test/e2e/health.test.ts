@@ -1,6 +1,6 @@
 /** /health/live and /health/ready: what keeps mail from being taken, and what a stop says before it shuts the port. */
 import test from 'ava';
-import { createHealth } from '../../src/metrics/health.ts';
+import { createHealth } from '../../src/operate/health.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { until } from '../helpers/until.ts';
 import { startWorld, type World } from '../helpers/world.ts';

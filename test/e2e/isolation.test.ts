@@ -1,9 +1,9 @@
 /** One slow or dead destination, whatever its backlog, never delays another; tenants share one fairly. */
 import test from 'ava';
-import { newKey } from '../../src/accounts/keys.ts';
-import { setQuota } from '../../src/db/credits.ts';
-import { insertKey } from '../../src/db/keys.ts';
-import { insertOrganization } from '../../src/db/organizations.ts';
+import { newKey } from '../../src/accounts/api-keys.ts';
+import { setQuota } from '../../src/db/accept/credit-ledger.ts';
+import { insertKey } from '../../src/db/accounts/keys.ts';
+import { insertOrganization } from '../../src/db/accounts/organizations.ts';
 import { kinds } from '../helpers/databases.ts';
 import { until } from '../helpers/until.ts';
 import { startWorld, type World } from '../helpers/world.ts';

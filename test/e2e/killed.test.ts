@@ -5,7 +5,7 @@
  * key, it is taken once.
  */
 import test, { type ExecutionContext } from 'ava';
-import type { Step } from '../../src/steps.ts';
+import type { Step } from '../../src/base/failpoints.ts';
 import { kinds } from '../helpers/databases.ts';
 import {
   assertPromises,

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import test, { type ExecutionContext } from 'ava';
 import { Webhook } from 'standardwebhooks';
-import { addSuppression } from '../../src/db/suppressions.ts';
+import { addSuppression } from '../../src/db/accounts/suppressions.ts';
 import { cliOf, postern } from '../helpers/cli.ts';
 import { kinds } from '../helpers/databases.ts';
 import { until } from '../helpers/until.ts';

@@ -1,8 +1,8 @@
 /** A long queue waits where it is: nothing is written when it falls due, and nobody else waits for it. */
 import test from 'ava';
 import { v7 as uuid } from 'uuid';
-import { insertRows } from '../../src/db/insert.ts';
-import { suspend } from '../../src/db/suspensions.ts';
+import { insertRows } from '../../src/db/engine/insert-rows.ts';
+import { suspend } from '../../src/db/queue/suspensions.ts';
 import { kinds } from '../helpers/databases.ts';
 import { until } from '../helpers/until.ts';
 import { startWorld } from '../helpers/world.ts';

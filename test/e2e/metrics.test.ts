@@ -1,7 +1,7 @@
 /** What /metrics says is what happened, in the format that Prometheus reads, at no cost to who did not ask. */
 import test from 'ava';
-import { newKey } from '../../src/accounts/keys.ts';
-import { watchProcess } from '../../src/metrics/process.ts';
+import { newKey } from '../../src/accounts/api-keys.ts';
+import { watchProcess } from '../../src/operate/metrics/process-metrics.ts';
 import { kinds } from '../helpers/databases.ts';
 import { type Exposition, readExposition } from '../helpers/exposition.ts';
 import { goldenMail, startReturns } from '../helpers/returns.ts';

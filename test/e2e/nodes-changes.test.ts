@@ -1,13 +1,13 @@
 /**
  * What is changed on one node, or by the command line, holds on the others within a second. Most is read anew for each
- * call; verified domains and keys are kept for a second (src/cache.ts); suspensions are read once a second.
+ * call; verified domains and keys are kept for a second (src/base/lookup-cache.ts); suspensions are read once a second.
  */
 import test, { type ExecutionContext } from 'ava';
-import { setDomainStatus, setDomainTracking } from '../../src/db/domains.ts';
-import { setLimits } from '../../src/db/organizations.ts';
-import { addSuppression, suppressionOf } from '../../src/db/suppressions.ts';
-import { suspend } from '../../src/db/suspensions.ts';
-import { disableWebhook } from '../../src/db/webhooks.ts';
+import { setDomainStatus, setDomainTracking } from '../../src/db/accounts/domains-table.ts';
+import { setLimits } from '../../src/db/accounts/organizations.ts';
+import { addSuppression, suppressionOf } from '../../src/db/accounts/suppressions.ts';
+import { suspend } from '../../src/db/queue/suspensions.ts';
+import { disableWebhook } from '../../src/db/webhooks/webhooks.ts';
 import { sharedSecret, startNode, tickAll } from '../helpers/nodes.ts';
 import { until } from '../helpers/until.ts';
 import { startWebhookWorld } from '../helpers/webhook-world.ts';

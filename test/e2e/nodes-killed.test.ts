@@ -5,7 +5,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
-import { setLimits } from '../../src/db/organizations.ts';
+import { setLimits } from '../../src/db/accounts/organizations.ts';
 import { assertPromises, drained, load, surround } from '../helpers/killing.ts';
 import { sharedSecret } from '../helpers/nodes.ts';
 import { type PosternProcess, startProcess } from '../helpers/process.ts';

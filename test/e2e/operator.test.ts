@@ -1,6 +1,6 @@
 /** What the operator orders holds at once, beside a running server, and never costs or doubles a mail. */
 import test from 'ava';
-import { giveOrder, type Order } from '../../src/db/queue-orders.ts';
+import { giveOrder, type Order } from '../../src/db/queue/apply-queue-action.ts';
 import { cliOf } from '../helpers/cli.ts';
 import { kinds } from '../helpers/databases.ts';
 import { until } from '../helpers/until.ts';

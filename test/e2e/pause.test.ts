@@ -1,9 +1,9 @@
 /** A paused organization stops within a second, over all nodes: keys, submission, people, queue. Resumed, it has lost no mail. */
 import test, { type ExecutionContext } from 'ava';
 import { createPasswords } from '../../src/accounts/passwords.ts';
-import { setMembership } from '../../src/db/memberships.ts';
-import { insertOrganization } from '../../src/db/organizations.ts';
-import { changeUser, insertUser } from '../../src/db/users.ts';
+import { setMembership } from '../../src/db/accounts/memberships.ts';
+import { insertOrganization } from '../../src/db/accounts/organizations.ts';
+import { changeUser, insertUser } from '../../src/db/accounts/users.ts';
 import { createBrowser, password, signIn } from '../helpers/browser.ts';
 import { cliOf } from '../helpers/cli.ts';
 import { type DatabaseKind, kinds } from '../helpers/databases.ts';

@@ -3,8 +3,8 @@
  * everything goes on by itself, nothing is lost, and a copy too many is flagged.
  */
 import test from 'ava';
-import { systemClock } from '../../src/clock.ts';
-import { openDatabase } from '../../src/db/open.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { openDatabase } from '../../src/db/engine/open.ts';
 import { assertPromises, drained } from '../helpers/killing.ts';
 import { startCut, startOwnPostgres } from '../helpers/postgres.ts';
 import { until } from '../helpers/until.ts';

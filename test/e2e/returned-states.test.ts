@@ -1,7 +1,7 @@
 /** Bounces of mail that is not delivered, or not yet as far as we know; and addresses that are not ours. */
 import test from 'ava';
-import { createReturnPath } from '../../src/return-path.ts';
-import { loadSecrets } from '../../src/secret.ts';
+import { loadSecrets } from '../../src/base/secrets.ts';
+import { createReturnPath } from '../../src/bounces/return-path.ts';
 import { kinds } from '../helpers/databases.ts';
 import { goldenMail, startReturns, typesOf } from '../helpers/returns.ts';
 import { until } from '../helpers/until.ts';

@@ -1,7 +1,7 @@
 /** Mail that comes back: what it makes of its delivery, on both databases, and what it must not do. */
 import { readFile } from 'node:fs/promises';
 import test from 'ava';
-import { mailLogFile } from '../../src/maillog.ts';
+import { mailLogFile } from '../../src/mail/mail-log.ts';
 import { cliOf } from '../helpers/cli.ts';
 import { kinds } from '../helpers/databases.ts';
 import { goldenMail, startReturns, typesOf } from '../helpers/returns.ts';

@@ -1,6 +1,6 @@
 /** Nodes with some of the roles on one PostgreSQL do together what one with all of them does, and no more each. */
 import test, { type ExecutionContext } from 'ava';
-import { readVersion } from '../../src/version.ts';
+import { readVersion } from '../../src/base/version.ts';
 import { sharedSecret, startNode } from '../helpers/nodes.ts';
 import { until } from '../helpers/until.ts';
 import { startWorld } from '../helpers/world.ts';

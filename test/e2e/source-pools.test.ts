@@ -1,7 +1,7 @@
 /** An organization that is pinned to a pool of source addresses sends from these alone, whichever node took its mail. */
 import test, { type ExecutionContext } from 'ava';
-import { listOrganizations } from '../../src/db/organizations.ts';
-import { pinOrganization, readPools } from '../../src/db/source-pools.ts';
+import { listOrganizations } from '../../src/db/accounts/organizations.ts';
+import { pinOrganization, readPools } from '../../src/db/queue/ip-pools.ts';
 import type { Running } from '../../src/main.ts';
 import { cliOf } from '../helpers/cli.ts';
 import { kinds } from '../helpers/databases.ts';

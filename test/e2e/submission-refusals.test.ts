@@ -1,9 +1,9 @@
 /** What is refused over SMTP, by the API's rules: its code in the text, the SMTP codes that fit, nothing left behind. */
 import test from 'ava';
-import { compareKey } from '../../src/address.ts';
-import { revokeKey } from '../../src/db/keys.ts';
-import { setLimits } from '../../src/db/organizations.ts';
-import { addSuppression } from '../../src/db/suppressions.ts';
+import { revokeKey } from '../../src/db/accounts/keys.ts';
+import { setLimits } from '../../src/db/accounts/organizations.ts';
+import { addSuppression } from '../../src/db/accounts/suppressions.ts';
+import { compareKey } from '../../src/mail/address.ts';
 import { kinds } from '../helpers/databases.ts';
 import { plain, startTalk } from '../helpers/smtp-talk.ts';
 import {

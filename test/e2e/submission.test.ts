@@ -1,7 +1,7 @@
 /** Mail submitted over SMTP goes the way of an API send: taken, signed, delivered, told; its own bytes kept. */
 import test from 'ava';
-import { createMessageId } from '../../src/message-id.ts';
-import { loadSecrets } from '../../src/secret.ts';
+import { loadSecrets } from '../../src/base/secrets.ts';
+import { createMessageId } from '../../src/mail/message-id.ts';
 import { kinds } from '../helpers/databases.ts';
 import { verifyDkim } from '../helpers/dkim.ts';
 import {

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { setDomainTls } from '../../src/db/domains.ts';
+import { setDomainTls } from '../../src/db/accounts/domains-table.ts';
 import { startWorld } from '../helpers/world.ts';
 
 for (const floor of ['encrypted', 'verified'] as const) {

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { setDomainTracking } from '../../src/db/domains.ts';
+import { setDomainTracking } from '../../src/db/accounts/domains-table.ts';
 import { cliOf } from '../helpers/cli.ts';
 import { kinds } from '../helpers/databases.ts';
 import { verifyDkim } from '../helpers/dkim.ts';

@@ -1,6 +1,6 @@
 /** Two nodes on one PostgreSQL answer as one: keys, limits and credits are exact whichever of them is asked. */
 import test, { type ExecutionContext } from 'ava';
-import { setLimits } from '../../src/db/organizations.ts';
+import { setLimits } from '../../src/db/accounts/organizations.ts';
 import { sharedSecret, startNode } from '../helpers/nodes.ts';
 import { startWorld } from '../helpers/world.ts';
 

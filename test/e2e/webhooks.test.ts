@@ -3,8 +3,8 @@
  * library, in the order of its email.
  */
 import test from 'ava';
-import { insertRows } from '../../src/db/insert.ts';
-import { newId } from '../../src/id.ts';
+import { newId } from '../../src/base/id.ts';
+import { insertRows } from '../../src/db/engine/insert-rows.ts';
 import { cliOf } from '../helpers/cli.ts';
 import { kinds } from '../helpers/databases.ts';
 import { partOf } from '../helpers/mail.ts';

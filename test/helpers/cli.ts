@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import { newSecret, secretFile, writeSecrets } from '../../src/secret.ts';
+import { newSecret, secretFile, writeSecrets } from '../../src/base/secrets.ts';
 import { createMigrated } from './databases.ts';
 import type { World } from './world.ts';
 

@@ -8,7 +8,7 @@
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import ms from 'ms';
-import type { Clock } from '../../src/clock.ts';
+import type { Clock } from '../../src/base/clock.ts';
 
 export interface ManualClock extends Clock {
   advance(by: number | ms.StringValue): Promise<void>;

@@ -5,8 +5,8 @@
  * dashboard-org-samples.ts.
  */
 import { TOTP } from 'otpauth';
-import { makeLink } from '../../src/accounts/links.ts';
-import { accessTable, type Entry } from '../../src/dashboard/access.ts';
+import { makeLink } from '../../src/accounts/one-time-links.ts';
+import { accessTable, type Entry } from '../../src/dashboard/security/route-access.ts';
 import { password } from './browser.ts';
 import { orgSamples } from './dashboard-org-samples.ts';
 import type { Org, Scene } from './dashboard-scene.ts';

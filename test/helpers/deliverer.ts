@@ -5,17 +5,17 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import type { ExecutionContext } from 'ava';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import type { Memory } from '../../src/base/persistent-cache.ts';
 import { createDeliver } from '../../src/deliver.ts';
-import type { Memory } from '../../src/memory.ts';
-import type { Attempt, Delivery } from '../../src/nouns.ts';
+import type { Attempt, Delivery } from '../../src/glossary.ts';
+import type { Shape } from '../../src/mail/destination-shape.ts';
 import type { Route } from '../../src/route/route.ts';
-import { createSameSource } from '../../src/same-source.ts';
+import { createSameSource } from '../../src/route/same-source.ts';
 import { usualTimeouts } from '../../src/settings/durations.ts';
-import type { Shape } from '../../src/shape.ts';
-import type { Timeouts } from '../../src/smtp/deadline.ts';
-import { createOffer, type TlsTrouble } from '../../src/smtp/offer.ts';
-import { createPool } from '../../src/smtp/pool.ts';
+import { createPool } from '../../src/smtp-out/connection-pool.ts';
+import type { Timeouts } from '../../src/smtp-out/deadline.ts';
+import { createOffer, type TlsTrouble } from '../../src/smtp-out/offer.ts';
 
 const usualShape: Shape = {
   connections: 5,

@@ -6,8 +6,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import type { Role } from '../../src/inbound/returned/addresses.ts';
-import type { Reading } from '../../src/inbound/returned/reading.ts';
+import type { Reading } from '../../src/bounces/parse/parse-result.ts';
+import type { Role } from '../../src/bounces/service-addresses.ts';
 
 export interface Golden {
   name: string;

@@ -1,8 +1,8 @@
 /** Emails of any age with all that belongs to them, as rows, whose ids tell their age as the program's own do. */
 import { v7 } from 'uuid';
-import type { Db } from '../../src/db/open.ts';
-import { insertOrganization } from '../../src/db/organizations.ts';
-import { boundName, createPartition, type Growing } from '../../src/db/partitions.ts';
+import { insertOrganization } from '../../src/db/accounts/organizations.ts';
+import type { Db } from '../../src/db/engine/open.ts';
+import { boundName, createPartition, type Growing } from '../../src/db/schema/partitions.ts';
 
 export interface Put {
   emailId: string;

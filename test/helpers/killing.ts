@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as rest } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import { type Db, openDatabase } from '../../src/db/open.ts';
+import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import { createMigrated, type DatabaseKind } from './databases.ts';
 import { startDns } from './dns.ts';
 import { type Mx, startMx } from './mx.ts';

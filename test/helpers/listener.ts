@@ -3,11 +3,16 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import { type Certificate, openCertificate } from '../../src/inbound/certificate.ts';
-import { createCrowd } from '../../src/inbound/crowd.ts';
-import { type Envelope, type MailHandler, type MailSession, SmtpRefusal } from '../../src/inbound/handler.ts';
-import { createIntake } from '../../src/inbound/intake.ts';
-import { type ListenerParts, openListener } from '../../src/inbound/listener.ts';
+import { createCrowd } from '../../src/smtp-in/connection-limits.ts';
+import { type Certificate, openCertificate } from '../../src/smtp-in/listener-certificate.ts';
+import {
+  type Envelope,
+  type MailHandler,
+  type MailSession,
+  SmtpRefusal,
+} from '../../src/smtp-in/mail-handler.ts';
+import { createIntake } from '../../src/smtp-in/memory-budget.ts';
+import { type ListenerParts, openListener } from '../../src/smtp-in/smtp-listener.ts';
 import { manualClock } from './clock.ts';
 
 interface Taken {

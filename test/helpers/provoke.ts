@@ -3,9 +3,9 @@
  * one machine to the next is masked.
  */
 import type { ExecutionContext } from 'ava';
-import { newKey } from '../../src/accounts/keys.ts';
-import type { Method } from '../../src/api/openapi/document.ts';
-import { insertKey } from '../../src/db/keys.ts';
+import { newKey } from '../../src/accounts/api-keys.ts';
+import type { Method } from '../../src/api/openapi/openapi-document.ts';
+import { insertKey } from '../../src/db/accounts/keys.ts';
 import { type Contract, operationsOf } from './openapi.ts';
 import { until } from './until.ts';
 import type { Answer, World } from './world.ts';

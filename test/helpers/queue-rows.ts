@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
-import { domainOf } from '../../src/address.ts';
-import { insertRows } from '../../src/db/insert.ts';
-import { openDatabase } from '../../src/db/open.ts';
-import { insertOrganization } from '../../src/db/organizations.ts';
+import { insertOrganization } from '../../src/db/accounts/organizations.ts';
+import { insertRows } from '../../src/db/engine/insert-rows.ts';
+import { openDatabase } from '../../src/db/engine/open.ts';
+import { domainOf } from '../../src/mail/address.ts';
 import { createMigrated, type DatabaseKind } from './databases.ts';
 
 /** The present of these tests. */

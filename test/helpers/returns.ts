@@ -3,8 +3,8 @@ import { randomInt } from 'node:crypto';
 import type { ExecutionContext } from 'ava';
 import { createTransport } from 'nodemailer';
 import { freePort } from '../../scripts/peers/ports.ts';
-import { createReturnPath } from '../../src/return-path.ts';
-import { fixedSecrets, loadSecrets } from '../../src/secret.ts';
+import { fixedSecrets, loadSecrets } from '../../src/base/secrets.ts';
+import { createReturnPath } from '../../src/bounces/return-path.ts';
 import { goldenDelivery, goldenDomain, goldenMails, goldenSecret } from './golden.ts';
 import { startWorld, type World, type WorldOptions } from './world.ts';
 

@@ -1,12 +1,12 @@
 /**
  * A database with the schema in it, of each kind, made once for the whole run by scripts/test.ts: a copy takes a tenth
- * of what migrating a new one does. Migrating itself is what test/schema.test.ts and test/upgrade.test.ts look at.
+ * of what migrating a new one does. Migrating itself is what test/db/schema.test.ts and test/db/upgrade.test.ts look at.
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
-import { migrate } from '../../src/db/migrate.ts';
-import { openDatabase } from '../../src/db/open.ts';
+import { openDatabase } from '../../src/db/engine/open.ts';
+import { migrate } from '../../src/db/schema/migrate.ts';
 
 /** The name of PostgreSQL's. */
 export const templateName = 'migrated';

@@ -1,7 +1,7 @@
 /** A world with endpoints, and the hands to turn its clock from one try to the next. */
 import type { ExecutionContext } from 'ava';
 import { createSeal } from '../../src/accounts/seal.ts';
-import { loadSecrets } from '../../src/secret.ts';
+import { loadSecrets } from '../../src/base/secrets.ts';
 import { addWebhook } from '../../src/webhooks/endpoints.ts';
 import { type Receiver, startReceiver } from './receiver.ts';
 import { until } from './until.ts';

@@ -1,8 +1,8 @@
 /** GET /api/public/credits: what an organization may still send, and its ledger. */
 import type { Context } from 'koa';
-import { iso } from '../../clock.ts';
-import { listLedger, quotaStanding } from '../../db/credits.ts';
-import { findOrganization } from '../../db/organizations.ts';
+import { iso } from '../../base/clock.ts';
+import { listLedger, quotaStanding } from '../../db/accept/credit-ledger.ts';
+import { findOrganization } from '../../db/accounts/organizations.ts';
 import { type AddRoutes, type Management, managed, there } from '../management.ts';
 import { readQuery } from '../query.ts';
 import { type CreditsAnswer, creditsQuery } from './schema.ts';

@@ -6,8 +6,8 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Middleware } from 'koa';
-import type { Document } from '../openapi/document.ts';
-import { referencePage } from './page.ts';
+import type { Document } from '../openapi/openapi-document.ts';
+import { referencePage } from './reference-page.ts';
 
 interface Page {
   text: string;

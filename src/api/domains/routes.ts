@@ -1,9 +1,8 @@
 /** /api/public/domains: sender domains, their DNS records, and the look at what is published. */
 import type { Context } from 'koa';
+import { addDomain, verifyDomain } from '../../accounts/domain-registration.ts';
 import { demandedTls, dkimKeys, recordsFor } from '../../accounts/domains.ts';
-import { addDomain, verifyDomain } from '../../accounts/registration.ts';
-import { toDomain } from '../../address.ts';
-import { iso, isoOrNull } from '../../clock.ts';
+import { iso, isoOrNull } from '../../base/clock.ts';
 import {
   type DomainRecord,
   deleteDomain,
@@ -11,10 +10,11 @@ import {
   listDomains,
   setDomainTls,
   setDomainTracking,
-} from '../../db/domains.ts';
-import { Refusal } from '../../refusal.ts';
-import { placesEach } from '../busy.ts';
+} from '../../db/accounts/domains-table.ts';
+import { toDomain } from '../../mail/address.ts';
+import { Refusal } from '../../mail/refusal.ts';
 import { type AddRoutes, type Management, managed, readJson, there } from '../management.ts';
+import { placesEach } from '../server-busy.ts';
 import { type DomainOut, domainChange, newDomain } from './schema.ts';
 
 /** DNS may take some seconds. */

@@ -1,9 +1,9 @@
 /** Sender domains as requests and answers have them: for the OpenAPI document too. */
 import { z } from 'zod';
 import { tlsFloors } from '../../accounts/domains.ts';
-import { toDomain } from '../../address.ts';
+import { toDomain } from '../../mail/address.ts';
 import { moment } from '../management.ts';
-import { rule } from '../send/rule.ts';
+import { rule } from '../send/schema-rule.ts';
 
 const withoutDot = (text: string) => text.replace(/\.$/, '');
 

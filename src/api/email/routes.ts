@@ -1,9 +1,9 @@
 /** GET /api/public/email/:id (interface.md section 4.2; the answer is design.md section 3). */
 import type { Middleware } from 'koa';
-import type { EmailRecord } from '../../db/emails.ts';
-import { Refusal } from '../../refusal.ts';
-import { telemetry } from '../../status/telemetry.ts';
-import type { Gate } from '../gate.ts';
+import type { EmailRecord } from '../../db/events/emails.ts';
+import { Refusal } from '../../mail/refusal.ts';
+import { telemetry } from '../../record/telemetry.ts';
+import type { Gate } from '../authorize.ts';
 import type { EmailAnswer } from './schema.ts';
 
 /** A UUID of whatever version and variant: what is well-formed and unknown is not found. */

@@ -1,9 +1,9 @@
 /**
  * The answer of GET /api/public/email/:id as a schema (design.md section 3): for the OpenAPI document, and for the
- * tests, which hold real answers against it. status/telemetry.ts makes the answer; nothing is checked on the way out.
+ * tests, which hold real answers against it. record/telemetry.ts makes the answer; nothing is checked on the way out.
  */
 import { z } from 'zod';
-import type { EventType } from '../../nouns.ts';
+import type { EventType } from '../../glossary.ts';
 
 const time = z.iso.datetime({ precision: 3 });
 const count = z.int().nonnegative();

@@ -1,8 +1,8 @@
 /** GET /api/public/emails: an organization's emails by what they are, the newest first. */
 import type { Middleware } from 'koa';
-import { iso } from '../../clock.ts';
-import type { EmailSummary, Search, SearchPage } from '../../db/search.ts';
-import type { Gate } from '../gate.ts';
+import { iso } from '../../base/clock.ts';
+import type { EmailSummary, Search, SearchPage } from '../../db/events/search-emails.ts';
+import type { Gate } from '../authorize.ts';
 import { readQuery } from '../query.ts';
 import { type EmailsAnswer, emailsQuery } from './schema.ts';
 

@@ -1,10 +1,10 @@
 /** What GET /api/public/emails takes and answers, as schemas: for the OpenAPI document too. */
 import { z } from 'zod';
-import { compareKey, domainOf, toDomain } from '../../address.ts';
-import { mixedStates } from '../../status/states.ts';
+import { compareKey, domainOf, toDomain } from '../../mail/address.ts';
+import { mixedStates } from '../../record/states.ts';
 import { states } from '../email/schema.ts';
 import { id, limit, time } from '../query.ts';
-import { rule } from '../send/rule.ts';
+import { rule } from '../send/schema-rule.ts';
 
 const usual = 50;
 const most = 100;

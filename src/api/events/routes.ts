@@ -1,17 +1,17 @@
 /**
  * GET /api/public/events: what happened to an organization and its emails, in order, from a cursor on. As JSON, page
- * by page; or, where `Accept` asks for text/event-stream, live (stream.ts). It is one list in two forms, with the same
+ * by page; or, where `Accept` asks for text/event-stream, live (event-stream.ts). It is one list in two forms, with the same
  * filters and cursors, and an EventSource asks for its form by itself: hence one path.
  */
 import type { Context, Middleware } from 'koa';
-import type { EventPage, EventQuery } from '../../db/events.ts';
-import { Refusal } from '../../refusal.ts';
-import { outwardEvent } from '../../status/event.ts';
-import type { Gate } from '../gate.ts';
+import type { EventPage, EventQuery } from '../../db/events/read-events.ts';
+import { Refusal } from '../../mail/refusal.ts';
+import { outwardEvent } from '../../record/event.ts';
+import type { Gate } from '../authorize.ts';
 import { readQuery } from '../query.ts';
-import type { Cursors } from './cursor.ts';
+import type { Cursors } from './event-cursor.ts';
+import { eventStream, type Streams } from './event-stream.ts';
 import { type EventsAnswer, eventsQuery } from './schema.ts';
-import { eventStream, type Streams } from './stream.ts';
 
 export interface FeedParts {
   readEvents(query: EventQuery): Promise<EventPage>;

@@ -1,6 +1,6 @@
 /** What GET /api/public/events takes and answers, as schemas: for the OpenAPI document too. */
 import { z } from 'zod';
-import { eventTypes } from '../../nouns.ts';
+import { eventTypes } from '../../glossary.ts';
 import { id, limit, several } from '../query.ts';
 
 const usual = 100;

@@ -1,12 +1,12 @@
 /**
  * /api/public/keys: an organization's API keys. A key may make others with any scopes, and they are of its own organization;
- * it may revoke and rotate itself. What is revoked may be in use for a second yet (cache.ts).
+ * it may revoke and rotate itself. What is revoked may be in use for a second yet (base/lookup-cache.ts).
  */
 import type { Context } from 'koa';
-import { makeKey, rotateKey } from '../../accounts/issue.ts';
-import { iso, isoOrNull } from '../../clock.ts';
-import { findKey, type KeyRecord, listKeys, revokeKey } from '../../db/keys.ts';
-import { Refusal } from '../../refusal.ts';
+import { makeKey, rotateKey } from '../../accounts/create-key.ts';
+import { iso, isoOrNull } from '../../base/clock.ts';
+import { findKey, type KeyRecord, listKeys, revokeKey } from '../../db/accounts/keys.ts';
+import { Refusal } from '../../mail/refusal.ts';
 import { type AddRoutes, idIn, type Management, managed, readJson, there } from '../management.ts';
 import { readQuery } from '../query.ts';
 import { type KeyOut, keysQuery, newKeyRequest } from './schema.ts';

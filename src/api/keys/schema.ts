@@ -1,6 +1,6 @@
 /** API keys as requests and answers have them: for the OpenAPI document too. */
 import { z } from 'zod';
-import { parseScopes } from '../../accounts/keys.ts';
+import { parseScopes } from '../../accounts/api-keys.ts';
 import { atMost } from '../at-most.ts';
 import { moment, nextId, oneLine } from '../management.ts';
 import { id, limit } from '../query.ts';

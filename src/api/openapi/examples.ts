@@ -1,5 +1,5 @@
 /** Examples of sends, their answers, and emails as they are told of. The tests run them against the real server. */
-import type { Example } from './document.ts';
+import type { Example } from './openapi-document.ts';
 
 export const emailId = '0198c9a4-6f1e-7d52-b3a4-5f0c8b1d9e27';
 const id = 'AZjJpG8efVKzpF8Mix2eJ48dLDtKWWh3@mail.example.com';

@@ -1,8 +1,9 @@
 /** The operations of the public API, each with its parameters, its examples, and every answer that it has. */
-import { content, otherMethod, refusals } from './answers.ts';
-import type { Operation, Parameter } from './document.ts';
+
 import { emailExamples, emailId, sendExamples } from './examples.ts';
-import { headerRefs } from './headers.ts';
+import { headerRefs } from './header-components.ts';
+import type { Operation, Parameter } from './openapi-document.ts';
+import { content, otherMethod, refusals } from './responses.ts';
 
 export const requestId: Parameter = {
   name: 'X-Request-Id',

@@ -1,7 +1,7 @@
 /** Attachments of a send (interface.md section 2.2): base64 in, bytes out; executables refused by name and by type. */
 import { z } from 'zod';
 import { atMost } from '../at-most.ts';
-import { characters, rule } from './rule.ts';
+import { characters, rule } from './schema-rule.ts';
 
 export const largestTotal = 10 * 1024 * 1024;
 /** The contract bounds their bytes alone; without this a call of tiny ones could keep a core busy for a minute. */

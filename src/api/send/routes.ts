@@ -2,17 +2,17 @@
 import { hash } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import type { Accept, SendRequest } from '../../accept.ts';
-import type { Caller } from '../../accounts/keys.ts';
-import type { Answer } from '../../db/idempotency.ts';
-import { Refusal } from '../../refusal.ts';
-import { reach } from '../../steps.ts';
-import { parseJson, readBody } from '../body.ts';
-import { refuseMore } from '../busy.ts';
-import type { Gate } from '../gate.ts';
+import type { Caller } from '../../accounts/api-keys.ts';
+import { reach } from '../../base/failpoints.ts';
+import type { Answer } from '../../db/accept/idempotency.ts';
+import { Refusal } from '../../mail/refusal.ts';
+import type { Place, Room } from '../admission.ts';
+import type { Gate } from '../authorize.ts';
 import { toIssues } from '../issues.ts';
-import type { Place, Room } from '../room.ts';
-import type { SendAnswer } from './answer.ts';
+import { parseJson, readBody } from '../request-body.ts';
+import { refuseMore } from '../server-busy.ts';
 import { type SendFields, sendSchema, toRequest } from './schema.ts';
+import type { SendAnswer } from './send-response.ts';
 
 export interface SendParts {
   gate: Gate;

@@ -7,11 +7,11 @@
  */
 import { z } from 'zod';
 import type { Recipient, SendRequest } from '../../accept.ts';
-import { compareKey, domainOf } from '../../address.ts';
-import { headerFault } from '../../compose/headers.ts';
+import { headerFault } from '../../compose/custom-headers.ts';
+import { compareKey, domainOf } from '../../mail/address.ts';
 import { atMost } from '../at-most.ts';
 import { attachments } from './attachments.ts';
-import { characters, rule } from './rule.ts';
+import { characters, rule } from './schema-rule.ts';
 
 const mostRecipients = 10;
 const mostPairs = 10;

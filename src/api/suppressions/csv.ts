@@ -5,12 +5,12 @@
 import { Readable } from 'node:stream';
 import type { Context, Middleware } from 'koa';
 import { csvPages, ListFault, mostImported, readAddresses } from '../../accounts/suppression-csv.ts';
-import { addSuppressions, suppressionOf } from '../../db/suppressions.ts';
-import { Refusal } from '../../refusal.ts';
-import { readBody } from '../body.ts';
-import { placesEach, refuseMore } from '../busy.ts';
+import { addSuppressions, suppressionOf } from '../../db/accounts/suppressions.ts';
+import { Refusal } from '../../mail/refusal.ts';
+import type { Place } from '../admission.ts';
 import { type AddRoutes, enterManager, goneSignal, type Management } from '../management.ts';
-import type { Place } from '../room.ts';
+import { readBody } from '../request-body.ts';
+import { placesEach, refuseMore } from '../server-busy.ts';
 
 const form = { type: 'text/csv', largest: 10 * 1024 * 1024 } as const;
 /** Of an organization, at once: each holds a page. */

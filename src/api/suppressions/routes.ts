@@ -1,7 +1,6 @@
 /** /api/public/suppressions: addresses that an organization does not write to any more. As CSV: csv.ts. */
 import type { Context } from 'koa';
-import { compareKey, domainOf } from '../../address.ts';
-import { iso } from '../../clock.ts';
+import { iso } from '../../base/clock.ts';
 import {
   addSuppression,
   findSuppression,
@@ -9,8 +8,9 @@ import {
   type Suppression,
   searchSuppressions,
   suppressionOf,
-} from '../../db/suppressions.ts';
-import { Refusal } from '../../refusal.ts';
+} from '../../db/accounts/suppressions.ts';
+import { compareKey, domainOf } from '../../mail/address.ts';
+import { Refusal } from '../../mail/refusal.ts';
 import { type AddRoutes, type Management, managed, readJson, there } from '../management.ts';
 import { readQuery } from '../query.ts';
 import { cursorOf, newSuppression, type SuppressionOut, suppressionsQuery } from './schema.ts';

@@ -1,9 +1,9 @@
 /** Suppressions as requests and answers have them: for the OpenAPI document too. */
 import { z } from 'zod';
-import { domainOf } from '../../address.ts';
+import { domainOf } from '../../mail/address.ts';
 import { moment, oneLine } from '../management.ts';
 import { limit } from '../query.ts';
-import { rule } from '../send/rule.ts';
+import { rule } from '../send/schema-rule.ts';
 
 const longestCursor = 1024;
 

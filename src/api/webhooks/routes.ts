@@ -1,6 +1,7 @@
-/** /api/public/webhooks: endpoints that are told of events. What is posted to them: trials.ts. */
+/** /api/public/webhooks: endpoints that are told of events. What is posted to them: test-and-replay.ts. */
 import type { Context } from 'koa';
-import { iso } from '../../clock.ts';
+import { iso } from '../../base/clock.ts';
+import { countMessages } from '../../db/webhooks/webhook-attempts.ts';
 import {
   activateWebhook,
   deleteWebhook,
@@ -9,13 +10,12 @@ import {
   listWebhooks,
   setWebhookTypes,
   type Webhook,
-} from '../../db/webhooks.ts';
-import { countMessages } from '../../db/webhooks-attempts.ts';
-import { Refusal } from '../../refusal.ts';
+} from '../../db/webhooks/webhooks.ts';
+import { Refusal } from '../../mail/refusal.ts';
+import { parseWebhookUrl } from '../../webhooks/endpoint-url.ts';
 import { addOwnWebhook, disabledByOwner, rotateSecret } from '../../webhooks/endpoints.ts';
-import { parseWebhookUrl } from '../../webhooks/url.ts';
 import { type AddRoutes, idIn, type Management, managed, readJson, there } from '../management.ts';
-import { presentWebhook } from './present.ts';
+import { presentWebhook } from './present-webhook.ts';
 import { newWebhook, webhookChange } from './schema.ts';
 
 export const addWebhookRoutes: AddRoutes = (router, inBounds, parts) => {

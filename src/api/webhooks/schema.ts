@@ -1,10 +1,10 @@
 /** Webhooks as requests and answers have them: for the OpenAPI document too. */
 import { z } from 'zod';
-import { eventTypes } from '../../nouns.ts';
+import { eventTypes } from '../../glossary.ts';
 import { atMost } from '../at-most.ts';
 import { moment, nextId } from '../management.ts';
 import { id, limit, time } from '../query.ts';
-import { rule } from '../send/rule.ts';
+import { rule } from '../send/schema-rule.ts';
 
 const url = z.string().meta({ examples: ['https://app.example.com/webhooks'] });
 const mostEvents = 100;

@@ -1,14 +1,14 @@
 /** What somebody sees and changes of themselves: name, password, second factor (second-factor.ts), where they are signed in. */
 import { z } from 'zod';
 import { passwordFault } from '../../../accounts/passwords.ts';
-import { clientAddress } from '../../../api/gate.ts';
-import { countRecoveryCodes } from '../../../db/one-time.ts';
-import { endSession, endSessions, listSessions } from '../../../db/sessions.ts';
-import { changeUser } from '../../../db/users.ts';
-import { notFound } from '../../errors.ts';
-import { agentName } from '../../format.ts';
+import { clientAddress } from '../../../api/authorize.ts';
+import { countRecoveryCodes } from '../../../db/accounts/one-time.ts';
+import { endSession, endSessions, listSessions } from '../../../db/accounts/sessions-table.ts';
+import { changeUser } from '../../../db/accounts/users.ts';
 import { checkForm, type Errors, line } from '../../forms.ts';
+import { agentName } from '../../number-format.ts';
 import { type Answer, goTo, type Page, type Parts, show, type UserVisit } from '../../page.ts';
+import { notFound } from '../../page-error.ts';
 
 export const accountPage: Page = {
   user: {

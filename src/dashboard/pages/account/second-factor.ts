@@ -1,9 +1,9 @@
 /** The second factor: shown as a picture, on once a code proves that the app has it, off by the password. */
 import { renderSVG } from 'uqr';
 import { newRecoveryCodes, newTotpSecret, totpStepOf, totpUri } from '../../../accounts/totp.ts';
-import { setRecoveryCodes } from '../../../db/one-time.ts';
-import { endSessions } from '../../../db/sessions.ts';
-import { changeUser } from '../../../db/users.ts';
+import { setRecoveryCodes } from '../../../db/accounts/one-time.ts';
+import { endSessions } from '../../../db/accounts/sessions-table.ts';
+import { changeUser } from '../../../db/accounts/users.ts';
 import { type Answer, goTo, type Page, type Parts, show, type UserVisit } from '../../page.ts';
 import { wrongPassword } from './routes.ts';
 

@@ -1,12 +1,12 @@
 /** Credits: the quota, the wallet and every movement. Operators grant credits and set the quota, as on the command line. */
 import { z } from 'zod';
-import { balanceOf, grant, listLedger, quotaStanding, setQuota } from '../../../db/credits.ts';
-import { findOrganization } from '../../../db/organizations.ts';
-import { limitOf, wholeOf } from '../../amounts.ts';
-import { notFound } from '../../errors.ts';
-import { count } from '../../format.ts';
+import { balanceOf, grant, listLedger, quotaStanding, setQuota } from '../../../db/accept/credit-ledger.ts';
+import { findOrganization } from '../../../db/accounts/organizations.ts';
+import { limitOf, wholeOf } from '../../form-amounts.ts';
 import { checkForm, type Errors, valuesOf } from '../../forms.ts';
+import { count } from '../../number-format.ts';
 import { type Answer, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import { notFound } from '../../page-error.ts';
 import { pageOf } from '../../pagination.ts';
 
 export const creditsPage: Page = {

@@ -3,8 +3,8 @@
  * while the page looks how far it has come; the last result stays until the next, or until a restart.
  */
 import { z } from 'zod';
-import { toDomain } from '../../../address.ts';
-import type { Finding, Verdict } from '../../../doctor/finding.ts';
+import { toDomain } from '../../../mail/address.ts';
+import type { Finding, Verdict } from '../../../operate/doctor/finding.ts';
 import { checkForm, type Errors, valuesOf } from '../../forms.ts';
 import { type Answer, goTo, type Page, type Parts, part, show, type UserVisit } from '../../page.ts';
 

@@ -1,9 +1,9 @@
 /** A domain's DKIM keys: a new one is made here and signs when its record is found, by a check or by the server's own looks. */
-import { addKeys, algorithmsOf, endEd25519 } from '../../../accounts/rotation.ts';
-import { dropPendingKeys } from '../../../db/dkim-keys.ts';
-import type { DomainRecord } from '../../../db/domains.ts';
+import { addKeys, algorithmsOf, endEd25519 } from '../../../accounts/dkim-rotation.ts';
+import { dropPendingKeys } from '../../../db/accounts/dkim-keys.ts';
+import type { DomainRecord } from '../../../db/accounts/domains-table.ts';
 import { type Answer, type Flash, goTo, type OrgVisit, type Page, type Parts } from '../../page.ts';
-import { domainIn, inTurn } from './domain.ts';
+import { domainIn, inTurn } from './domain-page.ts';
 
 export const dkimPage: Page = {
   organization: {

@@ -1,8 +1,8 @@
-/** Sender domains: the list, and a new one. One domain: domain.ts. */
+/** Sender domains: the list, and a new one. One domain: domain-page.ts. */
 import { z } from 'zod';
-import { addDomain } from '../../../accounts/registration.ts';
-import { toDomain } from '../../../address.ts';
-import { listDomains } from '../../../db/domains.ts';
+import { addDomain } from '../../../accounts/domain-registration.ts';
+import { listDomains } from '../../../db/accounts/domains-table.ts';
+import { toDomain } from '../../../mail/address.ts';
 import { checkForm, type Errors, valuesOf } from '../../forms.ts';
 import { type Answer, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
 

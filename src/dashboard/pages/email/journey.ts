@@ -2,9 +2,9 @@
  * A recipient's mail on its way, as steps that people know: accepted, connected, encrypted, delivered. A pure function
  * of what is stored: an attempt is written down when it has ended, so the steps of one that runs are still to come.
  */
-import type { AttemptRecord, DeliveryRecord } from '../../../db/emails.ts';
+import type { AttemptRecord, DeliveryRecord } from '../../../db/events/emails.ts';
 import { replyText } from '../../../outcome.ts';
-import { exactly, relative, span } from '../../format.ts';
+import { exactly, relative, span } from '../../number-format.ts';
 
 export interface Step {
   name: string;

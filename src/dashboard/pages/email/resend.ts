@@ -4,11 +4,11 @@
  */
 
 import type { SendRequest } from '../../../accept.ts';
-import { compareKey, domainOf } from '../../../address.ts';
 import { readHead } from '../../../compose/head.ts';
 import { alteredParts } from '../../../compose/html-parts.ts';
-import type { EmailRecord } from '../../../db/emails.ts';
-import type { Links } from '../../../tracking/links.ts';
+import type { EmailRecord } from '../../../db/events/emails.ts';
+import { compareKey, domainOf } from '../../../mail/address.ts';
+import type { Links } from '../../../tracking/tracking-links.ts';
 import { untracked } from '../../../tracking/untracked.ts';
 import { onceEach } from '../../sending.ts';
 

@@ -1,18 +1,18 @@
 /** One email: what becomes of it, live; what it says; once more, or no more. Another organization's is not there. */
 import { z } from 'zod';
-import { type EmailRecord, findEmail } from '../../../db/emails.ts';
-import { giveOrder, movable } from '../../../db/queue-orders.ts';
-import { newId } from '../../../id.ts';
-import { Refusal } from '../../../refusal.ts';
-import { notFound } from '../../errors.ts';
-import { legible } from '../../foreign.ts';
-import { span } from '../../format.ts';
-import { seenOf, unlessSeen } from '../../live.ts';
+import { newId } from '../../../base/id.ts';
+import { type EmailRecord, findEmail } from '../../../db/events/emails.ts';
+import { giveOrder, movable } from '../../../db/queue/apply-queue-action.ts';
+import { Refusal } from '../../../mail/refusal.ts';
+import { legible } from '../../legible.ts';
+import { seenOf, unlessSeen } from '../../live-fragment.ts';
+import { span } from '../../number-format.ts';
 import { type Answer, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import { notFound } from '../../page-error.ts';
 import { send } from '../../sending.ts';
-import { type Content, readContent, sourceOf } from './content.ts';
-import { preview, source, withMessage } from './message.ts';
+import { type Content, readContent, sourceOf } from './email-content.ts';
 import { again } from './resend.ts';
+import { preview, source, withMessage } from './stored-message.ts';
 import { readStory } from './story.ts';
 
 type OnEmail = (visit: OrgVisit, parts: Parts, email: EmailRecord) => Answer | Promise<Answer>;

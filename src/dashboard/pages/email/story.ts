@@ -1,15 +1,16 @@
 /** What is live of an email's page: each recipient's way, why it stands there, its attempts with their transcripts; the events. */
-import { type AttemptRecord, type EmailRecord, listAttempts } from '../../../db/emails.ts';
-import type { Db } from '../../../db/open.ts';
-import { readPause } from '../../../db/pauses.ts';
-import { poolOf } from '../../../db/source-pools.ts';
-import { readStandings, routesOf } from '../../../db/standings.ts';
-import type { TranscriptLine } from '../../../nouns.ts';
-import { isFinal, statusOf } from '../../../status/states.ts';
-import { type Remedies, type Story, storiesOf, why } from '../../../waiting/why.ts';
+
+import { readPause } from '../../../db/accounts/pauses.ts';
+import type { Db } from '../../../db/engine/open.ts';
+import { type AttemptRecord, type EmailRecord, listAttempts } from '../../../db/events/emails.ts';
+import { readStandings, routesOf } from '../../../db/queue/destination-status-rows.ts';
+import { poolOf } from '../../../db/queue/ip-pools.ts';
+import type { TranscriptLine } from '../../../glossary.ts';
+import { type Remedies, type Story, storiesOf, why } from '../../../operate/explain/why.ts';
+import { isFinal, statusOf } from '../../../record/states.ts';
 import { statusWords } from '../../email-status.ts';
-import { legible } from '../../foreign.ts';
-import { exactly, relative, span } from '../../format.ts';
+import { legible } from '../../legible.ts';
+import { exactly, relative, span } from '../../number-format.ts';
 import { journeyOf } from './journey.ts';
 import { timelineOf } from './timeline.ts';
 

@@ -1,9 +1,9 @@
 /** Events in words: what happened, to whom, and what was said. */
-import type { EmailRecord } from '../../../db/emails.ts';
-import type { Reply } from '../../../nouns.ts';
+import type { EmailRecord } from '../../../db/events/emails.ts';
+import type { Reply } from '../../../glossary.ts';
 import { replyText } from '../../../outcome.ts';
-import { legible } from '../../foreign.ts';
-import { agentName } from '../../format.ts';
+import { legible } from '../../legible.ts';
+import { agentName } from '../../number-format.ts';
 
 type Data = Record<string, unknown>;
 type Tone = 'good' | 'bad' | 'warn' | 'busy' | 'quiet';

@@ -1,6 +1,6 @@
 /** What the list of emails is asked for, read off the address of the page. What makes no sense is left out. */
-import type { Search } from '../../../db/search.ts';
-import type { EmailStatus } from '../../../status/states.ts';
+import type { Search } from '../../../db/events/search-emails.ts';
+import type { EmailStatus } from '../../../record/states.ts';
 import { statusOptions } from '../../email-status.ts';
 
 export type Values = Record<(typeof names)[number], string>;

@@ -1,15 +1,15 @@
 /**
  * Emails: searched, filtered, the newest first, the first page live. One request goes through so many emails and no
- * more (db/search.ts); where that did not fill the page, the page says how far it has looked, and the browser asks on
+ * more (db/events/search-emails.ts); where that did not fill the page, the page says how far it has looked, and the browser asks on
  * by itself for a while. Without scripts, a link does.
  */
 import { z } from 'zod';
-import { type EmailSummary, searchEmails, timeOfId } from '../../../db/search.ts';
+import { type EmailSummary, searchEmails, timeOfId } from '../../../db/events/search-emails.ts';
 import { statusWords } from '../../email-status.ts';
-import { notFound } from '../../errors.ts';
-import { legible } from '../../foreign.ts';
-import { seenOf, unlessSeen } from '../../live.ts';
+import { legible } from '../../legible.ts';
+import { seenOf, unlessSeen } from '../../live-fragment.ts';
 import { type Answer, type OrgVisit, type Page, type Parts, part, show } from '../../page.ts';
+import { notFound } from '../../page-error.ts';
 import { addressOf, readFilters, searchOf, spans, statuses, type Values } from './filters.ts';
 
 export const emailsPage: Page = {

@@ -1,11 +1,11 @@
 /** Settings → API keys: the same functions as the public API's and the command line's. A key's value is shown once. */
 import { z } from 'zod';
-import { makeKey, rotateKey } from '../../../accounts/issue.ts';
-import { grants, parseScopes } from '../../../accounts/keys.ts';
-import { findKey, type KeyRecord, listKeys, revokeKey } from '../../../db/keys.ts';
-import { notFound } from '../../errors.ts';
+import { grants, parseScopes } from '../../../accounts/api-keys.ts';
+import { makeKey, rotateKey } from '../../../accounts/create-key.ts';
+import { findKey, type KeyRecord, listKeys, revokeKey } from '../../../db/accounts/keys.ts';
 import { checkForm, type Errors, line, several, valuesOf } from '../../forms.ts';
 import { type Answer, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import { notFound } from '../../page-error.ts';
 import { pageOf } from '../../pagination.ts';
 
 export const keysPage: Page = {

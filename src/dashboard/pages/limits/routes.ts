@@ -4,15 +4,15 @@
  */
 import { z } from 'zod';
 import { dayOf } from '../../../accounts/limits.ts';
-import { findOrganization, setLimits } from '../../../db/organizations.ts';
-import { pinOrganization, readPools } from '../../../db/source-pools.ts';
-import { readUsage } from '../../../db/usage.ts';
-import { poolName } from '../../../settings/source-addresses.ts';
-import { defaultPool } from '../../../source-pool.ts';
-import { limitOf } from '../../amounts.ts';
-import { notFound } from '../../errors.ts';
+import { readUsage } from '../../../db/accept/daily-usage.ts';
+import { findOrganization, setLimits } from '../../../db/accounts/organizations.ts';
+import { pinOrganization, readPools } from '../../../db/queue/ip-pools.ts';
+import { defaultPool } from '../../../mail/ip-pool.ts';
+import { poolName } from '../../../settings/source-address-grammar.ts';
+import { limitOf } from '../../form-amounts.ts';
 import { checkForm, type Errors, valuesOf } from '../../forms.ts';
 import { type Answer, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import { notFound } from '../../page-error.ts';
 
 export const limitsPage: Page = {
   organization: {

@@ -1,8 +1,8 @@
 /** Where somebody goes first, and the organizations to choose from. Operators see all, and make new ones. */
 import { z } from 'zod';
-import { makeOrganization } from '../../../accounts/organizations.ts';
-import { listMemberships, searchOrganizations } from '../../../db/memberships.ts';
-import { NameTaken } from '../../../db/organizations.ts';
+import { makeOrganization } from '../../../accounts/create-organization.ts';
+import { listMemberships, searchOrganizations } from '../../../db/accounts/memberships.ts';
+import { NameTaken } from '../../../db/accounts/organizations.ts';
 import { checkForm, line } from '../../forms.ts';
 import { type Answer, goTo, type Page, type Parts, show, type UserVisit } from '../../page.ts';
 import { pageOf } from '../../pagination.ts';

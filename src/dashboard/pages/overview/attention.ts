@@ -1,12 +1,12 @@
 /** What stands in the way of an organization's mail, the worst first, each with where to do something about it. */
-import { balanceOf, quotaStanding } from '../../../db/credits.ts';
-import type { Organization } from '../../../db/organizations.ts';
-import type { Standings } from '../../../db/standings.ts';
-import type { TroubledWebhook, WaitingMail } from '../../../db/troubles.ts';
-import { defaultPool } from '../../../source-pool.ts';
+import { balanceOf, quotaStanding } from '../../../db/accept/credit-ledger.ts';
+import type { TroubledWebhook, WaitingMail } from '../../../db/accounts/attention-rows.ts';
+import type { Organization } from '../../../db/accounts/organizations.ts';
+import type { Standings } from '../../../db/queue/destination-status-rows.ts';
+import { defaultPool } from '../../../mail/ip-pool.ts';
 import { disabledByOwner } from '../../../webhooks/endpoints.ts';
-import { count, percent, relative, span } from '../../format.ts';
-import type { Rate } from './reputation.ts';
+import { count, percent, relative, span } from '../../number-format.ts';
+import type { Rate } from './reputation-figures.ts';
 
 export interface Trouble {
   tone: 'bad' | 'warn';

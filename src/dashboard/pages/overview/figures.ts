@@ -1,6 +1,6 @@
 /** From the figures of hours to what the overview shows: sums of a window, and bars of the chart. Pure functions. */
-import { type Counts, countNames, type HourFigures, hourMs } from '../../../db/statistics.ts';
-import { latencyBounds, quantile } from '../../../status/latency.ts';
+import { type Counts, countNames, type HourFigures, hourMs } from '../../../db/events/statistics.ts';
+import { latencyBounds, quantile } from '../../../record/latency.ts';
 
 export interface Window {
   name: string;

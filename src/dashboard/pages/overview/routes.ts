@@ -1,13 +1,19 @@
 /** An organization's first page: how its mail fares, and what needs attention; before its first mail, how to get there. */
-import { findOrganization } from '../../../db/organizations.ts';
-import { readStandings, routesOf } from '../../../db/standings.ts';
-import { readFigures } from '../../../db/statistics.ts';
-import { longestWaiting, progressOf, troubledWebhooks, unverifiedDomains } from '../../../db/troubles.ts';
-import { notFound } from '../../errors.ts';
+
+import {
+  longestWaiting,
+  progressOf,
+  troubledWebhooks,
+  unverifiedDomains,
+} from '../../../db/accounts/attention-rows.ts';
+import { findOrganization } from '../../../db/accounts/organizations.ts';
+import { readFigures } from '../../../db/events/statistics.ts';
+import { readStandings, routesOf } from '../../../db/queue/destination-status-rows.ts';
 import { type Answer, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import { notFound } from '../../page-error.ts';
 import { mostOfAKind, type Trouble, troublesOf } from './attention.ts';
 import { barsOf, beginOf, shareOf, timesOf, totalOf, windows } from './figures.ts';
-import { bounceRate, complaintRate } from './reputation.ts';
+import { bounceRate, complaintRate } from './reputation-figures.ts';
 
 export const overviewPage: Page = { organization: { 'GET /dashboard/o/:org': overview } };
 

@@ -1,17 +1,17 @@
 /** What waits where, live; one destination with its mail. Orders to it are in the files beside this one. */
 import { z } from 'zod';
-import { organizationNames } from '../../../db/memberships.ts';
-import { listQueue, type QueueEntry } from '../../../db/queue-view.ts';
-import { isKnownDestination, readStandings } from '../../../db/standings.ts';
-import type { DeliveryStatus } from '../../../nouns.ts';
+import { organizationNames } from '../../../db/accounts/memberships.ts';
+import { isKnownDestination, readStandings } from '../../../db/queue/destination-status-rows.ts';
+import { listQueue, type QueueEntry } from '../../../db/queue/queue-view.ts';
+import type { DeliveryStatus } from '../../../glossary.ts';
+import { readDestination } from '../../../operate/explain/action-words.ts';
+import { idleLine, type QueueLine } from '../../../operate/explain/queue-rows-by-destination.ts';
 import { replyText } from '../../../outcome.ts';
-import { idleLine, type QueueLine } from '../../../waiting/queue-lines.ts';
-import { readDestination } from '../../../waiting/queue-words.ts';
-import { notFound } from '../../errors.ts';
 import { type Errors, valuesOf } from '../../forms.ts';
 import { type Answer, type Page, type Parts, part, show, type UserVisit } from '../../page.ts';
+import { notFound } from '../../page-error.ts';
 import { pageOf } from '../../pagination.ts';
-import { matching, nextTry, presentLine, presentLines, totals } from './present.ts';
+import { matching, nextTry, presentLine, presentLines, totals } from './queue-rows.ts';
 
 export const queuePage: Page = {
   operator: {

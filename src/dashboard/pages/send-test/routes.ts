@@ -1,10 +1,10 @@
 /** A mail to try the way out with: written here, sent as the API sends, then watched on its own page. */
 import { z } from 'zod';
-import { domainOf } from '../../../address.ts';
 import { sendSchema, toRequest } from '../../../api/send/schema.ts';
-import { type DomainRecord, listDomains } from '../../../db/domains.ts';
-import { newId } from '../../../id.ts';
-import { Refusal, type RefusalCode } from '../../../refusal.ts';
+import { newId } from '../../../base/id.ts';
+import { type DomainRecord, listDomains } from '../../../db/accounts/domains-table.ts';
+import { domainOf } from '../../../mail/address.ts';
+import { Refusal, type RefusalCode } from '../../../mail/refusal.ts';
 import { checkForm, type Errors, line, valuesOf } from '../../forms.ts';
 import { type Answer, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
 import { onceEach, send } from '../../sending.ts';

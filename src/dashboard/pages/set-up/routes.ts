@@ -1,14 +1,14 @@
 /** The first of all: the link that the first start prints makes the first operator, once, and never again after. */
 import { z } from 'zod';
-import { tokenHash } from '../../../accounts/links.ts';
+import { tokenHash } from '../../../accounts/one-time-links.ts';
 import { passwordFault } from '../../../accounts/passwords.ts';
 import { setUp } from '../../../accounts/people.ts';
-import { findLink } from '../../../db/one-time.ts';
-import { hasOrganizations, NameTaken } from '../../../db/organizations.ts';
-import { hasOperator } from '../../../db/users.ts';
-import { PageError } from '../../errors.ts';
+import { findLink } from '../../../db/accounts/one-time.ts';
+import { hasOrganizations, NameTaken } from '../../../db/accounts/organizations.ts';
+import { hasOperator } from '../../../db/accounts/users.ts';
 import { checkForm, emailField, line, valuesOf } from '../../forms.ts';
 import { type Answer, goTo, type Page, type Parts, show, type Visit } from '../../page.ts';
+import { PageError } from '../../page-error.ts';
 
 export const setUpPage: Page = {
   open: {

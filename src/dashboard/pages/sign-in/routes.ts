@@ -4,19 +4,19 @@
  * browser holds a sealed word of who has given the right password, for five minutes.
  */
 import { z } from 'zod';
-import { pausedMessage } from '../../../accounts/organizations.ts';
+import { pausedMessage } from '../../../accounts/create-organization.ts';
 import { recoveryCodeHash, totpStepOf } from '../../../accounts/totp.ts';
-import { compareKey } from '../../../address.ts';
-import { clientAddress } from '../../../api/gate.ts';
-import { listMemberships } from '../../../db/memberships.ts';
-import { useRecoveryCode } from '../../../db/one-time.ts';
-import type { Db } from '../../../db/open.ts';
-import type { Pause } from '../../../db/organizations.ts';
-import { findUser, findUserByEmail, type User, useTotpStep } from '../../../db/users.ts';
-import { span } from '../../format.ts';
+import { clientAddress } from '../../../api/authorize.ts';
+import { listMemberships } from '../../../db/accounts/memberships.ts';
+import { useRecoveryCode } from '../../../db/accounts/one-time.ts';
+import type { Pause } from '../../../db/accounts/organizations.ts';
+import { findUser, findUserByEmail, type User, useTotpStep } from '../../../db/accounts/users.ts';
+import type { Db } from '../../../db/engine/open.ts';
+import { compareKey } from '../../../mail/address.ts';
 import { checkForm } from '../../forms.ts';
+import { span } from '../../number-format.ts';
 import { type Answer, goTo, type Page, type Parts, show, type UserVisit, type Visit } from '../../page.ts';
-import { pathWithin } from '../../return-to.ts';
+import { pathWithin } from '../../security/sign-in-return.ts';
 
 export const signInPage: Page = {
   open: {

@@ -2,8 +2,8 @@
 import { Readable } from 'node:stream';
 import { csvPages, ListFault, mostImported, readAddresses } from '../../../accounts/suppression-csv.ts';
 import { goneSignal } from '../../../api/management.ts';
-import { addSuppressions, suppressionOf } from '../../../db/suppressions.ts';
-import { count } from '../../format.ts';
+import { addSuppressions, suppressionOf } from '../../../db/accounts/suppressions.ts';
+import { count } from '../../number-format.ts';
 import { type Answer, give, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
 
 export const listPage: Page = {

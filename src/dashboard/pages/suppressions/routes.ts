@@ -1,6 +1,5 @@
 /** Addresses that an organization does not write to: search, add, remove, and why each is there. As CSV: list.ts. */
 import { z } from 'zod';
-import { compareKey, domainOf } from '../../../address.ts';
 import { cursorOf, suppressionsQuery } from '../../../api/suppressions/schema.ts';
 import {
   addSuppression,
@@ -11,11 +10,12 @@ import {
   type SuppressionRecord,
   searchSuppressions,
   suppressionOf,
-} from '../../../db/suppressions.ts';
-import { notFound } from '../../errors.ts';
+} from '../../../db/accounts/suppressions.ts';
+import { compareKey, domainOf } from '../../../mail/address.ts';
 import { checkForm, type Errors, emailField, line, valuesOf } from '../../forms.ts';
 import { type Answer, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
-import { whyOf } from './words.ts';
+import { notFound } from '../../page-error.ts';
+import { whyOf } from './suppression-words.ts';
 
 export const suppressionsPage: Page = {
   organization: {

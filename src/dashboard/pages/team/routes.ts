@@ -1,12 +1,12 @@
 /** Who works in an organization: for its owners. Of nobody is it shown where else they are. */
 import { z } from 'zod';
-import type { MadeLink } from '../../../accounts/links.ts';
+import type { MadeLink } from '../../../accounts/one-time-links.ts';
 import { type Role, roles } from '../../../accounts/roles.ts';
 import { changeRole, inviteAgain, inviteMember, removeMember } from '../../../accounts/team.ts';
-import { findMember, listMembers, type Member } from '../../../db/memberships.ts';
-import { notFound } from '../../errors.ts';
+import { findMember, listMembers, type Member } from '../../../db/accounts/memberships.ts';
 import { checkForm, type Errors, emailField, line, valuesOf } from '../../forms.ts';
 import { type Answer, type Flash, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import { notFound } from '../../page-error.ts';
 import { pageOf } from '../../pagination.ts';
 
 export const teamPage: Page = {

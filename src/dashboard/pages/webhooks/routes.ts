@@ -1,10 +1,10 @@
-/** Endpoints that are told of events: the list, and a new one, whose secret is shown once. One endpoint: endpoint.ts. */
-import { listWebhooks } from '../../../db/webhooks.ts';
+/** Endpoints that are told of events: the list, and a new one, whose secret is shown once. One endpoint: endpoint-page.ts. */
+import { listWebhooks } from '../../../db/webhooks/webhooks.ts';
+import { parseWebhookUrl } from '../../../webhooks/endpoint-url.ts';
 import { addOwnWebhook } from '../../../webhooks/endpoints.ts';
-import { parseWebhookUrl } from '../../../webhooks/url.ts';
 import { checkForm, type Errors, valuesOf } from '../../forms.ts';
 import { type Answer, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
-import { eventFields, groups } from './events.ts';
+import { eventFields, groups } from './event-choice.ts';
 
 export const webhooksPage: Page = {
   organization: {

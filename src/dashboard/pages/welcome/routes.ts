@@ -1,11 +1,11 @@
 /** By a one-time link somebody sets the password: the first one, or a new one for one that was lost. */
-import { tokenHash } from '../../../accounts/links.ts';
+import { tokenHash } from '../../../accounts/one-time-links.ts';
 import { passwordFault } from '../../../accounts/passwords.ts';
 import { setPasswordByLink } from '../../../accounts/people.ts';
-import { findLink, type Link } from '../../../db/one-time.ts';
-import { findUser, type User } from '../../../db/users.ts';
-import { PageError } from '../../errors.ts';
+import { findLink, type Link } from '../../../db/accounts/one-time.ts';
+import { findUser, type User } from '../../../db/accounts/users.ts';
 import { type Answer, goTo, type Page, type Parts, show, type Visit } from '../../page.ts';
+import { PageError } from '../../page-error.ts';
 
 export const welcomePage: Page = {
   open: {

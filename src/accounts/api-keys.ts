@@ -1,0 +1,99 @@
+/**
+ * API keys: `em_` and 256 bits at random, shown once, kept as their SHA-256. What a key may do are its scopes;
+ * `domain_scope:D` among them restricts the sender's domain, whatever else the key may do, and grants nothing.
+ */
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { KeyInUse } from '../db/accounts/keys.ts';
+import type { Pause } from '../db/accounts/organizations.ts';
+import { toDomain } from '../mail/address.ts';
+import { Refusal } from '../mail/refusal.ts';
+import { pausedMessage } from './create-organization.ts';
+import type { RequestLimits } from './limits.ts';
+
+export const grants = ['email:send', 'email:read', 'full_access'] as const;
+export type Grant = (typeof grants)[number];
+
+const domainScope = 'domain_scope:';
+
+/** What a request's key stands for. */
+export interface Caller {
+  keyId: string;
+  orgId: string;
+  scopes: string[];
+  limits: RequestLimits;
+  /** Its organization is paused: nothing is granted. */
+  pause: Pause | null;
+}
+
+export function newKey(): { key: string; hash: string; hint: string } {
+  const key = `em_${randomBytes(32).toString('base64url')}`;
+  return { key, hash: hashOf(key), hint: key.slice(0, 9) };
+}
+
+/** The key's owner and scopes, or null where the key is malformed, unknown or revoked. */
+export async function findCaller(
+  key: string,
+  findByHash: (hash: string) => Promise<KeyInUse | null>,
+  now: number,
+): Promise<Caller | null> {
+  if (!/^em_[\w-]{16,200}$/.test(key)) return null;
+  const hashed = hashOf(key);
+  const record = await findByHash(hashed);
+  if (!record || record.revokedAt !== null) return null;
+  if (record.endsAt !== null && record.endsAt <= now) return null;
+  // The index found it by its hash already; compared once more so that no comparison of ours tells by its time.
+  if (!timingSafeEqual(Buffer.from(record.hash), Buffer.from(hashed))) return null;
+  const { id: keyId, orgId, scopes, limits, pause } = record;
+  return { keyId, orgId, scopes, limits, pause };
+}
+
+function hashOf(key: string): string {
+  return hash('sha256', key);
+}
+
+export function requireGrant(caller: Caller, grant: Grant): void {
+  requireNotPaused(caller.pause);
+  if (!mayDo(caller, grant)) throw new Refusal('FORBIDDEN', `The API key lacks the scope ${grant}.`);
+}
+
+export function requireNotPaused(pause: Pause | null): void {
+  if (pause) throw new Refusal('FORBIDDEN', pausedMessage(pause));
+}
+
+export function mayDo(caller: Caller, grant: Grant): boolean {
+  if (caller.pause) return false;
+  return caller.scopes.includes(grant) || caller.scopes.includes('full_access');
+}
+
+/** Managing: a key that is restricted to domains could otherwise make itself one that is not. */
+export function requireManager(caller: Caller): void {
+  requireGrant(caller, 'full_access');
+  if (allowedDomains(caller).length === 0) return;
+  throw new Refusal('FORBIDDEN', 'The API key is restricted to domains; managing takes one that is not.');
+}
+
+/** The domains that the key is restricted to; none means no restriction. */
+export function allowedDomains(caller: Pick<Caller, 'scopes'>): string[] {
+  return caller.scopes
+    .filter((scope) => scope.startsWith(domainScope))
+    .map((scope) => scope.slice(domainScope.length));
+}
+
+/** The scopes in their canonical form, or what is wrong with the first that is none. */
+export function parseScopes(scopes: string[]): string[] | { fault: string } {
+  const parsed = new Set<string>();
+  for (const scope of scopes) {
+    if (scope.startsWith(domainScope)) {
+      const domain = toDomain(scope.slice(domainScope.length));
+      if (!domain) return { fault: `${scope}: "${scope.slice(domainScope.length)}" is not a domain name` };
+      parsed.add(domainScope + domain);
+    } else if ((grants as readonly string[]).includes(scope)) {
+      parsed.add(scope);
+    } else {
+      return {
+        fault: `"${scope}" is not a scope; there are ${grants.join(', ')} and ${domainScope}<domain>`,
+      };
+    }
+  }
+  return [...parsed];
+}

@@ -1,0 +1,30 @@
+/** API keys as they are made and replaced, from wherever. The key itself is answered this once. */
+import { endKeyAt, insertKey, type KeyRecord, revokeKey } from '../db/accounts/keys.ts';
+import type { Db } from '../db/engine/open.ts';
+import { newKey } from './api-keys.ts';
+
+export interface MadeKey {
+  id: string;
+  key: string;
+  scopes: string[];
+}
+
+export async function makeKey(
+  db: Db,
+  { orgId, label, scopes }: Pick<KeyRecord, 'orgId' | 'label' | 'scopes'>,
+  now: number,
+): Promise<MadeKey> {
+  const { key, hash, hint } = newKey();
+  const id = await insertKey(db, { orgId, label, scopes, hash, hint }, now);
+  return { id, key, scopes };
+}
+
+/** A new one with the same label and scopes; the old one ends, after `graceMs`. Null where its end was set before. */
+export async function rotateKey(db: Db, old: KeyRecord, now: number, graceMs = 0): Promise<MadeKey | null> {
+  return db.transaction(async (trx) => ((await end(trx, old, now, graceMs)) ? makeKey(trx, old, now) : null));
+}
+
+async function end(db: Db, { id, endsAt }: KeyRecord, now: number, graceMs: number): Promise<boolean> {
+  if (endsAt !== null) return false;
+  return graceMs > 0 ? endKeyAt(db, id, now + graceMs) : revokeKey(db, id, now);
+}

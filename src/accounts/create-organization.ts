@@ -1,0 +1,37 @@
+/** Organizations as they are made, from wherever; and what those who belong to a paused one are told. */
+import { iso } from '../base/clock.ts';
+import { grant, setQuota } from '../db/accept/credit-ledger.ts';
+import {
+  findOrganization,
+  insertOrganization,
+  type Organization,
+  type Pause,
+} from '../db/accounts/organizations.ts';
+import type { Db } from '../db/engine/open.ts';
+
+export interface NewOrganization {
+  name: string;
+  /** Credits a month; null: without limit, as where neither is given. */
+  quota?: number | null;
+  wallet?: number;
+}
+
+export async function makeOrganization(
+  db: Db,
+  { name, quota, wallet = 0 }: NewOrganization,
+  now: number,
+): Promise<Organization> {
+  const usual = wallet === 0 ? null : 0;
+  const limit = quota === undefined ? usual : quota;
+  return db.transaction(async (trx) => {
+    const id = await insertOrganization(trx, name, now);
+    if (limit !== 0) await setQuota(trx, id, limit, now);
+    if (wallet) await grant(trx, id, wallet, now);
+    return (await findOrganization(trx, id))!;
+  });
+}
+
+/** The reason is the operator's, for the people of the organization. */
+export function pausedMessage({ since, reason }: Pause): string {
+  return `The organization has been paused since ${iso(since)} by the operator of this service: ${reason}. Ask the operator to resume it.`;
+}

@@ -1,0 +1,90 @@
+/** Sender domains as they are registered and looked at, from wherever. */
+import {
+  type DomainRecord,
+  findDomain,
+  insertDomain,
+  listDomains,
+  type NewDomain,
+  setDomainStatus,
+} from '../db/accounts/domains-table.ts';
+import { insertWithin } from '../db/accounts/organizations.ts';
+import type { Db } from '../db/engine/open.ts';
+import { settleKey, type Watching } from './dkim-rotation.ts';
+import {
+  type CheckedRecord,
+  checkRecords,
+  type Names,
+  newDkimKey,
+  recordsFor,
+  statusAfter,
+} from './domains.ts';
+import type { Seal } from './seal.ts';
+
+/** Each has a key that was costly to make. */
+const mostDomains = 1000;
+
+/** As an organization registers one for itself: what is wrong with that, in a sentence, is known before a key is made. */
+export async function addDomain(
+  db: Db,
+  { orgId, name }: Pick<DomainRecord, 'orgId' | 'name'>,
+  terms: { seal: Seal; now: number },
+): Promise<DomainRecord | { fault: string }> {
+  const taken = { fault: `The domain ${name} is registered in this organization already.` };
+  const full = { fault: `This organization has ${mostDomains} domains; remove one first.` };
+  const domains = await listDomains(db, orgId);
+  if (domains.some((one) => one.name === name)) return taken;
+  if (domains.length >= mostDomains) return full;
+  const domain = await withKey({ orgId, name }, terms.seal);
+  // Others may have been added while the key was made.
+  const limit = { orgId, table: 'domains', max: mostDomains };
+  const added = await insertWithin(db, limit, async (trx) => ({
+    id: await insertDomain(trx, domain, terms.now),
+  }));
+  if (added === null) return full;
+  return added.id === null ? taken : ((await findDomain(db, orgId, name)) ?? taken);
+}
+
+/** With a DKIM key of its own. Null where the organization has it already. */
+export async function registerDomain(
+  db: Db,
+  { orgId, name }: Pick<DomainRecord, 'orgId' | 'name'>,
+  { seal, now }: { seal: Seal; now: number },
+): Promise<DomainRecord | null> {
+  const added = await insertDomain(db, await withKey({ orgId, name }, seal), now);
+  return added === null ? null : findDomain(db, orgId, name);
+}
+
+async function withKey(domain: Pick<DomainRecord, 'orgId' | 'name'>, seal: Seal): Promise<NewDomain> {
+  const dkim = await newDkimKey();
+  return {
+    ...domain,
+    dkimSelector: dkim.selector,
+    dkimPublicKey: dkim.publicKey,
+    dkimPrivateKey: seal.close(dkim.privateKey),
+  };
+}
+
+export interface Look {
+  status: DomainRecord['status'];
+  records: CheckedRecord[];
+  /** Where DNS gave no answer nothing is known: the domain keeps the status that it has. */
+  isKnown: boolean;
+}
+
+export async function verifyDomain(
+  db: Db,
+  domain: DomainRecord,
+  { names, resolve, now, keepMs }: { names: Names } & Watching,
+): Promise<Look> {
+  const settled = await Promise.all(
+    domain.otherKeys
+      .filter(({ status }) => status !== 'signing')
+      .map((key) => settleKey(db, domain.name, key, { resolve, now, keepMs })),
+  );
+  const isChanged = settled.some((one) => one !== null);
+  const current = isChanged ? ((await findDomain(db, domain.orgId, domain.name)) ?? domain) : domain;
+  const records = await checkRecords(recordsFor(current, names), resolve);
+  const seen = statusAfter(records);
+  if (seen !== null) await setDomainStatus(db, domain.id, seen, now);
+  return { status: seen ?? current.status, records, isKnown: seen !== null };
+}

@@ -1,0 +1,33 @@
+/** One-time links of the dashboard: 256 bits at random in the path, kept as their SHA-256. */
+import { hash, randomBytes } from 'node:crypto';
+import { insertLink, type Link, type LinkPurpose } from '../db/accounts/one-time.ts';
+import type { Db } from '../db/engine/open.ts';
+
+const hour = 3_600_000;
+const lives: Record<LinkPurpose, number> = {
+  'set-up': 24 * hour,
+  invitation: 7 * 24 * hour,
+  reset: 24 * hour,
+};
+
+export interface MadeLink {
+  /** Below the base URL. */
+  path: string;
+  expiresAt: number;
+}
+
+export async function makeLink(
+  db: Db,
+  { purpose, userId }: Pick<Link, 'purpose' | 'userId'>,
+  now: number,
+): Promise<MadeLink> {
+  const token = randomBytes(32).toString('base64url');
+  const expiresAt = now + lives[purpose];
+  await insertLink(db, { hash: tokenHash(token), purpose, userId, expiresAt }, now);
+  return { path: `/dashboard/${purpose === 'set-up' ? 'set-up' : 'welcome'}/${token}`, expiresAt };
+}
+
+/** For links and sessions: what is random needs no salt and no slow hash. */
+export function tokenHash(token: string): string {
+  return hash('sha256', token);
+}

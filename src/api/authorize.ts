@@ -1,0 +1,94 @@
+/**
+ * What every call of the public API passes first, in this order: whose key it is (401), whether there is room for it
+ * (429, sends alone), the organization's request limits (429), what the key may do (403). An authenticated call counts
+ * whatever becomes of it; one that is refused with 429 counts in no window.
+ */
+import type { Context } from 'koa';
+import { type Caller, type Grant, mayDo, requireGrant } from '../accounts/api-keys.ts';
+import { overLimit, type RequestLimits, type Taken } from '../accounts/limits.ts';
+import { Refusal } from '../mail/refusal.ts';
+import type { Guesses } from './auth-throttle.ts';
+import { setRateHeaders } from './rate-headers.ts';
+
+export interface GateParts {
+  findCaller(key: string): Promise<Caller | null>;
+  /** Counts a request of the organization. */
+  take(orgId: string, limits: RequestLimits): Promise<Taken>;
+  /** Counts a request no more. */
+  giveBack(orgId: string): Promise<void>;
+  guesses: Guesses;
+}
+
+export interface Gate {
+  /** `admit` may refuse (429) before the call is counted. */
+  enter(context: Context, grant: Grant, admit?: (caller: Caller) => Promise<void>): Promise<Caller>;
+  /** Whether the key of a call that goes on still may do so: it may have been revoked since. Counts nothing. */
+  stillMay(context: Context, grant: Grant): Promise<boolean>;
+  /** The call is refused with 429 after it was counted. */
+  giveBack(context: Context): Promise<void>;
+  /** A call that leads nowhere (404, 405) needs no key, and counts where it has one. */
+  pass(context: Context): Promise<void>;
+}
+
+export function createGate(parts: GateParts): Gate {
+  return {
+    async enter(context, grant, admit) {
+      const caller = await authenticate(parts, context);
+      await admit?.(caller);
+      await countRequest(parts, context, caller);
+      requireGrant(caller, grant);
+      return caller;
+    },
+    async stillMay(context, grant) {
+      const caller = await parts.findCaller(keyOf(context)!);
+      return caller !== null && mayDo(caller, grant);
+    },
+    async giveBack({ state: { counted, orgId } }) {
+      if (counted) await parts.giveBack(orgId);
+    },
+    async pass(context) {
+      if (keyOf(context) === null) return;
+      await countRequest(parts, context, await authenticate(parts, context));
+    },
+  };
+}
+
+function keyOf(context: Context): string | null {
+  return /^Bearer +(\S+)$/i.exec(context.get('authorization'))?.[1] ?? null;
+}
+
+async function authenticate({ findCaller, guesses }: GateParts, context: Context): Promise<Caller> {
+  const key = keyOf(context);
+  const caller = key ? await findCaller(key) : null;
+  if (caller) return caller;
+  const { exceeded, window } = guesses.fail(clientAddress(context));
+  setRateHeaders(context, [window]);
+  if (exceeded) {
+    const message = 'Too many requests without a valid API key from this address.';
+    throw new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: window.resetMs });
+  }
+  // RFC 9110 section 15.5.2: a 401 says how to do better.
+  context.set('WWW-Authenticate', 'Bearer');
+  throw new Refusal(
+    'UNAUTHORIZED',
+    key
+      ? 'The API key is unknown or revoked.'
+      : 'The header Authorization: Bearer <API key> is missing or malformed.',
+  );
+}
+
+export function clientAddress(context: Context): string {
+  return context.state.client;
+}
+
+async function countRequest({ take }: GateParts, context: Context, { orgId, limits }: Caller): Promise<void> {
+  if (limits.perSecond === null && limits.perDay === null) return;
+  const { allowed, windows } = await take(orgId, limits);
+  setRateHeaders(context, windows);
+  if (allowed) {
+    context.state.counted = windows;
+    context.state.orgId = orgId;
+    return;
+  }
+  throw overLimit(windows);
+}

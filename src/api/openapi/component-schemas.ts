@@ -1,0 +1,118 @@
+/**
+ * The zod schemas as JSON Schema 2020-12, under the names that they have in the document. What zod cannot say as a
+ * keyword is said in words: what each rule of ours expects stands at the end of its field's description.
+ */
+import { z } from 'zod';
+import { creditSchemas } from '../credits/schema.ts';
+import { domainChange, domainSchemas, newDomain } from '../domains/schema.ts';
+import { emailSchemas } from '../email/schema.ts';
+import { emailsSchemas } from '../emails/schema.ts';
+import { eventSchemas } from '../events/schema.ts';
+import { keySchemas, newKeyRequest } from '../keys/schema.ts';
+import { done } from '../management.ts';
+import { sendSchema } from '../send/schema.ts';
+import { sendAnswer } from '../send/send-response.ts';
+import { newSuppression, suppressionSchemas } from '../suppressions/schema.ts';
+import { newWebhook, replayRequest, webhookChange, webhookSchemas } from '../webhooks/schema.ts';
+import { errorSchemas } from './error-responses.ts';
+
+export type Schema = z.core.JSONSchema.BaseSchema;
+
+export const refTo = (kind: 'schemas' | 'headers', name: string) => ({
+  $ref: `#/components/${kind}/${name}`,
+});
+
+const requests = {
+  SendRequest: sendSchema,
+  NewDomain: newDomain,
+  DomainChange: domainChange,
+  NewKey: newKeyRequest,
+  NewSuppression: newSuppression,
+  NewWebhook: newWebhook,
+  WebhookChange: webhookChange,
+  Replay: replayRequest,
+};
+
+const answers = {
+  SendAnswer: sendAnswer,
+  ...emailSchemas,
+  ...emailsSchemas,
+  ...eventSchemas,
+  ...domainSchemas,
+  ...keySchemas,
+  ...suppressionSchemas,
+  ...webhookSchemas,
+  ...creditSchemas,
+  Done: done,
+  ...errorSchemas,
+};
+
+export function componentSchemas(): Record<string, Schema> {
+  return {
+    ...converted(requests, 'input'),
+    ...converted(answers, 'output'),
+  };
+}
+
+function converted(schemas: Record<string, z.ZodType>, io: 'input' | 'output'): Record<string, Schema> {
+  const registry = z.registry<{ id: string }>();
+  for (const [id, schema] of Object.entries(schemas)) registry.add(schema, { id });
+  const { schemas: made } = z.toJSONSchema(registry, {
+    io,
+    uri: (id) => refTo('schemas', id).$ref,
+    override: ({ zodSchema, jsonSchema }) => {
+      addRules(zodSchema, jsonSchema);
+      dropNoise(jsonSchema);
+      if (zodSchema === sendSchema.shape.to) orOneAlone(jsonSchema);
+      if (jsonSchema.oneOf) addDiscriminator(jsonSchema, zodSchema);
+    },
+  });
+  return Object.fromEntries(Object.entries(made).map(([name, schema]) => [name, finished(schema)]));
+}
+
+/** Collected here and turned into words at the end, because zod lets a description of an outer schema win. */
+const rulesKey = 'x-rules';
+
+function addRules(zodSchema: z.core.$ZodTypes, jsonSchema: Schema): void {
+  const checks = (zodSchema._zod.def.checks ?? []) as z.core.$ZodCheck[];
+  const own = checks.flatMap(({ _zod: { def } }) => {
+    const { params } = def as { params?: { expected?: string } };
+    return params?.expected ? [params.expected] : [];
+  });
+  const rules = new Set([...((jsonSchema[rulesKey] as string[] | undefined) ?? []), ...own]);
+  if (rules.size > 0) jsonSchema[rulesKey] = [...rules];
+}
+
+/** Patterns that repeat a format, the bounds of JavaScript's integers, that names are strings. */
+function dropNoise(jsonSchema: Schema): void {
+  if (jsonSchema.format) delete jsonSchema.pattern;
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+  const { propertyNames: names } = jsonSchema;
+  if (names && Object.keys(names).join() === 'type') delete jsonSchema.propertyNames;
+}
+
+/** One element may stand alone, without its array. */
+function orOneAlone(jsonSchema: Schema): void {
+  const { type, items, minItems, maxItems } = jsonSchema;
+  for (const key of ['type', 'items', 'minItems', 'maxItems']) delete jsonSchema[key];
+  jsonSchema.anyOf = [items as Schema, { type, items, minItems, maxItems }];
+}
+
+function addDiscriminator(jsonSchema: Schema, zodSchema: z.core.$ZodTypes): void {
+  const options = (zodSchema as z.ZodDiscriminatedUnion).options as z.ZodObject[];
+  const types = options.map(({ shape }) => (shape.type as z.ZodLiteral).value as string);
+  const mapping = Object.fromEntries(types.map((type, index) => [type, jsonSchema.oneOf![index]!.$ref]));
+  jsonSchema.discriminator = { propertyName: 'type', mapping };
+}
+
+/** Without zod's own marks, rules in words, in all depths. */
+function finished(node: unknown): Schema {
+  return JSON.parse(JSON.stringify(node), (_, value) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+    const { $schema, $id, [rulesKey]: rules, ...schema } = value;
+    if (!rules) return schema;
+    const words = `Must be ${rules.join('; ')}.`;
+    return { ...schema, description: schema.description ? `${schema.description} ${words}` : words };
+  });
+}

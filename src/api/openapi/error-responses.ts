@@ -1,0 +1,123 @@
+/**
+ * The errors of the public API (interface.md sections 2.5 and 7): for each code when it comes and what it says, for
+ * each status the schema of its body. mail/refusal.ts has the codes; its type sees to it that none is left out here.
+ */
+import { z } from 'zod';
+import { type RefusalCode, statusOf } from '../../mail/refusal.ts';
+
+export interface Explained {
+  when: string;
+  /** What the answer says, for example. */
+  message: string;
+  issues?: object[];
+}
+
+export const explanations: Record<RefusalCode, Explained> = {
+  VALIDATION_ERROR: {
+    when: 'The body fails schema validation; `issues` lists every violation.',
+    message: 'The request is not valid.',
+    issues: [
+      {
+        code: 'invalid_type',
+        expected: 'string',
+        received: 'undefined',
+        path: ['subject'],
+        message: 'subject: Invalid input: expected string, received undefined',
+      },
+    ],
+  },
+  BAD_REQUEST: {
+    when: 'The body is not JSON or larger than 20 MiB, `from` is no sender, or the idempotency key was used for another request.',
+    message: 'This idempotency key was used for another request; give each its own.',
+  },
+  UNAUTHORIZED: {
+    when: 'The API key is missing, malformed or inactive.',
+    message: 'The header Authorization: Bearer <API key> is missing or malformed.',
+  },
+  INSUFFICIENT_CREDITS: {
+    when: 'Neither the quota nor the wallet has credits.',
+    message: 'Neither the quota nor the wallet has credits left.',
+  },
+  FORBIDDEN: {
+    when: 'The key lacks the scope that this call takes.',
+    message: 'The API key lacks the scope email:send.',
+  },
+  DOMAIN_NOT_ALLOWED: {
+    when: "The sender's domain is outside the key's `domain_scope`.",
+    message: 'This API key may not send from example.com; it may send from example.net.',
+  },
+  DOMAIN_NOT_FOUND: {
+    when: "The sender's domain is not registered in the organization.",
+    message: 'The domain example.com is not registered in this organization.',
+  },
+  DOMAIN_NOT_VERIFIED: {
+    when: "The sender's domain is registered, and its DKIM record was not found yet.",
+    message: 'The domain example.com is not verified yet: publish its DKIM record, then verify it.',
+  },
+  NOT_FOUND: {
+    when: "There is no such email, or it is another organization's.",
+    message: 'There is no such email.',
+  },
+  ALL_RECIPIENTS_SUPPRESSED: {
+    when: 'Every recipient is on the suppression list.',
+    message: 'Every recipient is on the suppression list.',
+  },
+  RATE_LIMIT_EXCEEDED: {
+    when: 'A limit is used up, or the service takes no more just now; `Retry-After` says how long to wait.',
+    message: 'This organization may make 2 requests a second; wait for the next.',
+  },
+  SEND_FAILED: {
+    when: 'Something failed inside the service. Nothing is sent, and credits are refunded; try again.',
+    message:
+      'The email could not be taken. Nothing was charged; try again. (request 0198c9a4-6f1e-7d52-b3a4-5f0c8b1d9e27)',
+  },
+};
+
+const issue = z
+  .object({
+    code: z.string().meta({ description: 'The kind of violation.', examples: ['invalid_type'] }),
+    expected: z.string().meta({ description: 'What would be right.' }),
+    received: z.string().meta({ description: 'What was there.' }),
+    path: z
+      .array(z.string())
+      .meta({ description: 'Where: names of members, indexes of arrays.', examples: [['to', '1']] }),
+    message: z.string(),
+  })
+  .meta({ description: 'One violation of the schema.' });
+
+function bodyOf(codes: [RefusalCode, ...RefusalCode[]]) {
+  const issues = z.array(issue);
+  const takesIssues = codes.includes('VALIDATION_ERROR');
+  return z.object({
+    error: z.enum(codes).meta({ description: 'What to act on.' }),
+    message: z.string().meta({ description: 'An explanation for people; it may change.' }),
+    issues: takesIssues
+      ? issues.meta({ description: 'The violations; empty unless `error` is VALIDATION_ERROR.' })
+      : issues.max(0).meta({ description: 'Empty.' }),
+  });
+}
+
+/** The name of each status's schema. */
+export const errorNames: Record<number, string> = {
+  400: 'BadRequest',
+  401: 'Unauthorized',
+  402: 'PaymentRequired',
+  403: 'Forbidden',
+  404: 'NotFound',
+  405: 'MethodNotAllowed',
+  422: 'UnprocessableContent',
+  429: 'TooManyRequests',
+  500: 'InternalServerError',
+};
+
+const codes = Object.keys(statusOf) as RefusalCode[];
+
+export const errorSchemas: Record<string, z.ZodType> = {
+  Issue: issue,
+  ...Object.fromEntries(
+    Object.entries(errorNames).map(([status, name]) => {
+      const own = codes.filter((code) => statusOf[code] === Number(status));
+      return [name, bodyOf((own.length > 0 ? own : ['BAD_REQUEST']) as [RefusalCode])];
+    }),
+  ),
+};

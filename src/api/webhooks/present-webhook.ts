@@ -1,0 +1,30 @@
+/** Webhooks and what was tried, as answers show them: no secret is in it. */
+import { iso, isoOrNull } from '../../base/clock.ts';
+import type { AttemptRecord } from '../../db/webhooks/webhook-attempts.ts';
+import type { Webhook } from '../../db/webhooks/webhooks.ts';
+import type { EventType } from '../../glossary.ts';
+import type { Attempt } from '../../webhooks/classify-response.ts';
+import type { AttemptOut, TriedOut, WebhookOut } from './schema.ts';
+
+export function presentWebhook(webhook: Webhook): WebhookOut {
+  const { id, url, types, status, reason } = webhook;
+  return {
+    ...{ id, url, events: types as EventType[], status, reason },
+    failingSince: isoOrNull(webhook.failingSince),
+    pausedUntil: isoOrNull(webhook.pausedUntil),
+    createdAt: iso(webhook.createdAt),
+  };
+}
+
+export function presentTried({ startedAt, duration, url, answer, error }: Attempt): TriedOut {
+  const [status, text] = [answer?.status ?? null, answer?.text ?? null];
+  return { at: iso(startedAt), durationMs: duration, url, status, answer: text, error };
+}
+
+export function presentAttempt({ startedAt, duration, type, ...attempt }: AttemptRecord): AttemptOut {
+  const { id, eventId, number, url, status, answer, error } = attempt;
+  return {
+    ...{ id, eventId, type: type as EventType, number, at: iso(startedAt), durationMs: duration },
+    ...{ url, status, answer, error },
+  };
+}

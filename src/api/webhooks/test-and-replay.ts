@@ -1,0 +1,74 @@
+/**
+ * What is posted to an endpoint of webhooks: a test at once, what was posted lately, what is to be posted again. Both a test
+ * and a replay end when their caller has gone; a replay can be given again.
+ */
+import type { Context } from 'koa';
+import { listWebhookAttempts } from '../../db/webhooks/webhook-attempts.ts';
+import { replay, type Selection } from '../../db/webhooks/webhook-replay-rows.ts';
+import { Refusal } from '../../mail/refusal.ts';
+import { testWebhook } from '../../webhooks/endpoints.ts';
+import { type AddRoutes, goneSignal, type Management, managed, readJson } from '../management.ts';
+import { readQuery } from '../query.ts';
+import { placesEach } from '../server-busy.ts';
+import { presentAttempt, presentTried } from './present-webhook.ts';
+import { webhookIn } from './routes.ts';
+import { attemptsQuery, replayRequest } from './schema.ts';
+
+/** An endpoint may take 15 seconds. */
+const mostTests = 4;
+
+export const addTrialRoutes: AddRoutes = (router, inBounds, parts) => {
+  const one = '/webhooks/:id';
+  router.post(
+    `${one}/test`,
+    inBounds,
+    managed(parts, (context, orgId) => test(context, orgId, parts), placesEach(mostTests)),
+  );
+  router.get(
+    `${one}/attempts`,
+    inBounds,
+    managed(parts, (context, orgId) => list(context, orgId, parts)),
+  );
+  router.post(
+    `${one}/replay`,
+    inBounds,
+    managed(parts, (context, orgId) => again(context, orgId, parts), placesEach(1)),
+  );
+};
+
+async function test(context: Context, orgId: string, parts: Management): Promise<object> {
+  const { db, tryIt, clock } = parts;
+  const webhook = await webhookIn(context, orgId, parts);
+  const attempt = await testWebhook(db, webhook, { tryIt, clock, signal: goneSignal(context) });
+  return { id: webhook.id, ok: attempt.error === null, attempt: presentTried(attempt) };
+}
+
+async function list(context: Context, orgId: string, parts: Management): Promise<object> {
+  const { id } = await webhookIn(context, orgId, parts);
+  const { limit, ...query } = readQuery(context, attemptsQuery);
+  const attempts = await listWebhookAttempts(parts.db, id, { ...query, limit: limit + 1 });
+  const page = attempts.slice(0, limit);
+  return { attempts: page.map(presentAttempt), next: attempts.length > limit ? page.at(-1)!.id : null };
+}
+
+async function again(context: Context, orgId: string, parts: Management): Promise<object> {
+  const { db, clock, watch } = parts;
+  const webhook = await webhookIn(context, orgId, parts);
+  const selection = selectionOf(await readJson(context, replayRequest), clock.now());
+  const replayed = await replay(db, webhook, selection, clock.now(), goneSignal(context));
+  if ('eventId' in selection && replayed === 0) throw new Refusal('NOT_FOUND', 'There is no such event.');
+  watch.ring();
+  return { id: webhook.id, replayed };
+}
+
+interface Asked {
+  eventId?: string | undefined;
+  since?: number | undefined;
+  until?: number | undefined;
+}
+
+/** As the schema has seen to it, one of the three. */
+function selectionOf({ eventId, since, until }: Asked, now: number): Selection {
+  if (eventId !== undefined) return { eventId };
+  return since === undefined ? { failed: true } : { since, until: until ?? now };
+}

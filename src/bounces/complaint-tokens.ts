@@ -1,0 +1,91 @@
+/**
+ * What in a complaint may name the delivery that is complained of. A complaint comes to an address that everybody
+ * knows, so nothing that it says counts but what carries our key. Providers strike out the recipient's address, and mostly
+ * leave these:
+ *
+ *   the return path    names the delivery; the envelope has it, and the header that the last host adds
+ *   the Message-ID     names the email; of one with several recipients a link must say which of them complains
+ *   a tracking link    by itself proves nothing: it is in the body, which people forward and put on web pages
+ *
+ * Here they are found, and told apart by who may know them. A Message-ID is known to those whom the recipient has answered,
+ * too; that is the price of complaints in which the return path is struck out. Mail that came with a Message-ID of its own
+ * is found by its return path alone.
+ */
+import type { ReadMessageId } from '../mail/message-id.ts';
+import type { Token } from './parse/parse-result.ts';
+import type { Mail } from './parse/parsed-mail.ts';
+import type { ReadReturnPath } from './return-path.ts';
+
+const returnPath = /(?<![\w-])b-[0-9a-f]{32}-[0-9a-f]{16}(?![\w-])/gi;
+const messageId = /^message-id:\s*<(?<local>[\w-]{32})@/gim;
+const trackingLink = /\/t\/(?<kind>[oc])\/(?<token>[\w-]{46,4000})/g;
+
+const mostTokens = 20;
+
+const isCopy = /^(?:message\/(?:global|rfc822|global-headers)|text\/rfc822-headers?)$/;
+
+/** The likeliest first: the envelope as the report has it, then the copy from its top down. */
+export function findTokens(mail: Mail, mailFrom: string | null): Token[] {
+  const copies = mail.parts.filter(({ type }) => isCopy.test(type)).map(({ text }) => text);
+  const texts = [mailFrom ?? '', ...copies];
+  // Links of quoted-printable HTML are broken over lines, and have their equals signs written out.
+  const unbroken = copies.map((text) => text.replace(/=\n/g, '').replace(/=3D/gi, '='));
+  const tokens = [
+    ...texts.flatMap(returnPathsIn),
+    ...copies.flatMap(messageIdsIn),
+    ...unbroken.flatMap(linksIn),
+  ];
+  const seen = new Set<string>();
+  return tokens.filter(({ text }) => !seen.has(text) && seen.add(text)).slice(0, mostTokens);
+}
+
+function returnPathsIn(text: string): Token[] {
+  return [...text.matchAll(returnPath)].map(([found]) => ({
+    kind: 'return-path',
+    text: found.toLowerCase(),
+  }));
+}
+
+/** Of the copy's own header, and not of what is quoted below it. */
+function messageIdsIn(copy: string): Token[] {
+  const header = copy.split('\n\n', 1)[0]!;
+  return [...header.matchAll(messageId)].map(({ groups }) => ({
+    kind: 'message-id',
+    text: groups!.local!,
+  }));
+}
+
+function linksIn(text: string): Token[] {
+  return [...text.matchAll(trackingLink)].map(({ groups }) => ({
+    kind: groups!.kind === 'o' ? 'open' : 'click',
+    text: groups!.token!,
+  }));
+}
+
+export interface TokenReaders {
+  returnPath: ReadReturnPath;
+  /** The email that has this Message-ID. */
+  messageId: ReadMessageId;
+  /** The delivery that a tracking link was made for. */
+  link(kind: 'open' | 'click', token: string): string | null;
+  /** Ids of an email's deliveries. */
+  deliveriesOf(emailId: string): Promise<string[]>;
+}
+
+/** The delivery that the tokens of a complaint prove; null: they prove none. */
+export function createDeliveryOf(read: TokenReaders): (tokens: Token[]) => Promise<string | null> {
+  return async (tokens) => {
+    const first = (kind: Token['kind'], reader: (text: string) => string | null) =>
+      tokens.flatMap((token) => (token.kind === kind ? (reader(token.text) ?? []) : []))[0];
+    const returned = first('return-path', read.returnPath);
+    if (returned !== undefined) return returned;
+    const emailId = first('message-id', read.messageId);
+    if (emailId === undefined) return null;
+    const deliveries = await read.deliveriesOf(emailId);
+    if (deliveries.length === 1) return deliveries[0]!;
+    const linked = tokens.map(({ kind, text }) =>
+      kind === 'open' || kind === 'click' ? read.link(kind, text) : null,
+    );
+    return deliveries.find((id) => linked.includes(id)) ?? null;
+  };
+}

@@ -1,0 +1,108 @@
+/**
+ * Reads mail from strangers on a thread of its own, one at a time: what takes too long or too much memory there ends
+ * with that thread, and with that mail alone, which is then one that nobody could read. The main thread goes on.
+ * Returned mail has a reader, and mail to the addresses that everybody knows has another (server/bounce-handling.ts).
+ *
+ * A thread that does not even start is our trouble and no mail's: then reading rejects, and the mail is asked for again.
+ */
+import type { MessagePort, Worker } from 'node:worker_threads';
+import type { Reading } from './parse/parse-result.ts';
+import type { Role } from './service-addresses.ts';
+
+export interface Reader {
+  read(bytes: Uint8Array, role: Role): Promise<Reading>;
+  close(): Promise<void>;
+}
+
+export interface ReaderParts {
+  /** A new thread, which reads by `serveReading`. */
+  spawn(): Worker;
+  onTrouble(what: string, error: unknown): void;
+  /** How long one mail may take; most take a few milliseconds. */
+  patienceMs?: number;
+}
+
+interface Task {
+  bytes: Uint8Array;
+  role: Role;
+  resolve(reading: Reading): void;
+  reject(error: unknown): void;
+}
+
+export function createReader({ spawn, onTrouble, patienceMs = 2_000 }: ReaderParts): Reader {
+  const waiting: Task[] = [];
+  let thread: Worker | null = null;
+  let current: Task | null = null;
+  let isClosed = false;
+
+  function next(): void {
+    if (current || isClosed || waiting.length === 0) return;
+    current = waiting.shift()!;
+    thread ??= start();
+    thread.postMessage({ bytes: current.bytes, role: current.role });
+  }
+
+  function start(): Worker {
+    const fresh = spawn();
+    let hasStarted = false;
+    let cause: unknown;
+    let timer: NodeJS.Timeout | undefined;
+    fresh.on('message', (message: 'begun' | Reading) => {
+      hasStarted = true;
+      clearTimeout(timer);
+      if (message === 'begun') {
+        timer = setTimeout(() => {
+          cause = new Error(`not read within ${patienceMs} ms`);
+          fresh.terminate();
+        }, patienceMs);
+      } else {
+        settle((task) => task.resolve(message));
+      }
+    });
+    fresh.on('error', (error) => {
+      cause = error;
+    });
+    fresh.once('exit', () => {
+      clearTimeout(timer);
+      thread = null;
+      if (isClosed) return;
+      onTrouble('reading a mail ended the thread that reads', cause);
+      const lost = new Error('the thread that reads mail does not start', { cause });
+      settle((task) => (hasStarted ? task.resolve({ is: 'letter' }) : task.reject(lost)));
+    });
+    return fresh;
+  }
+
+  function settle(how: (task: Task) => void): void {
+    const task = current;
+    current = null;
+    if (task) how(task);
+    next();
+  }
+
+  return {
+    read: (bytes, role) =>
+      new Promise((resolve, reject) => {
+        if (isClosed) throw new Error('reading has ended');
+        waiting.push({ bytes, role, resolve, reject });
+        next();
+      }),
+    async close() {
+      isClosed = true;
+      const lost = [current, ...waiting.splice(0)];
+      for (const task of lost) task?.reject(new Error('reading has ended'));
+      await thread?.terminate();
+    },
+  };
+}
+
+/** The thread's side. */
+export function serveReading(
+  port: MessagePort,
+  read: (bytes: Uint8Array, role: Role) => Promise<Reading>,
+): void {
+  port.on('message', async ({ bytes, role }: Pick<Task, 'bytes' | 'role'>) => {
+    port.postMessage('begun');
+    port.postMessage(await read(bytes, role));
+  });
+}

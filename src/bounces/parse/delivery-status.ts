@@ -1,0 +1,99 @@
+/**
+ * Delivery status notifications as RFC 3464 has them, and RFC 6533 for addresses that are not ASCII. Fields that a
+ * server left out or misspelt are made up for where what is meant is clear.
+ */
+
+import { failure, hostIn } from '../classify-bounce.ts';
+import { readDiagnostic } from './diagnostic.ts';
+import type { Reading } from './parse-result.ts';
+import type { Mail } from './parsed-mail.ts';
+import { type Block, fieldOf, readBlocks, typedFieldOf } from './report-fields.ts';
+import { wordsIn } from './text-bounce.ts';
+
+const partTypes = /^message\/(?:global-)?delivery-status$/;
+
+/** Null: it is no such report. */
+export function readStatusReport(mail: Mail): Reading | null {
+  // RFC 3464 section 2 has one such part; where a bounce was bounced, the first one speaks.
+  const part = mail.parts.find(({ type }) => partTypes.test(type));
+  const blocks = part ? readBlocks(part.text) : blocksInText(mail.text);
+  return readStatusBlocks(blocks, mail, part ? 'status-report' : 'status-report-in-text');
+}
+
+/** Some servers write the fields where people read, or call the part text/plain. */
+function blocksInText(text: string): Block[] {
+  const start = text.search(/^(?:Reporting-MTA|Original-Recipient|Final-Recipient|Action) ?: ?\S/im);
+  return start < 0 ? [] : readBlocks(text.slice(start));
+}
+
+function readStatusBlocks(blocks: Block[], mail: Mail, format: string): Reading | null {
+  const recipients = blocks.filter((block) => actionOf(block) !== null);
+  if (recipients.length === 0) return null;
+  // Mail to one address may have gone on to several (an alias, a list): what failed for one of them is told.
+  for (const action of ['failed', 'delayed', 'arrived'] as const) {
+    const block = recipients.find((one) => actionOf(one) === action);
+    if (block) return readingOf(action, block, { blocks, mail, format });
+  }
+  return null;
+}
+
+type Action = 'failed' | 'delayed' | 'arrived';
+
+const actions: [RegExp, Action][] = [
+  [/^delay/i, 'delayed'],
+  [/^(?:deliver(?!y|able)|relay|expand)/i, 'arrived'],
+  [/^(?:fail|undeliver|reject|expired|bounce)|\(failed\)/i, 'failed'],
+];
+
+/** Null: this block tells of no recipient. */
+function actionOf(block: Block): Action | null {
+  const said = fieldOf(block, 'action');
+  if (said !== null) return actions.find(([pattern]) => pattern.test(said))?.[1] ?? byStatus(block);
+  return block.has('final-recipient') || block.has('original-recipient') ? byStatus(block) : null;
+}
+
+function byStatus(block: Block): Action | null {
+  switch (statusOf(block)?.[0]) {
+    case '5':
+      return 'failed';
+    case '4':
+      return 'delayed';
+    case '2':
+      return 'arrived';
+    default:
+      return null;
+  }
+}
+
+/** Sometimes with words after it: "5.1.1 (bad destination mailbox address)". */
+function statusOf(block: Block): string | null {
+  return /^[245]\.\d{1,3}\.\d{1,3}/.exec(fieldOf(block, 'status') ?? '')?.[0] ?? null;
+}
+
+interface Around {
+  blocks: Block[];
+  mail: Mail;
+  format: string;
+}
+
+function readingOf(action: Action, block: Block, { blocks, mail, format }: Around): Reading {
+  if (action === 'arrived') return { is: 'arrived', format };
+  const reportedBy =
+    typedFieldOf(block, 'remote-mta') ??
+    blocks.map((one) => typedFieldOf(one, 'reporting-mta')).find((one) => one !== null) ??
+    null;
+  const code = block.get('diagnostic-code')?.[0]?.replace(/^[\w.-]{1,40} ?;\s?/, '') ?? '';
+  const context = mail.text.slice(0, 8 * 1024);
+  const lasting = action === 'failed';
+  const words = code.trim() || (lasting && wordsIn(mail)) || quotedIn(context);
+  const diagnostic = readDiagnostic(words, { status: statusOf(block), context, lasting });
+  if (action === 'delayed')
+    return { is: 'delayed', format, words: diagnostic.words, reportedBy: reportedBy && hostIn(reportedBy) };
+  const recipient = typedFieldOf(block, 'original-recipient') ?? typedFieldOf(block, 'final-recipient');
+  return failure({ format, recipient, reportedBy, diagnostic });
+}
+
+/** Where the field is missing the reply often stands in what is said to people. */
+function quotedIn(text: string): string {
+  return /^[ \t>]*(?:\S.{0,200}[ \t])?[45]\d\d[ -][45]\.\d{1,3}\.\d{1,3}\b.*$/m.exec(text)?.[0] ?? '';
+}

@@ -1,0 +1,113 @@
+/**
+ * From the words of a bounce to the reply that they quote: the three digits, the enhanced status code, the text, as far
+ * as the bounce has them, and what was answered (RCPT, DATA …). What has no digits of its own gets those that its
+ * status means, so that the rules about replies (replies/) read it as they read a session.
+ */
+import type { Reply } from '../../glossary.ts';
+import type { Phase } from '../../outcome.ts';
+import { printable } from '../../smtp-out/reply.ts';
+
+export interface Diagnostic {
+  phase: Phase;
+  reply: Reply;
+  /** As people are shown it: the words, without digits that nobody said. */
+  words: string;
+}
+
+const longestWords = 1000;
+
+const said = '(?:said|says|error|reply|response|returned|reason|code|because of|failed with)[ :=]{1,3}';
+const rest = String.raw`[ -]{1,3}(?=\S)(?<text>[^\n]*)`;
+const enhanced = String.raw`(?<enhanced>[245]\.\d{1,3}\.\d{1,3})(?![.\d])`;
+const code = String.raw`(?<code>[245][0-5]\d)`;
+
+/**
+ * An SMTP reply within other words: with both its codes it is one wherever it stands; with the three digits alone only
+ * at the beginning of a line, or after what usually goes before one.
+ */
+const quotedReplies = [
+  new RegExp(String.raw`(?:^|[\s:;,>("'-])${code}[ -]{1,2}#?${enhanced}(?:${rest})?`),
+  new RegExp(String.raw`(?:^[ \t-]*|[:;>("'-]\s{0,2}|\b${said})${code}${rest}`, 'im'),
+];
+const anyStatus = /(?:^|[\s(#:;[<-])#?(?<status>[245]\.\d{1,3}\.\d{1,3})(?![.\d])/;
+
+/**
+ * `status` is the report's own field (RFC 3464 section 2.3.4), where there is one. `context` is what the report says to
+ * people: it often tells which command was answered. `lasting`: what to assume where nothing tells for how long.
+ */
+export function readDiagnostic(
+  diagnostic: string,
+  {
+    status = null,
+    context = '',
+    lasting = true,
+  }: { status?: string | null; context?: string; lasting?: boolean },
+): Diagnostic {
+  const text = printable(diagnostic).trim();
+  const inWords = squeeze(text.includes('\n') ? joinReply(text) : text);
+  const quoted = findReply(inWords);
+  const phase = phaseOf(`${inWords}\n${context}`);
+  const known = quoted?.enhanced ?? precise(status) ?? anyStatus.exec(inWords)?.groups?.status ?? status;
+  if (quoted) {
+    const reply = { code: Number(quoted.code), enhanced: known, text: squeeze(quoted.text ?? '') };
+    return { phase, reply, words: cut(inWords) };
+  }
+  const digits = known ? Number(known[0]) * 100 + 50 : lasting ? 550 : 450;
+  const words = [precise(known), inWords].filter((part) => part && !inWords.startsWith(`${part} `)).join(' ');
+  return {
+    phase,
+    reply: { code: digits, enhanced: known, text: inWords },
+    words: cut(words || inWords || known || ''),
+  };
+}
+
+/** X.0.0 says no more than the digits do. */
+function precise(status: string | null): string | null {
+  return status === null || /^\d\.0\.0$/.test(status) ? null : status;
+}
+
+function findReply(text: string) {
+  for (const pattern of quotedReplies) {
+    const groups = pattern.exec(text)?.groups;
+    if (groups) return groups;
+  }
+  return undefined;
+}
+
+/** A reply of several lines, "550-5.1.1 No such\n550 5.1.1 user", as one line with its codes said once. */
+function joinReply(text: string): string {
+  const all = text.split('\n').map((line) => line.trim());
+  const at = Math.max(
+    all.findIndex((line) => findReply(line)),
+    0,
+  );
+  const first = findReply(all[at]!)?.code;
+  if (!first) return squeeze(text);
+  const again = new RegExp(`^${first}(?:[ -](?:[245]\\.\\d{1,3}\\.\\d{1,3})?[ ]*|$)`);
+  return [all[at], ...all.slice(at + 1).map((line) => line.replace(again, ''))].join(' ');
+}
+
+/** Which command was answered, by the words of Postfix, Exim, qmail, Gmail and their kin; the first that fits. */
+const phases: [RegExp, Phase][] = [
+  [/in reply to (?:the )?MAIL FROM|after (?:pipelined )?MAIL FROM|sender was rejected/i, 'mail'],
+  [/in reply to (?:the )?RCPT TO|after (?:pipelined )?RCPT|does not like recipient/i, 'rcpt'],
+  [
+    /in reply to (?:the )?end of DATA|after (?:pipelined )?(?:sending )?(?:end of )?data|after I sent the message/i,
+    'dot',
+  ],
+  [/in reply to (?:the )?DATA|failed on DATA command/i, 'data'],
+  [/RCPT TO/i, 'rcpt'],
+];
+
+function phaseOf(words: string): Phase {
+  // Where nobody says: after the message, where bare digits are read with the most care.
+  return phases.find(([pattern]) => pattern.test(words))?.[1] ?? 'dot';
+}
+
+function squeeze(text: string): string {
+  return text.replace(/\s+/g, ' ').trim();
+}
+
+function cut(text: string): string {
+  return text.length > longestWords ? `${text.slice(0, longestWords)}…` : text;
+}

@@ -1,0 +1,28 @@
+/** What is left: bounces that no known format fits, but that say clearly enough what they are. */
+import type { Format } from '../text-bounce-rule.ts';
+
+export const last: readonly Format[] = [
+  {
+    // Exim's header, which Exim-based providers keep whatever their words are.
+    name: 'x-failed-recipients',
+    header: ['x-failed-recipients', /\S@\S/],
+    warning: /^Warning: message \S+ delayed|has not yet been delivered/im,
+  },
+  {
+    name: 'reject-reason',
+    opening: /^(?=reject reason: \S)/m,
+    words: /^reject reason: (?<words>[^\n]{1,300})/m,
+  },
+  {
+    // A mail system, by its own name, that returns something, and quotes an SMTP reply.
+    name: 'mailer-daemon',
+    header: [
+      'from',
+      /\b(?:mailer-daemon|mail delivery (?:sub)?system|mail administrator|mdaemon|postmaster)\b/i,
+    ],
+    opening:
+      /^(?=[\s\S]{0,6000}(?:undeliver|not (?:be )?delivered|unable to deliver|delivery (?:has )?fail|returned mail|could ?n[o']t deliver|failed permanently))/i,
+    warning:
+      /(?:has been delayed|not yet been delivered|will (?:keep|continue) (?:on )?trying|warning only|will be retried)/i,
+  },
+];

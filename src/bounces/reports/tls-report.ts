@@ -1,0 +1,116 @@
+/**
+ * TLS reports (RFC 8460): how senders fared with the TLS that a domain's mail hosts promise by MTA-STS or DANE. A report
+ * tells of one policy domain, mostly; where it tells of several, the first one names it and all are counted.
+ */
+import { z } from 'zod';
+import { toDomain } from '../../mail/address.ts';
+import { hasMoreThan } from './unpack.ts';
+
+export interface TlsReport {
+  kind: 'tls';
+  domain: string;
+  reporter: string;
+  reportId: string;
+  beginsAt: number;
+  endsAt: number;
+  policy: string | null;
+  totals: { sessions: number; failed: number };
+  /** What failed, the most frequent first. */
+  failures: TlsFailure[];
+}
+
+interface TlsFailure {
+  type: string;
+  sessions: number;
+  host: string | null;
+  reason: string | null;
+}
+
+const longestWord = 255;
+const mostFailures = 100;
+/** Members and elements, some ten of which are one failure. A report of more is kept as a letter. */
+const mostValues = 100_000;
+
+const word = z
+  .string()
+  .transform((text) =>
+    text
+      .replace(/[\s\p{Cc}]+/gu, ' ')
+      .trim()
+      .slice(0, longestWord),
+  )
+  .catch('');
+const count = z.int().nonnegative().catch(0);
+const time = z
+  .string()
+  .transform((text) => Date.parse(text) || 0)
+  .catch(0);
+
+const details = z.object({
+  'result-type': word,
+  'receiving-mx-hostname': word,
+  'failure-reason-code': word,
+  'failed-session-count': count,
+});
+
+const policy = z.object({
+  policy: z.object({ 'policy-type': word, 'policy-domain': word }),
+  summary: z
+    .object({ 'total-successful-session-count': count, 'total-failure-session-count': count })
+    .catch({ 'total-successful-session-count': 0, 'total-failure-session-count': 0 }),
+  'failure-details': z.array(details).catch([]),
+});
+
+const document = z.object({
+  'organization-name': word,
+  'report-id': word,
+  'contact-info': word,
+  'date-range': z
+    .object({ 'start-datetime': time, 'end-datetime': time })
+    .catch({ 'start-datetime': 0, 'end-datetime': 0 }),
+  policies: z.array(policy).min(1).max(1000),
+});
+
+/** Null: not such a report. */
+export function readTls(json: string): TlsReport | null {
+  if (hasMoreThan(mostValues, '{[,', json)) return null;
+  const read = document.safeParse(parsed(json));
+  if (!read.success) return null;
+  const domain = toDomain(read.data.policies[0]!.policy['policy-domain']);
+  if (domain === null) return null;
+  const { policies, 'date-range': range, ...about } = read.data;
+  const summaries = policies.map(({ summary }) => summary);
+  const sum = (counts: number[]) => counts.reduce((all, one) => all + one, 0);
+  const failed = sum(summaries.map((one) => one['total-failure-session-count']));
+  return {
+    kind: 'tls',
+    domain,
+    reporter: about['organization-name'] || about['contact-info'] || 'unknown',
+    reportId: about['report-id'],
+    beginsAt: range['start-datetime'],
+    endsAt: range['end-datetime'],
+    policy: policies[0]!.policy['policy-type'] || null,
+    totals: { sessions: failed + sum(summaries.map((one) => one['total-successful-session-count'])), failed },
+    failures: policies
+      .flatMap((one) => one['failure-details'].map(failureFrom))
+      .sort((a, b) => b.sessions - a.sessions)
+      .slice(0, mostFailures),
+  };
+}
+
+function failureFrom(one: z.output<typeof details>): TlsFailure {
+  return {
+    type: one['result-type'],
+    sessions: one['failed-session-count'],
+    host: one['receiving-mx-hostname'] || null,
+    reason: one['failure-reason-code'] || null,
+  };
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return null;
+  }
+}

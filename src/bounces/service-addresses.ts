@@ -1,0 +1,62 @@
+/**
+ * The addresses of this service, and what each is for. Everything else is somebody else's: refused, nothing is relayed.
+ *
+ *   b-…@RETURN PATH DOMAIN       the return path of one delivery (bounces/return-path.ts)
+ *   postmaster@, abuse@          people's letters; RFC 5321 section 4.5.1 and RFC 2142 want them
+ *   complaints@                  where mailbox providers send complaints (ARF)
+ *   dmarc@, tls-reports@         reports on domains: DMARC aggregate (RFC 7489), TLS (RFC 8460)
+ *
+ * The named ones are at the return path domain and at the host's own name. Letter case never matters.
+ */
+import { toDomain } from '../mail/address.ts';
+import type { ReadReturnPath } from './return-path.ts';
+
+export type Role = 'return-path' | 'letters' | 'complaints' | 'reports';
+
+export type OwnPlace =
+  | { role: 'return-path'; deliveryId: string }
+  | { role: Exclude<Role, 'return-path'>; name: string };
+
+export type Place =
+  | OwnPlace
+  /** At a domain of ours, but nobody is there. */
+  | { role: 'nobody' }
+  /** Not ours to take. */
+  | { role: 'elsewhere' };
+
+const names: Record<string, Exclude<Role, 'return-path'>> = {
+  postmaster: 'letters',
+  abuse: 'letters',
+  complaints: 'complaints',
+  dmarc: 'reports',
+  'tls-reports': 'reports',
+};
+
+export type PlaceOf = (address: string) => Place;
+
+export interface OwnNames {
+  returnPathDomain: string;
+  hostname: string;
+}
+
+export function createPlaceOf(own: OwnNames, readReturnPath: ReadReturnPath): PlaceOf {
+  const ours = new Set([own.returnPathDomain, own.hostname].map((name) => name.toLowerCase()));
+  return (address) => {
+    const at = address.lastIndexOf('@');
+    // RFC 5321 section 4.5.1: postmaster needs no domain.
+    if (at < 0) return address.toLowerCase() === 'postmaster' ? named('postmaster')! : { role: 'elsewhere' };
+    const localPart = address.slice(0, at).toLowerCase();
+    const written = address.slice(at + 1).replace(/\.$/, '');
+    const domain = toDomain(written) ?? written.toLowerCase();
+    if (!ours.has(domain)) return { role: 'elsewhere' };
+    const deliveryId = domain === own.returnPathDomain.toLowerCase() ? readReturnPath(localPart) : null;
+    if (deliveryId !== null) return { role: 'return-path', deliveryId };
+    // A percent hack or a route in the local part asks to be relayed (RFC 5321 section 3.6.1, appendix C).
+    if (/[%!@:]/.test(localPart)) return { role: 'elsewhere' };
+    return named(localPart) ?? { role: 'nobody' };
+  };
+}
+
+function named(localPart: string): Place | null {
+  return Object.hasOwn(names, localPart) ? { role: names[localPart]!, name: localPart } : null;
+}

@@ -1,0 +1,82 @@
+/** `postern domain reports`: what receivers say of a domain's mail (DMARC), and senders of its TLS (TLS-RPT). */
+import type { Command } from 'commander';
+import { iso } from '../../../base/clock.ts';
+import type { DmarcReport } from '../../../bounces/reports/dmarc-report.ts';
+import type { TlsReport } from '../../../bounces/reports/tls-report.ts';
+import { listAllReports, type ReportRecord } from '../../../db/bounces/domain-reports-table.ts';
+import { domain as domainArgument, lines } from '../../args/arguments.ts';
+import type { Context } from '../../command-context.ts';
+import type { Block, Cell, Output } from '../../render/output.ts';
+
+const usualLimit = 50;
+const mostReports = 1000;
+
+export function reportsCommand(domain: Command, { db, out }: Context): void {
+  domain
+    .command('reports')
+    .description('Show the DMARC and TLS reports on a domain that came by mail, the newest first.')
+    .argument('<NAME>', 'the domain', domainArgument)
+    .option('--limit <N>', 'how many at most', lines(1, mostReports), usualLimit)
+    .action(async (name: string, { limit }: { limit: number }) => {
+      printReports(out, name, await listAllReports(await db(), name, limit));
+    });
+}
+
+function printReports(out: Output, name: string, records: ReportRecord[]): void {
+  const dmarc = records.flatMap(({ report }) => (report.kind === 'dmarc' ? [report] : []));
+  const tls = records.flatMap(({ report }) => (report.kind === 'tls' ? [report] : []));
+  const documents = records.map(({ receivedAt, report: { beginsAt, endsAt, ...report } }) => ({
+    ...report,
+    beginsAt: iso(beginsAt),
+    endsAt: iso(endsAt),
+    receivedAt: iso(receivedAt),
+  }));
+  const empty = `No report on ${name} came in. README.md says which DNS records ask for them.`;
+  const none: Block = { head: [], rows: [], empty };
+  const blocks = [...dmarcBlocks(dmarc), ...tlsBlocks(tls)];
+  out.print(documents, ...(blocks.length === 0 ? [none] : blocks));
+}
+
+function dmarcBlocks(reports: DmarcReport[]): Block[] {
+  if (reports.length === 0) return [];
+  const failing = reports.flatMap((report) =>
+    report.sources.filter(({ dkim, spf }) => !dkim && !spf).map((source) => ({ ...source, report })),
+  );
+  const table: Block = {
+    head: ['DMARC REPORT OF', 'DOMAIN', 'POLICY', 'UNTIL', 'MAILS', 'PASSED', 'QUARANTINED', 'REJECTED'],
+    rows: reports.map(({ reporter, domain, policy, endsAt, totals }) => [
+      ...[reporter, domain, policy, { time: endsAt }],
+      ...[totals.messages, totals.passed, totals.quarantined, totals.rejected],
+    ]),
+    empty: '',
+    kind: 'dmarc',
+  };
+  const sources: Block = {
+    head: ['FAILED DMARC FROM', 'AS', 'SEEN BY', 'MAILS', 'WAS'],
+    rows: failing.map(({ ip, headerFrom, messages, disposition, report }): Cell[] => [
+      ...[ip, headerFrom, report.reporter, messages],
+      disposition === 'none' ? 'taken' : disposition,
+    ]),
+    empty: '',
+    kind: 'dmarc-failed',
+  };
+  return failing.length === 0 ? [table] : [table, sources];
+}
+
+function tlsBlocks(reports: TlsReport[]): Block[] {
+  if (reports.length === 0) return [];
+  const table: Block = {
+    head: ['TLS REPORT OF', 'DOMAIN', 'POLICY', 'UNTIL', 'SESSIONS', 'FAILED'],
+    rows: reports.map(({ reporter, domain, policy, endsAt, totals }) => [
+      ...[reporter, domain, policy, { time: endsAt }, totals.sessions, totals.failed],
+    ]),
+    empty: '',
+    kind: 'tls',
+  };
+  const failures = reports.flatMap(({ reporter, failures: list }) =>
+    list.map(({ type, host, sessions, reason }): Cell[] => [type, host, reporter, sessions, reason]),
+  );
+  if (failures.length === 0) return [table];
+  const head = ['TLS FAILED BY', 'HOST', 'SEEN BY', 'SESSIONS', 'REASON'];
+  return [table, { head, rows: failures, empty: '', kind: 'tls-failed' }];
+}

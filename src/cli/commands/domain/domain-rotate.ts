@@ -1,0 +1,77 @@
+/**
+ * `postern domain rotate` and `domain ed25519`: a new DKIM key under a selector of its own. It signs as soon as its record
+ * is found, by `domain verify` or by the server, which looks now and then.
+ */
+import type { Command } from 'commander';
+import { addKeys, algorithmsOf, endEd25519 } from '../../../accounts/dkim-rotation.ts';
+import { recordsFor } from '../../../accounts/domains.ts';
+import { createSeal } from '../../../accounts/seal.ts';
+import { type DkimAlgorithm, dropPendingKeys } from '../../../db/accounts/dkim-keys.ts';
+import type { DomainRecord } from '../../../db/accounts/domains-table.ts';
+import { onOff } from '../../args/arguments.ts';
+import { quoted, theDomain, theOrganization } from '../../args/lookup.ts';
+import type { Context } from '../../command-context.ts';
+import { Failure } from '../../failure.ts';
+import { domainDocument, recordsBlock } from '../../render/domain-view.ts';
+
+interface Owner {
+  org: string;
+}
+
+export function rotationCommands(
+  named: (command: string, description: string) => Command,
+  context: Context,
+): void {
+  const { db, now, config } = context;
+  const lookUp = async (org: string, name: string) =>
+    theDomain(await db(), await theOrganization(await db(), org), name);
+
+  named('rotate', 'Make a new DKIM key; mail is signed with it as soon as its record is found.')
+    .option('--cancel', 'drop the new key instead, while it waits for its record')
+    .action(async (name: string, { org, cancel }: Owner & { cancel?: true }) => {
+      const domain = await lookUp(org, name);
+      if (cancel) {
+        const dropped = await dropPendingKeys(await db(), domain.id);
+        if (dropped === 0) throw new Failure(`no key of ${name} waits for its record`);
+      } else {
+        await add(context, domain, algorithmsOf(domain), org);
+      }
+      print(context, await lookUp(org, name));
+    });
+
+  named('ed25519', 'Set whether mail carries a second signature, by Ed25519 (RFC 8463).')
+    .argument('<on|off>', 'on: a key is made, which signs as soon as its record is found', onOff)
+    .action(async (name: string, state: 'on' | 'off', { org }: Owner) => {
+      const domain = await lookUp(org, name);
+      if (state === 'on') {
+        if (algorithmsOf(domain).includes('ed25519')) throw new Failure(`${name} signs by Ed25519 already`);
+        await add(context, domain, ['ed25519'], org);
+      } else if (!(await endEd25519(await db(), domain, { now: now(), keepMs: config().mtaMaxAge }))) {
+        throw new Failure(`${name} has no Ed25519 key`);
+      }
+      print(context, await lookUp(org, name));
+    });
+}
+
+async function add(
+  { db, out, secrets, now }: Context,
+  domain: DomainRecord,
+  algorithms: DkimAlgorithm[],
+  org: string,
+): Promise<void> {
+  const terms = { seal: createSeal(secrets()), now: now() };
+  const show = `\`postern domain show ${domain.name} --org ${quoted(org)}\``;
+  if ((await addKeys(await db(), domain, algorithms, terms)) === 0) {
+    throw new Failure(`a new key of ${domain.name} waits for its record already; ${show} has it`);
+  }
+  out.note(
+    'publish the new record, and leave the old one: mail is signed with the new key when a server finds it, within ' +
+      'minutes, or at once by `postern domain verify`',
+  );
+}
+
+function print({ out, config }: Context, domain: DomainRecord): void {
+  const records = recordsFor(domain, config()).filter(({ purpose }) => purpose === 'dkim');
+  const { name, keys } = domainDocument(domain);
+  out.print({ name, keys, records }, recordsBlock(records));
+}

@@ -1,0 +1,207 @@
+/** `postern domain`: sender domains, the DNS records to publish for them, and the look at what is published. */
+import type { Command } from 'commander';
+import { registerDomain, verifyDomain } from '../../../accounts/domain-registration.ts';
+import { type CheckedRecord, isUnknown, recordsFor } from '../../../accounts/domains.ts';
+import { createSeal } from '../../../accounts/seal.ts';
+import { hostnameAdvice } from '../../../config.ts';
+import {
+  type DomainRecord,
+  deleteDomain,
+  listDomains,
+  setDomainTls,
+  setDomainTracking,
+} from '../../../db/accounts/domains-table.ts';
+import type { Organization } from '../../../db/accounts/organizations.ts';
+import type { TlsFloor } from '../../../glossary.ts';
+import { createResolver } from '../../../route/resolver.ts';
+import {
+  domain as domainArgument,
+  hostOrNone,
+  onOff,
+  tlsArgument,
+  tlsFloor,
+  tlsIs,
+} from '../../args/arguments.ts';
+import { quoted, theDomain, theOrganization } from '../../args/lookup.ts';
+import type { Context } from '../../command-context.ts';
+import { Failure } from '../../failure.ts';
+import {
+  domainBlocks,
+  domainDocument,
+  printDomains,
+  recordsBlock,
+  tlsDocument,
+  tlsFacts,
+} from '../../render/domain-view.ts';
+import { reportsCommand } from './domain-reports.ts';
+import { rotationCommands } from './domain-rotate.ts';
+
+const ownerFlags = '--org <ORG>';
+const ownerIs = 'id or name of the organization';
+
+export function domainCommands(program: Command, context: Context): void {
+  const { db, out } = context;
+  const domain = program.command('domain').description('Sender domains and their DNS records.');
+  const named = (command: string, description: string) =>
+    domain
+      .command(command)
+      .description(description)
+      .argument('<NAME>', 'the domain', domainArgument)
+      .requiredOption(ownerFlags, ownerIs);
+
+  named('add', 'Register a domain; its DNS records are printed.').action(
+    async (name: string, { org }: Owner) => {
+      const owner = await theOrganization(await db(), org);
+      const added = await register(context, owner, name);
+      const records = recordsFor(added, context.config());
+      const { id, status } = added;
+      out.print({ id, name, status, records }, ...domainBlocks(added, records));
+      const advice = hostnameAdvice(context.config());
+      if (advice) out.warn(`${advice} before you publish these records`);
+      out.note(
+        `publish these records; then \`postern domain verify ${name} --org ${quoted(owner.name)}\` looks whether they are there`,
+      );
+    },
+  );
+
+  domain
+    .command('list')
+    .description("List an organization's domains.")
+    .requiredOption(ownerFlags, ownerIs)
+    .action(async ({ org }: Owner) => {
+      const owner = await theOrganization(await db(), org);
+      printDomains(out, await listDomains(await db(), owner.id));
+    });
+
+  named('show', 'Show a domain and its DNS records.').action(async (name: string, { org }: Owner) => {
+    const found = await lookUp(context, org, name);
+    const records = recordsFor(found, context.config());
+    out.print({ ...domainDocument(found), records }, ...domainBlocks(found, records));
+  });
+
+  named('remove', 'Forget a domain and its DKIM key; sending from it ends.').action(
+    async (name: string, { org }: Owner) => {
+      const found = await lookUp(context, org, name);
+      await deleteDomain(await db(), found.id);
+      out.print({ id: found.id, name, removed: true }, { facts: [['removed', name]] });
+    },
+  );
+
+  named(
+    'verify',
+    'Look for the DNS records; the domain is verified when DKIM is found, else the exit code is 1.',
+  ).action((name: string, { org }: Owner) => verify(context, org, name));
+
+  named('tracking', 'Set whether mail from the domain counts opens and clicks.')
+    .option('--opens <on|off>', 'count opens', onOff)
+    .option('--clicks <on|off>', 'count clicks', onOff)
+    .option('--host <HOST|none>', 'where tracking links lead: a name of yours, a CNAME to here', hostOrNone)
+    .action((name: string, options: TrackingOptions) => setTracking(context, name, options));
+
+  named('tls', 'Set the least protection that mail from the domain is sent with.')
+    .argument(tlsArgument, tlsIs, tlsFloor)
+    .action((name: string, tls: TlsFloor, { org }: Owner) => setTls(context, org, name, tls));
+
+  rotationCommands(named, context);
+  reportsCommand(domain, context);
+}
+
+interface Owner {
+  org: string;
+}
+
+async function lookUp({ db }: Context, org: string, name: string): Promise<DomainRecord> {
+  return theDomain(await db(), await theOrganization(await db(), org), name);
+}
+
+async function register(
+  { db, secrets, now }: Context,
+  owner: Organization,
+  name: string,
+): Promise<DomainRecord> {
+  const terms = { seal: createSeal(secrets()), now: now() };
+  const added = await registerDomain(await db(), { orgId: owner.id, name }, terms);
+  if (added === null) {
+    throw new Failure(
+      `${name} is registered in ${owner.name} already; \`postern domain show ${name} --org ${quoted(owner.name)}\` has its records`,
+    );
+  }
+  return added;
+}
+
+async function verify(context: Context, org: string, name: string): Promise<void> {
+  const { db, out, config, now } = context;
+  const found = await lookUp(context, org, name);
+  const terms = {
+    names: config(),
+    resolve: createResolver(config().dnsServers),
+    now: now(),
+    keepMs: config().mtaMaxAge,
+  };
+  const { status, records, isKnown } = await verifyDomain(await db(), found, terms);
+  out.print(
+    { name, status, records },
+    {
+      facts: [
+        ['name', name],
+        ['status', { state: status }],
+      ],
+    },
+    recordsBlock(records),
+  );
+  if (!isKnown)
+    out.warn(`${name} stays ${status}: ${failedLookUps(records)}; nothing is known, try again later`);
+  if (status !== 'verified') process.exitCode = 1;
+}
+
+function failedLookUps(records: CheckedRecord[]): string {
+  const failed = records.filter((record) => record.required && isUnknown(record));
+  return failed.map(({ type, name, found }) => `${type} ${name}: ${found[0]}`).join(', ');
+}
+
+async function setTls(context: Context, org: string, name: string, tls: TlsFloor): Promise<void> {
+  const { db, out } = context;
+  const found = await lookUp(context, org, name);
+  await setDomainTls(await db(), found.id, tls);
+  const changed = { ...found, tls };
+  out.print({ name, ...tlsDocument(changed) }, { facts: [['name', name], ...tlsFacts(changed)] });
+}
+
+interface TrackingOptions extends Owner {
+  opens?: 'on' | 'off';
+  clicks?: 'on' | 'off';
+  host?: string;
+}
+
+async function setTracking(
+  context: Context,
+  name: string,
+  { org, opens, clicks, host }: TrackingOptions,
+): Promise<void> {
+  const { db, out } = context;
+  const found = await lookUp(context, org, name);
+  const change = {
+    opens: opens && opens === 'on',
+    clicks: clicks && clicks === 'on',
+    host: host === 'none' ? null : host,
+  };
+  if (opens ?? clicks ?? host) await setDomainTracking(await db(), found.id, change);
+  const tracking = {
+    opens: change.opens ?? found.openTracking,
+    clicks: change.clicks ?? found.clickTracking,
+    host: change.host === undefined ? found.trackingHost : change.host,
+  };
+  out.print(
+    { name, tracking },
+    {
+      facts: [
+        ['name', name],
+        ['opens', tracking.opens ? 'on' : 'off'],
+        ['clicks', tracking.clicks ? 'on' : 'off'],
+        ['links at', tracking.host ?? 'the address of the service'],
+      ],
+    },
+  );
+  if (change.host)
+    out.note(`publish its CNAME record; \`postern domain show ${name} --org ${quoted(org)}\` has it`);
+}

@@ -1,0 +1,143 @@
+/** `postern email`: what became of one email, why, and its exact bytes. */
+import type { Command } from 'commander';
+import { iso } from '../../base/clock.ts';
+import { readPause } from '../../db/accounts/pauses.ts';
+import { type AttemptRecord, type EmailRecord, listAttempts } from '../../db/events/emails.ts';
+import { readStandings, routesOf } from '../../db/queue/destination-status-rows.ts';
+import { poolOf } from '../../db/queue/ip-pools.ts';
+import { readMessages } from '../../db/queue/lease-statements.ts';
+import { compareKey } from '../../mail/address.ts';
+import { reasonsOf } from '../../operate/explain/destination-status.ts';
+import { type Story, storiesOf } from '../../operate/explain/why.ts';
+import { telemetry } from '../../record/telemetry.ts';
+import { address } from '../args/arguments.ts';
+import { theEmail } from '../args/lookup.ts';
+import type { Context } from '../command-context.ts';
+import { Failure } from '../failure.ts';
+import { attemptLines, attemptRows, emailFacts, recipientTable } from '../render/email-view.ts';
+import { coloured, dim, type Output } from '../render/output.ts';
+import { local, relative } from '../render/times.ts';
+import { why } from '../render/why-view.ts';
+
+export function emailCommands(program: Command, { db, out, now, isServed }: Context): void {
+  const email = program.command('email').description('One email: what became of it, why, its bytes.');
+  const withId = (command: string, description: string) =>
+    email.command(command).description(description).argument('<ID>', "the emailId of the send's response");
+
+  withId('show', 'Tell the whole story of an email, with the SMTP transcripts.').action(
+    async (id: string) => {
+      const found = await theEmail(await db(), id);
+      printStory(out, found, await listAttempts(await db(), found.id), now());
+    },
+  );
+
+  withId('why', 'Say for each recipient what happened, in whose words, and what comes next.').action(
+    async (id: string) => {
+      const found = await theEmail(await db(), id);
+      const attempts = await listAttempts(await db(), found.id);
+      const standings = await readStandings(await db(), now(), await isServed());
+      const pool = await poolOf(await db(), found.orgId);
+      const pause = await readPause(await db(), found.orgId);
+      const routes = await routesOf(
+        await db(),
+        found.deliveries.map(({ domain }) => domain),
+      );
+      printReasons(out, storiesOf(found, { attempts, standings, routes, pool, pause, now: now() }), found);
+    },
+  );
+
+  withId('source', 'Print the bytes that are sent, exactly, to standard output.')
+    .option('--to <ADDRESS>', 'whose copy, where tracking makes a copy for each recipient', address)
+    .action(async (id: string, { to }: { to?: string }) => {
+      const found = await theEmail(await db(), id);
+      const [source] = await readMessages(await db(), [theMessage(found, to)]);
+      if (!source?.length)
+        throw new Failure(`the bytes of email ${found.id} are not kept any more (${keep})`);
+      if (out.json) out.print({ emailId: found.id, encoding: 'base64', source: source.toString('base64') });
+      else out.write(source);
+    });
+}
+
+const keep = 'POSTERN_KEEP_MESSAGES says for how long after the last delivery';
+
+function theMessage({ id, deliveries }: EmailRecord, to: string | undefined): string {
+  const asked = deliveries.filter(
+    ({ recipient }) => to === undefined || compareKey(recipient) === compareKey(to),
+  );
+  if (asked.length === 0) throw new Failure(`email ${id} is not for ${to}`);
+  const ids = new Set(asked.flatMap(({ messageId }) => messageId ?? []));
+  const [messageId, ...others] = ids;
+  if (messageId === undefined) throw new Failure(`nothing was queued for ${to}`);
+  if (others.length > 0)
+    throw new Failure(`email ${id} has a copy for each recipient; name one with --to ADDRESS`);
+  return messageId;
+}
+
+function printStory(out: Output, email: EmailRecord, attempts: AttemptRecord[], now: number): void {
+  const attemptsOf = (at: number) =>
+    attempts.filter(({ deliveryId }) => deliveryId === email.deliveries[at]!.id);
+  const document = telemetry(email);
+  out.print(
+    {
+      ...document,
+      recipients: document.recipients.map((each, at) => ({
+        ...each,
+        attemptLog: attemptsOf(at).map(attemptDocument),
+      })),
+    },
+    emailFacts(email, document.status),
+    recipientTable(email, now),
+    ...email.deliveries.map((delivery, at) => ({
+      lines: attemptsOf(at).flatMap((attempt) => attemptLines(delivery, attempt)),
+      rows: attemptsOf(at).flatMap((attempt) => attemptRows(delivery, attempt)),
+    })),
+  );
+}
+
+function attemptDocument(attempt: AttemptRecord) {
+  const { outcome, category, fault, origin, diagnostic, possibleDuplicate, rule } = attempt.verdict;
+  return {
+    number: attempt.number,
+    startedAt: iso(attempt.startedAt),
+    endedAt: iso(attempt.endedAt),
+    ...{ outcome, category, fault, origin, diagnostic, possibleDuplicate, rule: rule ?? null },
+    response: attempt.reply,
+    mx: attempt.mx,
+    tls: attempt.tls,
+    transcript: attempt.transcript,
+  };
+}
+
+function printReasons(out: Output, stories: Story[], email: EmailRecord): void {
+  const forPeople = (now: number) => (time: number) => `${local(time)} (${relative(time, now)})`;
+  const told = stories.map((story) => ({
+    ...story,
+    sentence: why(story, out.terminal && !out.json ? forPeople(story.now) : iso),
+  }));
+  out.print(
+    {
+      emailId: email.id,
+      status: telemetry(email).status,
+      recipients: told.map(({ delivery, last, sentence, place, condition }) => ({
+        address: delivery.recipient,
+        status: delivery.status,
+        why: sentence,
+        destination: place.destination,
+        condition: delivery.nextAttemptAt === null ? null : condition.is,
+        ...reasonsOf(condition),
+        evidence: last && attemptDocument(last),
+      })),
+    },
+    ...told.map(({ delivery, last, sentence }) => ({
+      lines: [
+        `${delivery.recipient}  ${coloured(delivery.status)}`,
+        sentence,
+        ...(last ? ['', ...attemptLines(delivery, last)] : [dim('There was no attempt.')]),
+      ],
+      rows: [
+        ['recipient', delivery.recipient, delivery.status, sentence],
+        ...(last ? attemptRows(delivery, last) : []),
+      ],
+    })),
+  );
+}

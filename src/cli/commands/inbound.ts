@@ -1,0 +1,67 @@
+/** `postern inbound`: mail that came in and is kept: bounces and complaints that counted, and what only people read. */
+import type { Command } from 'commander';
+import { validate as isUuid } from 'uuid';
+import { iso } from '../../base/clock.ts';
+import { type InboundRecord, listInbound, readInbound } from '../../db/bounces/inbound-mails.ts';
+import { choice, lines } from '../args/arguments.ts';
+import type { Context } from '../command-context.ts';
+import { Failure } from '../failure.ts';
+import type { Output } from '../render/output.ts';
+
+const kinds = ['failed', 'complaint', 'letter'] as const;
+const usualLimit = 50;
+const mostMails = 10_000;
+
+interface ListOptions {
+  kind?: (typeof kinds)[number];
+  email?: string;
+  limit: number;
+}
+
+export function inboundCommands(program: Command, { db, out }: Context): void {
+  const inbound = program
+    .command('inbound')
+    .description('Mail that came in and is kept: bounces, complaints, letters to postmaster and abuse.');
+
+  inbound
+    .command('list')
+    .description('List the mail that came in, the newest first.')
+    .option('--kind <K>', `one of ${kinds.join(', ')}`, choice('a kind', kinds))
+    .option('--email <ID>', 'only what is about this email, by its emailId')
+    .option('--limit <N>', 'how many at most', lines(1, mostMails), usualLimit)
+    .action(async ({ kind, email, limit }: ListOptions) => {
+      if (email !== undefined && !isUuid(email))
+        throw new Failure(`"${email}" is no emailId; it is a UUID, as the send's response has it`);
+      printList(out, await listInbound(await db(), { kind, emailId: email?.toLowerCase(), limit }));
+    });
+
+  inbound
+    .command('source')
+    .description('Print a mail as it came, of a long one the beginning, to standard output.')
+    .argument('<ID>', 'its id in the list')
+    .action(async (id: string) => {
+      const found = isUuid(id) ? await readInbound(await db(), id.toLowerCase()) : null;
+      if (!found) throw new Failure(`there is no mail "${id}"; \`postern inbound list\` shows them all`);
+      const { raw, size } = found;
+      if (out.json) return out.print({ id, size, encoding: 'base64', source: raw.toString('base64') });
+      out.write(raw);
+      if (raw.length < size) out.warn(`${raw.length} of ${size} bytes are kept`);
+    });
+}
+
+function printList(out: Output, mails: InboundRecord[]): void {
+  out.print(
+    mails.map(({ at, ...mail }) => ({ ...mail, at: iso(at) })),
+    {
+      head: ['ID', 'KIND', 'CAME', 'FROM', 'TO', 'ABOUT'],
+      rows: mails.map((mail) => [
+        ...[mail.id, mail.kind, { time: mail.at }],
+        mail.sender || '<>',
+        mail.emailTo === null ? mail.recipient : 'a return path',
+        mail.emailTo === null ? null : `${mail.emailTo}, email ${mail.emailId}`,
+      ]),
+      empty: 'Nothing that is kept came in.',
+      cut: 'last',
+    },
+  );
+}

@@ -1,0 +1,104 @@
+/**
+ * `postern listen`: follows the events as they come and posts each, signed as a webhook, to a URL of the developer's own
+ * machine. It reads the database itself, so it needs no server and no way in from outside. It tells each event once:
+ * what a receiver does not take is said and passed over.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Command } from 'commander';
+import { readEvents, settledPosition } from '../../db/events/read-events.ts';
+import { outwardEvent } from '../../record/event.ts';
+import { newSecret, sign } from '../../webhooks/signature.ts';
+import { bodyOf } from '../../webhooks/webhook-body.ts';
+import { eventTypes, url, webhookSecret } from '../args/arguments.ts';
+import { theOrganization } from '../args/lookup.ts';
+import type { Context } from '../command-context.ts';
+import { clean, type Output } from '../render/output.ts';
+
+interface Options {
+  forward: string;
+  org?: string;
+  event?: string[];
+  secret?: string;
+}
+
+const pollMs = 250;
+const patienceMs = 15_000;
+const pageSize = 100;
+
+export function listenCommands(program: Command, context: Context): void {
+  program
+    .command('listen')
+    .description('Forward events as they come to a URL of yours, signed as webhooks are; for development.')
+    .requiredOption('--forward <URL>', 'where to post them', url)
+    .option('--org <ORG>', 'only events of this organization, by id or name')
+    .option('--event <T>', 'only events of this type', eventTypes)
+    .option('--secret <SECRET>', 'what to sign with (whsec_…); one is made otherwise', webhookSecret)
+    .action((options: Options) => listen(context, options));
+}
+
+async function listen(context: Context, options: Options): Promise<void> {
+  const { out } = context;
+  const db = await context.db();
+  const orgId = options.org === undefined ? null : (await theOrganization(db, options.org)).id;
+  const secret = options.secret ?? newSecret();
+  let after = await settledPosition(db);
+  out.warn(`forwarding to ${options.forward}, signed with ${secret}; Ctrl-C ends it`);
+  for (;;) {
+    const page = await readEvents(db, { orgId, after, limit: pageSize, types: options.event });
+    for (const event of page.events) {
+      const { id, ...told } = outwardEvent(event);
+      const body = bodyOf(event);
+      const begun = performance.now();
+      const answer = await post(options.forward, body, headersFor(id, body, secret, context.now()));
+      say(out, { id, ...told, ...answer, ms: Math.round(performance.now() - begun) });
+    }
+    after = page.position;
+    if (!page.isMore) await sleep(pollMs);
+  }
+}
+
+function headersFor(id: string, body: string, secret: string, now: number): Record<string, string> {
+  const timestamp = Math.floor(now / 1000);
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': sign([secret], { id, timestamp, body }),
+  };
+}
+
+interface Answered {
+  status: number | null;
+  error: string | null;
+}
+
+async function post(url: string, body: string, headers: Record<string, string>): Promise<Answered> {
+  try {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body,
+      redirect: 'manual',
+      signal: AbortSignal.timeout(patienceMs),
+    });
+    await response.body?.cancel();
+    return { status: response.status, error: response.ok ? null : `answered ${response.status}` };
+  } catch (error) {
+    const { message, cause } = error as Error & { cause?: Error };
+    return { status: null, error: cause?.message || message };
+  }
+}
+
+interface Said extends Answered {
+  id: string;
+  type: string;
+  timestamp: string;
+  recipient: string | null;
+  ms: number;
+}
+
+/** With --json a document a line, for it has no end. */
+function say(out: Output, told: Said): void {
+  const what = [told.timestamp, told.type, told.recipient ?? ''].join('  ').trimEnd();
+  const readable = `${clean(what)}  ${clean(told.error ?? String(told.status))} in ${told.ms} ms`;
+  out.write(`${out.json ? JSON.stringify(told) : readable}\n`);
+}

@@ -1,0 +1,59 @@
+/**
+ * `postern migrate`: brings the schema to this program's, while no node of another version runs. A start of the server does
+ * the same; no other command does.
+ */
+import { existsSync } from 'node:fs';
+import type { Command } from 'commander';
+import { refuseLeft, refuseMoved } from '../../db/admin/moved-marker.ts';
+import { lockForUpgrade } from '../../db/engine/data-dir-lock.ts';
+import { readNodeId } from '../../db/engine/node-id.ts';
+import { type Db, openExisting, type Trx } from '../../db/engine/open.ts';
+import { refuseOtherNodes } from '../../db/queue/nodes.ts';
+import { migrate, migrationsOf, type Upgrade, upgradeNotice } from '../../db/schema/migrate.ts';
+import { noDatabase } from '../../settings/installation.ts';
+import type { Context } from '../command-context.ts';
+
+export function migrateCommands(program: Command, context: Context): void {
+  program
+    .command('migrate')
+    .description("Upgrade the database's schema to this program's, while no server of another version runs.")
+    .action(() => run(context));
+}
+
+async function run(context: Context): Promise<void> {
+  const { out, config } = context;
+  const { dataDir, databaseUrl } = config();
+  if (databaseUrl === null) refuseLeft(dataDir);
+  const db = await openExisting(config());
+  if (db === null) throw noDatabase(config());
+  try {
+    await refuseMoved(db, dataDir);
+    const { done, pending } = await migrationsOf(db);
+    if (done.length === 0) throw noDatabase(config());
+    const upgrade = await upgradeAlone(context, db, pending.length > 0);
+    out.print(upgrade ?? { from: done.at(-1), to: done.at(-1), steps: 0 }, {
+      facts: upgrade
+        ? [
+            ['upgraded from', upgrade.from],
+            ['to', upgrade.to],
+          ]
+        : [['up to date', done.at(-1)!]],
+    });
+  } finally {
+    await db.destroy();
+  }
+}
+
+/** A server of this data directory is kept out by its lock, those of others are seen in the table of nodes. */
+async function upgradeAlone({ out, config, now }: Context, db: Db, isDue: boolean): Promise<Upgrade | null> {
+  const { dataDir } = config();
+  const unlock = isDue && existsSync(dataDir) ? await lockForUpgrade(dataDir) : async () => {};
+  try {
+    return await migrate(db, async (upgrade: Upgrade, trx: Trx) => {
+      await refuseOtherNodes(trx, { self: readNodeId(dataDir), now: now() });
+      out.warn(upgradeNotice(upgrade));
+    });
+  } finally {
+    await unlock();
+  }
+}

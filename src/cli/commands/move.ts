@@ -1,0 +1,157 @@
+/**
+ * `postern move --to URL`: the database of this data directory from SQLite to PostgreSQL, while no server runs. What is
+ * done is in db/admin/move/move-database.ts; here is who may do it, what is seen meanwhile, and what is to do afterwards.
+ */
+import { type Command, Option } from 'commander';
+import { type Moved, move, type Progress } from '../../db/admin/move/move-database.ts';
+import { noteFile, readNote } from '../../db/admin/moved-marker.ts';
+import { lockForMove } from '../../db/engine/data-dir-lock.ts';
+import { type Db, openDatabase, openExisting } from '../../db/engine/open.ts';
+import { upgradeNotice } from '../../db/schema/migrate.ts';
+import { postgresUrl as postgresGrammar } from '../../settings/grammar.ts';
+import { postgresUrl } from '../args/arguments.ts';
+import type { Context } from '../command-context.ts';
+import { Failure } from '../failure.ts';
+import type { Output } from '../render/output.ts';
+import { span } from '../render/times.ts';
+
+export function moveCommands(program: Command, context: Context): void {
+  program
+    .command('move')
+    .description(
+      'Move the database from SQLite to an empty PostgreSQL, while no server runs; killed, it goes on.',
+    )
+    .addOption(
+      // The arguments of a process are for everybody to see.
+      new Option('--to <URL>', 'postgres://USER:PASSWORD@HOST:PORT/DATABASE')
+        .env('POSTERN_MOVE_TO')
+        .argParser(postgresUrl)
+        .makeOptionMandatory(),
+    )
+    .action((options: { to: string }) => run(context, options.to));
+}
+
+async function run({ config, out, now }: Context, url: string): Promise<void> {
+  const { dataDir, databaseUrl } = config();
+  if (databaseUrl !== null) {
+    throw new Failure(
+      'POSTERN_DATABASE_URL is set, so this Postern is on PostgreSQL already; if SQLite is what is to be moved, take the setting ' +
+        'out until it is; from one PostgreSQL to another, use pg_dump and pg_restore',
+    );
+  }
+  const to = postgresGrammar.print(url);
+  const begun = performance.now();
+  const unlock = await lockFor(dataDir);
+  const open: Db[] = [];
+  try {
+    const source = await openExisting({ dataDir, databaseUrl: null });
+    if (!source) throw new Failure(`there is no SQLite database in ${dataDir}; is POSTERN_DATA_DIR right?`);
+    open.push(source);
+    const target = await openDatabase({ dataDir, databaseUrl: url, givenBy: '--to' });
+    open.push(target);
+    const moved = await move({
+      ...{ source, target, to, dataDir, now },
+      onUpgrade: (upgrade) => out.warn(upgradeNotice(upgrade)),
+      onProgress: teller(out),
+      onTrouble: (what) => out.warn(what),
+    });
+    out.progress('');
+    tell(out, { to, dataDir, waiting: await waitingIn(target), ms: performance.now() - begun }, moved);
+  } catch (error) {
+    out.progress('');
+    if (readNote(dataDir)?.finishedAt === null) {
+      out.warn(
+        `the move is not finished: the same command goes on where it stopped; to give it up, remove ${noteFile(dataDir)}`,
+      );
+    }
+    throw error;
+  } finally {
+    for (const db of open) await db.destroy();
+    await unlock();
+  }
+}
+
+async function lockFor(dataDir: string): Promise<() => Promise<void>> {
+  try {
+    return await lockForMove(dataDir);
+  } catch (error) {
+    throw new Failure((error as Error).message);
+  }
+}
+
+/** What is not final yet, by its state. */
+async function waitingIn(target: Db): Promise<Record<string, number>> {
+  const rows: { status: string; count: number }[] = await target('deliveries')
+    .whereIn('status', ['queued', 'deferred', 'sending', 'held'])
+    .groupBy('status')
+    .orderBy('status')
+    .select('status', target.raw('count(*) as count'));
+  return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
+}
+
+const count = new Intl.NumberFormat('en');
+/** Of a log that somebody reads later. */
+const lineEveryMs = 10_000;
+
+/** A line that changes for somebody who sits there; else a line now and then. */
+function teller(out: Output): (progress: Progress) => void {
+  let [begun, first, doing] = [performance.now(), 0, ''];
+  let told = begun;
+  return ({ doing: what, table, done, all }) => {
+    if (what !== doing) [begun, first, doing] = [performance.now(), done, what];
+    const seconds = (performance.now() - begun) / 1000;
+    const rate = seconds > 0.5 ? (done - first) / seconds : 0;
+    const pace =
+      rate > 0
+        ? `, ${count.format(Math.round(rate))} a second, ${span(((all - done) / rate) * 1000)} left`
+        : '';
+    const line = `${count.format(done)} of ${count.format(all)} rows ${what}${pace} (${table})`;
+    if (process.stderr.isTTY) out.progress(line);
+    else if (!out.json && performance.now() - told > lineEveryMs) {
+      told = performance.now();
+      out.warn(line);
+    }
+  };
+}
+
+interface Around {
+  to: string;
+  dataDir: string;
+  waiting: Record<string, number>;
+  ms: number;
+}
+
+function tell(out: Output, { to, dataDir, waiting, ms }: Around, { tables, resumed }: Moved): void {
+  const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+  const replaced = tables.filter((table) => table.replaced > 0);
+  const left = Object.entries(waiting).map(([status, number]) => `${count.format(number)} ${status}`);
+  out.print(
+    { to, rows, resumed, waiting, seconds: Math.round(ms / 100) / 10, tables },
+    {
+      facts: [
+        ['moved to', to],
+        ['rows', rows],
+        ['from an earlier run', resumed],
+        ['waiting', left.join(', ') || 'nothing'],
+        ['took', span(ms)],
+      ],
+    },
+    {
+      head: ['TABLE', 'ROWS', 'THE SAME ON BOTH SIDES'],
+      rows: tables
+        .filter((table) => table.rows > 0)
+        .map((table) => [table.table, table.rows, table.digest.slice(0, 16)]),
+      empty: 'there was nothing in it',
+    },
+  );
+  for (const { table, replaced: values } of replaced) {
+    out.warn(
+      `${values} values of ${table} had NUL characters, which PostgreSQL does not store: they are U+FFFD there`,
+    );
+  }
+  if (out.json) return;
+  out.warn(
+    `set POSTERN_DATABASE_URL to it and start the server, with the same data directory (${dataDir}): the secret, node-id, the ` +
+      'mail log and certificates stay there, and postern.sqlite, which is not used any more',
+  );
+}

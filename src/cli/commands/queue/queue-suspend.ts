@@ -1,0 +1,68 @@
+/** `postern queue suspend | resume`: no mail to a destination for a while. What is being sent goes on; what waits, waits. */
+import type { Command } from 'commander';
+import { iso } from '../../../base/clock.ts';
+import { isKnownDestination } from '../../../db/queue/destination-status-rows.ts';
+import { resume, type Suspension, suspend } from '../../../db/queue/suspensions.ts';
+import { destination, reason, timeSpan } from '../../args/arguments.ts';
+import type { Context } from '../../command-context.ts';
+import { Failure } from '../../failure.ts';
+import type { Block } from '../../render/output.ts';
+
+const usualSpan = 60 * 60_000;
+
+const destinationIs = 'a recipient domain, or a destination as the summary names it';
+
+export function suspensionCommands(queue: Command, context: Context): void {
+  queue
+    .command('suspend')
+    .description('Send nothing to a destination for a while, one hour unless --for says otherwise.')
+    .argument('<DESTINATION>', destinationIs, destination)
+    .option('--for <1h>', 'how long; then it is resumed by itself', timeSpan, usualSpan)
+    .requiredOption('--reason <R>', 'why', reason)
+    .action((name: string, options: { for: number; reason: string }) => begin(context, name, options));
+
+  queue
+    .command('resume')
+    .description('End a suspension before its time.')
+    .argument('<DESTINATION>', destinationIs, destination)
+    .requiredOption('--reason <R>', 'why', reason)
+    .action((name: string, options: { reason: string }) => end(context, name, options.reason));
+}
+
+async function begin(
+  { db, out, now }: Context,
+  name: string,
+  options: { for: number; reason: string },
+): Promise<void> {
+  const createdAt = now();
+  const suspension = { destination: name, reason: options.reason, createdAt, until: createdAt + options.for };
+  await suspend(await db(), suspension);
+  out.print(documentOf(suspension), factsOf(suspension));
+  if (!(await isKnownDestination(await db(), name)))
+    out.note(`no mail has gone to ${name} yet; \`postern queue summary\` shows the names of destinations`);
+}
+
+async function end({ db, out, now }: Context, name: string, why: string): Promise<void> {
+  const suspension = await resume(await db(), name, now());
+  if (!suspension) {
+    throw new Failure(`${name} is not suspended; \`postern queue summary\` shows what is`);
+  }
+  out.print(
+    { resumed: name, reason: why, suspension: documentOf(suspension) },
+    { facts: [['resumed', name]] },
+  );
+}
+
+function documentOf({ destination: name, reason: why, createdAt, until }: Suspension) {
+  return { destination: name, reason: why, createdAt: iso(createdAt), until: iso(until) };
+}
+
+function factsOf({ destination: name, reason: why, until }: Suspension): Block {
+  return {
+    facts: [
+      ['suspended', name],
+      ['until', { time: until }],
+      ['reason', why],
+    ],
+  };
+}

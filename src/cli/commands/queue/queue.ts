@@ -1,0 +1,87 @@
+/** `postern queue`: what waits, one by one; its other commands are in the files beside this one. */
+import type { Command } from 'commander';
+import { iso } from '../../../base/clock.ts';
+import { listQueue, type QueueEntry } from '../../../db/queue/queue-view.ts';
+import type { DeliveryStatus } from '../../../glossary.ts';
+import { replyText } from '../../../outcome.ts';
+import { choice, destination, domain, lines } from '../../args/arguments.ts';
+import { theOrganization } from '../../args/lookup.ts';
+import { type Context, notServed } from '../../command-context.ts';
+import type { Output } from '../../render/output.ts';
+import { orderCommands } from './queue-actions.ts';
+import { summaryCommand } from './queue-summary.ts';
+import { suspensionCommands } from './queue-suspend.ts';
+
+const states: Record<DeliveryStatus, true> = {
+  ...{ queued: true, sending: true, deferred: true, held: true },
+  ...{ delivered: true, bounced: true, complained: true, expired: true },
+  ...{ canceled: true, suppressed: true, insufficient_credit: true },
+};
+
+const usualLimit = 100;
+const mostEntries = 100_000;
+
+interface ListOptions {
+  domain?: string;
+  destination?: string;
+  org?: string;
+  status?: DeliveryStatus;
+  limit: number;
+}
+
+export function queueCommands(program: Command, context: Context): void {
+  const queue = program.command('queue').description('What waits to be delivered, and orders to it.');
+  queue.hook('postAction', async () => {
+    if (!(await context.isServed())) context.out.warn(notServed);
+  });
+  summaryCommand(queue, context);
+  listCommand(queue, context);
+  orderCommands(queue, context);
+  suspensionCommands(queue, context);
+}
+
+function listCommand(queue: Command, { db, out, now }: Context): void {
+  queue
+    .command('list')
+    .description('List what waits, oldest first; with --status anything in that state.')
+    .option('--domain <D>', 'only mail to this recipient domain', domain)
+    .option('--destination <NAME>', 'only mail to this destination, as the summary names it', destination)
+    .option('--org <ORG>', 'only mail of this organization, by id or name')
+    .option(
+      '--status <S>',
+      `one of ${Object.keys(states).join(', ')}`,
+      choice('a status', Object.keys(states)),
+    )
+    .option('--limit <N>', 'how many at most', lines(1, mostEntries), usualLimit)
+    .action(async ({ org, ...filter }: ListOptions) => {
+      const orgId = org === undefined ? undefined : (await theOrganization(await db(), org)).id;
+      const found = await listQueue(await db(), { ...filter, orgId, limit: filter.limit + 1 }, now());
+      printEntries(out, found.slice(0, filter.limit));
+      if (found.length > filter.limit)
+        out.note(`there is more; --limit N shows up to N, not ${filter.limit}`);
+    });
+}
+
+function printEntries(out: Output, entries: QueueEntry[]): void {
+  out.print(
+    entries.map(({ id: _, createdAt, nextAttemptAt, dueSince, lastReply, ...entry }) => ({
+      ...entry,
+      createdAt: iso(createdAt),
+      nextAttemptAt: nextAttemptAt === null ? null : iso(nextAttemptAt),
+      dueSince: dueSince === null ? null : iso(dueSince),
+      lastResponse: lastReply,
+    })),
+    {
+      head: ['EMAIL ID', 'STATUS', 'ATTEMPTS', 'ACCEPTED', 'NEXT', 'RECIPIENT', 'LAST REPLY'],
+      rows: entries.map((entry) => [
+        ...[entry.emailId, { state: entry.status }, entry.attempts],
+        { time: entry.createdAt },
+        { time: entry.nextAttemptAt, due: entry.dueSince !== null },
+        entry.recipient,
+        entry.lastReply && replyText(entry.lastReply),
+      ]),
+      empty: 'There is no such mail.',
+      cut: 'last',
+    },
+  );
+}

@@ -1,0 +1,153 @@
+/**
+ * `postern secret`: a new secret in the place of the one that seals and signs, without a moment in which anything cannot
+ * be opened. The file has the new one before anything is sealed with it, and the old one for as long as anything is: a
+ * command that is killed anywhere has lost nothing, and is given again. A running server sees the file change.
+ *
+ * Where the operator sets the secret, he changes it; `reseal` does the rest.
+ */
+import { statSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Command } from 'commander';
+import { createSeal } from '../../accounts/seal.ts';
+import { iso } from '../../base/clock.ts';
+import {
+  fingerprint,
+  fixedSecrets,
+  newSecret,
+  readSecrets,
+  secretFile,
+  writeSecrets,
+} from '../../base/secrets.ts';
+import { countSealed, resealAll } from '../../db/accounts/sealed-columns.ts';
+import { lockSecrets } from '../../db/engine/data-dir-lock.ts';
+import { timeSpan } from '../args/arguments.ts';
+import type { Context } from '../command-context.ts';
+import { Failure } from '../failure.ts';
+
+const month = 30 * 24 * 60 * 60_000;
+/** A server may have what was sealed with the old secret in its hands a moment longer. */
+const inHandsMs = 3_000;
+
+export function secretCommands(program: Command, context: Context): void {
+  const secret = program.command('secret').description('The secrets that seal and sign.');
+  secret
+    .command('show')
+    .description('List the secrets by their fingerprints, and how much is sealed with each.')
+    .action(() => show(context));
+  secret
+    .command('rotate')
+    .description('Make a new secret, and seal everything with it; a running server takes it up by itself.')
+    .option('--only-node', 'on PostgreSQL: no other node uses this database')
+    .action((options: { onlyNode?: true }) => rotate(context, options));
+  secret
+    .command('reseal')
+    .description('Seal with the current secret what is sealed with another one.')
+    .action(async () => {
+      const resealed = await reseal(context);
+      context.out.print({ resealed }, { facts: [['resealed', resealed]] });
+    });
+  secret
+    .command('retire')
+    .description('Forget all secrets but the current one; what they have signed counts no more.')
+    .option('--after <TIME>', 'how long the current one must have signed', timeSpan, month)
+    .action((options: { after: number }) => retire(context, options));
+}
+
+async function show({ db, out, secrets, config }: Context): Promise<void> {
+  const known = [];
+  for (const [index, one] of secrets().all().entries()) {
+    const { all, closed } = await countSealed(await db(), createSeal(fixedSecrets(one)).opens);
+    known.push({ secret: fingerprint(one), isCurrent: index === 0, sealed: all - closed });
+  }
+  const { closed: unopened } = await countSealed(await db(), createSeal(secrets()).opens);
+  const from = config().secret === null ? secretFile(config().dataDir) : 'POSTERN_SECRET';
+  out.print(
+    { from, secrets: known, unopened },
+    {
+      head: ['SECRET', 'IS', 'SEALED'],
+      rows: known.map((one) => [one.secret, one.isCurrent ? 'current' : 'other', one.sealed]),
+      empty: '',
+    },
+  );
+  if (unopened > 0) out.warn(`none of them opens ${unopened} keys of the database`);
+}
+
+async function rotate(context: Context, { onlyNode }: { onlyNode?: true }): Promise<void> {
+  const { out, config } = context;
+  const { dataDir, databaseUrl, secret } = config();
+  if (secret !== null) {
+    throw new Failure(
+      'the secret is set by POSTERN_SECRET. Put the next one into POSTERN_SECRET_OTHERS on every node and restart it; ' +
+        'then exchange the two in the same way; then `postern secret reseal`',
+    );
+  }
+  if (databaseUrl !== null && !onlyNode) {
+    throw new Failure(
+      'other nodes may use this database, and must know the new secret first: set it as POSTERN_SECRET on all of ' +
+        'them (README.md has the steps), or say --only-node',
+    );
+  }
+  context.secrets();
+  const unlock = await lockSecrets(dataDir);
+  try {
+    const file = secretFile(dataDir);
+    const made = newSecret();
+    writeSecrets(file, [made, ...readSecrets(file)]);
+    context.secrets().refresh();
+    const resealed = await reseal(context);
+    out.print(
+      { secret: fingerprint(made), resealed },
+      {
+        facts: [
+          ['secret', fingerprint(made)],
+          ['resealed', resealed],
+        ],
+      },
+    );
+    out.warn(
+      'back up the secret anew. The one before still verifies return paths and tracking links of mail that was sent; ' +
+        '`postern secret retire` ends that, in a month or later',
+    );
+  } finally {
+    await unlock();
+  }
+}
+
+async function reseal({ db, out, secrets }: Context): Promise<number> {
+  const onProgress = (seen: number) => out.progress(`${seen} seen so far`);
+  return resealAll(await db(), createSeal(secrets()).renew, onProgress).finally(() => out.progress(''));
+}
+
+async function retire(context: Context, { after }: { after: number }): Promise<void> {
+  const { db, out, config, now, secrets } = context;
+  const { dataDir, secret } = config();
+  if (secret !== null) {
+    throw new Failure('the secrets are set: take the old one out of POSTERN_SECRET_OTHERS, and restart');
+  }
+  secrets();
+  const unlock = await lockSecrets(dataDir);
+  try {
+    const file = secretFile(dataDir);
+    const [current, ...others] = readSecrets(file);
+    if (others.length === 0) throw new Failure('there is no other secret than the current one');
+    const since = statSync(file).mtimeMs;
+    if (now() - since < after) {
+      throw new Failure(
+        `the current secret signs since ${iso(since)}: bounces and complaints of mail from before it would be refused, ` +
+          `and its tracking links lead nowhere; wait until ${iso(since + after)}, or say --after 0s`,
+      );
+    }
+    if ((await reseal(context)) > 0) await pause(inHandsMs);
+    const { closed } = await countSealed(await db(), createSeal(fixedSecrets(current)).opens);
+    if (closed > 0)
+      throw new Failure(`${closed} keys of the database are not sealed with it; nothing was retired`);
+    writeSecrets(file, [current]);
+    out.print(
+      { retired: others.map(fingerprint) },
+      { facts: [['retired', others.map(fingerprint).join(' ')]] },
+    );
+    out.warn(`tracking links and return paths of mail sent before ${iso(since)} are not known any more`);
+  } finally {
+    await unlock();
+  }
+}

@@ -1,0 +1,18 @@
+/** `postern config`: the settings that hold, and where each came from. */
+import type { Command } from 'commander';
+import { effectiveConfig } from '../../config.ts';
+import type { Context } from '../command-context.ts';
+
+export function configCommands(program: Command, { out, env }: Context): void {
+  program
+    .command('config')
+    .description('Show every setting: its value, and where it came from.')
+    .action(() => {
+      const settings = effectiveConfig(env());
+      out.print(settings, {
+        head: ['SETTING', 'FROM', 'VALUE'],
+        rows: settings.map(({ name, source, value }) => [name, source, value]),
+        empty: '',
+      });
+    });
+}

@@ -1,0 +1,101 @@
+/** `postern suppression`: addresses that an organization does not write to any more. */
+import type { Command } from 'commander';
+import { iso } from '../../base/clock.ts';
+import {
+  addSuppression,
+  addSuppressions,
+  listSuppressions,
+  removeSuppression,
+  suppressionOf,
+} from '../../db/accounts/suppressions.ts';
+import { compareKey } from '../../mail/address.ts';
+import { readAddressFile } from '../args/address-list.ts';
+import { address as addressArgument } from '../args/arguments.ts';
+import { quoted, theOrganization } from '../args/lookup.ts';
+import type { Context } from '../command-context.ts';
+import { Failure } from '../failure.ts';
+
+interface Owner {
+  org: string;
+}
+
+export function suppressionCommands(program: Command, context: Context): void {
+  const suppression = program
+    .command('suppression')
+    .description('Addresses that are not written to any more.');
+  const ofOrg = (command: string, description: string) =>
+    suppression
+      .command(command)
+      .description(description)
+      .requiredOption('--org <ORG>', 'id or name of the organization');
+
+  ofOrg('add', 'Put an address on the list; mail to it is not sent.')
+    .argument('<ADDRESS>', 'the address', addressArgument)
+    .action((address: string, { org }: Owner) => add(context, org, address));
+
+  ofOrg('remove', 'Take an address off the list; it is written to again.')
+    .argument('<ADDRESS>', 'the address', addressArgument)
+    .action((address: string, { org }: Owner) => remove(context, org, address));
+
+  ofOrg('list', 'List the addresses.').action(({ org }: Owner) => list(context, org));
+
+  ofOrg('import', 'Put all addresses of a file on the list: one a line, in CSV the first column.')
+    .argument('<FILE>', 'the file; - is standard input')
+    .action((file: string, { org }: Owner) => importFile(context, org, file));
+}
+
+async function add({ db, out, now }: Context, org: string, address: string): Promise<void> {
+  const owner = await theOrganization(await db(), org);
+  const added = await addSuppression(await db(), suppressionOf(owner.id, address, 'manual'), now());
+  out.print(
+    { address, added },
+    {
+      facts: [
+        ['address', address],
+        ['added', added ? 'yes' : 'no'],
+      ],
+    },
+  );
+  if (!added) out.note(`${address} was on the list of ${owner.name} before`);
+}
+
+async function remove({ db, out, now }: Context, org: string, address: string): Promise<void> {
+  const owner = await theOrganization(await db(), org);
+  if (!(await removeSuppression(await db(), owner.id, compareKey(address), now()))) {
+    throw new Failure(
+      `${address} is not on the list of ${owner.name}; \`postern suppression list --org ${quoted(owner.name)}\` shows who is`,
+    );
+  }
+  out.print({ address, removed: true }, { facts: [['removed', address]] });
+}
+
+async function list({ db, out }: Context, org: string): Promise<void> {
+  const owner = await theOrganization(await db(), org);
+  const entries = await listSuppressions(await db(), owner.id);
+  out.print(
+    entries.map(({ address, reason, createdAt }) => ({ address, reason, createdAt: iso(createdAt) })),
+    {
+      head: ['ADDRESS', 'SINCE', 'REASON'],
+      rows: entries.map(({ address, reason, createdAt }) => [address, { time: createdAt }, reason]),
+      empty: 'Nobody is on the list.',
+    },
+  );
+}
+
+async function importFile({ db, out, now }: Context, org: string, file: string): Promise<void> {
+  const owner = await theOrganization(await db(), org);
+  const entries = (await readAddressFile(file)).map((address) =>
+    suppressionOf(owner.id, address, 'imported'),
+  );
+  const added = await addSuppressions(await db(), entries, now());
+  const before = entries.length - added;
+  out.print(
+    { added, before },
+    {
+      facts: [
+        ['added', added],
+        ['before', before],
+      ],
+    },
+  );
+}

@@ -1,0 +1,59 @@
+/** `postern webhook replay`: tell an endpoint again. A running server posts it within a second. */
+import type { Command } from 'commander';
+import { validate as isUuid } from 'uuid';
+import { replay, type Selection } from '../../db/webhooks/webhook-replay-rows.ts';
+import { moment } from '../args/arguments.ts';
+import { theWebhook } from '../args/lookup.ts';
+import type { Context } from '../command-context.ts';
+import { Failure } from '../failure.ts';
+
+type Moment = ReturnType<typeof moment>;
+
+interface Options {
+  failed?: true;
+  since?: Moment;
+  until?: Moment;
+}
+
+export function replayCommand(webhook: Command, context: Context): void {
+  webhook
+    .command('replay')
+    .description('Post again: one event, all that failed, or what happened in a time.')
+    .argument('<ID>', 'id of the webhook')
+    .argument('[EVENT]', 'id of the event: the webhook-id of its posts')
+    .option('--failed', 'all that was given up')
+    .option('--since <TIME>', 'what happened since then: 2026-01-31T12:00:00Z, or 2h ago', moment)
+    .option('--until <TIME>', 'and until then', moment)
+    .action((id: string, event: string | undefined, options: Options) => run(context, id, event, options));
+}
+
+async function run(
+  { db, out, now }: Context,
+  id: string,
+  event: string | undefined,
+  options: Options,
+): Promise<void> {
+  const webhook = await theWebhook(await db(), id);
+  const count = await replay(await db(), webhook, selectionOf(event, options, now()), now());
+  if (event !== undefined && count === 0) {
+    throw new Failure(`there is no event with the id "${event}" in the organization of this webhook`);
+  }
+  out.print({ id: webhook.id, replayed: count }, { facts: [['replayed', count]] });
+  if (webhook.status === 'disabled') {
+    out.note(`it is disabled, and nothing is posted before \`postern webhook enable ${webhook.id}\``);
+  }
+}
+
+function selectionOf(event: string | undefined, { failed, since, until }: Options, now: number): Selection {
+  const ways = [event, failed, since ?? until].filter((way) => way !== undefined);
+  if (ways.length !== 1 || (until && !since)) {
+    throw new Failure('say what to post again: the id of an EVENT, --failed, or --since TIME [--until TIME]');
+  }
+  if (event !== undefined) {
+    if (isUuid(event)) return { eventId: event.toLowerCase() };
+    throw new Failure(`"${event}" is not the id of an event; \`postern webhook attempts ID\` shows them`);
+  }
+  if (failed) return { failed };
+  const timeOf = (moment: Moment) => ('at' in moment ? moment.at : now - moment.ago);
+  return { since: timeOf(since!), until: until ? timeOf(until) : now };
+}

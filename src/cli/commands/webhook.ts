@@ -1,0 +1,188 @@
+/** `postern webhook`: endpoints that are told of events. A secret is printed once, by the command that makes it. */
+import type { Command } from 'commander';
+import { validate as isUuid } from 'uuid';
+import { createSeal } from '../../accounts/seal.ts';
+import { systemClock } from '../../base/clock.ts';
+import { countMessages, listWebhookAttempts } from '../../db/webhooks/webhook-attempts.ts';
+import { activateWebhook, deleteWebhook, listWebhooks } from '../../db/webhooks/webhooks.ts';
+import { createResolver } from '../../route/resolver.ts';
+import { addWebhook, rotateSecret, testWebhook } from '../../webhooks/endpoints.ts';
+import { createPoster, patienceMs } from '../../webhooks/guarded-post.ts';
+import { createTryIt } from '../../webhooks/webhook-attempt.ts';
+import { eventTypes, lines } from '../args/arguments.ts';
+import { theOrganization, theWebhook } from '../args/lookup.ts';
+import type { Context } from '../command-context.ts';
+import { Failure } from '../failure.ts';
+import {
+  attemptDocument,
+  attemptFacts,
+  attemptRows,
+  documentOf,
+  factsOf,
+  rowsOf,
+} from '../render/webhook-view.ts';
+import { replayCommand } from './webhook-replay.ts';
+
+const usualLines = 20;
+const mostLines = 1000;
+
+export function webhookCommands(program: Command, context: Context): void {
+  const webhook = program
+    .command('webhook')
+    .description('Endpoints of an organization that are told of events.');
+  const ofOne = (command: string, description: string) =>
+    webhook.command(command).description(description).argument('<ID>', 'id of the webhook');
+
+  webhook
+    .command('add')
+    .description('Have events posted to a URL; the secret that signs them is shown this once.')
+    .argument('<URL>', 'where they are posted, https or http')
+    .requiredOption('--org <ORG>', 'id or name of the organization')
+    .option('--event <T>', 'which events; without, all', eventTypes)
+    .action((url: string, options: { org: string; event?: string[] }) => add(context, url, options));
+
+  webhook
+    .command('list')
+    .description("List an organization's webhooks, or everybody's.")
+    .option('--org <ORG>', 'id or name of the organization')
+    .action(({ org }: { org?: string }) => list(context, org));
+
+  ofOne('show', 'Show a webhook, and what waits for it or failed.').action((id: string) => show(context, id));
+
+  ofOne('test', 'Post the event webhook.test now; where it is not taken, the exit code is 1.').action(
+    (id: string) => test(context, id),
+  );
+
+  ofOne('attempts', 'List what was tried lately, and what was answered.')
+    .argument('[EVENT]', 'only of this event')
+    .option('-n <N>', 'how many', lines(1, mostLines), usualLines)
+    .action((id: string, event: string | undefined, { n }: { n: number }) => attempts(context, id, event, n));
+
+  replayCommand(webhook, context);
+
+  ofOne('enable', 'Go on with a webhook that was disabled; what waits for it is posted.').action(
+    (id: string) => enable(context, id),
+  );
+
+  ofOne('rotate', 'Make a new secret, shown this once; for 24 hours the old one signs as well.').action(
+    (id: string) => rotate(context, id),
+  );
+
+  ofOne('remove', 'Forget a webhook, and what waits for it.').action((id: string) => remove(context, id));
+}
+
+async function add(
+  { db, out, config, secrets, now }: Context,
+  url: string,
+  { org, event = [] }: { org: string; event?: string[] },
+): Promise<void> {
+  const { id: orgId } = await theOrganization(await db(), org);
+  const terms = { seal: createSeal(secrets()), allowPrivate: config().webhookAllowPrivate, now: now() };
+  const added = await addWebhook(await db(), { orgId, url, types: event }, terms);
+  const { webhook } = added;
+  out.print(
+    { id: webhook.id, secret: added.secret, url: webhook.url, events: webhook.types },
+    {
+      facts: [
+        ['id', webhook.id],
+        ['secret', added.secret],
+        ['url', webhook.url],
+        ['events', webhook.types.join(' ') || 'all'],
+      ],
+    },
+  );
+  out.note('the secret is shown this once; your application verifies with it what it gets');
+  if (webhook.url.startsWith('http:')) out.note('over http, anybody on the way can read what is posted');
+}
+
+async function list({ db, out }: Context, org: string | undefined): Promise<void> {
+  const orgId = org === undefined ? null : (await theOrganization(await db(), org)).id;
+  const webhooks = await listWebhooks(await db(), orgId);
+  out.print(webhooks.map(documentOf), rowsOf(webhooks));
+}
+
+async function show({ db, out }: Context, id: string): Promise<void> {
+  const webhook = await theWebhook(await db(), id);
+  const counts = await countMessages(await db(), webhook.id);
+  out.print(
+    { ...documentOf(webhook), ...counts },
+    { facts: [...factsOf(webhook), ['open', counts.open], ['failed', counts.failed]] },
+  );
+}
+
+async function test({ db, out, config, secrets }: Context, id: string): Promise<void> {
+  const webhook = await theWebhook(await db(), id);
+  const { dnsServers, webhookAllowPrivate: allowPrivate } = config();
+  const poster = createPoster({ resolve: createResolver(dnsServers), allowPrivate, timeoutMs: patienceMs });
+  const { open: openSecret } = createSeal(secrets());
+  const tryIt = createTryIt({ post: poster.post, openSecret, clock: systemClock });
+  const attempt = await testWebhook(await db(), webhook, { tryIt, clock: systemClock }).finally(poster.close);
+  const { answer, ...tried } = attempt;
+  const record = { ...tried, status: answer?.status ?? null, answer: answer?.text ?? null };
+  out.print(
+    { id: webhook.id, ok: attempt.error === null, ...attemptDocument(record) },
+    { facts: attemptFacts(record) },
+  );
+  if (attempt.error !== null) process.exitCode = 1;
+}
+
+async function attempts(
+  { db, out }: Context,
+  id: string,
+  eventId: string | undefined,
+  limit: number,
+): Promise<void> {
+  const webhook = await theWebhook(await db(), id);
+  if (eventId !== undefined && !isUuid(eventId)) throw new Failure(`"${eventId}" is not the id of an event`);
+  const records = await listWebhookAttempts(await db(), webhook.id, { limit, eventId });
+  out.print(
+    records.map(({ eventId: event, type, number, ...record }) => ({
+      ...{ eventId: event, type, number },
+      ...attemptDocument(record),
+    })),
+    attemptRows(records),
+  );
+}
+
+async function enable({ db, out, now }: Context, id: string): Promise<void> {
+  const webhook = await theWebhook(await db(), id);
+  await activateWebhook(await db(), webhook.id, now());
+  const { open, failed } = await countMessages(await db(), webhook.id);
+  out.print(
+    { id: webhook.id, status: 'active', open, failed },
+    {
+      facts: [
+        ['enabled', webhook.id],
+        ['open', open],
+        ['failed', failed],
+      ],
+    },
+  );
+  if (webhook.status === 'active') out.note('it was enabled already');
+  if (failed > 0) out.note(`\`postern webhook replay ${webhook.id} --failed\` posts what failed again`);
+  if (webhook.status === 'disabled')
+    out.note('it was told nothing of what happened meanwhile; `postern webhook replay … --since` does that');
+}
+
+async function rotate({ db, out, secrets, now }: Context, id: string): Promise<void> {
+  const webhook = await theWebhook(await db(), id);
+  const made = (await rotateSecret(await db(), webhook.id, { seal: createSeal(secrets()), now: now() }))!;
+  const until = new Date(made.oldSecretUntil).toISOString();
+  out.print(
+    { id: webhook.id, secret: made.secret, oldSecretUntil: until },
+    {
+      facts: [
+        ['id', webhook.id],
+        ['secret', made.secret],
+        ['old one signs until', { time: made.oldSecretUntil }],
+      ],
+    },
+  );
+  out.note('the secret is shown this once');
+}
+
+async function remove({ db, out }: Context, id: string): Promise<void> {
+  const webhook = await theWebhook(await db(), id);
+  await deleteWebhook(await db(), webhook.id);
+  out.print({ id: webhook.id, removed: true }, { facts: [['removed', webhook.url]] });
+}

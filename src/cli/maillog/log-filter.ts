@@ -1,0 +1,125 @@
+/** Which lines of the mail log are asked for: pure functions of a line's text. */
+import { compareKey, parseMailbox, toDomain } from '../../mail/address.ts';
+import type { MailLine } from '../../mail/mail-log.ts';
+
+/** As it was read: a log may be anybody's by the time it is. */
+export type Line = Partial<MailLine> & { time: string; event: string; msg: string };
+
+export const states = ['accepted', 'attempted', 'delivered', 'deferred', 'bounced', 'expired'] as const;
+
+export interface Filters {
+  orgId?: string;
+  /** An email's own id. */
+  emailId?: string;
+  /** The recipient. */
+  to?: string;
+  /** The sender's address, or its domain. */
+  from?: string;
+  /** The recipient's domain. */
+  domain?: string;
+  destination?: Destination;
+  states?: readonly string[];
+  since?: number;
+}
+
+/** A destination by the hosts in its name, and the domains that they have served. */
+interface Destination {
+  hosts: ReadonlySet<string>;
+  domains: ReadonlySet<string>;
+}
+
+export type Keep = (line: string) => boolean;
+
+/** Null where the line is not whole: a process that was killed may leave one. */
+export function readLine(line: string): Line | null {
+  try {
+    const read = JSON.parse(line);
+    const isWhole = [read?.time, read?.event, read?.msg].every((each) => typeof each === 'string');
+    return isWhole ? read : null;
+  } catch {
+    return null;
+  }
+}
+
+export function createKeep(filters: Filters, story?: Story): Keep {
+  const { emailId = null, since = null } = filters;
+  const tests: ((line: Line) => boolean)[] = [];
+  if (story) tests.push(story.has);
+  if (since !== null) tests.push(({ time }) => Date.parse(time) >= since);
+  if (emailId !== null) tests.push((line) => line.emailId === emailId);
+  if (filters.orgId) tests.push(({ orgId }) => orgId === filters.orgId);
+  if (filters.states) tests.push((line) => filters.states!.some((state) => isIn(state, line)));
+  if (filters.domain) tests.push(({ destination }) => destination === filters.domain);
+  if (filters.destination) tests.push((line) => isFor(filters.destination!, line));
+  if (filters.to) tests.push(({ recipient }) => isSame(recipient, filters.to!));
+  if (filters.from) tests.push(({ from }) => isFrom(from, filters.from!));
+  return (text) => {
+    // Most lines of a large file are out before they are taken apart.
+    if (emailId !== null && !text.includes(emailId)) return false;
+    if (story && !story.maybe(text)) return false;
+    const line = readLine(text);
+    return line !== null && tests.every((test) => test(line));
+  };
+}
+
+/** The last group of a UUID, which is random: enough to tell emails apart. */
+export function endOf(id: string): string {
+  return id.slice(id.lastIndexOf('-') + 1);
+}
+
+/** The emails that an id names, learned from the lines that it is shown. */
+export interface Story {
+  /** False where the line cannot be about any of them. */
+  maybe(text: string): boolean;
+  has(line: Line): boolean;
+}
+
+/** A client may give all its requests one id. */
+const mostEmails = 10_000;
+
+/** `given`: an id of the request, the email, the delivery, the Message-ID, or a word of a host's reply. */
+export function createStory(given: string): Story {
+  const id = given.trim().replace(/^<(.*)>$/, '$1');
+  const lower = id.toLowerCase();
+  const word = new RegExp(`(?<![\\w-])${id.replace(/\W/g, '\\$&')}(?![\\w-])`);
+  const emails = new Set<string>();
+  const isNamed = (line: Line) =>
+    line.emailId === lower ||
+    (lower.length === 12 && endOf(line.emailId!) === lower) ||
+    line.deliveryId === lower ||
+    line.requestId === id ||
+    line.messageId === id ||
+    (typeof line.reply === 'string' && word.test(line.reply));
+  return {
+    maybe(text) {
+      if (text.includes(id) || text.includes(lower)) return true;
+      return emails.size > 10 || [...emails].some((email) => text.includes(email));
+    },
+    has(line) {
+      if (typeof line.emailId !== 'string') return false;
+      if (!emails.has(line.emailId) && emails.size < mostEmails && isNamed(line)) emails.add(line.emailId);
+      return emails.has(line.emailId);
+    },
+  };
+}
+
+function isIn(state: string, { event, category }: Line): boolean {
+  return state === 'expired' ? category === 'expired' : event === state;
+}
+
+function isFor({ hosts, domains }: Destination, { destination = '', host }: Line): boolean {
+  return domains.has(destination) || (typeof host === 'string' && hosts.has(host));
+}
+
+function isSame(recipient: string | undefined, wanted: string): boolean {
+  return typeof recipient === 'string' && compareKey(recipient) === compareKey(wanted);
+}
+
+/** `from` is as the caller gave it, perhaps with a name; `wanted` an address or a domain. */
+function isFrom(from: string | undefined, wanted: string): boolean {
+  const sender = typeof from === 'string' ? parseMailbox(from) : null;
+  if (!sender) return false;
+  return wanted.includes('@')
+    ? compareKey(sender.address) === compareKey(wanted)
+    : sender.domain === toDomain(wanted);
+}

@@ -1,0 +1,101 @@
+/** How the command line shows domains and their DNS records. A record's value is never cut or wrapped: it is copied. */
+import { styleText } from 'node:util';
+import {
+  type CheckedRecord,
+  type DnsRecord,
+  demandedTls,
+  dkimKeys,
+  isUnknown,
+} from '../../accounts/domains.ts';
+import { iso, isoOrNull } from '../../base/clock.ts';
+import type { DomainRecord } from '../../db/accounts/domains-table.ts';
+import { type Block, type Cell, clean, coloured, dim, type Output } from './output.ts';
+
+export function domainDocument(domain: DomainRecord) {
+  return {
+    id: domain.id,
+    name: domain.name,
+    status: domain.status,
+    keys: dkimKeys(domain).map(({ keepUntil, ...key }) => ({ ...key, keepUntil: isoOrNull(keepUntil) })),
+    tracking: { opens: domain.openTracking, clicks: domain.clickTracking, host: domain.trackingHost },
+    ...tlsDocument(domain),
+    createdAt: iso(domain.createdAt),
+    verifiedAt: domain.verifiedAt === null ? null : iso(domain.verifiedAt),
+    checkedAt: domain.checkedAt === null ? null : iso(domain.checkedAt),
+  };
+}
+
+export function printDomains(out: Output, domains: DomainRecord[]): void {
+  out.print(domains.map(domainDocument), {
+    head: ['DOMAIN', 'STATUS', 'OPENS', 'CLICKS', 'CREATED', 'CHECKED'],
+    rows: domains.map((domain) => [
+      domain.name,
+      { state: domain.status },
+      domain.openTracking ? 'on' : 'off',
+      domain.clickTracking ? 'on' : 'off',
+      { time: domain.createdAt },
+      { time: domain.checkedAt },
+    ]),
+    empty: 'There is no domain yet; `postern domain add NAME --org ORG` registers one.',
+  });
+}
+
+export function domainBlocks(domain: DomainRecord, records: DnsRecord[]): Block[] {
+  const facts: [string, Cell][] = [
+    ['id', domain.id],
+    ['name', domain.name],
+    ['status', { state: domain.status }],
+    ['opens', domain.openTracking ? 'on' : 'off'],
+    ['clicks', domain.clickTracking ? 'on' : 'off'],
+    ...(domain.trackingHost ? [['links at', domain.trackingHost] as [string, Cell]] : []),
+    ...tlsFacts(domain),
+    ['created', { time: domain.createdAt }],
+    ['checked', { time: domain.checkedAt }],
+  ];
+  return [{ facts }, recordsBlock(records)];
+}
+
+/** The domain's own word, and what holds: its organization may demand more. */
+export function tlsDocument(domain: DomainRecord) {
+  return { tls: domain.tls, effectiveTls: demandedTls(domain) };
+}
+
+export function tlsFacts(domain: DomainRecord): [string, Cell][] {
+  const effective = demandedTls(domain);
+  const isOverruled = effective !== domain.tls;
+  return [['TLS', isOverruled ? `${domain.tls}; its organization ${effective}` : effective]];
+}
+
+export function recordsBlock(records: (DnsRecord | CheckedRecord)[]): Block {
+  return {
+    lines: records.map(recordLines).join('\n\n').split('\n'),
+    rows: records.map((record) => [
+      record.type,
+      record.name,
+      record.value,
+      record.purpose,
+      record.required ? 'required' : 'advised',
+      ...('ok' in record ? [{ state: stateOf(record) }, record.found.join(' | ')] : []),
+    ]),
+  };
+}
+
+function recordLines(record: DnsRecord | CheckedRecord): string {
+  const title = [
+    styleText('bold', `${record.type}  ${record.name}`),
+    dim(record.required ? 'required' : 'advised'),
+  ];
+  const found = 'ok' in record ? foundLines(record) : [];
+  return [title.join('  '), `  ${record.value}`, `  ${dim(record.note)}`, ...found].join('\n');
+}
+
+function foundLines(record: CheckedRecord): string[] {
+  const state = stateOf(record);
+  const what = record.found.length === 0 ? 'no such record' : record.found.map(clean).join('\n           ');
+  return state === 'found' ? [`  ${coloured(state)}`] : [`  ${coloured(state)}  ${what}`];
+}
+
+function stateOf(record: CheckedRecord): 'found' | 'missing' | 'unknown' {
+  if (isUnknown(record)) return 'unknown';
+  return record.ok ? 'found' : 'missing';
+}

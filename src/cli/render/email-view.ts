@@ -1,0 +1,93 @@
+/** How the command line shows an email: the envelope, the recipients, each attempt with its SMTP transcript. */
+import type { AttemptRecord, DeliveryRecord, EmailRecord } from '../../db/events/emails.ts';
+import type { TranscriptLine } from '../../glossary.ts';
+import { replyText } from '../../outcome.ts';
+import { type Block, type Cell, clean, coloured, dim } from './output.ts';
+import { local, span } from './times.ts';
+
+export function emailFacts(email: EmailRecord, status: string): Block {
+  const tags = Object.entries(email.tags).map(([key, value]) => `${key}=${value}`);
+  return {
+    facts: [
+      ['emailId', email.id],
+      ['id', email.messageId],
+      ['status', { state: status }],
+      ['from', email.from],
+      ['subject', email.subject],
+      ...(email.replyTo === null ? [] : [['reply to', email.replyTo] as [string, Cell]]),
+      ...(tags.length === 0 ? [] : [['tags', tags.join(' ')] as [string, Cell]]),
+      ['credits', email.credits],
+      ['created', { time: email.createdAt }],
+      ['updated', { time: email.updatedAt }],
+    ],
+  };
+}
+
+export function recipientTable(email: EmailRecord, now: number): Block {
+  return {
+    head: ['RECIPIENT', 'STATUS', 'ATTEMPTS', 'NEXT', 'LAST REPLY'],
+    rows: email.deliveries.map((delivery) => [
+      delivery.recipient,
+      { state: delivery.status },
+      delivery.attempts,
+      { time: delivery.nextAttemptAt, due: (delivery.nextAttemptAt ?? now) < now },
+      delivery.lastReply && replyText(delivery.lastReply),
+    ]),
+    empty: '',
+    cut: 'last',
+    kind: 'recipient',
+  };
+}
+
+const signs: Record<TranscriptLine['from'], string> = { client: '>', server: '<', note: '*' };
+
+export function attemptLines({ recipient }: DeliveryRecord, attempt: AttemptRecord): string[] {
+  const { outcome, category, fault, diagnostic, possibleDuplicate, rule } = attempt.verdict;
+  const { mx, tls } = attempt;
+  const facts = [
+    `attempt ${attempt.number} for ${recipient}`,
+    local(attempt.startedAt),
+    span(attempt.endedAt - attempt.startedAt),
+    mx ? `${mx.host} [${mx.address}]:${mx.port}` : 'no host',
+    tls ? `${tls.protocol}, ${tls.verified ? 'verified' : 'not verified'}` : 'in clear',
+    coloured(outcome),
+    ...(category ? [`${category}, ${fault}`] : []),
+    ...(rule ? [`rule ${rule}`] : []),
+    ...(possibleDuplicate ? ['may have arrived'] : []),
+  ];
+  const isSaid = attempt.transcript.some(({ text }) => text.includes(diagnostic));
+  return [
+    facts.join(dim(' | ')),
+    ...attempt.transcript.flatMap(transcriptLines),
+    ...(isSaid || attempt.reply ? [] : [`          * ${clean(diagnostic)}`]),
+  ];
+}
+
+function transcriptLines({ ms, from, text }: TranscriptLine): string[] {
+  const time = dim(`${ms} ms`.padStart(9));
+  return textLines(text).map((line) => `${time} ${dim(signs[from])} ${from === 'note' ? dim(line) : line}`);
+}
+
+export function attemptRows({ recipient }: DeliveryRecord, attempt: AttemptRecord): Cell[][] {
+  const { mx, verdict } = attempt;
+  return [
+    [
+      'attempt',
+      recipient,
+      attempt.number,
+      { time: attempt.startedAt },
+      verdict.outcome,
+      mx?.host ?? null,
+      verdict.diagnostic,
+      verdict.rule ?? null,
+    ],
+    ...attempt.transcript.flatMap(({ ms, from, text }) =>
+      textLines(text).map((line) => ['transcript', recipient, attempt.number, ms, signs[from], line]),
+    ),
+  ];
+}
+
+/** A reply of several lines is one line of the transcript. */
+function textLines(text: string): string[] {
+  return text.trimEnd().split(/\r?\n/).map(clean);
+}

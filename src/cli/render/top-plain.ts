@@ -1,0 +1,80 @@
+/** One picture of `postern top` for a pipe (lines that begin with what they are), for --json, and for --once. */
+import { iso, isoOrNull } from '../../base/clock.ts';
+import { briefly, reasonsOf } from '../../operate/explain/destination-status.ts';
+import { type QueueLine, totalOf } from '../../operate/explain/queue-rows-by-destination.ts';
+import { verbs } from '../maillog/traffic.ts';
+import type { Block } from './output.ts';
+import type { Snapshot } from './top-view.ts';
+
+export function documentOf(snapshot: Snapshot) {
+  return {
+    at: iso(snapshot.at),
+    hostname: snapshot.hostname,
+    isServed: snapshot.isServed,
+    rates: snapshot.rates,
+    queue: { at: iso(snapshot.queue.at), destinations: snapshot.queue.lines.map(queueDocument) },
+    slowest: snapshot.slowest.map(({ meanMs, ...slow }) => ({ ...slow, meanMs: Math.round(meanMs) })),
+    replies: snapshot.said.map(({ at, ...said }) => ({ at: iso(at), ...said })),
+  };
+}
+
+function queueDocument(line: QueueLine) {
+  const { destination, counts, parked, oldestAt, nextAttemptAt, condition, state } = line;
+  return {
+    destination,
+    total: totalOf(line),
+    ...counts,
+    due: parked,
+    oldestAt: isoOrNull(oldestAt),
+    nextAttemptAt: isoOrNull(nextAttemptAt),
+    condition: briefly(condition, iso),
+    ...reasonsOf(condition),
+    connections: state?.connections ?? 0,
+    limit: state?.limit ?? null,
+  };
+}
+
+export function blocksOf({ rates, queue, slowest, said }: Snapshot): Block[] {
+  return [
+    {
+      kind: 'rate',
+      head: ['', 'A MINUTE'],
+      rows: verbs.map((verb) => [{ state: verb }, rates[verb].perMinute]),
+      empty: '',
+    },
+    {
+      kind: 'queue',
+      head: ['DESTINATION', 'TOTAL', 'DUE', 'SENDING', 'OLDEST', 'STATE'],
+      rows: queue.lines.map((line) => [
+        line.destination,
+        { count: totalOf(line) },
+        { count: line.parked },
+        { count: line.counts.sending },
+        { time: line.oldestAt },
+        briefly(line.condition, iso),
+      ]),
+      empty: 'Nothing waits.',
+      cut: 'first',
+    },
+    {
+      kind: 'slow',
+      head: ['SLOWEST', 'MEAN MS', 'WORST MS', 'ATTEMPTS'],
+      rows: slowest.map((slow) => [slow.destination, Math.round(slow.meanMs), slow.worstMs, slow.attempts]),
+      empty: 'Nothing was sent.',
+      cut: 'first',
+    },
+    {
+      kind: 'reply',
+      head: ['SAID', '', 'HOST', 'TIMES', 'REPLY'],
+      rows: said.map(({ at, verb, host, destination, times, reply }) => [
+        { time: at },
+        { state: verb },
+        host ?? destination,
+        { count: times },
+        reply,
+      ]),
+      empty: 'Nothing was said.',
+      cut: 'last',
+    },
+  ];
+}

@@ -1,0 +1,85 @@
+/** Webhooks and their attempts as the commands show them: documents for --json, facts and rows for people. */
+import { iso, isoOrNull } from '../../base/clock.ts';
+import type { AttemptRecord } from '../../db/webhooks/webhook-attempts.ts';
+import type { Webhook } from '../../db/webhooks/webhooks.ts';
+import type { Cell } from './cells.ts';
+import type { Rows } from './table.ts';
+import { span } from './times.ts';
+
+export function documentOf(webhook: Webhook) {
+  const { id, orgId, url, types, status, reason } = webhook;
+  return {
+    ...{ id, orgId, url, events: types, status, reason },
+    failingSince: isoOrNull(webhook.failingSince),
+    pausedUntil: isoOrNull(webhook.pausedUntil),
+    createdAt: iso(webhook.createdAt),
+  };
+}
+
+export function factsOf(webhook: Webhook): [name: string, value: Cell][] {
+  return [
+    ['id', webhook.id],
+    ['url', webhook.url],
+    ['events', webhook.types.join(' ') || 'all'],
+    ['status', { state: webhook.status }],
+    ['reason', webhook.reason],
+    ['failing since', { time: webhook.failingSince }],
+    ['paused until', { time: webhook.pausedUntil }],
+    ['created', { time: webhook.createdAt }],
+  ];
+}
+
+export function rowsOf(webhooks: Webhook[]): Rows {
+  return {
+    head: ['ID', 'STATUS', 'FAILING SINCE', 'CREATED', 'EVENTS', 'URL'],
+    rows: webhooks.map((webhook) => [
+      webhook.id,
+      { state: webhook.status },
+      { time: webhook.failingSince },
+      { time: webhook.createdAt },
+      webhook.types.join(' ') || 'all',
+      webhook.url,
+    ]),
+    empty: 'There is no webhook yet; `postern webhook add` makes one.',
+    cut: 'last',
+  };
+}
+
+type Tried = Omit<AttemptRecord, 'id' | 'eventId' | 'type' | 'number'>;
+
+export function attemptDocument({ startedAt, duration, url, status, answer, error }: Tried) {
+  return { at: iso(startedAt), durationMs: duration, url, status, answer, error };
+}
+
+export function attemptFacts({
+  startedAt,
+  duration,
+  status,
+  answer,
+  error,
+}: Tried): [name: string, value: Cell][] {
+  return [
+    ['posted', { time: startedAt }],
+    ['took', span(duration)],
+    ['status', status],
+    ['answer', answer],
+    ['error', error],
+  ];
+}
+
+export function attemptRows(records: AttemptRecord[]): Rows {
+  return {
+    head: ['AT', 'EVENT', 'TYPE', 'TRY', 'TOOK', 'STATUS', 'ANSWER'],
+    rows: records.map(({ eventId, type, number, startedAt, duration, status, answer, error }) => [
+      { time: startedAt },
+      eventId,
+      type,
+      number,
+      span(duration),
+      status,
+      status === null ? error : (answer ?? error),
+    ]),
+    empty: 'Nothing was tried yet.',
+    cut: 'last',
+  };
+}

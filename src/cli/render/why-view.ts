@@ -1,0 +1,20 @@
+/** `email why`: the words of operate/explain/why.ts, with the commands that help. */
+import type { When } from '../../operate/explain/destination-status.ts';
+import { type Remedies, type Story, why as told } from '../../operate/explain/why.ts';
+import { clean } from './output.ts';
+
+const commands: Remedies = {
+  release: ({ emailId }) => ` (\`postern queue release ${emailId} --reason R\`)`,
+  report: ({ emailId }) => `\`postern inbound list --email ${emailId}\` has the report.`,
+  unsuppress: ({ orgId, delivery }) =>
+    `\`postern suppression remove ${delivery.recipient} --org ${orgId}\` takes it off for later mail.`,
+  grant: ({ orgId }) => `\`postern credits grant ${orgId} N\` adds some for later mail.`,
+  source: ({ orgId }) =>
+    `Give a node one (POSTERN_MTA_SOURCES, with @POOL), or \`postern org pool ${orgId} NAME\` has it send from another pool.`,
+  verify: 'with `postern domain verify`',
+  doctor: '`postern doctor` says whether it is on a blocklist.',
+};
+
+export function why(story: Story, when: When): string {
+  return clean(told(story, when, commands));
+}

@@ -1,0 +1,110 @@
+/**
+ * What a send asks of compose/, as plain data: it crosses from thread to thread by structured clone. The bytes of
+ * attachments and messages are not cloned but handed over.
+ */
+
+import type { Composed } from './message.ts';
+import type { Fields } from './mime.ts';
+import type { Given } from './raw-message.ts';
+
+export interface Order {
+  /** Whose it is: organizations take turns. */
+  orgId: string;
+  /** What the message is made of, or the message itself. */
+  fields: Fields | Given;
+  tracking: {
+    opens: boolean;
+    clicks: boolean;
+    /** What the links begin with. */
+    base: string;
+    /** The deliveries that the links tell of, one for each recipient, in their order. */
+    deliveryIds: string[];
+  };
+  /** `second`: signs as well. */
+  signer: { domain: string; second?: OrderKey } & OrderKey;
+}
+
+export interface OrderKey {
+  selector: string;
+  /** The private key as it is kept; it is opened where it is used. */
+  sealedKey: string;
+}
+
+/** For all recipients. As much work as this keeps a thread busy for milliseconds. */
+const large = 256 * 1024;
+
+/** About how many octets there are to compose, encode and hash. */
+export function costOf({ fields, tracking, signer }: Order): number {
+  const length =
+    'raw' in fields
+      ? fields.raw.length
+      : fields.attachments.reduce(
+          (sum, { content }) => sum + content.length,
+          (fields.html?.length ?? 0) + (fields.text?.length ?? 0),
+        );
+  const isTracked = tracking.opens || tracking.clicks;
+  const signatures = signer.second ? 2 : 1;
+  return (length + signatureCost * signatures) * (isTracked ? tracking.deliveryIds.length : 1);
+}
+
+/** A signature takes as long as so many octets. */
+const signatureCost = 16 * 1024;
+
+export const isLarge = (order: Order) => costOf(order) > large;
+
+export type Compose = (order: Order) => Promise<Composed>;
+
+/** What crosses: the value, and the memory that goes with it and is the sender's no longer. */
+export interface Parcel<Value> {
+  value: Value;
+  handedOver: ArrayBuffer[];
+}
+
+export function packOrder(order: Order): Parcel<Order> {
+  const { fields } = order;
+  if ('raw' in fields) {
+    const raw = alone(fields.raw);
+    return { value: { ...order, fields: { ...fields, raw } }, handedOver: memoryOf([raw]) };
+  }
+  const attachments = fields.attachments.map((one) => ({ ...one, content: alone(one.content) }));
+  const value = { ...order, fields: { ...fields, attachments } };
+  return { value, handedOver: memoryOf(attachments.map(({ content }) => content)) };
+}
+
+export function packComposed(composed: Composed): Parcel<Composed> {
+  const [messages, base] = [composed.messages.map(alone), composed.base && alone(composed.base)];
+  return {
+    value: { ...composed, messages, base },
+    handedOver: memoryOf(base ? [...messages, base] : messages),
+  };
+}
+
+/** A Buffer arrives as a plain Uint8Array. */
+export function unpackOrder(order: Order): Order {
+  const { fields } = order;
+  if ('raw' in fields) return { ...order, fields: { ...fields, raw: asBuffer(fields.raw) } };
+  const attachments = fields.attachments.map((one) => ({ ...one, content: asBuffer(one.content) }));
+  return { ...order, fields: { ...fields, attachments } };
+}
+
+export function unpackComposed(composed: Composed): Composed {
+  const { messages, base } = composed;
+  return { ...composed, messages: messages.map(asBuffer), base: base && asBuffer(base) };
+}
+
+/** Small Buffers lie together in one piece of memory, which would be cloned or lost whole: they move out. */
+function alone(bytes: Buffer): Buffer {
+  if (bytes.length === bytes.buffer.byteLength) return bytes;
+  const own = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(own);
+  return own;
+}
+
+/** Each once: the same file may be attached twice. */
+function memoryOf(list: Buffer[]): ArrayBuffer[] {
+  return [...new Set(list.map(({ buffer }) => buffer as ArrayBuffer))];
+}
+
+function asBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
+}

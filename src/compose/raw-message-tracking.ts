@@ -1,0 +1,31 @@
+/** Tracking in a message that was given: in its HTML parts, but for those that altering would break (html-parts.ts). */
+import { alteredParts } from './html-parts.ts';
+import { type Allowance, type Tracker, trackable } from './html-tracking.ts';
+import type { Tracking } from './message.ts';
+
+/** Null where nothing is to be tracked: then the message is the same for all. */
+export function trackedParts(
+  raw: Buffer,
+  tracking: Tracking,
+  allowance: Allowance,
+): ((tracker: Tracker) => Buffer) | null {
+  if (!tracking.opens && !tracking.clicks) return null;
+  let hasPixel = false;
+  return alteredParts(raw, (html, reading) => {
+    // One pixel tells of all the mail.
+    const opens = tracking.opens && !hasPixel;
+    const tracked = trackable(
+      html,
+      { ...tracking, opens },
+      allowance,
+      reading === 'latin1' ? isAscii : undefined,
+    );
+    hasPixel ||= tracked !== null;
+    return tracked;
+  });
+}
+
+/** A link is a URL in UTF-8; of another character set, no more than ASCII is known here. */
+function isAscii(target: string): boolean {
+  return /^[\x20-\x7e]*$/.test(target);
+}

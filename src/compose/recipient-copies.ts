@@ -1,0 +1,17 @@
+/** The copies of a message, one for each recipient, by what they have in common with the first. */
+import { patchOf } from '../base/byte-patch.ts';
+import type { Tracker } from './html-tracking.ts';
+
+export interface Copies {
+  /** One for all recipients; where there is a base, a patch of it (base/byte-patch.ts) for each recipient, in their order. */
+  messages: Buffer[];
+  base: Buffer | null;
+}
+
+/** Each copy becomes a patch before the next one is made: they may be large. */
+export function copiesFor(trackers: Tracker[], copyFor: (tracker: Tracker) => Buffer): Copies {
+  const base = copyFor(trackers[0]!);
+  if (trackers.length === 1) return { messages: [base], base: null };
+  const messages = trackers.map((tracker, index) => patchOf(base, index === 0 ? base : copyFor(tracker)));
+  return { messages, base };
+}

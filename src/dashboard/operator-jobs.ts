@@ -1,0 +1,103 @@
+/** What operators' pages share and keep in memory: a recent look at the queue, the order under way, the doctor's last visit. */
+import { orAborted } from '../base/abort.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Config } from '../config.ts';
+import { type Db, openDatabase } from '../db/engine/open.ts';
+import { type Done, giveOrder, type Order, type Selection } from '../db/queue/apply-queue-action.ts';
+import { type Examination, examine, type Progress } from '../operate/doctor/examine.ts';
+import type { Finding } from '../operate/doctor/finding.ts';
+import type { Surroundings } from '../operate/doctor/surroundings.ts';
+import { readSummary } from '../operate/explain/queue-ages.ts';
+import type { QueueLine } from '../operate/explain/queue-rows-by-destination.ts';
+import { createRuns, type Runs } from './background-job.ts';
+
+interface Given {
+  order: Order;
+  selection: Selection;
+  reason: string;
+  /** Who gave it. */
+  by: string;
+}
+
+export interface Desk {
+  /** What waits where. */
+  summary(): Promise<QueueLine[]>;
+  /** Something has been done that the next look is to show. */
+  lookAgain(): void;
+  orders: Runs<Given, { moved: number }, Done>;
+  /** By the domain that is looked at; null: all. */
+  doctor: Runs<string | null, Progress, Finding[]>;
+  /** Breaks off what goes on; resolves when none of it asks the database for anything any more. */
+  stop(): Promise<void>;
+}
+
+interface DeskParts {
+  db: Db;
+  clock: Clock;
+  config: Config;
+  onTrouble(what: string, error: unknown): void;
+  surroundings: Partial<Surroundings>;
+}
+
+export function createDesk({ db, clock, config, onTrouble, surroundings }: DeskParts): Desk {
+  const waiting = lookedUpSeldom(() => readSummary(db, { now: clock.now() }));
+  const orders = createRuns<Given, { moved: number }, Done>(
+    clock,
+    async ({ order, selection, reason }, onProgress, signal) => {
+      const told = (moved: number) => onProgress({ moved });
+      const given = { order, reason, now: clock.now(), onProgress: told, signal };
+      return giveOrder(db, selection, given).finally(waiting.again);
+    },
+    (error) => onTrouble('an order to the queue broke off; what it has not reached is as it was', error),
+  );
+  const doctor = createRuns<string | null, Progress, Finding[]>(
+    clock,
+    (domain, onProgress, signal) =>
+      orAborted(look({ config, domain, now: clock.now, onProgress, surroundings }), signal),
+    (error) => onTrouble('the doctor broke off', error),
+  );
+  const stop = async () => void (await Promise.all([orders.stop(), doctor.stop()]));
+  return { summary: waiting.latest, lookAgain: waiting.again, orders, doctor, stop };
+}
+
+/**
+ * By a connection of its own: it only looks, so one that is broken off is left to itself until nothing hangs any more, and
+ * the service's is closed by then.
+ */
+async function look(examination: Omit<Examination, 'openDb'>): Promise<Finding[]> {
+  const opened = openDatabase(examination.config);
+  try {
+    return await examine({ ...examination, openDb: () => opened });
+  } finally {
+    void opened.then((db) => db.destroy()).catch(() => {});
+  }
+}
+
+/** Of all time, a look at a long queue may take so much. */
+const share = 1 / 20;
+
+/** However many pages ask, and however often: one look at a time, and a rest after it that is longer than it took. */
+function lookedUpSeldom<Found>(lookUp: () => Promise<Found>) {
+  let found: Promise<Found> | null = null;
+  let freshUntil = Number.POSITIVE_INFINITY;
+  const again = () => {
+    found = null;
+  };
+  const latest = async (): Promise<Found> => {
+    if (found === null || performance.now() >= freshUntil) {
+      const began = performance.now();
+      freshUntil = Number.POSITIVE_INFINITY;
+      const mine = lookUp();
+      found = mine;
+      mine.then(
+        () => {
+          const ended = performance.now();
+          freshUntil = ended + (ended - began) / share;
+        },
+        () => again(),
+      );
+    }
+    return found;
+  };
+  return { latest, again };
+}

@@ -1,0 +1,38 @@
+/**
+ * Rates against what mailbox providers hold senders to. Bounces: the usual terms of sending services, good below 2 %, in
+ * danger above 5 %. Complaints: Gmail's and Yahoo's rules for senders, which want less than 0.1 % and block from 0.3 %
+ * on. Too little mail says nothing.
+ */
+import type { Counts } from '../../../db/events/statistics.ts';
+import { shareOf } from './figures.ts';
+
+export interface Rate {
+  share: number | null;
+  /** Null: too little mail to say. */
+  tone: 'good' | 'warn' | 'bad' | null;
+  good: number;
+  bad: number;
+  /** How much mail it takes. */
+  least: number;
+}
+
+const bounces = { good: 0.02, bad: 0.05, least: 100 };
+/** One complaint of a thousand is the first step. */
+const complaints = { good: 0.001, bad: 0.003, least: 1000 };
+
+export function bounceRate({ bounced, sent }: Counts): Rate {
+  return rated(shareOf(bounced, sent), sent, bounces);
+}
+
+export function complaintRate({ complained, delivered }: Counts): Rate {
+  return rated(shareOf(complained, delivered), delivered, complaints);
+}
+
+function rated(share: number | null, of: number, terms: typeof bounces): Rate {
+  return { share, ...terms, tone: share === null || of < terms.least ? null : toneOf(share, terms) };
+}
+
+function toneOf(share: number, { good, bad }: typeof bounces): Rate['tone'] {
+  if (share < good) return 'good';
+  return share < bad ? 'warn' : 'bad';
+}

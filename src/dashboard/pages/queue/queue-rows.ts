@@ -1,0 +1,89 @@
+/** Destinations as the queue's pages show them: pure functions of what the database says. */
+
+import { briefly, type Condition } from '../../../operate/explain/destination-status.ts';
+import { ageNames } from '../../../operate/explain/queue-ages.ts';
+import { type QueueLine, totalOf } from '../../../operate/explain/queue-rows-by-destination.ts';
+import { exactly, relative } from '../../number-format.ts';
+
+const conditions: Record<Condition['is'], { word: string; tone: string }> = {
+  suspended: { word: 'Suspended', tone: 'warn' },
+  circuit_open: { word: 'Circuit open', tone: 'bad' },
+  busy: { word: 'Busy', tone: 'busy' },
+  throttled: { word: 'Throttled', tone: 'warn' },
+  greylisting: { word: 'Greylisting', tone: 'warn' },
+  paused: { word: 'Paused', tone: 'warn' },
+  no_source: { word: 'No source', tone: 'bad' },
+  unattended: { word: 'No server', tone: 'bad' },
+  ok: { word: 'OK', tone: 'good' },
+};
+
+const worst: Condition['is'][] = ['unattended', 'no_source', 'circuit_open', 'suspended'];
+
+export type DestinationView = ReturnType<typeof presentLine>;
+
+/** `most`: the largest count of the table, which the shades are held against. */
+export function presentLine(line: QueueLine, now: number, most = Math.max(0, ...line.ages)) {
+  const { is } = line.condition;
+  return {
+    ...line,
+    total: totalOf(line),
+    ages: ageNames.map((_, at) => line.ages[at] ?? 0),
+    ...conditions[is],
+    is,
+    said: briefly(line.condition, exactly),
+    href: hrefOf(line.destination),
+    byAge: ageNames.map((name, at) => ({
+      name,
+      count: line.ages[at]!,
+      shade: shadeOf(line.ages[at]!, most),
+    })),
+    next: nextTry(line.nextAttemptAt, now),
+  };
+}
+
+/** Words for what is near; null: a time is better. */
+export function nextTry(time: number | null, now: number): string | null {
+  if (time === null) return 'none';
+  if (time <= now) return 'due';
+  return time - now < 60_000 ? ahead(time, now) : null;
+}
+
+function ahead(time: number, now: number): string {
+  return time > now && time - now < 60_000 ? `in ${Math.ceil((time - now) / 1000)} s` : relative(time, now);
+}
+
+export function presentLines(lines: QueueLine[], now: number): DestinationView[] {
+  const most = Math.max(0, ...lines.flatMap(({ ages }) => ages));
+  return lines.map((line) => presentLine(line, now, most));
+}
+
+/** A text in its name, or in one of its domains. */
+export function matching(lines: QueueLine[], text: string): QueueLine[] {
+  const sought = text.toLowerCase();
+  return lines.filter(({ destination, domains }) =>
+    [destination, ...domains].some((name) => name.includes(sought)),
+  );
+}
+
+export function totals(lines: QueueLine[]) {
+  const sum = (countOf: (line: QueueLine) => number) => lines.reduce((all, line) => all + countOf(line), 0);
+  return {
+    waiting: sum(({ counts }) => counts.queued + counts.deferred),
+    due: sum(({ parked }) => parked),
+    sending: sum(({ counts }) => counts.sending),
+    held: sum(({ counts }) => counts.held),
+    inTrouble: lines.filter(({ condition }) => worst.includes(condition.is)).length,
+  };
+}
+
+export function hrefOf(destination: string): string {
+  return `/dashboard/queue/to/${encodeURIComponent(destination)}`;
+}
+
+const shades = 4;
+
+/** From 0, nothing, to 4, the most: each shade some times as many as the one before. */
+function shadeOf(count: number, most: number): number {
+  if (count === 0) return 0;
+  return most <= 1 ? 1 : Math.max(1, Math.ceil((shades * Math.log(count)) / Math.log(most)));
+}

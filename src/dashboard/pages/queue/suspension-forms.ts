@@ -1,0 +1,67 @@
+/** No mail to a destination for a while, and the end of that. The same functions as `postern queue suspend | resume`. */
+import { z } from 'zod';
+import { resume, suspend } from '../../../db/queue/suspensions.ts';
+import { readDestination } from '../../../operate/explain/action-words.ts';
+import { duration } from '../../../settings/durations.ts';
+import { checkForm, line } from '../../forms.ts';
+import { type Answer, goTo, type Page, type Parts, type UserVisit } from '../../page.ts';
+import { hrefOf } from './queue-rows.ts';
+import { overview } from './routes.ts';
+
+export const suspensionsPage: Page = {
+  operator: {
+    'POST /dashboard/queue/suspend': begin,
+    'POST /dashboard/queue/resume': end,
+  },
+};
+
+export const reason = line('why; whoever looks at the queue reads it', 500);
+
+export const destinationField = z
+  .string({ error: 'Name a destination.' })
+  .trim()
+  .transform((text, context) => {
+    const name = readDestination(text);
+    if (name !== null) return name;
+    context.addIssue({ code: 'custom', message: 'Give a recipient domain, or a name that the queue shows.' });
+    return z.NEVER;
+  });
+
+const span = z
+  .string({ error: 'Say for how long.' })
+  .trim()
+  .transform((text, context) => {
+    try {
+      return duration.read(text);
+    } catch {
+      context.addIssue({ code: 'custom', message: 'Say for how long, such as 30m, 2h or 3d; up to 365d.' });
+      return z.NEVER;
+    }
+  });
+
+const suspension = z.object({ destination: destinationField, for: span, reason });
+
+async function begin(visit: UserVisit, parts: Parts): Promise<Answer> {
+  const { now, user } = visit;
+  const given = checkForm(visit.form, suspension);
+  if (!given.ok) return overview(visit, parts, given.errors);
+  const { destination, for: ms, reason: why } = given.values;
+  await suspend(parts.db, { destination, reason: why, createdAt: now, until: now + ms });
+  parts.desk.lookAgain();
+  parts.log.info({ by: user.email, destination, reason: why, ms }, 'a destination was suspended');
+  return goTo(
+    hrefOf(destination),
+    `${destination} is suspended: what waits for it waits on, what is being sent goes on.`,
+  );
+}
+
+async function end(visit: UserVisit, parts: Parts): Promise<Answer> {
+  const given = checkForm(visit.form, z.object({ destination: destinationField, reason }));
+  if (!given.ok) return overview(visit, parts, given.errors);
+  const { destination, reason: why } = given.values;
+  const ended = await resume(parts.db, destination, visit.now);
+  parts.desk.lookAgain();
+  if (!ended) return goTo('/dashboard/queue', { tone: 'bad', text: `${destination} is not suspended.` });
+  parts.log.info({ by: visit.user.email, destination, reason: why }, 'a suspension was ended');
+  return goTo(hrefOf(destination), `${destination} is resumed: its mail goes on.`);
+}

@@ -1,0 +1,102 @@
+/** One endpoint of webhooks: how it stands, what it is told of, its secret. What is posted to it: test-forms.ts. */
+import { z } from 'zod';
+import { countMessages, listWebhookAttempts } from '../../../db/webhooks/webhook-attempts.ts';
+import {
+  activateWebhook,
+  deleteWebhook,
+  disableWebhook,
+  findWebhook,
+  setWebhookTypes,
+  type Webhook,
+} from '../../../db/webhooks/webhooks.ts';
+import { disabledByOwner, rotateSecret } from '../../../webhooks/endpoints.ts';
+import { checkForm, type Errors } from '../../forms.ts';
+import { type Answer, goTo, type OrgVisit, type Page, type Parts, part, show } from '../../page.ts';
+import { notFound } from '../../page-error.ts';
+import { pageOf } from '../../pagination.ts';
+import { eventFields, groups } from './event-choice.ts';
+
+export const webhookPage: Page = {
+  organization: {
+    'GET /dashboard/o/:org/webhooks/:id': (visit, parts) => page(visit, parts),
+    'GET /dashboard/o/:org/webhooks/:id/attempts': async (visit, parts) =>
+      part('webhooks/attempts', await attemptsData(visit, parts, await webhookIn(visit, parts))),
+    'POST /dashboard/o/:org/webhooks/:id/events': setEvents,
+    'POST /dashboard/o/:org/webhooks/:id/enable': enable,
+    'POST /dashboard/o/:org/webhooks/:id/disable': disable,
+    'POST /dashboard/o/:org/webhooks/:id/rotate': rotate,
+    'POST /dashboard/o/:org/webhooks/:id/remove': remove,
+  },
+};
+
+const pageSize = 25;
+
+async function page(visit: OrgVisit, parts: Parts, errors: Errors = {}): Promise<Answer> {
+  const webhook = await webhookIn(visit, parts);
+  const isGiven = Object.keys(errors).length > 0;
+  const data = {
+    ...(await attemptsData(visit, parts, webhook)),
+    groups,
+    ticked: isGiven ? visit.form.getAll('events') : webhook.types,
+    which: isGiven ? visit.form.get('which') : webhook.types.length === 0 ? 'all' : 'some',
+    errors,
+  };
+  return show('webhooks/webhook', 'Webhook', data, { status: isGiven ? 422 : 200 });
+}
+
+/** For the part of the page that shows the attempts, too. */
+async function attemptsData(visit: OrgVisit, { db }: Parts, webhook: Webhook) {
+  const url = `${visit.base}/webhooks/${webhook.id}`;
+  const attempts = await pageOf(visit, pageSize, (of) => listWebhookAttempts(db, webhook.id, of));
+  const next = attempts.next && url + attempts.next.slice(attempts.next.indexOf('?'));
+  const counts = await countMessages(db, webhook.id);
+  // What an endpoint that is well has to be told is told in a moment, and is worth looking again.
+  const isLive =
+    counts.open > 0 && attempts.isFirst && webhook.status === 'active' && webhook.failingSince === null;
+  return { ...attempts, ...counts, next, webhook, url, isLive };
+}
+
+async function setEvents(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const { id } = await webhookIn(visit, parts);
+  const given = checkForm(visit.form, eventFields);
+  if (!given.ok) return page(visit, parts, given.errors);
+  await setWebhookTypes(parts.db, id, given.values, visit.now);
+  return goTo(`${visit.base}/webhooks/${id}`, 'What the endpoint is told of is changed, from now on.');
+}
+
+async function enable(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const { id } = await webhookIn(visit, parts);
+  await activateWebhook(parts.db, id, visit.now);
+  parts.watch.ring();
+  return goTo(
+    `${visit.base}/webhooks/${id}`,
+    'The endpoint is told again of what happens from now on. Replay what it has missed.',
+  );
+}
+
+async function disable(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const { id } = await webhookIn(visit, parts);
+  await disableWebhook(parts.db, id, disabledByOwner, visit.now);
+  return goTo(`${visit.base}/webhooks/${id}`, 'Nothing is posted to the endpoint any more.');
+}
+
+async function rotate(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const webhook = await webhookIn(visit, parts);
+  const made = await rotateSecret(parts.db, webhook.id, { seal: parts.seal, now: visit.now });
+  if (!made) throw notFound('webhook');
+  return show('webhooks/secret', 'Webhooks', { webhook, ...made });
+}
+
+async function remove(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const { id } = await webhookIn(visit, parts);
+  await deleteWebhook(parts.db, id);
+  return goTo(`${visit.base}/webhooks`, 'The endpoint is removed, and what waited for it with it.');
+}
+
+/** Of this organization; another's is not there. */
+export async function webhookIn({ context, org }: OrgVisit, { db }: Parts): Promise<Webhook> {
+  const { id } = context.params as { id: string };
+  const webhook = z.guid().safeParse(id).success ? await findWebhook(db, id.toLowerCase(), org.id) : null;
+  if (!webhook) throw notFound('webhook');
+  return webhook;
+}

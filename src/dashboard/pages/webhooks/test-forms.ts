@@ -1,0 +1,70 @@
+/** What somebody has posted to an endpoint: a test at once, or again what happened before. */
+import { z } from 'zod';
+import { goneSignal } from '../../../api/management.ts';
+import { replay, type Selection } from '../../../db/webhooks/webhook-replay-rows.ts';
+import { testWebhook } from '../../../webhooks/endpoints.ts';
+import { checkForm } from '../../forms.ts';
+import { count, span } from '../../number-format.ts';
+import { type Answer, type Flash, goTo, type OrgVisit, type Page, type Parts } from '../../page.ts';
+import { PageError } from '../../page-error.ts';
+import { webhookIn } from './endpoint-page.ts';
+
+export const trialsPage: Page = {
+  organization: {
+    'POST /dashboard/o/:org/webhooks/:id/test': test,
+    'POST /dashboard/o/:org/webhooks/:id/replay': again,
+  },
+};
+
+async function test(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const { db, tryIt, clock, longWork } = parts;
+  const { context, org, base } = visit;
+  const webhook = await webhookIn(visit, parts);
+  const leave = longWork.tests.take(context, org.id);
+  try {
+    const attempt = await testWebhook(db, webhook, { tryIt, clock, signal: goneSignal(context) });
+    const { answer, error, duration } = attempt;
+    const said: Flash = error
+      ? { tone: 'bad', text: `The endpoint did not take the test: ${error}.` }
+      : { tone: 'good', text: `The endpoint took the test: HTTP ${answer!.status} in ${span(duration)}.` };
+    return goTo(`${base}/webhooks/${webhook.id}`, said);
+  } finally {
+    leave();
+  }
+}
+
+const hour = 3_600_000;
+
+const fields = z.union([
+  z.object({ event: z.guid().transform((id) => id.toLowerCase()) }),
+  z.object({ failed: z.literal('yes') }),
+  z.object({ hours: z.enum(['1', '24', '168']).transform(Number) }),
+]);
+
+async function again(visit: OrgVisit, parts: Parts): Promise<Answer> {
+  const { db, watch, longWork } = parts;
+  const { context, org, base, now } = visit;
+  const webhook = await webhookIn(visit, parts);
+  const given = checkForm(visit.form, fields);
+  if (!given.ok) throw new PageError(422, 'That did not work', 'Say what is to be posted again.');
+  const leave = longWork.replays.take(context, org.id);
+  try {
+    const replayed = await replay(db, webhook, selectionOf(given.values, now), now, goneSignal(context));
+    watch.ring();
+    return goTo(`${base}/webhooks/${webhook.id}`, wordsOn(replayed, webhook.status === 'disabled'));
+  } finally {
+    leave();
+  }
+}
+
+function selectionOf(given: z.output<typeof fields>, now: number): Selection {
+  if ('event' in given) return { eventId: given.event };
+  return 'failed' in given ? { failed: true } : { since: now - given.hours * hour, until: now };
+}
+
+function wordsOn(replayed: number, isDisabled: boolean): Flash {
+  if (replayed === 0) return { tone: 'note', text: 'There is nothing to post again.' };
+  const what = replayed === 1 ? 'One event is' : `${count(replayed)} events are`;
+  if (isDisabled) return { tone: 'note', text: `${what} posted again when the endpoint is enabled.` };
+  return { tone: 'good', text: `${what} posted again.` };
+}

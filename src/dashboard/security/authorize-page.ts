@@ -1,0 +1,96 @@
+/**
+ * The one place that decides who comes in. For each route: where it comes from (of a POST), who it is, whether they are
+ * of the organization in the path and may do this there, and the form with its token. A foreign organization is as absent
+ * as one that never was.
+ */
+import type { Context } from 'koa';
+import { isAtLeast, type Role, roles } from '../../accounts/roles.ts';
+import { placesEach } from '../../api/server-busy.ts';
+import type { Clock } from '../../base/clock.ts';
+import { findMembership, type Membership } from '../../db/accounts/memberships.ts';
+import { findOrganization } from '../../db/accounts/organizations.ts';
+import type { User } from '../../db/accounts/users.ts';
+import type { Db } from '../../db/engine/open.ts';
+import { readForm } from '../forms.ts';
+import type { OrgVisit, UserVisit, Visit } from '../page.ts';
+import { forbidden, notFound, paused } from '../page-error.ts';
+import type { Csrf } from './csrf.ts';
+import type { Access } from './route-access.ts';
+import type { Sessions } from './sessions.ts';
+
+interface EntranceParts {
+  db: Db;
+  clock: Clock;
+  csrf: Csrf;
+  sessions: Sessions;
+}
+
+/** Forms that are larger than usual, at once: each takes several times its size. */
+const mostLarge = { inAll: 4, ofOne: 2 };
+
+export interface Entrance {
+  /** Who asks, if they may. Reads nothing of a form. */
+  admit(context: Context, least: Access): Promise<Visit | UserVisit | OrgVisit | 'sign in first'>;
+  /** The visit with its form. Takes as long as the client does, so nothing is held for it meanwhile. */
+  withForm<V extends Visit>(visit: V, largestForm: number | undefined): Promise<V>;
+}
+
+export function createEntrance({ db, clock, csrf, sessions }: EntranceParts): Entrance {
+  const large = { inAll: placesEach(mostLarge.inAll), ofOne: placesEach(mostLarge.ofOne) };
+  return {
+    async admit(context, least) {
+      if (context.method === 'POST') csrf.checkOrigin(context);
+      const found = await sessions.find(context);
+      if (!found && least !== 'anyone') return 'sign in first';
+      const visitor = sessions.visitor(context);
+      const query = new URLSearchParams(context.querystring);
+      const form = new URLSearchParams();
+      const visit = { context, query, form, now: clock.now(), visitor, user: null, session: null };
+      if (!found) return visit;
+      const theirs = { ...visit, ...found };
+      if (least === 'anyone') return theirs;
+      const { org } = context.params as { org?: string };
+      return org === undefined ? forUser(theirs, least) : inOrganization(theirs, least, org);
+    },
+    async withForm(visit, largestForm) {
+      const { context, user, visitor } = visit;
+      if (context.method !== 'POST') return visit;
+      if (largestForm !== undefined) {
+        context.res.once('close', large.ofOne.take(context, user?.id ?? ''));
+        context.res.once('close', large.inAll.take(context, ''));
+      }
+      const form = await readForm(context, clock, largestForm);
+      csrf.checkToken(context, form, visitor);
+      return { ...visit, form };
+    },
+  };
+
+  async function inOrganization(visit: UserVisit, least: Access, id: string): Promise<OrgVisit> {
+    const org = uuid.test(id) ? await membershipOf(visit.user, id) : null;
+    if (!org) throw notFound('organization');
+    if (org.pause && !visit.user.isOperator) throw paused(org.pause);
+    if (least === 'operator') requireOperator(visit.user);
+    else if (!isAtLeast(org.role, least as Role))
+      throw forbidden(
+        `You are a ${org.role} of ${org.name}; this takes ${roles.slice(roles.indexOf(least as Role)).join(' or ')}. An owner can change that.`,
+      );
+    return { ...visit, org, base: `/dashboard/o/${org.id}`, may: (role) => isAtLeast(org.role, role) };
+  }
+
+  async function membershipOf(user: User, orgId: string): Promise<Membership | null> {
+    if (!user.isOperator) return findMembership(db, user.id, orgId);
+    const org = await findOrganization(db, orgId);
+    return org && { id: org.id, name: org.name, role: 'owner', pause: org.pause };
+  }
+}
+
+function forUser(visit: UserVisit, least: Access): UserVisit {
+  if (least === 'operator') requireOperator(visit.user);
+  return visit;
+}
+
+function requireOperator(user: User): void {
+  if (!user.isOperator) throw forbidden('This is for operators of the service.');
+}
+
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

@@ -1,0 +1,125 @@
+/**
+ * Guessing, throttled, for a quarter of an hour: 30 wrong guesses of a network, 10 of a network at one account. Who guesses
+ * from many networks makes the account slow for browsers that it does not know; nobody locks it. A browser that has signed
+ * in to the account before has 10 guesses of its own and waits for nobody else's (known-browsers.ts).
+ *
+ * In memory, for a bounded number of each: losing it costs an attacker's quarter of an hour, no more.
+ */
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../../base/clock.ts';
+import { roomFor } from '../../base/lru-options.ts';
+import { clientOf } from '../../smtp-in/connection-limits.ts';
+
+const windowMs = 15 * 60_000;
+const most = { network: 30, account: 10 };
+const mostKept = 50_000;
+
+/** As many wrong guesses at an account cost no time, wherever they come from. After the next the pause doubles each time. */
+const freeGuesses = 20;
+const firstPauseMs = 1000;
+const longestPauseMs = 60_000;
+const pausesEndMs = 60 * 60_000;
+
+interface Guess {
+  /** The client's address. */
+  address: string;
+  account: string;
+  /** The id of a browser that the account knows. */
+  browser: string | null;
+}
+
+export interface Guards {
+  /** Whether the guess is right; a wait if it was not judged. */
+  judge(guess: Guess, isRight: () => Promise<boolean>): Promise<boolean | { waitMs: number }>;
+}
+
+/** The wrong guesses of one kind. */
+interface Counter {
+  waitMs(key: string): number;
+  count(key: string): void;
+  /** One that was counted was right, or was not judged. */
+  takeBack(key: string): void;
+  /** Who gets in has guessed nothing. */
+  forget?(key: string): void;
+}
+
+export function createGuards(clock: Clock): Guards {
+  const networks = windows(clock, most.network);
+  const atAccounts = windows(clock, most.account, true);
+  const accounts = pauses(clock);
+
+  function countersOf({ address, account, browser }: Guess): [Counter, string][] {
+    if (browser !== null) return [[atAccounts, `${account} browser ${browser}`]];
+    const network = clientOf(address);
+    return [
+      [networks, network],
+      [atAccounts, `${account} network ${network}`],
+      [accounts, account],
+    ];
+  }
+
+  return {
+    async judge(guess, isRight) {
+      const counters = countersOf(guess);
+      const waitMs = Math.max(...counters.map(([counter, key]) => counter.waitMs(key)));
+      if (waitMs > 0) return { waitMs };
+      // Counted before it is judged: of many that come at once, no more are judged than may be wrong.
+      for (const [counter, key] of counters) counter.count(key);
+      let verdict: boolean | null = null;
+      try {
+        verdict = await isRight();
+        return verdict;
+      } finally {
+        if (verdict !== false) for (const [counter, key] of counters) counter.takeBack(key);
+        if (verdict === true) for (const [counter, key] of counters) counter.forget?.(key);
+      }
+    },
+  };
+}
+
+function windows(clock: Clock, allowed: number, isForgotten = false): Counter {
+  const open = new LRUCache<string, { since: number; count: number }>(roomFor(mostKept));
+  const current = (key: string) => {
+    const known = open.get(key);
+    return known && clock.now() - known.since < windowMs ? known : null;
+  };
+  return {
+    waitMs(key) {
+      const known = current(key);
+      return known && known.count >= allowed ? known.since + windowMs - clock.now() : 0;
+    },
+    count(key) {
+      const known = current(key) ?? { since: clock.now(), count: 0 };
+      known.count += 1;
+      open.set(key, known);
+    },
+    takeBack(key) {
+      const known = current(key);
+      if (known) known.count -= 1;
+    },
+    ...(isForgotten && { forget: (key) => void open.delete(key) }),
+  };
+}
+
+function pauses(clock: Clock): Counter {
+  const open = new LRUCache<string, { lastAt: number; count: number }>(roomFor(mostKept));
+  const current = (key: string) => {
+    const known = open.get(key);
+    return known && clock.now() - known.lastAt < pausesEndMs ? known : null;
+  };
+  return {
+    waitMs(key) {
+      const known = current(key);
+      if (!known || known.count < freeGuesses) return 0;
+      const pauseMs = Math.min(firstPauseMs * 2 ** (known.count - freeGuesses), longestPauseMs);
+      return Math.max(known.lastAt + pauseMs - clock.now(), 0);
+    },
+    count(key) {
+      open.set(key, { lastAt: clock.now(), count: (current(key)?.count ?? 0) + 1 });
+    },
+    takeBack(key) {
+      const known = current(key);
+      if (known) known.count -= 1;
+    },
+  };
+}

@@ -1,0 +1,159 @@
+/**
+ * Who may go where: THE table, one line a route. A route without a line, or a line without a route, stops the start, and
+ * so does an entry that does not fit its path. Tests walk it (`accessTable`).
+ *
+ *   anyone       also who is not signed in
+ *   user         whoever is signed in, about themselves
+ *   viewer, developer, owner   the least role in the organization of the path; another's is not found
+ *   operator     who runs the service
+ */
+import { type Role, roles } from '../../accounts/roles.ts';
+
+export type Access = 'anyone' | 'user' | Role | 'operator';
+
+export const access: Record<string, Access> = {
+  // Coming and going
+  'GET /dashboard': 'user',
+  'GET /dashboard/sign-in': 'anyone',
+  'POST /dashboard/sign-in': 'anyone',
+  'POST /dashboard/sign-in/code': 'anyone',
+  'POST /dashboard/sign-out': 'user',
+  'GET /dashboard/set-up/:token': 'anyone',
+  'POST /dashboard/set-up/:token': 'anyone',
+  'GET /dashboard/welcome/:token': 'anyone',
+  'POST /dashboard/welcome/:token': 'anyone',
+  'POST /dashboard/theme': 'anyone',
+
+  // Your account
+  'GET /dashboard/account': 'user',
+  'POST /dashboard/account/name': 'user',
+  'POST /dashboard/account/password': 'user',
+  'GET /dashboard/account/second-factor': 'user',
+  'POST /dashboard/account/second-factor': 'user',
+  'POST /dashboard/account/second-factor/off': 'user',
+  'POST /dashboard/account/sessions/end': 'user',
+  'POST /dashboard/account/sessions/end-others': 'user',
+
+  // Organizations
+  'GET /dashboard/organizations': 'user',
+  'POST /dashboard/organizations': 'operator',
+  'GET /dashboard/o/:org': 'viewer',
+
+  // Emails
+  'GET /dashboard/o/:org/emails': 'viewer',
+  'GET /dashboard/o/:org/emails/:id': 'viewer',
+  'GET /dashboard/o/:org/emails/:id/preview': 'viewer',
+  'GET /dashboard/o/:org/emails/:id/source': 'viewer',
+  'POST /dashboard/o/:org/emails/:id/resend': 'developer',
+  'POST /dashboard/o/:org/emails/:id/cancel': 'developer',
+  'GET /dashboard/o/:org/send-test': 'developer',
+  'POST /dashboard/o/:org/send-test': 'developer',
+
+  // Credits and limits
+  'GET /dashboard/o/:org/credits': 'viewer',
+  'POST /dashboard/o/:org/credits/grant': 'operator',
+  'POST /dashboard/o/:org/credits/quota': 'operator',
+  'GET /dashboard/o/:org/limits': 'viewer',
+  'POST /dashboard/o/:org/limits': 'operator',
+  'POST /dashboard/o/:org/pool': 'operator',
+
+  // Domains
+  'GET /dashboard/o/:org/domains': 'viewer',
+  'POST /dashboard/o/:org/domains': 'developer',
+  'GET /dashboard/o/:org/domains/:name': 'viewer',
+  'GET /dashboard/o/:org/domains/:name/records': 'viewer',
+  'POST /dashboard/o/:org/domains/:name/check': 'developer',
+  'POST /dashboard/o/:org/domains/:name/rotate': 'developer',
+  'POST /dashboard/o/:org/domains/:name/rotate/cancel': 'developer',
+  'POST /dashboard/o/:org/domains/:name/ed25519': 'developer',
+  'POST /dashboard/o/:org/domains/:name/ed25519/end': 'developer',
+  'POST /dashboard/o/:org/domains/:name/tracking': 'developer',
+  'POST /dashboard/o/:org/domains/:name/tls': 'developer',
+  'POST /dashboard/o/:org/domains/:name/remove': 'developer',
+
+  // Suppressions
+  'GET /dashboard/o/:org/suppressions': 'viewer',
+  'POST /dashboard/o/:org/suppressions': 'developer',
+  'GET /dashboard/o/:org/suppressions/export': 'viewer',
+  'GET /dashboard/o/:org/suppressions/import': 'developer',
+  'POST /dashboard/o/:org/suppressions/import': 'developer',
+  'GET /dashboard/o/:org/suppressions/:id': 'viewer',
+  'POST /dashboard/o/:org/suppressions/:id/remove': 'developer',
+
+  // Webhooks
+  'GET /dashboard/o/:org/webhooks': 'viewer',
+  'POST /dashboard/o/:org/webhooks': 'developer',
+  'GET /dashboard/o/:org/webhooks/:id': 'viewer',
+  'GET /dashboard/o/:org/webhooks/:id/attempts': 'viewer',
+  'POST /dashboard/o/:org/webhooks/:id/events': 'developer',
+  'POST /dashboard/o/:org/webhooks/:id/enable': 'developer',
+  'POST /dashboard/o/:org/webhooks/:id/disable': 'developer',
+  'POST /dashboard/o/:org/webhooks/:id/rotate': 'developer',
+  'POST /dashboard/o/:org/webhooks/:id/remove': 'developer',
+  'POST /dashboard/o/:org/webhooks/:id/test': 'developer',
+  'POST /dashboard/o/:org/webhooks/:id/replay': 'developer',
+
+  // Team
+  'GET /dashboard/o/:org/team': 'owner',
+  'POST /dashboard/o/:org/team': 'owner',
+  'POST /dashboard/o/:org/team/:id/role': 'owner',
+  'POST /dashboard/o/:org/team/:id/link': 'owner',
+  'POST /dashboard/o/:org/team/:id/remove': 'owner',
+
+  // API keys
+  'GET /dashboard/o/:org/keys': 'viewer',
+  'POST /dashboard/o/:org/keys': 'developer',
+  'POST /dashboard/o/:org/keys/:id/revoke': 'developer',
+  'POST /dashboard/o/:org/keys/:id/rotate': 'developer',
+
+  // This server
+  'GET /dashboard/queue': 'operator',
+  'GET /dashboard/queue/to/:destination': 'operator',
+  'GET /dashboard/queue/order': 'operator',
+  'POST /dashboard/queue/orders': 'operator',
+  'POST /dashboard/queue/suspend': 'operator',
+  'POST /dashboard/queue/resume': 'operator',
+  'GET /dashboard/doctor': 'operator',
+  'POST /dashboard/doctor': 'operator',
+};
+
+export interface Entry {
+  method: string;
+  path: string;
+  access: Access;
+  scope: 'open' | 'user' | 'organization' | 'operator';
+}
+
+export function accessTable(): Entry[] {
+  return Object.entries(access).map(([route, least]) => {
+    const [method, path] = route.split(' ') as [string, string];
+    return { method, path, access: least, scope: scopeOf(path, least) };
+  });
+}
+
+function scopeOf(path: string, least: Access): Entry['scope'] {
+  if (/^\/dashboard\/o\/:org(\/|$)/.test(path)) return 'organization';
+  if (least === 'anyone') return 'open';
+  return least === 'operator' ? 'operator' : 'user';
+}
+
+/** What is wrong with the table, as it stands beside the routes that there are; nothing, where all is well. */
+export function accessFaults(routes: { route: string; scope: Entry['scope'] }[]): string[] {
+  const table = accessTable();
+  const entries = new Map(table.map((entry) => [`${entry.method} ${entry.path}`, entry]));
+  const named = new Set(routes.map(({ route }) => route));
+  const isMembers = (least: Access) => (roles as readonly string[]).includes(least);
+  return [
+    ...routes.flatMap(({ route, scope }) => {
+      const entry = entries.get(route);
+      if (!entry) return [`${route} has no entry`];
+      return entry.scope === scope ? [] : [`${route} is ${entry.scope} here and ${scope} on its page`];
+    }),
+    ...[...entries.keys()].filter((route) => !named.has(route)).map((route) => `${route} has no route`),
+    ...table
+      .filter(({ scope, access: least }) =>
+        scope === 'organization' ? !isMembers(least) && least !== 'operator' : isMembers(least),
+      )
+      .map(({ method, path, access: least }) => `${method} ${path} cannot be for ${least}`),
+  ];
+}

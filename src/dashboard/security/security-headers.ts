@@ -1,0 +1,32 @@
+/** What every page says about itself: what it may load (nothing but ours, nothing inline), and that nobody keeps it. */
+import type { Context } from 'koa';
+import { newId } from '../../base/id.ts';
+
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "frame-src 'self'",
+  "manifest-src 'self'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+].join('; ');
+
+export function setPageHeaders(context: Context): void {
+  context.state.requestId = newId();
+  context.set({
+    'X-Request-Id': context.state.requestId,
+    'Content-Security-Policy': policy,
+    'X-Content-Type-Options': 'nosniff',
+    'X-Frame-Options': 'DENY',
+    // A one-time link's path is a secret.
+    'Referrer-Policy': 'same-origin',
+    'Cross-Origin-Opener-Policy': 'same-origin',
+    'Cross-Origin-Resource-Policy': 'same-origin',
+    'Cache-Control': 'no-store',
+    'X-Robots-Tag': 'noindex',
+  });
+}

@@ -1,0 +1,90 @@
+/**
+ * Sessions: 256 bits at random in a cookie, their SHA-256 in the database. One ends when it is ended, after a week
+ * without use, or after thirty days; and with its user.
+ */
+import { randomBytes } from 'node:crypto';
+import type { Context } from 'koa';
+import { tokenHash } from '../../accounts/one-time-links.ts';
+import { clientAddress } from '../../api/authorize.ts';
+import type { Clock } from '../../base/clock.ts';
+import {
+  endSession,
+  findSession,
+  insertSession,
+  type Session,
+  touchSession,
+} from '../../db/accounts/sessions-table.ts';
+import { changeUser, type User } from '../../db/accounts/users.ts';
+import type { Db } from '../../db/engine/open.ts';
+import type { Cookies } from './cookies.ts';
+import type { KnownBrowsers } from './known-browsers.ts';
+
+const day = 24 * 3_600_000;
+const idleMs = 7 * day;
+const lifeMs = 30 * day;
+/** How exactly it is known when somebody was here: a write a minute, not one a page. */
+const exactMs = 60_000;
+const longestAgent = 300;
+
+export interface Sessions {
+  /** Whose browser this is; null: nobody's who is signed in. */
+  find(context: Context): Promise<{ session: Session; user: User } | null>;
+  /** A new one at each sign-in; what the browser had before ends. */
+  begin(context: Context, user: Pick<User, 'id' | 'passwordHash'>): Promise<void>;
+  end(context: Context, session: Session): Promise<void>;
+  /** What the browser is known by, whether signed in or not. A new one gets a cookie. */
+  visitor(context: Context): string;
+}
+
+export function createSessions(
+  db: Db,
+  clock: Clock,
+  cookies: Cookies,
+  knownBrowsers: KnownBrowsers,
+): Sessions {
+  const find = async (context: Context) => {
+    const token = cookies.get(context, 'session');
+    if (!token || !isToken(token)) return null;
+    const found = await findSession(db, tokenHash(token));
+    if (!found || found.user.disabledAt !== null) return null;
+    const now = clock.now();
+    const { session } = found;
+    if (now >= session.expiresAt || now >= session.seenAt + idleMs) return null;
+    if (now >= session.seenAt + exactMs) await touchSession(db, session.id, now);
+    return found;
+  };
+  return {
+    find,
+    async begin(context, user) {
+      const old = await find(context);
+      const token = newToken();
+      const now = clock.now();
+      await db.transaction(async (trx) => {
+        if (old) await endSession(trx, old.user.id, old.session.id);
+        await changeUser(trx, user.id, { signedInAt: now });
+        const address = clientAddress(context).slice(0, 100);
+        const agent = context.get('user-agent').slice(0, longestAgent);
+        const session = { hash: tokenHash(token), userId: user.id, address, agent, expiresAt: now + lifeMs };
+        await insertSession(trx, session, now);
+      });
+      cookies.set(context, 'session', token, lifeMs);
+      cookies.set(context, 'visitor', null);
+      knownBrowsers.remember(context, user);
+    },
+    async end(context, { id, userId }) {
+      await endSession(db, userId, id);
+      cookies.set(context, 'session', null);
+    },
+    visitor(context) {
+      const known = cookies.get(context, 'session') ?? cookies.get(context, 'visitor');
+      if (known && isToken(known)) return known;
+      const token = newToken();
+      cookies.set(context, 'visitor', token);
+      return token;
+    },
+  };
+}
+
+const newToken = () => randomBytes(32).toString('base64url');
+
+const isToken = (text: string) => /^[\w-]{43}$/.test(text);

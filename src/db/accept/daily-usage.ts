@@ -1,0 +1,125 @@
+/**
+ * An organization's use of the day: requests, accepted recipients, and the open window of the limit per second.
+ * One row an organization and day, shared by all nodes and safe over a restart.
+ */
+import { type RequestLimits, type Taken, takeRequest, type Usage } from '../../accounts/limits.ts';
+import { insertOf } from '../engine/insert-rows.ts';
+import { given, query } from '../engine/json-rows.ts';
+import { type Db, isPostgres, type Trx } from '../engine/open.ts';
+import { inSharedCommit } from '../engine/shared-commit.ts';
+
+export interface Take {
+  orgId: string;
+  day: string;
+  limits: RequestLimits;
+  now: number;
+}
+
+/** Counts many requests in one transaction, each in its turn. */
+export async function takeAll(db: Db, takes: Take[]): Promise<Taken[]> {
+  return inSharedCommit(db, async (trx) => {
+    const usages = await lockUsages(trx, takes);
+    const taken = takes.map((take) => {
+      const one = takeRequest(usages.get(nameOf(take))!, take.limits, take.now);
+      usages.set(nameOf(take), { ...usages.get(nameOf(take))!, ...one.usage });
+      return one;
+    });
+    await saveUsages(trx, usages.values());
+    return taken;
+  });
+}
+
+/** An organization's day. */
+interface Day {
+  orgId: string;
+  day: string;
+}
+
+export type DayUsage = Usage & Day & { emails: number };
+
+const nameOf = ({ orgId, day }: Day) => `${orgId} ${day}`;
+
+const types = { org_id: 'uuid', day: 'text' };
+
+/** The days' rows, made where they are missing, held until the transaction ends. */
+export async function lockUsages(trx: Trx, days: Day[]): Promise<Map<string, DayUsage>> {
+  // Where rows are made, in the same order as all others make theirs: so that two nodes never wait for each other.
+  const wanted = [...new Map(days.map((one) => [nameOf(one), one]))].sort(([a], [b]) => (a < b ? -1 : 1));
+  const keys = wanted.map(([, { orgId, day }]) => ({ org_id: orgId, day }));
+  let rows = await find(trx, keys);
+  if (rows.length < keys.length) {
+    const [insert, values] = insertOf(trx, 'daily_usage', keys);
+    await query(trx, `${insert} where true on conflict (org_id, day) do nothing`, values);
+    rows = await find(trx, keys);
+  }
+  return new Map(rows.map((row) => [nameOf(row), row]));
+}
+
+/** In the order of their keys, so that two nodes never wait for each other. */
+async function find(trx: Trx, keys: { org_id: string; day: string }[]): Promise<DayUsage[]> {
+  const { from, column } = given(trx, types);
+  return query<DayUsage>(
+    trx,
+    `select used.org_id as "orgId", used.day, requests, emails,
+       second_since as "secondSince", second_requests as "secondRequests"
+     from ${from} cross join daily_usage as used
+     where used.org_id = ${column('org_id')} and used.day = ${column('day')}
+     order by used.org_id, used.day ${isPostgres(trx) ? 'for update of used' : ''}`,
+    [JSON.stringify(keys)],
+  );
+}
+
+/** Nothing yet: nothing was used that day. */
+export async function readUsage(
+  db: Db,
+  orgId: string,
+  day: string,
+): Promise<{ requests: number; emails: number }> {
+  const row = await db('daily_usage').where({ org_id: orgId, day }).select('requests', 'emails').first();
+  return row ?? { requests: 0, emails: 0 };
+}
+
+async function saveUsages(trx: Trx, usages: Iterable<DayUsage>): Promise<void> {
+  const rows = [...usages].map(({ orgId, day, requests, secondSince, secondRequests }) => ({
+    ...{ org_id: orgId, day, requests },
+    ...{ second_since: secondSince, second_requests: secondRequests },
+  }));
+  const { from, column } = given(trx, {
+    ...types,
+    ...{ requests: 'integer', second_since: 'bigint', second_requests: 'integer' },
+  });
+  await query(
+    trx,
+    `update daily_usage set requests = ${column('requests')}, second_since = ${column('second_since')},
+       second_requests = ${column('second_requests')}
+     from ${from} where daily_usage.org_id = ${column('org_id')} and daily_usage.day = ${column('day')}`,
+    [JSON.stringify(rows)],
+  );
+}
+
+/** A request that was counted and then refused with 429. */
+export async function giveBack(db: Db, orgId: string, day: string): Promise<void> {
+  await inSharedCommit(db, (trx) => addUsages(trx, [{ orgId, day, emails: 0, refused: 1 }]));
+}
+
+/** Recipients accepted, and requests to be taken back because they were refused with 429 after they had counted. */
+export async function addUsages(
+  trx: Trx,
+  days: (Day & { emails: number; refused: number })[],
+): Promise<void> {
+  const { from, column } = given(trx, { ...types, emails: 'integer', refused: 'integer' });
+  const refused = column('refused');
+  const less = (name: string) =>
+    `${name} = case when daily_usage.${name} > ${refused} then daily_usage.${name} - ${refused} else 0 end`;
+  await query(
+    trx,
+    `update daily_usage set emails = daily_usage.emails + ${column('emails')},
+       ${less('requests')}, ${less('second_requests')}
+     from ${from} where daily_usage.org_id = ${column('org_id')} and daily_usage.day = ${column('day')}`,
+    [
+      JSON.stringify(
+        days.map(({ orgId, day, emails, refused }) => ({ org_id: orgId, day, emails, refused })),
+      ),
+    ],
+  );
+}

@@ -1,0 +1,131 @@
+/**
+ * Answers given before: by the caller's idempotency key, or by the hash that the automatic duplicate window goes by
+ * (interface.md section 4.1, rules 5 and 6). Written in the accepting commit, so an answer is kept exactly when its
+ * send is; refused sends keep nothing, and their key can be used again.
+ */
+
+import { insertOf } from '../engine/insert-rows.ts';
+import { given, query } from '../engine/json-rows.ts';
+import type { Db, Trx } from '../engine/open.ts';
+import type { Send } from './acceptance-rows.ts';
+
+/** What a send was answered. */
+export interface Answer {
+  id: string;
+  emailId: string;
+  accepted: string[];
+  suppressed: string[];
+  insufficientCredit: string[];
+}
+
+interface Kept {
+  kind: 'key' | 'window';
+  requestHash: string;
+  answer: Answer;
+  at: number;
+}
+
+/** What is known of a batch's keys; moves on as its sends are decided. */
+export interface Earlier {
+  get(send: Send): Kept | undefined;
+  set(send: Send, answer: Answer): void;
+  save(trx: Trx): Promise<void>;
+}
+
+const duplicateWindowMs = 2000;
+
+export function isRepeat(before: Kept, send: Send, keepMs: number): boolean {
+  const age = send.acceptedAt - before.at;
+  return age < (before.kind === 'window' ? duplicateWindowMs : keepMs);
+}
+
+export async function findEarlier(trx: Trx, sends: Send[]): Promise<Earlier> {
+  const known = new Map<string, Kept>();
+  const changed: Send[] = [];
+  for (const row of await keptFor(trx, sends)) {
+    known.set(`${row.org_id} ${row.kind} ${row.key}`, {
+      kind: row.kind,
+      requestHash: row.request_hash,
+      answer: JSON.parse(row.response),
+      at: row.created_at,
+    });
+  }
+  const name = ({ orgId, idempotency: { kind, key } }: Send) => `${orgId} ${kind} ${key}`;
+  return {
+    get: (send) => known.get(name(send)),
+    set(send, answer) {
+      const { kind, requestHash } = send.idempotency;
+      known.set(name(send), { kind, requestHash, answer, at: send.acceptedAt });
+      changed.push(send);
+    },
+    async save(saving) {
+      const rows = new Map(changed.map((send) => [name(send), rowOf(send, known.get(name(send))!)]));
+      if (rows.size === 0) return;
+      const [insert, values] = insertOf(saving, 'idempotency', [...rows.values()]);
+      await saving.raw(
+        `${insert} where true on conflict (org_id, kind, key) do update set ${replaced}`,
+        values,
+      );
+    },
+  };
+}
+
+/** SQLite reads an `on` behind a table as a join's, but for a `where` before it. */
+const replaced = ['request_hash', 'response', 'email_id', 'created_at']
+  .map((column) => `${column} = excluded.${column}`)
+  .join(', ');
+
+interface Row {
+  org_id: string;
+  kind: 'key' | 'window';
+  key: string;
+  request_hash: string;
+  response: string;
+  created_at: number;
+}
+
+/** One seek of the primary key for each; a list of organizations and one of keys would go through all of a day's. */
+async function keptFor(trx: Trx, sends: Send[]): Promise<Row[]> {
+  const { from, column } = given(trx, { org_id: 'uuid', kind: 'text', key: 'text' });
+  const keys = sends.map(({ orgId, idempotency: { kind, key } }) => ({ org_id: orgId, kind, key }));
+  return query<Row>(
+    trx,
+    `select kept.* from ${from} cross join idempotency as kept
+     where kept.org_id = ${column('org_id')} and kept.kind = ${column('kind')} and kept.key = ${column('key')}`,
+    [JSON.stringify(keys)],
+  );
+}
+
+function rowOf(send: Send, { requestHash, answer, at }: Kept): object {
+  return {
+    org_id: send.orgId,
+    kind: send.idempotency.kind,
+    key: send.idempotency.key,
+    request_hash: requestHash,
+    response: JSON.stringify(answer),
+    email_id: answer.emailId,
+    created_at: at,
+  };
+}
+
+const mostForgotten = 500;
+
+/** Forgets what no longer holds, a bounded number at a time; answers how many. */
+export async function forgetAnswers(db: Db, now: number, keepMs: number): Promise<number> {
+  return (
+    (await forget(db, 'window', now - duplicateWindowMs)) +
+    (await forget(db, 'key', now - Math.max(keepMs, duplicateWindowMs)))
+  );
+}
+
+/** By age, of which many rows may have the same: a row that has been taken up again meanwhile is young. */
+async function forget(db: Db, kind: Kept['kind'], before: number): Promise<number> {
+  const oldest = await db('idempotency')
+    .where({ kind })
+    .where('created_at', '<', before)
+    .orderBy('created_at')
+    .limit(mostForgotten)
+    .pluck('created_at');
+  if (oldest.length === 0) return 0;
+  return db('idempotency').where({ kind }).where('created_at', '<=', oldest.at(-1)).delete();
+}

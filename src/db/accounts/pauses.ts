@@ -1,0 +1,106 @@
+/**
+ * Organizations that the operator has paused: their keys and people are refused, and their mail waits. A pause is two
+ * columns of the organization, so it takes one statement, however much mail waits; every node reads who is paused once a
+ * second (cluster/pool-assignment.ts) and then claims nothing of theirs.
+ *
+ * Mail does not grow old meanwhile. When the organization is resumed, its mail gets back the time that it has waited
+ * since the pause began, or since it was last changed in the pause: so a resumption that breaks off can be given again.
+ */
+import { setTimeout as rest } from 'node:timers/promises';
+import type { Db, Trx } from '../engine/open.ts';
+import { inPool } from '../queue/unfinished-deliveries.ts';
+import { type Pause, pauseOf } from './organizations.ts';
+
+/** An organization that is paused already keeps the time since when it is. */
+export async function pauseOrganization(db: Db, id: string, { since, reason }: Pause): Promise<void> {
+  const paused_at = db.raw('coalesce(paused_at, ?)', [since]);
+  await db('organizations').where({ id }).update({ paused_at, paused_reason: reason });
+}
+
+const pageSize = 1000;
+/** SQLite has one writer at a time, and who waits for it asks again after this long or a little more. */
+const breathMs = 20;
+
+/** Resolves with how much mail waits and is let go. */
+export async function resumeOrganization(
+  db: Db,
+  id: string,
+  { since }: Pause,
+  now: number,
+  onProgress: (count: number) => void = () => {},
+): Promise<number> {
+  let count = 0;
+  for (let after: Position | null = null; ; await rest(breathMs)) {
+    const page: Position[] = await readPage(db, id, { after, now });
+    if (page.length > 0) await db.transaction((trx) => makeYounger(trx, page, { since, now }));
+    count += page.length;
+    if (page.length < pageSize) break;
+    onProgress(count);
+    after = page.at(-1)!;
+  }
+  await db('organizations').where({ id }).update({ paused_at: null, paused_reason: null });
+  return count;
+}
+
+interface Position {
+  id: string;
+  expires_at: number;
+}
+
+/** In the order of the index by maximum age. A row that was moved along it is not read again: it was changed just now. */
+async function readPage(
+  db: Db,
+  orgId: string,
+  { after, now }: { after: Position | null; now: number },
+): Promise<Position[]> {
+  const rows = db('deliveries')
+    .where(inPool('waiting'))
+    .where({ org_id: orgId })
+    .where('updated_at', '<', now);
+  if (after) rows.whereRaw('(expires_at, id) > (?, ?)', [after.expires_at, after.id]);
+  return rows.orderBy('expires_at').orderBy('id').limit(pageSize).select('id', 'expires_at');
+}
+
+async function makeYounger(
+  trx: Trx,
+  page: Position[],
+  { since, now }: { since: number; now: number },
+): Promise<void> {
+  const ids = page.map(({ id }) => id);
+  const waitedFrom = 'case when updated_at > ? then updated_at else ? end';
+  await trx('deliveries')
+    .where(inPool('waiting'))
+    .where('updated_at', '<', now)
+    .whereIn('id', ids)
+    .update({
+      expires_at: trx.raw(`expires_at + ? - (${waitedFrom})`, [now, since, since]),
+      updated_at: now,
+    });
+}
+
+/** The ids of all that are paused, to be looked for in. */
+export function pausedOrganizations(db: Db | Trx) {
+  return db('organizations').whereNotNull('paused_at').select('id');
+}
+
+export async function readPaused(db: Db): Promise<Set<string>> {
+  return new Set(await pausedOrganizations(db).pluck('id'));
+}
+
+export async function readPause(db: Db, orgId: string): Promise<Pause | null> {
+  const row = await db('organizations').where({ id: orgId }).select('paused_at', 'paused_reason').first();
+  return row ? pauseOf(row) : null;
+}
+
+/** How much mail of paused organizations waits for each recipient domain. */
+export async function countPausedMail(db: Db): Promise<{ domain: string; count: number }[]> {
+  const some = await pausedOrganizations(db).first();
+  if (!some) return [];
+  const rows: { domain: string; count: number | string }[] = await db('deliveries')
+    .where(inPool('waiting'))
+    .whereIn('org_id', pausedOrganizations(db))
+    .groupBy('domain')
+    .select('domain')
+    .select(db.raw('count(*) as count'));
+  return rows.map(({ domain, count }) => ({ domain, count: Number(count) }));
+}

@@ -1,0 +1,74 @@
+/**
+ * All that is kept sealed (accounts/seal.ts), wherever it is: what a change of the secret has to go through. A table that
+ * gets a sealed column is named here.
+ */
+import type { Db } from '../engine/open.ts';
+
+const places = [
+  { table: 'domains', column: 'dkim_private_key' },
+  { table: 'dkim_keys', column: 'private_key' },
+  { table: 'webhooks', column: 'secret' },
+  { table: 'webhooks', column: 'old_secret' },
+  { table: 'users', column: 'totp_secret' },
+] as const;
+
+interface Sealed {
+  table: string;
+  column: string;
+  id: string;
+  text: string;
+}
+
+const pageSize = 100;
+
+/** Page by page, in no transaction. A table that a database of an older version has not is passed over. */
+async function* sealedTexts(db: Db): AsyncGenerator<Sealed[]> {
+  for (const { table, column } of places) {
+    if (!(await db.schema.hasTable(table))) continue;
+    for (let after: string | null = null; ; ) {
+      const query = db(table).whereNotNull(column).orderBy('id').limit(pageSize);
+      if (after !== null) query.where('id', '>', after);
+      const rows: { id: string; text: string }[] = await query.select('id', `${column} as text`);
+      yield rows.map(({ id, text }) => ({ table, column, id, text }));
+      if (rows.length < pageSize) break;
+      after = rows.at(-1)!.id;
+    }
+  }
+}
+
+/** All are sealed with the current secret afterwards; `renew` gives null for what is already. Answers for how many. */
+export async function resealAll(
+  db: Db,
+  renew: (text: string) => string | null,
+  onProgress: (seen: number) => void,
+): Promise<number> {
+  let [seen, resealed] = [0, 0];
+  for await (const page of sealedTexts(db)) {
+    await db.transaction(async (trx) => {
+      for (const { table, column, id, text } of page) {
+        const renewed = renew(text);
+        if (renewed === null) continue;
+        // What somebody else has written meanwhile stays.
+        resealed += await trx(table)
+          .where({ id, [column]: text })
+          .update({ [column]: renewed });
+      }
+    });
+    seen += page.length;
+    onProgress(seen);
+  }
+  return resealed;
+}
+
+/** How many there are, and how many of them `opens` finds that it cannot open. */
+export async function countSealed(
+  db: Db,
+  opens: (text: string) => boolean,
+): Promise<{ all: number; closed: number }> {
+  let [all, closed] = [0, 0];
+  for await (const page of sealedTexts(db)) {
+    all += page.length;
+    closed += page.filter(({ text }) => !opens(text)).length;
+  }
+  return { all, closed };
+}

@@ -1,0 +1,35 @@
+/** What was learned of the world (base/persistent-cache.ts), one row a kind and name; the value is JSON. The last writer wins. */
+import type { MemoryRows } from '../../base/persistent-cache.ts';
+import type { Db } from '../engine/open.ts';
+
+export function learnedRows<Value>(db: Db, kind: string): MemoryRows<Value> {
+  return {
+    async read(name) {
+      const row = await db('learned').where({ kind, name }).select('value', 'expires_at').first();
+      return row ? { value: JSON.parse(row.value), expiresAt: row.expires_at } : null;
+    },
+    async write(name, { value, expiresAt }) {
+      await db('learned')
+        .insert({ kind, name, value: JSON.stringify(value), expires_at: expiresAt })
+        .onConflict(['kind', 'name'])
+        .merge();
+    },
+  };
+}
+
+/** Forgets what has lapsed, a bounded number at a time; answers how many. */
+export async function forgetLearned(db: Db, now: number): Promise<number> {
+  const rows = await db('learned')
+    .where('expires_at', '<=', now)
+    .orderBy('expires_at')
+    .limit(1000)
+    .select('kind', 'name');
+  if (rows.length === 0) return 0;
+  return db('learned')
+    .where('expires_at', '<=', now)
+    .whereIn(
+      ['kind', 'name'],
+      rows.map((row) => [row.kind, row.name]),
+    )
+    .delete();
+}

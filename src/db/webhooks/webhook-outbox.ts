@@ -1,0 +1,166 @@
+/**
+ * The outbox of webhooks: lease what is due, give leases back. A message is one event for one endpoint.
+ *
+ *   waiting    its turn has not come: an earlier one of its lane is open. No `due_at`
+ *   queued     to be tried when `due_at` has come; while a node tries it, leased: `due_at` is the lease's end
+ *   delivered  taken; final
+ *   failed     given up after the last try; final, until it is replayed
+ *
+ * A lane is what one endpoint is to be told of one email. Of a lane one message at most is queued, the earliest: so an
+ * email's events arrive in their order, also where one has to be tried again. Lanes do not wait for each other.
+ *
+ * A lease that has run out is due like anything else, for a receiver may be told twice. On PostgreSQL any number of
+ * nodes claim side by side (SKIP LOCKED).
+ */
+import { secretsOf } from '../../webhooks/signature.ts';
+import { given, query } from '../engine/json-rows.ts';
+import { type Db, isPostgres, type Trx } from '../engine/open.ts';
+import { type EventRecord, findEvents } from '../events/read-events.ts';
+
+export interface Message {
+  id: string;
+  webhookId: string;
+  eventId: string;
+  lane: string;
+  /** Tries made before this one. */
+  attempts: number;
+  url: string;
+  /** Sealed, the newest first. */
+  secrets: string[];
+  /** Null where it is not kept any more. */
+  event: EventRecord | null;
+}
+
+export function laneOf({ id, email }: { id: string; email: { id: string } | null }): string {
+  return email?.id ?? id;
+}
+
+/** Endpoints that something is due for, and that take it now: one seek of the index for each, however much is open. */
+export async function listDueWebhooks(db: Db, now: number): Promise<{ id: string; isFailing: boolean }[]> {
+  const next = (after: string) =>
+    `select webhook_id from webhook_messages where due_at is not null ${after} order by webhook_id limit 1`;
+  const rows = await query<{ id: string; failing_since: number | null }>(
+    db,
+    `with recursive open(webhook_id) as (
+       select (${next('')})
+       union all
+       select (${next('and webhook_id > open.webhook_id')}) from open where open.webhook_id is not null
+     ) select webhooks.id, failing_since from open join webhooks on webhooks.id = open.webhook_id
+     where status = 'active' and (paused_until is null or paused_until <= ?)
+       and exists (select 1 from webhook_messages where webhook_id = webhooks.id and due_at <= ?)`,
+    [now, now],
+  );
+  return rows.map(({ id, failing_since }) => ({ id, isFailing: failing_since !== null }));
+}
+
+export interface Claim {
+  node: string;
+  now: number;
+  leaseMs: number;
+  picks: { webhookId: string; limit: number }[];
+}
+
+/** Of each endpoint what has been due the longest, `limit` at most. */
+export async function claimMessages(db: Db, { node, now, leaseMs, picks }: Claim): Promise<Message[]> {
+  const ids = await db.transaction(async (trx) => {
+    const found: string[] = [];
+    for (const { webhookId, limit } of picks) {
+      const due = trx('webhook_messages')
+        .where({ webhook_id: webhookId })
+        .where('due_at', '<=', now)
+        .orderBy(['due_at', 'position'])
+        .limit(limit)
+        .select('id');
+      const rows: { id: string }[] = await (isPostgres(trx) ? due.forUpdate().skipLocked() : due);
+      found.push(...rows.map(({ id }) => id));
+    }
+    await trx('webhook_messages')
+      .whereIn('id', found)
+      .update({ lease_owner: node, due_at: now + leaseMs, updated_at: now });
+    return found;
+  });
+  return readMessages(db, ids, now);
+}
+
+async function readMessages(db: Db, ids: string[], now: number): Promise<Message[]> {
+  const rows = await db('webhook_messages as message')
+    .join('webhooks as endpoint', 'endpoint.id', 'message.webhook_id')
+    .whereIn('message.id', ids)
+    .select(
+      'message.*',
+      'endpoint.url',
+      'endpoint.secret',
+      'endpoint.old_secret',
+      'endpoint.old_secret_until',
+    );
+  const positions = rows.map((row) => row.position as number);
+  const events = await findEvents(
+    db,
+    rows.map((row) => row.event_id),
+    // Of a test the position is not known: it was told of before there was an event.
+    positions.includes(0) ? [] : positions,
+  );
+  const byId = new Map(events.map((event) => [event.id, event]));
+  return rows.map((row) => ({
+    id: row.id,
+    webhookId: row.webhook_id,
+    eventId: row.event_id,
+    lane: row.lane,
+    attempts: row.attempts,
+    url: row.url,
+    secrets: secretsOf(
+      { secret: row.secret, oldSecret: row.old_secret, oldSecretUntil: row.old_secret_until },
+      now,
+    ),
+    event: byId.get(row.event_id) ?? null,
+  }));
+}
+
+/** All that this node has leased is due at once: it tries nothing. */
+export async function returnMessages(db: Db, { node, now }: { node: string; now: number }): Promise<void> {
+  await db('webhook_messages').where({ lease_owner: node }).update({ lease_owner: null, due_at: now });
+}
+
+/** Of these lanes the earliest message is due, where none is. The endpoints are locked. */
+export async function promote(
+  trx: Trx,
+  lanes: { webhookId: string; lane: string }[],
+  now: number,
+): Promise<void> {
+  if (lanes.length === 0) return;
+  const { from, column } = given(trx, { webhook_id: 'uuid', lane: 'uuid' });
+  const rows = new Map(
+    lanes.map(({ webhookId, lane }) => [`${webhookId} ${lane}`, { webhook_id: webhookId, lane }]),
+  );
+  await query(
+    trx,
+    `update webhook_messages set status = 'queued', due_at = ? where status = 'waiting' and id in (
+       select (select id from webhook_messages as first
+               where first.webhook_id = ${column('webhook_id')} and first.lane = ${column('lane')}
+               order by position limit 1)
+       from ${from})`,
+    [now, JSON.stringify([...rows.values()])],
+  );
+}
+
+const dueAPage = 1000;
+
+/** What waits for a try is due, and no endpoint is paused; a few at a time, so that nobody waits. For a clock that was set back. */
+export async function makeMessagesDue(db: Db, now: number, signal: AbortSignal): Promise<void> {
+  await db('webhooks').where('paused_until', '>', now).update({ paused_until: null });
+  for (const id of await db('webhooks').pluck('id')) {
+    for (let made = dueAPage; made === dueAPage; ) {
+      signal.throwIfAborted();
+      const later = db('webhook_messages')
+        .where({ webhook_id: id })
+        .where('due_at', '>', now)
+        .whereNull('lease_owner')
+        .limit(dueAPage)
+        .select('id');
+      made = await db('webhook_messages')
+        .whereIn('id', later)
+        .whereNull('lease_owner')
+        .update({ due_at: now });
+    }
+  }
+}

@@ -1,0 +1,121 @@
+/**
+ * Writes what came of tries: the message's new state, the attempt, the next message of its lane, and what it all makes
+ * of the endpoint; many in one transaction. A message whose lease this node has lost, or that has been removed with its
+ * endpoint, is left alone.
+ */
+import { newId } from '../../base/id.ts';
+import type { Attempt, Verdict } from '../../webhooks/classify-response.ts';
+import { standingAfter } from '../../webhooks/endpoint-health.ts';
+import { insertRows } from '../engine/insert-rows.ts';
+import { given, query } from '../engine/json-rows.ts';
+import { type Db, isPostgres, type Trx } from '../engine/open.ts';
+import { inSharedCommit } from '../engine/shared-commit.ts';
+import { type Message, promote } from './webhook-outbox.ts';
+import { lockWebhooks, saveStanding, type Webhook } from './webhooks.ts';
+
+export interface Try {
+  message: Pick<Message, 'id' | 'webhookId' | 'eventId' | 'lane' | 'attempts'>;
+  attempt: Attempt;
+  verdict: Verdict;
+}
+
+export interface Disabled {
+  webhook: Webhook;
+  reason: string;
+}
+
+/** For each try the endpoint that it disabled, null for all others. */
+export async function recordTries(db: Db, node: string, tries: Try[]): Promise<(Disabled | null)[]> {
+  return inSharedCommit(db, async (trx) => {
+    const webhooks = await lockWebhooks(
+      trx,
+      tries.map(({ message }) => message.webhookId),
+    );
+    const updated = await updateMessages(trx, node, tries);
+    const kept = tries.filter(({ message }) => updated.has(message.id));
+    await insertRows(trx, 'webhook_attempts', kept.map(attemptRow));
+    const final = kept.filter(({ verdict }) => isFinal(verdict)).map(({ message }) => message);
+    await promote(trx, final, Math.max(...tries.map(endOf)));
+    const disabled = new Map<Try, Disabled>();
+    for (const webhook of webhooks) {
+      const own = kept
+        .filter(({ message }) => message.webhookId === webhook.id)
+        .sort((a, b) => endOf(a) - endOf(b));
+      const last = own.at(-1);
+      if (!last) continue;
+      const standing = standingAfter(webhook, own.map(triedOf));
+      if (!(await saveStanding(trx, webhook, standing, endOf(last)))) continue;
+      disabled.set(last, { webhook, reason: standing.disable! });
+      await trx('events').insert(eventRow(webhook, standing.disable!, endOf(last)));
+    }
+    return tries.map((one) => disabled.get(one) ?? null);
+  });
+}
+
+const endOf = ({ attempt }: Try) => attempt.endedAt;
+
+const triedOf = (one: Try) => ({
+  startedAt: one.attempt.startedAt,
+  endedAt: endOf(one),
+  verdict: one.verdict,
+  error: one.attempt.error,
+});
+
+const isFinal = ({ kind }: Verdict) => kind === 'delivered' || kind === 'failed';
+
+async function updateMessages(trx: Trx, node: string, tries: Try[]): Promise<Set<string>> {
+  const { from, column } = given(trx, { id: 'uuid', ...columns });
+  const assignments = Object.keys(columns).map((name) => `${name} = ${column(name)}`);
+  const owner = `${isPostgres(trx) ? '' : '+'}webhook_messages.lease_owner`;
+  const updated = await query<{ id: string }>(
+    trx,
+    `update webhook_messages set ${assignments.join(', ')}, lease_owner = null
+     from ${from} where webhook_messages.id = ${column('id')} and ${owner} = ? returning webhook_messages.id`,
+    [JSON.stringify(tries.map(messageRow)), node],
+  );
+  return new Set(updated.map(({ id }) => id));
+}
+
+/** Of messageRow's members but the id, each with its type on PostgreSQL. */
+const columns = {
+  status: 'text',
+  attempts: 'integer',
+  lane: 'uuid',
+  due_at: 'bigint',
+  updated_at: 'bigint',
+};
+
+function messageRow(one: Try) {
+  const { message, verdict } = one;
+  const at = endOf(one);
+  return {
+    id: message.id,
+    status: verdict.kind === 'delivered' || verdict.kind === 'failed' ? verdict.kind : 'queued',
+    attempts: message.attempts + 1,
+    lane: isFinal(verdict) ? null : message.lane,
+    // An endpoint that is gone is asked no more; should it be enabled again, this goes on first.
+    due_at: verdict.kind === 'again' ? verdict.dueAt : verdict.kind === 'gone' ? at : null,
+    updated_at: at,
+  };
+}
+
+export function attemptRow({ message, attempt }: Omit<Try, 'verdict'>): object {
+  return {
+    id: newId(),
+    message_id: message.id,
+    webhook_id: message.webhookId,
+    number: message.attempts + 1,
+    started_at: attempt.startedAt,
+    duration: attempt.duration,
+    url: attempt.url,
+    status: attempt.answer?.status ?? null,
+    answer: attempt.answer?.text ?? null,
+    error: attempt.error,
+  };
+}
+
+function eventRow(webhook: Webhook, reason: string, at: number): object {
+  const none = { email_id: null, recipient: null };
+  const data = JSON.stringify({ webhookId: webhook.id, url: webhook.url, reason });
+  return { id: newId(), org_id: webhook.orgId, ...none, type: 'webhook.disabled', at, data };
+}

@@ -1,0 +1,162 @@
+/**
+ * The glossary: what the words of this program mean, as types.
+ *
+ *   email      one accepted send; has an emailId (UUID v7)
+ *   message    the exact bytes for the wire, signed, written once, shared by the email's recipients
+ *   delivery   one email for one recipient: the unit of queueing, with a return path of its own
+ *   attempt    one try of one delivery: the hosts tried, TLS, the SMTP transcript, one verdict
+ *   verdict    delivered, deferred or bounced, decided in outcome.ts from what was seen; doubt means deferred
+ *   event      a fact about an email; never changed, only added
+ *
+ * Times are milliseconds since the epoch unless a name says otherwise.
+ */
+
+/** The states of a delivery; queue/README.md has the moves between them. */
+export type DeliveryStatus =
+  | 'queued'
+  | 'sending'
+  | 'deferred'
+  | 'held'
+  | 'delivered'
+  | 'bounced'
+  | 'complained'
+  | 'expired'
+  | 'canceled'
+  | 'suppressed'
+  | 'insufficient_credit';
+
+export const eventTypes = [
+  'email.queued',
+  'email.delivered',
+  'email.deferred',
+  'email.bounced',
+  'email.expired',
+  'email.suppressed',
+  'email.opened',
+  'email.clicked',
+  'email.complained',
+  'email.held',
+  'email.canceled',
+  'suppression.added',
+  'suppression.removed',
+  'credits.low',
+  'credits.exhausted',
+  'webhook.test',
+  'webhook.disabled',
+] as const;
+
+export type EventType = (typeof eventTypes)[number];
+
+/** One SMTP reply. `enhanced` is the enhanced status code of RFC 3463 ("5.1.1"), null where the host sent none. */
+export interface Reply {
+  code: number;
+  enhanced: string | null;
+  text: string;
+}
+
+/** The host that was talked to: its name, the address connected to, the port. */
+export interface Peer {
+  host: string;
+  address: string;
+  port: number;
+}
+
+/**
+ * How the connection was protected, and what asked for it. `verified`: the certificate is one that the policy, or
+ * where there is none the usual authorities, vouch for. In clear there is none of this.
+ */
+export interface TlsUsed {
+  protocol: string;
+  cipher: string;
+  verified: boolean;
+  policy: TlsFloor | 'mta-sts' | 'dane';
+}
+
+/**
+ * The least protection that a sender demands. opportunistic: what the host gives, clear text too; encrypted: TLS with
+ * any certificate; verified: TLS with a certificate of a known authority for the host's name.
+ */
+export type TlsFloor = 'opportunistic' | 'encrypted' | 'verified';
+
+/** Whose fault a failure is: what tells the sender whom to talk to. */
+export type Fault = 'recipient' | 'sender' | 'infrastructure' | 'content';
+
+export interface Verdict {
+  outcome: 'delivered' | 'deferred' | 'bounced';
+  /** What kind of trouble, as in outcome.ts; null when delivered. */
+  category: string | null;
+  fault: Fault | null;
+  /** Hard: this recipient will never work. Soft: this mail failed, another may pass. Null unless bounced. */
+  bounce: 'hard' | 'soft' | null;
+  /** Who held the mail back: they (remote) or we (local). */
+  origin: 'remote' | 'local';
+  /** One sentence of evidence: the remote reply, or what went wrong. */
+  diagnostic: string;
+  /** The message may have arrived although no reply said so: the connection was lost after the final dot. */
+  possibleDuplicate: boolean;
+  /** The rule that decided, by its name in outcome.ts or in the reply rules; null when delivered. */
+  rule: string | null;
+  /** When the other side asked us to come back, in milliseconds from now; null where it did not say. */
+  retryAfterMs: number | null;
+}
+
+/**
+ * What an attempt says of the destination itself. well: it takes mail. busy: it asked us to slow down (421, 4.7.x of
+ * rate limits, refused connections beside working ones). dead: nothing there answers. Null: nothing either way.
+ */
+export type Signal = 'well' | 'busy' | 'dead' | null;
+
+/** One line of a transcript. `ms` is counted from the attempt's start; `note` is ours, said to nobody. */
+export interface TranscriptLine {
+  ms: number;
+  from: 'client' | 'server' | 'note';
+  text: string;
+}
+
+/** A larger message is read when its delivery's turn has come, so that what waits in memory stays small. */
+export const largestAtHand = 64 * 1024;
+
+/** A delivery as the runner holds it while it is being sent. */
+export interface Delivery {
+  id: string;
+  emailId: string;
+  orgId: string;
+  messageId: string;
+  recipient: string;
+  /** The recipient's domain as its A-label in lower case: what is looked up. */
+  domain: string;
+  from: string;
+  tags: Record<string, string>;
+  /** Attempts made before this one. */
+  attempts: number;
+  createdAt: number;
+  /** When this attempt fell due. */
+  dueAt: number;
+  expiresAt: number;
+  /** What its sender demands of the connection. */
+  tls: TlsFloor;
+  /** The message's bytes, where they are at hand; else they are read when the delivery's turn has come. */
+  message?: Buffer;
+}
+
+export interface Attempt {
+  /** Whose hosts were tried (mail/destination-shape.ts). */
+  destination: string;
+  signal: Signal;
+  startedAt: number;
+  endedAt: number;
+  verdict: Verdict;
+  /** The reply that decided, where a host gave one. */
+  reply: Reply | null;
+  mx: Peer | null;
+  tls: TlsUsed | null;
+  transcript: TranscriptLine[];
+}
+
+/** One sender address with its display name; `header` is the string as the caller gave it. */
+export interface Mailbox {
+  name: string;
+  address: string;
+  /** The domain as its A-label in lower case. */
+  domain: string;
+}

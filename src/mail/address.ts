@@ -1,0 +1,90 @@
+/**
+ * Email addresses: what is one, its canonical form for comparing, its domain for looking up.
+ *
+ * Accepts RFC 5321 mailboxes (dot-string or quoted local part) with the UTF-8 of RFC 6531, at a fully qualified
+ * domain name. Refuses address literals (`user@[192.0.2.1]`) and single-label domains: no public mail goes there.
+ * Comments, folding and lists of RFC 5322 are not addresses here.
+ *
+ * BUGS: refuses angle brackets in a quoted local part.
+ */
+import { domainToASCII } from 'node:url';
+import type { Mailbox } from '../glossary.ts';
+
+const dotString = /^[^\s\p{Cc}"(),:;<>@[\\\]]+$/u;
+const quotedString = /^"(?:[^\p{Cc}"\\<>]|\\[^\p{Cc}<>])*"$/u;
+const domainName =
+  /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/** RFC 5321 section 4.5.3.1: a local part has 64 octets at most, a path 256 with its angle brackets. */
+const longestLocalPart = 64;
+const longestAddress = 254;
+/** More than any address has in Unicode: nothing longer is looked into. */
+const longestSpelling = 1024;
+
+/** RFC 5322 section 2.1.1: a line has 998 octets, and of a name each character may need a backslash. */
+const longestName = 400;
+
+/** What is its own A-label for certain: no capitals, no Punycode, and a last label that is no part of an IPv4 address. */
+const plainDomain = /^(?!.*xn--)[a-z0-9.-]+\.[a-z][a-z0-9-]*$/;
+
+/** The A-label of a domain in lower case, or null where the text is no fully qualified domain name. */
+export function toDomain(text: string): string | null {
+  if (plainDomain.test(text)) return domainName.test(text) ? text : null;
+  // domainToASCII is made for URLs and cuts at these; none of them belongs in a domain name.
+  if (/[\s/?#@:[\]\\%]/.test(text)) return null;
+  const ascii = domainToASCII(text);
+  return domainName.test(ascii) && !/^[\d.]+$/.test(ascii) ? ascii : null;
+}
+
+/** The domain (A-label) of a well-formed plain address, or null where the text is no such thing. */
+export function domainOf(address: string): string | null {
+  if (address.length > longestSpelling) return null;
+  const at = address.lastIndexOf('@');
+  if (at < 1 || !address.isWellFormed()) return null;
+  const local = address.slice(0, at);
+  const octets = Buffer.byteLength(local);
+  if (octets > longestLocalPart || !(quotedString.test(local) || isDotString(local))) return null;
+  const domain = toDomain(address.slice(at + 1));
+  return domain !== null && octets + 1 + domain.length <= longestAddress ? domain : null;
+}
+
+function isDotString(local: string): boolean {
+  return dotString.test(local) && !/^\.|\.\.|\.$/.test(local);
+}
+
+/** The form in which addresses are compared: A-label domain, nothing in capitals, one form of each character. */
+export function compareKey(address: string): string {
+  const local = plainest(address.slice(0, address.lastIndexOf('@')));
+  return `${local.normalize('NFC').toLowerCase()}@${domainOf(address)}`;
+}
+
+/** RFC 5321 section 4.1.2: quotes and backslashes that are not needed make no other mailbox. */
+function plainest(local: string): string {
+  if (!local.startsWith('"')) return local;
+  const inside = local.slice(1, -1).replace(/\\(.)/gu, '$1');
+  return isDotString(inside) ? inside : `"${inside}"`;
+}
+
+/** The address for the SMTP envelope: the local part as given, the domain as its A-label, which may be known. */
+export function envelopeAddress(address: string, domain = domainOf(address)): string {
+  return `${address.slice(0, address.lastIndexOf('@'))}@${domain}`;
+}
+
+/** Reads `address` or `Name <address>`; null where the text is neither. */
+export function parseMailbox(text: string): Mailbox | null {
+  if (/\p{Cc}/u.test(text) || !text.isWellFormed()) return null;
+  const named = /^(?<name>[^<>]*)<(?<address>[^<>]+)>$/u.exec(text.trim());
+  const address = named ? named.groups!.address! : text.trim();
+  const name = named ? displayName(named.groups!.name!.trim()) : '';
+  const domain = domainOf(address);
+  return domain === null || name === null ? null : { name, address, domain };
+}
+
+/** A display name without its quotes, or null where it could be mistaken for another address or breaks a header. */
+function displayName(text: string): string | null {
+  if (text.length > longestName) return null;
+  const quoted = /^"(?<inside>(?:[^"\\]|\\.)*)"$/u.exec(text);
+  const name = quoted ? quoted.groups!.inside!.replace(/\\(.)/gu, '$1') : text;
+  if (!quoted && /["@]/.test(name)) return null;
+  return name.replace(/ +/g, ' ');
+}

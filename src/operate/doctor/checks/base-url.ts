@@ -1,0 +1,24 @@
+/** The address that tracking links and the dashboard have: one that others reach, over HTTPS. */
+import { isIP } from 'node:net';
+import type { Config } from '../../../config.ts';
+import { isForbidden } from '../../../vendor/mx-connect.ts';
+import { failure, ok, type Seen, warning } from '../finding.ts';
+
+const setIt =
+  'set POSTERN_BASE_URL to the https address of the web server before Postern (config/ has a sample for Caddy)';
+
+/** `isTracking`: some domain has its opens or clicks counted through it. */
+export function judgeBaseUrl({ baseUrl }: Pick<Config, 'baseUrl'>, isTracking: boolean): Seen {
+  const { protocol, hostname } = new URL(baseUrl);
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const isPrivate = host === 'localhost' || (isIP(host) !== 0 && isForbidden(host, false));
+  if (isPrivate && isTracking) {
+    return failure(`${baseUrl} is where tracking links lead, and nobody else can open it`, setIt);
+  }
+  if (protocol === 'https:') return ok(baseUrl);
+  if (isPrivate) return ok(`${baseUrl}: for this machine and its network alone`);
+  return warning(
+    `${baseUrl} is not https: API keys and passwords go in clear, and tracking links look like bait`,
+    setIt,
+  );
+}

@@ -1,0 +1,54 @@
+/** The database: whether it answers, what it weighs, whether its schema is this program's. */
+import { databaseFacts } from '../../../db/admin/server-info.ts';
+import type { Db } from '../../../db/engine/open.ts';
+import { isServed } from '../../server-running.ts';
+import { failure, ok, type Seen, skipped, warning } from '../finding.ts';
+import { size } from './disk.ts';
+
+/** Null: not there yet. Rejects with a DatabaseError, whose message says what to do after a semicolon. */
+export type OpenDb = () => Promise<Db | null>;
+
+export async function lookAtDatabase(openDb: OpenDb): Promise<Seen> {
+  let db: Db | null;
+  try {
+    db = await openDb();
+  } catch (error) {
+    const [found, ...advice] = (error as Error).message.split('; ');
+    return failure(found!, advice.join('; ') || 'look at POSTERN_DATABASE_URL and POSTERN_DATA_DIR');
+  }
+  if (db === null) return skipped('there is none yet; the first start makes it');
+  const { engine, bytes, unsafe, pending, unknown } = await databaseFacts(db);
+  const found = `${engine}, ${size(bytes)}`;
+  if (unknown.length > 0) {
+    return failure(
+      `${found}; its schema (${unknown.at(-1)}) is of a newer Postern`,
+      'run that version, or restore the backup from before the upgrade',
+    );
+  }
+  if (pending.length > 0) {
+    return warning(
+      `${found}; its schema lacks ${pending.join(', ')}`,
+      'make a backup, stop the older Postern, then give `postern migrate` or start this version',
+    );
+  }
+  if (unsafe.length === 0) return ok(`${found}, its schema up to date`);
+  return warning(
+    `${found}, its schema up to date; ${unsafe.join(' and ')} off, so a crash of its machine can lose mail or damage the database`,
+    `set ${unsafe.map((name) => `${name} = on`).join(' and ')} in postgresql.conf and reload PostgreSQL${
+      unsafe.includes('full_page_writes')
+        ? ' (full_page_writes may be off if the storage never tears a page)'
+        : ''
+    }`,
+  );
+}
+
+/** Without one no mail goes out, however well all else is. */
+export async function lookForServer(openDb: OpenDb, dataDir: string): Promise<Seen> {
+  const db = await openDb().catch(() => null);
+  if (db === null) return skipped('not known: the database does not say');
+  if (await isServed(db, dataDir)) return ok('running');
+  return warning(
+    'no server is running, so no mail is sent',
+    'start one, with systemctl start postern where it is a service',
+  );
+}

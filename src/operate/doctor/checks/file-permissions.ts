@@ -1,0 +1,57 @@
+/** Files that are for the service alone, and that every user of the machine can read: mails, secrets, settings. */
+import { readdir, stat } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import type { Config } from '../../../config.ts';
+import { serviceFile } from '../../../settings/env-file.ts';
+import { ok, type Seen, skipped, warning } from '../finding.ts';
+
+/** Logs and backups may be many; a few names say what is wrong. */
+const mostFiles = 1_000;
+const mostNamed = 5;
+
+const othersRead = 0o004;
+const othersPass = 0o001;
+
+export async function lookForReadable({ dataDir }: Pick<Config, 'dataDir'>): Promise<Seen> {
+  const { POSTERN_CONFIG, POSTERN_ENV_FILE } = process.env;
+  const single = [serviceFile, POSTERN_CONFIG?.trim(), POSTERN_ENV_FILE?.trim()];
+  const paths = [...(await filesIn(dataDir)), ...single.filter((path) => !!path).map((path) => path!)];
+  const open: string[] = [];
+  let seen = 0;
+  for (const path of new Set(paths.map((each) => resolve(each)))) {
+    const mode = await modeOf(path);
+    if (mode === null) continue;
+    seen++;
+    if (mode & othersRead && (await isReached(path))) open.push(path);
+  }
+  if (seen === 0) return skipped('no file is there yet, or this user may not look');
+  if (open.length === 0) return ok('no other user can read the database, secrets and settings');
+  const more = open.length > mostNamed ? ` and ${open.length - mostNamed} more` : '';
+  return warning(
+    `every user of this machine can read ${open.slice(0, mostNamed).join(', ')}${more}`,
+    `take that right away: chmod -R o= ${dataDir}, and chmod o= for a file elsewhere`,
+  );
+}
+
+async function filesIn(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true }).catch(() => []);
+  const files = entries.filter((entry) => entry.isFile());
+  return files.slice(0, mostFiles).map(({ parentPath, name }) => join(parentPath, name));
+}
+
+/** Null: it is not there, or not for us to look at. */
+async function modeOf(path: string): Promise<number | null> {
+  return stat(path).then(
+    ({ mode }) => mode,
+    () => null,
+  );
+}
+
+/** A directory that others may not pass keeps them from all that is in it. */
+async function isReached(path: string): Promise<boolean> {
+  for (let directory = dirname(path); ; directory = dirname(directory)) {
+    const mode = await modeOf(directory);
+    if (mode !== null && !(mode & othersPass)) return false;
+    if (directory === dirname(directory)) return true;
+  }
+}

@@ -1,0 +1,61 @@
+/** Our names and addresses: whether others can look us up, and find what we say in EHLO (RFC 5321 section 4.1.4). */
+import { hostnameAdvice } from '../../../config.ts';
+import type { Dns } from '../doctor-dns.ts';
+import { failure, ok, type PasteRecord, type Seen, warning } from '../finding.ts';
+import { isSame, reverseName } from '../reverse-name.ts';
+import type { Sender } from '../sending-addresses.ts';
+
+/** Of RFC 6762, RFC 8375, ICANN's, and of habit: nobody outside can look these up. */
+const privateEndings = /(^|\.)(local|localhost|localdomain|lan|internal|intranet|home|corp|home\.arpa)$/;
+
+export function judgeName(hostname: string): Seen {
+  const advice = hostnameAdvice({ hostname });
+  if (advice) return failure(`"${hostname}" is not fully qualified`, advice);
+  if (!privateEndings.test(hostname)) return ok('a fully qualified name');
+  return failure(
+    `${hostname} is a name for private networks`,
+    'set POSTERN_HOSTNAME to a public name of this machine, such as mail.example.org',
+  );
+}
+
+export async function lookUpName(dns: Dns, name: string, senders: Sender[]): Promise<Seen> {
+  const ours = senders.filter((sender) => sender.name === name).map(({ address }) => address);
+  const found = await dns.addresses(name);
+  const wanted = ours.map((address) => addressRecord(name, address));
+  if (found.length === 0) {
+    const what = ours.length > 0 ? 'publish it' : "publish an A record with this machine's public address";
+    return failure('no A or AAAA record', what, wanted);
+  }
+  const missing = ours.filter((address) => !found.some((one) => isSame(one, address)));
+  if (missing.length === 0) return ok(found.join(', '));
+  return failure(
+    `it leads to ${found.join(', ')}, and mail leaves from ${missing.join(', ')}`,
+    'publish these too, in place of what is not this machine; or set POSTERN_HOSTNAME to the name of that address',
+    missing.map((address) => addressRecord(name, address)),
+  );
+}
+
+function addressRecord(name: string, address: string): PasteRecord {
+  return { type: address.includes(':') ? 'AAAA' : 'A', name, value: address };
+}
+
+/** Large receivers refuse addresses without a PTR, and distrust one whose name does not lead back. */
+export async function lookUpPtr(dns: Dns, { address, name }: Sender): Promise<Seen> {
+  const found = (await dns.records<string>(reverseName(address), 'PTR')).map(bare);
+  const record = { type: 'PTR', name: reverseName(address), value: name };
+  const advice = `set the reverse name of ${address} to ${name}, where the machine or its address is rented`;
+  if (found.length === 0) return failure('no PTR record', advice, [record]);
+  // Whether that name leads back is the finding of the name.
+  if (found.includes(name)) return ok(found.join(', '));
+  const confirmed = await Promise.all(
+    found.map(async (one) => (await dns.addresses(one)).some((each) => isSame(each, address))),
+  );
+  const names = found.join(', ');
+  if (!confirmed.includes(true))
+    return failure(`it leads to ${names}, which does not lead back`, advice, [record]);
+  return warning(`it leads to ${names} and back, but EHLO says ${name}`, advice, [record]);
+}
+
+function bare(name: string): string {
+  return name.toLowerCase().replace(/\.$/, '');
+}

@@ -1,0 +1,27 @@
+/** Pools of source addresses: whether every pool that organizations send from is one that some node has. */
+import { countPinned, readPools } from '../../../db/queue/ip-pools.ts';
+import { defaultPool } from '../../../mail/ip-pool.ts';
+import { failure, ok, type Seen, skipped } from '../finding.ts';
+import type { OpenDb } from './database.ts';
+
+/** `own`: by the settings given here, which a server that starts next will have. */
+export async function lookAtPools(openDb: OpenDb, own: string[], now: number): Promise<Seen> {
+  const db = await openDb().catch(() => null);
+  if (db === null) return skipped('not known: the database does not say');
+  const wanted = await countPinned(db).catch(() => null);
+  if (wanted === null) return skipped('not known: the database is not up to date');
+  const there = new Set([...own, ...(await readPools(db, now))]);
+  const missing = [...wanted].filter(([pool]) => !there.has(pool));
+  const names = [...there].sort().join(', ');
+  if (missing.length === 0) return ok(names);
+  const said = missing.map(([pool, count]) => `${organizations(count)} from ${pool}`).join(', ');
+  const example = missing[0]![0] === defaultPool ? '192.0.2.10' : `192.0.2.10@${missing[0]![0]}`;
+  return failure(
+    `${said}, and no node that runs has an address of that; there are addresses of ${names}`,
+    `give a node one in POSTERN_MTA_SOURCES (such as ${example}) and restart it, or postern org pool ORG NAME`,
+  );
+}
+
+function organizations(count: number): string {
+  return count === 1 ? '1 organization sends' : `${count} organizations send`;
+}

@@ -1,0 +1,51 @@
+/** Whether mail gets out: port 25 of some large providers, knocked at from each address of ours. */
+import { failure, ok, type Seen, skipped, warning } from '../finding.ts';
+import type { Knock, Origin } from '../sending-addresses.ts';
+
+/** Most providers of virtual machines block it at first. */
+const unblock =
+  'ask the provider of this machine to open outbound TCP port 25 (most block it until asked), and look at the firewall here';
+
+/** What is said of an address of a family that the machine does not have. */
+const noFamily = /no route|no address or port of ours|EAFNOSUPPORT/;
+
+export function judgeKnocks({ from, family }: Origin, knocks: Knock[]): Seen {
+  if (knocks.length === 0) {
+    return skipped(
+      family === 4 ? 'not known: DNS knows no host to knock at' : 'no host to knock at has an IPv6 address',
+    );
+  }
+  const greeted = knocks.filter(({ greeting }) => greeting?.startsWith('2'));
+  const rest = knocks.filter((knock) => !greeted.includes(knock)).map(troubleWith);
+  if (greeted.length === knocks.length) return ok(`${greeted.map(({ host }) => host).join(', ')} greeted`);
+  if (greeted.length > 0) {
+    const found = `${greeted.map(({ host }) => host).join(', ')} greeted, but ${rest.join('; ')}`;
+    return warning(
+      found,
+      'mail reaches the others; should it last, ask the ones named why, with their reply',
+    );
+  }
+  if (from === undefined && family === 6) {
+    if (knocks.every(({ trouble }) => noFamily.test(trouble ?? ''))) {
+      return skipped('this machine has no IPv6; mail goes by IPv4');
+    }
+    return warning(rest.join('; '), `mail goes by IPv4 as long as that is open; or ${unblock}`);
+  }
+  if (from !== undefined && knocks.every(({ trouble }) => trouble?.includes('no address or port of ours'))) {
+    return failure(
+      `${from} is no address of this machine`,
+      'give it to an interface, or mend POSTERN_MTA_SOURCES',
+    );
+  }
+  if (knocks.some(({ greeting }) => greeting !== null)) {
+    return failure(
+      rest.join('; '),
+      'the port is open and nobody wants this address: look at what they say, and at its blocklists',
+    );
+  }
+  return failure(rest.join('; '), unblock);
+}
+
+function troubleWith({ host, address, greeting, trouble }: Knock): string {
+  return greeting === null ? `${host} (${address}) ${trouble}` : `${host} (${address}) said "${greeting}"`;
+}

@@ -1,0 +1,113 @@
+/**
+ * The way back: bounces and complaints come to the return path's domain, so its mail hosts should be this machine,
+ * and this server should be what answers there.
+ */
+import { isIPv6 } from 'node:net';
+import type { Config } from '../../../config.ts';
+import type { Ending } from '../../../outcome.ts';
+import { findMx, type Mx } from '../../../route/mx.ts';
+import type { Dns } from '../doctor-dns.ts';
+import { failure, ok, type Seen, skipped, warning } from '../finding.ts';
+import { isSame } from '../reverse-name.ts';
+import { type Talk, talkTo } from '../smtp-greeting.ts';
+import type { Surroundings } from '../surroundings.ts';
+
+interface ReturnParts {
+  config: Pick<Config, 'hostname' | 'returnPathDomain' | 'inboundPort' | 'smtpHost'>;
+  dns: Dns;
+  surroundings: Pick<Surroundings, 'returnPort' | 'patience'>;
+  /** All that may be ours: of the interfaces, and as others see us. */
+  ours: string[];
+}
+
+/** Receivers check it too: many refuse mail from a sender to whom they could not answer. */
+export async function lookUpReturnPath({ config, dns, ours }: ReturnParts): Promise<Seen> {
+  const domain = config.returnPathDomain;
+  const record = { type: 'MX', name: domain, value: `10 ${config.hostname}` };
+  const mx = await mailHosts(domain, dns);
+  if ('ending' in mx) {
+    return failure(detailOf(mx.ending, domain), 'publish its MX record', [record]);
+  }
+  const found = mx.hosts.map(({ name, addresses }) => `${name} (${addresses.join(', ')})`).join(', ');
+  const isHere = mx.hosts.some(({ addresses }) => addresses.some((one) => isOurs(one, ours)));
+  if (isHere) return ok(found);
+  return failure(
+    `it leads to ${found}, none of which is this machine`,
+    'publish this MX record in place of what is there',
+    [record],
+  );
+}
+
+/** Knocks as the world does; where nobody answers, here, to tell a firewall from a server that does not run. */
+export async function knockAtReturnPath({ config, dns, surroundings, ours }: ReturnParts): Promise<Seen> {
+  const { returnPort, patience } = surroundings;
+  if (config.inboundPort === null) {
+    return warning(
+      'POSTERN_INBOUND_PORT is off: bounces that come later, and complaints, are never seen',
+      'set POSTERN_INBOUND_PORT=25',
+    );
+  }
+  const address = await whereToKnock(config.returnPathDomain, { dns, ours });
+  if (address === undefined) return skipped('not known: no address of ours is known');
+  const knock = (host: string, port: number) =>
+    talkTo(
+      { address: host, port, from: undefined, timeoutMs: patience.connect },
+      config.hostname,
+      patience.talk,
+    );
+  const outside = await knock(address, returnPort);
+  const where = `port ${returnPort} of ${address}`;
+  if (isOurGreeting(outside, config.hostname)) return ok(`${where} greets as ${config.hostname}`);
+  if (outside.greeting !== null) {
+    const advice = `stop the other mail server there, or bring port ${returnPort} to POSTERN_INBOUND_PORT (${config.inboundPort})`;
+    return failure(`${where} greets as another: "${outside.greeting}"`, advice);
+  }
+  const inside = await knock(localHost(config.smtpHost), config.inboundPort);
+  if (!isOurGreeting(inside, config.hostname)) {
+    return failure(
+      `${address} ${outside.trouble}, and nothing answers here either`,
+      'start Postern; its log says why a port does not open',
+    );
+  }
+  return warning(
+    `this server answers at port ${config.inboundPort} here, but ${address} ${outside.trouble}`,
+    `open port ${returnPort} in the firewall, and bring it to POSTERN_INBOUND_PORT; through some NATs a machine cannot reach itself: then try from elsewhere`,
+  );
+}
+
+/** Where the mail hosts are not this machine, which is their own finding: at what others see of us. */
+async function whereToKnock(domain: string, { dns, ours }: Pick<ReturnParts, 'dns' | 'ours'>) {
+  const mx = await mailHosts(domain, dns).catch(() => null);
+  const addresses = mx && 'hosts' in mx ? mx.hosts.flatMap((host) => host.addresses) : [];
+  return addresses.find((one) => isOurs(one, ours)) ?? ours[0];
+}
+
+/** Throws Unanswered where DNS does not know; names that lead nowhere are known to. */
+async function mailHosts(domain: string, dns: Dns): Promise<Mx> {
+  const mx = await findMx(domain, { resolve: dns.resolve, allowPrivate: true, random: () => 0 });
+  if ('ending' in mx && mx.ending.kind === 'dns-failed') {
+    const records = await dns.records<{ exchange: string }>(domain, 'MX');
+    await Promise.all([domain, ...records.map(({ exchange }) => exchange)].map(dns.addresses));
+  }
+  return mx;
+}
+
+/** That names lead nowhere is known here, once DNS has not failed. */
+function detailOf(ending: Ending, domain: string): string {
+  if (ending.kind === 'dns-failed') return `the hosts in the MX record of ${domain} have no address`;
+  return 'detail' in ending ? ending.detail : ending.kind;
+}
+
+function isOurGreeting({ greeting }: Talk, hostname: string): boolean {
+  return greeting?.toLowerCase().startsWith(`220 ${hostname} `) ?? false;
+}
+
+function isOurs(address: string, ours: string[]): boolean {
+  return ours.some((one) => isSame(one, address));
+}
+
+/** Where a listener on "every address" is found. */
+function localHost(smtpHost: string | null): string {
+  if (smtpHost === null || smtpHost === '0.0.0.0') return '127.0.0.1';
+  return smtpHost === '::' || (isIPv6(smtpHost) && /^[0:]+$/.test(smtpHost)) ? '::1' : smtpHost;
+}

@@ -1,0 +1,54 @@
+/** The secret: for its owner's eyes alone, and the one that the DKIM keys were sealed with. */
+import type { Stats } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { createSeal } from '../../../accounts/seal.ts';
+import { fixedSecrets, readSecrets, type Secrets, secretFile } from '../../../base/secrets.ts';
+import type { Config } from '../../../config.ts';
+import { countSealed } from '../../../db/accounts/sealed-columns.ts';
+import { failure, ok, type Seen, skipped } from '../finding.ts';
+import type { OpenDb } from './database.ts';
+
+export async function lookAtSecret(
+  { secret, secretOthers, dataDir }: Pick<Config, 'secret' | 'secretOthers' | 'dataDir'>,
+  openDb: OpenDb,
+): Promise<Seen> {
+  const file = secretFile(dataDir);
+  if (secret !== null) return opens(fixedSecrets(secret, ...secretOthers), 'set by POSTERN_SECRET', openDb);
+  let found: Stats;
+  let secrets: Secrets;
+  try {
+    found = await stat(file);
+    secrets = fixedSecrets(...readSecrets(file), ...secretOthers);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return skipped('there is none yet; the first start makes it');
+    return failure(message, 'run this as the user that Postern runs as');
+  }
+  const mode = (found.mode & 0o777).toString(8).padStart(4, '0');
+  if ((found.mode & 0o077) !== 0) {
+    return failure(`${file} may be read by others (${mode})`, `chmod 600 ${file}`);
+  }
+  return opens(secrets, `${file}, ${mode}`, openDb);
+}
+
+/** Without a database there is nothing to open; that is the database's finding. */
+async function opens(secrets: Secrets, what: string, openDb: OpenDb): Promise<Seen> {
+  const db = await openDb().catch(() => null);
+  const { open } = createSeal(secrets);
+  const sealed = db && (await countSealed(db, (text) => opensOne(open, text)).catch(() => null));
+  if (!sealed || sealed.all === 0) return ok(what);
+  if (sealed.closed === 0) return ok(`${what}; it opens what is sealed in the database`);
+  return failure(
+    `${what}: it does not open ${sealed.closed} of the ${sealed.all} that are sealed in the database`,
+    'bring back the secret that belongs to this database',
+  );
+}
+
+function opensOne(open: (text: string) => unknown, text: string): boolean {
+  try {
+    open(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

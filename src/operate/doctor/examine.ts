@@ -1,0 +1,99 @@
+/**
+ * Can this machine send? All checks, side by side, each with what others have found before where it needs that; the
+ * whole run is bounded, whatever hangs. Findings come in the order of a mail's way: the machine, DNS, the names and
+ * addresses we send from, the way back, the sender domains.
+ *
+ * Reads and changes nothing, but for one small file in the data directory that it removes again. Never rejects: what
+ * a check throws is a finding.
+ */
+
+import { within } from '../../base/with-timeout.ts';
+import type { Config } from '../../config.ts';
+import {
+  addressTasks,
+  dnsTasks,
+  machineTasks,
+  originTasks,
+  returnTasks,
+  sendingDomains,
+} from './check-table.ts';
+import type { OpenDb } from './checks/database.ts';
+import { Unanswered } from './doctor-dns.ts';
+import { type Finding, failure, type Seen, skipped, type Task, warning } from './finding.ts';
+import { createScene } from './shared-facts.ts';
+import { realSurroundings, type Surroundings } from './surroundings.ts';
+
+export interface Examination {
+  config: Config;
+  openDb: OpenDb;
+  /** Only this sender domain; null: all that are verified. */
+  domain: string | null;
+  now(): number;
+  surroundings?: Partial<Surroundings>;
+  /** How far it has come, and what it waits for. */
+  onProgress?(progress: Progress): void;
+}
+
+export interface Progress {
+  done: number;
+  /** So far: there may be more to look at when more is known. */
+  known: number;
+  waitingFor: string[];
+}
+
+/** Much of what is found was written by others. */
+const mostFound = 2_000;
+
+export async function examine({ onProgress = () => {}, ...parts }: Examination): Promise<Finding[]> {
+  const surroundings = { ...realSurroundings, ...parts.surroundings };
+  const scene = createScene({ ...parts, surroundings });
+  const { all: patienceMs } = surroundings.patience;
+  const began = performance.now();
+  const left = () => Math.max(patienceMs - (performance.now() - began), 0);
+  const waiting = new Set<Task>();
+  let known = 0;
+  const tell = () => {
+    const waitingFor = [...waiting].map(({ check, subject }) => `${check} of ${subject}`);
+    onProgress({ done: known - waiting.size, known, waitingFor });
+  };
+
+  async function run(tasks: Task[]): Promise<Finding[]> {
+    known += tasks.length;
+    for (const task of tasks) waiting.add(task);
+    return Promise.all(
+      tasks.map(async (task) => {
+        const { check, subject } = task;
+        const late = () => skipped(`took longer than ${patienceMs / 1000} s`);
+        const seen = await within(left(), look(task), late);
+        waiting.delete(task);
+        tell();
+        return { check, subject, ...seen, found: seen.found.slice(0, mostFound) };
+      }),
+    );
+  }
+
+  const groups = [
+    machineTasks(scene),
+    dnsTasks(scene),
+    originTasks(scene),
+    addressTasks(scene),
+    returnTasks(scene),
+    sendingDomains(scene),
+  ].map(async (tasks) => run(await within(left(), Promise.resolve(tasks), () => [])));
+  return (await Promise.all(groups)).flat();
+}
+
+async function look(task: Task): Promise<Seen> {
+  try {
+    return await task.look();
+  } catch (error) {
+    const { message } = error as Error;
+    if (!(error instanceof Unanswered))
+      return failure(`the check itself failed: ${message}`, 'report this fault');
+    if (error.isSilence) return skipped(`not known: ${message}`);
+    return warning(
+      message,
+      'if it lasts, receivers have no answer either: look at the name servers of that name, and its DNSSEC signatures',
+    );
+  }
+}

@@ -1,0 +1,27 @@
+/** The words of orders to the queue (db/queue/apply-queue-action.ts), as the command line and the dashboard say them. */
+import { type Done, movable, type Order } from '../../db/queue/apply-queue-action.ts';
+import { asHostName } from '../../settings/grammar.ts';
+
+export const orders: Record<Order, { is: string; did: string }> = {
+  retry: { is: 'Make mail that waits for its next attempt due now.', did: 'made due now' },
+  hold: { is: 'Hold mail back until it is released; it does not grow old meanwhile.', did: 'held' },
+  release: { is: 'Let held mail go; it is due now.', did: 'released' },
+  cancel: { is: 'Give mail up for good: nothing more is sent of it.', did: 'canceled' },
+};
+
+export function beingSent(count: number): string {
+  return count === 1 ? '1 is being sent right now' : `${count} are being sent right now`;
+}
+
+/** What matches but is not what the order is for; null: nothing does. */
+export function leftAlone(order: Order, left: Done['left']): string | null {
+  const others = Object.entries(left).map(([status, count]) => `${count} ${status}`);
+  if (others.length === 0) return null;
+  return `of what matches ${others.join(' and ')}; only ${movable[order].join(' or ')} mail can be`;
+}
+
+/** A recipient domain, or a destination's name: its hosts parted by commas, or what a shaping rule calls it. */
+export function readDestination(text: string): string | null {
+  const names = text.split(',').map((each) => asHostName(each.trim()));
+  return names.includes(null) ? null : [...new Set(names)].sort().join(',');
+}

@@ -1,0 +1,59 @@
+/**
+ * What can be done after a refusal because of our reputation: which address or domain the reply is about, which
+ * blocklist it names, and where to ask to be taken off. The reply's text is a stranger's; nothing of it is a command.
+ */
+import { isIPv4, isIPv6 } from 'node:net';
+import { wellKnown } from '../doctor/checks/blocklists.ts';
+
+export interface Refused {
+  /** The reply, or the report that came back. */
+  text: string;
+  /** The host that refused: its own address is not the listed one. */
+  host: string | null;
+  senderDomain: string;
+}
+
+/** `doctor`: where blocklists are looked at, a sentence. */
+export function blocklistAdvice({ text, host, senderDomain }: Refused, doctor: string): string {
+  const address = addressIn(text, host);
+  const list = listIn(text);
+  if (!list) {
+    return `the host refuses ${address ?? 'the address that this server sends from'} for its reputation; its reply says what it wants. ${doctor}`;
+  }
+  const isOfDomains = address === null && /dbl|surbl|uribl/i.test(`${list.name} ${text}`);
+  const subject = isOfDomains
+    ? `the domain ${senderDomain}`
+    : `the address ${address ?? 'that this server sends from'}`;
+  const where = list.help === null ? 'from whoever runs the list' : `at ${list.help}`;
+  return `${subject} is on the blocklist ${list.name}: learn why, and how to be taken off, ${where}; end the cause first.`;
+}
+
+/** The first IP address in the text that is not the host's own. */
+function addressIn(text: string, host: string | null): string | null {
+  const words = text.match(/[\da-f.:]+/gi) ?? [];
+  const addresses = words.map((word) => word.replace(/^[.:](?!:)|(?<!:)[.:]$/g, ''));
+  return addresses.find((one) => (isIPv4(one) || isIPv6(one)) && one !== host) ?? null;
+}
+
+const hostName = /\b(?:[a-z\d-]+\.)+[a-z]{2,}\b/gi;
+const namesAList = /(?:blocked using|listed (?:at|in|on|by)|DNSBL:|RBL:?) *(?:the )?([\w.-]{2,60}\w)/i;
+
+/** The zone where the reply has it, else the name; `help`: null where the reply has no link and the list is not known. */
+function listIn(text: string): { name: string; help: string | null } | null {
+  const known = wellKnown.find(({ name }) => text.toLowerCase().includes(brandOf(name).toLowerCase()));
+  const zone = (text.match(hostName) ?? []).find((one) =>
+    /(?:dns)?bl\.|^rbl|dnsbl|spamhaus|sorbs/i.test(one),
+  );
+  const link = /https?:\/\/[^\s"'<>)\]]+/i.exec(text)?.[0]?.replace(/[.,;]$/, '') ?? null;
+  if (known) {
+    const isZone =
+      zone?.toLowerCase().endsWith(known.zone.split('.').slice(-2).join('.')) && !/^www\./i.test(zone);
+    return { name: isZone ? zone! : brandOf(known.name), help: known.help };
+  }
+  const name = zone ?? namesAList.exec(text)?.[1];
+  return name === undefined ? null : { name, help: link };
+}
+
+function brandOf(name: string): string {
+  return name.split(' ')[0]!;
+}

@@ -1,0 +1,47 @@
+/** What the ways in tell the metrics: each HTTP request with its route, each send that was refused, of either way. */
+import type { Middleware } from 'koa';
+import { type RefusalCode, statusOf } from '../../mail/refusal.ts';
+import { type MailHandler, SmtpRefusal } from '../../smtp-in/mail-handler.ts';
+import type { Metrics } from './metrics.ts';
+
+const sendRoute = '/api/public/email/send';
+
+/** Goes before all else. A route is the pattern of the router; what no router knows is `other`, whatever its method. */
+export function countRequests({ answered, refused }: Pick<Metrics, 'answered' | 'refused'>): Middleware {
+  return async (context, next) => {
+    const begun = performance.now();
+    await next();
+    const matched: unknown = context._matchedRoute;
+    const isKnown = typeof matched === 'string';
+    const [method, route] = isKnown ? [context.method, matched] : ['other', 'other'];
+    answered({ method, route, status: context.status, ms: performance.now() - begun });
+    if (route === sendRoute && context.status >= 400) refused('api', (context.body as Answer).error);
+  };
+}
+
+interface Answer {
+  error: RefusalCode;
+}
+
+/** A reply begins with interface.md's own code where the refusal is one of the API's. */
+export function countRefusals<User>(
+  handler: MailHandler<User>,
+  refused: Metrics['refused'],
+): MailHandler<User> {
+  async function counted<Result>(step: Promise<Result>): Promise<Result> {
+    try {
+      return await step;
+    } catch (error) {
+      const code = error instanceof SmtpRefusal ? /^[A-Z_]+(?=:)/.exec(error.message)?.[0] : undefined;
+      if (code !== undefined && code in statusOf) refused('smtp', code as RefusalCode);
+      throw error;
+    }
+  }
+  const { authenticate } = handler;
+  return {
+    authenticate: authenticate && ((...login) => counted(authenticate(...login))),
+    onMailFrom: (...mail) => counted(handler.onMailFrom(...mail)),
+    onRcpt: (...rcpt) => counted(handler.onRcpt(...rcpt)),
+    onMessage: (...message) => counted(handler.onMessage(...message)),
+  };
+}

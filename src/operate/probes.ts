@@ -1,0 +1,103 @@
+/**
+ * What the machinery around us asks for, no part of the public API and without its keys, limits and errors:
+ *
+ *   /metrics        for Prometheus; operate/metrics/metrics-access.ts has who may read it
+ *   /health/live    the process is up
+ *   /health/ready   mail can be taken now, or why not (503)
+ *
+ * Goes before the API, and passes on what is not its own.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Health } from './health.ts';
+import { accessOf } from './metrics/metrics-access.ts';
+
+export interface ProbeParts {
+  health: Health;
+  /** Null: there is none. */
+  token: string | null;
+  /** The metrics as they are now. */
+  print(): Promise<{ type: string; text: string }>;
+  onTrouble(what: string, error: unknown): void;
+}
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
+interface Reply {
+  status: number;
+  type: string;
+  text: string;
+  headers?: Record<string, string>;
+}
+
+/** Null: nothing is here, so the API says so in its own words. */
+type Probe = (request: IncomingMessage) => Promise<Reply | null>;
+
+export function createProbes(parts: ProbeParts): (next: Handler) => Handler {
+  const probes = new Map<string, Probe>([
+    ['/health/live', async () => json(200, { status: 'ok' })],
+    ['/health/ready', () => ready(parts.health)],
+    ['/metrics', (request) => metrics(parts, request)],
+  ]);
+  return (next) => async (request, response) => {
+    const probe = probes.get(request.url!.split('?', 1)[0]!);
+    const reply = probe && (await replyOf(probe, request, parts.onTrouble));
+    if (reply) answer(request, response, reply);
+    else await next(request, response);
+  };
+}
+
+async function replyOf(
+  probe: Probe,
+  request: IncomingMessage,
+  onTrouble: ProbeParts['onTrouble'],
+): Promise<Reply | null> {
+  try {
+    const reply = await probe(request);
+    if (!reply || request.method === 'GET' || request.method === 'HEAD') return reply;
+    return { ...text(405, 'This path takes GET.\n'), headers: { Allow: 'GET, HEAD' } };
+  } catch (error) {
+    onTrouble(`${request.url} could not be answered`, error);
+    return text(500, 'It could not be told; the log says why.\n');
+  }
+}
+
+async function ready(health: Health): Promise<Reply> {
+  const reasons = await health.faults();
+  return reasons.length === 0 ? json(200, { status: 'ok' }) : json(503, { status: 'unavailable', reasons });
+}
+
+async function metrics({ token, print }: ProbeParts, request: IncomingMessage): Promise<Reply | null> {
+  const access = accessOf(request, token);
+  if (access === 'unknown') return null;
+  if (access === 'granted') return { status: 200, ...(await print()) };
+  const headers = { 'WWW-Authenticate': 'Bearer realm="metrics"' };
+  return { ...text(401, 'This takes the token of POSTERN_METRICS_TOKEN.\n'), headers };
+}
+
+function answer(request: IncomingMessage, response: ServerResponse, reply: Reply): void {
+  // A body that nobody read would be taken for the next request.
+  if (!request.complete && hasBody(request)) response.setHeader('Connection', 'close');
+  response.writeHead(reply.status, {
+    'Content-Type': reply.type,
+    'Content-Length': Buffer.byteLength(reply.text),
+    'Cache-Control': 'no-store',
+    ...reply.headers,
+  });
+  response.end(request.method === 'HEAD' ? undefined : reply.text);
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+}
+
+const json = (status: number, body: object): Reply => ({
+  status,
+  type: 'application/json; charset=utf-8',
+  text: `${JSON.stringify(body)}\n`,
+});
+
+const text = (status: number, words: string): Reply => ({
+  status,
+  type: 'text/plain; charset=utf-8',
+  text: words,
+});

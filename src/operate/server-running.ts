@@ -1,0 +1,40 @@
+/**
+ * Whether a server is running that sends mail from this database: known at once, at no cost for the server, and whatever
+ * way the server has ended.
+ *
+ * On SQLite the server holds the lock on its data directory (db/engine/data-dir-lock.ts). On PostgreSQL each node has a connection for
+ * notifications (cluster/notify.ts) that says something every two seconds; by the database's own clock it must have done so within
+ * the last five, because the connection of a machine that has lost its power may look open for hours.
+ */
+import { join } from 'node:path';
+import sqlite3 from 'sqlite3';
+import { senderConnection } from '../cluster/notify.ts';
+import { type Db, isPostgres } from '../db/engine/open.ts';
+
+export async function isServed(db: Db, dataDir: string): Promise<boolean> {
+  return isPostgres(db) ? isServedOnPostgres(db) : isLocked(join(dataDir, 'lock'));
+}
+
+export async function isServedOnPostgres(db: Db): Promise<boolean> {
+  const { rows } = await db.raw(
+    `select 1 from pg_stat_activity where datname = current_database() and application_name = ?
+       and state_change > clock_timestamp() - interval '5 seconds' limit 1`,
+    [senderConnection],
+  );
+  return rows.length > 0;
+}
+
+/** A reader's lock is asked for, held for a moment, and never waited for: a server that starts now is not kept from it. */
+function isLocked(file: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const lock = new sqlite3.Database(file, sqlite3.OPEN_READONLY, (failed) => {
+      // There is no such file: no server has ever run.
+      if (failed) return resolve(false);
+      lock.configure('busyTimeout', 0);
+      lock.get('select count(*) from sqlite_master', (error) => {
+        const isBusy = (error as NodeJS.ErrnoException | null)?.code === 'SQLITE_BUSY';
+        lock.close(() => resolve(isBusy));
+      });
+    });
+  });
+}

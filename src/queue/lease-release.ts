@@ -1,0 +1,64 @@
+/**
+ * Leases that cannot be used now are given back, many in one commit, and tried again until that is done: nobody else
+ * would free them while this node lives.
+ */
+import { pause } from '../base/abort.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Delivery } from '../glossary.ts';
+
+export interface ReturnsParts {
+  commit(deliveries: Delivery[]): Promise<void>;
+  /** They wait in their lanes again. */
+  onReturned(deliveries: Delivery[]): void;
+  onTrouble(what: string, error: unknown): void;
+  clock: Clock;
+  stopped: AbortSignal;
+}
+
+const mostACommit = 200;
+const againMs = 1000;
+
+export function createReturns(parts: ReturnsParts) {
+  const { clock, stopped } = parts;
+  const queued = new Map<string, Delivery>();
+  let working: Promise<void> | null = null;
+
+  async function work(): Promise<void> {
+    while (queued.size > 0) {
+      const deliveries = [...queued.values()].slice(0, mostACommit);
+      try {
+        await parts.commit(deliveries);
+        for (const delivery of deliveries) remove(delivery);
+        parts.onReturned(deliveries);
+      } catch (error) {
+        parts.onTrouble('leases could not be given back; trying again', error);
+        // The time to stop has come, and it could not be done.
+        if (stopped.aborted) return;
+        await pause(clock, againMs, stopped);
+      }
+    }
+  }
+
+  function remove(delivery: Delivery): void {
+    if (queued.get(delivery.id) === delivery) queued.delete(delivery.id);
+  }
+
+  return {
+    add(delivery: Delivery): void {
+      queued.set(delivery.id, delivery);
+      // In a moment, so that what is given back together is one commit.
+      working ??= Promise.resolve()
+        .then(work)
+        .finally(() => {
+          working = null;
+        });
+    },
+    /** It has been claimed anew: what is queued of it must not undo that. */
+    forget(id: string): void {
+      queued.delete(id);
+    },
+    async done(): Promise<void> {
+      while (working) await working;
+    },
+  };
+}

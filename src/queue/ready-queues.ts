@@ -1,0 +1,98 @@
+/**
+ * All destinations that this node deals with, each as its line, and what stands in the way of each: the operator's
+ * suspensions, and circuits that are open.
+ */
+import type { Clock } from '../base/clock.ts';
+import type { Destination } from '../mail/destination-shape.ts';
+import type { Lane } from './backlogs.ts';
+import { type Neighbours, nobody } from './peers.ts';
+import { createLine, type Line } from './ready-queue.ts';
+
+export interface Suspension {
+  /** A recipient domain or a destination's name. */
+  destination: string;
+  reason: string;
+  until: number;
+}
+
+export interface LinesParts {
+  /** The destination of a domain, where it is known now. */
+  destinationOf(domain: string): Destination | null;
+  /** Mail for this domain waits: the operator is told where its mail goes. */
+  onWaiting(domain: string, destination: string): void;
+  neighbours?: Pick<Neighbours, 'share' | 'told'>;
+  clock: Clock;
+}
+
+/** So long a line keeps the names of lanes that are others' to serve, in case it becomes its own. */
+const keepLanesMs = 30_000;
+/** What was learned of more destinations than these is forgotten, where they are at rest. */
+const mostLines = 5_000;
+
+export function createLines({ destinationOf, onWaiting, neighbours = nobody, clock }: LinesParts) {
+  const lines = new Map<string, Line>();
+  /** Lines with lanes or deliveries at hand: the others need no look. */
+  const waiting = new Set<Line>();
+  let clearedAt = clock.now();
+  let suspensions = new Map<string, Suspension>();
+
+  function of(destination: Destination): Line {
+    const known = lines.get(destination.name);
+    const line = known ?? createLine(destination, neighbours.share(destination.name));
+    line.reshape(destination.shape);
+    if (known) return line;
+    lines.set(destination.name, line);
+    line.hear(neighbours.told(destination.name));
+    return line;
+  }
+
+  function suspension(line: Line, domain: string): Suspension | null {
+    const found = suspensions.get(line.name) ?? suspensions.get(domain);
+    return found && found.until > clock.now() ? found : null;
+  }
+
+  return {
+    waiting,
+    /** It has been served; the others come first now. */
+    passTurn(line: Line): void {
+      waiting.delete(line);
+      waiting.add(line);
+    },
+    of,
+    known(domain: string): Line | null {
+      const destination = destinationOf(domain);
+      return destination && of(destination);
+    },
+    suspension,
+    /** What is known to stand in the way of a domain's mail, in words; null: nothing. */
+    obstacle(line: Line, domain: string): string | null {
+      const suspended = suspension(line, domain);
+      if (suspended) return `suspended by the operator: ${suspended.reason}`;
+      return line.rest(clock.now());
+    },
+    /** What other nodes say. Lanes that are theirs to serve they find by themselves. */
+    hear(): void {
+      for (const line of lines.values()) line.hear(neighbours.told(line.name));
+      const now = clock.now();
+      if (Math.abs(now - clearedAt) < keepLanesMs) return;
+      clearedAt = now;
+      for (const line of lines.values()) if (line.isElsewhere() && !line.isBroken()) line.lanes.clear();
+    },
+    suspend(list: Suspension[]): void {
+      suspensions = new Map(list.map((one) => [one.destination, one]));
+    },
+    addLane(line: Line, { domain, orgId }: Lane): void {
+      line.lanes.add({ domain, orgId });
+      waiting.add(line);
+      onWaiting(domain, line.name);
+    },
+    all: (): Iterable<Line> => lines.values(),
+    forgetIdle(): void {
+      const idle = [...lines.values()].filter((line) => line.isIdle());
+      const tooMany = Math.max(lines.size - mostLines, 0);
+      for (const line of idle.slice(0, tooMany)) lines.delete(line.name);
+    },
+  };
+}
+
+export type Lines = ReturnType<typeof createLines>;

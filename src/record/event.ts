@@ -1,0 +1,26 @@
+/**
+ * An event as the world sees it (design.md section 3), in the feed, in the stream and in webhooks, whose body is its
+ * type, timestamp and data. Of an email's, `data` names the email; what the type adds stands beside that.
+ */
+import { iso } from '../base/clock.ts';
+import type { EventRecord } from '../db/events/read-events.ts';
+
+export interface OutwardEvent {
+  id: string;
+  type: string;
+  timestamp: string;
+  recipient: string | null;
+  data: Record<string, unknown>;
+}
+
+export function outwardEvent({ id, type, at, recipient, data, email }: EventRecord): OutwardEvent {
+  const about = email && {
+    emailId: email.id,
+    id: email.messageId,
+    recipient,
+    from: email.from,
+    subject: email.subject,
+    tags: email.tags,
+  };
+  return { id, type, timestamp: iso(at), recipient, data: { ...about, ...data, ...about } };
+}

@@ -1,0 +1,42 @@
+/**
+ * Watches mails through the greylisting of their destinations: learns from each refusal and from the success after
+ * it, and says how long a refused mail should wait. What is learned is kept for 30 days after its last change.
+ *
+ * Which mails were refused when is held in memory alone, for a bounded number of them: a mail that is under way while
+ * the process restarts, or was refused for another reason before, is neither learned from nor steered.
+ */
+import { LRUCache } from 'lru-cache';
+import { roomFor } from '../base/lru-options.ts';
+import type { Memory } from '../base/persistent-cache.ts';
+import type { Attempt, Delivery } from '../glossary.ts';
+import { type Greylisting, learn, nothingLearned, waitFor } from '../queue/greylist.ts';
+
+/** Answers the wait that is learned for this mail, null where there is none. Never rejects. */
+export type WatchGreylisting = (delivery: Delivery, attempt: Attempt) => Promise<number | null>;
+
+const lifeMs = 30 * 86_400_000;
+const mostMails = 10_000;
+
+export function createGreylistWatch(memory: Memory<Greylisting>): WatchGreylisting {
+  const firstRefusals = new LRUCache<string, number>(roomFor(mostMails));
+
+  async function learnFrom(attempt: Attempt, outcome: 'refused' | 'accepted', waitedMs: number) {
+    const known = (await memory.get(attempt.destination)) ?? nothingLearned;
+    const learned = learn(known, { outcome, waitedMs });
+    if (learned !== known) await memory.set(attempt.destination, learned, lifeMs);
+    return learned;
+  }
+
+  return async (delivery, attempt) => {
+    const { outcome, category } = attempt.verdict;
+    const isRefused = outcome === 'deferred' && category === 'greylisting';
+    if (isRefused && delivery.attempts === 0) firstRefusals.set(delivery.id, attempt.endedAt);
+    const refusedAt = firstRefusals.get(delivery.id);
+    if (refusedAt === undefined || !(isRefused || outcome === 'delivered')) return null;
+    const waitedMs = attempt.endedAt - refusedAt;
+    const learned = await learnFrom(attempt, isRefused ? 'refused' : 'accepted', waitedMs);
+    if (isRefused) return waitFor(learned, waitedMs);
+    firstRefusals.delete(delivery.id);
+    return null;
+  };
+}

@@ -1,0 +1,75 @@
+/** The mail log's sentences (mail/mail-log.ts), each where its fact is known: accepted, attempted, and the outcomes. */
+import { iso } from '../base/clock.ts';
+import type { Send } from '../db/accept/acceptance-rows.ts';
+import type { Offer } from '../deliver.ts';
+import type { Delivery } from '../glossary.ts';
+import type { MailLog, Verb } from '../mail/mail-log.ts';
+import type { Move } from './transition.ts';
+
+export function tellAccepted(mailLog: MailLog, send: Send, accepted: string[], requestId: string): void {
+  for (const { address, domain, deliveryId } of send.recipients.filter((one) =>
+    accepted.includes(one.address),
+  )) {
+    const note = send.trackedLinks === null ? '' : `; only the first ${send.trackedLinks} links are tracked`;
+    mailLog.write('accepted', `for <${address}> from ${send.from}${note}`, {
+      emailId: send.emailId,
+      orgId: send.orgId,
+      recipient: address,
+      destination: domain,
+      from: send.from,
+      tags: send.tags,
+      deliveryId,
+      messageId: send.messageId,
+      requestId,
+    });
+  }
+}
+
+export function tellAttempted(
+  mailLog: MailLog,
+  delivery: Delivery,
+  { peer, judgement, tls, ms }: Offer,
+): void {
+  const where = peer ? `${peer.host} [${peer.address}]:${peer.port}` : delivery.domain;
+  const reply = judgement.verdict.diagnostic;
+  mailLog.write('attempted', `${where} for <${delivery.recipient}>: ${reply}`, {
+    ...namesOf(delivery),
+    host: peer?.host ?? null,
+    address: peer?.address ?? null,
+    reply,
+    tls: tls?.protocol ?? null,
+    ms: Math.round(ms),
+  });
+}
+
+export function tellOutcome(mailLog: MailLog, { delivery, attempt, status, dueAt }: Move): void {
+  const { verdict, mx, tls } = attempt;
+  const expired = status === 'expired';
+  const verb: Verb = expired ? 'bounced' : verdict.outcome;
+  const where = mx ? ` by ${mx.host} [${mx.address}]` : '';
+  const why = expired ? `expired: ${verdict.diagnostic}` : verdict.diagnostic;
+  const next = dueAt === null ? '' : `; next attempt at ${iso(dueAt)}`;
+  mailLog.write(verb, `to <${delivery.recipient}>${where}: ${why}${next}`, {
+    ...namesOf(delivery),
+    host: mx?.host ?? null,
+    address: mx?.address ?? null,
+    reply: verdict.diagnostic,
+    tls: tls?.protocol ?? null,
+    ms: attempt.endedAt - attempt.startedAt,
+    category: expired ? 'expired' : verdict.category,
+    nextAttemptAt: dueAt === null ? null : iso(dueAt),
+  });
+}
+
+function namesOf(delivery: Delivery) {
+  return {
+    emailId: delivery.emailId,
+    orgId: delivery.orgId,
+    recipient: delivery.recipient,
+    destination: delivery.domain,
+    from: delivery.from,
+    deliveryId: delivery.id,
+    tags: delivery.tags,
+    attempt: delivery.attempts + 1,
+  };
+}

@@ -1,0 +1,44 @@
+/**
+ * What the runner does with an attempt: the verdict's move is committed, then told in the mail log. The next attempt
+ * is when the other side asked for it; else, where it greylists, when that is known to pass; else by the schedule.
+ * `commit` answers false where this node had lost the delivery's lease; then its new owner tells the story.
+ */
+import type { Clock } from '../base/clock.ts';
+import { reach } from '../base/failpoints.ts';
+import type { Attempt, Delivery } from '../glossary.ts';
+import type { MailLog } from '../mail/mail-log.ts';
+import { nextAttemptAt, type Schedule } from '../queue/schedule.ts';
+import type { WatchGreylisting } from './greylist-observer.ts';
+import { tellOutcome } from './mail-log-lines.ts';
+import { type Move, moveAfter } from './transition.ts';
+
+export interface RecorderParts {
+  commit(move: Move): Promise<boolean>;
+  schedule: Schedule;
+  watchGreylisting: WatchGreylisting;
+  mailLog: MailLog;
+  clock: Clock;
+}
+
+export function createRecorder(parts: RecorderParts) {
+  /** The time of the next attempt; null where there is none, or where it is no longer ours to know. */
+  return async (delivery: Delivery, attempt: Attempt): Promise<number | null> => {
+    const learnedMs = await parts.watchGreylisting(delivery, attempt);
+    const hintMs = attempt.verdict.retryAfterMs ?? learnedMs;
+    const move = moveAfter(delivery, attempt, nextAt(delivery, attempt, hintMs));
+    reach('attempted');
+    const isOurs = await parts.commit(move);
+    reach('recorded');
+    if (!isOurs) return null;
+    tellOutcome(parts.mailLog, move);
+    return move.dueAt;
+  };
+
+  function nextAt(delivery: Delivery, attempt: Attempt, hintMs: number | null): number | null {
+    const now = parts.clock.now();
+    // Cut short by us, not put off by them: nothing to wait for.
+    if (attempt.verdict.category === 'interrupted') return now;
+    const { expiresAt, attempts } = delivery;
+    return nextAttemptAt(parts.schedule, { attempts: attempts + 1, now, expiresAt, hintMs });
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * The stored email as the world sees it: the answer of GET /api/public/email/:id (design.md section 3), and what
+ * the command line shows. Times are ISO 8601; what is not known is null.
+ */
+import { iso } from '../base/clock.ts';
+import type { DeliveryRecord, EmailRecord } from '../db/events/emails.ts';
+import type { Tally } from '../tracking/visit.ts';
+import { statusOf } from './states.ts';
+
+export function telemetry(email: EmailRecord) {
+  return {
+    emailId: email.id,
+    id: email.messageId,
+    status: statusOf(email.deliveries.map(({ status }) => status)),
+    from: email.from,
+    to: email.to,
+    replyTo: email.replyTo,
+    subject: email.subject,
+    tags: email.tags,
+    tracking: email.tracking,
+    credits: email.credits,
+    createdAt: iso(email.createdAt),
+    updatedAt: iso(email.updatedAt),
+    recipients: email.deliveries.map(recipient),
+    events: email.events.map(({ id, type, at, recipient, data }) => ({
+      id,
+      type,
+      timestamp: iso(at),
+      recipient,
+      data: { tags: email.tags, ...data },
+    })),
+  };
+}
+
+function recipient(delivery: DeliveryRecord) {
+  const {
+    recipient: address,
+    status,
+    attempts,
+    nextAttemptAt,
+    deliveredAt,
+    lastReply,
+    mx,
+    tls,
+    bounce,
+  } = delivery;
+  return {
+    address,
+    status,
+    attempts,
+    nextAttemptAt: nextAttemptAt === null ? null : iso(nextAttemptAt),
+    deliveredAt: deliveredAt === null ? null : iso(deliveredAt),
+    lastResponse: lastReply,
+    mx,
+    tls,
+    opens: engagement(delivery.opens),
+    clicks: engagement(delivery.clicks),
+    bounce,
+  };
+}
+
+function engagement({ count, firstAt, lastAt }: Tally) {
+  return {
+    count,
+    firstAt: firstAt === null ? null : iso(firstAt),
+    lastAt: lastAt === null ? null : iso(lastAt),
+  };
+}

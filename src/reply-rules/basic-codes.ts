@@ -1,0 +1,60 @@
+/** The three digits (RFC 5321 section 4.2.3), where a reply has nothing else to say. The last rule always matches. */
+import type { Rule } from './reply-rule.ts';
+
+export const codes: readonly Rule[] = [
+  {
+    // Before the mail a host speaks of itself (RFC 5321 section 3.1).
+    name: 'code-before-mail',
+    phases: ['greeting', 'ehlo'],
+    category: 'unavailable',
+    fault: 'infrastructure',
+    quotes: ['554 st11p00im-smtpin013.me.com ESMTP not accepting connections', '550 Rejected'],
+  },
+  {
+    name: 'code-later',
+    code: /^[234]/,
+    category: 'unavailable',
+    fault: 'infrastructure',
+    quotes: ['450 busy - please try later', '450 4.0.0 Temporary failure'],
+  },
+  {
+    // Permanent, but no word says that the mailbox does not exist: 550 may be a policy too.
+    name: 'code-mailbox',
+    phases: ['rcpt'],
+    code: /^55[013]$/,
+    category: 'unknown_user',
+    fault: 'recipient',
+    bounce: 'soft',
+    quotes: ['550 <neko-nyaan@ne.auone-net.jp>: Recipient address rejected.', '550 #5.1.0 Address rejected.'],
+  },
+  {
+    // RFC 5321 section 4.5.3.1.10: 552 to RCPT is to be read as 452.
+    name: 'code-552-as-452',
+    phases: ['rcpt'],
+    code: /^552$/,
+    category: 'mailbox_full',
+    fault: 'recipient',
+    passes: true,
+    quotes: ['552 Requested action not taken: exceeded storage allocation'],
+  },
+  {
+    name: 'code-storage',
+    code: /^552$/,
+    category: 'mailbox_full',
+    fault: 'recipient',
+    quotes: ['552 Requested mail action aborted: exceeded storage allocation'],
+  },
+  {
+    name: 'code-command',
+    code: /^(?:50|555)/,
+    category: 'protocol',
+    fault: 'infrastructure',
+    quotes: ['504 Command parameter not implemented'],
+  },
+  {
+    name: 'code-failed',
+    category: 'other',
+    fault: 'infrastructure',
+    quotes: ['554 Transaction failed'],
+  },
+];

@@ -1,0 +1,117 @@
+/** Words about us: who we are, how much we send, and whose lists we are on. */
+import type { Rule } from './reply-rule.ts';
+
+export const reputation: readonly Rule[] = [
+  {
+    name: 'greylisted',
+    code: /^4/,
+    text: /gr[ae]y-?list/i,
+    category: 'greylisting',
+    fault: 'infrastructure',
+    quotes: [
+      '450 4.2.0 <greyforktest@mailbox.org>: Recipient address rejected: Greylisted, see',
+      '451 4.7.1 Greylisting in action, please come back in 00:09:00',
+      '450 <[]>: Client host rejected: Policy Rejection- GreyList learning.',
+    ],
+  },
+  {
+    name: 'reverse-dns',
+    text: /\bPTR\b|reverse (?:DNS|host)|\brDNS\b|cannot find your hostname|name lookup failed/i,
+    category: 'auth',
+    fault: 'sender',
+    quotes: [
+      '554 mail.com (mxgmxus002) Nemesis ESMTP Service not available No SMTP service Bad DNS PTR resource record.',
+      '571 No PTR Record found. Reverse DNS required: 203.0.113.22',
+      '450 4.7.1 Client host rejected: cannot find your reverse hostname',
+      '450 4.7.1 Access denied. IP name lookup failed [192.0.2.222]',
+    ],
+  },
+  {
+    name: 'sender-authentication',
+    text: /\bDMARC\b|\bSPF\b|\bDKIM\b(?!-)|unauthenticated|does not have authentication information|Purported Responsible Address|mismatches client ip/i,
+    category: 'auth',
+    fault: 'sender',
+    quotes: [
+      "554 5.7.1 Your message was rejected due to libsisimai.org's DMARC policy.",
+      '550 Bad SPF records for [example.org:192.0.2.2]',
+      '550 5.7.1 This message does not have authentication information or fails to pass authentication checks.',
+      '550 domain [example.com] mismatches client ip 192.0.2.225.',
+    ],
+  },
+  {
+    name: 'too-many-unknown-recipients',
+    text: /(?:too many|excessive) (?:invalid|unknown) recipients/i,
+    category: 'policy',
+    fault: 'sender',
+    quotes: ['550 Too many invalid recipients'],
+  },
+  {
+    name: 'too-many-connections',
+    text: /too many (?:concurrent |simultaneous )?(?:smtp )?(?:connections|sessions)|maximum number of concurrent connections|concurrent connections limit|max concurrent sessions/i,
+    category: 'rate_limit',
+    fault: 'infrastructure',
+    passes: true,
+    quotes: [
+      '421 Too many concurrent SMTP connections from this IP address; please try again later.',
+      '421 4.7.0 Error: too many connections from',
+      '421 4.3.2 The maximum number of concurrent connections per resource forest has exceeded a limit',
+      '432 4.3.2 Concurrent connections limit exceeded.',
+    ],
+  },
+  {
+    // RFC 5321 section 4.5.3.1.10: 552 to RCPT was once "too many recipients", and is to be read as 452.
+    name: 'too-many-recipients',
+    text: /too many recipients|separate transaction/i,
+    category: 'rate_limit',
+    fault: 'infrastructure',
+    passes: true,
+    signal: null,
+    quotes: [
+      '552 Too many recipients',
+      '452 4.5.3 Domain policy size per transaction exceeded, please try this recipient in a separate transaction.',
+    ],
+  },
+  {
+    name: 'rate-limited',
+    text: /rate ?-?limit|(?:connection|submission) rate|too many (?:recent )?(?:messages|mails|e-?mails)|slow down|try again slower|excessive volume|relay (?:limit|quota) exceeded|daily relay quota|Intrusion prevention active/i,
+    category: 'rate_limit',
+    fault: 'sender',
+    passes: true,
+    quotes: [
+      '452 4.3.2 Connection rate limit exceeded.',
+      '421 4.4.2 Message submission rate for this client has exceeded the configured limit',
+      '450 too many emails from this sender, please try again later',
+      "554 neko-22.nyaan.r.example.net : CAT : neko22 : CAT : You've reached your daily relay quota",
+      '550 5.4.5 Daily SMTP relay limit exceeded for user.',
+      '421 Rate limit reached. Please try again later',
+    ],
+  },
+  {
+    name: 'blocklist',
+    text: /block(?:ed)? (?:using|by|for)\b|block(?:ed)? ?-?list|black ?-?list|\bDNSBL|\bRBL\b|spamhaus|sorbs\.net|spamcop\.net|(?<!not )listed (?:at|in|on|by)\b|(?:bad|poor|low) reputation|_is_blocked|Blocked - see http|IP (?:address )?(?:\S{1,60} )?(?:was )?(?:rejected|blocked)\b/i,
+    category: 'blocked',
+    fault: 'sender',
+    quotes: [
+      '550 5.7.1 Service unavailable, Client host [50.31.49.41] blocked using Spamhaus.',
+      '550 5.7.1 [192.0.2.22 18] Our system has detected that this message is likely suspicious due to the very low reputation of the sending IP address.',
+      '554 Blocked - see https://support.proofpoint.com/dnsbl-lookup.cgi?ip=192.0.2.225',
+      '550 5.2.1 Mailbox unavailable. Your IP address 11.22.33.44 is blacklisted using SPAMHAUS-XBL.',
+      '553 5.3.0 flpd594 DNSBL:RBL 521< 1.2.3.4 >_is_blocked.',
+      '553 http://www.spamhaus.org/query/bl?ip=192.0.2.222',
+      "554 mx.example.com Your access to this mail system has been rejected due to the sending MTA's poor reputation.",
+    ],
+  },
+  {
+    name: 'client-refused',
+    text: /client host rejected|host network not allowed|dial-?up|not allowed to connect|Bad IP$|INVALID IP FOR SENDING|access to submit messages to this e-mail system has been rejected|no access for this ip|use the smtp server of your ISP/i,
+    category: 'blocked',
+    fault: 'sender',
+    quotes: [
+      '450 4.7.1 <c135.kyoto.example.ne.jp[192.0.2.56]>: Client host rejected: may not be mail exchanger',
+      '554 Host network not allowed - https://community.mimecast.com/docs/DOC-1369#554',
+      '554 Dialup/transient IP not allowed.',
+      '554 5.7.1 You are not allowed to connect',
+      '550 #5.7.1 Your access to submit messages to this e-mail system has been rejected.',
+    ],
+  },
+];

@@ -1,0 +1,68 @@
+/** Words about the sender and about the way of the mail. */
+import type { Rule } from './reply-rule.ts';
+
+export const senders: readonly Rule[] = [
+  {
+    name: 'loop',
+    text: /too many hops|mail loop|loop detected|looping message/i,
+    category: 'loop',
+    fault: 'infrastructure',
+    quotes: ['552 looping message.', '554 sendall: too many hops 19 (17 max)'],
+  },
+  {
+    name: 'relay-denied',
+    text: /relay(?:ing)? (?:access )?(?:denied|disallowed|not permitted|prohibited)|not configured to relay|allowed rcpthosts|host denies relay|to use me \S{1,80} as a relay|Mail relay denied/i,
+    category: 'policy',
+    fault: 'infrastructure',
+    quotes: [
+      '554 5.7.1 <kijitora@example.com>: Relay access denied',
+      "553 sorry, that domain isn't in my list of allowed rcpthosts",
+      '550 relay not permitted!',
+    ],
+  },
+  {
+    name: 'login-wanted',
+    text: /authentication required|SMTP authentication in your mail client/i,
+    category: 'policy',
+    fault: 'infrastructure',
+    quotes: [
+      '550 Please turn on SMTP Authentication in your mail client.',
+      '530 5.5.1 Authentication Required.',
+    ],
+  },
+  {
+    name: 'sender-domain',
+    text: /domain of sender address|sender address rejected: domain not found|unresolvable RFC\.5321 from domain|From: Domain is invalid|Domain may not exist or DNS check failed|Invalid DNS MX or A\/AAAA/i,
+    category: 'dns',
+    fault: 'sender',
+    quotes: [
+      '553 5.1.8 <root@vagrant-centos65.vagrantup.com>... Domain of sender address root@vagrant-centos65.vagrantup.com does not exist',
+      '450 4.1.8 Sender address rejected: Domain not found',
+      '451 Message temporarily deferred due to unresolvable RFC.5321 from domain.',
+      '550 Domain may not exist or DNS check failed',
+    ],
+  },
+  {
+    // Ahead of all words about users: the user who is unknown here is the sender.
+    name: 'sender-refused',
+    text: /sender (?:address )?(?:rejected|blocked|denied|unknown|not found|does not exist)|invalid sender|sender verify|denies the sender|sending for this account is disabled/i,
+    category: 'policy',
+    fault: 'sender',
+    quotes: [
+      '550 message sending for this account is disabled',
+      '501 5.1.8 Sender address rejected',
+      '501 5.1.0 Emetteur invalide. Invalid Sender. OFR004_405 [405]',
+      '553 5.7.1 <someone@newsxc.net>: Sender address rejected: not owned by user someone@exchange24.net',
+    ],
+  },
+  {
+    name: 'helo-refused',
+    text: /helo command rejected|HELO\/EHLO argument is invalid/i,
+    category: 'policy',
+    fault: 'sender',
+    quotes: [
+      '450 4.7.1 <HomeServer.blablabla_crappyRouter>: Helo command rejected: Host not found',
+      '501 5.5.4 HELO/EHLO argument is invalid.',
+    ],
+  },
+];

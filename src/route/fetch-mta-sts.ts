@@ -1,0 +1,104 @@
+/**
+ * Fetches a domain's MTA-STS policy from its policy host, https://mta-sts.DOMAIN/.well-known/mta-sts.txt (RFC 8461
+ * section 3.3), and returns the text as it stands.
+ *
+ * A stranger names the host, so: it is looked up by our resolver, no address of a private or special network is
+ * connected to unless allowed, no redirect is followed, and neither size nor time is left to it. The certificate must
+ * be of a known authority for that very name. Rejects with an Error whose message goes on from "its MTA-STS policy
+ * could not be fetched: ".
+ */
+import { X509Certificate } from 'node:crypto';
+import type { LookupAddress } from 'node:dns';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
+import type { LookupFunction } from 'node:net';
+import type { PeerCertificate } from 'node:tls';
+import { type AddressOptions, addressesOf } from './web-host-addresses.ts';
+
+export type FetchPolicy = (domain: string) => Promise<string>;
+
+export interface PolicyHostOptions extends AddressOptions {
+  port?: number;
+  timeoutMs?: number;
+}
+
+/** Both as RFC 8461 section 3.3 suggests, but that a minute is more than a mail should wait. */
+const mostBytes = 64 * 1024;
+const usualTimeoutMs = 10_000;
+
+export function createFetchPolicy(options: PolicyHostOptions): FetchPolicy {
+  const { timeoutMs = usualTimeoutMs } = options;
+  return async (domain) => {
+    const host = `mta-sts.${domain}`;
+    const signal = AbortSignal.timeout(timeoutMs);
+    try {
+      const addresses = await addressesOf(host, options);
+      return await textOf(await get(host, addresses, signal, options));
+    } catch (error) {
+      if (signal.aborted) throw new Error(`${host} took longer than ${timeoutMs / 1000} s`);
+      throw error;
+    }
+  };
+}
+
+function get(
+  host: string,
+  addresses: LookupAddress[],
+  signal: AbortSignal,
+  { port = 443 }: PolicyHostOptions,
+): Promise<IncomingMessage> {
+  const lookup: LookupFunction = (_host, { all }, callback) =>
+    all ? callback(null, addresses) : callback(null, addresses[0]!.address, addresses[0]!.family);
+  return new Promise((resolve, reject) => {
+    const options = {
+      host,
+      port,
+      path: '/.well-known/mta-sts.txt',
+      headers: { host, accept: 'text/plain' },
+      servername: host,
+      lookup,
+      checkServerIdentity,
+      signal,
+      // No connection is shared: this one was verified as no other is.
+      agent: false as const,
+    };
+    const asked = request(options, resolve);
+    asked.on('error', (error) => reject(new Error(`${host}: ${reasonOf(error)}`)));
+    asked.end();
+  });
+}
+
+/** Node adds advice after a semicolon; of several addresses that all failed it says the code alone. */
+function reasonOf({ message, code }: NodeJS.ErrnoException): string {
+  return message.split(';', 1)[0] || `no connection (${code})`;
+}
+
+/** RFC 8461 section 3.3: the name must be a DNS-ID; a wildcard may be its first label, as a whole. */
+function checkServerIdentity(host: string, { raw }: PeerCertificate): Error | undefined {
+  const named = new X509Certificate(raw).checkHost(host, {
+    subject: 'never',
+    partialWildcards: false,
+    multiLabelWildcards: false,
+  });
+  return named === undefined ? new Error('its certificate is for another name') : undefined;
+}
+
+async function textOf(response: IncomingMessage): Promise<string> {
+  const { statusCode, headers } = response;
+  try {
+    // "HTTP 3xx redirects MUST NOT be followed"; anything but 200 is a failure.
+    if (statusCode !== 200) throw new Error(`the policy host answers HTTP ${statusCode}`);
+    const [type = ''] = (headers['content-type'] ?? '').split(';');
+    if (type.trim().toLowerCase() !== 'text/plain') throw new Error(`the policy's type is "${type}"`);
+    const chunks: Buffer[] = [];
+    let length = 0;
+    for await (const chunk of response) {
+      length += chunk.length;
+      if (length > mostBytes) throw new Error(`the policy is larger than ${mostBytes} bytes`);
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks).toString();
+  } finally {
+    response.destroy();
+  }
+}

@@ -1,0 +1,62 @@
+/** One TCP connection to one address, from one address of ours, within a time; called off by a signal. */
+import { connect, type Socket } from 'node:net';
+import { NoSource } from '../mail/ip-pool.ts';
+
+export interface Call {
+  address: string;
+  port: number;
+  /** Our end; undefined: the system's choice. */
+  from: string | undefined;
+  timeoutMs: number;
+}
+
+/**
+ * Rejects with a NoSource where the machine has no socket for it. The socket keeps one listener of ours, for errors: without
+ * any, one that comes before its new owner listens would bring the process down. The socket is destroyed then.
+ */
+export function dial({ address, port, from, timeoutMs }: Call, over: AbortSignal): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: address, port, localAddress: from, noDelay: true });
+    const end = () => {
+      clearTimeout(timer);
+      over.removeEventListener('abort', stop);
+    };
+    const fail = (error: NodeJS.ErrnoException) => {
+      end();
+      socket.destroy();
+      const shortage = shortages[error.code ?? ''];
+      reject(shortage ? new NoSource(shortage, { cause: error }) : error);
+    };
+    const stop = () => fail(over.reason);
+    const overdue = () => fail(new Error(`did not answer within ${timeoutMs / 1000} s`));
+    const timer = setTimeout(overdue, timeoutMs);
+    over.addEventListener('abort', stop, { once: true });
+    socket.on('error', fail);
+    socket.once('connect', () => {
+      end();
+      resolve(socket);
+    });
+  });
+}
+
+const shortages: Record<string, string> = {
+  EMFILE: 'cannot be called: too many files are open; raise the limit of Postern (LimitNOFILE, ulimit -n)',
+  ENFILE: 'cannot be called: too many files are open on the machine (fs.file-max)',
+  ENOBUFS: 'cannot be called: the system has no memory left for connections',
+  ENOMEM: 'cannot be called: the system has no memory left for connections',
+};
+
+const troubles: Record<string, string> = {
+  ECONNREFUSED: 'refused the connection',
+  ECONNRESET: 'reset the connection',
+  EHOSTUNREACH: 'cannot be reached (no route to the host)',
+  ENETUNREACH: 'cannot be reached (no route to its network)',
+  ETIMEDOUT: 'did not answer',
+  EADDRNOTAVAIL: 'cannot be reached (no address or port of ours for it)',
+};
+
+/** What befell a call, to be read after the address. */
+export function troubleOf(error: NodeJS.ErrnoException): string {
+  if (error.code === undefined) return error.message;
+  return troubles[error.code] ?? `cannot be connected to (${error.code})`;
+}

@@ -1,0 +1,36 @@
+/**
+ * A web host's addresses, of those that may be connected to: none of a private or special network, unless allowed.
+ * A stranger names the host; whoever connects, connects to what is answered here, and looks nothing up again. Rejects
+ * with an Error that names the host.
+ */
+import type { LookupAddress } from 'node:dns';
+import { isIPv6 } from 'node:net';
+import { isForbidden } from '../vendor/mx-connect.ts';
+import type { Resolve } from './resolver.ts';
+
+export interface AddressOptions {
+  resolve: Resolve;
+  allowPrivate: boolean;
+}
+
+export async function addressesOf(
+  host: string,
+  { resolve, allowPrivate }: AddressOptions,
+): Promise<LookupAddress[]> {
+  const found = await Promise.all(['A', 'AAAA'].map((type) => lookUp(host, type, resolve)));
+  const addresses = found.flat();
+  if (addresses.length === 0) throw new Error(`${host} has no address`);
+  const allowed = addresses.filter((address) => !isForbidden(address, allowPrivate));
+  if (allowed.length === 0) throw new Error(`${host} is at ${addresses.join(', ')}, a private address`);
+  return allowed.map((address) => ({ address, family: isIPv6(address) ? 6 : 4 }));
+}
+
+async function lookUp(host: string, type: string, resolve: Resolve): Promise<string[]> {
+  try {
+    return (await resolve(host, type)) as string[];
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENODATA' || code === 'ENOTFOUND') return [];
+    throw new Error(`${host} could not be looked up (${code})`);
+  }
+}

@@ -1,0 +1,34 @@
+/**
+ * A thread that composes and signs, for compose/compose-threads.ts: its way in, started by main.ts with where the
+ * secrets are, which open the keys and sign the links here. Nobody imports this file.
+ */
+import { flushCompileCache } from 'node:module';
+import { constants, setPriority } from 'node:os';
+import { parentPort, workerData } from 'node:worker_threads';
+import { createSeal } from '../accounts/seal.ts';
+import { loadSecrets, type SecretSource } from '../base/secrets.ts';
+import type { OrderKey } from '../compose/compose-order.ts';
+import { serveOrders } from '../compose/compose-threads.ts';
+import { composeMessages } from '../compose/message.ts';
+import { createKeyRing } from '../compose/sign.ts';
+import { createLinks } from '../tracking/tracking-links.ts';
+
+if (import.meta.main && parentPort) {
+  const { isForLarge, ...source } = workerData as SecretSource & { isForLarge: boolean };
+  // On Linux that is this thread alone: large mails wait for whatever else there is to do.
+  if (isForLarge && process.platform === 'linux') setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+  const secrets = loadSecrets(source);
+  const links = createLinks(secrets);
+  const keyOf = createKeyRing(createSeal(secrets).open);
+  serveOrders(parentPort, ({ fields, tracking: { opens, clicks, base, deliveryIds }, signer }) => {
+    const trackers = deliveryIds.map((id) => links.tracker(base, id));
+    const { domain, second } = signer;
+    const ready = ({ selector, sealedKey }: OrderKey) => ({ selector, privateKey: keyOf(sealedKey) });
+    return composeMessages(
+      fields,
+      { opens, clicks, trackers },
+      { domain, ...ready(signer), ...(second && { second: ready(second) }) },
+    );
+  });
+  flushCompileCache();
+}

@@ -1,0 +1,181 @@
+/**
+ * Builds the ways in: HTTP and submission → checks → one commit; tracking, events and look-ups beside them. main.ts starts
+ * and stops them.
+ */
+import { createAccept } from '../accept.ts';
+import { findCaller } from '../accounts/api-keys.ts';
+import { createUses } from '../accounts/key-last-used.ts';
+import { dayOf, type RequestLimits } from '../accounts/limits.ts';
+import { createSeal } from '../accounts/seal.ts';
+import { createRoom } from '../api/admission.ts';
+import { createApi } from '../api/api-app.ts';
+import { createGuesses } from '../api/auth-throttle.ts';
+import { createGate } from '../api/authorize.ts';
+import { createCursors } from '../api/events/event-cursor.ts';
+import { createStreams } from '../api/events/event-stream.ts';
+import { counted } from '../base/in-flight.ts';
+import { cached } from '../base/lookup-cache.ts';
+import { type Compose, isLarge } from '../compose/compose-order.ts';
+import { createDashboard } from '../dashboard/dashboard.ts';
+import { acceptAll, rehearse } from '../db/accept/acceptance.ts';
+import type { Send } from '../db/accept/acceptance-rows.ts';
+import { giveBack, type Take, takeAll } from '../db/accept/daily-usage.ts';
+import { findDomain } from '../db/accounts/domains-table.ts';
+import { findKeyByHash, noteKeysUsed } from '../db/accounts/keys.ts';
+import { groupCommit } from '../db/engine/group-commit.ts';
+import type { Db } from '../db/engine/open.ts';
+import { untilSure } from '../db/engine/retry-in-doubt.ts';
+import { findEmail } from '../db/events/emails.ts';
+import { recordVisits } from '../db/events/engagement.ts';
+import { type EventQuery, readEvents, settledPosition } from '../db/events/read-events.ts';
+import { searchEmails } from '../db/events/search-emails.ts';
+import { createMessageId } from '../mail/message-id.ts';
+import { countRefusals, countRequests } from '../operate/metrics/request-metrics.ts';
+import type { Runner } from '../queue/runner.ts';
+import { rings } from '../record/event-signal.ts';
+import { tellAccepted } from '../record/mail-log-lines.ts';
+import { createResolver } from '../route/resolver.ts';
+import type { Client } from '../smtp-in/mail-handler.ts';
+import { createSubmission } from '../smtp-in/submission/submission-handler.ts';
+import { createTracking } from '../tracking/routes.ts';
+import { createLinks } from '../tracking/tracking-links.ts';
+import type { Visit } from '../tracking/visit.ts';
+import type { TryIt } from '../webhooks/webhook-attempt.ts';
+import { type Ground, leaseMs } from './context.ts';
+
+/** How long an accepting commit waits for sends that are being composed: less than anybody notices. */
+const commitPatienceMs = 5;
+
+/** How long a client of a live stream may take nothing. */
+const streamPatienceMs = 60_000;
+
+interface Neighbours {
+  compose: Compose;
+  admit: Runner['admit'];
+  hasSpace(): boolean;
+  baseUrl(): string;
+  /** One try of a webhook. */
+  tryIt: TryIt;
+}
+
+/** The ways in, HTTP and submission → checks → one commit. */
+export function createFront(ground: Ground, { compose, admit, hasSpace, baseUrl, tryIt }: Neighbours) {
+  const { config, clock, db, watch, metrics, onTrouble } = ground;
+  const policy = { keepMs: config.idempotencyKeep, lowShare: config.creditsLow / 100 };
+  const links = createLinks(ground.secrets);
+  /** Large ones take long, and are not waited for. */
+  const composing = counted(compose);
+  const accept = createAccept({
+    findDomain: findSender(db),
+    compose: (order) => (isLarge(order) ? compose(order) : composing.call(order)),
+    trackingBase: (host) => (host ? `https://${host}` : baseUrl()),
+    commit: untilSure(
+      groupCommit(
+        rings(
+          watch,
+          metrics.timed('accept', (sends: Send[]) => acceptAll(db, sends, policy), metrics.decided),
+        ),
+        {
+          // Where as many again are coming, each costs half as much.
+          isComing: (gathered) => composing.underWay() > gathered,
+          patienceMs: commitPatienceMs,
+        },
+      ),
+      {
+        again: (send) => ({ ...send, againUntil: clock.now() + leaseMs }),
+        // PostgreSQL may be away for a minute, and nobody is left in doubt.
+        patienceMs: 3 * ground.databasePatienceMs,
+      },
+    ),
+    rehearse: (send) => rehearse(db, send, policy),
+    admit,
+    onAccepted: (send, accepted, requestId) => tellAccepted(ground.mailLog, send, accepted, requestId),
+    clock,
+    messageIdOf: createMessageId(ground.secrets, config.hostname),
+    maxAgeMs: config.mtaMaxAge,
+    node: ground.node,
+    leaseMs,
+  });
+  const findKey = cached((hash) => findKeyByHash(db, hash), 10_000);
+  const uses = createUses((list) => noteKeysUsed(db, list), clock, onTrouble);
+  const takes = groupCommit(metrics.timed('usage', (list: Take[]) => takeAll(db, list)));
+  const admission = {
+    findCaller: uses.noted((key: string) => findCaller(key, findKey, clock.now())),
+    take: (orgId: string, limits: RequestLimits) =>
+      takes({ orgId, limits, now: clock.now(), day: dayOf(clock.now()) }),
+    giveBack: (orgId: string) => giveBack(db, orgId, dayOf(clock.now())),
+    guesses: createGuesses(clock),
+  };
+  const sending = { room: createRoom(config.httpConcurrency, clock), hasSpace, accept };
+  const tracking = createTracking({
+    links,
+    record: groupCommit(
+      rings(
+        watch,
+        metrics.timed('visits', (visits: Visit[]) => recordVisits(db, visits)),
+      ),
+    ),
+    onTrouble,
+    clock,
+  });
+  const feed = {
+    readEvents: (query: EventQuery) => readEvents(db, query),
+    cursors: createCursors(ground.secrets),
+  };
+  const streams = createStreams({
+    ...feed,
+    settledPosition: () => settledPosition(db),
+    watch,
+    onTrouble,
+    patienceMs: streamPatienceMs,
+  });
+  const management = {
+    ...{ db, clock, watch, tryIt, names: config, allowPrivate: config.webhookAllowPrivate },
+    seal: createSeal(ground.secrets),
+    resolve: createResolver(config.dnsServers),
+    keepKeysMs: config.mtaMaxAge,
+  };
+  const dashboard = createDashboard({
+    ...{ ...ground, ...management, baseUrl, links },
+    sending: { ...sending, take: admission.take },
+  });
+  const app = createApi({
+    gate: createGate(admission),
+    ...sending,
+    tracking: tracking.router,
+    findEmail: (id, orgId) => findEmail(db, id, orgId),
+    searchEmails: (search) => searchEmails(db, search),
+    feed: { ...feed, streams },
+    management,
+    dashboard: dashboard.answer,
+    proxies: config.httpProxies,
+    baseUrl,
+    observe: countRequests(metrics),
+    onTrouble,
+  });
+  const onRefused = ({ address }: Client) =>
+    ground.log.warn({ client: address }, 'a login over SMTP was refused');
+  const submission = countRefusals(
+    createSubmission({ ...admission, ...sending, onRefused, onTrouble }),
+    metrics.refused,
+  );
+  const settled = async () =>
+    void (await Promise.all([tracking.settled(), uses.settled(), dashboard.stop()]));
+  /** What would go on for long is told to end. */
+  const hurry = async () => {
+    // An order ends between two pages of the queue: it is waited for at the end of all.
+    void dashboard.stop();
+    await streams.close();
+  };
+  return { answer: app.callback(), settled, submission, hurry };
+}
+
+/** Verified domains from a cache; any other is looked up anew, so that a verification counts at once. */
+function findSender(db: Db) {
+  const findVerified = cached(async (id) => {
+    const domain = await findDomain(db, ...(id.split(' ') as [orgId: string, name: string]));
+    return domain?.status === 'verified' ? domain : null;
+  }, 10_000);
+  return async (orgId: string, name: string) =>
+    (await findVerified(`${orgId} ${name}`)) ?? (await findDomain(db, orgId, name));
+}

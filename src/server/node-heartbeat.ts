@@ -1,0 +1,42 @@
+/** Says about every ten seconds that a node lives that does not send (db/queue/nodes.ts): nobody upgrades the database under it. */
+import type { Clock } from '../base/clock.ts';
+import { readVersion } from '../base/version.ts';
+import { within } from '../base/with-timeout.ts';
+import type { Db } from '../db/engine/open.ts';
+import { leave, register } from '../db/queue/nodes.ts';
+
+export interface PresenceParts {
+  db: Db;
+  node: string;
+  clock: Clock;
+  onTrouble(what: string, error: unknown): void;
+}
+
+const everyMs = 10_000;
+/** A stop has little time, and may come because the database is away. */
+const goodbyeMs = 1_000;
+
+/** Returns what ends it. */
+export function stayRegistered({ db, node, clock, onTrouble }: PresenceParts): () => Promise<void> {
+  const version = readVersion();
+  let stopped = false;
+  let cancel = () => {};
+  let underWay = Promise.resolve();
+
+  function later(): void {
+    if (stopped) return;
+    cancel = clock.after(everyMs, () => {
+      underWay = register(db, { node, version, at: clock.now() })
+        .catch((error) => onTrouble('this node could not say that it runs; trying again', error))
+        .then(later);
+    });
+  }
+
+  later();
+  return async () => {
+    stopped = true;
+    cancel();
+    const left = underWay.then(() => leave(db, node)).catch(() => {});
+    await within(goodbyeMs, left, () => {});
+  };
+}

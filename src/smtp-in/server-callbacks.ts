@@ -1,0 +1,117 @@
+/** Between smtp-server's callbacks and a MailHandler: sessions as we know them, refusals as replies, bytes received. */
+import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from 'smtp-server';
+import { type Client, type MailHandler, type MailSession, SmtpRefusal } from './mail-handler.ts';
+import type { Intake } from './memory-budget.ts';
+import { type Bounds, receive } from './receive-message.ts';
+
+interface Parts<User> {
+  handler: MailHandler<User>;
+  bounds: Bounds;
+  intake: Intake;
+  onTrouble(what: string, error: unknown): void;
+}
+
+type Callbacks = Pick<SMTPServerOptions, 'onAuth' | 'onMailFrom' | 'onRcptTo' | 'onData'>;
+
+/** `running`: what is being decided, until it is. */
+export function callbacksOf<User>(parts: Parts<User>, running: Set<Promise<unknown>>): Callbacks {
+  const { handler } = parts;
+
+  function decide<Result>(
+    deciding: Promise<Result>,
+    callback: (error: Error | null, result?: Result) => void,
+  ): void {
+    deciding.then(
+      (result) => callback(null, result),
+      (error) => callback(replyOf(error, parts.onTrouble)),
+    );
+  }
+
+  /** A handler's step, which a stop waits for. */
+  function track<Result>(step: Promise<Result>): Promise<Result> {
+    running.add(step);
+    const over = () => running.delete(step);
+    step.then(over, over);
+    return step;
+  }
+
+  return {
+    onAuth({ username = '', password }, session, callback) {
+      const login = track(handler.authenticate!(username, password ?? '', clientOf(session)));
+      decide(
+        // The library wants something that is not empty.
+        login.then((user) => ({ user: { user } })),
+        callback,
+      );
+    },
+    onMailFrom: ({ address, args }, session, callback) =>
+      decide(
+        onlyKnown(args, ofMail).then(() => track(handler.onMailFrom(address, sessionOf(session)))),
+        callback,
+      ),
+    onRcptTo: ({ address, args }, session, callback) =>
+      decide(
+        onlyKnown(args, []).then(() => track(handler.onRcpt(address, sessionOf(session)))),
+        callback,
+      ),
+    onData: (stream, session, callback) =>
+      decide(
+        take(parts, stream, session, track).then((text) => `2.6.0 ${text}`),
+        callback,
+      ),
+  };
+}
+
+/** RFC 1870, RFC 6152, RFC 6531, RFC 4954 section 5. */
+const ofMail = ['SIZE', 'BODY', 'SMTPUTF8', 'AUTH'];
+
+/** RFC 5321 section 4.1.1.11: parameters of what was not offered. The library lets them pass. */
+async function onlyKnown(args: object | false, known: string[]): Promise<void> {
+  const unknown = Object.keys(args || {}).find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  throw new SmtpRefusal(555, '5.5.4', 'There is a parameter that is not known here');
+}
+
+async function take<User>(
+  { handler, intake, bounds }: Parts<User>,
+  stream: SMTPServerDataStream,
+  session: SMTPServerSession,
+  track: (step: Promise<string>) => Promise<string>,
+): Promise<string> {
+  const hold = intake.open(session.remoteAddress);
+  const { mailFrom, rcptTo } = session.envelope;
+  try {
+    const raw = await receive(stream, hold, bounds);
+    const envelope = {
+      from: mailFrom ? mailFrom.address : '',
+      to: rcptTo.map(({ address }) => address),
+    };
+    return await track(handler.onMessage(raw, envelope, sessionOf(session)));
+  } finally {
+    hold.release();
+  }
+}
+
+function sessionOf<User>(session: SMTPServerSession): MailSession<User> {
+  return { id: session.id, client: clientOf(session), user: session.user ? session.user.user : null };
+}
+
+function clientOf({ remoteAddress, hostNameAppearsAs, tlsOptions }: SMTPServerSession): Client {
+  return {
+    address: remoteAddress,
+    helo: hostNameAppearsAs,
+    tls: tlsOptions ? { protocol: tlsOptions.version, cipher: tlsOptions.name } : null,
+  };
+}
+
+/** As the library has it: the code beside the text. */
+function replyOf(error: Error & { code?: unknown }, onTrouble: Parts<unknown>['onTrouble']): Error {
+  const refusal = error instanceof SmtpRefusal ? error : unexpected(error, onTrouble);
+  return Object.assign(new Error(`${refusal.enhanced} ${refusal.message}`), { responseCode: refusal.code });
+}
+
+function unexpected(error: Error & { code?: unknown }, onTrouble: Parts<unknown>['onTrouble']): SmtpRefusal {
+  // The client went away in the middle of its message: nobody is there to be answered.
+  if (error.code !== 'ECONNECTION') onTrouble('an SMTP client was put off', error);
+  return new SmtpRefusal(451, '4.3.0', 'Something failed inside the service; try again shortly');
+}

@@ -1,0 +1,82 @@
+/**
+ * Who a From field names (RFC 5322 section 3.6.2), where it names one mailbox and no reader could see another in it:
+ * quoted strings and comments are taken out first, and what is left may have one address and no trace of a second.
+ */
+import { decodeWords } from 'postal-mime';
+import { parseMailbox } from '../../mail/address.ts';
+
+/** Stands for a quoted string. */
+const mark = '\u0001';
+
+/** `Name <address>`, or the address; null where the field is no one mailbox. */
+export function senderOf(value: string): string | null {
+  const read = takenApart(value);
+  if (!read) return null;
+  const { text, quoted } = read;
+  const named = /^(?<name>[^<>,;:@]*)<\s*(?<address>[^<>,;:\s]+)\s*>$/u.exec(text.trim());
+  const address = named ? named.groups!.address! : text.trim();
+  let next = 0;
+  const unmark = (part: string, how: (inside: string) => string) =>
+    part.replaceAll(mark, () => how(quoted[next++]!));
+  const name = unmark(named ? named.groups!.name! : '', (inside) => inside.replace(/\\(.)/gu, '$1'));
+  const mailbox = unmark(address, (inside) => `"${inside}"`);
+  const shownName = phrase(shown(name));
+  // A name that cannot be shown is left out.
+  const forms = shownName === '' ? [mailbox] : [`${shownName} <${mailbox}>`, mailbox];
+  return forms.find((form) => parseMailbox(form)) ?? null;
+}
+
+/** RFC 5322 section 3.2.3: in quotes where it has to be. */
+function phrase(name: string): string {
+  return /["(),:;<>@[\]\\]/.test(name) ? `"${name.replace(/["\\]/g, '\\$&')}"` : name;
+}
+
+/** A name as a reader sees it; one that is there for mischief has control characters. */
+function shown(name: string): string {
+  return decodeWords(name)
+    .replace(/\p{Cc}/gu, ' ')
+    .toWellFormed()
+    .replace(/\s+/g, ' ')
+    .trim();
+}
+
+/** Quoted strings put aside and comments left out; null where one does not end, or octets stand that no field has. */
+function takenApart(value: string): { text: string; quoted: string[] } | null {
+  if (/[^\P{Cc}\t]/u.test(value)) return null;
+  const quoted: string[] = [];
+  let text = '';
+  for (let at = 0; at < value.length; at++) {
+    const character = value[at]!;
+    if (character === '\\') return null;
+    if (character !== '"' && character !== '(') {
+      text += character;
+      continue;
+    }
+    const end = character === '"' ? endOfQuoted(value, at) : endOfComment(value, at);
+    if (end === null) return null;
+    if (character === '"') quoted.push(value.slice(at + 1, end));
+    text += character === '"' ? mark : ' ';
+    at = end;
+  }
+  return { text, quoted };
+}
+
+function endOfQuoted(value: string, start: number): number | null {
+  for (let at = start + 1; at < value.length; at++) {
+    if (value[at] === '\\') at += 1;
+    else if (value[at] === '"') return at;
+  }
+  return null;
+}
+
+/** They may stand in each other (RFC 5322 section 3.2.2). */
+function endOfComment(value: string, start: number): number | null {
+  let depth = 0;
+  for (let at = start; at < value.length; at++) {
+    if (value[at] === '\\') at += 1;
+    else if (value[at] === '(') depth += 1;
+    else if (value[at] === ')') depth -= 1;
+    if (depth === 0) return at;
+  }
+  return null;
+}

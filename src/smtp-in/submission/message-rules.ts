@@ -1,0 +1,95 @@
+/**
+ * What a message must be to be taken, and what is read off it. It must be well-formed, with one From and no field
+ * twice that may be there once (RFC 5322 section 3.6): else readers differ about what it says, and many hosts refuse
+ * it. What the contract bounds in a send is bounded here too.
+ */
+import { decodeWords } from 'postal-mime';
+import { isExecutable, largestTotal } from '../../api/send/attachments.ts';
+import { fieldValue, type Head, largestHead, mostFields, readHead } from '../../compose/head.ts';
+import { type Part, partsOf, readTree } from '../../compose/mime-tree.ts';
+import { Refusal } from '../../mail/refusal.ts';
+import { senderOf } from './from-field.ts';
+
+export interface Content {
+  head: Head;
+  /** `Name <address>`, or the address. */
+  from: string;
+  replyTo: string | undefined;
+  subject: string;
+  /** Without its angle brackets; null where there is none. */
+  messageId: string | null;
+}
+
+const single = ['from', 'sender', 'reply-to', 'to', 'cc', 'subject', 'date', 'message-id', 'mime-version'];
+
+/** RFC 5321 section 6.3: more are a loop. */
+const mostHops = 50;
+const longestSubject = 998;
+
+export function readContent(raw: Buffer): Content {
+  const head = readHead(raw);
+  requireWellFormed(raw, head);
+  requireFit(raw);
+  const from = senderOf(fieldValue(head, 'from') ?? '');
+  if (from === null) {
+    bad('from: the message must have one From field with one address');
+  }
+  const replyTo = senderOf(fieldValue(head, 'reply-to') ?? '') ?? undefined;
+  return { head, from, replyTo, subject: subjectOf(head), messageId: messageIdOf(head) };
+}
+
+function bad(message: string): never {
+  throw new Refusal('BAD_REQUEST', message);
+}
+
+function invalid(message: string): never {
+  throw new Refusal('VALIDATION_ERROR', message);
+}
+
+function requireWellFormed(raw: Buffer, { fields, stray, isTooLarge }: Head): void {
+  if (raw.includes(0)) bad('the message has a NUL');
+  if (stray !== null) bad(`${JSON.stringify(stray)} is no header field`);
+  if (isTooLarge) {
+    bad(`the header is too large; it may have ${largestHead / 1024} KiB and ${mostFields} fields`);
+  }
+  const count = (name: string) => fields.filter((field) => field.name === name).length;
+  const twice = single.find((name) => count(name) > 1);
+  if (twice) bad(`${twice}: the field is there more than once`);
+  if (count('received') > mostHops) bad('the message goes in a circle: it has too many Received fields');
+}
+
+function requireFit(raw: Buffer): void {
+  const tree = readTree(raw);
+  if (!tree) bad('the message has too many parts, or too deep in each other, or with too large a header');
+  let attached = 0;
+  for (const part of partsOf(tree)) {
+    const name = part.filename ?? '';
+    if (isExecutable(name, part.type)) invalid(`attachments: ${name || part.type} is an executable file`);
+    if (part.isAttached || part.filename !== null) attached += sizeOf(raw, part);
+  }
+  if (attached > largestTotal) invalid('attachments: at most 10 MiB in all, decoded');
+}
+
+/** Decoded; of base64 as exactly as its line ends and padding let it be known without decoding. */
+function sizeOf(raw: Buffer, { head, end, encoding }: Part): number {
+  const body = raw.subarray(head.bodyStart, end);
+  if (encoding !== 'base64') return body.length;
+  let lines = 0;
+  for (let at = body.indexOf(0x0a); at >= 0; at = body.indexOf(0x0a, at + 1)) lines += 1;
+  return Math.floor(((body.length - 2 * lines) * 3) / 4);
+}
+
+function subjectOf(head: Head): string {
+  const subject = decodeWords(fieldValue(head, 'subject') ?? '')
+    .replace(/[\r\n\0]+/g, ' ')
+    .toWellFormed();
+  if (subject.length > longestSubject) invalid(`subject: at most ${longestSubject} characters`);
+  return subject;
+}
+
+function messageIdOf(head: Head): string | null {
+  const value = fieldValue(head, 'message-id');
+  if (value === null) return null;
+  const id = /^<([\x21-\x3b\x3d\x3f-\x7e]{1,900})>$/.exec(value)?.[1];
+  return id ?? bad('message-id: it must be one <id@domain>');
+}

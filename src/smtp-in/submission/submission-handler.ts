@@ -1,0 +1,133 @@
+/**
+ * Mail of applications over SMTP: a send like one of the API, by the same rules and the same code. The password is an
+ * API key, whatever the user name. At MAIL the key is looked up again, for it may have been revoked, and the request
+ * counts; a message is then read as a request (send-request.ts) and accepted. 250 is said after the commit.
+ *
+ * MAIL FROM is of no use here: the sender is the From field's, and returned mail has addresses of its own.
+ */
+import type { Accept } from '../../accept.ts';
+import { type Caller, requireGrant } from '../../accounts/api-keys.ts';
+import { overLimit, type RequestLimits, type Taken } from '../../accounts/limits.ts';
+import type { Room } from '../../api/admission.ts';
+import type { Guesses } from '../../api/auth-throttle.ts';
+import type { Answer } from '../../db/accept/idempotency.ts';
+import { domainOf } from '../../mail/address.ts';
+import { Refusal } from '../../mail/refusal.ts';
+import { type Client, type MailHandler, type MailSession, SmtpRefusal } from '../mail-handler.ts';
+import { printable, replyOf } from './refusal-replies.ts';
+import { requestOf } from './send-request.ts';
+
+export interface SubmissionParts {
+  findCaller(key: string): Promise<Caller | null>;
+  /** Counts a request of the organization. */
+  take(orgId: string, limits: RequestLimits): Promise<Taken>;
+  guesses: Guesses;
+  room: Room;
+  /** Whether the disk has space for new mail. */
+  hasSpace(): boolean;
+  accept: Accept;
+  /** Told of logins that were refused, with the client's address: for those who shut out who guesses. */
+  onRefused(client: Client): void;
+  onTrouble(what: string, error: unknown): void;
+}
+
+/** Who has logged in: the key, for it is asked again whose it is. */
+interface Login {
+  key: string;
+}
+
+const busyMs = 1_000;
+const fullMs = 30_000;
+
+export function createSubmission(parts: SubmissionParts): MailHandler<Login> {
+  return {
+    authenticate: (_, key, client) => answered(parts, () => logIn(parts, key, client)),
+    onMailFrom: (address, session) => answered(parts, () => begin(parts, address, session.user)),
+    async onRcpt(address) {
+      if (domainOf(address) !== null) return;
+      throw new SmtpRefusal(553, '5.1.3', 'VALIDATION_ERROR: to: must be a plain email address');
+    },
+    onMessage: (raw, { to }, session) => answered(parts, () => send(parts, raw, to, session)),
+  };
+}
+
+async function answered<Result>(
+  { onTrouble }: SubmissionParts,
+  step: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await step();
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    if (error.code === 'SEND_FAILED') onTrouble('a submitted mail failed', error.cause);
+    throw replyOf(error);
+  }
+}
+
+async function logIn(parts: SubmissionParts, key: string, client: Client): Promise<Login> {
+  if (await parts.findCaller(key)) return { key };
+  parts.onRefused(client);
+  const { exceeded, window } = parts.guesses.fail(client.address);
+  if (!exceeded) throw unauthorized();
+  const message = 'Too many logins without a valid API key from this address.';
+  const { message: text } = replyOf(
+    new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: window.resetMs }),
+  );
+  throw new SmtpRefusal(421, '4.7.0', text);
+}
+
+function unauthorized(): Refusal {
+  return new Refusal('UNAUTHORIZED', 'The password is no API key, or one that was revoked.');
+}
+
+/** In the order of the API's gate (design.md section 2). */
+async function begin(parts: SubmissionParts, address: string, login: Login | null): Promise<void> {
+  const caller = login && (await parts.findCaller(login.key));
+  if (!caller) throw unauthorized();
+  if (address === '') throw new SmtpRefusal(553, '5.1.7', 'MAIL FROM must have an address');
+  if (!parts.hasSpace()) throw noRoom(fullMs);
+  // A place is taken when the message is here; that there is none can be said before it comes.
+  const place = await parts.room.enter(caller.orgId, 0);
+  if (!place) throw noRoom(busyMs);
+  place.leave();
+  const { limits, orgId } = caller;
+  if (limits.perSecond !== null || limits.perDay !== null) {
+    const { allowed, windows } = await parts.take(orgId, limits);
+    if (!allowed) throw overLimit(windows);
+  }
+  requireGrant(caller, 'email:send');
+}
+
+function noRoom(retryAfterMs: number): Refusal {
+  const message = 'The service takes no more just now. Nothing was charged.';
+  return new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs });
+}
+
+async function send(
+  parts: SubmissionParts,
+  raw: Buffer,
+  to: string[],
+  { id, user }: MailSession<Login>,
+): Promise<string> {
+  const caller = await parts.findCaller(user.key);
+  if (!caller) throw unauthorized();
+  requireGrant(caller, 'email:send');
+  const place = await parts.room.enter(caller.orgId, raw.length);
+  if (!place) throw noRoom(busyMs);
+  try {
+    const { answer } = await parts.accept(requestOf(raw, to, id), caller);
+    return told(answer);
+  } finally {
+    place.leave();
+  }
+}
+
+/** What came of it, for whoever reads his client's log. */
+function told({ emailId, id, suppressed, insufficientCredit }: Answer): string {
+  const skipped = [
+    ...suppressed.map((address) => `${address} (suppressed)`),
+    ...insufficientCredit.map((address) => `${address} (no credit)`),
+  ];
+  const rest = skipped.length > 0 ? `; skipped: ${skipped.join(', ')}` : '';
+  return printable(`Accepted as ${emailId} <${id}>${rest}`).slice(0, 480);
+}

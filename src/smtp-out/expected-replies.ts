@@ -1,0 +1,51 @@
+/** What may answer what, so that nobody takes a reply for the answer to something else. */
+import type { Reply } from '../glossary.ts';
+import type { Phase } from '../outcome.ts';
+
+/** What a conversation goes on from: RFC 5321 section 4.3.2. A refusal fits everywhere. */
+const consent: Record<Phase, RegExp> = {
+  greeting: /^220/,
+  ehlo: /^2/,
+  starttls: /^2/,
+  mail: /^2/,
+  rcpt: /^2/,
+  data: /^3/,
+  dot: /^2/,
+  // And RSET.
+  quit: /^2/,
+};
+
+/** After which something else is said, and a reply too many would be taken for its answer. */
+const goesOnAfterConsent = new Set<Phase>(['greeting', 'ehlo', 'mail', 'rcpt', 'data']);
+/** Refused EHLO, we say HELO; refused STARTTLS, we go on in clear. */
+const goesOnAfterRefusal = new Set<Phase>(['ehlo', 'starttls']);
+
+export const isRefusal = ({ code }: Reply) => code >= 400;
+
+export interface Circumstances {
+  /** What the reply answers. */
+  phase: Phase;
+  /** The message is on its way. */
+  isWriting: boolean;
+  /** More replies have come than are waited for. */
+  isAhead: boolean;
+}
+
+/** Null where the reply is one that the conversation can go on or end with. `reply`: what was made of the text. */
+export function problemOf(
+  text: string,
+  reply: Reply | null,
+  { phase, isWriting, isAhead }: Circumstances,
+): string | null {
+  if (!reply) return notSmtp(text);
+  if (!isRefusal(reply)) {
+    if (!consent[phase].test(text)) return `${reply.code} is no answer to ${phase}: ${reply.text}`;
+    if (isWriting) return `the host answered ${reply.code} before the message was out`;
+  }
+  const goesOn = isRefusal(reply) ? goesOnAfterRefusal : goesOnAfterConsent;
+  return goesOn.has(phase) && isAhead ? 'the host speaks out of turn' : null;
+}
+
+export function notSmtp(text: string): string {
+  return `not an SMTP reply: ${JSON.stringify(text.slice(0, 200))}`;
+}

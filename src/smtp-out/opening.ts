@@ -1,0 +1,59 @@
+/** The beginning of a conversation: greeting, EHLO or HELO, STARTTLS where it is wanted and offered. */
+import { isIP } from 'node:net';
+import type { SecureContext } from 'node:tls';
+import type { Reply } from '../glossary.ts';
+import type { Ending, Phase } from '../outcome.ts';
+import type { Conversation } from './conversation.ts';
+import { isRefusal } from './expected-replies.ts';
+import { type Extensions, extensionsOf, noExtensions } from './extensions.ts';
+
+export interface Greeting {
+  /** The MX's name, for SNI and for checking its certificate. */
+  host: string;
+  /** Our own name, said in EHLO. */
+  name: string;
+  /** False: stay in clear even where STARTTLS is offered. */
+  startTls: boolean;
+  secureContext: SecureContext;
+}
+
+/** `clearBecause` is empty where nobody asked for more. */
+export type Opened = { extensions: Extensions; clearBecause: string } | Extract<Ending, { kind: 'refused' }>;
+
+export async function open(conversation: Conversation, greeting: Greeting): Promise<Opened> {
+  const reply = await conversation.hear();
+  if (isRefusal(reply)) return refused('greeting', reply);
+  const extensions = await hello(conversation, greeting.name);
+  if ('kind' in extensions || !greeting.startTls) return opened(extensions);
+  if (!extensions.has('STARTTLS')) return opened(extensions, ': it does not offer STARTTLS');
+  conversation.say(['starttls', 'STARTTLS']);
+  const answer = await conversation.hear();
+  if (answer.code === 421) return refused('starttls', answer);
+  if (isRefusal(answer)) return opened(extensions, ': it refuses STARTTLS');
+  await secure(conversation, greeting);
+  // RFC 3207 section 4.2: what it offered in clear counts no more.
+  return opened(await hello(conversation, greeting.name));
+}
+
+function opened(extensions: Extensions | Extract<Opened, { kind: 'refused' }>, clearBecause = ''): Opened {
+  return 'kind' in extensions ? extensions : { extensions, clearBecause };
+}
+
+const refused = (phase: Phase, reply: Reply) => ({ kind: 'refused', phase, reply }) as const;
+
+async function hello(conversation: Conversation, name: string) {
+  conversation.say(['ehlo', `EHLO ${name}`]);
+  const reply = await conversation.hear();
+  if (!isRefusal(reply)) return extensionsOf(conversation.newest);
+  if (reply.code === 421) return refused('ehlo', reply);
+  conversation.say(['ehlo', `HELO ${name}`]);
+  const second = await conversation.hear();
+  return isRefusal(second) ? refused('ehlo', second) : noExtensions;
+}
+
+/** With any certificate: it is held against what is demanded afterwards. */
+function secure(conversation: Conversation, { host, secureContext }: Greeting): Promise<void> {
+  // RFC 6066 section 3: no addresses in SNI.
+  const servername = isIP(host) ? '' : host;
+  return conversation.secure({ host, servername, rejectUnauthorized: false, secureContext });
+}

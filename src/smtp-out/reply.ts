@@ -1,0 +1,44 @@
+/**
+ * SMTP replies as text, taken apart: RFC 5321 section 4.2, enhanced status codes of RFC 3463 and RFC 2034.
+ *
+ * What a host says ends up in the database, in logs and on terminals: no control characters leave here, and no more
+ * than the beginning of a very long speech.
+ */
+import type { Reply } from '../glossary.ts';
+
+const line = /^(?<code>[2-5]\d\d)(?:[ -](?:(?<enhanced>[245]\.\d{1,3}\.\d{1,3})(?:\s+|$))?(?<text>.*))?$/s;
+
+const longestText = 4000;
+
+/**
+ * Null where the text is not an SMTP reply. The lines of a long reply are joined by spaces; all have its code (RFC
+ * 5321 section 4.2.1), else nobody can tell which of them to believe.
+ */
+export function parseReply(raw: string): Reply | null {
+  const lines = printable(raw)
+    .replace(/\n$/, '')
+    .split('\n')
+    .map((one) => line.exec(one)?.groups);
+  const first = lines[0];
+  if (!first || lines.some((groups) => groups?.code !== first.code)) return null;
+  return {
+    code: Number(first.code),
+    enhanced: first.enhanced ?? null,
+    text: lines
+      .map((groups) => groups?.text?.trim() ?? '')
+      .filter((text) => text !== '')
+      .join(' ')
+      .slice(0, longestText),
+  };
+}
+
+/** Fit to be kept and shown: line ends are \n (some hosts write CR CR LF), other control characters are replaced. */
+export function printable(text: string): string {
+  if (!/[^\n\x20-\x7e]/.test(text)) return text;
+  return text
+    .toWellFormed()
+    .replaceAll('\r\r\n', '\n')
+    .replaceAll('\r\n', '\n')
+    .replace(/\r$/, '')
+    .replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, '\ufffd');
+}

@@ -1,0 +1,113 @@
+/**
+ * What is demanded of a connection, and whether it gives that.
+ *
+ * The handshake takes any certificate (RFC 7435); nothing of a mail goes out before it has been held against the
+ * demand here. In clear there is nothing to check, and only 'off' and 'opportunistic' put up with it.
+ */
+import type { X509Certificate } from 'node:crypto';
+import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
+import type { TlsFloor, TlsUsed } from '../glossary.ts';
+import { daneTrouble, type Tlsa, usableRecords } from './match-tlsa.ts';
+
+export type Demand = { policy: 'off' | TlsFloor | 'mta-sts' } | { policy: 'dane'; records: Tlsa[] };
+
+/** What the host's own policies ask for, as the route knows them. */
+export type HostPolicy = { policy: 'opportunistic' | 'mta-sts' } | { policy: 'dane'; records: Tlsa[] };
+
+const ladder = ['off', 'opportunistic', 'encrypted', 'verified', 'mta-sts', 'dane'];
+
+/** The strongest of what the host's policy, its destination's shape and the sender ask for. */
+export function demandOf(host: HostPolicy, shape: TlsFloor | 'off', sender: TlsFloor): Demand {
+  // 'off' stands for no demand, and yields to any.
+  const usual = shape === 'off' && sender === 'opportunistic' ? 'off' : sender;
+  const demands: Demand[] = [{ policy: shape }, { policy: usual }];
+  if (host.policy !== 'opportunistic') demands.push(usableDemand(host));
+  return demands.reduce((one, other) => (rank(other) > rank(one) ? other : one));
+}
+
+const rank = ({ policy }: Demand) => ladder.indexOf(policy);
+
+/** RFC 7672 section 2.2: records that are of no use to us still say that the host speaks TLS. */
+function usableDemand(host: Exclude<HostPolicy, { policy: 'opportunistic' }> | HostPolicy): Demand {
+  if (host.policy !== 'dane') return host;
+  const records = usableRecords(host.records);
+  return records.length > 0 ? { policy: 'dane', records } : { policy: 'encrypted' };
+}
+
+/** Clear text will do. */
+export function allowsClear({ policy }: Demand): boolean {
+  return policy === 'off' || policy === 'opportunistic';
+}
+
+export interface Protection {
+  /** Null in clear. */
+  tls: TlsUsed | null;
+  /** One sentence: what protects the connection. */
+  note: string;
+  /** What the demand lacks, in one sentence; null where it is met. */
+  unmet: string | null;
+}
+
+/** As in "gives no TLS, which …". */
+const demanding: Record<Demand['policy'], string> = {
+  off: 'nobody demands',
+  opportunistic: 'nobody demands',
+  encrypted: 'is demanded for this mail',
+  verified: 'is demanded for this mail',
+  'mta-sts': "the domain's MTA-STS policy demands",
+  dane: 'DANE demands',
+};
+
+/** `names`: the host's, and the domain whose mail it takes. */
+export function protectionOf(
+  socket: Socket,
+  demand: Demand,
+  names: { host: string; domain: string },
+): Protection {
+  const isTls = socket instanceof TLSSocket && socket.getProtocol() !== null;
+  if (!isTls) {
+    const unmet = allowsClear(demand)
+      ? null
+      : `${names.host} gives no TLS, which ${demanding[demand.policy]}`;
+    return { tls: null, note: 'in clear', unmet };
+  }
+  const trouble =
+    demand.policy === 'dane'
+      ? daneTrouble(demand.records, chainOf(socket), [names.host, names.domain])
+      : authorityTrouble(socket, names.host);
+  const protocol = socket.getProtocol()!;
+  const cipher = socket.getCipher()?.standardName ?? 'unknown';
+  const policy = demand.policy === 'off' ? 'opportunistic' : demand.policy;
+  const needsTrust = demand.policy !== 'encrypted' && !allowsClear(demand);
+  return {
+    tls: { protocol, cipher, verified: trouble === null, policy },
+    note: `${protocol}, ${trouble === null ? `verified (${policy})` : `not verified: ${trouble}`}`,
+    unmet:
+      needsTrust && trouble !== null
+        ? `${names.host} does not prove who it is, which ${demanding[demand.policy]}: ${trouble}`
+        : null,
+  };
+}
+
+/** Node's verdict on chain, dates and name, in words. */
+function authorityTrouble(socket: TLSSocket, host: string): string | null {
+  if (socket.authorized) return null;
+  // Typed as an Error; it is a code.
+  const reason = String(socket.authorizationError);
+  if (reason !== 'ERR_TLS_CERT_ALTNAME_INVALID') return `its certificate was not accepted (${reason})`;
+  const { subjectaltname, subject } = socket.getPeerCertificate();
+  return `its certificate is for ${subjectaltname ?? `CN:${subject?.CN}`}, not for ${host}`;
+}
+
+/** As the host sent it, leaf first. */
+function chainOf(socket: TLSSocket): X509Certificate[] {
+  const chain: X509Certificate[] = [];
+  const mostCertificates = 20;
+  let next = socket.getPeerX509Certificate();
+  while (next && chain.length < mostCertificates) {
+    chain.push(next);
+    next = next.issuerCertificate;
+  }
+  return chain;
+}

@@ -1,0 +1,136 @@
+/** One mail in a conversation: MAIL, RCPT, DATA, the message, its reply; and RSET where it was refused. */
+import { isAscii } from 'node:buffer';
+import type { Ending } from '../outcome.ts';
+import type { Command, Conversation } from './conversation.ts';
+import { isRefusal } from './expected-replies.ts';
+import type { Extensions } from './extensions.ts';
+import { endingOf } from './session-result.ts';
+import type { Transcript } from './transcript.ts';
+
+export interface Mail {
+  from: string;
+  to: string;
+  message: Buffer;
+}
+
+type Refusal = Extract<Ending, { kind: 'refused' }>;
+type Obstacle = Extract<Ending, { kind: 'too-big' | 'no-smtputf8' | 'internal' }>;
+
+/** What makes it pointless to begin, most often what the host has announced. */
+export function obstacle({ from, to, message }: Mail, { sizeLimit, has }: Extensions): Obstacle | null {
+  // Long refused; here it would become a command of the user's own.
+  if (/[\r\n]/.test(from + to)) {
+    return { kind: 'internal', detail: 'an address of the envelope has a line end in it', afterDot: false };
+  }
+  if (sizeLimit > 0 && message.length > sizeLimit) {
+    return {
+      kind: 'too-big',
+      detail: `the message has ${message.length} bytes, the host takes ${sizeLimit}`,
+    };
+  }
+  if (isInternational(to) && !has('SMTPUTF8')) {
+    return { kind: 'no-smtputf8', detail: 'the host does not take internationalized addresses (SMTPUTF8)' };
+  }
+  return null;
+}
+
+export async function transact(
+  conversation: Conversation,
+  mail: Mail,
+  extensions: Extensions,
+  [transcript, stopped]: [Transcript, AbortSignal],
+): Promise<Ending> {
+  conversation.begin(transcript, stopped);
+  try {
+    const refusal = await envelope(conversation, commandsOf(mail, extensions), extensions);
+    if (refusal) return refusal;
+    conversation.sayMessage(mail.message);
+    const reply = await conversation.hear();
+    return isRefusal(reply) ? { kind: 'refused', phase: 'dot', reply } : { kind: 'accepted', reply };
+  } catch (error) {
+    return endingOf(error);
+  } finally {
+    conversation.rest();
+  }
+}
+
+/** Null where the host waits for the message. */
+async function envelope(
+  conversation: Conversation,
+  commands: Command[],
+  { has }: Extensions,
+): Promise<Refusal | null> {
+  const isBatch = has('PIPELINING');
+  if (isBatch) conversation.say(...commands);
+  let refusal: Refusal | null = null;
+  for (const command of commands) {
+    if (!isBatch) conversation.say(command);
+    try {
+      const reply = await conversation.hear();
+      const [phase] = command;
+      if (isRefusal(reply)) refusal ??= { kind: 'refused', phase, reply };
+      else if (refusal && phase === 'data') await endEmptyMessage(conversation, refusal);
+    } catch (error) {
+      // What comes after a refusal is its consequence.
+      if (!refusal) throw error;
+    }
+    if (refusal && !isBatch) return refusal;
+  }
+  return refusal;
+}
+
+/**
+ * The host wants the message although it took no recipient: it gets an empty one (RFC 2920 section 3.1). If it did
+ * not even take the sender, who knows what it would do with that.
+ */
+async function endEmptyMessage(conversation: Conversation, { phase }: Refusal): Promise<void> {
+  if (phase === 'mail') return conversation.destroy();
+  conversation.say(['dot', '.']);
+  await conversation.hear();
+}
+
+function commandsOf({ from, to, message }: Mail, { has }: Extensions): Command[] {
+  const is8Bit = !isAscii(message);
+  const parameters = [
+    has('SMTPUTF8') &&
+      (isInternational(from + to) || (is8Bit && hasInternationalHeader(message))) &&
+      'SMTPUTF8',
+    has('8BITMIME') && is8Bit && 'BODY=8BITMIME',
+    has('SIZE') && `SIZE=${message.length}`,
+  ].filter(Boolean);
+  return [
+    ['mail', [`MAIL FROM:<${from}>`, ...parameters].join(' ')],
+    ['rcpt', `RCPT TO:<${to}>`],
+    ['data', 'DATA'],
+  ];
+}
+
+const isInternational = (address: string) => /[^\x00-\x7f]/.test(address);
+
+/** Our composer encodes words; what is left beyond ASCII in a header is an address. */
+function hasInternationalHeader(message: Buffer): boolean {
+  const end = message.indexOf('\r\n\r\n');
+  return !isAscii(message.subarray(0, end < 0 ? message.length : end));
+}
+
+/**
+ * The host had hung up before it heard of this mail. RFC 5321 section 4.2.1: 421 comes at any moment, and what it
+ * answers is then an accident.
+ */
+export function isStale(ending: Ending, { hasAnswer }: Conversation): boolean {
+  if (ending.kind === 'lost') return !hasAnswer;
+  return ending.kind === 'refused' && ending.phase === 'mail' && ending.reply.code === 421;
+}
+
+/** Whether another mail may follow. */
+export async function reset(conversation: Conversation): Promise<boolean> {
+  conversation.begin(null, null);
+  conversation.say(['quit', 'RSET']);
+  try {
+    return !isRefusal(await conversation.hear()) && conversation.isAlive;
+  } catch {
+    return false;
+  } finally {
+    conversation.rest();
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * Tracking links: all that a visit has to tell is in the link itself, signed, so composing writes no row and a link
+ * works for as long as its key is known. Nobody else can make one: no open redirect, no made-up opens.
+ *
+ *   BASE/t/o/TOKEN   the pixel: an open        BASE/t/c/TOKEN   a link: a click
+ *
+ *   TOKEN: base64url of  version (1 octet) | key id (1) | kind (1) | delivery id (16) | target URL, UTF-8 | tag (16)
+ *
+ * The tag is HMAC-SHA256, cut to 128 bits, over all that goes before it. The key id is read off the key, so that
+ * links made under an earlier secret go on working for as long as that secret is kept.
+ */
+import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { parse, stringify } from 'uuid';
+import { deriveKey, type Keys, keysOf, type Secrets } from '../base/secrets.ts';
+
+export type LinkKind = 'open' | 'click';
+
+/** What a genuine link says. A click has a target, which is http or https. */
+export interface LinkRead {
+  deliveryId: string;
+  target: string;
+}
+
+export interface Links {
+  /** The links of a delivery; `base` without a slash at its end. */
+  tracker(base: string, deliveryId: string): { pixel(): string; link(target: string): string };
+  /** Null: not one of ours, or altered. */
+  read(kind: LinkKind, token: string): LinkRead | null;
+}
+
+const version = 1;
+const kinds: Record<LinkKind, { code: number; path: string }> = {
+  open: { code: 0, path: '/t/o' },
+  click: { code: 1, path: '/t/c' },
+};
+const headLength = 19;
+const tagLength = 16;
+
+/** The current secret signs; links signed with any of them are read. */
+export function createLinks(secrets: Secrets): Links {
+  const keys = keysOf(secrets, keyOf);
+
+  function link(base: string, kind: LinkKind, deliveryId: string, target: string): string {
+    const current = keys.current();
+    const head = Buffer.from([version, current.id, kinds[kind].code, ...parse(deliveryId)]);
+    const payload = Buffer.concat([head, Buffer.from(target)]);
+    const token = Buffer.concat([payload, tagOf(payload, current)]).toString('base64url');
+    return `${base}${kinds[kind].path}/${token}`;
+  }
+
+  return {
+    tracker: (base, deliveryId) => ({
+      pixel: () => link(base, 'open', deliveryId, ''),
+      link: (target) => link(base, 'click', deliveryId, target),
+    }),
+    read(kind, token) {
+      const payload = genuine(token, keys);
+      if (payload?.[0] !== version || payload[2] !== kinds[kind].code) return null;
+      const target = payload.subarray(headLength).toString();
+      if (kind === 'click' && !isWebAddress(target)) return null;
+      return { deliveryId: stringify(payload.subarray(3, headLength)), target };
+    },
+  };
+}
+
+interface Key {
+  id: number;
+  /** Ready to use: making it of the octets for every link takes five times as long as the link's tag. */
+  ready: KeyObject;
+}
+
+function keyOf(secret: string): Key {
+  const bytes = deriveKey(secret, 'tracking');
+  return { id: createHash('sha256').update(bytes).digest()[0]!, ready: createSecretKey(bytes) };
+}
+
+function tagOf(payload: Buffer, key: Key): Buffer {
+  return createHmac('sha256', key.ready).update(payload).digest().subarray(0, tagLength);
+}
+
+/** The payload of a token whose tag is right. */
+function genuine(token: string, keys: Keys<Key>): Buffer | null {
+  const bytes = Buffer.from(token, 'base64url');
+  // Node skips what is no base64url, and the last character has bits to spare: one token, one spelling.
+  if (bytes.length < headLength + tagLength || bytes.toString('base64url') !== token) return null;
+  const payload = bytes.subarray(0, -tagLength);
+  const tag = bytes.subarray(-tagLength);
+  return keys.find((key) =>
+    key.id === payload[1] && timingSafeEqual(tag, tagOf(payload, key)) ? payload : null,
+  );
+}
+
+function isWebAddress(target: string): boolean {
+  return /^https?:\/\//i.test(target) && URL.canParse(target);
+}

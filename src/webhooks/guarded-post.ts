@@ -1,0 +1,154 @@
+/**
+ * One POST to an endpoint, whose owner is a stranger: it is resolved by our resolver and connected to at the very
+ * addresses that were checked, at each new connection (there is no second look-up for a name server to answer
+ * otherwise); no redirect is followed; certificates are verified; neither time nor memory is left to the other side.
+ *
+ * The status decides, and the body only illustrates it: it is read for a moment, and its beginning kept. Connections
+ * are kept for the next event, and stay with the address that was checked. Rejects with an Error whose message is one
+ * sentence, or with the signal's reason.
+ */
+import {
+  type ClientRequest,
+  Agent as HttpAgent,
+  type IncomingMessage,
+  request as requestHttp,
+} from 'node:http';
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import { isIP, type LookupFunction } from 'node:net';
+import { type AddressOptions, addressesOf } from '../route/web-host-addresses.ts';
+import { isForbidden } from '../vendor/mx-connect.ts';
+import type { Answer } from './classify-response.ts';
+import { hostOf, isLocalhost } from './endpoint-url.ts';
+
+interface Request {
+  url: string;
+  headers: Record<string, string>;
+  body: string;
+}
+
+export type Post = (request: Request, stopped: AbortSignal) => Promise<Answer>;
+
+export interface Poster {
+  post: Post;
+  /** Ends the connections that wait for their next event. */
+  close(): void;
+}
+
+export interface PosterOptions extends AddressOptions {
+  timeoutMs: number;
+}
+
+/** 2xx within this time is done. */
+export const patienceMs = 15_000;
+const bodyPatienceMs = 2_000;
+/** After which the next address is tried; Node's 250 ms are less than it takes to connect to the other side of the earth. */
+const nextAddressMs = 2_000;
+/** What is kept of a body, and what is read so that the connection can be used again. */
+const keptBytes = 1024;
+const readBytes = 64 * 1024;
+/** Below the five seconds after which many servers close. */
+const idleMs = 4_000;
+
+export function createPoster(options: PosterOptions): Poster {
+  const { allowPrivate, timeoutMs } = options;
+  const lookup = createLookup(options);
+  const kept = {
+    keepAlive: true,
+    timeout: idleMs,
+    maxFreeSockets: 4,
+    autoSelectFamilyAttemptTimeout: nextAddressMs,
+  };
+  const agents = { http: new HttpAgent(kept), https: new HttpsAgent(kept) };
+
+  function ask(url: URL, request: Request, signal: AbortSignal, isFresh: boolean): Promise<IncomingMessage> {
+    const isPlain = url.protocol === 'http:';
+    return new Promise((resolve, reject) => {
+      const asked: ClientRequest = (isPlain ? requestHttp : requestHttps)(url, {
+        method: 'POST',
+        headers: { ...request.headers, 'content-length': Buffer.byteLength(request.body) },
+        agent: isFresh ? false : agents[isPlain ? 'http' : 'https'],
+        lookup,
+        signal,
+      });
+      asked.on('response', resolve);
+      asked.on('error', (error: NodeJS.ErrnoException) => {
+        // A kept connection that was closed as we wrote: nobody has read the request, or it may come twice.
+        const isStale = asked.reusedSocket && ['ECONNRESET', 'EPIPE'].includes(error.code!);
+        if (isStale && !signal.aborted) resolve(ask(url, request, signal, true));
+        else reject(error);
+      });
+      asked.end(request.body);
+    });
+  }
+
+  return {
+    async post(request, stopped) {
+      const url = new URL(request.url);
+      const host = hostOf(url);
+      // What is an address already is never looked up.
+      if (isIP(host) && isForbidden(host, allowPrivate)) throw new Error(`${host} is a private address`);
+      const overdue = AbortSignal.timeout(timeoutMs);
+      try {
+        const response = await ask(url, request, AbortSignal.any([stopped, overdue]), false);
+        const text = await beginningOf(response);
+        return { status: response.statusCode!, retryAfter: response.headers['retry-after'] ?? null, text };
+      } catch (error) {
+        if (stopped.aborted) throw stopped.reason;
+        if (overdue.aborted) throw new Error(`${host} did not answer within ${timeoutMs / 1000} s`);
+        throw new Error(sentence(host, error as NodeJS.ErrnoException));
+      }
+    },
+    close() {
+      agents.http.destroy();
+      agents.https.destroy();
+    },
+  };
+}
+
+function createLookup(options: AddressOptions): LookupFunction {
+  const resolve: AddressOptions['resolve'] = (name, type) =>
+    isLocalhost(name) ? Promise.resolve([type === 'A' ? '127.0.0.1' : '::1']) : options.resolve(name, type);
+  return (host, { all }, callback) => {
+    addressesOf(host, { ...options, resolve }).then(
+      (addresses) =>
+        all ? callback(null, addresses) : callback(null, addresses[0]!.address, addresses[0]!.family),
+      (error) => callback(error, []),
+    );
+  };
+}
+
+async function beginningOf(response: IncomingMessage): Promise<string> {
+  const overdue = setTimeout(() => response.destroy(), bodyPatienceMs);
+  const beginning: Buffer[] = [];
+  let read = 0;
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      if (read < keptBytes) beginning.push(chunk.subarray(0, keptBytes - read));
+      read += chunk.length;
+      if (read > readBytes) break;
+    }
+  } catch {
+    // It broke off, or took too long: what there is will do.
+  } finally {
+    clearTimeout(overdue);
+    response.destroy();
+  }
+  // A character that is cut in two at the end is left out. PostgreSQL takes no NUL.
+  return new TextDecoder().decode(Buffer.concat(beginning), { stream: true }).replaceAll('\0', '\uFFFD');
+}
+
+const troubles: Record<string, string> = {
+  ECONNREFUSED: 'refuses the connection',
+  ECONNRESET: 'closed the connection without an answer',
+  EPIPE: 'closed the connection without an answer',
+  EHOSTUNREACH: 'cannot be reached (no route to the host)',
+  ENETUNREACH: 'cannot be reached (no route to its network)',
+  ETIMEDOUT: 'does not take the connection',
+};
+
+/** Of several addresses that all failed Node says the code alone; it adds advice after a semicolon. */
+function sentence(host: string, { code = '', message }: NodeJS.ErrnoException): string {
+  if (code in troubles) return `${host} ${troubles[code]}`;
+  const reason = message.split(';', 1)[0] || `no connection (${code})`;
+  return reason.startsWith(host) ? reason : `${host}: ${reason}`;
+}

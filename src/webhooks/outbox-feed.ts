@@ -1,0 +1,75 @@
+/**
+ * Turns new events into messages for the endpoints that want them (db/webhooks/webhook-feed.ts), whenever the watch tells that
+ * there may be some. While nobody has an endpoint it looks at none, and only keeps up.
+ */
+import { pause } from '../base/abort.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Watch } from '../record/event-signal.ts';
+
+export interface FeedParts {
+  /** The position up to which there are events now. */
+  settled(): Promise<number>;
+  hasActive(): Promise<boolean>;
+  passOver(position: number): Promise<void>;
+  fanOut(terms: { now: number; limit: number }): Promise<{ made: number; position: number; isMore: boolean }>;
+  onMade(): void;
+  watch: Watch;
+  clock: Clock;
+  onTrouble(what: string, error: unknown): void;
+}
+
+const atOnce = 500;
+const keepUpMs = 10_000;
+const againMs = 1000;
+/** Without a ring. */
+const everyMs = 10 * 60_000;
+
+export function createFeed(parts: FeedParts) {
+  const { clock, watch } = parts;
+  const stopping = new AbortController();
+  /** All up to here has been seen. */
+  let seen = -1;
+  let passedAt = Number.NEGATIVE_INFINITY;
+
+  async function beat(): Promise<boolean> {
+    // In this order: an endpoint that is made after it was asked for is told nothing before this position.
+    const settled = await parts.settled();
+    if (settled <= seen) return false;
+    const now = clock.now();
+    if (!(await parts.hasActive())) {
+      if (now < passedAt + keepUpMs) return false;
+      passedAt = now;
+      await parts.passOver(settled);
+      seen = settled;
+      return false;
+    }
+    const { made, position, isMore } = await parts.fanOut({ now, limit: atOnce });
+    if (!isMore) seen = position;
+    if (made > 0) parts.onMade();
+    return isMore;
+  }
+
+  async function follow(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const rings = watch.rings();
+      try {
+        while ((await beat()) && !signal.aborted);
+        await watch.wait(rings, everyMs, signal);
+      } catch (error) {
+        parts.onTrouble('events could not be read for webhooks; trying again', error);
+        await pause(clock, againMs, signal);
+      }
+    }
+  }
+
+  let following = Promise.resolve();
+  return {
+    start(): void {
+      following = follow(stopping.signal);
+    },
+    async stop(): Promise<void> {
+      stopping.abort();
+      await following;
+    },
+  };
+}

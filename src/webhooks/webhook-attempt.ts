@@ -1,0 +1,58 @@
+/** One try: an event is put into words, signed, posted; what came back is an attempt. Never rejects but when stopped. */
+import type { Clock } from '../base/clock.ts';
+import type { EventRecord } from '../db/events/read-events.ts';
+import { type Answer, type Attempt, complaintOf } from './classify-response.ts';
+import type { Post } from './guarded-post.ts';
+import { sign } from './signature.ts';
+import { bodyOf } from './webhook-body.ts';
+
+interface Tryable {
+  url: string;
+  /** Sealed. */
+  secrets: readonly string[];
+  /** Null where it is not kept any more. */
+  event: EventRecord | null;
+}
+
+export interface AttemptParts {
+  post: Post;
+  openSecret(sealed: string): string;
+  clock: Clock;
+}
+
+export type TryIt = (message: Tryable, stopped: AbortSignal) => Promise<Attempt>;
+
+export function createTryIt({ post, openSecret, clock }: AttemptParts): TryIt {
+  return async ({ url, secrets, event }, stopped) => {
+    const startedAt = clock.now();
+    const begun = performance.now();
+    const ended = (answer: Answer | null, error: string | null): Attempt => {
+      const duration = Math.round(performance.now() - begun);
+      return { startedAt, endedAt: clock.now(), duration, url, answer, error };
+    };
+    if (event === null) return ended(null, 'the event is so old that it is not kept any more');
+    try {
+      const body = bodyOf(event);
+      const headers = headersOf(
+        { id: event.id, timestamp: Math.floor(startedAt / 1000), body },
+        secrets.map(openSecret),
+      );
+      const answer = await post({ url, headers, body }, stopped);
+      return ended(answer, complaintOf(answer.status));
+    } catch (error) {
+      if (stopped.aborted) throw error;
+      return ended(null, (error as Error).message);
+    }
+  };
+}
+
+/** As Standard Webhooks has them. The id is the event's: the same on every try, and in the feed of events. */
+function headersOf(signed: Parameters<typeof sign>[1], secrets: string[]): Record<string, string> {
+  return {
+    'content-type': 'application/json',
+    'user-agent': 'Postern-Webhooks',
+    'webhook-id': signed.id,
+    'webhook-timestamp': String(signed.timestamp),
+    'webhook-signature': sign(secrets, signed),
+  };
+}

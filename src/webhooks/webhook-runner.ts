@@ -1,0 +1,108 @@
+/**
+ * Works through the outbox: leases what is due as far as there is room, tries it, records what came of it. What is in
+ * memory is what is being tried, and no more. Nothing here waits for mail or makes it wait: the two share the database
+ * and this thread, and nothing else.
+ *
+ * An outcome that cannot be recorded is kept until it can. A stop gives tries under way a moment, then cuts them short
+ * and gives them back; their endpoint may be told twice.
+ */
+import { pause } from '../base/abort.ts';
+import type { Clock } from '../base/clock.ts';
+import { createPulse } from '../base/debounced-loop.ts';
+import type { Message } from '../db/webhooks/webhook-outbox.ts';
+import type { Try } from '../db/webhooks/webhook-outcomes.ts';
+import { verdictOf } from './classify-response.ts';
+import { createRoom, type DueWebhook, type Pick } from './posting-slots.ts';
+import type { TryIt } from './webhook-attempt.ts';
+
+export interface RunnerParts {
+  listDue(now: number): Promise<DueWebhook[]>;
+  claim(picks: Pick[], now: number): Promise<Message[]>;
+  /** All that this node has leased and does not try is due at once. */
+  giveBack(now: number): Promise<void>;
+  tryIt: TryIt;
+  record(one: Try): Promise<void>;
+  /** Tries at once, in all. */
+  concurrency: number;
+  clock: Clock;
+  onTrouble(what: string, error: unknown): void;
+}
+
+export interface WebhookRunner {
+  start(): Promise<void>;
+  wake(): void;
+  stop(): Promise<void>;
+}
+
+const graceMs = 1000;
+const againMs = 1000;
+
+export function createWebhookRunner(parts: RunnerParts): WebhookRunner {
+  const { clock, onTrouble } = parts;
+  const room = createRoom(parts.concurrency);
+  const underWay = new Set<Promise<void>>();
+  const stopping = new AbortController();
+
+  const pulse = createPulse({
+    beat,
+    gapMs: 25,
+    everyMs: 1000,
+    clock,
+    onTrouble: (error) => onTrouble('webhooks that are due could not be read; trying again', error),
+  });
+
+  async function beat(): Promise<boolean> {
+    if (room.isFull()) return false;
+    const now = clock.now();
+    const due = await parts.listDue(now);
+    const picks = room.share(due);
+    if (picks.length === 0) return false;
+    const byId = new Map(due.map((one) => [one.id, one]));
+    for (const message of await parts.claim(picks, now)) {
+      const end = room.begin(byId.get(message.webhookId)!);
+      const working = work(message).finally(() => {
+        end();
+        underWay.delete(working);
+        pulse.wake();
+      });
+      underWay.add(working);
+    }
+    return false;
+  }
+
+  async function work(message: Message): Promise<void> {
+    const { signal } = stopping;
+    const attempt = await parts.tryIt(message, signal).catch(() => null);
+    // It was cut short.
+    if (attempt === null) return;
+    const verdict =
+      message.event === null
+        ? ({ kind: 'failed', pausedUntil: null } as const)
+        : verdictOf(attempt, message.attempts, attempt.endedAt);
+    for (;;) {
+      try {
+        return await parts.record({ message, attempt, verdict });
+      } catch (error) {
+        onTrouble('what came of a webhook could not be recorded; trying again', error);
+        if (signal.aborted) return;
+        await pause(clock, againMs, signal);
+      }
+    }
+  }
+
+  return {
+    async start() {
+      await parts.giveBack(clock.now());
+      pulse.start();
+    },
+    wake: pulse.wake,
+    async stop() {
+      await pulse.stop();
+      const grace = setTimeout(() => stopping.abort(new Error('Postern stops')), graceMs);
+      await Promise.all(underWay);
+      clearTimeout(grace);
+      stopping.abort();
+      await parts.giveBack(clock.now());
+    },
+  };
+}

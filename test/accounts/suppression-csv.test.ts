@@ -1,0 +1,108 @@
+/** Lists of suppressed addresses as CSV: what is written reads back, whatever is in it; what is read may come from anywhere. */
+import test from 'ava';
+import fc from 'fast-check';
+import { csvHead, csvOf, ListFault, readAddresses } from '../../src/accounts/suppression-csv.ts';
+import { compareKey, domainOf } from '../../src/mail/address.ts';
+
+const read = (text: string | Buffer, most?: number) => readAddresses(Buffer.from(text), most);
+
+const lists: [name: string, text: string, addresses: string[]][] = [
+  ['nothing', '', []],
+  ['one a line', 'ann@a.org\nbob@a.org\n', ['ann@a.org', 'bob@a.org']],
+  ['CRLF, a BOM, headings', '\uFEFFemail,why\r\nann@a.org,x\r\n', ['ann@a.org']],
+  ['semicolons and tabs', 'ann@a.org;x\nbob@a.org\ty\n', ['ann@a.org', 'bob@a.org']],
+  ['comments, empty lines, spaces', '# old\n\n  \n  ann@a.org  \n', ['ann@a.org']],
+  ['quotes', '"ann@a.org","a ""b"""\n "bob@a.org" ,x\n', ['ann@a.org', 'bob@a.org']],
+  ['a line break in a later column', '"ann@a.org","a\r\nb@a.org"\r\ncy@a.org', ['ann@a.org', 'cy@a.org']],
+  ['a quoted local part, bare', '"john doe"@a.org\n', ['"john doe"@a.org']],
+  ['the same twice', 'Ann@a.org\nann@A.org\n', ['Ann@a.org']],
+  [
+    'a guarded formula',
+    `address\n'=ann@a.org\n''=bob@a.org\n'cy@a.org`,
+    ['=ann@a.org', "'=bob@a.org", "'cy@a.org"],
+  ],
+  ['bytes of another encoding, later', 'ann@a.org,M\xFCller', ['ann@a.org']],
+];
+
+for (const [name, text, addresses] of lists) {
+  test(`read: ${name}`, async (t) => {
+    t.deepEqual(
+      await readAddresses(Buffer.from(text, name.startsWith('bytes') ? 'latin1' : 'utf8')),
+      addresses,
+    );
+  });
+}
+
+test('a bad line is named with its number, and nothing is read', async (t) => {
+  const faults: [text: string | Buffer, message: RegExp, lines: number[]][] = [
+    [
+      'ann@a.org\n\nnobody\nbob@a.org\n@',
+      /^no email address in line 3 \("nobody"\), line 5 \("@"\)$/,
+      [3, 5],
+    ],
+    ['"ann@a.org","1\n2"\nnobody', /line 3/, [3]],
+    [`a@a.org\n${'x\n'.repeat(9)}`, /line 6 \("x"\) and 4 more$/, [2, 3, 4, 5, 6]],
+    [Buffer.from('m\xFCller@a.org', 'latin1'), /line 1/, [1]],
+    [`a@a.org\n${'x'.repeat(10_000)}`, /^.{1,200}$/, [2]],
+    ['a@a.org\n"never closed\nb@a.org\n', /a quote .* is never closed/, []],
+    [`a@a.org\n"${'x\n'.repeat(20_000)}`, /a quote .* is never closed/, []],
+  ];
+  for (const [text, message, lines] of faults) {
+    const fault = await t.throwsAsync(() => read(text), { instanceOf: ListFault, message });
+    t.deepEqual(
+      fault.lines.map(({ line }) => line),
+      lines,
+    );
+  }
+});
+
+test('no more are read than may be', async (t) => {
+  t.is((await read('a@a.org\nb@a.org\nA@a.org\n', 2)).length, 2);
+  await t.throwsAsync(() => read('a@a.org\nb@a.org\nc@a.org\n', 2), { message: /more than 2 addresses/ });
+});
+
+test('any bytes are a list or a fault', async (t) => {
+  const bytes = fc.oneof(
+    fc.uint8Array({ maxLength: 300 }).map((array) => Buffer.from(array)),
+    fc.stringMatching(/^[ab@.,;"'\n\r\t#= ]{0,60}$/).map((text) => Buffer.from(text)),
+  );
+  await fc.assert(
+    fc.asyncProperty(bytes, async (given) => {
+      const addresses = await readAddresses(given).catch((error) => {
+        if (error instanceof ListFault) return [];
+        throw error;
+      });
+      for (const address of addresses) if (domainOf(address) === null) throw new Error(address);
+    }),
+    { numRuns: 300 },
+  );
+  t.pass();
+});
+
+test('whatever is written reads back, and no cell is a formula', async (t) => {
+  const local = fc.oneof(
+    fc.stringMatching(/^[=+\-'#@a|!]{1,6}$/),
+    fc.stringMatching(/^"[=,;' \-a#]{0,6}"$/),
+    fc.string({ minLength: 1, maxLength: 12 }),
+  );
+  const address = local.map((text) => `${text}@a.org`).filter((text) => domainOf(text) !== null);
+  const reason = fc.string({ maxLength: 20 });
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.tuple(address, reason), { maxLength: 5 }), async (rows) => {
+      const text = csvHead + csvOf(rows.map(([one, why]) => ({ address: one, reason: why, createdAt: 0 })));
+      const cells = text.matchAll(/(?:^|,)"((?:[^"]|"")*)"/gm);
+      for (const [, cell] of cells) if (/^[=+\-@\t\r]/.test(cell!)) throw new Error(`a formula: ${cell}`);
+      const first = new Map([...rows].reverse().map(([one]) => [compareKey(one), one]));
+      const expected = rows.map(([one]) => one).filter((one) => first.get(compareKey(one)) === one);
+      t.deepEqual(await read(text), [...new Set(expected)]);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('a list of bad lines is not read to its end', async (t) => {
+  const started = process.cpuUsage();
+  const fault = await t.throwsAsync(readAddresses(Buffer.alloc(9_000_000, '{}\n'), 100_000));
+  t.regex(fault!.message, /and at least 96 more$/);
+  t.true(process.cpuUsage(started).user < 1_000_000);
+});

@@ -1,0 +1,219 @@
+/**
+ * The cursor of the feed (issue: no gap, no repeat) on both databases: many write at once, in real transactions that
+ * overlap, linger and roll back, through connections of their own; many read meanwhile, page by page.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import { newId } from '../../src/base/id.ts';
+import { insertOrganization } from '../../src/db/accounts/organizations.ts';
+import { insertRows } from '../../src/db/engine/insert-rows.ts';
+import { type Db, openDatabase, type Trx } from '../../src/db/engine/open.ts';
+import { type EventPage, readEvents, settledPosition } from '../../src/db/events/read-events.ts';
+import { first } from '../../src/db/schema/migrations/001-first.ts';
+import { engine } from '../../src/db/schema/migrations/002-engine.ts';
+import { events } from '../../src/db/schema/migrations/005-events.ts';
+import { createDatabase, createMigrated, type DatabaseKind, kinds } from '../helpers/databases.ts';
+import { until } from '../helpers/until.ts';
+
+const now = Date.UTC(2026, 0, 1);
+const types = ['email.queued', 'email.delivered', 'email.bounced'];
+
+async function newFeed(t: ExecutionContext, kind: DatabaseKind, lay?: (trx: Trx) => Promise<string[]>) {
+  const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
+  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const database = await (lay ? createDatabase(kind) : createMigrated(kind, dataDir));
+  t.teardown(() => database.drop());
+  const open = async () => {
+    const db = await openDatabase({ dataDir, databaseUrl: database.url });
+    t.teardown(() => db.destroy());
+    return db;
+  };
+  const db = await open();
+  if (lay) return { db, open, orgs: (await db.transaction(lay)) as [string, string, string] };
+  const orgs: string[] = [];
+  for (const name of ['One', 'Two', 'Three'])
+    orgs.push(await db.transaction((trx) => insertOrganization(trx, name, now)));
+  return { db, open, orgs: orgs as [string, string, string] };
+}
+
+const eventOf = (orgId: string, type: string) => ({
+  ...{ id: newId(), org_id: orgId, email_id: null, type, recipient: null },
+  ...{ at: now, data: '{}' },
+});
+
+/** SQLite lets whoever waits for its lock try now and then, in no order: one of eight may have no luck for long. */
+async function untilNotBusy(transact: () => Promise<void>): Promise<void> {
+  try {
+    await transact();
+  } catch (error) {
+    if (!(error as Error).message.includes('SQLITE_BUSY')) throw error;
+    await untilNotBusy(transact);
+  }
+}
+
+/** Everything from a position on. */
+async function readAll(db: Db, orgId: string | null, after = 0, limit = 7): Promise<EventPage['events']> {
+  const page = await readEvents(db, { orgId, after, limit });
+  return page.isMore ? [...page.events, ...(await readAll(db, orgId, page.position, limit))] : page.events;
+}
+
+for (const kind of kinds) {
+  test(`${kind}: 8 write and 4 read at once, and every reader has every event once, in one order`, async (t) => {
+    const { db, open, orgs } = await newFeed(t, kind);
+    const [noisy, quiet] = orgs;
+    const written = new Map<string, string>();
+    const rounds = kind === 'sqlite' ? 25 : 60;
+    let writing = 8;
+
+    async function write(writer: number) {
+      const own = await open();
+      for (let round = 0; round < rounds; round++) {
+        const rolledBack = round % 7 === writer % 7;
+        const rows = [noisy, quiet, noisy].map((orgId, at) => eventOf(orgId, types[(round + at) % 3]!));
+        const transact = async () => {
+          await own.transaction(async (trx) => {
+            await insertRows(trx, 'events', rows.slice(0, 1));
+            // Others are given positions, and commit, between ours and our commit.
+            if ((round + writer) % 3 === 0) await sleep(1 + ((round * 7 + writer * 3) % 9));
+            await insertRows(trx, 'events', rows.slice(1));
+            if (rolledBack) throw new Error('rolled back');
+          });
+          for (const row of rows) written.set(row.id, row.org_id);
+        };
+        await untilNotBusy(transact).catch((error: Error) => t.is(error.message, 'rolled back'));
+      }
+      writing -= 1;
+    }
+
+    async function read(orgId: string | null, limit: number) {
+      const own = await open();
+      const ids: string[] = [];
+      let after = 0;
+      let wasWriting = 0;
+      for (let isDone = false; !isDone; ) {
+        isDone = writing === 0;
+        const page = await readEvents(own, { orgId, after, limit });
+        ids.push(...page.events.map(({ id }) => id));
+        if (writing > 0 && page.events.length > 0) wasWriting += 1;
+        after = page.position;
+        isDone &&= !page.isMore;
+      }
+      t.true(wasWriting > 3, 'it read while others wrote');
+      return ids;
+    }
+
+    const readers = [read(null, 5), read(noisy, 3), read(quiet, 100), read(noisy, 1)];
+    await Promise.all(Array.from({ length: 8 }, (_, writer) => write(writer)));
+    const [all, ofNoisy, ofQuiet, slowly] = (await Promise.all(readers)) as [
+      string[],
+      string[],
+      string[],
+      string[],
+    ];
+    const inOrder = (await readAll(db, null)).map(({ id }) => id);
+    t.deepEqual([...written.keys()].sort(), [...inOrder].sort(), 'all that was committed, and nothing else');
+    t.deepEqual(all, inOrder, 'without a gap or a repeat');
+    t.deepEqual(
+      ofNoisy,
+      inOrder.filter((id) => written.get(id) === noisy),
+    );
+    t.deepEqual(
+      ofQuiet,
+      inOrder.filter((id) => written.get(id) === quiet),
+    );
+    t.deepEqual(slowly, ofNoisy);
+    t.deepEqual(await readAll(db, orgs[2]), []);
+  });
+
+  test(`${kind}: events of some types are looked for in stretches, each with a position to go on from`, async (t) => {
+    const { db, orgs } = await newFeed(t, kind);
+    const [orgId, other] = orgs;
+    const many = Array.from({ length: 4100 }, (_, at) => eventOf(orgId, at === 4050 ? 'rare' : 'usual'));
+    await db.transaction(async (trx) => {
+      for (let at = 0; at < many.length; at += 100) await insertRows(trx, 'events', many.slice(at, at + 100));
+      await insertRows(trx, 'events', [eventOf(other, 'rare')]);
+    });
+    const query = { orgId, limit: 10, types: ['rare', 'rarer'] };
+    const one = await readEvents(db, { ...query, after: 0 });
+    t.like(one, { events: [], isMore: true });
+    const two = await readEvents(db, { ...query, after: one.position });
+    t.like(two, { events: [], isMore: true });
+    const three = await readEvents(db, { ...query, after: two.position });
+    t.is(three.events.length, 1);
+    t.false(three.isMore);
+    t.deepEqual(await readEvents(db, { ...query, after: three.position }), {
+      ...{ events: [], position: three.position, isMore: false },
+    });
+  });
+
+  test(`${kind}: events of before the migration come first, in order`, async (t) => {
+    const { db, orgs } = await newFeed(t, kind, async (trx) => {
+      for (const migration of [first, engine]) await migration.up(trx);
+      const orgId = await insertOrganization(trx, 'Old', now);
+      const old = ['one', 'two', 'three'].map((type) => eventOf(orgId, type));
+      await insertRows(trx, 'events', old.toReversed());
+      await events.up(trx);
+      return [orgId];
+    });
+    await insertRows(db as never, 'events', [eventOf(orgs[0]!, 'four')]);
+    const read = await readAll(db, orgs[0]!, 0, 2);
+    t.deepEqual(
+      read.map(({ type }) => type),
+      ['one', 'two', 'three', 'four'],
+    );
+    t.is(new Set(read.map(({ position }) => position)).size, 4);
+  });
+
+  test(`${kind}: a position is never given twice, though the newest events are deleted`, async (t) => {
+    const { db, orgs } = await newFeed(t, kind);
+    t.is((await readEvents(db, { orgId: orgs[0], after: 0, limit: 1 })).position, 0);
+    await insertRows(db as never, 'events', [eventOf(orgs[0], 'one'), eventOf(orgs[0], 'two')]);
+    const { position } = await readEvents(db, { orgId: orgs[0], after: 0, limit: 10 });
+    t.is(position, await settledPosition(db));
+    await db('events').delete();
+    await insertRows(db as never, 'events', [eventOf(orgs[0], 'three')]);
+    const { events } = await readEvents(db, { orgId: orgs[0], after: position, limit: 10 });
+    t.deepEqual(
+      events.map(({ type }) => type),
+      ['three'],
+    );
+  });
+}
+
+// SQLite has one writer at a time.
+
+test('postgres: what is under way is waited for, by those alone who would pass over it', async (t) => {
+  const { db, open, orgs } = await newFeed(t, 'postgres');
+  const [orgId] = orgs;
+  const slow = await (await open()).transaction();
+  const seen = async () => (await readAll(db, orgId)).map(({ type }) => type);
+  await insertRows(db as never, 'events', [eventOf(orgId, 'first')]);
+  await insertRows(slow, 'events', [eventOf(orgId, 'slow')]);
+  await insertRows(db as never, 'events', [eventOf(orgId, 'fast')]);
+  t.deepEqual(await seen(), ['first'], 'the slow one will come before the fast one');
+  await slow.commit();
+  t.deepEqual(await seen(), ['first', 'slow', 'fast']);
+
+  const failing = await (await open()).transaction();
+  await insertRows(failing, 'events', [eventOf(orgId, 'never')]);
+  await insertRows(db as never, 'events', [eventOf(orgId, 'last')]);
+  t.is((await seen()).at(-1), 'fast');
+  await failing.rollback();
+  t.deepEqual(await seen(), ['first', 'slow', 'fast', 'last']);
+});
+
+test('postgres: a node that dies while it writes does not hold the feed up', async (t) => {
+  const { db, open, orgs } = await newFeed(t, 'postgres');
+  const other = await open();
+  const dying = await other.transaction();
+  await insertRows(dying, 'events', [eventOf(orgs[0], 'never')]);
+  const { rows } = await dying.raw('select pg_backend_pid() as pid');
+  await insertRows(db as never, 'events', [eventOf(orgs[0], 'told')]);
+  t.deepEqual(await readAll(db, orgs[0]), []);
+  await db.raw('select pg_terminate_backend(?)', [rows[0].pid]);
+  await until(async () => (await readAll(db, orgs[0])).length === 1);
+  await t.throwsAsync(dying.commit().then(() => dying.executionPromise));
+});

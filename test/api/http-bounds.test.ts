@@ -1,0 +1,351 @@
+/**
+ * What one client can make the HTTP server do and hold: bodies of too many members, bodies that do not come, connections
+ * that are not let go. Every request goes to the real server over a socket.
+ */
+import { once } from 'node:events';
+import { request as httpRequest } from 'node:http';
+import { type AddressInfo, connect, type Socket, createServer as tcpServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gunzipSync } from 'node:zlib';
+import test, { type ExecutionContext } from 'ava';
+import { limitNetworks } from '../../src/api/connections-per-network.ts';
+import { listen } from '../../src/api/http-server.ts';
+import { setLimits } from '../../src/db/accounts/organizations.ts';
+import { until } from '../helpers/until.ts';
+import { createTenant, startWorld, type World } from '../helpers/world.ts';
+
+const megabyte = 1_000_000;
+const sendPath = '/api/public/email/send';
+
+let world: World;
+const teardowns: (() => unknown)[] = [];
+
+test.before(async () => {
+  const t = { teardown: (step: () => unknown) => teardowns.unshift(step) } as unknown as ExecutionContext;
+  world = await startWorld(t, { settings: { POSTERN_HTTP_CONCURRENCY: '16' } });
+});
+
+test.after.always(async () => {
+  for (const step of teardowns) await step();
+});
+
+interface Posted {
+  status: number;
+  text: string;
+  headers: Record<string, unknown>;
+}
+
+/** A large body is written bit by bit, and the answer may come before its end. */
+function post(path: string, body: Buffer, method = 'POST', type = 'application/json'): Promise<Posted> {
+  return new Promise((resolve, reject) => {
+    const headers = {
+      ...{ authorization: `Bearer ${world.key}`, 'content-type': type, 'content-length': body.length },
+    };
+    const call = httpRequest(world.url() + path, { method, headers, agent: false }, async (response) => {
+      let text = '';
+      for await (const chunk of response.setEncoding('utf8')) text += chunk;
+      resolve({ status: response.statusCode!, text, headers: response.headers });
+    });
+    call.on('error', reject);
+    call.end(body);
+  });
+}
+
+const send = { from: 'app@sender.invalid', to: 'ann@there.invalid', subject: 'Hello', text: 'Hello' };
+
+interface Endpoint {
+  method?: string;
+  path: string;
+  good: object;
+  members: string[];
+}
+
+const endpoints = (webhook: string): Endpoint[] => [
+  {
+    path: sendPath,
+    good: send,
+    members: [
+      ...['to', 'from', 'subject', 'html', 'text', 'replyTo', 'attachments', 'headers', 'tags', 'tracking'],
+      ...['idempotencyKey', 'unknown'],
+    ],
+  },
+  { path: '/api/public/domains', good: {}, members: ['name'] },
+  { method: 'PATCH', path: '/api/public/domains/sender.invalid', good: {}, members: ['tracking', 'tls'] },
+  { path: '/api/public/keys', good: { label: 'x' }, members: ['label', 'scopes'] },
+  { path: '/api/public/suppressions', good: {}, members: ['address', 'reason'] },
+  { path: '/api/public/webhooks', good: {}, members: ['url', 'events'] },
+  { method: 'PATCH', path: `/api/public/webhooks/${webhook}`, good: {}, members: ['events', 'enabled'] },
+  { path: `/api/public/webhooks/${webhook}/replay`, good: {}, members: ['eventId', 'failed', 'since'] },
+];
+
+/** So many bytes of them, as the value of a member. */
+const floods: Record<string, (bytes: number) => string> = {
+  'objects in an array': (bytes) => `[${'{},'.repeat(bytes / 3)}{}]`,
+  'members of an object': (bytes) =>
+    `{${Array.from({ length: bytes / 12 }, (_, n) => `"k${n}":1,`).join('')}"k":1}`,
+  'numbers in an array': (bytes) => `[${'1,'.repeat(bytes / 2)}1]`,
+  'nested arrays': (bytes) => '['.repeat(bytes / 2) + ']'.repeat(bytes / 2),
+};
+
+function bodyOf({ good }: Endpoint, member: string, value: string): Buffer {
+  const { [member]: _, ...rest } = good as Record<string, unknown>;
+  return Buffer.from(
+    `${JSON.stringify(rest).slice(0, -1)}${Object.keys(rest).length > 0 ? ',' : ''}"${member}":${value}}`,
+  );
+}
+
+/** The longest time that the event loop did nothing else, measured from within. */
+async function longestStall(action: () => Promise<void>): Promise<number> {
+  let [longest, last] = [0, performance.now()];
+  const timer = setInterval(() => {
+    longest = Math.max(longest, performance.now() - last);
+    last = performance.now();
+  }, 5);
+  try {
+    await action();
+  } finally {
+    clearInterval(timer);
+  }
+  return longest;
+}
+
+for (const [what, flood] of Object.entries(floods)) {
+  test.serial(
+    `20 MB of ${what} at any member of any endpoint: a short refusal, and others go on`,
+    async (t) => {
+      const { body } = await world.call('POST', '/api/public/webhooks', {
+        body: JSON.stringify({ url: 'https://hooks.example.com/' }),
+      });
+      // The large ones are refused by their members where the endpoint takes 20 MB, by their size elsewhere; the small ones
+      // are looked at.
+      const floodsOf = [20 * megabyte, 10_000].map((bytes) => flood(bytes));
+      for (const endpoint of endpoints(body.webhook.id))
+        for (const member of endpoint.members)
+          for (const value of endpoint.path === sendPath || member === endpoint.members[0]
+            ? floodsOf
+            : floodsOf.slice(1)) {
+            const bytes = bodyOf(endpoint, member, value);
+            const name = `${endpoint.path} ${member} ${bytes.length}`;
+            // A stall that the machine makes does not come three times.
+            let stall = Number.POSITIVE_INFINITY;
+            for (let times = 0; times < 3 && stall > 200; times += 1)
+              stall = await longestStall(async () => {
+                const answer = await post(endpoint.path, bytes, endpoint.method);
+                // What nobody knows is ignored, however much it is, up to the bound.
+                const isIgnored = ['unknown', 'tracking'].includes(member) && bytes.length < megabyte;
+                t.true(isIgnored || answer.status === 400, `${name}: ${answer.status}`);
+                t.true(answer.text.length < 100_000, `${name}: ${answer.text.length} bytes`);
+              });
+            t.true(stall < 200, `${name}: ${stall} ms`);
+          }
+      await world.call('DELETE', `/api/public/webhooks/${body.webhook.id}`);
+    },
+  );
+
+  test.serial(`a list of suppressions that is ${what}: a short refusal`, async (t) => {
+    const list = Buffer.from(flood(9 * megabyte));
+    const { status, text } = await post('/api/public/suppressions.csv', list, 'POST', 'text/csv');
+    t.is(status, 400);
+    t.true(text.length < 10_000);
+  });
+}
+
+test.serial('a million unknown members are refused before they are looked at', async (t) => {
+  const members = Array.from({ length: 1_000_000 }, (_, n) => `"k ${n}":1`).join();
+  const { status, text } = await post(sendPath, Buffer.from(`{"idempotencyKey":"k",${members}}`));
+  t.is(status, 400);
+  t.regex(JSON.parse(text).message, /more than 10,000 members and elements/);
+});
+
+test('a name of megabytes is not said back', async (t) => {
+  const name = 'n'.repeat(5 * megabyte);
+  const fields = { headers: { [name]: 'x' }, tags: { [name]: 'x' } };
+  const { status, text } = await post(sendPath, Buffer.from(JSON.stringify({ ...send, ...fields })));
+  t.is(status, 400);
+  t.true(text.length < 10_000, `${text.length} bytes`);
+});
+
+test('too many members are one issue; of other issues there are a hundred at most', async (t) => {
+  const many = (length: number, one: unknown) => Array.from({ length }, () => one);
+  const object = (length: number) => Object.fromEntries(many(length, 0).map((_, n) => [`k${n}`, 1]));
+  for (const [member, value] of Object.entries({
+    to: many(5000, 1),
+    attachments: many(4000, {}),
+    tags: object(5000),
+    headers: object(5000),
+  })) {
+    const { body } = await world.send({ [member]: value });
+    t.is(body.error, 'VALIDATION_ERROR');
+    const own = body.issues.filter(({ path }: { path: string[] }) => path[0] === member);
+    t.is(own.length, 1, member);
+    t.deepEqual(own[0].path, [member]);
+  }
+  const { body } = await world.send({ to: 'ann@there.invalid', attachments: many(1000, {}) });
+  t.is(body.issues.length, 100);
+  const { body: scopes } = await world.call('POST', '/api/public/keys', {
+    body: JSON.stringify({ label: 'x', scopes: many(5000, 1) }),
+  });
+  t.is(scopes.issues.length, 1);
+});
+
+/** A send that is announced as 20 MB and of which little comes; open until the connection closes. */
+async function slowSend(key: string, announced = 20 * megabyte): Promise<Socket & { answer: string }> {
+  const socket = Object.assign(connect(Number(new URL(world.url()).port), '127.0.0.1'), { answer: '' });
+  socket.on('error', () => {});
+  socket.setEncoding('utf8').on('data', (text) => {
+    socket.answer += text;
+  });
+  await once(socket, 'connect');
+  const head = [`POST ${sendPath} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${key}`];
+  socket.write(
+    `${[...head, 'Content-Type: application/json', `Content-Length: ${announced}`].join('\r\n')}\r\n\r\n{`,
+  );
+  return socket;
+}
+
+test('slow bodies of two organizations leave room for a third, and are cut off after ten seconds', async (t) => {
+  const keys = await Promise.all([1, 2].map(() => createTenant(world.db, world.config, world.dns)));
+  const slow: Awaited<ReturnType<typeof slowSend>>[] = [];
+  for (const key of keys) for (let n = 0; n < 16; n++) slow.push(await slowSend(key));
+  const { status } = await world.send({ to: 'quick@there.invalid', text: 'x'.repeat(megabyte) });
+  t.is(status, 200);
+  await until(() => slow.filter(({ answer }) => /too slowly/.test(answer)).length > 0, {
+    timeout: 60_000,
+  });
+  const [cut] = slow.filter(({ answer }) => /too slowly/.test(answer));
+  t.regex(cut!.answer, /^HTTP\/1\.1 400 .*\r\nConnection: close/is);
+  for (const socket of slow) socket.destroy();
+});
+
+test('a body that finds no room is refused with 429, and counts in no window', async (t) => {
+  const { db } = world;
+  const key = await createTenant(db, world.config, world.dns);
+  const { id } = await db('organizations').orderBy('id', 'desc').first();
+  const limits = { requestsPerSecond: 100, requestsPerDay: 100, emailsPerDay: null };
+  await db.transaction((trx) => setLimits(trx, id, limits));
+  // Together more than an organization may hold.
+  const two = [await slowSend(key), await slowSend(key)];
+  for (const socket of two) socket.write(' '.repeat(15.5 * megabyte));
+  const refused = await until(async () => {
+    await world.clock.advance(100);
+    return two.find(({ answer }) => answer.includes('\r\n\r\n{'));
+  });
+  t.regex(refused.answer, /^HTTP\/1\.1 429 .*"error":"RATE_LIMIT_EXCEEDED"/s);
+  t.is((await db('daily_usage').where({ org_id: id }).first()).requests, 1, 'the other one');
+  for (const socket of two) socket.destroy();
+});
+
+test('every answer says nosniff, and a large one is compressed for whoever takes that', async (t) => {
+  const base = world.url();
+  for (const path of [
+    '/api/public/emails',
+    '/dashboard/sign-in',
+    '/t/o/x',
+    '/health/live',
+    '/metrics',
+    '/docs',
+    '/none',
+  ]) {
+    const response = await fetch(base + path, { redirect: 'manual' });
+    t.is(response.headers.get('x-content-type-options'), 'nosniff', path);
+    await response.arrayBuffer();
+  }
+  const get = async (path: string, accepted: string) => {
+    const headers = { authorization: `Bearer ${world.key}`, 'accept-encoding': accepted };
+    const call = httpRequest(base + path, { headers, agent: false }).end();
+    const [response] = await once(call, 'response');
+    const chunks: Buffer[] = [];
+    for await (const chunk of response) chunks.push(chunk);
+    return { bytes: Buffer.concat(chunks), headers: response.headers };
+  };
+  for (const path of ['/api/public/openapi.json', '/docs', '/api/public/suppressions.csv']) {
+    const [plain, small] = [await get(path, 'identity'), await get(path, 'gzip, br')];
+    t.is(plain.headers['content-encoding'], undefined);
+    t.is(small.headers['content-encoding'], 'gzip', path);
+    t.regex(small.headers.vary, /accept-encoding/i);
+    t.is(small.headers['content-type'], plain.headers['content-type']);
+    t.deepEqual(gunzipSync(small.bytes), plain.bytes);
+  }
+  t.is((await get('/api/public/events', 'gzip')).headers['content-encoding'], undefined, 'it is small');
+});
+
+test('a connection is closed soon after an answer that ends it, whatever the client does', async (t) => {
+  const server = await listen(
+    async (request, response) =>
+      void response.writeHead(request.url === '/bad' ? 400 : 200, { Connection: 'close' }).end('x'),
+    { httpHost: '127.0.0.1', httpPort: 0, httpProxies: [] },
+  );
+  t.teardown(server.close);
+  const announced = 'POST /bad HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n';
+  for (const [text, status] of [
+    ['not HTTP\r\n\r\n', 400],
+    ['GET / HTTP/1.1\r\n\r\n', 400],
+    [announced, 400],
+  ] as const) {
+    // It never ends its own side.
+    const socket = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
+    let answer = '';
+    socket.on('data', (data) => {
+      answer += data;
+    });
+    socket.write(text);
+    await once(socket, 'end');
+    t.true(answer.startsWith(`HTTP/1.1 ${status}`), answer);
+    // Whoever writes to a connection that is gone is told so.
+    const gone = once(socket, 'error');
+    const timer = setInterval(() => socket.write('x'), 100);
+    await gone;
+    clearInterval(timer);
+  }
+});
+
+test('connections are limited in all, and for each network', async (t) => {
+  const server = tcpServer().on(
+    'connection',
+    limitNetworks(2, (address) => address === '127.0.0.9'),
+  );
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const sockets: Socket[] = [];
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const isOpen = async (localAddress: string) => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress });
+    sockets.push(socket);
+    socket.on('error', () => {});
+    await once(socket, 'connect');
+    const closed = new Promise<boolean>((resolve) => socket.once('close', () => resolve(false)));
+    return Promise.race([closed, sleep(300, true)]);
+  };
+  const opened = async (...addresses: string[]) => {
+    const all = [];
+    for (const address of addresses) all.push(await isOpen(address));
+    return all;
+  };
+  t.deepEqual(await opened('127.0.0.2', '127.0.0.2', '127.0.0.2', '127.0.0.3'), [true, true, false, true]);
+  t.deepEqual(await opened('127.0.0.9', '127.0.0.9', '127.0.0.9'), [true, true, true], 'a proxy');
+  sockets[0]!.destroy();
+  await until(async () => isOpen('127.0.0.2'));
+
+  const bounded = await listen(
+    async (_, response) => void response.end('x'),
+    { httpHost: '127.0.0.1', httpPort: 0, httpProxies: [] },
+    { connections: 2, perNetwork: 1 },
+  );
+  t.teardown(bounded.close);
+  const asked = await Promise.all(
+    [1, 2, 3].map(() => {
+      const socket = connect(bounded.port, '127.0.0.1');
+      sockets.push(socket);
+      socket.on('error', () => {});
+      socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+      return new Promise<boolean>((resolve) => {
+        socket.once('data', () => resolve(true));
+        socket.once('close', () => resolve(false));
+      });
+    }),
+  );
+  t.is(asked.filter(Boolean).length, 2, 'this machine is a proxy; it is limited in all');
+});

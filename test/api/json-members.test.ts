@@ -1,0 +1,44 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { createMemberLimit } from '../../src/api/json-members.ts';
+
+const most = 10_000;
+
+function isRefused(chunks: Buffer[]): boolean {
+  const check = createMemberLimit();
+  try {
+    for (const chunk of chunks) check(chunk);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** Each comma and each opening bracket counts, and none of those within strings. */
+function membersOf(json: string): number {
+  return json.replace(/"(?:[^"\\]|\\.)*"/gs, '').match(/[,[{]/g)?.length ?? 0;
+}
+
+test('what is counted is what is outside of strings, wherever the chunks end', (t) => {
+  const text = fc.string({ unit: fc.constantFrom('"', '\\', ',', '[', '{', 'a', 'é'), maxLength: 200 });
+  fc.assert(
+    fc.property(fc.array(fc.tuple(text, text)), fc.array(fc.nat(300)), (pairs, cuts) => {
+      const json = JSON.stringify(pairs);
+      const own = membersOf(json);
+      for (const [more, refused] of [
+        [most - own, false],
+        [most - own + 1, true],
+      ] as const) {
+        let rest = Buffer.from(json + ','.repeat(more));
+        const chunks = cuts.map((cut) => {
+          const chunk = rest.subarray(0, cut);
+          rest = rest.subarray(cut);
+          return chunk;
+        });
+        if (isRefused([...chunks, rest]) !== refused) return false;
+      }
+      return true;
+    }),
+  );
+  t.pass();
+});

@@ -1,0 +1,200 @@
+/**
+ * The OpenAPI document is true: its examples are sent to the real server and answered as it says; real answers of
+ * every status hold against its schemas.
+ */
+import { randomUUID } from 'node:crypto';
+import test from 'ava';
+import { setQuota } from '../../src/db/accept/credit-ledger.ts';
+import { findOrganization, setLimits } from '../../src/db/accounts/organizations.ts';
+import { giveOrder, type Order } from '../../src/db/queue/apply-queue-action.ts';
+import { emailPath, exampleWorld, rename, sendPath, suppress } from '../helpers/example-world.ts';
+import { errorExamples, keyWith, masked, provoker } from '../helpers/provoke.ts';
+import { until } from '../helpers/until.ts';
+import type { Answer } from '../helpers/world.ts';
+
+/** Recipients are delivered to side by side: their events come in any order. */
+function inOrder(email: Answer['body']) {
+  const place = ({ recipient, type }: { recipient: string; type: string }) =>
+    `${type === 'email.queued' ? 0 : 1} ${recipient}`;
+  return {
+    ...email,
+    events: [...email.events].sort((a, b) => place(a).localeCompare(place(b))),
+  };
+}
+
+test('every example of a send is answered as its answer says', async (t) => {
+  const { world, orgId, contract, post } = await exampleWorld(t);
+  const { requestBody, responses } = contract.document.paths[sendPath]!.post!;
+  const requests = requestBody!.content['application/json']!.examples!;
+  const answers = responses[200]!.content['application/json']!.examples!;
+  t.deepEqual(Object.keys(requests), Object.keys(answers));
+  await rename(world, 'example.com');
+  await suppress(world, orgId, 'dora@example.org');
+  for (const [name, { value }] of Object.entries(requests)) {
+    if (name === 'partial') {
+      const { quotaUsed } = (await findOrganization(world.db, orgId))!;
+      await world.db.transaction((trx) => setQuota(trx, orgId, quotaUsed + 1, Date.now()));
+    }
+    const answer = await post(value);
+    t.deepEqual(masked(answer.body), masked(answers[name]!.value), name);
+    contract.check(t, 'post', sendPath, answer);
+  }
+  const replay = await post(requests.everything!.value);
+  t.is(replay.headers.get('idempotent-replayed'), 'true');
+  contract.check(t, 'post', sendPath, replay);
+});
+
+test('emails are told of as in the examples, at every point of their way', async (t) => {
+  const { world, contract, post } = await exampleWorld(t);
+  await rename(world, 'example.com');
+  const examples =
+    contract.document.paths[emailPath]!.get!.responses[200]!.content['application/json']!.examples!;
+  for (const [name, { value }] of Object.entries(examples)) {
+    const example = value as Answer['body'];
+    const { from, to, subject } = example;
+    const { body } = await post({ from, to, subject, text: 'Thank you for your order.' });
+    await world.when(body.emailId, ({ status }) => status === example.status);
+    const answer = await world.call('GET', emailPath.replace('{id}', body.emailId));
+    t.deepEqual(masked(inOrder(answer.body)), masked(inOrder(example)), name);
+    contract.check(t, 'get', emailPath, answer);
+  }
+});
+
+test('opens, clicks, scans, holding, expiry and skipped recipients hold against the document too', async (t) => {
+  const { world, orgId, contract, post } = await exampleWorld(t);
+  await rename(world, 'example.com');
+  await suppress(world, orgId, 'dora@example.org');
+  await world.db.transaction((trx) => setQuota(trx, orgId, 2, Date.now()));
+  const { body } = await post({
+    from: 'billing@example.com',
+    to: ['ann@example.org', 'dora@example.org', 'greta@example.org', 'emil@example.org'],
+    subject: 'Hello',
+    html: '<p><a href="https://shop.example.com/">Shop</a></p>',
+    tracking: { openTracking: true, clickTracking: true },
+    replyTo: 'support@example.com',
+    tags: { order: '4711' },
+  });
+  const [message] = await world.mx[0]!.received(1);
+  const told = async (holds: (email: Answer['body']) => boolean) => {
+    await world.when(body.emailId, holds);
+    contract.check(t, 'get', emailPath, await world.call('GET', emailPath.replace('{id}', body.emailId)));
+  };
+  await told(({ recipients }) => recipients[0].status === 'delivered');
+  const source = message!.raw.toString().replace(/=\r\n/g, '').replaceAll('=3D', '=');
+  const links = [...source.matchAll(/https:\/\/mail\.example\.com(\/t\/[oc]\/[\w-]+)/g)].map(
+    ([, path]) => path,
+  );
+  t.is(links.length, 2);
+  await world.clock.advance('10s');
+  const browser = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0' };
+  for (const link of links) {
+    await fetch(world.url() + link, { headers: browser, redirect: 'manual' });
+    await fetch(world.url() + link, { method: 'HEAD', headers: browser, redirect: 'manual' });
+  }
+  await told(
+    ({ events }) => events.filter(({ type }: { type: string }) => /opened|clicked/.test(type)).length === 4,
+  );
+  const order = (name: Order) =>
+    giveOrder(world.db, { emailId: body.emailId }, { order: name, reason: 'test', now: world.clock.now() });
+  await told(({ recipients }) => recipients[2].status === 'deferred');
+  await order('hold');
+  await told(({ recipients }) => recipients[2].status === 'held');
+  await order('release');
+  await told(({ recipients }) => recipients[2].status === 'deferred');
+  await world.clock.advance('3d');
+  await told(({ recipients }) => recipients[2].status === 'expired');
+  const { events } = await world.get(body.emailId);
+  const types = new Set(events.map(({ type }: { type: string }) => type));
+  const expected = ['queued', 'suppressed', 'delivered', 'deferred', 'held', 'expired', 'opened', 'clicked'];
+  for (const type of expected) t.true(types.has(`email.${type}`), type);
+});
+
+test('an email that the operator canceled holds against the document', async (t) => {
+  const { world, contract, post } = await exampleWorld(t);
+  await rename(world, 'example.com');
+  const { body } = await post({
+    from: 'billing@example.com',
+    to: 'greta@example.org',
+    subject: 'Hello',
+    text: 'Hi',
+  });
+  await world.when(body.emailId, ({ status }) => status === 'deferred');
+  const given = { order: 'cancel', reason: 'a typo', now: world.clock.now() } as const;
+  await giveOrder(world.db, { to: 'greta@example.org' }, given);
+  const answer = await world.call('GET', emailPath.replace('{id}', body.emailId));
+  contract.check(t, 'get', emailPath, answer);
+  t.like(answer.body, { status: 'canceled', recipients: [{ nextAttemptAt: null }] });
+  t.like(answer.body.events.at(-1), { type: 'email.canceled', data: { reason: 'a typo' } });
+});
+
+test('every error is provoked, and says what its example says', async (t) => {
+  const { world, orgId, contract, post } = await exampleWorld(t);
+  const provoked = new Set<string>();
+  const provoke = await provoker(t, contract, provoked);
+  const plain = contract.document.paths[sendPath]!.post!.requestBody!.content['application/json']!.examples!
+    .plain!.value as object;
+  const readOnly = await keyWith(world, orgId, 'email:read');
+  const sendOnly = await keyWith(world, orgId, 'email:send');
+  const elsewhere = await keyWith(world, orgId, 'email:send', 'domain_scope:example.net');
+  const noKey = { authorization: '' };
+  const get = (id: string, headers: Record<string, string> = {}) =>
+    world.call('GET', emailPath.replace('{id}', id), { headers });
+  const { emailId } = (await world.send({ to: 'ann@example.org' })).body;
+
+  await provoke('post', sendPath, 401, 'UNAUTHORIZED', () => post(plain, noKey));
+  await provoke('post', sendPath, 403, 'FORBIDDEN', () => post(plain, readOnly));
+  await provoke('post', sendPath, 400, 'VALIDATION_ERROR', () => post({ ...plain, subject: undefined }));
+  await provoke('post', sendPath, 403, 'DOMAIN_NOT_ALLOWED', () => post(plain, elsewhere));
+  await provoke('post', sendPath, 403, 'DOMAIN_NOT_FOUND', () => post(plain));
+  await rename(world, 'example.com', 'pending');
+  await provoke('post', sendPath, 403, 'DOMAIN_NOT_VERIFIED', () => post(plain));
+  await rename(world, 'example.com');
+  const idempotencyKey = { 'idempotency-key': 'receipt-4711' };
+  await until(async () => (await post(plain, idempotencyKey)).status === 200);
+  const other = { ...plain, text: 'Thank you for another order.' };
+  await provoke('post', sendPath, 400, 'BAD_REQUEST', () => post(other, idempotencyKey));
+  await provoke('post', sendPath, 405, 'BAD_REQUEST', () => world.call('PUT', sendPath));
+  await suppress(world, orgId, 'dora@example.org');
+  const toDora = { ...plain, to: 'dora@example.org' };
+  await provoke('post', sendPath, 422, 'ALL_RECIPIENTS_SUPPRESSED', () => post(toDora));
+  await world.db.transaction((trx) => setQuota(trx, orgId, 0, Date.now()));
+  const toEmil = { ...plain, to: 'emil@example.org' };
+  await provoke('post', sendPath, 402, 'INSUFFICIENT_CREDITS', () => post(toEmil));
+  await world.db.transaction((trx) => setQuota(trx, orgId, null, Date.now()));
+  await world.db('domains').update({ dkim_private_key: 'broken' });
+  await provoke('post', sendPath, 500, 'SEND_FAILED', () => post({ ...toEmil, subject: randomUUID() }));
+
+  await provoke('get', emailPath, 401, 'UNAUTHORIZED', () => get(emailId, noKey));
+  await provoke('get', emailPath, 403, 'FORBIDDEN', () => get(emailId, sendOnly));
+  await provoke('get', emailPath, 400, 'BAD_REQUEST', () => get('4711'));
+  await provoke('get', emailPath, 404, 'NOT_FOUND', () => get('00000000-0000-7000-8000-000000000000'));
+  await provoke('get', emailPath, 405, 'BAD_REQUEST', () =>
+    world.call('DELETE', emailPath.replace('{id}', emailId)),
+  );
+  for (const [path, parameter] of lists) {
+    await provoke('get', path, 401, 'UNAUTHORIZED', () => world.call('GET', path, { headers: noKey }));
+    await provoke('get', path, 403, 'FORBIDDEN', () => world.call('GET', path, { headers: sendOnly }));
+    await provoke('get', path, 400, 'VALIDATION_ERROR', () => world.call('GET', `${path}?${parameter}=4711`));
+    await provoke('get', path, 405, 'BAD_REQUEST', () => world.call('DELETE', path));
+  }
+  await world.db('emails').update({ tags: 'broken' });
+  await provoke('get', emailPath, 500, 'SEND_FAILED', () => get(emailId));
+  for (const [path] of lists) await provoke('get', path, 500, 'SEND_FAILED', () => world.call('GET', path));
+
+  await provoke('get', '/api/public/openapi.json', 405, 'BAD_REQUEST', () =>
+    world.call('PUT', '/api/public/openapi.json'),
+  );
+  await setLimits(world.db, orgId, { requestsPerSecond: 2, requestsPerDay: 5000 });
+  await provoke('post', sendPath, 429, 'RATE_LIMIT_EXCEEDED', () => post(plain));
+  await provoke('get', emailPath, 429, 'RATE_LIMIT_EXCEEDED', () => get(emailId));
+  for (const [path] of lists)
+    await provoke('get', path, 429, 'RATE_LIMIT_EXCEEDED', () => world.call('GET', path));
+  const own = errorExamples(contract, ['Email', 'Events', 'Reference']);
+  t.deepEqual([...provoked].sort(), own.sort(), 'no example of an error is left out');
+});
+
+/** Each with a parameter that can be wrong. */
+const lists = [
+  ['/api/public/events', 'after'],
+  ['/api/public/emails', 'until'],
+] as const;

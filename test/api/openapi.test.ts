@@ -1,0 +1,100 @@
+/** The OpenAPI document: a valid one, open to everybody, that draws the limits where the server does. */
+import { Validator } from '@seriousme/openapi-schema-validator';
+import test from 'ava';
+import { findOrganization, insertOrganization, setLimits } from '../../src/db/accounts/organizations.ts';
+import { baseUrl, exampleWorld, rename, sendPath } from '../helpers/example-world.ts';
+import { operationsOf } from '../helpers/openapi.ts';
+
+test('a public validator accepts the document, and its own examples fit its schemas', async (t) => {
+  const { contract } = await exampleWorld(t);
+  const { document, faults } = contract;
+  t.deepEqual(await new Validator().validate(structuredClone(document) as object as never), { valid: true });
+  t.deepEqual(document.servers, [{ url: baseUrl }]);
+  for (const { path, method, operation } of operationsOf(document)) {
+    const bodies = { requestBody: operation.requestBody, ...operation.responses };
+    for (const [name, body] of Object.entries(bodies)) {
+      const steps = name === 'requestBody' ? [name] : ['responses', name];
+      for (const [example, { value }] of Object.entries(body?.content['application/json']?.examples ?? {})) {
+        const place = ['paths', path, method, ...steps, 'content', 'application/json', 'schema'];
+        t.deepEqual(faults(value, ...place), [], `${method} ${path} ${name} ${example}`);
+      }
+    }
+  }
+  for (const [name, { example }] of Object.entries(document.components.headers))
+    t.deepEqual(faults(example, 'components', 'headers', name, 'schema'), [], name);
+});
+
+test('the document needs no key and counts in no limit', async (t) => {
+  const { world, orgId, contract } = await exampleWorld(t);
+  await setLimits(world.db, orgId, { requestsPerSecond: 1, requestsPerDay: 1 });
+  for (const authorization of ['', 'Bearer em_wrong', `Bearer ${world.key}`]) {
+    const answer = await world.call('GET', '/api/public/openapi.json', { headers: { authorization } });
+    t.is(answer.status, 200);
+    contract.check(t, 'get', '/api/public/openapi.json', answer);
+  }
+  t.is((await world.db('daily_usage').select()).length, 0);
+  contract.check(t, 'get', '/api/public/openapi.json', await world.call('POST', '/api/public/openapi.json'));
+});
+
+test('the document draws the limits of requests where the server does', async (t) => {
+  const { world, contract, post } = await exampleWorld(t);
+  await rename(world, 'example.com');
+  const plain = { from: 'billing@example.com', to: 'ann@example.org', subject: 'Hello', text: 'Hello' };
+  const many = (count: number) => Array.from({ length: count }, (_, index) => `n${index}@example.org`);
+  const pairs = (count: number) => Object.fromEntries(many(count).map((name, index) => [`k${index}`, name]));
+  const file = { filename: 'a.txt', content: 'YQ==' };
+  const requests: [takes: boolean, fields: object][] = [
+    [true, { to: many(1) }],
+    [true, { to: many(10) }],
+    [false, { to: many(11) }],
+    [false, { to: [] }],
+    [false, { to: 7 }],
+    [false, { from: undefined }],
+    [true, { subject: 'x'.repeat(998) }],
+    [false, { subject: 'x'.repeat(999) }],
+    [false, { subject: '' }],
+    [false, { text: undefined }],
+    [true, { text: undefined, html: '<p>Hello</p>' }],
+    [false, { text: null }],
+    [true, { headers: { 'X-One': '1' } }],
+    [false, { headers: { 'X-One': 1 } }],
+    [true, { tags: pairs(10) }],
+    [false, { tags: pairs(11) }],
+    [true, { tags: { ['k'.repeat(64)]: 'v'.repeat(256) } }],
+    [false, { tags: { ['k'.repeat(65)]: 'v' } }],
+    [false, { tags: { k: 'v'.repeat(257) } }],
+    [false, { tags: { '': 'v' } }],
+    [true, { attachments: [file] }],
+    [false, { attachments: [{ filename: 'a.txt' }] }],
+    [false, { attachments: [{ ...file, filename: '' }] }],
+    [false, { tracking: { openTracking: 'yes' } }],
+    [true, { idempotencyKey: 'k'.repeat(255) }],
+    [false, { idempotencyKey: 'k'.repeat(256) }],
+    [false, { idempotencyKey: '' }],
+    [true, { unheard: 'of' }],
+  ];
+  for (const [takes, fields] of requests) {
+    // As it is sent: without members that are undefined.
+    const request = JSON.parse(JSON.stringify({ ...plain, ...fields }));
+    const name = JSON.stringify(fields).slice(0, 80);
+    t.is(
+      contract.faults(request, 'components', 'schemas', 'SendRequest').length === 0,
+      takes,
+      `document: ${name}`,
+    );
+    const answer = await post(request);
+    t.is(answer.status, takes ? 200 : 400, `server: ${name}`);
+    contract.check(t, 'post', sendPath, answer);
+  }
+});
+
+test('the limits that the document names are those of a new organization', async (t) => {
+  const { world, contract } = await exampleWorld(t);
+  const id = await insertOrganization(world.db, 'New', Date.now());
+  const org = (await findOrganization(world.db, id))!;
+  const { description } = contract.document.info;
+  const said = (limit: number | null) => limit!.toLocaleString('en');
+  t.true(description.includes(`| requests | ${said(org.requestsPerSecond)} per second |`));
+  t.true(description.includes(`| requests | ${said(org.requestsPerDay)} per day`));
+  t.true(description.includes(`| recipients accepted | ${said(org.emailsPerDay)} per day`));
+});

@@ -1,0 +1,90 @@
+/** Live streams and a client that does not read: what is held for it, and for how long. Real sockets, endless events. */
+import { once } from 'node:events';
+import { createServer, get, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { promisify } from 'node:util';
+import test, { type ExecutionContext } from 'ava';
+import Koa from 'koa';
+import { createCursors } from '../../src/api/events/event-cursor.ts';
+import { createStreams } from '../../src/api/events/event-stream.ts';
+import { newId } from '../../src/base/id.ts';
+import { fixedSecrets } from '../../src/base/secrets.ts';
+import type { EventQuery } from '../../src/db/events/read-events.ts';
+import { createWatch } from '../../src/record/event-signal.ts';
+import { manualClock } from '../helpers/clock.ts';
+import { until } from '../helpers/until.ts';
+
+const pageOfBytes = 1_000_000;
+
+/** A page for each question; how many each organization's stream has asked for. */
+async function endless(t: ExecutionContext, patienceMs: number) {
+  const pages: Record<string, number> = {};
+  const onTrouble = (what: string, error: unknown) => t.fail(`${what}: ${error}`);
+  const watch = createWatch({ position: async () => 0, tellOthers() {}, clock: manualClock(), onTrouble });
+  const streams = createStreams({
+    async readEvents({ orgId, after }: EventQuery) {
+      pages[orgId!] = (pages[orgId!] ?? 0) + 1;
+      const event = { id: newId(), orgId: orgId!, type: 'credits.low', at: 0, recipient: null, email: null };
+      const data = { text: 'x'.repeat(pageOfBytes) };
+      return { events: [{ ...event, position: after + 1, data }], position: after + 1, isMore: true };
+    },
+    settledPosition: async () => 0,
+    cursors: createCursors(fixedSecrets('a secret')),
+    ...{ watch, onTrouble, patienceMs },
+  });
+  const app = new Koa();
+  app.silent = true;
+  app.use((context) => {
+    streams.open(context, { orgId: context.path.slice(1), after: null, limit: 1, mayGoOn: async () => true });
+  });
+  const server = createServer(app.callback()).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(async () => {
+    await streams.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const connect = async (orgId: string) => {
+    const request = get(`http://127.0.0.1:${port}/${orgId}`);
+    request.on('error', () => {});
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    response.on('error', () => {});
+    t.teardown(() => response.destroy());
+    return response;
+  };
+  const connections = promisify(server.getConnections.bind(server));
+  return { pages, connect, connections, streams };
+}
+
+test('for a client that does not read, no more is read than fits the sockets', async (t) => {
+  const { pages, connect } = await endless(t, 60_000);
+  (await connect('deaf')).pause();
+  let bytes = 0;
+  (await connect('eager')).on('data', (chunk) => {
+    bytes += chunk.length;
+  });
+  await until(() => bytes > 100 * pageOfBytes, { timeout: 60_000, what: () => `${bytes} bytes` });
+  t.true(pages.eager! >= 100);
+  t.true(pages.deaf! <= 20, `${pages.deaf} pages`);
+});
+
+test('a client that takes nothing for too long is cut off, one that reads is not', async (t) => {
+  const { connect, connections, streams } = await endless(t, 2000);
+  const eager = await connect('eager');
+  let isGone = false;
+  eager.on('close', () => {
+    isGone = true;
+  });
+  eager.resume();
+  const deaf = await connect('deaf');
+  deaf.pause();
+  // The server lets it go; what was under way is still in the sockets, and has to be taken before the end is seen.
+  t.is(await connections(), 2);
+  await until(async () => (await connections()) === 1, { timeout: 30_000 });
+  deaf.resume();
+  await until(() => deaf.destroyed, { timeout: 60_000, what: 'the deaf to see its end' });
+  t.false(isGone);
+  await streams.close();
+  await until(() => isGone, { timeout: 60_000, what: 'the eager to see its end' });
+});

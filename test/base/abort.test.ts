@@ -1,0 +1,33 @@
+/** Waiting that a signal ends leaves nothing on the signal, which may live as long as the program, nor a rejection unheard. */
+import { getEventListeners } from 'node:events';
+import test from 'ava';
+import { orAborted } from '../../src/base/abort.ts';
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+test('what comes first is the answer', async (t) => {
+  const ending = new AbortController();
+  t.is(await orAborted(Promise.resolve('here'), ending.signal), 'here');
+  await t.throwsAsync(orAborted(Promise.reject(new Error('not here')), ending.signal), {
+    message: 'not here',
+  });
+  const waiting = orAborted(new Promise(() => {}), ending.signal);
+  ending.abort(new Error('over'));
+  await t.throwsAsync(waiting, { message: 'over' });
+});
+
+test('who has waited leaves nothing on the signal', async (t) => {
+  const { signal } = new AbortController();
+  for (let times = 0; times < 100; times++) await orAborted(Promise.resolve(), signal);
+  await turn();
+  t.deepEqual(getEventListeners(signal, 'abort'), []);
+});
+
+test('a promise that fails after the signal is heard by nobody and ends nothing', async (t) => {
+  const late = Promise.withResolvers<never>();
+  await t.throwsAsync(orAborted(late.promise, AbortSignal.abort(new Error('over'))), { message: 'over' });
+  late.reject(new Error('late'));
+  // An unhandled rejection would be told before the next turn, and fail the run.
+  await turn();
+  t.pass();
+});

@@ -1,0 +1,54 @@
+/** The log on standard output, where nobody takes it: in a process of its own, whose standard output is no test's. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import test from 'ava';
+
+/** Says on standard error how much memory it took to log so many lines of a tenth of a megabyte. */
+const program = (logFormat: string, count: number) => `
+  import { setTimeout as sleep } from 'node:timers/promises';
+  import { createLog } from ${JSON.stringify(join(import.meta.dirname, '../../src/base/log.ts'))};
+
+  const log = createLog({ logLevel: 'info', logFormat: '${logFormat}' });
+  const before = process.memoryUsage().rss;
+  const text = 'x'.repeat(100_000);
+  for (let piece = 0; piece < ${count}; piece++) {
+    log.info(text);
+    if (piece % 20 === 0) await sleep(1);
+  }
+  process.stderr.write(String(Math.round((process.memoryUsage().rss - before) / 2 ** 20)));
+  await log.settled();
+  process.exit(0);
+`;
+
+function startLogging(logFormat: string, count: number, stdout: 'pipe' | number): ChildProcess {
+  const args = ['--input-type=module', '--eval', program(logFormat, count)];
+  return spawn(process.execPath, args, { stdio: ['ignore', stdout, 'pipe'] });
+}
+
+for (const logFormat of ['json', 'pretty']) {
+  test(`a full disk does not end the program, nor keep it from ending: ${logFormat}`, async (t) => {
+    const full = openSync('/dev/full', 'w');
+    const child = startLogging(logFormat, 200, full);
+    closeSync(full);
+    const [said, [code]] = await Promise.all([text(child.stderr!), once(child, 'exit')]);
+    t.regex(said, /^\d+$/);
+    t.is(code, 0);
+  });
+
+  test(`lines that nobody reads do not fill the memory: ${logFormat}`, async (t) => {
+    const child = startLogging(logFormat, 2000, 'pipe');
+    const [said, [code]] = await Promise.all([text(child.stderr!), once(child, 'exit')]);
+    t.true(Number(said) < 100, `${said} MB more for 200 MB of lines`);
+    t.is(code, 0);
+  });
+
+  test(`lines that are read arrive, the last ones too: ${logFormat}`, async (t) => {
+    const child = startLogging(logFormat, 50, 'pipe');
+    const [lines, [code]] = await Promise.all([text(child.stdout!), once(child, 'exit')]);
+    t.is(lines.split('\n').filter((line) => line.includes('xxx')).length, 50);
+    t.is(code, 0);
+  });
+}

@@ -1,0 +1,53 @@
+import test from 'ava';
+import { createMinimumRate } from '../../src/base/minimum-rate.ts';
+import { manualClock } from '../helpers/clock.ts';
+
+function scene() {
+  const clock = manualClock();
+  const rate = createMinimumRate({ clock, bytesPerSecond: 1000, graceMs: 10_000 });
+  let tooSlow = 0;
+  const timer = rate.watch(() => {
+    tooSlow += 1;
+  });
+  return { clock, timer, tooSlow: () => tooSlow };
+}
+
+test('a client that sends nothing is cut off after the grace period, once', async (t) => {
+  const { clock, tooSlow } = scene();
+  await clock.advance(9_999);
+  t.is(tooSlow(), 0);
+  await clock.advance(60_000);
+  t.is(tooSlow(), 1);
+});
+
+test('a client that keeps the rate goes on for as long as it likes; at half the rate it is cut off later', async (t) => {
+  const { clock, timer, tooSlow } = scene();
+  for (let second = 0; second < 100; second += 1) {
+    timer.received(1000);
+    await clock.advance(1000);
+  }
+  t.is(tooSlow(), 0);
+  // What came before gave it no more than the grace period.
+  for (let second = 0; second < 16; second += 1) {
+    timer.received(500);
+    await clock.advance(1000);
+  }
+  t.is(tooSlow(), 0);
+  for (let second = 0; second < 4; second += 1) {
+    timer.received(500);
+    await clock.advance(1000);
+  }
+  t.is(tooSlow(), 1);
+});
+
+test('a burst buys no more than the grace period from then on, and what has ended is not cut off', async (t) => {
+  const { clock, timer, tooSlow } = scene();
+  timer.received(10_000_000);
+  await clock.advance(10_001);
+  t.is(tooSlow(), 1);
+  const other = scene();
+  await other.clock.advance(5000);
+  other.timer.stop();
+  await other.clock.advance(60_000);
+  t.is(other.tooSlow(), 0);
+});

@@ -1,0 +1,33 @@
+/** Copies kept as patches of one of them come back to the octet, and those of tracking are small. */
+import test from 'ava';
+import fc from 'fast-check';
+import { patched, patchedLength, patchOf } from '../../src/base/byte-patch.ts';
+
+/** Octets that are alike by chance too. */
+const bytes = fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 300 }).map((list) => Buffer.from(list));
+
+test('whatever the two are, the copy comes back', (t) => {
+  const property = fc.property(bytes, bytes, (base, copy) => {
+    const patch = patchOf(base, copy);
+    t.deepEqual(patched(base, patch), copy);
+    t.is(patchedLength(patch), copy.length);
+  });
+  fc.assert(property, { numRuns: 3000 });
+});
+
+test('a copy that differs in few places is a small patch, however long it is', (t) => {
+  const base = Buffer.alloc(3_000_000, 'all of this is in every copy ');
+  const copy = Buffer.from(base);
+  for (const at of [0, 1, 4095, 4096, 70_000, 2_999_999]) copy[at] = 0;
+  const patch = patchOf(base, copy);
+  t.true(patch.length < 60, `${patch.length} octets`);
+  t.deepEqual(patched(base, patch), copy);
+  t.deepEqual(patched(base, patchOf(base, base)), base);
+});
+
+test('what is no patch of this base is refused', (t) => {
+  const base = Buffer.from('a base of some length');
+  const patch = patchOf(base, Buffer.from('A base of some lengtH'));
+  for (let end = 0; end < patch.length; end++) t.throws(() => patched(base, patch.subarray(0, end)));
+  t.throws(() => patched(base.subarray(0, 5), patch));
+});

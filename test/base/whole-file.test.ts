@@ -1,0 +1,28 @@
+/** Files that are there whole or not at all. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import test from 'ava';
+
+test('of processes that come at once one writes the file, and all find the same', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'postern-whole-'));
+  t.teardown(() => rm(directory, { recursive: true, force: true }));
+  const file = join(directory, 'secret');
+  const program = `
+    import { readFileSync } from 'node:fs';
+    import { writeFirst } from ${JSON.stringify(join(import.meta.dirname, '../../src/base/atomic-file.ts'))};
+    writeFirst('${file}', 'written by ' + process.pid);
+    process.stdout.write(readFileSync('${file}', 'utf8'));`;
+  const write = () => promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program]);
+  const found = await Promise.all(Array.from({ length: 4 }, write));
+  const written = await readFile(file, 'utf8');
+  t.regex(written, /^written by \d+$/);
+  t.deepEqual(
+    found.map(({ stdout }) => stdout),
+    Array(4).fill(written),
+  );
+  t.deepEqual(await readdir(directory), ['secret']);
+  t.is((await stat(file)).mode & 0o777, 0o600);
+});

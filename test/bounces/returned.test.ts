@@ -1,0 +1,260 @@
+/** Reading returned mail: the golden folder, addresses, what a reading makes of its delivery, the thread that reads. */
+import { once } from 'node:events';
+import { MessageChannel, Worker } from 'node:worker_threads';
+import test from 'ava';
+import { fixedSecrets } from '../../src/base/secrets.ts';
+import { moveOn } from '../../src/bounces/bounce-transition.ts';
+import { createReader, serveReading } from '../../src/bounces/isolated-parser.ts';
+import { automaticRules } from '../../src/bounces/parse/auto-reply.ts';
+import { complaintVariants } from '../../src/bounces/parse/complaint.ts';
+import type { Complaint, Failure } from '../../src/bounces/parse/parse-result.ts';
+import { readMail } from '../../src/bounces/parse/parse-returned.ts';
+import { formats } from '../../src/bounces/parse/text-bounce.ts';
+import { createReturnPath, createReturnPathReader } from '../../src/bounces/return-path.ts';
+import { createPlaceOf, type Place } from '../../src/bounces/service-addresses.ts';
+import type { DeliveryStatus } from '../../src/glossary.ts';
+import { goldenDelivery, goldenDomain, goldenMails, goldenSecret, reportOf } from '../helpers/golden.ts';
+
+const golden = goldenMails();
+
+for (const { name, raw, role, reading } of golden) {
+  test(`golden: ${name}`, async (t) => {
+    t.deepEqual(await readMail(raw, role), reading);
+  });
+}
+
+test('the golden folder has at least 60 bounces, complaints and automatic answers, and every kind of reading', (t) => {
+  const kinds = golden.map(({ reading }) => reading.is);
+  const count = (kind: string) => kinds.filter((one) => one === kind).length;
+  t.true(count('failed') + count('complaint') + count('automatic') >= 60);
+  for (const kind of ['failed', 'delayed', 'arrived', 'automatic', 'complaint', 'report', 'letter']) {
+    t.true(count(kind) > 0, kind);
+  }
+});
+
+test('every format and every rule has a golden mail, but for those of headers that differ by their name alone', (t) => {
+  const read = new Set(golden.map(({ reading }) => ('format' in reading ? reading.format : reading.is)));
+  const names = [...formats, ...automaticRules, ...complaintVariants].map(({ name }) => name);
+  t.deepEqual([...new Set(names)].filter((name) => !read.has(name)).sort(), unseen);
+});
+
+/** Known by the collections of others alone; their mails are not ours to keep. */
+const unseen = [
+  ...['aol', 'courier', 'exchange-delayed', 'gmail-html', 'interscan', 'james', 'kddi', 'list', 'm-filter'],
+  ...['mailfoundry', 'verizon-mms', 'vtext'],
+];
+
+test('the complaints that carry our key name the delivery, and the forged one nobody', (t) => {
+  const readReturnPath = createReturnPathReader(fixedSecrets(goldenSecret));
+  for (const { name, reading } of golden) {
+    if (reading.is !== 'complaint') continue;
+    const ids = reading.tokens.map(({ text }) => readReturnPath(text)).filter((id) => id !== null);
+    t.deepEqual(ids, /anonymous|forged/.test(name) ? [] : [goldenDelivery], name);
+  }
+});
+
+test('a return path is read as it was made, in any letter case; nothing else is read', (t) => {
+  const address = createReturnPath(fixedSecrets(goldenSecret), goldenDomain)(goldenDelivery);
+  const read = createReturnPathReader(fixedSecrets(goldenSecret));
+  const local = address.split('@')[0]!;
+  t.is(read(local), goldenDelivery);
+  t.is(read(local.toUpperCase()), goldenDelivery);
+  t.is(createReturnPathReader(fixedSecrets('another'))(local), null);
+  const last = local.at(-1) === '0' ? '1' : '0';
+  const forged = [
+    `${local.slice(0, -1)}${last}`,
+    local.slice(0, -1),
+    `${local}0`,
+    `x${local}`,
+    ` ${local}`,
+    '',
+  ];
+  for (const one of forged) t.is(read(one), null, one);
+});
+
+const tlsHead =
+  '{"organization-name":"x","report-id":"1","date-range":{},' +
+  '"policies":[{"policy":{"policy-type":"sts","policy-domain":"shop.example"},"failure-details":[';
+const dmarcHead =
+  '<feedback><report_metadata><org_name>x</org_name></report_metadata>' +
+  '<policy_published><domain>shop.example</domain></policy_published>';
+const mebi = 1024 * 1024;
+
+/** Some KB of gzip each, which would be very many objects. */
+const bombs = {
+  'objects in JSON': `${tlsHead}${'{},'.repeat(mebi / 3)}{}]}]}`,
+  'numbers in JSON': `${tlsHead}${'1,'.repeat(mebi / 2)}1]}]}`,
+  'nested arrays in JSON': `${tlsHead}${'['.repeat(mebi / 2)}${']'.repeat(mebi / 2)}]}]}`,
+  'records in XML': `${dmarcHead}${'<record/>'.repeat((4 * mebi) / 9)}</feedback>`,
+  'instructions in XML': `${dmarcHead}${'<?a?>'.repeat((4 * mebi) / 5)}</feedback>`,
+};
+
+for (const [what, text] of Object.entries(bombs)) {
+  test(`a report of very many ${what} is not read`, async (t) => {
+    t.deepEqual(await readMail(reportOf(text), 'reports'), { is: 'letter' });
+  });
+}
+
+test('a report of ten thousand records is read', async (t) => {
+  const record =
+    '<record><row><source_ip>192.0.2.1</source_ip><count>1</count><policy_evaluated><disposition>none</disposition>' +
+    '<dkim>pass</dkim><spf>pass</spf></policy_evaluated></row><identifiers><header_from>shop.example</header_from>' +
+    '</identifiers><auth_results><dkim><domain>shop.example</domain><selector>s</selector><result>pass</result></dkim>' +
+    '<spf><domain>shop.example</domain><result>pass</result></spf></auth_results></record>';
+  const reading = await readMail(reportOf(`${dmarcHead}${record.repeat(10_000)}</feedback>`), 'reports');
+  t.like(reading, { is: 'report', report: { domain: 'shop.example', totals: { messages: 10_000 } } });
+});
+
+const ownReturnPath = createReturnPath(fixedSecrets(goldenSecret), goldenDomain)(goldenDelivery);
+const placeOf = createPlaceOf(
+  { returnPathDomain: goldenDomain, hostname: 'mail.postern.example' },
+  createReturnPathReader(fixedSecrets(goldenSecret)),
+);
+
+const places: [address: string, place: Place['role']][] = [
+  [ownReturnPath, 'return-path'],
+  [ownReturnPath.toUpperCase(), 'return-path'],
+  [`postmaster@${goldenDomain}`, 'letters'],
+  ['Postmaster@MAIL.postern.example', 'letters'],
+  ['postmaster', 'letters'],
+  [`abuse@${goldenDomain}`, 'letters'],
+  [`complaints@${goldenDomain}`, 'complaints'],
+  [`dmarc@${goldenDomain}`, 'reports'],
+  [`tls-reports@${goldenDomain}.`, 'reports'],
+  [`b-${'0'.repeat(32)}-${'0'.repeat(16)}@${goldenDomain}`, 'nobody'],
+  [`ann@${goldenDomain}`, 'nobody'],
+  [`constructor@${goldenDomain}`, 'nobody'],
+  [`__proto__@${goldenDomain}`, 'nobody'],
+  // A return path is at its domain alone.
+  [ownReturnPath.replace(goldenDomain, 'mail.postern.example'), 'nobody'],
+  ['ann@example.org', 'elsewhere'],
+  ['ann', 'elsewhere'],
+  ['', 'elsewhere'],
+  ['@', 'elsewhere'],
+  [`postmaster@sub.${goldenDomain}`, 'elsewhere'],
+  [`ann%example.org@${goldenDomain}`, 'elsewhere'],
+  [`example.org!ann@${goldenDomain}`, 'elsewhere'],
+  [`"ann@example.org"@${goldenDomain}`, 'elsewhere'],
+  [`@example.org:ann@${goldenDomain}`, 'elsewhere'],
+  ['postmaster@[127.0.0.1]', 'elsewhere'],
+  [`postmaster@${goldenDomain}@example.org`, 'elsewhere'],
+];
+
+for (const [address, role] of places) {
+  test(`the address ${JSON.stringify(address)} is ${role}`, (t) => {
+    t.is(placeOf(address).role, role);
+  });
+}
+
+const failure: Failure = {
+  is: 'failed',
+  format: 'qmail',
+  recipient: null,
+  reportedBy: null,
+  bounce: { type: 'hard', category: 'unknown_user', fault: 'recipient', diagnostic: '550 no' },
+  rule: 'unknown-user',
+};
+const complaint: Complaint = {
+  ...{ is: 'complaint', format: 'arf', feedbackType: 'abuse', reportedBy: null },
+  tokens: [],
+};
+
+/** State, whether an attempt may have arrived, then what a bounce and what a complaint makes of it. */
+const moves: [DeliveryStatus, boolean, string | null, string | null][] = [
+  ['delivered', false, 'bounced', 'complained'],
+  ['deferred', true, 'bounced', 'complained'],
+  ['deferred', false, null, null],
+  ['sending', false, 'wait', 'wait'],
+  ['sending', true, 'wait', 'wait'],
+  ['queued', false, null, null],
+  ['held', true, null, null],
+  ['canceled', false, null, null],
+  ['bounced', false, null, 'complained'],
+  ['expired', true, null, 'complained'],
+  ['complained', false, null, null],
+  ['suppressed', false, null, null],
+  ['insufficient_credit', false, null, null],
+];
+
+for (const [status, mayHaveArrived, bounced, complained] of moves) {
+  test(`${status}${mayHaveArrived ? ', which may have arrived' : ''}: a bounce makes it ${bounced}, a complaint ${complained}`, (t) => {
+    const standing = { status, attempts: 1, mayHaveArrived };
+    const made = (reading: Failure | Complaint) => {
+      const move = moveOn(standing, reading);
+      return move === 'wait' || move === null ? move : move.status;
+    };
+    t.is(made(failure), bounced as never);
+    t.is(made(complaint), complained as never);
+  });
+}
+
+const thread = new URL('../../src/bounces/parser-thread.ts', import.meta.url);
+const sample = golden.find(({ name }) => name === 'postfix-unknown-user')!;
+
+test('the thread reads as the function does, many mails at once', async (t) => {
+  const reader = createReader({ spawn: () => new Worker(thread), onTrouble: (what) => t.fail(what) });
+  t.teardown(reader.close);
+  const some = golden.slice(0, 20);
+  const readings = await Promise.all(some.map(({ raw, role }) => reader.read(raw, role)));
+  t.deepEqual(
+    readings,
+    some.map(({ reading }) => reading),
+  );
+});
+
+/** Reads as the real one does, but for mails of these words. */
+const trap = `
+  const { parentPort } = require('node:worker_threads');
+  parentPort.on('message', ({ bytes }) => {
+    const text = Buffer.from(bytes).toString();
+    parentPort.postMessage('begun');
+    if (text === 'hang') for (;;);
+    if (text === 'die') process.exit(1);
+    if (text === 'throw') throw new Error('thrown');
+    if (text === 'eat') { const all = []; for (;;) all.push(new Array(1e6).fill({})); }
+    parentPort.postMessage({ is: 'arrived', format: text });
+  });`;
+
+test('a mail that hangs, kills or feeds on its thread ends with it, and alone', async (t) => {
+  const troubles: unknown[] = [];
+  const reader = createReader({
+    spawn: () => new Worker(trap, { eval: true, resourceLimits: { maxOldGenerationSizeMb: 32 } }),
+    onTrouble: (_, error) => troubles.push(error),
+    patienceMs: 300,
+  });
+  t.teardown(reader.close);
+  const mails = ['a', 'hang', 'b', 'die', 'throw', 'eat', 'c'];
+  const readings = await Promise.all(mails.map((text) => reader.read(Buffer.from(text), 'letters')));
+  t.deepEqual(
+    readings.map((reading) => ('format' in reading ? reading.format : reading.is)),
+    ['a', 'letter', 'b', 'letter', 'letter', 'letter', 'c'],
+  );
+  t.is(troubles.length, 4);
+});
+
+test('a thread that does not start refuses the mail, which may come again', async (t) => {
+  const reader = createReader({
+    spawn: () => new Worker('throw new Error("no disk")', { eval: true }),
+    onTrouble: () => {},
+  });
+  await t.throwsAsync(reader.read(sample.raw, sample.role), { message: /does not start/ });
+  await reader.close();
+  await t.throwsAsync(reader.read(sample.raw, sample.role), { message: /ended/ });
+});
+
+test('what is being read when the reader closes is refused', async (t) => {
+  const reader = createReader({ spawn: () => new Worker(trap, { eval: true }), onTrouble: () => {} });
+  const refused = [reader.read(Buffer.from('hang'), 'letters'), reader.read(Buffer.from('a'), 'letters')];
+  const thrown = Promise.all(refused.map((one) => t.throwsAsync(one, { message: /ended/ })));
+  await reader.close();
+  await thrown;
+});
+
+test('the thread says when it begins: from then on its time runs', async (t) => {
+  const { port1, port2 } = new MessageChannel();
+  t.teardown(() => port1.close());
+  serveReading(port2, async () => ({ is: 'letter' }));
+  port1.postMessage({ bytes: sample.raw, role: sample.role });
+  t.deepEqual(await once(port1, 'message'), ['begun']);
+  t.deepEqual(await once(port1, 'message'), [{ is: 'letter' }]);
+});

@@ -1,0 +1,90 @@
+/**
+ * `top` and `logs -f` on a terminal: a pseudo-terminal of util-linux's script(1). What is drawn is tested without it
+ * (top.test.ts, log-filter.test.ts).
+ */
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFile, mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { ExecutionContext } from 'ava';
+import { mailLogFile } from '../../src/mail/mail-log.ts';
+import { postern, startCli } from '../helpers/cli.ts';
+import { testNeeding } from '../helpers/needing.ts';
+import { until } from '../helpers/until.ts';
+
+const hasScript = (() => {
+  try {
+    return execFileSync('script', ['--version'], { stdio: 'pipe' }).includes('util-linux');
+  } catch {
+    return false;
+  }
+})();
+
+/** Runs the command line on a terminal of 80 by 24, and says what became of the terminal's settings. */
+async function onTerminal(t: ExecutionContext, args: string, more: Record<string, string> = {}) {
+  const { env, dataDir } = await startCli(t);
+  const file = mailLogFile(dataDir);
+  await mkdir(dirname(file), { recursive: true });
+  const command = `stty rows 24 cols 80; before=$(stty -g); "${postern}" ${args}; echo "ended $?"; [ "$before" = "$(stty -g)" ] && echo "as it was"`;
+  const child = spawn('script', ['-qfec', command, '/dev/null'], {
+    env: { ...env, TERM: 'xterm-256color', SHELL: '/bin/sh', ...more },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  t.teardown(() => child.kill());
+  let shown = '';
+  child.stdout.on('data', (bytes) => {
+    shown += bytes;
+  });
+  return {
+    file,
+    gone: once(child, 'exit'),
+    press: (key: string) => child.stdin.write(key),
+    shown: () => shown,
+    shows: (text: string) =>
+      until(() => shown.includes(text), { what: () => `${text} in ${JSON.stringify(shown.slice(-3000))}` }),
+  };
+}
+
+function logLine(event: string, reply: string | null): string {
+  const line = { time: new Date().toISOString(), event, msg: `${event} mail`, emailId: 'e1' };
+  const rest = { recipient: 'ann@d.example', destination: 'd.example', host: 'mx.d.example', reply, ms: 7 };
+  return `${JSON.stringify({ ...line, ...rest })}\n`;
+}
+
+const onScript = testNeeding(hasScript);
+
+onScript('top takes the screen, shows what comes, obeys its keys, and gives the terminal back', async (t) => {
+  const top = await onTerminal(t, 'top --every 200ms');
+  await top.shows('Nothing was said.');
+  t.regex(top.shown(), /\u001b\[\?1049h\u001b\[\?25l/);
+  await appendFile(top.file, logLine('bounced', '550 5.1.1 Nobody \u001b[2J\u009b here'));
+  await top.shows('550 5.1.1 Nobody \\x1b[2J\\x9b here');
+  t.false(top.shown().includes('\u009b'));
+  top.press('s');
+  await top.shows('s sort by due');
+  top.press('p');
+  await top.shows('PAUSED');
+  top.press('q');
+  await top.shows('as it was');
+  t.regex(top.shown(), /\u001b\[\?25h\u001b\[\?1049l.*ended 0\r\nas it was/s);
+});
+
+onScript('top ends with Ctrl-C too, and without colours where NO_COLOR is set', async (t) => {
+  const top = await onTerminal(t, 'top', { NO_COLOR: '1' });
+  await top.shows('Nothing was said.');
+  top.press('\u0003');
+  await top.shows('as it was');
+  t.regex(top.shown(), /\u001b\[\?25h\u001b\[\?1049l.*ended 0\r\nas it was/s);
+  t.notRegex(top.shown(), /\u001b\[[1-9]\d*m/);
+});
+
+onScript('logs -f shows a story in colours and columns as it happens', async (t) => {
+  const logs = await onTerminal(t, 'logs -f');
+  await logs.shows('no such line');
+  await appendFile(logs.file, logLine('accepted', null) + logLine('deferred', '451 later \u001b]0;x\u0007'));
+  await logs.shows('deferred');
+  await logs.shows('451 later \\x1b]0;x\\x07');
+  t.regex(logs.shown(), /\u001b\[36maccepted/);
+  logs.press('\u0003');
+  await logs.gone;
+});

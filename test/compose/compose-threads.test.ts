@@ -1,0 +1,229 @@
+/** Composing on threads: every order is answered once, whatever becomes of the thread that has it. */
+import { tmpdir } from 'node:os';
+import { Worker } from 'node:worker_threads';
+import test, { type ExecutionContext } from 'ava';
+import { dkimVerify } from 'mailauth';
+import { newDkimKey } from '../../src/accounts/domains.ts';
+import { createSeal } from '../../src/accounts/seal.ts';
+import { fixedSecrets } from '../../src/base/secrets.ts';
+import type { Order } from '../../src/compose/compose-order.ts';
+import { createComposers } from '../../src/compose/compose-threads.ts';
+import type { Fields } from '../../src/compose/mime.ts';
+import { parseMailbox } from '../../src/mail/address.ts';
+import { Refusal } from '../../src/mail/refusal.ts';
+import { createLinks } from '../../src/tracking/tracking-links.ts';
+import { until } from '../helpers/until.ts';
+
+const secret = 'a secret of the tests, long enough';
+const dkim = await newDkimKey();
+const sealedKey = createSeal(fixedSecrets(secret)).close(dkim.privateKey);
+const deliveryId = '01980000-0000-7000-8000-000000000000';
+
+function order(fields: Partial<Fields> = {}, more: Partial<Order> = {}): Order {
+  return {
+    orgId: 'org',
+    fields: {
+      from: parseMailbox('App <app@sender.invalid>')!,
+      to: ['ann@there.invalid'],
+      subject: 'Hello',
+      text: 'Hello',
+      attachments: [],
+      headers: {},
+      messageId: 'id@postern.invalid',
+      date: Date.UTC(2026, 0, 2, 3, 4, 5),
+      ...fields,
+    },
+    tracking: { opens: false, clicks: false, base: 'http://track.invalid', deliveryIds: [deliveryId] },
+    signer: { domain: 'sender.invalid', selector: dkim.selector, sealedKey },
+    ...more,
+  };
+}
+
+/** Takes a thread some time. */
+const long = { text: 'é'.repeat(900_000) };
+
+const program = new URL('../../src/server/compose-thread.ts', import.meta.url);
+
+function startComposers(t: ExecutionContext, { count = 1, url = program } = {}) {
+  const threads: Worker[] = [];
+  const troubles: unknown[] = [];
+  const composers = createComposers({
+    spawn() {
+      const thread = new Worker(url, { workerData: { dataDir: tmpdir(), secret, secretOthers: [] } });
+      threads.push(thread);
+      return thread;
+    },
+    count,
+    onTrouble: (_what, error) => troubles.push(error),
+  });
+  t.teardown(() => composers.close());
+  return { ...composers, threads, troubles };
+}
+
+async function verdict(raw: Buffer): Promise<string | undefined> {
+  const resolver = async () => [[`v=DKIM1; k=rsa; p=${dkim.publicKey}`]];
+  return (await dkimVerify(raw, { resolver })).results[0]?.status.result;
+}
+
+test('each of a crowd gets its own message, signed', async (t) => {
+  const { compose, threads } = startComposers(t, { count: 2 });
+  const made = await Promise.all(
+    Array.from({ length: 60 }, (_, n) =>
+      compose(order({ subject: `Number ${n}.`, messageId: `${n}@x.invalid` })),
+    ),
+  );
+  for (const [n, { messageId, messages }] of made.entries()) {
+    t.is(messageId, `${n}@x.invalid`);
+    t.is(messages.length, 1);
+    t.true(Buffer.isBuffer(messages[0]));
+    t.true(messages[0]!.includes(`Subject: Number ${n}.\r\n`));
+    t.is(await verdict(messages[0]!), 'pass');
+  }
+  t.is(threads.length, 2);
+});
+
+test('one mail alone starts one thread', async (t) => {
+  const { compose, threads } = startComposers(t, { count: 4 });
+  await compose(order());
+  await compose(order());
+  t.is(threads.length, 1);
+});
+
+test('attachments arrive as they were, small and large, and twice the same', async (t) => {
+  const { compose } = startComposers(t);
+  const small = Buffer.from('small');
+  const large = Buffer.alloc(300_000, 'large ');
+  const expected = [small, large, large].map((content) => content.toString('base64'));
+  const attachments = [small, large, large].map((content, n) => ({ filename: `${n}.bin`, content }));
+  const { messages } = await compose(order({ attachments }));
+  const text = messages[0]!.toString('latin1').replaceAll('\r\n', '');
+  for (const content of expected) t.true(text.includes(content));
+  t.is(text.split(expected[1]!).length, 3);
+  t.is(small.toString(), 'small', 'what lies in shared memory is not taken away');
+  t.is(large.length, 0, 'what has its own is handed over, not copied');
+});
+
+test('the links that tell of a delivery are made in the thread', async (t) => {
+  const { compose } = startComposers(t);
+  const html = '<a href="https://app.invalid/">x</a>';
+  const tracking = { opens: true, clicks: true, base: 'http://track.invalid', deliveryIds: [deliveryId] };
+  const { messages } = await compose(order({ html, text: undefined }, { tracking }));
+  const body = messages[0]!.toString('latin1').replaceAll('=\r\n', '').replaceAll('=3D', '=');
+  const [, token] = /http:\/\/track\.invalid\/t\/c\/([\w-]+)/.exec(body)!;
+  t.deepEqual(createLinks(fixedSecrets(secret)).read('click', token!), {
+    deliveryId,
+    target: 'https://app.invalid/',
+  });
+});
+
+/** The names of the orders in the order in which they are answered. */
+async function answered(orders: [name: string, Promise<unknown>][]): Promise<string[]> {
+  const names: string[] = [];
+  await Promise.all(orders.map(([name, order]) => order.then(() => names.push(name))));
+  return names;
+}
+
+test('one order of another organization does not wait for a crowd', async (t) => {
+  const { compose } = startComposers(t);
+  const crowd = Array.from({ length: 300 }, (): [string, Promise<unknown>] => ['big', compose(order())]);
+  const names = await answered([...crowd, ['small', compose(order({}, { orgId: 'another' }))]]);
+  const place = names.indexOf('small');
+  t.true(place < 50, `it was number ${place}`);
+});
+
+test('a small order does not wait for large ones, of whomever', async (t) => {
+  const { compose, threads } = startComposers(t);
+  await compose(order());
+  const large = Array.from({ length: 12 }, (): [string, Promise<unknown>] => ['large', compose(order(long))]);
+  const names = await answered([...large, ['small', compose(order())]]);
+  t.true(names.indexOf('small') < 12, names.join());
+  t.is(threads.length, 2);
+});
+
+test('an organization that has all the places of those that wait leaves another its part', async (t) => {
+  const { compose, close } = startComposers(t);
+  const own = (orgId: string, count: number) =>
+    Array.from({ length: count }, () => compose(order({}, { orgId })));
+  const [first, other, again] = [own('a', 1000), own('b', 501), own('a', 1)].map((list) =>
+    Promise.allSettled(list),
+  );
+  await close();
+  const refused = async (results: typeof first) =>
+    (await results!).filter((one) => one.status === 'rejected' && one.reason instanceof Refusal).length;
+  t.deepEqual([await refused(first), await refused(other), await refused(again)], [0, 1, 1]);
+});
+
+test('an order that cannot be signed fails by itself', async (t) => {
+  const { compose, troubles } = startComposers(t);
+  const broken = {
+    domain: 'sender.invalid',
+    selector: 's',
+    sealedKey: createSeal(fixedSecrets(secret)).close('no key'),
+  };
+  const foreign = {
+    ...broken,
+    sealedKey: createSeal(fixedSecrets('another secret, as long as that')).close(dkim.privateKey),
+  };
+  const results = await Promise.allSettled([
+    compose(order()),
+    compose(order({}, { signer: broken })),
+    compose(order({}, { signer: foreign })),
+    compose(order()),
+  ]);
+  t.deepEqual(
+    results.map(({ status }) => status),
+    ['fulfilled', 'rejected', 'rejected', 'fulfilled'],
+  );
+  t.deepEqual(troubles, []);
+});
+
+test('what cannot cross to a thread fails by itself', async (t) => {
+  const { compose } = startComposers(t);
+  const uncloneable = { 'X-A': (() => {}) as unknown as string };
+  await t.throwsAsync(compose(order({ headers: uncloneable })), { name: 'DataCloneError' });
+  await t.notThrowsAsync(compose(order()));
+});
+
+test('when a thread dies its orders fail, and another takes its place', async (t) => {
+  const { compose, threads, troubles } = startComposers(t);
+  await compose(order(long));
+  const lost = Promise.allSettled(Array.from({ length: 8 }, () => compose(order(long))));
+  // They are sent at the end of this turn of the event loop.
+  setImmediate(() => threads[0]!.terminate());
+  t.true((await lost).some(({ status }) => status === 'rejected'));
+  t.is(await verdict((await compose(order(long))).messages[0]!), 'pass');
+  t.is(threads.length, 2);
+  t.is(troubles.length, 1);
+});
+
+test('a thread that cannot start is tried again at the next order, not forever', async (t) => {
+  const { compose, threads, troubles } = startComposers(t, { url: new URL('./none.ts', program) });
+  await t.throwsAsync(compose(order()));
+  await t.throwsAsync(compose(order()));
+  t.is(threads.length, 2);
+  await until(() => troubles.length === 2);
+  t.regex(String(troubles[0]), /none\.ts/);
+});
+
+test('beyond a thousand that wait the caller is told to come again', async (t) => {
+  const { compose, close } = startComposers(t);
+  const results = Promise.allSettled(Array.from({ length: 1005 }, () => compose(order())));
+  await close();
+  const reasons = (await results).map((result) => (result.status === 'rejected' ? result.reason : null));
+  const refusals = reasons.filter((reason) => reason instanceof Refusal);
+  t.is(refusals.length, 5);
+  t.is(refusals[0]!.code, 'RATE_LIMIT_EXCEEDED');
+  t.true(refusals[0]!.retryAfterMs! > 0);
+});
+
+test('closing ends the threads, answers those that wait, and takes no more', async (t) => {
+  const { compose, close, threads, troubles } = startComposers(t);
+  await compose(order());
+  const pending = Promise.allSettled(Array.from({ length: 100 }, () => compose(order())));
+  await close();
+  t.true((await pending).every(({ status }) => status === 'rejected'));
+  t.is(threads[0]!.threadId, -1);
+  await t.throwsAsync(compose(order()));
+  t.is(threads.length, 1);
+  t.deepEqual(troubles, []);
+});

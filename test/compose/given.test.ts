@@ -1,0 +1,214 @@
+/** A message that was given: what is read off it, and what is altered in it where tracking is on, and nothing else. */
+import { createPrivateKey } from 'node:crypto';
+import test from 'ava';
+import fc from 'fast-check';
+import { dkimVerify } from 'mailauth';
+import { newDkimKey } from '../../src/accounts/domains.ts';
+import { readHead } from '../../src/compose/head.ts';
+import { partsOf, readTree } from '../../src/compose/mime-tree.ts';
+import { composeGiven } from '../../src/compose/raw-message.ts';
+import { partOf } from '../helpers/mail.ts';
+
+const dkim = await newDkimKey();
+const signer = {
+  domain: 'sender.invalid',
+  selector: dkim.selector,
+  privateKey: createPrivateKey(dkim.privateKey),
+};
+const tracker = {
+  pixel: () => 'http://t.invalid/o',
+  link: (target: string) => `http://t.invalid/c?${target}`,
+};
+const on = { opens: true, clicks: true, trackers: [tracker] };
+
+const head = ['From: a@sender.invalid', 'Date: Fri, 02 Jan 2026 03:04:05 +0000', 'Message-ID: <1@x.invalid>'];
+
+/** The message that goes out, without its signature. */
+function composed(lines: string[], tracking = on): string {
+  const raw = Buffer.from(`${lines.join('\r\n')}\r\n`, 'latin1');
+  const given = { raw, messageId: '1@x.invalid', date: Date.UTC(2026, 0, 2, 3, 4, 5) };
+  const { messages } = composeGiven(given, tracking, signer);
+  const text = messages[0]!.toString('latin1');
+  return text.slice(text.indexOf('\r\nFrom:') + 2);
+}
+
+const link = '<a href="https://a.invalid/x?a=1&amp;b=2">x</a>';
+const tracked = '<a href="http://t.invalid/c?https://a.invalid/x?a=1&amp;b=2">x</a>';
+const pixel = '<img src="http://t.invalid/o"';
+const html = (...more: string[]) => [...head, 'Content-Type: text/html; charset=utf-8', ...more];
+
+test('a body as it is stays so, but for its links and the pixel', async (t) => {
+  const out = composed([...html('Content-Transfer-Encoding: 8bit'), '', `Gr\xc3\xbc\xc3\x9fe ${link}`]);
+  t.true(
+    out.startsWith(
+      [...html('Content-Transfer-Encoding: 8bit'), '', `Gr\xc3\xbc\xc3\x9fe ${tracked}`].join('\r\n'),
+    ),
+  );
+  t.true(out.includes(pixel));
+  t.true(out.endsWith('\r\n'));
+});
+
+test('base64 and quoted-printable are decoded, altered and encoded as they were', async (t) => {
+  const base64 = Buffer.from(`Grüße ${link}`).toString('base64');
+  const out = composed([...html('Content-Transfer-Encoding: base64'), '', base64]);
+  t.regex(
+    partOf(out, 'text/html'),
+    /^Grüße <a href="http:\/\/t\.invalid\/c\?https:\/\/a\.invalid\/x\?a=1&amp;b=2">/,
+  );
+  const printable = `Gr=C3=BC=C3=9Fe <a href=3D"https://a.invalid/x?a=3D1&amp;=\r\nb=3D2">x</a>`;
+  const again = composed([...html('Content-Transfer-Encoding: quoted-printable'), '', printable]);
+  t.true(partOf(again, 'text/html').startsWith(`Grüße ${tracked}`));
+  t.true(again.split('\r\n').every((line) => line.length <= 76 || /^[\w-]+:/.test(line)));
+});
+
+test('a line that becomes too long is encoded, and the part says so', async (t) => {
+  const out = composed([
+    ...html('Content-Transfer-Encoding: 7bit', 'X-After: 1'),
+    '',
+    `${'x'.repeat(940)}${link}`,
+  ]);
+  t.deepEqual(out.match(/^Content-Transfer-Encoding: .*/gim), [
+    'Content-Transfer-Encoding: quoted-printable',
+  ]);
+  t.true(out.includes('X-After: 1\r\n'));
+  t.true(partOf(out, 'text/html').includes(tracked));
+});
+
+const multipart = (type: string, ...parts: string[][]) => [
+  ...[...head, 'MIME-Version: 1.0', `Content-Type: ${type}; boundary="=_b"`, '', 'preamble', ''],
+  ...parts.flatMap((part) => ['--=_b', ...part]),
+  ...['--=_b--', 'epilogue'],
+];
+const htmlPart = ['Content-Type: text/html', '', link];
+
+test('in a multipart, the HTML alone is altered; the pixel is there once', async (t) => {
+  const lines = multipart('multipart/alternative', ['', 'https://a.invalid/'], htmlPart, htmlPart);
+  const out = composed(lines);
+  const expected = lines.join('\r\n').replaceAll(link, tracked);
+  t.is(out.replace(/<img [^>]*>/, ''), `${expected}\r\n`);
+});
+
+const untouched: Record<string, string[]> = {
+  'under a signature': multipart('multipart/signed', htmlPart, [
+    'Content-Type: application/pgp-signature',
+    '',
+    'x',
+  ]),
+  'in an attachment': multipart(
+    'multipart/mixed',
+    ['', 'Hi'],
+    [...['Content-Type: text/html', 'Content-Disposition: attachment; filename=a.html', '', link]],
+  ),
+  'in a message within': multipart(
+    'multipart/mixed',
+    ['', 'Hi'],
+    ['Content-Type: message/rfc822', '', 'From: x', '', link],
+  ),
+  'in UTF-16': [...head, 'Content-Type: text/html; charset=utf-16', '', link],
+  'in an encoding that is not known': [...html('Content-Transfer-Encoding: x-uuencode'), '', link],
+  'of plain text': [...head, 'Content-Type: text/plain', '', link],
+};
+
+for (const [name, lines] of Object.entries(untouched)) {
+  test(`not altered: HTML ${name}`, (t) => {
+    t.is(composed(lines), `${lines.join('\r\n')}\r\n`);
+  });
+}
+
+test('in a character set of single octets what is not ASCII stays, and links with it are left alone', async (t) => {
+  const odd = '<a href="https://a.invalid/gr\xfc\xdfe">y</a>';
+  const out = composed([
+    ...head,
+    'Content-Type: text/html; charset=iso-8859-1',
+    '',
+    `Gr\xfc\xdfe ${link} ${odd}`,
+  ]);
+  t.true(out.includes(`Gr\xfc\xdfe ${tracked} ${odd}`));
+});
+
+test('the signature holds whatever character set a header is in, and however it is folded', async (t) => {
+  const odd = [
+    'Subject: Gr\xfc\xdfe\t (Latin-1)',
+    ' \xff\xfe',
+    'To: Gr\xc3\xbc\xc3\x9fe <b@there.invalid>',
+    'cc:x@y.invalid',
+  ];
+  const raw = Buffer.from([...head, ...odd, '', 'Gr\xfc\xdfe  \t', '', ''].join('\r\n'), 'latin1');
+  const { messages } = composeGiven(
+    { raw, messageId: '1@x.invalid', date: Date.now() },
+    { ...on, opens: false },
+    signer,
+  );
+  t.true(messages[0]!.subarray(-raw.length).equals(raw));
+  const resolver = async () => [[`v=DKIM1; k=rsa; p=${dkim.publicKey}`]];
+  const { results } = await dkimVerify(messages[0]!, { resolver });
+  t.is(results[0]!.status.result, 'pass');
+});
+
+test('nothing is altered where tracking is off, or where there is no body', async (t) => {
+  const off = { opens: false, clicks: false, trackers: [tracker] };
+  t.is(composed([...html(), '', link], off), [...html(), '', link, ''].join('\r\n'));
+  t.is(composed(head), [...head, '', ''].join('\r\n'));
+});
+
+const piece = fc.constantFrom(
+  '\r\n',
+  '--b',
+  '--b--',
+  '--c',
+  'Content-Type: multipart/mixed; boundary=b\r\n',
+  ' ',
+  'x: y\r\n',
+  'Content-Type: multipart/mixed; boundary="c"\r\n',
+  'Content-Type: text/html\r\n',
+  ':',
+  '\0',
+  'é',
+  '<a href="http://a.invalid">',
+);
+
+test('any octets are a tree: its parts lie within each other, in order, and nothing throws', async (t) => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(piece, { maxLength: 60 }), async (pieces) => {
+      const raw = Buffer.from(pieces.join(''));
+      const tree = readTree(raw);
+      for (const { start, end, head: own, children } of tree ? partsOf(tree) : []) {
+        t.true(start <= own.end && own.end <= own.bodyStart && own.bodyStart <= Math.max(end, own.bodyStart));
+        let at = start;
+        for (const child of children) {
+          t.true(at <= child.start && child.start <= child.end && child.end <= end);
+          at = child.end;
+        }
+      }
+      const { messages } = composeGiven({ raw, messageId: 'x@y', date: 0 }, on, signer);
+      t.true(messages[0]!.length > 0);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('hostile nesting and cutting is given up in little time', (t) => {
+  const nested = Array.from(
+    { length: 50_000 },
+    (_, n) => `Content-Type: multipart/mixed; boundary=b${n}\r\n\r\n--b${n}\r\n`,
+  );
+  const cut = `Content-Type: multipart/mixed; boundary=b\r\n\r\n${'--b\r\n\r\n'.repeat(1_000_000)}`;
+  const started = performance.now();
+  t.is(readTree(Buffer.from(nested.join(''))), null);
+  t.is(readTree(Buffer.from(cut)), null);
+  t.true(performance.now() - started < 5000);
+});
+
+test('a header is read to the octet: folds, labels, what is no field', (t) => {
+  const raw = Buffer.from('From: a\r\n b\r\nx-ODD:c\r\nnonsense\r\n\r\nbody: no\r\n');
+  const { fields, end, bodyStart, stray } = readHead(raw);
+  t.deepEqual(
+    fields.map(({ label, value, start, end }) => [label, value, raw.toString('latin1', start, end)]),
+    [
+      ['From', 'a b', 'From: a\r\n b\r\n'],
+      ['x-ODD', 'c', 'x-ODD:c\r\n'],
+    ],
+  );
+  t.is(stray, 'nonsense');
+  t.is(raw.toString('latin1', end, bodyStart), '\r\n');
+});

@@ -1,0 +1,53 @@
+/** A send whose commit is asked for again, because the answer to the first was lost: taken once, and gone on with. */
+import test, { type ExecutionContext } from 'ava';
+import { acceptAll } from '../../src/db/accept/acceptance.ts';
+import type { Send } from '../../src/db/accept/acceptance-rows.ts';
+import { setQuota } from '../../src/db/accept/credit-ledger.ts';
+import { forgetAnswers } from '../../src/db/accept/idempotency.ts';
+import { freeOrphans } from '../../src/db/queue/lease-statements.ts';
+import { type DatabaseKind, kinds } from '../helpers/databases.ts';
+import { minute, now, openQueue } from '../helpers/queue-rows.ts';
+import { leaseMs, sendOf } from '../helpers/sends.ts';
+
+const policy = { keepMs: 60 * minute, lowShare: 0.1 };
+
+async function ready(t: ExecutionContext, kind: DatabaseKind) {
+  const { db, orgId } = await openQueue(t, kind);
+  await db.transaction((trx) => setQuota(trx, orgId, 100, now));
+  const accept = async (send: Send) => (await acceptAll(db, [send], policy))[0]!;
+  const read = async () => ({
+    rows: await db('deliveries').select('status', 'lease_owner', 'due_at'),
+    used: await db('organizations').where({ id: orgId }).first('quota_used'),
+  });
+  return { db, accept, read, send: sendOf(orgId) };
+}
+
+const againUntil = now + minute + leaseMs;
+const leased = (until: number) => ({ status: 'sending', lease_owner: 'node', due_at: until });
+
+for (const kind of kinds) {
+  test(`${kind}: taken the first time; the same answer, nothing charged, and its lease begins anew`, async (t) => {
+    const { db, accept, read, send } = await ready(t, kind);
+    const first = await accept(send);
+    // What the duplicate window goes by is forgotten within seconds.
+    await forgetAnswers(db, now + minute, policy.keepMs);
+    t.deepEqual(await accept({ ...send, againUntil }), first);
+    t.deepEqual(await read(), { rows: [leased(againUntil)], used: { quota_used: 1 } });
+  });
+
+  test(`${kind}: freed meanwhile; whoever claims it sends it, and not who asks`, async (t) => {
+    const { db, accept, read, send } = await ready(t, kind);
+    const first = await accept(send);
+    await freeOrphans(db, 'node', now + 2 * minute, now + leaseMs);
+    t.deepEqual(await accept({ ...send, againUntil }), { ...first, replayed: true });
+    const rows = [{ status: 'queued', lease_owner: null, due_at: now + 2 * minute }];
+    t.deepEqual(await read(), { rows, used: { quota_used: 1 } });
+  });
+
+  test(`${kind}: not taken the first time; it is taken now`, async (t) => {
+    const { accept, read, send } = await ready(t, kind);
+    const decision = await accept({ ...send, againUntil });
+    t.like(decision, { replayed: false, answer: { accepted: ['bob@there.invalid'] } });
+    t.deepEqual(await read(), { rows: [leased(now + leaseMs)], used: { quota_used: 1 } });
+  });
+}

@@ -1,0 +1,75 @@
+import test from 'ava';
+import { groupCommit } from '../../src/db/engine/group-commit.ts';
+
+/** Commits by hand: each call waits until `settle` is called with what is to become of it. */
+function byHand() {
+  const calls: { items: number[]; settle(error?: Error): void }[] = [];
+  const commit = (items: number[]) =>
+    new Promise<string[]>((resolve, reject) => {
+      const settle = (error?: Error) =>
+        error ? reject(error) : resolve(items.map((item) => `answer ${item}`));
+      calls.push({ items, settle });
+    });
+  return { calls, add: groupCommit(commit) };
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+test('a lone item starts at once; what comes in meanwhile shares the next commit', async (t) => {
+  const { calls, add } = byHand();
+  const first = add(1);
+  await turn();
+  t.deepEqual(calls[0]!.items, [1]);
+  const others = [add(2), add(3), add(4)];
+  await turn();
+  t.is(calls.length, 1, 'one commit at a time');
+  calls[0]!.settle();
+  t.is(await first, 'answer 1');
+  await turn();
+  t.deepEqual(calls[1]!.items, [2, 3, 4]);
+  calls[1]!.settle();
+  t.deepEqual(await Promise.all(others), ['answer 2', 'answer 3', 'answer 4']);
+});
+
+test('items of one turn of the event loop ride together', async (t) => {
+  const { calls, add } = byHand();
+  const all = [add(1), add(2)];
+  await turn();
+  calls[0]!.settle();
+  await Promise.all(all);
+  t.is(calls.length, 1);
+});
+
+test('one poisoned item fails alone', async (t) => {
+  const add = groupCommit(async (items: number[]) => {
+    if (items.includes(2)) throw new Error('poison');
+    return items;
+  });
+  const results = await Promise.allSettled([add(1), add(2), add(3)]);
+  t.deepEqual(
+    results.map(({ status }) => status),
+    ['fulfilled', 'rejected', 'fulfilled'],
+  );
+  t.is(await add(4), 4, 'and the next group is not harmed');
+});
+
+test('company that is coming is waited for, but not longer than it is worth', async (t) => {
+  const calls: number[][] = [];
+  let coming = 2;
+  const commit = async (items: number[]) => {
+    calls.push(items);
+    return items;
+  };
+  const add = groupCommit(commit, { isComing: (gathered) => coming > gathered, patienceMs: 60_000 });
+  const first = add(1);
+  await turn();
+  t.deepEqual(calls, [], 'two more are made ready');
+  coming = 1;
+  const others = [add(2)];
+  t.deepEqual(await Promise.all([first, ...others]), [1, 2]);
+  t.deepEqual(calls, [[1, 2]], 'one more is not worth the time of two');
+
+  coming = 5;
+  const impatient = groupCommit(commit, { isComing: () => coming > 0, patienceMs: 1 });
+  t.is(await impatient(3), 3, 'they do not come');
+});

@@ -1,0 +1,309 @@
+/**
+ * The cost of a statement does not grow with what waits and what is past: each that a running server depends on finds
+ * its rows by an index, on both databases, which are asked how they go about what the real functions really run.
+ */
+import test, { type ExecutionContext } from 'ava';
+import { v7 as uuid } from 'uuid';
+import { fill } from '../../scripts/peers/backlog-rows.ts';
+import { acceptAll } from '../../src/db/accept/acceptance.ts';
+import type { Send } from '../../src/db/accept/acceptance-rows.ts';
+import { forgetAnswers } from '../../src/db/accept/idempotency.ts';
+import { insertRows } from '../../src/db/engine/insert-rows.ts';
+import { type Db, isPostgres } from '../../src/db/engine/open.ts';
+import { findEmail, listAttempts } from '../../src/db/events/emails.ts';
+import { recordVisits } from '../../src/db/events/engagement.ts';
+import { forgetEmails } from '../../src/db/events/forget-emails.ts';
+import { findEvents, readEvents, settledPosition } from '../../src/db/events/read-events.ts';
+import { forgetAttempts, forgetEvents } from '../../src/db/events/retention.ts';
+import { searchEmails } from '../../src/db/events/search-emails.ts';
+import { sumUp } from '../../src/db/events/statistics.ts';
+import { giveOrder, type Order } from '../../src/db/queue/apply-queue-action.ts';
+import { forgetLearned } from '../../src/db/queue/learned-rows.ts';
+import {
+  claimExpired,
+  claimLanes,
+  findDue,
+  freeOrphans,
+  giveBack,
+  listLanes,
+  readMessages,
+  renewLeases,
+  takeBack,
+} from '../../src/db/queue/lease-statements.ts';
+import { recordAll } from '../../src/db/queue/outcomes.ts';
+import { oldestDue, queueDepth, webhookBacklog } from '../../src/db/queue/queue-counts.ts';
+import { listQueue, summarizeQueue } from '../../src/db/queue/queue-view.ts';
+import type { Attempt, Delivery } from '../../src/glossary.ts';
+import { moveAfter } from '../../src/record/transition.ts';
+import { kinds } from '../helpers/databases.ts';
+import { cutByHand } from '../helpers/growing-rows.ts';
+import { plansOf } from '../helpers/plans.ts';
+import { startWorld } from '../helpers/world.ts';
+
+/** Those that grow: with each mail, or with each recipient that is suppressed. */
+const long = [
+  ...['emails', 'messages', 'deliveries', 'attempts', 'events', 'credit_entries', 'idempotency'],
+  'suppressions',
+];
+
+const now = Date.now();
+const lease = { node: 'node', now, leaseMs: 60_000 };
+const minute = 60_000;
+
+/** A database with a past, and a queue. */
+async function filled(t: ExecutionContext, kind: (typeof kinds)[number]) {
+  const world = await startWorld(t, { database: kind });
+  const sent = async (to: string, status: string) => {
+    const { body } = await world.send({ to, subject: to, idempotencyKey: to });
+    await world.when(body.emailId, (email) => email.status === status);
+    return body.emailId as string;
+  };
+  const templates = {
+    delivered: await sent('ann@there.invalid', 'delivered'),
+    deferred: await sent('tempfail@there.invalid', 'deferred'),
+  };
+  await world.stop();
+  if (isPostgres(world.db)) await cutByHand(world.db);
+  await fillOthers(world.db);
+  await fill(world.db, templates, { waiting: 600, past: 20_000, destinations: 20, organizations: 5 });
+  return { ...world, templates };
+}
+
+/** What the filling with mail leaves out. */
+async function fillOthers(db: Db): Promise<void> {
+  const { id: orgId } = await db('organizations').first();
+  // So many that PostgreSQL seeks a hundred keys, which it takes a JSON value for, rather than reads all.
+  const many = Array.from({ length: 50_000 }, (_, n) => n);
+  const suppressions = many.map((n) => ({
+    ...{ id: uuid(), org_id: orgId, address: `n${n}@there.invalid`, address_key: `n${n}@there.invalid` },
+    ...{ reason: 'imported', created_at: now },
+  }));
+  const learned = many.map((n) => ({ kind: 'a', name: `n${n}`, value: '{}', expires_at: now + n }));
+  const answers = many.map((n) => ({
+    ...{ org_id: orgId, kind: 'key', key: `n${n}`, request_hash: '', response: '{}', email_id: uuid() },
+    created_at: now - n * minute,
+  }));
+  await db.transaction(async (trx) => {
+    await insertRows(trx, 'idempotency', answers);
+    await insertRows(trx, 'suppressions', suppressions);
+    await insertRows(trx, 'learned', learned);
+  });
+}
+
+type Filled = Awaited<ReturnType<typeof filled>>;
+
+const laneOf = async (db: Db) => (await listLanes(db, { after: null, now, limit: 50 })).due[0]!;
+
+async function claimed(db: Db): Promise<Delivery[]> {
+  return claimLanes(db, [{ ...(await laneOf(db)), limit: 3 }], lease);
+}
+
+async function sendOf(db: Db): Promise<Send> {
+  const { id: orgId } = await db('organizations').where({ name: 'Tenant' }).first();
+  const address = 'bob@there.invalid';
+  return {
+    ...{
+      emailId: uuid(),
+      orgId,
+      keyId: uuid(),
+      messageId: uuid(),
+      from: 'app@sender.invalid',
+      replyTo: null,
+    },
+    ...{ subject: 'Hello', tags: {}, tls: 'opportunistic' },
+    tracking: { openTracking: false, clickTracking: false },
+    recipients: [
+      { deliveryId: uuid(), address, key: address, domain: 'there.invalid', message: 0, entry: 'leased' },
+    ],
+    messages: [{ id: uuid(), raw: Buffer.from('Subject: Hello') }],
+    ...{ base: null, trackedLinks: null },
+    idempotency: { kind: 'key', key: 'new', requestHash: 'hash' },
+    ...{ acceptedAt: now, expiresAt: now + 60 * minute, lease: { node: 'node', until: now + minute } },
+  };
+}
+
+const refused: Attempt = {
+  ...{ destination: 'mx1.invalid', signal: 'well', startedAt: now, endedAt: now },
+  verdict: {
+    ...{ outcome: 'bounced', category: 'no_mailbox', fault: 'recipient', bounce: 'hard', origin: 'remote' },
+    ...{ diagnostic: '550 no', possibleDuplicate: false, rule: null, retryAfterMs: null },
+  },
+  ...{ reply: null, mx: null, tls: null, transcript: [] },
+};
+
+const orgOf = async (db: Db) => (await db('organizations').where({ name: 'Tenant' }).first()).id;
+
+const newEvents = async (db: Db) =>
+  readEvents(db, { orgId: null, after: (await settledPosition(db)) - 100, limit: 50 });
+
+const order = (name: Order) => ({ order: name, reason: 'a reason', now });
+
+const due = 'deliveries_due_at_index';
+const lanes = 'deliveries_domain_org_id_due_at_index';
+const expiry = 'deliveries_expires_at_index';
+const leases = 'deliveries_lease_owner_index';
+const held = 'deliveries_held_index';
+const bySelf = /^(deliveries_pkey|sqlite_autoindex_deliveries_1)$/;
+
+/** What a server does again and again, with indexes that it cannot do without. */
+const hot: Record<string, [run: (filled: Filled) => Promise<unknown>, ...indexes: (string | RegExp)[]]> = {
+  'a look at what has fallen due': [({ db }) => findDue(db, { after: now - 3000, now, most: 1000 }), due],
+  'a walk along the lanes': [({ db }) => listLanes(db, { after: null, now, limit: 200 }), lanes],
+  'the oldest due': [({ db }) => oldestDue(db, now), due],
+  'the queue counted': [({ db }) => queueDepth(db, now), due, leases, held],
+  'a claim': [({ db }) => claimed(db), lanes, bySelf],
+  'a claim of what is too old': [({ db }) => claimExpired(db, 200, lease), expiry],
+  'leases given back': [async ({ db }) => giveBack(db, 'node', await claimed(db)), bySelf],
+  'leases renewed': [
+    async ({ db }) =>
+      renewLeases(
+        db,
+        'node',
+        (await claimed(db)).map(({ id }) => id),
+        now + minute,
+      ),
+    bySelf,
+  ],
+  'orphaned leases freed': [({ db }) => freeOrphans(db, 'node', now, now + minute), leases],
+  'own leases taken back': [({ db }) => takeBack(db, 'node', now, 1000, 'own'), leases],
+  'expired leases taken back': [({ db }) => takeBack(db, 'node', now, 1000, 'expired'), leases],
+  'a send accepted': [async ({ db }) => acceptAll(db, [await sendOf(db)], { keepMs: minute, lowShare: 0.1 })],
+  'outcomes recorded': [
+    async ({ db }) => {
+      const moves = (await claimed(db)).map((delivery) => moveAfter(delivery, refused, null));
+      return recordAll(db, 'node', moves, ['no_mailbox']);
+    },
+    bySelf,
+  ],
+  'a message read': [
+    async ({ db }) => readMessages(db, [(await claimed(db))[0]!.messageId]),
+    /messages_pkey|autoindex_messages/,
+  ],
+  'an email looked at': [
+    ({ db, templates }) => findEmail(db, templates.delivered, null),
+    'deliveries_email_id_position_index',
+    'events_email_id_position_index',
+  ],
+  'its attempts': [
+    ({ db, templates }) => listAttempts(db, templates.delivered),
+    'attempts_delivery_id_number_index',
+  ],
+  'a visit recorded': [
+    async ({ db }) => {
+      const [one] = await claimed(db);
+      const visit = { event: 'open', kind: 'human', at: now, userAgent: '', ip: '', url: null };
+      return recordVisits(db, [{ ...visit, deliveryId: one!.id } as never]);
+    },
+    bySelf,
+  ],
+  'answers forgotten': [
+    ({ db }) => forgetAnswers(db, now, 2900 * minute),
+    'idempotency_kind_created_at_index',
+  ],
+  'what was learned forgotten': [({ db }) => forgetLearned(db, now), 'learned_expires_at_index'],
+  "an organization's events read": [
+    async ({ db }) => readEvents(db, { orgId: await orgOf(db), after: 100, limit: 50 }),
+    'events_org_id_position_index',
+  ],
+  'its events of a type read': [
+    async ({ db }) =>
+      readEvents(db, { orgId: await orgOf(db), after: 100, limit: 50, types: ['email.bounced'] }),
+    'events_org_id_position_index',
+  ],
+  'all new events read': [({ db }) => newEvents(db)],
+  'events found for webhooks': [
+    async ({ db }) => {
+      const { events } = await newEvents(db);
+      return findEvents(
+        db,
+        events.map(({ id }) => id),
+        events.map(({ position }) => position),
+      );
+    },
+  ],
+  'figures summed up': [({ db }) => sumUp(db)],
+  'emails searched': [
+    async ({ db }) => searchEmails(db, { orgId: await orgOf(db), tags: {}, limit: 20 }),
+    'emails_org_id_id_index',
+  ],
+};
+
+/** What an operator does: it may look at all that waits, and at nothing that is past. */
+const orders: Record<string, [run: (filled: Filled) => Promise<unknown>, ...indexes: string[]]> = {
+  'queue list': [({ db }) => listQueue(db, { limit: 100 }, now), expiry, leases, held],
+  'queue list --domain': [({ db }) => listQueue(db, { domain: 'd7.dead.invalid', limit: 10 }, now)],
+  'queue summary': [({ db }) => summarizeQueue(db, { now, bounds: [minute] })],
+  'queue hold': [({ db }) => giveOrder(db, { domain: 'd3.dead.invalid' }, order('hold')), held],
+  'queue retry': [({ db }) => giveOrder(db, { domain: 'd4.dead.invalid' }, order('retry'))],
+  'queue release': [({ db }) => giveOrder(db, { domain: 'd3.dead.invalid' }, order('release')), held],
+  // An email has few, which are sorted.
+  "an email's events read": [
+    ({ db, templates: { delivered } }) =>
+      readEvents(db, { orgId: null, after: 0, limit: 50, emailId: delivered }),
+    'events_email_id_position_index',
+  ],
+  'queue cancel --to': [({ db }) => giveOrder(db, { to: 'nobody@d3.dead.invalid' }, order('cancel'))],
+};
+
+for (const kind of kinds) {
+  test(`${kind}: every statement that is repeated finds its rows by an index`, async (t) => {
+    const world = await filled(t, kind);
+    const faultsOf = async (name: string, [run, ...indexes]: (typeof hot)[string]) => {
+      const plans = await plansOf(world.db, () => run(world));
+      t.true(plans.length > 0, name);
+      const used = plans.flatMap((plan) => plan.indexes);
+      const missing = indexes.filter(
+        (one) => !used.some((index) => (typeof one === 'string' ? one === index : one.test(index))),
+      );
+      const isOrder = name in orders;
+      const bad = plans.filter(
+        ({ scans, sorts }) => (sorts && !isOrder) || scans.some((table) => long.includes(table)),
+      );
+      return [...missing.map((one) => `not by ${one}`), ...bad.map(({ sql }) => sql)].map(
+        (what) => `${name}: ${what}`,
+      );
+    };
+    const faults: string[] = [];
+    for (const [name, one] of Object.entries({ ...hot, ...orders }))
+      faults.push(...(await faultsOf(name, one)));
+    t.deepEqual(faults, []);
+
+    await world.db.schema.alterTable('deliveries', (table) => table.dropIndex([], due));
+    const name = 'a look at what has fallen due';
+    t.not((await faultsOf(name, hot[name]!)).length, 0, 'an index that goes missing is missed');
+  });
+}
+
+test('postgres: what is new, and what an id or a position names, is found without a look at other partitions', async (t) => {
+  const { db, templates } = await filled(t, 'postgres');
+  const placesOf = async (run: () => Promise<unknown>) =>
+    (await plansOf(db, run)).map(({ sql, partitions }) => ({ sql, partitions }));
+  const most = async (run: () => Promise<unknown>, table: string) =>
+    Math.max(
+      ...(await placesOf(run)).map(
+        ({ partitions }) => new Set(partitions.filter((name) => name.startsWith(`${table}_`))).size,
+      ),
+    );
+  t.true((await db('pg_inherits').whereRaw("inhparent = 'events'::regclass")).length > 5);
+  t.is(await most(() => findEmail(db, templates.delivered, null), 'emails'), 1);
+  t.true((await most(() => newEvents(db), 'events')) <= 2);
+  // The oldest are at the beginning of the first that has any: the others are in the plan, and not opened.
+  const others = [
+    () => forgetEvents(db, 0),
+    () => forgetAttempts(db, 0),
+    () => webhookBacklog(db),
+    () => forgetEmails(db, () => now, 25 * 24 * 60 * minute)(),
+  ];
+  for (const run of others) {
+    const bad = (await plansOf(db, run)).filter(
+      ({ scans, sorts }) => sorts || scans.some((table) => long.includes(table)),
+    );
+    t.deepEqual(bad, []);
+  }
+  const { rows } = await db.raw(
+    'explain (analyze, format json) select position from events order by position limit 5',
+  );
+  const [append] = rows[0]['QUERY PLAN'][0].Plan.Plans;
+  t.is(append['Node Type'], 'Append');
+  t.is(append.Plans.filter((one: { 'Actual Loops': number }) => one['Actual Loops'] > 0).length, 1);
+});

@@ -1,0 +1,78 @@
+/** Works that come while a transaction is open share the next one, and each is done once or not at all. */
+import test, { type ExecutionContext } from 'ava';
+import type { Trx } from '../../src/db/engine/open.ts';
+import { inSharedCommit } from '../../src/db/engine/shared-commit.ts';
+import { type DatabaseKind, kinds } from '../helpers/databases.ts';
+import { openQueue } from '../helpers/queue-rows.ts';
+
+const insert = (trx: Trx, name: string) =>
+  trx('learned').insert({ kind: 'test', name, value: '1', expires_at: 1 });
+
+async function ready(t: ExecutionContext, kind: DatabaseKind) {
+  const { db } = await openQueue(t, kind);
+  let begun = 0;
+  db.on('query', ({ sql }) => {
+    if (/^begin/i.test(sql)) begun += 1;
+  });
+  /** For each work which transaction it was in. */
+  const transactions: number[] = [];
+  /** Inserts a row of this name; fails after that if it is to. */
+  const add = (name: string, failure?: Error) =>
+    inSharedCommit(db, async (trx) => {
+      transactions.push(begun);
+      await insert(trx, name);
+      if (failure) throw failure;
+      return name;
+    });
+  const names = () => db('learned').orderBy('name').pluck('name');
+  return { db, transactions, add, names };
+}
+
+for (const kind of kinds) {
+  test(`${kind}: each has its own answer, and all are kept`, async (t) => {
+    const { add, names } = await ready(t, kind);
+    t.deepEqual(await Promise.all(['a', 'b', 'c'].map((name) => add(name))), ['a', 'b', 'c']);
+    t.deepEqual(await names(), ['a', 'b', 'c']);
+  });
+
+  test(`${kind}: one that fails takes nobody with it, and leaves nothing`, async (t) => {
+    const { add, names } = await ready(t, kind);
+    const all = await Promise.allSettled([add('a'), add('b'), add('c', new Error('poison')), add('d')]);
+    t.deepEqual(
+      all.map((one) => (one.status === 'fulfilled' ? one.value : one.reason.message)),
+      ['a', 'b', 'poison', 'd'],
+    );
+    t.deepEqual(await names(), ['a', 'b', 'd']);
+    t.is(await add('e'), 'e', 'and the next are not harmed');
+  });
+}
+
+test('SQLite: what comes while a transaction is open goes into the next, together', async (t) => {
+  const { add, transactions } = await ready(t, 'sqlite');
+  await Promise.all(['a', 'b', 'c'].map((name) => add(name)));
+  t.deepEqual(transactions, [1, 2, 2]);
+});
+
+test('SQLite: who is answered and goes on at once rides with those who wait', async (t) => {
+  const { add, transactions } = await ready(t, 'sqlite');
+  const twice = add('a').then(() => add('c'));
+  await Promise.all([twice, add('b')]);
+  t.deepEqual(transactions, [1, 2, 2]);
+});
+
+test('SQLite: a transaction that cannot be had fails each, and the next can', async (t) => {
+  const { add, db, names } = await ready(t, 'sqlite');
+  await db.raw("create temp trigger full before insert on learned begin select raise(rollback, 'full'); end");
+  const all = await Promise.allSettled([add('a'), add('b'), add('c')]);
+  t.true(all.every(({ status }) => status === 'rejected'));
+  await db.raw('drop trigger full');
+  await add('d');
+  t.deepEqual(await names(), ['d']);
+});
+
+test('SQLite: a statement that comes after its transaction has ended is refused', async (t) => {
+  const { db, names } = await ready(t, 'sqlite');
+  const kept = await inSharedCommit(db, async (trx) => ({ trx }));
+  await t.throwsAsync(insert(kept.trx, 'late'), { message: /has ended/ });
+  t.deepEqual(await names(), []);
+});

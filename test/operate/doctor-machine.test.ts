@@ -1,0 +1,194 @@
+/** `postern doctor` on the machine itself: when one thing alone is wrong, exactly that is named. */
+import { chmod, copyFile, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import ava from 'ava';
+import { listOrganizations } from '../../src/db/accounts/organizations.ts';
+import type { Db } from '../../src/db/engine/open.ts';
+import { pinOrganization } from '../../src/db/queue/ip-pools.ts';
+import { lookAtCertificate } from '../../src/operate/doctor/checks/certificate.ts';
+import { realSurroundings } from '../../src/operate/doctor/surroundings.ts';
+import { type Change, names } from '../helpers/doctor-names.ts';
+import { type DoctorWorld, hostname, startDoctorWorld } from '../helpers/doctor-world.ts';
+
+/** Each world is a few servers; many of them at once would keep each other waiting. */
+const test = ava.serial;
+
+const machine = 'this machine';
+
+test('a database that cannot be used', async (t) => {
+  const { changed, surroundings } = await startDoctorWorld(t);
+  const patience = { ...surroundings.patience!, database: 300 };
+  const refused = async () => {
+    throw new Error('the database of POSTERN_DATABASE_URL cannot be used: ECONNREFUSED; check that it runs');
+  };
+  for (const [openDb, found] of [
+    [refused, /ECONNREFUSED$/],
+    [() => new Promise<Db>(() => {}), /did not answer within 0.3 s$/],
+  ] as const) {
+    const all = await changed({ openDb, surroundings: { patience } });
+    const [database, ...rest] = all;
+    t.like(database, { check: 'database', verdict: 'failure' });
+    t.regex(database!.found, found);
+    t.regex(database!.advice!, /^check/);
+    // What is in it is not known now: the secret opens nothing, the domain's findings are gone.
+    const skippedOnes = rest.filter(({ verdict }) => verdict === 'skipped');
+    t.deepEqual(
+      skippedOnes.map(({ check, found: why }) => [check, why]),
+      [
+        ['server', 'not known: the database does not say'],
+        ['source pools', 'not known: the database does not say'],
+        ['registered', 'not known: the database does not say'],
+      ],
+    );
+    t.false(rest.some(({ verdict }) => verdict === 'failure'));
+  }
+});
+
+names('a secret that others may read', ({ dataDir }) => chmod(join(dataDir, 'secret'), 0o640), {
+  ...{ check: 'secret', subject: machine, verdict: 'failure' },
+  ...{ found: /may be read by others \(0640\)$/, advice: /^chmod 600 / },
+});
+
+names('another secret', ({ dataDir }) => writeFile(join(dataDir, 'secret'), `${'x'.repeat(40)}\n`), {
+  ...{ check: 'secret', subject: machine, verdict: 'failure' },
+  ...{ found: /does not open 1 of the 1 that are sealed in the database$/, advice: /bring back the secret/ },
+});
+
+names(
+  'an organization that is pinned to a pool that no node has',
+  async ({ db }) => pinOrganization(db, (await listOrganizations(db))[0]!.id, 'bulk'),
+  {
+    ...{ check: 'source pools', subject: machine, verdict: 'failure' },
+    ...{ found: /^1 organization sends from bulk, and no node/, advice: /192\.0\.2\.10@bulk/ },
+  },
+);
+
+names('a slow disk', () => ({ surroundings: { syncTimes: async () => [3, 80, 60, 70] } }), {
+  ...{ check: 'disk speed', subject: machine, verdict: 'warning', found: /^70 ms/, advice: /SSD/ },
+});
+
+names(
+  'a disk that cannot be written',
+  () => ({
+    surroundings: { syncTimes: async () => Promise.reject(new Error('EROFS: read-only file system')) },
+  }),
+  { ...{ check: 'disk speed', subject: machine, verdict: 'failure', found: /cannot be used: EROFS/ } },
+);
+
+names('a full disk', () => ({ surroundings: { freeBytes: async () => 99 * 1024 ** 2 } }), {
+  ...{ check: 'disk space', subject: machine, verdict: 'failure' },
+  ...{ found: /^99 MiB free; mail is refused below 100 MiB/, advice: /^make room/ },
+});
+
+names('a disk that is nearly full', () => ({ surroundings: { freeBytes: async () => 150 * 1024 ** 2 } }), {
+  ...{ check: 'disk space', subject: machine, verdict: 'warning', found: /^150 MiB free/ },
+});
+
+names('few open files', () => ({ surroundings: { openFiles: async () => 1024 } }), {
+  ...{ check: 'open files', subject: machine, verdict: 'warning' },
+  ...{ found: /^1024 files may be open; up to 3012 are needed$/, advice: /LimitNOFILE=65536/ },
+});
+
+names(
+  'a database that everybody on the machine can read',
+  async ({ dataDir }) => {
+    await chmod(join(dataDir, 'postern.sqlite'), 0o644);
+    await chmod(dataDir, 0o755);
+  },
+  {
+    ...{ check: 'file permissions', subject: machine, verdict: 'warning' },
+    ...{ found: /^every user of this machine can read .*postern\.sqlite/, advice: /chmod -R o= / },
+  },
+);
+
+names('a clock that is behind', ({ time }) => void Object.assign(time, { aheadMs: 10_000 }), {
+  ...{ check: 'clock', subject: machine, verdict: 'warning' },
+  ...{ found: /^(9\.9|10\.0|10\.1) s behind 127\.0\.0\.1$/, advice: /set-ntp/ },
+});
+
+names('a clock that is far ahead', ({ time }) => void Object.assign(time, { aheadMs: -3_600_000 }), {
+  ...{ check: 'clock', subject: machine, verdict: 'failure', found: /^3(599|600)\.\d s ahead of/ },
+});
+
+names('a time server that does not know the time itself', unsynchronized, {
+  ...{ check: 'clock', subject: machine, verdict: 'skipped', found: /no answer from 127/ },
+});
+
+function unsynchronized({ time, surroundings }: DoctorWorld): Change {
+  time.stratum = 0;
+  return { surroundings: { patience: { ...surroundings.patience!, time: 300 } } };
+}
+
+const ofCertificate = { check: 'certificate', subject: machine } as const;
+
+for (const [file, verdict, found, advice] of [
+  ['expired', 'failure', /cert\.pem ended on 2021-01-01$/, /renew/],
+  ['other', 'warning', /cert\.pem is for other\.invalid, not for mx1\.invalid$/, /certbot certonly -d mx1/],
+] as const) {
+  names(
+    `a certificate: ${file}`,
+    ({ certificate }) => copyFile(new URL(`fixtures/tls/${file}.pem`, import.meta.url), certificate),
+    { ...ofCertificate, verdict, found, advice },
+  );
+}
+
+names('a certificate with the key of another', async () => ({ config: { tlsKey: fixture('other') } }), {
+  ...{
+    ...ofCertificate,
+    verdict: 'failure',
+    found: /other\.pem is not the key of/,
+    advice: /POSTERN_TLS_KEY/,
+  },
+});
+
+names('a certificate that is not there', () => ({ config: { tlsCert: '/nowhere/cert.pem' } }), {
+  ...{ ...ofCertificate, verdict: 'failure', found: /ENOENT/ },
+});
+
+names('applications get a certificate that vouches for itself', () => ({ config: { tlsCert: null } }), {
+  ...{ ...ofCertificate, verdict: 'warning', found: /^one that vouches for itself/, advice: /certbot/ },
+});
+
+function fixture(name: string): string {
+  return new URL(`fixtures/tls/${name}.pem`, import.meta.url).pathname;
+}
+
+test('a certificate near its end', async (t) => {
+  const config = { hostname, inboundPort: 25, submissionPort: null, submissionTlsPort: null };
+  const at = (date: string) =>
+    lookAtCertificate({ ...config, tlsCert: fixture('good'), tlsKey: null }, Date.parse(date));
+  t.like(await at('2119-12-17T12:00:00Z'), { verdict: 'ok' });
+  const near = await at('2119-12-18T12:00:00Z');
+  t.is(near.verdict, 'warning');
+  t.regex(near.found, /valid for 13 days more$/);
+  t.like(await at('2119-12-30T12:00:00Z'), { verdict: 'warning' });
+  t.regex((await at('2019-12-31T12:00:00Z')).found, /begins on 2020-01-01/);
+});
+
+names('an address for browsers without TLS', () => ({ config: { baseUrl: 'http://mail.invalid' } }), {
+  ...{ check: 'base URL', subject: machine, verdict: 'warning' },
+  ...{ found: /is not https/, advice: /POSTERN_BASE_URL/ },
+});
+
+test('tracking links that lead to this machine alone', async (t) => {
+  const { db, domain, changed } = await startDoctorWorld(t);
+  await db('domains').where({ id: domain.id }).update({ tracking_host: null });
+  const all = await changed({ config: { baseUrl: 'http://127.0.0.1:8080' } });
+  const [base, gone, ...more] = all;
+  t.deepEqual(more, []);
+  t.like(base, { check: 'base URL', verdict: 'failure' });
+  t.like(gone, { check: 'tracking links' });
+  t.regex(base!.found, /nobody else can open it/);
+});
+
+test('the real machine is measured, and left as it was', async (t) => {
+  const { dataDir } = await startDoctorWorld(t);
+  const before = await readdir(dataDir);
+  const times = await realSurroundings.syncTimes(dataDir);
+  t.true(times.length > 3 && times.every((ms) => ms > 0));
+  t.deepEqual(await readdir(dataDir), before);
+  t.true((await realSurroundings.freeBytes(dataDir)) > 0);
+  t.true(realSurroundings.ownAddresses().includes('127.0.0.1'));
+  const files = await realSurroundings.openFiles();
+  t.true(process.platform !== 'linux' || files! > 100);
+});

@@ -1,0 +1,96 @@
+/** What `postern doctor` finds where all is well, where there is no network, and where something hangs. */
+import ava, { type ExecutionContext } from 'ava';
+import { kinds } from '../helpers/databases.ts';
+import { startDns } from '../helpers/dns.ts';
+import { startDoctorWorld } from '../helpers/doctor-world.ts';
+
+/** Each world is a few servers; many of them at once would keep each other waiting. */
+const test = ava.serial;
+
+for (const kind of kinds) {
+  test(`all is well, on ${kind}`, async (t) => {
+    const { healthy } = await startDoctorWorld(t, { database: kind });
+    const [database, ...rest] = healthy;
+    const others = rest.filter(({ verdict }) => verdict !== 'ok');
+    t.deepEqual(
+      others.map(({ check, found }) => [check, found]),
+      [['port 25 by IPv6', 'no host to knock at has an IPv6 address']],
+    );
+    t.is(database!.check, 'database');
+    t.regex(database!.found, /^(SQLite|PostgreSQL) [\d.]+.*, [\d.]+ [KM]iB, its schema up to date/);
+    // The tests' PostgreSQL runs without what keeps it safe (scripts/test.ts).
+    if (kind === 'sqlite') t.is(database!.verdict, 'ok');
+    else {
+      t.is(database!.verdict, 'warning');
+      t.regex(database!.found, /; fsync and full_page_writes off, so a crash of its machine can lose mail/);
+      t.regex(database!.advice!, /^set fsync = on and full_page_writes = on in postgresql.conf/);
+    }
+    t.true(healthy.length >= 25);
+    const checks = healthy.map(({ check, subject }) => `${check} of ${subject}`);
+    t.is(new Set(checks).size, checks.length);
+  });
+
+  test(`a schema that is behind, or ahead, on ${kind}`, async (t) => {
+    const { db, changed } = await startDoctorWorld(t, { database: kind });
+    const [last] = await db('knex_migrations').orderBy('id', 'desc').limit(1);
+    await db('knex_migrations').where({ id: last.id }).delete();
+    const [behind, ...more] = await changed();
+    t.deepEqual(more, []);
+    t.like(behind, { check: 'database', subject: 'this machine', verdict: 'warning' });
+    t.regex(behind!.found, new RegExp(`its schema lacks ${last.name}$`));
+    await db('knex_migrations').insert([last, { ...last, id: last.id + 1, name: '999-future' }]);
+    const [ahead, ...others] = await changed();
+    t.deepEqual(others, []);
+    t.like(ahead, { check: 'database', verdict: 'failure' });
+    t.regex(ahead!.found, /its schema \(999-future\) is of a newer Postern/);
+  });
+}
+
+// No network.
+
+test('without DNS nothing hangs, and nothing is blamed that is not known', async (t) => {
+  const world = await startDoctorWorld(t);
+  const patience = { ...world.surroundings.patience!, dns: 400 };
+  for (const [dnsServers, said] of [
+    [['127.0.0.1:9'], 'nothing listens there'],
+    [[(await silentDns(t)).address], 'it is silent'],
+  ] as const) {
+    const began = performance.now();
+    const surroundings = { patience, timeServers: ['time.invalid:123'] };
+    const findings = await world.look({ config: { dnsServers: [...dnsServers] }, surroundings });
+    t.true(performance.now() - began < 10_000);
+    const failures = findings.filter(({ verdict }) => verdict === 'failure' || verdict === 'warning');
+    t.deepEqual(
+      failures.map(({ check, found }) => [check, found]),
+      [['servers', `no answer from DNS server ${dnsServers[0]}: ${said}`]],
+    );
+    const ptr = findings.find(({ check }) => check === 'DKIM')!;
+    t.like(ptr, { verdict: 'skipped', found: `not known: no answer from DNS server ${dnsServers[0]}` });
+  }
+});
+
+async function silentDns(t: ExecutionContext) {
+  const dns = await startDns({ 'big.invalid': 'TIMEOUT', 'signed.invalid': 'TIMEOUT' });
+  t.teardown(() => dns.close());
+  return dns;
+}
+
+test('the whole run is bounded, whatever hangs', async (t) => {
+  const world = await startDoctorWorld(t);
+  const patience = { ...world.surroundings.patience!, all: 1_500 };
+  const began = performance.now();
+  const [finding, ...more] = await world.changed({
+    surroundings: { patience, freeBytes: () => new Promise(() => {}) },
+  });
+  t.true(performance.now() - began < 10_000);
+  t.deepEqual(more, []);
+  t.like(finding, { check: 'disk space', verdict: 'skipped', found: 'took longer than 1.5 s' });
+});
+
+test('how far it has come is told', async (t) => {
+  const world = await startDoctorWorld(t);
+  const told: { done: number; known: number; waitingFor: string[] }[] = [];
+  const findings = await world.look({ onProgress: (progress) => told.push(progress) });
+  t.deepEqual(told.at(-1), { done: findings.length, known: findings.length, waitingFor: [] });
+  t.true(told[0]!.waitingFor.length > 5);
+});

@@ -1,0 +1,194 @@
+/** Leases: renewed while they are held, good for nothing once they have run out, and whose outcomes count. */
+import test from 'ava';
+import {
+  claimLanes,
+  freeOrphans,
+  giveBack,
+  renewLeases,
+  takeBack,
+} from '../../src/db/queue/lease-statements.ts';
+import { recordAll } from '../../src/db/queue/outcomes.ts';
+import type { Attempt, Delivery } from '../../src/glossary.ts';
+import { createLeases } from '../../src/queue/held-leases.ts';
+import { moveAfter } from '../../src/record/transition.ts';
+import { manualClock } from '../helpers/clock.ts';
+import { kinds } from '../helpers/databases.ts';
+import { minute, now, openQueue } from '../helpers/queue-rows.ts';
+
+const leaseMs = 3 * minute;
+const lane = { domain: 'there.invalid', limit: 5 };
+
+/** Leases by hand: `ours` says what a renewal finds, null that the database is away. */
+function byHand() {
+  const clock = manualClock();
+  const seen = {
+    renewed: [] as string[][],
+    takenOver: 0,
+    troubles: 0,
+    ours: new Set<string>() as Set<string> | null,
+  };
+  const leases = createLeases({
+    async renew(ids) {
+      seen.renewed.push(ids);
+      if (!seen.ours) throw new Error('away');
+      return seen.ours;
+    },
+    freeOrphans: async () => {},
+    async takeOver() {
+      seen.takenOver += 1;
+    },
+    onTrouble() {
+      seen.troubles += 1;
+    },
+    ...{ leaseMs, clock },
+  });
+  leases.start();
+  return { clock, leases, seen };
+}
+
+const named = (id: string) => ({ id }) as Delivery;
+
+test('a lease that is held is renewed, and no longer than it is held', async (t) => {
+  const { clock, leases, seen } = byHand();
+  const delivery = named('a');
+  seen.ours = new Set(['a']);
+  leases.begin(delivery);
+  await clock.advance(10 * leaseMs);
+  t.true(leases.isGood(delivery));
+  t.true(seen.renewed.length >= 20, 'several times in a lease');
+  leases.end(delivery);
+  const before = seen.renewed.length;
+  await clock.advance(leaseMs);
+  t.is(seen.renewed.length, before);
+});
+
+test('nothing is begun on a lease that could not be renewed, or that another node has', async (t) => {
+  const { clock, leases, seen } = byHand();
+  const [kept, lost] = [named('kept'), named('lost')];
+  leases.begin(kept);
+  leases.begin(lost);
+  seen.ours = new Set(['kept']);
+  await clock.advance(leaseMs / 2);
+  t.deepEqual([leases.isGood(kept), leases.isGood(lost)], [true, false]);
+  seen.ours = null;
+  await clock.advance(leaseMs);
+  t.false(leases.isGood(kept), 'the database has been away for too long');
+  seen.ours = new Set(['kept']);
+  await clock.advance(leaseMs / 6);
+  t.true(leases.isGood(kept), 'nobody has taken it over meanwhile');
+});
+
+test('what was held before does not count for what is held now', (t) => {
+  const { leases } = byHand();
+  const [before, after] = [named('a'), named('a')];
+  leases.begin(before);
+  leases.begin(after);
+  leases.end(before);
+  t.deepEqual([leases.isGood(before), leases.isGood(after)], [false, true]);
+});
+
+test('others are taken over by a node that has reached the database for a while', async (t) => {
+  const { clock, leases, seen } = byHand();
+  const delivery = named('a');
+  seen.ours = new Set(['a']);
+  leases.begin(delivery);
+  await clock.advance(leaseMs);
+  t.true(seen.takenOver > 0);
+  seen.ours = null;
+  await clock.advance(leaseMs);
+  t.true(seen.troubles > 1, 'it is tried again');
+  const before = seen.takenOver;
+  seen.ours = new Set(['a']);
+  await clock.advance(leaseMs / 6);
+  t.is(seen.takenOver, before, 'the others are given the time to renew theirs first');
+  await clock.advance(leaseMs / 2);
+  t.true(seen.takenOver > before);
+});
+
+function attemptAt(at: number, outcome: 'delivered' | 'deferred', diagnostic: string): Attempt {
+  return {
+    ...{ destination: 'mx1.invalid', signal: 'well', startedAt: at, endedAt: at },
+    verdict: {
+      ...{
+        outcome,
+        category: 'connection',
+        fault: 'infrastructure',
+        bounce: null,
+        origin: 'remote',
+        diagnostic,
+      },
+      ...{ possibleDuplicate: false, rule: null, retryAfterMs: null },
+    },
+    ...{ reply: null, mx: null, tls: null, transcript: [] },
+  };
+}
+
+for (const kind of kinds) {
+  const claimBy = async ({ db, orgId }: Awaited<ReturnType<typeof openQueue>>, node: string, at: number) => {
+    const [delivery] = await claimLanes(db, [{ ...lane, orgId }], { node, now: at, leaseMs });
+    return delivery!;
+  };
+
+  test(`${kind}: a node that lost its lease records nothing over its successor`, async (t) => {
+    const queue = await openQueue(t, kind);
+    const { db, add, read } = queue;
+    const { ids } = await add({ due_at: now });
+    const first = await claimBy(queue, 'first', now);
+    const later = now + leaseMs;
+    t.deepEqual(await takeBack(db, 'second', later - 1, leaseMs, 'expired'), []);
+    const [second] = await takeBack(db, 'second', later, leaseMs, 'expired');
+    t.is(second!.id, first.id);
+    const late = moveAfter(first, attemptAt(later, 'delivered', 'late'), null);
+    t.deepEqual(await recordAll(db, 'first', [late], []), [false]);
+    const own = moveAfter(second!, attemptAt(later, 'deferred', 'own'), later);
+    t.deepEqual(await recordAll(db, 'second', [own], []), [true]);
+    t.like(await read(ids[0]!), { status: 'deferred', attempts: 2, lease_owner: null });
+  });
+
+  test(`${kind}: nor over itself, where it has leased the delivery again since`, async (t) => {
+    const queue = await openQueue(t, kind);
+    const { db, add, read } = queue;
+    const { ids } = await add({ due_at: now });
+    const old = await claimBy(queue, 'first', now);
+    const [taken] = await takeBack(db, 'second', now + leaseMs, leaseMs, 'expired');
+    const cut = moveAfter(taken!, attemptAt(now + leaseMs, 'deferred', 'cut short'), now + leaseMs);
+    await recordAll(db, 'second', [cut], []);
+    const fresh = await claimBy(queue, 'first', now + leaseMs);
+    t.is(fresh.attempts, old.attempts + 1);
+
+    const stale = moveAfter(old, attemptAt(now + 1, 'delivered', 'stale'), null);
+    t.deepEqual(await recordAll(db, 'first', [stale], []), [false]);
+    await giveBack(db, 'first', [old]);
+    t.like(await read(ids[0]!), { status: 'sending', attempts: 2, lease_owner: 'first' });
+    const attempts = await db('attempts').orderBy('number').pluck('number');
+    t.deepEqual(attempts, [2]);
+  });
+
+  test(`${kind}: an outcome whose commit went through unheard is known when it is tried again`, async (t) => {
+    const queue = await openQueue(t, kind);
+    const { db, add } = queue;
+    await add({ due_at: now });
+    const delivery = await claimBy(queue, 'node', now);
+    const move = moveAfter(delivery, attemptAt(now, 'delivered', 'taken'), null);
+    t.deepEqual(await recordAll(db, 'node', [move], []), [true]);
+    t.deepEqual(await recordAll(db, 'node', [move], []), [true]);
+    t.is((await db('attempts')).length, 1);
+    t.is((await db('events').where({ type: 'email.delivered' })).length, 1);
+  });
+
+  test(`${kind}: a renewal is of the leases that it names, as far as they are still the node's`, async (t) => {
+    const { db, add, read } = await openQueue(t, kind);
+    const leased = { status: 'sending', due_at: now };
+    const { ids } = await add(
+      { ...leased, lease_owner: 'node' },
+      { ...leased, lease_owner: 'node' },
+      { ...leased, lease_owner: 'other' },
+    );
+    const [held, orphan, others] = ids as [string, string, string];
+    t.deepEqual(await renewLeases(db, 'node', [held, others], now + leaseMs), new Set([held]));
+    await freeOrphans(db, 'node', now, now + leaseMs / 2);
+    t.like(await read(held), { status: 'sending', due_at: now + leaseMs, lease_owner: 'node' });
+    t.like(await read(orphan), { status: 'deferred', due_at: now, lease_owner: null, attempts: 1 });
+    t.like(await read(others), { status: 'sending', due_at: now, lease_owner: 'other' });
+  });
+}

@@ -1,0 +1,161 @@
+/** How a gauge moves: what each sight of a destination makes of what it is given. */
+import test from 'ava';
+import type { Signal } from '../../src/glossary.ts';
+import type { Shape } from '../../src/mail/destination-shape.ts';
+import {
+  afterAttempt,
+  afterStart,
+  allowed,
+  type Gauge,
+  mayProbe,
+  newGauge,
+} from '../../src/queue/shaping.ts';
+
+const shape: Shape = {
+  connections: 20,
+  startWith: 4,
+  perMinute: null,
+  mailsPerConnection: 100,
+  idleMs: 5000,
+  tls: 'opportunistic',
+};
+const minute = 60_000;
+
+function see(gauge: Gauge, signal: Signal, inUse = 1, now = 0): Gauge {
+  return afterAttempt(
+    gauge,
+    shape,
+    { signal, inUse, isFull: inUse >= gauge.limit, reason: 'the trouble' },
+    now,
+  );
+}
+
+function fail(gauge: Gauge, times: number, now = 0): Gauge {
+  return times === 0 ? gauge : fail(see(gauge, 'dead', 1, now), times - 1, now);
+}
+
+test('it begins low', (t) => {
+  t.is(newGauge(shape).limit, 4);
+  t.is(newGauge({ ...shape, connections: 2 }).limit, 2);
+});
+
+test('it grows by one with each success while all of it is in use, up to the shape’s connections', (t) => {
+  let gauge = newGauge(shape);
+  gauge = see(gauge, 'well', 4);
+  t.is(gauge.limit, 5);
+  gauge = see(gauge, 'well', 3);
+  t.is(gauge.limit, 5, 'what is not in use proves nothing');
+  for (let n = 0; n < 50; n++) gauge = see(gauge, 'well', gauge.limit);
+  t.is(gauge.limit, 20);
+});
+
+test('asked to slow down it falls below what was in use, and at least one stays', (t) => {
+  t.is(see({ ...newGauge(shape), limit: 10 }, 'busy', 8).limit, 7);
+  t.is(see(newGauge(shape), 'busy', 1).limit, 1);
+});
+
+test('what proved too many is tried again after a minute, then after two, at most after half an hour', (t) => {
+  let gauge = see({ ...newGauge(shape), limit: 4 }, 'busy', 4, 0);
+  let now = 0;
+  const holds: number[] = [];
+  for (let n = 0; n < 7; n++) {
+    const { until } = gauge.ceiling!;
+    holds.push((until - now) / minute);
+    t.is(see(gauge, 'well', 3, until - 1).limit, 3);
+    now = until;
+    const raised = see(gauge, 'well', 3, now);
+    t.is(raised.limit, 4);
+    gauge = see(raised, 'busy', 4, now);
+    t.is(gauge.limit, 3);
+  }
+  t.deepEqual(holds, [1, 2, 4, 8, 16, 30, 30]);
+});
+
+test('one refusal of what was taken before is chance, a second soon after it is not', (t) => {
+  const settled = see({ ...newGauge(shape), limit: 4 }, 'busy', 4, 0);
+  const once = see(settled, 'busy', 3, 30_000);
+  t.is(once.limit, 3);
+  t.is(see(once, 'busy', 3, 31_000).limit, 2);
+  t.is(see(once, 'busy', 3, 50_000).limit, 3);
+});
+
+test('several refusals at once end at what the other side takes', (t) => {
+  // Ten connections, of which the other side takes three: seven are refused, one after the other.
+  let gauge: Gauge = { ...newGauge(shape), limit: 10 };
+  for (let inUse = 10; inUse > 3; inUse--) gauge = see(gauge, 'busy', inUse);
+  t.is(gauge.limit, 3);
+});
+
+test('asked to slow down with nothing else in use, the next start waits: two seconds, doubling to five minutes', (t) => {
+  let gauge = newGauge(shape);
+  const waits: number[] = [];
+  let now = 0;
+  for (let n = 0; n < 10; n++) {
+    gauge = see(gauge, 'busy', 1, now);
+    waits.push((gauge.nextStartAt - now) / 1000);
+    now = gauge.nextStartAt;
+  }
+  t.deepEqual(waits, [2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+  gauge = see(see(gauge, 'well', 1, now), 'busy', 1, now);
+  t.is(gauge.nextStartAt - now, 2000, 'a success makes the next rest short again');
+});
+
+test('five failures in a row open the circuit; any answer between them starts the count again', (t) => {
+  t.is(fail(newGauge(shape), 4).circuit, null);
+  t.truthy(fail(newGauge(shape), 5).circuit);
+  t.is(fail(see(fail(newGauge(shape), 4), 'well'), 4).circuit, null);
+  t.is(fail(see(fail(newGauge(shape), 4), null), 4).circuit, null);
+});
+
+test('an open circuit lets one probe through at a time, later and later', (t) => {
+  let gauge = fail(newGauge(shape), 5, 0);
+  const waits: number[] = [];
+  let now = 0;
+  for (let n = 0; n < 7; n++) {
+    const { nextProbeAt } = gauge.circuit!;
+    waits.push((nextProbeAt - now) / 1000);
+    t.is(allowed(gauge, nextProbeAt - 1), 0);
+    t.is(allowed(gauge, nextProbeAt), 1);
+    now = nextProbeAt;
+    gauge = afterStart(gauge, null, now);
+    t.is(allowed(gauge, now), 0, 'one at a time');
+    gauge = see(gauge, 'dead', 1, now);
+  }
+  t.deepEqual(waits, [15, 30, 60, 120, 240, 300, 300]);
+});
+
+test('what was under way when the circuit opened does not put the probe off', (t) => {
+  const opened = fail(newGauge(shape), 5, 0);
+  t.is(see(opened, 'dead', 1, 1000).circuit!.nextProbeAt, 16_000);
+  t.is(see(opened, 'dead', 1, 1000).circuit!.waitMs, 15_000);
+});
+
+test('a delivery that falls due may probe, but not on the heels of a failure, and not beside another probe', (t) => {
+  const gauge = fail(newGauge(shape), 5, 0);
+  t.false(mayProbe(gauge, 29_999));
+  t.true(mayProbe(gauge, 30_000));
+  t.false(mayProbe(afterStart(gauge, null, 30_000), 90_000));
+  t.false(mayProbe(newGauge(shape), 90_000));
+});
+
+for (const signal of ['well', 'busy', null] as const) {
+  test(`a probe that is answered (${signal}) closes the circuit, and it begins low again`, (t) => {
+    const open = fail({ ...newGauge(shape), limit: 20 }, 5);
+    const gauge = see(afterStart(open, null, 15_000), signal, 1, 15_000);
+    t.is(gauge.circuit, null);
+    t.true(gauge.limit <= shape.startWith);
+  });
+}
+
+test('a rate is spread evenly over the minute, and what was not used does not pile up', (t) => {
+  const paced = { ...shape, perMinute: 60 };
+  let gauge = newGauge(paced);
+  const starts: number[] = [];
+  for (let n = 0; n < 4; n++) {
+    const now = Math.max(gauge.nextStartAt, 0);
+    starts.push(now);
+    gauge = afterStart(gauge, paced.perMinute, now);
+  }
+  t.deepEqual(starts, [0, 1000, 2000, 3000]);
+  t.is(afterStart(gauge, paced.perMinute, 60_000).nextStartAt, 61_000);
+});

@@ -1,0 +1,151 @@
+/** The rules about replies, held against real ones (test/fixtures/replies), and against hostile ones. */
+import test from 'ava';
+import { type Ending, judge, type Phase, replyText } from '../../src/outcome.ts';
+import { rules } from '../../src/reply-rules/classify.ts';
+import { retryAfterMs } from '../../src/reply-rules/retry-after.ts';
+import { parseReply } from '../../src/smtp-out/reply.ts';
+import { seenReplies } from '../helpers/replies.ts';
+
+const rows = seenReplies();
+
+const refusedWith = (code: number, text: string): Ending => ({
+  kind: 'refused',
+  phase: 'rcpt',
+  reply: { code, enhanced: null, text },
+});
+
+/** A judgement as the first line of a row has it. */
+function judged(phase: Phase, raw: string): string {
+  const { verdict, signal } = judge({ kind: 'refused', phase, reply: parseReply(raw)! });
+  const { outcome, bounce, category, fault, rule } = verdict;
+  const words = [outcome, bounce, category, fault, `(${rule})`].filter((word) => word !== null).join(' ');
+  const host = signal === null ? '' : `, host ${signal}`;
+  return `${words}${host}${verdict.retryAfterMs === null ? '' : `, again in ${verdict.retryAfterMs / 1000} s`}`;
+}
+
+/** A reply in one line with single spaces: what quotes are compared in. */
+const inOneLine = (raw: string) => replyText(parseReply(raw)!).replace(/\s+/g, ' ');
+
+for (const file of new Set(rows.map((row) => row.file))) {
+  test(`real replies: ${file}`, (t) => {
+    for (const row of rows.filter((one) => one.file === file)) {
+      t.is(judged(row.phase, row.reply), row.expected, row.reply);
+    }
+  });
+}
+
+test('the table has 150 replies at least, each once and each with its source', (t) => {
+  t.true(rows.length >= 150, `${rows.length} rows`);
+  const texts = rows.map(({ reply }) => inOneLine(reply));
+  t.deepEqual(
+    texts.filter((text, at) => texts.indexOf(text) !== at),
+    [],
+  );
+});
+
+test('every rule speaks of a real reply, under a name of its own', (t) => {
+  const reached = new Set(rows.map(({ expected }) => /\((.+?)\)/.exec(expected)![1]));
+  const names = rules.map(({ name }) => name);
+  t.deepEqual(
+    names.filter((name) => !reached.has(name)),
+    [],
+  );
+  t.is(new Set(names).size, names.length);
+  for (const name of names) t.regex(name, /^[a-z0-9]+(-[a-z0-9]+)*$/);
+});
+
+test('every quote of a rule begins a reply of the table, of which that very rule speaks', (t) => {
+  for (const { name, quotes } of rules) {
+    t.true(quotes.length > 0, name);
+    for (const quote of quotes) {
+      const row = rows.find(({ reply }) => inOneLine(reply).startsWith(quote));
+      t.true(row?.expected.includes(`(${name})`), `${name}: ${quote}`);
+    }
+  }
+});
+
+test('a 4xx never bounces, whatever it says', (t) => {
+  for (const { phase, reply } of rows) {
+    const temporary = reply.replaceAll(/(^|\n)5/g, '$14').replaceAll(/^(4\d\d[ -])5\./gm, '$14.');
+    t.true(judged(phase, temporary).startsWith('deferred '), temporary);
+  }
+});
+
+test('a block of our address never counts against the recipient', (t) => {
+  for (const { fault, category, bounce } of rules) {
+    if (fault !== 'recipient') t.not(bounce, 'hard');
+    if (category === 'blocked' || category === 'auth') t.is(fault, 'sender');
+  }
+  const hard = rows.filter(({ expected }) => expected.startsWith('bounced hard'));
+  for (const { expected, reply } of hard) {
+    t.regex(expected, /^bounced hard (?:unknown_user|mailbox_disabled|dns) recipient /, reply);
+  }
+});
+
+const hints: [text: string, seconds: number | null][] = [
+  ['try again in 300 seconds', 300],
+  ['retry after 5 minutes', 300],
+  ['Please retry in 00:04:32', 272],
+  ['please come back in 09:00', 540],
+  ['Greylisted for 300 seconds', 300],
+  ['try again in 1 hour', 3600],
+  ['Retry-After: PT10M', 600],
+  ['wait 2h before the next attempt', 7200],
+  ['try again in 10 sec', 10],
+  ['try again in 24 hours', 86_400],
+  // Out of bounds, or not of us.
+  ['try again in 5 seconds', null],
+  ['try again in 25 hours', null],
+  ['try again in 999999 hours', null],
+  ['try again later', null],
+  ['try again in a few minutes', null],
+  ['Please try again later from [192.0.2.2]. (AS761)', null],
+  ['Try again later - https://support.apple.com/en-us/HT204137', null],
+  ['limit of 100 mails in 5 minutes exceeded', null],
+  ['deferred, message 4711 s', null],
+];
+
+test('when we are asked to come back: read off the words, within bounds', (t) => {
+  for (const [text, seconds] of hints) t.is(retryAfterMs(text), seconds && seconds * 1000, text);
+});
+
+test('only a deferral has a time to come back', (t) => {
+  const asked = 'try again in 300 seconds';
+  t.is(
+    judge({ kind: 'refused', phase: 'rcpt', reply: parseReply(`450 4.2.0 ${asked}`)! }).verdict.retryAfterMs,
+    300_000,
+  );
+  t.is(
+    judge({ kind: 'refused', phase: 'rcpt', reply: parseReply(`550 5.1.1 ${asked}`)! }).verdict.retryAfterMs,
+    null,
+  );
+});
+
+/** What the patterns with a repetition in them begin with, and a few single characters. */
+const beginnings =
+  "a| |<|[|a@|@|try |try again 1|wait 1:|Greylisted for 1|doesn't have a |messages from |Message from |" +
+  'All messages from |IP |to use me |listed in Spamhaus.|LPN0000000|AUP#I|mailbox unavailable [a|' +
+  'Recipient address rejected: Access denied [';
+
+test('a reply of 64 KB made of the words that the rules look for is judged in no time', (t) => {
+  const quoted = rules.flatMap(({ quotes }) => quotes.map((quote) => quote.slice(4)));
+  const seeds = [...beginnings.split('|'), ...quoted];
+  for (const seed of seeds) {
+    // Cut inside a word as well, so that a pattern almost matches all the way.
+    for (const part of [seed, `${seed.slice(0, seed.length >> 1)} `]) {
+      const text = part.repeat(Math.ceil(65_536 / Math.max(part.length, 1)));
+      const started = performance.now();
+      for (const code of [450, 550]) judge(refusedWith(code, text));
+      const ms = performance.now() - started;
+      t.true(ms < 2000, `${Math.round(ms)} ms: ${part}`);
+    }
+  }
+});
+
+test('text that is no text is judged like any other', (t) => {
+  for (const text of ['', '\u0000\u0001', '\ud800', '用户不存在', 'ñ'.repeat(1000), '(#5.1.1', '#5.1.1x']) {
+    const { verdict } = judge(refusedWith(550, text));
+    t.is(verdict.outcome, 'bounced');
+    t.is(verdict.bounce === 'hard', text === '(#5.1.1', JSON.stringify(text));
+  }
+});

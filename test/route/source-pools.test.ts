@@ -1,0 +1,117 @@
+/** Pools of source addresses in the database: who is pinned, which nodes have what, and what waits for none. */
+import test from 'ava';
+import { createPinning, poolsOf } from '../../src/cluster/pool-assignment.ts';
+import { findOrganization } from '../../src/db/accounts/organizations.ts';
+import {
+  countPinned,
+  pinOrganization,
+  poolOf,
+  publishPools,
+  readMissing,
+  readPins,
+  readPools,
+  withdrawPools,
+} from '../../src/db/queue/ip-pools.ts';
+import { claimExpired } from '../../src/db/queue/lease-statements.ts';
+import { briefly } from '../../src/operate/explain/destination-status.ts';
+import { readSummary } from '../../src/operate/explain/queue-ages.ts';
+import { kinds } from '../helpers/databases.ts';
+import { minute, now, openQueue } from '../helpers/queue-rows.ts';
+
+for (const kind of kinds) {
+  test(`${kind}: organizations are pinned and unpinned`, async (t) => {
+    const { db, orgId, newOrg } = await openQueue(t, kind);
+    const other = await newOrg();
+    t.deepEqual(await readPins(db), new Map());
+    await pinOrganization(db, orgId, 'bulk');
+    t.deepEqual(await readPins(db), new Map([[orgId, 'bulk']]));
+    t.deepEqual(Object.fromEntries(await countPinned(db)), { bulk: 1, default: 1 });
+    t.is((await findOrganization(db, orgId))?.pool, 'bulk');
+    t.deepEqual([await poolOf(db, orgId), await poolOf(db, other)], ['bulk', 'default']);
+    await pinOrganization(db, orgId, 'default');
+    t.is((await findOrganization(db, orgId))?.pool, null);
+    t.deepEqual(await readPins(db), new Map());
+  });
+
+  test(`${kind}: a node has the pools that it named last, for a minute`, async (t) => {
+    const { db } = await openQueue(t, kind);
+    await publishPools(db, 'one', ['default', 'bulk'], now);
+    await publishPools(db, 'two', ['transactional', 'bulk'], now);
+    t.deepEqual([...(await readPools(db, now))].sort(), ['bulk', 'default', 'transactional']);
+    t.deepEqual([...(await readPools(db, now, 'one'))].sort(), ['bulk', 'transactional']);
+    await publishPools(db, 'one', ['default'], now + minute);
+    t.deepEqual([...(await readPools(db, now + minute + 1))], ['default']);
+    await withdrawPools(db, 'one');
+    t.deepEqual([...(await readPools(db, now + minute + 1))], []);
+  });
+
+  test(`${kind}: mail that is too old is left to the nodes of its pool`, async (t) => {
+    const { db, orgId, newOrg, add } = await openQueue(t, kind);
+    const other = await newOrg();
+    await pinOrganization(db, orgId, 'bulk');
+    const old = { expires_at: now - 1, due_at: now };
+    const [pinned, free] = [await add(old), await add({ ...old, org_id: other })];
+    const claim = async (elsewhere: string[]) => {
+      const claimed = await claimExpired(db, 10, { node: 'one', now, leaseMs: 1000 }, elsewhere);
+      return claimed.map(({ emailId }) => emailId);
+    };
+    t.deepEqual(await claim(['bulk', 'default']), []);
+    t.deepEqual(await claim(['bulk']), [free.emailId]);
+    t.deepEqual(await claim(['transactional', 'default']), [pinned.emailId]);
+  });
+
+  test(`${kind}: the summary says what waits for a pool that no node has`, async (t) => {
+    const { db, orgId, newOrg, add } = await openQueue(t, kind);
+    const other = await newOrg();
+    await pinOrganization(db, orgId, 'bulk');
+    await add({ recipient: 'ann@both.invalid' }, { recipient: 'ann@one.invalid' });
+    await add({ recipient: 'ben@both.invalid', org_id: other });
+    const said = async () => {
+      const lines = await readSummary(db, { now });
+      return Object.fromEntries(lines.map((line) => [line.destination, briefly(line.condition, String)]));
+    };
+    t.deepEqual(await readMissing(db, now), [], 'no node runs: mail waits for that');
+    t.deepEqual(await said(), { 'both.invalid': 'ok', 'one.invalid': 'ok' });
+    await publishPools(db, 'one', ['default'], now);
+    t.deepEqual(await readMissing(db, now), ['bulk']);
+    t.deepEqual(await said(), {
+      'both.invalid': '1 of them waits for the source pool bulk, which no running node has',
+      'one.invalid': 'waits for the source pool bulk, which no running node has',
+    });
+    await publishPools(db, 'two', ['bulk'], now);
+    t.deepEqual(await said(), { 'both.invalid': 'ok', 'one.invalid': 'ok' });
+  });
+}
+
+test('a node knows its own pools, who is pinned, and tells what it has now and then', async (t) => {
+  t.deepEqual(poolsOf([]), ['default']);
+  let pins = new Map([['acme', 'bulk']]);
+  let paused = new Set<string>();
+  const published: [string[], number][] = [];
+  const pinning = createPinning({
+    sources: [{ pool: 'bulk' }, { pool: 'transactional' }, { pool: 'bulk' }],
+    readPins: async () => pins,
+    readPaused: async () => paused,
+    publish: async (pools, at) => void published.push([pools, at]),
+    readOthers: async () => new Set(['default', 'bulk']),
+  });
+  t.true(await pinning.refresh(0));
+  t.false(await pinning.refresh(1000));
+  t.deepEqual([pinning.poolOf('acme'), pinning.poolOf('other')], ['bulk', 'default']);
+  t.deepEqual([pinning.isOurs('acme'), pinning.isOurs('other')], [true, false]);
+  t.deepEqual(pinning.elsewhere(), ['default']);
+  pins = new Map([['other', 'transactional']]);
+  t.true(await pinning.refresh(20_000));
+  t.deepEqual([pinning.isOurs('acme'), pinning.isOurs('other')], [false, true]);
+  paused = new Set(['other']);
+  t.true(await pinning.refresh(21_000));
+  t.deepEqual([pinning.isOurs('other'), pinning.isPaused('other'), pinning.anyPaused()], [false, true, true]);
+  paused = new Set();
+  t.true(await pinning.refresh(22_000));
+  t.true(pinning.isOurs('other'));
+  const own = ['bulk', 'transactional'];
+  t.deepEqual(published, [
+    [own, 0],
+    [own, 20_000],
+  ]);
+});

@@ -1,0 +1,98 @@
+/** A clock that is set back: it is noticed, and what waits does not wait for the hours of the clock before. */
+import test from 'ava';
+import { watchClock } from '../../src/server/clock-jump.ts';
+import { manualClock } from '../helpers/clock.ts';
+import { kinds } from '../helpers/databases.ts';
+import { startProcess } from '../helpers/process.ts';
+import { until } from '../helpers/until.ts';
+import { startWebhookWorld } from '../helpers/webhook-world.ts';
+import { startWorld } from '../helpers/world.ts';
+
+test('a minute back is noticed, each time; less, and a leap forward, are not', async (t) => {
+  const clock = manualClock();
+  const noticed: number[] = [];
+  watchClock(clock, (byMs) => noticed.push(byMs));
+  await clock.advance('10s');
+  clock.setBack('50s');
+  await clock.advance('10s');
+  await clock.jump('1d');
+  await clock.advance('10s');
+  t.deepEqual(noticed, []);
+  for (const by of ['3h', '2m'] as const) {
+    clock.setBack(by);
+    await clock.advance('10s');
+  }
+  t.deepEqual(noticed, [3 * 3_600_000 - 1000, 2 * 60_000 - 1000]);
+});
+
+for (const database of kinds) {
+  test(`${database}: started with the clock set back, mail that waits is tried, and webhooks`, async (t) => {
+    const { world, endpoint } = await startWebhookWorld(t, {
+      database,
+      exchangers: [{ script: { rcpt: ({ attempt }) => (attempt === 1 ? '451 4.3.0 later' : undefined) } }],
+      settings: { POSTERN_MTA_RETRY: '30m' },
+    });
+    const { receiver } = await endpoint(['email.deferred']);
+    receiver.answer = (_request, response) => response.writeHead(503, { 'retry-after': '3600' }).end();
+    const { emailId } = (await world.send({ to: 'ann@there.invalid' })).body;
+    await world.when(emailId, ({ status }) => status === 'deferred');
+    const minutes = async (condition: () => Promise<boolean>) => {
+      const from = world.clock.now();
+      await until(async () => {
+        if (await condition()) return true;
+        if (world.clock.now() < from + 600_000) await world.clock.advance('1s');
+        return false;
+      });
+    };
+    await minutes(async () => (await world.db('webhook_attempts')).length === 1);
+    receiver.answer = (_request, response) => response.writeHead(204).end();
+
+    world.clock.setBack('3h');
+    await world.restart();
+    await minutes(async () => (await world.get(emailId)).status === 'delivered');
+    await minutes(async () => receiver.requests.some(({ status }) => status === 204));
+    t.is(world.mx[0]!.messages.length, 1);
+    t.is((await world.db('webhooks').first()).status, 'active');
+  });
+
+  test(`${database}: started again with a clock that is right, what waits goes on waiting`, async (t) => {
+    const world = await startWorld(t, {
+      database,
+      exchangers: [{ script: { rcpt: () => '451 4.3.0 later' } }],
+      settings: { POSTERN_MTA_RETRY: '30m' },
+    });
+    const { emailId } = (await world.send({ to: 'ann@there.invalid' })).body;
+    await world.when(emailId, ({ status }) => status === 'deferred');
+    const due = async () => (await world.db('deliveries').first()).due_at;
+    const before = await due();
+    world.clock.setBack('30s');
+    await world.restart();
+    await world.stop();
+    t.is(await due(), before);
+  });
+}
+
+/** Sets the clock of a process back by an hour when it is told to. */
+const turnable = `
+  const { now } = Date;
+  let backMs = 0;
+  Date.now = () => now() - backMs;
+  process.on('SIGUSR2', () => { backMs = 3_600_000; });
+`;
+
+test('the process starts anew by itself, and goes on serving', async (t) => {
+  const { config, stop } = await startWorld(t);
+  await stop();
+  const settings = { POSTERN_DATA_DIR: config.dataDir };
+  const preload = ['--import', `data:text/javascript,${encodeURIComponent(turnable)}`];
+  const postern = await startProcess(settings, preload);
+  t.teardown(() => postern.end('SIGKILL'));
+  process.kill(postern.pid, 'SIGUSR2');
+  const again = await until(
+    () => postern.lines.map((line) => /serves again at (http:[^\s"]+)/.exec(line)?.[1]).find(Boolean),
+    { timeout: 60_000, what: () => postern.lines.join('\n') },
+  );
+  t.true(postern.lines.some((line) => line.includes('the clock was set back by 60 minutes')));
+  t.is((await fetch(`${again}/health/ready`)).status, 200);
+  t.is(await postern.end('SIGTERM'), 0);
+});

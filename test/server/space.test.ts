@@ -1,0 +1,163 @@
+import test from 'ava';
+import { watchSpace } from '../../src/server/disk-guard.ts';
+import { manualClock } from '../helpers/clock.ts';
+import { until } from '../helpers/until.ts';
+
+const mb = 1024 * 1024;
+
+function disk() {
+  const said: string[] = [];
+  const note = (level: string) => (what: unknown, text?: string) => said.push(`${level} ${text ?? what}`);
+  const log = { error: note('error'), warn: note('warn'), info: note('info') };
+  const clock = manualClock();
+  const state = { free: 200 * mb, ofLog: 0, looks: 0, isInPlace: true };
+  const freeBytes = async () => {
+    state.looks += 1;
+    if (Number.isNaN(state.free)) throw new Error('gone');
+    return state.free;
+  };
+  const keepLogShort = async (isShort: boolean): Promise<void> => {
+    said.push(isShort ? 'short log' : 'usual log');
+  };
+  const excessOfLog = async () => state.ofLog;
+  const isInPlace = async () => state.isInPlace;
+  const parts = {
+    ...{ isInPlace, dataDir: '/data', least: 100 * mb, freeBytes, excessOfLog, keepLogShort, clock },
+    log: log as never,
+  };
+  return { said, clock, state, parts };
+}
+
+test('closes below the least, says so once, opens again by itself', async (t) => {
+  const { said, clock, state, parts } = disk();
+  const space = await watchSpace(parts);
+  t.true(space.hasSpace());
+  state.free = 99 * mb;
+  t.true(space.hasSpace(), 'it has not looked since');
+  await clock.advance('3s');
+  t.false(space.hasSpace());
+  t.is(said.length, 2);
+  t.regex(said[0]!, /^error \/data has .* POSTERN_MIN_FREE_SPACE .* make room/);
+  state.free = 100 * mb;
+  await clock.advance('1s');
+  t.true(space.hasSpace());
+  t.regex(said[2]!, /^info .* taken again/);
+  await space.stop();
+  t.deepEqual(clock.pending, []);
+});
+
+test('what the log has grown to is taken for gone, since it will be', async (t) => {
+  const { said, clock, state, parts } = disk();
+  const space = await watchSpace(parts);
+  state.ofLog = 101 * mb;
+  await clock.advance('1s');
+  t.false(space.hasSpace());
+  t.regex(
+    said[0]!,
+    /^error \/data has 200 MiB left \(the database’s log will need 101 MiB there, .*\), less than/,
+  );
+  t.is(space.freeSpace(), 200 * mb);
+  state.ofLog = 0;
+  await clock.advance('1s');
+  t.true(space.hasSpace());
+});
+
+test('without the database’s file in its place nothing is taken, however much room there is', async (t) => {
+  const { said, clock, state, parts } = disk();
+  const space = await watchSpace(parts);
+  t.is(space.obstacle(), null);
+  state.isInPlace = false;
+  state.free = Number.NaN;
+  await clock.advance('3s');
+  t.false(space.hasSpace());
+  t.regex(space.obstacle()!, /removed from the data directory/);
+  t.regex(said[0]!, /^error the database’s file has been removed from \/data, .* restore a backup$/);
+  t.is(said.filter((line) => line.startsWith('error')).length, 1, 'said once');
+  state.isInPlace = true;
+  await clock.advance('1s');
+  t.true(space.hasSpace());
+});
+
+test('the log is kept short while there is little room, which is told only when it changes', async (t) => {
+  const { said, clock, state, parts } = disk();
+  const space = await watchSpace(parts);
+  t.deepEqual(said, []);
+  state.free = 150 * mb;
+  await clock.advance('3s');
+  t.deepEqual(said, ['short log']);
+  state.free = 170 * mb;
+  await clock.advance('3s');
+  t.deepEqual(said, ['short log', 'usual log']);
+  t.true(space.hasSpace());
+});
+
+test('a log whose length cannot be set is tried again, and the room is watched meanwhile', async (t) => {
+  const { said, clock, state, parts } = disk();
+  const space = await watchSpace(parts);
+  const { keepLogShort } = parts;
+  const busy = Promise.withResolvers<void>();
+  parts.keepLogShort = () => busy.promise;
+  state.free = 1;
+  await clock.advance('2s');
+  t.false(space.hasSpace());
+  busy.reject(new Error('no connection'));
+  parts.keepLogShort = keepLogShort;
+  await until(() => said.at(-1)?.startsWith('warn the length of the database’s log'));
+  await clock.advance('1s');
+  t.is(said.at(-1), 'short log');
+  await space.stop();
+});
+
+test('the length that was asked for last holds, however long the one before takes', async (t) => {
+  const { said, clock, state, parts } = disk();
+  const space = await watchSpace(parts);
+  const { keepLogShort } = parts;
+  const busy = Promise.withResolvers<void>();
+  parts.keepLogShort = (isShort) => busy.promise.then(() => keepLogShort(isShort));
+  state.free = 1;
+  await clock.advance('1s');
+  parts.keepLogShort = keepLogShort;
+  state.free = 1000 * mb;
+  await clock.advance('1s');
+  busy.resolve();
+  await space.stop();
+  t.deepEqual(
+    said.filter((line) => line.endsWith(' log')),
+    ['short log', 'usual log'],
+  );
+});
+
+test('looks at the start, then once a second however often it is asked', async (t) => {
+  const { clock, state, parts } = disk();
+  state.free = 1;
+  const space = await watchSpace(parts);
+  for (let asked = 0; asked < 100; asked++) t.false(space.hasSpace());
+  await clock.advance('10s');
+  t.is(state.looks, 11);
+});
+
+test('looks ten times a second where a second could take what is left above the least', async (t) => {
+  const { clock, state, parts } = disk();
+  state.free = 163 * mb;
+  const space = await watchSpace(parts);
+  const before = state.looks;
+  await clock.advance('1s');
+  t.is(state.looks, before + 10);
+  state.free = 99 * mb;
+  await clock.advance(100);
+  t.false(space.hasSpace());
+  await clock.advance('10s');
+  t.is(state.looks, before + 21, 'there is no haste to take mail again');
+});
+
+test('what cannot be told leaves it as it was', async (t) => {
+  const { said, clock, state, parts } = disk();
+  const space = await watchSpace(parts);
+  state.free = Number.NaN;
+  await clock.advance('2s');
+  t.true(space.hasSpace());
+  t.deepEqual(said, ['warn the free space of /data cannot be told']);
+  state.free = 1;
+  await clock.advance('1s');
+  t.false(space.hasSpace());
+});

@@ -1,0 +1,196 @@
+/** Starting and stopping the program: one clear line when it cannot start, nothing lost when it is stopped. */
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { createCli, run } from '../helpers/cli.ts';
+import { startProcess } from '../helpers/process.ts';
+import { until } from '../helpers/until.ts';
+import { startWorld } from '../helpers/world.ts';
+
+async function directory(t: ExecutionContext): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), 'postern-start-'));
+  t.teardown(() => rm(path, { recursive: true, force: true }));
+  return path;
+}
+
+/** What a start that fails says on the way out. */
+async function refusal(t: ExecutionContext, settings: Record<string, string>): Promise<string> {
+  const error = await t.throwsAsync(startProcess(settings));
+  const said = error!.message.split('\n').slice(1);
+  t.is(said.length, 1, `one line: ${said.join('\n')}`);
+  return said[0]!;
+}
+
+test('the first start says what to do next, and as it says it, it works', async (t) => {
+  const dataDir = join(await directory(t), "new and Ann's", 'data');
+  const postern = await startProcess({ POSTERN_DATA_DIR: dataDir });
+  t.teardown(() => postern.end('SIGKILL'));
+  const said = postern.lines.map((line) => JSON.parse(line).msg as string);
+  const [hint] = said.filter((line) => line.includes('org create'));
+  const { code, stderr } = await run('sh', ['-c', `cd / && ${hint}`], { PATH: process.env.PATH });
+  t.deepEqual([code, stderr], [0, '']);
+  const { json } = createCli(t, { POSTERN_DATA_DIR: dataDir });
+  t.deepEqual(
+    (await json('org list')).map(({ name }: { name: string }) => name),
+    ['Acme'],
+  );
+  t.is(await postern.end('SIGTERM'), 0);
+});
+
+test('what it writes into a directory made by hand is for its user alone, and so is what a command writes', async (t) => {
+  const dataDir = await directory(t);
+  await chmod(dataDir, 0o755);
+  const umask = process.umask(0o022);
+  t.teardown(() => process.umask(umask));
+  const postern = await startProcess({ POSTERN_DATA_DIR: dataDir });
+  t.teardown(() => postern.end('SIGKILL'));
+  const open = async () => {
+    const found: string[] = [];
+    for (const entry of await readdir(dataDir, { recursive: true, withFileTypes: true })) {
+      const { mode } = await stat(join(entry.parentPath, entry.name));
+      if (mode & 0o077) found.push(entry.name);
+    }
+    return found;
+  };
+  t.deepEqual(await open(), []);
+  t.true((await readdir(dataDir)).includes('postern.sqlite'));
+  t.is(await postern.end('SIGTERM'), 0);
+  // The last connection has taken these away.
+  t.false((await readdir(dataDir)).includes('postern.sqlite-wal'));
+  const { cli } = createCli(t, { POSTERN_DATA_DIR: dataDir });
+  t.is((await cli('org create --name Acme')).code, 0);
+  t.is((await cli('secret rotate')).code, 0);
+  t.deepEqual(await open(), []);
+});
+
+test('a first start that finds no room leaves nothing half written to the next', async (t) => {
+  const dataDir = await directory(t);
+  const main = join(import.meta.dirname, '../../src/main.ts');
+  // A write past the limit is an error only for a process that does not die of the signal.
+  const args = ['-c', `trap '' XFSZ; ulimit -f 0; exec "$0" "$1"`, process.execPath, main];
+  const first = await run('sh', args, { POSTERN_DATA_DIR: dataDir });
+  t.is(first.code, 1);
+  t.regex(first.stderr, /^postern: EFBIG[^\n]*\n$/);
+  t.deepEqual(await readdir(dataDir), []);
+  const second = await startProcess({ POSTERN_DATA_DIR: dataDir });
+  t.is(await second.end('SIGTERM'), 0);
+});
+
+test('a node whose name was not written to the end gets another', async (t) => {
+  const dataDir = await directory(t);
+  const file = join(dataDir, 'node-id');
+  await writeFile(file, '');
+  const name = async () => {
+    const postern = await startProcess({ POSTERN_DATA_DIR: dataDir });
+    t.is(await postern.end('SIGTERM'), 0);
+    return (await readFile(file, 'utf8')).trim();
+  };
+  const made = await name();
+  t.regex(made, /^[0-9a-f-]{36}$/);
+  t.is(await name(), made, 'and keeps it');
+});
+
+test('a bad setting is named', async (t) => {
+  const line = await refusal(t, { POSTERN_DATA_DIR: await directory(t), POSTERN_MTA_PORT: 'smtp' });
+  t.regex(line, /^postern: POSTERN_MTA_PORT: "smtp"/);
+});
+
+test('a port in use is named', async (t) => {
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => taken.close());
+  const { port } = taken.address() as { port: number };
+  const line = await refusal(t, { POSTERN_DATA_DIR: await directory(t), POSTERN_HTTP_PORT: String(port) });
+  t.regex(line, /is in use; stop what listens there, or set POSTERN_HTTP_PORT/);
+});
+
+test('a data directory that is none is named', async (t) => {
+  const file = join(await directory(t), 'file');
+  await writeFile(file, '');
+  t.regex(await refusal(t, { POSTERN_DATA_DIR: file }), new RegExp(file));
+});
+
+test('a data directory where nothing can be made is named, soon', async (t) => {
+  t.regex(
+    await refusal(t, { POSTERN_DATA_DIR: '/proc/x/data' }),
+    /^postern: the directory \/proc\/x\/data cannot be made: .*; .*set POSTERN_DATA_DIR/,
+  );
+});
+
+test('a database file that is none is named', async (t) => {
+  const dataDir = await directory(t);
+  await writeFile(join(dataDir, 'postern.sqlite'), 'this is no database, whatever its name says'.repeat(100));
+  t.regex(
+    await refusal(t, { POSTERN_DATA_DIR: dataDir }),
+    /postern\.sqlite cannot be used: .*not a database/,
+  );
+});
+
+test('a PostgreSQL that does not answer is named, its password is not', async (t) => {
+  const line = await refusal(t, {
+    POSTERN_DATA_DIR: await directory(t),
+    POSTERN_DATABASE_URL: 'postgres://postern:s3cret@127.0.0.1:1/postern',
+  });
+  t.regex(line, /POSTERN_DATABASE_URL cannot be used: .*ECONNREFUSED/);
+  t.notRegex(line, /s3cret/);
+});
+
+test('a secret that is not the database’s is named', async (t) => {
+  const dataDir = await directory(t);
+  const settings = { POSTERN_DATA_DIR: dataDir, POSTERN_SECRET: 'the secret of the first start' };
+  const first = await startProcess(settings);
+  const { json } = createCli(t, settings);
+  await json('org create --name Acme');
+  await json('domain add example.com --org Acme');
+  t.is(await first.end('SIGTERM'), 0);
+  t.regex(
+    await refusal(t, { ...settings, POSTERN_SECRET: 'the secret of the second' }),
+    /another POSTERN_SECRET/,
+  );
+  const again = await startProcess(settings);
+  t.is(await again.end('SIGTERM'), 0);
+});
+
+test('a second server on one data directory is refused', async (t) => {
+  const dataDir = await directory(t);
+  const first = await startProcess({ POSTERN_DATA_DIR: dataDir });
+  t.teardown(() => first.end('SIGKILL'));
+  t.regex(await refusal(t, { POSTERN_DATA_DIR: dataDir }), /another Postern is running on/);
+});
+
+test('a killed server leaves no lock behind', async (t) => {
+  const dataDir = await directory(t);
+  const first = await startProcess({ POSTERN_DATA_DIR: dataDir });
+  await first.end('SIGKILL');
+  const second = await startProcess({ POSTERN_DATA_DIR: dataDir });
+  t.is(await second.end('SIGTERM'), 0);
+});
+
+test('told that a terminal has closed, or to read its settings again, it goes on', async (t) => {
+  const postern = await startProcess({ POSTERN_DATA_DIR: await directory(t) });
+  t.teardown(() => postern.end('SIGKILL'));
+  process.kill(postern.pid, 'SIGHUP');
+  await until(() => postern.lines.some((line) => line.includes('SIGHUP: goes on as before')));
+  t.is((await fetch(`${postern.url}/health/ready`)).status, 200);
+  t.is(await postern.end('SIGTERM'), 0);
+});
+
+test('stopped during a conversation, it cuts it short within ten seconds and resumes it at the next start', async (t) => {
+  const world = await startWorld(t, { exchangers: [{ script: { rcpt: () => 'hang' } }] });
+  const { body } = await world.send({ to: 'ann@there.invalid' });
+  await until(() => world.mx[0]!.sessions[0]?.commands.some((command) => command.startsWith('RCPT')), {
+    what: 'the conversation to hang',
+  });
+  const began = Date.now();
+  const restarted = world.restart();
+  world.mx[0]!.script = {};
+  await restarted;
+  t.true(Date.now() - began < 10_000);
+  const email = await world.when(body.emailId, ({ status }) => status === 'delivered');
+  t.is(email.recipients[0].attempts, 2);
+  const { data } = email.events.find(({ type }: { type: string }) => type === 'email.deferred');
+  t.is(data.category, 'interrupted');
+  t.false(data.possibleDuplicate, 'no message had been sent');
+});

@@ -1,0 +1,321 @@
+/** What clients may take up: connections, time, memory. However they try, others are served. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import { freePort } from '../../scripts/peers/ports.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { createMinimumRate } from '../../src/base/minimum-rate.ts';
+import { loadConfig } from '../../src/config.ts';
+import { openListeners } from '../../src/server/smtp-listeners.ts';
+import { SmtpRefusal } from '../../src/smtp-in/mail-handler.ts';
+import { createIntake } from '../../src/smtp-in/memory-budget.ts';
+import { startListener } from '../helpers/listener.ts';
+import { plain, startTalk, type Talk } from '../helpers/smtp-talk.ts';
+import { until } from '../helpers/until.ts';
+
+const mebi = 1024 * 1024;
+
+async function inData(port: number, options = {}): Promise<Talk> {
+  const talk = await startTalk(port, options);
+  await talk.says('EHLO x\r\n', '250');
+  await talk.says('MAIL FROM:<>\r\n', '250');
+  await talk.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
+  await talk.says('DATA\r\n', '354');
+  return talk;
+}
+
+async function mail(port: number, options = {}): Promise<string> {
+  const talk = await inData(port, options);
+  const reply = await talk.says('Subject: x\r\n\r\nx\r\n.\r\n', '250');
+  talk.close();
+  return reply;
+}
+
+test('an address has so many connections, all have so many; one that has gone makes room', async (t) => {
+  const { port } = await startListener(t, { most: 5, perClient: 3 });
+  const refused = async (from: string) => {
+    const talk = await startTalk(port, { from, greeted: false });
+    return talk.over();
+  };
+  const first = await Promise.all([1, 2, 3].map(() => startTalk(port, { from: '127.0.0.5' })));
+  t.regex(await refused('127.0.0.5'), /^421 4\.7\.0 Too many connections from your address/);
+  await Promise.all([1, 2].map(() => startTalk(port, { from: '127.0.0.6' })));
+  t.regex(await refused('127.0.0.7'), /^421 4\.7\.0 Too many connections;/);
+  // One that has gone over to TLS counts as long as it is there, and no longer.
+  await first[0]!.says('EHLO x\r\n', '250');
+  await first[0]!.says('STARTTLS\r\n', '220');
+  await first[0]!.secure();
+  t.regex(await refused('127.0.0.5'), /^421 4\.7\.0 Too many connections from your address/);
+  first[0]!.close();
+  await until(async () => (await startTalk(port, { from: '127.0.0.7', greeted: false })).reply('220'));
+});
+
+test('so do connections with TLS from the start, in their handshake too', async (t) => {
+  const { port } = await startListener(t, { implicitTls: true, perClient: 2 });
+  const silent = await startTalk(port, { from: '127.0.0.5', greeted: false });
+  const talk = await startTalk(port, { from: '127.0.0.5', tls: true });
+  const third = await startTalk(port, { from: '127.0.0.5', greeted: false });
+  await third.over();
+  silent.close();
+  talk.close();
+  await until(async () =>
+    (await startTalk(port, { from: '127.0.0.5', tls: true, greeted: false })).reply('220'),
+  );
+  t.is(third.heard, '');
+});
+
+test.serial(
+  'who says nothing, or dribbles a command, is cut off; who is known may take longer',
+  async (t) => {
+    const patience = { stranger: 2000, command: 60_000, message: 60_000 };
+    const { port } = await startListener(t, { patience });
+    const known = await startTalk(port);
+    await known.says('EHLO x\r\n', '250');
+    await known.says('MAIL FROM:<>\r\n', '250');
+    await known.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
+    const idle = await startTalk(port);
+    const dribbling = await startTalk(port);
+    const drip = setInterval(() => dribbling.write('N'), 50);
+    t.teardown(() => clearInterval(drip));
+    t.is(await idle.over(), '421 4.4.2 You are too slow');
+    t.is(await dribbling.over(), '421 4.4.2 You are too slow');
+    t.false(known.isOver);
+  },
+);
+
+test.serial('a message that dribbles in is cut off, and is not taken', async (t) => {
+  const patience = { stranger: 60_000, command: 60_000, message: 300 };
+  const { port, taken, troubles } = await startListener(t, { patience });
+  const talk = await inData(port);
+  const drip = setInterval(() => talk.write('x\r\n'), 50);
+  t.teardown(() => clearInterval(drip));
+  t.is(await talk.over(), '421 4.4.2 You are too slow');
+  t.deepEqual([taken, troubles], [[], []]);
+});
+
+test.serial(
+  'a message must keep up the minimum rate: one that falls behind is cut off, one that keeps up is not',
+  async (t) => {
+    const minimumRate = createMinimumRate({ clock: systemClock, bytesPerSecond: 1000, graceMs: 2000 });
+    const { port, taken, troubles } = await startListener(t, { minimumRate });
+    const slow = await inData(port);
+    const steady = await inData(port);
+    const started = performance.now();
+    const drips = [
+      setInterval(() => slow.write('x\r\n'), 50),
+      setInterval(() => steady.write(`${'x'.repeat(498)}\r\n`), 50),
+    ];
+    t.teardown(() => {
+      for (const drip of drips) clearInterval(drip);
+    });
+    t.is(await slow.over(), '421 4.4.2 You are too slow');
+    // Until the steady one is certainly past its grace, too.
+    await until(() => performance.now() - started > 2500);
+    clearInterval(drips[1]);
+    await steady.says('.\r\n', '250');
+    t.deepEqual([taken.length, troubles], [1, []]);
+  },
+);
+
+test.serial('slow strangers take no memory of applications, nor that of small returned mail', async (t) => {
+  const { ports, taken } = await bothPorts(t);
+  const line = `${'x'.repeat(98)}\r\n`;
+  const large = line.repeat(Math.floor((8 * mebi) / 100) - 1);
+  // Eight strangers that do not end their mails: seven eighths of the memory are for such as they are.
+  const slow = await Promise.all(
+    Array.from({ length: 8 }, (_, n) => inData(ports.inbound, { from: `127.0.0.${10 + n}` })),
+  );
+  await Promise.all(slow.slice(0, 7).map((talk) => talk.drained(large)));
+  slow[7]!.write(`${large}.\r\n`);
+  // A mail of 9 MB is too large for a stranger.
+  const greedy = await startTalk(ports.inbound);
+  await greedy.says('EHLO x\r\n', '250');
+  await greedy.says(`MAIL FROM:<> SIZE=${9 * mebi}\r\n`, '552');
+  greedy.close();
+
+  await mail(ports.inbound, { from: '127.0.0.30' });
+  const application = await startTalk(ports.submission, { tls: true });
+  await application.says('EHLO x\r\n', '250');
+  await application.says(`AUTH PLAIN ${plain('x')}\r\n`, '235');
+  await application.says('MAIL FROM:<a@ours.invalid>\r\n', '250');
+  await application.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
+  await application.says('DATA\r\n', '354');
+  await application.says(`${large}.\r\n`, '250');
+  // The eighth stranger's came before both, and still waits for memory.
+  t.deepEqual(taken, ['inbound', 'submission']);
+  for (const talk of [...slow, application]) talk.close();
+});
+
+test('strangers take no connections of applications, and one stranger an eighth of theirs', async (t) => {
+  const { ports } = await bothPorts(t, { POSTERN_SMTP_CONNECTIONS: '8' });
+  const refused = async (port: number, from: string) =>
+    (await startTalk(port, { from, greeted: false })).over();
+  const strangers = await Promise.all(
+    Array.from({ length: 8 }, (_, n) => startTalk(ports.inbound, { from: `127.0.0.${10 + n}` })),
+  );
+  t.regex(await refused(ports.inbound, '127.0.0.10'), /^421 4\.7\.0 Too many connections from your address/);
+  t.regex(await refused(ports.inbound, '127.0.0.30'), /^421 4\.7\.0 Too many connections;/);
+  const applications = await Promise.all([1, 2].map(() => startTalk(ports.submission, { tls: true })));
+  for (const talk of [...strangers, ...applications]) talk.close();
+});
+
+/** Both kinds of ports as the service opens them, in front of handlers that note where a mail came in. */
+async function bothPorts(t: ExecutionContext, settings: Record<string, string> = {}) {
+  const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
+  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const ports = { inbound: await freePort('127.0.0.1'), submission: await freePort('127.0.0.1') };
+  const taken: string[] = [];
+  const handler = (name: string) => ({
+    async onMailFrom() {},
+    async onRcpt() {},
+    async onMessage() {
+      taken.push(name);
+      return 'Taken';
+    },
+  });
+  const listeners = await openListeners({
+    config: loadConfig({
+      ...{ POSTERN_DATA_DIR: dataDir, POSTERN_SMTP_HOST: '127.0.0.1', ...settings },
+      POSTERN_INBOUND_PORT: String(ports.inbound),
+      POSTERN_SUBMISSION_TLS_PORT: String(ports.submission),
+    }),
+    submission: { ...handler('submission'), authenticate: async () => ({}) },
+    returned: { ...handler('inbound'), authenticate: null },
+    clock: systemClock,
+    onTrouble: (_, error) => t.fail(String(error)),
+  });
+  t.teardown(() => listeners.close());
+  return { ports, taken };
+}
+
+test.serial('while a message is being decided nobody is cut off', async (t) => {
+  const patience = { stranger: 60_000, command: 1000, message: 1000 };
+  const { port } = await startListener(t, {
+    patience,
+    handler: { onMessage: () => sleep(1500, 'Taken at last') },
+  });
+  const talk = await inData(port);
+  talk.write('x\r\n.\r\n');
+  t.is(await talk.reply('250'), '250 2.6.0 Taken at last\r\n');
+});
+
+test('five hundred idle connections: mail goes through', async (t) => {
+  const { port, taken } = await startListener(t, { most: 1000, perClient: 100 });
+  const idle = await Promise.all(
+    Array.from({ length: 500 }, (_, n) => startTalk(port, { from: `127.0.1.${1 + (n % 10)}` })),
+  );
+  await mail(port);
+  t.is(taken.length, 1);
+  for (const talk of idle) talk.close();
+});
+
+test('a gigabyte of DATA is cut off, while others are served, and memory stays where it was', async (t) => {
+  const { port, taken } = await startListener(t, { bounds: { largest: 20 * mebi, longestLine: null } });
+  const flood = await inData(port, { from: '127.0.0.5' });
+  const piece = Buffer.from(`${'x'.repeat(98)}\r\n`.repeat(10_000));
+  const before = process.memoryUsage.rss();
+  let highest = before;
+  let written = 0;
+  const pouring = (async () => {
+    for (; written < 1024 * mebi && !flood.isOver; written += piece.length) {
+      await flood.drained(piece);
+      highest = Math.max(highest, process.memoryUsage.rss());
+    }
+  })();
+  for (let n = 0; n < 5; n++) await mail(port);
+  await pouring;
+  t.regex(flood.heard, /\r\n552 5\.3\.4 The message is far larger than what is taken here\r\n$/);
+  await flood.over();
+  t.true(highest - before < 150 * mebi, `${(highest - before) / mebi} MiB more`);
+  t.is(taken.length, 5);
+});
+
+test('a message somewhat too large is read to its end, and then refused', async (t) => {
+  const { port, taken } = await startListener(t, { bounds: { largest: 1000, longestLine: null } });
+  const talk = await inData(port);
+  await talk.says(`${'x\r\n'.repeat(500)}.\r\n`, '552 5.3.4 The message is larger than 1000 bytes');
+  await talk.says('MAIL FROM:<> SIZE=1001\r\n', '552 5.3.4');
+  await talk.says('MAIL FROM:<> SIZE=1000\r\n', '250');
+  t.deepEqual(taken, []);
+});
+
+test('where there is no room for a message it is put off; what others give back is used', async (t) => {
+  const intake = createIntake({ most: 4 * mebi, perClient: 2 * mebi, patienceMs: 300 });
+  const { port, taken } = await startListener(t, {
+    intake,
+    bounds: { largest: 2 * mebi, longestLine: null },
+  });
+  const line = `${'x'.repeat(98)}\r\n`;
+  const large = line.repeat(Math.floor((1.5 * mebi) / 100));
+  const first = await inData(port, { from: '127.0.0.5' });
+  first.write(large);
+  const second = await inData(port, { from: '127.0.0.5' });
+  const reply = second.says(`${large}.\r\n`, '451 4.3.1');
+  t.regex(await reply, /try again in 10 s/, 'a client has half of it all');
+  const small = await inData(port, { from: '127.0.0.5' });
+  await small.says(`${line.repeat(4000)}.\r\n`, '250');
+  const third = await inData(port, { from: '127.0.0.6' });
+  await third.says(`${large}.\r\n`, '250');
+  await first.says('.\r\n', '250');
+  await second.says('MAIL FROM:<>\r\n', '250');
+  await second.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
+  await second.says('DATA\r\n', '354');
+  await second.says(`${large}.\r\n`, '250');
+  t.is(taken.length, 4, 'what has been read counts, and no more');
+});
+
+test('twenty errors, or a hundred commands without a mail, are enough', async (t) => {
+  const { port } = await startListener(t);
+  const wrong = await startTalk(port);
+  await wrong.says('EHLO x\r\n', '250');
+  await wrong.says('MAIL FROM:<>\r\n', '250');
+  for (let n = 0; n < 19; n++) await wrong.says(`RCPT TO:<a${n}@there.invalid>\r\n`, '550');
+  wrong.write('RCPT TO:<b@there.invalid>\r\n');
+  t.is(await wrong.over(), '421 4.7.0 Too many errors');
+
+  const busy = await startTalk(port);
+  for (let n = 0; n < 100; n++) busy.write('NOOP\r\n');
+  busy.write('NOOP\r\n');
+  t.is(await busy.over(), '421 4.7.0 Too many commands without a mail');
+});
+
+test('a client that hangs up in the middle leaves nothing behind', async (t) => {
+  const { port, taken, troubles } = await startListener(t);
+  const talk = await inData(port);
+  talk.write('Subject: half a');
+  talk.close();
+  await mail(port);
+  t.is(taken.length, 1);
+  t.deepEqual(troubles, []);
+});
+
+test('trouble of ours is 451, is told, and the session goes on', async (t) => {
+  const { port, troubles } = await startListener(t, {
+    handler: {
+      onMailFrom: async () => {
+        throw new Error('no database');
+      },
+    },
+  });
+  const talk = await startTalk(port);
+  await talk.says('EHLO x\r\n', '250');
+  await talk.says('MAIL FROM:<>\r\n', '451 4.3.0');
+  await talk.says('NOOP\r\n', '250');
+  t.is((troubles[0] as Error).message, 'no database');
+});
+
+test('a handler’s refusal reads as it was written; it can break no line', async (t) => {
+  const { port } = await startListener(t, {
+    handler: {
+      onRcpt: async () => {
+        throw new SmtpRefusal(550, '5.1.1', 'No\r\n250 yes');
+      },
+    },
+  });
+  const talk = await startTalk(port);
+  await talk.says('EHLO x\r\n', '250');
+  await talk.says('MAIL FROM:<>\r\n', '250');
+  t.is(await talk.says('RCPT TO:<a@ours.invalid>\r\n', '550'), '550 5.1.1 No  250 yes\r\n');
+});

@@ -1,0 +1,178 @@
+/** The listener's surroundings: a balancer in front of it, certificates that change, a stop in the middle. */
+import { copyFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect as connectTls } from 'node:tls';
+import test, { type ExecutionContext } from 'ava';
+import { ListenError } from '../../src/base/tcp-listen.ts';
+import { clientOf } from '../../src/smtp-in/connection-limits.ts';
+import { CertificateError, openCertificate } from '../../src/smtp-in/listener-certificate.ts';
+import { selfSigned } from '../../src/smtp-in/self-signed.ts';
+import { manualClock } from '../helpers/clock.ts';
+import { startListener } from '../helpers/listener.ts';
+import { startTalk } from '../helpers/smtp-talk.ts';
+import { until } from '../helpers/until.ts';
+
+function folder(t: ExecutionContext): string {
+  const directory = mkdtempSync(join(tmpdir(), 'postern-'));
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+/** The name of the certificate that is shown on a port with TLS from the start. */
+function nameShown(port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false }, () => {
+      resolve(String(socket.getPeerCertificate().subject.CN));
+      socket.destroy();
+    });
+    socket.once('error', reject);
+  });
+}
+
+test('certificate files are taken up when they change; a bad one leaves the old in place, and is told once', async (t) => {
+  const directory = folder(t);
+  const [certFile, keyFile] = [join(directory, 'cert.pem'), join(directory, 'key.pem')];
+  const put = (name: string) => {
+    const { cert, key } = selfSigned(name, Date.now());
+    writeFileSync(certFile, cert);
+    writeFileSync(keyFile, key);
+  };
+  put('one.invalid');
+  const clock = manualClock();
+  const troubles: unknown[] = [];
+  const certificate = openCertificate({
+    ...{ certFile, keyFile, dataDir: directory, hostname: 'x.invalid', clock },
+    onTrouble: (_, error) => troubles.push(error),
+  });
+  const { port } = await startListener(t, { certificate, implicitTls: true });
+  t.is(await nameShown(port), 'one.invalid');
+  put('two.invalid');
+  await clock.advance('10s');
+  t.is(await nameShown(port), 'two.invalid');
+  writeFileSync(keyFile, 'nonsense');
+  await clock.advance('30s');
+  t.is(await nameShown(port), 'two.invalid');
+  t.is(troubles.length, 1);
+  t.regex((troubles[0] as Error).message, /are no certificate and its key in PEM: .*; mend POSTERN_TLS_CERT/);
+  put('three.invalid');
+  await clock.advance('10s');
+  t.is(await nameShown(port), 'three.invalid');
+  certificate.stop();
+  t.deepEqual(clock.pending, []);
+});
+
+test('a key in the certificate’s file will do; a file that is none stops the start and says so', (t) => {
+  const directory = folder(t);
+  const file = join(directory, 'both.pem');
+  copyFileSync(new URL('fixtures/mx.pem', import.meta.url), file);
+  const parts = { dataDir: directory, hostname: 'x.invalid', clock: manualClock(), onTrouble: () => {} };
+  const certificate = openCertificate({ certFile: file, keyFile: null, ...parts });
+  t.regex(certificate.current().key, /PRIVATE KEY/);
+  const open = () => openCertificate({ certFile: join(directory, 'none.pem'), keyFile: null, ...parts });
+  const error = t.throws(open, { instanceOf: CertificateError });
+  t.regex(error!.message, /none\.pem are no certificate.*ENOENT.*mend POSTERN_TLS_CERT and POSTERN_TLS_KEY/);
+});
+
+test('where there is no file one is made, for its owner alone, and stays the same', (t) => {
+  const dataDir = folder(t);
+  const open = (hostname: string) =>
+    openCertificate({
+      ...{ certFile: null, keyFile: null, dataDir, hostname },
+      ...{ clock: manualClock(Date.now()), onTrouble: () => {} },
+    }).current();
+  const first = open('mail.example.org');
+  t.is(statSync(join(dataDir, 'tls.json')).mode & 0o777, 0o600);
+  t.deepEqual(open('mail.example.org'), first);
+  t.notDeepEqual(open('other.example.org'), first);
+});
+
+test('a PROXY header from a balancer tells the client; nobody else may send one, and the balancer must', async (t) => {
+  const { port, taken } = await startListener(t, { proxies: ['127.0.0.5'], perClient: 1 });
+  const send = async (from: string, header: string) => {
+    const talk = await startTalk(port, { from, greeted: false });
+    talk.write(header);
+    return talk;
+  };
+  const header = (client: string) => `PROXY TCP4 ${client} 192.0.2.1 4711 25\r\n`;
+  const talk = await send('127.0.0.5', header('198.51.100.7'));
+  await talk.reply('220');
+  await talk.says('EHLO x\r\n', '250');
+  await talk.says('MAIL FROM:<>\r\n', '250');
+  await talk.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
+  await talk.says('DATA\r\n', '354');
+  await talk.says('x\r\n.\r\n', '250');
+  t.is(taken[0]!.session.client.address, '198.51.100.7');
+  t.regex(
+    await (await send('127.0.0.5', header('198.51.100.7'))).over(),
+    /^421 4\.7\.0 Too many connections/,
+  );
+  await (await send('127.0.0.5', header('198.51.100.8'))).reply('220');
+  t.regex(await (await send('127.0.0.5', 'EHLO x\r\n')).over(), /Invalid PROXY/);
+  t.regex(await (await send('127.0.0.6', header('198.51.100.9'))).over(), /^421 .*too soon/);
+});
+
+test('IPv6 clients are counted by their network, IPv4 ones by their address, however it is written', (t) => {
+  t.is(clientOf('192.0.2.7'), '192.0.2.7');
+  t.is(clientOf('::ffff:192.0.2.7'), '192.0.2.7');
+  t.is(clientOf('2001:db8:0:1::1'), '2001:db8:0:1::/64');
+  t.is(clientOf('2001:0DB8::1:0:0:0:2'), '2001:db8:0:1::/64');
+  t.is(clientOf('2001:db8::'), '2001:db8:0:0::/64');
+  t.is(clientOf('::1'), '0:0:0:0::/64');
+});
+
+test('a stop: who idles is told at once, a message that comes in has a moment more, one that is decided is answered', async (t) => {
+  let decide = () => {};
+  const decided = new Promise<void>((resolve) => {
+    decide = resolve;
+  });
+  const listener = await startListener(t, {
+    handler: {
+      async onMessage(raw) {
+        if (raw.includes('slow')) await decided;
+        return 'Taken';
+      },
+    },
+  });
+  const inData = async () => {
+    const talk = await startTalk(listener.port);
+    await talk.says('EHLO x\r\n', '250');
+    await talk.says('MAIL FROM:<>\r\n', '250');
+    await talk.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
+    await talk.says('DATA\r\n', '354');
+    return talk;
+  };
+  const idle = await startTalk(listener.port);
+  const coming = await inData();
+  const stuck = await inData();
+  const deciding = await inData();
+  deciding.write('slow\r\n.\r\n');
+  // Until it has been read.
+  await until(() => deciding.heard.includes('354'));
+  await (await startTalk(listener.port)).says('NOOP\r\n', '250');
+  const closed = listener.close();
+  t.regex(await idle.over(), /^421 4\.3\.2 /);
+  await coming.says('x\r\n.\r\n', '250');
+  t.regex(await coming.over(), /^421 4\.3\.2 /);
+  t.regex(await stuck.over(), /^421 4\.3\.2 /, 'a moment is no more than a moment');
+  t.false(deciding.isOver);
+  decide();
+  await deciding.reply('250');
+  t.regex(await deciding.over(), /^421 4\.3\.2 /);
+  await closed;
+});
+
+test('a port that is taken is said in one line, with the setting', async (t) => {
+  const other = createServer().listen(0, '127.0.0.1');
+  t.teardown(() => other.close());
+  await until(() => other.address());
+  const { port } = other.address() as { port: number };
+  const error = await t.throwsAsync(startListener(t, { port, setting: 'POSTERN_SUBMISSION_PORT' }), {
+    instanceOf: ListenError,
+  });
+  t.is(
+    error!.message,
+    `127.0.0.1:${port} is in use; stop what listens there, or set POSTERN_SUBMISSION_PORT`,
+  );
+});

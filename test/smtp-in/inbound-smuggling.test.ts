@@ -1,0 +1,158 @@
+/**
+ * What one server takes for the end of a message and another for its middle: the published sequences of SMTP smuggling
+ * (CVE-2023-51764, -51765, -51766, and the earlier ones with a bare CR). None may end a message here, and none may be
+ * in a message that is taken, for what is taken is sent on. And whoever does not wait for a reply that has to be
+ * waited for is refused before what he sent ahead means anything.
+ */
+import test from 'ava';
+import { startListener } from '../helpers/listener.ts';
+import { startTalk } from '../helpers/smtp-talk.ts';
+
+const header = 'From: a@there.invalid\r\nSubject: one\r\n\r\nfirst';
+const smuggled =
+  'MAIL FROM:<evil@there.invalid>\r\nRCPT TO:<joe@ours.invalid>\r\nDATA\r\nSubject: two\r\n\r\nsecond';
+
+/** What stands between the first message and the one behind it. */
+const ends: Record<string, string> = {
+  'LF . LF': '\n.\n',
+  'LF . CRLF': '\n.\r\n',
+  'CRLF . LF': '\r\n.\n',
+  'CR . CR': '\r.\r',
+  'CR . CRLF': '\r.\r\n',
+  'CRLF . CR': '\r\n.\r',
+  'CR LF . CR CR LF': '\r\n.\r\r\n',
+  'CR CR LF . CRLF': '\r\r\n.\r\n',
+  'LF . CR': '\n.\r',
+  'CR . LF': '\r.\n',
+  'LF LF . CRLF': '\n\n.\r\n',
+  'CRLF NUL . CRLF, then LF . LF': '\r\n\0.\r\n\n.\n',
+  'CRLF . CRLF LF . CRLF in reverse': '\n.\r\n\r\n.\n',
+  'an LF alone': '\n',
+  'a CR alone': '\r',
+  'LF CR': '\n\r',
+  'CR CR': '\r\r',
+};
+
+for (const [name, end] of Object.entries(ends)) {
+  test(`smuggling by ${name} is refused, in one piece and octet by octet`, async (t) => {
+    for (const size of [Number.POSITIVE_INFINITY, 1]) {
+      const listener = await startListener(t);
+      const talk = await startTalk(listener.port);
+      await talk.says('EHLO x\r\n', '250');
+      await talk.says('MAIL FROM:<a@there.invalid>\r\n', '250');
+      await talk.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
+      await talk.says('DATA\r\n', '354');
+      const all = `${header}${end}${smuggled}\r\n.\r\nQUIT\r\n`;
+      for (let at = 0; at < all.length; at += size) talk.write(all.slice(at, at + size));
+      t.is(await talk.over(), '521 5.5.2 A line must end with CR and LF, and neither may stand alone');
+      t.deepEqual(listener.taken, []);
+      await listener.close();
+    }
+  });
+}
+
+test('the same behind a message that ends as it should: the first is taken, the commands behind it are refused', async (t) => {
+  const listener = await startListener(t);
+  const talk = await startTalk(listener.port);
+  await talk.says('EHLO x\r\n', '250');
+  await talk.says('MAIL FROM:<a@there.invalid>\r\n', '250');
+  await talk.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
+  await talk.says('DATA\r\n', '354');
+  talk.write(`${header}\r\n.\r\nNOOP\nNOOP\r\n`);
+  await talk.reply('250 2.6.0 Taken');
+  t.regex(await talk.over(), /^521 5\.5\.2 /);
+  t.deepEqual(
+    listener.taken.map(({ raw }) => raw.toString()),
+    [`${header}\r\n`],
+  );
+});
+
+test('dots, empty lines and a message in pieces of any size come through as they were', async (t) => {
+  const listener = await startListener(t);
+  const body = ['.', '..', '', '.x', '', '', 'x.', ' .', '.'].join('\r\n');
+  const message = `Subject: x\r\n\r\n${body}\r\n`;
+  const wire = `${message.replace(/^\./gm, '..')}.\r\n`;
+  for (const size of [1, 2, 3, 4, 5, 7, 1000]) {
+    const talk = await startTalk(listener.port);
+    await talk.says('EHLO x\r\n', '250');
+    await talk.says('MAIL FROM:<>\r\n', '250');
+    await talk.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
+    await talk.says('DATA\r\n', '354');
+    for (let at = 0; at < wire.length; at += size) talk.write(wire.slice(at, at + size));
+    await talk.reply('250 2.6.0');
+    talk.close();
+    t.is(listener.taken.at(-1)!.raw.toString(), message, `pieces of ${size}`);
+  }
+});
+
+/** Said in one piece after the greeting; the last reply. */
+const ahead: Record<string, [text: string, last: RegExp]> = {
+  'a command behind EHLO': ['EHLO x\r\nMAIL FROM:<a@b.invalid>\r\n', /^554 5\.5\.0 /],
+  'a command behind HELO': ['HELO x\r\nNOOP\r\n', /^554 5\.5\.0 /],
+  'half a command behind EHLO': ['EHLO x\r\nMA', /^554 5\.5\.0 /],
+  'commands behind STARTTLS': [
+    'HELP\r\nSTARTTLS\r\nEHLO evil\r\nMAIL FROM:<a@b.invalid>\r\n',
+    /^554 5\.5\.0 /,
+  ],
+  'a password behind AUTH': ['AUTH LOGIN\r\ndGVzdA==\r\n', /^554 5\.5\.0 /],
+  'a bare LF after a command': ['NOOP\n', /^521 5\.5\.2 /],
+  'a bare CR within a command': ['NO\rOP\r\n', /^521 5\.5\.2 /],
+  'a line without end': ['x'.repeat(5000), /^500 5\.5\.2 /],
+  'a request of HTTP': ['GET / HTTP/1.1\r\nHost: x\r\n\r\n', /^421 /],
+};
+
+for (const [name, [text, last]] of Object.entries(ahead)) {
+  test(`${name} is refused and the connection ends`, async (t) => {
+    const listener = await startListener(t, { handler: { authenticate: async () => 'somebody' } });
+    const talk = await startTalk(listener.port);
+    talk.write(text);
+    t.regex(await talk.over(), last);
+  });
+}
+
+test('a message ahead of the reply to DATA is refused', async (t) => {
+  const listener = await startListener(t);
+  const talk = await startTalk(listener.port);
+  await talk.says('EHLO x\r\n', '250');
+  talk.write('MAIL FROM:<>\r\nRCPT TO:<ann@ours.invalid>\r\nDATA\r\nSubject: x\r\n\r\nx\r\n.\r\n');
+  t.regex(await talk.over(), /^554 5\.5\.0 /);
+  t.deepEqual(listener.taken, []);
+});
+
+test('who talks before the greeting is refused', async (t) => {
+  const listener = await startListener(t);
+  const talk = await startTalk(listener.port, { greeted: false });
+  talk.write('EHLO x\r\n');
+  t.regex(await talk.over(), /^421 /);
+});
+
+test('what came before STARTTLS is forgotten, and what is sent in clear behind it is never obeyed', async (t) => {
+  const listener = await startListener(t);
+  const talk = await startTalk(listener.port);
+  await talk.says('EHLO x\r\n', '250');
+  await talk.says('MAIL FROM:<before@there.invalid>\r\n', '250');
+  await talk.says('STARTTLS\r\n', '220');
+  await talk.secure();
+  await talk.says('RCPT TO:<ann@ours.invalid>\r\n', '503');
+  await talk.says('EHLO x\r\n', '250');
+  await talk.says('RCPT TO:<ann@ours.invalid>\r\n', '503');
+
+  const injecting = await startTalk(listener.port);
+  await injecting.says('EHLO x\r\n', '250');
+  await injecting.says('STARTTLS\r\n', '220');
+  injecting.write('EHLO evil\r\nMAIL FROM:<evil@there.invalid>\r\nRCPT TO:<ann@ours.invalid>\r\n');
+  await injecting.over();
+  t.regex(injecting.heard, /220 2\.0\.0 Ready to start TLS\r\n[^2]*$/, 'no reply to what was injected');
+});
+
+test('what RFC 2920 allows to be sent together is answered in order', async (t) => {
+  const listener = await startListener(t);
+  const talk = await startTalk(listener.port);
+  await talk.says('EHLO x\r\n', '250');
+  talk.write('MAIL FROM:<>\r\nRCPT TO:<ann@ours.invalid>\r\nRCPT TO:<ann@there.invalid>\r\nDATA\r\n');
+  for (const reply of ['250 2.1.0', '250 2.1.5', '550 5.7.1', '354']) await talk.reply(reply);
+  talk.write('Subject: x\r\n\r\nx\r\n.\r\nMAIL FROM:<>\r\nRSET\r\nQUIT\r\n');
+  for (const reply of ['250 2.6.0', '250 2.1.0', '250 2.0.0', '221']) await talk.reply(reply);
+  await talk.over();
+  t.is(listener.taken.length, 1);
+});

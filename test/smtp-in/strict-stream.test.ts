@@ -1,0 +1,102 @@
+/** However a client's octets are cut into pieces, they mean the same: no cut makes a fault, or hides one. */
+import test from 'ava';
+import fc from 'fast-check';
+import { type Fault, StrictStream } from '../../src/smtp-in/strict-stream.ts';
+
+/** What is made of the octets, in order: commands, messages, and the fault at which it ended. */
+async function meaningOf(pieces: Buffer[]): Promise<string[]> {
+  const events: string[] = [];
+  const stream = new StrictStream({
+    longestLine: 40,
+    largestMessage: 1000,
+    endsGroup: (line) => line.startsWith('LAST'),
+    onMessageBytes() {},
+    onFault(fault: Fault) {
+      events.push(`fault ${fault}`);
+      stream.isClosed = true;
+    },
+  });
+  stream.oncommand = (command: Buffer, next = () => {}) => {
+    events.push(`command ${command.toString('latin1')}`);
+    if (command.toString() === 'SLOW') return void setImmediate(next);
+    if (command.toString() !== 'DATA') return void next();
+    const chunks: Buffer[] = [];
+    stream
+      .startDataMode()
+      .on('data', (chunk: Buffer) => chunks.push(chunk))
+      .on('end', () => {
+        events.push(`message ${Buffer.concat(chunks).toString('latin1')}`);
+        setImmediate(() => stream.continue());
+      });
+    next();
+  };
+  for (const piece of pieces) await new Promise<unknown>((resolve) => stream.write(piece, resolve));
+  return events;
+}
+
+const token = fc.constantFrom(
+  '\r\n',
+  '\r\n',
+  '\r',
+  '\n',
+  '.',
+  '..',
+  'DATA\r\n',
+  'SLOW\r\n',
+  '\r\n.\r\n',
+  'x',
+  'NOOP\r\n',
+  'y'.repeat(30),
+);
+const octets = fc.array(token, { maxLength: 30 }).map((parts) => Buffer.from(parts.join('')));
+
+function cut(whole: Buffer, sizes: number[]): Buffer[] {
+  const pieces: Buffer[] = [];
+  let at = 0;
+  for (const size of sizes) {
+    if (at >= whole.length) break;
+    pieces.push(whole.subarray(at, at + size));
+    at += size;
+  }
+  return at < whole.length ? [...pieces, whole.subarray(at)] : pieces;
+}
+
+test('cut anywhere, it means the same', async (t) => {
+  await fc.assert(
+    fc.asyncProperty(
+      octets,
+      fc.array(fc.integer({ min: 1, max: 6 }), { maxLength: 200 }),
+      async (whole, sizes) => {
+        t.deepEqual(await meaningOf(cut(whole, sizes)), await meaningOf([whole]));
+      },
+    ),
+    { numRuns: 500 },
+  );
+});
+
+test('no message has a bare CR or LF in it, and none ends at one', async (t) => {
+  await fc.assert(
+    fc.asyncProperty(octets, async (whole) => {
+      for (const event of await meaningOf([whole])) t.notRegex(event, /\r(?!\n)|(?<!\r)\n/);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('two messages in one piece are two messages, and what follows them is served', async (t) => {
+  const message = 'DATA\r\nx\r\n.\r\n';
+  const events = await meaningOf([Buffer.from(`${message}${message}NOOP\r\n`)]);
+  t.deepEqual(events, ['command DATA', 'message x\r\n', 'command DATA', 'message x\r\n', 'command NOOP']);
+});
+
+test('input behind a command that ends its group is a fault, before the command means anything', async (t) => {
+  t.deepEqual(await meaningOf([Buffer.from('ONE\r\nLAST\r\nTWO\r\n')]), ['command ONE', 'fault pipelining']);
+  t.deepEqual(await meaningOf([Buffer.from('LAST\r\n'), Buffer.from('TWO\r\n')]), [
+    'command LAST',
+    'command TWO',
+  ]);
+});
+
+test('many commands in one piece do not exhaust the stack', async (t) => {
+  t.is((await meaningOf([Buffer.from('NOOP\r\n'.repeat(50_000))])).length, 50_000);
+});

@@ -1,0 +1,197 @@
+/** The sockets of a destination: how many there are, who gets them, when they end. Real ones, to the fake MX. */
+import test, { type ExecutionContext } from 'ava';
+import { said, startDeliverer } from '../helpers/deliverer.ts';
+import { type MxOptions, startMx } from '../helpers/mx.ts';
+import { until } from '../helpers/until.ts';
+
+async function start(t: ExecutionContext, options: MxOptions = {}) {
+  const mx = await startMx({ host: '127.0.0.2', tls: false, ...options });
+  t.teardown(mx.close);
+  return mx;
+}
+
+const name = 'mx1.invalid';
+
+test('a session is idle after a mail, and is taken by the next', async (t) => {
+  const mx = await start(t);
+  const { deliver, pool } = startDeliverer(t, { port: mx.port });
+  await deliver();
+  t.deepEqual(pool.stats(name), { open: 1, idle: 1 });
+  const next = deliver();
+  await until(() => pool.stats(name).idle === 0, { what: 'the session to be taken' });
+  await next;
+  t.is(mx.sessions.length, 1);
+});
+
+test('it lapses', async (t) => {
+  const mx = await start(t);
+  const { deliver, pool } = startDeliverer(t, { port: mx.port, shape: { idleMs: 30 } });
+  await deliver();
+  await until(() => pool.stats(name).open === 0, { what: 'the session to lapse' });
+  t.is(mx.sessions[0]!.commands.at(-1), 'QUIT');
+});
+
+test('so many mails and no more', async (t) => {
+  const mx = await start(t);
+  const shape = { mailsPerConnection: 3, connections: 1 };
+  const { deliver, most } = startDeliverer(t, { port: mx.port, shape });
+  for (let n = 0; n < 7; n++) await deliver();
+  const mails = mx.sessions.map(({ commands }) => commands.filter((one) => one.startsWith('MAIL')).length);
+  t.deepEqual(mails, [3, 3, 1]);
+  t.is(most(), 1, 'the old one is gone before the new one comes');
+});
+
+test('what ends while it waits is forgotten', async (t) => {
+  const mx = await start(t);
+  const { deliver, pool, sockets } = startDeliverer(t, { port: mx.port });
+  await deliver();
+  mx.script = { quit: () => 'hang' };
+  await mx.close();
+  await until(() => pool.stats(name).open === 0, { what: 'the session to be forgotten' });
+  t.is(sockets.size, 0);
+});
+
+test('what a host says to a session that waits ends it', async (t) => {
+  const mx = await start(t, {
+    script: { dot: () => ({ raw: '250 2.0.0 taken\r\n421 4.4.2 good bye\r\n' }) },
+  });
+  const { deliver, pool } = startDeliverer(t, { port: mx.port });
+  t.is((await deliver()).verdict.outcome, 'delivered');
+  await until(() => pool.stats(name).open === 0, { what: 'the session to end' });
+});
+
+test('at the cap, an idle session of another host makes room, and its end is awaited', async (t) => {
+  const mx = await start(t);
+  const second = await startMx({ host: '127.0.0.3', port: mx.port, tls: false });
+  t.teardown(second.close);
+  const hosts = [{ addresses: ['127.0.0.2'] }];
+  const { deliver, pool, most } = startDeliverer(t, { port: mx.port, hosts, shape: { connections: 1 } });
+  await deliver();
+  hosts[0]!.addresses = ['127.0.0.3'];
+  await deliver();
+  t.is(second.messages.length, 1);
+  t.deepEqual(pool.stats(name), { open: 1, idle: 1 });
+  t.is(most(), 1);
+  t.is(mx.sessions[0]!.commands.at(-1), 'QUIT');
+});
+
+test('a host that does not answer QUIT holds its socket for a second at most', async (t) => {
+  const mx = await start(t, { script: { quit: () => 'hang' } });
+  const { deliver, pool, sockets } = startDeliverer(t, { port: mx.port });
+  await deliver();
+  const began = performance.now();
+  await pool.close();
+  t.true(performance.now() - began < 10_000, 'it never would');
+  t.is(sockets.size, 0);
+});
+
+test('many at once share the connections that there are', async (t) => {
+  const mx = await start(t);
+  const { deliver, pool, sockets, most } = startDeliverer(t, { port: mx.port, shape: { connections: 3 } });
+  // More than the runner would launch: the pool holds on its own.
+  const attempts = await Promise.all(
+    Array.from({ length: 40 }, (_, n) =>
+      deliver({ recipient: `${n % 3 ? 'ann' : 'unknown'}@there.invalid` }),
+    ),
+  );
+  t.is(attempts.filter(({ verdict }) => verdict.outcome === 'delivered').length, 26);
+  t.is(most(), 3);
+  t.is(mx.sessions.length, 3);
+  await pool.close();
+  await until(() => sockets.size === 0, { what: 'no socket to be left' });
+  t.deepEqual(pool.stats(name), { open: 0, idle: 0 });
+});
+
+test('RSET refused: the session goes, the mail’s word stands', async (t) => {
+  const mx = await start(t, { script: { rset: () => '500 what' } });
+  const { deliver, pool } = startDeliverer(t, { port: mx.port });
+  const attempt = await deliver({ recipient: 'unknown@there.invalid' });
+  t.is(attempt.verdict.outcome, 'bounced');
+  await until(() => pool.stats(name).open === 0, { what: 'the session to end' });
+});
+
+test('connections that cannot be opened leave nothing behind', async (t) => {
+  const mx = await start(t);
+  await mx.close();
+  const { deliver, pool, forgotten } = startDeliverer(t, { port: mx.port, shape: { connections: 1 } });
+  const attempts = await Promise.all([deliver(), deliver(), deliver()]);
+  for (const attempt of attempts) t.is(attempt.verdict.category, 'network', said(attempt));
+  t.deepEqual(pool.stats(name), { open: 0, idle: 0 });
+  t.is(forgotten.length, 3);
+});
+
+test('stopped while waiting for room: interrupted, and nothing left', async (t) => {
+  const mx = await start(t, { script: { greeting: () => 'hang' } });
+  const { deliver, pool, stop, sockets } = startDeliverer(t, { port: mx.port, shape: { connections: 1 } });
+  const attempts = [deliver(), deliver()];
+  await until(() => mx.sessions.length === 1, { what: 'the first to be connected' });
+  stop.abort(new Error('stopped'));
+  for (const attempt of await Promise.all(attempts)) {
+    t.like(attempt.verdict, { category: 'interrupted', possibleDuplicate: false });
+  }
+  await until(() => sockets.size === 0, { what: 'no socket to be left' });
+  t.deepEqual(pool.stats(name), { open: 0, idle: 0 });
+});
+
+test('once more in clear after a failed handshake: still one socket at a time', async (t) => {
+  const mx = await start(t, { tls: 'broken' });
+  const { deliver, most } = startDeliverer(t, { port: mx.port, shape: { connections: 1 } });
+  t.is((await deliver()).verdict.outcome, 'delivered');
+  t.is(mx.sessions.length, 2);
+  t.is(most(), 1);
+});
+
+test('a connection that is dead when its mail comes: over a new one, at the cap too', async (t) => {
+  const mx = await start(t);
+  const { deliver, most } = startDeliverer(t, { port: mx.port, shape: { connections: 1 } });
+  await deliver();
+  // As where a firewall has forgotten the connection: it is told when it speaks.
+  mx.script = { mail: ({ session }) => (session.id === 1 ? 'reset' : undefined) };
+  const attempt = await deliver();
+  t.is(attempt.verdict.outcome, 'delivered');
+  t.is(mx.sessions.length, 2);
+  t.is(most(), 1);
+});
+
+for (const phase of [
+  'greeting',
+  'ehlo',
+  'mail',
+  'rcpt',
+  'data',
+  'receiving',
+  'dot',
+  'rset',
+  'quit',
+] as const) {
+  test(`under TLS, a reset at ${phase} leaves nothing behind`, async (t) => {
+    const mx = await start(t, { tls: true });
+    const { deliver, pool, sockets } = startDeliverer(t, { port: mx.port });
+    let isArmed = false;
+    mx.script = {
+      [phase]: ({ session }: { session: { tls: boolean } }) => (session.tls || isArmed ? 'reset' : undefined),
+    };
+    isArmed = phase === 'greeting';
+    const attempt = await deliver({
+      recipient: phase === 'rset' ? 'unknown@there.invalid' : 'ann@there.invalid',
+    });
+    t.is(attempt.verdict.possibleDuplicate, phase === 'receiving' || phase === 'dot');
+    await pool.close();
+    await until(() => sockets.size === 0, { what: 'no socket to be left' });
+    t.deepEqual(pool.stats(name), { open: 0, idle: 0 });
+  });
+}
+
+test('stopped in the middle: interrupted, and honest about the dot', async (t) => {
+  const mx = await start(t);
+  const { deliver, stop, sockets } = startDeliverer(t, { port: mx.port });
+  await deliver();
+  mx.script = { dot: () => 'hang' };
+  const attempt = deliver();
+  await until(() => mx.sessions[0]!.transcript.at(-1) === 'S: (hang)', { what: 'the message to be out' });
+  stop.abort(new Error('stopped'));
+  t.like((await attempt).verdict, { category: 'interrupted', possibleDuplicate: true });
+  await until(() => sockets.size === 0, { what: 'no socket to be left' });
+  t.is((await deliver()).verdict.category, 'interrupted', 'nor is anything begun after it');
+  t.is(mx.sessions.length, 1);
+});

@@ -1,0 +1,207 @@
+/** What goes over the wire: the envelope's parameters, and the message byte for byte. */
+import test, { type ExecutionContext } from 'ava';
+import type { Timeouts } from '../../src/smtp-out/deadline.ts';
+import { said, startDeliverer } from '../helpers/deliverer.ts';
+import { type MxOptions, startMx } from '../helpers/mx.ts';
+import { type Step, startHostile } from '../helpers/mx-hostile.ts';
+import { until } from '../helpers/until.ts';
+
+async function deliver(t: ExecutionContext, mxOptions: MxOptions, message: string, recipient?: string) {
+  const mx = await startMx({ host: '127.0.0.2', tls: false, ...mxOptions });
+  t.teardown(mx.close);
+  const deliverer = startDeliverer(t, { port: mx.port });
+  const attempt = await deliverer.deliver({
+    message: Buffer.from(message, 'utf8'),
+    recipient: recipient ?? 'ann@there.invalid',
+  });
+  return { attempt, mx, message: mx.messages[0], commands: mx.sessions[0]!.commands };
+}
+
+const ok = (text: string): Step => ({ say: `${text} ok\r\n` });
+const end: Step[] = [{ hear: '.' }, ok('250')];
+const oneByOne = {
+  steps: [
+    ...[ok('220'), { hear: 'EHLO' }, ok('250'), { hear: 'MAIL' }, ok('250'), { hear: 'RCPT' }, ok('250')],
+    ...[{ hear: 'DATA' }, ok('354'), ...end],
+  ],
+  envelope: ['MAIL', 'RCPT', 'DATA'],
+};
+const pipelined = {
+  steps: [
+    ...[ok('220'), { hear: 'EHLO' }, { say: '250-mx\r\n250 PIPELINING\r\n' }, { hear: 'DATA' }],
+    ...[ok('250'), ok('250'), ok('354'), ...end],
+  ],
+  envelope: ['MAIL RCPT DATA'],
+};
+
+const head = 'Subject: hello\r\n\r\n';
+
+const bodies: [what: string, sent: string, received?: string][] = [
+  ['plain lines', 'one\r\ntwo\r\n'],
+  ['a lone dot', 'one\r\n.\r\ntwo\r\n'],
+  ['a dot first', '.\r\n'],
+  ['dots that begin lines', '..\r\n...\r\n.x\r\n'],
+  ['a dot at the end, no line end', 'one\r\n.', 'one\r\n.\r\n'],
+  ['no line end', 'one', 'one\r\n'],
+  ['a CR at the end', 'one\r', 'one\r\n'],
+  ['an empty body', '', ''],
+  ['a bare LF', 'one\n.\ntwo\n', 'one\r\n.\r\ntwo\r\n'],
+  ['a bare CR', 'one\r.\rtwo\r', 'one\r\n.\r\ntwo\r\n'],
+  ['CR LF apart from each other', 'one\r\r\n.\r\n\n.\n', 'one\r\n\r\n.\r\n\r\n.\r\n'],
+  ['what looks like the end', 'one\r\n.\r\nQUIT\r\n.\r\n'],
+  ['a long message', `${'x'.repeat(70)}\r\n`.repeat(40_000)],
+];
+
+for (const [what, sent, received = sent] of bodies) {
+  test(`the message arrives as it was: ${what}`, async (t) => {
+    const { message, commands } = await deliver(t, {}, head + sent);
+    t.is(message!.raw.toString(), head + received);
+    t.false(commands.includes('QUIT'), 'and nothing of it was taken for a command');
+  });
+}
+
+test('a body beyond ASCII is declared where 8BITMIME is offered, and sent where it is not', async (t) => {
+  const text = `${head}grüße\r\n`;
+  const offered = await deliver(t, {}, text);
+  t.is(offered.message!.params.BODY, '8BITMIME');
+  const not = await deliver(t, { extensions: ['PIPELINING'] }, text);
+  t.deepEqual(not.message!.params, {});
+  t.is(not.message!.raw.toString(), text);
+  const ascii = await deliver(t, {}, head);
+  t.is(ascii.message!.params.BODY, undefined);
+});
+
+test('SIZE is said where it is offered', async (t) => {
+  t.is((await deliver(t, {}, head)).message!.params.SIZE, String(head.length));
+  t.is((await deliver(t, { extensions: [] }, head)).message!.params.SIZE, undefined);
+});
+
+test('a message over the announced size bounces without being sent', async (t) => {
+  const { attempt, commands } = await deliver(t, { extensions: ['SIZE 10'] }, head);
+  t.like(attempt.verdict, { outcome: 'bounced', category: 'size', bounce: 'soft' });
+  t.false(commands.some((command) => command.startsWith('MAIL')));
+});
+
+test('SMTPUTF8 is said for an address beyond ASCII, in the envelope or in the header', async (t) => {
+  const inEnvelope = await deliver(t, {}, head, 'jörg@there.invalid');
+  t.true(inEnvelope.message!.params.SMTPUTF8);
+  const inHeader = await deliver(t, {}, `To: jörg@there.invalid\r\n${head}`);
+  t.true(inHeader.message!.params.SMTPUTF8);
+  const inBody = await deliver(t, {}, `${head}jörg\r\n`);
+  t.is(inBody.message!.params.SMTPUTF8, undefined);
+  const inBoth = await deliver(t, {}, `To: jörg@there.invalid\r\n${head}`, 'jörg@there.invalid');
+  t.true(inBoth.message!.params.SMTPUTF8);
+  t.is(inBoth.commands.find((one) => one.startsWith('MAIL'))!.match(/SMTPUTF8/g)!.length, 1);
+});
+
+test('where SMTPUTF8 is not offered, an address beyond ASCII cannot be reached; one in the header does no harm', async (t) => {
+  const extensions = ['8BITMIME'];
+  const { attempt } = await deliver(t, { extensions }, head, 'jörg@there.invalid');
+  t.like(attempt.verdict, { outcome: 'bounced', category: 'protocol' });
+  const inHeader = await deliver(t, { extensions }, `To: jörg@there.invalid\r\n${head}`);
+  t.is(inHeader.attempt.verdict.outcome, 'delivered');
+});
+
+for (const isOffered of [true, false]) {
+  const how = isOffered
+    ? 'go in one batch where PIPELINING is offered'
+    : 'wait for each reply where it is not';
+  test(`commands ${how}`, async (t) => {
+    const { steps, envelope } = isOffered ? pipelined : oneByOne;
+    const server = await startHostile('127.0.0.3', 0, steps);
+    t.teardown(server.close);
+    const deliverer = startDeliverer(t, { port: server.port, hosts: [{ addresses: ['127.0.0.3'] }] });
+    t.is((await deliverer.deliver()).verdict.outcome, 'delivered');
+    t.deepEqual(
+      server.heard.slice(1).map((text) => text.match(/^(MAIL|RCPT|DATA)/gm)?.join(' ')),
+      [...envelope, undefined],
+    );
+  });
+}
+
+test('HELO where EHLO is not known', async (t) => {
+  const script = {
+    ehlo: ({ command }: { command: string }) => (command.startsWith('EHLO') ? '502 what' : undefined),
+  };
+  const { attempt, commands } = await deliver(t, { script }, head);
+  t.is(attempt.verdict.outcome, 'delivered');
+  t.true(commands.includes('HELO postern.invalid'));
+});
+
+const huge = `${'x'.repeat(998)}\r\n`.repeat(20_000);
+
+for (const tls of [false, true]) {
+  const where = tls ? 'under TLS' : 'in clear';
+  test(`a refusal in the middle of the message is heard, and the connection not used again: ${where}`, async (t) => {
+    const script = { receiving: () => '552 5.3.4 too much' };
+    const { attempt, mx } = await deliver(t, { script, tls }, head + huge);
+    t.like(attempt.verdict, { outcome: 'bounced', category: 'size', possibleDuplicate: false });
+    await until(() => mx.connections === 0, { what: 'the connection to end' });
+  });
+
+  test(`an acceptance in the middle of the message is none: ${where}`, async (t) => {
+    const script = { receiving: () => '250 2.0.0 taken' };
+    const { attempt } = await deliver(t, { script, tls }, head + huge);
+    t.like(attempt.verdict, { outcome: 'deferred', category: 'protocol', possibleDuplicate: false });
+  });
+
+  test(`a message whose end is out may have been taken: ${where}`, async (t) => {
+    const script = { dot: () => 'reset' as const };
+    const { attempt } = await deliver(t, { script, tls }, head + huge);
+    t.like(attempt.verdict, { outcome: 'deferred', category: 'network', possibleDuplicate: true });
+  });
+
+  test(`one that was cut off may not: ${where}`, async (t) => {
+    const script = { receiving: () => 'reset' as const };
+    const { attempt } = await deliver(t, { script, tls }, head + huge);
+    t.like(attempt.verdict, { outcome: 'deferred', category: 'network', possibleDuplicate: false });
+  });
+}
+
+async function deliverTo(t: ExecutionContext, steps: Step[], timeouts: Partial<Timeouts> = {}) {
+  const server = await startHostile('127.0.0.3', 0, steps);
+  t.teardown(server.close);
+  const hosts = [{ addresses: ['127.0.0.3'] }];
+  const deliverer = startDeliverer(t, { port: server.port, hosts, timeouts });
+  return { attempt: await deliverer.deliver(), deliverer, server };
+}
+
+test('a host that wants the message although it took no recipient gets an empty one, and the next mail', async (t) => {
+  const batch: Step[] = [{ hear: 'DATA' }, ok('250')];
+  const { attempt, deliverer, server } = await deliverTo(t, [
+    ...pipelined.steps.slice(0, 3),
+    ...[...batch, { say: '550 5.1.1 unknown\r\n354 go\r\n' }, { hear: '.' }, ok('554')],
+    ...[{ hear: 'RSET' }, ok('250'), ...batch, ok('250'), ok('354'), ...end],
+  ]);
+  t.like(attempt.verdict, { outcome: 'bounced', category: 'unknown_user' });
+  await until(() => deliverer.pool.stats('mx1.invalid').idle === 1, { what: 'the connection to rest' });
+  t.is((await deliverer.deliver()).verdict.outcome, 'delivered');
+  t.true(server.heard.includes('.\r\n'));
+});
+
+test('what a host says in clear after agreeing to TLS is thrown away', async (t) => {
+  const steps: Step[] = [
+    ...[ok('220'), { hear: 'EHLO' }, { say: '250-mx\r\n250 STARTTLS\r\n' }, { hear: 'STARTTLS' }],
+    { say: '220 go\r\n250-mx\r\n250 PIPELINING\r\n' },
+  ];
+  // Its handshake goes nowhere, and in clear nobody says STARTTLS to it.
+  const { attempt } = await deliverTo(t, steps, { tls: 200, mail: 200 });
+  t.regex(said(attempt), /said \d+ bytes in clear after agreeing to TLS; thrown away/);
+  t.false(said(attempt).includes('PIPELINING'));
+});
+
+test('a character of a reply may come in two pieces; what is no UTF-8 is read byte by byte', async (t) => {
+  const last = (...steps: Step[]) => deliverTo(t, [...oneByOne.steps.slice(0, -1), ...steps]);
+  const inTwo = await last({ say: '250 gr\xc3' }, { pause: 20 }, { say: '\xbc\xc3\x9fe\r\n' });
+  t.is(inTwo.attempt.reply!.text, 'grüße');
+  const latin1 = await last({ say: '250 gr\xfc\xdfe\r\n' });
+  t.is(latin1.attempt.reply!.text, 'grüße');
+});
+
+test('a refusal that the end of the connection cuts off is one', async (t) => {
+  const { attempt } = await deliverTo(t, [
+    ...oneByOne.steps.slice(0, 6),
+    ...([{ say: '550 5.1.1 unkn' }, { end: 'fin' }] as const),
+  ]);
+  t.like(attempt.verdict, { outcome: 'bounced', category: 'unknown_user' });
+});

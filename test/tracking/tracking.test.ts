@@ -1,0 +1,382 @@
+/**
+ * Tracking without a server: HTML rewritten, links signed and read, visitors told apart. Each case of the rewriter is
+ * a pair in fixtures/tracking: NAME.html and NAME.expected.html; a new case is a new pair. UPDATE_GOLDEN=1 writes the
+ * expected ones anew: read the diff.
+ */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import fc from 'fast-check';
+import { type Token, type TokenHandler, Tokenizer, TokenizerMode } from 'parse5';
+import { fixedSecrets } from '../../src/base/secrets.ts';
+import { eachTag } from '../../src/compose/html-tags.ts';
+import { limitOf, newAllowance, type Tracker, trackable } from '../../src/compose/html-tracking.ts';
+import { createLinks } from '../../src/tracking/tracking-links.ts';
+import { enter, type Visit, type Visited } from '../../src/tracking/visit.ts';
+import { type Visitor, visitorKind } from '../../src/tracking/visitor.ts';
+
+const folder = join(import.meta.dirname, '../fixtures/tracking');
+const cases = readdirSync(folder).flatMap((file) => /^([\w-]+)\.html$/.exec(file)?.[1] ?? []);
+const read = (file: string) => readFileSync(join(folder, file), 'utf8');
+
+const plain: Tracker = {
+  pixel: () => 'https://t.invalid/o?a=1&b=2',
+  link: (target) => `https://t.invalid/c?a=1&to=${encodeURIComponent(target)}`,
+};
+const both = { opens: true, clicks: true };
+
+for (const name of cases) {
+  test(`rewritten: ${name}`, (t) => {
+    const tracked = trackable(read(`${name}.html`), both)!(plain);
+    if (process.env.UPDATE_GOLDEN) writeFileSync(join(folder, `${name}.expected.html`), tracked);
+    t.is(tracked, read(`${name}.expected.html`));
+  });
+}
+
+test('there are twelve cases at least', (t) => t.true(cases.length >= 12));
+
+test('opens alone leave the links, clicks alone put in no pixel, and nothing to track is the same mail for all', (t) => {
+  const html = read('document.html');
+  const opens = trackable(html, { opens: true, clicks: false })!(plain);
+  t.is(opens.replace(/<img src="https:\/\/t\.invalid[^>]*>/, ''), html);
+  const clicks = trackable(html, { opens: false, clicks: true })!(plain);
+  t.notRegex(clicks, /t\.invalid\/o/);
+  t.is(trackable(html, { opens: false, clicks: false }), null);
+  t.is(trackable(read('no-links.html'), { opens: false, clicks: true }), null);
+});
+
+test('a link too long for a request line stays as it is', (t) => {
+  const link = (length: number) => `<a href="${'https://app.invalid/'.padEnd(length, 'x')}">`;
+  t.not(trackable(link(5000), { opens: false, clicks: true }), null);
+  t.is(trackable(link(5001), { opens: false, clicks: true }), null);
+});
+
+test('of one mail a thousand links are tracked, over all its parts', (t) => {
+  const linked = (count: number) => '<a href="https://app.invalid/">x</a>'.repeat(count);
+  const clicks = { opens: false, clicks: true };
+  const trackedIn = (html: string) => html.split('t.invalid/c').length - 1;
+  const allowance = newAllowance();
+  t.is(trackedIn(trackable(linked(600), clicks, allowance)!(plain)), 600);
+  t.is(limitOf(allowance), null);
+  const rest = trackable(`${linked(401)}<p>more</p>${linked(3)}</body>`, both, allowance)!(plain);
+  t.is(trackedIn(rest), 400);
+  t.is(limitOf(allowance), 1000);
+  t.true(
+    rest.includes(`${linked(1)}<p>more</p>${linked(3)}<img src=`),
+    'what is left stays, and the pixel has its place',
+  );
+  t.is(trackable(linked(1), clicks, allowance), null);
+  const exactly = newAllowance();
+  trackable(linked(1000), clicks, exactly);
+  t.is(limitOf(exactly), null);
+});
+
+const pieces = [
+  ...[
+    '<a href="https://app.invalid/x">',
+    '<a class=x href="http://b.invalid/é😀"',
+    '<a href=',
+    '</a>',
+    '<area ',
+  ],
+  ...[
+    '<body>',
+    '</body>',
+    '</html>',
+    '<!--',
+    '-->',
+    '<![endif]>',
+    '<![CDATA[',
+    '<style>',
+    '</style>',
+    '<title>',
+  ],
+  ...[
+    '</title>',
+    '<script>',
+    '</script>',
+    '<textarea>',
+    '<svg>',
+    '<p',
+    '<br/>',
+    '>',
+    '<',
+    '/',
+    '=',
+    '"',
+    "'",
+  ],
+  ...['&amp;', '&', '\r\n', '\r', '\n', '\0', ' ', 'text', '😀', '\ud800', '\udc00'],
+];
+
+/** Whether `parts` are in the text in their order, from its first character to its last. */
+function isMadeOf(text: string, parts: string[]): boolean {
+  let at = 0;
+  for (const [index, part] of parts.entries()) {
+    const found = text.indexOf(part, at);
+    if (found < 0 || (index === 0 && found > 0)) return false;
+    at = found + part.length;
+  }
+  return text.endsWith(parts.at(-1)!);
+}
+
+test('whatever the HTML is, what is around the links stays to the character', (t) => {
+  const html = fc.array(fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...pieces) }, fc.string()), {
+    maxLength: 40,
+  });
+  let replaced = 0;
+  const property = fc.property(html, (parts) => {
+    const text = parts.join('');
+    const tracked = trackable(text, both)!({ pixel: () => 'PIXEL', link: () => 'LINK' });
+    const around = tracked.replace(/<img src="PIXEL"[^>]*>/, '').split(/"LINK"|'LINK'/);
+    replaced += around.length - 1;
+    return isMadeOf(text, around);
+  });
+  fc.assert(property, { numRuns: 5000 });
+  t.true(replaced > 100, `${replaced} links`);
+});
+
+const names = new Set(['a', 'area', 'body']);
+const rawText: Record<string, Tokenizer['state']> = {
+  title: TokenizerMode.RCDATA,
+  textarea: TokenizerMode.RCDATA,
+  style: TokenizerMode.RAWTEXT,
+  script: TokenizerMode.SCRIPT_DATA,
+};
+
+/** The tags of these names as the tokenizer sees them that reads all of the HTML. */
+function seenByTokenizer(html: string): string[] {
+  const seen: string[] = [];
+  const start = ({ tagName, attrs, location }: Token.TagToken) => {
+    const state = rawText[tagName];
+    if (state !== undefined) tokenizer.state = state;
+    if (!names.has(tagName)) return;
+    const href = attrs.find(({ name }) => name === 'href');
+    const range = href && location!.attrs!.href!;
+    seen.push([tagName, href?.value, range?.startOffset, range?.endOffset].join(' '));
+  };
+  const end = ({ tagName, location }: Token.TagToken) => {
+    if (names.has(tagName)) seen.push(`/${tagName} ${location!.startOffset}`);
+  };
+  const others = [
+    'onComment',
+    'onDoctype',
+    'onCharacter',
+    'onNullCharacter',
+    'onWhitespaceCharacter',
+    'onEof',
+  ];
+  const ignored = Object.fromEntries(others.map((name) => [name, () => {}]));
+  const handler = { ...ignored, onStartTag: start, onEndTag: end } as unknown as TokenHandler;
+  const tokenizer = new Tokenizer({ sourceCodeLocationInfo: true }, handler);
+  tokenizer.write(html, true);
+  return seen;
+}
+
+function seenByUs(html: string): string[] {
+  const seen: string[] = [];
+  eachTag(html, names, {
+    onStart({ name, value, range }) {
+      const href = value('href');
+      const { start, end } = href === undefined ? {} : range('href');
+      if (names.has(name)) seen.push([name, href, start, end].join(' '));
+    },
+    onEnd(name, at) {
+      if (names.has(name)) seen.push(`/${name} ${at}`);
+    },
+  });
+  return seen;
+}
+
+test('tags that nobody asks for are passed over without another being missed or made up', (t) => {
+  const tags = [
+    '<p class="a>b">',
+    "<td width=1 title='<a href=x>'>",
+    '<b/>',
+    '<p a="1"b>',
+    '<i a = "x">',
+    '<o:p x>',
+    '</p >',
+  ];
+  const words = [
+    ...pieces,
+    ...tags,
+    '<!',
+    '<?',
+    '--',
+    '<!-',
+    '<p "',
+    '<TITLE>',
+    '<a\fhref=x>',
+    '<p x=">',
+    '<!doctype ',
+  ];
+  const html = fc.array(fc.constantFrom(...words), { maxLength: 30 }).map((parts) => parts.join(''));
+  const property = fc.property(html, (text) => t.deepEqual(seenByUs(text), seenByTokenizer(text)));
+  fc.assert(property, { numRuns: 5000 });
+  for (const name of cases)
+    t.deepEqual(seenByUs(read(`${name}.html`)), seenByTokenizer(read(`${name}.html`)));
+});
+
+test('HTML made to cost is read in linear time', (t) => {
+  const fill = (text: string) => text.repeat(Math.floor((2 * 1024 * 1024) / text.length));
+  const formats = Array.from({ length: 500 }, (_, n) => `<b x=${n}>`).join('');
+  const hostile = [`<p>${formats}${'</p><p>x'.repeat(50_000)}`, fill('<div>'), fill('<a href="'), fill('<')];
+  hostile.push(`<a href="https://x${' '.repeat(2_000_000)}x">`);
+  for (const html of hostile) {
+    const begun = performance.now();
+    trackable(html, both)!(plain);
+    t.true(performance.now() - begun < 5000, html.slice(0, 20));
+  }
+});
+
+const deliveryId = '0199a1b2-c3d4-7e5f-8a6b-0123456789ab';
+const secret = 'a secret of enough characters';
+const links = createLinks(fixedSecrets(secret));
+const base = 'https://mail.invalid/postern';
+const tokenOf = (url: string) => url.slice(url.lastIndexOf('/') + 1);
+
+test('a link says what it was made of', (t) => {
+  const tracker = links.tracker(base, deliveryId);
+  const target = 'https://app.invalid/grüße?a=1&b=%20#there';
+  t.true(tracker.pixel().startsWith(`${base}/t/o/`));
+  t.true(tracker.link(target).startsWith(`${base}/t/c/`));
+  t.deepEqual(links.read('open', tokenOf(tracker.pixel())), { deliveryId, target: '' });
+  t.deepEqual(links.read('click', tokenOf(tracker.link(target))), { deliveryId, target });
+  t.is(links.read('open', tokenOf(tracker.link(target))), null, 'a click is no open');
+  t.is(links.read('click', tokenOf(tracker.pixel())), null);
+  t.is(
+    tracker.link(target),
+    createLinks(fixedSecrets(secret)).tracker(base, deliveryId).link(target),
+    'nothing is kept',
+  );
+});
+
+test('no character of a token can be another, missing, or one more', (t) => {
+  const token = tokenOf(links.tracker(base, deliveryId).link('https://app.invalid/'));
+  for (let at = 0; at < token.length; at++) {
+    for (const other of 'Aa0-_B9z%.=')
+      if (token[at] !== other)
+        t.is(links.read('click', token.slice(0, at) + other + token.slice(at + 1)), null, `${at} ${other}`);
+    t.is(links.read('click', token.slice(0, at)), null);
+    t.is(links.read('click', token.slice(0, at) + token.slice(at + 1)), null);
+  }
+  const more = ['A', '=', ' ', '\n', '\0', '.'].flatMap((extra) => [token + extra, extra + token]);
+  for (const altered of [...more, '', token.repeat(2)]) t.is(links.read('click', altered), null);
+});
+
+test('every bit of a token’s octets counts', (t) => {
+  const bytes = Buffer.from(
+    tokenOf(links.tracker(base, deliveryId).link('https://app.invalid/')),
+    'base64url',
+  );
+  for (let bit = 0; bit < bytes.length * 8; bit++) {
+    const altered = Buffer.from(bytes);
+    altered[bit >> 3]! ^= 1 << (bit & 7);
+    t.is(links.read('click', altered.toString('base64url')), null);
+  }
+});
+
+test('another secret’s links are not ours; an earlier secret’s are, where it is given', (t) => {
+  const earlier = createLinks(fixedSecrets('the secret of last year'));
+  const token = tokenOf(earlier.tracker(base, deliveryId).pixel());
+  t.is(links.read('open', token), null);
+  const rotated = createLinks(fixedSecrets(secret, 'the secret of last year'));
+  t.deepEqual(rotated.read('open', token), { deliveryId, target: '' });
+  t.is(rotated.tracker(base, deliveryId).pixel(), links.tracker(base, deliveryId).pixel(), 'the first signs');
+});
+
+test('not even a link of our own leads to anything but http and https', (t) => {
+  const { link } = links.tracker(base, deliveryId);
+  for (const target of ['javascript:alert(1)', 'data:text/html,x', '//evil.invalid', '/path', '', 'https://'])
+    t.is(links.read('click', tokenOf(link(target))), null, target);
+});
+
+const chrome =
+  'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36';
+const appleMail = 'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko)';
+const gmail = 'Mozilla/5.0 (Windows NT 5.1; rv:11.0) Gecko Firefox/11.0 (via ggpht.com GoogleImageProxy)';
+const yahoo = 'YahooMailProxy; https://help.yahoo.com/kb/yahoo-mail-proxy-SLN28749.html';
+
+const visitors: [kind: string, facts: Partial<Visitor>][] = [
+  ['human', {}],
+  ['human', { userAgent: appleMail }],
+  ['human', { userAgent: 'Microsoft Office/16.0 (Windows NT 10.0; Microsoft Outlook 16.0.17328; Pro)' }],
+  ['human', { userAgent: 'okhttp/4.12.0' }],
+  ['human', { userAgent: `${chrome.replace('Win64; x64', 'Android 13; CUBOT KINGKONG')}` }],
+  ['human', { userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Thunderbird/140.0' }],
+  ['proxy', { userAgent: gmail }],
+  ['proxy', { userAgent: yahoo }],
+  ['proxy', { userAgent: gmail, sinceDelivery: 10 }],
+  ['scanner', { userAgent: gmail, event: 'click' }],
+  ['scanner', { method: 'HEAD' }],
+  ['scanner', { purpose: 'prefetch' }],
+  ['scanner', { purpose: 'prefetch;prerender' }],
+  ['scanner', { userAgent: '' }],
+  ['scanner', { userAgent: 'Mozilla/5.0' }],
+  ['scanner', { userAgent: `${chrome.replace('140.0.0.0', '42.0.2311.135')} Edge/12.246 Mozilla/5.0` }],
+  ['scanner', { userAgent: `${chrome} (Barracuda Sentinel (EE))` }],
+  ['scanner', { userAgent: 'Microsoft Office Existence Discovery' }],
+  ['scanner', { userAgent: `${chrome} SafeLinks` }],
+  ['scanner', { userAgent: 'Mimecast-URL-Protect/1.0' }],
+  ['scanner', { userAgent: 'Proofpoint URL Defense' }],
+  ['scanner', { userAgent: 'Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)' }],
+  ['scanner', { userAgent: 'Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)' }],
+  ['scanner', { userAgent: `${chrome} BingPreview/1.0b` }],
+  ['scanner', { userAgent: chrome.replace('Chrome', 'HeadlessChrome') }],
+  ['scanner', { userAgent: 'curl/8.14.1' }],
+  ['scanner', { userAgent: 'python-requests/2.32.5' }],
+  ['scanner', { userAgent: 'Python/3.13 aiohttp/3.12' }],
+  ['scanner', { userAgent: 'Go-http-client/2.0' }],
+  ['scanner', { event: 'click', sinceDelivery: 0 }],
+  ['scanner', { event: 'click', sinceDelivery: 1999 }],
+  ['human', { event: 'click', sinceDelivery: 2000 }],
+  ['human', { event: 'click', sinceDelivery: 500, wasOpened: true }],
+  ['human', { event: 'open', sinceDelivery: 0 }],
+];
+
+test('visitors are told apart', (t) => {
+  const usual: Visitor = {
+    event: 'open',
+    method: 'GET',
+    userAgent: chrome,
+    purpose: '',
+    sinceDelivery: null,
+    wasOpened: false,
+  };
+  for (const [kind, facts] of visitors)
+    t.is(visitorKind({ ...usual, ...facts }), kind as never, JSON.stringify(facts));
+});
+
+const none = { count: 0, firstAt: null, lastAt: null, scans: 0 };
+const visit: Visit = {
+  deliveryId,
+  event: 'open',
+  at: 5000,
+  method: 'GET',
+  userAgent: chrome,
+  purpose: '',
+  ip: '192.0.2.1',
+  url: null,
+};
+
+test('the books: people are counted, machines apart, and events end at a hundred of each', (t) => {
+  let books: Visited = { isSending: false, deliveredAt: 1000, open: none, click: none };
+  let events = 0;
+  const record = (more: Partial<Visit>) => {
+    const { after, event } = enter(books, { ...visit, ...more });
+    books = after;
+    if (event) events += 1;
+    return event;
+  };
+  t.deepEqual(record({}), { kind: 'human', userAgent: chrome, ip: '192.0.2.1' });
+  t.is(record({ method: 'HEAD', at: 9000 })?.kind, 'scanner');
+  record({ at: 4000 });
+  t.deepEqual(books.open, { count: 2, firstAt: 4000, lastAt: 5000, scans: 1 });
+  for (let n = 0; n < 150; n++) record({ at: 6000 + n });
+  t.like(books.open, { count: 152, scans: 1, lastAt: 6149 });
+  t.is(events, 101);
+  t.is(record({ method: 'HEAD' })?.kind, 'scanner', 'people leave room for machines');
+  t.deepEqual(books.click, none);
+  t.like(record({ event: 'click', url: 'https://app.invalid/' }), { url: 'https://app.invalid/' });
+});
