@@ -63,8 +63,8 @@ if (!items.every((item) => attacks.some((attack) => attack.item === item))) {
 
 const maxOthersMs = 250;
 /** An attack that is shorter is watched for so long. */
-const leastWindowMs = 500;
-const usualTimeoutMs = 30_000;
+const minWindowMs = 500;
+const defaultTimeoutMs = 30_000;
 /** A server that has just started is slower. */
 const warmUpMs = 1_500;
 /** Before an attack others are watched so long, and again while they are slow: other work on the machine may pass. */
@@ -105,7 +105,7 @@ async function watchIdle({ bystander }: Scene): Promise<number> {
 
 async function attackOnce(attack: Attack, scene: Scene): Promise<Result> {
   const idleP95 = await watchIdle(scene);
-  const { item, name, timeoutMs = usualTimeoutMs, maxStallMs = Number.POSITIVE_INFINITY } = attack;
+  const { item, name, timeoutMs = defaultTimeoutMs, maxStallMs = Number.POSITIVE_INFINITY } = attack;
   const spent = cpuSeconds([scene.pid]);
   const from = Date.now();
   const overdue = `it was not over after ${timeoutMs / 1000} s`;
@@ -114,7 +114,7 @@ async function attackOnce(attack: Attack, scene: Scene): Promise<Result> {
     sleep(timeoutMs, { figure: '', faults: [overdue] }, { ref: false }),
   ]);
   scene.endConnections();
-  await sleep(Math.max(from + leastWindowMs - Date.now(), 0));
+  await sleep(Math.max(from + minWindowMs - Date.now(), 0));
   const seen = await scene.bystander.observed(from, Date.now());
   const othersP95 = p95Of(seen);
   const othersRefused = seen.sends.filter(({ status }) => status !== 200).length;

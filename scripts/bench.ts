@@ -64,10 +64,10 @@ const common = {
   vsPostfix: given.vs !== undefined,
   settings: settingsOf(given.set),
 };
-const chosen = given.case.length > 0 ? cases.filter(({ name }) => given.case.includes(name)) : usualCases();
+const chosen = given.case.length > 0 ? cases.filter(({ name }) => given.case.includes(name)) : defaultCases();
 
 /** All; for what looks closer at one, the first. */
-function usualCases(): Case[] {
+function defaultCases(): Case[] {
   return given.profile || given.floor || rate !== null ? cases.slice(0, 1) : cases;
 }
 

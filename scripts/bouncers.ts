@@ -116,7 +116,7 @@ interface Row {
   faults: string[];
 }
 
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 async function sendThere(
   local: string,
@@ -126,11 +126,11 @@ async function sendThere(
   const to = `${local}@${domain}`;
   const { emailId } = await postern.send({ to, subject: `To ${local}`, text: 'Hello' });
   const passing = ['queued', 'sending', 'deferred'];
-  const first = await postern.after(passing, emailId, patienceMs);
+  const first = await postern.after(passing, emailId, timeoutMs);
   const isTaken = mails[local] === 'delivered';
   const arrived = () => behind.messages.some((message) => message.to.includes(to));
-  if (isTaken) await until(arrived, { timeout: patienceMs, what: `the mail to ${to} behind its relay` });
-  const email = isTaken ? first : await postern.after([...passing, 'delivered'], emailId, patienceMs);
+  if (isTaken) await until(arrived, { timeout: timeoutMs, what: `the mail to ${to} behind its relay` });
+  const email = isTaken ? first : await postern.after([...passing, 'delivered'], emailId, timeoutMs);
   const became = await describe(email, postern);
   const events = email.events.map(({ type }) => type.replace('email.', ''));
   const [kept] = await listInbound(postern.db, { emailId, limit: 10 });

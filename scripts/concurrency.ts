@@ -63,8 +63,8 @@ interface Run {
   timeline: { open: number[]; refused: number[] };
 }
 
-async function run(stage: Stage, most: number | null): Promise<Run> {
-  const exchanger = { host, tls: given.tls, delayMs: Number(given.delay), ...(most && { limit: most }) };
+async function run(stage: Stage, max: number | null): Promise<Run> {
+  const exchanger = { host, tls: given.tls, delayMs: Number(given.delay), ...(max && { limit: max }) };
   const sink = await stage.start(startSink([exchanger]), (it) => it.stop());
   const zone = { 'there.invalid': { MX: ['10 mx.invalid'] }, 'mx.invalid': { A: [host] } };
   const dns = await stage.start(startDns(zone), (it) => it.close());
@@ -88,7 +88,7 @@ async function run(stage: Stage, most: number | null): Promise<Run> {
   const last = Math.max(...taken.map(({ at }) => at));
   const used = connections.filter(({ mails: count }) => count > 0);
   return {
-    limit: most,
+    limit: max,
     delivered: arrived.size,
     duplicates: taken.length - arrived.size,
     acceptedPerSecond,
@@ -191,9 +191,9 @@ function print(runs: Run[]): void {
 
 const runs: Run[] = [];
 const faults = await perform('concurrency', async (stage) => {
-  for (const most of [null, limit]) {
-    progress(most ? `421 beyond ${most} connections` : 'no limit');
-    runs.push(await stage.scene((scene) => run(scene, most)));
+  for (const max of [null, limit]) {
+    progress(max ? `421 beyond ${max} connections` : 'no limit');
+    runs.push(await stage.scene((scene) => run(scene, max)));
   }
   return runs.flatMap(faultsOf);
 });

@@ -49,7 +49,7 @@ const stories: Story[] = [
 ];
 
 const waits = '2s 4s';
-const patienceMs = 6_000;
+const timeoutMs = 6_000;
 
 interface World {
   dns: Dns;
@@ -97,7 +97,7 @@ async function tell(story: Story, number: number, { postern }: World, json: bool
   const body = { from: 'Shop <shop@sender.invalid>', to: story.to, subject: story.subject, text: 'Hello!\n' };
   say('POST', `/api/public/email/send ${paint('dim', JSON.stringify(body))}`);
   const { emailId } = await postern.send(body);
-  const email = await postern.after(['queued', 'sending', 'deferred'], emailId, patienceMs);
+  const email = await postern.after(['queued', 'sending', 'deferred'], emailId, timeoutMs);
   say('GET', `/api/public/email/${emailId}`);
   if (json) console.log(JSON.stringify(email, null, 2).replace(/^/gm, '  '));
   else summarize(email);

@@ -68,7 +68,7 @@ const [mails, every, backlog, destinations] = [
 
 const healthy = '127.0.0.2';
 const warmUp = 300;
-const patienceMs = 120_000;
+const timeoutMs = 120_000;
 
 type Case = 'none' | 'mute' | 'deaf';
 
@@ -94,7 +94,7 @@ async function measure(stage: Stage, kind: Case, round: string): Promise<Measure
 
   await sendAll({ ...load, to: recipients('healthy.invalid', warmUp, 'warm') });
   await until(async () => (await sink.count(healthy)) === warmUp, {
-    timeout: patienceMs,
+    timeout: timeoutMs,
     what: 'the warm-up mails',
   });
   let acceptedPerSecond: number | null = null;
@@ -106,8 +106,12 @@ async function measure(stage: Stage, kind: Case, round: string): Promise<Measure
   }
   // Until what the load stirred up has come to rest.
   await sleep(2000);
-  const sent = await sendAll({ ...load, to: recipients('healthy.invalid', mails, 'mail'), everyMs: every });
-  await until(async () => (await sink.count(healthy)) === warmUp + mails, { timeout: patienceMs }).catch(
+  const sent = await sendAll({
+    ...load,
+    to: recipients('healthy.invalid', mails, 'mail'),
+    intervalMs: every,
+  });
+  await until(async () => (await sink.count(healthy)) === warmUp + mails, { timeout: timeoutMs }).catch(
     () => {},
   );
   const measured = {

@@ -175,7 +175,7 @@ function print(one: Run): void {
     ['nodes, and how often they were killed', `${given.nodes}, ${one.kills}`],
     ['the limit of the day, and accepted', `${day.limit}, ${day.accepted}`],
     ['the credits, accepted, and left', `${paid.limit}, ${paid.accepted}, ${paid.left}`],
-    ['the limit of a second, and the most of any', `${perSecond}, ${seconds.most}`],
+    ['the limit of a second, and the most of any', `${perSecond}, ${seconds.max}`],
     ['seconds with requests, of these full', `${seconds.count}, ${seconds.full}`],
     ['answered 200', one.answered],
     ['answered otherwise, not answered', `${one.refused}, ${one.unanswered}`],

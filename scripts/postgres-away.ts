@@ -117,8 +117,8 @@ function plan(rounds: number): Way[] {
 
 function awayFor(way: Way, isFirst: boolean): number {
   if (way === 'frozen' && isFirst) return longestMs;
-  const most = way === 'frozen' || way === 'slow' ? longestMs : longestMs / 6;
-  return Math.random() * most;
+  const max = way === 'frozen' || way === 'slow' ? longestMs : longestMs / 6;
+  return Math.random() * max;
 }
 
 function load(name: string, url: string, { key }: Tenant, stopped: AbortSignal): Load {

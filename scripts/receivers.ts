@@ -139,12 +139,12 @@ interface Row {
   mails: Seen[];
 }
 
-const patienceMs = 120_000;
+const timeoutMs = 120_000;
 
 async function deliver(mail: string, { kind, domain, receiver }: Running, world: World): Promise<Seen> {
   const { postern, dns } = world;
   const { emailId } = await postern.send({ to: `${mail}@${domain}`, ...mails[mail] });
-  const email = await postern.after(['queued', 'sending', 'deferred'], emailId, patienceMs);
+  const email = await postern.after(['queued', 'sending', 'deferred'], emailId, timeoutMs);
   const { status, attempts, lastResponse, tls, deliveredAt } = email.recipients[0]!;
   if (status !== 'delivered') throw new Error(`${mail}: ${status}, ${JSON.stringify(lastResponse)}`);
   const [source] = await readSources(postern.db, emailId);

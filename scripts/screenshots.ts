@@ -21,7 +21,7 @@ const given = readOptions('node scripts/screenshots.ts [--out DIRECTORY]', {
 
 const themes = ['light', 'dark'] as const;
 const widths = { desk: 1280, phone: 390 };
-const heights = { least: 600, most: 900 };
+const heights = { min: 600, max: 900 };
 const quality = 60;
 
 interface Picture {
@@ -67,7 +67,7 @@ async function takeAll(stage: Stage): Promise<string[]> {
     const visit = (width: number) =>
       browser.newContext({
         ...{ baseURL: acme.url, colorScheme: theme, reducedMotion: 'reduce', locale: 'en-GB', storageState },
-        ...{ viewport: { width, height: heights.least }, timezoneId: 'UTC' },
+        ...{ viewport: { width, height: heights.min }, timezoneId: 'UTC' },
       });
     const desk = await visit(widths.desk);
     const phone = await visit(widths.phone);
@@ -98,7 +98,7 @@ async function signIn(browser: Browser, { url, email }: Acme) {
     browser.newContext({
       baseURL: url,
       colorScheme,
-      viewport: { width: widths.desk, height: heights.least },
+      viewport: { width: widths.desk, height: heights.min },
     });
   for (const theme of themes) {
     const context = await open(theme);
@@ -132,7 +132,7 @@ async function take(
   const [high, wide] = await page.evaluate<number[]>(
     '[document.documentElement.scrollHeight, document.documentElement.scrollWidth]',
   );
-  await page.setViewportSize({ width, height: Math.min(Math.max(high!, heights.least), heights.most) });
+  await page.setViewportSize({ width, height: Math.min(Math.max(high!, heights.min), heights.max) });
   await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn, 150)))');
   // Playwright's own screenshots are no WebP.
   const session = await context.newCDPSession(page);

@@ -51,7 +51,7 @@ const [mails, every, backlog, others, rounds] = [
 ].map(Number) as [number, number, number, number, number];
 
 const exchanger = '127.0.0.2';
-const patienceMs = 120_000;
+const timeoutMs = 120_000;
 const secret = 'the secret of this measurement';
 
 interface Measured {
@@ -102,14 +102,14 @@ async function measure(stage: Stage, hangs: boolean, round: string): Promise<Mea
   const load = { ...postern, interrupted: stage.interrupted };
   const arrived = (count: number) =>
     until(async () => (await sink.count(exchanger)) === count && arrivals.size === count, {
-      timeout: patienceMs,
+      timeout: timeoutMs,
       what: () => `${count} mails and their events; there were ${arrivals.size} events`,
     });
   await sendAll({ ...load, to: recipients('there.invalid', backlog, 'early') });
   await arrived(backlog);
   // Until what the load stirred up has come to rest.
   await sleep(2000);
-  const sent = await sendAll({ ...load, to: recipients('there.invalid', mails, 'mail'), everyMs: every });
+  const sent = await sendAll({ ...load, to: recipients('there.invalid', mails, 'mail'), intervalMs: every });
   await arrived(backlog + mails).catch(() => {});
   const { taken } = await sink.books();
   const exchanged = new Map(taken.map(({ to, at }) => [to, at]));

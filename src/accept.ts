@@ -11,18 +11,18 @@ import { allowedDomains, type Caller } from './accounts/api-keys.ts';
 import { demandedTls } from './accounts/domains.ts';
 import { patched } from './base/byte-patch.ts';
 import type { Clock } from './base/clock.ts';
-import { reach } from './base/failpoints.ts';
+import { failpoint } from './base/failpoints.ts';
 import { newId } from './base/id.ts';
-import type { Compose, Order } from './compose/compose-order.ts';
+import type { Compose, ComposeOrder } from './compose/compose-order.ts';
 import type { Attachment } from './compose/mime.ts';
 import type { Decision } from './db/accept/acceptance.ts';
 import type { Send, SendRecipient } from './db/accept/acceptance-rows.ts';
-import type { Answer } from './db/accept/idempotency.ts';
+import type { SendAnswerRecord } from './db/accept/idempotency.ts';
 import type { DomainRecord } from './db/accounts/domains-table.ts';
 import { type Delivery, largestAtHand, type Mailbox } from './glossary.ts';
 import { parseMailbox } from './mail/address.ts';
 import { Refusal } from './mail/refusal.ts';
-import type { Place } from './queue/dispatcher.ts';
+import type { DispatchPlace } from './queue/dispatcher.ts';
 
 /** A send as the schema has let it through. */
 export interface SendRequest {
@@ -60,7 +60,7 @@ export interface AcceptParts {
   /** What `commit` would decide, without anything being kept. */
   rehearse(send: Send): Promise<Decision>;
   /** Whether a delivery may be leased and sent at once; `settle` says after the commit what became of it. */
-  admit(domain: string, orgId: string): Place;
+  admit(domain: string, orgId: string): DispatchPlace;
   /** Told after the commit, for the mail log. */
   onAccepted(send: Send, accepted: string[], requestId: string): void;
   clock: Clock;
@@ -76,7 +76,10 @@ export interface AcceptParts {
 type Sender = Pick<Caller, 'orgId' | 'scopes'> & { keyId: string | null };
 
 /** `replayed`: this is the answer of an earlier send; nothing was charged or queued now. */
-export type Accept = (request: SendRequest, caller: Sender) => Promise<{ answer: Answer; replayed: boolean }>;
+export type Accept = (
+  request: SendRequest,
+  caller: Sender,
+) => Promise<{ answer: SendAnswerRecord; replayed: boolean }>;
 
 export function createAccept(parts: AcceptParts): Accept {
   return async (request, caller) => {
@@ -187,7 +190,7 @@ function orderOf(
   request: SendRequest,
   from: Mailbox,
   domain: DomainRecord,
-): Order {
+): ComposeOrder {
   return {
     orgId: draft.orgId,
     fields: contentOf(draft, request, from),
@@ -201,7 +204,7 @@ function orderOf(
   };
 }
 
-function signerOf({ name, dkimSelector, dkimPrivateKey, otherKeys }: DomainRecord): Order['signer'] {
+function signerOf({ name, dkimSelector, dkimPrivateKey, otherKeys }: DomainRecord): ComposeOrder['signer'] {
   const first = { domain: name, selector: dkimSelector, sealedKey: dkimPrivateKey };
   const beside = otherKeys.find(({ status }) => status === 'signing');
   return beside ? { ...first, second: { selector: beside.selector, sealedKey: beside.privateKey! } } : first;
@@ -223,9 +226,9 @@ async function commit(parts: AcceptParts, send: Send, requestId: string): Promis
   const recipients = send.recipients.map((one, index) => ({ ...one, entry: places[index]!.entry }));
   let accepted: string[] = [];
   try {
-    reach('composed');
+    failpoint('composed');
     const decision = await parts.commit({ ...send, recipients });
-    reach('accepted');
+    failpoint('accepted');
     if ('answer' in decision && !decision.replayed) accepted = decision.answer.accepted;
     return decision;
   } finally {
@@ -277,7 +280,7 @@ function duplicateWindow(request: SendRequest, caller: Sender): { key: string; r
   return { key, requestHash: key };
 }
 
-function refusalOf(decision: Exclude<Decision, { answer: Answer }>): Refusal {
+function refusalOf(decision: Exclude<Decision, { answer: SendAnswerRecord }>): Refusal {
   switch (decision.refused) {
     case 'ALL_RECIPIENTS_SUPPRESSED':
       return new Refusal(decision.refused, 'Every recipient is on the suppression list.');

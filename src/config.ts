@@ -8,12 +8,12 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import {
+  defaultTimeouts,
   duration,
   durationOrNone,
   longDuration,
   retryWaits,
   timeouts,
-  usualTimeouts,
 } from './settings/durations.ts';
 import {
   addresses,
@@ -188,7 +188,7 @@ const schema = z.object({
   }),
   mtaTimeouts: setting(timeouts, {
     name: 'POSTERN_MTA_TIMEOUTS',
-    default: timeouts.print(usualTimeouts),
+    default: timeouts.print(defaultTimeouts),
     description: 'Patience at each step of an SMTP conversation; steps left out keep their defaults.',
   }),
   suppressAfter: setting(

@@ -9,7 +9,7 @@ import { orAborted } from './base/abort.ts';
 import type { Clock } from './base/clock.ts';
 import type { Attempt, Delivery, Peer, TlsUsed } from './glossary.ts';
 import { envelopeAddress } from './mail/address.ts';
-import { type Ending, type Judgement, judge } from './outcome.ts';
+import { type Classification, classify, type SessionResult } from './outcome.ts';
 import type { Host, Route, Routes } from './route/route.ts';
 import type { SameSource } from './route/same-source.ts';
 import type { createOffer, Target } from './smtp-out/offer.ts';
@@ -40,15 +40,15 @@ export interface Offer {
   /** Our own address; null: the system's choice, or there was no connection. */
   source: string | null;
   tls: TlsUsed | null;
-  ending: Ending;
-  judgement: Judgement;
+  ending: SessionResult;
+  judgement: Classification;
   ms: number;
 }
 
 const stoppedText = 'this server was stopped during the attempt';
 
 /** RFC 5321 section 5.1 asks for two addresses at least; past this the mail waits for its next attempt. */
-const mostConversations = 5;
+const maxConversations = 5;
 
 interface Errand {
   delivery: Delivery;
@@ -125,7 +125,7 @@ export function createDeliver(parts: DeliverParts) {
 
   /** True where its word, or that of a host whose session was at hand, is final. */
   async function tryHost(host: Host, round: Round): Promise<boolean> {
-    while (round.tried.size < mostConversations) {
+    while (round.tried.size < maxConversations) {
       const targets = targetsFrom(host, round);
       if (!targets) return false;
       const offer = await offerTo(targets, round);
@@ -174,7 +174,7 @@ export function createDeliver(parts: DeliverParts) {
     addresses[0] ? { host: name, address: addresses[0], port: parts.port } : null;
 
   /** What stands in the way before any conversation. */
-  function withheld(errand: Errand, peer: Peer | null, ending: Ending): Offer {
+  function withheld(errand: Errand, peer: Peer | null, ending: SessionResult): Offer {
     const offer = offerOf(peer, ending);
     errand.transcript.add('note', offer.judgement.verdict.diagnostic);
     return told(errand, offer);
@@ -230,8 +230,8 @@ export function createDeliver(parts: DeliverParts) {
   return { deliver, interrupted, withheld: withheldAtLast };
 }
 
-function offerOf(peer: Peer | null, ending: Ending, tls: TlsUsed | null = null): Offer {
-  return { peer, source: null, tls, ending, judgement: judge(ending), ms: 0 };
+function offerOf(peer: Peer | null, ending: SessionResult, tls: TlsUsed | null = null): Offer {
+  return { peer, source: null, tls, ending, judgement: classify(ending), ms: 0 };
 }
 
 const decisiveOf = ([first, ...others]: [Offer, ...Offer[]]) => others.reduce(betterOf, first);

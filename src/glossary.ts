@@ -81,7 +81,7 @@ export type TlsFloor = 'opportunistic' | 'encrypted' | 'verified';
 /** Whose fault a failure is: what tells the sender whom to talk to. */
 export type Fault = 'recipient' | 'sender' | 'infrastructure' | 'content';
 
-export interface Verdict {
+export interface Outcome {
   outcome: 'delivered' | 'deferred' | 'bounced';
   /** What kind of trouble, as in outcome.ts; null when delivered. */
   category: string | null;
@@ -145,7 +145,7 @@ export interface Attempt {
   signal: Signal;
   startedAt: number;
   endedAt: number;
-  verdict: Verdict;
+  verdict: Outcome;
   /** The reply that decided, where a host gave one. */
   reply: Reply | null;
   mx: Peer | null;

@@ -14,7 +14,7 @@ import { systemClock } from './base/clock.ts';
 import { createLog } from './base/log.ts';
 import type { SecretSource } from './base/secrets.ts';
 import { bracketed, ListenError } from './base/tcp-listen.ts';
-import { leaveLimitsToThreads } from './base/v8-flags.ts';
+import { clearHeapFlags } from './base/v8-flags.ts';
 import { type Composers, createComposers } from './compose/compose-threads.ts';
 import { type Config, ConfigError, hostnameAdvice, loadConfig } from './config.ts';
 import { forgetAnswers } from './db/accept/idempotency.ts';
@@ -27,20 +27,20 @@ import { forgetFigures, sumUp } from './db/events/statistics.ts';
 import { clearStates } from './db/queue/destination-states.ts';
 import { forgetLearned } from './db/queue/learned-rows.ts';
 import { forgetNodes } from './db/queue/nodes.ts';
-import { growingChores } from './db/schema/partitioned-tables.ts';
+import { partitionJobs } from './db/schema/partitioned-tables.ts';
 import { forgetWebhookAttempts, forgetWebhookMessages } from './db/webhooks/webhook-attempts.ts';
 import { watchProcess } from './operate/metrics/process-metrics.ts';
 import { createResolver } from './route/resolver.ts';
-import { createReturnedMail } from './server/bounce-handling.ts';
-import { hurryWhatWaits, watchClock } from './server/clock-jump.ts';
-import { type Ground, type Hands, layGround, leaseMs } from './server/context.ts';
-import { createEngine } from './server/delivery.ts';
-import { noEngine, noFront } from './server/disabled-roles.ts';
-import { watchSpace } from './server/disk-guard.ts';
-import { createFront } from './server/intake.ts';
-import { type Chore, startUpkeep } from './server/maintenance.ts';
+import { createBounceHandling } from './server/bounce-handling.ts';
+import { makeAllDue, watchClock } from './server/clock-jump.ts';
+import { createContext, leaseMs, type Overrides, type ServerContext } from './server/context.ts';
+import { createDelivery } from './server/delivery.ts';
+import { disabledDelivery, disabledIntake } from './server/disabled-roles.ts';
+import { startDiskGuard } from './server/disk-guard.ts';
+import { createIntake } from './server/intake.ts';
+import { type MaintenanceJob, startMaintenance } from './server/maintenance.ts';
 import { stayRegistered } from './server/node-heartbeat.ts';
-import { openProbes } from './server/operations-endpoints.ts';
+import { openOperationsEndpoints } from './server/operations-endpoints.ts';
 import { type Listeners, openListeners } from './server/smtp-listeners.ts';
 import { besideService, commandPrefix } from './settings/installation.ts';
 import { otherVariables } from './settings/setting-sources.ts';
@@ -62,16 +62,16 @@ const graceMs = 7_000;
 /** A composed mail is handed over at once: what a thread has lately made is small. */
 const composerNurseryMb = 12;
 /** One signs some 2,500 mails a second; the rest of the program gives out before four do. */
-const mostComposers = 4;
+const maxComposers = 4;
 
 /** Starts the service; resolves when it serves. Rejects with an error that says what to do, having left nothing open. */
-export async function start(config: Config, hands: Partial<Hands> = {}): Promise<Running> {
+export async function start(config: Config, hands: Partial<Overrides> = {}): Promise<Running> {
   const stops: (() => Promise<void>)[] = [];
   const stop = async () => {
     for (const step of stops.splice(0).reverse()) await step();
   };
   try {
-    const ground = await layGround(config, hands, stops);
+    const ground = await createContext(config, hands, stops);
     const has = (role: Config['roles'][number]) => config.roles.includes(role);
     // A node that sends publishes itself (queue/peers.ts).
     if (!has('mta')) stops.push(stayRegistered(ground));
@@ -80,14 +80,14 @@ export async function start(config: Config, hands: Partial<Hands> = {}): Promise
       stops.push(webhooks.stop);
       await webhooks.start();
     }
-    const engine = has('mta') ? createEngine({ ...ground, leaseMs }) : noEngine(ground.bell.lane);
+    const engine = has('mta') ? createDelivery({ ...ground, leaseMs }) : disabledDelivery(ground.bell.lane);
     const { runner, load, close: closeEngine } = engine;
     let baseUrl = config.baseUrl;
     const composers = composersOf(ground);
     stops.push(composers.close);
-    const space = await watchSpace({
+    const space = await startDiskGuard({
       ...ground,
-      ...{ dataDir: config.dataDir, least: config.minFreeSpace },
+      ...{ dataDir: config.dataDir, min: config.minFreeSpace },
       keepLogShort: (isShort) => keepLogShort(ground.db, isShort),
       excessOfLog: () => excessOfLog(config),
       isInPlace: await watchFile(config),
@@ -97,17 +97,17 @@ export async function start(config: Config, hands: Partial<Hands> = {}): Promise
       ...{ compose: composers.compose, admit: runner.admit, hasSpace: space.hasSpace },
       ...{ baseUrl: () => baseUrl, tryIt: webhooks.tryIt },
     };
-    const face = has('http') ? createFront(ground, neighbours) : noFront;
+    const face = has('http') ? createIntake(ground, neighbours) : disabledIntake;
     const { answer, settled, submission, hurry } = face;
     stops.push(settled);
-    const returned = createReturnedMail(ground);
+    const returned = createBounceHandling(ground);
     stops.push(returned.close);
-    stops.push(startUpkeep(choresOf(ground), ground.clock, ground.onTrouble));
+    stops.push(startMaintenance(choresOf(ground), ground.clock, ground.onError));
     stops.push(closeEngine);
     await clearStates(ground.db, ground.node);
     await runner.start();
     stops.push(() => runner.stop(graceMs));
-    if (has('mta')) stops.push(await hurryWhatWaits(ground));
+    if (has('mta')) stops.push(await makeAllDue(ground));
     const { bell, watch } = ground;
     bell.listen({
       lane: runner.noteLane,
@@ -119,7 +119,7 @@ export async function start(config: Config, hands: Partial<Hands> = {}): Promise
     });
     let listeners: Listeners | null = null;
     const clients = () => listeners?.clients() ?? 0;
-    const probes = await openProbes(ground, { load, clients, ...space });
+    const probes = await openOperationsEndpoints(ground, { load, clients, ...space });
     stops.push(probes.close);
     // Both ways in close at once: a stop has little time.
     const ways: { close(): Promise<void> }[] = [];
@@ -150,7 +150,7 @@ export async function start(config: Config, hands: Partial<Hands> = {}): Promise
 const keepFiguresMs = 400 * 86_400_000;
 
 /** Threads for composing: this one needs a core for itself. */
-function composersOf({ config, onTrouble }: Ground): Composers {
+function composersOf({ config, onError }: ServerContext): Composers {
   const { dataDir, secret, secretOthers } = config;
   const workerData: SecretSource = { dataDir, secret, secretOthers };
   return createComposers({
@@ -159,12 +159,12 @@ function composersOf({ config, onTrouble }: Ground): Composers {
         workerData: { ...workerData, isForLarge },
         resourceLimits: { maxYoungGenerationSizeMb: composerNurseryMb },
       }),
-    count: Math.min(Math.max(availableParallelism() - 1, 1), mostComposers),
-    onTrouble,
+    count: Math.min(Math.max(availableParallelism() - 1, 1), maxComposers),
+    onError,
   });
 }
 
-function webhooksOf(ground: Ground): Webhooks {
+function webhooksOf(ground: ServerContext): Webhooks {
   const { config, secrets, webhookTimeoutMs: timeoutMs } = ground;
   const guard = {
     resolve: createResolver(config.dnsServers),
@@ -174,7 +174,7 @@ function webhooksOf(ground: Ground): Webhooks {
   return createWebhooks({ ...ground, ...guard, seal: createSeal(secrets) });
 }
 
-function choresOf({ config, db, clock, log }: Ground): Chore[] {
+function choresOf({ config, db, clock, log }: ServerContext): MaintenanceJob[] {
   const fedByMail = {
     idempotency: () => forgetAnswers(db, clock.now(), config.idempotencyKeep),
     'webhook attempts': () => forgetWebhookAttempts(db, clock.now() - config.keepEvents),
@@ -188,7 +188,7 @@ function choresOf({ config, db, clock, log }: Ground): Chore[] {
     { name: 'nodes', run: () => forgetNodes(db, clock.now()) },
     { name: 'learned', run: () => forgetLearned(db, clock.now()) },
     { name: 'messages', run: removeMessages(db, clock.now, config.keepMessages) },
-    ...growingChores({ ...config, db, now: clock.now, openPatient: () => openDatabase(config) }),
+    ...partitionJobs({ ...config, db, now: clock.now, openPatient: () => openDatabase(config) }),
     { name: 'old statistics', run: () => forgetFigures(db, clock.now() - keepFiguresMs) },
     {
       name: 'DKIM keys',
@@ -212,7 +212,7 @@ const firstSteps = (postern: string) => [
 
 /** The process: start, say so, stop on a signal. */
 async function run(): Promise<void> {
-  leaveLimitsToThreads();
+  clearHeapFlags();
   // The database and the logs have people's mails in them, and a directory that was made by hand is open to all.
   process.umask(0o077);
   Object.assign(process.env, otherVariables(process.env));

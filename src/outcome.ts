@@ -6,7 +6,7 @@
  * transaction, or a DNS answer that the domain takes no mail), never on silence, on DNS failure or on something that
  * is not SMTP.
  */
-import type { Fault, Reply, Signal, Verdict } from './glossary.ts';
+import type { Fault, Outcome, Reply, Signal } from './glossary.ts';
 import { ruleFor, statusOf } from './reply-rules/classify.ts';
 import { signalOfRefusal } from './reply-rules/destination-signal.ts';
 import type { Category, Phase, Rule } from './reply-rules/reply-rule.ts';
@@ -15,7 +15,7 @@ import { retryAfterMs } from './reply-rules/retry-after.ts';
 export type { Phase } from './reply-rules/reply-rule.ts';
 
 /** How one conversation, or the way to it, ended. */
-export type Ending =
+export type SessionResult =
   | { kind: 'accepted'; reply: Reply }
   | { kind: 'refused'; phase: Phase; reply: Reply }
   | { kind: 'unreachable'; detail: string }
@@ -38,28 +38,28 @@ export type Ending =
   | { kind: 'interrupted'; detail: string; afterDot: boolean }
   | { kind: 'internal'; detail: string; afterDot: boolean };
 
-export interface Judgement {
-  verdict: Verdict;
+export interface Classification {
+  verdict: Outcome;
   /** The other side has not spoken for all its hosts: go on to the next one. */
   tryNextHost: boolean;
   /** What it tells of the destination itself. */
   signal: Signal;
 }
 
-type Row = Pick<Verdict, 'outcome' | 'category' | 'fault' | 'bounce' | 'origin'> & { tryNextHost: boolean };
+type Row = Pick<Outcome, 'outcome' | 'category' | 'fault' | 'bounce' | 'origin'> & { tryNextHost: boolean };
 
-const defer = (category: string, fault: Fault, tryNextHost: boolean, origin: Verdict['origin'] = 'remote') =>
+const defer = (category: string, fault: Fault, tryNextHost: boolean, origin: Outcome['origin'] = 'remote') =>
   ({ outcome: 'deferred', category, fault, bounce: null, origin, tryNextHost }) as const;
 
 const bounce = (
   category: string,
   fault: Fault,
   type: 'hard' | 'soft',
-  origin: Verdict['origin'] = 'remote',
+  origin: Outcome['origin'] = 'remote',
 ) => ({ outcome: 'bounced', category, fault, bounce: type, origin, tryNextHost: false }) as const;
 
 /** Endings without a reply. */
-const table: Record<Exclude<Ending['kind'], 'accepted' | 'refused'>, Row> = {
+const table: Record<Exclude<SessionResult['kind'], 'accepted' | 'refused'>, Row> = {
   // Nothing answered, or the line went dead before the message was out: another host may do better.
   unreachable: defer('network', 'infrastructure', true),
   // Another host may have an address of the family that our addresses are of.
@@ -87,7 +87,7 @@ const table: Record<Exclude<Ending['kind'], 'accepted' | 'refused'>, Row> = {
   internal: defer('internal', 'infrastructure', false, 'local'),
 };
 
-export function judge(ending: Ending): Judgement {
+export function classify(ending: SessionResult): Classification {
   if (ending.kind === 'accepted') return delivered(ending.reply);
   if (ending.kind === 'refused') return refused(ending.phase, ending.reply);
   // After the final dot the message may have been taken. Offering it to the next host would make sure of a
@@ -102,7 +102,7 @@ export function judge(ending: Ending): Judgement {
   };
 }
 
-function delivered(reply: Reply): Judgement {
+function delivered(reply: Reply): Classification {
   return {
     verdict: {
       outcome: 'delivered',
@@ -120,7 +120,7 @@ function delivered(reply: Reply): Judgement {
   };
 }
 
-function refused(phase: Phase, reply: Reply): Judgement {
+function refused(phase: Phase, reply: Reply): Classification {
   const rule = ruleFor(phase, reply);
   const { tryNextHost, ...verdict } = bounces(phase, reply, rule)
     ? bounce(rule.category, rule.fault, rule.bounce ?? hardness(rule.category, rule.fault))
@@ -142,7 +142,7 @@ function refused(phase: Phase, reply: Reply): Judgement {
  * A refusal that came back by mail, after a host had taken the message: nobody tries again, whatever the digits say, but
  * only a permanent word says that the recipient will never work.
  */
-export function judgeReturned(phase: Phase, reply: Reply) {
+export function classifyReturned(phase: Phase, reply: Reply) {
   const rule = ruleFor(phase, reply);
   const { category, fault } = rule;
   const type = bounces(phase, reply, rule) ? (rule.bounce ?? hardness(category, fault)) : ('soft' as const);
@@ -169,7 +169,7 @@ function hardness(category: Category, fault: Fault): 'hard' | 'soft' {
 }
 
 /** What an ending without a reply tells of the destination. */
-function signalOf(ending: Exclude<Ending, { kind: 'accepted' | 'refused' }>): Signal {
+function signalOf(ending: Exclude<SessionResult, { kind: 'accepted' | 'refused' }>): Signal {
   switch (ending.kind) {
     case 'unreachable':
     case 'dns-failed':

@@ -4,7 +4,7 @@ import { makeKey } from '../../src/accounts/create-key.ts';
 import { newDkimKey } from '../../src/accounts/domains.ts';
 import { loadSecrets } from '../../src/base/secrets.ts';
 import { insertDomain } from '../../src/db/accounts/domains-table.ts';
-import { createLinks } from '../../src/tracking/tracking-links.ts';
+import { createTrackingLinks } from '../../src/tracking/tracking-links.ts';
 import { goldenMail } from '../../test/helpers/returns.ts';
 import { startTalk } from '../../test/helpers/smtp-talk.ts';
 import { callJson, type Reply } from './ask.ts';
@@ -90,7 +90,7 @@ async function forgedComplaint(scene: Scene): Promise<Verdict> {
   };
   const { emailId } = JSON.parse((await callJson(`${url}/api/public/email/send`, key, 'POST', mail)).text);
   const { id } = await db('deliveries').where({ email_id: emailId }).first('id');
-  const link = createLinks(loadSecrets(config)).tracker(url, id).link('https://a.invalid/');
+  const link = createTrackingLinks(loadSecrets(config)).tracker(url, id).link('https://a.invalid/');
   const copy = `From: Shop <a@sender.invalid>\r\nSubject: x\r\n\r\nSee ${link}\r\n`;
   const complaint = goldenMail('arf-anonymous')
     .toString('latin1')

@@ -52,14 +52,14 @@ export async function startBystander(settings: Settings): Promise<Bystander> {
 
 // From here on: the process.
 
-const sendEveryMs = 50;
-const probeEveryMs = 20;
+const sendIntervalMs = 50;
+const probeIntervalMs = 20;
 const maxInFlight = 8;
 /** Sends that are due and not begun; beyond it more would prove nothing more. */
 const maxWaiting = 400;
 const timeoutMs = 15_000;
 /** What is not answered so long after an attack is late enough. */
-const patienceMs = 5_000;
+const graceMs = 5_000;
 
 const agent = new http.Agent({ keepAlive: true, maxSockets: maxInFlight });
 const probeAgent = new http.Agent({ keepAlive: true, maxSockets: 1 });
@@ -93,7 +93,7 @@ async function keepProbing(url: string): Promise<void> {
     probing = at;
     const status = await call(`${url}/health/live`, { agent: probeAgent });
     seen.probes.push({ at, ms: Date.now() - at, status });
-    await sleep(Math.max(probeEveryMs - (Date.now() - at), status === 0 ? 100 : 0));
+    await sleep(Math.max(probeIntervalMs - (Date.now() - at), status === 0 ? 100 : 0));
   }
 }
 
@@ -118,18 +118,18 @@ function keepSending({ url, key }: Settings): void {
   let due = Date.now();
   setInterval(() => {
     // A timer that was late makes up for it.
-    for (; due <= Date.now(); due += sendEveryMs) {
+    for (; due <= Date.now(); due += sendIntervalMs) {
       if (waiting.length >= maxWaiting) continue;
       waiting.push(due);
       open.add(due);
       void next();
     }
-  }, sendEveryMs / 5);
+  }, sendIntervalMs / 5);
 }
 
 async function answer({ from, to }: { from: number; to: number }): Promise<void> {
   const isDue = (at: number) => at >= from && at <= to;
-  for (const end = Date.now() + patienceMs; Date.now() < end && [...open].some(isDue); ) await sleep(20);
+  for (const end = Date.now() + graceMs; Date.now() < end && [...open].some(isDue); ) await sleep(20);
   const unanswered = [...open].filter(isDue).map((at) => ({ at, ms: Date.now() - at, status: 0 }));
   const probes = [...seen.probes, { at: probing, ms: Date.now() - probing, status: 0 }];
   process.send!({

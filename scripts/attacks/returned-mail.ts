@@ -11,7 +11,7 @@ import { addresses, type Scene } from './scene.ts';
 
 /** The one that is being read may take 2 s. */
 const maxWaitMs = 2_500;
-const patienceMs = 18_000;
+const timeoutMs = 18_000;
 const unpackedBytes = 8_000_000;
 
 function mailWith(content: Buffer, type: string): string {
@@ -126,7 +126,7 @@ async function timeOfBounce(
   const talk = await handIn(scene, '127.0.0.1', [path], `${bounce}\r\n.\r\n`);
   try {
     const isRecorded = async () => (await statusOf(scene, emailId)) === 'bounced';
-    await until(isRecorded, { timeout: patienceMs }).catch(() => {});
+    await until(isRecorded, { timeout: timeoutMs }).catch(() => {});
     return performance.now() - begun;
   } finally {
     talk.close();
@@ -144,7 +144,7 @@ function spellings(): string[] {
 
 const reports = ['tls-reports@postern.invalid'];
 const four = (message: string) => Array.from({ length: 4 }, () => message);
-const common = { item: 4, timeoutMs: patienceMs + 20_000 };
+const common = { item: 4, timeoutMs: timeoutMs + 20_000 };
 
 export const returnedMail: Attack[] = [
   {

@@ -9,10 +9,10 @@ import { loadSecrets } from '../../src/base/secrets.ts';
 import { createReturnPath } from '../../src/bounces/return-path.ts';
 import { addSuppression, suppressionOf } from '../../src/db/accounts/suppressions.ts';
 import { sumUp } from '../../src/db/events/statistics.ts';
-import { giveOrder } from '../../src/db/queue/apply-queue-action.ts';
+import { applyQueueAction } from '../../src/db/queue/apply-queue-action.ts';
 import { suspend } from '../../src/db/queue/suspensions.ts';
 import { disableWebhook } from '../../src/db/webhooks/webhooks.ts';
-import { createLinks } from '../../src/tracking/tracking-links.ts';
+import { createTrackingLinks } from '../../src/tracking/tracking-links.ts';
 import { addWebhook, disabledByOwner } from '../../src/webhooks/endpoints.ts';
 import { until } from '../../test/helpers/until.ts';
 import { type Acme, days } from './acme.ts';
@@ -103,13 +103,13 @@ async function pass(acme: Acme, ms: number): Promise<void> {
   await settled(acme);
 }
 
-const mostTurns = 150;
+const maxTurns = 150;
 
 /** Mail that its destination holds up stays queued, and is not waited for any longer than that. */
 async function settled({ db, clock }: Acme): Promise<void> {
   const none = async (table: string, condition: string) =>
     (await db(table).whereRaw(condition).limit(1)).length === 0;
-  for (let turn = 0; turn < mostTurns; turn++) {
+  for (let turn = 0; turn < maxTurns; turn++) {
     // What the service asks the clock for, to do at once.
     await clock.advance(20);
     const isQuiet =
@@ -134,7 +134,7 @@ async function visit({ db, clock, url, config }: Acme, hour: number): Promise<vo
     .where({ status: 'delivered', open_count: 0 })
     .where('delivered_at', '>', clock.now() - 30 * minuteMs)
     .pluck('id');
-  const links = createLinks(loadSecrets(config));
+  const links = createTrackingLinks(loadSecrets(config));
   for (const [index, id] of fresh.entries()) {
     if ((index + hour) % 5 > 2) continue;
     await clock.advance(47_000);
@@ -179,10 +179,11 @@ async function endingOf(acme: Acme, sent: number, end: number): Promise<void> {
   await pass(acme, minuteMs);
   for (let minute = 0; minute < 40; minute += 4) await pass(acme, 4 * minuteMs);
   const order = { reason: 'sent by mistake', now: clock.now() };
-  if (dropped) await giveOrder(db, { emailId: dropped }, { order: 'cancel', ...order });
+  if (dropped) await applyQueueAction(db, { emailId: dropped }, { order: 'cancel', ...order });
   const held = { to: 'busy.team@postbox.example' };
   const hold = { order: 'hold', ...order, reason: 'waits for a word with the customer' } as const;
-  for (let n = 0; n < 5 && (await giveOrder(db, held, hold)).moved === 0; n++) await pass(acme, minuteMs);
+  for (let n = 0; n < 5 && (await applyQueueAction(db, held, hold)).moved === 0; n++)
+    await pass(acme, minuteMs);
   const reason = 'their postmaster asked for a pause';
   await suspend(db, {
     ...{ destination: 'council.example', reason },

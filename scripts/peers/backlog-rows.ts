@@ -163,7 +163,7 @@ async function copy(
   const at = (offset: number) => `${range.createdAt} + ${offset}`;
   const id = (number: number | string) => uuidOf(db, range.createdAt, String(number));
   const times = { created_at: at(0), updated_at: at(300) };
-  const usual: Record<(typeof tables)[number], Record<string, string>> = {
+  const fallback: Record<(typeof tables)[number], Record<string, string>> = {
     emails: { id: id(1), message_id: `'n' || n || '@postern.invalid'`, ...times },
     messages: { id: id(2), email_id: id(1), raw: 'substr(raw, 1, 256)', size: '256' },
     deliveries: {
@@ -184,7 +184,7 @@ async function copy(
       await trx.raw('set local session_replication_role = replica; set local synchronous_commit = off');
     for (const table of tables) {
       const { only = 'true', ...own } = changes[table] ?? {};
-      const set: Record<string, string> = { ...usual[table], ...own };
+      const set: Record<string, string> = { ...fallback[table], ...own };
       const template = `backlog_${kind}_${table}`;
       // An event's position the database gives.
       const names = Object.keys(await trx(table).columnInfo()).filter(

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Db } from '../../src/db/engine/open.ts';
 import {
+  claimBacklogs,
   claimExpired,
-  claimLanes,
   findDue,
-  giveBack,
-  listLanes,
+  listBacklogs,
+  releaseLeases,
   takeBack,
 } from '../../src/db/queue/lease-statements.ts';
 import { addOverdue, deadDomain } from './backlog-rows.ts';
@@ -47,11 +47,11 @@ export async function timeStatements(db: Db): Promise<Times> {
   await time(`accept ${mails}`, () => books.accept(mails));
   await time(`record ${mails}`, () => books.record(mails));
   await time('look for what is due', () =>
-    findDue(db, { after: Date.now() - 3000, now: Date.now(), most: 10_000 }),
+    findDue(db, { after: Date.now() - 3000, now: Date.now(), max: 10_000 }),
   );
-  await time('walk along 200 lanes', () => listLanes(db, { after: null, now: Date.now(), limit: 200 }));
+  await time('walk along 200 lanes', () => listBacklogs(db, { after: null, now: Date.now(), limit: 200 }));
   await time(`claim ${mails}, and give them back`, async () =>
-    giveBack(db, 'backlog', await claimLanes(db, [lane], terms)),
+    releaseLeases(db, 'backlog', await claimBacklogs(db, [lane], terms)),
   );
   await time('claim what is too old', () => claimExpired(db, 1, { ...terms, now: 0 }));
   await time('take over dead leases', () => takeBack(db, 'backlog', Date.now(), 60_000, 'expired'));

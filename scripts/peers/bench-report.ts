@@ -56,13 +56,13 @@ export function caseTable(results: CaseResult[]): string {
 
 /** Whether rates and times are worth something, for the machine may have had other work; null: they are. */
 export function disturbance(results: CaseResult[]): string | null {
-  const most = Math.max(
+  const max = Math.max(
     ...results
       .flatMap(({ postern, postfix }) => [postern, postfix].flatMap((side) => side?.rounds ?? []))
       .map(({ others }) => others),
   );
-  if (most < 0.2) return null;
-  return `Up to ${most.toFixed(1)} processors were busy with other things meanwhile: trust CPU and syncs, not rates and times.`;
+  if (max < 0.2) return null;
+  return `Up to ${max.toFixed(1)} processors were busy with other things meanwhile: trust CPU and syncs, not rates and times.`;
 }
 
 /** p50 / p95 / p99, each the median over the rounds. */
@@ -111,7 +111,7 @@ export function floorTable(name: string, steps: Step[], reached: CaseResult): st
   return tableOf([`floor, ${name}`, 'CPU us/mail', 'time us/mail'], rows);
 }
 
-const mostShown = 15;
+const maxShown = 15;
 
 /** `threads`: CPU-seconds a thousand mails of all threads of a name. */
 export type Profiled = Hot & { threads: Record<string, number> };
@@ -120,7 +120,7 @@ export function profileTables(name: string, { behalf, functions, threads }: Prof
   const table = (what: string, shares: Share[]) =>
     tableOf(
       [`${what}, ${name}`, 'self ms', 'of busy time'],
-      shares.slice(0, mostShown).map((one) => [one.what, whole(one.ms), `${(one.share * 100).toFixed(1)} %`]),
+      shares.slice(0, maxShown).map((one) => [one.what, whole(one.ms), `${(one.share * 100).toFixed(1)} %`]),
     );
   const named = Object.entries(threads).filter(([, seconds]) => seconds >= 0.005);
   const line = named.map(([thread, seconds]) => `${thread} ${seconds.toFixed(2)}`).join(', ');

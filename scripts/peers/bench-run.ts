@@ -44,7 +44,7 @@ export interface Bench {
   loader: Loader;
 }
 
-const patienceMs = 300_000;
+const timeoutMs = 300_000;
 
 /** `label` is in the recipients' addresses; each run on a Postern has its own. */
 export async function runPostern(
@@ -59,7 +59,7 @@ export async function runPostern(
   const elsewhere = watchOthers([process.pid]);
   const order = { url: postern.url, key: postern.key, body: bodyOf(work.work), to, parallel, rate };
   const { calledAt, answeredAt } = await loader.run(order);
-  const lastAt = await sink.reached(before + mails, interrupted, patienceMs);
+  const lastAt = await sink.reached(before + mails, interrupted, timeoutMs);
   // The last outcomes are still being written; they are part of the work.
   const deliveredAt = await postern.deliveredAt(label, mails);
   const spent = cpuSeconds([postern.pid]) - cpu;
@@ -84,7 +84,7 @@ export async function runRelay(relay: Relay, sink: SmtpSink, work: Work): Promis
   const begun = performance.timeOrigin + performance.now();
   await relay.feed(mails, work.work.bytes, parallel);
   const fedAt = performance.timeOrigin + performance.now();
-  const lastAt = await sink.reached(before + mails, interrupted, patienceMs);
+  const lastAt = await sink.reached(before + mails, interrupted, timeoutMs);
   await relay.drained();
   return {
     acceptedPerSecond: (mails / (fedAt - begun)) * 1000,

@@ -65,10 +65,10 @@ export async function startCluster(stage: Stage, more: Record<string, string> = 
       const starting = startProcess({ ...settings, POSTERN_DATA_DIR: dataDir });
       return stage.start(starting, (it) => it.end('SIGKILL'));
     },
-    async drained(patienceMs: number): Promise<void> {
+    async drained(timeoutMs: number): Promise<void> {
       const waiting = () => countOf(db, (rows) => rows.whereNotNull('due_at'));
       const what = 'the queue to run empty';
-      await until(async () => (await waiting()) === 0, { timeout: patienceMs, what });
+      await until(async () => (await waiting()) === 0, { timeout: timeoutMs, what });
     },
     /** Once all is over: what was answered 200 held against what arrived. */
     async books(answered: string[]): Promise<Audit> {

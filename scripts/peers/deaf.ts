@@ -35,12 +35,12 @@ export async function startDeaf(hosts: string[], port: number): Promise<Deaf> {
 }
 
 const soonMs = 250;
-const most = 20;
+const max = 20;
 
 /** Connects until nobody answers any more. */
 async function fill(host: string, port: number): Promise<net.Socket[]> {
   const sockets: net.Socket[] = [];
-  while (sockets.length < most) {
+  while (sockets.length < max) {
     const socket = net.connect({ host, port }).on('error', () => {});
     sockets.push(socket);
     const isTaken = await Promise.race([once(socket, 'connect').then(() => true), sleep(soonMs, false)]);

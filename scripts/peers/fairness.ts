@@ -13,7 +13,7 @@ import { startSink } from './sink.ts';
 import type { Stage } from './stage.ts';
 
 const host = '127.0.0.2';
-const patienceMs = 300_000;
+const timeoutMs = 300_000;
 
 export interface FairnessOptions {
   backlog: number;
@@ -47,7 +47,7 @@ export async function measureFairness(
   const probes = recipients('slow.invalid', probeCount, 'small');
   const probe = async (to: string) => {
     const [sent] = await sendAll({ ...load, key: small, to: [to] });
-    const options = { timeout: patienceMs, what: `the mail to ${to}` };
+    const options = { timeout: timeoutMs, what: `the mail to ${to}` };
     return { calledAt: sent!.calledAt, at: await until(() => sink.arrival(to), options) };
   };
 
@@ -63,7 +63,7 @@ export async function measureFairness(
   progress(`fairness: ${found.map(({ calledAt, at }) => ms(at - calledAt)).join(', ')}`);
   const total = backlog + 2 * probes.length;
   await until(async () => (await sink.count(host)) === total, {
-    timeout: patienceMs,
+    timeout: timeoutMs,
     what: 'the end of the backlog',
   });
   const { taken } = await sink.books();

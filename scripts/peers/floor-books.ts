@@ -8,7 +8,7 @@ import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import { recordAll } from '../../src/db/queue/outcomes.ts';
 import { migrate } from '../../src/db/schema/migrate.ts';
 import type { Attempt, Delivery } from '../../src/glossary.ts';
-import { type Move, moveAfter } from '../../src/record/transition.ts';
+import { type Transition, transition } from '../../src/record/transition.ts';
 import { createTranscript } from '../../src/smtp-out/transcript.ts';
 import { startDns } from '../../test/helpers/dns.ts';
 import { createTenant, testConfig } from '../../test/helpers/world.ts';
@@ -79,7 +79,7 @@ export function sendOf(
   };
 }
 
-function moveOf(send: Send): Move {
+function moveOf(send: Send): Transition {
   const [recipient] = send.recipients;
   const delivery: Delivery = {
     ...{
@@ -95,7 +95,7 @@ function moveOf(send: Send): Move {
 }
 
 /** As an exchanger that takes it at once makes it. */
-export function deliveredMove(delivery: Delivery): Move {
+export function deliveredMove(delivery: Delivery): Transition {
   const now = Date.now();
   const transcript = createTranscript(() => now);
   for (const line of dialogue) transcript.add(line.startsWith('2') ? 'server' : 'client', line);
@@ -110,7 +110,7 @@ export function deliveredMove(delivery: Delivery): Move {
     tls: null,
     transcript: transcript.lines,
   };
-  return moveAfter(delivery, attempt, null);
+  return transition(delivery, attempt, null);
 }
 
 const dialogue = [

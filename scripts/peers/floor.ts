@@ -17,7 +17,7 @@ import { newDkimKey } from '../../src/accounts/domains.ts';
 import { parseJson, readBody } from '../../src/api/request-body.ts';
 import { composeMime, type Fields, toBytes } from '../../src/compose/mime.ts';
 import { sign } from '../../src/compose/sign.ts';
-import { usualTimeouts } from '../../src/settings/durations.ts';
+import { defaultTimeouts } from '../../src/settings/durations.ts';
 import { openSession } from '../../src/smtp-out/session.ts';
 import { createTranscript } from '../../src/smtp-out/transcript.ts';
 import { bodyOf, type Case, recipientsOf } from './bench-cases.ts';
@@ -109,7 +109,7 @@ async function smtp({ mails, sink }: FloorOptions, message: Buffer): Promise<Ste
   const opened = await openSession({
     ...{ socket, host: 'mx.invalid', address: sink.host, domain: 'there1.invalid', name: 'postern.invalid' },
     ...{ source: null, sourcePool: 'default' },
-    ...{ demand: { policy: 'opportunistic' }, startTls: false, timeouts: usualTimeouts },
+    ...{ demand: { policy: 'opportunistic' }, startTls: false, timeouts: defaultTimeouts },
     ...{ transcript: transcript(), stopped },
   });
   if (!('session' in opened))

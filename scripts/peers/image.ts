@@ -24,7 +24,7 @@ export interface Image {
   addedMb: number;
 }
 
-const usualPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const compilers = ['python3', 'make', 'g++'];
 
 export async function buildImage(
@@ -42,7 +42,7 @@ export async function buildImage(
     const emptyMb = await sizeMb(root);
     roots.set(stage.name ?? stage.image, root);
     image = {
-      ...{ root, env: { PATH: usualPath }, user: 'root', workdir: '/', volume: '', stopSignal: 'SIGTERM' },
+      ...{ root, env: { PATH: defaultPath }, user: 'root', workdir: '/', volume: '', stopSignal: 'SIGTERM' },
       ...{ healthcheck: { instruction: '', flags: {}, rest: '' }, command: [], addedMb: 0 },
     };
     for (const step of stage.steps) {

@@ -5,7 +5,7 @@
  */
 import http from 'node:http';
 import Table from 'cli-table3';
-import { databaseFacts } from '../../src/db/admin/server-info.ts';
+import { databaseInfo } from '../../src/db/admin/server-info.ts';
 import { startDns } from '../../test/helpers/dns.ts';
 import { median, ms, progress, quantile } from './figures.ts';
 import { recipients, type Sent, sendAll } from './load.ts';
@@ -16,15 +16,15 @@ import type { Stage } from './stage.ts';
 const hosts = { small: '127.0.0.2', large: '127.0.0.3' };
 const largeSends = 6;
 const copies = 10;
-const everyMs = 25;
+const intervalMs = 25;
 const idleMails = 200;
 /** Small mails at once: an organization may have no more than half of the places that there are for sends. */
-const mostUnanswered = 20;
-const patienceMs = 300_000;
+const maxUnanswered = 20;
+const timeoutMs = 300_000;
 /** Below this a p95 is the machine's noise: what a collection of garbage takes, or another program. */
 const noiseMs = 25;
 /** For all recipients: what is stored of a send, for each byte of its HTML. */
-const mostStored = 3;
+const maxStored = 3;
 
 const html = Array.from(
   { length: 55_000 },
@@ -58,17 +58,17 @@ export async function measureLargeSends(stage: Stage, settings: Record<string, s
   const load = { url: postern.url, interrupted: stage.interrupted, key: await postern.addTenant() };
 
   await sendAll({ ...load, to: recipients('small.invalid', 300, 'warm') });
-  const idle = await sendAll({ ...load, to: recipients('small.invalid', idleMails, 'idle'), everyMs });
+  const idle = await sendAll({ ...load, to: recipients('small.invalid', idleMails, 'idle'), intervalMs });
   progress(`large sends: alone p95 ${ms(quantile(idle.map(took), 0.95))}; now ${largeSends} large ones`);
 
-  const before = (await databaseFacts(postern.db)).bytes;
+  const before = (await databaseInfo(postern.db)).bytes;
   const begun = performance.now();
   let [largeAnsweredMs, largeDeliveredMs] = [0, 0];
   const attack = Array.from({ length: largeSends }, (_, n) => sendLarge(postern, n, stage.interrupted));
   const attacked = Promise.all(attack).then(async () => {
     largeAnsweredMs = performance.now() - begun;
     while ((await sink.count(hosts.large)) < largeSends * copies) {
-      if (performance.now() - begun > patienceMs) throw new Error('the large mails were not all delivered');
+      if (performance.now() - begun > timeoutMs) throw new Error('the large mails were not all delivered');
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     largeDeliveredMs = performance.now() - begun;
@@ -76,17 +76,17 @@ export async function measureLargeSends(stage: Stage, settings: Record<string, s
   const beside: Promise<Sent[]>[] = [];
   let unanswered = 0;
   const timer = setInterval(() => {
-    if (unanswered >= mostUnanswered) return;
+    if (unanswered >= maxUnanswered) return;
     unanswered += 1;
     const one = sendAll({ ...load, to: [`beside-${beside.length}@small.invalid`] });
     beside.push(one.finally(() => (unanswered -= 1)));
-  }, everyMs);
+  }, intervalMs);
   await attacked.finally(() => clearInterval(timer));
   const sent = (await Promise.all(beside)).flat();
-  const grown = (await databaseFacts(postern.db)).bytes - before;
+  const grown = (await databaseInfo(postern.db)).bytes - before;
 
   while ((await sink.count(hosts.small)) < 300 + idle.length + sent.length) {
-    if (performance.now() - begun > patienceMs) throw new Error('the small mails were not all delivered');
+    if (performance.now() - begun > timeoutMs) throw new Error('the small mails were not all delivered');
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   const arrivals = new Map((await sink.books()).taken.map(({ to, at }) => [to, at]));
@@ -143,11 +143,11 @@ export function judgeLargeSends(measured: LargeSends) {
     [`beside ${largeSends} large sends`, beside],
   ] as const)
     table.push([name, answered.length, ms(median(answered)), ms(p95(answered)), ms(p95(arrived))]);
-  const most = 2 * Math.max(p95(idle.answered), noiseMs);
+  const max = 2 * Math.max(p95(idle.answered), noiseMs);
   const faults: string[] = [];
-  if (!(p95(beside.answered) <= most))
-    faults.push(`large sends: another's p95 is ${ms(p95(beside.answered))}, where ${ms(most)} is allowed`);
-  if (storedBytes > mostStored * html.length)
+  if (!(p95(beside.answered) <= max))
+    faults.push(`large sends: another's p95 is ${ms(p95(beside.answered))}, where ${ms(max)} is allowed`);
+  if (storedBytes > maxStored * html.length)
     faults.push(`large sends: each has added ${megabytes(storedBytes)} to the database`);
   const figures = [
     {

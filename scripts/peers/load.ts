@@ -19,12 +19,12 @@ export interface Load {
   /** Calls at once. */
   parallel?: number;
   /** Calls are begun this far apart, if that many at once can keep up. */
-  everyMs?: number;
+  intervalMs?: number;
   interrupted: AbortSignal;
 }
 
 /** Rejects when any of them is not answered 200. */
-export async function sendAll({ to, parallel = 16, everyMs = 0, ...rest }: Load): Promise<Sent[]> {
+export async function sendAll({ to, parallel = 16, intervalMs = 0, ...rest }: Load): Promise<Sent[]> {
   const agent = new http.Agent({ keepAlive: true, maxSockets: parallel });
   const waiting = [...to.entries()].reverse();
   const begun = performance.now();
@@ -32,7 +32,7 @@ export async function sendAll({ to, parallel = 16, everyMs = 0, ...rest }: Load)
   const work = async () => {
     for (let next = waiting.pop(); next; next = waiting.pop()) {
       rest.interrupted.throwIfAborted();
-      const early = begun + next[0] * everyMs - performance.now();
+      const early = begun + next[0] * intervalMs - performance.now();
       if (early > 0) await sleep(early);
       sent.push(await sendOne(next[1], agent, rest));
     }

@@ -3,11 +3,11 @@
  * poll at rest, to ring and hear the bell.
  */
 import { v7 as uuid } from 'uuid';
-import { createBell } from '../../src/cluster/notify.ts';
+import { createNotify } from '../../src/cluster/notify.ts';
 import { acceptAll } from '../../src/db/accept/acceptance.ts';
 import type { Db } from '../../src/db/engine/open.ts';
 import { settledPosition } from '../../src/db/events/read-events.ts';
-import { claimExpired, claimLanes, findDue } from '../../src/db/queue/lease-statements.ts';
+import { claimBacklogs, claimExpired, findDue } from '../../src/db/queue/lease-statements.ts';
 import { recordAll } from '../../src/db/queue/outcomes.ts';
 import { listSuspensions } from '../../src/db/queue/suspensions.ts';
 import { listDueWebhooks } from '../../src/db/webhooks/webhook-outbox.ts';
@@ -50,7 +50,7 @@ export async function claimAll(dbs: Db[], lanes: Lane[], mails: number): Promise
         const picks = Array.from({ length: 10 }, (_, n) => lanes[(turn * 7 + n * 5) % lanes.length]!);
         const begun = performance.now();
         const terms = { node, now: Date.now(), leaseMs };
-        const claimed = await claimLanes(
+        const claimed = await claimBacklogs(
           db,
           picks.map((pick) => ({ ...pick, limit: 5 })),
           terms,
@@ -69,7 +69,7 @@ export async function claimAll(dbs: Db[], lanes: Lane[], mails: number): Promise
 export async function poll(db: Db): Promise<void> {
   const now = Date.now();
   await listSuspensions(db, now);
-  await findDue(db, { after: now - 3000, now, most: 10_000 });
+  await findDue(db, { after: now - 3000, now, max: 10_000 });
   await claimExpired(db, 200, { node: 'none', now, leaseMs });
   await settledPosition(db);
   await hasActiveWebhooks(db);
@@ -90,11 +90,11 @@ export async function ringAll(databaseUrl: string, nodes: number, seconds: numbe
       count.ready += 1;
     },
   };
-  const onTrouble = (_: string, error: unknown) => {
+  const onError = (_: string, error: unknown) => {
     throw error;
   };
   const bells = Array.from({ length: nodes }, () =>
-    createBell({ databaseUrl, node: uuid(), sends: true, onTrouble }),
+    createNotify({ databaseUrl, node: uuid(), sends: true, onError }),
   );
   try {
     for (const bell of bells) bell.listen(heard);

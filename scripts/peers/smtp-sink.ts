@@ -22,7 +22,7 @@ export interface SmtpSink {
   /** Mails taken so far. */
   count(): Promise<number>;
   /** Waits until so many have been taken; when the last of them was, in milliseconds since the epoch. */
-  reached(count: number, interrupted: AbortSignal, patienceMs: number): Promise<number>;
+  reached(count: number, interrupted: AbortSignal, timeoutMs: number): Promise<number>;
   stop(): Promise<unknown>;
 }
 
@@ -89,13 +89,13 @@ async function startNode(hosts: string[]): Promise<SmtpSink> {
 }
 
 function reaching(count: () => Promise<number>, lastAt: () => Promise<number>): SmtpSink['reached'] {
-  return async (wanted, interrupted, patienceMs) => {
+  return async (wanted, interrupted, timeoutMs) => {
     await until(
       async () => {
         interrupted.throwIfAborted();
         return (await count()) >= wanted;
       },
-      { timeout: patienceMs, what: `mail number ${wanted} at the sink` },
+      { timeout: timeoutMs, what: `mail number ${wanted} at the sink` },
     );
     return lastAt();
   };

@@ -9,7 +9,7 @@ export interface Windows {
   /** Those in which as much was taken as may be. */
   full: number;
   /** Requests in that which had most. */
-  most: number;
+  max: number;
   /** Milliseconds between the beginnings of two, where they were closest. */
   closestMs: number;
   /** Requests in all of them, and in the day's books. */
@@ -35,12 +35,12 @@ export async function noteWindows(db: Db, orgId: string): Promise<void> {
 export async function windowsOf(db: Db, orgId: string): Promise<Windows> {
   const rows: { since: number; requests: number }[] = await db('seen_windows').orderBy('since');
   const { requests: ofTheDay } = await db('daily_usage').where({ org_id: orgId }).first('requests');
-  const most = Math.max(0, ...rows.map(({ requests }) => requests));
+  const max = Math.max(0, ...rows.map(({ requests }) => requests));
   const gaps = rows.slice(1).map(({ since }, index) => since - rows[index]!.since);
   return {
     count: rows.length,
-    full: rows.filter(({ requests }) => requests === most).length,
-    most,
+    full: rows.filter(({ requests }) => requests === max).length,
+    max,
     closestMs: Math.min(Number.POSITIVE_INFINITY, ...gaps),
     inAll: rows.reduce((sum, { requests }) => sum + requests, 0),
     ofTheDay,
@@ -49,7 +49,7 @@ export async function windowsOf(db: Db, orgId: string): Promise<Windows> {
 
 export function faultsOfWindows(seen: Windows, limit: number): string[] {
   const faults: string[] = [];
-  if (seen.most !== limit) faults.push(`${seen.most} requests were taken in a second, the limit is ${limit}`);
+  if (seen.max !== limit) faults.push(`${seen.max} requests were taken in a second, the limit is ${limit}`);
   if (seen.closestMs < 1000) faults.push(`a second began ${seen.closestMs} ms after the one before it`);
   if (seen.inAll !== seen.ofTheDay)
     faults.push(

@@ -21,8 +21,8 @@ export async function makeOrganization(
   { name, quota, wallet = 0 }: NewOrganization,
   now: number,
 ): Promise<Organization> {
-  const usual = wallet === 0 ? null : 0;
-  const limit = quota === undefined ? usual : quota;
+  const fallback = wallet === 0 ? null : 0;
+  const limit = quota === undefined ? fallback : quota;
   return db.transaction(async (trx) => {
     const id = await insertOrganization(trx, name, now);
     if (limit !== 0) await setQuota(trx, id, limit, now);

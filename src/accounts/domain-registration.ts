@@ -21,7 +21,7 @@ import {
 import type { Seal } from './seal.ts';
 
 /** Each has a key that was costly to make. */
-const mostDomains = 1000;
+const maxDomains = 1000;
 
 /** As an organization registers one for itself: what is wrong with that, in a sentence, is known before a key is made. */
 export async function addDomain(
@@ -30,13 +30,13 @@ export async function addDomain(
   terms: { seal: Seal; now: number },
 ): Promise<DomainRecord | { fault: string }> {
   const taken = { fault: `The domain ${name} is registered in this organization already.` };
-  const full = { fault: `This organization has ${mostDomains} domains; remove one first.` };
+  const full = { fault: `This organization has ${maxDomains} domains; remove one first.` };
   const domains = await listDomains(db, orgId);
   if (domains.some((one) => one.name === name)) return taken;
-  if (domains.length >= mostDomains) return full;
+  if (domains.length >= maxDomains) return full;
   const domain = await withKey({ orgId, name }, terms.seal);
   // Others may have been added while the key was made.
-  const limit = { orgId, table: 'domains', max: mostDomains };
+  const limit = { orgId, table: 'domains', max: maxDomains };
   const added = await insertWithin(db, limit, async (trx) => ({
     id: await insertDomain(trx, domain, terms.now),
   }));

@@ -10,12 +10,12 @@ export interface Use {
   at: number;
 }
 
-const everyMs = 60_000;
+const intervalMs = 60_000;
 
 export function createUses(
   write: (uses: Use[]) => Promise<void>,
   clock: Clock,
-  onTrouble: (what: string, error: unknown) => void,
+  onError: (what: string, error: unknown) => void,
 ) {
   let noted = new Map<string, number>();
   let cancel = () => {};
@@ -28,7 +28,7 @@ export function createUses(
     if (uses.length > 0)
       writing = writing
         .then(() => write(uses))
-        .catch((error) => onTrouble('when keys were used last could not be written', error));
+        .catch((error) => onError('when keys were used last could not be written', error));
     return writing;
   }
 
@@ -36,7 +36,7 @@ export function createUses(
     noted: (find: (key: string) => Promise<Caller | null>) => async (key: string) => {
       const caller = await find(key);
       if (caller) {
-        if (noted.size === 0) cancel = clock.after(everyMs, () => void flush());
+        if (noted.size === 0) cancel = clock.after(intervalMs, () => void flush());
         noted.set(caller.keyId, clock.now());
       }
       return caller;

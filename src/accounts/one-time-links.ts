@@ -1,6 +1,6 @@
 /** One-time links of the dashboard: 256 bits at random in the path, kept as their SHA-256. */
 import { hash, randomBytes } from 'node:crypto';
-import { insertLink, type Link, type LinkPurpose } from '../db/accounts/one-time.ts';
+import { insertLink, type LinkPurpose, type OneTimeLink } from '../db/accounts/one-time.ts';
 import type { Db } from '../db/engine/open.ts';
 
 const hour = 3_600_000;
@@ -18,7 +18,7 @@ export interface MadeLink {
 
 export async function makeLink(
   db: Db,
-  { purpose, userId }: Pick<Link, 'purpose' | 'userId'>,
+  { purpose, userId }: Pick<OneTimeLink, 'purpose' | 'userId'>,
   now: number,
 ): Promise<MadeLink> {
   const token = randomBytes(32).toString('base64url');

@@ -12,14 +12,14 @@ export interface Cost {
 }
 
 /** As strong as OWASP's first choice (2^17, 8, 1), with an eighth of its memory. */
-export const usualCost: Cost = { N: 2 ** 14, r: 8, p: 5 };
+export const defaultCost: Cost = { N: 2 ** 14, r: 8, p: 5 };
 const saltBytes = 16;
 const keyBytes = 32;
 
 const shortest = 12;
 const longest = 500;
-const mostWaiting = 32;
-const againMs = 5000;
+const maxWaiting = 32;
+const retryDelayMs = 5000;
 
 /** What is wrong with a password that somebody chose; null where nothing is. */
 export function passwordFault(password: string, email: string): string | null {
@@ -39,7 +39,7 @@ export interface Passwords {
   verify(password: string, hash: string | null): Promise<boolean>;
 }
 
-export function createPasswords(cost: Cost = usualCost): Passwords {
+export function createPasswords(cost: Cost = defaultCost): Passwords {
   const written = (salt: Buffer, key: Buffer) =>
     ['scrypt', cost.N, cost.r, cost.p, salt.toString('base64url'), key.toString('base64url')].join('$');
   const nobodys = written(Buffer.alloc(saltBytes), Buffer.alloc(keyBytes));
@@ -47,12 +47,12 @@ export function createPasswords(cost: Cost = usualCost): Passwords {
   let waiting = 0;
 
   async function inTurn(password: string, salt: Buffer, options: ScryptOptions): Promise<Buffer> {
-    if (waiting >= mostWaiting)
+    if (waiting >= maxWaiting)
       throw new Refusal(
         'RATE_LIMIT_EXCEEDED',
         'Too many people sign in just now; try again in a few seconds.',
         {
-          retryAfterMs: againMs,
+          retryAfterMs: retryDelayMs,
         },
       );
     waiting += 1;

@@ -1,7 +1,7 @@
 /** How people come to be: the first operator by the link of set-up, everybody else by an invitation. */
 
 import { setMembership } from '../db/accounts/memberships.ts';
-import { type Link, type LinkPurpose, useLink, useSetUp } from '../db/accounts/one-time.ts';
+import { type LinkPurpose, type OneTimeLink, useLink, useSetUp } from '../db/accounts/one-time.ts';
 import { endSessions } from '../db/accounts/sessions-table.ts';
 import { changeUser, findUserByEmail, hasOperator, insertUser, type User } from '../db/accounts/users.ts';
 import type { Db } from '../db/engine/open.ts';
@@ -87,7 +87,7 @@ export async function enableUser(db: Db, id: string): Promise<void> {
 /** By a link. What was open elsewhere ends. False where the link holds no more. */
 export async function setPasswordByLink(
   db: Db,
-  link: Link,
+  link: OneTimeLink,
   passwordHash: string,
   now: number,
 ): Promise<boolean> {

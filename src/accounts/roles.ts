@@ -4,6 +4,6 @@
 export const roles = ['viewer', 'developer', 'owner'] as const;
 export type Role = (typeof roles)[number];
 
-export function isAtLeast(role: Role, least: Role): boolean {
-  return roles.indexOf(role) >= roles.indexOf(least);
+export function isAtLeast(role: Role, min: Role): boolean {
+  return roles.indexOf(role) >= roles.indexOf(min);
 }

@@ -35,13 +35,13 @@ export class ListFault extends Error {
 }
 
 /** That one import takes. */
-export const mostImported = 100_000;
+export const maxImported = 100_000;
 
-const mostNamed = 5;
+const maxNamed = 5;
 /** A list whose addresses are repeated more often than this, on average, is not read to its end. */
-const mostRepeats = 4;
+const maxRepeats = 4;
 /** A list with more bad lines than this is not read to its end. */
-const mostBad = 100;
+const maxBad = 100;
 const longestText = 80;
 /** A quote that is never closed would make a record of all that follows. */
 const longestRecord = 16_384;
@@ -63,8 +63,8 @@ const form = {
  * The addresses, the first of each that compare as the same. More than `most` of them are a fault: reading stops there, or
  * after a hundred bad lines, so that the work is bounded by `most` and not by the size of the list.
  */
-export async function readAddresses(bytes: Buffer, most = Number.POSITIVE_INFINITY): Promise<string[]> {
-  const list = createList(most);
+export async function readAddresses(bytes: Buffer, max = Number.POSITIVE_INFINITY): Promise<string[]> {
+  const list = createList(max);
   await pipeline(Readable.from(slices(bytes)), parse(form), async (records: AsyncIterable<Line>) => {
     for await (const { record, info } of records) list.take(unguarded(unquoted(record[0] ?? '')), info.lines);
   }).catch((error) => {
@@ -73,7 +73,7 @@ export async function readAddresses(bytes: Buffer, most = Number.POSITIVE_INFINI
   return list.end();
 }
 
-function createList(most: number) {
+function createList(max: number) {
   const byKey = new Map<string, string>();
   const bad: BadLine[] = [];
   let badCount = 0;
@@ -82,14 +82,14 @@ function createList(most: number) {
 
   function note(text: string, line: number): void {
     badCount += 1;
-    if (bad.length < mostNamed) bad.push({ line, text: text.slice(0, longestText) });
-    if (badCount > mostBad) throw fault();
+    if (bad.length < maxNamed) bad.push({ line, text: text.slice(0, longestText) });
+    if (badCount > maxBad) throw fault();
   }
 
   function fault(): ListFault {
     const named = bad.map(({ line, text }) => `line ${line} (${JSON.stringify(text)})`).join(', ');
     const more = badCount - bad.length;
-    const rest = badCount > mostBad ? ` and at least ${more} more` : ` and ${more} more`;
+    const rest = badCount > maxBad ? ` and at least ${more} more` : ` and ${more} more`;
     return new ListFault(`no email address in ${named}${more > 0 ? rest : ''}`, bad);
   }
 
@@ -100,12 +100,15 @@ function createList(most: number) {
       isBegun = true;
       if (isHead) return;
       const isAddress = domainOf(text) !== null && !text.includes(undecodable);
-      if (!isAddress) return note(text, line);
+      if (!isAddress) {
+        note(text, line);
+        return;
+      }
       addressCount += 1;
       const key = compareKey(text);
       if (!byKey.has(key)) byKey.set(key, text);
-      if (byKey.size > most || addressCount > most * mostRepeats)
-        throw new ListFault(`the list has more than ${most} addresses; split it into several lists`);
+      if (byKey.size > max || addressCount > max * maxRepeats)
+        throw new ListFault(`the list has more than ${max} addresses; split it into several lists`);
     },
     end(): string[] {
       if (badCount > 0) throw fault();

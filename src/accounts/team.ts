@@ -5,7 +5,7 @@
  */
 import {
   findMember,
-  isElsewhere,
+  isMemberElsewhere,
   lockOwners,
   removeMembership,
   setMembership,
@@ -53,7 +53,7 @@ export async function inviteAgain(
 
 /** Somebody who has never signed in, and to whom a new link opens nothing but this organization. */
 async function isOnlyOurs(db: Db, orgId: string, user: User): Promise<boolean> {
-  return user.passwordHash === null && !user.isOperator && !(await isElsewhere(db, user.id, orgId));
+  return user.passwordHash === null && !user.isOperator && !(await isMemberElsewhere(db, user.id, orgId));
 }
 
 export type Moved = 'done' | 'last owner' | 'gone';

@@ -10,17 +10,17 @@
 import type { Clock } from '../base/clock.ts';
 
 /** A place that was given: `add` when bytes of the body have arrived, `leave` when the answer is there. */
-export interface Place {
+export interface Slot {
   /** Counts bytes. A promise: they do not fit now; false, because they did not fit in time. */
   add(bytes: number): true | Promise<boolean>;
   leave(): void;
 }
 
-export interface Room {
+export interface Admission {
   /** As many sends have a place. */
   places: number;
   /** `bytes`: what has arrived before. Null: no place came free in time. */
-  enter(orgId: string, bytes: number): Promise<Place | null>;
+  enter(orgId: string, bytes: number): Promise<Slot | null>;
 }
 
 interface Guest {
@@ -39,14 +39,14 @@ interface Waiting {
 }
 
 /** Parsed and composed a body takes about four times its size, so this is 256 MiB at the very worst. */
-const mostBytes = 64 * 1024 * 1024;
+const maxBytes = 64 * 1024 * 1024;
 /** Kept for bodies of `smallBody` at most, so that no large ones shut them out. */
 const reserve = 8 * 1024 * 1024;
 const smallBody = 64 * 1024;
 /** Longer than a busy disk or a few large bodies take, shorter than any caller's patience. */
-const patienceMs = 3000;
+const timeoutMs = 3000;
 
-export function createRoom(places: number, clock: Clock): Room {
+export function createAdmission(places: number, clock: Clock): Admission {
   const all = { guests: 0, bytes: 0 };
   const shares = new Map<string, typeof all>();
   /** Those that wait for a place, in the order of arrival. */
@@ -59,8 +59,8 @@ export function createRoom(places: number, clock: Clock): Room {
     const own = shares.get(guest.orgId) ?? { guests: 0, bytes: 0 };
     const hasPlace = guest.hasPlace || own.guests < places - all.guests;
     const isSmall = guest.bytes + bytes <= smallBody;
-    const most = isSmall ? mostBytes : mostBytes - reserve;
-    return hasPlace && all.bytes + bytes <= most && (isSmall || own.bytes + bytes <= most - all.bytes);
+    const max = isSmall ? maxBytes : maxBytes - reserve;
+    return hasPlace && all.bytes + bytes <= max && (isSmall || own.bytes + bytes <= max - all.bytes);
   }
 
   function count(guest: Guest, guests: number, bytes: number): void {
@@ -106,9 +106,9 @@ export function createRoom(places: number, clock: Clock): Room {
       const timeUp = () => {
         const youngest = guest.hasPlace ? youngestOf(guest.orgId) : waiting;
         youngest.end(false);
-        if (youngest !== waiting) cancel = clock.after(patienceMs, timeUp);
+        if (youngest !== waiting) cancel = clock.after(timeoutMs, timeUp);
       };
-      let cancel = clock.after(patienceMs, timeUp);
+      let cancel = clock.after(timeoutMs, timeUp);
       const waiting: Waiting = {
         guest,
         bytes,
@@ -134,7 +134,7 @@ export function createRoom(places: number, clock: Clock): Room {
     return line.size < places && own < Math.ceil(places / 2);
   }
 
-  function placeOf(guest: Guest): Place {
+  function placeOf(guest: Guest): Slot {
     return {
       add(bytes) {
         if (isBehind(guest, bytes) || !fits(guest, bytes)) return wait(guest, bytes);

@@ -8,7 +8,7 @@ import Koa, { type Context, type Middleware, type Next } from 'koa';
 import type { Window } from '../accounts/limits.ts';
 import { newId } from '../base/id.ts';
 import { Refusal, statusOf } from '../mail/refusal.ts';
-import type { Gate } from './authorize.ts';
+import type { Authorize } from './authorize.ts';
 import { nameClient } from './client-address.ts';
 import { compressText } from './compress.ts';
 import { addCreditRoutes } from './credits/routes.ts';
@@ -24,14 +24,14 @@ import { getDocument } from './openapi/routes.ts';
 import { seconds, setRateHeaders } from './rate-headers.ts';
 import { NoRoomForBody } from './request-body.ts';
 import { type SendParts, sendEmail } from './send/routes.ts';
-import { bounded } from './server-busy.ts';
+import { withSlot } from './server-busy.ts';
 import { addCsvRoutes } from './suppressions/csv.ts';
 import { addSuppressionRoutes } from './suppressions/routes.ts';
 import { addWebhookRoutes } from './webhooks/routes.ts';
-import { addTrialRoutes } from './webhooks/test-and-replay.ts';
+import { addTestAndReplayRoutes } from './webhooks/test-and-replay.ts';
 
 export interface ApiParts extends SendParts {
-  gate: Gate;
+  gate: Authorize;
   findEmail: FindEmail;
   searchEmails: SearchEmails;
   feed: FeedParts;
@@ -46,7 +46,7 @@ export interface ApiParts extends SendParts {
   baseUrl(): string;
   /** Sees every request, from outside of all else. */
   observe: Middleware;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
 }
 
 const managementRoutes = [
@@ -55,7 +55,7 @@ const managementRoutes = [
   addSuppressionRoutes,
   addCsvRoutes,
   addWebhookRoutes,
-  addTrialRoutes,
+  addTestAndReplayRoutes,
   addCreditRoutes,
 ];
 
@@ -67,7 +67,7 @@ const goneAway = ['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'];
 
 export function createApi(parts: ApiParts): Koa {
   const router = new Router({ prefix: '/api/public' });
-  const inBounds = bounded(callsAPlace * parts.room.places);
+  const inBounds = withSlot(callsAPlace * parts.room.places);
   router.post('/email/send', inBounds, sendEmail(parts));
   router.get('/email/:id', inBounds, getEmail(parts.gate, parts.findEmail));
   router.get('/emails', inBounds, getEmails(parts.gate, parts.searchEmails));
@@ -85,13 +85,13 @@ export function createApi(parts: ApiParts): Koa {
   app.use(nameClient(parts.proxies));
   app.use(parts.dashboard);
   app.use(everyAnswer);
-  app.use(answerRefusals(parts.gate, parts.onTrouble));
+  app.use(answerRefusals(parts.gate, parts.onError));
   app.use(router.routes());
   app.use(docs.routes());
   app.use(parts.tracking.routes());
   app.use(refuseTheRest(parts.gate, [router, docs, parts.tracking]));
   app.on('error', (error) => {
-    if (!goneAway.includes(error.code)) parts.onTrouble('an answer could not be sent', error);
+    if (!goneAway.includes(error.code)) parts.onError('an answer could not be sent', error);
   });
   return app;
 }
@@ -109,20 +109,20 @@ function requestId(given: string): string {
   return /^[\w.:+/=-]{1,128}$/.test(given) ? given : newId();
 }
 
-function answerRefusals(gate: Gate, onTrouble: ApiParts['onTrouble']): Middleware {
+function answerRefusals(gate: Authorize, onError: ApiParts['onError']): Middleware {
   return async (context, next) => {
     try {
       await next();
     } catch (error) {
       const refusal = error instanceof Refusal ? error : unexpected(error);
       if (refusal.code === 'SEND_FAILED') {
-        onTrouble(`request ${context.state.requestId} failed`, refusal.cause);
+        onError(`request ${context.state.requestId} failed`, refusal.cause);
         refusal.message += ` (request ${context.state.requestId})`;
       }
       if (refusal instanceof NoRoomForBody)
         await gate
           .giveBack(context)
-          .catch((cause) => onTrouble('a request that was refused stays counted', cause));
+          .catch((cause) => onError('a request that was refused stays counted', cause));
       if (refusal.code === 'RATE_LIMIT_EXCEEDED') takenBack(context);
       answer(context, refusal);
     }
@@ -163,7 +163,7 @@ function unexpected(error: unknown): Refusal {
 }
 
 /** An unknown path is 404; a known one with another method is 405 and says which methods it takes (RFC 9110). */
-function refuseTheRest(gate: Gate, routers: Router[]): Middleware {
+function refuseTheRest(gate: Authorize, routers: Router[]): Middleware {
   return async (context) => {
     if (context.path.startsWith('/api/public/')) await gate.pass(context);
     const layers = routers.flatMap((router) => router.match(context.path, context.method).path);

@@ -2,11 +2,11 @@
 import { z } from 'zod';
 
 /** `expected`: says the bound in words; without it the issue is zod's own of an array that is too big. */
-export function atMost<Schema extends z.ZodType>(most: number, schema: Schema, expected?: string) {
+export function atMost<Schema extends z.ZodType>(max: number, schema: Schema, expected?: string) {
   return z.preprocess((input, context) => {
-    if (sizeOf(input) <= most) return input;
+    if (sizeOf(input) <= max) return input;
     if (expected === undefined) {
-      context.addIssue({ code: 'too_big', origin: 'array', maximum: most, inclusive: true, input });
+      context.addIssue({ code: 'too_big', origin: 'array', maximum: max, inclusive: true, input });
     } else {
       context.addIssue({ code: 'custom', message: `must be ${expected}`, params: { expected }, input });
     }

@@ -5,20 +5,20 @@
 import { LRUCache } from 'lru-cache';
 import { clientNetwork } from '../base/client-network.ts';
 import type { Clock } from '../base/clock.ts';
-import { roomFor } from '../base/lru-options.ts';
+import { lruOptions } from '../base/lru-options.ts';
 import type { RateWindow } from './rate-headers.ts';
 
 const allowed = 10;
 const windowMs = 60_000;
-const mostAddresses = 100_000;
+const maxAddresses = 100_000;
 
-export interface Guesses {
+export interface AuthThrottle {
   /** Notes a failure; `exceeded` where the address had used up its window before. */
   fail(address: string): { exceeded: boolean; window: RateWindow };
 }
 
-export function createGuesses(clock: Clock): Guesses {
-  const windows = new LRUCache<string, { since: number; count: number }>(roomFor(mostAddresses));
+export function createAuthThrottle(clock: Clock): AuthThrottle {
+  const windows = new LRUCache<string, { since: number; count: number }>(lruOptions(maxAddresses));
   return {
     fail(address) {
       const now = clock.now();

@@ -7,19 +7,19 @@ import type { Context } from 'koa';
 import { type Caller, type Grant, mayDo, requireGrant } from '../accounts/api-keys.ts';
 import { overLimit, type RequestLimits, type Taken } from '../accounts/limits.ts';
 import { Refusal } from '../mail/refusal.ts';
-import type { Guesses } from './auth-throttle.ts';
+import type { AuthThrottle } from './auth-throttle.ts';
 import { setRateHeaders } from './rate-headers.ts';
 
-export interface GateParts {
+export interface AuthorizeParts {
   findCaller(key: string): Promise<Caller | null>;
   /** Counts a request of the organization. */
   take(orgId: string, limits: RequestLimits): Promise<Taken>;
   /** Counts a request no more. */
   giveBack(orgId: string): Promise<void>;
-  guesses: Guesses;
+  authThrottle: AuthThrottle;
 }
 
-export interface Gate {
+export interface Authorize {
   /** `admit` may refuse (429) before the call is counted. */
   enter(context: Context, grant: Grant, admit?: (caller: Caller) => Promise<void>): Promise<Caller>;
   /** Whether the key of a call that goes on still may do so: it may have been revoked since. Counts nothing. */
@@ -30,7 +30,7 @@ export interface Gate {
   pass(context: Context): Promise<void>;
 }
 
-export function createGate(parts: GateParts): Gate {
+export function createAuthorize(parts: AuthorizeParts): Authorize {
   return {
     async enter(context, grant, admit) {
       const caller = await authenticate(parts, context);
@@ -57,11 +57,11 @@ function keyOf(context: Context): string | null {
   return /^Bearer +(\S+)$/i.exec(context.get('authorization'))?.[1] ?? null;
 }
 
-async function authenticate({ findCaller, guesses }: GateParts, context: Context): Promise<Caller> {
+async function authenticate({ findCaller, authThrottle }: AuthorizeParts, context: Context): Promise<Caller> {
   const key = keyOf(context);
   const caller = key ? await findCaller(key) : null;
   if (caller) return caller;
-  const { exceeded, window } = guesses.fail(clientAddress(context));
+  const { exceeded, window } = authThrottle.fail(clientAddress(context));
   setRateHeaders(context, [window]);
   if (exceeded) {
     const message = 'Too many requests without a valid API key from this address.';
@@ -81,7 +81,11 @@ export function clientAddress(context: Context): string {
   return context.state.client;
 }
 
-async function countRequest({ take }: GateParts, context: Context, { orgId, limits }: Caller): Promise<void> {
+async function countRequest(
+  { take }: AuthorizeParts,
+  context: Context,
+  { orgId, limits }: Caller,
+): Promise<void> {
   if (limits.perSecond === null && limits.perDay === null) return;
   const { allowed, windows } = await take(orgId, limits);
   setRateHeaders(context, windows);

@@ -8,7 +8,7 @@ import { createGzip, gzip } from 'node:zlib';
 import type { Context, Middleware } from 'koa';
 
 /** A smaller answer fits a few packets anyway. */
-const least = 4096;
+const min = 4096;
 
 const text = /^(application\/json|text\/(?!event-stream)[\w.+-]+)\s*(;|$)/i;
 const zip = promisify(gzip);
@@ -20,7 +20,7 @@ export const compressText: Middleware = async (context, next) => {
     return;
   const isStream = isReadable(body);
   const bytes = isStream ? null : bytesOf(body);
-  if (bytes && bytes.length < least) return;
+  if (bytes && bytes.length < min) return;
   context.vary('Accept-Encoding');
   if (context.method === 'HEAD' || context.acceptsEncodings('gzip', 'identity') !== 'gzip') return;
   context.body = bytes ? await zip(bytes) : compressed(body as Readable);

@@ -3,17 +3,14 @@ import type { Socket } from 'node:net';
 import { clientNetwork } from '../base/client-network.ts';
 
 /** For a server's `connection`. `isExempt`: by its address, such as a proxy's, through which many networks come. */
-export function limitNetworks(
-  most: number,
-  isExempt: (address: string) => boolean,
-): (socket: Socket) => void {
+export function limitNetworks(max: number, isExempt: (address: string) => boolean): (socket: Socket) => void {
   const open = new Map<string, number>();
   return (socket) => {
     const { remoteAddress = '' } = socket;
     if (isExempt(remoteAddress)) return;
     const network = clientNetwork(remoteAddress);
     const before = open.get(network) ?? 0;
-    if (before >= most) {
+    if (before >= max) {
       socket.destroy();
       return;
     }

@@ -6,11 +6,11 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { opened } from '../base/tcp-listen.ts';
+import { listening } from '../base/tcp-listen.ts';
 import { isBelieved } from './client-address.ts';
 import { limitNetworks } from './connections-per-network.ts';
 
-export interface Listener {
+export interface HttpServer {
   port: number;
   /** From now on each answer is the last one on its connection: who asks again asks whoever is asked next. */
   leave(): void;
@@ -21,21 +21,21 @@ export interface Listener {
 type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
 /** Requests under way are given this long once closing has begun. */
-const patienceMs = 2_000;
+const timeoutMs = 2_000;
 
 /** How long a client may go on sending after its last answer, to read that answer first. */
 const lingerMs = 1_000;
 /** And how much of it is taken off the connection and dropped. */
-const mostDropped = 20 * 1024 * 1024;
+const maxDropped = 20 * 1024 * 1024;
 
 /** Far more than clients that do something need: proxies and applications use their connections again. */
-const usualLimits = { connections: 10_000, perNetwork: 1_000 };
+const defaultLimits = { connections: 10_000, perNetwork: 1_000 };
 
 export async function listen(
   handler: Handler,
   address: Address,
-  limits: ConnectionLimits = usualLimits,
-): Promise<Listener> {
+  limits: ConnectionLimits = defaultLimits,
+): Promise<HttpServer> {
   const running = new Set<Promise<void>>();
   let leaving = false;
   const take = (request: IncomingMessage, response: ServerResponse) => {
@@ -61,7 +61,7 @@ export async function listen(
   );
   server.on('checkExpectation', take);
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => refuse(error, socket));
-  await opened(
+  await listening(
     server,
     { host: address.httpHost, port: address.httpPort },
     { host: 'POSTERN_HTTP_HOST', port: 'POSTERN_HTTP_PORT' },
@@ -75,7 +75,7 @@ export async function listen(
     async close() {
       leave();
       await new Promise<void>((resolve) => {
-        const impatient = setTimeout(() => server.closeAllConnections(), patienceMs);
+        const impatient = setTimeout(() => server.closeAllConnections(), timeoutMs);
         server.close(() => {
           clearTimeout(impatient);
           resolve();
@@ -104,9 +104,9 @@ interface ConnectionLimits {
 function lingerAfter(request: IncomingMessage): void {
   const { socket } = request;
   socket.destroySoon = () => {
-    const most = socket.bytesRead + mostDropped;
+    const max = socket.bytesRead + maxDropped;
     socket.on('data', () => {
-      if (socket.bytesRead > most) socket.destroy();
+      if (socket.bytesRead > max) socket.destroy();
     });
     request.resume();
     closeSoon(socket);

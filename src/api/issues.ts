@@ -6,10 +6,10 @@ import type { z } from 'zod';
 import type { Issue } from '../mail/refusal.ts';
 
 /** Nobody mends more at a time. */
-const mostIssues = 100;
+const maxIssues = 100;
 
 export function toIssues(error: z.ZodError, input: unknown): Issue[] {
-  return error.issues.slice(0, mostIssues).map((issue) => {
+  return error.issues.slice(0, maxIssues).map((issue) => {
     const path = pathIn(input, issue.path.map(String));
     // A key that is no key: what is wrong with it is told inside, and it is itself what was received.
     const told = issue.code === 'invalid_key' ? (issue.issues[0] ?? issue) : issue;

@@ -6,7 +6,7 @@
 import { Refusal } from '../mail/refusal.ts';
 
 /** A valid send has 1,000 attachments at most, of three members each. */
-const mostMembers = 10_000;
+const maxMembers = 10_000;
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -56,9 +56,9 @@ export function createMemberLimit(): (chunk: Buffer) => void {
 
   return (chunk) => {
     const far = nextMark(chunk);
-    for (let at = 0; at < chunk.length && count <= mostMembers; )
+    for (let at = 0; at < chunk.length && count <= maxMembers; )
       at = isString ? insideString(chunk, at, far) : outsideString(chunk, at);
-    if (count > mostMembers) throw tooMany();
+    if (count > maxMembers) throw tooMany();
   };
 }
 
@@ -79,6 +79,6 @@ function nextMark(chunk: Buffer): (from: number) => number {
 type Search = (from: number) => number;
 
 function tooMany(): Refusal {
-  const most = mostMembers.toLocaleString('en-US');
-  return new Refusal('BAD_REQUEST', `The body has more than ${most} members and elements in all.`);
+  const max = maxMembers.toLocaleString('en-US');
+  return new Refusal('BAD_REQUEST', `The body has more than ${max} members and elements in all.`);
 }

@@ -11,19 +11,19 @@ import type { Seal } from '../accounts/seal.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Db } from '../db/engine/open.ts';
 import { Refusal } from '../mail/refusal.ts';
-import type { Watch } from '../record/event-signal.ts';
+import type { EventSignal } from '../record/event-signal.ts';
 import type { Resolve } from '../route/resolver.ts';
 import { isOneLine } from '../settings/grammar.ts';
-import type { TryIt } from '../webhooks/webhook-attempt.ts';
-import type { Place, Room } from './admission.ts';
-import type { Gate } from './authorize.ts';
+import type { TryWebhook } from '../webhooks/webhook-attempt.ts';
+import type { Admission, Slot } from './admission.ts';
+import type { Authorize } from './authorize.ts';
 import { toIssues } from './issues.ts';
 import { NoRoomForBody, parseJson, readBody } from './request-body.ts';
 import { rule } from './send/schema-rule.ts';
-import type { Places } from './server-busy.ts';
+import type { SlotsPerOrganization } from './server-busy.ts';
 
 export interface Management {
-  gate: Gate;
+  gate: Authorize;
   db: Db;
   clock: Clock;
   seal: Seal;
@@ -36,22 +36,22 @@ export interface Management {
   /** Whether webhooks may go to private addresses. */
   allowPrivate: boolean;
   /** One try of a webhook. */
-  tryIt: TryIt;
-  watch: Pick<Watch, 'ring'>;
+  tryIt: TryWebhook;
+  watch: Pick<EventSignal, 'ring'>;
   /** For large bodies. */
-  room: Room;
+  room: Admission;
 }
 
-export type AddRoutes = (router: Router, inBounds: Middleware, parts: Management) => void;
+export type AddManagementRoutes = (router: Router, inBounds: Middleware, parts: Management) => void;
 
 type Act = (context: Context, orgId: string) => Promise<object>;
 
 /** The answer is what `act` answers, and that it went well. `places`: of those that take long, so many at once. */
-export function managed({ gate, room }: Management, act: Act, places?: Places): Middleware {
+export function management({ gate, room }: Management, act: Act, places?: SlotsPerOrganization): Middleware {
   return async (context) => {
     let leave: (() => void) | undefined;
     try {
-      const orgId = await enterManager(context, gate, async (one) => {
+      const orgId = await authorizeManager(context, gate, async (one) => {
         leave = places?.take(context, one);
       });
       context.state.enterRoom = () => room.enter(orgId, 0);
@@ -63,9 +63,9 @@ export function managed({ gate, room }: Management, act: Act, places?: Places): 
 }
 
 /** The organization that is managed. `admit` may refuse (429) before the call is counted. */
-export async function enterManager(
+export async function authorizeManager(
   context: Context,
-  gate: Gate,
+  gate: Authorize,
   admit?: (orgId: string) => Promise<void>,
 ): Promise<string> {
   context.set('Cache-Control', 'no-store');
@@ -90,7 +90,7 @@ export async function readJson<Schema extends z.ZodType>(
 
 /** Only while the body is read: what is done then may take long. */
 async function readWithPlace({ req, state }: Context): Promise<Buffer> {
-  const place: Place | null = await state.enterRoom();
+  const place: Slot | null = await state.enterRoom();
   if (!place) throw new NoRoomForBody();
   try {
     return await readBody(req, place, { type: 'application/json', largest });
@@ -109,7 +109,7 @@ export function idIn(context: Context): string {
 }
 
 /** Another organization's is not there either. */
-export function there<Found>(found: Found | null, what: string): Found {
+export function requireFound<Found>(found: Found | null, what: string): Found {
   if (found !== null) return found;
   throw new Refusal('NOT_FOUND', `There is no such ${what}.`);
 }

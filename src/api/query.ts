@@ -15,13 +15,13 @@ export function readQuery<Schema extends z.ZodType>(context: Context, schema: Sc
 }
 
 /** How much of a list at most. */
-export function limit(usual: number, most: number) {
-  const isOne = (text: string) => /^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= most;
+export function limit(fallback: number, max: number) {
+  const isOne = (text: string) => /^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= max;
   return z
     .string()
-    .check(rule(isOne, `a whole number from 1 to ${most}`))
+    .check(rule(isOne, `a whole number from 1 to ${max}`))
     .transform(Number)
-    .default(usual);
+    .default(fallback);
 }
 
 /** A UUID of whatever version and variant: what is well-formed and unknown finds nothing. */

@@ -7,7 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import getRawBody from 'raw-body';
 import { transferRate } from '../base/minimum-rate.ts';
 import { Refusal } from '../mail/refusal.ts';
-import type { Place } from './admission.ts';
+import type { Slot } from './admission.ts';
 import { createMemberLimit } from './json-members.ts';
 
 const largest = 20 * 1024 * 1024;
@@ -21,7 +21,7 @@ export interface BodyForm {
 /** `place`: counts what arrives. */
 export async function readBody(
   request: IncomingMessage,
-  place: Pick<Place, 'add'>,
+  place: Pick<Slot, 'add'>,
   { type, largest: limit }: BodyForm = { type: 'application/json', largest },
 ): Promise<Buffer> {
   requireType(request.headers['content-type'], type);
@@ -38,7 +38,7 @@ export async function readBody(
 }
 
 /** Looks at a body chunk by chunk while it arrives. Of a body that is refused no more is read. */
-function watch(request: IncomingMessage, place: Pick<Place, 'add'>, check: (chunk: Buffer) => void) {
+function watch(request: IncomingMessage, place: Pick<Slot, 'add'>, check: (chunk: Buffer) => void) {
   const { promise: refused, reject } = Promise.withResolvers<never>();
   const refuse = (refusal: unknown) => {
     stop();

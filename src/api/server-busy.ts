@@ -7,40 +7,40 @@ import { Refusal } from '../mail/refusal.ts';
 import { seconds, setRateHeaders } from './rate-headers.ts';
 
 /** `most`: as many are taken at once. */
-export function refuseMore(context: Context, most: number, retryAfterMs: number): never {
-  setRateHeaders(context, [{ name: 'room', limit: most, remaining: 0, resetMs: retryAfterMs }]);
+export function refuseWhileBusy(context: Context, max: number, retryAfterMs: number): never {
+  setRateHeaders(context, [{ name: 'room', limit: max, remaining: 0, resetMs: retryAfterMs }]);
   const message = `The service takes no more just now; try again in ${seconds(retryAfterMs)} s. Nothing was charged.`;
   throw new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs });
 }
 
-const againMs = 1000;
+const retryDelayMs = 1000;
 
 /** Bounds the calls that are under way: a database that hangs holds them up at their key already. */
-export function bounded(most: number): Middleware {
-  let underWay = 0;
+export function withSlot(max: number): Middleware {
+  let inFlight = 0;
   return async (context, next) => {
-    if (underWay >= most) refuseMore(context, most, againMs);
-    underWay += 1;
+    if (inFlight >= max) refuseWhileBusy(context, max, retryDelayMs);
+    inFlight += 1;
     try {
       await next();
     } finally {
-      underWay -= 1;
+      inFlight -= 1;
     }
   };
 }
 
-export interface Places {
+export interface SlotsPerOrganization {
   /** Refuses where the organization has all of its places taken; what is answered gives the place back. */
   take(context: Context, orgId: string): () => void;
 }
 
 /** For what takes long: so many at once for each organization, that its calls leave room for others'. */
-export function placesEach(most: number): Places {
+export function createSlotsPerOrganization(max: number): SlotsPerOrganization {
   const taken = new Map<string, number>();
   return {
     take(context, orgId) {
       const before = taken.get(orgId) ?? 0;
-      if (before >= most) refuseMore(context, most, againMs);
+      if (before >= max) refuseWhileBusy(context, max, retryDelayMs);
       taken.set(orgId, before + 1);
       return () => {
         const left = taken.get(orgId)! - 1;

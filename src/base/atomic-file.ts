@@ -14,14 +14,14 @@ import {
 import { dirname, resolve } from 'node:path';
 
 /** All or nothing, for this user's eyes, and on disk when it returns. One process at a time: db/engine/data-dir-lock.ts. */
-export function writeWhole(file: string, text: string): void {
+export function writeAtomic(file: string, text: string): void {
   writeFileSync(`${file}.new`, text, { mode: 0o600, flush: true });
   renameSync(`${file}.new`, file);
   syncNames(dirname(file));
 }
 
 /** The same where there is no such file; of several processes that come at once one writes it, and the others leave it. */
-export function writeFirst(file: string, text: string): void {
+export function createAtomic(file: string, text: string): void {
   const own = `${file}.${randomUUID()}`;
   try {
     writeFileSync(own, text, { mode: 0o600, flush: true });

@@ -1,19 +1,19 @@
 /** Whether things follow each other closely: the newest came less than `withinMs` after the one before it. */
-export interface Tempo {
+export interface BurstDetector {
   /** One has come. */
-  beat(): void;
-  isQuick(): boolean;
+  note(): void;
+  isBurst(): boolean;
 }
 
-export function createTempo(withinMs: number, now = () => performance.now()): Tempo {
+export function createBurstDetector(withinMs: number, now = () => performance.now()): BurstDetector {
   let lastAt = Number.NEGATIVE_INFINITY;
   let gap = Number.POSITIVE_INFINITY;
   return {
-    beat() {
+    note() {
       const at = now();
       gap = at - lastAt;
       lastAt = at;
     },
-    isQuick: () => gap < withinMs,
+    isBurst: () => gap < withinMs,
   };
 }

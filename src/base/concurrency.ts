@@ -1,10 +1,10 @@
 /** At most `most` tasks at once; the others wait for their turn, first come, first served. */
-export function createTurns(most: number): <T>(task: () => Promise<T>) => Promise<T> {
+export function limitConcurrency(max: number): <T>(task: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let busy = 0;
   return async (task) => {
     // Whoever leaves hands its place to the one who waits longest, so nobody slips in between.
-    if (busy === most) await new Promise<void>((enter) => waiting.push(enter));
+    if (busy === max) await new Promise<void>((enter) => waiting.push(enter));
     else busy += 1;
     try {
       return await task();

@@ -5,23 +5,29 @@
  */
 import type { Clock } from './clock.ts';
 
-export interface Pulse {
+export interface DebouncedLoop {
   start(): void;
   wake(): void;
   /** Resolves when the beat under way has ended. */
   stop(): Promise<void>;
 }
 
-export interface PulseParts {
+export interface DebouncedLoopParts {
   beat(): Promise<boolean>;
   gapMs: number;
-  everyMs: number;
+  intervalMs: number;
   clock: Clock;
   /** A beat that failed; there will be others. */
-  onTrouble(error: unknown): void;
+  onError(error: unknown): void;
 }
 
-export function createPulse({ beat, gapMs, everyMs, clock, onTrouble }: PulseParts): Pulse {
+export function createDebouncedLoop({
+  beat,
+  gapMs,
+  intervalMs,
+  clock,
+  onError,
+}: DebouncedLoopParts): DebouncedLoop {
   let isStopped = true;
   let isWanted = false;
   let running: Promise<void> | null = null;
@@ -34,10 +40,10 @@ export function createPulse({ beat, gapMs, everyMs, clock, onTrouble }: PulsePar
     try {
       while ((await beat()) && !isStopped);
     } catch (error) {
-      onTrouble(error);
+      onError(error);
     }
     running = null;
-    const wait = begunAt + everyMs - clock.now();
+    const wait = begunAt + intervalMs - clock.now();
     if (isWanted || wait <= 0) wake();
     else if (!isStopped) cancel = clock.after(wait, wake);
   }

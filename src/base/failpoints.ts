@@ -4,7 +4,7 @@
  */
 import { channel } from 'node:diagnostics_channel';
 
-export type Step =
+export type FailpointName =
   /** The message is composed and signed; nothing is written. */
   | 'composed'
   /** All rows of the send are written, in a transaction that is open. */
@@ -32,6 +32,6 @@ export type Step =
 
 const steps = channel('postern:step');
 
-export function reach(step: Step): void {
+export function failpoint(step: FailpointName): void {
   steps.publish(step);
 }

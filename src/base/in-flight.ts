@@ -1,22 +1,22 @@
 /** A function that tells how many of its calls are under way. */
-export interface Counted<Args extends unknown[], Result> {
+export interface InFlight<Args extends unknown[], Result> {
   call(...args: Args): Promise<Result>;
-  underWay(): number;
+  inFlight(): number;
 }
 
-export function counted<Args extends unknown[], Result>(
+export function countInFlight<Args extends unknown[], Result>(
   act: (...args: Args) => Promise<Result>,
-): Counted<Args, Result> {
-  let underWay = 0;
+): InFlight<Args, Result> {
+  let inFlight = 0;
   return {
     async call(...args) {
-      underWay += 1;
+      inFlight += 1;
       try {
         return await act(...args);
       } finally {
-        underWay -= 1;
+        inFlight -= 1;
       }
     },
-    underWay: () => underWay,
+    inFlight: () => inFlight,
   };
 }

@@ -18,17 +18,17 @@ interface LogOfProcess extends Log {
 /** Lines are written together, at the latest after so many milliseconds, and when the process ends. */
 const gathered = { sync: false, minLength: 8 * 1024, periodicFlush: 50 };
 /** Those that are not taken wait, up to so many bytes, and are tried again with the next ones. */
-const mostWaiting = 8 * 1024 * 1024;
+const maxWaiting = 8 * 1024 * 1024;
 /** So long is a reader waited for at the end of the process, with a look every tenth of a second. */
-const patienceMs = 2000;
+const timeoutMs = 2000;
 
 function standardOutput() {
   let refusals = 0;
   let isStuck = false;
   const stream = pino.destination({
     ...gathered,
-    maxLength: mostWaiting,
-    retryEAGAIN: () => refusals++ < patienceMs / 100,
+    maxLength: maxWaiting,
+    retryEAGAIN: () => refusals++ < timeoutMs / 100,
   });
   stream.on('error', () => {
     isStuck = true;
@@ -53,7 +53,7 @@ function standardOutput() {
       setTimeout(() => {
         isStuck = true;
         resolve();
-      }, patienceMs);
+      }, timeoutMs);
     });
   return { stream, settled };
 }

@@ -4,17 +4,17 @@
  * what was not found is not kept.
  */
 import { LRUCache } from 'lru-cache';
-import { roomFor } from './lru-options.ts';
+import { lruOptions } from './lru-options.ts';
 
-const lifeMs = 1000;
+const ttlMs = 1000;
 
 export function cached<Value extends object>(
   find: (key: string) => Promise<Value | null>,
-  most: number,
+  max: number,
 ): (key: string) => Promise<Value | null> {
   const cache = new LRUCache<string, Value>({
-    ...roomFor(most),
-    ttl: lifeMs,
+    ...lruOptions(max),
+    ttl: ttlMs,
     fetchMethod: async (key) => (await find(key)) ?? undefined,
   });
   return async (key) => (await cache.fetch(key)) ?? null;

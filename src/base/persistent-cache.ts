@@ -8,35 +8,35 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { Clock } from './clock.ts';
-import { roomFor } from './lru-options.ts';
+import { lruOptions } from './lru-options.ts';
 
-export interface Memory<Value> {
+export interface PersistentCache<Value> {
   get(name: string): Promise<Value | null>;
   /** Kept for `lifeMs` milliseconds. */
-  set(name: string, value: Value, lifeMs: number): Promise<void>;
+  set(name: string, value: Value, ttlMs: number): Promise<void>;
 }
 
 /** Where entries are kept (db/queue/learned-rows.ts). */
-export interface MemoryRows<Value> {
-  read(name: string): Promise<Entry<Value> | null>;
-  write(name: string, entry: Entry<Value>): Promise<void>;
+export interface PersistentCacheRows<Value> {
+  read(name: string): Promise<PersistentEntry<Value> | null>;
+  write(name: string, entry: PersistentEntry<Value>): Promise<void>;
 }
 
-export interface Entry<Value> {
+export interface PersistentEntry<Value> {
   value: Value;
   expiresAt: number;
 }
 
-const mostNames = 10_000;
+const maxNames = 10_000;
 
-export function createMemory<Value>(
-  rows: MemoryRows<Value>,
+export function createPersistentCache<Value>(
+  rows: PersistentCacheRows<Value>,
   clock: Clock,
-  onTrouble: (what: string, error: unknown) => void,
+  onError: (what: string, error: unknown) => void,
   freshMs = 30_000,
-): Memory<Value> {
-  type Held = { entry: Promise<Entry<Value> | null>; readAt: number };
-  const names = new LRUCache<string, Held>(roomFor(mostNames));
+): PersistentCache<Value> {
+  type Held = { entry: Promise<PersistentEntry<Value> | null>; readAt: number };
+  const names = new LRUCache<string, Held>(lruOptions(maxNames));
 
   function hold(name: string, entry: Held['entry']): Held {
     const held = { entry, readAt: clock.now() };
@@ -47,7 +47,7 @@ export function createMemory<Value>(
   /** Callers that come while a name is being read share the reading. */
   function read(name: string): Held {
     const entry = rows.read(name).catch((error) => {
-      onTrouble(`what was learned of ${name} cannot be read; going on without`, error);
+      onError(`what was learned of ${name} cannot be read; going on without`, error);
       return null;
     });
     return hold(name, entry);
@@ -61,13 +61,13 @@ export function createMemory<Value>(
       const found = await entry;
       return found && found.expiresAt > now ? found.value : null;
     },
-    async set(name, value, lifeMs) {
-      const entry = { value, expiresAt: clock.now() + lifeMs };
+    async set(name, value, ttlMs) {
+      const entry = { value, expiresAt: clock.now() + ttlMs };
       hold(name, Promise.resolve(entry));
       try {
         await rows.write(name, entry);
       } catch (error) {
-        onTrouble(`what was learned of ${name} cannot be kept; it is forgotten`, error);
+        onError(`what was learned of ${name} cannot be kept; it is forgotten`, error);
       }
     },
   };

@@ -12,7 +12,7 @@
 import { hkdfSync, randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeDirectory, writeFirst, writeWhole } from './atomic-file.ts';
+import { createAtomic, makeDirectory, writeAtomic } from './atomic-file.ts';
 
 export type Purpose =
   | 'seal'
@@ -54,14 +54,14 @@ export function newSecret(): string {
 }
 
 /** The keys of one use, a key for each secret. */
-export interface Keys<Key> {
+export interface DerivedKeys<Key> {
   /** What seals and signs. */
   current(): Key;
   /** The first answer that `use` gives of a key; null: none of them does. */
   find<Answer>(use: (key: Key) => Answer | null): Answer | null;
 }
 
-export function keysOf<Key>(secrets: Secrets, make: (secret: string) => Key): Keys<Key> {
+export function keysOf<Key>(secrets: Secrets, make: (secret: string) => Key): DerivedKeys<Key> {
   let known: List | undefined;
   let keys: Key[] = [];
   const all = () => {
@@ -102,7 +102,7 @@ export function secretFile(dataDir: string): string {
 export function loadSecrets(from: SecretSource): Secrets {
   makeDirectory(from.dataDir);
   const file = secretFile(from.dataDir);
-  if (from.secret === null && !existsSync(file)) writeFirst(file, `${newSecret()}\n`);
+  if (from.secret === null && !existsSync(file)) createAtomic(file, `${newSecret()}\n`);
   return openSecrets(from);
 }
 
@@ -159,5 +159,5 @@ export function readSecrets(file: string): [string, ...string[]] {
 }
 
 export function writeSecrets(file: string, secrets: List): void {
-  writeWhole(file, [...new Set(secrets)].map((secret) => `${secret}\n`).join(''));
+  writeAtomic(file, [...new Set(secrets)].map((secret) => `${secret}\n`).join(''));
 }

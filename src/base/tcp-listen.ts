@@ -7,7 +7,7 @@ export class ListenError extends Error {}
 type Host = string | null;
 
 /** `names`: the settings that the address comes from. */
-export function opened(
+export function listening(
   server: Server,
   { host, port }: { host: Host; port: number },
   names: { host: string; port: string },

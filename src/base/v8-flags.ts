@@ -6,6 +6,6 @@
 import { setFlagsFromString } from 'node:v8';
 
 /** Before the first thread. */
-export function leaveLimitsToThreads(): void {
+export function clearHeapFlags(): void {
   for (const flag of ['max-old-space-size', 'max-semi-space-size']) setFlagsFromString(`--${flag}=0`);
 }

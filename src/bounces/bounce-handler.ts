@@ -9,22 +9,27 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
-import type { InboundMail, Outcome, Returned, ReturnedTo } from '../db/bounces/returned-mail.ts';
+import type {
+  InboundMail,
+  ReturnedDelivery,
+  ReturnedMailRecord,
+  ReturnedOutcome,
+} from '../db/bounces/returned-mail.ts';
 import { type Envelope, type MailHandler, type MailSession, SmtpRefusal } from '../smtp-in/mail-handler.ts';
-import type { Told } from './bounce-log-lines.ts';
-import type { Complaint, Delay, Failure, Reading, Report, Token } from './parse/parse-result.ts';
-import type { OwnPlace, PlaceOf, Role } from './service-addresses.ts';
+import type { BounceFacts } from './bounce-log-lines.ts';
+import type { Complaint, Delay, Failure, ParsedReturn, Report, Token } from './parse/parse-result.ts';
+import type { AddressRole, OwnPlace, ReadServiceAddress } from './service-addresses.ts';
 
-export interface ReturnedParts {
-  placeOf: PlaceOf;
-  findDelivery(id: string): Promise<ReturnedTo | null>;
-  read(bytes: Uint8Array, role: Role): Promise<Reading>;
+export interface BounceHandlerParts {
+  placeOf: ReadServiceAddress;
+  findDelivery(id: string): Promise<ReturnedDelivery | null>;
+  read(bytes: Uint8Array, role: AddressRole): Promise<ParsedReturn>;
   /** The delivery that tokens prove; null: they prove none. */
   deliveryOf(tokens: Token[]): Promise<string | null>;
-  record(returned: Returned): Promise<Outcome>;
-  keepMail(mail: InboundMail, deliveryId: string | null, reading: Reading): Promise<unknown>;
+  record(returned: ReturnedMailRecord): Promise<ReturnedOutcome>;
+  keepMail(mail: InboundMail, deliveryId: string | null, reading: ParsedReturn): Promise<unknown>;
   keepReport(report: Report): Promise<unknown>;
-  tell(to: ReturnedTo, reading: Told, outcome: Outcome | null): void;
+  tell(to: ReturnedDelivery, reading: BounceFacts, outcome: ReturnedOutcome | null): void;
   clock: Clock;
 }
 
@@ -34,7 +39,7 @@ const longestRaw = 64 * 1024;
 /** A host may bounce a mail before we have written down that it took it. */
 const waitsMs = [50, 100, 200, 400, 800, 1600, 3200];
 
-export function createReturned(parts: ReturnedParts): MailHandler<null> {
+export function createBounceHandler(parts: BounceHandlerParts): MailHandler<null> {
   return {
     authenticate: null,
     async onMailFrom() {
@@ -75,8 +80,8 @@ export function createReturned(parts: ReturnedParts): MailHandler<null> {
   }
 
   /** Reads a mail once for each role that its addresses have. */
-  function readingOf(raw: Buffer): (role: Role) => Promise<Reading> {
-    const readings = new Map<Role, Promise<Reading>>();
+  function readingOf(raw: Buffer): (role: AddressRole) => Promise<ParsedReturn> {
+    const readings = new Map<AddressRole, Promise<ParsedReturn>>();
     return (role) => {
       const reading = readings.get(role) ?? parts.read(raw, role);
       readings.set(role, reading);
@@ -91,7 +96,7 @@ export function createReturned(parts: ReturnedParts): MailHandler<null> {
   async function take(
     mail: InboundMail,
     place: OwnPlace,
-    read: (role: Role) => Promise<Reading>,
+    read: (role: AddressRole) => Promise<ParsedReturn>,
   ): Promise<void> {
     const reading = await read(place.role);
     if (reading.is === 'report') return void (await parts.keepReport(reading.report));
@@ -105,12 +110,12 @@ export function createReturned(parts: ReturnedParts): MailHandler<null> {
   }
 
   /** Where it came to says whom it is about. Of a complaint to an open address only what carries our key does. */
-  async function deliveryIn(place: OwnPlace, reading: Reading): Promise<string | null> {
+  async function deliveryIn(place: OwnPlace, reading: ParsedReturn): Promise<string | null> {
     if (place.role === 'return-path') return place.deliveryId;
     return reading.is === 'complaint' ? parts.deliveryOf(reading.tokens) : null;
   }
 
-  async function commit(returned: Returned & { reading: Failure | Complaint }): Promise<void> {
+  async function commit(returned: ReturnedMailRecord & { reading: Failure | Complaint }): Promise<void> {
     for (const ms of [...waitsMs, null]) {
       const outcome = await parts.record(returned);
       if (outcome === 'gone') return;

@@ -1,17 +1,22 @@
 /** What the mail log says of returned mail: a bounce, a complaint, or that somebody is still trying. */
-import type { Outcome, ReturnedTo } from '../db/bounces/returned-mail.ts';
-import type { MailLine, MailLog, Verb } from '../mail/mail-log.ts';
+import type { ReturnedDelivery, ReturnedOutcome } from '../db/bounces/returned-mail.ts';
+import type { MailLog, MailLogLine, Verb } from '../mail/mail-log.ts';
 import type { Complaint, Delay, Failure } from './parse/parse-result.ts';
 
-export interface TellParts {
+export interface BounceLogParts {
   mailLog: MailLog;
   /** What changes nothing is no mail log's. */
   note(text: string): void;
 }
 
-export type Told = Delay | Failure | Complaint;
+export type BounceFacts = Delay | Failure | Complaint;
 
-export function tellReturned(parts: TellParts, to: ReturnedTo, reading: Told, outcome: Outcome | null): void {
+export function logReturned(
+  parts: BounceLogParts,
+  to: ReturnedDelivery,
+  reading: BounceFacts,
+  outcome: ReturnedOutcome | null,
+): void {
   const { verb, what, rest } = lineOf(reading);
   if (outcome && typeof outcome === 'object' && !outcome.move) {
     const why = `changes nothing, for it is ${outcome.status}`;
@@ -25,7 +30,7 @@ export function tellReturned(parts: TellParts, to: ReturnedTo, reading: Told, ou
   });
 }
 
-function lineOf(reading: Told): { verb: Verb; what: string; rest: Partial<MailLine> } {
+function lineOf(reading: BounceFacts): { verb: Verb; what: string; rest: Partial<MailLogLine> } {
   const by = reading.reportedBy ? ` by ${reading.reportedBy}` : '';
   switch (reading.is) {
     case 'delayed':

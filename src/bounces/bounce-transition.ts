@@ -20,14 +20,14 @@ import type { DeliveryStatus, EventType } from '../glossary.ts';
 import type { Bounce } from '../record/transition.ts';
 import type { Complaint, Failure } from './parse/parse-result.ts';
 
-export interface ReturnedMove {
+export interface ReturnedTransition {
   status: DeliveryStatus;
   /** Null: the delivery keeps what it has. */
   bounce: Bounce | null;
   event: { type: EventType; data: Record<string, unknown> };
 }
 
-export interface Standing {
+export interface DeliveryBefore {
   status: DeliveryStatus;
   /** Made so far. */
   attempts: number;
@@ -35,16 +35,22 @@ export interface Standing {
 }
 
 /** Null: it changes nothing; wait: it will be known shortly what it changes. */
-export function moveOn(standing: Standing, reading: Failure | Complaint): ReturnedMove | 'wait' | null {
+export function transitionOnReturn(
+  standing: DeliveryBefore,
+  reading: Failure | Complaint,
+): ReturnedTransition | 'wait' | null {
   if (standing.status === 'sending') return 'wait';
   return reading.is === 'failed' ? afterFailure(standing, reading) : afterComplaint(standing, reading);
 }
 
-function wasTaken({ status, mayHaveArrived }: Standing): boolean {
+function wasTaken({ status, mayHaveArrived }: DeliveryBefore): boolean {
   return status === 'delivered' || (status === 'deferred' && mayHaveArrived);
 }
 
-function afterFailure(standing: Standing, { bounce, reportedBy, format }: Failure): ReturnedMove | null {
+function afterFailure(
+  standing: DeliveryBefore,
+  { bounce, reportedBy, format }: Failure,
+): ReturnedTransition | null {
   if (!wasTaken(standing)) return null;
   // As the event of a bounce in a session, but for what only a session has.
   const session = { attempt: standing.attempts, response: null, mx: null, tls: null };
@@ -52,7 +58,10 @@ function afterFailure(standing: Standing, { bounce, reportedBy, format }: Failur
   return { status: 'bounced', bounce, event: { type: 'email.bounced', data } };
 }
 
-function afterComplaint(standing: Standing, { feedbackType, reportedBy }: Complaint): ReturnedMove | null {
+function afterComplaint(
+  standing: DeliveryBefore,
+  { feedbackType, reportedBy }: Complaint,
+): ReturnedTransition | null {
   const isKnownLost = standing.status === 'bounced' || standing.status === 'expired';
   if (!wasTaken(standing) && !isKnownLost) return null;
   return {

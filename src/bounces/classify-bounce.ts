@@ -1,5 +1,5 @@
 /** A bounce's words, judged as the same words in a session would be (outcome.ts, replies/). */
-import { judgeReturned } from '../outcome.ts';
+import { classifyReturned } from '../outcome.ts';
 import type { Diagnostic } from './parse/diagnostic.ts';
 import type { Failure } from './parse/parse-result.ts';
 
@@ -18,7 +18,7 @@ export function hostIn(name: string): string {
 }
 
 export function failure({ format, recipient, reportedBy, diagnostic }: Found): Failure {
-  const { rule, ...judged } = judgeReturned(diagnostic.phase, diagnostic.reply);
+  const { rule, ...judged } = classifyReturned(diagnostic.phase, diagnostic.reply);
   return {
     is: 'failed',
     format,

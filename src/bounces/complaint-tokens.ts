@@ -13,19 +13,19 @@
  */
 import type { ReadMessageId } from '../mail/message-id.ts';
 import type { Token } from './parse/parse-result.ts';
-import type { Mail } from './parse/parsed-mail.ts';
+import type { ParsedMail } from './parse/parsed-mail.ts';
 import type { ReadReturnPath } from './return-path.ts';
 
 const returnPath = /(?<![\w-])b-[0-9a-f]{32}-[0-9a-f]{16}(?![\w-])/gi;
 const messageId = /^message-id:\s*<(?<local>[\w-]{32})@/gim;
 const trackingLink = /\/t\/(?<kind>[oc])\/(?<token>[\w-]{46,4000})/g;
 
-const mostTokens = 20;
+const maxTokens = 20;
 
 const isCopy = /^(?:message\/(?:global|rfc822|global-headers)|text\/rfc822-headers?)$/;
 
 /** The likeliest first: the envelope as the report has it, then the copy from its top down. */
-export function findTokens(mail: Mail, mailFrom: string | null): Token[] {
+export function findTokens(mail: ParsedMail, mailFrom: string | null): Token[] {
   const copies = mail.parts.filter(({ type }) => isCopy.test(type)).map(({ text }) => text);
   const texts = [mailFrom ?? '', ...copies];
   // Links of quoted-printable HTML are broken over lines, and have their equals signs written out.
@@ -36,7 +36,7 @@ export function findTokens(mail: Mail, mailFrom: string | null): Token[] {
     ...unbroken.flatMap(linksIn),
   ];
   const seen = new Set<string>();
-  return tokens.filter(({ text }) => !seen.has(text) && seen.add(text)).slice(0, mostTokens);
+  return tokens.filter(({ text }) => !seen.has(text) && seen.add(text)).slice(0, maxTokens);
 }
 
 function returnPathsIn(text: string): Token[] {

@@ -6,30 +6,34 @@
  * A thread that does not even start is our trouble and no mail's: then reading rejects, and the mail is asked for again.
  */
 import type { MessagePort, Worker } from 'node:worker_threads';
-import type { Reading } from './parse/parse-result.ts';
-import type { Role } from './service-addresses.ts';
+import type { ParsedReturn } from './parse/parse-result.ts';
+import type { AddressRole } from './service-addresses.ts';
 
-export interface Reader {
-  read(bytes: Uint8Array, role: Role): Promise<Reading>;
+export interface IsolatedParser {
+  read(bytes: Uint8Array, role: AddressRole): Promise<ParsedReturn>;
   close(): Promise<void>;
 }
 
-export interface ReaderParts {
-  /** A new thread, which reads by `serveReading`. */
+export interface IsolatedParserParts {
+  /** A new thread, which reads by `serveParsing`. */
   spawn(): Worker;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
   /** How long one mail may take; most take a few milliseconds. */
-  patienceMs?: number;
+  timeoutMs?: number;
 }
 
 interface Task {
   bytes: Uint8Array;
-  role: Role;
-  resolve(reading: Reading): void;
+  role: AddressRole;
+  resolve(reading: ParsedReturn): void;
   reject(error: unknown): void;
 }
 
-export function createReader({ spawn, onTrouble, patienceMs = 2_000 }: ReaderParts): Reader {
+export function createIsolatedParser({
+  spawn,
+  onError,
+  timeoutMs = 2_000,
+}: IsolatedParserParts): IsolatedParser {
   const waiting: Task[] = [];
   let thread: Worker | null = null;
   let current: Task | null = null;
@@ -47,14 +51,14 @@ export function createReader({ spawn, onTrouble, patienceMs = 2_000 }: ReaderPar
     let hasStarted = false;
     let cause: unknown;
     let timer: NodeJS.Timeout | undefined;
-    fresh.on('message', (message: 'begun' | Reading) => {
+    fresh.on('message', (message: 'begun' | ParsedReturn) => {
       hasStarted = true;
       clearTimeout(timer);
       if (message === 'begun') {
         timer = setTimeout(() => {
-          cause = new Error(`not read within ${patienceMs} ms`);
+          cause = new Error(`not read within ${timeoutMs} ms`);
           fresh.terminate();
-        }, patienceMs);
+        }, timeoutMs);
       } else {
         settle((task) => task.resolve(message));
       }
@@ -66,7 +70,7 @@ export function createReader({ spawn, onTrouble, patienceMs = 2_000 }: ReaderPar
       clearTimeout(timer);
       thread = null;
       if (isClosed) return;
-      onTrouble('reading a mail ended the thread that reads', cause);
+      onError('reading a mail ended the thread that reads', cause);
       const lost = new Error('the thread that reads mail does not start', { cause });
       settle((task) => (hasStarted ? task.resolve({ is: 'letter' }) : task.reject(lost)));
     });
@@ -97,9 +101,9 @@ export function createReader({ spawn, onTrouble, patienceMs = 2_000 }: ReaderPar
 }
 
 /** The thread's side. */
-export function serveReading(
+export function serveParsing(
   port: MessagePort,
-  read: (bytes: Uint8Array, role: Role) => Promise<Reading>,
+  read: (bytes: Uint8Array, role: AddressRole) => Promise<ParsedReturn>,
 ): void {
   port.on('message', async ({ bytes, role }: Pick<Task, 'bytes' | 'role'>) => {
     port.postMessage('begun');

@@ -1,6 +1,6 @@
 /** The thread that reads mail from strangers, for bounces/isolated-parser.ts. Nobody imports this file. */
 import { parentPort } from 'node:worker_threads';
-import { serveReading } from './isolated-parser.ts';
+import { serveParsing } from './isolated-parser.ts';
 import { readMail } from './parse/parse-returned.ts';
 
-if (import.meta.main && parentPort) serveReading(parentPort, readMail);
+if (import.meta.main && parentPort) serveParsing(parentPort, readMail);

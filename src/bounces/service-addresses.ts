@@ -11,20 +11,20 @@
 import { toDomain } from '../mail/address.ts';
 import type { ReadReturnPath } from './return-path.ts';
 
-export type Role = 'return-path' | 'letters' | 'complaints' | 'reports';
+export type AddressRole = 'return-path' | 'letters' | 'complaints' | 'reports';
 
 export type OwnPlace =
   | { role: 'return-path'; deliveryId: string }
-  | { role: Exclude<Role, 'return-path'>; name: string };
+  | { role: Exclude<AddressRole, 'return-path'>; name: string };
 
-export type Place =
+export type ServiceAddress =
   | OwnPlace
   /** At a domain of ours, but nobody is there. */
   | { role: 'nobody' }
   /** Not ours to take. */
   | { role: 'elsewhere' };
 
-const names: Record<string, Exclude<Role, 'return-path'>> = {
+const names: Record<string, Exclude<AddressRole, 'return-path'>> = {
   postmaster: 'letters',
   abuse: 'letters',
   complaints: 'complaints',
@@ -32,14 +32,17 @@ const names: Record<string, Exclude<Role, 'return-path'>> = {
   'tls-reports': 'reports',
 };
 
-export type PlaceOf = (address: string) => Place;
+export type ReadServiceAddress = (address: string) => ServiceAddress;
 
 export interface OwnNames {
   returnPathDomain: string;
   hostname: string;
 }
 
-export function createPlaceOf(own: OwnNames, readReturnPath: ReadReturnPath): PlaceOf {
+export function createServiceAddressReader(
+  own: OwnNames,
+  readReturnPath: ReadReturnPath,
+): ReadServiceAddress {
   const ours = new Set([own.returnPathDomain, own.hostname].map((name) => name.toLowerCase()));
   return (address) => {
     const at = address.lastIndexOf('@');
@@ -57,6 +60,6 @@ export function createPlaceOf(own: OwnNames, readReturnPath: ReadReturnPath): Pl
   };
 }
 
-function named(localPart: string): Place | null {
+function named(localPart: string): ServiceAddress | null {
   return Object.hasOwn(names, localPart) ? { role: names[localPart]!, name: localPart } : null;
 }

@@ -16,7 +16,7 @@ import { type Environment, otherVariables } from '../settings/setting-sources.ts
 import { Failure } from './failure.ts';
 import { createOutput, type Output } from './render/output.ts';
 
-export interface Context {
+export interface CommandContext {
   out: Output;
   /** Where the settings come from. */
   env(): Environment;
@@ -33,13 +33,13 @@ export interface Context {
 export const notServed =
   'no server is running, so no mail is sent; start one, with `systemctl start postern` where it is a service';
 
-export function createContext(): Context {
+export function createCommandContext(): CommandContext {
   const { now } = systemClock;
   const out = createOutput(process, now);
   let env: Environment | undefined;
   let config: Config | undefined;
   let db: Db | undefined;
-  const context: Context = {
+  const context: CommandContext = {
     out,
     now,
     env() {

@@ -5,9 +5,9 @@
 import { Command, type Option, type ParseOptionsResult } from 'commander';
 import about from '../../package.json' with { type: 'json' };
 import { domainScopes, eventTypes, logStates, scopes } from './args/arguments.ts';
-import { type Context, createContext } from './command-context.ts';
+import { type CommandContext, createCommandContext } from './command-context.ts';
 
-type Group = (program: Command, context: Context) => void;
+type Group = (program: Command, context: CommandContext) => void;
 
 /** By their names, in the order of the help. */
 const groups: Record<string, () => Promise<Group>> = {
@@ -54,7 +54,7 @@ class Strict extends Command {
  * The program for these arguments. Errors of usage are thrown, not printed: postern.ts says them, and decides the exit
  * code.
  */
-export async function createProgram(context: Context, args: string[]): Promise<Command> {
+export async function createProgram(context: CommandContext, args: string[]): Promise<Command> {
   const program = new Strict('postern')
     .description(
       'Sends transactional email: organizations, keys, domains, credits, and what became of each mail.',
@@ -87,7 +87,7 @@ function visibleGlobalOptions(command: Command): Option[] {
 }
 
 export async function commandTable(): Promise<{ command: string; is: string }[]> {
-  const program = await createProgram(createContext(), []);
+  const program = await createProgram(createCommandContext(), []);
   return leaves(program).map((command) => ({
     command: [pathOf(command), ...usageOf(command)].join(' '),
     is: command.description(),

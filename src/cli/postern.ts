@@ -5,11 +5,11 @@
  */
 import { type Command, CommanderError } from 'commander';
 import { ConfigError } from '../config.ts';
-import { createContext } from './command-context.ts';
+import { createCommandContext } from './command-context.ts';
 import { createProgram, pathOf } from './commands.ts';
 
 async function run(args: string[]): Promise<void> {
-  const context = createContext();
+  const context = createCommandContext();
   const program = await createProgram(context, args);
   try {
     if (args.every((arg) => arg === '--json')) program.outputHelp();

@@ -26,7 +26,7 @@ interface Heard {
   anything(): void;
 }
 
-export interface Bell {
+export interface Notify {
   /** Mail waits in this lane that this node does not send. */
   lane(lane: Lane): void;
   events(): void;
@@ -35,12 +35,12 @@ export interface Bell {
   close(): Promise<void>;
 }
 
-export interface BellParts {
+export interface NotifyParts {
   databaseUrl: string | null;
   node: string;
   /** Whether this node sends mail (the role mta). */
   sends: boolean;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
 }
 
 interface News {
@@ -54,20 +54,20 @@ const channel = 'postern';
 export const anyConnection = 'postern bell';
 export const senderConnection = 'postern bell, mta';
 /** PostgreSQL takes less than 8,000 bytes; domains are ASCII. */
-const mostText = 7_000;
+const maxText = 7_000;
 /** Between two rings, for each node that rings; what is not told within a second others find by themselves. */
-const leastGapMs = 50;
-const mostGapMs = 1_000;
+const minGapMs = 50;
+const maxGapMs = 1_000;
 /** A node that has not rung for so long does not count. */
 const ringsForMs = 10_000;
-const patienceMs = 5_000;
+const timeoutMs = 5_000;
 /** A node that has said nothing for five seconds does not run (operate/server-running.ts). */
-const beatEveryMs = 2_000;
-const againMs = 1_000;
+const beatIntervalMs = 2_000;
+const retryDelayMs = 1_000;
 
-const silent: Bell = { lane() {}, events() {}, listen() {}, close: async () => {} };
+const silent: Notify = { lane() {}, events() {}, listen() {}, close: async () => {} };
 
-export function createBell({ databaseUrl, node, sends, onTrouble }: BellParts): Bell {
+export function createNotify({ databaseUrl, node, sends, onError }: NotifyParts): Notify {
   if (databaseUrl === null) return silent;
   const closing = new AbortController();
   let say: ((sql: string, values?: string[]) => Promise<unknown>) | null = null;
@@ -86,7 +86,7 @@ export function createBell({ databaseUrl, node, sends, onTrouble }: BellParts): 
   function gapMs(): number {
     const before = performance.now() - ringsForMs;
     for (const [node, heardAt] of others) if (heardAt < before) others.delete(node);
-    return Math.min(leastGapMs * Math.max(1, others.size), mostGapMs);
+    return Math.min(minGapMs * Math.max(1, others.size), maxGapMs);
   }
 
   function ring(): void {
@@ -96,7 +96,7 @@ export function createBell({ databaseUrl, node, sends, onTrouble }: BellParts): 
     let size = 0;
     for (const { domain, orgId } of lanes.values()) {
       size += domain.length + orgId.length + 8;
-      if (size > mostText) break;
+      if (size > maxText) break;
       news.lanes.push([domain, orgId]);
     }
     lanes = new Map();
@@ -114,10 +114,10 @@ export function createBell({ databaseUrl, node, sends, onTrouble }: BellParts): 
         });
       } catch (error) {
         const what = 'other nodes cannot be heard; looking once a second until they can, and trying again';
-        if (!isTold && !closing.signal.aborted) onTrouble(what, error);
+        if (!isTold && !closing.signal.aborted) onError(what, error);
         isTold = true;
       }
-      await rest(againMs, null, { signal: closing.signal }).catch(() => {});
+      await rest(retryDelayMs, null, { signal: closing.signal }).catch(() => {});
     }
   }
 
@@ -126,7 +126,7 @@ export function createBell({ databaseUrl, node, sends, onTrouble }: BellParts): 
     const connection = new pg.Client({
       ...{ connectionString: databaseUrl!, keepAlive: true },
       application_name: sends ? senderConnection : anyConnection,
-      ...{ connectionTimeoutMillis: patienceMs, query_timeout: patienceMs },
+      ...{ connectionTimeoutMillis: timeoutMs, query_timeout: timeoutMs },
     });
     const lost = new AbortController();
     connection.on('error', (error) => lost.abort(error));
@@ -146,14 +146,14 @@ export function createBell({ databaseUrl, node, sends, onTrouble }: BellParts): 
       heard.anything();
       const isOver = () => closing.signal.aborted;
       while (!isOver()) {
-        await orAborted(rest(beatEveryMs, null, { signal: closing.signal, ref: false }), lost.signal);
+        await orAborted(rest(beatIntervalMs, null, { signal: closing.signal, ref: false }), lost.signal);
         await sayNext('select 1');
       }
     } finally {
       say = null;
       // One that is lost would be waited for; nobody needs its goodbye.
       const ended = connection.end().catch(() => {});
-      await Promise.race([ended, rest(againMs, null, { ref: false })]);
+      await Promise.race([ended, rest(retryDelayMs, null, { ref: false })]);
     }
   }
 

@@ -8,7 +8,7 @@
  */
 import { defaultPool } from '../mail/ip-pool.ts';
 
-export interface PinningParts {
+export interface PoolAssignmentParts {
   sources: { pool: string }[];
   /** By organization; who is not there is pinned to none. */
   readPins(): Promise<Map<string, string>>;
@@ -20,7 +20,7 @@ export interface PinningParts {
   readOthers(now: number): Promise<Set<string>>;
 }
 
-export interface Pinning {
+export interface PoolAssignment {
   poolOf(orgId: string): string;
   /** This node has addresses of its pool, and it is not paused. */
   isOurs(orgId: string): boolean;
@@ -34,13 +34,13 @@ export interface Pinning {
 }
 
 /** Less than what is taken for a sign of life. */
-const publishEveryMs = 20_000;
+const publishIntervalMs = 20_000;
 
 /** Without addresses of the operator's, the system's choice is the pool `default`. */
 export const poolsOf = (sources: { pool: string }[]): string[] =>
   sources.length === 0 ? [defaultPool] : [...new Set(sources.map(({ pool }) => pool))];
 
-export function createPinning(parts: PinningParts): Pinning {
+export function createPoolAssignment(parts: PoolAssignmentParts): PoolAssignment {
   const { sources, readPins, readPaused, publish, readOthers } = parts;
   const pools = poolsOf(sources);
   const own = new Set(pools);
@@ -58,7 +58,7 @@ export function createPinning(parts: PinningParts): Pinning {
     anyPaused: () => paused.size > 0,
     elsewhere: () => others,
     async refresh(now) {
-      if (Math.abs(now - publishedAt) >= publishEveryMs) {
+      if (Math.abs(now - publishedAt) >= publishIntervalMs) {
         await publish(pools, now);
         publishedAt = now;
       }

@@ -1,12 +1,12 @@
 /** An attached file as a part of the message. The parameters of its headers are nodemailer's (RFC 2231). */
 import { buildHeaderValue, detectMimeType, parseHeaderValue } from 'nodemailer/lib/mime-funcs';
-import { lines } from './crlf.ts';
+import { toCrlf } from './crlf.ts';
 import { encodedText, field } from './field.ts';
 import type { Attachment } from './mime.ts';
-import { leaf, type Part } from './part.ts';
+import { leaf, type MimePart } from './part.ts';
 import { base64, type Encoded } from './transfer-encoding.ts';
 
-export function attached({ filename, content, contentType }: Attachment): Part {
+export function attached({ filename, content, contentType }: Attachment): MimePart {
   const { type, params } = typeOf(contentType || detectMimeType(filename));
   const named = buildHeaderValue({ value: type, params });
   return leaf(
@@ -33,7 +33,7 @@ function parameter(value: string): string {
 /** Base64 carries any content as it is; but RFC 2046 section 5.2.1 forbids encoding a message within a message. */
 function encoded(type: string, content: Buffer): Encoded {
   if (!/^message\//i.test(type) || !isLines(content)) return { encoding: 'base64', bytes: base64(content) };
-  const bytes = Buffer.from(lines(content.toString('latin1')), 'latin1');
+  const bytes = Buffer.from(toCrlf(content.toString('latin1')), 'latin1');
   return { encoding: bytes.every((byte) => byte < 0x80) ? '7bit' : '8bit', bytes };
 }
 

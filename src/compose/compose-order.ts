@@ -5,13 +5,13 @@
 
 import type { Composed } from './message.ts';
 import type { Fields } from './mime.ts';
-import type { Given } from './raw-message.ts';
+import type { RawMessage } from './raw-message.ts';
 
-export interface Order {
+export interface ComposeOrder {
   /** Whose it is: organizations take turns. */
   orgId: string;
   /** What the message is made of, or the message itself. */
-  fields: Fields | Given;
+  fields: Fields | RawMessage;
   tracking: {
     opens: boolean;
     clicks: boolean;
@@ -21,10 +21,10 @@ export interface Order {
     deliveryIds: string[];
   };
   /** `second`: signs as well. */
-  signer: { domain: string; second?: OrderKey } & OrderKey;
+  signer: { domain: string; second?: ComposeKey } & ComposeKey;
 }
 
-export interface OrderKey {
+export interface ComposeKey {
   selector: string;
   /** The private key as it is kept; it is opened where it is used. */
   sealedKey: string;
@@ -34,7 +34,7 @@ export interface OrderKey {
 const large = 256 * 1024;
 
 /** About how many octets there are to compose, encode and hash. */
-export function costOf({ fields, tracking, signer }: Order): number {
+export function costOf({ fields, tracking, signer }: ComposeOrder): number {
   const length =
     'raw' in fields
       ? fields.raw.length
@@ -50,9 +50,9 @@ export function costOf({ fields, tracking, signer }: Order): number {
 /** A signature takes as long as so many octets. */
 const signatureCost = 16 * 1024;
 
-export const isLarge = (order: Order) => costOf(order) > large;
+export const isLarge = (order: ComposeOrder) => costOf(order) > large;
 
-export type Compose = (order: Order) => Promise<Composed>;
+export type Compose = (order: ComposeOrder) => Promise<Composed>;
 
 /** What crosses: the value, and the memory that goes with it and is the sender's no longer. */
 export interface Parcel<Value> {
@@ -60,7 +60,7 @@ export interface Parcel<Value> {
   handedOver: ArrayBuffer[];
 }
 
-export function packOrder(order: Order): Parcel<Order> {
+export function packOrder(order: ComposeOrder): Parcel<ComposeOrder> {
   const { fields } = order;
   if ('raw' in fields) {
     const raw = alone(fields.raw);
@@ -80,7 +80,7 @@ export function packComposed(composed: Composed): Parcel<Composed> {
 }
 
 /** A Buffer arrives as a plain Uint8Array. */
-export function unpackOrder(order: Order): Order {
+export function unpackOrder(order: ComposeOrder): ComposeOrder {
   const { fields } = order;
   if ('raw' in fields) return { ...order, fields: { ...fields, raw: asBuffer(fields.raw) } };
   const attachments = fields.attachments.map((one) => ({ ...one, content: asBuffer(one.content) }));

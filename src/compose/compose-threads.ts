@@ -17,9 +17,9 @@ import type { MessagePort, Worker } from 'node:worker_threads';
 import { Refusal } from '../mail/refusal.ts';
 import {
   type Compose,
+  type ComposeOrder,
   costOf,
   isLarge,
-  type Order,
   packComposed,
   packOrder,
   unpackComposed,
@@ -40,11 +40,11 @@ export interface ComposersParts {
   /** How many threads there are at most for orders that are not large. */
   count: number;
   /** Told when a thread dies. */
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
 }
 
 interface Waiting {
-  order: Order;
+  order: ComposeOrder;
   resolve(composed: Composed): void;
   reject(error: unknown): void;
 }
@@ -61,11 +61,11 @@ type Answer = { composed: Composed } | { error: unknown };
 const largestBatch = 8;
 /** A batch with as much in it takes no more. */
 const costOfBatch = 256 * 1024;
-const mostBatches = 2;
+const maxBatches = 2;
 /** Under half a second of work for two threads. */
-const mostWaiting = 1000;
+const maxWaiting = 1000;
 
-export function createComposers({ spawn, count, onTrouble }: ComposersParts): Composers {
+export function createComposers({ spawn, count, onError }: ComposersParts): Composers {
   const seatsOf = (length: number, isForLarge: boolean) =>
     Array.from({ length }, (): Seat => ({ isForLarge, thread: null, batches: [] }));
   const small = seatsOf(count, false);
@@ -86,7 +86,7 @@ export function createComposers({ spawn, count, onTrouble }: ComposersParts): Co
     });
     thread.once('exit', () => {
       const lost = new Error('the thread that composed it ended', { cause });
-      if (!isClosed) onTrouble('a composing thread died; the mails it had are refused', cause);
+      if (!isClosed) onError('a composing thread died; the mails it had are refused', cause);
       seat.thread = null;
       for (const { reject } of seat.batches.splice(0).flat()) reject(lost);
       dispatch();
@@ -103,16 +103,16 @@ export function createComposers({ spawn, count, onTrouble }: ComposersParts): Co
       send(seat, [waiting.take(true)!.item]);
     }
     while (waiting.count(false) > 0) {
-      const seat = seatAmong(small, mostBatches);
+      const seat = seatAmong(small, maxBatches);
       if (!seat) break;
       send(seat, nextBatch());
     }
   }
 
   function nextBatch(): Waiting[] {
-    const most = Math.min(Math.ceil(waiting.count(false) / count), largestBatch);
+    const max = Math.min(Math.ceil(waiting.count(false) / count), largestBatch);
     const batch: Waiting[] = [];
-    for (let cost = 0; batch.length < most && cost < costOfBatch; ) {
+    for (let cost = 0; batch.length < max && cost < costOfBatch; ) {
       const turn = waiting.take(false)!;
       batch.push(turn.item);
       cost += turn.cost;
@@ -121,9 +121,9 @@ export function createComposers({ spawn, count, onTrouble }: ComposersParts): Co
   }
 
   /** A living thread with little to do; where all are busy, one more. */
-  function seatAmong(seats: Seat[], most: number): Seat | undefined {
+  function seatAmong(seats: Seat[], max: number): Seat | undefined {
     return seats
-      .filter(({ batches }) => batches.length < most)
+      .filter(({ batches }) => batches.length < max)
       .sort((a, b) => Number(!a.thread) - Number(!b.thread) || a.batches.length - b.batches.length)[0];
   }
 
@@ -144,7 +144,7 @@ export function createComposers({ spawn, count, onTrouble }: ComposersParts): Co
   /** Beyond what waits in all, each organization may have an equal part of that. */
   function isTooMuch(orgId: string): boolean {
     const count = waiting.count(false) + waiting.count(true);
-    return count >= mostWaiting && waiting.countOf(orgId) >= mostWaiting / waiting.sharers(orgId);
+    return count >= maxWaiting && waiting.countOf(orgId) >= maxWaiting / waiting.sharers(orgId);
   }
 
   return {
@@ -180,8 +180,8 @@ function overrun(): Refusal {
 }
 
 /** The other end, in the thread: answers batches one after the other. */
-export function serveOrders(port: MessagePort, compose: (order: Order) => Composed): void {
-  port.on('message', (orders: Order[]) => {
+export function serveOrders(port: MessagePort, compose: (order: ComposeOrder) => Composed): void {
+  port.on('message', (orders: ComposeOrder[]) => {
     const answers: Answer[] = [];
     const handedOver: ArrayBuffer[] = [];
     for (const order of orders) {

@@ -6,7 +6,7 @@ import { encodeWord, encodeWords, foldLines, quoteString } from 'nodemailer/lib/
 import { envelopeAddress } from '../mail/address.ts';
 import { isMostlyLetters } from './choose-encoding.ts';
 
-export interface Field {
+export interface FieldLine {
   name: string;
   /** All of it, folded, without the line end at its end. */
   text: string;
@@ -15,7 +15,7 @@ export interface Field {
 const lineLength = 76;
 
 /** A field with a value that is fit for a header; what folding needs is white space within. */
-export function field(name: string, value: string): Field {
+export function field(name: string, value: string): FieldLine {
   const text = `${name}: ${value}`;
   return { name, text: text.length < lineLength ? text : foldLines(text, lineLength) };
 }

@@ -5,7 +5,7 @@
  */
 import { isUtf8 } from 'node:buffer';
 import type { Field } from './head.ts';
-import { type Part, readTree } from './mime-tree.ts';
+import { type MimeTreePart, readTree } from './mime-tree.ts';
 import { base64, decoded, quotedPrintable } from './transfer-encoding.ts';
 
 /** A piece of the message, and what takes its place. */
@@ -29,7 +29,7 @@ export function alteredParts<Given>(
 }
 
 /** Those that are read as the mail's body. */
-export function htmlParts(part: Part): Part[] {
+export function htmlParts(part: MimeTreePart): MimeTreePart[] {
   if (/^multipart\/(signed|encrypted)$/.test(part.type)) return [];
   if (part.children.length > 0) return part.children.flatMap(htmlParts);
   return part.type === 'text/html' && !part.isAttached ? [part] : [];
@@ -37,7 +37,7 @@ export function htmlParts(part: Part): Part[] {
 
 function pieceOf<Given>(
   raw: Buffer,
-  part: Part,
+  part: MimeTreePart,
   alter: (html: string, reading: HtmlReading) => ((given: Given) => string) | null,
 ): Piece<Given> | null {
   const body = decoded(raw.subarray(part.head.bodyStart, part.end), part.encoding);
@@ -61,7 +61,7 @@ function readingOf(body: Buffer, charset: string): 'utf8' | 'latin1' | null {
   return singleOctet.test(charset) ? 'latin1' : null;
 }
 
-function rewritten(head: Buffer, part: Part, body: Buffer): Buffer {
+function rewritten(head: Buffer, part: MimeTreePart, body: Buffer): Buffer {
   const encoding = encodingFor(part.encoding, body);
   const fields = encoding === part.encoding ? head : withEncoding(head, part, encoding);
   return Buffer.concat([fields, encode(body, encoding)]);
@@ -81,7 +81,7 @@ function encodingFor(before: string, body: Buffer): string {
   return isPlain ? before : 'quoted-printable';
 }
 
-function withEncoding(head: Buffer, part: Part, encoding: string): Buffer {
+function withEncoding(head: Buffer, part: MimeTreePart, encoding: string): Buffer {
   const isOld = ({ name }: Field) => name === 'content-transfer-encoding';
   const kept = part.head.fields
     .filter((field) => !isOld(field))

@@ -18,7 +18,7 @@ export interface Tracker {
 }
 
 /** Each is made anew for each recipient. A mail that people read has a tenth of them. */
-const mostLinks = 1000;
+const maxLinks = 1000;
 
 /** How many more links of a mail are tracked, of all its parts together. */
 export interface Allowance {
@@ -27,10 +27,10 @@ export interface Allowance {
   isExceeded: boolean;
 }
 
-export const newAllowance = (): Allowance => ({ links: mostLinks, isExceeded: false });
+export const newAllowance = (): Allowance => ({ links: maxLinks, isExceeded: false });
 
 /** Null where all links are tracked. */
-export const limitOf = ({ isExceeded }: Allowance) => (isExceeded ? mostLinks : null);
+export const limitOf = ({ isExceeded }: Allowance) => (isExceeded ? maxLinks : null);
 
 const optOut = 'data-postern-no-track';
 

@@ -5,11 +5,11 @@
 import { attached } from './attachment.ts';
 import { limitOf, newAllowance, type Tracker, trackable } from './html-tracking.ts';
 import { composeMime, type Fields, toBytes } from './mime.ts';
-import { composeGiven, type Given } from './raw-message.ts';
+import { composeRaw, type RawMessage } from './raw-message.ts';
 import { type Copies, copiesFor } from './recipient-copies.ts';
 import { type Signer, signatures } from './sign.ts';
 
-export interface Tracking {
+export interface MessageTracking {
   opens: boolean;
   clicks: boolean;
   /** One for each recipient, in their order. */
@@ -24,13 +24,15 @@ export interface Composed extends Copies {
 }
 
 /** Of fields, or of a message that was given whole. */
-export function composeMessages(content: Fields | Given, tracking: Tracking, signer: Signer): Composed {
-  return 'raw' in content
-    ? composeGiven(content, tracking, signer)
-    : composeFields(content, tracking, signer);
+export function composeMessages(
+  content: Fields | RawMessage,
+  tracking: MessageTracking,
+  signer: Signer,
+): Composed {
+  return 'raw' in content ? composeRaw(content, tracking, signer) : composeFields(content, tracking, signer);
 }
 
-function composeFields(fields: Fields, tracking: Tracking, signer: Signer): Composed {
+function composeFields(fields: Fields, tracking: MessageTracking, signer: Signer): Composed {
   const allowance = newAllowance();
   const tracked = fields.html ? trackable(fields.html, tracking, allowance) : null;
   const attachments = fields.attachments.map(attached);

@@ -7,7 +7,7 @@ import { parseHeaderValue } from 'nodemailer/lib/mime-funcs';
 import { decodeWords } from 'postal-mime';
 import { fieldValue, type Head, readHead } from './head.ts';
 
-export interface Part {
+export interface MimeTreePart {
   start: number;
   end: number;
   head: Head;
@@ -18,33 +18,33 @@ export interface Part {
   encoding: string;
   isAttached: boolean;
   filename: string | null;
-  children: Part[];
+  children: MimeTreePart[];
 }
 
 const deepest = 10;
-const mostParts = 1000;
+const maxParts = 1000;
 /** Of one multipart, with lines that only begin like one. */
-const mostDelimiters = 10_000;
+const maxDelimiters = 10_000;
 /** Of all parts together. */
-const mostFields = 10_000;
+const maxFields = 10_000;
 /** What is read of a structured value. */
 const longestValue = 4096;
 
 const dash = 0x2d;
 
 /** Null: nested too deeply, cut into too many parts, or with too large a header. */
-export function readTree(raw: Buffer): Part | null {
-  let partsLeft = mostParts;
-  let fieldsLeft = mostFields;
+export function readTree(raw: Buffer): MimeTreePart | null {
+  let partsLeft = maxParts;
+  let fieldsLeft = maxFields;
 
-  function read(start: number, end: number, depth: number): Part | null {
+  function read(start: number, end: number, depth: number): MimeTreePart | null {
     partsLeft -= 1;
     if (partsLeft < 0 || depth > deepest) return null;
     const head = readHead(raw, start, end);
     fieldsLeft -= head.fields.length;
     if (head.isTooLarge || fieldsLeft < 0) return null;
     const { boundary, ...part } = described(head);
-    const children: Part[] = [];
+    const children: MimeTreePart[] = [];
     if (boundary !== null) {
       const ranges = rangesOf(raw, head.bodyStart, end, boundary);
       if (!ranges) return null;
@@ -61,12 +61,12 @@ export function readTree(raw: Buffer): Part | null {
 }
 
 /** The part and all within it, each before its own. */
-export function* partsOf(part: Part): Generator<Part> {
+export function* partsOf(part: MimeTreePart): Generator<MimeTreePart> {
   yield part;
   for (const child of part.children) yield* partsOf(child);
 }
 
-type Described = Omit<Part, 'start' | 'end' | 'head' | 'children'> & { boundary: string | null };
+type Described = Omit<MimeTreePart, 'start' | 'end' | 'head' | 'children'> & { boundary: string | null };
 
 function described(head: Head): Described {
   const content = structured(head, 'content-type');
@@ -104,7 +104,7 @@ function rangesOf(
   let open: number | null = null;
   let at = body.indexOf(mark, start - 2);
   for (let seen = 0; at >= 0; seen++) {
-    if (seen > mostDelimiters) return null;
+    if (seen > maxDelimiters) return null;
     const behind = at + mark.length;
     const isLast = body[behind] === dash && body[behind + 1] === dash;
     const next = lineEnd(body, behind + (isLast ? 2 : 0));

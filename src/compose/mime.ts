@@ -6,10 +6,10 @@
 import type { Mailbox } from '../glossary.ts';
 import { parseMailbox } from '../mail/address.ts';
 import { attached } from './attachment.ts';
-import { lines } from './crlf.ts';
+import { toCrlf } from './crlf.ts';
 import { type CustomHeaders, splitHeaders } from './custom-headers.ts';
-import { type Field, field, mailbox, messageIds, unstructured } from './field.ts';
-import { headText, leaf, multipart, type Part } from './part.ts';
+import { type FieldLine, field, mailbox, messageIds, unstructured } from './field.ts';
+import { headText, leaf, type MimePart, multipart } from './part.ts';
 import { encodeText } from './transfer-encoding.ts';
 
 export interface Attachment {
@@ -32,8 +32,8 @@ export interface Fields {
   date: number;
 }
 
-export interface Message {
-  fields: Field[];
+export interface MimeMessage {
+  fields: FieldLine[];
   body: Buffer;
 }
 
@@ -45,7 +45,7 @@ export function composeMime(
   fields: Fields,
   html = fields.html,
   attachments = fields.attachments.map(attached),
-): { message: Message; messageId: string } {
+): { message: MimeMessage; messageId: string } {
   const { own, custom } = splitHeaders(fields.headers);
   const messageId = own['message-id']?.replace(/^<|>$/g, '') ?? fields.messageId;
   const values: [name: string, value: string][] = [
@@ -68,7 +68,7 @@ export function composeMime(
 }
 
 /** In memory of its own, ready to be handed over to another thread. */
-export function toBytes({ fields, body }: Message): Buffer {
+export function toBytes({ fields, body }: MimeMessage): Buffer {
   const head = headText(fields);
   const headLength = Buffer.byteLength(head);
   const bytes = Buffer.allocUnsafeSlow(headLength + body.length);
@@ -92,13 +92,13 @@ function dateOf(date: string | number): string {
   return new Date(date).toUTCString().replace('GMT', '+0000');
 }
 
-function contentOf(fields: Fields, html: string | undefined, attachments: Part[]): Part {
+function contentOf(fields: Fields, html: string | undefined, attachments: MimePart[]): MimePart {
   const { text } = fields;
-  const alternatives: Part[] = [];
-  if (text || !html) alternatives.push(leaf('text/plain; charset=utf-8', encodeText(lines(text ?? ''))));
+  const alternatives: MimePart[] = [];
+  if (text || !html) alternatives.push(leaf('text/plain; charset=utf-8', encodeText(toCrlf(text ?? ''))));
   if (html) {
     // All copies in the same encoding: how many letters there are in links is chance.
-    const encoded = encodeText(lines(html), fields.html);
+    const encoded = encodeText(toCrlf(html), fields.html);
     alternatives.push(leaf('text/html; charset=utf-8', encoded));
   }
   const content = alternatives.length > 1 ? multipart('alternative', alternatives) : alternatives[0]!;
@@ -106,7 +106,7 @@ function contentOf(fields: Fields, html: string | undefined, attachments: Part[]
 }
 
 /** In one piece, and its last line with its end. */
-function bodyOf({ body }: Part): Buffer {
+function bodyOf({ body }: MimePart): Buffer {
   const whole = Buffer.concat(body);
   return whole.length === 0 || whole.at(-1) === 0x0a ? whole : Buffer.concat([whole, Buffer.from('\r\n')]);
 }

@@ -1,21 +1,21 @@
 /** Parts of a message (RFC 2046): header fields and a body, and parts joined to one. */
 import { randomUUID } from 'node:crypto';
-import { type Field, field } from './field.ts';
+import { type FieldLine, field } from './field.ts';
 import type { Encoded } from './transfer-encoding.ts';
 
-export interface Part {
-  fields: Field[];
+export interface MimePart {
+  fields: FieldLine[];
   /** Pieces, in their order. */
   body: Buffer[];
 }
 
 /** A part that holds no others. */
-export function leaf(contentType: string, { encoding, bytes }: Encoded, ...more: Field[]): Part {
+export function leaf(contentType: string, { encoding, bytes }: Encoded, ...more: FieldLine[]): MimePart {
   const fields = [field('Content-Type', contentType), field('Content-Transfer-Encoding', encoding), ...more];
   return { fields, body: [bytes] };
 }
 
-export function multipart(kind: 'alternative' | 'mixed', parts: Part[]): Part {
+export function multipart(kind: 'alternative' | 'mixed', parts: MimePart[]): MimePart {
   // At random, so that nobody can write it into a part; nor is it ever in quoted-printable (RFC 2045 section 6.7).
   const boundary = `=_${randomUUID()}`;
   const body = parts.flatMap((part, index) => [
@@ -27,6 +27,6 @@ export function multipart(kind: 'alternative' | 'mixed', parts: Part[]): Part {
 }
 
 /** With the empty line that ends it. */
-export function headText(fields: readonly Field[]): string {
+export function headText(fields: readonly FieldLine[]): string {
   return `${fields.map(({ text }) => text).join('\r\n')}\r\n\r\n`;
 }

@@ -5,12 +5,12 @@
 
 import { fieldValue, type Head, readHead } from './head.ts';
 import { limitOf, newAllowance } from './html-tracking.ts';
-import type { Composed, Tracking } from './message.ts';
+import type { Composed, MessageTracking } from './message.ts';
 import { trackedParts } from './raw-message-tracking.ts';
 import { copiesFor } from './recipient-copies.ts';
 import { type Signer, signatures } from './sign.ts';
 
-export interface Given {
+export interface RawMessage {
   /** With CRLF line ends alone, and well-formed fields. */
   raw: Buffer;
   /** Without angle brackets; where the message has one, that. */
@@ -18,7 +18,7 @@ export interface Given {
   date: number;
 }
 
-export function composeGiven(given: Given, tracking: Tracking, signer: Signer): Composed {
+export function composeRaw(given: RawMessage, tracking: MessageTracking, signer: Signer): Composed {
   const raw = completed(given);
   const allowance = newAllowance();
   const tracked = trackedParts(raw, tracking, allowance);
@@ -38,7 +38,7 @@ function signed(raw: Buffer, signer: Signer, at: number): Buffer {
   return Buffer.concat([Buffer.from(added.map(({ text }) => `${text}\r\n`).join('')), raw]);
 }
 
-function completed({ raw, messageId, date }: Given): Buffer {
+function completed({ raw, messageId, date }: RawMessage): Buffer {
   const head = readHead(raw);
   const missing = [
     ...added(head, 'Date', new Date(date).toUTCString().replace('GMT', '+0000')),

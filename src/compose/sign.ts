@@ -7,8 +7,8 @@
 import { createPrivateKey, hash, type KeyObject, sign as signBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { dkimBody } from '../vendor/mailauth.ts';
-import { type Field, field } from './field.ts';
-import type { Message } from './mime.ts';
+import { type FieldLine, field } from './field.ts';
+import type { MimeMessage } from './mime.ts';
 
 /**
  * What is signed where it is there: RFC 6376 section 5.4.1, and RFC 8058 section 4's two, without which one-click
@@ -42,14 +42,14 @@ export interface Signer {
 }
 
 /** A key is some kilobytes. */
-const mostKeys = 1000;
+const maxKeys = 1000;
 
 /**
  * Keys ready to sign with, each opened and parsed once: OpenSSL also prepares a key when it first signs, and parsing
  * it anew for every mail costs as much as the signature. They are in memory only. Throws where the key is neither RSA nor Ed25519.
  */
 export function createKeyRing(open: (sealed: string) => string): (sealed: string) => KeyObject {
-  const keys = new LRUCache<string, KeyObject>({ max: mostKeys });
+  const keys = new LRUCache<string, KeyObject>({ max: maxKeys });
   return (sealed) => {
     const known = keys.get(sealed);
     if (known) return known;
@@ -67,11 +67,11 @@ function isEd25519({ asymmetricKeyType }: KeyObject): boolean {
 
 /** The fields to go on top of the message: one for each key. */
 export function signatures(
-  message: Message,
+  message: MimeMessage,
   { second, ...signer }: Signer,
   at: number,
   charset?: 'utf8' | 'latin1',
-): Field[] {
+): FieldLine[] {
   const one = sign(message, signer, at, charset);
   return second ? [one, sign(message, { ...signer, ...second }, at, charset)] : [one];
 }
@@ -81,11 +81,11 @@ export function signatures(
  * what the fields' texts are written in.
  */
 export function sign(
-  { fields, body }: Message,
+  { fields, body }: MimeMessage,
   signer: Signer,
   at: number,
   charset: 'utf8' | 'latin1' = 'utf8',
-): Field {
+): FieldLine {
   // From the bottom up, as RFC 6376 section 5.4.2 has it for fields that are there more than once.
   const signed = fields.filter(({ name }) => signedHeaders.has(name.toLowerCase())).reverse();
   const tags = [
@@ -107,7 +107,7 @@ function signatureOf(bytes: Buffer, key: KeyObject): Buffer {
 }
 
 /** RFC 6376 section 3.4.2. */
-function relaxed({ name, text }: Field): string {
+function relaxed({ name, text }: FieldLine): string {
   const value = text.slice(name.length + 1).replace(/[ \t\r\n]+/g, ' ');
   return `${name.toLowerCase()}:${value.replace(/^ | $/g, '')}`;
 }

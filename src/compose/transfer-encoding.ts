@@ -89,9 +89,9 @@ function twice(bytes: Buffer): Buffer {
 }
 
 /** Where the octets from `at` on that stay as they are end, `most` at the latest. */
-function literalEnd(bytes: Buffer, at: number, most: number): number {
+function literalEnd(bytes: Buffer, at: number, max: number): number {
   let end = at;
-  while (end < most && isLiteral[bytes[end]!]) end++;
+  while (end < max && isLiteral[bytes[end]!]) end++;
   const isLineEnd = end === bytes.length || bytes[end] === cr;
   return isLineEnd && end > at && isWhite(bytes[end - 1]!) ? end - 1 : end;
 }

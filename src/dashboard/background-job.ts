@@ -14,22 +14,22 @@ interface Run<Asked, Progress, Result> {
   result: Result | null;
 }
 
-export interface Runs<Asked, Progress, Result> {
+export interface BackgroundJobs<Asked, Progress, Result> {
   /** The one that goes on, or the last. */
   last(): Run<Asked, Progress, Result> | null;
   /** False: one goes on already, and nothing is begun. */
   start(asked: Asked): boolean;
   /** Waits until nothing goes on, or so long. */
-  ended(patienceMs: number): Promise<void>;
+  ended(timeoutMs: number): Promise<void>;
   /** Breaks off what goes on, and begins nothing any more; resolves when nothing goes on. */
   stop(): Promise<void>;
 }
 
-export function createRuns<Asked, Progress, Result>(
+export function createBackgroundJobs<Asked, Progress, Result>(
   clock: Clock,
   work: (asked: Asked, onProgress: (progress: Progress) => void, signal: AbortSignal) => Promise<Result>,
   onFailure: (error: unknown) => void,
-): Runs<Asked, Progress, Result> {
+): BackgroundJobs<Asked, Progress, Result> {
   let last: Run<Asked, Progress, Result> | null = null;
   let working: Promise<void> = Promise.resolve();
   const stopping = new AbortController();
@@ -54,10 +54,10 @@ export function createRuns<Asked, Progress, Result>(
       working = carryOut(last);
       return true;
     },
-    async ended(patienceMs) {
+    async ended(timeoutMs) {
       let timer: NodeJS.Timeout | undefined;
       const late = new Promise<void>((done) => {
-        timer = setTimeout(done, patienceMs);
+        timer = setTimeout(done, timeoutMs);
       });
       await Promise.race([working, late]);
       clearTimeout(timer);

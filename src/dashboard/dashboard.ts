@@ -5,32 +5,40 @@
 import Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import { type Cost, createPasswords } from '../accounts/passwords.ts';
-import { type Places, placesEach } from '../api/server-busy.ts';
+import { createSlotsPerOrganization, type SlotsPerOrganization } from '../api/server-busy.ts';
 import type { Secrets } from '../base/secrets.ts';
 import { listMemberships, searchOrganizations } from '../db/accounts/memberships.ts';
 import type { Surroundings } from '../operate/doctor/surroundings.ts';
 import { createAssets } from './assets.ts';
 import { createFlashes } from './flash.ts';
 import { organizationLinks, serviceLinks } from './navigation.ts';
-import { createDesk } from './operator-jobs.ts';
-import { type Answer, type Handler, type OrgVisit, type Page, type Parts, show, type Visit } from './page.ts';
+import { createOperatorJobs } from './operator-jobs.ts';
+import {
+  type DashboardPage,
+  type Handler,
+  type OrgVisit,
+  type PageAnswer,
+  type PageParts,
+  show,
+  type Visit,
+} from './page.ts';
 import { asPageError, notFound, PageError } from './page-error.ts';
 import { pages } from './pages.ts';
 import { createLongWork } from './places.ts';
 import { createRender, type Frame } from './render.ts';
-import { createEntrance } from './security/authorize-page.ts';
+import { createAuthorizePage } from './security/authorize-page.ts';
 import { createCookies } from './security/cookies.ts';
 import { createCsrf } from './security/csrf.ts';
 import { createKnownBrowsers } from './security/known-browsers.ts';
-import { createGuards } from './security/login-throttle.ts';
-import { type Access, access, accessFaults, type Entry } from './security/route-access.ts';
+import { createLoginThrottle } from './security/login-throttle.ts';
+import { type AccessEntry, access, accessFaults, type RouteAccess } from './security/route-access.ts';
 import { setPageHeaders } from './security/security-headers.ts';
 import { createSessions } from './security/sessions.ts';
 import { pathOf, pathWithin } from './security/sign-in-return.ts';
 
 export type DashboardParts = Omit<
-  Parts,
-  'passwords' | 'sessions' | 'knownBrowsers' | 'guards' | 'cookies' | 'longWork' | 'desk'
+  PageParts,
+  'passwords' | 'sessions' | 'knownBrowsers' | 'loginThrottle' | 'cookies' | 'longWork' | 'operatorJobs'
 > & {
   secrets: Secrets;
   passwordCost: Cost;
@@ -41,8 +49,8 @@ export type DashboardParts = Omit<
  * Requests under way at once, by who asks: strangers take nothing from people who are signed in, and one person leaves room
  * for the others. Pages are rare beside sends, and must not crowd them out. While a form arrives, its request is in none.
  */
-const mostUnderWay = { entering: 100, strangers: 25, signedIn: 75, ofOne: 25 };
-const mostInSwitcher = 12;
+const maxUnderWay = { entering: 100, strangers: 25, signedIn: 75, ofOne: 25 };
+const maxInSwitcher = 12;
 
 export interface Dashboard {
   answer: Middleware;
@@ -51,34 +59,39 @@ export interface Dashboard {
 }
 
 export function createDashboard(given: DashboardParts): Dashboard {
-  const { db, clock, secrets, config, baseUrl, onTrouble } = given;
+  const { db, clock, secrets, config, baseUrl, onError } = given;
   const cookies = createCookies(config.baseUrl.startsWith('https:'));
   const knownBrowsers = createKnownBrowsers(secrets, clock, cookies);
   const sessions = createSessions(db, clock, cookies, knownBrowsers);
-  const desk = createDesk(given);
-  const parts: Parts = {
+  const desk = createOperatorJobs(given);
+  const parts: PageParts = {
     ...given,
     cookies,
     sessions,
     knownBrowsers,
     passwords: createPasswords(given.passwordCost),
-    guards: createGuards(clock),
+    loginThrottle: createLoginThrottle(clock),
     longWork: createLongWork(),
-    desk,
+    operatorJobs: desk,
   };
   const csrf = createCsrf(secrets, baseUrl);
-  const entrance = createEntrance({ db, clock, csrf, sessions });
+  const entrance = createAuthorizePage({ db, clock, csrf, sessions });
   const flashes = createFlashes(secrets, cookies);
   const assets = createAssets();
   const render = createRender(assets);
-  const entering = placesEach(mostUnderWay.entering);
-  const strangers = placesEach(mostUnderWay.strangers);
-  const signedIn = placesEach(mostUnderWay.signedIn);
-  const ofOne = placesEach(mostUnderWay.ofOne);
+  const entering = createSlotsPerOrganization(maxUnderWay.entering);
+  const strangers = createSlotsPerOrganization(maxUnderWay.strangers);
+  const signedIn = createSlotsPerOrganization(maxUnderWay.signedIn);
+  const ofOne = createSlotsPerOrganization(maxUnderWay.ofOne);
   const router = mount(pages, serve);
 
-  async function serve(context: Context, least: Access, page: Page, handler: Handler<Visit>): Promise<void> {
-    const admitted = await within(entering, context, '', () => entrance.admit(context, least));
+  async function serve(
+    context: Context,
+    min: RouteAccess,
+    page: DashboardPage,
+    handler: Handler<Visit>,
+  ): Promise<void> {
+    const admitted = await within(entering, context, '', () => entrance.admit(context, min));
     if (admitted === 'sign in first') return toSignIn(context);
     context.state.visit = admitted;
     const visit = await entrance.withForm(admitted, page.largestForm);
@@ -89,7 +102,7 @@ export function createDashboard(given: DashboardParts): Dashboard {
     else await within(ofOne, context, user.id, () => within(signedIn, context, '', act));
   }
 
-  async function answer(visit: Visit, given: Answer): Promise<void> {
+  async function answer(visit: Visit, given: PageAnswer): Promise<void> {
     const { context } = visit;
     if ('to' in given) {
       if (given.said) flashes.say(context, given.said);
@@ -122,8 +135,8 @@ export function createDashboard(given: DashboardParts): Dashboard {
   }
 
   async function organizationsOf({ id, isOperator }: { id: string; isOperator: boolean }) {
-    if (isOperator) return searchOrganizations(db, { text: '', limit: mostInSwitcher });
-    return (await listMemberships(db, id)).slice(0, mostInSwitcher);
+    if (isOperator) return searchOrganizations(db, { text: '', limit: maxInSwitcher });
+    return (await listMemberships(db, id)).slice(0, maxInSwitcher);
   }
 
   function toSignIn(context: Context): void {
@@ -146,7 +159,7 @@ export function createDashboard(given: DashboardParts): Dashboard {
   /** In the dashboard's look, and in the frame of who is signed in. */
   async function answerError(context: Context, error: unknown): Promise<void> {
     const known = asPageError(error);
-    if (!known) onTrouble(`page ${context.state.requestId} failed`, error);
+    if (!known) onError(`page ${context.state.requestId} failed`, error);
     const shown =
       known ??
       new PageError(
@@ -184,7 +197,7 @@ export function createDashboard(given: DashboardParts): Dashboard {
 }
 
 async function within<Result>(
-  places: Places,
+  places: SlotsPerOrganization,
   context: Context,
   whose: string,
   work: () => Promise<Result>,
@@ -193,23 +206,28 @@ async function within<Result>(
   return work().finally(leave);
 }
 
-type Serve = (context: Context, least: Access, page: Page, handler: Handler<Visit>) => Promise<void>;
+type Serve = (
+  context: Context,
+  min: RouteAccess,
+  page: DashboardPage,
+  handler: Handler<Visit>,
+) => Promise<void>;
 
 /** Throws where a route has no entry in the table, or the table an entry that fits no route. */
-function mount(all: Page[], serve: Serve): Router {
+function mount(all: DashboardPage[], serve: Serve): Router {
   const router = new Router();
   const routes = all.flatMap((page) =>
     (['open', 'user', 'organization', 'operator'] as const).flatMap((scope) =>
       Object.entries(page[scope] ?? {}).map(([route, handler]) => ({ route, scope, page, handler })),
     ),
   );
-  const faults = accessFaults(routes satisfies { route: string; scope: Entry['scope'] }[]);
+  const faults = accessFaults(routes satisfies { route: string; scope: AccessEntry['scope'] }[]);
   if (faults.length > 0) throw new Error(`dashboard/security/route-access.ts: ${faults.join('; ')}`);
   for (const { route, page, handler } of routes) {
     const [method, path] = route.split(' ') as ['GET' | 'POST', string];
-    const least = access[route]!;
+    const min = access[route]!;
     router.register(path, [method], (context) =>
-      serve(context as Context, least, page, handler as Handler<Visit>),
+      serve(context as Context, min, page, handler as Handler<Visit>),
     );
   }
   return router;

@@ -12,7 +12,7 @@ export interface Flashes {
 }
 
 const longest = 1000;
-const lifeMs = 60_000;
+const ttlMs = 60_000;
 
 export function createFlashes(secrets: Secrets, cookies: Cookies): Flashes {
   const keys = keysOf(secrets, (secret) => deriveKey(secret, 'dashboard'));
@@ -20,7 +20,7 @@ export function createFlashes(secrets: Secrets, cookies: Cookies): Flashes {
   return {
     say(context, { tone, text }) {
       const said = Buffer.from(JSON.stringify({ tone, text: text.slice(0, longest) })).toString('base64url');
-      cookies.set(context, 'flash', `${said}.${sign(keys.current(), said).toString('base64url')}`, lifeMs);
+      cookies.set(context, 'flash', `${said}.${sign(keys.current(), said).toString('base64url')}`, ttlMs);
     },
     take(context) {
       const cookie = cookies.get(context, 'flash');

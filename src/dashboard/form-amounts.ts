@@ -2,17 +2,17 @@
 import { z } from 'zod';
 
 /** `unlimited` in any letter case is no limit: null, as in the database. */
-export function limitOf(most: number) {
+export function limitOf(max: number) {
   return z
     .string()
     .trim()
     .transform((text, context) => {
       if (/^unlimited$/i.test(text)) return null;
       const value = wholeOf(text);
-      if (value !== null && value >= 0 && value <= most) return value;
+      if (value !== null && value >= 0 && value <= max) return value;
       context.addIssue({
         code: 'custom',
-        message: `A whole number up to ${most.toLocaleString('en-GB')}, or “unlimited”.`,
+        message: `A whole number up to ${max.toLocaleString('en-GB')}, or “unlimited”.`,
       });
       return z.NEVER;
     });

@@ -7,12 +7,12 @@ import { domainOf } from '../mail/address.ts';
 import { isOneLine } from '../settings/grammar.ts';
 import { PageError } from './page-error.ts';
 
-const usual = 64 * 1024;
+const fallback = 64 * 1024;
 const timeoutMs = 10_000;
 /** A larger form has the time that the rest of it takes at this rate. */
 const bytesPerSecond = 16 * 1024;
 
-export async function readForm({ req }: Context, clock: Clock, largest = usual): Promise<URLSearchParams> {
+export async function readForm({ req }: Context, clock: Clock, largest = fallback): Promise<URLSearchParams> {
   const type = req.headers['content-type'] ?? '';
   // What has no body has nothing to say but its route.
   if (req.headers['content-length'] === '0' || (type === '' && req.headers['content-length'] === undefined))
@@ -20,8 +20,8 @@ export async function readForm({ req }: Context, clock: Clock, largest = usual):
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type))
     throw new PageError(415, 'That did not work', 'A form is sent as application/x-www-form-urlencoded.');
   const { promise: tooSlow, reject } = Promise.withResolvers<never>();
-  const mostMs = timeoutMs + ((largest - usual) / bytesPerSecond) * 1000;
-  const cancel = clock.after(mostMs, () =>
+  const maxMs = timeoutMs + ((largest - fallback) / bytesPerSecond) * 1000;
+  const cancel = clock.after(maxMs, () =>
     reject(new PageError(408, 'That did not work', 'The form took too long to arrive. Send it again.')),
   );
   try {

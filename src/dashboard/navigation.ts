@@ -1,6 +1,6 @@
 /** What the side of each page leads to. A link is shown where its page is there and the visitor may see it. */
 import { isAtLeast, type Role } from '../accounts/roles.ts';
-import { type Access, access } from './security/route-access.ts';
+import { access, type RouteAccess } from './security/route-access.ts';
 
 interface Place {
   name: string;
@@ -35,7 +35,7 @@ const ofService: Place[] = [
 ];
 
 export function organizationLinks(base: string, here: string, role: Role): NavLink[] {
-  return linksTo(ofOrganization, '/dashboard/o/:org', base, here, (least) => isAtLeast(role, least as Role));
+  return linksTo(ofOrganization, '/dashboard/o/:org', base, here, (min) => isAtLeast(role, min as Role));
 }
 
 export function serviceLinks(here: string): NavLink[] {
@@ -47,11 +47,11 @@ function linksTo(
   route: string,
   base: string,
   here: string,
-  may: (least: Access) => boolean,
+  may: (min: RouteAccess) => boolean,
 ): NavLink[] {
   return places.flatMap(({ name, icon, path }) => {
-    const least = access[`GET ${route}${path}`];
-    if (least === undefined || !may(least)) return [];
+    const min = access[`GET ${route}${path}`];
+    if (min === undefined || !may(min)) return [];
     const href = base + path;
     return [{ name, icon, href, isHere: here === href || (path !== '' && here.startsWith(`${href}/`)) }];
   });

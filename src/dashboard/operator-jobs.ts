@@ -3,58 +3,69 @@ import { orAborted } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config.ts';
 import { type Db, openDatabase } from '../db/engine/open.ts';
-import { type Done, giveOrder, type Order, type Selection } from '../db/queue/apply-queue-action.ts';
-import { type Examination, examine, type Progress } from '../operate/doctor/examine.ts';
+import {
+  applyQueueAction,
+  type QueueAction,
+  type QueueActionResult,
+  type Selection,
+} from '../db/queue/apply-queue-action.ts';
+import { type Examination, type ExamineProgress, examine } from '../operate/doctor/examine.ts';
 import type { Finding } from '../operate/doctor/finding.ts';
 import type { Surroundings } from '../operate/doctor/surroundings.ts';
 import { readSummary } from '../operate/explain/queue-ages.ts';
-import type { QueueLine } from '../operate/explain/queue-rows-by-destination.ts';
-import { createRuns, type Runs } from './background-job.ts';
+import type { QueueRow } from '../operate/explain/queue-rows-by-destination.ts';
+import { type BackgroundJobs, createBackgroundJobs } from './background-job.ts';
 
 interface Given {
-  order: Order;
+  order: QueueAction;
   selection: Selection;
   reason: string;
   /** Who gave it. */
   by: string;
 }
 
-export interface Desk {
+export interface OperatorJobs {
   /** What waits where. */
-  summary(): Promise<QueueLine[]>;
+  summary(): Promise<QueueRow[]>;
   /** Something has been done that the next look is to show. */
   lookAgain(): void;
-  orders: Runs<Given, { moved: number }, Done>;
+  orders: BackgroundJobs<Given, { moved: number }, QueueActionResult>;
   /** By the domain that is looked at; null: all. */
-  doctor: Runs<string | null, Progress, Finding[]>;
+  doctor: BackgroundJobs<string | null, ExamineProgress, Finding[]>;
   /** Breaks off what goes on; resolves when none of it asks the database for anything any more. */
   stop(): Promise<void>;
 }
 
-interface DeskParts {
+interface OperatorJobsParts {
   db: Db;
   clock: Clock;
   config: Config;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
   surroundings: Partial<Surroundings>;
 }
 
-export function createDesk({ db, clock, config, onTrouble, surroundings }: DeskParts): Desk {
+export function createOperatorJobs({
+  db,
+  clock,
+  config,
+  onError,
+  surroundings,
+}: OperatorJobsParts): OperatorJobs {
   const waiting = lookedUpSeldom(() => readSummary(db, { now: clock.now() }));
-  const orders = createRuns<Given, { moved: number }, Done>(
+  const orders = createBackgroundJobs<Given, { moved: number }, QueueActionResult>(
     clock,
     async ({ order, selection, reason }, onProgress, signal) => {
       const told = (moved: number) => onProgress({ moved });
       const given = { order, reason, now: clock.now(), onProgress: told, signal };
-      return giveOrder(db, selection, given).finally(waiting.again);
+      return applyQueueAction(db, selection, given).finally(waiting.again);
     },
-    (error) => onTrouble('an order to the queue broke off; what it has not reached is as it was', error),
+    (error) => onError('an order to the queue broke off; what it has not reached is as it was', error),
   );
-  const doctor = createRuns<string | null, Progress, Finding[]>(
+  const doctor = createBackgroundJobs<string | null, ExamineProgress, Finding[]>(
     clock,
     (domain, onProgress, signal) =>
       orAborted(look({ config, domain, now: clock.now, onProgress, surroundings }), signal),
-    (error) => onTrouble('the doctor broke off', error),
+    (error) => onError('the doctor broke off', error),
   );
   const stop = async () => void (await Promise.all([orders.stop(), doctor.stop()]));
   return { summary: waiting.latest, lookAgain: waiting.again, orders, doctor, stop };

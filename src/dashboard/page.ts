@@ -13,33 +13,33 @@ import type { Config } from '../config.ts';
 import type { Membership } from '../db/accounts/memberships.ts';
 import type { Session } from '../db/accounts/sessions-table.ts';
 import type { User } from '../db/accounts/users.ts';
-import type { Links } from '../tracking/tracking-links.ts';
-import type { Desk } from './operator-jobs.ts';
+import type { TrackingLinks } from '../tracking/tracking-links.ts';
+import type { OperatorJobs } from './operator-jobs.ts';
 import type { LongWork } from './places.ts';
 import type { Cookies } from './security/cookies.ts';
 import type { KnownBrowsers } from './security/known-browsers.ts';
-import type { Guards } from './security/login-throttle.ts';
+import type { LoginThrottle } from './security/login-throttle.ts';
 import type { Sessions } from './security/sessions.ts';
 import type { Sending } from './sending.ts';
 
 /** Neighbours: what pages act on. The management API's own functions are given the same. */
-export interface Parts extends Omit<Management, 'gate' | 'room'> {
+export interface PageParts extends Omit<Management, 'gate' | 'room'> {
   config: Config;
   seal: Seal;
   passwords: Passwords;
   sessions: Sessions;
-  guards: Guards;
+  loginThrottle: LoginThrottle;
   knownBrowsers: KnownBrowsers;
   cookies: Cookies;
   sending: Sending;
   /** To know our own links again. */
-  links: Pick<Links, 'read'>;
+  links: Pick<TrackingLinks, 'read'>;
   longWork: LongWork;
-  desk: Desk;
+  operatorJobs: OperatorJobs;
   /** Who did what to the service. */
   log: Pick<Log, 'info'>;
   baseUrl(): string;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
 }
 
 export interface Visit {
@@ -66,10 +66,10 @@ export interface OrgVisit extends UserVisit {
   may(role: Role): boolean;
 }
 
-export type Handler<V extends Visit> = (visit: V, parts: Parts) => Answer | Promise<Answer>;
+export type Handler<V extends Visit> = (visit: V, parts: PageParts) => PageAnswer | Promise<PageAnswer>;
 
 /** By route, such as `GET /dashboard/o/:org/keys`. Each has its entry in dashboard/security/route-access.ts, or the service does not start. */
-export interface Page {
+export interface DashboardPage {
   /** For who is not signed in, too. */
   open?: Record<string, Handler<Visit>>;
   /** For whoever is signed in, about themselves. */
@@ -82,7 +82,7 @@ export interface Page {
   largestForm?: number;
 }
 
-export type Answer = Shown | Gone | Given;
+export type PageAnswer = Shown | Gone | PageInput;
 
 /** A page in the dashboard's frame, or without one a part of a page, for htmx. */
 export interface Shown {
@@ -101,7 +101,7 @@ export interface Gone {
 }
 
 /** Anything else: a file to save, a frame's content, a stream. */
-export interface Given {
+export interface PageInput {
   body: string | Buffer | NodeJS.ReadableStream;
   type: string;
   headers: Record<string, string>;
@@ -131,6 +131,6 @@ export function goTo(to: string, said: string | Flash | null = null): Gone {
   return { to, said: typeof said === 'string' ? { tone: 'good', text: said } : said };
 }
 
-export function give(body: Given['body'], type: string, headers: Record<string, string> = {}): Given {
+export function give(body: PageInput['body'], type: string, headers: Record<string, string> = {}): PageInput {
   return { body, type, headers };
 }

@@ -1,5 +1,5 @@
 /** The pages that there are. A new one: its folder in pages/, a line here, its routes in dashboard/security/route-access.ts. */
-import type { Page } from './page.ts';
+import type { DashboardPage } from './page.ts';
 import { accountPage } from './pages/account/routes.ts';
 import { secondFactorPage } from './pages/account/second-factor.ts';
 import { creditsPage } from './pages/credits/routes.ts';
@@ -13,7 +13,7 @@ import { keysPage } from './pages/keys/routes.ts';
 import { limitsPage } from './pages/limits/routes.ts';
 import { organizationsPage } from './pages/organizations/routes.ts';
 import { overviewPage } from './pages/overview/routes.ts';
-import { ordersPage } from './pages/queue/queue-action-forms.ts';
+import { queueActionsPage } from './pages/queue/queue-action-forms.ts';
 import { queuePage } from './pages/queue/routes.ts';
 import { suspensionsPage } from './pages/queue/suspension-forms.ts';
 import { sendTestPage } from './pages/send-test/routes.ts';
@@ -25,11 +25,11 @@ import { teamPage } from './pages/team/routes.ts';
 import { themePage } from './pages/theme/routes.ts';
 import { webhookPage } from './pages/webhooks/endpoint-page.ts';
 import { webhooksPage } from './pages/webhooks/routes.ts';
-import { trialsPage } from './pages/webhooks/test-forms.ts';
+import { webhookTestPage } from './pages/webhooks/test-forms.ts';
 import { welcomePage } from './pages/welcome/routes.ts';
 
 /** Where two routes fit a path, the first is taken: a list's own before that of one of its rows. */
-export const pages: Page[] = [
+export const pages: DashboardPage[] = [
   signInPage,
   setUpPage,
   welcomePage,
@@ -48,13 +48,13 @@ export const pages: Page[] = [
   suppressionsPage,
   webhooksPage,
   webhookPage,
-  trialsPage,
+  webhookTestPage,
   keysPage,
   creditsPage,
   limitsPage,
   teamPage,
   queuePage,
-  ordersPage,
+  queueActionsPage,
   suspensionsPage,
   doctorPage,
 ];

@@ -6,15 +6,15 @@ import { createHash } from 'node:crypto';
 import type { Accept, SendRequest } from '../accept.ts';
 import { requireNotPaused } from '../accounts/api-keys.ts';
 import { overLimit, type RequestLimits, type Taken } from '../accounts/limits.ts';
-import type { Room } from '../api/admission.ts';
-import type { Answer } from '../db/accept/idempotency.ts';
+import type { Admission } from '../api/admission.ts';
+import type { SendAnswerRecord } from '../db/accept/idempotency.ts';
 import { findOrganization } from '../db/accounts/organizations.ts';
 import { Refusal } from '../mail/refusal.ts';
-import type { OrgVisit, Parts } from './page.ts';
+import type { OrgVisit, PageParts } from './page.ts';
 
 export interface Sending {
   accept: Accept;
-  room: Room;
+  room: Admission;
   hasSpace(): boolean;
   /** Counts a request of the organization. */
   take(orgId: string, limits: RequestLimits): Promise<Taken>;
@@ -25,10 +25,10 @@ const busyMs = 1000;
 /** `size`: of what is sent, in bytes. Throws a Refusal; SEND_FAILED among them, whose cause is in the log by then. */
 export async function send(
   { org }: OrgVisit,
-  { db, sending, onTrouble }: Parts,
+  { db, sending, onError }: PageParts,
   request: SendRequest,
   size: number,
-): Promise<Answer> {
+): Promise<SendAnswerRecord> {
   const place = sending.hasSpace() ? await sending.room.enter(org.id, size) : null;
   if (!place) {
     const message = 'The service takes no more just now. Nothing was charged; try again in a moment.';
@@ -38,7 +38,7 @@ export async function send(
     await countRequest();
     return (await sending.accept(request, { orgId: org.id, keyId: null, scopes: [] })).answer;
   } catch (error) {
-    if (error instanceof Refusal && error.code === 'SEND_FAILED') onTrouble('a send failed', error.cause);
+    if (error instanceof Refusal && error.code === 'SEND_FAILED') onError('a send failed', error.cause);
     throw error;
   } finally {
     place.leave();

@@ -7,7 +7,7 @@
  */
 import type { TlsFloor } from '../glossary.ts';
 
-export interface Shape {
+export interface DestinationShape {
   /** Connections at once at most, idle ones included. */
   connections: number;
   /** How many to begin with. */
@@ -25,7 +25,7 @@ export interface Shape {
 export interface Destination {
   /** What operators call it: its hosts' names, sorted and joined by commas, or what a shaping rule says. */
   name: string;
-  shape: Shape;
+  shape: DestinationShape;
 }
 
 /** Which destination serves a domain whose mail these hosts take (for a domain without any: the domain itself). */

@@ -19,11 +19,11 @@ import { join } from 'node:path';
 import { createStream } from 'rotating-file-stream';
 import { type Clock, iso } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { clean, cleanJson } from '../base/sanitize.ts';
+import { sanitize, sanitizeJson } from '../base/sanitize.ts';
 
 export type Verb = 'accepted' | 'attempted' | 'delivered' | 'deferred' | 'bounced';
 
-export interface MailLine {
+export interface MailLogLine {
   emailId: string;
   orgId: string;
   recipient: string;
@@ -47,7 +47,7 @@ export interface MailLine {
 }
 
 export interface MailLog {
-  write(verb: Verb, sentence: string, line: MailLine): void;
+  write(verb: Verb, sentence: string, line: MailLogLine): void;
   close(): Promise<void>;
 }
 
@@ -62,9 +62,9 @@ export function mailLogFile(dataDir: string): string {
 const enough = 32 * 1024;
 const gatherMs = 50;
 /** Lines that a disk does not take wait here up to so many bytes; then they are lost too. */
-const mostWaiting = 8 * 1024 * 1024;
+const maxWaiting = 8 * 1024 * 1024;
 /** A stream that has failed is gone; another is tried this much later. */
-const againMs = 1000;
+const retryDelayMs = 1000;
 
 export function createMailLog(dataDir: string, clock: Clock, log: Log): MailLog {
   mkdirSync(join(dataDir, 'log'), { recursive: true });
@@ -100,21 +100,21 @@ export function createMailLog(dataDir: string, clock: Clock, log: Log): MailLog 
     clearTimeout(timer);
     timer = undefined;
     // Whoever follows the file has a terminal.
-    gathered = cleanJson(gathered);
+    gathered = sanitizeJson(gathered);
     log.lines?.(gathered);
-    if (waiting.length < mostWaiting) waiting += gathered;
+    if (waiting.length < maxWaiting) waiting += gathered;
     gathered = '';
     writeOn();
   }
 
   /** What the file cannot take now waits for a later line. */
   function writeOn(): void {
-    if (file.destroyed && clock.now() >= failedAt + againMs) {
+    if (file.destroyed && clock.now() >= failedAt + retryDelayMs) {
       file = open();
       // The last line may have been cut off.
       file.write('\n');
     }
-    if (file.destroyed || file.writableLength >= mostWaiting) return;
+    if (file.destroyed || file.writableLength >= maxWaiting) return;
     file.write(waiting);
     waiting = '';
   }
@@ -125,7 +125,7 @@ export function createMailLog(dataDir: string, clock: Clock, log: Log): MailLog 
       const head = { level: 'info', time: iso(clock.now()), event: verb, msg };
       const text = `${JSON.stringify({ ...head, ...line })}\n`;
       append(text);
-      if (!log.lines) log.info(clean(msg));
+      if (!log.lines) log.info(sanitize(msg));
     },
     close() {
       flush();

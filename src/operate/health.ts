@@ -21,9 +21,9 @@ export interface Health {
   stop(): void;
 }
 
-const lifeMs = 1000;
+const ttlMs = 1000;
 /** Those who ask seldom wait for longer than a second. */
-const patienceMs = 800;
+const timeoutMs = 800;
 
 export function createHealth({ ping, obstacle, clock }: HealthParts): Health {
   let stopping = false;
@@ -40,14 +40,14 @@ export function createHealth({ ping, obstacle, clock }: HealthParts): Health {
       .finally(() => {
         pinging = null;
       });
-    return Promise.race([pinging, rest(patienceMs, false)]);
+    return Promise.race([pinging, rest(timeoutMs, false)]);
   }
 
   return {
     async faults() {
       if (stopping) return ['it is stopping'];
       // A clock that is set back must not make the last look hold for long.
-      if (Math.abs(clock.now() - lookedAt) >= lifeMs) {
+      if (Math.abs(clock.now() - lookedAt) >= ttlMs) {
         lookedAt = clock.now();
         look = answers();
       }

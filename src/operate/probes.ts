@@ -17,7 +17,7 @@ export interface ProbeParts {
   token: string | null;
   /** The metrics as they are now. */
   print(): Promise<{ type: string; text: string }>;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
 }
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
@@ -40,7 +40,7 @@ export function createProbes(parts: ProbeParts): (next: Handler) => Handler {
   ]);
   return (next) => async (request, response) => {
     const probe = probes.get(request.url!.split('?', 1)[0]!);
-    const reply = probe && (await replyOf(probe, request, parts.onTrouble));
+    const reply = probe && (await replyOf(probe, request, parts.onError));
     if (reply) answer(request, response, reply);
     else await next(request, response);
   };
@@ -49,14 +49,14 @@ export function createProbes(parts: ProbeParts): (next: Handler) => Handler {
 async function replyOf(
   probe: Probe,
   request: IncomingMessage,
-  onTrouble: ProbeParts['onTrouble'],
+  onError: ProbeParts['onError'],
 ): Promise<Reply | null> {
   try {
     const reply = await probe(request);
     if (!reply || request.method === 'GET' || request.method === 'HEAD') return reply;
     return { ...text(405, 'This path takes GET.\n'), headers: { Allow: 'GET, HEAD' } };
   } catch (error) {
-    onTrouble(`${request.url} could not be answered`, error);
+    onError(`${request.url} could not be answered`, error);
     return text(500, 'It could not be told; the log says why.\n');
   }
 }

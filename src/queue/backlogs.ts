@@ -3,19 +3,19 @@
  * rows of the database. Organizations take turns, and so do the domains of one, so that the one mail of a small
  * tenant goes before the rest of a large tenant's ten thousand.
  */
-export interface Lane {
+export interface Backlog {
   domain: string;
   orgId: string;
 }
 
 /** A lane that was picked; `stamp` tells whether anything has come to wait there since. */
-export interface Pick extends Lane {
+export interface Pick extends Backlog {
   stamp: number;
 }
 
-export interface Lanes {
+export interface Backlogs {
   readonly size: number;
-  add(lane: Lane): void;
+  add(lane: Backlog): void;
   /** Up to `count` lanes whose turn it is, each once. `isOpen`: whether the domain may be served. */
   pick(count: number, isOpen: (domain: string) => boolean): Pick[];
   /** The lane was found empty when it was picked. */
@@ -27,7 +27,7 @@ export interface Lanes {
   domains(): Set<string>;
 }
 
-export function createLanes(): Lanes {
+export function createBacklogs(): Backlogs {
   // Maps keep the order of insertion: whose turn has passed is put in again at the end.
   const orgs = new Map<string, Map<string, number>>();
   let size = 0;

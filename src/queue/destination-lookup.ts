@@ -4,14 +4,14 @@
  * lanes ask meanwhile.
  */
 import type { Destination } from '../mail/destination-shape.ts';
-import type { Lane } from './backlogs.ts';
+import type { Backlog } from './backlogs.ts';
 
-const mostAtOnce = 100;
+const maxAtOnce = 100;
 
 /** `resolve`: null where we stop. `found` is told of each lane; `isRetry` as it was given. */
-export function createSearch(
+export function createDestinationLookup(
   resolve: (domain: string) => Promise<Destination | null>,
-  found: (destination: Destination, lane: Lane, isRetry: boolean) => void,
+  found: (destination: Destination, lane: Backlog, isRetry: boolean) => void,
 ) {
   /** By domain: whose lanes wait for it, and whether as a retry. */
   const wanted = new Map<string, Map<string, boolean>>();
@@ -31,7 +31,7 @@ export function createSearch(
   }
 
   return {
-    add({ domain, orgId }: Lane, isRetry: boolean): void {
+    add({ domain, orgId }: Backlog, isRetry: boolean): void {
       const lanes = wanted.get(domain);
       if (lanes) {
         lanes.set(orgId, isRetry || lanes.get(orgId) === true);
@@ -39,7 +39,7 @@ export function createSearch(
       }
       wanted.set(domain, new Map([[orgId, isRetry]]));
       waiting.push(domain);
-      if (busy < mostAtOnce) look();
+      if (busy < maxAtOnce) look();
     },
   };
 }

@@ -10,14 +10,14 @@ import { orAborted } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
 import { type Attempt, type Delivery, largestAtHand } from '../glossary.ts';
 import type { Destination } from '../mail/destination-shape.ts';
-import type { Lane } from './backlogs.ts';
-import { createSearch } from './destination-lookup.ts';
-import type { createLeases } from './held-leases.ts';
-import { createLeasing } from './lease-policy.ts';
-import type { Line } from './ready-queue.ts';
-import { createLines, type LinesParts, type Suspension } from './ready-queues.ts';
+import type { Backlog } from './backlogs.ts';
+import { createDestinationLookup } from './destination-lookup.ts';
+import type { createHeldLeases } from './held-leases.ts';
+import { createLeasePolicy } from './lease-policy.ts';
+import type { ReadyQueue } from './ready-queue.ts';
+import { createReadyQueues, type ReadyQueuesParts, type Suspension } from './ready-queues.ts';
 
-export interface DispatcherParts extends LinesParts {
+export interface DispatcherParts extends ReadyQueuesParts {
   /** Finds out where `destinationOf` does not know. Never rejects. */
   resolve(domain: string): Promise<Destination>;
   /** `connections`: as many as its destination is given at once, now. */
@@ -28,8 +28,8 @@ export interface DispatcherParts extends LinesParts {
   keep(delivery: Delivery, attempt: Attempt): Promise<void>;
   giveBack(delivery: Delivery): void;
   /** Mail waits in this lane that other nodes are to send. */
-  passOn(lane: Lane): void;
-  leases: Pick<ReturnType<typeof createLeases>, 'begin' | 'isGood'>;
+  passOn(lane: Backlog): void;
+  leases: Pick<ReturnType<typeof createHeldLeases>, 'begin' | 'isGood'>;
   /** Whether this node has addresses that the organization's mail may leave from. All other mail is left to nodes that have. */
   isOurs(orgId: string): boolean;
   /** The operator has paused the organization: its mail waits, and does not grow old. Then `isOurs` is false too. */
@@ -44,30 +44,30 @@ export interface DispatcherParts extends LinesParts {
 }
 
 /** Where the mail of a send goes, decided before its commit; `settle` after it, with null where it was not accepted. */
-export interface Place {
+export interface DispatchPlace {
   entry: 'leased' | 'due';
   settle(delivery: Delivery | null): void;
 }
 
 /** What waits for a connection keeps its message in memory, up to this much of them in all. */
-const mostBytesAtHand = 32 * 1024 * 1024;
+const maxBytesAtHand = 32 * 1024 * 1024;
 /** Why mail that has grown too old is not tried once more. */
 const notOurs = 'no node that runs has a source address of the pool that its organization sends from';
 /** Mail that is past its maximum age, and that others are to try once more, waits so long for one of them. */
 const othersLastMs = 60_000;
 /** A 421 while other connections work is our haste: such a delivery goes back to its line this often. */
-const mostReturns = 3;
+const maxReturns = 3;
 
 export function createDispatcher(parts: DispatcherParts) {
   const { clock, concurrency, stopped } = parts;
-  const lines = createLines(parts);
-  const leasing = createLeasing(lines, clock, concurrency);
+  const lines = createReadyQueues(parts);
+  const leasing = createLeasePolicy(lines, clock, concurrency);
   /** Lines that could start one but for the room in all; they take turns. */
-  const starved = new Set<Line>();
+  const starved = new Set<ReadyQueue>();
   const inTheAir = new Set<Promise<void>>();
   const returns = new Map<string, number>();
   const ending = new AbortController();
-  let underWay = 0;
+  let inFlight = 0;
   /** Of the messages in memory. */
   let heldBytes = 0;
   let stopping = false;
@@ -100,7 +100,7 @@ export function createDispatcher(parts: DispatcherParts) {
     else giveBack(delivery);
   }
 
-  function enter(line: Line, delivery: Delivery): void {
+  function enter(line: ReadyQueue, delivery: Delivery): void {
     const reason = parts.isOurs(delivery.orgId) ? lines.obstacle(line, delivery.domain) : notOurs;
     const expiresAt = delivery.expiresAt + (line.isElsewhere() ? othersLastMs : 0);
     if (stopping || parts.isPaused(delivery.orgId)) giveBack(delivery);
@@ -109,15 +109,15 @@ export function createDispatcher(parts: DispatcherParts) {
     else expire(line, delivery, reason);
   }
 
-  function enterAnew(line: Line): void {
+  function enterAnew(line: ReadyQueue): void {
     for (const delivery of line.hand.splice(0)) enter(line, delivery);
   }
 
-  function queue(line: Line, delivery: Delivery): void {
+  function queue(line: ReadyQueue, delivery: Delivery): void {
     line.hand.push(delivery);
     lines.waiting.add(line);
     pump(line);
-    const isTooMuch = sizeOf(delivery) > largestAtHand || heldBytes > mostBytesAtHand;
+    const isTooMuch = sizeOf(delivery) > largestAtHand || heldBytes > maxBytesAtHand;
     if (isTooMuch && line.hand.includes(delivery)) forgetMessage(delivery);
   }
 
@@ -138,7 +138,7 @@ export function createDispatcher(parts: DispatcherParts) {
     delete delivery.message;
   }
 
-  function expire(line: Line, delivery: Delivery, reason: string): void {
+  function expire(line: ReadyQueue, delivery: Delivery, reason: string): void {
     letGo(delivery);
     track(parts.keep(delivery, parts.withheld(line.name, reason)));
   }
@@ -149,7 +149,7 @@ export function createDispatcher(parts: DispatcherParts) {
   }
 
   /** Starts what may start. What is at hand of a line that rests goes back. */
-  function pump(line: Line): void {
+  function pump(line: ReadyQueue): void {
     if (line.hand.length === 0 && line.lanes.size > 0) return;
     const now = clock.now();
     while (line.hand.length > 0 && line.mayStart(now)) {
@@ -166,19 +166,19 @@ export function createDispatcher(parts: DispatcherParts) {
   }
 
   /** Outcomes that cannot be recorded hold up new attempts, so that they do not pile up. */
-  const hasRoom = () => !stopping && underWay < concurrency && inTheAir.size < 3 * concurrency;
+  const hasRoom = () => !stopping && inFlight < concurrency && inTheAir.size < 3 * concurrency;
 
-  function launch(line: Line, delivery: Delivery): void {
+  function launch(line: ReadyQueue, delivery: Delivery): void {
     line.started(clock.now());
-    underWay += 1;
+    inFlight += 1;
     track(fly(line, delivery));
   }
 
-  async function fly(line: Line, delivery: Delivery): Promise<void> {
+  async function fly(line: ReadyQueue, delivery: Delivery): Promise<void> {
     const attempt = await parts.deliver(delivery, stopped, Math.max(line.limit(), 1));
     line.ended(attempt.signal, attempt.verdict.diagnostic, clock.now());
-    underWay -= 1;
-    const isOurHaste = attempt.signal === 'busy' && attempt.reply?.code === 421 && line.underWay > 0;
+    inFlight -= 1;
+    const isOurHaste = attempt.signal === 'busy' && attempt.reply?.code === 421 && line.inFlight > 0;
     const hasReturned = isOurHaste && !stopping && comeBack(line, delivery);
     landed(line);
     if (hasReturned) return;
@@ -187,9 +187,9 @@ export function createDispatcher(parts: DispatcherParts) {
     await parts.keep(delivery, attempt);
   }
 
-  function comeBack(line: Line, delivery: Delivery): boolean {
+  function comeBack(line: ReadyQueue, delivery: Delivery): boolean {
     const count = (returns.get(delivery.id) ?? 0) + 1;
-    if (count > mostReturns) return false;
+    if (count > maxReturns) return false;
     returns.set(delivery.id, count);
     line.hand.unshift(delivery);
     lines.waiting.add(line);
@@ -197,7 +197,7 @@ export function createDispatcher(parts: DispatcherParts) {
   }
 
   /** Room has come free: for those first that have waited longest. */
-  function landed(line: Line): void {
+  function landed(line: ReadyQueue): void {
     starved.add(line);
     for (const next of starved) {
       if (!hasRoom()) break;
@@ -208,12 +208,12 @@ export function createDispatcher(parts: DispatcherParts) {
     if (hasRoomForLanes || (parts.isMore() && leasing.hasMuchRoom())) parts.hungry();
   }
 
-  const search = createSearch(resolve, (destination, lane, isRetry) => {
+  const search = createDestinationLookup(resolve, (destination, lane, isRetry) => {
     if (parts.isOurs(lane.orgId)) addLane(lines.of(destination), lane, isRetry);
   });
 
   /** Mail waits there that is due; `isRetry`: some of it has just fallen due again. */
-  function noteLane(lane: Lane, isRetry = false): void {
+  function noteLane(lane: Backlog, isRetry = false): void {
     if (!parts.isOurs(lane.orgId)) return;
     const line = lines.known(lane.domain);
     if (line) addLane(line, lane, isRetry);
@@ -221,19 +221,19 @@ export function createDispatcher(parts: DispatcherParts) {
   }
 
   /** Mail that this node has put there itself: nobody else knows. */
-  function notePut(lane: Lane): void {
+  function notePut(lane: Backlog): void {
     noteLane(lane);
     if (!parts.isOurs(lane.orgId) || lines.known(lane.domain)?.isElsewhere()) parts.passOn(lane);
   }
 
-  function addLane(line: Line, lane: Lane, isRetry: boolean): void {
+  function addLane(line: ReadyQueue, lane: Backlog, isRetry: boolean): void {
     lines.addLane(line, lane);
     if (isRetry && !lines.suspension(line, lane.domain)) line.probe(clock.now());
     if (line.room(clock.now()) > 0) parts.hungry();
   }
 
   /** A place is kept for what will be leased, until it is known whether it was. */
-  function promised(line: Line | null, domain: string): Place['settle'] {
+  function promised(line: ReadyQueue | null, domain: string): DispatchPlace['settle'] {
     if (line) line.promise();
     else leasing.countUnresolved(domain, 1);
     return (delivery) => {
@@ -245,11 +245,11 @@ export function createDispatcher(parts: DispatcherParts) {
 
   return {
     arrive,
-    pickLanes: (most: number) => leasing.pickLanes(Math.min(most, leasing.room())),
+    pickLanes: (max: number) => leasing.pickLanes(Math.min(max, leasing.room())),
     /** How many more may be leased. */
     room: leasing.room,
     /** Before a send is committed: whether its delivery may be leased at once, or has to wait in its lane. */
-    admit(domain: string, orgId: string): Place {
+    admit(domain: string, orgId: string): DispatchPlace {
       const line = lines.known(domain);
       const isLeased = !stopping && parts.isOurs(orgId) && leasing.mayEnter(line, domain);
       if (isLeased) return { entry: 'leased', settle: promised(line, domain) };

@@ -6,48 +6,48 @@
  * a whole queue due), what was due before the start, and what another node has left behind is found by the walk.
  */
 import type { Clock } from '../base/clock.ts';
-import type { Lane } from './backlogs.ts';
+import type { Backlog } from './backlogs.ts';
 
-export interface LookoutParts {
+export interface DueScannerParts {
   /** The lanes of what fell due after `after`, with the last time that a retry did; null: it is more than `most`. */
   findDue(range: {
     after: number;
     now: number;
-    most: number;
-  }): Promise<(Lane & { retryAt: number | null })[] | null>;
+    max: number;
+  }): Promise<(Backlog & { retryAt: number | null })[] | null>;
   /** Of the lanes that follow `after` a page; those of them in which something is due, and where the next begins. */
   lanes(page: {
-    after: Lane | null;
+    after: Backlog | null;
     now: number;
     limit: number;
-  }): Promise<{ due: Lane[]; last: Lane | null }>;
-  noteLane(lane: Lane, isRetry?: boolean): void;
-  onTrouble(what: string, error: unknown): void;
+  }): Promise<{ due: Backlog[]; last: Backlog | null }>;
+  noteLane(lane: Backlog, isRetry?: boolean): void;
+  onError(what: string, error: unknown): void;
   clock: Clock;
 }
 
 /** What is committed a little after it was due, or by a clock that is a little behind, is seen by a second look. */
 const overlapMs = 2000;
-const mostALook = 10_000;
+const maxPerScan = 10_000;
 /** From the end of one walk to the next; and walking takes no more than a tenth of the time. */
-const walkEveryMs = 10_000;
-const walkAgainMs = 1000;
+const scanIntervalMs = 10_000;
+const rescanDelayMs = 1000;
 const lanesAPage = 200;
 
-export function createLookout({ findDue, lanes, noteLane, onTrouble, clock }: LookoutParts) {
+export function createDueScanner({ findDue, lanes, noteLane, onError, clock }: DueScannerParts) {
   /** What fell due until then has been seen; before the start, by the first walk. */
   let seenUntil = clock.now();
   let walkedAt = Number.NEGATIVE_INFINITY;
-  let walkMs = 0;
+  let scanMs = 0;
   /** Something was too much for a look. */
-  let walkSoon = false;
+  let scanSoon = false;
   let walking: Promise<void> | null = null;
   let stopping = false;
 
   async function walk(): Promise<void> {
     const begun = clock.now();
-    walkSoon = false;
-    let after: Lane | null = null;
+    scanSoon = false;
+    let after: Backlog | null = null;
     try {
       do {
         const page = await lanes({ after, now: clock.now(), limit: lanesAPage });
@@ -55,11 +55,11 @@ export function createLookout({ findDue, lanes, noteLane, onTrouble, clock }: Lo
         after = page.last;
       } while (after && !stopping);
     } catch (error) {
-      onTrouble('the lanes of the queue cannot be read; trying again soon', error);
+      onError('the lanes of the queue cannot be read; trying again soon', error);
     }
     walking = null;
     walkedAt = clock.now();
-    walkMs = walkedAt - begun;
+    scanMs = walkedAt - begun;
   }
 
   return {
@@ -67,19 +67,19 @@ export function createLookout({ findDue, lanes, noteLane, onTrouble, clock }: Lo
     async look(isThorough: boolean): Promise<void> {
       const now = clock.now();
       const before = Math.min(seenUntil, now);
-      const due = await findDue({ after: isThorough ? before - overlapMs : before, now, most: mostALook });
+      const due = await findDue({ after: isThorough ? before - overlapMs : before, now, max: maxPerScan });
       seenUntil = now;
-      if (due === null) walkSoon = true;
+      if (due === null) scanSoon = true;
       for (const { retryAt, ...lane } of due ?? []) noteLane(lane, retryAt !== null && retryAt > before);
     },
     /** Begins a walk where it is time for one; nobody waits for it. */
     tick(): void {
-      const restMs = Math.max(walkSoon ? walkAgainMs : walkEveryMs, 9 * walkMs);
+      const restMs = Math.max(scanSoon ? rescanDelayMs : scanIntervalMs, 9 * scanMs);
       if (Math.abs(clock.now() - walkedAt) >= restMs) walking ??= walk();
     },
     /** There may be lanes that were passed over before. */
-    walkSoon(): void {
-      walkSoon = true;
+    scanSoon(): void {
+      scanSoon = true;
     },
     async stop(): Promise<void> {
       stopping = true;

@@ -22,7 +22,7 @@ export const nothingLearned: Greylisting = { refusedAfterMs: 0, acceptedAfterMs:
 const minute = 60_000;
 /** Clocks differ, and a delay may be counted in whole seconds. Finer differences are not worth learning. */
 const margin = 10_000;
-const usualDelays = [1, 2, 3, 5, 10, 15, 30, 60].map((minutes) => minutes * minute);
+const defaultDelays = [1, 2, 3, 5, 10, 15, 30, 60].map((minutes) => minutes * minute);
 /** By the default waits a delay of an hour is passed between 62 and 93 minutes. */
 const longest = 100 * minute;
 
@@ -49,7 +49,7 @@ export function learn(
 export function waitFor({ refusedAfterMs, acceptedAfterMs }: Greylisting, waitedMs: number): number | null {
   if (acceptedAfterMs === null) return null;
   const refused = Math.max(refusedAfterMs, waitedMs);
-  const delay = usualDelays.find((each) => each > refused && each + margin < acceptedAfterMs);
+  const delay = defaultDelays.find((each) => each > refused && each + margin < acceptedAfterMs);
   const target = delay === undefined ? acceptedAfterMs : delay + margin;
   return target > waitedMs ? target - waitedMs : null;
 }

@@ -10,7 +10,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Delivery } from '../glossary.ts';
 
-export interface LeasesParts {
+export interface HeldLeasesParts {
   /** Renews these; answers with the ids of those that were still this node's. */
   renew(ids: string[]): Promise<Set<string>>;
   /** Frees what the database says is leased to this node and is not held: its claim was committed, and nobody heard. */
@@ -18,18 +18,18 @@ export interface LeasesParts {
   /** Takes over what nodes that are gone have left. */
   takeOver(): Promise<void>;
   leaseMs: number;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
   clock: Clock;
 }
 
-const againMs = 5_000;
+const retryDelayMs = 5_000;
 const roundsBeforeTakeOver = 2;
 
-export function createLeases({ renew, freeOrphans, takeOver, leaseMs, onTrouble, clock }: LeasesParts) {
+export function createHeldLeases({ renew, freeOrphans, takeOver, leaseMs, onError, clock }: HeldLeasesParts) {
   const held = new Map<string, { delivery: Delivery; until: number }>();
-  const everyMs = leaseMs / 6;
+  const intervalMs = leaseMs / 6;
   /** Less than it is: for the way here from the database, and for clocks that differ a little. */
-  const goodMs = leaseMs - everyMs;
+  const goodMs = leaseMs - intervalMs;
   let rounds = 0;
   let stopped = false;
   let running = Promise.resolve();
@@ -43,9 +43,9 @@ export function createLeases({ renew, freeOrphans, takeOver, leaseMs, onTrouble,
       rounds += 1;
     } catch (error) {
       rounds = 0;
-      onTrouble('leases could not be renewed; trying again in a moment', error);
+      onError('leases could not be renewed; trying again in a moment', error);
     }
-    if (!stopped) later(rounds > 0 ? everyMs : againMs);
+    if (!stopped) later(rounds > 0 ? intervalMs : retryDelayMs);
   }
 
   async function renewAll(): Promise<void> {
@@ -63,7 +63,7 @@ export function createLeases({ renew, freeOrphans, takeOver, leaseMs, onTrouble,
   }
 
   return {
-    start: () => later(everyMs),
+    start: () => later(intervalMs),
     begin(delivery: Delivery): void {
       held.set(delivery.id, { delivery, until: clock.now() + goodMs });
     },

@@ -6,26 +6,26 @@
  */
 import type { Clock } from '../base/clock.ts';
 import type { Pick } from './backlogs.ts';
-import type { Line } from './ready-queue.ts';
-import type { Lines } from './ready-queues.ts';
+import type { ReadyQueue } from './ready-queue.ts';
+import type { ReadyQueues } from './ready-queues.ts';
 
-export interface LanePick {
-  line: Line;
+export interface BacklogPick {
+  line: ReadyQueue;
   pick: Pick;
   limit: number;
 }
 
-const mostUnresolved = 4;
+const maxUnresolved = 4;
 
-export function createLeasing(lines: Lines, clock: Clock, concurrency: number) {
-  const most = 4 * concurrency;
+export function createLeasePolicy(lines: ReadyQueues, clock: Clock, concurrency: number) {
+  const max = 4 * concurrency;
   let leased = 0;
   /** Leased before their destination was known, by domain. */
   const unresolved = new Map<string, number>();
   let unresolvedInAll = 0;
 
   const mayTakeUnresolved = (domain: string) =>
-    unresolvedInAll < concurrency && (unresolved.get(domain) ?? 0) < mostUnresolved;
+    unresolvedInAll < concurrency && (unresolved.get(domain) ?? 0) < maxUnresolved;
 
   return {
     count(by: 1 | -1): void {
@@ -37,11 +37,11 @@ export function createLeasing(lines: Lines, clock: Clock, concurrency: number) {
       if (count > 0) unresolved.set(domain, count);
       else unresolved.delete(domain);
     },
-    room: () => most - leased,
-    hasMuchRoom: () => leased < most / 2,
+    room: () => max - leased,
+    hasMuchRoom: () => leased < max / 2,
     /** A delivery that is about to be accepted. */
-    mayEnter(line: Line | null, domain: string): boolean {
-      if (leased >= most) return false;
+    mayEnter(line: ReadyQueue | null, domain: string): boolean {
+      if (leased >= max) return false;
       if (!line) return mayTakeUnresolved(domain);
       const isNext = line.lanes.size === 0 && line.room(clock.now()) > 0;
       return isNext && lines.obstacle(line, domain) === null;
@@ -50,10 +50,10 @@ export function createLeasing(lines: Lines, clock: Clock, concurrency: number) {
      * Lanes whose turn it is, with how many of each; `room` in all, in fair parts, for there may be more lines than
      * room. `isCut`: with more room there were more.
      */
-    pickLanes(room: number): { picks: LanePick[]; isCut: boolean } {
+    pickLanes(room: number): { picks: BacklogPick[]; isCut: boolean } {
       const now = clock.now();
       const open = [...lines.waiting].filter((line) => line.lanes.size > 0 && line.room(now) > 0);
-      const picks: LanePick[] = [];
+      const picks: BacklogPick[] = [];
       let left = room;
       for (const [index, line] of open.entries()) {
         if (left <= 0) break;

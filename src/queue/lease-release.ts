@@ -6,35 +6,35 @@ import { pause } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Delivery } from '../glossary.ts';
 
-export interface ReturnsParts {
+export interface LeaseReleaseParts {
   commit(deliveries: Delivery[]): Promise<void>;
   /** They wait in their lanes again. */
   onReturned(deliveries: Delivery[]): void;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
   clock: Clock;
   stopped: AbortSignal;
 }
 
-const mostACommit = 200;
-const againMs = 1000;
+const maxPerCommit = 200;
+const retryDelayMs = 1000;
 
-export function createReturns(parts: ReturnsParts) {
+export function createLeaseRelease(parts: LeaseReleaseParts) {
   const { clock, stopped } = parts;
   const queued = new Map<string, Delivery>();
   let working: Promise<void> | null = null;
 
   async function work(): Promise<void> {
     while (queued.size > 0) {
-      const deliveries = [...queued.values()].slice(0, mostACommit);
+      const deliveries = [...queued.values()].slice(0, maxPerCommit);
       try {
         await parts.commit(deliveries);
         for (const delivery of deliveries) remove(delivery);
         parts.onReturned(deliveries);
       } catch (error) {
-        parts.onTrouble('leases could not be given back; trying again', error);
+        parts.onError('leases could not be given back; trying again', error);
         // The time to stop has come, and it could not be done.
         if (stopped.aborted) return;
-        await pause(clock, againMs, stopped);
+        await pause(clock, retryDelayMs, stopped);
       }
     }
   }

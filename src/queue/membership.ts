@@ -11,7 +11,7 @@ import { createHash } from 'node:crypto';
 import { part, rankOf } from './share.ts';
 
 /** What a node publishes of itself. */
-export interface Beat {
+export interface Heartbeat {
   node: string;
   /** Whom it counts (`members` of its roster). */
   members: string;
@@ -32,12 +32,12 @@ export interface Share {
 /** Of the only node. */
 export const whole: Share = { of: (total) => total, isGood: () => true, since: Number.NEGATIVE_INFINITY };
 
-export interface Roster {
+export interface Membership {
   /** To be published with the next beat. */
   readonly members: string;
   readonly others: readonly string[];
   /** What was read after this node's own beat of `begunAt` had been committed. True where the parts have changed. */
-  hear(beats: Beat[], begunAt: number, now: number): boolean;
+  hear(beats: Heartbeat[], begunAt: number, now: number): boolean;
   share(name: string): Share;
 }
 
@@ -60,7 +60,7 @@ interface Heard {
  * other can send (pools of source addresses): where there are more such nodes than connections, the sum goes over the
  * whole by as many, for else that mail would never leave.
  */
-export function createRoster(self: string, least = 0): Roster {
+export function createMembership(self: string, min = 0): Membership {
   const heard = new Map<string, Heard>();
   /** Whom this node counts, and whom it did when all agreed last. */
   let current = [self];
@@ -71,7 +71,7 @@ export function createRoster(self: string, least = 0): Roster {
   let isAlone = false;
   let changes = 0;
 
-  function listen(beats: Beat[], isBack: boolean, now: number): void {
+  function listen(beats: Heartbeat[], isBack: boolean, now: number): void {
     const before = new Map(heard);
     heard.clear();
     for (const { node, at } of beats) {
@@ -81,7 +81,7 @@ export function createRoster(self: string, least = 0): Roster {
     }
   }
 
-  function isLive({ node, at }: Beat, now: number): boolean {
+  function isLive({ node, at }: Heartbeat, now: number): boolean {
     return now - heard.get(node)!.changedAt < goneMs && at > now - longGoneMs;
   }
 
@@ -92,7 +92,7 @@ export function createRoster(self: string, least = 0): Roster {
       return (total: number, turn: number) => part(total, nodes.length, (rank + turn) % nodes.length);
     };
     const [before, after] = [partIn(agreed), partIn(current)];
-    const floor = agreed.includes(self) ? least : 0;
+    const floor = agreed.includes(self) ? min : 0;
     return {
       of: (total, turn = 0) =>
         Math.max(Math.min(before(total, turn), after(total, turn)), Math.min(floor, total)),

@@ -5,19 +5,19 @@
  * since then the largest limit that went well. A circuit that one has opened is open for all, unless something has
  * answered here since; the next probe is due when the last that failed says; and one answer anywhere closes it.
  */
-import type { Shape } from '../mail/destination-shape.ts';
-import { type Circuit, type Gauge, newGauge } from './shaping.ts';
+import type { DestinationShape } from '../mail/destination-shape.ts';
+import { type Circuit, type ConcurrencyState, newConcurrencyState } from './shaping.ts';
 
 /** What a node says of a destination. */
-export interface Told
-  extends Pick<Gauge, 'limit' | 'ceiling' | 'restUntil' | 'restMs' | 'busySince' | 'busyAt'> {
+export interface PeerState
+  extends Pick<ConcurrencyState, 'limit' | 'ceiling' | 'restUntil' | 'restMs' | 'busySince' | 'busyAt'> {
   /** Connections that it has there, idle ones too, or deliveries under way, whichever are more. */
   open: number;
   circuit: Omit<Circuit, 'probing'> | null;
   answeredAt: number;
 }
 
-export function tell(gauge: Gauge, open: number): Told {
+export function toPeerState(gauge: ConcurrencyState, open: number): PeerState {
   const { limit, ceiling, restUntil, restMs, busySince, busyAt, answeredAt } = gauge;
   if (!gauge.circuit) {
     return { open, limit, ceiling, restUntil, restMs, busySince, busyAt, circuit: null, answeredAt };
@@ -26,11 +26,15 @@ export function tell(gauge: Gauge, open: number): Told {
   return { open, limit, ceiling, restUntil, restMs, busySince, busyAt, circuit, answeredAt };
 }
 
-export function afterHearing(gauge: Gauge, shape: Shape, told: Told): Gauge {
+export function mergePeerState(
+  gauge: ConcurrencyState,
+  shape: DestinationShape,
+  told: PeerState,
+): ConcurrencyState {
   return heardCircuit(heardLimit(gauge, shape, told), shape, told);
 }
 
-function heardLimit(gauge: Gauge, shape: Shape, told: Told): Gauge {
+function heardLimit(gauge: ConcurrencyState, shape: DestinationShape, told: PeerState): ConcurrencyState {
   const nextStartAt = Math.max(gauge.nextStartAt, told.restUntil);
   const heard = nextStartAt === gauge.nextStartAt ? gauge : { ...gauge, nextStartAt };
   const { ceiling, restMs, busySince, busyAt } = told;
@@ -43,13 +47,17 @@ function heardLimit(gauge: Gauge, shape: Shape, told: Told): Gauge {
   return { ...heard, limit: Math.min(told.limit, shape.connections), ceiling, busySince };
 }
 
-function heardCircuit(gauge: Gauge, shape: Shape, { circuit, answeredAt }: Told): Gauge {
+function heardCircuit(
+  gauge: ConcurrencyState,
+  shape: DestinationShape,
+  { circuit, answeredAt }: PeerState,
+): ConcurrencyState {
   if (circuit && circuit.failedAt > gauge.answeredAt && isLater(circuit, gauge.circuit)) {
     const probing = gauge.circuit?.probing ?? false;
     return { ...gauge, failures: circuit.failures, circuit: { ...circuit, probing } };
   }
   if (!gauge.circuit || answeredAt <= gauge.circuit.failedAt) return gauge;
-  return { ...gauge, limit: newGauge(shape).limit, failures: 0, circuit: null, answeredAt };
+  return { ...gauge, limit: newConcurrencyState(shape).limit, failures: 0, circuit: null, answeredAt };
 }
 
 function isLater(theirs: Omit<Circuit, 'probing'>, own: Circuit | null): boolean {

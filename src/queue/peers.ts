@@ -5,21 +5,21 @@
  * What a node said counts while it is alive, and for a minute: of what goes on there it speaks every twenty seconds.
  */
 import type { Clock } from '../base/clock.ts';
-import { type Beat, createRoster, type Share, whole } from './membership.ts';
-import type { Told } from './peer-state.ts';
+import { createMembership, type Heartbeat, type Share, whole } from './membership.ts';
+import type { PeerState } from './peer-state.ts';
 
 /** What a node has published of a destination, at a time by its own clock. */
 interface Tale {
   name: string;
   node: string;
   at: number;
-  told: Told;
+  told: PeerState;
 }
 
-export interface Neighbours {
+export interface Peers {
   share(name: string): Share;
   /** What the others say of it. */
-  told(name: string): Told[];
+  told(name: string): PeerState[];
   /** Publishes and reads. Rejects where the database is away: nothing has changed then. */
   meet(): Promise<void>;
   /** This node is gone from now on. */
@@ -27,19 +27,19 @@ export interface Neighbours {
 }
 
 /** Where nobody else can send. */
-export const nobody: Neighbours = {
+export const noPeers: Peers = {
   share: () => whole,
   told: () => [],
   meet: async () => {},
   leave: async () => {},
 };
 
-export interface NeighboursParts {
+export interface PeersParts {
   node: string;
   /** What of each destination's limits it has in any case (membership.ts). */
-  least: number;
+  min: number;
   /** Commits the beat, and then reads those of the others. */
-  beat(members: string, at: number): Promise<Beat[]>;
+  beat(members: string, at: number): Promise<Heartbeat[]>;
   /** What the others have published of destinations at `after` or later. */
   tales(after: number): Promise<Tale[]>;
   leave(): Promise<void>;
@@ -52,11 +52,11 @@ const freshMs = 60_000;
 /** What is committed a little after its time, or by a clock that is a little behind, is seen by another look. */
 const overlapMs = 10_000;
 
-export function createNeighbours(parts: NeighboursParts): Neighbours {
+export function createPeers(parts: PeersParts): Peers {
   const { clock } = parts;
-  const roster = createRoster(parts.node, parts.least);
+  const roster = createMembership(parts.node, parts.min);
   /** By destination, and by node. */
-  const known = new Map<string, Map<string, { at: number; readAt: number; told: Told }>>();
+  const known = new Map<string, Map<string, { at: number; readAt: number; told: PeerState }>>();
   let readAt: number | null = null;
 
   async function listen(): Promise<void> {

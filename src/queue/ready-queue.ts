@@ -8,19 +8,26 @@
  * Where several nodes send, the gauge is of all of them, and what begins here keeps within this node's share of it.
  */
 import type { Delivery, Signal } from '../glossary.ts';
-import type { Destination, Shape } from '../mail/destination-shape.ts';
-import { createLanes, type Lanes } from './backlogs.ts';
+import type { Destination, DestinationShape } from '../mail/destination-shape.ts';
+import { type Backlogs, createBacklogs } from './backlogs.ts';
 import { type Share, whole } from './membership.ts';
-import { afterHearing, type Told, tell } from './peer-state.ts';
-import { afterAttempt, afterStart, allowed, type Gauge, mayProbe, newGauge } from './shaping.ts';
-import { createPace } from './throughput.ts';
+import { mergePeerState, type PeerState, toPeerState } from './peer-state.ts';
+import {
+  afterAttempt,
+  afterStart,
+  allowed,
+  type ConcurrencyState,
+  mayProbe,
+  newConcurrencyState,
+} from './shaping.ts';
+import { createThroughput } from './throughput.ts';
 
-export interface Line {
+export interface ReadyQueue {
   readonly name: string;
-  readonly lanes: Lanes;
+  readonly lanes: Backlogs;
   readonly hand: Delivery[];
-  readonly gauge: Gauge;
-  readonly underWay: number;
+  readonly gauge: ConcurrencyState;
+  readonly inFlight: number;
   /** When a delivery last began or ended. */
   readonly movedAt: number;
   /** The latest reply that asked us to slow down, as long as that holds; null too where it was another node's. */
@@ -28,11 +35,11 @@ export interface Line {
   /** The last thing that the other side said, for the operator. */
   readonly lastReply: { text: string; at: number } | null;
   /** A look-up may have brought another shape. */
-  reshape(shape: Shape): void;
+  reshape(shape: DestinationShape): void;
   /** What other nodes say of it. */
-  hear(told: Told[]): void;
+  hear(told: PeerState[]): void;
   /** What they are told; `sockets`: connections there, idle ones too. */
-  tell(sockets: number): Told;
+  tell(sockets: number): PeerState;
   /** This node's part of what is allowed at once. */
   limit(): number;
   /** Nothing is sent there by this node now: others have all that there is to share. */
@@ -65,19 +72,19 @@ const longestWaitMs = 5_000;
 
 const ofRate = (perMinute: number) => Math.ceil((perMinute * longestWaitMs) / 60_000);
 
-export function createLine(destination: Destination, share: Share = whole): Line {
+export function createReadyQueue(destination: Destination, share: Share = whole): ReadyQueue {
   const { name } = destination;
   let { shape } = destination;
-  let gauge = newGauge(shape);
-  let underWay = 0;
+  let gauge = newConcurrencyState(shape);
+  let inFlight = 0;
   let promised = 0;
-  let lastReply: Line['lastReply'] = null;
+  let lastReply: ReadyQueue['lastReply'] = null;
   let busyReply: string | null = null;
   let movedAt = Number.NEGATIVE_INFINITY;
   /** Connections that other nodes have there. */
   let theirs = 0;
-  const pace = createPace();
-  const lanes = createLanes();
+  const pace = createThroughput();
+  const lanes = createBacklogs();
   const hand: Delivery[] = [];
 
   const limit = () => share.of(gauge.limit);
@@ -99,7 +106,7 @@ export function createLine(destination: Destination, share: Share = whole): Line
     if (isElsewhere() || !share.isGood(now) || now < startAt()) return false;
     // What others have not given up yet is not to be had.
     const free = gauge.circuit ? allowed(gauge, now) : Math.min(limit(), shape.connections - theirs);
-    return underWay < free;
+    return inFlight < free;
   }
 
   function rest(now: number): string | null {
@@ -120,7 +127,7 @@ export function createLine(destination: Destination, share: Share = whole): Line
     // With a rate there is no use in holding what is more than moments away.
     const rate = perMinute();
     const soon = rate === null ? Number.POSITIVE_INFINITY : ofRate(rate);
-    return Math.min(limit() + atHand(now) - underWay, soon) - hand.length - promised;
+    return Math.min(limit() + atHand(now) - inFlight, soon) - hand.length - promised;
   }
 
   return {
@@ -130,8 +137,8 @@ export function createLine(destination: Destination, share: Share = whole): Line
     get gauge() {
       return gauge;
     },
-    get underWay() {
-      return underWay;
+    get inFlight() {
+      return inFlight;
     },
     get movedAt() {
       return movedAt;
@@ -150,17 +157,17 @@ export function createLine(destination: Destination, share: Share = whole): Line
       theirs = 0;
       for (const one of told) {
         theirs += one.open;
-        gauge = afterHearing(gauge, shape, one);
+        gauge = mergePeerState(gauge, shape, one);
       }
     },
-    tell: (sockets) => tell(gauge, Math.max(underWay, sockets)),
+    tell: (sockets) => toPeerState(gauge, Math.max(inFlight, sockets)),
     limit,
     isElsewhere,
     mayStart,
     isBroken: () => gauge.circuit !== null,
     rest,
     probe(now) {
-      if (underWay === 0 && !isElsewhere() && mayProbe(gauge, now))
+      if (inFlight === 0 && !isElsewhere() && mayProbe(gauge, now))
         gauge = { ...gauge, circuit: { ...gauge.circuit!, nextProbeAt: now } };
     },
     room,
@@ -172,15 +179,15 @@ export function createLine(destination: Destination, share: Share = whole): Line
       promised -= 1;
     },
     started(now) {
-      underWay += 1;
+      inFlight += 1;
       movedAt = now;
       gauge = afterStart(gauge, perMinute(), now);
     },
     ended(signal, reason, now) {
-      const isFull = gauge.circuit === null && underWay >= limit();
-      const sight = { signal, inUse: underWay + theirs, isFull, reason };
+      const isFull = gauge.circuit === null && inFlight >= limit();
+      const sight = { signal, inUse: inFlight + theirs, isFull, reason };
       gauge = afterAttempt(gauge, shape, sight, now);
-      underWay -= 1;
+      inFlight -= 1;
       movedAt = now;
       pace.count(now);
       if (signal === 'busy') busyReply = reason;
@@ -193,6 +200,6 @@ export function createLine(destination: Destination, share: Share = whole): Line
       if (circuit) return Math.max(circuit.nextProbeAt, startAt());
       return startAt() > now ? startAt() : Number.POSITIVE_INFINITY;
     },
-    isIdle: () => underWay + promised + hand.length + lanes.size === 0,
+    isIdle: () => inFlight + promised + hand.length + lanes.size === 0,
   };
 }

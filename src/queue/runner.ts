@@ -13,18 +13,18 @@
 import { pause } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Attempt, Delivery } from '../glossary.ts';
-import type { Lane } from './backlogs.ts';
-import { createDispatcher, type DispatcherParts, type Place } from './dispatcher.ts';
-import { createLookout, type LookoutParts } from './due-scanner.ts';
-import { createLeases } from './held-leases.ts';
-import { createReturns } from './lease-release.ts';
-import type { Neighbours } from './peers.ts';
-import type { Line } from './ready-queue.ts';
+import type { Backlog } from './backlogs.ts';
+import { createDispatcher, type DispatcherParts, type DispatchPlace } from './dispatcher.ts';
+import { createDueScanner, type DueScannerParts } from './due-scanner.ts';
+import { createHeldLeases } from './held-leases.ts';
+import { createLeaseRelease } from './lease-release.ts';
+import type { Peers } from './peers.ts';
+import type { ReadyQueue } from './ready-queue.ts';
 import type { Suspension } from './ready-queues.ts';
 
-export interface Store extends Pick<LookoutParts, 'findDue' | 'lanes'> {
+export interface Store extends Pick<DueScannerParts, 'findDue' | 'lanes'> {
   /** Leases what is due in these lanes, the longest due first. */
-  claimLanes(now: number, picks: (Lane & { limit: number })[]): Promise<Delivery[]>;
+  claimLanes(now: number, picks: (Backlog & { limit: number })[]): Promise<Delivery[]>;
   /** Leases what has reached its maximum age. */
   claimExpired(now: number, limit: number): Promise<Delivery[]>;
   giveBack(deliveries: Delivery[]): Promise<void>;
@@ -32,7 +32,7 @@ export interface Store extends Pick<LookoutParts, 'findDue' | 'lanes'> {
   /** Learns which pools of source addresses mail leaves from, and who is paused; whether that has changed. */
   readPools(now: number): Promise<boolean>;
   /** What the operator is shown of the lines. */
-  publish(lines: Iterable<Line>, now: number): Promise<void>;
+  publish(lines: Iterable<ReadyQueue>, now: number): Promise<void>;
   /** With the ids of those that were still this node's. */
   renewLeases(ids: string[]): Promise<Set<string>>;
   freeOrphans(): Promise<void>;
@@ -45,12 +45,12 @@ export interface RunnerParts
     'destinationOf' | 'resolve' | 'deliver' | 'withheld' | 'onWaiting' | 'isOurs' | 'isPaused' | 'passOn'
   > {
   store: Store;
-  neighbours: Neighbours;
+  neighbours: Peers;
   /** The attempt of a process that ended before it could record it. */
   interrupted(delivery: Delivery): Attempt;
   /** Commits what came of an attempt; the time of the next, or null where there is none. */
   record(delivery: Delivery, attempt: Attempt): Promise<number | null>;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
   clock: Clock;
   concurrency: number;
   /** How long a lease lasts. */
@@ -62,21 +62,21 @@ export interface Runner {
   /** There may be something due. */
   wake(): void;
   /** Mail waits in this lane, due: another node says so. */
-  noteLane(lane: Lane): void;
-  admit(domain: string, orgId: string): Place;
+  noteLane(lane: Backlog): void;
+  admit(domain: string, orgId: string): DispatchPlace;
   /** Claims nothing more, gives what is in the air `graceMs` to end, then cuts it short. */
   stop(graceMs: number): Promise<void>;
 }
 
 const pollMs = 1000;
-const mostAClaim = 200;
+const maxPerClaim = 200;
 
 export function createRunner(parts: RunnerParts): Runner {
   const { store, neighbours, clock } = parts;
   const cutShort = new AbortController();
-  const leases = createLeases({
+  const leases = createHeldLeases({
     ...{ renew: store.renewLeases, freeOrphans: store.freeOrphans, takeOver: () => recover('expired') },
-    ...{ leaseMs: parts.leaseMs, onTrouble: parts.onTrouble, clock },
+    ...{ leaseMs: parts.leaseMs, onError: parts.onError, clock },
   });
   const dispatcher = createDispatcher({
     ...parts,
@@ -87,7 +87,7 @@ export function createRunner(parts: RunnerParts): Runner {
     isMore: () => isMore,
     stopped: cutShort.signal,
   });
-  const returns = createReturns({
+  const returns = createLeaseRelease({
     commit: store.giveBack,
     onReturned(deliveries) {
       for (const delivery of deliveries) {
@@ -95,12 +95,12 @@ export function createRunner(parts: RunnerParts): Runner {
         dispatcher.notePut(delivery);
       }
     },
-    onTrouble: parts.onTrouble,
+    onError: parts.onError,
     clock,
     stopped: cutShort.signal,
   });
   const { noteLane } = dispatcher;
-  const lookout = createLookout({ ...store, noteLane, onTrouble: parts.onTrouble, clock });
+  const lookout = createDueScanner({ ...store, noteLane, onError: parts.onError, clock });
   let stopping = false;
   let looking: Promise<void> | null = null;
   let dueAgain = false;
@@ -157,7 +157,7 @@ export function createRunner(parts: RunnerParts): Runner {
     } catch (error) {
       lanesAgain = false;
       lookedAt = clock.now();
-      parts.onTrouble('the queue cannot be read; trying again in a second', error);
+      parts.onError('the queue cannot be read; trying again in a second', error);
     }
     const now = clock.now();
     alarm(Math.max(dispatcher.alarm(now), now + 1));
@@ -171,7 +171,7 @@ export function createRunner(parts: RunnerParts): Runner {
     if (isThorough) lookedAt = now;
     await lookout.look(isThorough);
     if (!isThorough) return;
-    const limit = Math.min(mostAClaim, dispatcher.room());
+    const limit = Math.min(maxPerClaim, dispatcher.room());
     const expired = limit > 0 ? await store.claimExpired(now, limit) : [];
     for (const delivery of expired) arrive(delivery);
     // There may be more: the next look is thorough too.
@@ -182,7 +182,7 @@ export function createRunner(parts: RunnerParts): Runner {
   }
 
   async function claimLanes(): Promise<void> {
-    const { picks, isCut } = dispatcher.pickLanes(mostAClaim);
+    const { picks, isCut } = dispatcher.pickLanes(maxPerClaim);
     isMore = isCut;
     if (picks.length === 0) return;
     const claimed = await store.claimLanes(
@@ -214,7 +214,7 @@ export function createRunner(parts: RunnerParts): Runner {
     dispatcher.suspend(await store.suspensions(now));
     if (await store.readPools(now)) {
       dispatcher.sortOut();
-      lookout.walkSoon();
+      lookout.scanSoon();
     }
     lookout.tick();
     await store.publish(dispatcher.lines(), now);
@@ -239,7 +239,7 @@ export function createRunner(parts: RunnerParts): Runner {
         return;
       } catch (error) {
         const what = `the outcome of delivery ${delivery.id} cannot be recorded; trying again until it can`;
-        if (tries === 0) parts.onTrouble(what, error);
+        if (tries === 0) parts.onError(what, error);
         if (cutShort.signal.aborted) return;
         await pause(clock, pollMs, cutShort.signal);
       }

@@ -42,8 +42,8 @@ function ordinary({ waits, random }: Schedule, attempts: number): number {
 }
 
 function hinted({ waits, random }: Schedule, attempts: number, hintMs: number): number {
-  const least = attempts === 1 ? shortestMs : waitAfter(waits, Math.floor(attempts / 2));
-  return Math.max(hintMs, least) * (1 + hintSpread * random());
+  const min = attempts === 1 ? shortestMs : waitAfter(waits, Math.floor(attempts / 2));
+  return Math.max(hintMs, min) * (1 + hintSpread * random());
 }
 
 function waitAfter(waits: readonly number[], attempts: number): number {

@@ -13,9 +13,9 @@
  * The clock and the shape are parameters; nothing here knows of sockets or deliveries.
  */
 import type { Signal } from '../glossary.ts';
-import type { Shape } from '../mail/destination-shape.ts';
+import type { DestinationShape } from '../mail/destination-shape.ts';
 
-export interface Gauge {
+export interface ConcurrencyState {
   /** Deliveries at once that are allowed now; at least 1. */
   limit: number;
   /** How many are known to be taken where more were not, and until when more are not tried again. */
@@ -59,7 +59,7 @@ const longestHoldMs = 30 * 60_000;
 const firstRestMs = 2_000;
 const longestRestMs = 5 * 60_000;
 
-export function newGauge(shape: Shape): Gauge {
+export function newConcurrencyState(shape: DestinationShape): ConcurrencyState {
   return {
     limit: Math.min(shape.startWith, shape.connections),
     ceiling: null,
@@ -75,19 +75,19 @@ export function newGauge(shape: Shape): Gauge {
 }
 
 /** How many may be under way at `now`, whatever the pace. */
-export function allowed(gauge: Gauge, now: number): number {
+export function allowed(gauge: ConcurrencyState, now: number): number {
   const { circuit } = gauge;
   if (!circuit) return gauge.limit;
   return circuit.probing || now < circuit.nextProbeAt ? 0 : 1;
 }
 
 /** Whether a delivery that has fallen due of its own may probe an open circuit. */
-export function mayProbe({ circuit }: Gauge, now: number): boolean {
+export function mayProbe({ circuit }: ConcurrencyState, now: number): boolean {
   return circuit !== null && !circuit.probing && now >= circuit.failedAt + betweenProbesMs;
 }
 
 /** `perMinute`: the rate that holds; null: none. */
-export function afterStart(gauge: Gauge, perMinute: number | null, now: number): Gauge {
+export function afterStart(gauge: ConcurrencyState, perMinute: number | null, now: number): ConcurrencyState {
   const { circuit } = gauge;
   const nextStartAt =
     perMinute === null ? gauge.nextStartAt : Math.max(now, gauge.nextStartAt) + Math.ceil(60_000 / perMinute);
@@ -95,7 +95,7 @@ export function afterStart(gauge: Gauge, perMinute: number | null, now: number):
 }
 
 /** What an attempt showed; `reason`: the trouble, if any. */
-export interface Sight {
+export interface Observation {
   signal: Signal;
   /** Deliveries under way there, this one included. */
   inUse: number;
@@ -104,19 +104,24 @@ export interface Sight {
   reason: string;
 }
 
-export function afterAttempt(gauge: Gauge, shape: Shape, sight: Sight, now: number): Gauge {
+export function afterAttempt(
+  gauge: ConcurrencyState,
+  shape: DestinationShape,
+  sight: Observation,
+  now: number,
+): ConcurrencyState {
   if (sight.signal === 'dead') return afterFailure(gauge, sight.reason, now);
   const answered = afterAnswer(gauge, shape, sight.signal === null ? gauge.answeredAt : now);
   if (sight.signal === 'busy') return afterBusy(answered, sight.inUse, now);
   return sight.signal === 'well' ? afterSuccess(answered, shape, sight.isFull, now) : answered;
 }
 
-function afterAnswer(gauge: Gauge, shape: Shape, answeredAt: number): Gauge {
-  const limit = gauge.circuit ? newGauge(shape).limit : gauge.limit;
+function afterAnswer(gauge: ConcurrencyState, shape: DestinationShape, answeredAt: number): ConcurrencyState {
+  const limit = gauge.circuit ? newConcurrencyState(shape).limit : gauge.limit;
   return { ...gauge, limit, failures: 0, circuit: null, answeredAt };
 }
 
-function afterFailure(gauge: Gauge, reason: string, now: number): Gauge {
+function afterFailure(gauge: ConcurrencyState, reason: string, now: number): ConcurrencyState {
   const failures = gauge.failures + 1;
   const { circuit } = gauge;
   if (!circuit) {
@@ -141,7 +146,7 @@ function afterFailure(gauge: Gauge, reason: string, now: number): Gauge {
   };
 }
 
-function afterBusy(gauge: Gauge, inUse: number, now: number): Gauge {
+function afterBusy(gauge: ConcurrencyState, inUse: number, now: number): ConcurrencyState {
   const { ceiling } = gauge;
   const wasGood = ceiling !== null && inUse > 1 && inUse <= ceiling.limit;
   // A connection that ends and the one that follows it may be counted together over there, once in a while.
@@ -166,7 +171,12 @@ function afterBusy(gauge: Gauge, inUse: number, now: number): Gauge {
   };
 }
 
-function afterSuccess(gauge: Gauge, shape: Shape, isFull: boolean, now: number): Gauge {
+function afterSuccess(
+  gauge: ConcurrencyState,
+  shape: DestinationShape,
+  isFull: boolean,
+  now: number,
+): ConcurrencyState {
   const well = gauge.restMs === firstRestMs ? gauge : { ...gauge, restMs: firstRestMs };
   // What is not in use proves nothing.
   if (!isFull || gauge.limit >= shape.connections) return well;

@@ -2,14 +2,14 @@
  * How many a second a destination takes when it is given much: the best second of the last half to whole minute. A pause
  * says nothing of it, so what comes after one finds as much room as before.
  */
-export interface Pace {
+export interface Throughput {
   count(now: number): void;
   perSecond(now: number): number;
 }
 
 const spanMs = 30_000;
 
-export function createPace(): Pace {
+export function createThroughput(): Throughput {
   let second = Number.NEGATIVE_INFINITY;
   let span = Number.NEGATIVE_INFINITY;
   let current = 0;

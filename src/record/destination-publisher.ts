@@ -4,12 +4,12 @@
  * entry; where there may be other nodes, it has one for a minute more, so that they hear how it ended.
  */
 import { LRUCache } from 'lru-cache';
-import { roomFor } from '../base/lru-options.ts';
-import type { DestinationState } from '../db/queue/destination-states.ts';
-import type { Line } from '../queue/ready-queue.ts';
+import { lruOptions } from '../base/lru-options.ts';
+import type { PublishedState } from '../db/queue/destination-states.ts';
+import type { ReadyQueue } from '../queue/ready-queue.ts';
 
-export interface BulletinParts {
-  saveStates(states: Map<string, DestinationState | null>, now: number): Promise<void>;
+export interface DestinationPublisherParts {
+  saveStates(states: Map<string, PublishedState | null>, now: number): Promise<void>;
   saveRoutes(routes: Map<string, string>): Promise<void>;
   /** Connections to that destination, idle ones too. */
   sockets(destination: string): number;
@@ -18,16 +18,16 @@ export interface BulletinParts {
 }
 
 const heartbeatMs = 20_000;
-const mostRoutes = 50_000;
+const maxRoutes = 50_000;
 
-export function createBulletin(parts: BulletinParts) {
+export function createDestinationPublisher(parts: DestinationPublisherParts) {
   /** What was written last, by destination. */
   const written = new Map<string, { text: string; at: number }>();
-  const known = new LRUCache<string, string>(roomFor(mostRoutes));
+  const known = new LRUCache<string, string>(lruOptions(maxRoutes));
   let fresh = new Map<string, string>();
 
-  function news(lines: Iterable<Line>, now: number): Map<string, DestinationState | null> {
-    const states = new Map<string, DestinationState | null>();
+  function news(lines: Iterable<ReadyQueue>, now: number): Map<string, PublishedState | null> {
+    const states = new Map<string, PublishedState | null>();
     const atRest = new Set(written.keys());
     for (const line of lines) {
       const rests = line.isIdle() && !line.isBroken();
@@ -57,7 +57,7 @@ export function createBulletin(parts: BulletinParts) {
       known.set(domain, destination);
       fresh.set(domain, destination);
     },
-    async publish(lines: Iterable<Line>, now: number): Promise<void> {
+    async publish(lines: Iterable<ReadyQueue>, now: number): Promise<void> {
       const states = news(lines, now);
       if (states.size > 0) await parts.saveStates(states, now);
       const routes = fresh;
@@ -67,10 +67,10 @@ export function createBulletin(parts: BulletinParts) {
   };
 }
 
-function stateOf(line: Line): Omit<DestinationState, 'rests' | 'told'> {
+function stateOf(line: ReadyQueue): Omit<PublishedState, 'rests' | 'told'> {
   const { circuit, busySince } = line.gauge;
   return {
-    connections: line.underWay,
+    connections: line.inFlight,
     limit: line.limit(),
     waiting: line.hand.length,
     circuit: circuit && {

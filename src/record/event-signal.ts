@@ -7,30 +7,30 @@
  */
 import type { Clock } from '../base/clock.ts';
 
-export interface Watch {
+export interface EventSignal {
   /** There may be new events. */
   ring(): void;
   /** The same, said by another node. */
   heard(): void;
-  rings(): number;
+  signalsAfter(): number;
   /** Until it has rung more often than `seen`, or for so long, or until the signal. */
   wait(seen: number, ms: number, signal: AbortSignal): Promise<void>;
 }
 
-export interface WatchParts {
+export interface EventSignalParts {
   /** How far events have come. */
   position(): Promise<number>;
   tellOthers(): void;
   clock: Clock;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
 }
 
 const pollMs = 1000;
-const leastGapMs = 100;
+const minGapMs = 100;
 
-export function createWatch({ position, tellOthers, clock, onTrouble }: WatchParts): Watch {
+export function createEventSignal({ position, tellOthers, clock, onError }: EventSignalParts): EventSignal {
   const waiting = new Set<() => void>();
-  let rings = 0;
+  let signalsAfter = 0;
   let known = 0;
   let rangAt = Number.NEGATIVE_INFINITY;
   let isPolling = false;
@@ -38,15 +38,15 @@ export function createWatch({ position, tellOthers, clock, onTrouble }: WatchPar
 
   function heard(): void {
     const gap = performance.now() - rangAt;
-    if (gap >= leastGapMs) wake();
-    else if (!isPutOff) setTimeout(wake, leastGapMs - gap).unref();
-    isPutOff = gap < leastGapMs;
+    if (gap >= minGapMs) wake();
+    else if (!isPutOff) setTimeout(wake, minGapMs - gap).unref();
+    isPutOff = gap < minGapMs;
   }
 
   function wake(): void {
     isPutOff = false;
     rangAt = performance.now();
-    rings += 1;
+    signalsAfter += 1;
     for (const go of waiting) go();
   }
 
@@ -62,7 +62,7 @@ export function createWatch({ position, tellOthers, clock, onTrouble }: WatchPar
         if (now !== known) heard();
         known = now;
       } catch (error) {
-        onTrouble('events could not be looked for; trying again', error);
+        onError('events could not be looked for; trying again', error);
       }
       if (waiting.size > 0) poll();
     });
@@ -74,10 +74,10 @@ export function createWatch({ position, tellOthers, clock, onTrouble }: WatchPar
       heard();
     },
     heard,
-    rings: () => rings,
+    signalsAfter: () => signalsAfter,
     wait: (seen, ms, signal) =>
       new Promise((resolve) => {
-        if (rings !== seen || signal.aborted) return resolve();
+        if (signalsAfter !== seen || signal.aborted) return resolve();
         const go = () => {
           cancel();
           waiting.delete(go);
@@ -93,8 +93,8 @@ export function createWatch({ position, tellOthers, clock, onTrouble }: WatchPar
 }
 
 /** A commit that may have added events, and says so. */
-export function rings<Items, Answer>(
-  watch: Pick<Watch, 'ring'>,
+export function signalsAfter<Items, Answer>(
+  watch: Pick<EventSignal, 'ring'>,
   commit: (items: Items) => Promise<Answer>,
 ): (items: Items) => Promise<Answer> {
   return async (items) => {

@@ -6,24 +6,24 @@
  * the process restarts, or was refused for another reason before, is neither learned from nor steered.
  */
 import { LRUCache } from 'lru-cache';
-import { roomFor } from '../base/lru-options.ts';
-import type { Memory } from '../base/persistent-cache.ts';
+import { lruOptions } from '../base/lru-options.ts';
+import type { PersistentCache } from '../base/persistent-cache.ts';
 import type { Attempt, Delivery } from '../glossary.ts';
 import { type Greylisting, learn, nothingLearned, waitFor } from '../queue/greylist.ts';
 
 /** Answers the wait that is learned for this mail, null where there is none. Never rejects. */
-export type WatchGreylisting = (delivery: Delivery, attempt: Attempt) => Promise<number | null>;
+export type ObserveGreylisting = (delivery: Delivery, attempt: Attempt) => Promise<number | null>;
 
-const lifeMs = 30 * 86_400_000;
-const mostMails = 10_000;
+const ttlMs = 30 * 86_400_000;
+const maxMails = 10_000;
 
-export function createGreylistWatch(memory: Memory<Greylisting>): WatchGreylisting {
-  const firstRefusals = new LRUCache<string, number>(roomFor(mostMails));
+export function createGreylistObserver(memory: PersistentCache<Greylisting>): ObserveGreylisting {
+  const firstRefusals = new LRUCache<string, number>(lruOptions(maxMails));
 
   async function learnFrom(attempt: Attempt, outcome: 'refused' | 'accepted', waitedMs: number) {
     const known = (await memory.get(attempt.destination)) ?? nothingLearned;
     const learned = learn(known, { outcome, waitedMs });
-    if (learned !== known) await memory.set(attempt.destination, learned, lifeMs);
+    if (learned !== known) await memory.set(attempt.destination, learned, ttlMs);
     return learned;
   }
 

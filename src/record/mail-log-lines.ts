@@ -4,9 +4,9 @@ import type { Send } from '../db/accept/acceptance-rows.ts';
 import type { Offer } from '../deliver.ts';
 import type { Delivery } from '../glossary.ts';
 import type { MailLog, Verb } from '../mail/mail-log.ts';
-import type { Move } from './transition.ts';
+import type { Transition } from './transition.ts';
 
-export function tellAccepted(mailLog: MailLog, send: Send, accepted: string[], requestId: string): void {
+export function logAccepted(mailLog: MailLog, send: Send, accepted: string[], requestId: string): void {
   for (const { address, domain, deliveryId } of send.recipients.filter((one) =>
     accepted.includes(one.address),
   )) {
@@ -25,7 +25,7 @@ export function tellAccepted(mailLog: MailLog, send: Send, accepted: string[], r
   }
 }
 
-export function tellAttempted(
+export function logAttempted(
   mailLog: MailLog,
   delivery: Delivery,
   { peer, judgement, tls, ms }: Offer,
@@ -42,7 +42,7 @@ export function tellAttempted(
   });
 }
 
-export function tellOutcome(mailLog: MailLog, { delivery, attempt, status, dueAt }: Move): void {
+export function logOutcome(mailLog: MailLog, { delivery, attempt, status, dueAt }: Transition): void {
   const { verdict, mx, tls } = attempt;
   const expired = status === 'expired';
   const verb: Verb = expired ? 'bounced' : verdict.outcome;

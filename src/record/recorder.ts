@@ -4,18 +4,18 @@
  * `commit` answers false where this node had lost the delivery's lease; then its new owner tells the story.
  */
 import type { Clock } from '../base/clock.ts';
-import { reach } from '../base/failpoints.ts';
+import { failpoint } from '../base/failpoints.ts';
 import type { Attempt, Delivery } from '../glossary.ts';
 import type { MailLog } from '../mail/mail-log.ts';
 import { nextAttemptAt, type Schedule } from '../queue/schedule.ts';
-import type { WatchGreylisting } from './greylist-observer.ts';
-import { tellOutcome } from './mail-log-lines.ts';
-import { type Move, moveAfter } from './transition.ts';
+import type { ObserveGreylisting } from './greylist-observer.ts';
+import { logOutcome } from './mail-log-lines.ts';
+import { type Transition, transition } from './transition.ts';
 
 export interface RecorderParts {
-  commit(move: Move): Promise<boolean>;
+  commit(move: Transition): Promise<boolean>;
   schedule: Schedule;
-  watchGreylisting: WatchGreylisting;
+  watchGreylisting: ObserveGreylisting;
   mailLog: MailLog;
   clock: Clock;
 }
@@ -25,12 +25,12 @@ export function createRecorder(parts: RecorderParts) {
   return async (delivery: Delivery, attempt: Attempt): Promise<number | null> => {
     const learnedMs = await parts.watchGreylisting(delivery, attempt);
     const hintMs = attempt.verdict.retryAfterMs ?? learnedMs;
-    const move = moveAfter(delivery, attempt, nextAt(delivery, attempt, hintMs));
-    reach('attempted');
+    const move = transition(delivery, attempt, nextAt(delivery, attempt, hintMs));
+    failpoint('attempted');
     const isOurs = await parts.commit(move);
-    reach('recorded');
+    failpoint('recorded');
     if (!isOurs) return null;
-    tellOutcome(parts.mailLog, move);
+    logOutcome(parts.mailLog, move);
     return move.dueAt;
   };
 

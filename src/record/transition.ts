@@ -4,7 +4,7 @@
  */
 import type { Attempt, Delivery, DeliveryStatus, EventType, Fault } from '../glossary.ts';
 
-export interface Move {
+export interface Transition {
   delivery: Delivery;
   attempt: Attempt;
   status: DeliveryStatus;
@@ -23,7 +23,7 @@ export interface Bounce {
 }
 
 /** `nextAt`: the next attempt's time, or null where the mail has become too old for one. */
-export function moveAfter(delivery: Delivery, attempt: Attempt, nextAt: number | null): Move {
+export function transition(delivery: Delivery, attempt: Attempt, nextAt: number | null): Transition {
   const { verdict, reply, mx, tls } = attempt;
   const base = { delivery, attempt, dueAt: null, deliveredAt: null, bounce: null };
   const data = { attempt: delivery.attempts + 1, response: reply, mx, tls };
@@ -63,7 +63,7 @@ export function moveAfter(delivery: Delivery, attempt: Attempt, nextAt: number |
  * fault counts, and of those only what the policy names: a block of our own address says nothing of the recipient.
  */
 export function suppressionReason(
-  { bounce }: Pick<Move, 'bounce'>,
+  { bounce }: Pick<Transition, 'bounce'>,
   suppressAfter: readonly string[],
 ): string | null {
   if (bounce?.type !== 'hard' || bounce.fault !== 'recipient') return null;

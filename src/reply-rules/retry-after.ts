@@ -3,8 +3,8 @@
  * "Greylisted for 5 minutes". Bounded, because the other side's word must neither make us knock without pause nor
  * hold a mail for days; outside the bounds it is no hint at all.
  */
-const leastMs = 10_000;
-const mostMs = 24 * 3_600_000;
+const minMs = 10_000;
+const maxMs = 24 * 3_600_000;
 
 const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000 };
 
@@ -22,5 +22,5 @@ export function retryAfterMs(text: string): number | null {
   const ms = found.clock
     ? found.clock.split(':').reduce((sum, part) => sum * 60 + Number(part), 0) * 1000
     : Number(found.count) * unitMs[found.unit![0]!.toLowerCase()]!;
-  return ms >= leastMs && ms <= mostMs ? ms : null;
+  return ms >= minMs && ms <= maxMs ? ms : null;
 }

@@ -12,7 +12,7 @@ import { isIPv6, type Socket } from 'node:net';
 import type { Clock } from '../base/clock.ts';
 import { defaultPool, NoSource } from '../mail/ip-pool.ts';
 import { isForbidden } from '../vendor/mx-connect.ts';
-import { createPaths } from './failed-addresses.ts';
+import { createFailedAddresses } from './failed-addresses.ts';
 import type { Exchanger } from './route.ts';
 import { interleaved, shuffled } from './shuffle.ts';
 import { createSources, type Source, type Wanted } from './source-addresses.ts';
@@ -42,20 +42,20 @@ export interface ConnectParts {
   hostname: string;
   clock: Clock;
   random: () => number;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
 }
 
 /** RFC 8305 section 8: the recommended Connection Attempt Delay. */
 const headStartMs = 250;
 
-interface Lane {
+interface ConnectionSource {
   address: string;
   headStart: boolean;
 }
 
 export function createConnect(parts: ConnectParts): Connect {
   const { port, timeoutMs, allowPrivate, random } = parts;
-  const paths = createPaths(parts.clock);
+  const paths = createFailedAddresses(parts.clock);
   const sources = createSources(parts);
 
   return async (host, wanted, stopped) => {
@@ -94,7 +94,7 @@ export function createConnect(parts: ConnectParts): Connect {
     return refused;
   }
 
-  function inOrder(addresses: string[]): Lane[] {
+  function inOrder(addresses: string[]): ConnectionSource[] {
     const alive = alternating(addresses.filter((address) => !paths.isDead(address)));
     const dead = alternating(addresses.filter((address) => paths.isDead(address)));
     return [
@@ -112,7 +112,7 @@ export function createConnect(parts: ConnectParts): Connect {
   }
 
   /** Those that set off before the winner failed, or had a head start and lost it: they make the next mail wait. */
-  function noteWinner(lanes: Lane[], winner: string): void {
+  function noteWinner(lanes: ConnectionSource[], winner: string): void {
     const place = lanes.findIndex(({ address }) => address === winner);
     for (const { address, headStart } of lanes.slice(0, place)) if (headStart) paths.failed(address);
     paths.worked(winner);

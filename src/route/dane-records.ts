@@ -12,32 +12,32 @@
  * is not known as such: the names are not handed over with the records.
  */
 import { isIPv4 } from 'node:net';
-import { within } from '../base/with-timeout.ts';
+import { withTimeout } from '../base/with-timeout.ts';
 import { normal, type SecureResolve } from './dnssec.ts';
 import type { Host, Tlsa } from './route.ts';
 
 /** What DANE says of one host: how it is to be protected, or why it must not be used. */
-export type Finding = Pick<Host, 'tls' | 'ending'>;
+export type DaneFinding = Pick<Host, 'tls' | 'ending'>;
 
-export type Dane = (domain: string, hosts: { name: string; addresses: string[] }[]) => Promise<Finding[]>;
+export type Dane = (domain: string, hosts: { name: string; addresses: string[] }[]) => Promise<DaneFinding[]>;
 
 export interface DaneParts {
   secureResolve: SecureResolve;
   /** The port delivered to: TLSA records are published for one. */
   port: number;
   /** How long the look-up of the MX records may take, and after it all those for one host. */
-  patienceMs?: number;
+  timeoutMs?: number;
 }
 
 const late = 'no answer in time';
 
-const notDane: Finding = { tls: { policy: 'opportunistic' } };
+const notDane: DaneFinding = { tls: { policy: 'opportunistic' } };
 
 /** The findings come in the order of the hosts. */
-export function createDane({ secureResolve, port, patienceMs = 10_000 }: DaneParts): Dane {
+export function createDane({ secureResolve, port, timeoutMs = 10_000 }: DaneParts): Dane {
   return async (domain, hosts) => {
     const looking = secureResolve(domain, 'MX').catch((error: Error) => error);
-    const mx = await within(patienceMs, looking, () => new Error(late));
+    const mx = await withTimeout(timeoutMs, looking, () => new Error(late));
     if (mx instanceof Error) {
       const note = `not known whether DANE protects ${domain}: ${mx.message}`;
       return hosts.map(() => ({ tls: { policy: 'opportunistic', note } }));
@@ -52,12 +52,12 @@ export function createDane({ secureResolve, port, patienceMs = 10_000 }: DanePar
           return unusable(`${host.name} is not among the mail hosts in the signed records of ${domain}`);
         }
         const findings = findingOf(host).catch((error: Error) => lookUpFailed(host.name, error.message));
-        return within(patienceMs, findings, () => lookUpFailed(host.name, late));
+        return withTimeout(timeoutMs, findings, () => lookUpFailed(host.name, late));
       }),
     );
   };
 
-  async function findingOf(host: { name: string; addresses: string[] }): Promise<Finding> {
+  async function findingOf(host: { name: string; addresses: string[] }): Promise<DaneFinding> {
     for (const name of await baseNames(host)) {
       const { records, secure } = await secureResolve(`_${port}._tcp.${name}`, 'TLSA');
       if (secure && records.length > 0) return daneOf(host.name, records.map(toTlsa));
@@ -89,7 +89,7 @@ function toTlsa(data: { usage: number; selector: number; matchingType: number; c
 }
 
 /** RFC 7672 section 2.2: records of no use to us still say that the host speaks TLS; then none is handed over. */
-function daneOf(host: string, records: Tlsa[]): Finding {
+function daneOf(host: string, records: Tlsa[]): DaneFinding {
   const usable = records.filter(isUsable);
   if (usable.length > 0) return { tls: { policy: 'dane', records: usable } };
   const note = `none of the TLSA records of ${host} is of a kind that SMTP uses: TLS is demanded, whoever it is`;
@@ -110,10 +110,10 @@ function isUsable({ usage, selector, matching, data }: Tlsa): boolean {
   );
 }
 
-function lookUpFailed(host: string, trouble: string): Finding {
+function lookUpFailed(host: string, trouble: string): DaneFinding {
   return unusable(`the TLSA records of ${host} could not be looked up: ${trouble}`);
 }
 
-function unusable(detail: string): Finding {
+function unusable(detail: string): DaneFinding {
   return { tls: { policy: 'opportunistic' }, ending: { kind: 'dns-failed', detail } };
 }

@@ -4,22 +4,22 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../base/clock.ts';
-import { roomFor } from '../base/lru-options.ts';
+import { lruOptions } from '../base/lru-options.ts';
 
-const mostAddresses = 10_000;
-const lifeMs = 10 * 60_000;
+const maxAddresses = 10_000;
+const ttlMs = 10 * 60_000;
 
-export interface Paths {
+export interface FailedAddresses {
   isDead(address: string): boolean;
   failed(address: string): void;
   worked(address: string): void;
 }
 
-export function createPaths(clock: Clock): Paths {
-  const deadUntil = new LRUCache<string, number>(roomFor(mostAddresses));
+export function createFailedAddresses(clock: Clock): FailedAddresses {
+  const deadUntil = new LRUCache<string, number>(lruOptions(maxAddresses));
   return {
     isDead: (address) => clock.now() < (deadUntil.get(address) ?? 0),
-    failed: (address) => void deadUntil.set(address, clock.now() + lifeMs),
+    failed: (address) => void deadUntil.set(address, clock.now() + ttlMs),
     worked: (address) => void deadUntil.delete(address),
   };
 }

@@ -23,11 +23,11 @@ export interface PolicyHostOptions extends AddressOptions {
 }
 
 /** Both as RFC 8461 section 3.3 suggests, but that a minute is more than a mail should wait. */
-const mostBytes = 64 * 1024;
-const usualTimeoutMs = 10_000;
+const maxBytes = 64 * 1024;
+const defaultTimeoutMs = 10_000;
 
 export function createFetchPolicy(options: PolicyHostOptions): FetchPolicy {
-  const { timeoutMs = usualTimeoutMs } = options;
+  const { timeoutMs = defaultTimeoutMs } = options;
   return async (domain) => {
     const host = `mta-sts.${domain}`;
     const signal = AbortSignal.timeout(timeoutMs);
@@ -94,7 +94,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
     let length = 0;
     for await (const chunk of response) {
       length += chunk.length;
-      if (length > mostBytes) throw new Error(`the policy is larger than ${mostBytes} bytes`);
+      if (length > maxBytes) throw new Error(`the policy is larger than ${maxBytes} bytes`);
       chunks.push(chunk);
     }
     return Buffer.concat(chunks).toString();

@@ -12,10 +12,10 @@
 import { createRequire } from 'node:module';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../base/clock.ts';
-import { roomFor } from '../base/lru-options.ts';
-import type { Memory } from '../base/persistent-cache.ts';
-import { within } from '../base/with-timeout.ts';
-import type { Finding } from './dane-records.ts';
+import { lruOptions } from '../base/lru-options.ts';
+import type { PersistentCache } from '../base/persistent-cache.ts';
+import { withTimeout } from '../base/with-timeout.ts';
+import type { DaneFinding } from './dane-records.ts';
 import type { FetchPolicy } from './fetch-mta-sts.ts';
 import type { Resolve } from './resolver.ts';
 
@@ -39,15 +39,15 @@ interface Known {
 }
 
 /** What the domain's policy says of the host of that name. */
-export type Sts = (domain: string) => Promise<(host: string) => Finding>;
+export type Sts = (domain: string) => Promise<(host: string) => DaneFinding>;
 
 export interface StsParts {
   resolve: Resolve;
   fetchPolicy: FetchPolicy;
-  policies: Memory<StoredPolicy>;
+  policies: PersistentCache<StoredPolicy>;
   clock: Clock;
   /** How long a mail waits for a policy; the look-up goes on after that, for the mails to come. */
-  patienceMs?: number;
+  timeoutMs?: number;
 }
 
 const {
@@ -72,13 +72,13 @@ const retryMs = 5 * 60_000;
 const refreshMs = 24 * 3600_000;
 
 export function createSts(parts: StsParts): Sts {
-  const { policies, clock, patienceMs = 5000 } = parts;
+  const { policies, clock, timeoutMs = 5000 } = parts;
   const fetching = new Map<string, Promise<Known>>();
-  const failures = new LRUCache<string, { at: number; trouble: string }>(roomFor(10_000));
+  const failures = new LRUCache<string, { at: number; trouble: string }>(lruOptions(10_000));
 
   return async (domain) => {
     const late = { policy: await recall(domain), trouble: 'its MTA-STS policy did not come in time' };
-    const known = await within(patienceMs, newest(domain), () => late);
+    const known = await withTimeout(timeoutMs, newest(domain), () => late);
     return (host) => findingOf(host, known);
   };
 
@@ -107,18 +107,18 @@ export function createSts(parts: StsParts): Sts {
     if (failure && clock.now() - failure.at < retryMs) {
       return Promise.resolve({ policy: null, trouble: failure.trouble });
     }
-    let underWay = fetching.get(key);
-    if (!underWay) {
-      underWay = fetchAndKeep(domain, id)
+    let inFlight = fetching.get(key);
+    if (!inFlight) {
+      inFlight = fetchAndKeep(domain, id)
         .catch((error: Error) => {
           const trouble = `its MTA-STS policy could not be fetched: ${error.message}`;
           failures.set(key, { at: clock.now(), trouble });
           return { policy: null, trouble };
         })
         .finally(() => fetching.delete(key));
-      fetching.set(key, underWay);
+      fetching.set(key, inFlight);
     }
-    return underWay;
+    return inFlight;
   }
 
   async function fetchAndKeep(domain: string, id: string): Promise<Known> {
@@ -132,7 +132,7 @@ export function createSts(parts: StsParts): Sts {
 }
 
 /** RFC 8461 section 5: under `enforce` a host that does not match must not be used; `testing` only tells. */
-function findingOf(host: string, { policy, trouble }: Known): Finding {
+function findingOf(host: string, { policy, trouble }: Known): DaneFinding {
   if (policy === null || policy.mode === 'none') return opportunistic(trouble);
   const { valid } = validateMx(host, policy);
   const mismatch = `${host} is not among the hosts of the domain's MTA-STS policy (${policy.mx.join(', ')})`;
@@ -147,6 +147,6 @@ function findingOf(host: string, { policy, trouble }: Known): Finding {
   return { tls: { policy: 'mta-sts' }, ending: { kind: 'tls-required', detail: mismatch } };
 }
 
-function opportunistic(note: string | null): Finding {
+function opportunistic(note: string | null): DaneFinding {
   return { tls: note === null ? { policy: 'opportunistic' } : { policy: 'opportunistic', note } };
 }

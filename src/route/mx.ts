@@ -5,7 +5,7 @@
  * section 5.1), null MX (RFC 7505), addresses of private and special networks refused unless allowed. DNS has three
  * answers, not two: hosts, none, don't know; they come back as a value, never as an exception.
  */
-import type { Ending } from '../outcome.ts';
+import type { SessionResult } from '../outcome.ts';
 import {
   addressRules,
   formatAddress,
@@ -24,11 +24,11 @@ export interface RankedHost extends Exchanger {
 }
 
 /** `names`: all MX names, those without a usable address too, so that a look-up that half fails names the same set. */
-export type Mx = { names: string[]; hosts: RankedHost[] } | { ending: Ending };
+export type Mx = { names: string[]; hosts: RankedHost[] } | { ending: SessionResult };
 
 /** RFC 5321 section 5.1 lets a client draw the line; nobody who means well has more. */
-const mostHosts = 8;
-const mostAddresses = 8;
+const maxHosts = 8;
+const maxAddresses = 8;
 
 export interface MxOptions {
   resolve: Resolve;
@@ -82,14 +82,14 @@ function bestOf(mx: MxDelivery['mx']): MxDelivery['mx'] {
   }
   return [...byName.values()]
     .sort((a, b) => a.priority - b.priority || (a.exchange < b.exchange ? -1 : 1))
-    .slice(0, mostHosts);
+    .slice(0, maxHosts);
 }
 
 function found(delivery: MxDelivery, random: () => number): Mx {
   const hosts = delivery.mx.map(({ exchange, priority, A, AAAA }) => ({
     name: exchange,
     preference: priority,
-    addresses: [...new Set(interleaved(shuffled(AAAA, random), shuffled(A, random)))].slice(0, mostAddresses),
+    addresses: [...new Set(interleaved(shuffled(AAAA, random), shuffled(A, random)))].slice(0, maxAddresses),
   }));
   return {
     names: hosts.map(({ name }) => name),
@@ -99,7 +99,7 @@ function found(delivery: MxDelivery, random: () => number): Mx {
 
 type MxError = Error & { code?: string; temporary?: boolean };
 
-function endingOf(error: MxError, delivery: MxDelivery): Ending {
+function endingOf(error: MxError, delivery: MxDelivery): SessionResult {
   const detail = error.message;
   if (error.code === 'ENULLMX') return { kind: 'null-mx', detail };
   if (delivery.blockedAddresses.length > 0) return { kind: 'private-address', detail };

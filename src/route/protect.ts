@@ -6,7 +6,7 @@
  * Never rejects and never takes longer than its parts' patience. What could not be found out is said in a note, or,
  * where a policy must hold and cannot, in the host's ending.
  */
-import type { Dane, Finding } from './dane-records.ts';
+import type { Dane, DaneFinding } from './dane-records.ts';
 import type { Sts } from './mta-sts.ts';
 import type { Protect } from './route.ts';
 
@@ -19,7 +19,7 @@ export function createProtect({ dane, sts }: { dane: Dane | null; sts: Sts }): P
 }
 
 /** DANE without a usable record demands TLS with anybody: less than MTA-STS does, more than nothing. */
-function strictest(dane: Finding | undefined, sts: Finding): Finding {
+function strictest(dane: DaneFinding | undefined, sts: DaneFinding): DaneFinding {
   if (!dane) return sts;
   if (dane.ending) return dane;
   if (dane.tls.policy === 'dane') {

@@ -12,15 +12,15 @@ import { Resolver } from 'node:dns/promises';
 /** `(name, type)` to records, in the forms of node:dns. */
 export type Resolve = (name: string, type?: string) => Promise<unknown[]>;
 
-const usualPatience = { timeoutMs: 3000, tries: 2 };
+const defaultTimeouts = { timeoutMs: 3000, tries: 2 };
 /** Of the real clock; names that nobody answers for are asked all the time. */
-const readAgainMs = 10_000;
+const readRetryDelayMs = 10_000;
 const answers = ['ENODATA', 'ENOTFOUND'];
 
 /** `servers`: `host:port` each; none means the system's, which `openSystem` reads. */
 export function createResolver(
   servers: string[],
-  { timeoutMs, tries } = usualPatience,
+  { timeoutMs, tries } = defaultTimeouts,
   openSystem = (options: ResolverOptions) => new Resolver(options),
 ): Resolve {
   const options = { timeout: timeoutMs, tries };
@@ -38,7 +38,7 @@ export function createResolver(
       return await ask(system, name, type);
     } catch (error) {
       const isAnswer = answers.includes((error as NodeJS.ErrnoException).code ?? '');
-      if (!isAnswer && performance.now() - readAt >= readAgainMs) {
+      if (!isAnswer && performance.now() - readAt >= readRetryDelayMs) {
         system = openSystem(options);
         readAt = performance.now();
       }

@@ -9,37 +9,37 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../base/clock.ts';
-import { createTurns } from '../base/concurrency.ts';
-import { roomFor } from '../base/lru-options.ts';
+import { limitConcurrency } from '../base/concurrency.ts';
+import { lruOptions } from '../base/lru-options.ts';
 import type { Destination, DestinationOf } from '../mail/destination-shape.ts';
-import type { Ending } from '../outcome.ts';
+import type { SessionResult } from '../outcome.ts';
 import { findMx, type MxOptions, type RankedHost } from './mx.ts';
 import type { Host, Protect, Route, Routes } from './route.ts';
 import { shuffled } from './shuffle.ts';
 
-export interface RoutesParts extends MxOptions {
+export interface RouteCacheParts extends MxOptions {
   protect: Protect;
   destinationOf: DestinationOf;
   clock: Clock;
 }
 
-const mostDomains = 20_000;
-const mostLookups = 300;
-const goodLifeMs = 5 * 60_000;
+const maxDomains = 20_000;
+const maxLookups = 300;
+const goodTtlMs = 5 * 60_000;
 /** Long enough for the mails of one moment to share it, too short for a retry to meet it again. */
-const endingLifeMs = 10_000;
+const failureTtlMs = 10_000;
 
 /** A route before the dice: `ranks` is each host's preference, by name. */
 type Found = { destination: Destination } & (
   | { hosts: Host[]; ranks: Map<string, number> }
-  | { ending: Ending }
+  | { ending: SessionResult }
 );
 
-export function createRoutes(parts: RoutesParts): Routes {
+export function createRouteCache(parts: RouteCacheParts): Routes {
   const { clock, random } = parts;
-  const kept = new LRUCache<string, { found: Found; until: number }>(roomFor(mostDomains));
-  const underWay = new Map<string, Promise<Found>>();
-  const inTurn = createTurns(mostLookups);
+  const kept = new LRUCache<string, { found: Found; until: number }>(lruOptions(maxDomains));
+  const inFlight = new Map<string, Promise<Found>>();
+  const inTurn = limitConcurrency(maxLookups);
 
   function known(domain: string): Found | null {
     const entry = kept.get(domain);
@@ -49,21 +49,21 @@ export function createRoutes(parts: RoutesParts): Routes {
   function ask(domain: string): Promise<Found> {
     const asked = inTurn(() => lookUp(domain, parts)).then((found) => {
       // Forgotten meanwhile: those who wait still get it, nobody after them.
-      if (underWay.get(domain) === asked) keep(domain, found);
+      if (inFlight.get(domain) === asked) keep(domain, found);
       return found;
     });
-    underWay.set(domain, asked);
+    inFlight.set(domain, asked);
     return asked;
   }
 
   function keep(domain: string, found: Found): void {
-    underWay.delete(domain);
-    kept.set(domain, { found, until: clock.now() + ('ending' in found ? endingLifeMs : goodLifeMs) });
+    inFlight.delete(domain);
+    kept.set(domain, { found, until: clock.now() + ('ending' in found ? failureTtlMs : goodTtlMs) });
   }
 
   return {
     async find(domain) {
-      return routeOf(known(domain) ?? (await (underWay.get(domain) ?? ask(domain))), random);
+      return routeOf(known(domain) ?? (await (inFlight.get(domain) ?? ask(domain))), random);
     },
     peek(domain) {
       // Asked for each mail, and for the destination alone: the order stays as it is.
@@ -71,12 +71,12 @@ export function createRoutes(parts: RoutesParts): Routes {
     },
     forget(domain) {
       kept.delete(domain);
-      underWay.delete(domain);
+      inFlight.delete(domain);
     },
   };
 }
 
-async function lookUp(domain: string, parts: RoutesParts): Promise<Found> {
+async function lookUp(domain: string, parts: RouteCacheParts): Promise<Found> {
   try {
     return await resolved(domain, parts);
   } catch (error) {
@@ -88,7 +88,10 @@ async function lookUp(domain: string, parts: RoutesParts): Promise<Found> {
   }
 }
 
-async function resolved(domain: string, { destinationOf, protect, ...options }: RoutesParts): Promise<Found> {
+async function resolved(
+  domain: string,
+  { destinationOf, protect, ...options }: RouteCacheParts,
+): Promise<Found> {
   const mx = await findMx(domain, options);
   if ('ending' in mx) return { destination: destinationOf(domain, []), ending: mx.ending };
   const hosts = await protect(

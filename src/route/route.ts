@@ -4,7 +4,7 @@
  */
 
 import type { Destination } from '../mail/destination-shape.ts';
-import type { Ending } from '../outcome.ts';
+import type { SessionResult } from '../outcome.ts';
 
 /** What DNS says of one MX: addresses of both families, best guess first. */
 export interface Exchanger {
@@ -15,7 +15,7 @@ export interface Exchanger {
 export interface Host extends Exchanger {
   tls: HostTls;
   /** This host must not be used, and why. */
-  ending?: Ending;
+  ending?: SessionResult;
 }
 
 /** DANE without records: there are some, none of use to us; TLS is demanded whatever the certificate (RFC 7672 2.2). */
@@ -37,7 +37,7 @@ export interface Tlsa {
 }
 
 /** Hosts come best first; those of equal preference in an order that is new each time. */
-export type Route = { destination: Destination } & ({ hosts: Host[] } | { ending: Ending });
+export type Route = { destination: Destination } & ({ hosts: Host[] } | { ending: SessionResult });
 
 export interface Routes {
   /** Never rejects. */
@@ -49,4 +49,4 @@ export interface Routes {
 }
 
 /** Which protection each host gets, or why the domain cannot be reached under its policy. */
-export type Protect = (domain: string, hosts: Exchanger[]) => Promise<Host[] | { ending: Ending }>;
+export type Protect = (domain: string, hosts: Exchanger[]) => Promise<Host[] | { ending: SessionResult }>;

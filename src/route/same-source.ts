@@ -14,10 +14,10 @@ export interface SameSource {
   note(deliveryId: string, source: string | null, isGreylisted: boolean): void;
 }
 
-const mostMails = 10_000;
+const maxMails = 10_000;
 
 export function createSameSource(): SameSource {
-  const sources = new LRUCache<string, string>({ max: mostMails });
+  const sources = new LRUCache<string, string>({ max: maxMails });
   return {
     of: (deliveryId) => sources.get(deliveryId) ?? null,
     note(deliveryId, source, isGreylisted) {

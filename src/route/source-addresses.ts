@@ -43,12 +43,12 @@ export interface SourcesParts {
   sources: Source[];
   hostname: string;
   clock: Clock;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
 }
 
 const restMs = 10 * 60_000;
 
-export function createSources({ sources, hostname, clock, onTrouble }: SourcesParts): Sources {
+export function createSources({ sources, hostname, clock, onError }: SourcesParts): Sources {
   const systems: Origin = { address: undefined, localName: hostname };
   const areInPools = sources.some(({ pool }) => pool !== defaultPool);
   /** The one whose turn is next stands first. */
@@ -88,7 +88,7 @@ export function createSources({ sources, hostname, clock, onTrouble }: SourcesPa
       if (address === undefined) return;
       const isNews = !resting.has(address);
       resting.set(address, clock.now() + restMs);
-      if (isNews) onTrouble(`POSTERN_MTA_SOURCES: mail cannot be sent from ${address}`, error);
+      if (isNews) onError(`POSTERN_MTA_SOURCES: mail cannot be sent from ${address}`, error);
     },
     worked: ({ address }) => void (address !== undefined && resting.delete(address)),
   };

@@ -6,7 +6,7 @@
  * The head start is network time and runs on the real clock. Nothing is left when it ends: no timer, no listener,
  * and who arrives too late is discarded.
  */
-export interface Runner<T> {
+export interface RaceRunner<T> {
   /** False: the next one starts together with this one. */
   headStart: boolean;
   /** Rejects soon when it is over. */
@@ -29,7 +29,10 @@ export interface RaceRules<T> {
   discard(late: T): void;
 }
 
-export function race<T>(runners: Runner<T>[], { headStartMs, stopped, discard }: RaceRules<T>): Promise<T> {
+export function race<T>(
+  runners: RaceRunner<T>[],
+  { headStartMs, stopped, discard }: RaceRules<T>,
+): Promise<T> {
   return new Promise((resolve, reject) => {
     if (stopped.aborted) return reject(stopped.reason);
     const over = new AbortController();

@@ -6,25 +6,30 @@ import { Worker } from 'node:worker_threads';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Secrets } from '../base/secrets.ts';
-import { createReturned } from '../bounces/bounce-handler.ts';
-import { tellReturned } from '../bounces/bounce-log-lines.ts';
+import { createBounceHandler } from '../bounces/bounce-handler.ts';
+import { logReturned } from '../bounces/bounce-log-lines.ts';
 import { createDeliveryOf } from '../bounces/complaint-tokens.ts';
-import { createReader } from '../bounces/isolated-parser.ts';
+import { createIsolatedParser } from '../bounces/isolated-parser.ts';
 import { createReturnPathReader } from '../bounces/return-path.ts';
-import { createPlaceOf } from '../bounces/service-addresses.ts';
+import { createServiceAddressReader } from '../bounces/service-addresses.ts';
 import type { Config } from '../config.ts';
 import { keepReport } from '../db/bounces/domain-reports-table.ts';
 import { keepMail } from '../db/bounces/inbound-mails.ts';
-import { deliveriesOf, findReturnedTo, type Returned, recordReturned } from '../db/bounces/returned-mail.ts';
+import {
+  deliveriesOf,
+  findReturnedDelivery,
+  type ReturnedMailRecord,
+  recordReturned,
+} from '../db/bounces/returned-mail.ts';
 import { groupCommit } from '../db/engine/group-commit.ts';
 import type { Db } from '../db/engine/open.ts';
 import type { MailLog } from '../mail/mail-log.ts';
 import { createMessageIdReader } from '../mail/message-id.ts';
 import type { Metrics } from '../operate/metrics/metrics.ts';
 import type { MailHandler } from '../smtp-in/mail-handler.ts';
-import { createLinks } from '../tracking/tracking-links.ts';
+import { createTrackingLinks } from '../tracking/tracking-links.ts';
 
-export interface ReturnedMailParts {
+export interface BounceHandlingParts {
   config: Config;
   db: Db;
   secrets: Secrets;
@@ -32,10 +37,10 @@ export interface ReturnedMailParts {
   metrics: Metrics;
   log: Log;
   clock: Clock;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
 }
 
-export interface ReturnedMail {
+export interface BounceHandling {
   handler: MailHandler<null>;
   /** After the listener. */
   close(): Promise<void>;
@@ -44,21 +49,21 @@ export interface ReturnedMail {
 /** What one mail may take to be read. */
 const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32 };
 
-export function createReturnedMail(parts: ReturnedMailParts): ReturnedMail {
-  const { config, db, secrets, mailLog, metrics, log, clock, onTrouble } = parts;
+export function createBounceHandling(parts: BounceHandlingParts): BounceHandling {
+  const { config, db, secrets, mailLog, metrics, log, clock, onError } = parts;
   const readReturnPath = createReturnPathReader(secrets);
-  const links = createLinks(secrets);
+  const links = createTrackingLinks(secrets);
   const newReader = () =>
-    createReader({
+    createIsolatedParser({
       spawn: () => new Worker(new URL('../bounces/parser-thread.ts', import.meta.url), { resourceLimits }),
-      onTrouble,
+      onError,
     });
   // Anybody may write to the open addresses: what is read for them never keeps a bounce waiting, which has come to an
   // address with our key.
   const readers = { keyed: newReader(), open: newReader() };
-  const handler = createReturned({
-    placeOf: createPlaceOf(config, readReturnPath),
-    findDelivery: (id) => findReturnedTo(db, id),
+  const handler = createBounceHandler({
+    placeOf: createServiceAddressReader(config, readReturnPath),
+    findDelivery: (id) => findReturnedDelivery(db, id),
     async read(bytes, role) {
       const reader = role === 'return-path' ? readers.keyed : readers.open;
       const reading = await reader.read(bytes, role);
@@ -72,7 +77,9 @@ export function createReturnedMail(parts: ReturnedMailParts): ReturnedMail {
       deliveriesOf: (emailId) => deliveriesOf(db, emailId),
     }),
     record: groupCommit(
-      metrics.timed('returned', (list: Returned[]) => recordReturned(db, list, config.suppressAfter)),
+      metrics.timed('returned', (list: ReturnedMailRecord[]) =>
+        recordReturned(db, list, config.suppressAfter),
+      ),
     ),
     keepMail: (mail, deliveryId, reading) => keepMail(db, mail, deliveryId, reading),
     async keepReport(report) {
@@ -81,7 +88,7 @@ export function createReturnedMail(parts: ReturnedMailParts): ReturnedMail {
       log.info(`a report (${kind}) on ${domain} from ${reporter}: ${kept}`);
     },
     tell: (to, reading, outcome) =>
-      tellReturned({ mailLog, note: (text) => log.info(text) }, to, reading, outcome),
+      logReturned({ mailLog, note: (text) => log.info(text) }, to, reading, outcome),
     clock,
   });
   return {

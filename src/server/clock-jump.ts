@@ -15,16 +15,16 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Db } from '../db/engine/open.ts';
 import { newestEventAt } from '../db/events/read-events.ts';
-import { giveOrder } from '../db/queue/apply-queue-action.ts';
+import { applyQueueAction } from '../db/queue/apply-queue-action.ts';
 import { makeMessagesDue } from '../db/webhooks/webhook-outbox.ts';
 
 const noticeableMs = 60_000;
-const everyMs = 1000;
+const intervalMs = 1000;
 
 /** Calls `onSetBack`, with how far, whenever the clock is set back by a minute or more. */
 export function watchClock(clock: Clock, onSetBack: (byMs: number) => void): void {
   const lookAfter = (seenAt: number) => {
-    clock.after(everyMs, () => {
+    clock.after(intervalMs, () => {
       const now = clock.now();
       if (now <= seenAt - noticeableMs) onSetBack(seenAt - now);
       lookAfter(now);
@@ -33,20 +33,15 @@ export function watchClock(clock: Clock, onSetBack: (byMs: number) => void): voi
   lookAfter(clock.now());
 }
 
-export interface HurryParts {
+export interface MakeAllDueParts {
   db: Db;
   clock: Clock;
   log: Pick<Log, 'warn'>;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
 }
 
 /** Where the newest event has a time that is still to come, makes due what waits, beside all else. Returns what stops it. */
-export async function hurryWhatWaits({
-  db,
-  clock,
-  log,
-  onTrouble,
-}: HurryParts): Promise<() => Promise<void>> {
+export async function makeAllDue({ db, clock, log, onError }: MakeAllDueParts): Promise<() => Promise<void>> {
   const now = clock.now();
   const aheadMs = ((await newestEventAt(db)) ?? now) - now;
   if (aheadMs < noticeableMs) return async () => {};
@@ -57,12 +52,12 @@ export async function hurryWhatWaits({
   const stopped = new AbortController();
   const hurrying = async () => {
     const { signal } = stopped;
-    await giveOrder(db, {}, { order: 'retry', reason: 'the clock was set back', now, signal });
+    await applyQueueAction(db, {}, { order: 'retry', reason: 'the clock was set back', now, signal });
     await makeMessagesDue(db, now, signal);
   };
   const done = hurrying().catch((error) => {
     if (!stopped.signal.aborted)
-      onTrouble(
+      onError(
         `not all that waits could be made due; "postern queue retry --status deferred --reason clock" does it`,
         error,
       );

@@ -7,23 +7,23 @@ import { constants, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { createSeal } from '../accounts/seal.ts';
 import { loadSecrets, type SecretSource } from '../base/secrets.ts';
-import type { OrderKey } from '../compose/compose-order.ts';
+import type { ComposeKey } from '../compose/compose-order.ts';
 import { serveOrders } from '../compose/compose-threads.ts';
 import { composeMessages } from '../compose/message.ts';
 import { createKeyRing } from '../compose/sign.ts';
-import { createLinks } from '../tracking/tracking-links.ts';
+import { createTrackingLinks } from '../tracking/tracking-links.ts';
 
 if (import.meta.main && parentPort) {
   const { isForLarge, ...source } = workerData as SecretSource & { isForLarge: boolean };
   // On Linux that is this thread alone: large mails wait for whatever else there is to do.
   if (isForLarge && process.platform === 'linux') setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   const secrets = loadSecrets(source);
-  const links = createLinks(secrets);
+  const links = createTrackingLinks(secrets);
   const keyOf = createKeyRing(createSeal(secrets).open);
   serveOrders(parentPort, ({ fields, tracking: { opens, clicks, base, deliveryIds }, signer }) => {
     const trackers = deliveryIds.map((id) => links.tracker(base, id));
     const { domain, second } = signer;
-    const ready = ({ selector, sealedKey }: OrderKey) => ({ selector, privateKey: keyOf(sealedKey) });
+    const ready = ({ selector, sealedKey }: ComposeKey) => ({ selector, privateKey: keyOf(sealedKey) });
     return composeMessages(
       fields,
       { opens, clicks, trackers },

@@ -1,12 +1,12 @@
 /** What everything stands on: settings, secret, database, logs, and the hands that a test may turn. */
 import { statfs } from 'node:fs/promises';
-import { type Cost, usualCost } from '../accounts/passwords.ts';
+import { type Cost, defaultCost } from '../accounts/passwords.ts';
 import { createSeal, type Seal, SealError } from '../accounts/seal.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { createLog, type Log } from '../base/log.ts';
 import { loadSecrets, type Secrets } from '../base/secrets.ts';
 import { readVersion } from '../base/version.ts';
-import { type Bell, createBell } from '../cluster/notify.ts';
+import { createNotify, type Notify } from '../cluster/notify.ts';
 import type { Config } from '../config.ts';
 import { countSealed } from '../db/accounts/sealed-columns.ts';
 import { refuseMoved } from '../db/admin/moved-marker.ts';
@@ -19,11 +19,11 @@ import { migrate, type Upgrade, upgradeNotice } from '../db/schema/migrate.ts';
 import { createMailLog, type MailLog } from '../mail/mail-log.ts';
 import type { Surroundings } from '../operate/doctor/surroundings.ts';
 import { createMetrics, type Metrics } from '../operate/metrics/metrics.ts';
-import { createWatch, type Watch } from '../record/event-signal.ts';
-import { patienceMs } from '../webhooks/guarded-post.ts';
+import { createEventSignal, type EventSignal } from '../record/event-signal.ts';
+import { timeoutMs } from '../webhooks/guarded-post.ts';
 
 /** What tests turn by hand. */
-export interface Hands {
+export interface Overrides {
   clock: Clock;
   random: () => number;
   log: Log;
@@ -36,7 +36,7 @@ export interface Hands {
   /** What the doctor reaches out to. */
   surroundings: Partial<Surroundings>;
   /** How long PostgreSQL may take over a statement. */
-  databasePatienceMs: number;
+  databaseTimeoutMs: number;
   /** What the file system of a directory has left for us, in bytes. */
   freeBytes(directory: string): Promise<number>;
   /** Adds what there is to say of the process, where it is ours alone. */
@@ -46,7 +46,7 @@ export interface Hands {
 export { leaseMs } from '../db/queue/nodes.ts';
 
 /** Everything that the parts share. */
-export interface Ground extends Hands {
+export interface ServerContext extends Overrides {
   config: Config;
   db: Db;
   node: string;
@@ -54,37 +54,37 @@ export interface Ground extends Hands {
   mailLog: MailLog;
   metrics: Metrics;
   /** Rung after each commit of events, here and, over `bell`, on other nodes. */
-  watch: Watch;
-  bell: Bell;
-  onTrouble(what: string, error: unknown): void;
+  watch: EventSignal;
+  bell: Notify;
+  onError(what: string, error: unknown): void;
 }
 
 /** Rejects with an error that says what to do; what is open by then is among the `stops`. */
-export async function layGround(
+export async function createContext(
   config: Config,
-  hands: Partial<Hands>,
+  hands: Partial<Overrides>,
   stops: (() => Promise<void>)[],
-): Promise<Ground> {
+): Promise<ServerContext> {
   const { clock = systemClock, random = Math.random, log = createLog(config), policyPort = 443 } = hands;
-  const { freeBytes = freeSpace, webhookTimeoutMs = patienceMs, passwordCost = usualCost } = hands;
-  const { watchProcess = () => {}, surroundings = {}, databasePatienceMs = 20_000 } = hands;
+  const { freeBytes = freeSpace, webhookTimeoutMs = timeoutMs, passwordCost = defaultCost } = hands;
+  const { watchProcess = () => {}, surroundings = {}, databaseTimeoutMs = 20_000 } = hands;
   const secrets = loadSecrets(config);
   stops.push(await lockDataDir(config.dataDir));
   const node = nodeId(config.dataDir);
   await upgrade(config, { log, node, now: clock.now });
-  const db = await openDatabase(config, databasePatienceMs);
+  const db = await openDatabase(config, databaseTimeoutMs);
   stops.push(() => db.destroy());
   await requireSecrets(db, createSeal(secrets));
   const mailLog = createMailLog(config.dataDir, clock, log);
   stops.push(() => mailLog.close());
-  const onTrouble = (what: string, error: unknown) => log.error({ err: error }, what);
+  const onError = (what: string, error: unknown) => log.error({ err: error }, what);
   const sends = config.roles.includes('mta');
-  const bell = createBell({ databaseUrl: config.databaseUrl, node, sends, onTrouble });
+  const bell = createNotify({ databaseUrl: config.databaseUrl, node, sends, onError });
   stops.push(bell.close);
-  const watch = createWatch({
+  const watch = createEventSignal({
     position: () => settledPosition(db),
     clock,
-    onTrouble,
+    onError,
     tellOthers: bell.events,
   });
   return {
@@ -96,16 +96,16 @@ export async function layGround(
     webhookTimeoutMs,
     passwordCost,
     surroundings,
-    databasePatienceMs,
+    databaseTimeoutMs,
     freeBytes,
     watchProcess,
     secrets,
     db,
     mailLog,
-    metrics: createMetrics(readVersion(), onTrouble),
+    metrics: createMetrics(readVersion(), onError),
     watch,
     bell,
-    onTrouble,
+    onError,
     node,
   };
 }

@@ -2,36 +2,36 @@
  * Builds the way out: queue → route → SMTP → outcome, each part handed its neighbours. main.ts starts and stops it.
  */
 
-import { createTempo } from '../base/burst-detector.ts';
+import { createBurstDetector } from '../base/burst-detector.ts';
 import type { Clock } from '../base/clock.ts';
-import { counted } from '../base/in-flight.ts';
-import { createMemory, type Memory } from '../base/persistent-cache.ts';
+import { countInFlight } from '../base/in-flight.ts';
+import { createPersistentCache, type PersistentCache } from '../base/persistent-cache.ts';
 import type { Secrets } from '../base/secrets.ts';
 import { readVersion } from '../base/version.ts';
-import { within } from '../base/with-timeout.ts';
+import { withTimeout } from '../base/with-timeout.ts';
 import { createReturnPath } from '../bounces/return-path.ts';
-import type { Bell } from '../cluster/notify.ts';
-import { createPinning, type Pinning } from '../cluster/pool-assignment.ts';
+import type { Notify } from '../cluster/notify.ts';
+import { createPoolAssignment, type PoolAssignment } from '../cluster/pool-assignment.ts';
 import type { Config } from '../config.ts';
 import { readPaused } from '../db/accounts/pauses.ts';
 import { groupCommit } from '../db/engine/group-commit.ts';
 import { type Db, isPostgres } from '../db/engine/open.ts';
 import { saveRoutes, saveStates } from '../db/queue/destination-states.ts';
-import { publishPools, readPins, readPools, withdrawPools } from '../db/queue/ip-pools.ts';
+import { publishPools, readPoolAssignments, readPools, withdrawPools } from '../db/queue/ip-pools.ts';
 import { learnedRows } from '../db/queue/learned-rows.ts';
 import {
+  claimBacklogs,
   claimExpired,
-  claimLanes,
   findDue,
   freeOrphans,
-  giveBack,
-  listLanes,
+  listBacklogs,
   readMessages,
   readSmallMessages,
+  releaseLeases,
   renewLeases,
   takeBack,
 } from '../db/queue/lease-statements.ts';
-import { beat, leave, readStates } from '../db/queue/nodes.ts';
+import { heartbeat, leave, readStates } from '../db/queue/nodes.ts';
 import { recordAll } from '../db/queue/outcomes.ts';
 import { listSuspensions } from '../db/queue/suspensions.ts';
 import { createDeliver } from '../deliver.ts';
@@ -39,14 +39,14 @@ import { defaultPool } from '../mail/ip-pool.ts';
 import type { MailLog } from '../mail/mail-log.ts';
 import type { Metrics } from '../operate/metrics/metrics.ts';
 import { createReads } from '../queue/large-reads.ts';
-import { createNeighbours, type Neighbours, nobody } from '../queue/peers.ts';
+import { createPeers, noPeers, type Peers } from '../queue/peers.ts';
 import { createRunner, type Runner, type Store } from '../queue/runner.ts';
-import { createBulletin } from '../record/destination-publisher.ts';
-import { rings, type Watch } from '../record/event-signal.ts';
-import { createGreylistWatch } from '../record/greylist-observer.ts';
-import { tellAttempted } from '../record/mail-log-lines.ts';
+import { createDestinationPublisher } from '../record/destination-publisher.ts';
+import { type EventSignal, signalsAfter } from '../record/event-signal.ts';
+import { createGreylistObserver } from '../record/greylist-observer.ts';
+import { logAttempted } from '../record/mail-log-lines.ts';
 import { createRecorder } from '../record/recorder.ts';
-import type { Move } from '../record/transition.ts';
+import type { Transition } from '../record/transition.ts';
 import { createConnect } from '../route/connect.ts';
 import { createDane } from '../route/dane-records.ts';
 import { createSecureResolve } from '../route/dnssec.ts';
@@ -55,18 +55,18 @@ import { createSts } from '../route/mta-sts.ts';
 import { createProtect } from '../route/protect.ts';
 import { createResolver } from '../route/resolver.ts';
 import type { Routes } from '../route/route.ts';
-import { createRoutes } from '../route/route-cache.ts';
+import { createRouteCache } from '../route/route-cache.ts';
 import { createSameSource } from '../route/same-source.ts';
 import { loadShaping } from '../settings/shaping-file.ts';
-import { createDestinationOf, usualShape } from '../settings/shaping-rules.ts';
-import { createPool, type Pool } from '../smtp-out/connection-pool.ts';
+import { createDestinationOf, defaultShape } from '../settings/shaping-rules.ts';
+import { type ConnectionPool, createConnectionPool } from '../smtp-out/connection-pool.ts';
 import { createOffer } from '../smtp-out/offer.ts';
 
 /**
  * How long an outcome waits for those of conversations under way, and for the next where they come often; nobody waits for
  * it meanwhile.
  */
-const recordPatienceMs = 20;
+const recordMaxWaitMs = 20;
 
 /** How long other nodes are told of a destination after it has come to rest. */
 const toldMs = 60_000;
@@ -80,7 +80,7 @@ const policyFreshMs = 1_000;
 /** A stop has little time, and may come because the database is away. */
 const goodbyeMs = 1_000;
 
-export interface EngineParts {
+export interface DeliveryParts {
   config: Config;
   db: Db;
   /** This node's name in leases, and how long one lasts. */
@@ -89,16 +89,16 @@ export interface EngineParts {
   secrets: Secrets;
   mailLog: MailLog;
   metrics: Metrics;
-  watch: Watch;
-  bell: Bell;
-  onTrouble(what: string, error: unknown): void;
+  watch: EventSignal;
+  bell: Notify;
+  onError(what: string, error: unknown): void;
   clock: Clock;
   random: () => number;
   /** Where MTA-STS policies are fetched: the port of HTTPS. */
   policyPort: number;
 }
 
-export interface Engine {
+export interface DeliveryEngine {
   runner: Runner;
   /** Connections to other servers, and deliveries under way. */
   load(): { connections: { busy: number; idle: number }; inFlight: number };
@@ -106,13 +106,13 @@ export interface Engine {
   close(): Promise<void>;
 }
 
-export function createEngine(parts: EngineParts): Engine {
-  const { config, db, node, clock, metrics, onTrouble } = parts;
+export function createDelivery(parts: DeliveryParts): DeliveryEngine {
+  const { config, db, node, clock, metrics, onError } = parts;
   const routes = createRouting(parts);
-  const pool = createPool();
-  const pinning = createPinning({
+  const pool = createConnectionPool();
+  const pinning = createPoolAssignment({
     sources: config.mtaSources,
-    readPins: () => readPins(db),
+    readPins: () => readPoolAssignments(db),
     readPaused: () => readPaused(db),
     publish: (pools, now) => publishPools(db, node, pools, now),
     readOthers: (now) => readPools(db, now, node),
@@ -120,7 +120,7 @@ export function createEngine(parts: EngineParts): Engine {
   const { deliver, interrupted, withheld } = createDeliver({
     findRoute: routes.find,
     forgetRoute: routes.forget,
-    offer: createTheOffer(parts, pool),
+    offer: createOfferWithTls(parts, pool),
     readMessage: createReads({
       readSmall: groupCommit((ids: string[]) => readSmallMessages(db, ids)),
       readLarge: async (id) => (await readMessages(db, [id]))[0]!,
@@ -128,30 +128,30 @@ export function createEngine(parts: EngineParts): Engine {
     returnPath: createReturnPath(parts.secrets, config.returnPathDomain),
     poolOf: pinning.poolOf,
     sameSource: createSameSource(),
-    onAttempted: (delivery, offer) => tellAttempted(parts.mailLog, delivery, offer),
+    onAttempted: (delivery, offer) => logAttempted(parts.mailLog, delivery, offer),
     clock,
     port: config.mtaPort,
   });
-  const delivering = counted(deliver);
-  const bulletin = createBulletin({
+  const delivering = countInFlight(deliver);
+  const bulletin = createDestinationPublisher({
     saveStates: (states, now) => saveStates(db, node, states, now),
     saveRoutes: (found) => saveRoutes(db, found),
     sockets: (name) => pool.stats(name).open,
     keepMs: isPostgres(db) ? toldMs : 0,
   });
-  const recordMoves = (moves: Move[]) => recordAll(db, node, moves, config.suppressAfter);
-  const tempo = createTempo(recordPatienceMs);
+  const recordMoves = (moves: Transition[]) => recordAll(db, node, moves, config.suppressAfter);
+  const tempo = createBurstDetector(recordMaxWaitMs);
   const commitMove = groupCommit(
-    rings(parts.watch, metrics.timed('outcomes', recordMoves, metrics.recorded)),
-    { isComing: () => delivering.underWay() > 0 || tempo.isQuick(), patienceMs: recordPatienceMs },
+    signalsAfter(parts.watch, metrics.timed('outcomes', recordMoves, metrics.recorded)),
+    { isComing: () => delivering.inFlight() > 0 || tempo.isBurst(), maxWaitMs: recordMaxWaitMs },
   );
   const record = createRecorder({
     commit(move) {
-      tempo.beat();
+      tempo.note();
       return commitMove(move);
     },
     schedule: { waits: config.mtaRetry, random: parts.random },
-    watchGreylisting: createGreylistWatch(memoryOf(parts, 'greylisting')),
+    watchGreylisting: createGreylistObserver(memoryOf(parts, 'greylisting')),
     mailLog: parts.mailLog,
     clock,
   });
@@ -172,14 +172,14 @@ export function createEngine(parts: EngineParts): Engine {
     isOurs: pinning.isOurs,
     isPaused: pinning.isPaused,
     passOn: parts.bell.lane,
-    onTrouble,
+    onError,
     clock,
     concurrency: config.mtaConcurrency,
     leaseMs: parts.leaseMs,
   });
   return {
     runner,
-    load: () => ({ connections: pool.totals(), inFlight: delivering.underWay() }),
+    load: () => ({ connections: pool.totals(), inFlight: delivering.inFlight() }),
     async close() {
       await pool.close();
       // What cannot be said now is known in a minute.
@@ -189,13 +189,13 @@ export function createEngine(parts: EngineParts): Engine {
 }
 
 /** From a domain to its hosts, what protects them, and which destination they make. */
-function createRouting(parts: EngineParts): Routes {
+function createRouting(parts: DeliveryParts): Routes {
   const { config, clock, random } = parts;
   const { mtaAllowPrivate: allowPrivate, mtaPort: port } = config;
   const resolve = createResolver(config.dnsServers);
   const secureResolve = createSecureResolve(config.dnsServers);
   const fetchPolicy = createFetchPolicy({ resolve, allowPrivate, port: parts.policyPort });
-  return createRoutes({
+  return createRouteCache({
     resolve,
     allowPrivate,
     protect: createProtect({
@@ -204,15 +204,15 @@ function createRouting(parts: EngineParts): Routes {
     }),
     destinationOf: createDestinationOf(
       loadShaping(config.shapingFile, config.mtaPerDestination),
-      usualShape(config.mtaPerDestination),
+      defaultShape(config.mtaPerDestination),
     ),
     clock,
     random,
   });
 }
 
-function createTheOffer(parts: EngineParts, pool: Pool) {
-  const { config, clock, random, onTrouble } = parts;
+function createOfferWithTls(parts: DeliveryParts, pool: ConnectionPool) {
+  const { config, clock, random, onError } = parts;
   const { mtaPort: port, mtaTimeouts: timeouts, hostname } = config;
   const connect = createConnect({
     port,
@@ -222,29 +222,29 @@ function createTheOffer(parts: EngineParts, pool: Pool) {
     hostname,
     clock,
     random,
-    onTrouble,
+    onError,
   });
   return createOffer({ connect, pool, tlsTrouble: memoryOf(parts, 'tls-trouble'), clock, port, timeouts });
 }
 
 /** Where the parts change, idle connections may be too many: they are ended. */
-function neighboursOf({ config, db, node, clock, onTrouble }: EngineParts, onChange: () => void): Neighbours {
-  if (!isPostgres(db)) return nobody;
+function neighboursOf({ config, db, node, clock, onError }: DeliveryParts, onChange: () => void): Peers {
+  if (!isPostgres(db)) return noPeers;
   const version = readVersion();
   const hasPools = config.mtaSources.some(({ pool }) => pool !== defaultPool);
-  return createNeighbours({
+  return createPeers({
     node,
-    least: hasPools ? 1 : 0,
-    beat: (members, at) => beat(db, { node, members, at, version }),
+    min: hasPools ? 1 : 0,
+    beat: (members, at) => heartbeat(db, { node, members, at, version }),
     async tales(after) {
       const rows = await readStates(db, node, after);
       return rows.map(({ state, ...row }) => ({ ...row, told: JSON.parse(state).told }));
     },
     async leave() {
       const left = leave(db, node).catch((error) => {
-        onTrouble('other nodes count this one for some seconds more', error);
+        onError('other nodes count this one for some seconds more', error);
       });
-      await within(goodbyeMs, left, () => {});
+      await withTimeout(goodbyeMs, left, () => {});
     },
     onChange,
     clock,
@@ -252,25 +252,25 @@ function neighboursOf({ config, db, node, clock, onTrouble }: EngineParts, onCha
 }
 
 function memoryOf<Value>(
-  { db, clock, onTrouble }: EngineParts,
+  { db, clock, onError }: DeliveryParts,
   kind: string,
   freshMs?: number,
-): Memory<Value> {
-  return createMemory(learnedRows<Value>(db, kind), clock, onTrouble, freshMs);
+): PersistentCache<Value> {
+  return createPersistentCache(learnedRows<Value>(db, kind), clock, onError, freshMs);
 }
 
 function createStore(
-  { db, node, leaseMs, clock, metrics }: EngineParts,
-  pinning: Pinning,
+  { db, node, leaseMs, clock, metrics }: DeliveryParts,
+  pinning: PoolAssignment,
   publish: Store['publish'],
 ): Store {
   return {
     findDue: (range) => findDue(db, range),
-    claimLanes: (now, picks) => claimLanes(db, picks, { node, now, leaseMs }),
+    claimLanes: (now, picks) => claimBacklogs(db, picks, { node, now, leaseMs }),
     claimExpired: (now, limit) =>
       claimExpired(db, limit, { node, now, leaseMs }, pinning.elsewhere(), pinning.anyPaused()),
-    giveBack: (deliveries) => giveBack(db, node, deliveries),
-    lanes: (page) => listLanes(db, page),
+    giveBack: (deliveries) => releaseLeases(db, node, deliveries),
+    lanes: (page) => listBacklogs(db, page),
     suspensions: (now) => listSuspensions(db, now),
     readPools: pinning.refresh,
     publish(lines, now) {

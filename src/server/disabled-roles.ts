@@ -3,13 +3,13 @@
  * nodes do it. main.ts builds these instead of intake.ts's and delivery.ts's.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Lane } from '../queue/backlogs.ts';
-import type { Engine } from './delivery.ts';
+import type { Backlog } from '../queue/backlogs.ts';
+import type { DeliveryEngine } from './delivery.ts';
 
 const idle = async () => {};
 
 /** Without `mta`: all that is accepted waits in its lane, and `onDue` tells who delivers. */
-export function noEngine(onDue: (lane: Lane) => void): Engine {
+export function disabledDelivery(onDue: (lane: Backlog) => void): DeliveryEngine {
   return {
     runner: {
       start: idle,
@@ -27,7 +27,7 @@ export function noEngine(onDue: (lane: Lane) => void): Engine {
 }
 
 /** Without `http`: /health and /metrics go before this, and there is nothing else. */
-export const noFront = {
+export const disabledIntake = {
   answer: async (_: IncomingMessage, response: ServerResponse) => {
     response.writeHead(404, { 'Content-Type': 'text/plain; charset=utf-8' });
     response.end('This node has no role "http"; /health and /metrics are all that is here.\n');

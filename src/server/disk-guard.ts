@@ -15,10 +15,10 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 
-export interface SpaceParts {
+export interface DiskGuardParts {
   dataDir: string;
   /** The least room in bytes; 0: any will do. */
-  least: number;
+  min: number;
   /** What is free there for us. */
   freeBytes(directory: string): Promise<number>;
   /** What the database's log will need of it. */
@@ -31,7 +31,7 @@ export interface SpaceParts {
   log: Pick<Log, 'error' | 'info' | 'warn'>;
 }
 
-export interface Space {
+export interface DiskGuard {
   hasSpace(): boolean;
   /** Why it has none, for the operator; null where it has. */
   obstacle(): string | null;
@@ -40,7 +40,7 @@ export interface Space {
   stop(): Promise<void>;
 }
 
-const everyMs = 1000;
+const intervalMs = 1000;
 const closelyMs = 100;
 /** Three thousand mails of 4 KB, or a thousand of 40: in the database and in its log. */
 const aSecondsMail = 64 * 1024 * 1024;
@@ -48,8 +48,8 @@ const aSecondsMail = 64 * 1024 * 1024;
 const littleRoom = 160 * 1024 * 1024;
 
 /** Resolves when it has looked for the first time. */
-export async function watchSpace(parts: SpaceParts): Promise<Space> {
-  const { dataDir, least, clock, log } = parts;
+export async function startDiskGuard(parts: DiskGuardParts): Promise<DiskGuard> {
+  const { dataDir, min, clock, log } = parts;
   let isLow = false;
   let isAstray = false;
   /** What is left above the least. */
@@ -75,7 +75,7 @@ export async function watchSpace(parts: SpaceParts): Promise<Space> {
       known = null;
     }
     const isClosely = !isLow && spare < aSecondsMail;
-    if (!stopped) cancel = clock.after(isClosely ? closelyMs : everyMs, () => (looking = look()));
+    if (!stopped) cancel = clock.after(isClosely ? closelyMs : intervalMs, () => (looking = look()));
   }
 
   /** One after the other, for the last is to hold; and whoever waits for the database here would not see the room go. */
@@ -93,13 +93,13 @@ export async function watchSpace(parts: SpaceParts): Promise<Space> {
 
   function tell(free: number, owed: number): void {
     const wasLow = isLow;
-    spare = free - owed - least;
+    spare = free - owed - min;
     isLow = spare < 0;
     const needed =
       owed > 0 ? ` (the database’s log will need ${megabytes(owed)} there, and grows while it is read)` : '';
     if (isLow && !wasLow) {
       log.error(
-        `${dataDir} has ${megabytes(free)} left${needed}, less than POSTERN_MIN_FREE_SPACE (${megabytes(least)}): new mail ` +
+        `${dataDir} has ${megabytes(free)} left${needed}, less than POSTERN_MIN_FREE_SPACE (${megabytes(min)}): new mail ` +
           'is refused with 429 until there is more; make room there, what was taken is still delivered',
       );
     }

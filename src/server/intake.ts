@@ -7,24 +7,24 @@ import { findCaller } from '../accounts/api-keys.ts';
 import { createUses } from '../accounts/key-last-used.ts';
 import { dayOf, type RequestLimits } from '../accounts/limits.ts';
 import { createSeal } from '../accounts/seal.ts';
-import { createRoom } from '../api/admission.ts';
+import { createAdmission } from '../api/admission.ts';
 import { createApi } from '../api/api-app.ts';
-import { createGuesses } from '../api/auth-throttle.ts';
-import { createGate } from '../api/authorize.ts';
+import { createAuthThrottle } from '../api/auth-throttle.ts';
+import { createAuthorize } from '../api/authorize.ts';
 import { createCursors } from '../api/events/event-cursor.ts';
 import { createStreams } from '../api/events/event-stream.ts';
-import { counted } from '../base/in-flight.ts';
+import { countInFlight } from '../base/in-flight.ts';
 import { cached } from '../base/lookup-cache.ts';
 import { type Compose, isLarge } from '../compose/compose-order.ts';
 import { createDashboard } from '../dashboard/dashboard.ts';
-import { acceptAll, rehearse } from '../db/accept/acceptance.ts';
+import { acceptAll, dryRun } from '../db/accept/acceptance.ts';
 import type { Send } from '../db/accept/acceptance-rows.ts';
-import { giveBack, type Take, takeAll } from '../db/accept/daily-usage.ts';
+import { giveBack, recordRequests, type UsageRequest } from '../db/accept/daily-usage.ts';
 import { findDomain } from '../db/accounts/domains-table.ts';
 import { findKeyByHash, noteKeysUsed } from '../db/accounts/keys.ts';
 import { groupCommit } from '../db/engine/group-commit.ts';
 import type { Db } from '../db/engine/open.ts';
-import { untilSure } from '../db/engine/retry-in-doubt.ts';
+import { retryInDoubt } from '../db/engine/retry-in-doubt.ts';
 import { findEmail } from '../db/events/emails.ts';
 import { recordVisits } from '../db/events/engagement.ts';
 import { type EventQuery, readEvents, settledPosition } from '../db/events/read-events.ts';
@@ -32,22 +32,22 @@ import { searchEmails } from '../db/events/search-emails.ts';
 import { createMessageId } from '../mail/message-id.ts';
 import { countRefusals, countRequests } from '../operate/metrics/request-metrics.ts';
 import type { Runner } from '../queue/runner.ts';
-import { rings } from '../record/event-signal.ts';
-import { tellAccepted } from '../record/mail-log-lines.ts';
+import { signalsAfter } from '../record/event-signal.ts';
+import { logAccepted } from '../record/mail-log-lines.ts';
 import { createResolver } from '../route/resolver.ts';
 import type { Client } from '../smtp-in/mail-handler.ts';
 import { createSubmission } from '../smtp-in/submission/submission-handler.ts';
 import { createTracking } from '../tracking/routes.ts';
-import { createLinks } from '../tracking/tracking-links.ts';
+import { createTrackingLinks } from '../tracking/tracking-links.ts';
 import type { Visit } from '../tracking/visit.ts';
-import type { TryIt } from '../webhooks/webhook-attempt.ts';
-import { type Ground, leaseMs } from './context.ts';
+import type { TryWebhook } from '../webhooks/webhook-attempt.ts';
+import { leaseMs, type ServerContext } from './context.ts';
 
 /** How long an accepting commit waits for sends that are being composed: less than anybody notices. */
-const commitPatienceMs = 5;
+const commitMaxWaitMs = 5;
 
 /** How long a client of a live stream may take nothing. */
-const streamPatienceMs = 60_000;
+const streamTimeoutMs = 60_000;
 
 interface Neighbours {
   compose: Compose;
@@ -55,41 +55,44 @@ interface Neighbours {
   hasSpace(): boolean;
   baseUrl(): string;
   /** One try of a webhook. */
-  tryIt: TryIt;
+  tryIt: TryWebhook;
 }
 
 /** The ways in, HTTP and submission → checks → one commit. */
-export function createFront(ground: Ground, { compose, admit, hasSpace, baseUrl, tryIt }: Neighbours) {
-  const { config, clock, db, watch, metrics, onTrouble } = ground;
+export function createIntake(
+  ground: ServerContext,
+  { compose, admit, hasSpace, baseUrl, tryIt }: Neighbours,
+) {
+  const { config, clock, db, watch, metrics, onError } = ground;
   const policy = { keepMs: config.idempotencyKeep, lowShare: config.creditsLow / 100 };
-  const links = createLinks(ground.secrets);
+  const links = createTrackingLinks(ground.secrets);
   /** Large ones take long, and are not waited for. */
-  const composing = counted(compose);
+  const composing = countInFlight(compose);
   const accept = createAccept({
     findDomain: findSender(db),
     compose: (order) => (isLarge(order) ? compose(order) : composing.call(order)),
     trackingBase: (host) => (host ? `https://${host}` : baseUrl()),
-    commit: untilSure(
+    commit: retryInDoubt(
       groupCommit(
-        rings(
+        signalsAfter(
           watch,
           metrics.timed('accept', (sends: Send[]) => acceptAll(db, sends, policy), metrics.decided),
         ),
         {
           // Where as many again are coming, each costs half as much.
-          isComing: (gathered) => composing.underWay() > gathered,
-          patienceMs: commitPatienceMs,
+          isComing: (gathered) => composing.inFlight() > gathered,
+          maxWaitMs: commitMaxWaitMs,
         },
       ),
       {
         again: (send) => ({ ...send, againUntil: clock.now() + leaseMs }),
         // PostgreSQL may be away for a minute, and nobody is left in doubt.
-        patienceMs: 3 * ground.databasePatienceMs,
+        giveUpAfterMs: 3 * ground.databaseTimeoutMs,
       },
     ),
-    rehearse: (send) => rehearse(db, send, policy),
+    rehearse: (send) => dryRun(db, send, policy),
     admit,
-    onAccepted: (send, accepted, requestId) => tellAccepted(ground.mailLog, send, accepted, requestId),
+    onAccepted: (send, accepted, requestId) => logAccepted(ground.mailLog, send, accepted, requestId),
     clock,
     messageIdOf: createMessageId(ground.secrets, config.hostname),
     maxAgeMs: config.mtaMaxAge,
@@ -97,25 +100,25 @@ export function createFront(ground: Ground, { compose, admit, hasSpace, baseUrl,
     leaseMs,
   });
   const findKey = cached((hash) => findKeyByHash(db, hash), 10_000);
-  const uses = createUses((list) => noteKeysUsed(db, list), clock, onTrouble);
-  const takes = groupCommit(metrics.timed('usage', (list: Take[]) => takeAll(db, list)));
+  const uses = createUses((list) => noteKeysUsed(db, list), clock, onError);
+  const takes = groupCommit(metrics.timed('usage', (list: UsageRequest[]) => recordRequests(db, list)));
   const admission = {
     findCaller: uses.noted((key: string) => findCaller(key, findKey, clock.now())),
     take: (orgId: string, limits: RequestLimits) =>
       takes({ orgId, limits, now: clock.now(), day: dayOf(clock.now()) }),
     giveBack: (orgId: string) => giveBack(db, orgId, dayOf(clock.now())),
-    guesses: createGuesses(clock),
+    authThrottle: createAuthThrottle(clock),
   };
-  const sending = { room: createRoom(config.httpConcurrency, clock), hasSpace, accept };
+  const sending = { room: createAdmission(config.httpConcurrency, clock), hasSpace, accept };
   const tracking = createTracking({
     links,
     record: groupCommit(
-      rings(
+      signalsAfter(
         watch,
         metrics.timed('visits', (visits: Visit[]) => recordVisits(db, visits)),
       ),
     ),
-    onTrouble,
+    onError,
     clock,
   });
   const feed = {
@@ -126,8 +129,8 @@ export function createFront(ground: Ground, { compose, admit, hasSpace, baseUrl,
     ...feed,
     settledPosition: () => settledPosition(db),
     watch,
-    onTrouble,
-    patienceMs: streamPatienceMs,
+    onError,
+    timeoutMs: streamTimeoutMs,
   });
   const management = {
     ...{ db, clock, watch, tryIt, names: config, allowPrivate: config.webhookAllowPrivate },
@@ -140,7 +143,7 @@ export function createFront(ground: Ground, { compose, admit, hasSpace, baseUrl,
     sending: { ...sending, take: admission.take },
   });
   const app = createApi({
-    gate: createGate(admission),
+    gate: createAuthorize(admission),
     ...sending,
     tracking: tracking.router,
     findEmail: (id, orgId) => findEmail(db, id, orgId),
@@ -151,12 +154,12 @@ export function createFront(ground: Ground, { compose, admit, hasSpace, baseUrl,
     proxies: config.httpProxies,
     baseUrl,
     observe: countRequests(metrics),
-    onTrouble,
+    onError,
   });
   const onRefused = ({ address }: Client) =>
     ground.log.warn({ client: address }, 'a login over SMTP was refused');
   const submission = countRefusals(
-    createSubmission({ ...admission, ...sending, onRefused, onTrouble }),
+    createSubmission({ ...admission, ...sending, onRefused, onError }),
     metrics.refused,
   );
   const settled = async () =>

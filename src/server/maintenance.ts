@@ -7,24 +7,24 @@
 import { setTimeout as rest } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
 
-export interface Chore {
+export interface MaintenanceJob {
   name: string;
   run(): Promise<number>;
   /** Every mail leaves it a row: with few it has caught up, or it would never end while mail goes through. */
   isFedByMail?: boolean;
 }
 
-const everyMs = 10_000;
+const intervalMs = 10_000;
 /** On the real clock: it follows from how long the database took. */
 const restsFor = 4;
 /** Half of what most of those look at: a young row among many old ones is no end. */
 const few = 250;
 
 /** Returns what stops it. */
-export function startUpkeep(
-  chores: Chore[],
+export function startMaintenance(
+  chores: MaintenanceJob[],
   clock: Clock,
-  onTrouble: (what: string, error: unknown) => void,
+  onError: (what: string, error: unknown) => void,
 ): () => Promise<void> {
   let stopped = false;
   let running = Promise.resolve();
@@ -32,18 +32,18 @@ export function startUpkeep(
 
   async function work(): Promise<void> {
     let nextForAll = clock.now();
-    let unfinished: Chore[] = [];
+    let unfinished: MaintenanceJob[] = [];
     do {
       const isForAll = clock.now() >= nextForAll;
-      if (isForAll) nextForAll = clock.now() + everyMs;
+      if (isForAll) nextForAll = clock.now() + intervalMs;
       unfinished = await round(isForAll ? chores : unfinished);
     } while (unfinished.length > 0);
     if (!stopped) later();
   }
 
   /** Those of them that may find more at once. */
-  async function round(some: Chore[]): Promise<Chore[]> {
-    const unfinished: Chore[] = [];
+  async function round(some: MaintenanceJob[]): Promise<MaintenanceJob[]> {
+    const unfinished: MaintenanceJob[] = [];
     for (const chore of some) {
       if (stopped) return [];
       const begun = performance.now();
@@ -53,14 +53,14 @@ export function startUpkeep(
         if (!chore.isFedByMail || found >= few) unfinished.push(chore);
         await rest(restsFor * (performance.now() - begun));
       } catch (error) {
-        onTrouble(`upkeep (${chore.name}) failed; trying again later`, error);
+        onError(`upkeep (${chore.name}) failed; trying again later`, error);
       }
     }
     return unfinished;
   }
 
   function later(): void {
-    cancel = clock.after(everyMs, () => {
+    cancel = clock.after(intervalMs, () => {
       running = work();
     });
   }

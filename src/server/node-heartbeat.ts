@@ -1,7 +1,7 @@
 /** Says about every ten seconds that a node lives that does not send (db/queue/nodes.ts): nobody upgrades the database under it. */
 import type { Clock } from '../base/clock.ts';
 import { readVersion } from '../base/version.ts';
-import { within } from '../base/with-timeout.ts';
+import { withTimeout } from '../base/with-timeout.ts';
 import type { Db } from '../db/engine/open.ts';
 import { leave, register } from '../db/queue/nodes.ts';
 
@@ -9,25 +9,25 @@ export interface PresenceParts {
   db: Db;
   node: string;
   clock: Clock;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
 }
 
-const everyMs = 10_000;
+const intervalMs = 10_000;
 /** A stop has little time, and may come because the database is away. */
 const goodbyeMs = 1_000;
 
 /** Returns what ends it. */
-export function stayRegistered({ db, node, clock, onTrouble }: PresenceParts): () => Promise<void> {
+export function stayRegistered({ db, node, clock, onError }: PresenceParts): () => Promise<void> {
   const version = readVersion();
   let stopped = false;
   let cancel = () => {};
-  let underWay = Promise.resolve();
+  let inFlight = Promise.resolve();
 
   function later(): void {
     if (stopped) return;
-    cancel = clock.after(everyMs, () => {
-      underWay = register(db, { node, version, at: clock.now() })
-        .catch((error) => onTrouble('this node could not say that it runs; trying again', error))
+    cancel = clock.after(intervalMs, () => {
+      inFlight = register(db, { node, version, at: clock.now() })
+        .catch((error) => onError('this node could not say that it runs; trying again', error))
         .then(later);
     });
   }
@@ -36,7 +36,7 @@ export function stayRegistered({ db, node, clock, onTrouble }: PresenceParts): (
   return async () => {
     stopped = true;
     cancel();
-    const left = underWay.then(() => leave(db, node)).catch(() => {});
-    await within(goodbyeMs, left, () => {});
+    const left = inFlight.then(() => leave(db, node)).catch(() => {});
+    await withTimeout(goodbyeMs, left, () => {});
   };
 }

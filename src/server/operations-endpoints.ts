@@ -8,25 +8,28 @@ import { oldestDue, queueDepth, webhookBacklog } from '../db/queue/queue-counts.
 import { createHealth } from '../operate/health.ts';
 import { createReadings } from '../operate/metrics/readings.ts';
 import { createProbes } from '../operate/probes.ts';
-import type { Ground } from './context.ts';
-import type { Engine } from './delivery.ts';
-import type { Space } from './disk-guard.ts';
+import type { ServerContext } from './context.ts';
+import type { DeliveryEngine } from './delivery.ts';
+import type { DiskGuard } from './disk-guard.ts';
 import type { Listeners } from './smtp-listeners.ts';
 
-interface Neighbours extends Pick<Space, 'obstacle' | 'freeSpace'> {
-  load: Engine['load'];
+interface Neighbours extends Pick<DiskGuard, 'obstacle' | 'freeSpace'> {
+  load: DeliveryEngine['load'];
   clients: Listeners['clients'];
 }
 
-export async function openProbes(ground: Ground, { load, clients, obstacle, freeSpace }: Neighbours) {
-  const { config, db, clock, onTrouble } = ground;
+export async function openOperationsEndpoints(
+  ground: ServerContext,
+  { load, clients, obstacle, freeSpace }: Neighbours,
+) {
+  const { config, db, clock, onError } = ground;
   const { registry, meters } = ground.metrics;
   meters.diskReserve.set(config.minFreeSpace);
   ground.watchProcess(registry);
   // On SQLite a statement has its connection to itself: while a long queue is counted, mail would wait.
-  const aside = await openDatabase({ ...config, databaseConnections: 2 }, ground.databasePatienceMs);
+  const aside = await openDatabase({ ...config, databaseConnections: 2 }, ground.databaseTimeoutMs);
   const readings = createReadings({
-    ...{ meters, load, clients, freeSpace, onTrouble, clock },
+    ...{ meters, load, clients, freeSpace, onError, clock },
     oldestDue: (now) => oldestDue(aside, now),
     queueDepth: (now) => queueDepth(aside, now),
     webhookBacklog: () => webhookBacklog(aside),
@@ -39,7 +42,7 @@ export async function openProbes(ground: Ground, { load, clients, obstacle, free
       await readings.take();
       return { type: registry.contentType, text: await registry.metrics() };
     },
-    onTrouble,
+    onError,
   });
   return {
     around,

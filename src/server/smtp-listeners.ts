@@ -5,10 +5,10 @@
  */
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config.ts';
-import { createCrowd } from '../smtp-in/connection-limits.ts';
+import { createConnectionLimits } from '../smtp-in/connection-limits.ts';
 import { openCertificate } from '../smtp-in/listener-certificate.ts';
 import type { MailHandler } from '../smtp-in/mail-handler.ts';
-import { createIntake } from '../smtp-in/memory-budget.ts';
+import { createMemoryBudget } from '../smtp-in/memory-budget.ts';
 import { type ListenerParts, type MailListener, openListener } from '../smtp-in/smtp-listener.ts';
 
 export interface ListenersParts<User> {
@@ -18,7 +18,7 @@ export interface ListenersParts<User> {
   /** Returned mail, complaints and reports, by POSTERN_INBOUND_PORT. A port without a handler stays shut. */
   returned: MailHandler<null> | null;
   clock: Clock;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
 }
 
 export interface Listeners {
@@ -31,7 +31,7 @@ export interface Listeners {
  * Of messages that come in, of applications and of strangers each. An application's mail, composed, takes some four times
  * its size, in the room of the API's sends.
  */
-const mostBytes = 64 * 1024 * 1024;
+const maxBytes = 64 * 1024 * 1024;
 
 /** Of an application's mail: what the API takes as a body, so that what fits one way fits the other. */
 const largestMessage = 20 * 1024 * 1024;
@@ -46,7 +46,7 @@ const strangersPart = 8;
 const longestLine = 998;
 
 export async function openListeners<User>(parts: ListenersParts<User>): Promise<Listeners> {
-  const { config, submission, returned, clock, onTrouble } = parts;
+  const { config, submission, returned, clock, onError } = parts;
   const { inboundPort, submissionPort, submissionTlsPort } = config;
   const open: MailListener[] = [];
   const submits = submission && (submissionPort !== null || submissionTlsPort !== null);
@@ -55,12 +55,12 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
   }
   const certificate = openCertificate({
     ...{ certFile: config.tlsCert, keyFile: config.tlsKey, dataDir: config.dataDir },
-    ...{ hostname: config.hostname, clock, onTrouble },
+    ...{ hostname: config.hostname, clock, onError },
   });
   const { smtpConnections, smtpPerClient } = config;
-  const applications = createCrowd({ most: smtpConnections, perClient: smtpPerClient });
-  const strangers = createCrowd({
-    most: smtpConnections,
+  const applications = createConnectionLimits({ max: smtpConnections, perClient: smtpPerClient });
+  const strangers = createConnectionLimits({
+    max: smtpConnections,
     perClient: Math.min(smtpPerClient, Math.ceil(smtpConnections / strangersPart)),
   });
   const listeners = {
@@ -75,25 +75,25 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
     hostname: config.hostname,
     certificate,
     proxies: config.smtpProxies,
-    mostClients: smtpConnections,
-    onTrouble,
+    maxClients: smtpConnections,
+    onError,
   };
   const ofApplications = {
     ...shared,
     crowd: applications,
-    intake: createIntake({ most: mostBytes, perClient: mostBytes / 2 }),
+    intake: createMemoryBudget({ max: maxBytes, perClient: maxBytes / 2 }),
     allowClearLogin: config.submissionAllowClear,
     bounds: { largest: largestMessage, longestLine },
     // As many as a call of the API has (interface.md section 8).
-    mostRecipients: 10,
+    maxRecipients: 10,
   };
   const ofReturns = {
     ...shared,
     crowd: strangers,
-    intake: createIntake({ most: mostBytes, perClient: mostBytes / strangersPart }),
+    intake: createMemoryBudget({ max: maxBytes, perClient: maxBytes / strangersPart }),
     allowClearLogin: false,
     bounds: { largest: largestReturned, longestLine: null },
-    mostRecipients: 100,
+    maxRecipients: 100,
   };
   async function add<Anyone>(
     port: number | null,

@@ -16,10 +16,10 @@ const units = [
 ] as const;
 
 /** Null where the text is no duration. The unit is required: a bare 30 is 30 ms to one reader, 30 s to another. */
-function readDuration(text: string, most = longest): number | null {
+function readDuration(text: string, max = longest): number | null {
   if (!/^\d{1,9}(\.\d{1,3})?(ms|s|m|h|d)$/i.test(text)) return null;
   const value = ms(text as StringValue);
-  return Number.isInteger(value) && value >= 1 && value <= most ? value : null;
+  return Number.isInteger(value) && value >= 1 && value <= max ? value : null;
 }
 
 /** In the largest unit that keeps the value whole; ms itself would round 90 s to 2m. */
@@ -47,17 +47,17 @@ export const durationOrNone: Grammar<number> = {
   print: (value) => (value === 0 ? '0' : printDuration(value)),
 };
 
-const mostRepeats = 1000;
+const maxRepeats = 1000;
 
 function readWaits(word: string): number[] {
   const [, each = '', times = '1'] = /^([^*]+)(?:\*(\d{1,4}))?$/.exec(word) ?? [];
   const wait = readDuration(each);
   const count = Number(times);
-  if (wait === null || count < 1 || count > mostRepeats) {
+  if (wait === null || count < 1 || count > maxRepeats) {
     return refuse(
       word,
       'a wait',
-      `durations such as 30s 2m 1h, 4h*12 for twelve of them (${mostRepeats} at most)`,
+      `durations such as 30s 2m 1h, 4h*12 for twelve of them (${maxRepeats} at most)`,
     );
   }
   return Array<number>(count).fill(wait);
@@ -100,7 +100,7 @@ export interface Timeouts {
   dot: number;
 }
 
-export const usualTimeouts: Readonly<Timeouts> = {
+export const defaultTimeouts: Readonly<Timeouts> = {
   connect: ms('30s'),
   greeting: ms('1m'),
   ehlo: ms('1m'),
@@ -111,7 +111,7 @@ export const usualTimeouts: Readonly<Timeouts> = {
   dot: ms('10m'),
 };
 
-const phases = Object.keys(usualTimeouts) as (keyof Timeouts)[];
+const phases = Object.keys(defaultTimeouts) as (keyof Timeouts)[];
 
 /** A socket's timer keeps 31 bits of milliseconds and fires at once beyond them. */
 const longestTimeout = ms('1d');
@@ -128,7 +128,7 @@ function readTimeout(word: string): [keyof Timeouts, number] {
 }
 
 export const timeouts: Grammar<Timeouts> = {
-  read: (text) => ({ ...usualTimeouts, ...Object.fromEntries(wordsOf(text).map(readTimeout)) }),
+  read: (text) => ({ ...defaultTimeouts, ...Object.fromEntries(wordsOf(text).map(readTimeout)) }),
   print: (value) => phases.map((phase) => `${phase}=${printDuration(value[phase])}`).join(' '),
   list: true,
 };

@@ -34,12 +34,12 @@ export function isOneLine(text: string, longest: number): boolean {
 
 export const anyText: Grammar<string> = { read: (text) => text, print: (value) => value };
 
-export function wholeNumber(what: string, least: number, most: number): Grammar<number> {
+export function wholeNumber(what: string, min: number, max: number): Grammar<number> {
   return {
     read(text) {
       const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-      if (value >= least && value <= most) return value;
-      return refuse(text, what, `a whole number from ${least} to ${most}`);
+      if (value >= min && value <= max) return value;
+      return refuse(text, what, `a whole number from ${min} to ${max}`);
     },
     print: String,
   };

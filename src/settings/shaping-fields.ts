@@ -3,7 +3,7 @@
  * stand together. Complaints say what to give instead; which rule it is and where it stands, they do not know.
  */
 import { z } from 'zod';
-import type { Shape } from '../mail/destination-shape.ts';
+import type { DestinationShape } from '../mail/destination-shape.ts';
 import { duration } from './durations.ts';
 import { asHostName, type Grammar, oneOf, Refused, refuse, wholeNumber } from './grammar.ts';
 
@@ -77,12 +77,12 @@ function givenName(text: string): string {
     : refuse(text, 'a name', 'letters, digits, dots and hyphens, 64 at most');
 }
 
-const mostPerMinute = 1_000_000;
+const maxPerMinute = 1_000_000;
 
 const perMinute: Reader<number | null> = (text) => {
   if (text.toLowerCase() === 'unlimited') return null;
-  if (/^\d{1,7}$/.test(text) && Number(text) >= 1 && Number(text) <= mostPerMinute) return Number(text);
-  return refuse(text, 'a number of mails', `a whole number from 1 to ${mostPerMinute}, or "unlimited"`);
+  if (/^\d{1,7}$/.test(text) && Number(text) >= 1 && Number(text) <= maxPerMinute) return Number(text);
+  return refuse(text, 'a number of mails', `a whole number from 1 to ${maxPerMinute}, or "unlimited"`);
 };
 
 /** RFC 5321 section 4.5.3.2.7: a server need not wait longer than 5 minutes. */
@@ -97,7 +97,7 @@ const idle: Reader<number> = (text) => {
 
 const connections = wholeNumber('a number of connections', 1, 1000);
 
-const { read: tls }: Grammar<Shape['tls']> = oneOf('a demand of TLS', [
+const { read: tls }: Grammar<DestinationShape['tls']> = oneOf('a demand of TLS', [
   'opportunistic',
   'encrypted',
   'verified',

@@ -8,10 +8,10 @@ import { join } from 'node:path';
 import { findNodeAtLocation, getNodeValue, type Node } from 'jsonc-parser';
 import { z } from 'zod';
 import { ConfigError } from '../config.ts';
-import type { Shape } from '../mail/destination-shape.ts';
+import type { DestinationShape } from '../mail/destination-shape.ts';
 import { type Jsonc, readJsonc } from './jsonc.ts';
 import { shapingFields, shapingRule, type WrittenRule } from './shaping-fields.ts';
-import type { Rule } from './shaping-rules.ts';
+import type { ShapingRule } from './shaping-rules.ts';
 
 const builtInFile = join(import.meta.dirname, '../../config/shaping.jsonc');
 
@@ -26,19 +26,19 @@ const shapingFile = z.strictObject({
  * The rules that hold, the operator's before the built-in ones. Who lowers the connections for everybody
  * (POSTERN_MTA_PER_DESTINATION) means the big providers too; a rule of the operator's own is meant as it stands.
  */
-export function loadShaping(path: string | null, perDestination: number): Rule[] {
+export function loadShaping(path: string | null, perDestination: number): ShapingRule[] {
   const own = path === null ? null : readRules(path, 'POSTERN_SHAPING_FILE');
   const builtIn = own?.builtIn === false ? [] : readRules(builtInFile, 'built-in shaping').rules;
   return [...(own?.rules ?? []), ...builtIn.map((rule) => atMost(rule, perDestination))];
 }
 
-function atMost(rule: Rule, most: number): Rule {
+function atMost(rule: ShapingRule, max: number): ShapingRule {
   const { connections } = rule.fields;
-  if (connections === undefined || connections <= most) return rule;
-  return { ...rule, fields: { ...rule.fields, connections: most } };
+  if (connections === undefined || connections <= max) return rule;
+  return { ...rule, fields: { ...rule.fields, connections: max } };
 }
 
-function readRules(path: string, origin: string): { builtIn: boolean; rules: Rule[] } {
+function readRules(path: string, origin: string): { builtIn: boolean; rules: ShapingRule[] } {
   const file = readJsonc(path);
   if (typeof file === 'string') throw new ConfigError([`${origin}: ${file}`]);
   if (file.root?.type !== 'object')
@@ -89,9 +89,9 @@ function said({ path, message }: Fault, { root, lineOf }: Jsonc, file: string): 
   return `${place.join(', ')}${place.length > 0 ? ': ' : ''}${message} (${file}, line ${lineOf(node)})`;
 }
 
-function ruleOf({ domain, mx, destination, name, idle: idleMs, ...limits }: WrittenRule): Rule {
+function ruleOf({ domain, mx, destination, name, idle: idleMs, ...limits }: WrittenRule): ShapingRule {
   const given = Object.entries({ ...limits, idleMs }).filter(([, value]) => value !== undefined);
-  const fields: Partial<Shape> = Object.fromEntries(given);
+  const fields: Partial<DestinationShape> = Object.fromEntries(given);
   if (domain) return { by: 'domain', domains: domain, name: name ?? null, fields };
   if (mx) return { by: 'mx', suffixes: mx, name: name ?? null, fields };
   return { by: 'destination', names: destination ?? [], fields };

@@ -8,9 +8,9 @@
  * depend on who comes first: a name that rules give takes its fields from the rules of that name alone, and any
  * destination from the rules that call it by its name.
  */
-import type { DestinationOf, Shape } from '../mail/destination-shape.ts';
+import type { DestinationOf, DestinationShape } from '../mail/destination-shape.ts';
 
-export type Rule = { fields: Partial<Shape> } & (
+export type ShapingRule = { fields: Partial<DestinationShape> } & (
   | { by: 'domain'; domains: string[]; name: string | null }
   /** Suffixes begin with a dot; without one it is a host's whole name. */
   | { by: 'mx'; suffixes: string[]; name: string | null }
@@ -22,7 +22,7 @@ export type Rule = { fields: Partial<Shape> } & (
  * (initial_destination_concurrency): what most receivers meet every day. An idle connection takes up a place at the
  * other side, so it waits for the next mail of a burst and no longer.
  */
-export function usualShape(connections: number): Shape {
+export function defaultShape(connections: number): DestinationShape {
   return {
     connections,
     startWith: Math.min(5, connections),
@@ -33,18 +33,21 @@ export function usualShape(connections: number): Shape {
   };
 }
 
-export function createDestinationOf(rules: readonly Rule[], usual: Shape): DestinationOf {
+export function createDestinationOf(
+  rules: readonly ShapingRule[],
+  fallback: DestinationShape,
+): DestinationOf {
   return (domain, hosts) => {
     const names = [...new Set(hosts.map(plain))].sort();
     const matching = rules.filter((rule) => isFor(rule, domain, names));
     const first = matching.find(({ by }) => by === 'domain') ?? matching[0];
     const given = first && 'name' in first ? first.name : null;
     const name = given ?? (first?.by === 'domain' || names.length === 0 ? domain : names.join(','));
-    const applies = (rule: Rule) => {
+    const applies = (rule: ShapingRule) => {
       if (rule.by === 'destination') return rule.names.includes(name);
       return given === null ? matching.includes(rule) : rule.name === given;
     };
-    return { name, shape: shapeOf(rules.filter(applies), usual) };
+    return { name, shape: shapeOf(rules.filter(applies), fallback) };
   };
 }
 
@@ -52,7 +55,7 @@ function plain(host: string): string {
   return host.toLowerCase().replace(/\.$/, '');
 }
 
-function isFor(rule: Rule, domain: string, hosts: string[]): boolean {
+function isFor(rule: ShapingRule, domain: string, hosts: string[]): boolean {
   if (rule.by === 'domain') return rule.domains.includes(domain);
   if (rule.by === 'destination' || hosts.length === 0) return false;
   const has = (host: string, suffix: string) =>
@@ -60,8 +63,8 @@ function isFor(rule: Rule, domain: string, hosts: string[]): boolean {
   return hosts.every((host) => rule.suffixes.some((suffix) => has(host, suffix)));
 }
 
-function shapeOf(rules: Rule[], usual: Shape): Shape {
+function shapeOf(rules: ShapingRule[], fallback: DestinationShape): DestinationShape {
   const fields = rules.map((rule) => rule.fields).reverse();
-  const shape: Shape = Object.assign({}, usual, ...fields);
+  const shape: DestinationShape = Object.assign({}, fallback, ...fields);
   return { ...shape, startWith: Math.min(shape.startWith, shape.connections) };
 }

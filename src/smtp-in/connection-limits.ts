@@ -4,13 +4,19 @@
  */
 import { isIPv6 } from 'node:net';
 
-export interface Crowd {
+export interface ConnectionLimits {
   /** Counts a connection until the returned function is called; a text says why there is no place for it. */
   enter(address: string): (() => void) | string;
   size(): number;
 }
 
-export function createCrowd({ most, perClient }: { most: number; perClient: number }): Crowd {
+export function createConnectionLimits({
+  max,
+  perClient,
+}: {
+  max: number;
+  perClient: number;
+}): ConnectionLimits {
   const clients = new Map<string, number>();
   let all = 0;
   return {
@@ -19,7 +25,7 @@ export function createCrowd({ most, perClient }: { most: number; perClient: numb
       const client = clientOf(address);
       const own = clients.get(client) ?? 0;
       if (own >= perClient) return 'Too many connections from your address';
-      if (all >= most) return 'Too many connections';
+      if (all >= max) return 'Too many connections';
       clients.set(client, own + 1);
       all += 1;
       let isIn = true;

@@ -32,10 +32,10 @@ export interface CertificateParts {
   dataDir: string;
   hostname: string;
   clock: Clock;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
 }
 
-const lookEveryMs = 10_000;
+const lookIntervalMs = 10_000;
 
 export function openCertificate(parts: CertificateParts): Certificate {
   const { certFile, clock } = parts;
@@ -46,7 +46,7 @@ export function openCertificate(parts: CertificateParts): Certificate {
   let pair = read(certFile, keyFile);
 
   function look(): void {
-    cancel = clock.after(lookEveryMs, look);
+    cancel = clock.after(lookIntervalMs, look);
     const now = marks(certFile!, keyFile);
     if (now === seen) return;
     try {
@@ -55,12 +55,12 @@ export function openCertificate(parts: CertificateParts): Certificate {
       seen = now;
     } catch (error) {
       // Perhaps the other file is being written still: looked at again, and told once.
-      if (seen !== `${now} bad`) parts.onTrouble('the TLS certificate stays the old one', error);
+      if (seen !== `${now} bad`) parts.onError('the TLS certificate stays the old one', error);
       seen = `${now} bad`;
     }
   }
 
-  let cancel = clock.after(lookEveryMs, look);
+  let cancel = clock.after(lookIntervalMs, look);
   return {
     current: () => pair,
     onChange(listener) {

@@ -6,14 +6,14 @@
  */
 import { clientOf } from './connection-limits.ts';
 
-export interface Hold {
+export interface MemoryHold {
   /** False: there is no room for so many bytes. */
   reach(bytes: number): Promise<boolean>;
   release(): void;
 }
 
-export interface Intake {
-  open(address: string): Hold;
+export interface MemoryBudget {
+  open(address: string): MemoryHold;
 }
 
 interface Waiting {
@@ -26,24 +26,28 @@ interface Waiting {
 
 export interface IntakeBounds {
   /** Bytes of all messages. */
-  most: number;
+  max: number;
   /** Bytes of one client's messages. */
   perClient: number;
   /** How long a message waits for memory. */
-  patienceMs?: number;
+  timeoutMs?: number;
 }
 
-const usualPatienceMs = 5000;
+const defaultTimeoutMs = 5000;
 const smallMessage = 64 * 1024;
 
-export function createIntake({ most, perClient, patienceMs = usualPatienceMs }: IntakeBounds): Intake {
+export function createMemoryBudget({
+  max,
+  perClient,
+  timeoutMs = defaultTimeoutMs,
+}: IntakeBounds): MemoryBudget {
   const shares = new Map<string, number>();
   const line = new Set<Waiting>();
   let all = 0;
 
   function take({ client, bytes, total }: Omit<Waiting, 'come'>): boolean {
     const own = shares.get(client) ?? 0;
-    const limit = total > smallMessage ? most - most / 8 : most;
+    const limit = total > smallMessage ? max - max / 8 : max;
     if (all + bytes > limit || own + bytes > perClient) return false;
     add(client, bytes);
     return true;
@@ -66,7 +70,7 @@ export function createIntake({ most, perClient, patienceMs = usualPatienceMs }: 
           resolve(isIn);
         },
       };
-      const timer = setTimeout(() => waiting.come(false), patienceMs);
+      const timer = setTimeout(() => waiting.come(false), timeoutMs);
       line.add(waiting);
     });
   }

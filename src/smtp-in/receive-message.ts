@@ -4,7 +4,7 @@
  */
 import type { Readable } from 'node:stream';
 import { SmtpRefusal } from './mail-handler.ts';
-import type { Hold } from './memory-budget.ts';
+import type { MemoryHold } from './memory-budget.ts';
 
 export interface Bounds {
   /** Octets of a message. */
@@ -17,7 +17,7 @@ const lf = 0x0a;
 /** Memory is taken in steps of so much, as the message is read. */
 const step = 64 * 1024;
 
-export async function receive(stream: Readable, hold: Hold, bounds: Bounds): Promise<Buffer> {
+export async function receive(stream: Readable, hold: MemoryHold, bounds: Bounds): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   let held = 0;

@@ -1,14 +1,14 @@
 /** Between smtp-server's callbacks and a MailHandler: sessions as we know them, refusals as replies, bytes received. */
 import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from 'smtp-server';
 import { type Client, type MailHandler, type MailSession, SmtpRefusal } from './mail-handler.ts';
-import type { Intake } from './memory-budget.ts';
+import type { MemoryBudget } from './memory-budget.ts';
 import { type Bounds, receive } from './receive-message.ts';
 
 interface Parts<User> {
   handler: MailHandler<User>;
   bounds: Bounds;
-  intake: Intake;
-  onTrouble(what: string, error: unknown): void;
+  intake: MemoryBudget;
+  onError(what: string, error: unknown): void;
 }
 
 type Callbacks = Pick<SMTPServerOptions, 'onAuth' | 'onMailFrom' | 'onRcptTo' | 'onData'>;
@@ -23,7 +23,7 @@ export function callbacksOf<User>(parts: Parts<User>, running: Set<Promise<unkno
   ): void {
     deciding.then(
       (result) => callback(null, result),
-      (error) => callback(replyOf(error, parts.onTrouble)),
+      (error) => callback(replyOf(error, parts.onError)),
     );
   }
 
@@ -105,13 +105,13 @@ function clientOf({ remoteAddress, hostNameAppearsAs, tlsOptions }: SMTPServerSe
 }
 
 /** As the library has it: the code beside the text. */
-function replyOf(error: Error & { code?: unknown }, onTrouble: Parts<unknown>['onTrouble']): Error {
-  const refusal = error instanceof SmtpRefusal ? error : unexpected(error, onTrouble);
+function replyOf(error: Error & { code?: unknown }, onError: Parts<unknown>['onError']): Error {
+  const refusal = error instanceof SmtpRefusal ? error : unexpected(error, onError);
   return Object.assign(new Error(`${refusal.enhanced} ${refusal.message}`), { responseCode: refusal.code });
 }
 
-function unexpected(error: Error & { code?: unknown }, onTrouble: Parts<unknown>['onTrouble']): SmtpRefusal {
+function unexpected(error: Error & { code?: unknown }, onError: Parts<unknown>['onError']): SmtpRefusal {
   // The client went away in the middle of its message: nobody is there to be answered.
-  if (error.code !== 'ECONNECTION') onTrouble('an SMTP client was put off', error);
+  if (error.code !== 'ECONNECTION') onError('an SMTP client was put off', error);
   return new SmtpRefusal(451, '4.3.0', 'Something failed inside the service; try again shortly');
 }

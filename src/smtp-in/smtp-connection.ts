@@ -11,9 +11,9 @@ import type { SMTPServer } from 'smtp-server';
 import { SMTPConnection, type SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js';
 import type { SMTPStream } from 'smtp-server/lib/smtp-stream.js';
 import type { MinimumRate } from '../base/minimum-rate.ts';
-import { type Fault, StrictStream } from './strict-stream.ts';
+import { type StreamFault, StrictStream } from './strict-stream.ts';
 
-export interface Patience {
+export interface ConnectionTimeouts {
   /** For the next command of a client of which nothing is known. */
   stranger: number;
   /** For the next command of one that has logged in or has a recipient (RFC 5321 section 4.5.3.2.7: five minutes). */
@@ -22,8 +22,8 @@ export interface Patience {
   message: number;
 }
 
-export interface Manners {
-  patience: Patience;
+export interface ConnectionPolicy {
+  patience: ConnectionTimeouts;
   /** Octets of a command line, its CRLF included. */
   longestCommand: number;
   largestMessage: number;
@@ -35,24 +35,24 @@ export interface Manners {
   leave?: () => void;
 }
 
-const mostErrors = 20;
+const maxErrors = 20;
 /** Since the last message. One mail needs thirteen, the greeting and the login some more. */
-const mostCommands = 100;
+const maxCommands = 100;
 
 const withEnhanced = /^\d\.\d{1,3}\.\d{1,3} /;
 
 /** RFC 2920 section 3.1, RFC 3207 section 4, RFC 4954 section 4. */
 const endingGroup = /^(EHLO|HELO|STARTTLS|AUTH|DATA)\b/i;
 
-const replies: Record<Fault, [code: number, text: string]> = {
+const replies: Record<StreamFault, [code: number, text: string]> = {
   'line-end': [521, '5.5.2 A line must end with CR and LF, and neither may stand alone'],
   pipelining: [554, '5.5.0 Input before the reply to the command before it'],
   'line-length': [500, '5.5.2 The line is too long'],
   flood: [552, '5.3.4 The message is far larger than what is taken here'],
 };
 
-export class Conversation extends SMTPConnection {
-  readonly #manners: Manners;
+export class SmtpConnection extends SMTPConnection {
+  readonly #manners: ConnectionPolicy;
   #deadline: NodeJS.Timeout | undefined;
   /** Of the message that comes in. */
   #transfer: ReturnType<MinimumRate['watch']> | undefined;
@@ -64,7 +64,7 @@ export class Conversation extends SMTPConnection {
     server: SMTPServer,
     socket: Socket,
     options: SMTPConnectionOptions | null | undefined,
-    manners: Manners,
+    manners: ConnectionPolicy,
   ) {
     super(server, socket, options);
     this.#manners = manners;
@@ -96,7 +96,7 @@ export class Conversation extends SMTPConnection {
   override _onCommand(command: Buffer, callback?: () => void): void {
     clearTimeout(this.#deadline);
     this.#commands += 1;
-    if (this.#commands > mostCommands) this.send(421, '4.7.0 Too many commands without a mail');
+    if (this.#commands > maxCommands) this.send(421, '4.7.0 Too many commands without a mail');
     else super._onCommand(command, callback);
   }
 
@@ -132,7 +132,7 @@ export class Conversation extends SMTPConnection {
     // A message was taken: who sends mail may say as much again.
     if (context === 'DATA_OK') this.#commands = 0;
     if (code >= 500) this.#errors += 1;
-    if (this.#errors >= mostErrors) this.send(421, '4.7.0 Too many errors');
+    if (this.#errors >= maxErrors) this.send(421, '4.7.0 Too many errors');
     else if (this.#mustGo && !this.#isBusy()) this.#sayGoodbye();
     else this.#await(this.#patience(code));
   }

@@ -10,14 +10,14 @@ import type { AddressInfo, Socket } from 'node:net';
 import { SMTPServer } from 'smtp-server';
 import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js';
 import { type MinimumRate, transferRate } from '../base/minimum-rate.ts';
-import { opened } from '../base/tcp-listen.ts';
-import type { Crowd } from './connection-limits.ts';
+import { listening } from '../base/tcp-listen.ts';
+import type { ConnectionLimits } from './connection-limits.ts';
 import type { Certificate } from './listener-certificate.ts';
 import type { MailHandler } from './mail-handler.ts';
-import type { Intake } from './memory-budget.ts';
+import type { MemoryBudget } from './memory-budget.ts';
 import type { Bounds } from './receive-message.ts';
 import { callbacksOf } from './server-callbacks.ts';
-import { Conversation, type Manners, type Patience } from './smtp-connection.ts';
+import { type ConnectionPolicy, type ConnectionTimeouts, SmtpConnection } from './smtp-connection.ts';
 
 export interface ListenerParts<User> {
   handler: MailHandler<User>;
@@ -36,13 +36,13 @@ export interface ListenerParts<User> {
   /** Whether passwords may be sent in clear, from loopback alone. */
   allowClearLogin: boolean;
   bounds: Bounds;
-  mostRecipients: number;
-  mostClients: number;
-  crowd: Crowd;
-  intake: Intake;
-  patience?: Patience;
+  maxRecipients: number;
+  maxClients: number;
+  crowd: ConnectionLimits;
+  intake: MemoryBudget;
+  patience?: ConnectionTimeouts;
   minimumRate?: MinimumRate;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
 }
 
 export interface MailListener {
@@ -51,7 +51,7 @@ export interface MailListener {
   close(): Promise<void>;
 }
 
-const usualPatience: Patience = { stranger: 60_000, command: 300_000, message: 15 * 60_000 };
+const defaultTimeouts: ConnectionTimeouts = { stranger: 60_000, command: 300_000, message: 15 * 60_000 };
 
 /** RFC 5321 section 4.5.3.1.4 has 512, the extensions some more, and a login by AUTH PLAIN fits. */
 const longestCommand = 2048;
@@ -74,7 +74,7 @@ export async function openListener<User>(parts: ListenerParts<User>): Promise<Ma
   // A client's trouble: a handshake that failed, a connection that was reset. Nothing that an operator could mend.
   server.on('error', () => {});
   const forget = parts.certificate.onChange((secure) => server.updateSecureContext(secure));
-  await opened(server.server, parts, { host: 'POSTERN_SMTP_HOST', port: parts.setting });
+  await listening(server.server, parts, { host: 'POSTERN_SMTP_HOST', port: parts.setting });
   return {
     port: (server.server.address() as AddressInfo).port,
     async close() {
@@ -91,7 +91,7 @@ export async function openListener<User>(parts: ListenerParts<User>): Promise<Ma
 
 class Server<User> extends SMTPServer {
   readonly #parts: ListenerParts<User>;
-  readonly #manners: Manners;
+  readonly #manners: ConnectionPolicy;
   /** Each connection's place in the crowd, which it leaves when it closes. */
   readonly #places = new WeakMap<Socket, () => void>();
 
@@ -113,15 +113,15 @@ class Server<User> extends SMTPServer {
       disabledCommands: [...disabledCommands, ...(parts.handler.authenticate ? [] : ['AUTH'])],
       disableReverseLookup: true,
       useProxy: parts.proxies.length > 0 ? parts.proxies : false,
-      maxClients: parts.mostClients,
-      maxRecipients: parts.mostRecipients,
+      maxClients: parts.maxClients,
+      maxRecipients: parts.maxRecipients,
       // For the handshake, and where nothing at all comes; the conversation has its own deadlines.
-      socketTimeout: usualPatience.command,
+      socketTimeout: defaultTimeouts.command,
       closeTimeout,
     });
     this.#parts = parts;
     this.#manners = {
-      patience: parts.patience ?? usualPatience,
+      patience: parts.patience ?? defaultTimeouts,
       longestCommand,
       largestMessage: parts.bounds.largest,
       minimumRate: parts.minimumRate ?? transferRate,
@@ -138,14 +138,14 @@ class Server<User> extends SMTPServer {
   override connect(socket: Socket, options?: SMTPConnectionOptions | null): void {
     if (options?.remoteAddress && !this.#admit(socket, options.remoteAddress)) return;
     const leave = this.#places.get(socket);
-    const connection = new Conversation(this, socket, options, { ...this.#manners, leave });
+    const connection = new SmtpConnection(this, socket, options, { ...this.#manners, leave });
     this.connections.add(connection);
     connection.on('error', (error) => this._onError(error));
     connection.init();
   }
 
   dismiss(atOnce: boolean): void {
-    for (const connection of this.connections) (connection as Conversation).dismiss(atOnce);
+    for (const connection of this.connections) (connection as SmtpConnection).dismiss(atOnce);
   }
 
   #admit(socket: Socket, address: string): boolean {

@@ -12,7 +12,7 @@
  */
 import { SMTPStream } from 'smtp-server/lib/smtp-stream.js';
 
-export type Fault = 'line-end' | 'pipelining' | 'line-length' | 'flood';
+export type StreamFault = 'line-end' | 'pipelining' | 'line-length' | 'flood';
 
 export interface StrictParts {
   /** Octets of a command line, its CRLF included. */
@@ -21,7 +21,7 @@ export interface StrictParts {
   largestMessage: number;
   /** Whether this line is one whose reply has to be waited for. */
   endsGroup(line: string): boolean;
-  onFault(fault: Fault): void;
+  onFault(fault: StreamFault): void;
   /** Octets of a message have arrived. */
   onMessageBytes(count: number): void;
 }
@@ -32,7 +32,7 @@ const cr = 0x0d;
 const lf = 0x0a;
 
 /** Lines that are served before others get their turn of the event loop. */
-const mostInARow = 100;
+const maxInARow = 100;
 
 export class StrictStream extends SMTPStream {
   readonly #parts: StrictParts;
@@ -79,7 +79,7 @@ export class StrictStream extends SMTPStream {
     goOn();
   }
 
-  #refuse(fault: Fault): void {
+  #refuse(fault: StreamFault): void {
     if (!this.isClosed) this.#parts.onFault(fault);
   }
 
@@ -105,7 +105,7 @@ export class StrictStream extends SMTPStream {
         });
         isWaiting = true;
         served += 1;
-        if (isAnswered && served % mostInARow === 0) return void setImmediate(pump);
+        if (isAnswered && served % maxInARow === 0) return void setImmediate(pump);
       }
     };
     pump();

@@ -8,13 +8,13 @@
  * Owns no policy: which session suits a mail is asked of the caller, the best first.
  */
 import { orAborted } from '../base/abort.ts';
-import type { Destination, Shape } from '../mail/destination-shape.ts';
+import type { Destination, DestinationShape } from '../mail/destination-shape.ts';
 import type { Session } from './session.ts';
 
 /** The right to one socket; called, it is given back. That is when the socket is gone. */
 export type Permit = () => void;
 
-export interface Pool {
+export interface ConnectionPool {
   /**
    * An idle session that one of `suits` accepts, tried in their order; else a permit to dial, which may have to be
    * waited for. Rejects when stopped.
@@ -35,7 +35,7 @@ export interface Pool {
   close(): Promise<void>;
 }
 
-interface Lane {
+interface ConnectionKey {
   /** Sockets, or permits to open one. */
   open: number;
   closing: number;
@@ -45,24 +45,24 @@ interface Lane {
   waiting: Set<() => void>;
 }
 
-export function createPool(): Pool {
-  const lanes = new Map<string, Lane>();
+export function createConnectionPool(): ConnectionPool {
+  const lanes = new Map<string, ConnectionKey>();
   const lapses = new Map<Session, NodeJS.Timeout>();
   let isClosed = false;
 
-  function laneOf(name: string): Lane {
+  function connectionKeyOf(name: string): ConnectionKey {
     const lane = lanes.get(name) ?? { open: 0, closing: 0, idle: [], waiting: new Set() };
     lanes.set(name, lane);
     return lane;
   }
 
-  function changed(name: string, lane: Lane): void {
+  function changed(name: string, lane: ConnectionKey): void {
     for (const tell of lane.waiting) tell();
     if (lane.open === 0 && lane.waiting.size === 0) lanes.delete(name);
   }
 
   /** A session leaves the idle ones; false where it was none of them. */
-  function take(lane: Lane, session: Session): boolean {
+  function take(lane: ConnectionKey, session: Session): boolean {
     const at = lane.idle.indexOf(session);
     if (at < 0) return false;
     lane.idle.splice(at, 1);
@@ -72,12 +72,12 @@ export function createPool(): Pool {
     return true;
   }
 
-  function end(lane: Lane, session: Session): void {
+  function end(lane: ConnectionKey, session: Session): void {
     lane.closing++;
     session.quit().then(() => lane.closing--);
   }
 
-  function permitOf(name: string, lane: Lane): Permit {
+  function permitOf(name: string, lane: ConnectionKey): Permit {
     let isHeld = true;
     lane.open++;
     return () => {
@@ -87,7 +87,7 @@ export function createPool(): Pool {
     };
   }
 
-  function takeSuitable(lane: Lane, suits: ((session: Session) => boolean)[]): Session | null {
+  function takeSuitable(lane: ConnectionKey, suits: ((session: Session) => boolean)[]): Session | null {
     for (const suit of suits) {
       const session = lane.idle.findLast((one) => one.isAlive && suit(one));
       if (session && take(lane, session)) return session;
@@ -95,7 +95,7 @@ export function createPool(): Pool {
     return null;
   }
 
-  function rest(name: string, lane: Lane, session: Session, { idleMs }: Shape): void {
+  function rest(name: string, lane: ConnectionKey, session: Session, { idleMs }: DestinationShape): void {
     lane.idle.push(session);
     const lapse = () => take(lane, session) && end(lane, session);
     lapses.set(session, setTimeout(lapse, idleMs).unref());
@@ -118,7 +118,7 @@ export function createPool(): Pool {
   return {
     async acquire({ name, shape }, suits, stopped) {
       for (;;) {
-        const lane = laneOf(name);
+        const lane = connectionKeyOf(name);
         const session = takeSuitable(lane, suits);
         if (session) return { session };
         if (lane.open < shape.connections) return { permit: permitOf(name, lane) };
@@ -129,7 +129,7 @@ export function createPool(): Pool {
       }
     },
     async giveBack({ name, shape }, session) {
-      const lane = laneOf(name);
+      const lane = connectionKeyOf(name);
       // Said at once, so that nobody ends another session to make room.
       if (!session.isAlive) return end(lane, session);
       const isClean = await session.tidy();
@@ -157,7 +157,7 @@ export function createPool(): Pool {
   };
 }
 
-function change(lane: Lane, stopped: AbortSignal): Promise<void> {
+function change(lane: ConnectionKey, stopped: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   lane.waiting.add(resolve);
   return orAborted(promise, stopped).finally(() => lane.waiting.delete(resolve));

@@ -11,13 +11,13 @@
 import type { Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import type { Reply } from '../glossary.ts';
-import type { Ending, Phase } from '../outcome.ts';
+import type { Phase, SessionResult } from '../outcome.ts';
 import { createDeadline, type Timeouts } from './deadline.ts';
-import { overTheWire } from './dot-stuffing.ts';
+import { dotStuffed } from './dot-stuffing.ts';
 import { notSmtp, problemOf } from './expected-replies.ts';
 import { parseReply } from './reply.ts';
-import { createReader } from './reply-reader.ts';
-import { Broken, handshakeEnding, lostEnding } from './session-result.ts';
+import { createReplyReader } from './reply-reader.ts';
+import { Broken, handshakeResult, lostSessionResult } from './session-result.ts';
 import type { Transcript } from './transcript.ts';
 
 /** What its reply is to answer, and the line. */
@@ -55,7 +55,7 @@ const keepAliveMs = 30_000;
 
 /** `plain` is connected, and nobody has read from it. */
 export function createConversation(plain: Socket, timeouts: Timeouts): Conversation {
-  const reader = createReader();
+  const reader = createReplyReader();
   const { promise: closed, resolve: onClosed } = Promise.withResolvers<void>();
   /** What the replies to come answer. */
   const awaited: Phase[] = ['greeting'];
@@ -69,7 +69,7 @@ export function createConversation(plain: Socket, timeouts: Timeouts): Conversat
   /** All of it has been, and its final dot: a loss from here on leaves the other side's answer open. */
   let afterDot = false;
   let state: 'resting' | 'talking' | 'quitting' | 'over' = 'resting';
-  let ending: Ending | null = null;
+  let ending: SessionResult | null = null;
   let waiting: { resolve(reply: Reply): void; reject(error: Broken): void } | null = null;
   let socket = plain;
   let transcript: Transcript | null = null;
@@ -115,7 +115,7 @@ export function createConversation(plain: Socket, timeouts: Timeouts): Conversat
     // RFC 5321 section 4.2.1: whoever says 421 closes. Whoever refuses a message before its end gets no command in
     // the middle of it.
     if (reply.code === 421 || isWriting) {
-      ending = lostEnding(where(), 'the host has ended the conversation');
+      ending = lostSessionResult(where(), 'the host has ended the conversation');
       destroy();
     }
   }
@@ -139,15 +139,15 @@ export function createConversation(plain: Socket, timeouts: Timeouts): Conversat
     if (reply && reply.code >= 400) end({ kind: 'refused', phase: phase(), reply });
     else if (rest !== '' && !reply) fail('not-smtp', notSmtp(rest));
     else if (isSecuring) fail('lost', why);
-    else end(lostEnding(where(), why));
+    else end(lostSessionResult(where(), why));
   }
 
   function fail(kind: 'timeout' | 'not-smtp' | 'lost' | 'interrupted', detail: string): void {
     const isHandshake = isSecuring && kind !== 'interrupted';
-    end(isHandshake ? handshakeEnding(detail) : { kind, ...where(), detail });
+    end(isHandshake ? handshakeResult(detail) : { kind, ...where(), detail });
   }
 
-  function end(how: Ending): void {
+  function end(how: SessionResult): void {
     if (state !== 'talking') over();
     else {
       ending = how;
@@ -217,7 +217,8 @@ export function createConversation(plain: Socket, timeouts: Timeouts): Conversat
       transcript = kept;
       hasAnswer = false;
       afterDot = false;
-      if (state === 'over' || plain.destroyed) ending = lostEnding(where(), 'the connection was closed');
+      if (state === 'over' || plain.destroyed)
+        ending = lostSessionResult(where(), 'the connection was closed');
       else {
         state = 'talking';
         heed(signal);
@@ -239,7 +240,7 @@ export function createConversation(plain: Socket, timeouts: Timeouts): Conversat
       if (state === 'talking') socket.write(commands.map(([, text]) => `${text}\r\n`).join(''));
     },
     sayMessage(message) {
-      const [bytes, dot] = overTheWire(message);
+      const [bytes, dot] = dotStuffed(message);
       awaited.push('dot');
       isWriting = true;
       socket.cork();

@@ -9,7 +9,7 @@ const changed = /\r(?!\n)|(?<!\r)\n|(?<![^\r\n])\./;
 const everyChange = new RegExp(changed, 'g');
 
 /** In two pieces, the second being the final dot with what it needs before it. */
-export function overTheWire(message: Buffer): [Buffer, string] {
+export function dotStuffed(message: Buffer): [Buffer, string] {
   // One character a byte.
   const text = message.toString('latin1');
   const isPlain = !changed.test(text);

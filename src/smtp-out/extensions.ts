@@ -1,5 +1,5 @@
 /** What a host offers in its answer to EHLO: RFC 5321 section 4.1.1.1. Keywords are matched whole. */
-import { printable } from './reply.ts';
+import { printableReply } from './reply.ts';
 
 export interface Extensions {
   has(keyword: string): boolean;
@@ -10,7 +10,7 @@ export interface Extensions {
 /** `text`: the reply as it came. Its first line is the host's name for itself, whatever that is. */
 export function extensionsOf(text: string): Extensions {
   const offered = new Map<string, string>();
-  for (const line of printable(text).split('\n').slice(1)) {
+  for (const line of printableReply(text).split('\n').slice(1)) {
     const [keyword, ...parameters] = line
       .slice('250-'.length)
       .trim()

@@ -46,7 +46,7 @@ export function usableRecords(records: Tlsa[]): Tlsa[] {
  * Null where a record vouches for the certificate, else why none does. `chain`: the leaf first, as the host sent it.
  * `names`: of which the certificate must bear one where an authority is pinned (RFC 7672 section 3.2.2).
  */
-export function daneTrouble(records: Tlsa[], chain: X509Certificate[], names: string[]): string | null {
+export function tlsaMismatch(records: Tlsa[], chain: X509Certificate[], names: string[]): string | null {
   const [leaf, ...issuers] = chain;
   if (!leaf) return 'it shows no certificate';
   const matches = (usage: number, above: X509Certificate[]) => {

@@ -10,12 +10,12 @@
 import type { Socket } from 'node:net';
 import { orAborted } from '../base/abort.ts';
 import { type Clock, iso } from '../base/clock.ts';
-import type { Memory } from '../base/persistent-cache.ts';
+import type { PersistentCache } from '../base/persistent-cache.ts';
 import type { Peer, TlsUsed } from '../glossary.ts';
 import type { Destination } from '../mail/destination-shape.ts';
 import { NoSource } from '../mail/ip-pool.ts';
-import type { Ending } from '../outcome.ts';
-import type { Permit, Pool } from './connection-pool.ts';
+import type { SessionResult } from '../outcome.ts';
+import type { ConnectionPool, Permit } from './connection-pool.ts';
 import type { Timeouts } from './deadline.ts';
 import { type Opened, openSession, type Session } from './session.ts';
 import { allowsClear, type Demand, type Protection } from './tls-demand.ts';
@@ -54,14 +54,14 @@ export interface TlsTrouble {
 
 export interface OfferParts {
   connect: Dial;
-  pool: Pool;
-  tlsTrouble: Memory<TlsTrouble>;
+  pool: ConnectionPool;
+  tlsTrouble: PersistentCache<TlsTrouble>;
   clock: Clock;
   port: number;
   timeouts: Timeouts;
 }
 
-export interface Errand {
+export interface DeliveryJob {
   mail: Mail;
   /** The recipient's. */
   domain: string;
@@ -74,7 +74,7 @@ export interface Errand {
 }
 
 export interface Report {
-  ending: Ending;
+  ending: SessionResult;
   /** Whom the mail was offered to; the first address where none answered. */
   peer: Peer;
   /** Our own address; null: the system's choice, or there was no connection. */
@@ -88,42 +88,42 @@ interface Climbed {
   source: string | null;
 }
 
-const troubleLifeMs = 24 * 60 * 60_000;
+const troubleTtlMs = 24 * 60 * 60_000;
 
 export function createOffer(parts: OfferParts) {
   const { pool, clock } = parts;
 
-  async function offer(errand: Errand): Promise<Report> {
+  async function offer(errand: DeliveryJob): Promise<Report> {
     const { destination, targets, transcript, stopped } = errand;
     const suits = targets.map((target) => suitOf(target, errand));
     const held = await pool.acquire(destination, suits, stopped);
-    if (!('session' in held)) return afresh(errand, held.permit);
+    if (!('session' in held)) return onNewConnection(errand, held.permit);
     const { session } = held;
     const { demand } = targets.find(({ name }) => name === session.host)!;
     const protection = session.protection(demand, errand.domain);
     transcript.add('note', reuseNote(session, protection));
-    const { report, stale } = await carry(errand, session, protection);
+    const { report, stale } = await transferMail(errand, session, protection);
     if (!stale || stopped.aborted) return report;
     transcript.add('note', 'the host had closed this connection while it waited; over a new one');
     const next = await pool.acquire(destination, [], stopped);
     // Nothing suits, so it is a permit.
-    return afresh(errand, (next as { permit: Permit }).permit);
+    return onNewConnection(errand, (next as { permit: Permit }).permit);
   }
 
-  async function carry(errand: Errand, session: Session, { tls }: Protection) {
+  async function transferMail(errand: DeliveryJob, session: Session, { tls }: Protection) {
     const { ending, stale } = await session.send(errand.mail, errand.transcript, errand.stopped);
     pool.giveBack(errand.destination, session);
     const { host, address, source } = session;
     return { report: { ending, peer: peerOf(host, address), source, tls }, stale };
   }
 
-  async function afresh(errand: Errand, permit: Permit): Promise<Report> {
+  async function onNewConnection(errand: DeliveryJob, permit: Permit): Promise<Report> {
     const [target] = errand.targets;
     try {
-      const { opened, address, source } = await climb(errand, target);
+      const { opened, address, source } = await connectWithTls(errand, target);
       if ('session' in opened) {
         opened.session.closed.then(permit);
-        return (await carry(errand, opened.session, opened.protection)).report;
+        return (await transferMail(errand, opened.session, opened.protection)).report;
       }
       opened.closed.then(permit);
       return { ending: opened.ending, peer: peerOf(target.name, address), source, tls: opened.tls };
@@ -141,7 +141,7 @@ export function createOffer(parts: OfferParts) {
   }
 
   /** The ladder. Rejects where no address answered. */
-  async function climb(errand: Errand, target: Target): Promise<Climbed> {
+  async function connectWithTls(errand: DeliveryJob, target: Target): Promise<Climbed> {
     const { transcript, stopped } = errand;
     const { policy } = target.demand;
     if (target.note) transcript.add('note', target.note);
@@ -164,7 +164,7 @@ export function createOffer(parts: OfferParts) {
     return again;
   }
 
-  async function open(errand: Errand, { name: host, addresses, demand }: Target, startTls: boolean) {
+  async function open(errand: DeliveryJob, { name: host, addresses, demand }: Target, startTls: boolean) {
     const { transcript, stopped, domain, from } = errand;
     transcript.add('note', `connecting to ${host} [${addresses.join(', ')}]:${parts.port}`);
     const { socket, address, source, localName } = await dial({ name: host, addresses }, from, stopped);
@@ -193,14 +193,14 @@ export function createOffer(parts: OfferParts) {
   const troubleOf = (host: string) => parts.tlsTrouble.get(host).catch(() => null);
 
   const remember = (host: string, reason: string) =>
-    parts.tlsTrouble.set(host, { at: clock.now(), reason }, troubleLifeMs).catch(() => {});
+    parts.tlsTrouble.set(host, { at: clock.now(), reason }, troubleTtlMs).catch(() => {});
 
   const peerOf = (host: string, address: string): Peer => ({ host, address, port: parts.port });
 
   return offer;
 }
 
-function suitOf({ name, addresses, demand }: Target, { domain, from }: Errand) {
+function suitOf({ name, addresses, demand }: Target, { domain, from }: DeliveryJob) {
   return (session: Session) =>
     session.host === name &&
     addresses.includes(session.address) &&

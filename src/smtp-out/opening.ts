@@ -2,7 +2,7 @@
 import { isIP } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import type { Reply } from '../glossary.ts';
-import type { Ending, Phase } from '../outcome.ts';
+import type { Phase, SessionResult } from '../outcome.ts';
 import type { Conversation } from './conversation.ts';
 import { isRefusal } from './expected-replies.ts';
 import { type Extensions, extensionsOf, noExtensions } from './extensions.ts';
@@ -18,7 +18,9 @@ export interface Greeting {
 }
 
 /** `clearBecause` is empty where nobody asked for more. */
-export type Opened = { extensions: Extensions; clearBecause: string } | Extract<Ending, { kind: 'refused' }>;
+export type Opened =
+  | { extensions: Extensions; clearBecause: string }
+  | Extract<SessionResult, { kind: 'refused' }>;
 
 export async function open(conversation: Conversation, greeting: Greeting): Promise<Opened> {
   const reply = await conversation.hear();

@@ -4,9 +4,9 @@
  * Bounded: a host that says too much without ending a reply that somebody hears is not speaking SMTP.
  */
 
-const mostUnheard = 64 * 1024;
+const maxUnreadReplies = 64 * 1024;
 
-export interface Reader {
+export interface ReplyReader {
   /** False where the host has said too much. */
   push(chunk: Buffer): boolean;
   /** The next whole reply, its lines joined by \n. */
@@ -19,7 +19,7 @@ export interface Reader {
   clear(): number;
 }
 
-export function createReader(): Reader {
+export function createReplyReader(): ReplyReader {
   // Bytes, one a character, until a reply is whole: a character in UTF-8 may come in two pieces.
   const replies: string[] = [];
   let begun = '';
@@ -37,7 +37,7 @@ export function createReader(): Reader {
   return {
     push(chunk) {
       unheard += chunk.length;
-      if (unheard > mostUnheard) return false;
+      if (unheard > maxUnreadReplies) return false;
       const text = chunk.toString('latin1');
       let from = 0;
       for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', from)) {

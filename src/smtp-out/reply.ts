@@ -15,7 +15,7 @@ const longestText = 4000;
  * 5321 section 4.2.1), else nobody can tell which of them to believe.
  */
 export function parseReply(raw: string): Reply | null {
-  const lines = printable(raw)
+  const lines = printableReply(raw)
     .replace(/\n$/, '')
     .split('\n')
     .map((one) => line.exec(one)?.groups);
@@ -33,7 +33,7 @@ export function parseReply(raw: string): Reply | null {
 }
 
 /** Fit to be kept and shown: line ends are \n (some hosts write CR CR LF), other control characters are replaced. */
-export function printable(text: string): string {
+export function printableReply(text: string): string {
   if (!/[^\n\x20-\x7e]/.test(text)) return text;
   return text
     .toWellFormed()

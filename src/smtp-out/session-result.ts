@@ -1,16 +1,16 @@
 /** How a conversation that cannot go on says so. */
-import type { Ending, Phase } from '../outcome.ts';
+import type { Phase, SessionResult } from '../outcome.ts';
 
 export class Broken extends Error {
-  readonly ending: Ending;
+  readonly ending: SessionResult;
 
-  constructor(ending: Ending) {
+  constructor(ending: SessionResult) {
     super(ending.kind);
     this.ending = ending;
   }
 }
 
-export function endingOf(error: unknown): Ending {
+export function sessionResultOf(error: unknown): SessionResult {
   if (error instanceof Broken) return error.ending;
   throw error;
 }
@@ -21,11 +21,11 @@ export interface Where {
   afterDot: boolean;
 }
 
-export function lostEnding(where: Where, why: string): Ending {
+export function lostSessionResult(where: Where, why: string): SessionResult {
   const when = where.afterDot ? 'after the message, before its reply' : `waiting for ${where.phase}`;
   return { kind: 'lost', ...where, detail: `connection lost ${when}: ${why}` };
 }
 
-export function handshakeEnding(why: string): Ending {
+export function handshakeResult(why: string): SessionResult {
   return { kind: 'tls-failed', detail: `TLS handshake failed: ${why}` };
 }

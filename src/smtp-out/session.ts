@@ -8,12 +8,12 @@
 import type { Socket } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { TlsUsed } from '../glossary.ts';
-import type { Ending } from '../outcome.ts';
+import type { SessionResult } from '../outcome.ts';
 import { type Conversation, createConversation } from './conversation.ts';
 import type { Timeouts } from './deadline.ts';
 import type { Extensions } from './extensions.ts';
 import { open } from './opening.ts';
-import { endingOf } from './session-result.ts';
+import { sessionResultOf } from './session-result.ts';
 import { type Demand, type Protection, protectionOf } from './tls-demand.ts';
 import { isStale, type Mail, obstacle, reset, transact } from './transaction.ts';
 import type { Transcript } from './transcript.ts';
@@ -40,7 +40,7 @@ export interface Opening {
 /** `closed` resolves when the socket is gone. */
 export type Opened =
   | { session: Session; protection: Protection }
-  | { ending: Ending; tls: TlsUsed | null; closed: Promise<void> };
+  | { ending: SessionResult; tls: TlsUsed | null; closed: Promise<void> };
 
 export interface Session {
   readonly host: string;
@@ -57,7 +57,11 @@ export interface Session {
   onEnd(action: () => void): void;
   protection(demand: Demand, domain: string): Protection;
   /** `stale`: the host had hung up before it heard of this mail, which was not to be known. */
-  send(mail: Mail, transcript: Transcript, stopped: AbortSignal): Promise<{ ending: Ending; stale: boolean }>;
+  send(
+    mail: Mail,
+    transcript: Transcript,
+    stopped: AbortSignal,
+  ): Promise<{ ending: SessionResult; stale: boolean }>;
   /** Makes ready for another mail (RSET where the last one was refused); false where that is not possible. */
   tidy(): Promise<boolean>;
   /** Politely, within a second; resolves when the socket is gone. */
@@ -72,7 +76,7 @@ export async function openSession(opening: Opening): Promise<Opened> {
   const conversation = createConversation(opening.socket, opening.timeouts);
   conversation.begin(transcript, opening.stopped);
   secureContext ??= createSecureContext();
-  const opened = await open(conversation, { ...opening, secureContext }).catch(endingOf);
+  const opened = await open(conversation, { ...opening, secureContext }).catch(sessionResultOf);
   conversation.rest();
   const { closed } = conversation;
   if ('kind' in opened) {
@@ -93,7 +97,7 @@ export async function openSession(opening: Opening): Promise<Opened> {
 function createSession(conversation: Conversation, extensions: Extensions, opening: Opening): Session {
   const { host, address, source, sourcePool } = opening;
   let mails = 0;
-  let last: Ending | null = null;
+  let last: SessionResult | null = null;
 
   return {
     host,

@@ -8,7 +8,7 @@ import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { TlsFloor, TlsUsed } from '../glossary.ts';
-import { daneTrouble, type Tlsa, usableRecords } from './match-tlsa.ts';
+import { type Tlsa, tlsaMismatch, usableRecords } from './match-tlsa.ts';
 
 export type Demand = { policy: 'off' | TlsFloor | 'mta-sts' } | { policy: 'dane'; records: Tlsa[] };
 
@@ -20,8 +20,8 @@ const ladder = ['off', 'opportunistic', 'encrypted', 'verified', 'mta-sts', 'dan
 /** The strongest of what the host's policy, its destination's shape and the sender ask for. */
 export function demandOf(host: HostPolicy, shape: TlsFloor | 'off', sender: TlsFloor): Demand {
   // 'off' stands for no demand, and yields to any.
-  const usual = shape === 'off' && sender === 'opportunistic' ? 'off' : sender;
-  const demands: Demand[] = [{ policy: shape }, { policy: usual }];
+  const fallback = shape === 'off' && sender === 'opportunistic' ? 'off' : sender;
+  const demands: Demand[] = [{ policy: shape }, { policy: fallback }];
   if (host.policy !== 'opportunistic') demands.push(usableDemand(host));
   return demands.reduce((one, other) => (rank(other) > rank(one) ? other : one));
 }
@@ -74,7 +74,7 @@ export function protectionOf(
   }
   const trouble =
     demand.policy === 'dane'
-      ? daneTrouble(demand.records, chainOf(socket), [names.host, names.domain])
+      ? tlsaMismatch(demand.records, chainOf(socket), [names.host, names.domain])
       : authorityTrouble(socket, names.host);
   const protocol = socket.getProtocol()!;
   const cipher = socket.getCipher()?.standardName ?? 'unknown';
@@ -103,9 +103,9 @@ function authorityTrouble(socket: TLSSocket, host: string): string | null {
 /** As the host sent it, leaf first. */
 function chainOf(socket: TLSSocket): X509Certificate[] {
   const chain: X509Certificate[] = [];
-  const mostCertificates = 20;
+  const maxCertificates = 20;
   let next = socket.getPeerX509Certificate();
-  while (next && chain.length < mostCertificates) {
+  while (next && chain.length < maxCertificates) {
     chain.push(next);
     next = next.issuerCertificate;
   }

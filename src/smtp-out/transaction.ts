@@ -1,10 +1,10 @@
 /** One mail in a conversation: MAIL, RCPT, DATA, the message, its reply; and RSET where it was refused. */
 import { isAscii } from 'node:buffer';
-import type { Ending } from '../outcome.ts';
+import type { SessionResult } from '../outcome.ts';
 import type { Command, Conversation } from './conversation.ts';
 import { isRefusal } from './expected-replies.ts';
 import type { Extensions } from './extensions.ts';
-import { endingOf } from './session-result.ts';
+import { sessionResultOf } from './session-result.ts';
 import type { Transcript } from './transcript.ts';
 
 export interface Mail {
@@ -13,8 +13,8 @@ export interface Mail {
   message: Buffer;
 }
 
-type Refusal = Extract<Ending, { kind: 'refused' }>;
-type Obstacle = Extract<Ending, { kind: 'too-big' | 'no-smtputf8' | 'internal' }>;
+type Refusal = Extract<SessionResult, { kind: 'refused' }>;
+type Obstacle = Extract<SessionResult, { kind: 'too-big' | 'no-smtputf8' | 'internal' }>;
 
 /** What makes it pointless to begin, most often what the host has announced. */
 export function obstacle({ from, to, message }: Mail, { sizeLimit, has }: Extensions): Obstacle | null {
@@ -39,7 +39,7 @@ export async function transact(
   mail: Mail,
   extensions: Extensions,
   [transcript, stopped]: [Transcript, AbortSignal],
-): Promise<Ending> {
+): Promise<SessionResult> {
   conversation.begin(transcript, stopped);
   try {
     const refusal = await envelope(conversation, commandsOf(mail, extensions), extensions);
@@ -48,7 +48,7 @@ export async function transact(
     const reply = await conversation.hear();
     return isRefusal(reply) ? { kind: 'refused', phase: 'dot', reply } : { kind: 'accepted', reply };
   } catch (error) {
-    return endingOf(error);
+    return sessionResultOf(error);
   } finally {
     conversation.rest();
   }
@@ -117,7 +117,7 @@ function hasInternationalHeader(message: Buffer): boolean {
  * The host had hung up before it heard of this mail. RFC 5321 section 4.2.1: 421 comes at any moment, and what it
  * answers is then an accident.
  */
-export function isStale(ending: Ending, { hasAnswer }: Conversation): boolean {
+export function isStale(ending: SessionResult, { hasAnswer }: Conversation): boolean {
   if (ending.kind === 'lost') return !hasAnswer;
   return ending.kind === 'refused' && ending.phase === 'mail' && ending.reply.code === 421;
 }

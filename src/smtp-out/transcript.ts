@@ -3,9 +3,9 @@
  * count. Bounded: a host that talks without end fills it up to a limit and no further.
  */
 import type { TranscriptLine } from '../glossary.ts';
-import { printable } from './reply.ts';
+import { printableReply } from './reply.ts';
 
-const mostLines = 400;
+const maxLines = 400;
 const longestText = 2000;
 
 export interface Transcript {
@@ -20,9 +20,9 @@ export function createTranscript(now: () => number): Transcript {
   return {
     lines,
     add(from, text) {
-      if (lines.length >= mostLines) return;
+      if (lines.length >= maxLines) return;
       const kept = text.length > longestText ? `${text.slice(0, longestText)}…` : text;
-      lines.push({ ms: Math.round(now() - start), from, text: printable(kept) });
+      lines.push({ ms: Math.round(now() - start), from, text: printableReply(kept) });
     },
   };
 }

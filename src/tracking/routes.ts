@@ -10,17 +10,17 @@ import type { Context } from 'koa';
 import { clientAddress } from '../api/authorize.ts';
 import type { Clock } from '../base/clock.ts';
 import { Refusal } from '../mail/refusal.ts';
-import type { LinkKind, LinkRead, Links } from './tracking-links.ts';
+import type { LinkKind, LinkRead, TrackingLinks } from './tracking-links.ts';
 import type { Visit } from './visit.ts';
 
 export interface TrackingParts {
-  links: Pick<Links, 'read'>;
+  links: Pick<TrackingLinks, 'read'>;
   record(visit: Visit): Promise<unknown>;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
   clock: Clock;
 }
 
-export interface Tracking {
+export interface TrackingEndpoints {
   router: Router;
   /** Resolves when every visit that came so far is recorded. */
   settled(): Promise<void>;
@@ -29,15 +29,15 @@ export interface Tracking {
 /** One transparent pixel: a GIF of 43 octets. */
 const pixel = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAICRAEAOw==', 'base64');
 
-const mostWaiting = 10_000;
+const maxWaiting = 10_000;
 
-export function createTracking({ links, record, onTrouble, clock }: TrackingParts): Tracking {
+export function createTracking({ links, record, onError, clock }: TrackingParts): TrackingEndpoints {
   const waiting = new Set<Promise<unknown>>();
 
   function remember(visit: Visit): void {
-    if (waiting.size >= mostWaiting) return;
+    if (waiting.size >= maxWaiting) return;
     const one = record(visit)
-      .catch((error) => onTrouble(`a visit (${visit.event}) could not be recorded`, error))
+      .catch((error) => onError(`a visit (${visit.event}) could not be recorded`, error))
       .finally(() => waiting.delete(one));
     waiting.add(one);
   }

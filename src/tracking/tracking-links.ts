@@ -11,7 +11,7 @@
  */
 import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { parse, stringify } from 'uuid';
-import { deriveKey, type Keys, keysOf, type Secrets } from '../base/secrets.ts';
+import { type DerivedKeys, deriveKey, keysOf, type Secrets } from '../base/secrets.ts';
 
 export type LinkKind = 'open' | 'click';
 
@@ -21,7 +21,7 @@ export interface LinkRead {
   target: string;
 }
 
-export interface Links {
+export interface TrackingLinks {
   /** The links of a delivery; `base` without a slash at its end. */
   tracker(base: string, deliveryId: string): { pixel(): string; link(target: string): string };
   /** Null: not one of ours, or altered. */
@@ -37,7 +37,7 @@ const headLength = 19;
 const tagLength = 16;
 
 /** The current secret signs; links signed with any of them are read. */
-export function createLinks(secrets: Secrets): Links {
+export function createTrackingLinks(secrets: Secrets): TrackingLinks {
   const keys = keysOf(secrets, keyOf);
 
   function link(base: string, kind: LinkKind, deliveryId: string, target: string): string {
@@ -79,7 +79,7 @@ function tagOf(payload: Buffer, key: Key): Buffer {
 }
 
 /** The payload of a token whose tag is right. */
-function genuine(token: string, keys: Keys<Key>): Buffer | null {
+function genuine(token: string, keys: DerivedKeys<Key>): Buffer | null {
   const bytes = Buffer.from(token, 'base64url');
   // Node skips what is no base64url, and the last character has bits to spare: one token, one spelling.
   if (bytes.length < headLength + tagLength || bytes.toString('base64url') !== token) return null;

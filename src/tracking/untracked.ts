@@ -2,13 +2,13 @@
  * HTML as it was before tracking (compose/html-tracking.ts): each of our links leads again to where it leads, our pixels are
  * gone. What is not genuine stays. So neither a preview nor a second send counts for the first one.
  */
-import type { Links } from './tracking-links.ts';
+import type { TrackingLinks } from './tracking-links.ts';
 
 const pixel =
   /<img src="[^"<>\s]{1,300}\/t\/o\/([\w-]{1,100})" width="1" height="1" alt="" style="width:1px;height:1px;border:0" \/>/g;
 const link = /https?:\/\/[^\s"'<>/]{1,300}(?:\/[^\s"'<>/]{1,100}){0,5}?\/t\/c\/([\w-]{1,8000})/g;
 
-export function untracked(html: string, links: Pick<Links, 'read'>): string {
+export function untracked(html: string, links: Pick<TrackingLinks, 'read'>): string {
   return html
     .replace(pixel, (whole, token: string) => (links.read('open', token) ? '' : whole))
     .replace(link, (whole, token: string) => {

@@ -37,15 +37,15 @@ export interface VisitEvent {
 }
 
 /** Events of a delivery: so many of people's opens, of machines' opens, and so on. The counts go on. */
-const mostEvents = 100;
+const maxEvents = 100;
 
 /** The delivery's books with the visit in them, and its event where there is room for one. */
-export function enter(before: Visited, visit: Visit): { after: Visited; event: VisitEvent | null } {
+export function recordVisit(before: Visited, visit: Visit): { after: Visited; event: VisitEvent | null } {
   const { event, at, userAgent, ip, url } = visit;
   const kind = visitorKind({ ...visit, sinceDelivery: since(before, at), wasOpened: before.open.count > 0 });
   const tally = before[event];
   const isScan = kind === 'scanner';
-  const hasRoom = (isScan ? tally.scans : tally.count) < mostEvents;
+  const hasRoom = (isScan ? tally.scans : tally.count) < maxEvents;
   return {
     after: { ...before, [event]: isScan ? { ...tally, scans: tally.scans + 1 } : counted(tally, at) },
     event: hasRoom ? { kind, userAgent, ip, ...(url !== null && { url }) } : null,

@@ -8,7 +8,7 @@
  */
 import ms from 'ms';
 
-export interface Answer {
+export interface WebhookResponse {
   status: number;
   retryAfter: string | null;
   /** The beginning of its body. */
@@ -16,18 +16,18 @@ export interface Answer {
 }
 
 /** A try as it is kept. */
-export interface Attempt {
+export interface WebhookAttempt {
   startedAt: number;
   endedAt: number;
   /** In milliseconds, as a stopwatch has it. */
   duration: number;
   url: string;
-  answer: Answer | null;
+  answer: WebhookResponse | null;
   /** In a sentence, where it failed. */
   error: string | null;
 }
 
-export type Verdict =
+export type WebhookVerdict =
   | { kind: 'delivered' }
   /** `pausedUntil`: the endpoint asked to be left alone. */
   | { kind: 'again'; dueAt: number; pausedUntil: number | null }
@@ -45,7 +45,11 @@ export const longestFailing = waits.reduce((sum, each) => sum + each, 0);
 const longestPause = waits.at(-1)!;
 
 /** `before`: tries made before this one. */
-export function verdictOf({ answer }: Pick<Attempt, 'answer'>, before: number, now: number): Verdict {
+export function verdictOf(
+  { answer }: Pick<WebhookAttempt, 'answer'>,
+  before: number,
+  now: number,
+): WebhookVerdict {
   const status = answer?.status ?? 0;
   if (status >= 200 && status < 300) return { kind: 'delivered' };
   if (status === 410) return { kind: 'gone' };

@@ -3,9 +3,9 @@
  * disabled: when it says that it is gone, or when nothing has got through for as long as all tries of a message take.
  * One message that it never takes does not disable an endpoint that takes others.
  */
-import { longestFailing, type Verdict } from './classify-response.ts';
+import { longestFailing, type WebhookVerdict } from './classify-response.ts';
 
-export interface Standing {
+export interface EndpointHealth {
   failingSince: number | null;
   pausedUntil: number | null;
   /** Why it is to be disabled. */
@@ -15,14 +15,17 @@ export interface Standing {
 export interface Tried {
   startedAt: number;
   endedAt: number;
-  verdict: Verdict;
+  verdict: WebhookVerdict;
   /** In a sentence, where it failed. */
   error: string | null;
 }
 
 /** `tries`: in the order in which they ended. */
-export function standingAfter(before: Omit<Standing, 'disable'>, tries: readonly Tried[]): Standing {
-  const standing: Standing = { ...before, disable: null };
+export function endpointHealthAfter(
+  before: Omit<EndpointHealth, 'disable'>,
+  tries: readonly Tried[],
+): EndpointHealth {
+  const standing: EndpointHealth = { ...before, disable: null };
   for (const { startedAt, endedAt, verdict, error } of tries) {
     if (verdict.kind === 'delivered') {
       standing.failingSince = null;

@@ -11,15 +11,15 @@ import { insertTried } from '../db/webhooks/webhook-attempts.ts';
 import { attemptRow } from '../db/webhooks/webhook-outcomes.ts';
 import { findWebhook, insertWebhook, replaceSecret, type Webhook } from '../db/webhooks/webhooks.ts';
 import { eventTypes } from '../glossary.ts';
-import type { Attempt } from './classify-response.ts';
+import type { WebhookAttempt } from './classify-response.ts';
 import { parseWebhookUrl } from './endpoint-url.ts';
 import { newSecret, secretsOf } from './signature.ts';
-import type { TryIt } from './webhook-attempt.ts';
+import type { TryWebhook } from './webhook-attempt.ts';
 
 class WebhookFault extends Error {}
 
 /** Of one organization, as it adds them itself: each is told of every event. */
-const mostWebhooks = 50;
+const maxWebhooks = 50;
 
 /** Why one that its owner has disabled is. */
 export const disabledByOwner = 'its owner has disabled it';
@@ -46,9 +46,9 @@ export async function addOwnWebhook(
   wanted: Wanted,
   terms: Parameters<typeof addWebhook>[2],
 ): Promise<Added | { fault: string }> {
-  const limit = { orgId: wanted.orgId, table: 'webhooks', max: mostWebhooks };
+  const limit = { orgId: wanted.orgId, table: 'webhooks', max: maxWebhooks };
   const added = await insertWithin(db, limit, (trx) => addWebhook(trx, wanted, terms));
-  return added ?? { fault: `This organization has ${mostWebhooks} webhooks; remove one first.` };
+  return added ?? { fault: `This organization has ${maxWebhooks} webhooks; remove one first.` };
 }
 
 export async function addWebhook(
@@ -82,7 +82,7 @@ export async function rotateSecret(
 }
 
 interface Testing {
-  tryIt: TryIt;
+  tryIt: TryWebhook;
   clock: Pick<Clock, 'now'>;
   /** Nobody waits for it any more. */
   signal?: AbortSignal;
@@ -93,7 +93,7 @@ export async function testWebhook(
   db: Db,
   webhook: Webhook,
   { tryIt, clock, signal = new AbortController().signal }: Testing,
-): Promise<Attempt> {
+): Promise<WebhookAttempt> {
   const now = clock.now();
   const { id: webhookId, orgId, url } = webhook;
   const event = {

@@ -17,7 +17,7 @@ import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { type AddressOptions, addressesOf } from '../route/web-host-addresses.ts';
 import { isForbidden } from '../vendor/mx-connect.ts';
-import type { Answer } from './classify-response.ts';
+import type { WebhookResponse } from './classify-response.ts';
 import { hostOf, isLocalhost } from './endpoint-url.ts';
 
 interface Request {
@@ -26,7 +26,7 @@ interface Request {
   body: string;
 }
 
-export type Post = (request: Request, stopped: AbortSignal) => Promise<Answer>;
+export type Post = (request: Request, stopped: AbortSignal) => Promise<WebhookResponse>;
 
 export interface Poster {
   post: Post;
@@ -39,8 +39,8 @@ export interface PosterOptions extends AddressOptions {
 }
 
 /** 2xx within this time is done. */
-export const patienceMs = 15_000;
-const bodyPatienceMs = 2_000;
+export const timeoutMs = 15_000;
+const bodyTimeoutMs = 2_000;
 /** After which the next address is tried; Node's 250 ms are less than it takes to connect to the other side of the earth. */
 const nextAddressMs = 2_000;
 /** What is kept of a body, and what is read so that the connection can be used again. */
@@ -118,7 +118,7 @@ function createLookup(options: AddressOptions): LookupFunction {
 }
 
 async function beginningOf(response: IncomingMessage): Promise<string> {
-  const overdue = setTimeout(() => response.destroy(), bodyPatienceMs);
+  const overdue = setTimeout(() => response.destroy(), bodyTimeoutMs);
   const beginning: Buffer[] = [];
   let read = 0;
   try {

@@ -4,7 +4,7 @@
  */
 import { pause } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
-import type { Watch } from '../record/event-signal.ts';
+import type { EventSignal } from '../record/event-signal.ts';
 
 export interface FeedParts {
   /** The position up to which there are events now. */
@@ -13,16 +13,16 @@ export interface FeedParts {
   passOver(position: number): Promise<void>;
   fanOut(terms: { now: number; limit: number }): Promise<{ made: number; position: number; isMore: boolean }>;
   onMade(): void;
-  watch: Watch;
+  watch: EventSignal;
   clock: Clock;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
 }
 
 const atOnce = 500;
 const keepUpMs = 10_000;
-const againMs = 1000;
+const retryDelayMs = 1000;
 /** Without a ring. */
-const everyMs = 10 * 60_000;
+const intervalMs = 10 * 60_000;
 
 export function createFeed(parts: FeedParts) {
   const { clock, watch } = parts;
@@ -51,13 +51,13 @@ export function createFeed(parts: FeedParts) {
 
   async function follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const rings = watch.rings();
+      const rings = watch.signalsAfter();
       try {
         while ((await beat()) && !signal.aborted);
-        await watch.wait(rings, everyMs, signal);
+        await watch.wait(rings, intervalMs, signal);
       } catch (error) {
-        parts.onTrouble('events could not be read for webhooks; trying again', error);
-        await pause(clock, againMs, signal);
+        parts.onError('events could not be read for webhooks; trying again', error);
+        await pause(clock, retryDelayMs, signal);
       }
     }
   }

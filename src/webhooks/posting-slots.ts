@@ -14,8 +14,8 @@ export interface Pick {
 
 const perWebhook = 16;
 
-export function createRoom(most: number) {
-  const underWay = new Map<string, number>();
+export function createPostingSlots(max: number) {
+  const inFlight = new Map<string, number>();
   let inAll = 0;
   let failing = 0;
   /** The last that was served: the next in line is served first. */
@@ -24,13 +24,13 @@ export function createRoom(most: number) {
   return {
     /** Notes what is begun; what is returned notes that it has ended. */
     begin({ id, isFailing }: DueWebhook): () => void {
-      underWay.set(id, (underWay.get(id) ?? 0) + 1);
+      inFlight.set(id, (inFlight.get(id) ?? 0) + 1);
       inAll += 1;
       if (isFailing) failing += 1;
       return () => {
-        const left = underWay.get(id)! - 1;
-        if (left > 0) underWay.set(id, left);
-        else underWay.delete(id);
+        const left = inFlight.get(id)! - 1;
+        if (left > 0) inFlight.set(id, left);
+        else inFlight.delete(id);
         inAll -= 1;
         if (isFailing) failing -= 1;
       };
@@ -39,10 +39,10 @@ export function createRoom(most: number) {
     share(due: readonly DueWebhook[]): Pick[] {
       const inLine = [...due.filter(({ id }) => id > last), ...due.filter(({ id }) => id <= last)];
       const picks: Pick[] = [];
-      let left = most - inAll;
-      let leftFailing = Math.floor(most / 2) - failing;
+      let left = max - inAll;
+      let leftFailing = Math.floor(max / 2) - failing;
       for (const { id, isFailing } of inLine) {
-        const own = (isFailing ? 1 : perWebhook) - (underWay.get(id) ?? 0);
+        const own = (isFailing ? 1 : perWebhook) - (inFlight.get(id) ?? 0);
         const limit = Math.min(own, left, isFailing ? leftFailing : left);
         if (limit <= 0) continue;
         picks.push({ webhookId: id, limit });
@@ -52,6 +52,6 @@ export function createRoom(most: number) {
       }
       return picks;
     },
-    isFull: () => inAll >= most,
+    isFull: () => inAll >= max,
   };
 }

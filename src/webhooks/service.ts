@@ -6,15 +6,15 @@ import { groupCommit } from '../db/engine/group-commit.ts';
 import type { Db } from '../db/engine/open.ts';
 import { settledPosition } from '../db/events/read-events.ts';
 import { fanOut, passOver } from '../db/webhooks/webhook-feed.ts';
-import { claimMessages, listDueWebhooks, returnMessages } from '../db/webhooks/webhook-outbox.ts';
-import { recordTries, type Try } from '../db/webhooks/webhook-outcomes.ts';
+import { claimMessages, listDueWebhooks, releaseMessages } from '../db/webhooks/webhook-outbox.ts';
+import { recordTries, type WebhookTry } from '../db/webhooks/webhook-outcomes.ts';
 import { hasActiveWebhooks } from '../db/webhooks/webhooks.ts';
 import type { Metrics } from '../operate/metrics/metrics.ts';
-import type { Watch } from '../record/event-signal.ts';
+import type { EventSignal } from '../record/event-signal.ts';
 import type { Resolve } from '../route/resolver.ts';
 import { createPoster } from './guarded-post.ts';
 import { createFeed } from './outbox-feed.ts';
-import { createTryIt, type TryIt } from './webhook-attempt.ts';
+import { createTryWebhook, type TryWebhook } from './webhook-attempt.ts';
 import { createWebhookRunner } from './webhook-runner.ts';
 
 export interface WebhookParts {
@@ -28,14 +28,14 @@ export interface WebhookParts {
   node: string;
   log: Log;
   metrics: Metrics;
-  watch: Watch;
-  onTrouble(what: string, error: unknown): void;
+  watch: EventSignal;
+  onError(what: string, error: unknown): void;
   clock: Clock;
 }
 
 export interface Webhooks {
   /** One try, as the runner makes them: for tests that somebody asks for. */
-  tryIt: TryIt;
+  tryIt: TryWebhook;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -45,7 +45,7 @@ const concurrency = 256;
 /** A post takes some 15 seconds at most. */
 const leaseMs = 60_000;
 /** How long an outcome waits for others, so that they share a commit. */
-const recordPatienceMs = 20;
+const recordMaxWaitMs = 20;
 
 export function createWebhooks({
   db,
@@ -54,20 +54,20 @@ export function createWebhooks({
   metrics,
   watch,
   clock,
-  onTrouble,
+  onError,
   seal,
   ...guard
 }: WebhookParts): Webhooks {
   const poster = createPoster(guard);
   const record = groupCommit(
-    metrics.timed('webhooks', (tries: Try[]) => recordTries(db, node, tries), metrics.posted),
-    { isComing: () => true, patienceMs: recordPatienceMs },
+    metrics.timed('webhooks', (tries: WebhookTry[]) => recordTries(db, node, tries), metrics.posted),
+    { isComing: () => true, maxWaitMs: recordMaxWaitMs },
   );
-  const tryIt = createTryIt({ post: poster.post, openSecret: seal.open, clock });
+  const tryIt = createTryWebhook({ post: poster.post, openSecret: seal.open, clock });
   const runner = createWebhookRunner({
     listDue: (now) => listDueWebhooks(db, now),
     claim: (picks, now) => claimMessages(db, { node, now, leaseMs, picks }),
-    giveBack: (now) => returnMessages(db, { node, now }),
+    giveBack: (now) => releaseMessages(db, { node, now }),
     tryIt,
     async record(one) {
       const disabled = await record(one);
@@ -81,7 +81,7 @@ export function createWebhooks({
     },
     concurrency,
     clock,
-    onTrouble,
+    onError,
   });
   const feed = createFeed({
     settled: () => settledPosition(db),
@@ -91,7 +91,7 @@ export function createWebhooks({
     onMade: runner.wake,
     watch,
     clock,
-    onTrouble,
+    onError,
   });
   return {
     tryIt,

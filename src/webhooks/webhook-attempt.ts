@@ -1,7 +1,7 @@
 /** One try: an event is put into words, signed, posted; what came back is an attempt. Never rejects but when stopped. */
 import type { Clock } from '../base/clock.ts';
 import type { EventRecord } from '../db/events/read-events.ts';
-import { type Answer, type Attempt, complaintOf } from './classify-response.ts';
+import { complaintOf, type WebhookAttempt, type WebhookResponse } from './classify-response.ts';
 import type { Post } from './guarded-post.ts';
 import { sign } from './signature.ts';
 import { bodyOf } from './webhook-body.ts';
@@ -20,13 +20,13 @@ export interface AttemptParts {
   clock: Clock;
 }
 
-export type TryIt = (message: Tryable, stopped: AbortSignal) => Promise<Attempt>;
+export type TryWebhook = (message: Tryable, stopped: AbortSignal) => Promise<WebhookAttempt>;
 
-export function createTryIt({ post, openSecret, clock }: AttemptParts): TryIt {
+export function createTryWebhook({ post, openSecret, clock }: AttemptParts): TryWebhook {
   return async ({ url, secrets, event }, stopped) => {
     const startedAt = clock.now();
     const begun = performance.now();
-    const ended = (answer: Answer | null, error: string | null): Attempt => {
+    const ended = (answer: WebhookResponse | null, error: string | null): WebhookAttempt => {
       const duration = Math.round(performance.now() - begun);
       return { startedAt, endedAt: clock.now(), duration, url, answer, error };
     };

@@ -6,7 +6,7 @@
 import type { EventRecord } from '../db/events/read-events.ts';
 import { outwardEvent } from '../record/event.ts';
 
-const mostBytes = 20_000;
+const maxBytes = 20_000;
 
 /** Of a text, before it is cut further. */
 const lengths = [2000, 1000, 500, 200, 100, 50, 20];
@@ -27,7 +27,7 @@ export function bodyOf(event: EventRecord): string {
 }
 
 function fits(text: string): boolean {
-  return Buffer.byteLength(text) < mostBytes;
+  return Buffer.byteLength(text) < maxBytes;
 }
 
 /** Never between the halves of a surrogate pair. */

@@ -8,24 +8,24 @@
  */
 import { pause } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
-import { createPulse } from '../base/debounced-loop.ts';
-import type { Message } from '../db/webhooks/webhook-outbox.ts';
-import type { Try } from '../db/webhooks/webhook-outcomes.ts';
+import { createDebouncedLoop } from '../base/debounced-loop.ts';
+import type { WebhookMessage } from '../db/webhooks/webhook-outbox.ts';
+import type { WebhookTry } from '../db/webhooks/webhook-outcomes.ts';
 import { verdictOf } from './classify-response.ts';
-import { createRoom, type DueWebhook, type Pick } from './posting-slots.ts';
-import type { TryIt } from './webhook-attempt.ts';
+import { createPostingSlots, type DueWebhook, type Pick } from './posting-slots.ts';
+import type { TryWebhook } from './webhook-attempt.ts';
 
-export interface RunnerParts {
+export interface WebhookRunnerParts {
   listDue(now: number): Promise<DueWebhook[]>;
-  claim(picks: Pick[], now: number): Promise<Message[]>;
+  claim(picks: Pick[], now: number): Promise<WebhookMessage[]>;
   /** All that this node has leased and does not try is due at once. */
   giveBack(now: number): Promise<void>;
-  tryIt: TryIt;
-  record(one: Try): Promise<void>;
+  tryIt: TryWebhook;
+  record(one: WebhookTry): Promise<void>;
   /** Tries at once, in all. */
   concurrency: number;
   clock: Clock;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
 }
 
 export interface WebhookRunner {
@@ -35,20 +35,20 @@ export interface WebhookRunner {
 }
 
 const graceMs = 1000;
-const againMs = 1000;
+const retryDelayMs = 1000;
 
-export function createWebhookRunner(parts: RunnerParts): WebhookRunner {
-  const { clock, onTrouble } = parts;
-  const room = createRoom(parts.concurrency);
-  const underWay = new Set<Promise<void>>();
+export function createWebhookRunner(parts: WebhookRunnerParts): WebhookRunner {
+  const { clock, onError } = parts;
+  const room = createPostingSlots(parts.concurrency);
+  const inFlight = new Set<Promise<void>>();
   const stopping = new AbortController();
 
-  const pulse = createPulse({
+  const pulse = createDebouncedLoop({
     beat,
     gapMs: 25,
-    everyMs: 1000,
+    intervalMs: 1000,
     clock,
-    onTrouble: (error) => onTrouble('webhooks that are due could not be read; trying again', error),
+    onError: (error) => onError('webhooks that are due could not be read; trying again', error),
   });
 
   async function beat(): Promise<boolean> {
@@ -62,15 +62,15 @@ export function createWebhookRunner(parts: RunnerParts): WebhookRunner {
       const end = room.begin(byId.get(message.webhookId)!);
       const working = work(message).finally(() => {
         end();
-        underWay.delete(working);
+        inFlight.delete(working);
         pulse.wake();
       });
-      underWay.add(working);
+      inFlight.add(working);
     }
     return false;
   }
 
-  async function work(message: Message): Promise<void> {
+  async function work(message: WebhookMessage): Promise<void> {
     const { signal } = stopping;
     const attempt = await parts.tryIt(message, signal).catch(() => null);
     // It was cut short.
@@ -83,9 +83,9 @@ export function createWebhookRunner(parts: RunnerParts): WebhookRunner {
       try {
         return await parts.record({ message, attempt, verdict });
       } catch (error) {
-        onTrouble('what came of a webhook could not be recorded; trying again', error);
+        onError('what came of a webhook could not be recorded; trying again', error);
         if (signal.aborted) return;
-        await pause(clock, againMs, signal);
+        await pause(clock, retryDelayMs, signal);
       }
     }
   }
@@ -99,7 +99,7 @@ export function createWebhookRunner(parts: RunnerParts): WebhookRunner {
     async stop() {
       await pulse.stop();
       const grace = setTimeout(() => stopping.abort(new Error('Postern stops')), graceMs);
-      await Promise.all(underWay);
+      await Promise.all(inFlight);
       clearTimeout(grace);
       stopping.abort();
       await parts.giveBack(clock.now());

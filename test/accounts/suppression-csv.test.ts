@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { csvHead, csvOf, ListFault, readAddresses } from '../../src/accounts/suppression-csv.ts';
 import { compareKey, domainOf } from '../../src/mail/address.ts';
 
-const read = (text: string | Buffer, most?: number) => readAddresses(Buffer.from(text), most);
+const read = (text: string | Buffer, max?: number) => readAddresses(Buffer.from(text), max);
 
 const lists: [name: string, text: string, addresses: string[]][] = [
   ['nothing', '', []],

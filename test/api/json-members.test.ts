@@ -2,7 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { createMemberLimit } from '../../src/api/json-members.ts';
 
-const most = 10_000;
+const max = 10_000;
 
 function isRefused(chunks: Buffer[]): boolean {
   const check = createMemberLimit();
@@ -26,8 +26,8 @@ test('what is counted is what is outside of strings, wherever the chunks end', (
       const json = JSON.stringify(pairs);
       const own = membersOf(json);
       for (const [more, refused] of [
-        [most - own, false],
-        [most - own + 1, true],
+        [max - own, false],
+        [max - own + 1, true],
       ] as const) {
         let rest = Buffer.from(json + ','.repeat(more));
         const chunks = cuts.map((cut) => {

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import test from 'ava';
 import { setQuota } from '../../src/db/accept/credit-ledger.ts';
 import { findOrganization, setLimits } from '../../src/db/accounts/organizations.ts';
-import { giveOrder, type Order } from '../../src/db/queue/apply-queue-action.ts';
+import { applyQueueAction, type QueueAction } from '../../src/db/queue/apply-queue-action.ts';
 import { emailPath, exampleWorld, rename, sendPath, suppress } from '../helpers/example-world.ts';
 import { errorExamples, keyWith, masked, provoker } from '../helpers/provoke.ts';
 import { until } from '../helpers/until.ts';
@@ -94,8 +94,12 @@ test('opens, clicks, scans, holding, expiry and skipped recipients hold against 
   await told(
     ({ events }) => events.filter(({ type }: { type: string }) => /opened|clicked/.test(type)).length === 4,
   );
-  const order = (name: Order) =>
-    giveOrder(world.db, { emailId: body.emailId }, { order: name, reason: 'test', now: world.clock.now() });
+  const order = (name: QueueAction) =>
+    applyQueueAction(
+      world.db,
+      { emailId: body.emailId },
+      { order: name, reason: 'test', now: world.clock.now() },
+    );
   await told(({ recipients }) => recipients[2].status === 'deferred');
   await order('hold');
   await told(({ recipients }) => recipients[2].status === 'held');
@@ -120,7 +124,7 @@ test('an email that the operator canceled holds against the document', async (t)
   });
   await world.when(body.emailId, ({ status }) => status === 'deferred');
   const given = { order: 'cancel', reason: 'a typo', now: world.clock.now() } as const;
-  await giveOrder(world.db, { to: 'greta@example.org' }, given);
+  await applyQueueAction(world.db, { to: 'greta@example.org' }, given);
   const answer = await world.call('GET', emailPath.replace('{id}', body.emailId));
   contract.check(t, 'get', emailPath, answer);
   t.like(answer.body, { status: 'canceled', recipients: [{ nextAttemptAt: null }] });

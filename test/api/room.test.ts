@@ -1,12 +1,12 @@
 import test from 'ava';
-import { createRoom, type Place } from '../../src/api/admission.ts';
+import { createAdmission, type Slot } from '../../src/api/admission.ts';
 import { manualClock } from '../helpers/clock.ts';
 
 const kib = 1024;
 const mib = 1024 * kib;
 
 test('there is a place for so many, and one more waits until one leaves', async (t) => {
-  const room = createRoom(4, manualClock());
+  const room = createAdmission(4, manualClock());
   const [first] = await Promise.all(['a', 'a', 'b', 'c'].map((org) => room.enter(org, 10)));
   let came = false;
   const next = room.enter('d', 10).then((place) => {
@@ -21,7 +21,7 @@ test('there is a place for so many, and one more waits until one leaves', async 
 
 test('who has waited for three seconds is told that there is no place', async (t) => {
   const clock = manualClock();
-  const room = createRoom(2, clock);
+  const room = createAdmission(2, clock);
   await Promise.all([room.enter('a', 1), room.enter('b', 1)]);
   const next = room.enter('c', 1);
   await clock.advance(2999);
@@ -31,7 +31,7 @@ test('who has waited for three seconds is told that there is no place', async (t
 });
 
 test('no more wait than there are places, half of them of one organization', async (t) => {
-  const room = createRoom(4, manualClock());
+  const room = createAdmission(4, manualClock());
   await Promise.all(['a', 'a', 'b', 'c'].map((org) => room.enter(org, 1)));
   for (const org of ['d', 'd']) room.enter(org, 1);
   t.is(await room.enter('d', 1), null);
@@ -41,7 +41,7 @@ test('no more wait than there are places, half of them of one organization', asy
 
 test('one organization has half of the places at most', async (t) => {
   const clock = manualClock();
-  const room = createRoom(4, clock);
+  const room = createAdmission(4, clock);
   const [first] = await Promise.all([room.enter('a', 1), room.enter('a', 1)]);
   const third = room.enter('a', 1);
   t.truthy(await room.enter('b', 1), 'nobody waits behind it');
@@ -50,7 +50,7 @@ test('one organization has half of the places at most', async (t) => {
 });
 
 test('the more organizations hold places, the fewer each of them has; there is one for the next', async (t) => {
-  const room = createRoom(64, manualClock());
+  const room = createAdmission(64, manualClock());
   const held: Record<string, number> = {};
   for (const org of ['a', 'b', 'c', 'd', 'e']) {
     const asked = Array.from({ length: 64 }, () => room.enter(org, 0));
@@ -66,7 +66,7 @@ test('the more organizations hold places, the fewer each of them has; there is o
 });
 
 /** Reads so much in chunks of 64 KiB, until a chunk has to wait. */
-function read(place: Place, bytes: number): { read: number; next: Promise<boolean> | null } {
+function read(place: Slot, bytes: number): { read: number; next: Promise<boolean> | null } {
   for (let done = 0; done < bytes; done += 64 * kib) {
     const next = place.add(64 * kib);
     if (next !== true) return { read: done, next };
@@ -75,13 +75,13 @@ function read(place: Place, bytes: number): { read: number; next: Promise<boolea
 }
 
 test('bytes count as they arrive: who announces much and sends little holds little', async (t) => {
-  const room = createRoom(100, manualClock());
+  const room = createAdmission(100, manualClock());
   for (const org of ['a', 'b', 'c']) for (let n = 0; n < 10; n++) read((await room.enter(org, 0))!, 64 * kib);
   t.is(read((await room.enter('d', 0))!, 20 * mib).next, null);
 });
 
 test('large bodies leave as much free as one organization holds, and 8 MiB for small ones', async (t) => {
-  const room = createRoom(100, manualClock());
+  const room = createAdmission(100, manualClock());
   const held: number[] = [];
   for (const org of ['a', 'b', 'c'])
     for (let n = 0, of = 0; n < 3; n++) {
@@ -95,7 +95,7 @@ test('large bodies leave as much free as one organization holds, and 8 MiB for s
 
 test('a body half read waits for the older ones of its organization; in the end the youngest gives way', async (t) => {
   const clock = manualClock();
-  const room = createRoom(100, clock);
+  const room = createAdmission(100, clock);
   const [first, second, third] = [
     await room.enter('a', 0),
     await room.enter('a', 0),

@@ -10,17 +10,22 @@ import { createStreams } from '../../src/api/events/event-stream.ts';
 import { newId } from '../../src/base/id.ts';
 import { fixedSecrets } from '../../src/base/secrets.ts';
 import type { EventQuery } from '../../src/db/events/read-events.ts';
-import { createWatch } from '../../src/record/event-signal.ts';
+import { createEventSignal } from '../../src/record/event-signal.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { until } from '../helpers/until.ts';
 
 const pageOfBytes = 1_000_000;
 
 /** A page for each question; how many each organization's stream has asked for. */
-async function endless(t: ExecutionContext, patienceMs: number) {
+async function endless(t: ExecutionContext, timeoutMs: number) {
   const pages: Record<string, number> = {};
-  const onTrouble = (what: string, error: unknown) => t.fail(`${what}: ${error}`);
-  const watch = createWatch({ position: async () => 0, tellOthers() {}, clock: manualClock(), onTrouble });
+  const onError = (what: string, error: unknown) => t.fail(`${what}: ${error}`);
+  const watch = createEventSignal({
+    position: async () => 0,
+    tellOthers() {},
+    clock: manualClock(),
+    onError,
+  });
   const streams = createStreams({
     async readEvents({ orgId, after }: EventQuery) {
       pages[orgId!] = (pages[orgId!] ?? 0) + 1;
@@ -30,7 +35,7 @@ async function endless(t: ExecutionContext, patienceMs: number) {
     },
     settledPosition: async () => 0,
     cursors: createCursors(fixedSecrets('a secret')),
-    ...{ watch, onTrouble, patienceMs },
+    ...{ watch, onError, timeoutMs },
   });
   const app = new Koa();
   app.silent = true;

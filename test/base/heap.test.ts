@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, '../..');
 const program = `
   import { Worker } from 'node:worker_threads';
   import { getHeapStatistics } from 'node:v8';
-  import { leaveLimitsToThreads } from ${JSON.stringify(join(root, 'src/base/v8-flags.ts'))};
+  import { clearHeapFlags } from ${JSON.stringify(join(root, 'src/base/v8-flags.ts'))};
 
   const limitMb = "process.getBuiltinModule('node:v8').getHeapStatistics().heap_size_limit / 2 ** 20";
   const ofThread = () => new Promise((resolve) => {
@@ -19,7 +19,7 @@ const program = `
     new Worker(code, { eval: true, resourceLimits }).once('message', resolve);
   });
   const before = await ofThread();
-  leaveLimitsToThreads();
+  clearHeapFlags();
   console.log(JSON.stringify([getHeapStatistics().heap_size_limit / 2 ** 20, before, await ofThread()]));
 `;
 

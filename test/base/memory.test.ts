@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { createMemory, type Entry } from '../../src/base/persistent-cache.ts';
+import { createPersistentCache, type PersistentEntry } from '../../src/base/persistent-cache.ts';
 import { openDatabase } from '../../src/db/engine/open.ts';
 import { forgetLearned, learnedRows } from '../../src/db/queue/learned-rows.ts';
 import { manualClock } from '../helpers/clock.ts';
@@ -23,7 +23,7 @@ async function startDatabase(t: ExecutionContext, kind: DatabaseKind) {
 
 /** Rows that a test can look into, and break. */
 function fakeRows() {
-  const entries = new Map<string, Entry<string>>();
+  const entries = new Map<string, PersistentEntry<string>>();
   const rows = {
     entries,
     reads: 0,
@@ -34,7 +34,7 @@ function fakeRows() {
       if (rows.broken) throw new Error('disk full');
       return entries.get(name) ?? null;
     },
-    async write(name: string, entry: Entry<string>) {
+    async write(name: string, entry: PersistentEntry<string>) {
       if (rows.broken) throw new Error('disk full');
       entries.set(name, entry);
     },
@@ -49,12 +49,12 @@ for (const kind of kinds) {
     const db = await startDatabase(t, kind);
     const clock = manualClock();
     const rows = learnedRows<{ mode: string }>(db, 'mta-sts');
-    const memory = () => createMemory(rows, clock, (what, error) => t.fail(`${what}: ${error}`));
+    const memory = () => createPersistentCache(rows, clock, (what, error) => t.fail(`${what}: ${error}`));
     await memory().set('a.example', { mode: 'testing' }, minute);
     await memory().set('a.example', { mode: 'enforce' }, 2 * minute);
     t.deepEqual(await memory().get('a.example'), { mode: 'enforce' });
     t.is(await memory().get('b.example'), null);
-    const others = createMemory(learnedRows(db, 'greylisting'), clock, silent);
+    const others = createPersistentCache(learnedRows(db, 'greylisting'), clock, silent);
     t.is(await others.get('a.example'), null, 'another kind is another memory');
     await clock.advance(2 * minute - 1);
     t.deepEqual(await memory().get('a.example'), { mode: 'enforce' });
@@ -81,7 +81,7 @@ for (const kind of kinds) {
 test('a name is read once, then held for half a minute, whether it is there or not', async (t) => {
   const rows = fakeRows();
   const clock = manualClock();
-  const memory = createMemory(rows, clock, silent);
+  const memory = createPersistentCache(rows, clock, silent);
   rows.entries.set('there', { value: 'old', expiresAt: clock.now() + 60 * minute });
   const answers = await Promise.all([memory.get('there'), memory.get('there'), memory.get('absent')]);
   t.deepEqual(answers, ['old', 'old', null]);
@@ -96,7 +96,7 @@ test('a name is read once, then held for half a minute, whether it is there or n
 
 test('what was just learned is known at once, without reading', async (t) => {
   const rows = fakeRows();
-  const memory = createMemory(rows, manualClock(), silent);
+  const memory = createPersistentCache(rows, manualClock(), silent);
   t.is(await memory.get('a'), null);
   await memory.set('a', 'learned', minute);
   t.is(await memory.get('a'), 'learned');
@@ -108,7 +108,7 @@ test('trouble with the database is told and stops nothing', async (t) => {
   const rows = fakeRows();
   const told: string[] = [];
   const clock = manualClock();
-  const memory = createMemory(rows, clock, (what, error) =>
+  const memory = createPersistentCache(rows, clock, (what, error) =>
     told.push(`${what} (${(error as Error).message})`),
   );
   rows.broken = true;

@@ -12,8 +12,8 @@ test('of processes that come at once one writes the file, and all find the same'
   const file = join(directory, 'secret');
   const program = `
     import { readFileSync } from 'node:fs';
-    import { writeFirst } from ${JSON.stringify(join(import.meta.dirname, '../../src/base/atomic-file.ts'))};
-    writeFirst('${file}', 'written by ' + process.pid);
+    import { createAtomic } from ${JSON.stringify(join(import.meta.dirname, '../../src/base/atomic-file.ts'))};
+    createAtomic('${file}', 'written by ' + process.pid);
     process.stdout.write(readFileSync('${file}', 'utf8'));`;
   const write = () => promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program]);
   const found = await Promise.all(Array.from({ length: 4 }, write));

@@ -5,14 +5,14 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { fixedSecrets } from '../../src/base/secrets.ts';
-import { createReturned } from '../../src/bounces/bounce-handler.ts';
+import { createBounceHandler } from '../../src/bounces/bounce-handler.ts';
 import { createDeliveryOf } from '../../src/bounces/complaint-tokens.ts';
-import type { Reading } from '../../src/bounces/parse/parse-result.ts';
+import type { ParsedReturn } from '../../src/bounces/parse/parse-result.ts';
 import { readMail } from '../../src/bounces/parse/parse-returned.ts';
-import { formats } from '../../src/bounces/parse/text-bounce.ts';
+import { textBounceRules } from '../../src/bounces/parse/text-bounce.ts';
 import { createReturnPath, createReturnPathReader } from '../../src/bounces/return-path.ts';
-import { createPlaceOf } from '../../src/bounces/service-addresses.ts';
-import type { Outcome, Returned } from '../../src/db/bounces/returned-mail.ts';
+import { createServiceAddressReader } from '../../src/bounces/service-addresses.ts';
+import type { ReturnedMailRecord, ReturnedOutcome } from '../../src/db/bounces/returned-mail.ts';
 import { createMessageIdReader } from '../../src/mail/message-id.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { goldenDelivery, goldenDomain, goldenMails, goldenSecret } from '../helpers/golden.ts';
@@ -88,7 +88,7 @@ const mutated = fc
 
 const kinds = new Set(['failed', 'delayed', 'arrived', 'automatic', 'complaint', 'report', 'letter']);
 
-function isSound(reading: Reading): boolean {
+function isSound(reading: ParsedReturn): boolean {
   if (!kinds.has(reading.is) || JSON.stringify(reading).length > 128 * 1024) return false;
   if (reading.is !== 'failed') return true;
   const { type, category, diagnostic } = reading.bounce;
@@ -111,11 +111,11 @@ test.serial('a mutated mail is read, soon, and the reading is sound', async (t) 
 
 test.serial('no bounce and no complaint is ever credited to another delivery', async (t) => {
   t.timeout(300_000);
-  const credited: Returned[] = [];
+  const credited: ReturnedMailRecord[] = [];
   const known = new Set([goldenDelivery, ...others]);
   const readReturnPath = createReturnPathReader(fixedSecrets(goldenSecret));
-  const handler = createReturned({
-    placeOf: createPlaceOf(
+  const handler = createBounceHandler({
+    placeOf: createServiceAddressReader(
       { returnPathDomain: goldenDomain, hostname: 'mail.postern.example' },
       readReturnPath,
     ),
@@ -129,7 +129,7 @@ test.serial('no bounce and no complaint is ever credited to another delivery', a
     }),
     record: async (returned) => {
       credited.push(returned);
-      return 'gone' as Outcome;
+      return 'gone' as ReturnedOutcome;
     },
     keepMail: async () => {},
     keepReport: async () => {},
@@ -153,7 +153,7 @@ test.serial('no bounce and no complaint is ever credited to another delivery', a
 /** Of each pattern that a stranger's text meets, pieces that almost match, repeated to the largest size. */
 test.serial('prose made of the words that the formats look for is read in no time', async (t) => {
   t.timeout(300_000);
-  const names = new Set(formats.map(({ name }) => name));
+  const names = new Set(textBounceRules.map(({ name }) => name));
   const prose = golden.filter(({ reading }) => 'format' in reading && names.has(reading.format));
   const bodies = prose.map(({ raw }) => raw.toString('latin1').split('\r\n\r\n').slice(1).join('\r\n'));
   const lines = new Set(bodies.flatMap((body) => body.split('\r\n').slice(0, 8)));

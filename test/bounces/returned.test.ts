@@ -3,15 +3,15 @@ import { once } from 'node:events';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import test from 'ava';
 import { fixedSecrets } from '../../src/base/secrets.ts';
-import { moveOn } from '../../src/bounces/bounce-transition.ts';
-import { createReader, serveReading } from '../../src/bounces/isolated-parser.ts';
+import { transitionOnReturn } from '../../src/bounces/bounce-transition.ts';
+import { createIsolatedParser, serveParsing } from '../../src/bounces/isolated-parser.ts';
 import { automaticRules } from '../../src/bounces/parse/auto-reply.ts';
 import { complaintVariants } from '../../src/bounces/parse/complaint.ts';
 import type { Complaint, Failure } from '../../src/bounces/parse/parse-result.ts';
 import { readMail } from '../../src/bounces/parse/parse-returned.ts';
-import { formats } from '../../src/bounces/parse/text-bounce.ts';
+import { textBounceRules } from '../../src/bounces/parse/text-bounce.ts';
 import { createReturnPath, createReturnPathReader } from '../../src/bounces/return-path.ts';
-import { createPlaceOf, type Place } from '../../src/bounces/service-addresses.ts';
+import { createServiceAddressReader, type ServiceAddress } from '../../src/bounces/service-addresses.ts';
 import type { DeliveryStatus } from '../../src/glossary.ts';
 import { goldenDelivery, goldenDomain, goldenMails, goldenSecret, reportOf } from '../helpers/golden.ts';
 
@@ -34,7 +34,7 @@ test('the golden folder has at least 60 bounces, complaints and automatic answer
 
 test('every format and every rule has a golden mail, but for those of headers that differ by their name alone', (t) => {
   const read = new Set(golden.map(({ reading }) => ('format' in reading ? reading.format : reading.is)));
-  const names = [...formats, ...automaticRules, ...complaintVariants].map(({ name }) => name);
+  const names = [...textBounceRules, ...automaticRules, ...complaintVariants].map(({ name }) => name);
   t.deepEqual([...new Set(names)].filter((name) => !read.has(name)).sort(), unseen);
 });
 
@@ -106,12 +106,12 @@ test('a report of ten thousand records is read', async (t) => {
 });
 
 const ownReturnPath = createReturnPath(fixedSecrets(goldenSecret), goldenDomain)(goldenDelivery);
-const placeOf = createPlaceOf(
+const placeOf = createServiceAddressReader(
   { returnPathDomain: goldenDomain, hostname: 'mail.postern.example' },
   createReturnPathReader(fixedSecrets(goldenSecret)),
 );
 
-const places: [address: string, place: Place['role']][] = [
+const places: [address: string, place: ServiceAddress['role']][] = [
   [ownReturnPath, 'return-path'],
   [ownReturnPath.toUpperCase(), 'return-path'],
   [`postmaster@${goldenDomain}`, 'letters'],
@@ -180,7 +180,7 @@ for (const [status, mayHaveArrived, bounced, complained] of moves) {
   test(`${status}${mayHaveArrived ? ', which may have arrived' : ''}: a bounce makes it ${bounced}, a complaint ${complained}`, (t) => {
     const standing = { status, attempts: 1, mayHaveArrived };
     const made = (reading: Failure | Complaint) => {
-      const move = moveOn(standing, reading);
+      const move = transitionOnReturn(standing, reading);
       return move === 'wait' || move === null ? move : move.status;
     };
     t.is(made(failure), bounced as never);
@@ -192,7 +192,7 @@ const thread = new URL('../../src/bounces/parser-thread.ts', import.meta.url);
 const sample = golden.find(({ name }) => name === 'postfix-unknown-user')!;
 
 test('the thread reads as the function does, many mails at once', async (t) => {
-  const reader = createReader({ spawn: () => new Worker(thread), onTrouble: (what) => t.fail(what) });
+  const reader = createIsolatedParser({ spawn: () => new Worker(thread), onError: (what) => t.fail(what) });
   t.teardown(reader.close);
   const some = golden.slice(0, 20);
   const readings = await Promise.all(some.map(({ raw, role }) => reader.read(raw, role)));
@@ -217,10 +217,10 @@ const trap = `
 
 test('a mail that hangs, kills or feeds on its thread ends with it, and alone', async (t) => {
   const troubles: unknown[] = [];
-  const reader = createReader({
+  const reader = createIsolatedParser({
     spawn: () => new Worker(trap, { eval: true, resourceLimits: { maxOldGenerationSizeMb: 32 } }),
-    onTrouble: (_, error) => troubles.push(error),
-    patienceMs: 300,
+    onError: (_, error) => troubles.push(error),
+    timeoutMs: 300,
   });
   t.teardown(reader.close);
   const mails = ['a', 'hang', 'b', 'die', 'throw', 'eat', 'c'];
@@ -233,9 +233,9 @@ test('a mail that hangs, kills or feeds on its thread ends with it, and alone', 
 });
 
 test('a thread that does not start refuses the mail, which may come again', async (t) => {
-  const reader = createReader({
+  const reader = createIsolatedParser({
     spawn: () => new Worker('throw new Error("no disk")', { eval: true }),
-    onTrouble: () => {},
+    onError: () => {},
   });
   await t.throwsAsync(reader.read(sample.raw, sample.role), { message: /does not start/ });
   await reader.close();
@@ -243,7 +243,7 @@ test('a thread that does not start refuses the mail, which may come again', asyn
 });
 
 test('what is being read when the reader closes is refused', async (t) => {
-  const reader = createReader({ spawn: () => new Worker(trap, { eval: true }), onTrouble: () => {} });
+  const reader = createIsolatedParser({ spawn: () => new Worker(trap, { eval: true }), onError: () => {} });
   const refused = [reader.read(Buffer.from('hang'), 'letters'), reader.read(Buffer.from('a'), 'letters')];
   const thrown = Promise.all(refused.map((one) => t.throwsAsync(one, { message: /ended/ })));
   await reader.close();
@@ -253,7 +253,7 @@ test('what is being read when the reader closes is refused', async (t) => {
 test('the thread says when it begins: from then on its time runs', async (t) => {
   const { port1, port2 } = new MessageChannel();
   t.teardown(() => port1.close());
-  serveReading(port2, async () => ({ is: 'letter' }));
+  serveParsing(port2, async () => ({ is: 'letter' }));
   port1.postMessage({ bytes: sample.raw, role: sample.role });
   t.deepEqual(await once(port1, 'message'), ['begun']);
   t.deepEqual(await once(port1, 'message'), [{ is: 'letter' }]);

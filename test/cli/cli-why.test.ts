@@ -2,14 +2,14 @@
 import test from 'ava';
 import { why } from '../../src/cli/render/why-view.ts';
 import type { AttemptRecord } from '../../src/db/events/emails.ts';
-import type { DeliveryStatus, Verdict } from '../../src/glossary.ts';
-import type { Story } from '../../src/operate/explain/why.ts';
+import type { DeliveryStatus, Outcome } from '../../src/glossary.ts';
+import type { WhyFacts } from '../../src/operate/explain/why.ts';
 
 const now = Date.parse('2026-11-20T12:00:00Z');
 const minute = 60_000;
 const when = (time: number) => `in ${(time - now) / minute} m`;
 
-function story(status: DeliveryStatus, more: Partial<Story> = {}, delivery: object = {}): Story {
+function story(status: DeliveryStatus, more: Partial<WhyFacts> = {}, delivery: object = {}): WhyFacts {
   const untouched = { count: 0, firstAt: null, lastAt: null, scans: 0 };
   return {
     delivery: {
@@ -36,7 +36,7 @@ function story(status: DeliveryStatus, more: Partial<Story> = {}, delivery: obje
   };
 }
 
-function attempt(verdict: Partial<Verdict>, more: Partial<AttemptRecord> = {}): AttemptRecord {
+function attempt(verdict: Partial<Outcome>, more: Partial<AttemptRecord> = {}): AttemptRecord {
   return {
     ...{ deliveryId: 'd', number: 1, startedAt: now, endedAt: now, reply: null, mx: null, tls: null },
     transcript: [],
@@ -45,7 +45,7 @@ function attempt(verdict: Partial<Verdict>, more: Partial<AttemptRecord> = {}): 
       ...{ origin: 'remote', diagnostic: 'no answer', possibleDuplicate: false },
       ...{ rule: 'unreachable', retryAfterMs: null },
       ...verdict,
-    } as Verdict,
+    } as Outcome,
     ...more,
   };
 }
@@ -57,7 +57,7 @@ const suspension = {
   ...{ createdAt: now - 10 * minute, until: now + 50 * minute },
 };
 
-const rows: [what: string, story: Story, said: string][] = [
+const rows: [what: string, story: WhyFacts, said: string][] = [
   [
     'put off by us',
     story('deferred', { last: attempt({ origin: 'local', diagnostic: 'the disk is full' }) }, soon),
@@ -157,10 +157,10 @@ const rows: [what: string, story: Story, said: string][] = [
 ];
 
 /** Bounced with this reply. */
-function blocked(line: string): Story {
+function blocked(line: string): WhyFacts {
   const [, code, enhanced, text] = /^(\d+) (\S+) (.*)$/.exec(line)!;
   const bounce = { type: 'soft', category: 'blocked', fault: 'sender', diagnostic: line };
-  const verdict: Partial<Verdict> = {
+  const verdict: Partial<Outcome> = {
     ...{ outcome: 'bounced', category: 'blocked', fault: 'sender', bounce: 'soft', diagnostic: line },
   };
   const reply = { code: Number(code), enhanced: enhanced!, text: text! };

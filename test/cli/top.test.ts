@@ -1,17 +1,17 @@
 /** `postern top`: what the log's lines come to, and the picture for a terminal of any size. */
 import test from 'ava';
-import type { Line } from '../../src/cli/maillog/log-filter.ts';
+import type { LogLine } from '../../src/cli/maillog/log-filter.ts';
 import { createTraffic } from '../../src/cli/maillog/traffic.ts';
 import { sparkline } from '../../src/cli/render/sparkline.ts';
 import { render, type Snapshot, sorts } from '../../src/cli/render/top-view.ts';
 import { cut, fit, widthOf } from '../../src/cli/render/width.ts';
-import type { QueueLine } from '../../src/operate/explain/queue-rows-by-destination.ts';
+import type { QueueRow } from '../../src/operate/explain/queue-rows-by-destination.ts';
 
 /** On the operator's own clock. */
 const now = new Date(2026, 10, 20, 12, 30, 15).getTime();
 const minute = 60_000;
 
-function line(event: string, ago: number, fields: object = {}): Line {
+function line(event: string, ago: number, fields: object = {}): LogLine {
   return { time: new Date(now - ago).toISOString(), event, msg: event, destination: 'd.example', ...fields };
 }
 
@@ -60,7 +60,7 @@ test('of what goes well the last reply of each host, of trouble each once and ho
   t.is(traffic.read(now).said[0]!.reply, '550 0');
 });
 
-function queueLine(destination: string, fields: Partial<QueueLine> = {}): QueueLine {
+function queueLine(destination: string, fields: Partial<QueueRow> = {}): QueueRow {
   return {
     destination,
     domains: [destination],

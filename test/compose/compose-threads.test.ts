@@ -6,12 +6,12 @@ import { dkimVerify } from 'mailauth';
 import { newDkimKey } from '../../src/accounts/domains.ts';
 import { createSeal } from '../../src/accounts/seal.ts';
 import { fixedSecrets } from '../../src/base/secrets.ts';
-import type { Order } from '../../src/compose/compose-order.ts';
+import type { ComposeOrder } from '../../src/compose/compose-order.ts';
 import { createComposers } from '../../src/compose/compose-threads.ts';
 import type { Fields } from '../../src/compose/mime.ts';
 import { parseMailbox } from '../../src/mail/address.ts';
 import { Refusal } from '../../src/mail/refusal.ts';
-import { createLinks } from '../../src/tracking/tracking-links.ts';
+import { createTrackingLinks } from '../../src/tracking/tracking-links.ts';
 import { until } from '../helpers/until.ts';
 
 const secret = 'a secret of the tests, long enough';
@@ -19,7 +19,7 @@ const dkim = await newDkimKey();
 const sealedKey = createSeal(fixedSecrets(secret)).close(dkim.privateKey);
 const deliveryId = '01980000-0000-7000-8000-000000000000';
 
-function order(fields: Partial<Fields> = {}, more: Partial<Order> = {}): Order {
+function order(fields: Partial<Fields> = {}, more: Partial<ComposeOrder> = {}): ComposeOrder {
   return {
     orgId: 'org',
     fields: {
@@ -54,7 +54,7 @@ function startComposers(t: ExecutionContext, { count = 1, url = program } = {}) 
       return thread;
     },
     count,
-    onTrouble: (_what, error) => troubles.push(error),
+    onError: (_what, error) => troubles.push(error),
   });
   t.teardown(() => composers.close());
   return { ...composers, threads, troubles };
@@ -110,7 +110,7 @@ test('the links that tell of a delivery are made in the thread', async (t) => {
   const { messages } = await compose(order({ html, text: undefined }, { tracking }));
   const body = messages[0]!.toString('latin1').replaceAll('=\r\n', '').replaceAll('=3D', '=');
   const [, token] = /http:\/\/track\.invalid\/t\/c\/([\w-]+)/.exec(body)!;
-  t.deepEqual(createLinks(fixedSecrets(secret)).read('click', token!), {
+  t.deepEqual(createTrackingLinks(fixedSecrets(secret)).read('click', token!), {
     deliveryId,
     target: 'https://app.invalid/',
   });

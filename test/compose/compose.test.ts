@@ -13,7 +13,7 @@ import MailComposer from 'nodemailer/lib/mail-composer';
 import PostalMime, { decodeWords } from 'postal-mime';
 import { newDkimKey } from '../../src/accounts/domains.ts';
 import { headerFault } from '../../src/compose/custom-headers.ts';
-import { composeMime, type Fields, type Message, toBytes } from '../../src/compose/mime.ts';
+import { composeMime, type Fields, type MimeMessage, toBytes } from '../../src/compose/mime.ts';
 import { createKeyRing, type Signer, sign } from '../../src/compose/sign.ts';
 import { quotedPrintable } from '../../src/compose/transfer-encoding.ts';
 import { parseMailbox } from '../../src/mail/address.ts';
@@ -341,7 +341,7 @@ async function signedByMailauth(raw: Buffer, selector: string, privateKey: strin
   return signatures;
 }
 
-const signed = (message: Message, key: Signer) =>
+const signed = (message: MimeMessage, key: Signer) =>
   toBytes({ ...message, fields: [sign(message, key, at), ...message.fields] });
 
 test('every case, signed, verifies', async (t) => {
@@ -390,7 +390,7 @@ test('a byte changed in the body or in a header that counts breaks the signature
 
 test("the signature is to the byte what mailauth's own signer makes, whatever the message", async (t) => {
   const { key, pem } = await signer();
-  const header = async (message: Message) =>
+  const header = async (message: MimeMessage) =>
     t.is(`${sign(message, key, at).text}\r\n`, await signedByMailauth(toBytes(message), key.selector, pem));
   for (const name of cases) await header(composeMime(fieldsOf(name)).message);
   const piece = fc.constantFrom(

@@ -42,7 +42,7 @@ for (const database of kinds) {
       return body.emailId as string;
     };
     // Read again for its second attempt; the small one together with its delivery.
-    for (const [count, most] of [
+    for (const [count, max] of [
       [1001, 1.8],
       [40, 2.2],
     ] as const) {
@@ -55,7 +55,7 @@ for (const database of kinds) {
       const raws = others.map((address) => delivered(world, address));
       const total = [...(await stored(world, 'message_bases')), ...(await stored(world, 'messages'))];
       const whole = raws[0]!.length;
-      t.true(total.reduce((sum, length) => sum + length, 0) < most * whole, `${total} of ${whole}`);
+      t.true(total.reduce((sum, length) => sum + length, 0) < max * whole, `${total} of ${whole}`);
       t.is(new Set(raws.map((raw) => raw.toString('latin1'))).size, 3);
       for (const [at, address] of others.entries()) {
         t.deepEqual((await cli('email source', emailId, '--to', address)).stdout, raws[at]!, address);

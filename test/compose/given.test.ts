@@ -6,7 +6,7 @@ import { dkimVerify } from 'mailauth';
 import { newDkimKey } from '../../src/accounts/domains.ts';
 import { readHead } from '../../src/compose/head.ts';
 import { partsOf, readTree } from '../../src/compose/mime-tree.ts';
-import { composeGiven } from '../../src/compose/raw-message.ts';
+import { composeRaw } from '../../src/compose/raw-message.ts';
 import { partOf } from '../helpers/mail.ts';
 
 const dkim = await newDkimKey();
@@ -27,7 +27,7 @@ const head = ['From: a@sender.invalid', 'Date: Fri, 02 Jan 2026 03:04:05 +0000',
 function composed(lines: string[], tracking = on): string {
   const raw = Buffer.from(`${lines.join('\r\n')}\r\n`, 'latin1');
   const given = { raw, messageId: '1@x.invalid', date: Date.UTC(2026, 0, 2, 3, 4, 5) };
-  const { messages } = composeGiven(given, tracking, signer);
+  const { messages } = composeRaw(given, tracking, signer);
   const text = messages[0]!.toString('latin1');
   return text.slice(text.indexOf('\r\nFrom:') + 2);
 }
@@ -134,7 +134,7 @@ test('the signature holds whatever character set a header is in, and however it 
     'cc:x@y.invalid',
   ];
   const raw = Buffer.from([...head, ...odd, '', 'Gr\xfc\xdfe  \t', '', ''].join('\r\n'), 'latin1');
-  const { messages } = composeGiven(
+  const { messages } = composeRaw(
     { raw, messageId: '1@x.invalid', date: Date.now() },
     { ...on, opens: false },
     signer,
@@ -180,7 +180,7 @@ test('any octets are a tree: its parts lie within each other, in order, and noth
           at = child.end;
         }
       }
-      const { messages } = composeGiven({ raw, messageId: 'x@y', date: 0 }, on, signer);
+      const { messages } = composeRaw({ raw, messageId: 'x@y', date: 0 }, on, signer);
       t.true(messages[0]!.length > 0);
     }),
     { numRuns: 300 },

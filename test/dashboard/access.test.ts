@@ -51,16 +51,16 @@ test('the table has each route and no other, or the service does not start', (t)
     one.scope === 'organization' ? { ...one, scope: 'user' as const } : one,
   );
   t.regex(accessFaults(wrong)[0]!, /is organization here and user on its page/);
-  for (const { method, path, access: least } of accessTable()) {
+  for (const { method, path, access: min } of accessTable()) {
     t.true(['GET', 'POST'].includes(method));
-    if (path.startsWith('/dashboard/o/')) t.not(least, 'anyone', path);
+    if (path.startsWith('/dashboard/o/')) t.not(min, 'anyone', path);
   }
 });
 
 test('who is not signed in is asked to, everywhere but at the door', async (t) => {
   const { world, orgId, pathTo } = await people(t);
-  for (const { method, path, access: least } of accessTable()) {
-    if (least === 'anyone') continue;
+  for (const { method, path, access: min } of accessTable()) {
+    if (min === 'anyone') continue;
     const answer = await createBrowser(world).ask(method, pathTo(path, orgId));
     t.is(answer.status, 303, `${method} ${path}`);
     t.regex(answer.headers.get('location')!, /^\/dashboard\/sign-in\?to=/);
@@ -76,8 +76,8 @@ test('a foreign organization is not found, by any route; what a role may not do 
     checkHeaders(t, answer);
     return answer.status;
   };
-  for (const { method, path, access: least, scope } of accessTable()) {
-    if (least === 'anyone' || path.includes('sign-out')) continue;
+  for (const { method, path, access: min, scope } of accessTable()) {
+    if (min === 'anyone' || path.includes('sign-out')) continue;
     const route = `${method} ${path}`;
     for (const role of roles) {
       const browser = members[role];
@@ -85,7 +85,7 @@ test('a foreign organization is not found, by any route; what a role may not do 
         for (const id of [foreignId, somewhere, 'nonsense'])
           t.is(await ask(browser, method, pathTo(path, id)), 404, `${route} as ${role} of another`);
       }
-      const isBeyond = least === 'operator' || roles.indexOf(role) < roles.indexOf(least as Role);
+      const isBeyond = min === 'operator' || roles.indexOf(role) < roles.indexOf(min as Role);
       const status = await ask(browser, method, pathTo(path, orgId));
       if (isBeyond) t.is(status, 403, `${route} as ${role}`);
       else t.false([403, 500].includes(status), `${route} as ${role}: ${status}`);

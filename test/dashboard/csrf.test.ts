@@ -12,8 +12,8 @@ test('a POST that no form of this session made is refused, and changes nothing',
   const other = await scene.browserOf(b.people.owner);
   t.true(posts.length > 10);
   for (const entry of posts) {
-    const { route, access: least } = entry;
-    const browser = await scene.browserOf(least === 'anyone' ? null : operator);
+    const { route, access: min } = entry;
+    const browser = await scene.browserOf(min === 'anyone' ? null : operator);
     const given = await entry.sample(scene, a, browser);
     const path = pathOf(entry, a.id, given);
     const before = await scene.everything();

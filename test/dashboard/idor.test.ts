@@ -78,12 +78,12 @@ test('each route lets in whom the table says, and shows nobody what is anotherâ€
   };
 
   for (const entry of sampledTable) {
-    const { route, access: least, scope } = entry;
+    const { route, access: min, scope } = entry;
     const ask = (visitor: Visitor, path: Org, owner: Org, isIn = false) =>
       askBy(entry, visitor, { path, owner, isIn });
 
     for (const visitor of visitors) {
-      const expected = verdict(visitor, least, scope);
+      const expected = verdict(visitor, min, scope);
       const { given, status, refused } = await ask(visitor, a, a, expected === 'in');
       const what = `${route} as ${visitor}`;
       if (expected === 'in') isWelcome(given, status, what);
@@ -95,7 +95,7 @@ test('each route lets in whom the table says, and shows nobody what is anotherâ€
     t.is((await ask('owner', b, b)).refused, 404, `${route}: by the other organization's path`);
     t.is((await ask('owner', b, a)).refused, 404, `${route}: one's own, by the other's path`);
     const { given, status, refused } = await ask('owner', a, b);
-    if (least !== 'operator' && Object.keys(given.params ?? {}).length > 0)
+    if (min !== 'operator' && Object.keys(given.params ?? {}).length > 0)
       t.is(refused, 404, `${route}: what is the other's, by one's own path (${status})`);
     else if (given.isNamedByField)
       t.true([404, 422].includes(status), `${route}: what is the other's, in a field (${status})`);
@@ -124,13 +124,13 @@ function refusalOf({ status, headers }: Page): 'sign in' | 403 | 404 | null {
   return status === 404 || status === 403 ? status : null;
 }
 
-function verdict(visitor: Visitor, least: string, scope: string): 'in' | 'sign in' | 403 | 404 {
-  if (least === 'anyone') return 'in';
+function verdict(visitor: Visitor, min: string, scope: string): 'in' | 'sign in' | 403 | 404 {
+  if (min === 'anyone') return 'in';
   if (visitor === 'nobody') return 'sign in';
-  if (visitor === 'operator' || least === 'user') return 'in';
+  if (visitor === 'operator' || min === 'user') return 'in';
   if (scope === 'organization' && visitor === 'foreigner') return 404;
-  if (least === 'operator') return 403;
-  return isAtLeast(visitor as Role, least as Role) ? 'in' : 403;
+  if (min === 'operator') return 403;
+  return isAtLeast(visitor as Role, min as Role) ? 'in' : 403;
 }
 
 function pairs(fields: Record<string, string | string[]>): [string, string][] {

@@ -2,8 +2,8 @@
 import test from 'ava';
 import { createLog } from '../../src/base/log.ts';
 import { loadConfig } from '../../src/config.ts';
-import { createRuns } from '../../src/dashboard/background-job.ts';
-import { createDesk } from '../../src/dashboard/operator-jobs.ts';
+import { createBackgroundJobs } from '../../src/dashboard/background-job.ts';
+import { createOperatorJobs } from '../../src/dashboard/operator-jobs.ts';
 import { createBrowser, setUp } from '../helpers/browser.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { kinds } from '../helpers/databases.ts';
@@ -14,7 +14,7 @@ import { startWorld } from '../helpers/world.ts';
 test('what goes on is told, and waited for; nothing is begun after it', async (t) => {
   const { promise: ending, resolve: end } = Promise.withResolvers<void>();
   let told = '';
-  const runs = createRuns<string, never, string>(
+  const runs = createBackgroundJobs<string, never, string>(
     manualClock(),
     async (asked, _, signal) => {
       signal.addEventListener('abort', () => {
@@ -46,8 +46,8 @@ for (const kind of kinds) {
     for (let email = 0; email < 25; email++) await add(...Array.from({ length: 100 }, () => ({})));
     const troubles: string[] = [];
     const config = loadConfig({});
-    const onTrouble = (what: string, error: unknown) => troubles.push(`${what}: ${(error as Error).message}`);
-    const desk = createDesk({ db, clock: manualClock(), config, onTrouble, surroundings: {} });
+    const onError = (what: string, error: unknown) => troubles.push(`${what}: ${(error as Error).message}`);
+    const desk = createOperatorJobs({ db, clock: manualClock(), config, onError, surroundings: {} });
     t.true(desk.orders.start({ order: 'cancel', selection: {}, reason: 'test', by: 'olga' }));
     await until(() => desk.orders.last()!.progress?.moved === 1000);
     await desk.stop();

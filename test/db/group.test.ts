@@ -60,7 +60,7 @@ test('company that is coming is waited for, but not longer than it is worth', as
     calls.push(items);
     return items;
   };
-  const add = groupCommit(commit, { isComing: (gathered) => coming > gathered, patienceMs: 60_000 });
+  const add = groupCommit(commit, { isComing: (gathered) => coming > gathered, maxWaitMs: 60_000 });
   const first = add(1);
   await turn();
   t.deepEqual(calls, [], 'two more are made ready');
@@ -70,6 +70,6 @@ test('company that is coming is waited for, but not longer than it is worth', as
   t.deepEqual(calls, [[1, 2]], 'one more is not worth the time of two');
 
   coming = 5;
-  const impatient = groupCommit(commit, { isComing: () => coming > 0, patienceMs: 1 });
+  const impatient = groupCommit(commit, { isComing: () => coming > 0, maxWaitMs: 1 });
   t.is(await impatient(3), 3, 'they do not come');
 });

@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
-import { type Moved, move } from '../../src/db/admin/move/move-database.ts';
+import { type MoveResult, moveDatabase } from '../../src/db/admin/move/move-database.ts';
 import { readNote, refuseMoved } from '../../src/db/admin/moved-marker.ts';
 import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import { migrate } from '../../src/db/schema/migrate.ts';
@@ -17,10 +17,10 @@ import { now, openQueue } from '../helpers/queue-rows.ts';
 interface Scene extends Awaited<ReturnType<typeof openQueue>> {
   dataDir: string;
   target: Db;
-  moved(hands?: Hands): Promise<Moved>;
+  moved(hands?: Hands): Promise<MoveResult>;
 }
 
-type Hands = Partial<Pick<Parameters<typeof move>[0], 'onProgress' | 'onTrouble' | 'patienceMs'>>;
+type Hands = Partial<Pick<Parameters<typeof moveDatabase>[0], 'onProgress' | 'onError' | 'timeoutMs'>>;
 
 async function between(t: ExecutionContext, url?: string): Promise<Scene> {
   const queue = await openQueue(t, 'sqlite');
@@ -33,9 +33,9 @@ async function between(t: ExecutionContext, url?: string): Promise<Scene> {
     ...queue,
     ...{ dataDir, target },
     moved: (hands = {}) =>
-      move({
+      moveDatabase({
         ...{ source: queue.db, target, to: 'postgres://there', dataDir, now: () => now },
-        ...{ onUpgrade() {}, onProgress() {}, onTrouble() {}, ...hands },
+        ...{ onUpgrade() {}, onProgress() {}, onError() {}, ...hands },
       }),
   };
 }
@@ -156,9 +156,9 @@ test('a second move into the same target is refused', async (t) => {
   let asked: Promise<unknown> | undefined;
   await scene.moved({
     onProgress() {
-      asked ??= move({
+      asked ??= moveDatabase({
         ...{ source: other.db, target: scene.target, to: 'postgres://there', dataDir: other.dataDir },
-        ...{ now: () => now, onUpgrade() {}, onProgress() {}, onTrouble() {} },
+        ...{ now: () => now, onUpgrade() {}, onProgress() {}, onError() {} },
       }).catch((error) => {
         refused = error;
       });
@@ -189,7 +189,7 @@ test('PostgreSQL crashes in the middle: it is waited for, and nothing is lost or
       batches++;
       if (batches === 2) server.crash().then(server.restart).then(crashed.resolve, crashed.reject);
     },
-    onTrouble: (what) => told.push(what),
+    onError: (what) => told.push(what),
   });
   // Both at once: a server that does not come back is what fails here, and not the move that waits for it.
   const [{ tables }] = await Promise.all([moving, crashed.promise]);
@@ -219,7 +219,7 @@ test('a connection that is lost is waited for, however long its statement had be
   );
   const told: string[] = [];
   // Any statement takes longer than that.
-  await scene.moved({ patienceMs: 0, onTrouble: (what) => told.push(what) });
+  await scene.moved({ timeoutMs: 0, onError: (what) => told.push(what) });
   t.is(told.length, 1);
   const { rows } = await target.raw('select last_value from inserts');
   t.is(Number(rows[0].last_value), 2, 'and the insert was made once more');

@@ -9,10 +9,10 @@ import type { Knex } from 'knex';
 import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import { readEvents } from '../../src/db/events/read-events.ts';
 import { migrate } from '../../src/db/schema/migrate.ts';
-import { growingChores } from '../../src/db/schema/partitioned-tables.ts';
+import { partitionJobs } from '../../src/db/schema/partitioned-tables.ts';
 import {
   boundText,
-  type Growing,
+  type PartitionedTable,
   partitionsOf,
   whileAlone,
   whileTheyStay,
@@ -25,7 +25,7 @@ import { until } from '../helpers/until.ts';
 
 const day = 86_400_000;
 const noon = Date.UTC(2026, 5, 10, 12);
-const growing: Growing[] = ['attempts', 'emails', 'events'];
+const growing: PartitionedTable[] = ['attempts', 'emails', 'events'];
 
 async function newDatabase(t: ExecutionContext) {
   const { url, drop } = await createDatabase('postgres');
@@ -59,11 +59,11 @@ async function cutAll(parts: Parameters<typeof cutAhead>[0]): Promise<void> {
 
 const count = async (db: Db, table: string) => Number((await db(table).count('* as n'))[0]!.n);
 
-const placeOf = async (db: Db, table: Growing, row: object): Promise<string> =>
+const placeOf = async (db: Db, table: PartitionedTable, row: object): Promise<string> =>
   (await db(table).where(row).first(db.raw('tableoid::regclass::text as place'))).place;
 
 /** Beginning and end of each, as days since the clock's, or as positions. */
-async function boundsOf(db: Db, table: Growing): Promise<(number | null)[][]> {
+async function boundsOf(db: Db, table: PartitionedTable): Promise<(number | null)[][]> {
   const today = noon - day / 2;
   const told = (bound: number | null) =>
     bound === null || table === 'events' ? bound : (bound - today) / day;
@@ -300,7 +300,7 @@ test('what another node takes away while it is looked at is no error', async (t)
 
 test('emails go with what is theirs, and what is left of their partition goes when all is; what waits keeps it', async (t) => {
   const { db, open, parts, time } = await newParts(t);
-  const chores = growingChores({ ...parts, keepEvents: 5 * day, keepEmails: 40 * day, openPatient: open });
+  const chores = partitionJobs({ ...parts, keepEvents: 5 * day, keepEmails: 40 * day, openPatient: open });
   const runAll = async () => {
     time.now += 6 * 60_000;
     for (const { run } of chores) await finish(run);

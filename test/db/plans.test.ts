@@ -17,16 +17,16 @@ import { findEvents, readEvents, settledPosition } from '../../src/db/events/rea
 import { forgetAttempts, forgetEvents } from '../../src/db/events/retention.ts';
 import { searchEmails } from '../../src/db/events/search-emails.ts';
 import { sumUp } from '../../src/db/events/statistics.ts';
-import { giveOrder, type Order } from '../../src/db/queue/apply-queue-action.ts';
+import { applyQueueAction, type QueueAction } from '../../src/db/queue/apply-queue-action.ts';
 import { forgetLearned } from '../../src/db/queue/learned-rows.ts';
 import {
+  claimBacklogs,
   claimExpired,
-  claimLanes,
   findDue,
   freeOrphans,
-  giveBack,
-  listLanes,
+  listBacklogs,
   readMessages,
+  releaseLeases,
   renewLeases,
   takeBack,
 } from '../../src/db/queue/lease-statements.ts';
@@ -34,7 +34,7 @@ import { recordAll } from '../../src/db/queue/outcomes.ts';
 import { oldestDue, queueDepth, webhookBacklog } from '../../src/db/queue/queue-counts.ts';
 import { listQueue, summarizeQueue } from '../../src/db/queue/queue-view.ts';
 import type { Attempt, Delivery } from '../../src/glossary.ts';
-import { moveAfter } from '../../src/record/transition.ts';
+import { transition } from '../../src/record/transition.ts';
 import { kinds } from '../helpers/databases.ts';
 import { cutByHand } from '../helpers/growing-rows.ts';
 import { plansOf } from '../helpers/plans.ts';
@@ -92,10 +92,10 @@ async function fillOthers(db: Db): Promise<void> {
 
 type Filled = Awaited<ReturnType<typeof filled>>;
 
-const laneOf = async (db: Db) => (await listLanes(db, { after: null, now, limit: 50 })).due[0]!;
+const laneOf = async (db: Db) => (await listBacklogs(db, { after: null, now, limit: 50 })).due[0]!;
 
 async function claimed(db: Db): Promise<Delivery[]> {
-  return claimLanes(db, [{ ...(await laneOf(db)), limit: 3 }], lease);
+  return claimBacklogs(db, [{ ...(await laneOf(db)), limit: 3 }], lease);
 }
 
 async function sendOf(db: Db): Promise<Send> {
@@ -136,7 +136,7 @@ const orgOf = async (db: Db) => (await db('organizations').where({ name: 'Tenant
 const newEvents = async (db: Db) =>
   readEvents(db, { orgId: null, after: (await settledPosition(db)) - 100, limit: 50 });
 
-const order = (name: Order) => ({ order: name, reason: 'a reason', now });
+const order = (name: QueueAction) => ({ order: name, reason: 'a reason', now });
 
 const due = 'deliveries_due_at_index';
 const lanes = 'deliveries_domain_org_id_due_at_index';
@@ -147,13 +147,13 @@ const bySelf = /^(deliveries_pkey|sqlite_autoindex_deliveries_1)$/;
 
 /** What a server does again and again, with indexes that it cannot do without. */
 const hot: Record<string, [run: (filled: Filled) => Promise<unknown>, ...indexes: (string | RegExp)[]]> = {
-  'a look at what has fallen due': [({ db }) => findDue(db, { after: now - 3000, now, most: 1000 }), due],
-  'a walk along the lanes': [({ db }) => listLanes(db, { after: null, now, limit: 200 }), lanes],
+  'a look at what has fallen due': [({ db }) => findDue(db, { after: now - 3000, now, max: 1000 }), due],
+  'a walk along the lanes': [({ db }) => listBacklogs(db, { after: null, now, limit: 200 }), lanes],
   'the oldest due': [({ db }) => oldestDue(db, now), due],
   'the queue counted': [({ db }) => queueDepth(db, now), due, leases, held],
   'a claim': [({ db }) => claimed(db), lanes, bySelf],
   'a claim of what is too old': [({ db }) => claimExpired(db, 200, lease), expiry],
-  'leases given back': [async ({ db }) => giveBack(db, 'node', await claimed(db)), bySelf],
+  'leases given back': [async ({ db }) => releaseLeases(db, 'node', await claimed(db)), bySelf],
   'leases renewed': [
     async ({ db }) =>
       renewLeases(
@@ -170,7 +170,7 @@ const hot: Record<string, [run: (filled: Filled) => Promise<unknown>, ...indexes
   'a send accepted': [async ({ db }) => acceptAll(db, [await sendOf(db)], { keepMs: minute, lowShare: 0.1 })],
   'outcomes recorded': [
     async ({ db }) => {
-      const moves = (await claimed(db)).map((delivery) => moveAfter(delivery, refused, null));
+      const moves = (await claimed(db)).map((delivery) => transition(delivery, refused, null));
       return recordAll(db, 'node', moves, ['no_mailbox']);
     },
     bySelf,
@@ -233,16 +233,16 @@ const orders: Record<string, [run: (filled: Filled) => Promise<unknown>, ...inde
   'queue list': [({ db }) => listQueue(db, { limit: 100 }, now), expiry, leases, held],
   'queue list --domain': [({ db }) => listQueue(db, { domain: 'd7.dead.invalid', limit: 10 }, now)],
   'queue summary': [({ db }) => summarizeQueue(db, { now, bounds: [minute] })],
-  'queue hold': [({ db }) => giveOrder(db, { domain: 'd3.dead.invalid' }, order('hold')), held],
-  'queue retry': [({ db }) => giveOrder(db, { domain: 'd4.dead.invalid' }, order('retry'))],
-  'queue release': [({ db }) => giveOrder(db, { domain: 'd3.dead.invalid' }, order('release')), held],
+  'queue hold': [({ db }) => applyQueueAction(db, { domain: 'd3.dead.invalid' }, order('hold')), held],
+  'queue retry': [({ db }) => applyQueueAction(db, { domain: 'd4.dead.invalid' }, order('retry'))],
+  'queue release': [({ db }) => applyQueueAction(db, { domain: 'd3.dead.invalid' }, order('release')), held],
   // An email has few, which are sorted.
   "an email's events read": [
     ({ db, templates: { delivered } }) =>
       readEvents(db, { orgId: null, after: 0, limit: 50, emailId: delivered }),
     'events_email_id_position_index',
   ],
-  'queue cancel --to': [({ db }) => giveOrder(db, { to: 'nobody@d3.dead.invalid' }, order('cancel'))],
+  'queue cancel --to': [({ db }) => applyQueueAction(db, { to: 'nobody@d3.dead.invalid' }, order('cancel'))],
 };
 
 for (const kind of kinds) {
@@ -278,15 +278,15 @@ test('postgres: what is new, and what an id or a position names, is found withou
   const { db, templates } = await filled(t, 'postgres');
   const placesOf = async (run: () => Promise<unknown>) =>
     (await plansOf(db, run)).map(({ sql, partitions }) => ({ sql, partitions }));
-  const most = async (run: () => Promise<unknown>, table: string) =>
+  const max = async (run: () => Promise<unknown>, table: string) =>
     Math.max(
       ...(await placesOf(run)).map(
         ({ partitions }) => new Set(partitions.filter((name) => name.startsWith(`${table}_`))).size,
       ),
     );
   t.true((await db('pg_inherits').whereRaw("inhparent = 'events'::regclass")).length > 5);
-  t.is(await most(() => findEmail(db, templates.delivered, null), 'emails'), 1);
-  t.true((await most(() => newEvents(db), 'events')) <= 2);
+  t.is(await max(() => findEmail(db, templates.delivered, null), 'emails'), 1);
+  t.true((await max(() => newEvents(db), 'events')) <= 2);
   // The oldest are at the beginning of the first that has any: the others are in the plan, and not opened.
   const others = [
     () => forgetEvents(db, 0),

@@ -2,7 +2,7 @@
 import test from 'ava';
 import { openDatabase } from '../../src/db/engine/open.ts';
 import { migrate } from '../../src/db/schema/migrate.ts';
-import { lookAtDatabase } from '../../src/operate/doctor/checks/database.ts';
+import { checkDatabase } from '../../src/operate/doctor/checks/database.ts';
 import { createDatabase } from '../helpers/databases.ts';
 import { startOwnPostgres } from '../helpers/postgres.ts';
 
@@ -10,8 +10,8 @@ test('commits wait for the disk where the server or the database says otherwise'
   const server = await startOwnPostgres(['-c', 'synchronous_commit=off', '-c', 'fsync=on']);
   t.teardown(() => server.stop());
   // With a time limit, as the server opens it, and without, as the command line does.
-  const synchronousCommit = async (patienceMs: number | null) => {
-    const db = await openDatabase({ dataDir: '', databaseUrl: server.url }, patienceMs);
+  const synchronousCommit = async (timeoutMs: number | null) => {
+    const db = await openDatabase({ dataDir: '', databaseUrl: server.url }, timeoutMs);
     try {
       const { rows } = await db.raw(
         `select setting, reset_val from pg_settings where name = 'synchronous_commit'`,
@@ -21,7 +21,7 @@ test('commits wait for the disk where the server or the database says otherwise'
       await db.destroy();
     }
   };
-  for (const patienceMs of [5_000, null]) t.deepEqual(await synchronousCommit(patienceMs), ['off', 'on']);
+  for (const timeoutMs of [5_000, null]) t.deepEqual(await synchronousCommit(timeoutMs), ['off', 'on']);
   const db = await openDatabase({ dataDir: '', databaseUrl: server.url });
   t.teardown(() => db.destroy());
   for (const [value, used] of [
@@ -29,11 +29,11 @@ test('commits wait for the disk where the server or the database says otherwise'
     ['off', 'on'],
   ]) {
     await db.raw(`alter database postgres set synchronous_commit = ${value}`);
-    for (const patienceMs of [5_000, null]) t.deepEqual(await synchronousCommit(patienceMs), [value, used]);
+    for (const timeoutMs of [5_000, null]) t.deepEqual(await synchronousCommit(timeoutMs), [value, used]);
   }
   // What the server of all tests has turned off, test/operate/doctor.test.ts looks at.
   await migrate(db);
-  t.like(await lookAtDatabase(async () => db), { verdict: 'ok' });
+  t.like(await checkDatabase(async () => db), { verdict: 'ok' });
 });
 
 test('a connection to a primary that was demoted is dropped when its transaction is over', async (t) => {

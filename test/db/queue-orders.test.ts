@@ -2,9 +2,14 @@
 import test from 'ava';
 import { addSuppressions, removeSuppression } from '../../src/db/accounts/suppressions.ts';
 import { findEmail } from '../../src/db/events/emails.ts';
-import { giveOrder, movable, type Order, type Selection } from '../../src/db/queue/apply-queue-action.ts';
-import { readStandings } from '../../src/db/queue/destination-status-rows.ts';
-import { claimLanes } from '../../src/db/queue/lease-statements.ts';
+import {
+  applyQueueAction,
+  movable,
+  type QueueAction,
+  type Selection,
+} from '../../src/db/queue/apply-queue-action.ts';
+import { readDestinationStatuses } from '../../src/db/queue/destination-status-rows.ts';
+import { claimBacklogs } from '../../src/db/queue/lease-statements.ts';
 import { listQueue, summarizeQueue } from '../../src/db/queue/queue-view.ts';
 import { listSuspensions, resume, suspend } from '../../src/db/queue/suspensions.ts';
 import { kinds } from '../helpers/databases.ts';
@@ -25,7 +30,7 @@ const states: Record<string, Row> = {
 };
 
 /** What becomes of each; where nothing is said, nothing. */
-const moves: Record<Order, Record<string, [status: string, dueAt: number | null]>> = {
+const moves: Record<QueueAction, Record<string, [status: string, dueAt: number | null]>> = {
   retry: {
     queued: ['queued', now],
     deferred: ['deferred', now],
@@ -44,7 +49,7 @@ const moves: Record<Order, Record<string, [status: string, dueAt: number | null]
   ),
 };
 
-const told: Record<Order, string[]> = {
+const told: Record<QueueAction, string[]> = {
   retry: [],
   hold: ['email.held'],
   release: [],
@@ -52,14 +57,14 @@ const told: Record<Order, string[]> = {
 };
 
 for (const kind of kinds) {
-  const order = (name: Order) => ({ order: name, reason: 'a reason', now });
+  const order = (name: QueueAction) => ({ order: name, reason: 'a reason', now });
 
-  for (const name of Object.keys(moves) as Order[]) {
+  for (const name of Object.keys(moves) as QueueAction[]) {
     test(`${kind}: ${name} moves ${Object.keys(moves[name]).join(', ')}, and leaves all else as it is`, async (t) => {
       const { db, add, read } = await openQueue(t, kind);
       const { emailId, ids } = await add(...Object.values(states));
       const before = await Promise.all(ids.map(read));
-      const done = await giveOrder(db, { emailId }, order(name));
+      const done = await applyQueueAction(db, { emailId }, order(name));
       const moved = Object.keys(moves[name]).length;
       t.is(done.moved, moved);
       t.is(done.sending, 1);
@@ -102,10 +107,10 @@ for (const kind of kinds) {
       { domain: 'shared.invalid', destination: 'mx1.invalid,mx2.invalid' },
     ]);
     const selected = async (selection: Selection) => {
-      await giveOrder(db, selection, order('hold'));
+      await applyQueueAction(db, selection, order('hold'));
       const rows = await Promise.all(Object.values(mails).map(({ ids }) => read(ids[0]!)));
       const names = Object.keys(mails).filter((_, at) => rows[at].status === 'held');
-      await giveOrder(db, { status: 'held' }, order('release'));
+      await applyQueueAction(db, { status: 'held' }, order('release'));
       await db('deliveries').where({ id: mails.bob.ids[0]! }).update({ status: 'queued' });
       return names.join(' ');
     };
@@ -127,10 +132,10 @@ for (const kind of kinds) {
     await add({ recipient: 'bob@else.invalid' });
     const progress: number[] = [];
     const onProgress = (moved: number) => progress.push(moved);
-    const done = await giveOrder(db, { domain: 'there.invalid' }, { ...order('hold'), onProgress });
+    const done = await applyQueueAction(db, { domain: 'there.invalid' }, { ...order('hold'), onProgress });
     t.deepEqual(done, { moved: 2500, sending: 0, left: {} });
     t.deepEqual(progress, [1000, 2000]);
-    const again = await giveOrder(db, { domain: 'there.invalid' }, order('hold'));
+    const again = await applyQueueAction(db, { domain: 'there.invalid' }, order('hold'));
     t.deepEqual(again, { moved: 0, sending: 0, left: { held: 2500 } });
     t.is((await db('events').where({ type: 'email.held' })).length, 2500);
   });
@@ -139,11 +144,11 @@ for (const kind of kinds) {
     const { db, add, orgId } = await openQueue(t, kind);
     await add(...Array<Row>(400).fill({ due_at: now - minute }));
     const lane = { domain: 'there.invalid', orgId, limit: 40 };
-    const claim = (node: string) => claimLanes(db, [lane], { node, now, leaseMs: minute });
+    const claim = (node: string) => claimBacklogs(db, [lane], { node, now, leaseMs: minute });
     const [claims, canceled, held] = await Promise.all([
       Promise.all(Array.from({ length: 5 }, (_, n) => claim(`node ${n}`))),
-      giveOrder(db, { domain: 'there.invalid' }, order('cancel')),
-      giveOrder(db, { domain: 'there.invalid' }, order('hold')),
+      applyQueueAction(db, { domain: 'there.invalid' }, order('cancel')),
+      applyQueueAction(db, { domain: 'there.invalid' }, order('hold')),
     ]);
     const rows = await db('deliveries');
     const leased = rows.filter(({ lease_owner }) => lease_owner !== null);
@@ -239,7 +244,7 @@ for (const kind of kinds) {
       { ...said, node: 'c', at: now - minute - 1 },
       { ...said, name: 'mx2.invalid', at: now - minute - 1 },
     ]);
-    const { states } = await readStandings(db, now);
+    const { states } = await readDestinationStatuses(db, now);
     t.deepEqual([...states], [['mx1.invalid', { ...busy, connections: 2, limit: 4, waiting: 6 }]]);
   });
 

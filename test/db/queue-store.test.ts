@@ -7,11 +7,11 @@ import { v7 as uuid } from 'uuid';
 import { insertOrganization } from '../../src/db/accounts/organizations.ts';
 import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import {
+  claimBacklogs,
   claimExpired,
-  claimLanes,
   findDue,
-  giveBack,
-  listLanes,
+  listBacklogs,
+  releaseLeases,
 } from '../../src/db/queue/lease-statements.ts';
 import { createMigrated, type DatabaseKind, kinds } from '../helpers/databases.ts';
 
@@ -86,7 +86,7 @@ for (const kind of kinds) {
     await put(db, 'other', { org: orgs[1], due: now });
     await put(db, 'later', { org: orgs[0], domain: 'b.invalid', due: now + 1 });
     await put(db, 'held', { org: orgs[0], domain: 'b.invalid', status: 'held', due: null });
-    const found = await findDue(db, { after: now - 10, now, most: 4 });
+    const found = await findDue(db, { after: now - 10, now, max: 4 });
     t.deepEqual(
       new Set(found),
       new Set([
@@ -94,8 +94,8 @@ for (const kind of kinds) {
         { domain: 'a.invalid', orgId: orgs[1], retryAt: null },
       ]),
     );
-    t.is(await findDue(db, { after: now - 10, now, most: 3 }), null, 'too much for a look');
-    t.deepEqual(await findDue(db, { after: now, now, most: 3 }), []);
+    t.is(await findDue(db, { after: now - 10, now, max: 3 }), null, 'too much for a look');
+    t.deepEqual(await findDue(db, { after: now, now, max: 3 }), []);
   });
 
   test(`${kind}: of a lane the longest due is leased first, and nothing before it is due`, async (t) => {
@@ -105,9 +105,9 @@ for (const kind of kinds) {
     await put(db, 'not yet', { org: orgs[0], due: now + 1 });
     await put(db, 'held', { org: orgs[0], status: 'held', due: null });
     const lane = { domain: 'a.invalid', orgId: orgs[0] };
-    const [first] = await claimLanes(db, [{ ...lane, limit: 1 }], terms);
+    const [first] = await claimBacklogs(db, [{ ...lane, limit: 1 }], terms);
     t.like(first, { recipient: 'first', dueAt: now - 2 });
-    t.deepEqual(namesOf(await claimLanes(db, [{ ...lane, limit: 5 }], terms)), ['second']);
+    t.deepEqual(namesOf(await claimBacklogs(db, [{ ...lane, limit: 5 }], terms)), ['second']);
     t.deepEqual(await states(db), { first: 'sending', second: 'sending', 'not yet': 'queued', held: 'held' });
     const rows = await db('deliveries').where({ status: 'sending' });
     t.true(rows.every((row) => row.lease_owner === 'node' && row.due_at === now + 1000));
@@ -124,7 +124,7 @@ for (const kind of kinds) {
       orgId: orgs[0],
       limit: 1,
     }));
-    const leased = await claimLanes(db, [...more, ...lanes, { ...lanes[1]!, domain: 'b.invalid' }], terms);
+    const leased = await claimBacklogs(db, [...more, ...lanes, { ...lanes[1]!, domain: 'b.invalid' }], terms);
     t.deepEqual(leased.map(({ recipient }) => recipient.replace(/\d/, '')).sort(), [
       'big',
       'elsewhere',
@@ -142,7 +142,7 @@ for (const kind of kinds) {
     let pages = 0;
     let after = null;
     do {
-      const page: Awaited<ReturnType<typeof listLanes>> = await listLanes(db, { after, now, limit: 2 });
+      const page: Awaited<ReturnType<typeof listBacklogs>> = await listBacklogs(db, { after, now, limit: 2 });
       for (const { domain, orgId } of page.due) found.push(`${domain} ${orgs.indexOf(orgId)}`);
       after = page.last;
       pages += 1;
@@ -167,10 +167,10 @@ for (const kind of kinds) {
     await put(db, 'tried', { org: orgs[0], attempts: 2, status: 'deferred' });
     const lane = { domain: 'a.invalid', orgId: orgs[0], limit: 10 };
     const before = await db('deliveries').orderBy('id');
-    const taken = await claimLanes(db, [lane], terms);
-    await giveBack(db, 'another', taken);
+    const taken = await claimBacklogs(db, [lane], terms);
+    await releaseLeases(db, 'another', taken);
     t.deepEqual(await states(db), { fresh: 'sending', tried: 'sending' });
-    await giveBack(db, 'node', taken);
+    await releaseLeases(db, 'node', taken);
     const given = { updated_at: now, due_at: undefined };
     const plain = (rows: object[]) => rows.map((row) => ({ ...row, ...given }));
     const after = await db('deliveries').orderBy('id');
@@ -180,6 +180,6 @@ for (const kind of kinds) {
       before.map((row) => row.due_at),
       'to their places in the lane',
     );
-    t.is((await claimLanes(db, [lane], terms)).length, 2);
+    t.is((await claimBacklogs(db, [lane], terms)).length, 2);
   });
 }

@@ -2,7 +2,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { newId } from '../../src/base/id.ts';
 import { forgetAttempts, forgetEvents, lastIdOf, removeMessages } from '../../src/db/events/retention.ts';
-import { startUpkeep } from '../../src/server/maintenance.ts';
+import { startMaintenance } from '../../src/server/maintenance.ts';
 import { cliOf } from '../helpers/cli.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { type DatabaseKind, kinds } from '../helpers/databases.ts';
@@ -198,7 +198,7 @@ test('upkeep rests between the parts of a chore, lets others have their turn, an
   const { order, chore } = recordingChores();
   const begun = performance.now();
   const chores = [chore('endless', 5, 5), chore('long', 1), chore('short', 0)];
-  const stop = startUpkeep(chores, clock, (what) => t.fail(what));
+  const stop = startMaintenance(chores, clock, (what) => t.fail(what));
   await clock.advance('10s');
   await until(() => order.length >= 21);
   t.deepEqual(order.slice(0, 7), ['endless', 'long', 'short', 'endless', 'long', 'endless', 'long']);
@@ -215,7 +215,7 @@ test('of what every mail adds to, some rows are left for the next ten seconds', 
   const clock = manualClock();
   const { order, chore } = recordingChores();
   const fed = (name: string, found: number) => ({ ...chore(name, found), isFedByMail: true });
-  const stop = startUpkeep([fed('few', 249), fed('many', 250)], clock, (what) => t.fail(what));
+  const stop = startMaintenance([fed('few', 249), fed('many', 250)], clock, (what) => t.fail(what));
   await clock.advance('10s');
   await until(() => order.length >= 5);
   t.deepEqual(order.slice(0, 5), ['few', 'many', 'many', 'many', 'many']);

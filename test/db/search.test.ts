@@ -142,12 +142,12 @@ for (const database of kinds) {
       }),
     );
     const ids = (await put(world, orgId, many)).reverse();
-    const walk = async (query: object, most: number) => {
+    const walk = async (query: object, max: number) => {
       const seen: string[] = [];
       const steps: number[] = [];
       let after: string | undefined;
       do {
-        const page = await searchEmails(world.db, { orgId, tags: {}, limit: most, after, ...query });
+        const page = await searchEmails(world.db, { orgId, tags: {}, limit: max, after, ...query });
         seen.push(...page.emails.map(({ id }) => id));
         steps.push(page.emails.length);
         after = page.next ?? undefined;

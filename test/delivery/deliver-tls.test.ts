@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import test, { type ExecutionContext } from 'ava';
 import type { TlsFloor } from '../../src/glossary.ts';
-import type { Shape } from '../../src/mail/destination-shape.ts';
+import type { DestinationShape } from '../../src/mail/destination-shape.ts';
 import type { HostTls, Tlsa } from '../../src/route/route.ts';
 import { memory, said, startDeliverer } from '../helpers/deliverer.ts';
 import { type MxOptions, mxPem, startMx } from '../helpers/mx.ts';
@@ -29,7 +29,7 @@ function pin(pem: Buffer, usage: number, selector = 1, matching = 1): Tlsa {
 
 interface Ask {
   host?: HostTls;
-  shape?: Shape['tls'];
+  shape?: DestinationShape['tls'];
   sender?: TlsFloor;
 }
 

@@ -1,11 +1,11 @@
 /** THE table, row by row: what was seen, what it is judged to be, and whether another host may be asked. */
 import test from 'ava';
-import { type Ending, judge, type Phase } from '../../src/outcome.ts';
+import { classify, type Phase, type SessionResult } from '../../src/outcome.ts';
 import { parseReply } from '../../src/smtp-out/reply.ts';
 
 /** A judgement in one line: outcome, category, fault, hard or soft or -, origin, `next` or `stop`, what of the host. */
-function row(ending: Ending): string {
-  const { verdict, tryNextHost, signal } = judge(ending);
+function row(ending: SessionResult): string {
+  const { verdict, tryNextHost, signal } = classify(ending);
   const { outcome, category, fault, bounce, origin, possibleDuplicate } = verdict;
   const words = [
     outcome,
@@ -19,7 +19,7 @@ function row(ending: Ending): string {
   return [...words, ...(possibleDuplicate ? ['duplicate?'] : [])].join(' ');
 }
 
-const refused = (phase: Phase, text: string): Ending => ({
+const refused = (phase: Phase, text: string): SessionResult => ({
   kind: 'refused',
   phase,
   reply: parseReply(text)!,
@@ -27,7 +27,7 @@ const refused = (phase: Phase, text: string): Ending => ({
 
 const detail = 'what happened';
 
-const withoutReply: [what: string, ending: Ending, expected: string][] = [
+const withoutReply: [what: string, ending: SessionResult, expected: string][] = [
   ['nothing answers', { kind: 'unreachable', detail }, 'deferred network infrastructure - remote next dead'],
   ['TLS fails', { kind: 'tls-failed', detail }, 'deferred tls infrastructure - remote next -'],
   ['larger than they take', { kind: 'too-big', detail }, 'bounced size content soft remote stop well'],
@@ -65,8 +65,8 @@ const cutRows: Record<(typeof cut)[number], [before: string, afterDot: string]> 
 for (const [what, ending, expected] of withoutReply) {
   test(`${ending.kind}: ${what}`, (t) => {
     t.is(row(ending), expected);
-    t.is(judge(ending).verdict.diagnostic, detail);
-    t.is(judge(ending).verdict.rule, ending.kind, 'what `email why` shows');
+    t.is(classify(ending).verdict.diagnostic, detail);
+    t.is(classify(ending).verdict.rule, ending.kind, 'what `email why` shows');
   });
 }
 
@@ -76,16 +76,16 @@ for (const kind of cut) {
     const atGreeting = ['lost', 'timeout', 'not-smtp'].includes(kind) ? 'dead' : '-';
     for (const phase of ['greeting', 'ehlo', 'starttls', 'mail', 'rcpt', 'data', 'dot'] as const) {
       const host = phase === 'greeting' ? atGreeting : '-';
-      t.is(row({ kind, phase, detail, afterDot: false } as Ending), `${before} ${host}`, phase);
+      t.is(row({ kind, phase, detail, afterDot: false } as SessionResult), `${before} ${host}`, phase);
     }
-    t.is(row({ kind, phase: 'dot', detail, afterDot: true } as Ending), `${afterDot} - duplicate?`);
+    t.is(row({ kind, phase: 'dot', detail, afterDot: true } as SessionResult), `${afterDot} - duplicate?`);
   });
 }
 
 test('accepted: delivered, whatever the reply says besides', (t) => {
-  const ending: Ending = { kind: 'accepted', reply: parseReply('250 2.0.0 queued as 4711')! };
+  const ending: SessionResult = { kind: 'accepted', reply: parseReply('250 2.0.0 queued as 4711')! };
   t.is(row(ending), 'delivered - - - remote stop well');
-  t.is(judge(ending).verdict.diagnostic, '250 2.0.0 queued as 4711');
+  t.is(classify(ending).verdict.diagnostic, '250 2.0.0 queued as 4711');
   t.is(
     row({ kind: 'accepted', reply: parseReply('250 greylisted, but taken')! }),
     'delivered - - - remote stop well',
@@ -155,7 +155,7 @@ const refusals: [Phase, reply: string, expected: string][] = [
 for (const [phase, reply, expected] of refusals) {
   test(`refused at ${phase}: ${reply}`, (t) => {
     t.is(row(refused(phase, reply)), expected);
-    t.is(judge(refused(phase, reply)).verdict.diagnostic, reply, 'the reply is the evidence');
+    t.is(classify(refused(phase, reply)).verdict.diagnostic, reply, 'the reply is the evidence');
   });
 }
 
@@ -190,7 +190,7 @@ for (const [codes, expected, host] of enhanced) {
 
 test('a code about the recipient at MAIL is about the sender: it never suppresses', (t) => {
   for (const reply of ['550 5.1.1 user unknown', '550 5.2.1 disabled', '550 5.1.2 no such domain']) {
-    const { verdict } = judge(refused('mail', reply));
+    const { verdict } = classify(refused('mail', reply));
     t.is(verdict.outcome, 'bounced', reply);
     t.is(verdict.bounce, 'soft', reply);
   }
@@ -198,7 +198,7 @@ test('a code about the recipient at MAIL is about the sender: it never suppresse
 
 test("the words of an address are not the server's", (t) => {
   const reply = '550 5.1.1 <spam.policy@greylist.blacklist.example>: nobody';
-  t.is(judge(refused('rcpt', reply)).verdict.rule, 'status-unknown-user');
+  t.is(classify(refused('rcpt', reply)).verdict.rule, 'status-unknown-user');
 });
 
 test('the status in the text counts where qmail puts it', (t) => {
@@ -208,7 +208,7 @@ test('the status in the text counts where qmail puts it', (t) => {
 
 test('nothing but a permanent reply or a plain answer of DNS bounces a mail', (t) => {
   const kinds = [...withoutReply.map(([, ending]) => ending)].filter(
-    (ending) => judge(ending).verdict.outcome === 'bounced',
+    (ending) => classify(ending).verdict.outcome === 'bounced',
   );
   t.deepEqual(kinds.map(({ kind }) => kind).sort(), ['no-mail-host', 'no-smtputf8', 'null-mx', 'too-big']);
 });

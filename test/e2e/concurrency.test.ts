@@ -24,11 +24,11 @@ test('an exchanger that refuses a fourth connection gets all its mail over three
 test('a destination that takes whatever comes is given all its connections, and no more', async (t) => {
   const world = await startWorld(t, { settings: { POSTERN_MTA_PER_DESTINATION: '8' } });
   let atOnce = 0;
-  let most = 0;
+  let max = 0;
   world.mx[0]!.script = {
     async dot() {
       atOnce += 1;
-      most = Math.max(most, atOnce);
+      max = Math.max(max, atOnce);
       await new Promise((resolve) => setImmediate(resolve));
       atOnce -= 1;
       return undefined;

@@ -24,9 +24,9 @@ test('hostile hosts have their mail deferred and nothing worse, and the next mai
   );
   t.teardown(() => Promise.all(servers.map((server) => server.close())));
   const before = process.memoryUsage().rss;
-  let most = 0;
+  let max = 0;
   const gauge = setInterval(() => {
-    most = Math.max(most, process.memoryUsage().rss);
+    max = Math.max(max, process.memoryUsage().rss);
   }, 20);
   t.teardown(() => clearInterval(gauge));
 
@@ -45,7 +45,7 @@ test('hostile hosts have their mail deferred and nothing worse, and the next mai
   t.deepEqual(hostileCases.map((one, index) => faultOf(one, results[index]!)).filter(Boolean), []);
 
   // The servers flood from this very process; what they hold counts too.
-  t.true(most - before < 300 * 1024 * 1024, `memory grew by ${(most - before) >> 20} MB`);
+  t.true(max - before < 300 * 1024 * 1024, `memory grew by ${(max - before) >> 20} MB`);
   const { body } = await world.send({ to: 'bob@there.invalid' });
   await world.when(body.emailId, ({ status }) => status === 'delivered');
   await until(() => servers.every(({ connections }) => connections === 0), {

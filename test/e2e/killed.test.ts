@@ -5,7 +5,7 @@
  * key, it is taken once.
  */
 import test, { type ExecutionContext } from 'ava';
-import type { Step } from '../../src/base/failpoints.ts';
+import type { FailpointName } from '../../src/base/failpoints.ts';
 import { kinds } from '../helpers/databases.ts';
 import {
   assertPromises,
@@ -56,7 +56,7 @@ const killAt = (query: string) => [
 ];
 
 /** In the order in which a mail comes by; null: the process is killed by what the MX is told. */
-const steps: [name: string, step: Step | null, script?: 'mail' | 'dot'][] = [
+const steps: [name: string, step: FailpointName | null, script?: 'mail' | 'dot'][] = [
   ['before the commit', 'composed'],
   ['within the transaction of a send', 'accepting'],
   ['after the commit, before the answer', 'accepted'],

@@ -41,15 +41,15 @@ test('three nodes, each killed in its turn: nothing is lost, and limits are exac
   }
   const count = async () => Number((await db('deliveries').count('* as n').first())!.n);
   // More than is sent before all nodes know of it.
-  const most = (await count()) + 250;
-  await setLimits(db, orgId, { emailsPerDay: most });
-  await until(async () => (await count()) >= most, { timeout: 120_000, what: 'the limit to be reached' });
+  const max = (await count()) + 250;
+  await setLimits(db, orgId, { emailsPerDay: max });
+  await until(async () => (await count()) >= max, { timeout: 120_000, what: 'the limit to be reached' });
   await drained(around, promised);
-  t.is(await count(), most, 'the limit of the day is exact over the nodes');
+  t.is(await count(), max, 'the limit of the day is exact over the nodes');
   for (const { running, loads } of nodes) {
     t.is(await running.end('SIGTERM'), 0);
     await loads;
   }
-  t.is(await count(), most);
+  t.is(await count(), max);
   await assertPromises(t, around);
 });

@@ -1,6 +1,6 @@
 /** What the operator orders holds at once, beside a running server, and never costs or doubles a mail. */
 import test from 'ava';
-import { giveOrder, type Order } from '../../src/db/queue/apply-queue-action.ts';
+import { applyQueueAction, type QueueAction } from '../../src/db/queue/apply-queue-action.ts';
 import { cliOf } from '../helpers/cli.ts';
 import { kinds } from '../helpers/databases.ts';
 import { until } from '../helpers/until.ts';
@@ -136,8 +136,8 @@ for (const database of kinds) {
     });
     const recipients = Array.from({ length: 60 }, (_, n) => `n${n}@there.invalid`);
     let isSending = true;
-    const order = (name: Order, selection = {}) =>
-      giveOrder(
+    const order = (name: QueueAction, selection = {}) =>
+      applyQueueAction(
         world.db,
         { domain: 'there.invalid', ...selection },
         {
@@ -146,7 +146,7 @@ for (const database of kinds) {
           now: world.clock.now(),
         },
       );
-    const hammer = async (name: Order, selections: object[]) => {
+    const hammer = async (name: QueueAction, selections: object[]) => {
       for (let n = 0; isSending; n++) await order(name, selections[n % selections.length]);
     };
     const doomed = recipients.filter((_, n) => n % 3 === 0).map((to) => ({ to }));

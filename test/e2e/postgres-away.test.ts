@@ -46,7 +46,7 @@ function pour(world: World, name: string) {
 /** What was being claimed when the connection was lost is free again when nobody has renewed its lease for half its time. */
 const freedMs = 150_000;
 
-const hands = { clock: systemClock, databasePatienceMs: 4_000 };
+const hands = { clock: systemClock, databaseTimeoutMs: 4_000 };
 const settings = { POSTERN_MTA_RETRY: '1s' };
 
 test.serial('killed and started again, twice', async (t) => {

@@ -177,7 +177,7 @@ test('three nodes begin no more in a minute than the destination’s rate', asyn
 });
 
 test('asked by the other side to slow down, all nodes together do', async (t) => {
-  let most = 0;
+  let max = 0;
   const scene = await startNodes(
     t,
     3,
@@ -186,7 +186,7 @@ test('asked by the other side to slow down, all nodes together do', async (t) =>
       script: {
         greeting: () => (scene.mx.connections > 2 ? '421 4.7.0 too many connections' : undefined),
         data: () => {
-          most = Math.max(most, scene.mx.connections);
+          max = Math.max(max, scene.mx.connections);
           return undefined;
         },
       },

@@ -1,7 +1,7 @@
 /** An organization that is pinned to a pool of source addresses sends from these alone, whichever node took its mail. */
 import test, { type ExecutionContext } from 'ava';
 import { listOrganizations } from '../../src/db/accounts/organizations.ts';
-import { pinOrganization, readPools } from '../../src/db/queue/ip-pools.ts';
+import { assignPool, readPools } from '../../src/db/queue/ip-pools.ts';
 import type { Running } from '../../src/main.ts';
 import { cliOf } from '../helpers/cli.ts';
 import { kinds } from '../helpers/databases.ts';
@@ -48,8 +48,8 @@ async function pinned(t: ExecutionContext, settings: Record<string, string> = sh
   });
   const keys = { trans: world.key, bulk: await createTenant(world.db, world.config, world.dns) };
   const [trans, bulk] = (await listOrganizations(world.db)).map(({ id }) => id) as [string, string];
-  await pinOrganization(world.db, trans, 'transactional');
-  await pinOrganization(world.db, bulk, 'bulk');
+  await assignPool(world.db, trans, 'transactional');
+  await assignPool(world.db, bulk, 'bulk');
   await world.clock.advance('1s');
   const startBulk = async (changes = {}) => {
     const node = await startNode(t, world, { mtaSources: there, ...changes });
@@ -162,7 +162,7 @@ for (const database of kinds) {
     };
     /** Pinned, and the second over: the next mail knows it, as soon as the node has read it. */
     const pin = async (pool: string, holds: (probe: string) => Promise<boolean>) => {
-      await pinOrganization(db, id, pool);
+      await assignPool(db, id, pool);
       await clock.advance('1s');
       let probes = 0;
       await until(() => holds(`${pool}-probe-${++probes}@there.invalid`), { what: `the pin to ${pool}` });
@@ -181,7 +181,7 @@ for (const database of kinds) {
     await sendTo('queued@there.invalid');
     await clock.advance('11s');
     t.is(from('queued@there.invalid'), null);
-    await pinOrganization(db, id, 'bulk');
+    await assignPool(db, id, 'bulk');
     await until(async () => (await clock.advance('1s')) ?? from('queued@there.invalid'));
     t.is(from('queued@there.invalid'), addresses.bulk);
   });

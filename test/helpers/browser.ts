@@ -32,7 +32,7 @@ export type Browser = ReturnType<typeof createBrowser>;
 
 export const password = 'correct horse battery';
 
-const mostRedirects = 5;
+const maxRedirects = 5;
 
 export function createBrowser(world: Pick<World, 'url'>, headers: Record<string, string> = {}) {
   const jar = new Map<string, string>();
@@ -53,7 +53,7 @@ export function createBrowser(world: Pick<World, 'url'>, headers: Record<string,
   async function follow(first: Page): Promise<Page> {
     let at = first;
     for (let hops = 0; at.status === 303 || at.status === 302; hops++) {
-      if (hops === mostRedirects) throw new Error(`too many redirects, last to ${at.path}`);
+      if (hops === maxRedirects) throw new Error(`too many redirects, last to ${at.path}`);
       at = await ask('GET', at.headers.get('location')!);
     }
     return at;

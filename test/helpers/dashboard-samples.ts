@@ -6,7 +6,7 @@
  */
 import { TOTP } from 'otpauth';
 import { makeLink } from '../../src/accounts/one-time-links.ts';
-import { accessTable, type Entry } from '../../src/dashboard/security/route-access.ts';
+import { type AccessEntry, accessTable } from '../../src/dashboard/security/route-access.ts';
 import { password } from './browser.ts';
 import { orgSamples } from './dashboard-org-samples.ts';
 import type { Org, Scene } from './dashboard-scene.ts';
@@ -92,20 +92,26 @@ async function welcome({ world, make }: Scene): Promise<Sample> {
 }
 
 /** The table, each entry with its sample. */
-export const sampledTable: (Entry & { route: string; sample: Sampler })[] = accessTable().map((entry) => {
-  const route = `${entry.method} ${entry.path}`;
-  const sample =
-    samples[route] ??
-    (() => Promise.reject(new Error(`test/helpers/dashboard-samples.ts: give me a sample for ${route}`)));
-  return { ...entry, route, sample };
-});
+export const sampledTable: (AccessEntry & { route: string; sample: Sampler })[] = accessTable().map(
+  (entry) => {
+    const route = `${entry.method} ${entry.path}`;
+    const sample =
+      samples[route] ??
+      (() => Promise.reject(new Error(`test/helpers/dashboard-samples.ts: give me a sample for ${route}`)));
+    return { ...entry, route, sample };
+  },
+);
 
 /** Of a route that is no more. */
 export const staleSamples: string[] = Object.keys(samples).filter(
   (route) => !sampledTable.some((entry) => entry.route === route),
 );
 
-export function pathOf({ path }: Pick<Entry, 'path'>, orgId: string, { params = {}, query }: Sample): string {
+export function pathOf(
+  { path }: Pick<AccessEntry, 'path'>,
+  orgId: string,
+  { params = {}, query }: Sample,
+): string {
   const filled = path
     .replace(':org', orgId)
     .replaceAll(/:(\w+)/g, (_, name: string) =>

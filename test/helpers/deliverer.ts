@@ -6,18 +6,18 @@ import { once } from 'node:events';
 import net from 'node:net';
 import type { ExecutionContext } from 'ava';
 import { systemClock } from '../../src/base/clock.ts';
-import type { Memory } from '../../src/base/persistent-cache.ts';
+import type { PersistentCache } from '../../src/base/persistent-cache.ts';
 import { createDeliver } from '../../src/deliver.ts';
 import type { Attempt, Delivery } from '../../src/glossary.ts';
-import type { Shape } from '../../src/mail/destination-shape.ts';
+import type { DestinationShape } from '../../src/mail/destination-shape.ts';
 import type { Route } from '../../src/route/route.ts';
 import { createSameSource } from '../../src/route/same-source.ts';
-import { usualTimeouts } from '../../src/settings/durations.ts';
-import { createPool } from '../../src/smtp-out/connection-pool.ts';
+import { defaultTimeouts } from '../../src/settings/durations.ts';
+import { createConnectionPool } from '../../src/smtp-out/connection-pool.ts';
 import type { Timeouts } from '../../src/smtp-out/deadline.ts';
 import { createOffer, type TlsTrouble } from '../../src/smtp-out/offer.ts';
 
-const usualShape: Shape = {
+const defaultShape: DestinationShape = {
   connections: 5,
   startWith: 5,
   perMinute: null,
@@ -31,14 +31,14 @@ type HostLiteral = Partial<Extract<Route, { hosts: unknown }>['hosts'][number]>;
 export interface DelivererOptions {
   port: number;
   hosts?: HostLiteral[];
-  shape?: Partial<Shape>;
+  shape?: Partial<DestinationShape>;
   timeouts?: Partial<Timeouts>;
   /** Shared by two of them, they remember alike. */
-  memory?: Memory<TlsTrouble>;
+  memory?: PersistentCache<TlsTrouble>;
   readMessage?: () => Promise<Buffer>;
 }
 
-export function memory<Value>(): Memory<Value> & { values: Map<string, Value> } {
+export function memory<Value>(): PersistentCache<Value> & { values: Map<string, Value> } {
   const values = new Map<string, Value>();
   return {
     values,
@@ -64,13 +64,13 @@ async function connect({ name, addresses }: { name: string; addresses: string[] 
 
 export function startDeliverer(t: ExecutionContext, options: DelivererOptions) {
   const { port, hosts = [{}], memory: tlsTrouble = memory() } = options;
-  const shape = { ...usualShape, ...options.shape };
-  const pool = createPool();
+  const shape = { ...defaultShape, ...options.shape };
+  const pool = createConnectionPool();
   const forgotten: string[] = [];
   const sockets = new Set<net.Socket>();
   const stop = new AbortController();
   let made = 0;
-  let most = 0;
+  let max = 0;
   const { deliver } = createDeliver({
     findRoute: async () => ({
       destination: { name: 'mx1.invalid', shape },
@@ -86,7 +86,7 @@ export function startDeliverer(t: ExecutionContext, options: DelivererOptions) {
       connect: async (host) => {
         const opened = await connect(host, port);
         sockets.add(opened.socket);
-        most = Math.max(most, sockets.size);
+        max = Math.max(max, sockets.size);
         opened.socket.once('close', () => sockets.delete(opened.socket));
         return opened;
       },
@@ -94,7 +94,7 @@ export function startDeliverer(t: ExecutionContext, options: DelivererOptions) {
       tlsTrouble,
       clock: systemClock,
       port,
-      timeouts: { ...usualTimeouts, ...options.timeouts },
+      timeouts: { ...defaultTimeouts, ...options.timeouts },
     }),
     readMessage: options.readMessage ?? (async () => Buffer.from('Subject: hello\r\n\r\nHello\r\n')),
     returnPath: (id) => `b-${id}@postern.invalid`,
@@ -111,7 +111,7 @@ export function startDeliverer(t: ExecutionContext, options: DelivererOptions) {
     /** Open now. */
     sockets,
     /** The most that were open at once. */
-    most: () => most,
+    max: () => max,
     stop,
     deliver: (fields: Partial<Delivery> = {}): Promise<Attempt> =>
       deliver({ ...plainDelivery(++made), ...fields }, stop.signal),

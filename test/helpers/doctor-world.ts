@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { ExecutionContext } from 'ava';
-import { createBell } from '../../src/cluster/notify.ts';
+import { createNotify } from '../../src/cluster/notify.ts';
 import { type Config, loadConfig } from '../../src/config.ts';
 import { listSenderDomains, setDomainTracking } from '../../src/db/accounts/domains-table.ts';
 import { lockDataDir } from '../../src/db/engine/data-dir-lock.ts';
@@ -143,7 +143,7 @@ async function seemToRun(t: ExecutionContext, { dataDir, databaseUrl }: Config, 
     unlock = null;
   };
   t.teardown(stop);
-  const bell = createBell({ databaseUrl, node: 'a', sends: true, onTrouble() {} });
+  const bell = createNotify({ databaseUrl, node: 'a', sends: true, onError() {} });
   t.teardown(bell.close);
   bell.listen({ lane() {}, events() {}, anything() {} });
   await until(() => isServed(db, dataDir), { what: 'the server to be seen' });

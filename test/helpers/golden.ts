@@ -6,14 +6,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import type { Reading } from '../../src/bounces/parse/parse-result.ts';
-import type { Role } from '../../src/bounces/service-addresses.ts';
+import type { ParsedReturn } from '../../src/bounces/parse/parse-result.ts';
+import type { AddressRole } from '../../src/bounces/service-addresses.ts';
 
 export interface Golden {
   name: string;
   raw: Buffer;
-  role: Role;
-  reading: Reading;
+  role: AddressRole;
+  reading: ParsedReturn;
 }
 
 export const goldenSecret = 'golden';

@@ -2,7 +2,7 @@
 import { v7 } from 'uuid';
 import { insertOrganization } from '../../src/db/accounts/organizations.ts';
 import type { Db } from '../../src/db/engine/open.ts';
-import { boundName, createPartition, type Growing } from '../../src/db/schema/partitions.ts';
+import { boundName, createPartition, type PartitionedTable } from '../../src/db/schema/partitions.ts';
 
 export interface Put {
   emailId: string;
@@ -51,12 +51,12 @@ const dayMs = 86_400_000;
 /** Partitions as the last month would have left them; what is there by now is new, and there is little of it. */
 export async function cutByHand(db: Db): Promise<void> {
   const today = Math.floor(Date.now() / dayMs) * dayMs;
-  const ends: Record<Growing, number[]> = {
+  const ends: Record<PartitionedTable, number[]> = {
     attempts: [-30, -24, -18, -12, -6].map((days) => today + days * dayMs),
     emails: [-30, -20, -10].map((days) => today + days * dayMs),
     events: [10_000, 20_000, 30_000, 40_000, 60_000],
   };
-  for (const [table, bounds] of Object.entries(ends) as [Growing, number[]][]) {
+  for (const [table, bounds] of Object.entries(ends) as [PartitionedTable, number[]][]) {
     await db.transaction(async (trx) => {
       const rows = await trx(`${table}_first`).select();
       await trx.raw(`drop table ${table}_first`);

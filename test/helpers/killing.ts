@@ -92,19 +92,19 @@ export async function sendWithKey(url: string, key: string, to: string): Promise
 export async function drained(
   { mx, db }: Pick<Surroundings, 'mx' | 'db'>,
   promised: string[],
-  patienceMs = 120_000,
+  timeoutMs = 120_000,
 ): Promise<void> {
   const missing = () => {
     const got = recipientsOf(mx);
     return promised.filter((address) => !got.has(address));
   };
   await until(() => missing().length === 0, {
-    timeout: patienceMs,
+    timeout: timeoutMs,
     what: () => `the MX to get all; missing: ${missing()}`,
   });
   const waiting = () => db('deliveries').whereNotNull('due_at').pluck('id');
   await until(async () => (await waiting()).length === 0, {
-    timeout: patienceMs,
+    timeout: timeoutMs,
     what: 'the queue to run empty',
   });
 }

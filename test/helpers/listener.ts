@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import { createCrowd } from '../../src/smtp-in/connection-limits.ts';
+import { createConnectionLimits } from '../../src/smtp-in/connection-limits.ts';
 import { type Certificate, openCertificate } from '../../src/smtp-in/listener-certificate.ts';
 import {
   type Envelope,
@@ -11,7 +11,7 @@ import {
   type MailSession,
   SmtpRefusal,
 } from '../../src/smtp-in/mail-handler.ts';
-import { createIntake } from '../../src/smtp-in/memory-budget.ts';
+import { createMemoryBudget } from '../../src/smtp-in/memory-budget.ts';
 import { type ListenerParts, openListener } from '../../src/smtp-in/smtp-listener.ts';
 import { manualClock } from './clock.ts';
 
@@ -23,7 +23,7 @@ interface Taken {
 
 interface Options extends Partial<Omit<ListenerParts<unknown>, 'handler' | 'crowd'>> {
   handler?: Partial<MailHandler<unknown>>;
-  most?: number;
+  max?: number;
   perClient?: number;
 }
 
@@ -31,16 +31,16 @@ interface Options extends Partial<Omit<ListenerParts<unknown>, 'handler' | 'crow
 const ours = /@ours\.invalid$/i;
 
 export async function startListener(t: ExecutionContext, options: Options = {}) {
-  const { handler, most = 1000, perClient = 1000, ...rest } = options;
+  const { handler, max = 1000, perClient = 1000, ...rest } = options;
   const taken: Taken[] = [];
   const troubles: unknown[] = [];
   const listener = await openListener({
     ...{ host: '127.0.0.1', port: 0, setting: 'PORT', hostname: 'ours.invalid', implicitTls: false },
     ...{ proxies: [], allowClearLogin: false, bounds: { largest: 1024 * 1024, longestLine: null } },
-    ...{ mostRecipients: 10, mostClients: most, crowd: createCrowd({ most, perClient }) },
-    intake: createIntake({ most: 16 * 1024 * 1024, perClient: 8 * 1024 * 1024 }),
+    ...{ maxRecipients: 10, maxClients: max, crowd: createConnectionLimits({ max, perClient }) },
+    intake: createMemoryBudget({ max: 16 * 1024 * 1024, perClient: 8 * 1024 * 1024 }),
     certificate: rest.certificate ?? (await ownCertificate(t)),
-    onTrouble: (_, error) => troubles.push(error),
+    onError: (_, error) => troubles.push(error),
     ...rest,
     handler: {
       authenticate: null,
@@ -64,6 +64,6 @@ async function ownCertificate(t: ExecutionContext): Promise<Certificate> {
   t.teardown(() => rm(dataDir, { recursive: true, force: true }));
   return openCertificate({
     ...{ certFile: null, keyFile: null, dataDir, hostname: 'ours.invalid' },
-    ...{ clock: manualClock(Date.now()), onTrouble: () => {} },
+    ...{ clock: manualClock(Date.now()), onError: () => {} },
   });
 }

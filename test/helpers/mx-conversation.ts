@@ -157,8 +157,8 @@ export class Conversation {
     const { hostname, extensions } = this.#setting;
     const offers = this.#setting.tls && !this.session.tls ? [...extensions, 'STARTTLS'] : extensions;
     const lines = verb === 'EHLO' ? [hostname, ...offers] : [hostname];
-    const usual = lines.map((line) => `250 ${line}`);
-    const reply = await this.#answer('ehlo', usual, { command });
+    const fallback = lines.map((line) => `250 ${line}`);
+    const reply = await this.#answer('ehlo', fallback, { command });
     this.#message = undefined;
     // What counts is what was said, for a script may have said something else.
     if (reply?.startsWith('2')) this.#offered = keywords(reply);
@@ -259,8 +259,8 @@ export class Conversation {
   async #taken(message: MxMessage): Promise<void> {
     this.#mode = 'commands';
     this.#message = undefined;
-    const usual = `250 2.0.0 taken as ${this.#setting.mx.messages.length + 1}`;
-    message.reply = (await this.#answer('dot', usual, this.#transaction(message))) ?? null;
+    const fallback = `250 2.0.0 taken as ${this.#setting.mx.messages.length + 1}`;
+    message.reply = (await this.#answer('dot', fallback, this.#transaction(message))) ?? null;
     if (!/^[45]/.test(message.reply ?? '')) this.#setting.mx.messages.push(message);
   }
 
@@ -280,14 +280,14 @@ export class Conversation {
   }
 
   /** Script, then the mailboxes concerned, then what is usual. Returns what was said, undefined if nothing. */
-  async #answer(phase: Phase, usual: Reply, own: Partial<Context> = {}): Promise<string | undefined> {
+  async #answer(phase: Phase, fallback: Reply, own: Partial<Context> = {}): Promise<string | undefined> {
     const context = this.#context(own);
     const addresses = phase === 'rcpt' ? [context.address!] : (context.message?.to ?? []);
     for (const script of [this.#setting.mx.script, ...addresses.map(mailbox)]) {
       const reply = await script?.[phase]?.(context);
       if (reply !== undefined) return this.#send(reply);
     }
-    return this.#send(usual);
+    return this.#send(fallback);
   }
 
   #send(reply: Reply): string | undefined {

@@ -59,12 +59,12 @@ const families: Family[] = [
   },
   {
     name: 'drips a line without end',
-    steps: (code) => [{ say: `${code} ` }, { drip: 'x', everyMs: 40, forever: true }],
+    steps: (code) => [{ say: `${code} ` }, { drip: 'x', intervalMs: 40, forever: true }],
     category: 'network',
   },
   {
     name: 'drips lines without end',
-    steps: (code) => [{ drip: `${code}-x\r\n`, everyMs: 20, forever: true }],
+    steps: (code) => [{ drip: `${code}-x\r\n`, intervalMs: 20, forever: true }],
     category: 'network',
   },
   { name: 'ends lines in CR alone', steps: (code) => [{ say: `${code} ok\r` }], category: 'network' },
@@ -109,7 +109,7 @@ const families: Family[] = [
   { name: 'sends empty lines', steps: () => [{ flood: '\r\n', bytes: 5 * megabytes }], category: 'protocol' },
   {
     name: 'sends one byte at a time',
-    steps: (code) => [{ drip: `${code} ok\r\n`, everyMs: 5 }],
+    steps: (code) => [{ drip: `${code} ok\r\n`, intervalMs: 5 }],
     outcome: 'delivered',
   },
   { name: 'ends lines in LF alone', steps: (code) => [{ say: `${code} ok\n` }], outcome: 'delivered' },
@@ -334,7 +334,7 @@ const singles: Case[] = [
     ...secure,
     say('220 go ahead'),
     { say: '\x16\x03\x03\x10\x00' },
-    { drip: '\0', everyMs: 30, forever: true },
+    { drip: '\0', intervalMs: 30, forever: true },
   ]),
   deferred('STARTTLS: commands in clear behind the 220', [
     ...secure,

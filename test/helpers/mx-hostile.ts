@@ -11,7 +11,7 @@ export type Step =
   /** Reads until a line of the client begins with this; '.' is the final dot. */
   | { hear: string }
   /** These bytes, one each `everyMs`; without end where `forever`. */
-  | { drip: string; everyMs: number; forever?: boolean }
+  | { drip: string; intervalMs: number; forever?: boolean }
   /** The same bytes over and over, this many in all or until the client has gone. */
   | { flood: string; bytes: number }
   | { pause: number }
@@ -82,12 +82,12 @@ async function play(socket: net.Socket, steps: Step[], heard: string[]): Promise
   }
 }
 
-async function drip(socket: net.Socket, { drip, everyMs, forever }: Extract<Step, { drip: string }>) {
+async function drip(socket: net.Socket, { drip, intervalMs, forever }: Extract<Step, { drip: string }>) {
   do {
     for (const character of drip) {
       if (!socket.writable) return;
       socket.write(character, 'latin1');
-      await sleep(everyMs);
+      await sleep(intervalMs);
     }
   } while (forever);
 }

@@ -54,13 +54,13 @@ export async function nextTry(world: World): Promise<void> {
 }
 
 /** Until all has been told. */
-export async function toldAll(world: World, most = 50): Promise<void> {
-  for (let n = 0; n < most; n++) {
+export async function toldAll(world: World, max = 50): Promise<void> {
+  for (let n = 0; n < max; n++) {
     await until(async () => (await world.db('webhook_messages').whereNotNull('lease_owner')).length === 0, {
       what: 'the tries under way to end',
     });
     if ((await openMessages(world)).length === 0) return;
     await nextTry(world);
   }
-  throw new Error(`after ${most} tries there are ${(await openMessages(world)).length} open messages`);
+  throw new Error(`after ${max} tries there are ${(await openMessages(world)).length} open messages`);
 }

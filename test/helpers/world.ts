@@ -24,7 +24,7 @@ import { insertKey } from '../../src/db/accounts/keys.ts';
 import { insertOrganization, setLimits } from '../../src/db/accounts/organizations.ts';
 import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import { start } from '../../src/main.ts';
-import type { Hands } from '../../src/server/context.ts';
+import type { Overrides } from '../../src/server/context.ts';
 import { manualClock } from './clock.ts';
 import { createMigrated, type DatabaseKind } from './databases.ts';
 import { type Dns, startDns, type Zone } from './dns.ts';
@@ -40,7 +40,7 @@ export interface WorldOptions {
   /** A PostgreSQL that is there already. */
   databaseUrl?: string;
   settings?: Record<string, string>;
-  hands?: Partial<Hands>;
+  hands?: Partial<Overrides>;
   tenant?: { quota?: number | null; scopes?: string[] };
 }
 

@@ -4,14 +4,14 @@ import test from 'ava';
 import { curl } from '../../src/api/docs/curl.ts';
 import { Html, html } from '../../src/api/docs/html.ts';
 import { blocks } from '../../src/api/docs/markdown.ts';
-import type { Schema } from '../../src/api/openapi/component-schemas.ts';
+import type { ComponentSchema } from '../../src/api/openapi/component-schemas.ts';
 import { operationsOf, readContract } from '../helpers/openapi.ts';
 import { startWorld } from '../helpers/world.ts';
 
 /** The names of all members of a schema, in all depths. */
 function membersOf(node: unknown): string[] {
   if (typeof node !== 'object' || node === null) return [];
-  const { properties = {} } = node as Schema;
+  const { properties = {} } = node as ComponentSchema;
   return [...Object.keys(properties), ...Object.values(node).flatMap(membersOf)];
 }
 

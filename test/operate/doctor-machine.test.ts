@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import ava from 'ava';
 import { listOrganizations } from '../../src/db/accounts/organizations.ts';
 import type { Db } from '../../src/db/engine/open.ts';
-import { pinOrganization } from '../../src/db/queue/ip-pools.ts';
-import { lookAtCertificate } from '../../src/operate/doctor/checks/certificate.ts';
+import { assignPool } from '../../src/db/queue/ip-pools.ts';
+import { checkCertificate } from '../../src/operate/doctor/checks/certificate.ts';
 import { realSurroundings } from '../../src/operate/doctor/surroundings.ts';
 import { type Change, names } from '../helpers/doctor-names.ts';
 import { type DoctorWorld, hostname, startDoctorWorld } from '../helpers/doctor-world.ts';
@@ -56,7 +56,7 @@ names('another secret', ({ dataDir }) => writeFile(join(dataDir, 'secret'), `${'
 
 names(
   'an organization that is pinned to a pool that no node has',
-  async ({ db }) => pinOrganization(db, (await listOrganizations(db))[0]!.id, 'bulk'),
+  async ({ db }) => assignPool(db, (await listOrganizations(db))[0]!.id, 'bulk'),
   {
     ...{ check: 'source pools', subject: machine, verdict: 'failure' },
     ...{ found: /^1 organization sends from bulk, and no node/, advice: /192\.0\.2\.10@bulk/ },
@@ -156,7 +156,7 @@ function fixture(name: string): string {
 test('a certificate near its end', async (t) => {
   const config = { hostname, inboundPort: 25, submissionPort: null, submissionTlsPort: null };
   const at = (date: string) =>
-    lookAtCertificate({ ...config, tlsCert: fixture('good'), tlsKey: null }, Date.parse(date));
+    checkCertificate({ ...config, tlsCert: fixture('good'), tlsKey: null }, Date.parse(date));
   t.like(await at('2119-12-17T12:00:00Z'), { verdict: 'ok' });
   const near = await at('2119-12-18T12:00:00Z');
   t.is(near.verdict, 'warning');

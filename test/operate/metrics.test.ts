@@ -132,7 +132,7 @@ function readings() {
     load: () => ({ connections: { busy: 3, idle: 1 }, inFlight: 2 }),
     clients: () => 0,
     freeSpace: () => null,
-    onTrouble: (what) => faults.push(what),
+    onError: (what) => faults.push(what),
     clock,
   });
   const print = async () => readExposition(await registry.metrics());

@@ -1,13 +1,13 @@
 /** Whose turn it is: organizations one after the other, whatever each has waiting. */
 import test from 'ava';
-import { createLanes } from '../../src/queue/backlogs.ts';
+import { createBacklogs } from '../../src/queue/backlogs.ts';
 
 const anything = () => true;
 const names = (picks: { orgId: string; domain: string }[]) =>
   picks.map((one) => `${one.orgId}/${one.domain}`);
 
 test('organizations take turns, and so do the domains of one', (t) => {
-  const lanes = createLanes();
+  const lanes = createBacklogs();
   for (const domain of ['a', 'b', 'c']) lanes.add({ orgId: 'big', domain });
   lanes.add({ orgId: 'small', domain: 'a' });
   t.deepEqual(names(lanes.pick(2, anything)), ['big/a', 'small/a']);
@@ -16,17 +16,17 @@ test('organizations take turns, and so do the domains of one', (t) => {
 });
 
 test('each lane is picked once in a round, and no more than there are', (t) => {
-  const lanes = createLanes();
+  const lanes = createBacklogs();
   lanes.add({ orgId: 'one', domain: 'a' });
   lanes.add({ orgId: 'one', domain: 'b' });
   lanes.add({ orgId: 'one', domain: 'a' });
   t.is(lanes.size, 2);
   t.deepEqual(names(lanes.pick(10, anything)).sort(), ['one/a', 'one/b']);
-  t.deepEqual(createLanes().pick(10, anything), []);
+  t.deepEqual(createBacklogs().pick(10, anything), []);
 });
 
 test('a domain that is closed is passed over, and keeps nobody else back', (t) => {
-  const lanes = createLanes();
+  const lanes = createBacklogs();
   lanes.add({ orgId: 'one', domain: 'shut' });
   lanes.add({ orgId: 'one', domain: 'open' });
   lanes.add({ orgId: 'two', domain: 'shut' });
@@ -34,7 +34,7 @@ test('a domain that is closed is passed over, and keeps nobody else back', (t) =
 });
 
 test('an empty lane goes, unless something has come to wait there since it was picked', (t) => {
-  const lanes = createLanes();
+  const lanes = createBacklogs();
   lanes.add({ orgId: 'one', domain: 'a' });
   const [early] = lanes.pick(1, anything);
   lanes.add({ orgId: 'one', domain: 'a' });
@@ -47,7 +47,7 @@ test('an empty lane goes, unless something has come to wait there since it was p
 });
 
 test('names are kept, mail is not: a hundred thousand lanes are picked from quickly and in turn', (t) => {
-  const lanes = createLanes();
+  const lanes = createBacklogs();
   for (let n = 0; n < 100_000; n++) lanes.add({ orgId: `org${n % 100}`, domain: `d${n}.invalid` });
   const picked = lanes.pick(200, anything);
   t.is(new Set(picked.map(({ orgId }) => orgId)).size, 100);

@@ -3,13 +3,13 @@ import test from 'ava';
 import { createReads } from '../../src/queue/large-reads.ts';
 
 test('large messages are read one after the other, and one that fails holds up none', async (t) => {
-  let underWay = 0;
+  let inFlight = 0;
   const read = createReads({
     readSmall: async (id) => (id.startsWith('small') ? Buffer.from(id) : null),
     async readLarge(id) {
-      t.is(++underWay, 1, id);
+      t.is(++inFlight, 1, id);
       await new Promise(setImmediate);
-      underWay -= 1;
+      inFlight -= 1;
       if (id === 'broken') throw new Error('it is not in the database');
       return Buffer.from(id);
     },

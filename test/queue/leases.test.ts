@@ -1,16 +1,16 @@
 /** Leases: renewed while they are held, good for nothing once they have run out, and whose outcomes count. */
 import test from 'ava';
 import {
-  claimLanes,
+  claimBacklogs,
   freeOrphans,
-  giveBack,
+  releaseLeases,
   renewLeases,
   takeBack,
 } from '../../src/db/queue/lease-statements.ts';
 import { recordAll } from '../../src/db/queue/outcomes.ts';
 import type { Attempt, Delivery } from '../../src/glossary.ts';
-import { createLeases } from '../../src/queue/held-leases.ts';
-import { moveAfter } from '../../src/record/transition.ts';
+import { createHeldLeases } from '../../src/queue/held-leases.ts';
+import { transition } from '../../src/record/transition.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { kinds } from '../helpers/databases.ts';
 import { minute, now, openQueue } from '../helpers/queue-rows.ts';
@@ -27,7 +27,7 @@ function byHand() {
     troubles: 0,
     ours: new Set<string>() as Set<string> | null,
   };
-  const leases = createLeases({
+  const leases = createHeldLeases({
     async renew(ids) {
       seen.renewed.push(ids);
       if (!seen.ours) throw new Error('away');
@@ -37,7 +37,7 @@ function byHand() {
     async takeOver() {
       seen.takenOver += 1;
     },
-    onTrouble() {
+    onError() {
       seen.troubles += 1;
     },
     ...{ leaseMs, clock },
@@ -125,7 +125,7 @@ function attemptAt(at: number, outcome: 'delivered' | 'deferred', diagnostic: st
 
 for (const kind of kinds) {
   const claimBy = async ({ db, orgId }: Awaited<ReturnType<typeof openQueue>>, node: string, at: number) => {
-    const [delivery] = await claimLanes(db, [{ ...lane, orgId }], { node, now: at, leaseMs });
+    const [delivery] = await claimBacklogs(db, [{ ...lane, orgId }], { node, now: at, leaseMs });
     return delivery!;
   };
 
@@ -138,9 +138,9 @@ for (const kind of kinds) {
     t.deepEqual(await takeBack(db, 'second', later - 1, leaseMs, 'expired'), []);
     const [second] = await takeBack(db, 'second', later, leaseMs, 'expired');
     t.is(second!.id, first.id);
-    const late = moveAfter(first, attemptAt(later, 'delivered', 'late'), null);
+    const late = transition(first, attemptAt(later, 'delivered', 'late'), null);
     t.deepEqual(await recordAll(db, 'first', [late], []), [false]);
-    const own = moveAfter(second!, attemptAt(later, 'deferred', 'own'), later);
+    const own = transition(second!, attemptAt(later, 'deferred', 'own'), later);
     t.deepEqual(await recordAll(db, 'second', [own], []), [true]);
     t.like(await read(ids[0]!), { status: 'deferred', attempts: 2, lease_owner: null });
   });
@@ -151,14 +151,14 @@ for (const kind of kinds) {
     const { ids } = await add({ due_at: now });
     const old = await claimBy(queue, 'first', now);
     const [taken] = await takeBack(db, 'second', now + leaseMs, leaseMs, 'expired');
-    const cut = moveAfter(taken!, attemptAt(now + leaseMs, 'deferred', 'cut short'), now + leaseMs);
+    const cut = transition(taken!, attemptAt(now + leaseMs, 'deferred', 'cut short'), now + leaseMs);
     await recordAll(db, 'second', [cut], []);
     const fresh = await claimBy(queue, 'first', now + leaseMs);
     t.is(fresh.attempts, old.attempts + 1);
 
-    const stale = moveAfter(old, attemptAt(now + 1, 'delivered', 'stale'), null);
+    const stale = transition(old, attemptAt(now + 1, 'delivered', 'stale'), null);
     t.deepEqual(await recordAll(db, 'first', [stale], []), [false]);
-    await giveBack(db, 'first', [old]);
+    await releaseLeases(db, 'first', [old]);
     t.like(await read(ids[0]!), { status: 'sending', attempts: 2, lease_owner: 'first' });
     const attempts = await db('attempts').orderBy('number').pluck('number');
     t.deepEqual(attempts, [2]);
@@ -169,7 +169,7 @@ for (const kind of kinds) {
     const { db, add } = queue;
     await add({ due_at: now });
     const delivery = await claimBy(queue, 'node', now);
-    const move = moveAfter(delivery, attemptAt(now, 'delivered', 'taken'), null);
+    const move = transition(delivery, attemptAt(now, 'delivered', 'taken'), null);
     t.deepEqual(await recordAll(db, 'node', [move], []), [true]);
     t.deepEqual(await recordAll(db, 'node', [move], []), [true]);
     t.is((await db('attempts')).length, 1);

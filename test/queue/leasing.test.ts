@@ -1,16 +1,16 @@
 /** Who is leased next: lines in fair parts, whatever each has waiting. */
 import test from 'ava';
-import { createLeasing } from '../../src/queue/lease-policy.ts';
-import { createLines } from '../../src/queue/ready-queues.ts';
-import { usualShape } from '../../src/settings/shaping-rules.ts';
+import { createLeasePolicy } from '../../src/queue/lease-policy.ts';
+import { createReadyQueues } from '../../src/queue/ready-queues.ts';
+import { defaultShape } from '../../src/settings/shaping-rules.ts';
 import { manualClock } from '../helpers/clock.ts';
 
 function newLeasing(names: string[]) {
   const clock = manualClock();
-  const shape = usualShape(20);
-  const lines = createLines({ destinationOf: (name) => ({ name, shape }), onWaiting: () => {}, clock });
+  const shape = defaultShape(20);
+  const lines = createReadyQueues({ destinationOf: (name) => ({ name, shape }), onWaiting: () => {}, clock });
   for (const domain of names) lines.addLane(lines.known(domain)!, { domain, orgId: 'org' });
-  return { ...createLeasing(lines, clock, 500), lines };
+  return { ...createLeasePolicy(lines, clock, 500), lines };
 }
 
 const numbered = (count: number) => Array.from({ length: count }, (_, n) => `d${n}.invalid`);

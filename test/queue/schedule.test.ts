@@ -147,8 +147,8 @@ test('a hint shortens a wait to no less than that of half as many attempts', (t)
   const waits = [1, 2, 3, 4, 5].map((minutes) => minutes * minute);
   const after = (attempts: number, hintMs: number) =>
     nextAttemptAt({ waits, random: () => 0 }, { attempts, now: start, expiresAt: never, hintMs })! - start;
-  const least = [2, 3, 4, 5, 6, 10, 50].map((attempts) => after(attempts, second) / minute);
-  t.deepEqual(least, [1, 1, 2, 2, 3, 5, 5]);
+  const min = [2, 3, 4, 5, 6, 10, 50].map((attempts) => after(attempts, second) / minute);
+  t.deepEqual(min, [1, 1, 2, 2, 3, 5, 5]);
   t.is(after(50, hour), hour, 'and lengthens it as it says');
 });
 

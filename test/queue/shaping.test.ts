@@ -1,17 +1,17 @@
 /** How a gauge moves: what each sight of a destination makes of what it is given. */
 import test from 'ava';
 import type { Signal } from '../../src/glossary.ts';
-import type { Shape } from '../../src/mail/destination-shape.ts';
+import type { DestinationShape } from '../../src/mail/destination-shape.ts';
 import {
   afterAttempt,
   afterStart,
   allowed,
-  type Gauge,
+  type ConcurrencyState,
   mayProbe,
-  newGauge,
+  newConcurrencyState,
 } from '../../src/queue/shaping.ts';
 
-const shape: Shape = {
+const shape: DestinationShape = {
   connections: 20,
   startWith: 4,
   perMinute: null,
@@ -21,7 +21,7 @@ const shape: Shape = {
 };
 const minute = 60_000;
 
-function see(gauge: Gauge, signal: Signal, inUse = 1, now = 0): Gauge {
+function see(gauge: ConcurrencyState, signal: Signal, inUse = 1, now = 0): ConcurrencyState {
   return afterAttempt(
     gauge,
     shape,
@@ -30,17 +30,17 @@ function see(gauge: Gauge, signal: Signal, inUse = 1, now = 0): Gauge {
   );
 }
 
-function fail(gauge: Gauge, times: number, now = 0): Gauge {
+function fail(gauge: ConcurrencyState, times: number, now = 0): ConcurrencyState {
   return times === 0 ? gauge : fail(see(gauge, 'dead', 1, now), times - 1, now);
 }
 
 test('it begins low', (t) => {
-  t.is(newGauge(shape).limit, 4);
-  t.is(newGauge({ ...shape, connections: 2 }).limit, 2);
+  t.is(newConcurrencyState(shape).limit, 4);
+  t.is(newConcurrencyState({ ...shape, connections: 2 }).limit, 2);
 });
 
 test('it grows by one with each success while all of it is in use, up to the shape’s connections', (t) => {
-  let gauge = newGauge(shape);
+  let gauge = newConcurrencyState(shape);
   gauge = see(gauge, 'well', 4);
   t.is(gauge.limit, 5);
   gauge = see(gauge, 'well', 3);
@@ -50,12 +50,12 @@ test('it grows by one with each success while all of it is in use, up to the sha
 });
 
 test('asked to slow down it falls below what was in use, and at least one stays', (t) => {
-  t.is(see({ ...newGauge(shape), limit: 10 }, 'busy', 8).limit, 7);
-  t.is(see(newGauge(shape), 'busy', 1).limit, 1);
+  t.is(see({ ...newConcurrencyState(shape), limit: 10 }, 'busy', 8).limit, 7);
+  t.is(see(newConcurrencyState(shape), 'busy', 1).limit, 1);
 });
 
 test('what proved too many is tried again after a minute, then after two, at most after half an hour', (t) => {
-  let gauge = see({ ...newGauge(shape), limit: 4 }, 'busy', 4, 0);
+  let gauge = see({ ...newConcurrencyState(shape), limit: 4 }, 'busy', 4, 0);
   let now = 0;
   const holds: number[] = [];
   for (let n = 0; n < 7; n++) {
@@ -72,7 +72,7 @@ test('what proved too many is tried again after a minute, then after two, at mos
 });
 
 test('one refusal of what was taken before is chance, a second soon after it is not', (t) => {
-  const settled = see({ ...newGauge(shape), limit: 4 }, 'busy', 4, 0);
+  const settled = see({ ...newConcurrencyState(shape), limit: 4 }, 'busy', 4, 0);
   const once = see(settled, 'busy', 3, 30_000);
   t.is(once.limit, 3);
   t.is(see(once, 'busy', 3, 31_000).limit, 2);
@@ -81,13 +81,13 @@ test('one refusal of what was taken before is chance, a second soon after it is 
 
 test('several refusals at once end at what the other side takes', (t) => {
   // Ten connections, of which the other side takes three: seven are refused, one after the other.
-  let gauge: Gauge = { ...newGauge(shape), limit: 10 };
+  let gauge: ConcurrencyState = { ...newConcurrencyState(shape), limit: 10 };
   for (let inUse = 10; inUse > 3; inUse--) gauge = see(gauge, 'busy', inUse);
   t.is(gauge.limit, 3);
 });
 
 test('asked to slow down with nothing else in use, the next start waits: two seconds, doubling to five minutes', (t) => {
-  let gauge = newGauge(shape);
+  let gauge = newConcurrencyState(shape);
   const waits: number[] = [];
   let now = 0;
   for (let n = 0; n < 10; n++) {
@@ -101,14 +101,14 @@ test('asked to slow down with nothing else in use, the next start waits: two sec
 });
 
 test('five failures in a row open the circuit; any answer between them starts the count again', (t) => {
-  t.is(fail(newGauge(shape), 4).circuit, null);
-  t.truthy(fail(newGauge(shape), 5).circuit);
-  t.is(fail(see(fail(newGauge(shape), 4), 'well'), 4).circuit, null);
-  t.is(fail(see(fail(newGauge(shape), 4), null), 4).circuit, null);
+  t.is(fail(newConcurrencyState(shape), 4).circuit, null);
+  t.truthy(fail(newConcurrencyState(shape), 5).circuit);
+  t.is(fail(see(fail(newConcurrencyState(shape), 4), 'well'), 4).circuit, null);
+  t.is(fail(see(fail(newConcurrencyState(shape), 4), null), 4).circuit, null);
 });
 
 test('an open circuit lets one probe through at a time, later and later', (t) => {
-  let gauge = fail(newGauge(shape), 5, 0);
+  let gauge = fail(newConcurrencyState(shape), 5, 0);
   const waits: number[] = [];
   let now = 0;
   for (let n = 0; n < 7; n++) {
@@ -125,22 +125,22 @@ test('an open circuit lets one probe through at a time, later and later', (t) =>
 });
 
 test('what was under way when the circuit opened does not put the probe off', (t) => {
-  const opened = fail(newGauge(shape), 5, 0);
+  const opened = fail(newConcurrencyState(shape), 5, 0);
   t.is(see(opened, 'dead', 1, 1000).circuit!.nextProbeAt, 16_000);
   t.is(see(opened, 'dead', 1, 1000).circuit!.waitMs, 15_000);
 });
 
 test('a delivery that falls due may probe, but not on the heels of a failure, and not beside another probe', (t) => {
-  const gauge = fail(newGauge(shape), 5, 0);
+  const gauge = fail(newConcurrencyState(shape), 5, 0);
   t.false(mayProbe(gauge, 29_999));
   t.true(mayProbe(gauge, 30_000));
   t.false(mayProbe(afterStart(gauge, null, 30_000), 90_000));
-  t.false(mayProbe(newGauge(shape), 90_000));
+  t.false(mayProbe(newConcurrencyState(shape), 90_000));
 });
 
 for (const signal of ['well', 'busy', null] as const) {
   test(`a probe that is answered (${signal}) closes the circuit, and it begins low again`, (t) => {
-    const open = fail({ ...newGauge(shape), limit: 20 }, 5);
+    const open = fail({ ...newConcurrencyState(shape), limit: 20 }, 5);
     const gauge = see(afterStart(open, null, 15_000), signal, 1, 15_000);
     t.is(gauge.circuit, null);
     t.true(gauge.limit <= shape.startWith);
@@ -149,7 +149,7 @@ for (const signal of ['well', 'busy', null] as const) {
 
 test('a rate is spread evenly over the minute, and what was not used does not pile up', (t) => {
   const paced = { ...shape, perMinute: 60 };
-  let gauge = newGauge(paced);
+  let gauge = newConcurrencyState(paced);
   const starts: number[] = [];
   for (let n = 0; n < 4; n++) {
     const now = Math.max(gauge.nextStartAt, 0);

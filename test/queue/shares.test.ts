@@ -1,7 +1,7 @@
 /** What of a destination's limits each node has: all parts together are the whole, and never more, whatever nodes do. */
 import test from 'ava';
 import fc from 'fast-check';
-import { createRoster, type Roster } from '../../src/queue/membership.ts';
+import { createMembership, type Membership } from '../../src/queue/membership.ts';
 import { part, rankOf } from '../../src/queue/share.ts';
 
 const names = fc.uniqueArray(fc.uuid(), { minLength: 1, maxLength: 12 });
@@ -60,7 +60,7 @@ test('the first are not the same at each destination', (t) => {
 });
 
 interface Running {
-  roster: Roster;
+  roster: Membership;
   /** When its beat was committed whose answer it has not read yet. */
   begunAt: number | null;
   tickedAt: number;
@@ -103,7 +103,7 @@ function createScene() {
     },
     start(node: string): void {
       if (running.has(node)) return;
-      running.set(node, { roster: createRoster(node), begunAt: null, tickedAt: now });
+      running.set(node, { roster: createMembership(node), begunAt: null, tickedAt: now });
       step(node);
       step(node);
     },

@@ -1,20 +1,20 @@
 /** Which mails are watched through greylisting, what is learned from them, and what they are told. */
 import test from 'ava';
-import type { Memory } from '../../src/base/persistent-cache.ts';
-import type { Attempt, Delivery, Verdict } from '../../src/glossary.ts';
+import type { PersistentCache } from '../../src/base/persistent-cache.ts';
+import type { Attempt, Delivery, Outcome } from '../../src/glossary.ts';
 import type { Greylisting } from '../../src/queue/greylist.ts';
-import { createGreylistWatch } from '../../src/record/greylist-observer.ts';
+import { createGreylistObserver } from '../../src/record/greylist-observer.ts';
 
 const minute = 60_000;
 
 function startWatch(known: Record<string, Greylisting> = {}) {
   const learned = new Map(Object.entries(known));
-  const memory: Memory<Greylisting> = {
+  const memory: PersistentCache<Greylisting> = {
     get: async (name) => learned.get(name) ?? null,
     set: async (name, value) => void learned.set(name, value),
   };
-  const watch = createGreylistWatch(memory);
-  const note = (id: string, attempts: number, endedAt: number, verdict: Partial<Verdict>) =>
+  const watch = createGreylistObserver(memory);
+  const note = (id: string, attempts: number, endedAt: number, verdict: Partial<Outcome>) =>
     watch({ id, attempts } as Delivery, { destination: 'mx.example', endedAt, verdict } as Attempt);
   return { learned, note };
 }

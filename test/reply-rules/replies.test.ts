@@ -1,6 +1,6 @@
 /** The rules about replies, held against real ones (test/fixtures/replies), and against hostile ones. */
 import test from 'ava';
-import { type Ending, judge, type Phase, replyText } from '../../src/outcome.ts';
+import { classify, type Phase, replyText, type SessionResult } from '../../src/outcome.ts';
 import { rules } from '../../src/reply-rules/classify.ts';
 import { retryAfterMs } from '../../src/reply-rules/retry-after.ts';
 import { parseReply } from '../../src/smtp-out/reply.ts';
@@ -8,7 +8,7 @@ import { seenReplies } from '../helpers/replies.ts';
 
 const rows = seenReplies();
 
-const refusedWith = (code: number, text: string): Ending => ({
+const refusedWith = (code: number, text: string): SessionResult => ({
   kind: 'refused',
   phase: 'rcpt',
   reply: { code, enhanced: null, text },
@@ -16,7 +16,7 @@ const refusedWith = (code: number, text: string): Ending => ({
 
 /** A judgement as the first line of a row has it. */
 function judged(phase: Phase, raw: string): string {
-  const { verdict, signal } = judge({ kind: 'refused', phase, reply: parseReply(raw)! });
+  const { verdict, signal } = classify({ kind: 'refused', phase, reply: parseReply(raw)! });
   const { outcome, bounce, category, fault, rule } = verdict;
   const words = [outcome, bounce, category, fault, `(${rule})`].filter((word) => word !== null).join(' ');
   const host = signal === null ? '' : `, host ${signal}`;
@@ -112,11 +112,13 @@ test('when we are asked to come back: read off the words, within bounds', (t) =>
 test('only a deferral has a time to come back', (t) => {
   const asked = 'try again in 300 seconds';
   t.is(
-    judge({ kind: 'refused', phase: 'rcpt', reply: parseReply(`450 4.2.0 ${asked}`)! }).verdict.retryAfterMs,
+    classify({ kind: 'refused', phase: 'rcpt', reply: parseReply(`450 4.2.0 ${asked}`)! }).verdict
+      .retryAfterMs,
     300_000,
   );
   t.is(
-    judge({ kind: 'refused', phase: 'rcpt', reply: parseReply(`550 5.1.1 ${asked}`)! }).verdict.retryAfterMs,
+    classify({ kind: 'refused', phase: 'rcpt', reply: parseReply(`550 5.1.1 ${asked}`)! }).verdict
+      .retryAfterMs,
     null,
   );
 });
@@ -135,7 +137,7 @@ test('a reply of 64 KB made of the words that the rules look for is judged in no
     for (const part of [seed, `${seed.slice(0, seed.length >> 1)} `]) {
       const text = part.repeat(Math.ceil(65_536 / Math.max(part.length, 1)));
       const started = performance.now();
-      for (const code of [450, 550]) judge(refusedWith(code, text));
+      for (const code of [450, 550]) classify(refusedWith(code, text));
       const ms = performance.now() - started;
       t.true(ms < 2000, `${Math.round(ms)} ms: ${part}`);
     }
@@ -144,7 +146,7 @@ test('a reply of 64 KB made of the words that the rules look for is judged in no
 
 test('text that is no text is judged like any other', (t) => {
   for (const text of ['', '\u0000\u0001', '\ud800', '用户不存在', 'ñ'.repeat(1000), '(#5.1.1', '#5.1.1x']) {
-    const { verdict } = judge(refusedWith(550, text));
+    const { verdict } = classify(refusedWith(550, text));
     t.is(verdict.outcome, 'bounced');
     t.is(verdict.bounce === 'hard', text === '(#5.1.1', JSON.stringify(text));
   }

@@ -38,7 +38,7 @@ function connector(t: ExecutionContext, own: Partial<ConnectParts> & { port: num
     clock,
     // With these dice shuffling changes nothing.
     random: () => 0.999,
-    onTrouble: (what) => troubles.push(what),
+    onError: (what) => troubles.push(what),
     ...own,
   });
   const to = async (addresses: string[], stopped = never, wanted = anySource): Promise<Opened> => {
@@ -298,7 +298,7 @@ test('a source that works again takes its turns again, and its next trouble is n
     sources: [named('192.0.2.1'), named('192.0.2.2')],
     hostname: 'postern.invalid',
     clock,
-    onTrouble: (what) => troubles.push(what),
+    onError: (what) => troubles.push(what),
   });
   const turn = () => {
     const [origin] = sources.turns('198.51.100.1', anySource);

@@ -20,7 +20,7 @@ async function find(t: ExecutionContext, zone: Zone, hosts = [mx1], domain = 'th
   const dns = await startDns({ ...signed, ...zone });
   t.teardown(dns.close);
   const secureResolve = createSecureResolve([dns.address], { timeoutMs: 1000, tries: 1 })!;
-  const dane = createDane({ secureResolve, port: 25, patienceMs: 300 });
+  const dane = createDane({ secureResolve, port: 25, timeoutMs: 300 });
   const findings = await dane(domain, hosts);
   return { findings, queries: dns.queries };
 }

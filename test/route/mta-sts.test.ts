@@ -1,6 +1,6 @@
 /** MTA-STS: from what a domain publishes to what is demanded of each of its hosts (RFC 8461). */
 import test, { type ExecutionContext } from 'ava';
-import type { Memory } from '../../src/base/persistent-cache.ts';
+import type { PersistentCache } from '../../src/base/persistent-cache.ts';
 import { createFetchPolicy } from '../../src/route/fetch-mta-sts.ts';
 import { createSts, type StoredPolicy } from '../../src/route/mta-sts.ts';
 import { createResolver } from '../../src/route/resolver.ts';
@@ -20,7 +20,9 @@ const opportunistic = { tls: { policy: 'opportunistic' } };
 const protectedHost = { tls: { policy: 'mta-sts' } };
 
 /** What is remembered, as db/queue/learned-rows.ts keeps it, for as long as the test runs. */
-function memory(clock: ManualClock): Memory<StoredPolicy> & { kept: Map<string, { lapsesAt: number }> } {
+function memory(
+  clock: ManualClock,
+): PersistentCache<StoredPolicy> & { kept: Map<string, { lapsesAt: number }> } {
   const kept = new Map<string, { value: StoredPolicy; lapsesAt: number }>();
   return {
     kept,
@@ -28,8 +30,8 @@ function memory(clock: ManualClock): Memory<StoredPolicy> & { kept: Map<string, 
       const entry = kept.get(name);
       return entry && entry.lapsesAt > clock.now() ? entry.value : null;
     },
-    async set(name, value, lifeMs) {
-      kept.set(name, { value, lapsesAt: clock.now() + lifeMs });
+    async set(name, value, ttlMs) {
+      kept.set(name, { value, lapsesAt: clock.now() + ttlMs });
     },
   };
 }
@@ -44,7 +46,7 @@ async function start(t: ExecutionContext, text: string) {
   const policies = memory(clock);
   const resolve = createResolver([dns.address]);
   const fetchPolicy = createFetchPolicy({ resolve, allowPrivate: true, port: host.port });
-  const create = (patienceMs = 5000) => createSts({ resolve, fetchPolicy, policies, clock, patienceMs });
+  const create = (timeoutMs = 5000) => createSts({ resolve, fetchPolicy, policies, clock, timeoutMs });
   const sts = create();
   const find = async (name = 'mx1.invalid') => (await sts('there.invalid'))(name);
   return { host, dns, clock, policies, create, find };

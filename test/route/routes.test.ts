@@ -1,14 +1,14 @@
 /** From a domain to its hosts: what DNS means, what is kept and for how long, and who comes first. */
 import test, { type ExecutionContext } from 'ava';
-import type { Shape } from '../../src/mail/destination-shape.ts';
+import type { DestinationShape } from '../../src/mail/destination-shape.ts';
 import { createResolver, type Resolve } from '../../src/route/resolver.ts';
 import type { Exchanger, Host, Protect, Route } from '../../src/route/route.ts';
-import { createRoutes, type RoutesParts } from '../../src/route/route-cache.ts';
+import { createRouteCache, type RouteCacheParts } from '../../src/route/route-cache.ts';
 import { interleaved, shuffled } from '../../src/route/shuffle.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { startDns, type Zone } from '../helpers/dns.ts';
 
-const shape: Shape = {
+const shape: DestinationShape = {
   connections: 20,
   startWith: 5,
   perMinute: null,
@@ -20,9 +20,9 @@ const shape: Shape = {
 const opportunistic: Protect = async (_domain, hosts) =>
   hosts.map((host) => ({ ...host, tls: { policy: 'opportunistic' } }));
 
-function routesOf(resolve: Resolve, own: Partial<RoutesParts> = {}) {
+function routesOf(resolve: Resolve, own: Partial<RouteCacheParts> = {}) {
   const clock = manualClock();
-  const routes = createRoutes({
+  const routes = createRouteCache({
     resolve,
     allowPrivate: true,
     protect: opportunistic,
@@ -34,7 +34,7 @@ function routesOf(resolve: Resolve, own: Partial<RoutesParts> = {}) {
   return { routes, clock };
 }
 
-async function start(t: ExecutionContext, zone: Zone, own: Partial<RoutesParts> = {}) {
+async function start(t: ExecutionContext, zone: Zone, own: Partial<RouteCacheParts> = {}) {
   const dns = await startDns(zone);
   t.teardown(dns.close);
   const asked = (name: string, type: string) =>
@@ -248,10 +248,10 @@ test('a policy may end the way, or one host of it; its trouble is an ending of o
 
 test('of a flood of domains three hundred are looked up at once', async (t) => {
   let now = 0;
-  let most = 0;
+  let max = 0;
   const { routes } = routesOf(async (_name, type) => {
     if (type !== 'MX') return ['192.0.2.1'];
-    most = Math.max(most, ++now);
+    max = Math.max(max, ++now);
     await new Promise((resolve) => setImmediate(resolve));
     now -= 1;
     return [{ exchange: 'mx1.invalid', priority: 10 }];
@@ -262,7 +262,7 @@ test('of a flood of domains three hundred are looked up at once', async (t) => {
     const found = await Promise.all(domains.map((domain) => routes.find(domain)));
     t.true(found.every((route) => namesOf(route)[0] === 'mx1.invalid'));
   }
-  t.is(most, 300);
+  t.is(max, 300);
 });
 
 test('shuffling makes every order as likely', (t) => {

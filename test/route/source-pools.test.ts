@@ -1,14 +1,14 @@
 /** Pools of source addresses in the database: who is pinned, which nodes have what, and what waits for none. */
 import test from 'ava';
-import { createPinning, poolsOf } from '../../src/cluster/pool-assignment.ts';
+import { createPoolAssignment, poolsOf } from '../../src/cluster/pool-assignment.ts';
 import { findOrganization } from '../../src/db/accounts/organizations.ts';
 import {
-  countPinned,
-  pinOrganization,
+  assignPool,
+  countAssigned,
   poolOf,
   publishPools,
   readMissing,
-  readPins,
+  readPoolAssignments,
   readPools,
   withdrawPools,
 } from '../../src/db/queue/ip-pools.ts';
@@ -22,15 +22,15 @@ for (const kind of kinds) {
   test(`${kind}: organizations are pinned and unpinned`, async (t) => {
     const { db, orgId, newOrg } = await openQueue(t, kind);
     const other = await newOrg();
-    t.deepEqual(await readPins(db), new Map());
-    await pinOrganization(db, orgId, 'bulk');
-    t.deepEqual(await readPins(db), new Map([[orgId, 'bulk']]));
-    t.deepEqual(Object.fromEntries(await countPinned(db)), { bulk: 1, default: 1 });
+    t.deepEqual(await readPoolAssignments(db), new Map());
+    await assignPool(db, orgId, 'bulk');
+    t.deepEqual(await readPoolAssignments(db), new Map([[orgId, 'bulk']]));
+    t.deepEqual(Object.fromEntries(await countAssigned(db)), { bulk: 1, default: 1 });
     t.is((await findOrganization(db, orgId))?.pool, 'bulk');
     t.deepEqual([await poolOf(db, orgId), await poolOf(db, other)], ['bulk', 'default']);
-    await pinOrganization(db, orgId, 'default');
+    await assignPool(db, orgId, 'default');
     t.is((await findOrganization(db, orgId))?.pool, null);
-    t.deepEqual(await readPins(db), new Map());
+    t.deepEqual(await readPoolAssignments(db), new Map());
   });
 
   test(`${kind}: a node has the pools that it named last, for a minute`, async (t) => {
@@ -48,7 +48,7 @@ for (const kind of kinds) {
   test(`${kind}: mail that is too old is left to the nodes of its pool`, async (t) => {
     const { db, orgId, newOrg, add } = await openQueue(t, kind);
     const other = await newOrg();
-    await pinOrganization(db, orgId, 'bulk');
+    await assignPool(db, orgId, 'bulk');
     const old = { expires_at: now - 1, due_at: now };
     const [pinned, free] = [await add(old), await add({ ...old, org_id: other })];
     const claim = async (elsewhere: string[]) => {
@@ -63,7 +63,7 @@ for (const kind of kinds) {
   test(`${kind}: the summary says what waits for a pool that no node has`, async (t) => {
     const { db, orgId, newOrg, add } = await openQueue(t, kind);
     const other = await newOrg();
-    await pinOrganization(db, orgId, 'bulk');
+    await assignPool(db, orgId, 'bulk');
     await add({ recipient: 'ann@both.invalid' }, { recipient: 'ann@one.invalid' });
     await add({ recipient: 'ben@both.invalid', org_id: other });
     const said = async () => {
@@ -88,7 +88,7 @@ test('a node knows its own pools, who is pinned, and tells what it has now and t
   let pins = new Map([['acme', 'bulk']]);
   let paused = new Set<string>();
   const published: [string[], number][] = [];
-  const pinning = createPinning({
+  const pinning = createPoolAssignment({
     sources: [{ pool: 'bulk' }, { pool: 'transactional' }, { pool: 'bulk' }],
     readPins: async () => pins,
     readPaused: async () => paused,

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { watchSpace } from '../../src/server/disk-guard.ts';
+import { startDiskGuard } from '../../src/server/disk-guard.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { until } from '../helpers/until.ts';
 
@@ -22,7 +22,7 @@ function disk() {
   const excessOfLog = async () => state.ofLog;
   const isInPlace = async () => state.isInPlace;
   const parts = {
-    ...{ isInPlace, dataDir: '/data', least: 100 * mb, freeBytes, excessOfLog, keepLogShort, clock },
+    ...{ isInPlace, dataDir: '/data', min: 100 * mb, freeBytes, excessOfLog, keepLogShort, clock },
     log: log as never,
   };
   return { said, clock, state, parts };
@@ -30,7 +30,7 @@ function disk() {
 
 test('closes below the least, says so once, opens again by itself', async (t) => {
   const { said, clock, state, parts } = disk();
-  const space = await watchSpace(parts);
+  const space = await startDiskGuard(parts);
   t.true(space.hasSpace());
   state.free = 99 * mb;
   t.true(space.hasSpace(), 'it has not looked since');
@@ -48,7 +48,7 @@ test('closes below the least, says so once, opens again by itself', async (t) =>
 
 test('what the log has grown to is taken for gone, since it will be', async (t) => {
   const { said, clock, state, parts } = disk();
-  const space = await watchSpace(parts);
+  const space = await startDiskGuard(parts);
   state.ofLog = 101 * mb;
   await clock.advance('1s');
   t.false(space.hasSpace());
@@ -64,7 +64,7 @@ test('what the log has grown to is taken for gone, since it will be', async (t) 
 
 test('without the database’s file in its place nothing is taken, however much room there is', async (t) => {
   const { said, clock, state, parts } = disk();
-  const space = await watchSpace(parts);
+  const space = await startDiskGuard(parts);
   t.is(space.obstacle(), null);
   state.isInPlace = false;
   state.free = Number.NaN;
@@ -80,7 +80,7 @@ test('without the database’s file in its place nothing is taken, however much 
 
 test('the log is kept short while there is little room, which is told only when it changes', async (t) => {
   const { said, clock, state, parts } = disk();
-  const space = await watchSpace(parts);
+  const space = await startDiskGuard(parts);
   t.deepEqual(said, []);
   state.free = 150 * mb;
   await clock.advance('3s');
@@ -93,7 +93,7 @@ test('the log is kept short while there is little room, which is told only when 
 
 test('a log whose length cannot be set is tried again, and the room is watched meanwhile', async (t) => {
   const { said, clock, state, parts } = disk();
-  const space = await watchSpace(parts);
+  const space = await startDiskGuard(parts);
   const { keepLogShort } = parts;
   const busy = Promise.withResolvers<void>();
   parts.keepLogShort = () => busy.promise;
@@ -110,7 +110,7 @@ test('a log whose length cannot be set is tried again, and the room is watched m
 
 test('the length that was asked for last holds, however long the one before takes', async (t) => {
   const { said, clock, state, parts } = disk();
-  const space = await watchSpace(parts);
+  const space = await startDiskGuard(parts);
   const { keepLogShort } = parts;
   const busy = Promise.withResolvers<void>();
   parts.keepLogShort = (isShort) => busy.promise.then(() => keepLogShort(isShort));
@@ -130,7 +130,7 @@ test('the length that was asked for last holds, however long the one before take
 test('looks at the start, then once a second however often it is asked', async (t) => {
   const { clock, state, parts } = disk();
   state.free = 1;
-  const space = await watchSpace(parts);
+  const space = await startDiskGuard(parts);
   for (let asked = 0; asked < 100; asked++) t.false(space.hasSpace());
   await clock.advance('10s');
   t.is(state.looks, 11);
@@ -139,7 +139,7 @@ test('looks at the start, then once a second however often it is asked', async (
 test('looks ten times a second where a second could take what is left above the least', async (t) => {
   const { clock, state, parts } = disk();
   state.free = 163 * mb;
-  const space = await watchSpace(parts);
+  const space = await startDiskGuard(parts);
   const before = state.looks;
   await clock.advance('1s');
   t.is(state.looks, before + 10);
@@ -152,7 +152,7 @@ test('looks ten times a second where a second could take what is left above the 
 
 test('what cannot be told leaves it as it was', async (t) => {
   const { said, clock, state, parts } = disk();
-  const space = await watchSpace(parts);
+  const space = await startDiskGuard(parts);
   state.free = Number.NaN;
   await clock.advance('2s');
   t.true(space.hasSpace());

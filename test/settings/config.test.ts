@@ -194,10 +194,10 @@ test('retry waits are durations, repeated with a star, parted by spaces or comma
 
 test('timeouts left out keep their defaults', (t) => {
   const patience = (text: string) => meaning(t, 'mtaTimeouts', 'POSTERN_MTA_TIMEOUTS', text);
-  const usual = loadConfig({}).mtaTimeouts;
-  t.deepEqual(patience('dot=5m'), { ...usual, dot: 5 * minute });
-  t.deepEqual(patience('connect=200ms,Greeting=1s'), { ...usual, connect: 200, greeting: 1000 });
-  t.deepEqual(loadConfig({}).mtaTimeouts, usual);
+  const fallback = loadConfig({}).mtaTimeouts;
+  t.deepEqual(patience('dot=5m'), { ...fallback, dot: 5 * minute });
+  t.deepEqual(patience('connect=200ms,Greeting=1s'), { ...fallback, connect: 200, greeting: 1000 });
+  t.deepEqual(loadConfig({}).mtaTimeouts, fallback);
 });
 
 test('DNS servers are addresses, on port 53 unless they say another', (t) => {

@@ -8,7 +8,7 @@ import { basename, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { ConfigError, loadConfig } from '../../src/config.ts';
 import { loadShaping } from '../../src/settings/shaping-file.ts';
-import { createDestinationOf, usualShape } from '../../src/settings/shaping-rules.ts';
+import { createDestinationOf, defaultShape } from '../../src/settings/shaping-rules.ts';
 
 const badFiles = join(import.meta.dirname, '../fixtures/bad-shaping');
 
@@ -58,7 +58,7 @@ test("the operator's rules come before the built-in ones, or replace them", (t) 
   const google = ['smtp.google.com'];
   const rule = '{ "destination": "google", "connections": 40 }';
   const find = (text: string) =>
-    createDestinationOf(loadShaping(fileOf(t, text), 20), usualShape(20))('a', google);
+    createDestinationOf(loadShaping(fileOf(t, text), 20), defaultShape(20))('a', google);
   t.like(find(`{ "rules": [${rule}] }`), {
     name: 'google',
     shape: { connections: 40, mailsPerConnection: 50 },

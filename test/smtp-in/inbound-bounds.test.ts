@@ -10,7 +10,7 @@ import { createMinimumRate } from '../../src/base/minimum-rate.ts';
 import { loadConfig } from '../../src/config.ts';
 import { openListeners } from '../../src/server/smtp-listeners.ts';
 import { SmtpRefusal } from '../../src/smtp-in/mail-handler.ts';
-import { createIntake } from '../../src/smtp-in/memory-budget.ts';
+import { createMemoryBudget } from '../../src/smtp-in/memory-budget.ts';
 import { startListener } from '../helpers/listener.ts';
 import { plain, startTalk, type Talk } from '../helpers/smtp-talk.ts';
 import { until } from '../helpers/until.ts';
@@ -34,7 +34,7 @@ async function mail(port: number, options = {}): Promise<string> {
 }
 
 test('an address has so many connections, all have so many; one that has gone makes room', async (t) => {
-  const { port } = await startListener(t, { most: 5, perClient: 3 });
+  const { port } = await startListener(t, { max: 5, perClient: 3 });
   const refused = async (from: string) => {
     const talk = await startTalk(port, { from, greeted: false });
     return talk.over();
@@ -184,7 +184,7 @@ async function bothPorts(t: ExecutionContext, settings: Record<string, string> =
     submission: { ...handler('submission'), authenticate: async () => ({}) },
     returned: { ...handler('inbound'), authenticate: null },
     clock: systemClock,
-    onTrouble: (_, error) => t.fail(String(error)),
+    onError: (_, error) => t.fail(String(error)),
   });
   t.teardown(() => listeners.close());
   return { ports, taken };
@@ -202,7 +202,7 @@ test.serial('while a message is being decided nobody is cut off', async (t) => {
 });
 
 test('five hundred idle connections: mail goes through', async (t) => {
-  const { port, taken } = await startListener(t, { most: 1000, perClient: 100 });
+  const { port, taken } = await startListener(t, { max: 1000, perClient: 100 });
   const idle = await Promise.all(
     Array.from({ length: 500 }, (_, n) => startTalk(port, { from: `127.0.1.${1 + (n % 10)}` })),
   );
@@ -242,7 +242,7 @@ test('a message somewhat too large is read to its end, and then refused', async 
 });
 
 test('where there is no room for a message it is put off; what others give back is used', async (t) => {
-  const intake = createIntake({ most: 4 * mebi, perClient: 2 * mebi, patienceMs: 300 });
+  const intake = createMemoryBudget({ max: 4 * mebi, perClient: 2 * mebi, timeoutMs: 300 });
   const { port, taken } = await startListener(t, {
     intake,
     bounds: { largest: 2 * mebi, longestLine: null },

@@ -44,7 +44,7 @@ test('certificate files are taken up when they change; a bad one leaves the old 
   const troubles: unknown[] = [];
   const certificate = openCertificate({
     ...{ certFile, keyFile, dataDir: directory, hostname: 'x.invalid', clock },
-    onTrouble: (_, error) => troubles.push(error),
+    onError: (_, error) => troubles.push(error),
   });
   const { port } = await startListener(t, { certificate, implicitTls: true });
   t.is(await nameShown(port), 'one.invalid');
@@ -67,7 +67,7 @@ test('a key in the certificate’s file will do; a file that is none stops the s
   const directory = folder(t);
   const file = join(directory, 'both.pem');
   copyFileSync(new URL('fixtures/mx.pem', import.meta.url), file);
-  const parts = { dataDir: directory, hostname: 'x.invalid', clock: manualClock(), onTrouble: () => {} };
+  const parts = { dataDir: directory, hostname: 'x.invalid', clock: manualClock(), onError: () => {} };
   const certificate = openCertificate({ certFile: file, keyFile: null, ...parts });
   t.regex(certificate.current().key, /PRIVATE KEY/);
   const open = () => openCertificate({ certFile: join(directory, 'none.pem'), keyFile: null, ...parts });
@@ -80,7 +80,7 @@ test('where there is no file one is made, for its owner alone, and stays the sam
   const open = (hostname: string) =>
     openCertificate({
       ...{ certFile: null, keyFile: null, dataDir, hostname },
-      ...{ clock: manualClock(Date.now()), onTrouble: () => {} },
+      ...{ clock: manualClock(Date.now()), onError: () => {} },
     }).current();
   const first = open('mail.example.org');
   t.is(statSync(join(dataDir, 'tls.json')).mode & 0o777, 0o600);

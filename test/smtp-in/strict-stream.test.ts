@@ -1,7 +1,7 @@
 /** However a client's octets are cut into pieces, they mean the same: no cut makes a fault, or hides one. */
 import test from 'ava';
 import fc from 'fast-check';
-import { type Fault, StrictStream } from '../../src/smtp-in/strict-stream.ts';
+import { type StreamFault, StrictStream } from '../../src/smtp-in/strict-stream.ts';
 
 /** What is made of the octets, in order: commands, messages, and the fault at which it ended. */
 async function meaningOf(pieces: Buffer[]): Promise<string[]> {
@@ -11,7 +11,7 @@ async function meaningOf(pieces: Buffer[]): Promise<string[]> {
     largestMessage: 1000,
     endsGroup: (line) => line.startsWith('LAST'),
     onMessageBytes() {},
-    onFault(fault: Fault) {
+    onFault(fault: StreamFault) {
       events.push(`fault ${fault}`);
       stream.isClosed = true;
     },

@@ -34,11 +34,11 @@ test('it lapses', async (t) => {
 test('so many mails and no more', async (t) => {
   const mx = await start(t);
   const shape = { mailsPerConnection: 3, connections: 1 };
-  const { deliver, most } = startDeliverer(t, { port: mx.port, shape });
+  const { deliver, max } = startDeliverer(t, { port: mx.port, shape });
   for (let n = 0; n < 7; n++) await deliver();
   const mails = mx.sessions.map(({ commands }) => commands.filter((one) => one.startsWith('MAIL')).length);
   t.deepEqual(mails, [3, 3, 1]);
-  t.is(most(), 1, 'the old one is gone before the new one comes');
+  t.is(max(), 1, 'the old one is gone before the new one comes');
 });
 
 test('what ends while it waits is forgotten', async (t) => {
@@ -65,13 +65,13 @@ test('at the cap, an idle session of another host makes room, and its end is awa
   const second = await startMx({ host: '127.0.0.3', port: mx.port, tls: false });
   t.teardown(second.close);
   const hosts = [{ addresses: ['127.0.0.2'] }];
-  const { deliver, pool, most } = startDeliverer(t, { port: mx.port, hosts, shape: { connections: 1 } });
+  const { deliver, pool, max } = startDeliverer(t, { port: mx.port, hosts, shape: { connections: 1 } });
   await deliver();
   hosts[0]!.addresses = ['127.0.0.3'];
   await deliver();
   t.is(second.messages.length, 1);
   t.deepEqual(pool.stats(name), { open: 1, idle: 1 });
-  t.is(most(), 1);
+  t.is(max(), 1);
   t.is(mx.sessions[0]!.commands.at(-1), 'QUIT');
 });
 
@@ -87,7 +87,7 @@ test('a host that does not answer QUIT holds its socket for a second at most', a
 
 test('many at once share the connections that there are', async (t) => {
   const mx = await start(t);
-  const { deliver, pool, sockets, most } = startDeliverer(t, { port: mx.port, shape: { connections: 3 } });
+  const { deliver, pool, sockets, max } = startDeliverer(t, { port: mx.port, shape: { connections: 3 } });
   // More than the runner would launch: the pool holds on its own.
   const attempts = await Promise.all(
     Array.from({ length: 40 }, (_, n) =>
@@ -95,7 +95,7 @@ test('many at once share the connections that there are', async (t) => {
     ),
   );
   t.is(attempts.filter(({ verdict }) => verdict.outcome === 'delivered').length, 26);
-  t.is(most(), 3);
+  t.is(max(), 3);
   t.is(mx.sessions.length, 3);
   await pool.close();
   await until(() => sockets.size === 0, { what: 'no socket to be left' });
@@ -135,22 +135,22 @@ test('stopped while waiting for room: interrupted, and nothing left', async (t) 
 
 test('once more in clear after a failed handshake: still one socket at a time', async (t) => {
   const mx = await start(t, { tls: 'broken' });
-  const { deliver, most } = startDeliverer(t, { port: mx.port, shape: { connections: 1 } });
+  const { deliver, max } = startDeliverer(t, { port: mx.port, shape: { connections: 1 } });
   t.is((await deliver()).verdict.outcome, 'delivered');
   t.is(mx.sessions.length, 2);
-  t.is(most(), 1);
+  t.is(max(), 1);
 });
 
 test('a connection that is dead when its mail comes: over a new one, at the cap too', async (t) => {
   const mx = await start(t);
-  const { deliver, most } = startDeliverer(t, { port: mx.port, shape: { connections: 1 } });
+  const { deliver, max } = startDeliverer(t, { port: mx.port, shape: { connections: 1 } });
   await deliver();
   // As where a firewall has forgotten the connection: it is told when it speaks.
   mx.script = { mail: ({ session }) => (session.id === 1 ? 'reset' : undefined) };
   const attempt = await deliver();
   t.is(attempt.verdict.outcome, 'delivered');
   t.is(mx.sessions.length, 2);
-  t.is(most(), 1);
+  t.is(max(), 1);
 });
 
 for (const phase of [

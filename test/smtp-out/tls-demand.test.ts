@@ -1,7 +1,7 @@
 /** The protection that organizations and domains demand: set on the command line, taken into each send. */
 import test from 'ava';
 import { demandedTls, tlsFloors } from '../../src/accounts/domains.ts';
-import { claimLanes } from '../../src/db/queue/lease-statements.ts';
+import { claimBacklogs } from '../../src/db/queue/lease-statements.ts';
 import { cliOf } from '../helpers/cli.ts';
 import { kinds } from '../helpers/databases.ts';
 import { until } from '../helpers/until.ts';
@@ -53,7 +53,7 @@ for (const database of kinds) {
     const later = world.clock.now() + 3_600_000;
     const { id: orgId } = await world.db('organizations').first();
     const lane = { domain: 'there.invalid', orgId, limit: 1 };
-    const [taken] = await claimLanes(world.db, [lane], { node: 'test', now: later, leaseMs: 1 });
+    const [taken] = await claimBacklogs(world.db, [lane], { node: 'test', now: later, leaseMs: 1 });
     t.is(taken!.emailId, body.emailId);
     t.is(taken!.tls, 'encrypted');
   });

@@ -11,8 +11,8 @@ import { type Token, type TokenHandler, Tokenizer, TokenizerMode } from 'parse5'
 import { fixedSecrets } from '../../src/base/secrets.ts';
 import { eachTag } from '../../src/compose/html-tags.ts';
 import { limitOf, newAllowance, type Tracker, trackable } from '../../src/compose/html-tracking.ts';
-import { createLinks } from '../../src/tracking/tracking-links.ts';
-import { enter, type Visit, type Visited } from '../../src/tracking/visit.ts';
+import { createTrackingLinks } from '../../src/tracking/tracking-links.ts';
+import { recordVisit, type Visit, type Visited } from '../../src/tracking/visit.ts';
 import { type Visitor, visitorKind } from '../../src/tracking/visitor.ts';
 
 const folder = join(import.meta.dirname, '../fixtures/tracking');
@@ -232,7 +232,7 @@ test('HTML made to cost is read in linear time', (t) => {
 
 const deliveryId = '0199a1b2-c3d4-7e5f-8a6b-0123456789ab';
 const secret = 'a secret of enough characters';
-const links = createLinks(fixedSecrets(secret));
+const links = createTrackingLinks(fixedSecrets(secret));
 const base = 'https://mail.invalid/postern';
 const tokenOf = (url: string) => url.slice(url.lastIndexOf('/') + 1);
 
@@ -247,7 +247,7 @@ test('a link says what it was made of', (t) => {
   t.is(links.read('click', tokenOf(tracker.pixel())), null);
   t.is(
     tracker.link(target),
-    createLinks(fixedSecrets(secret)).tracker(base, deliveryId).link(target),
+    createTrackingLinks(fixedSecrets(secret)).tracker(base, deliveryId).link(target),
     'nothing is kept',
   );
 });
@@ -278,10 +278,10 @@ test('every bit of a token’s octets counts', (t) => {
 });
 
 test('another secret’s links are not ours; an earlier secret’s are, where it is given', (t) => {
-  const earlier = createLinks(fixedSecrets('the secret of last year'));
+  const earlier = createTrackingLinks(fixedSecrets('the secret of last year'));
   const token = tokenOf(earlier.tracker(base, deliveryId).pixel());
   t.is(links.read('open', token), null);
-  const rotated = createLinks(fixedSecrets(secret, 'the secret of last year'));
+  const rotated = createTrackingLinks(fixedSecrets(secret, 'the secret of last year'));
   t.deepEqual(rotated.read('open', token), { deliveryId, target: '' });
   t.is(rotated.tracker(base, deliveryId).pixel(), links.tracker(base, deliveryId).pixel(), 'the first signs');
 });
@@ -336,7 +336,7 @@ const visitors: [kind: string, facts: Partial<Visitor>][] = [
 ];
 
 test('visitors are told apart', (t) => {
-  const usual: Visitor = {
+  const fallback: Visitor = {
     event: 'open',
     method: 'GET',
     userAgent: chrome,
@@ -345,7 +345,7 @@ test('visitors are told apart', (t) => {
     wasOpened: false,
   };
   for (const [kind, facts] of visitors)
-    t.is(visitorKind({ ...usual, ...facts }), kind as never, JSON.stringify(facts));
+    t.is(visitorKind({ ...fallback, ...facts }), kind as never, JSON.stringify(facts));
 });
 
 const none = { count: 0, firstAt: null, lastAt: null, scans: 0 };
@@ -364,7 +364,7 @@ test('the books: people are counted, machines apart, and events end at a hundred
   let books: Visited = { isSending: false, deliveredAt: 1000, open: none, click: none };
   let events = 0;
   const record = (more: Partial<Visit>) => {
-    const { after, event } = enter(books, { ...visit, ...more });
+    const { after, event } = recordVisit(books, { ...visit, ...more });
     books = after;
     if (event) events += 1;
     return event;

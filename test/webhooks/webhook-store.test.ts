@@ -13,13 +13,13 @@ import { fanOut, passOver } from '../../src/db/webhooks/webhook-feed.ts';
 import {
   claimMessages,
   listDueWebhooks,
-  type Message,
-  returnMessages,
+  releaseMessages,
+  type WebhookMessage,
 } from '../../src/db/webhooks/webhook-outbox.ts';
 import { recordTries } from '../../src/db/webhooks/webhook-outcomes.ts';
-import { replay, type Selection } from '../../src/db/webhooks/webhook-replay-rows.ts';
+import { type ReplaySelection, replay } from '../../src/db/webhooks/webhook-replay-rows.ts';
 import { findWebhook, insertWebhook } from '../../src/db/webhooks/webhooks.ts';
-import { type Verdict, verdictOf } from '../../src/webhooks/classify-response.ts';
+import { verdictOf, type WebhookVerdict } from '../../src/webhooks/classify-response.ts';
 import { createMigrated, type DatabaseKind, kinds } from '../helpers/databases.ts';
 
 const start = Date.UTC(2026, 0, 1);
@@ -67,7 +67,7 @@ async function newStore(t: ExecutionContext, kind: DatabaseKind) {
         due.map(({ id }) => id),
       );
     },
-    record: (messages: Message[], verdict: Verdict | number, node = 'one') =>
+    record: (messages: WebhookMessage[], verdict: WebhookVerdict | number, node = 'one') =>
       recordTries(
         db,
         node,
@@ -86,7 +86,7 @@ async function newStore(t: ExecutionContext, kind: DatabaseKind) {
           return { message, attempt, verdict: made };
         }),
       ),
-    replay: async (id: string, selection: Selection) =>
+    replay: async (id: string, selection: ReplaySelection) =>
       replay(db, (await findWebhook(db, id, null))!, selection, now),
     states: async () => {
       const rows = await db('webhook_messages').orderBy(['webhook_id', 'position']);
@@ -111,7 +111,7 @@ async function insertEmail(db: Db, orgId: string): Promise<string> {
   return id;
 }
 
-const typesOf = (messages: Message[]) => messages.map(({ event }) => event!.type).sort();
+const typesOf = (messages: WebhookMessage[]) => messages.map(({ event }) => event!.type).sort();
 
 for (const kind of kinds) {
   test(`${kind}: an endpoint is told what it wants, of its own organization, from when it was made`, async (t) => {
@@ -186,7 +186,7 @@ for (const kind of kinds) {
     const [theirs] = await claim(16, 'two');
     t.not(mine!.id, theirs!.id);
     t.deepEqual(await claim(16, 'three'), []);
-    await returnMessages(db, { node: 'one', now: now() });
+    await releaseMessages(db, { node: 'one', now: now() });
     t.deepEqual(
       (await claim(16, 'two')).map(({ id }) => id),
       [mine!.id],

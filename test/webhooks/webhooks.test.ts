@@ -4,9 +4,14 @@ import fc from 'fast-check';
 import ms, { type StringValue } from 'ms';
 import { Webhook } from 'standardwebhooks';
 import type { EventRecord } from '../../src/db/events/read-events.ts';
-import { longestFailing, type Verdict, verdictOf, waits } from '../../src/webhooks/classify-response.ts';
-import { standingAfter, type Tried } from '../../src/webhooks/endpoint-health.ts';
-import { createRoom } from '../../src/webhooks/posting-slots.ts';
+import {
+  longestFailing,
+  verdictOf,
+  type WebhookVerdict,
+  waits,
+} from '../../src/webhooks/classify-response.ts';
+import { endpointHealthAfter, type Tried } from '../../src/webhooks/endpoint-health.ts';
+import { createPostingSlots } from '../../src/webhooks/posting-slots.ts';
 import { newSecret, secretsOf, sign } from '../../src/webhooks/signature.ts';
 import { bodyOf } from '../../src/webhooks/webhook-body.ts';
 
@@ -54,7 +59,7 @@ for (const [retryAfter, wait] of asked) {
   });
 }
 
-const tried = (verdict: Verdict, at: number): Tried => ({
+const tried = (verdict: WebhookVerdict, at: number): Tried => ({
   startedAt: at,
   endedAt: at,
   verdict,
@@ -64,13 +69,14 @@ const again = { kind: 'again', dueAt: 0, pausedUntil: null } as const;
 const atRest = { failingSince: null, pausedUntil: null };
 
 test('an endpoint fails from the first failure to the next success', (t) => {
-  t.is(standingAfter(atRest, [tried(again, 1), tried(again, 2)]).failingSince, 1);
+  t.is(endpointHealthAfter(atRest, [tried(again, 1), tried(again, 2)]).failingSince, 1);
   t.is(
-    standingAfter({ failingSince: 1, pausedUntil: 9 }, [tried({ kind: 'delivered' }, 3)]).failingSince,
+    endpointHealthAfter({ failingSince: 1, pausedUntil: 9 }, [tried({ kind: 'delivered' }, 3)]).failingSince,
     null,
   );
   t.is(
-    standingAfter(atRest, [tried(again, 1), tried({ kind: 'delivered' }, 2), tried(again, 3)]).failingSince,
+    endpointHealthAfter(atRest, [tried(again, 1), tried({ kind: 'delivered' }, 2), tried(again, 3)])
+      .failingSince,
     3,
   );
 });
@@ -78,12 +84,12 @@ test('an endpoint fails from the first failure to the next success', (t) => {
 test('it is disabled when nothing has got through for a whole schedule, and not for one message', (t) => {
   const failed = { kind: 'failed', pausedUntil: null } as const;
   t.regex(
-    standingAfter({ ...atRest, failingSince: 0 }, [tried(failed, longestFailing)]).disable!,
+    endpointHealthAfter({ ...atRest, failingSince: 0 }, [tried(failed, longestFailing)]).disable!,
     /HTTP 500/,
   );
-  t.is(standingAfter({ ...atRest, failingSince: 0 }, [tried(again, longestFailing - 1)]).disable, null);
-  t.is(standingAfter({ ...atRest, failingSince: 5 }, [tried(failed, longestFailing)]).disable, null);
-  t.regex(standingAfter(atRest, [tried({ kind: 'gone' }, 1)]).disable!, /410/);
+  t.is(endpointHealthAfter({ ...atRest, failingSince: 0 }, [tried(again, longestFailing - 1)]).disable, null);
+  t.is(endpointHealthAfter({ ...atRest, failingSince: 5 }, [tried(failed, longestFailing)]).disable, null);
+  t.regex(endpointHealthAfter(atRest, [tried({ kind: 'gone' }, 1)]).disable!, /410/);
 });
 
 const event = (changes: Partial<EventRecord> = {}): EventRecord => ({
@@ -159,7 +165,7 @@ test('an old secret signs until its time is up', (t) => {
 });
 
 test('room: each its own, those that fail one and half of all together, the next in line first', (t) => {
-  const room = createRoom(20);
+  const room = createPostingSlots(20);
   const fine = (id: string) => ({ id, isFailing: false });
   const bad = (id: string) => ({ id, isFailing: true });
   t.deepEqual(room.share([fine('a'), fine('b')]), [

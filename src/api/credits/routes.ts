@@ -1,17 +1,17 @@
 /** GET /api/public/credits: what an organization may still send, and its ledger. */
 import type { Context } from 'koa';
 import { iso } from '../../base/clock.ts';
-import { listLedger, quotaStanding } from '../../db/accept/credit-ledger.ts';
+import { listLedger, quotaState } from '../../db/accept/credit-ledger.ts';
 import { findOrganization } from '../../db/accounts/organizations.ts';
-import { type AddRoutes, type Management, managed, there } from '../management.ts';
+import { type AddManagementRoutes, type Management, management, requireFound } from '../management.ts';
 import { readQuery } from '../query.ts';
 import { type CreditsAnswer, creditsQuery } from './schema.ts';
 
-export const addCreditRoutes: AddRoutes = (router, inBounds, parts) => {
+export const addCreditRoutes: AddManagementRoutes = (router, inBounds, parts) => {
   router.get(
     '/credits',
     inBounds,
-    managed(parts, (context, orgId) => show(context, orgId, parts)),
+    management(parts, (context, orgId) => show(context, orgId, parts)),
   );
 };
 
@@ -21,10 +21,10 @@ async function show(
   { db, clock }: Management,
 ): Promise<Omit<CreditsAnswer, 'success'>> {
   const { limit, after } = readQuery(context, creditsQuery);
-  const org = there(await findOrganization(db, orgId), 'organization');
+  const org = requireFound(await findOrganization(db, orgId), 'organization');
   const entries = await listLedger(db, orgId, { limit: limit + 1, after });
   const page = entries.slice(0, limit);
-  const quota = quotaStanding(org, clock.now());
+  const quota = quotaState(org, clock.now());
   return {
     quota: { ...quota, renewsAt: iso(quota.renewsAt) },
     wallet: org.wallet,

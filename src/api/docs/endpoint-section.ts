@@ -1,5 +1,5 @@
 /** One endpoint of the page: what it is, what it takes, examples as curl, every answer. */
-import type { Answer, Document, Operation } from '../openapi/openapi-document.ts';
+import type { Document, DocumentedResponse, Operation } from '../openapi/openapi-document.ts';
 import { type Call, curl } from './curl.ts';
 import { type Html, html } from './html.ts';
 import { blocks, inline } from './markdown.ts';
@@ -57,7 +57,11 @@ function requestBody({ requestBody: body }: Operation, { components }: Document)
 ${json && fieldTable(named(json.schema.$ref!, components.schemas), components.schemas, 'request')}`;
 }
 
-function answerOf(status: string, { description, content }: Answer, { components }: Document): Html {
+function answerOf(
+  status: string,
+  { description, content }: DocumentedResponse,
+  { components }: Document,
+): Html {
   const { schema = {}, examples = {} } = content['application/json'] ?? {};
   const texts = { ...content['text/csv']?.examples, ...content['text/event-stream']?.examples };
   const isGood = status.startsWith('2');

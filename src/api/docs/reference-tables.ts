@@ -1,6 +1,6 @@
 /** The tables of the page: members of a schema, parameters, headers, codes of errors. */
 
-import type { Schema } from '../openapi/component-schemas.ts';
+import type { ComponentSchema } from '../openapi/component-schemas.ts';
 import type { Header } from '../openapi/header-components.ts';
 import type { Parameter } from '../openapi/openapi-document.ts';
 import { type Row, rowsOf, type Schemas } from './field-rows.ts';
@@ -8,7 +8,7 @@ import { type Html, html } from './html.ts';
 import { inline } from './markdown.ts';
 
 /** In a request the members that must be there are marked, in an answer those that may be missing. */
-export function fieldTable(schema: Schema, schemas: Schemas, of: 'request' | 'answer'): Html {
+export function fieldTable(schema: ComponentSchema, schemas: Schemas, of: 'request' | 'answer'): Html {
   return table(
     ['field', 'type', 'what it is'],
     rowsOf(schema, schemas).map((row) => fieldRow(row, of)),

@@ -13,39 +13,45 @@ import {
 } from '../../db/accounts/domains-table.ts';
 import { toDomain } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import { type AddRoutes, type Management, managed, readJson, there } from '../management.ts';
-import { placesEach } from '../server-busy.ts';
+import {
+  type AddManagementRoutes,
+  type Management,
+  management,
+  readJson,
+  requireFound,
+} from '../management.ts';
+import { createSlotsPerOrganization } from '../server-busy.ts';
 import { type DomainOut, domainChange, newDomain } from './schema.ts';
 
 /** DNS may take some seconds. */
-const mostLooks = 4;
+const maxLooks = 4;
 
-export const addDomainRoutes: AddRoutes = (router, inBounds, parts) => {
+export const addDomainRoutes: AddManagementRoutes = (router, inBounds, parts) => {
   const { db } = parts;
   router.get(
     '/domains',
     inBounds,
-    managed(parts, async (_, orgId) => ({ domains: (await listDomains(db, orgId)).map(present) })),
+    management(parts, async (_, orgId) => ({ domains: (await listDomains(db, orgId)).map(present) })),
   );
   router.post(
     '/domains',
     inBounds,
-    managed(parts, (context, orgId) => add(context, orgId, parts), placesEach(1)),
+    management(parts, (context, orgId) => add(context, orgId, parts), createSlotsPerOrganization(1)),
   );
   router.get(
     '/domains/:name',
     inBounds,
-    managed(parts, async (context, orgId) => withRecords(await domainIn(context, orgId, parts), parts)),
+    management(parts, async (context, orgId) => withRecords(await domainIn(context, orgId, parts), parts)),
   );
   router.patch(
     '/domains/:name',
     inBounds,
-    managed(parts, (context, orgId) => change(context, orgId, parts)),
+    management(parts, (context, orgId) => change(context, orgId, parts)),
   );
   router.delete(
     '/domains/:name',
     inBounds,
-    managed(parts, async (context, orgId) => {
+    management(parts, async (context, orgId) => {
       await deleteDomain(db, (await domainIn(context, orgId, parts)).id);
       return {};
     }),
@@ -53,14 +59,18 @@ export const addDomainRoutes: AddRoutes = (router, inBounds, parts) => {
   router.post(
     '/domains/:name/verify',
     inBounds,
-    managed(parts, (context, orgId) => verify(context, orgId, parts), placesEach(mostLooks)),
+    management(
+      parts,
+      (context, orgId) => verify(context, orgId, parts),
+      createSlotsPerOrganization(maxLooks),
+    ),
   );
 };
 
 async function domainIn(context: Context, orgId: string, { db }: Management): Promise<DomainRecord> {
   const name = toDomain(context.params.name);
   if (name === null) throw new Refusal('BAD_REQUEST', 'The name in the path is not a domain name.');
-  return there(await findDomain(db, orgId, name), 'domain');
+  return requireFound(await findDomain(db, orgId, name), 'domain');
 }
 
 async function add(context: Context, orgId: string, parts: Management): Promise<object> {
@@ -81,14 +91,14 @@ async function change(context: Context, orgId: string, parts: Management): Promi
     await setDomainTracking(db, id, { ...changed, ...(host !== undefined && { host }) });
   }
   if (tls) await setDomainTls(db, id, tls);
-  return withRecords(there(await findDomain(db, orgId, name), 'domain'), parts);
+  return withRecords(requireFound(await findDomain(db, orgId, name), 'domain'), parts);
 }
 
 async function verify(context: Context, orgId: string, parts: Management): Promise<object> {
   const { db, names, resolve, clock, keepKeysMs: keepMs } = parts;
   const domain = await domainIn(context, orgId, parts);
   const { records } = await verifyDomain(db, domain, { names, resolve, now: clock.now(), keepMs });
-  return { domain: present(there(await findDomain(db, orgId, domain.name), 'domain')), records };
+  return { domain: present(requireFound(await findDomain(db, orgId, domain.name), 'domain')), records };
 }
 
 function withRecords(domain: DomainRecord, { names }: Management) {

@@ -3,7 +3,7 @@ import type { Middleware } from 'koa';
 import type { EmailRecord } from '../../db/events/emails.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { telemetry } from '../../record/telemetry.ts';
-import type { Gate } from '../authorize.ts';
+import type { Authorize } from '../authorize.ts';
 import type { EmailAnswer } from './schema.ts';
 
 /** A UUID of whatever version and variant: what is well-formed and unknown is not found. */
@@ -11,7 +11,7 @@ const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 export type FindEmail = (id: string, orgId: string) => Promise<EmailRecord | null>;
 
-export function getEmail(gate: Gate, findEmail: FindEmail): Middleware {
+export function getEmail(gate: Authorize, findEmail: FindEmail): Middleware {
   return async (context) => {
     const caller = await gate.enter(context, 'email:read');
     const id: string = context.params.id.toLowerCase();

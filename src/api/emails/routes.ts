@@ -2,13 +2,13 @@
 import type { Middleware } from 'koa';
 import { iso } from '../../base/clock.ts';
 import type { EmailSummary, Search, SearchPage } from '../../db/events/search-emails.ts';
-import type { Gate } from '../authorize.ts';
+import type { Authorize } from '../authorize.ts';
 import { readQuery } from '../query.ts';
 import { type EmailsAnswer, emailsQuery } from './schema.ts';
 
 export type SearchEmails = (search: Search) => Promise<SearchPage>;
 
-export function getEmails(gate: Gate, searchEmails: SearchEmails): Middleware {
+export function getEmails(gate: Authorize, searchEmails: SearchEmails): Middleware {
   return async (context) => {
     const { orgId } = await gate.enter(context, 'email:read');
     const { emails, next } = await searchEmails({ orgId, ...readQuery(context, emailsQuery) });

@@ -6,8 +6,8 @@ import { states } from '../email/schema.ts';
 import { id, limit, time } from '../query.ts';
 import { rule } from '../send/schema-rule.ts';
 
-const usual = 50;
-const most = 100;
+const fallback = 50;
+const max = 100;
 
 export const emailStates = [...states, ...mixedStates] as const;
 
@@ -33,7 +33,7 @@ const parameters = z.object({
   since: time.optional(),
   until: time.optional(),
   after: id.optional(),
-  limit: limit(usual, most),
+  limit: limit(fallback, max),
 });
 
 const tagPrefix = 'tag.';

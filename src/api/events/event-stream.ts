@@ -11,7 +11,7 @@ import type { Context } from 'koa';
 import type { EventPage, EventQuery } from '../../db/events/read-events.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { outwardEvent } from '../../record/event.ts';
-import type { Watch } from '../../record/event-signal.ts';
+import type { EventSignal } from '../../record/event-signal.ts';
 import { setRateHeaders } from '../rate-headers.ts';
 import type { Cursors } from './event-cursor.ts';
 
@@ -22,10 +22,10 @@ export interface StreamParts {
   /** Where what comes from now on begins. */
   settledPosition(): Promise<number>;
   cursors: Cursors;
-  watch: Watch;
-  onTrouble(what: string, error: unknown): void;
+  watch: EventSignal;
+  onError(what: string, error: unknown): void;
   /** How long a client may take nothing: on the real clock, as all of a socket's patience. */
-  patienceMs: number;
+  timeoutMs: number;
 }
 
 interface StreamRequest extends Omit<EventQuery, 'orgId' | 'after'> {
@@ -43,9 +43,9 @@ export interface Streams {
   close(): Promise<void>;
 }
 
-const mostEach = 10;
-const mostInAll = 1000;
-const comeAgainMs = 30_000;
+const maxPerOrganization = 10;
+const maxTotal = 1000;
+const reconnectMs = 30_000;
 const heartbeatMs = 15_000;
 /** Events in memory for a stream. */
 const pageSize = 100;
@@ -56,13 +56,15 @@ export function createStreams(parts: StreamParts): Streams {
 
   function admit(context: Context, orgId: string): void {
     const own = [...running.values()].filter((each) => each === orgId).length;
-    if (own < mostEach && running.size < mostInAll && !over.signal.aborted) return;
-    setRateHeaders(context, [{ name: 'room', limit: mostEach, remaining: 0, resetMs: comeAgainMs }]);
+    if (own < maxPerOrganization && running.size < maxTotal && !over.signal.aborted) return;
+    setRateHeaders(context, [
+      { name: 'room', limit: maxPerOrganization, remaining: 0, resetMs: reconnectMs },
+    ]);
     const message =
-      own < mostEach
+      own < maxPerOrganization
         ? 'The service has no room for another stream; try again.'
-        : `This organization has ${own} streams open, and may have ${mostEach}; close one.`;
-    throw new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: comeAgainMs });
+        : `This organization has ${own} streams open, and may have ${maxPerOrganization}; close one.`;
+    throw new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: reconnectMs });
   }
 
   return {
@@ -78,7 +80,7 @@ export function createStreams(parts: StreamParts): Streams {
       if (context.method === 'HEAD') return;
       const gone = new AbortController();
       context.res.once('close', () => gone.abort());
-      context.res.setTimeout(parts.patienceMs, () => context.res.destroy());
+      context.res.setTimeout(parts.timeoutMs, () => context.res.destroy());
       const { promise, resolve } = Promise.withResolvers<void>();
       running.set(promise, request.orgId);
       const text = told(parts, request, AbortSignal.any([gone.signal, over.signal]));
@@ -112,7 +114,7 @@ async function* told(
     // Without data: it is remembered, and nothing is told.
     yield `retry: 2000\n${idAt(after)}\n`;
     while (!signal.aborted && (await mayGoOn())) {
-      const seen = watch.rings();
+      const seen = watch.signalsAfter();
       const page = await readEvents({ ...query, orgId, after });
       for (const event of page.events) yield `${idAt(event.position)}${textOf(outwardEvent(event))}\n`;
       // What it passed over need not be looked through again.
@@ -120,11 +122,11 @@ async function* told(
       after = page.position;
       if (page.isMore) continue;
       await watch.wait(seen, heartbeatMs, signal);
-      if (watch.rings() === seen) yield ': still here\n\n';
+      if (watch.signalsAfter() === seen) yield ': still here\n\n';
     }
   } catch (error) {
     // Where it waits for the client to take more, it hears of its end by an error.
-    if (!signal.aborted) parts.onTrouble('a stream of events was cut off', error);
+    if (!signal.aborted) parts.onError('a stream of events was cut off', error);
   }
 }
 

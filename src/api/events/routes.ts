@@ -7,7 +7,7 @@ import type { Context, Middleware } from 'koa';
 import type { EventPage, EventQuery } from '../../db/events/read-events.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { outwardEvent } from '../../record/event.ts';
-import type { Gate } from '../authorize.ts';
+import type { Authorize } from '../authorize.ts';
 import { readQuery } from '../query.ts';
 import type { Cursors } from './event-cursor.ts';
 import { eventStream, type Streams } from './event-stream.ts';
@@ -19,7 +19,7 @@ export interface FeedParts {
   streams: Streams;
 }
 
-export function getEvents(gate: Gate, feed: FeedParts): Middleware {
+export function getEvents(gate: Authorize, feed: FeedParts): Middleware {
   return async (context) => {
     const isLive = context.accepts('json', eventStream) === eventStream;
     const admit = ({ orgId }: { orgId: string }) => (isLive ? feed.streams.admit(context, orgId) : undefined);

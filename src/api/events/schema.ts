@@ -3,14 +3,14 @@ import { z } from 'zod';
 import { eventTypes } from '../../glossary.ts';
 import { id, limit, several } from '../query.ts';
 
-const usual = 100;
-const most = 1000;
+const fallback = 100;
+const max = 1000;
 
 export const eventsQuery = z.object({
   after: z.string().optional(),
   type: several(eventTypes, `a type of event: ${eventTypes.join(', ')}`),
   emailId: id.optional(),
-  limit: limit(usual, most),
+  limit: limit(fallback, max),
 });
 
 const time = z.iso.datetime({ precision: 3 });

@@ -7,30 +7,37 @@ import { makeKey, rotateKey } from '../../accounts/create-key.ts';
 import { iso, isoOrNull } from '../../base/clock.ts';
 import { findKey, type KeyRecord, listKeys, revokeKey } from '../../db/accounts/keys.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import { type AddRoutes, idIn, type Management, managed, readJson, there } from '../management.ts';
+import {
+  type AddManagementRoutes,
+  idIn,
+  type Management,
+  management,
+  readJson,
+  requireFound,
+} from '../management.ts';
 import { readQuery } from '../query.ts';
 import { type KeyOut, keysQuery, newKeyRequest } from './schema.ts';
 
-export const addKeyRoutes: AddRoutes = (router, inBounds, parts) => {
+export const addKeyRoutes: AddManagementRoutes = (router, inBounds, parts) => {
   router.get(
     '/keys',
     inBounds,
-    managed(parts, (context, orgId) => list(context, orgId, parts)),
+    management(parts, (context, orgId) => list(context, orgId, parts)),
   );
   router.post(
     '/keys',
     inBounds,
-    managed(parts, (context, orgId) => add(context, orgId, parts)),
+    management(parts, (context, orgId) => add(context, orgId, parts)),
   );
   router.delete(
     '/keys/:id',
     inBounds,
-    managed(parts, (context, orgId) => revoke(context, orgId, parts)),
+    management(parts, (context, orgId) => revoke(context, orgId, parts)),
   );
   router.post(
     '/keys/:id/rotate',
     inBounds,
-    managed(parts, (context, orgId) => rotate(context, orgId, parts)),
+    management(parts, (context, orgId) => rotate(context, orgId, parts)),
   );
 };
 
@@ -48,7 +55,7 @@ async function add(context: Context, orgId: string, { db, clock }: Management): 
 }
 
 async function keyIn(context: Context, orgId: string, { db }: Management): Promise<KeyRecord> {
-  return there(await findKey(db, idIn(context), orgId), 'key');
+  return requireFound(await findKey(db, idIn(context), orgId), 'key');
 }
 
 /** One that was revoked before stays so. */

@@ -7,16 +7,16 @@ import { id, limit } from '../query.ts';
 
 export const keysQuery = z.object({ after: id.optional(), limit: limit(100, 1000) });
 
-const mostScopes = 100;
+const maxScopes = 100;
 const scopes = z.array(z.string()).meta({ examples: [['email:send', 'domain_scope:example.com']] });
 
 export const newKeyRequest = z.object({
   label: oneLine(200).meta({ description: 'What it is for.' }),
   scopes: atMost(
-    mostScopes,
+    maxScopes,
     scopes
       .min(1)
-      .max(mostScopes)
+      .max(maxScopes)
       .transform((given, context) => {
         const parsed = parseScopes(given);
         if (Array.isArray(parsed)) return parsed;

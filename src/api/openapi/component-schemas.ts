@@ -16,7 +16,7 @@ import { newSuppression, suppressionSchemas } from '../suppressions/schema.ts';
 import { newWebhook, replayRequest, webhookChange, webhookSchemas } from '../webhooks/schema.ts';
 import { errorSchemas } from './error-responses.ts';
 
-export type Schema = z.core.JSONSchema.BaseSchema;
+export type ComponentSchema = z.core.JSONSchema.BaseSchema;
 
 export const refTo = (kind: 'schemas' | 'headers', name: string) => ({
   $ref: `#/components/${kind}/${name}`,
@@ -47,14 +47,17 @@ const answers = {
   ...errorSchemas,
 };
 
-export function componentSchemas(): Record<string, Schema> {
+export function componentSchemas(): Record<string, ComponentSchema> {
   return {
     ...converted(requests, 'input'),
     ...converted(answers, 'output'),
   };
 }
 
-function converted(schemas: Record<string, z.ZodType>, io: 'input' | 'output'): Record<string, Schema> {
+function converted(
+  schemas: Record<string, z.ZodType>,
+  io: 'input' | 'output',
+): Record<string, ComponentSchema> {
   const registry = z.registry<{ id: string }>();
   for (const [id, schema] of Object.entries(schemas)) registry.add(schema, { id });
   const { schemas: made } = z.toJSONSchema(registry, {
@@ -73,7 +76,7 @@ function converted(schemas: Record<string, z.ZodType>, io: 'input' | 'output'): 
 /** Collected here and turned into words at the end, because zod lets a description of an outer schema win. */
 const rulesKey = 'x-rules';
 
-function addRules(zodSchema: z.core.$ZodTypes, jsonSchema: Schema): void {
+function addRules(zodSchema: z.core.$ZodTypes, jsonSchema: ComponentSchema): void {
   const checks = (zodSchema._zod.def.checks ?? []) as z.core.$ZodCheck[];
   const own = checks.flatMap(({ _zod: { def } }) => {
     const { params } = def as { params?: { expected?: string } };
@@ -84,7 +87,7 @@ function addRules(zodSchema: z.core.$ZodTypes, jsonSchema: Schema): void {
 }
 
 /** Patterns that repeat a format, the bounds of JavaScript's integers, that names are strings. */
-function dropNoise(jsonSchema: Schema): void {
+function dropNoise(jsonSchema: ComponentSchema): void {
   if (jsonSchema.format) delete jsonSchema.pattern;
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
@@ -93,13 +96,13 @@ function dropNoise(jsonSchema: Schema): void {
 }
 
 /** One element may stand alone, without its array. */
-function orOneAlone(jsonSchema: Schema): void {
+function orOneAlone(jsonSchema: ComponentSchema): void {
   const { type, items, minItems, maxItems } = jsonSchema;
   for (const key of ['type', 'items', 'minItems', 'maxItems']) delete jsonSchema[key];
-  jsonSchema.anyOf = [items as Schema, { type, items, minItems, maxItems }];
+  jsonSchema.anyOf = [items as ComponentSchema, { type, items, minItems, maxItems }];
 }
 
-function addDiscriminator(jsonSchema: Schema, zodSchema: z.core.$ZodTypes): void {
+function addDiscriminator(jsonSchema: ComponentSchema, zodSchema: z.core.$ZodTypes): void {
   const options = (zodSchema as z.ZodDiscriminatedUnion).options as z.ZodObject[];
   const types = options.map(({ shape }) => (shape.type as z.ZodLiteral).value as string);
   const mapping = Object.fromEntries(types.map((type, index) => [type, jsonSchema.oneOf![index]!.$ref]));
@@ -107,7 +110,7 @@ function addDiscriminator(jsonSchema: Schema, zodSchema: z.core.$ZodTypes): void
 }
 
 /** Without zod's own marks, rules in words, in all depths. */
-function finished(node: unknown): Schema {
+function finished(node: unknown): ComponentSchema {
   return JSON.parse(JSON.stringify(node), (_, value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
     const { $schema, $id, [rulesKey]: rules, ...schema } = value;

@@ -1,11 +1,11 @@
 /** The headers of every answer and of some (interface.md section 8, design.md section 2), as components. */
-import { refTo, type Schema } from './component-schemas.ts';
+import { type ComponentSchema, refTo } from './component-schemas.ts';
 
 export interface Header {
   description: string;
   /** Whether an answer that has it listed always has it. */
   required: boolean;
-  schema: Schema;
+  schema: ComponentSchema;
   example: string | number;
 }
 

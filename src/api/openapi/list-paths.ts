@@ -1,14 +1,19 @@
 /** The operations that answer lists: an organization's events, and its emails by what they are. */
 import { eventTypes } from '../../glossary.ts';
 import { emailStates } from '../emails/schema.ts';
-import type { Schema } from './component-schemas.ts';
+import type { ComponentSchema } from './component-schemas.ts';
 import { emailId, foundExample, listedEvents } from './examples.ts';
 import { headerRefs } from './header-components.ts';
 import type { Operation, Parameter } from './openapi-document.ts';
 import { requestId } from './operations.ts';
 import { content, otherMethod, refusals } from './responses.ts';
 
-export function query(name: string, description: string, schema: Schema, example?: string): Parameter {
+export function query(
+  name: string,
+  description: string,
+  schema: ComponentSchema,
+  example?: string,
+): Parameter {
   return { name, in: 'query', required: false, description, schema, ...(example && { example }) };
 }
 

@@ -3,7 +3,7 @@ import type { RefusalCode } from '../../mail/refusal.ts';
 import type { Explained } from './error-responses.ts';
 import { headerRefs } from './header-components.ts';
 import { query } from './list-paths.ts';
-import type { Content, Example, Operation, Parameter } from './openapi-document.ts';
+import type { DocumentedContent, Example, Operation, Parameter } from './openapi-document.ts';
 import { requestId } from './operations.ts';
 import { content, otherMethod, refusals } from './responses.ts';
 
@@ -24,11 +24,11 @@ interface Managing {
   summary: string;
   description: string;
   parameters?: Parameter[];
-  body?: Content;
+  body?: DocumentedContent;
   bodyIs?: string;
   /** What the answer is, and its content. */
   answerIs: string;
-  answer: Content;
+  answer: DocumentedContent;
   errors?: Errors;
   /** The methods of the path, as `Allow` has them. */
   allow: string;
@@ -77,31 +77,31 @@ export function inPath(name: string, description: string, example: string, forma
 
 export const idInPath = inPath('id', 'Its id.', exampleId, 'uuid');
 
-export function paging(usual: number, most: number): Parameter[] {
+export function paging(fallback: number, max: number): Parameter[] {
   return [
-    query('limit', `How many at most; ${usual} unless given.`, {
+    query('limit', `How many at most; ${fallback} unless given.`, {
       type: 'integer',
       minimum: 1,
-      maximum: most,
+      maximum: max,
     }),
     query('after', 'Where to go on: the `next` of an answer.', { type: 'string' }),
   ];
 }
 
-export function one(schema: string, summary: string, value: object): Content {
+export function one(schema: string, summary: string, value: object): DocumentedContent {
   return content(schema, { example: { summary, value } satisfies Example });
 }
 
 export const doneAnswer = one('Done', 'Done', { success: true });
 
-export const badLimit = (most: number): Partial<Explained> => ({
+export const badLimit = (max: number): Partial<Explained> => ({
   when: 'A parameter of the query is not as it should be; `issues` lists every violation.',
   message: 'A parameter of the query is not valid.',
   issues: [
     {
-      ...{ code: 'custom', expected: `a whole number from 1 to ${most}` },
+      ...{ code: 'custom', expected: `a whole number from 1 to ${max}` },
       ...{ received: 'string of 1 characters', path: ['limit'] },
-      message: `limit: must be a whole number from 1 to ${most}`,
+      message: `limit: must be a whole number from 1 to ${max}`,
     },
   ],
 });

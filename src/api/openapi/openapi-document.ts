@@ -4,7 +4,7 @@
  * test/api/openapi.test.ts sends those to the real server and holds its answers against all of it.
  */
 
-import { componentSchemas, type Schema } from './component-schemas.ts';
+import { type ComponentSchema, componentSchemas } from './component-schemas.ts';
 import { creditPaths } from './credit-paths.ts';
 import { overview } from './description.ts';
 import { domainPaths } from './domain-paths.ts';
@@ -22,18 +22,18 @@ export interface Example {
 }
 
 interface Media {
-  schema: Schema;
+  schema: ComponentSchema;
   examples?: Record<string, Example>;
 }
 
-export type Content = Partial<Record<'application/json' | 'text/csv' | 'text/event-stream', Media>>;
+export type DocumentedContent = Partial<Record<'application/json' | 'text/csv' | 'text/event-stream', Media>>;
 
 export type Method = 'get' | 'post' | 'patch' | 'delete';
 
-export interface Answer {
+export interface DocumentedResponse {
   description: string;
   headers: Record<string, { $ref: string }>;
-  content: Content;
+  content: DocumentedContent;
 }
 
 export interface Parameter {
@@ -41,7 +41,7 @@ export interface Parameter {
   in: 'path' | 'header' | 'query';
   required: boolean;
   description: string;
-  schema: Schema;
+  schema: ComponentSchema;
   example?: string;
 }
 
@@ -53,8 +53,8 @@ export interface Operation {
   /** One of these; none: no key is needed. */
   security: Record<string, string[]>[];
   parameters: Parameter[];
-  requestBody?: { required: true; description: string; content: Content };
-  responses: Record<string, Answer>;
+  requestBody?: { required: true; description: string; content: DocumentedContent };
+  responses: Record<string, DocumentedResponse>;
 }
 
 export interface Document {
@@ -66,7 +66,7 @@ export interface Document {
   components: {
     securitySchemes: Record<string, object>;
     headers: Record<string, Header>;
-    schemas: Record<string, Schema>;
+    schemas: Record<string, ComponentSchema>;
   };
 }
 

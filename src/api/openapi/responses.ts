@@ -3,9 +3,9 @@ import { type RefusalCode, statusOf } from '../../mail/refusal.ts';
 import { refTo } from './component-schemas.ts';
 import { type Explained, errorNames, explanations } from './error-responses.ts';
 import { headerRefs } from './header-components.ts';
-import type { Answer, Content, Example } from './openapi-document.ts';
+import type { DocumentedContent, DocumentedResponse, Example } from './openapi-document.ts';
 
-export function content(schema: string, examples: Record<string, Example>): Content {
+export function content(schema: string, examples: Record<string, Example>): DocumentedContent {
   return { 'application/json': { schema: refTo('schemas', schema), examples } };
 }
 
@@ -13,7 +13,7 @@ export function content(schema: string, examples: Record<string, Example>): Cont
 type OwnWords = Partial<Record<RefusalCode, Partial<Explained>>>;
 
 /** The answers that refuse, by status, each with the codes that the operation has for it. */
-export function refusals(codes: RefusalCode[], ownWords: OwnWords = {}): Record<string, Answer> {
+export function refusals(codes: RefusalCode[], ownWords: OwnWords = {}): Record<string, DocumentedResponse> {
   const byStatus = Object.groupBy(codes, (code) => statusOf[code]);
   return Object.fromEntries(
     Object.entries(byStatus).map(([status, own]) => [status, refusal(Number(status), own, ownWords)]),
@@ -23,7 +23,7 @@ export function refusals(codes: RefusalCode[], ownWords: OwnWords = {}): Record<
 /** Beside the headers of every answer. */
 const ownHeaders: Record<number, string[]> = { 401: ['WWW-Authenticate'], 429: ['Retry-After'] };
 
-function refusal(status: number, codes: RefusalCode[], ownWords: OwnWords): Answer {
+function refusal(status: number, codes: RefusalCode[], ownWords: OwnWords): DocumentedResponse {
   const explained = codes.map((code) => ({ code, ...explanations[code], ...ownWords[code] }));
   const examples = explained.map(({ code, when, message, issues = [] }) => [
     code,
@@ -37,7 +37,7 @@ function refusal(status: number, codes: RefusalCode[], ownWords: OwnWords): Answ
 }
 
 /** 405, which the table of codes has no code for: BAD_REQUEST. */
-export function otherMethod(allowed: string): Record<405, Answer> {
+export function otherMethod(allowed: string): Record<405, DocumentedResponse> {
   const summary = 'The path was called with another method; `Allow` names those that it takes.';
   const value = { error: 'BAD_REQUEST', message: `This path takes ${allowed}.`, issues: [] };
   return {

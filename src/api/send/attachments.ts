@@ -5,8 +5,8 @@ import { characters, rule } from './schema-rule.ts';
 
 export const largestTotal = 10 * 1024 * 1024;
 /** The contract bounds their bytes alone; without this a call of tiny ones could keep a core busy for a minute. */
-const mostAttachments = 1000;
-const expectedCount = `at most ${mostAttachments} attachments`;
+const maxAttachments = 1000;
+const expectedCount = `at most ${maxAttachments} attachments`;
 
 const executableName = /\.(exe|bat|sh)[. ]*$/i;
 const executableTypes = new Set([
@@ -84,9 +84,9 @@ const contentType = z
   });
 
 export const attachments = atMost(
-  mostAttachments,
+  maxAttachments,
   z.array(z.object({ filename, content, contentType: contentType.optional() })).check(
-    rule((list) => list.length <= mostAttachments, expectedCount),
+    rule((list) => list.length <= maxAttachments, expectedCount),
     rule(
       (list) => list.reduce((total, one) => total + (one.content?.length ?? 0), 0) <= largestTotal,
       'at most 10 MiB in all, decoded',

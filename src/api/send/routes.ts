@@ -3,20 +3,20 @@ import { hash } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import type { Accept, SendRequest } from '../../accept.ts';
 import type { Caller } from '../../accounts/api-keys.ts';
-import { reach } from '../../base/failpoints.ts';
-import type { Answer } from '../../db/accept/idempotency.ts';
+import { failpoint } from '../../base/failpoints.ts';
+import type { SendAnswerRecord } from '../../db/accept/idempotency.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import type { Place, Room } from '../admission.ts';
-import type { Gate } from '../authorize.ts';
+import type { Admission, Slot } from '../admission.ts';
+import type { Authorize } from '../authorize.ts';
 import { toIssues } from '../issues.ts';
 import { parseJson, readBody } from '../request-body.ts';
-import { refuseMore } from '../server-busy.ts';
+import { refuseWhileBusy } from '../server-busy.ts';
 import { type SendFields, sendSchema, toRequest } from './schema.ts';
 import type { SendAnswer } from './send-response.ts';
 
 export interface SendParts {
-  gate: Gate;
-  room: Room;
+  gate: Authorize;
+  room: Admission;
   /** Whether the disk has space for new mail. */
   hasSpace(): boolean;
   accept: Accept;
@@ -30,7 +30,7 @@ const fullMs = 30_000;
 
 export function sendEmail(parts: SendParts): Middleware {
   return async (context) => {
-    let place: Place | undefined;
+    let place: Slot | undefined;
     try {
       const caller = await parts.gate.enter(context, 'email:send', async ({ orgId }) => {
         place = await placeFor(context, orgId, parts);
@@ -42,12 +42,12 @@ export function sendEmail(parts: SendParts): Middleware {
   };
 }
 
-async function placeFor(context: Context, orgId: string, { room, hasSpace }: SendParts): Promise<Place> {
-  if (!hasSpace()) return refuseMore(context, room.places, fullMs);
-  return (await room.enter(orgId, 0)) ?? refuseMore(context, room.places, busyMs);
+async function placeFor(context: Context, orgId: string, { room, hasSpace }: SendParts): Promise<Slot> {
+  if (!hasSpace()) return refuseWhileBusy(context, room.places, fullMs);
+  return (await room.enter(orgId, 0)) ?? refuseWhileBusy(context, room.places, busyMs);
 }
 
-async function send(context: Context, caller: Caller, place: Place, accept: Accept): Promise<void> {
+async function send(context: Context, caller: Caller, place: Slot, accept: Accept): Promise<void> {
   const body = await parseJson(await readBody(context.req, place));
   const parsed = sendSchema.safeParse(body);
   if (!parsed.success) {
@@ -64,7 +64,7 @@ async function send(context: Context, caller: Caller, place: Place, accept: Acce
   const { answer, replayed } = await accept(request, caller);
   if (replayed) context.set('Idempotent-Replayed', 'true');
   context.body = present(answer);
-  context.res.once('finish', () => reach('answered'));
+  context.res.once('finish', () => failpoint('answered'));
 }
 
 /** The body's key, or the header's where the body has none. */
@@ -90,7 +90,7 @@ function sorted(pairs: Record<string, string> = {}): [string, string][] {
 }
 
 /** A full success carries no other lists (interface.md section 2.4). */
-function present({ id, emailId, accepted, suppressed, insufficientCredit }: Answer): SendAnswer {
+function present({ id, emailId, accepted, suppressed, insufficientCredit }: SendAnswerRecord): SendAnswer {
   return {
     success: true,
     id,

@@ -13,8 +13,8 @@ import { atMost } from '../at-most.ts';
 import { attachments } from './attachments.ts';
 import { characters, rule } from './schema-rule.ts';
 
-const mostRecipients = 10;
-const mostPairs = 10;
+const maxRecipients = 10;
+const maxPairs = 10;
 /** Of html and of text, each, in bytes of UTF-8. */
 const largestBody = 2 * 1024 * 1024;
 
@@ -35,7 +35,7 @@ function fitsBody(text: string): boolean {
 const to = z
   .preprocess(
     (value) => (typeof value === 'string' ? [value] : value),
-    atMost(mostRecipients, z.array(address).min(1).max(mostRecipients)),
+    atMost(maxRecipients, z.array(address).min(1).max(maxRecipients)),
   )
   .meta({
     description:
@@ -43,7 +43,7 @@ const to = z
   });
 
 const atMostPairs = <Schema extends z.ZodType>(schema: Schema) =>
-  atMost(mostPairs, schema, `at most ${mostPairs} pairs`);
+  atMost(maxPairs, schema, `at most ${maxPairs} pairs`);
 
 export const tags = atMostPairs(
   z
@@ -51,9 +51,9 @@ export const tags = atMostPairs(
       z.string().check(characters(1, 64), oneLine, unicode).meta({ minLength: 1, maxLength: 64 }),
       z.string().check(characters(0, 256), oneLine, unicode).meta({ maxLength: 256 }),
     )
-    .check(rule((pairs) => Object.keys(pairs).length <= mostPairs, 'at most 10 pairs')),
+    .check(rule((pairs) => Object.keys(pairs).length <= maxPairs, 'at most 10 pairs')),
 ).meta({
-  maxProperties: mostPairs,
+  maxProperties: maxPairs,
   description:
     'Your own names and values for the email. Names have 1 to 64 characters, values at most 256. They come back in ' +
     'telemetry, events and webhooks, and stand in the delivery log.',
@@ -64,7 +64,7 @@ const headers = atMostPairs(
   z
     // Values are checked below, beside their names: zod would not come to a name's fault past a value's wrong type.
     .record(z.string(), z.unknown())
-    .check(rule((pairs) => Object.keys(pairs).length <= mostPairs, 'at most 10 pairs'))
+    .check(rule((pairs) => Object.keys(pairs).length <= maxPairs, 'at most 10 pairs'))
     .superRefine((pairs, context) => {
       for (const [name, value] of Object.entries(pairs)) {
         if (typeof value !== 'string') {
@@ -80,7 +80,7 @@ const headers = atMostPairs(
     .transform((pairs) => pairs as Record<string, string>),
 ).meta({
   additionalProperties: { type: 'string' },
-  maxProperties: mostPairs,
+  maxProperties: maxPairs,
   description:
     'MIME headers to add. `From`, `To`, `Subject` and `DKIM-Signature` cannot be set, nor can headers that would ' +
     'break or belie the message: `MIME-Version`, `Content-*`, `Cc`, `Bcc`, `Return-Path`, `Received`, `Resent-*`, ' +

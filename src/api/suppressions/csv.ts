@@ -4,38 +4,38 @@
  */
 import { Readable } from 'node:stream';
 import type { Context, Middleware } from 'koa';
-import { csvPages, ListFault, mostImported, readAddresses } from '../../accounts/suppression-csv.ts';
+import { csvPages, ListFault, maxImported, readAddresses } from '../../accounts/suppression-csv.ts';
 import { addSuppressions, suppressionOf } from '../../db/accounts/suppressions.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import type { Place } from '../admission.ts';
-import { type AddRoutes, enterManager, goneSignal, type Management } from '../management.ts';
+import type { Slot } from '../admission.ts';
+import { type AddManagementRoutes, authorizeManager, goneSignal, type Management } from '../management.ts';
 import { readBody } from '../request-body.ts';
-import { placesEach, refuseMore } from '../server-busy.ts';
+import { createSlotsPerOrganization, refuseWhileBusy } from '../server-busy.ts';
 
 const form = { type: 'text/csv', largest: 10 * 1024 * 1024 } as const;
 /** Of an organization, at once: each holds a page. */
-const mostExports = 4;
+const maxExports = 4;
 const busyMs = 1000;
 /** How long a client may take nothing: on the real clock, as all of a socket's patience. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
-export const addCsvRoutes: AddRoutes = (router, inBounds, parts) => {
+export const addCsvRoutes: AddManagementRoutes = (router, inBounds, parts) => {
   router.get('/suppressions.csv', inBounds, exportList(parts));
   router.post('/suppressions.csv', inBounds, importList(parts));
 };
 
 function exportList({ gate, db }: Management): Middleware {
-  const places = placesEach(mostExports);
+  const places = createSlotsPerOrganization(maxExports);
   return async (context) => {
     let leave = () => {};
     context.res.once('close', () => leave());
-    const orgId = await enterManager(context, gate, async (one) => {
+    const orgId = await authorizeManager(context, gate, async (one) => {
       leave = places.take(context, one);
     });
     context.status = 200;
     context.attachment('suppressions.csv');
     context.type = 'text/csv; charset=utf-8';
-    context.res.setTimeout(patienceMs, () => context.res.destroy());
+    context.res.setTimeout(timeoutMs, () => context.res.destroy());
     if (context.method !== 'HEAD')
       context.body = Readable.from(csvPages(db, orgId), { objectMode: false, highWaterMark: 1 });
   };
@@ -43,11 +43,11 @@ function exportList({ gate, db }: Management): Middleware {
 
 function importList({ gate, db, room, clock, watch }: Management): Middleware {
   return async (context) => {
-    let place: Place | null = null;
+    let place: Slot | null = null;
     try {
-      const orgId = await enterManager(context, gate, async (one) => {
+      const orgId = await authorizeManager(context, gate, async (one) => {
         place = await room.enter(one, 0);
-        if (!place) refuseMore(context, room.places, busyMs);
+        if (!place) refuseWhileBusy(context, room.places, busyMs);
       });
       const list = (await addressesIn(context, place!)).map((address) =>
         suppressionOf(orgId, address, 'imported'),
@@ -56,15 +56,15 @@ function importList({ gate, db, room, clock, watch }: Management): Middleware {
       watch.ring();
       context.body = { success: true, added, before: list.length - added };
     } finally {
-      (place as Place | null)?.leave();
+      (place as Slot | null)?.leave();
     }
   };
 }
 
-async function addressesIn(context: Context, place: Place): Promise<string[]> {
+async function addressesIn(context: Context, place: Slot): Promise<string[]> {
   const bytes = await readBody(context.req, place, form);
   try {
-    return await readAddresses(bytes, mostImported);
+    return await readAddresses(bytes, maxImported);
   } catch (error) {
     if (!(error instanceof ListFault)) throw error;
     const message = `Nothing was imported: ${error.message}.`;

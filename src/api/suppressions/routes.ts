@@ -11,31 +11,37 @@ import {
 } from '../../db/accounts/suppressions.ts';
 import { compareKey, domainOf } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import { type AddRoutes, type Management, managed, readJson, there } from '../management.ts';
+import {
+  type AddManagementRoutes,
+  type Management,
+  management,
+  readJson,
+  requireFound,
+} from '../management.ts';
 import { readQuery } from '../query.ts';
 import { cursorOf, newSuppression, type SuppressionOut, suppressionsQuery } from './schema.ts';
 
-export const addSuppressionRoutes: AddRoutes = (router, inBounds, parts) => {
+export const addSuppressionRoutes: AddManagementRoutes = (router, inBounds, parts) => {
   const one = '/suppressions/:address';
   router.get(
     '/suppressions',
     inBounds,
-    managed(parts, (context, orgId) => list(context, orgId, parts)),
+    management(parts, (context, orgId) => list(context, orgId, parts)),
   );
   router.post(
     '/suppressions',
     inBounds,
-    managed(parts, (context, orgId) => add(context, orgId, parts)),
+    management(parts, (context, orgId) => add(context, orgId, parts)),
   );
   router.get(
     one,
     inBounds,
-    managed(parts, (context, orgId) => find(context, orgId, parts)),
+    management(parts, (context, orgId) => find(context, orgId, parts)),
   );
   router.delete(
     one,
     inBounds,
-    managed(parts, (context, orgId) => remove(context, orgId, parts)),
+    management(parts, (context, orgId) => remove(context, orgId, parts)),
   );
 };
 
@@ -51,7 +57,7 @@ async function add(context: Context, orgId: string, { db, clock, watch }: Manage
   const { address, reason } = await readJson(context, newSuppression);
   const added = await addSuppression(db, suppressionOf(orgId, address, reason), clock.now());
   if (added) watch.ring();
-  const kept = there(await findSuppression(db, orgId, compareKey(address)), 'suppression');
+  const kept = requireFound(await findSuppression(db, orgId, compareKey(address)), 'suppression');
   return { added, suppression: present(kept) };
 }
 
@@ -61,11 +67,13 @@ function keyIn({ params: { address } }: Context): string {
 }
 
 async function find(context: Context, orgId: string, { db }: Management): Promise<object> {
-  return { suppression: present(there(await findSuppression(db, orgId, keyIn(context)), 'suppression')) };
+  return {
+    suppression: present(requireFound(await findSuppression(db, orgId, keyIn(context)), 'suppression')),
+  };
 }
 
 async function remove(context: Context, orgId: string, { db, clock, watch }: Management): Promise<object> {
-  there((await removeSuppression(db, orgId, keyIn(context), clock.now())) || null, 'suppression');
+  requireFound((await removeSuppression(db, orgId, keyIn(context), clock.now())) || null, 'suppression');
   watch.ring();
   return {};
 }

@@ -1,10 +1,10 @@
 /** Webhooks and what was tried, as answers show them: no secret is in it. */
 import { iso, isoOrNull } from '../../base/clock.ts';
-import type { AttemptRecord } from '../../db/webhooks/webhook-attempts.ts';
+import type { WebhookAttemptRecord } from '../../db/webhooks/webhook-attempts.ts';
 import type { Webhook } from '../../db/webhooks/webhooks.ts';
 import type { EventType } from '../../glossary.ts';
-import type { Attempt } from '../../webhooks/classify-response.ts';
-import type { AttemptOut, TriedOut, WebhookOut } from './schema.ts';
+import type { WebhookAttempt } from '../../webhooks/classify-response.ts';
+import type { AttemptOut, WebhookAttemptsOut, WebhookOut } from './schema.ts';
 
 export function presentWebhook(webhook: Webhook): WebhookOut {
   const { id, url, types, status, reason } = webhook;
@@ -16,12 +16,18 @@ export function presentWebhook(webhook: Webhook): WebhookOut {
   };
 }
 
-export function presentTried({ startedAt, duration, url, answer, error }: Attempt): TriedOut {
+export function presentAttempts({
+  startedAt,
+  duration,
+  url,
+  answer,
+  error,
+}: WebhookAttempt): WebhookAttemptsOut {
   const [status, text] = [answer?.status ?? null, answer?.text ?? null];
   return { at: iso(startedAt), durationMs: duration, url, status, answer: text, error };
 }
 
-export function presentAttempt({ startedAt, duration, type, ...attempt }: AttemptRecord): AttemptOut {
+export function presentAttempt({ startedAt, duration, type, ...attempt }: WebhookAttemptRecord): AttemptOut {
   const { id, eventId, number, url, status, answer, error } = attempt;
   return {
     ...{ id, eventId, type: type as EventType, number, at: iso(startedAt), durationMs: duration },

@@ -14,48 +14,55 @@ import {
 import { Refusal } from '../../mail/refusal.ts';
 import { parseWebhookUrl } from '../../webhooks/endpoint-url.ts';
 import { addOwnWebhook, disabledByOwner, rotateSecret } from '../../webhooks/endpoints.ts';
-import { type AddRoutes, idIn, type Management, managed, readJson, there } from '../management.ts';
+import {
+  type AddManagementRoutes,
+  idIn,
+  type Management,
+  management,
+  readJson,
+  requireFound,
+} from '../management.ts';
 import { presentWebhook } from './present-webhook.ts';
 import { newWebhook, webhookChange } from './schema.ts';
 
-export const addWebhookRoutes: AddRoutes = (router, inBounds, parts) => {
+export const addWebhookRoutes: AddManagementRoutes = (router, inBounds, parts) => {
   const one = '/webhooks/:id';
   router.get(
     '/webhooks',
     inBounds,
-    managed(parts, async (_, orgId) => ({
+    management(parts, async (_, orgId) => ({
       webhooks: (await listWebhooks(parts.db, orgId)).map(presentWebhook),
     })),
   );
   router.post(
     '/webhooks',
     inBounds,
-    managed(parts, (context, orgId) => add(context, orgId, parts)),
+    management(parts, (context, orgId) => add(context, orgId, parts)),
   );
   router.get(
     one,
     inBounds,
-    managed(parts, async (context, orgId) => told(await webhookIn(context, orgId, parts), parts)),
+    management(parts, async (context, orgId) => told(await webhookIn(context, orgId, parts), parts)),
   );
   router.patch(
     one,
     inBounds,
-    managed(parts, (context, orgId) => change(context, orgId, parts)),
+    management(parts, (context, orgId) => change(context, orgId, parts)),
   );
   router.delete(
     one,
     inBounds,
-    managed(parts, (context, orgId) => remove(context, orgId, parts)),
+    management(parts, (context, orgId) => remove(context, orgId, parts)),
   );
   router.post(
     `${one}/rotate`,
     inBounds,
-    managed(parts, (context, orgId) => rotate(context, orgId, parts)),
+    management(parts, (context, orgId) => rotate(context, orgId, parts)),
   );
 };
 
 export async function webhookIn(context: Context, orgId: string, { db }: Management): Promise<Webhook> {
-  return there(await findWebhook(db, idIn(context), orgId), 'webhook');
+  return requireFound(await findWebhook(db, idIn(context), orgId), 'webhook');
 }
 
 async function add(context: Context, orgId: string, parts: Management): Promise<object> {
@@ -99,6 +106,9 @@ async function remove(context: Context, orgId: string, parts: Management): Promi
 async function rotate(context: Context, orgId: string, parts: Management): Promise<object> {
   const { db, seal, clock } = parts;
   const { id } = await webhookIn(context, orgId, parts);
-  const { secret, oldSecretUntil } = there(await rotateSecret(db, id, { seal, now: clock.now() }), 'webhook');
+  const { secret, oldSecretUntil } = requireFound(
+    await rotateSecret(db, id, { seal, now: clock.now() }),
+    'webhook',
+  );
   return { id, secret, oldSecretUntil: iso(oldSecretUntil) };
 }

@@ -7,11 +7,11 @@ import { id, limit, time } from '../query.ts';
 import { rule } from '../send/schema-rule.ts';
 
 const url = z.string().meta({ examples: ['https://app.example.com/webhooks'] });
-const mostEvents = 100;
+const maxEvents = 100;
 const eventList = z
   .array(z.enum(eventTypes, { error: `must be one of ${eventTypes.join(', ')}` }))
-  .max(mostEvents);
-const events = atMost(mostEvents, eventList).meta({
+  .max(maxEvents);
+const events = atMost(maxEvents, eventList).meta({
   description: 'The types of events that it is told; none: all.',
 });
 
@@ -129,7 +129,7 @@ const replayAnswer = z.object({
 });
 
 export type WebhookOut = z.input<typeof webhook>;
-export type TriedOut = z.input<typeof tried>;
+export type WebhookAttemptsOut = z.input<typeof tried>;
 export type AttemptOut = z.input<typeof attempt>;
 
 export const webhookSchemas = {

@@ -4,35 +4,41 @@
  */
 import type { Context } from 'koa';
 import { listWebhookAttempts } from '../../db/webhooks/webhook-attempts.ts';
-import { replay, type Selection } from '../../db/webhooks/webhook-replay-rows.ts';
+import { type ReplaySelection, replay } from '../../db/webhooks/webhook-replay-rows.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { testWebhook } from '../../webhooks/endpoints.ts';
-import { type AddRoutes, goneSignal, type Management, managed, readJson } from '../management.ts';
+import {
+  type AddManagementRoutes,
+  goneSignal,
+  type Management,
+  management,
+  readJson,
+} from '../management.ts';
 import { readQuery } from '../query.ts';
-import { placesEach } from '../server-busy.ts';
-import { presentAttempt, presentTried } from './present-webhook.ts';
+import { createSlotsPerOrganization } from '../server-busy.ts';
+import { presentAttempt, presentAttempts } from './present-webhook.ts';
 import { webhookIn } from './routes.ts';
 import { attemptsQuery, replayRequest } from './schema.ts';
 
 /** An endpoint may take 15 seconds. */
-const mostTests = 4;
+const maxTests = 4;
 
-export const addTrialRoutes: AddRoutes = (router, inBounds, parts) => {
+export const addTestAndReplayRoutes: AddManagementRoutes = (router, inBounds, parts) => {
   const one = '/webhooks/:id';
   router.post(
     `${one}/test`,
     inBounds,
-    managed(parts, (context, orgId) => test(context, orgId, parts), placesEach(mostTests)),
+    management(parts, (context, orgId) => test(context, orgId, parts), createSlotsPerOrganization(maxTests)),
   );
   router.get(
     `${one}/attempts`,
     inBounds,
-    managed(parts, (context, orgId) => list(context, orgId, parts)),
+    management(parts, (context, orgId) => list(context, orgId, parts)),
   );
   router.post(
     `${one}/replay`,
     inBounds,
-    managed(parts, (context, orgId) => again(context, orgId, parts), placesEach(1)),
+    management(parts, (context, orgId) => again(context, orgId, parts), createSlotsPerOrganization(1)),
   );
 };
 
@@ -40,7 +46,7 @@ async function test(context: Context, orgId: string, parts: Management): Promise
   const { db, tryIt, clock } = parts;
   const webhook = await webhookIn(context, orgId, parts);
   const attempt = await testWebhook(db, webhook, { tryIt, clock, signal: goneSignal(context) });
-  return { id: webhook.id, ok: attempt.error === null, attempt: presentTried(attempt) };
+  return { id: webhook.id, ok: attempt.error === null, attempt: presentAttempts(attempt) };
 }
 
 async function list(context: Context, orgId: string, parts: Management): Promise<object> {
@@ -68,7 +74,7 @@ interface Asked {
 }
 
 /** As the schema has seen to it, one of the three. */
-function selectionOf({ eventId, since, until }: Asked, now: number): Selection {
+function selectionOf({ eventId, since, until }: Asked, now: number): ReplaySelection {
   if (eventId !== undefined) return { eventId };
   return since === undefined ? { failed: true } : { since, until: until ?? now };
 }

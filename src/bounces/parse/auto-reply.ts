@@ -4,8 +4,8 @@
  * looked for before them, for many a bounce says that it was sent automatically too.
  */
 
-import type { Reading } from './parse-result.ts';
-import type { Mail } from './parsed-mail.ts';
+import type { ParsedReturn } from './parse-result.ts';
+import type { ParsedMail } from './parsed-mail.ts';
 
 interface Rule {
   name: string;
@@ -57,7 +57,7 @@ export const automaticRules: readonly Rule[] = [
 ];
 
 /** Null: not of that kind, as far as it says. */
-export function readAutomatic(mail: Mail): Reading | null {
+export function readAutomatic(mail: ParsedMail): ParsedReturn | null {
   const rule = automaticRules.find(({ header: [name, value] }) => value.test(mail.header(name)));
   return rule ? { is: 'automatic', format: rule.name } : null;
 }

@@ -4,8 +4,8 @@
  */
 
 import { findTokens } from '../complaint-tokens.ts';
-import type { Reading } from './parse-result.ts';
-import type { Mail } from './parsed-mail.ts';
+import type { ParsedReturn } from './parse-result.ts';
+import type { ParsedMail } from './parsed-mail.ts';
 import { type Block, fieldOf, readBlocks, typedFieldOf } from './report-fields.ts';
 
 /**
@@ -28,7 +28,7 @@ export const complaintVariants: readonly Variant[] = [
 ];
 
 /** Null: nobody complains. */
-export function readComplaint(mail: Mail): Reading | null {
+export function readComplaint(mail: ParsedMail): ParsedReturn | null {
   const part = mail.parts.find(({ type }) => type === 'message/feedback-report');
   if (part) return fromReport(readBlocks(part.text)[0] ?? new Map(), mail);
   const variant = complaintVariants.find(
@@ -45,7 +45,7 @@ export function readComplaint(mail: Mail): Reading | null {
   };
 }
 
-function fromReport(block: Block, mail: Mail): Reading {
+function fromReport(block: Block, mail: ParsedMail): ParsedReturn {
   const feedbackType = (fieldOf(block, 'feedback-type') ?? 'other').toLowerCase().slice(0, 40);
   if (noComplaints.has(feedbackType)) return { is: 'automatic', format: `arf-${feedbackType}` };
   return {

@@ -5,15 +5,15 @@
 
 import { failure, hostIn } from '../classify-bounce.ts';
 import { readDiagnostic } from './diagnostic.ts';
-import type { Reading } from './parse-result.ts';
-import type { Mail } from './parsed-mail.ts';
+import type { ParsedReturn } from './parse-result.ts';
+import type { ParsedMail } from './parsed-mail.ts';
 import { type Block, fieldOf, readBlocks, typedFieldOf } from './report-fields.ts';
 import { wordsIn } from './text-bounce.ts';
 
 const partTypes = /^message\/(?:global-)?delivery-status$/;
 
 /** Null: it is no such report. */
-export function readStatusReport(mail: Mail): Reading | null {
+export function readStatusReport(mail: ParsedMail): ParsedReturn | null {
   // RFC 3464 section 2 has one such part; where a bounce was bounced, the first one speaks.
   const part = mail.parts.find(({ type }) => partTypes.test(type));
   const blocks = part ? readBlocks(part.text) : blocksInText(mail.text);
@@ -26,7 +26,7 @@ function blocksInText(text: string): Block[] {
   return start < 0 ? [] : readBlocks(text.slice(start));
 }
 
-function readStatusBlocks(blocks: Block[], mail: Mail, format: string): Reading | null {
+function readStatusBlocks(blocks: Block[], mail: ParsedMail, format: string): ParsedReturn | null {
   const recipients = blocks.filter((block) => actionOf(block) !== null);
   if (recipients.length === 0) return null;
   // Mail to one address may have gone on to several (an alias, a list): what failed for one of them is told.
@@ -72,11 +72,11 @@ function statusOf(block: Block): string | null {
 
 interface Around {
   blocks: Block[];
-  mail: Mail;
+  mail: ParsedMail;
   format: string;
 }
 
-function readingOf(action: Action, block: Block, { blocks, mail, format }: Around): Reading {
+function readingOf(action: Action, block: Block, { blocks, mail, format }: Around): ParsedReturn {
   if (action === 'arrived') return { is: 'arrived', format };
   const reportedBy =
     typedFieldOf(block, 'remote-mta') ??

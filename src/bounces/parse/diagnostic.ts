@@ -5,7 +5,7 @@
  */
 import type { Reply } from '../../glossary.ts';
 import type { Phase } from '../../outcome.ts';
-import { printable } from '../../smtp-out/reply.ts';
+import { printableReply } from '../../smtp-out/reply.ts';
 
 export interface Diagnostic {
   phase: Phase;
@@ -43,7 +43,7 @@ export function readDiagnostic(
     lasting = true,
   }: { status?: string | null; context?: string; lasting?: boolean },
 ): Diagnostic {
-  const text = printable(diagnostic).trim();
+  const text = printableReply(diagnostic).trim();
   const inWords = squeeze(text.includes('\n') ? joinReply(text) : text);
   const quoted = findReply(inWords);
   const phase = phaseOf(`${inWords}\n${context}`);

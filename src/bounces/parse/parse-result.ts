@@ -1,9 +1,9 @@
 /** What a mail that came in says, once it is read. Plain data: it crosses from the thread that reads to the others. */
-import type { Verdict } from '../../glossary.ts';
+import type { Outcome } from '../../glossary.ts';
 import type { DmarcReport } from '../reports/dmarc-report.ts';
 import type { TlsReport } from '../reports/tls-report.ts';
 
-export type Reading =
+export type ParsedReturn =
   | Failure
   /** Still trying, they say (RFC 3464 section 2.3.3, "delayed"). */
   | Delay
@@ -24,9 +24,9 @@ export interface Failure {
   recipient: string | null;
   /** The host that says so. */
   reportedBy: string | null;
-  bounce: { type: 'hard' | 'soft' } & Pick<Verdict, 'diagnostic'> & {
+  bounce: { type: 'hard' | 'soft' } & Pick<Outcome, 'diagnostic'> & {
       category: string;
-      fault: NonNullable<Verdict['fault']>;
+      fault: NonNullable<Outcome['fault']>;
     };
   /** The rule about replies that judged its words. */
   rule: string;

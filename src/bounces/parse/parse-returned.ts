@@ -3,21 +3,21 @@
  * to. Never throws, whatever the bytes are; a mail that nobody can read is a letter.
  */
 import { readReport } from '../reports/domain-report.ts';
-import type { Role } from '../service-addresses.ts';
+import type { AddressRole } from '../service-addresses.ts';
 import { readAutomatic } from './auto-reply.ts';
 import { readComplaint } from './complaint.ts';
 import { readStatusReport } from './delivery-status.ts';
-import type { Reading } from './parse-result.ts';
-import { takeApart } from './parsed-mail.ts';
-import { readUnstructured } from './text-bounce.ts';
+import type { ParsedReturn } from './parse-result.ts';
+import { parseMail } from './parsed-mail.ts';
+import { readTextBounce } from './text-bounce.ts';
 
-export async function readMail(bytes: Uint8Array, role: Role): Promise<Reading> {
-  const mail = await takeApart(bytes);
+export async function readMail(bytes: Uint8Array, role: AddressRole): Promise<ParsedReturn> {
+  const mail = await parseMail(bytes);
   if (role === 'reports') return (await readReport(mail)) ?? { is: 'letter' };
   return (
     readComplaint(mail) ??
     readStatusReport(mail) ??
-    readUnstructured(mail) ??
+    readTextBounce(mail) ??
     readAutomatic(mail) ?? { is: 'letter' }
   );
 }

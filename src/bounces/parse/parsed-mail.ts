@@ -5,15 +5,15 @@
  */
 import PostalMime, { type Attachment, type Email } from 'postal-mime';
 
-export interface Mail {
+export interface ParsedMail {
   /** The first field of that name, in lower case, decoded; '' where there is none. */
   header(name: string): string;
   /** What its human readers see, from the beginning; ended by line feeds. */
   text: string;
-  parts: Part[];
+  parts: ParsedPart[];
 }
 
-export interface Part {
+export interface ParsedPart {
   /** In lower case. */
   type: string;
   filename: string;
@@ -24,18 +24,18 @@ export interface Part {
 
 const longestText = 64 * 1024;
 const longestPart = 64 * 1024;
-const mostParts = 100;
+const maxParts = 100;
 
 /**
  * A bounce says what it has to say before the copy of our mail, and a report is packed. The parser takes its time for
  * each line, so that a mail of nothing but line ends would keep it busy for minutes.
  */
 const longestMail = 4 * 1024 * 1024;
-const mostLines = 30_000;
+const maxLines = 30_000;
 
 const limits = { maxNestingDepth: 20, maxHeadersSize: 512 * 1024, maxRfc822NestingDepth: 0 };
 
-export async function takeApart(whole: Uint8Array): Promise<Mail> {
+export async function parseMail(whole: Uint8Array): Promise<ParsedMail> {
   const bytes = beginningOf(whole);
   try {
     const mail = mailFrom(await PostalMime.parse(bytes, { ...limits, forceRfc822Attachments: true }));
@@ -49,7 +49,7 @@ export async function takeApart(whole: Uint8Array): Promise<Mail> {
 
 function beginningOf(bytes: Uint8Array): Uint8Array {
   let end = 0;
-  for (let count = 0; count < mostLines; count++) {
+  for (let count = 0; count < maxLines; count++) {
     const next = bytes.indexOf(0x0a, end) + 1;
     if (next === 0 || next > longestMail) return bytes.subarray(0, longestMail);
     end = next;
@@ -57,14 +57,14 @@ function beginningOf(bytes: Uint8Array): Uint8Array {
   return bytes.subarray(0, end);
 }
 
-function mailFrom(email: Email): Mail {
+function mailFrom(email: Email): ParsedMail {
   return {
     header(name) {
       if (name === 'subject') return email.subject ?? '';
       return email.headers.find(({ key }) => key === name)?.value ?? '';
     },
     text: lines(email.text?.slice(0, longestText) ?? textOf(email.html ?? '')),
-    parts: email.attachments.slice(0, mostParts).map(partFrom),
+    parts: email.attachments.slice(0, maxParts).map(partFrom),
   };
 }
 
@@ -74,7 +74,7 @@ function bodyOf(bytes: Uint8Array): string {
   return start < 0 ? '' : text.slice(start + 2, start + longestText);
 }
 
-function partFrom({ mimeType, filename, content }: Attachment): Part {
+function partFrom({ mimeType, filename, content }: Attachment): ParsedPart {
   const bytes = typeof content === 'string' ? Buffer.from(content) : new Uint8Array(content);
   // Lazily: most parts are never looked into.
   let text: string | undefined;

@@ -7,12 +7,12 @@
 /** By the name in lower case; a name may stand several times. */
 export type Block = Map<string, string[]>;
 
-const mostBlocks = 100;
-const mostFields = 100;
+const maxBlocks = 100;
+const maxFields = 100;
 
 export function readBlocks(text: string): Block[] {
   return text
-    .split(/\n[ \t]*\n/, mostBlocks)
+    .split(/\n[ \t]*\n/, maxBlocks)
     .map(readBlock)
     .filter(({ size }) => size > 0);
 }
@@ -21,7 +21,7 @@ const field = /^([!-9;-~]{1,60})[ \t]*:[ \t]*(.*)$/s;
 
 function readBlock(text: string): Block {
   const block: Block = new Map();
-  for (const line of text.replace(/^\n+/, '').split(/\n(?![ \t])/, mostFields)) {
+  for (const line of text.replace(/^\n+/, '').split(/\n(?![ \t])/, maxFields)) {
     const found = field.exec(line.trim());
     if (!found) continue;
     const name = found[1]!.toLowerCase();

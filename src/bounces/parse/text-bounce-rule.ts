@@ -5,7 +5,7 @@
  * No pattern may need more than linear time: they meet whatever a stranger writes (test/bounces/returned-fuzz.test.ts).
  */
 
-export interface Format {
+export interface TextBounceRule {
   /** In the books and the tests. */
   name: string;
   /** A field of the header that must be there: its name in lower case, and what is in it. */

@@ -5,16 +5,21 @@
 
 import { failure } from '../classify-bounce.ts';
 import { type Diagnostic, readDiagnostic } from './diagnostic.ts';
-import type { Reading } from './parse-result.ts';
-import type { Mail } from './parsed-mail.ts';
-import type { Format } from './text-bounce-rule.ts';
-import { last } from './text-bounces/general.ts';
+import type { ParsedReturn } from './parse-result.ts';
+import type { ParsedMail } from './parsed-mail.ts';
+import type { TextBounceRule } from './text-bounce-rule.ts';
+import { general } from './text-bounces/general.ts';
 import { groupware } from './text-bounces/groupware.ts';
 import { servers } from './text-bounces/mail-servers.ts';
 import { providers } from './text-bounces/mailbox-providers.ts';
 
 /** The specific before the general. */
-export const formats: readonly Format[] = [...groupware, ...providers, ...servers, ...last];
+export const textBounceRules: readonly TextBounceRule[] = [
+  ...groupware,
+  ...providers,
+  ...servers,
+  ...general,
+];
 
 /** A bounce says what it has to say soon. */
 const longestSpeech = 16 * 1024;
@@ -24,9 +29,9 @@ const copies =
   /^(?:-{2,}.{0,10}\b(?:original|copy|returned|undelivered|forwarded|header|message|text)\b.*|-+ ?Below this line.*|Received: .*|Return-Path: .*|Included is a copy .*|Original message follows.*|[ \t]*Below is a copy of .*)$/im;
 
 /** Null: no bounce that we know. */
-export function readUnstructured(mail: Mail): Reading | null {
+export function readTextBounce(mail: ParsedMail): ParsedReturn | null {
   const text = mail.text.slice(0, longestSpeech);
-  const format = formats.find((one) => matches(one, mail, text));
+  const format = textBounceRules.find((one) => matches(one, mail, text));
   if (!format) return null;
   const { name } = format;
   if (format.warning?.test(text) || format.warning?.test(mail.header('subject'))) {
@@ -39,19 +44,19 @@ export function readUnstructured(mail: Mail): Reading | null {
 }
 
 /** What is said to people in a format that we know; null where it is in no such format. */
-export function wordsIn(mail: Mail): string | null {
+export function wordsIn(mail: ParsedMail): string | null {
   const text = mail.text.slice(0, longestSpeech);
-  const format = formats.find((one) => one.opening && matches(one, mail, text));
+  const format = textBounceRules.find((one) => one.opening && matches(one, mail, text));
   return format ? pick(format, speechOf(format, text)) : null;
 }
 
-function matches({ header, opening }: Format, mail: Mail, text: string): boolean {
+function matches({ header, opening }: TextBounceRule, mail: ParsedMail, text: string): boolean {
   if (header && !header[1].test(mail.header(header[0]))) return false;
   return !opening || opening.test(text);
 }
 
 /** What it says of the failure: after its opening, before the copy. */
-function speechOf({ opening, end }: Format, text: string): string {
+function speechOf({ opening, end }: TextBounceRule, text: string): string {
   const found = opening?.exec(text);
   const from = text.slice(found ? found.index + found[0].length : 0);
   const stop = [end, copies]
@@ -61,12 +66,12 @@ function speechOf({ opening, end }: Format, text: string): string {
   return from.slice(0, stop);
 }
 
-function diagnosticOf(format: Format, speech: string): Diagnostic {
+function diagnosticOf(format: TextBounceRule, speech: string): Diagnostic {
   const status = format.means?.find(([pattern]) => pattern.test(speech))?.[1] ?? null;
   return readDiagnostic(pick(format, speech), { status, context: speech });
 }
 
-function pick({ words }: Format, speech: string): string {
+function pick({ words }: TextBounceRule, speech: string): string {
   const picked = words?.exec(speech)?.groups?.words ?? replyLines(speech) ?? firstWords(speech);
   // The end of a quotation whose beginning was left behind.
   return picked.includes('(') ? picked : picked.trim().replace(/['")]$/, '');

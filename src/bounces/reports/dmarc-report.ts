@@ -30,9 +30,9 @@ interface DmarcSource {
   headerFrom: string;
 }
 
-const mostSources = 100;
+const maxSources = 100;
 /** Opening and closing ones: those of ten thousand records. A report of more is kept as a letter. */
-const mostTags = 400_000;
+const maxTags = 400_000;
 const longestWord = 255;
 
 /** Entities are left as they are: what expands can explode. */
@@ -46,7 +46,7 @@ const parser = new XMLParser({
 
 /** Null: not such a report. */
 export function readDmarc(xml: string): DmarcReport | null {
-  if (hasMoreThan(mostTags, '<', xml)) return null;
+  if (hasMoreThan(maxTags, '<', xml)) return null;
   try {
     return reportFrom(parser.parse(xml)?.feedback);
   } catch {
@@ -78,7 +78,7 @@ function reportFrom(feedback: Any): DmarcReport | null {
       quarantined: sum(({ disposition }) => disposition === 'quarantine'),
       rejected: sum(({ disposition }) => disposition === 'reject'),
     },
-    sources: records.sort((a: DmarcSource, b: DmarcSource) => b.messages - a.messages).slice(0, mostSources),
+    sources: records.sort((a: DmarcSource, b: DmarcSource) => b.messages - a.messages).slice(0, maxSources),
   };
 }
 
@@ -106,11 +106,11 @@ function word(value: Any): string {
 }
 
 /** Beyond what a day's mail can be, nothing is believed. */
-const most = 1e12;
+const max = 1e12;
 
 function count(value: Any): number {
   const number = Number(word(value));
-  return Number.isInteger(number) && number >= 0 && number <= most ? number : 0;
+  return Number.isInteger(number) && number >= 0 && number <= max ? number : 0;
 }
 
 function seconds(value: Any): number {

@@ -27,9 +27,9 @@ interface TlsFailure {
 }
 
 const longestWord = 255;
-const mostFailures = 100;
+const maxFailures = 100;
 /** Members and elements, some ten of which are one failure. A report of more is kept as a letter. */
-const mostValues = 100_000;
+const maxValues = 100_000;
 
 const word = z
   .string()
@@ -73,7 +73,7 @@ const document = z.object({
 
 /** Null: not such a report. */
 export function readTls(json: string): TlsReport | null {
-  if (hasMoreThan(mostValues, '{[,', json)) return null;
+  if (hasMoreThan(maxValues, '{[,', json)) return null;
   const read = document.safeParse(parsed(json));
   if (!read.success) return null;
   const domain = toDomain(read.data.policies[0]!.policy['policy-domain']);
@@ -94,7 +94,7 @@ export function readTls(json: string): TlsReport | null {
     failures: policies
       .flatMap((one) => one['failure-details'].map(failureFrom))
       .sort((a, b) => b.sessions - a.sessions)
-      .slice(0, mostFailures),
+      .slice(0, maxFailures),
   };
 }
 

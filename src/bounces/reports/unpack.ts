@@ -5,14 +5,14 @@
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import yauzl from 'yauzl';
-import type { Part } from '../parse/parsed-mail.ts';
+import type { ParsedPart } from '../parse/parsed-mail.ts';
 
 /** A month of a large sender's mail, to one reporter; beyond it we read nothing. */
 const largestReport = 8 * 1024 * 1024;
 
-const mostEntries = 20;
+const maxEntries = 20;
 
-export async function unpack({ bytes }: Part): Promise<string | null> {
+export async function unpack({ bytes }: ParsedPart): Promise<string | null> {
   const content = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const plain = await unpacked(content).catch(() => null);
   if (!plain || plain.length > largestReport) return null;
@@ -32,7 +32,7 @@ async function unzipFirst(content: Buffer): Promise<Buffer | null> {
   const archive = await yauzl.fromBufferPromise(content);
   let seen = 0;
   for await (const entry of archive.eachEntry()) {
-    if (++seen > mostEntries) return null;
+    if (++seen > maxEntries) return null;
     if (entry.fileName.endsWith('/')) continue;
     if (entry.uncompressedSize > largestReport) return null;
     const chunks: Buffer[] = [];
@@ -52,10 +52,10 @@ async function unzipFirst(content: Buffer): Promise<Buffer | null> {
  * Whether a text has more than `most` of these characters: those that each begin an entry. Asked before a parser makes
  * objects of the entries, which takes a hundred times their bytes: 8 KB of gzip can hold three million of them.
  */
-export function hasMoreThan(most: number, characters: string, text: string): boolean {
+export function hasMoreThan(max: number, characters: string, text: string): boolean {
   const codes = new Uint8Array(128);
   for (const character of characters) codes[character.charCodeAt(0)] = 1;
   let count = 0;
-  for (let at = 0; at < text.length && count <= most; at++) count += codes[text.charCodeAt(at)] ?? 0;
-  return count > most;
+  for (let at = 0; at < text.length && count <= max; at++) count += codes[text.charCodeAt(at)] ?? 0;
+  return count > max;
 }

@@ -40,8 +40,8 @@ export function toLimit<T>(value: T | 'unlimited'): T | null {
   return value === 'unlimited' ? null : (value as T);
 }
 
-function orUnlimited(what: string, most: number): (text: string) => OrUnlimited {
-  const number = wholeNumber(what, 0, most);
+function orUnlimited(what: string, max: number): (text: string) => OrUnlimited {
+  const number = wholeNumber(what, 0, max);
   return parser<OrUnlimited>({
     read(text) {
       if (text.toLowerCase() === 'unlimited') return 'unlimited';
@@ -51,10 +51,10 @@ function orUnlimited(what: string, most: number): (text: string) => OrUnlimited 
   });
 }
 
-const mostCredits = 999_999_999_999;
+const maxCredits = 999_999_999_999;
 
-export const credits = parser(wholeNumber('a number of credits', 0, mostCredits));
-export const quota = orUnlimited('a quota', mostCredits);
+export const credits = parser(wholeNumber('a number of credits', 0, maxCredits));
+export const quota = orUnlimited('a quota', maxCredits);
 /** The database keeps limits in 32 bits. */
 export const limit = orUnlimited('a limit', 2 ** 31 - 1);
 
@@ -66,8 +66,8 @@ export const movement = parser({
   },
 });
 
-export function lines(least: number, most: number): (text: string) => number {
-  return parser(wholeNumber('a number of lines', least, most));
+export function lines(min: number, max: number): (text: string) => number {
+  return parser(wholeNumber('a number of lines', min, max));
 }
 
 export function choice<const T extends string>(what: string, choices: readonly T[]): (text: string) => T {

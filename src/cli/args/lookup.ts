@@ -17,14 +17,14 @@ import { findWebhook, type Webhook } from '../../db/webhooks/webhooks.ts';
 import { Failure } from '../failure.ts';
 
 /** By id or by name. */
-export async function theOrganization(db: Db, idOrName: string): Promise<Organization> {
+export async function requireOrganization(db: Db, idOrName: string): Promise<Organization> {
   const byId = isUuid(idOrName) ? await findOrganization(db, idOrName.toLowerCase()) : null;
   const found = byId ?? (await findOrganizationByName(db, idOrName));
   if (found) return found;
   throw new Failure(`there is no organization "${idOrName}"; \`postern org list\` shows them all`);
 }
 
-export async function theDomain(db: Db, org: Organization, name: string): Promise<DomainRecord> {
+export async function requireDomain(db: Db, org: Organization, name: string): Promise<DomainRecord> {
   const found = await findDomain(db, org.id, name);
   if (found) return found;
   throw new Failure(
@@ -32,7 +32,7 @@ export async function theDomain(db: Db, org: Organization, name: string): Promis
   );
 }
 
-export async function theKey(db: Db, id: string): Promise<KeyRecord> {
+export async function requireKey(db: Db, id: string): Promise<KeyRecord> {
   const found = isUuid(id) ? await findKey(db, id.toLowerCase(), null) : null;
   if (found) return found;
   throw new Failure(
@@ -40,7 +40,7 @@ export async function theKey(db: Db, id: string): Promise<KeyRecord> {
   );
 }
 
-export async function theEmail(db: Db, id: string): Promise<EmailRecord> {
+export async function requireEmail(db: Db, id: string): Promise<EmailRecord> {
   const found = isUuid(id) ? await findEmail(db, id.toLowerCase(), null) : null;
   if (found) return found;
   throw new Failure(
@@ -48,7 +48,7 @@ export async function theEmail(db: Db, id: string): Promise<EmailRecord> {
   );
 }
 
-export async function theWebhook(db: Db, id: string): Promise<Webhook> {
+export async function requireWebhook(db: Db, id: string): Promise<Webhook> {
   const found = isUuid(id) ? await findWebhook(db, id.toLowerCase(), null) : null;
   if (found) return found;
   throw new Failure(
@@ -56,7 +56,7 @@ export async function theWebhook(db: Db, id: string): Promise<Webhook> {
   );
 }
 
-export async function theUser(db: Db, email: string): Promise<User> {
+export async function requireUser(db: Db, email: string): Promise<User> {
   const found = await findUserByEmail(db, email);
   if (found) return found;
   throw new Failure(`there is no user with the address ${email}; \`postern user list\` shows them all`);

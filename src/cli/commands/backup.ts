@@ -14,7 +14,7 @@ import type { Config } from '../../config.ts';
 import { countSealed } from '../../db/accounts/sealed-columns.ts';
 import { copyDatabase, faultOf } from '../../db/admin/sqlite-backup.ts';
 import { openDatabase } from '../../db/engine/open.ts';
-import type { Context } from '../command-context.ts';
+import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 
 interface Options {
@@ -22,7 +22,7 @@ interface Options {
   secret: boolean;
 }
 
-export function backupCommands(program: Command, context: Context): void {
+export function backupCommands(program: Command, context: CommandContext): void {
   program
     .command('backup')
     .description('Copy the SQLite database to a file while it is used, and the secret beside it.')
@@ -38,7 +38,7 @@ export function backupCommands(program: Command, context: Context): void {
 }
 
 /** To standard output, once it is whole. */
-async function writeBackup(context: Context, { secret }: Options): Promise<void> {
+async function writeBackup(context: CommandContext, { secret }: Options): Promise<void> {
   const { dataDir } = requireSqlite(context);
   const workshop = await workshopFor(join(dataDir, 'backup'));
   try {
@@ -50,7 +50,7 @@ async function writeBackup(context: Context, { secret }: Options): Promise<void>
   }
 }
 
-function requireSqlite({ config }: Context): Config {
+function requireSqlite({ config }: CommandContext): Config {
   if (config().databaseUrl === null) return config();
   throw new Failure(
     'the database is PostgreSQL, which has its own: `pg_dump --format=custom --file=FILE "$POSTERN_DATABASE_URL"`; keep the secret as well',
@@ -58,7 +58,7 @@ function requireSqlite({ config }: Context): Config {
 }
 
 /** The copy, looked through. */
-async function copyTo(workshop: string, context: Context): Promise<string> {
+async function copyTo(workshop: string, context: CommandContext): Promise<string> {
   const { out, config } = context;
   const made = join(workshop, 'postern.sqlite');
   await copyDatabase(join(config().dataDir, 'postern.sqlite'), made, {
@@ -71,7 +71,7 @@ async function copyTo(workshop: string, context: Context): Promise<string> {
   return made;
 }
 
-async function backUp(context: Context, file: string, { force, secret }: Options): Promise<void> {
+async function backUp(context: CommandContext, file: string, { force, secret }: Options): Promise<void> {
   const { out, config } = context;
   const { dataDir } = requireSqlite(context);
   const beside = secret && config().secret === null ? `${file}.secret` : null;
@@ -113,7 +113,7 @@ async function workshopFor(file: string): Promise<string> {
 }
 
 /** A copy that nobody could use is no backup. */
-async function examine({ secrets }: Context, workshop: string): Promise<void> {
+async function examine({ secrets }: CommandContext, workshop: string): Promise<void> {
   const db = await openDatabase({ dataDir: workshop, databaseUrl: null });
   try {
     const fault = await faultOf(db);

@@ -4,8 +4,8 @@ import { iso } from '../../base/clock.ts';
 import { grant, type LedgerEntry, listLedger, setQuota } from '../../db/accept/credit-ledger.ts';
 import type { Organization } from '../../db/accounts/organizations.ts';
 import { movement, type OrUnlimited, quota, toLimit } from '../args/arguments.ts';
-import { theOrganization } from '../args/lookup.ts';
-import type { Context } from '../command-context.ts';
+import { requireOrganization } from '../args/lookup.ts';
+import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 import type { Output } from '../render/output.ts';
 import { organizationDocument, organizationFacts, orUnlimited, quotaDocument, quotaFacts } from './org.ts';
@@ -14,7 +14,7 @@ import { organizationDocument, organizationFacts, orUnlimited, quotaDocument, qu
 const shownOnTerminal = 20;
 const all = 2 ** 31 - 1;
 
-export function creditsCommands(program: Command, { db, out, now }: Context): void {
+export function creditsCommands(program: Command, { db, out, now }: CommandContext): void {
   const credits = program.command('credits').description('Quota, wallet and ledger of an organization.');
 
   credits
@@ -22,7 +22,7 @@ export function creditsCommands(program: Command, { db, out, now }: Context): vo
     .description("Show an organization's quota and wallet, and the ledger, the newest entry first.")
     .argument('<ORG>', 'id or name of the organization')
     .action(async (idOrName: string) => {
-      const org = await theOrganization(await db(), idOrName);
+      const org = await requireOrganization(await db(), idOrName);
       const ledger = await listLedger(await db(), org.id, { limit: all });
       printCredits(out, org, ledger, now());
     });
@@ -33,7 +33,7 @@ export function creditsCommands(program: Command, { db, out, now }: Context): vo
     .argument('<ORG>', 'id or name of the organization')
     .argument('<N>', 'how many', movement)
     .action(async (idOrName: string, amount: number) => {
-      const org = await theOrganization(await db(), idOrName);
+      const org = await requireOrganization(await db(), idOrName);
       const changed = await (await db()).transaction((trx) => grant(trx, org.id, amount, now()));
       if (!changed) {
         throw new Failure(
@@ -49,7 +49,7 @@ export function creditsCommands(program: Command, { db, out, now }: Context): vo
     .argument('<ORG>', 'id or name of the organization')
     .argument('<N|unlimited>', 'credits a month', quota)
     .action(async (idOrName: string, limit: OrUnlimited) => {
-      const org = await theOrganization(await db(), idOrName);
+      const org = await requireOrganization(await db(), idOrName);
       const changed = await (await db()).transaction((trx) => setQuota(trx, org.id, toLimit(limit), now()));
       out.print(organizationDocument(changed, now()), organizationFacts(changed, now()));
     });

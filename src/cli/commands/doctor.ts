@@ -3,12 +3,12 @@ import type { Command } from 'commander';
 import type { Config } from '../../config.ts';
 import { refuseMoved } from '../../db/admin/moved-marker.ts';
 import { type Db, openExisting } from '../../db/engine/open.ts';
-import { examine, type Progress } from '../../operate/doctor/examine.ts';
+import { type ExamineProgress, examine } from '../../operate/doctor/examine.ts';
 import { domain as domainArgument } from '../args/arguments.ts';
-import type { Context } from '../command-context.ts';
+import type { CommandContext } from '../command-context.ts';
 import { doctorBlocks, doctorDocument } from '../render/doctor-view.ts';
 
-export function doctorCommands(program: Command, context: Context): void {
+export function doctorCommands(program: Command, context: CommandContext): void {
   program
     .command('doctor')
     .description(
@@ -19,10 +19,10 @@ export function doctorCommands(program: Command, context: Context): void {
 }
 
 /** A connection to a database that is being made cannot be called off. */
-const patienceMs = 1_000;
+const timeoutMs = 1_000;
 
 /** Opens what is there, and makes nothing: a look at a machine is no start of a service. */
-async function run({ out, config, now }: Context, domain: string | null): Promise<void> {
+async function run({ out, config, now }: CommandContext, domain: string | null): Promise<void> {
   const opening = openTheOne(config());
   opening.catch(() => {});
   const findings = await examine({
@@ -33,7 +33,7 @@ async function run({ out, config, now }: Context, domain: string | null): Promis
   out.progress('');
   out.print(doctorDocument(findings), ...doctorBlocks(findings, process.stdout.columns));
   if (findings.some(({ verdict }) => verdict === 'failure')) process.exitCode = 1;
-  setTimeout(() => process.exit(), patienceMs).unref();
+  setTimeout(() => process.exit(), timeoutMs).unref();
   await opening.then(
     (db) => db?.destroy(),
     () => {},
@@ -51,7 +51,7 @@ async function openTheOne(config: Config): Promise<Db | null> {
   }
 }
 
-function lineOf({ done, known, waitingFor }: Progress): string {
+function lineOf({ done, known, waitingFor }: ExamineProgress): string {
   const [first] = waitingFor;
   return first === undefined ? '' : `${done} of ${known} looked at, waiting for ${first}`;
 }

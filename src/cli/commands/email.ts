@@ -3,39 +3,39 @@ import type { Command } from 'commander';
 import { iso } from '../../base/clock.ts';
 import { readPause } from '../../db/accounts/pauses.ts';
 import { type AttemptRecord, type EmailRecord, listAttempts } from '../../db/events/emails.ts';
-import { readStandings, routesOf } from '../../db/queue/destination-status-rows.ts';
+import { readDestinationStatuses, routesOf } from '../../db/queue/destination-status-rows.ts';
 import { poolOf } from '../../db/queue/ip-pools.ts';
 import { readMessages } from '../../db/queue/lease-statements.ts';
 import { compareKey } from '../../mail/address.ts';
 import { reasonsOf } from '../../operate/explain/destination-status.ts';
-import { type Story, storiesOf } from '../../operate/explain/why.ts';
+import { storiesOf, type WhyFacts } from '../../operate/explain/why.ts';
 import { telemetry } from '../../record/telemetry.ts';
 import { address } from '../args/arguments.ts';
-import { theEmail } from '../args/lookup.ts';
-import type { Context } from '../command-context.ts';
+import { requireEmail } from '../args/lookup.ts';
+import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 import { attemptLines, attemptRows, emailFacts, recipientTable } from '../render/email-view.ts';
 import { coloured, dim, type Output } from '../render/output.ts';
 import { local, relative } from '../render/times.ts';
 import { why } from '../render/why-view.ts';
 
-export function emailCommands(program: Command, { db, out, now, isServed }: Context): void {
+export function emailCommands(program: Command, { db, out, now, isServed }: CommandContext): void {
   const email = program.command('email').description('One email: what became of it, why, its bytes.');
   const withId = (command: string, description: string) =>
     email.command(command).description(description).argument('<ID>', "the emailId of the send's response");
 
   withId('show', 'Tell the whole story of an email, with the SMTP transcripts.').action(
     async (id: string) => {
-      const found = await theEmail(await db(), id);
+      const found = await requireEmail(await db(), id);
       printStory(out, found, await listAttempts(await db(), found.id), now());
     },
   );
 
   withId('why', 'Say for each recipient what happened, in whose words, and what comes next.').action(
     async (id: string) => {
-      const found = await theEmail(await db(), id);
+      const found = await requireEmail(await db(), id);
       const attempts = await listAttempts(await db(), found.id);
-      const standings = await readStandings(await db(), now(), await isServed());
+      const standings = await readDestinationStatuses(await db(), now(), await isServed());
       const pool = await poolOf(await db(), found.orgId);
       const pause = await readPause(await db(), found.orgId);
       const routes = await routesOf(
@@ -49,7 +49,7 @@ export function emailCommands(program: Command, { db, out, now, isServed }: Cont
   withId('source', 'Print the bytes that are sent, exactly, to standard output.')
     .option('--to <ADDRESS>', 'whose copy, where tracking makes a copy for each recipient', address)
     .action(async (id: string, { to }: { to?: string }) => {
-      const found = await theEmail(await db(), id);
+      const found = await requireEmail(await db(), id);
       const [source] = await readMessages(await db(), [theMessage(found, to)]);
       if (!source?.length)
         throw new Failure(`the bytes of email ${found.id} are not kept any more (${keep})`);
@@ -108,7 +108,7 @@ function attemptDocument(attempt: AttemptRecord) {
   };
 }
 
-function printReasons(out: Output, stories: Story[], email: EmailRecord): void {
+function printReasons(out: Output, stories: WhyFacts[], email: EmailRecord): void {
   const forPeople = (now: number) => (time: number) => `${local(time)} (${relative(time, now)})`;
   const told = stories.map((story) => ({
     ...story,

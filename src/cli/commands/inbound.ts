@@ -4,13 +4,13 @@ import { validate as isUuid } from 'uuid';
 import { iso } from '../../base/clock.ts';
 import { type InboundRecord, listInbound, readInbound } from '../../db/bounces/inbound-mails.ts';
 import { choice, lines } from '../args/arguments.ts';
-import type { Context } from '../command-context.ts';
+import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 import type { Output } from '../render/output.ts';
 
 const kinds = ['failed', 'complaint', 'letter'] as const;
-const usualLimit = 50;
-const mostMails = 10_000;
+const defaultLimit = 50;
+const maxMails = 10_000;
 
 interface ListOptions {
   kind?: (typeof kinds)[number];
@@ -18,7 +18,7 @@ interface ListOptions {
   limit: number;
 }
 
-export function inboundCommands(program: Command, { db, out }: Context): void {
+export function inboundCommands(program: Command, { db, out }: CommandContext): void {
   const inbound = program
     .command('inbound')
     .description('Mail that came in and is kept: bounces, complaints, letters to postmaster and abuse.');
@@ -28,7 +28,7 @@ export function inboundCommands(program: Command, { db, out }: Context): void {
     .description('List the mail that came in, the newest first.')
     .option('--kind <K>', `one of ${kinds.join(', ')}`, choice('a kind', kinds))
     .option('--email <ID>', 'only what is about this email, by its emailId')
-    .option('--limit <N>', 'how many at most', lines(1, mostMails), usualLimit)
+    .option('--limit <N>', 'how many at most', lines(1, maxMails), defaultLimit)
     .action(async ({ kind, email, limit }: ListOptions) => {
       if (email !== undefined && !isUuid(email))
         throw new Failure(`"${email}" is no emailId; it is a UUID, as the send's response has it`);

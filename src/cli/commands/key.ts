@@ -4,8 +4,8 @@ import { type MadeKey, makeKey, rotateKey } from '../../accounts/create-key.ts';
 import { iso, isoOrNull } from '../../base/clock.ts';
 import { findKey, type KeyRecord, listKeys, revokeKey } from '../../db/accounts/keys.ts';
 import { domainScopes, name, scopes, timeSpan } from '../args/arguments.ts';
-import { theKey, theOrganization } from '../args/lookup.ts';
-import type { Context } from '../command-context.ts';
+import { requireKey, requireOrganization } from '../args/lookup.ts';
+import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 import type { Cell, Output } from '../render/output.ts';
 
@@ -16,7 +16,7 @@ interface CreateOptions {
   domain?: string[];
 }
 
-export function keyCommands(program: Command, { db, out, now }: Context): void {
+export function keyCommands(program: Command, { db, out, now }: CommandContext): void {
   const key = program.command('key').description('API keys of an organization.');
 
   key
@@ -27,7 +27,7 @@ export function keyCommands(program: Command, { db, out, now }: Context): void {
     .requiredOption('--scope <S>', 'email:send, email:read, full_access or domain_scope:DOMAIN', scopes)
     .option('--domain <D>', 'restrict it to senders of this domain: short for domain_scope:D', domainScopes)
     .action(async ({ org, label, scope, domain = [] }: CreateOptions) => {
-      const { id: orgId } = await theOrganization(await db(), org);
+      const { id: orgId } = await requireOrganization(await db(), org);
       const owner = { orgId, label, scopes: [...new Set([...scope, ...domain])] };
       printKey(out, await makeKey(await db(), owner, now()));
     });
@@ -37,7 +37,7 @@ export function keyCommands(program: Command, { db, out, now }: Context): void {
     .description("List an organization's keys.")
     .requiredOption('--org <ORG>', 'id or name of the organization')
     .action(async ({ org }: { org: string }) => {
-      const { id } = await theOrganization(await db(), org);
+      const { id } = await requireOrganization(await db(), org);
       printKeys(out, await listKeys(await db(), id), now());
     });
 
@@ -46,7 +46,7 @@ export function keyCommands(program: Command, { db, out, now }: Context): void {
     .description('End a key at once.')
     .argument('<ID>', 'id of the key')
     .action(async (id: string) => {
-      const found = await theKey(await db(), id);
+      const found = await requireKey(await db(), id);
       if (!(await revokeKey(await db(), found.id, now()))) throw revokedBefore(found, now());
       const { revokedAt } = (await findKey(await db(), found.id, null))!;
       const document = { id: found.id, label: found.label, revokedAt: iso(revokedAt!) };
@@ -65,7 +65,7 @@ export function keyCommands(program: Command, { db, out, now }: Context): void {
     .argument('<ID>', 'id of the key')
     .option('--grace <TIME>', 'how long the old one is good yet, such as 24h; else it ends at once', timeSpan)
     .action(async (id: string, { grace = 0 }: { grace?: number }) => {
-      const found = await theKey(await db(), id);
+      const found = await requireKey(await db(), id);
       const rotatedAt = now();
       const made = await rotateKey(await db(), found, rotatedAt, grace);
       if (!made) throw revokedBefore(found, rotatedAt);

@@ -10,8 +10,8 @@ import { outwardEvent } from '../../record/event.ts';
 import { newSecret, sign } from '../../webhooks/signature.ts';
 import { bodyOf } from '../../webhooks/webhook-body.ts';
 import { eventTypes, url, webhookSecret } from '../args/arguments.ts';
-import { theOrganization } from '../args/lookup.ts';
-import type { Context } from '../command-context.ts';
+import { requireOrganization } from '../args/lookup.ts';
+import type { CommandContext } from '../command-context.ts';
 import { clean, type Output } from '../render/output.ts';
 
 interface Options {
@@ -22,10 +22,10 @@ interface Options {
 }
 
 const pollMs = 250;
-const patienceMs = 15_000;
+const timeoutMs = 15_000;
 const pageSize = 100;
 
-export function listenCommands(program: Command, context: Context): void {
+export function listenCommands(program: Command, context: CommandContext): void {
   program
     .command('listen')
     .description('Forward events as they come to a URL of yours, signed as webhooks are; for development.')
@@ -36,10 +36,10 @@ export function listenCommands(program: Command, context: Context): void {
     .action((options: Options) => listen(context, options));
 }
 
-async function listen(context: Context, options: Options): Promise<void> {
+async function listen(context: CommandContext, options: Options): Promise<void> {
   const { out } = context;
   const db = await context.db();
-  const orgId = options.org === undefined ? null : (await theOrganization(db, options.org)).id;
+  const orgId = options.org === undefined ? null : (await requireOrganization(db, options.org)).id;
   const secret = options.secret ?? newSecret();
   let after = await settledPosition(db);
   out.warn(`forwarding to ${options.forward}, signed with ${secret}; Ctrl-C ends it`);
@@ -78,7 +78,7 @@ async function post(url: string, body: string, headers: Record<string, string>):
       headers: { ...headers, 'content-type': 'application/json' },
       body,
       redirect: 'manual',
-      signal: AbortSignal.timeout(patienceMs),
+      signal: AbortSignal.timeout(timeoutMs),
     });
     await response.body?.cancel();
     return { status: response.status, error: response.ok ? null : `answered ${response.status}` };

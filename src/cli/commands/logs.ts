@@ -4,21 +4,21 @@
  * leaves it without an end.
  */
 import type { Command } from 'commander';
-import { cleanJson } from '../../base/sanitize.ts';
+import { sanitizeJson } from '../../base/sanitize.ts';
 import type { Db } from '../../db/engine/open.ts';
 import { domainsOf } from '../../db/queue/destination-status-rows.ts';
 import { mailLogFile } from '../../mail/mail-log.ts';
 import { address, destination, domain, lines, logStates, moment, senderOrDomain } from '../args/arguments.ts';
-import { theOrganization } from '../args/lookup.ts';
-import type { Context } from '../command-context.ts';
+import { requireOrganization } from '../args/lookup.ts';
+import type { CommandContext } from '../command-context.ts';
 import { type LogFile, openLog } from '../maillog/log-file.ts';
 import {
   createKeep,
-  createStory,
+  createLogStory,
   type Filters,
   type Keep,
+  type LogStory,
   readLine,
-  type Story,
 } from '../maillog/log-filter.ts';
 import { dayOf, readable } from '../render/log-view.ts';
 import { dim, type Output } from '../render/output.ts';
@@ -38,10 +38,10 @@ interface Options {
   lines?: number;
 }
 
-const usualLines = 50;
-const mostLines = 1_000_000;
+const defaultLines = 50;
+const maxLines = 1_000_000;
 
-export function logsCommands(program: Command, context: Context): void {
+export function logsCommands(program: Command, context: CommandContext): void {
   program
     .command('logs')
     .description('Print the last lines of the mail log; with -f go on with what is added.')
@@ -60,38 +60,38 @@ export function logsCommands(program: Command, context: Context): void {
     .option('--since <TIME>', 'only since then: 2026-01-31T12:00:00Z, or 2h ago', moment)
     .option(
       '-n, --lines <N>',
-      `how many lines; ${usualLines}, or with --since, --email or --id all`,
-      lines(0, mostLines),
+      `how many lines; ${defaultLines}, or with --since, --email or --id all`,
+      lines(0, maxLines),
     )
     .action((options: Options) => print(context, options));
 }
 
-async function print(context: Context, options: Options): Promise<void> {
+async function print(context: CommandContext, options: Options): Promise<void> {
   const { out } = context;
   const file = mailLogFile(context.config().dataDir);
   const filters = await filtersOf(context, options);
   // A log may be followed for days, and the database needs no guest meanwhile.
   await context.close();
   const log = await openLog(file);
-  const story = options.id === undefined ? undefined : createStory(options.id);
+  const story = options.id === undefined ? undefined : createLogStory(options.id);
   if (story) await learn(log, story);
   const keep = createKeep(filters, story);
   const printer = createPrinter(out, options.follow === true, context.now());
   const isAll = (options.since ?? options.email ?? options.id) !== undefined;
-  const most = options.lines ?? (isAll ? null : usualLines);
-  if (most === null) {
+  const max = options.lines ?? (isAll ? null : defaultLines);
+  if (max === null) {
     for await (const portion of log.forward(filters.since)) printer.add(portion.filter(keep));
-  } else printer.add(await lastOf(log, most, keep, filters.since));
+  } else printer.add(await lastOf(log, max, keep, filters.since));
   if (printer.count() === 0) out.note(`no such line in ${file}${options.follow ? ' yet' : ''}`);
   if (options.follow) for await (const portion of log.follow()) printer.add(portion.filter(keep));
   printer.end();
   await log.close();
 }
 
-async function filtersOf({ db, now }: Context, options: Options): Promise<Filters> {
+async function filtersOf({ db, now }: CommandContext, options: Options): Promise<Filters> {
   const { since } = options;
   return {
-    orgId: options.org === undefined ? undefined : (await theOrganization(await db(), options.org)).id,
+    orgId: options.org === undefined ? undefined : (await requireOrganization(await db(), options.org)).id,
     emailId: options.email?.toLowerCase(),
     domain: options.domain,
     destination:
@@ -109,21 +109,21 @@ async function destinationOf(db: Db, name: string) {
 }
 
 /** An id may be in a later line than those that are asked for: that of the remote host is in one of the last. */
-async function learn(log: LogFile, story: Story): Promise<void> {
+async function learn(log: LogFile, story: LogStory): Promise<void> {
   const keep = createKeep({}, story);
   for await (const portion of log.forward()) for (const line of portion) keep(line);
 }
 
-async function lastOf(log: LogFile, most: number, keep: Keep, since = 0): Promise<string[]> {
+async function lastOf(log: LogFile, max: number, keep: Keep, since = 0): Promise<string[]> {
   const last: string[][] = [];
   let count = 0;
-  if (most === 0) return [];
+  if (max === 0) return [];
   for await (const portion of log.backward(keep, since)) {
     last.unshift(portion);
     count += portion.length;
-    if (count >= most) break;
+    if (count >= max) break;
   }
-  return last.flat().slice(-most);
+  return last.flat().slice(-max);
 }
 
 /** With --json and an end the lines are elements of a list. */
@@ -136,7 +136,9 @@ function createPrinter(out: Output, isEndless: boolean, now: number) {
   const write = (text: string) => {
     const line = isReadable ? readLine(text)! : null;
     if (!line)
-      return out.write(isList ? `${count > 0 ? ',' : ''}\n  ${cleanJson(text)}` : `${cleanJson(text)}\n`);
+      return out.write(
+        isList ? `${count > 0 ? ',' : ''}\n  ${sanitizeJson(text)}` : `${sanitizeJson(text)}\n`,
+      );
     if (dayOf(line) !== day) out.write(`${dim(dayOf(line))}\n`);
     day = dayOf(line);
     out.write(`${readable(line, out.columns)}\n`);

@@ -11,16 +11,16 @@ import { type Db, openExisting, type Trx } from '../../db/engine/open.ts';
 import { refuseOtherNodes } from '../../db/queue/nodes.ts';
 import { migrate, migrationsOf, type Upgrade, upgradeNotice } from '../../db/schema/migrate.ts';
 import { noDatabase } from '../../settings/installation.ts';
-import type { Context } from '../command-context.ts';
+import type { CommandContext } from '../command-context.ts';
 
-export function migrateCommands(program: Command, context: Context): void {
+export function migrateCommands(program: Command, context: CommandContext): void {
   program
     .command('migrate')
     .description("Upgrade the database's schema to this program's, while no server of another version runs.")
     .action(() => run(context));
 }
 
-async function run(context: Context): Promise<void> {
+async function run(context: CommandContext): Promise<void> {
   const { out, config } = context;
   const { dataDir, databaseUrl } = config();
   if (databaseUrl === null) refuseLeft(dataDir);
@@ -45,7 +45,11 @@ async function run(context: Context): Promise<void> {
 }
 
 /** A server of this data directory is kept out by its lock, those of others are seen in the table of nodes. */
-async function upgradeAlone({ out, config, now }: Context, db: Db, isDue: boolean): Promise<Upgrade | null> {
+async function upgradeAlone(
+  { out, config, now }: CommandContext,
+  db: Db,
+  isDue: boolean,
+): Promise<Upgrade | null> {
   const { dataDir } = config();
   const unlock = isDue && existsSync(dataDir) ? await lockForUpgrade(dataDir) : async () => {};
   try {

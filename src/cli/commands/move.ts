@@ -3,19 +3,19 @@
  * done is in db/admin/move/move-database.ts; here is who may do it, what is seen meanwhile, and what is to do afterwards.
  */
 import { type Command, Option } from 'commander';
-import { type Moved, move, type Progress } from '../../db/admin/move/move-database.ts';
+import { type MoveProgress, type MoveResult, moveDatabase } from '../../db/admin/move/move-database.ts';
 import { noteFile, readNote } from '../../db/admin/moved-marker.ts';
 import { lockForMove } from '../../db/engine/data-dir-lock.ts';
 import { type Db, openDatabase, openExisting } from '../../db/engine/open.ts';
 import { upgradeNotice } from '../../db/schema/migrate.ts';
 import { postgresUrl as postgresGrammar } from '../../settings/grammar.ts';
 import { postgresUrl } from '../args/arguments.ts';
-import type { Context } from '../command-context.ts';
+import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 import type { Output } from '../render/output.ts';
 import { span } from '../render/times.ts';
 
-export function moveCommands(program: Command, context: Context): void {
+export function moveCommands(program: Command, context: CommandContext): void {
   program
     .command('move')
     .description(
@@ -31,7 +31,7 @@ export function moveCommands(program: Command, context: Context): void {
     .action((options: { to: string }) => run(context, options.to));
 }
 
-async function run({ config, out, now }: Context, url: string): Promise<void> {
+async function run({ config, out, now }: CommandContext, url: string): Promise<void> {
   const { dataDir, databaseUrl } = config();
   if (databaseUrl !== null) {
     throw new Failure(
@@ -49,11 +49,11 @@ async function run({ config, out, now }: Context, url: string): Promise<void> {
     open.push(source);
     const target = await openDatabase({ dataDir, databaseUrl: url, givenBy: '--to' });
     open.push(target);
-    const moved = await move({
+    const moved = await moveDatabase({
       ...{ source, target, to, dataDir, now },
       onUpgrade: (upgrade) => out.warn(upgradeNotice(upgrade)),
       onProgress: teller(out),
-      onTrouble: (what) => out.warn(what),
+      onError: (what) => out.warn(what),
     });
     out.progress('');
     tell(out, { to, dataDir, waiting: await waitingIn(target), ms: performance.now() - begun }, moved);
@@ -91,10 +91,10 @@ async function waitingIn(target: Db): Promise<Record<string, number>> {
 
 const count = new Intl.NumberFormat('en');
 /** Of a log that somebody reads later. */
-const lineEveryMs = 10_000;
+const lineIntervalMs = 10_000;
 
 /** A line that changes for somebody who sits there; else a line now and then. */
-function teller(out: Output): (progress: Progress) => void {
+function teller(out: Output): (progress: MoveProgress) => void {
   let [begun, first, doing] = [performance.now(), 0, ''];
   let told = begun;
   return ({ doing: what, table, done, all }) => {
@@ -107,7 +107,7 @@ function teller(out: Output): (progress: Progress) => void {
         : '';
     const line = `${count.format(done)} of ${count.format(all)} rows ${what}${pace} (${table})`;
     if (process.stderr.isTTY) out.progress(line);
-    else if (!out.json && performance.now() - told > lineEveryMs) {
+    else if (!out.json && performance.now() - told > lineIntervalMs) {
       told = performance.now();
       out.warn(line);
     }
@@ -121,7 +121,7 @@ interface Around {
   ms: number;
 }
 
-function tell(out: Output, { to, dataDir, waiting, ms }: Around, { tables, resumed }: Moved): void {
+function tell(out: Output, { to, dataDir, waiting, ms }: Around, { tables, resumed }: MoveResult): void {
   const rows = tables.reduce((sum, table) => sum + table.rows, 0);
   const replaced = tables.filter((table) => table.replaced > 0);
   const left = Object.entries(waiting).map(([status, number]) => `${count.format(number)} ${status}`);

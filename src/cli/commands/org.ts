@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { makeOrganization } from '../../accounts/create-organization.ts';
 import { iso } from '../../base/clock.ts';
-import { quotaStanding } from '../../db/accept/credit-ledger.ts';
+import { quotaState } from '../../db/accept/credit-ledger.ts';
 import {
   findOrganization,
   type Limits,
@@ -14,7 +14,7 @@ import {
 } from '../../db/accounts/organizations.ts';
 import { pauseOrganization, resumeOrganization } from '../../db/accounts/pauses.ts';
 import type { Db } from '../../db/engine/open.ts';
-import { pinOrganization, readPools } from '../../db/queue/ip-pools.ts';
+import { assignPool, readPools } from '../../db/queue/ip-pools.ts';
 import type { TlsFloor } from '../../glossary.ts';
 import { defaultPool } from '../../mail/ip-pool.ts';
 import {
@@ -30,12 +30,12 @@ import {
   tlsIs,
   toLimit,
 } from '../args/arguments.ts';
-import { theOrganization } from '../args/lookup.ts';
-import type { Context } from '../command-context.ts';
+import { requireOrganization } from '../args/lookup.ts';
+import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 import type { Block, Cell } from '../render/output.ts';
 
-export function orgCommands(program: Command, context: Context): void {
+export function orgCommands(program: Command, context: CommandContext): void {
   const { db, out, now } = context;
   const org = program.command('org').description('Organizations: who sends, and how much.');
 
@@ -70,7 +70,7 @@ export function orgCommands(program: Command, context: Context): void {
     .description('Show an organization with its quota and limits.')
     .argument('<ORG>', 'id or name')
     .action(async (idOrName: string) => {
-      const found = await theOrganization(await db(), idOrName);
+      const found = await requireOrganization(await db(), idOrName);
       out.print(organizationDocument(found, now()), organizationFacts(found, now()));
     });
 
@@ -82,7 +82,7 @@ export function orgCommands(program: Command, context: Context): void {
     .option('--per-day <N>', 'API requests a day, or unlimited', limit)
     .option('--emails-per-day <N>', 'recipients a day, or unlimited', limit)
     .action(async (idOrName: string, options: LimitOptions) => {
-      const found = await theOrganization(await db(), idOrName);
+      const found = await requireOrganization(await db(), idOrName);
       const changed = await changeLimits(await db(), found, options);
       out.print(organizationDocument(changed, now()), organizationFacts(changed, now()));
     });
@@ -95,7 +95,7 @@ export function orgCommands(program: Command, context: Context): void {
     .argument('<ORG>', 'id or name')
     .argument(tlsArgument, tlsIs, tlsFloor)
     .action(async (idOrName: string, tls: TlsFloor) => {
-      const found = await theOrganization(await db(), idOrName);
+      const found = await requireOrganization(await db(), idOrName);
       await setOrganizationTls(await db(), found.id, tls);
       const changed = { ...found, tls };
       out.print(organizationDocument(changed, now()), organizationFacts(changed, now()));
@@ -116,7 +116,7 @@ export function orgCommands(program: Command, context: Context): void {
     });
 }
 
-function pauseCommands(org: Command, context: Context): void {
+function pauseCommands(org: Command, context: CommandContext): void {
   const reasonIs = 'why; its API keys and its people are told';
   org
     .command('pause')
@@ -125,7 +125,7 @@ function pauseCommands(org: Command, context: Context): void {
     .requiredOption('--reason <R>', reasonIs, reason)
     .action(async (idOrName: string, options: { reason: string }) => {
       const { db, out, now } = context;
-      const { id } = await theOrganization(await db(), idOrName);
+      const { id } = await requireOrganization(await db(), idOrName);
       await pauseOrganization(await db(), id, { since: now(), reason: options.reason });
       const changed = (await findOrganization(await db(), id))!;
       out.print(organizationDocument(changed, now()), organizationFacts(changed, now()));
@@ -141,8 +141,8 @@ function pauseCommands(org: Command, context: Context): void {
     .action((idOrName: string, options: { reason: string }) => resume(context, idOrName, options.reason));
 }
 
-async function resume({ db, out, now }: Context, idOrName: string, why: string): Promise<void> {
-  const { id, name: called, pause } = await theOrganization(await db(), idOrName);
+async function resume({ db, out, now }: CommandContext, idOrName: string, why: string): Promise<void> {
+  const { id, name: called, pause } = await requireOrganization(await db(), idOrName);
   if (!pause) throw new Failure(`${called} is not paused; \`postern org list\` shows who is`);
   const onProgress = (count: number) => out.progress(`${count} mails made due again so far`);
   const waiting = await resumeOrganization(await db(), id, pause, now(), onProgress).finally(() =>
@@ -163,9 +163,9 @@ async function resume({ db, out, now }: Context, idOrName: string, why: string):
   );
 }
 
-async function pin({ db, out, now }: Context, idOrName: string, name: string): Promise<void> {
-  const { id } = await theOrganization(await db(), idOrName);
-  await pinOrganization(await db(), id, name);
+async function pin({ db, out, now }: CommandContext, idOrName: string, name: string): Promise<void> {
+  const { id } = await requireOrganization(await db(), idOrName);
+  await assignPool(await db(), id, name);
   const changed = (await findOrganization(await db(), id))!;
   out.print(organizationDocument(changed, now()), organizationFacts(changed, now()));
   const there = await readPools(await db(), now());
@@ -225,7 +225,7 @@ export function organizationDocument(org: Organization, now: number) {
 }
 
 export function quotaDocument(org: Organization, now: number) {
-  const { limit, used, remaining, renewsAt } = quotaStanding(org, now);
+  const { limit, used, remaining, renewsAt } = quotaState(org, now);
   return { limit: orUnlimited(limit), used, remaining: orUnlimited(remaining), renewsAt: iso(renewsAt) };
 }
 
@@ -234,10 +234,10 @@ export function orUnlimited(value: number | null): number | 'unlimited' {
 }
 
 function organizationRow(org: Organization, now: number): Cell[] {
-  const { limit: most, used, remaining } = quotaDocument(org, now);
+  const { limit: max, used, remaining } = quotaDocument(org, now);
   return [
     org.id,
-    most,
+    max,
     used,
     remaining,
     org.wallet,
@@ -248,9 +248,9 @@ function organizationRow(org: Organization, now: number): Cell[] {
 }
 
 export function quotaFacts(org: Organization, now: number): [string, Cell][] {
-  const { limit: most, used, remaining, renewsAt } = quotaStanding(org, now);
+  const { limit: max, used, remaining, renewsAt } = quotaState(org, now);
   return [
-    ['quota', orUnlimited(most)],
+    ['quota', orUnlimited(max)],
     ['used', used],
     ['left', orUnlimited(remaining)],
     ['renews', { time: renewsAt }],

@@ -12,12 +12,12 @@ import { createSeal } from '../../accounts/seal.ts';
 import { loadSecrets, readSecrets, secretFile, writeSecrets } from '../../base/secrets.ts';
 import { countSealed } from '../../db/accounts/sealed-columns.ts';
 import { refuseLeft } from '../../db/admin/moved-marker.ts';
-import { holdQueue, moveEventsOn } from '../../db/admin/restored.ts';
+import { holdQueue, skipPastEvents } from '../../db/admin/restored.ts';
 import { faultOf } from '../../db/admin/sqlite-backup.ts';
 import { lockDataDir } from '../../db/engine/data-dir-lock.ts';
 import { type Db, openDatabase } from '../../db/engine/open.ts';
 import { migrate } from '../../db/schema/migrate.ts';
-import type { Context } from '../command-context.ts';
+import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 import type { Cell } from '../render/output.ts';
 import { syncDirectory } from './backup.ts';
@@ -29,7 +29,7 @@ interface Options {
 
 const reason = 'the database was restored from a backup; this may have been sent since it was made';
 
-export function restoreCommands(program: Command, context: Context): void {
+export function restoreCommands(program: Command, context: CommandContext): void {
   const command = program.command('restore');
   command
     .description('Bring a backup back, while no server runs; the mail that waited in it is held.')
@@ -48,7 +48,11 @@ export function restoreCommands(program: Command, context: Context): void {
     });
 }
 
-async function restore(context: Context, file: string | null, { force, hold }: Options): Promise<void> {
+async function restore(
+  context: CommandContext,
+  file: string | null,
+  { force, hold }: Options,
+): Promise<void> {
   const { out } = context;
   const done =
     file === null
@@ -71,15 +75,15 @@ async function restore(context: Context, file: string | null, { force, hold }: O
 }
 
 /** What was held; null: it was not asked for. */
-async function prepare({ out, now }: Context, db: Db, hold: boolean): Promise<number | null> {
-  await moveEventsOn(db);
+async function prepare({ out, now }: CommandContext, db: Db, hold: boolean): Promise<number | null> {
+  await skipPastEvents(db);
   if (!hold) return null;
   const onProgress = (held: number) => out.progress(`${held} held so far`);
   const { moved } = await holdQueue(db, { reason, now: now(), onProgress }).finally(() => out.progress(''));
   return moved;
 }
 
-async function restoreFile(context: Context, file: string, { force, hold }: Options) {
+async function restoreFile(context: CommandContext, file: string, { force, hold }: Options) {
   if (!existsSync(file)) throw new Failure(`${file} is not there`);
   const { dataDir } = context.config();
   makeDataDir(context);
@@ -118,7 +122,7 @@ async function restoreFile(context: Context, file: string, { force, hold }: Opti
 }
 
 /** With its secret. A directory that was made by mistake would look like an empty service, so a new one is mentioned. */
-function makeDataDir({ config, out }: Context): void {
+function makeDataDir({ config, out }: CommandContext): void {
   const isNew = !existsSync(config().dataDir);
   loadSecrets(config());
   if (isNew)
@@ -126,7 +130,7 @@ function makeDataDir({ config, out }: Context): void {
 }
 
 /** The secrets that are here stay in use; those of the backup come after them, where they are needed. */
-async function takeSecret({ config, secrets }: Context, db: Db, beside: string): Promise<void> {
+async function takeSecret({ config, secrets }: CommandContext, db: Db, beside: string): Promise<void> {
   const { all, closed } = await countSealed(db, createSeal(secrets()).opens);
   if (closed === 0) return;
   const lacks = `the secret here does not open ${closed} of the ${all} keys of the backup`;

@@ -21,14 +21,14 @@ import {
 import { countSealed, resealAll } from '../../db/accounts/sealed-columns.ts';
 import { lockSecrets } from '../../db/engine/data-dir-lock.ts';
 import { timeSpan } from '../args/arguments.ts';
-import type { Context } from '../command-context.ts';
+import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 
 const month = 30 * 24 * 60 * 60_000;
 /** A server may have what was sealed with the old secret in its hands a moment longer. */
 const inHandsMs = 3_000;
 
-export function secretCommands(program: Command, context: Context): void {
+export function secretCommands(program: Command, context: CommandContext): void {
   const secret = program.command('secret').description('The secrets that seal and sign.');
   secret
     .command('show')
@@ -53,7 +53,7 @@ export function secretCommands(program: Command, context: Context): void {
     .action((options: { after: number }) => retire(context, options));
 }
 
-async function show({ db, out, secrets, config }: Context): Promise<void> {
+async function show({ db, out, secrets, config }: CommandContext): Promise<void> {
   const known = [];
   for (const [index, one] of secrets().all().entries()) {
     const { all, closed } = await countSealed(await db(), createSeal(fixedSecrets(one)).opens);
@@ -72,7 +72,7 @@ async function show({ db, out, secrets, config }: Context): Promise<void> {
   if (unopened > 0) out.warn(`none of them opens ${unopened} keys of the database`);
 }
 
-async function rotate(context: Context, { onlyNode }: { onlyNode?: true }): Promise<void> {
+async function rotate(context: CommandContext, { onlyNode }: { onlyNode?: true }): Promise<void> {
   const { out, config } = context;
   const { dataDir, databaseUrl, secret } = config();
   if (secret !== null) {
@@ -113,12 +113,12 @@ async function rotate(context: Context, { onlyNode }: { onlyNode?: true }): Prom
   }
 }
 
-async function reseal({ db, out, secrets }: Context): Promise<number> {
+async function reseal({ db, out, secrets }: CommandContext): Promise<number> {
   const onProgress = (seen: number) => out.progress(`${seen} seen so far`);
   return resealAll(await db(), createSeal(secrets()).renew, onProgress).finally(() => out.progress(''));
 }
 
-async function retire(context: Context, { after }: { after: number }): Promise<void> {
+async function retire(context: CommandContext, { after }: { after: number }): Promise<void> {
   const { db, out, config, now, secrets } = context;
   const { dataDir, secret } = config();
   if (secret !== null) {

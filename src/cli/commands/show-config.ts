@@ -1,9 +1,9 @@
 /** `postern config`: the settings that hold, and where each came from. */
 import type { Command } from 'commander';
 import { effectiveConfig } from '../../config.ts';
-import type { Context } from '../command-context.ts';
+import type { CommandContext } from '../command-context.ts';
 
-export function configCommands(program: Command, { out, env }: Context): void {
+export function configCommands(program: Command, { out, env }: CommandContext): void {
   program
     .command('config')
     .description('Show every setting: its value, and where it came from.')

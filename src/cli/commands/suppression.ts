@@ -11,15 +11,15 @@ import {
 import { compareKey } from '../../mail/address.ts';
 import { readAddressFile } from '../args/address-list.ts';
 import { address as addressArgument } from '../args/arguments.ts';
-import { quoted, theOrganization } from '../args/lookup.ts';
-import type { Context } from '../command-context.ts';
+import { quoted, requireOrganization } from '../args/lookup.ts';
+import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 
 interface Owner {
   org: string;
 }
 
-export function suppressionCommands(program: Command, context: Context): void {
+export function suppressionCommands(program: Command, context: CommandContext): void {
   const suppression = program
     .command('suppression')
     .description('Addresses that are not written to any more.');
@@ -44,8 +44,8 @@ export function suppressionCommands(program: Command, context: Context): void {
     .action((file: string, { org }: Owner) => importFile(context, org, file));
 }
 
-async function add({ db, out, now }: Context, org: string, address: string): Promise<void> {
-  const owner = await theOrganization(await db(), org);
+async function add({ db, out, now }: CommandContext, org: string, address: string): Promise<void> {
+  const owner = await requireOrganization(await db(), org);
   const added = await addSuppression(await db(), suppressionOf(owner.id, address, 'manual'), now());
   out.print(
     { address, added },
@@ -59,8 +59,8 @@ async function add({ db, out, now }: Context, org: string, address: string): Pro
   if (!added) out.note(`${address} was on the list of ${owner.name} before`);
 }
 
-async function remove({ db, out, now }: Context, org: string, address: string): Promise<void> {
-  const owner = await theOrganization(await db(), org);
+async function remove({ db, out, now }: CommandContext, org: string, address: string): Promise<void> {
+  const owner = await requireOrganization(await db(), org);
   if (!(await removeSuppression(await db(), owner.id, compareKey(address), now()))) {
     throw new Failure(
       `${address} is not on the list of ${owner.name}; \`postern suppression list --org ${quoted(owner.name)}\` shows who is`,
@@ -69,8 +69,8 @@ async function remove({ db, out, now }: Context, org: string, address: string): 
   out.print({ address, removed: true }, { facts: [['removed', address]] });
 }
 
-async function list({ db, out }: Context, org: string): Promise<void> {
-  const owner = await theOrganization(await db(), org);
+async function list({ db, out }: CommandContext, org: string): Promise<void> {
+  const owner = await requireOrganization(await db(), org);
   const entries = await listSuppressions(await db(), owner.id);
   out.print(
     entries.map(({ address, reason, createdAt }) => ({ address, reason, createdAt: iso(createdAt) })),
@@ -82,8 +82,8 @@ async function list({ db, out }: Context, org: string): Promise<void> {
   );
 }
 
-async function importFile({ db, out, now }: Context, org: string, file: string): Promise<void> {
-  const owner = await theOrganization(await db(), org);
+async function importFile({ db, out, now }: CommandContext, org: string, file: string): Promise<void> {
+  const owner = await requireOrganization(await db(), org);
   const entries = (await readAddressFile(file)).map((address) =>
     suppressionOf(owner.id, address, 'imported'),
   );

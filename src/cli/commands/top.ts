@@ -7,41 +7,41 @@
  * million mails, that is every half minute or so, and the screen says how old it is.
  */
 import type { Command } from 'commander';
-import { readStandings } from '../../db/queue/destination-status-rows.ts';
+import { readDestinationStatuses } from '../../db/queue/destination-status-rows.ts';
 import { summarizeQueue } from '../../db/queue/queue-view.ts';
 import { mailLogFile } from '../../mail/mail-log.ts';
-import { linesOf } from '../../operate/explain/queue-rows-by-destination.ts';
+import { queueRows } from '../../operate/explain/queue-rows-by-destination.ts';
 import { timeSpan } from '../args/arguments.ts';
-import { type Context, notServed } from '../command-context.ts';
+import { type CommandContext, notServed } from '../command-context.ts';
 import { type LogFile, openLog } from '../maillog/log-file.ts';
 import { readLine } from '../maillog/log-filter.ts';
 import { createTraffic, minutesKept, type Traffic } from '../maillog/traffic.ts';
 import { openScreen } from '../render/screen.ts';
 import { blocksOf, documentOf } from '../render/top-plain.ts';
-import { type Manner, render, type Snapshot, sorts } from '../render/top-view.ts';
+import { type RenderOptions, render, type Snapshot, sorts } from '../render/top-view.ts';
 
 interface Options {
   once?: boolean;
   every: number;
 }
 
-const usualEvery = 2000;
-const leastEvery = 200;
+const defaultEvery = 2000;
+const minEvery = 200;
 /** The queue is not being looked at for so many times as long as the last look took. */
 const restFactor = 24;
 /** The last hour of the log, but no more than this of it. */
-const mostBytes = 32 * 1024 * 1024;
+const maxBytes = 32 * 1024 * 1024;
 
-export function topCommands(program: Command, context: Context): void {
+export function topCommands(program: Command, context: CommandContext): void {
   program
     .command('top')
     .description('Watch it live: mail a minute, the queue by destination, slow destinations, last replies.')
     .option('--once', 'print it once and end, as in a pipe')
-    .option('--every <2s>', 'how often it is drawn anew', timeSpan, usualEvery)
+    .option('--every <2s>', 'how often it is drawn anew', timeSpan, defaultEvery)
     .action((options: Options) => top(context, options));
 }
 
-async function top(context: Context, options: Options): Promise<void> {
+async function top(context: CommandContext, options: Options): Promise<void> {
   const { out } = context;
   const view = await createView(context);
   if (out.json || options.once || !out.terminal) {
@@ -51,7 +51,7 @@ async function top(context: Context, options: Options): Promise<void> {
     if (snapshot.trouble !== null) throw new Error(snapshot.trouble);
     if (!snapshot.isServed) out.warn(notServed);
     out.print(documentOf(snapshot), ...blocksOf(snapshot));
-  } else await watch(view, Math.max(options.every, leastEvery));
+  } else await watch(view, Math.max(options.every, minEvery));
   await view.close();
 }
 
@@ -64,7 +64,7 @@ interface View {
   close(): Promise<void>;
 }
 
-async function createView(context: Context): Promise<View> {
+async function createView(context: CommandContext): Promise<View> {
   const { now } = context;
   const { hostname, dataDir } = context.config();
   const db = await context.db();
@@ -82,7 +82,7 @@ async function createView(context: Context): Promise<View> {
     const begun = performance.now();
     try {
       const queues = await summarizeQueue(db, { now: at, bounds: [] });
-      queue = { lines: linesOf(queues, await readStandings(db, at, isServed), false, at), at };
+      queue = { lines: queueRows(queues, await readDestinationStatuses(db, at, isServed), false, at), at };
       trouble = null;
     } catch (error) {
       trouble = `the queue cannot be read: ${(error as Error).message.split(' - ').at(-1)}`;
@@ -122,14 +122,14 @@ async function readPast(log: LogFile, traffic: Traffic, since: number): Promise<
       oldest = Math.min(oldest, addLine(traffic, text) ?? oldest);
     }
     if (oldest < since) break;
-    if (bytes > mostBytes) return traffic.knownSince(oldest);
+    if (bytes > maxBytes) return traffic.knownSince(oldest);
   }
   traffic.knownSince(since);
 }
 
 /** Until q or Ctrl-C is pressed, or the process is asked to end. */
-async function watch(view: View, everyMs: number): Promise<void> {
-  const manner: Manner = { sort: sorts[0], isPaused: false };
+async function watch(view: View, intervalMs: number): Promise<void> {
+  const manner: RenderOptions = { sort: sorts[0], isPaused: false };
   let isOver = false;
   let wake = () => {};
   const end = () => {
@@ -168,7 +168,7 @@ async function watch(view: View, everyMs: number): Promise<void> {
       }
       draw();
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, everyMs);
+        const timer = setTimeout(resolve, intervalMs);
         wake = () => {
           clearTimeout(timer);
           resolve();

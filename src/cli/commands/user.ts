@@ -10,8 +10,8 @@ import { iso, isoOrNull } from '../../base/clock.ts';
 import { listMemberships, type Membership } from '../../db/accounts/memberships.ts';
 import { listUsers, type User } from '../../db/accounts/users.ts';
 import { address, name } from '../args/arguments.ts';
-import { theOrganization, theUser } from '../args/lookup.ts';
-import type { Context } from '../command-context.ts';
+import { requireOrganization, requireUser } from '../args/lookup.ts';
+import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 
 interface CreateOptions {
@@ -22,7 +22,7 @@ interface CreateOptions {
   operator?: boolean;
 }
 
-export function userCommands(program: Command, { db, out, now, config }: Context): void {
+export function userCommands(program: Command, { db, out, now, config }: CommandContext): void {
   const user = program.command('user').description('People who use the dashboard.');
   const linkOf = (made: MadeLink) => config().baseUrl + made.path;
 
@@ -39,7 +39,7 @@ export function userCommands(program: Command, { db, out, now, config }: Context
         throw new Failure(
           'say which organization they are of (--org ORG), or that they run the service (--operator)',
         );
-      const { id: orgId } = org === undefined ? { id: null } : await theOrganization(await db(), org);
+      const { id: orgId } = org === undefined ? { id: null } : await requireOrganization(await db(), org);
       const member = orgId === null ? null : { orgId, role };
       const person = { email, name: called ?? email, isOperator: operator };
       const { userId, link } = await invite(await db(), { ...person, member }, now());
@@ -64,7 +64,7 @@ export function userCommands(program: Command, { db, out, now, config }: Context
     .description('List the users, or those of an organization.')
     .option('--org <ORG>', 'id or name of the organization')
     .action(async ({ org }: { org?: string }) => {
-      const found = org === undefined ? undefined : await theOrganization(await db(), org);
+      const found = org === undefined ? undefined : await requireOrganization(await db(), org);
       const all = await listUsers(await db(), found?.id);
       const rows = await Promise.all(
         all.map(async (each) => ({ each, of: await listMemberships(await db(), each.id) })),
@@ -95,7 +95,7 @@ export function userCommands(program: Command, { db, out, now, config }: Context
     )
     .argument('<EMAIL>', 'address of the user', address)
     .action(async (email: string) => {
-      const { id } = await theUser(await db(), email);
+      const { id } = await requireUser(await db(), email);
       await disableUser(await db(), id, now());
       await printState(email);
     });
@@ -105,13 +105,13 @@ export function userCommands(program: Command, { db, out, now, config }: Context
     .description('Let somebody in again who was disabled, with the password and the organizations of before.')
     .argument('<EMAIL>', 'address of the user', address)
     .action(async (email: string) => {
-      const { id } = await theUser(await db(), email);
+      const { id } = await requireUser(await db(), email);
       await enableUser(await db(), id);
       await printState(email);
     });
 
   async function printState(email: string): Promise<void> {
-    const found = await theUser(await db(), email);
+    const found = await requireUser(await db(), email);
     out.print(
       { id: found.id, email: found.email, status: stateOf(found) },
       {
@@ -129,7 +129,7 @@ export function userCommands(program: Command, { db, out, now, config }: Context
     .description('Print a one-time link to set a new password with; the old one holds until then.')
     .argument('<EMAIL>', 'address of the user', address)
     .action(async (email: string) => {
-      const found = await theUser(await db(), email);
+      const found = await requireUser(await db(), email);
       const link = await makeUserLink(await db(), found, 'reset', now());
       out.print(
         { id: found.id, email: found.email, url: linkOf(link), expiresAt: iso(link.expiresAt) },

@@ -1,10 +1,10 @@
 /** `postern webhook replay`: tell an endpoint again. A running server posts it within a second. */
 import type { Command } from 'commander';
 import { validate as isUuid } from 'uuid';
-import { replay, type Selection } from '../../db/webhooks/webhook-replay-rows.ts';
+import { type ReplaySelection, replay } from '../../db/webhooks/webhook-replay-rows.ts';
 import { moment } from '../args/arguments.ts';
-import { theWebhook } from '../args/lookup.ts';
-import type { Context } from '../command-context.ts';
+import { requireWebhook } from '../args/lookup.ts';
+import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 
 type Moment = ReturnType<typeof moment>;
@@ -15,7 +15,7 @@ interface Options {
   until?: Moment;
 }
 
-export function replayCommand(webhook: Command, context: Context): void {
+export function replayCommand(webhook: Command, context: CommandContext): void {
   webhook
     .command('replay')
     .description('Post again: one event, all that failed, or what happened in a time.')
@@ -28,12 +28,12 @@ export function replayCommand(webhook: Command, context: Context): void {
 }
 
 async function run(
-  { db, out, now }: Context,
+  { db, out, now }: CommandContext,
   id: string,
   event: string | undefined,
   options: Options,
 ): Promise<void> {
-  const webhook = await theWebhook(await db(), id);
+  const webhook = await requireWebhook(await db(), id);
   const count = await replay(await db(), webhook, selectionOf(event, options, now()), now());
   if (event !== undefined && count === 0) {
     throw new Failure(`there is no event with the id "${event}" in the organization of this webhook`);
@@ -44,7 +44,11 @@ async function run(
   }
 }
 
-function selectionOf(event: string | undefined, { failed, since, until }: Options, now: number): Selection {
+function selectionOf(
+  event: string | undefined,
+  { failed, since, until }: Options,
+  now: number,
+): ReplaySelection {
   const ways = [event, failed, since ?? until].filter((way) => way !== undefined);
   if (ways.length !== 1 || (until && !since)) {
     throw new Failure('say what to post again: the id of an EVENT, --failed, or --since TIME [--until TIME]');

@@ -7,11 +7,11 @@ import { countMessages, listWebhookAttempts } from '../../db/webhooks/webhook-at
 import { activateWebhook, deleteWebhook, listWebhooks } from '../../db/webhooks/webhooks.ts';
 import { createResolver } from '../../route/resolver.ts';
 import { addWebhook, rotateSecret, testWebhook } from '../../webhooks/endpoints.ts';
-import { createPoster, patienceMs } from '../../webhooks/guarded-post.ts';
-import { createTryIt } from '../../webhooks/webhook-attempt.ts';
+import { createPoster, timeoutMs } from '../../webhooks/guarded-post.ts';
+import { createTryWebhook } from '../../webhooks/webhook-attempt.ts';
 import { eventTypes, lines } from '../args/arguments.ts';
-import { theOrganization, theWebhook } from '../args/lookup.ts';
-import type { Context } from '../command-context.ts';
+import { requireOrganization, requireWebhook } from '../args/lookup.ts';
+import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 import {
   attemptDocument,
@@ -23,10 +23,10 @@ import {
 } from '../render/webhook-view.ts';
 import { replayCommand } from './webhook-replay.ts';
 
-const usualLines = 20;
-const mostLines = 1000;
+const defaultLines = 20;
+const maxLines = 1000;
 
-export function webhookCommands(program: Command, context: Context): void {
+export function webhookCommands(program: Command, context: CommandContext): void {
   const webhook = program
     .command('webhook')
     .description('Endpoints of an organization that are told of events.');
@@ -55,7 +55,7 @@ export function webhookCommands(program: Command, context: Context): void {
 
   ofOne('attempts', 'List what was tried lately, and what was answered.')
     .argument('[EVENT]', 'only of this event')
-    .option('-n <N>', 'how many', lines(1, mostLines), usualLines)
+    .option('-n <N>', 'how many', lines(1, maxLines), defaultLines)
     .action((id: string, event: string | undefined, { n }: { n: number }) => attempts(context, id, event, n));
 
   replayCommand(webhook, context);
@@ -72,11 +72,11 @@ export function webhookCommands(program: Command, context: Context): void {
 }
 
 async function add(
-  { db, out, config, secrets, now }: Context,
+  { db, out, config, secrets, now }: CommandContext,
   url: string,
   { org, event = [] }: { org: string; event?: string[] },
 ): Promise<void> {
-  const { id: orgId } = await theOrganization(await db(), org);
+  const { id: orgId } = await requireOrganization(await db(), org);
   const terms = { seal: createSeal(secrets()), allowPrivate: config().webhookAllowPrivate, now: now() };
   const added = await addWebhook(await db(), { orgId, url, types: event }, terms);
   const { webhook } = added;
@@ -95,14 +95,14 @@ async function add(
   if (webhook.url.startsWith('http:')) out.note('over http, anybody on the way can read what is posted');
 }
 
-async function list({ db, out }: Context, org: string | undefined): Promise<void> {
-  const orgId = org === undefined ? null : (await theOrganization(await db(), org)).id;
+async function list({ db, out }: CommandContext, org: string | undefined): Promise<void> {
+  const orgId = org === undefined ? null : (await requireOrganization(await db(), org)).id;
   const webhooks = await listWebhooks(await db(), orgId);
   out.print(webhooks.map(documentOf), rowsOf(webhooks));
 }
 
-async function show({ db, out }: Context, id: string): Promise<void> {
-  const webhook = await theWebhook(await db(), id);
+async function show({ db, out }: CommandContext, id: string): Promise<void> {
+  const webhook = await requireWebhook(await db(), id);
   const counts = await countMessages(await db(), webhook.id);
   out.print(
     { ...documentOf(webhook), ...counts },
@@ -110,12 +110,12 @@ async function show({ db, out }: Context, id: string): Promise<void> {
   );
 }
 
-async function test({ db, out, config, secrets }: Context, id: string): Promise<void> {
-  const webhook = await theWebhook(await db(), id);
+async function test({ db, out, config, secrets }: CommandContext, id: string): Promise<void> {
+  const webhook = await requireWebhook(await db(), id);
   const { dnsServers, webhookAllowPrivate: allowPrivate } = config();
-  const poster = createPoster({ resolve: createResolver(dnsServers), allowPrivate, timeoutMs: patienceMs });
+  const poster = createPoster({ resolve: createResolver(dnsServers), allowPrivate, timeoutMs: timeoutMs });
   const { open: openSecret } = createSeal(secrets());
-  const tryIt = createTryIt({ post: poster.post, openSecret, clock: systemClock });
+  const tryIt = createTryWebhook({ post: poster.post, openSecret, clock: systemClock });
   const attempt = await testWebhook(await db(), webhook, { tryIt, clock: systemClock }).finally(poster.close);
   const { answer, ...tried } = attempt;
   const record = { ...tried, status: answer?.status ?? null, answer: answer?.text ?? null };
@@ -127,12 +127,12 @@ async function test({ db, out, config, secrets }: Context, id: string): Promise<
 }
 
 async function attempts(
-  { db, out }: Context,
+  { db, out }: CommandContext,
   id: string,
   eventId: string | undefined,
   limit: number,
 ): Promise<void> {
-  const webhook = await theWebhook(await db(), id);
+  const webhook = await requireWebhook(await db(), id);
   if (eventId !== undefined && !isUuid(eventId)) throw new Failure(`"${eventId}" is not the id of an event`);
   const records = await listWebhookAttempts(await db(), webhook.id, { limit, eventId });
   out.print(
@@ -144,8 +144,8 @@ async function attempts(
   );
 }
 
-async function enable({ db, out, now }: Context, id: string): Promise<void> {
-  const webhook = await theWebhook(await db(), id);
+async function enable({ db, out, now }: CommandContext, id: string): Promise<void> {
+  const webhook = await requireWebhook(await db(), id);
   await activateWebhook(await db(), webhook.id, now());
   const { open, failed } = await countMessages(await db(), webhook.id);
   out.print(
@@ -164,8 +164,8 @@ async function enable({ db, out, now }: Context, id: string): Promise<void> {
     out.note('it was told nothing of what happened meanwhile; `postern webhook replay … --since` does that');
 }
 
-async function rotate({ db, out, secrets, now }: Context, id: string): Promise<void> {
-  const webhook = await theWebhook(await db(), id);
+async function rotate({ db, out, secrets, now }: CommandContext, id: string): Promise<void> {
+  const webhook = await requireWebhook(await db(), id);
   const made = (await rotateSecret(await db(), webhook.id, { seal: createSeal(secrets()), now: now() }))!;
   const until = new Date(made.oldSecretUntil).toISOString();
   out.print(
@@ -181,8 +181,8 @@ async function rotate({ db, out, secrets, now }: Context, id: string): Promise<v
   out.note('the secret is shown this once');
 }
 
-async function remove({ db, out }: Context, id: string): Promise<void> {
-  const webhook = await theWebhook(await db(), id);
+async function remove({ db, out }: CommandContext, id: string): Promise<void> {
+  const webhook = await requireWebhook(await db(), id);
   await deleteWebhook(await db(), webhook.id);
   out.print({ id: webhook.id, removed: true }, { facts: [['removed', webhook.url]] });
 }

@@ -13,8 +13,8 @@ import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   endOfLines,
-  type Growing,
-  growing,
+  followFile,
+  type GrowingFile,
   linesBackward,
   newLines,
   restart,
@@ -35,7 +35,7 @@ export interface LogFile {
   close(): Promise<void>;
 }
 
-interface Current extends Growing {
+interface Current extends GrowingFile {
   inode: number;
 }
 
@@ -52,7 +52,7 @@ export async function openLog(file: string): Promise<LogFile> {
       // Rotated since it was opened above: its lines come from there.
       if (mtimeMs >= since && ino !== current?.inode) yield* linesOf(path);
     }
-    if (current) yield* newLines(growing(current.handle, 0), end);
+    if (current) yield* newLines(followFile(current.handle, 0), end);
   }
 
   async function* backward(keep: (line: string) => boolean, since = 0): AsyncGenerator<string[]> {
@@ -105,7 +105,7 @@ async function openCurrent(file: string): Promise<Current | null> {
   try {
     const handle = await open(file);
     const { ino: inode } = await handle.stat();
-    return { ...growing(handle, 0), inode };
+    return { ...followFile(handle, 0), inode };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error;
@@ -127,7 +127,7 @@ async function rotated(file: string): Promise<string[]> {
 
 async function* linesOf(path: string): AsyncGenerator<string[]> {
   if (path.endsWith('.gz')) yield* unzippedLines(path);
-  else yield* withFile(path, (handle, { size }) => newLines(growing(handle, 0), size));
+  else yield* withFile(path, (handle, { size }) => newLines(followFile(handle, 0), size));
 }
 
 /** What cannot be read from its end. */

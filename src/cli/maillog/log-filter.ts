@@ -1,9 +1,9 @@
 /** Which lines of the mail log are asked for: pure functions of a line's text. */
 import { compareKey, parseMailbox, toDomain } from '../../mail/address.ts';
-import type { MailLine } from '../../mail/mail-log.ts';
+import type { MailLogLine } from '../../mail/mail-log.ts';
 
 /** As it was read: a log may be anybody's by the time it is. */
-export type Line = Partial<MailLine> & { time: string; event: string; msg: string };
+export type LogLine = Partial<MailLogLine> & { time: string; event: string; msg: string };
 
 export const states = ['accepted', 'attempted', 'delivered', 'deferred', 'bounced', 'expired'] as const;
 
@@ -31,7 +31,7 @@ interface Destination {
 export type Keep = (line: string) => boolean;
 
 /** Null where the line is not whole: a process that was killed may leave one. */
-export function readLine(line: string): Line | null {
+export function readLine(line: string): LogLine | null {
   try {
     const read = JSON.parse(line);
     const isWhole = [read?.time, read?.event, read?.msg].every((each) => typeof each === 'string');
@@ -41,9 +41,9 @@ export function readLine(line: string): Line | null {
   }
 }
 
-export function createKeep(filters: Filters, story?: Story): Keep {
+export function createKeep(filters: Filters, story?: LogStory): Keep {
   const { emailId = null, since = null } = filters;
-  const tests: ((line: Line) => boolean)[] = [];
+  const tests: ((line: LogLine) => boolean)[] = [];
   if (story) tests.push(story.has);
   if (since !== null) tests.push(({ time }) => Date.parse(time) >= since);
   if (emailId !== null) tests.push((line) => line.emailId === emailId);
@@ -68,22 +68,22 @@ export function endOf(id: string): string {
 }
 
 /** The emails that an id names, learned from the lines that it is shown. */
-export interface Story {
+export interface LogStory {
   /** False where the line cannot be about any of them. */
   maybe(text: string): boolean;
-  has(line: Line): boolean;
+  has(line: LogLine): boolean;
 }
 
 /** A client may give all its requests one id. */
-const mostEmails = 10_000;
+const maxEmails = 10_000;
 
 /** `given`: an id of the request, the email, the delivery, the Message-ID, or a word of a host's reply. */
-export function createStory(given: string): Story {
+export function createLogStory(given: string): LogStory {
   const id = given.trim().replace(/^<(.*)>$/, '$1');
   const lower = id.toLowerCase();
   const word = new RegExp(`(?<![\\w-])${id.replace(/\W/g, '\\$&')}(?![\\w-])`);
   const emails = new Set<string>();
-  const isNamed = (line: Line) =>
+  const isNamed = (line: LogLine) =>
     line.emailId === lower ||
     (lower.length === 12 && endOf(line.emailId!) === lower) ||
     line.deliveryId === lower ||
@@ -97,17 +97,17 @@ export function createStory(given: string): Story {
     },
     has(line) {
       if (typeof line.emailId !== 'string') return false;
-      if (!emails.has(line.emailId) && emails.size < mostEmails && isNamed(line)) emails.add(line.emailId);
+      if (!emails.has(line.emailId) && emails.size < maxEmails && isNamed(line)) emails.add(line.emailId);
       return emails.has(line.emailId);
     },
   };
 }
 
-function isIn(state: string, { event, category }: Line): boolean {
+function isIn(state: string, { event, category }: LogLine): boolean {
   return state === 'expired' ? category === 'expired' : event === state;
 }
 
-function isFor({ hosts, domains }: Destination, { destination = '', host }: Line): boolean {
+function isFor({ hosts, domains }: Destination, { destination = '', host }: LogLine): boolean {
   return domains.has(destination) || (typeof host === 'string' && hosts.has(host));
 }
 

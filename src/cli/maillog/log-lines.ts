@@ -34,28 +34,28 @@ function createSplit(): Split {
 }
 
 /** An open file that is read on as it grows. */
-export interface Growing {
+export interface GrowingFile {
   handle: FileHandle;
   /** Read up to here. */
   position: number;
   split: Split;
 }
 
-export function growing(handle: FileHandle, position: number): Growing {
+export function followFile(handle: FileHandle, position: number): GrowingFile {
   return { handle, position, split: createSplit() };
 }
 
 /** The file was cut: what is in it now is new. */
-export function restart(file: Growing): void {
-  Object.assign(file, growing(file.handle, 0));
+export function restart(file: GrowingFile): void {
+  Object.assign(file, followFile(file.handle, 0));
 }
 
 /** From where it stopped last time to the end of the file, or to `end`. */
-export async function* newLines(file: Growing, end = Number.POSITIVE_INFINITY): AsyncGenerator<string[]> {
+export async function* newLines(file: GrowingFile, end = Number.POSITIVE_INFINITY): AsyncGenerator<string[]> {
   const chunk = Buffer.allocUnsafe(chunkSize);
   while (file.position < end) {
-    const most = Math.min(chunkSize, end - file.position);
-    const { bytesRead } = await file.handle.read(chunk, 0, most, file.position);
+    const max = Math.min(chunkSize, end - file.position);
+    const { bytesRead } = await file.handle.read(chunk, 0, max, file.position);
     if (bytesRead === 0) return;
     file.position += bytesRead;
     yield file.split(chunk.subarray(0, bytesRead));
@@ -83,9 +83,9 @@ export async function* linesBackward(handle: FileHandle, end: number): AsyncGene
 
 /** Where the last whole line of the first `size` bytes ends. */
 export async function endOfLines(handle: FileHandle, size: number): Promise<number> {
-  const most = Math.min(longestLine, size);
-  const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(most), 0, most, size - most);
-  return size - most + buffer.subarray(0, bytesRead).lastIndexOf(newline) + 1;
+  const max = Math.min(longestLine, size);
+  const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(max), 0, max, size - max);
+  return size - max + buffer.subarray(0, bytesRead).lastIndexOf(newline) + 1;
 }
 
 /** Of a compressed file, as far as it can be read: it may be under way to become one. */

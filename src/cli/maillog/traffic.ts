@@ -2,10 +2,10 @@
  * What the mail log's lines come to: how many a minute, which destinations are slow, what hosts said last. Lines may
  * come in any order; memory is bounded whatever comes.
  */
-import type { Line } from './log-filter.ts';
+import type { LogLine } from './log-filter.ts';
 
 export const verbs = ['accepted', 'delivered', 'deferred', 'bounced'] as const;
-export type Counted = (typeof verbs)[number];
+export type CountedLines = (typeof verbs)[number];
 
 interface Rate {
   /** In the last sixty seconds. */
@@ -23,7 +23,7 @@ export interface Slow {
 
 export interface Said {
   at: number;
-  verb: Counted;
+  verb: CountedLines;
   destination: string;
   host: string | null;
   reply: string;
@@ -32,7 +32,7 @@ export interface Said {
 }
 
 export interface Seen {
-  rates: Record<Counted, Rate>;
+  rates: Record<CountedLines, Rate>;
   /** The slowest first. */
   slowest: Slow[];
   /** The latest first. */
@@ -40,7 +40,7 @@ export interface Seen {
 }
 
 export interface Traffic {
-  add(line: Line): void;
+  add(line: LogLine): void;
   /** All lines since then have been added. */
   knownSince(time: number): void;
   read(now: number): Seen;
@@ -51,8 +51,8 @@ const minute = 60_000;
 /** Of a second, since "now" slides. */
 const tick = 1000;
 const slowMinutes = 5;
-const mostDestinations = 10_000;
-const mostSaid = 200;
+const maxDestinations = 10_000;
+const maxSaid = 200;
 
 type Times = { count: number; sum: number; worst: number };
 
@@ -64,7 +64,7 @@ export function createTraffic(): Traffic {
   const said = new Map<string, Said>();
   let since = Number.POSITIVE_INFINITY;
 
-  function add(line: Line): void {
+  function add(line: LogLine): void {
     const at = Date.parse(line.time);
     const verb = verbs.find((each) => each === line.event);
     if (!verb || Number.isNaN(at)) return;
@@ -83,7 +83,7 @@ export function createTraffic(): Traffic {
     const times = slow.get(at) ?? new Map<string, Times>();
     slow.set(at, times);
     const { count: before, sum, worst } = times.get(destination) ?? { count: 0, sum: 0, worst: 0 };
-    if (before === 0 && times.size >= mostDestinations) return;
+    if (before === 0 && times.size >= maxDestinations) return;
     times.set(destination, { count: before + 1, sum: sum + ms, worst: Math.max(worst, ms) });
   }
 
@@ -94,8 +94,8 @@ export function createTraffic(): Traffic {
     const before = said.get(key);
     const latest = before && before.at > one.at ? before : one;
     said.set(key, { ...latest, times: (before?.times ?? 0) + 1 });
-    if (said.size > 2 * mostSaid) {
-      for (const [old] of latestFirst([...said]).slice(mostSaid)) said.delete(old);
+    if (said.size > 2 * maxSaid) {
+      for (const [old] of latestFirst([...said]).slice(maxSaid)) said.delete(old);
     }
   }
 
@@ -114,16 +114,16 @@ export function createTraffic(): Traffic {
       forget(now);
       const rates = verbs.map((verb) => [verb, rateOf(verb, now)]);
       return {
-        rates: Object.fromEntries(rates) as Record<Counted, Rate>,
+        rates: Object.fromEntries(rates) as Record<CountedLines, Rate>,
         slowest: slowestOf([...slow.values()]),
         said: latestFirst([...said])
           .map(([, one]) => one)
-          .slice(0, mostSaid),
+          .slice(0, maxSaid),
       };
     },
   };
 
-  function rateOf(verb: Counted, now: number): Rate {
+  function rateOf(verb: CountedLines, now: number): Rate {
     const [second, current] = [Math.floor(now / tick), Math.floor(now / minute)];
     const seconds = Array.from({ length: 60 }, (_, back) => bySecond.get(`${second - back} ${verb}`) ?? 0);
     const minutes = Array.from({ length: minutesKept }, (_, index) => {
@@ -134,7 +134,7 @@ export function createTraffic(): Traffic {
   }
 }
 
-function count(counts: Map<string, number>, verb: Counted, at: number): void {
+function count(counts: Map<string, number>, verb: CountedLines, at: number): void {
   const key = `${at} ${verb}`;
   counts.set(key, (counts.get(key) ?? 0) + 1);
 }

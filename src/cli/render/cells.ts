@@ -4,7 +4,7 @@
  */
 import { styleText } from 'node:util';
 import { iso } from '../../base/clock.ts';
-import { clean } from '../../base/sanitize.ts';
+import { sanitize } from '../../base/sanitize.ts';
 import { relative, timeOfDay } from './times.ts';
 
 /**
@@ -25,7 +25,7 @@ export function dim(text: string): string {
 
 export function plainCell(cell: Cell): string {
   if (cell === null) return '-';
-  if (typeof cell !== 'object') return clean(String(cell).replace(/\s+/g, ' ')) || '-';
+  if (typeof cell !== 'object') return sanitize(String(cell).replace(/\s+/g, ' ')) || '-';
   if ('state' in cell) return cell.state;
   if ('count' in cell) return String(cell.count);
   return cell.time === null ? '-' : iso(cell.time);
@@ -33,7 +33,7 @@ export function plainCell(cell: Cell): string {
 
 export function terminalCell(cell: Cell, now: number): string {
   if (cell === null) return dim('-');
-  if (typeof cell !== 'object') return clean(String(cell)) || dim('-');
+  if (typeof cell !== 'object') return sanitize(String(cell)) || dim('-');
   if ('state' in cell) return coloured(cell.state);
   if ('count' in cell) return cell.count === 0 ? dim('0') : compact.format(cell.count);
   if (cell.time === null) return dim('-');

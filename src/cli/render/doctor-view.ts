@@ -3,7 +3,7 @@
  * what to do and what to publish below it. A record's value is never cut or wrapped: it is copied.
  */
 import { styleText } from 'node:util';
-import type { Finding, PasteRecord, Verdict } from '../../operate/doctor/finding.ts';
+import type { Finding, FindingStatus, PasteRecord } from '../../operate/doctor/finding.ts';
 import { type Block, clean, dim } from './output.ts';
 
 const marks = {
@@ -13,7 +13,7 @@ const marks = {
   skipped: { sign: '-', colour: 'gray' },
 } as const;
 
-const verdicts: Verdict[] = ['failure', 'warning', 'ok', 'skipped'];
+const verdicts: FindingStatus[] = ['failure', 'warning', 'ok', 'skipped'];
 
 export function doctorDocument(findings: Finding[]) {
   return { ok: countOf(findings, 'failure') === 0, counts: counts(findings), findings };
@@ -62,14 +62,14 @@ function findingLines(
   ];
 }
 
-const leastRoom = 30;
+const minRoom = 30;
 
 /** At spaces; a word that is longer than a line stays whole. */
 function wrapped(text: string, room: number): string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {
     const last = lines.at(-1);
-    if (last !== undefined && last.length + 1 + word.length <= Math.max(room, leastRoom))
+    if (last !== undefined && last.length + 1 + word.length <= Math.max(room, minRoom))
       lines.push(`${lines.pop()} ${word}`);
     else lines.push(word);
   }
@@ -88,13 +88,13 @@ function summary(findings: Finding[]): string {
   return `${styleText('bold', failed ? 'Not ready to send' : 'Ready to send')} ${dim(`(${said.join(', ')})`)}`;
 }
 
-function counts(findings: Finding[]): Record<Verdict, number> {
+function counts(findings: Finding[]): Record<FindingStatus, number> {
   return Object.fromEntries(verdicts.map((verdict) => [verdict, countOf(findings, verdict)])) as Record<
-    Verdict,
+    FindingStatus,
     number
   >;
 }
 
-function countOf(findings: Finding[], verdict: Verdict): number {
+function countOf(findings: Finding[], verdict: FindingStatus): number {
   return findings.filter((finding) => finding.verdict === verdict).length;
 }

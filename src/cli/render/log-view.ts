@@ -3,8 +3,8 @@
  * and indented where the terminal is too narrow. Strangers' words come out harmless.
  */
 import { styleText } from 'node:util';
-import { clean } from '../../base/sanitize.ts';
-import { endOf, type Line } from '../maillog/log-filter.ts';
+import { sanitize } from '../../base/sanitize.ts';
+import { endOf, type LogLine } from '../maillog/log-filter.ts';
 import { coloured, dim } from './cells.ts';
 import { local, span } from './times.ts';
 import { widthOf } from './width.ts';
@@ -21,23 +21,23 @@ const timeWidth = '12:03:04.120'.length;
 const verbWidth = 'attempted'.length;
 const indent = timeWidth + verbWidth + 4;
 /** With less than this there is nothing to be gained by breaking. */
-const leastText = 30;
+const minText = 30;
 /** On a narrower terminal an email is named by the end of its id. */
 const roomForId = 110;
 
 /** The day of a line, where it is another than that of the line before. */
-export function dayOf({ time }: Line): string {
+export function dayOf({ time }: LogLine): string {
   return local(Date.parse(time)).split(' ')[0]!;
 }
 
-export function readable(line: Line, columns: number): string {
+export function readable(line: LogLine, columns: number): string {
   const at = Date.parse(line.time);
   const clock = `${local(at).split(' ')[1]}.${String(at % 1000).padStart(3, '0')}`;
-  const verb = coloured(clean(line.event)) + ' '.repeat(Math.max(verbWidth - line.event.length, 0));
+  const verb = coloured(sanitize(line.event)) + ' '.repeat(Math.max(verbWidth - line.event.length, 0));
   return `${dim(clock)}  ${verb}  ${broken(wordsOf(line, columns), columns)}`;
 }
 
-function wordsOf(line: Line, columns: number): Word[] {
+function wordsOf(line: LogLine, columns: number): Word[] {
   const id = typeof line.emailId === 'string' ? line.emailId : '';
   const said = typeof line.recipient === 'string' ? parts(line) : [sentence(line), ''];
   return [
@@ -49,12 +49,12 @@ function wordsOf(line: Line, columns: number): Word[] {
 }
 
 /** What the line says, without its verb. */
-function sentence({ msg, event }: Line): string {
+function sentence({ msg, event }: LogLine): string {
   return msg.startsWith(event) ? msg.slice(event.length) : msg;
 }
 
 /** What was said, and what else is known. */
-function parts(line: Line): [said: string, known: string] {
+function parts(line: LogLine): [said: string, known: string] {
   if (line.event === 'accepted') {
     return [
       `from ${line.from ?? '?'}`,
@@ -73,17 +73,17 @@ function parts(line: Line): [said: string, known: string] {
   return [`${host}${line.reply ?? sentence(line)}`, details && `(${details})`];
 }
 
-function tags({ tags: given }: Line): string[] {
+function tags({ tags: given }: LogLine): string[] {
   return Object.entries(given ?? {}).map(([name, value]) => `${name}=${value}`);
 }
 
 function words(text: string, style: Word['style']): Word[] {
   const all = text.split(' ').filter((word) => word !== '');
-  return all.map((word) => ({ text: clean(word), style }));
+  return all.map((word) => ({ text: sanitize(word), style }));
 }
 
 function broken(all: Word[], columns: number): string {
-  const width = columns - indent < leastText ? Number.POSITIVE_INFINITY : columns - indent;
+  const width = columns - indent < minText ? Number.POSITIVE_INFINITY : columns - indent;
   const lines: Word[][] = [[]];
   let used = 0;
   for (const word of all) {

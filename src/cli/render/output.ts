@@ -6,12 +6,12 @@
  * Much of what is shown was written by strangers (remote replies, subjects): control characters come out visible,
  * so that none of it can move the terminal's cursor or break a line in two.
  */
-import { clean, cleanJson } from '../../base/sanitize.ts';
+import { sanitize, sanitizeJson } from '../../base/sanitize.ts';
 import { type Cell, dim, plainCell, terminalCell } from './cells.ts';
 import { type Rows, tableLines } from './table.ts';
 import { local, relative } from './times.ts';
 
-export { clean } from '../../base/sanitize.ts';
+export { sanitize as clean } from '../../base/sanitize.ts';
 export type { Cell } from './cells.ts';
 export { coloured, dim } from './cells.ts';
 
@@ -38,23 +38,23 @@ export interface Output {
   warn(text: string): void;
 }
 
-const usualColumns = 80;
+const defaultColumns = 80;
 
-export interface Streams {
+export interface OutputStreams {
   stdout: NodeJS.WriteStream;
   stderr: NodeJS.WriteStream;
 }
 
-export function createOutput({ stdout, stderr }: Streams, now: () => number): Output {
+export function createOutput({ stdout, stderr }: OutputStreams, now: () => number): Output {
   const terminal = stdout.isTTY === true;
   const output: Output = {
     json: false,
     terminal,
     get columns() {
-      return stdout.columns || usualColumns;
+      return stdout.columns || defaultColumns;
     },
     print(document, ...blocks) {
-      if (output.json) return output.write(`${cleanJson(JSON.stringify(document, null, 2))}\n`);
+      if (output.json) return output.write(`${sanitizeJson(JSON.stringify(document, null, 2))}\n`);
       if (!terminal) return output.write(blocks.map(asPlain).join(''));
       const shown = blocks.map((block) => forTerminal(block, now(), output.columns));
       output.write(`${shown.filter((text) => text !== '').join('\n\n')}\n`);
@@ -69,7 +69,7 @@ export function createOutput({ stdout, stderr }: Streams, now: () => number): Ou
       if (stderr.isTTY) stderr.write(`\r\x1b[K${text}`);
     },
     warn(text) {
-      stderr.write(`postern: ${clean(text)}\n`);
+      stderr.write(`postern: ${sanitize(text)}\n`);
     },
   };
   return output;

@@ -64,7 +64,7 @@ function lineBelow(head: string[], row: Cell[], now: number, columns: number): s
   return dim(line.length > columns ? `${line.slice(0, columns - 1)}…` : line);
 }
 
-const leastRoom = 20;
+const minRoom = 20;
 
 function widthsWithin(columns: number, head: string[], cells: string[][], cut: 'first' | 'last'): number[] {
   const widthOf = (text: string) => stripVTControlCharacters(text).length;
@@ -72,5 +72,5 @@ function widthsWithin(columns: number, head: string[], cells: string[][], cut: '
   const at = cut === 'first' ? 0 : -1;
   const all = widths.reduce((sum, width) => sum + width + noLines.middle.length, -noLines.middle.length);
   const others = all - widths.at(at)!;
-  return widths.with(at, Math.min(widths.at(at)!, Math.max(columns - others, leastRoom)));
+  return widths.with(at, Math.min(widths.at(at)!, Math.max(columns - others, minRoom)));
 }

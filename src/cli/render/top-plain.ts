@@ -1,7 +1,7 @@
 /** One picture of `postern top` for a pipe (lines that begin with what they are), for --json, and for --once. */
 import { iso, isoOrNull } from '../../base/clock.ts';
 import { briefly, reasonsOf } from '../../operate/explain/destination-status.ts';
-import { type QueueLine, totalOf } from '../../operate/explain/queue-rows-by-destination.ts';
+import { type QueueRow, totalOf } from '../../operate/explain/queue-rows-by-destination.ts';
 import { verbs } from '../maillog/traffic.ts';
 import type { Block } from './output.ts';
 import type { Snapshot } from './top-view.ts';
@@ -18,7 +18,7 @@ export function documentOf(snapshot: Snapshot) {
   };
 }
 
-function queueDocument(line: QueueLine) {
+function queueDocument(line: QueueRow) {
   const { destination, counts, parked, oldestAt, nextAttemptAt, condition, state } = line;
   return {
     destination,

@@ -3,11 +3,18 @@
  * none wider than the terminal and no more than it has rows.
  */
 import { styleText } from 'node:util';
-import { clean } from '../../base/sanitize.ts';
+import { sanitize } from '../../base/sanitize.ts';
 import { briefly } from '../../operate/explain/destination-status.ts';
-import { type QueueLine, totalOf } from '../../operate/explain/queue-rows-by-destination.ts';
+import { type QueueRow, totalOf } from '../../operate/explain/queue-rows-by-destination.ts';
 import { notServed } from '../command-context.ts';
-import { type Counted, minutesKept, type Said, type Seen, type Slow, verbs } from '../maillog/traffic.ts';
+import {
+  type CountedLines,
+  minutesKept,
+  type Said,
+  type Seen,
+  type Slow,
+  verbs,
+} from '../maillog/traffic.ts';
 import { coloured, dim } from './cells.ts';
 import { sparkline } from './sparkline.ts';
 import { local, span, timeOfDay } from './times.ts';
@@ -16,7 +23,7 @@ import { cut, fit, widthOf } from './width.ts';
 export interface Snapshot extends Seen {
   at: number;
   hostname: string;
-  queue: { lines: QueueLine[]; at: number };
+  queue: { lines: QueueRow[]; at: number };
   /** Whether a server is running that sends mail. */
   isServed: boolean;
   /** What could not be read, and why. */
@@ -31,12 +38,12 @@ export interface Size {
 export const sorts = ['waiting', 'due', 'oldest', 'name'] as const;
 type Sort = (typeof sorts)[number];
 
-export interface Manner {
+export interface RenderOptions {
   sort: Sort;
   isPaused: boolean;
 }
 
-export function render(snapshot: Snapshot, size: Size, manner: Manner): string[] {
+export function render(snapshot: Snapshot, size: Size, manner: RenderOptions): string[] {
   const columns = Math.max(size.columns, 1);
   const top = [title(snapshot, columns), ...rates(snapshot, columns), ''];
   const room = size.rows - top.length - 1;
@@ -49,7 +56,7 @@ export function render(snapshot: Snapshot, size: Size, manner: Manner): string[]
 }
 
 function title({ hostname, queue, at }: Snapshot, columns: number): string {
-  const sum = (countOf: (line: QueueLine) => number) =>
+  const sum = (countOf: (line: QueueRow) => number) =>
     queue.lines.reduce((all, line) => all + countOf(line), 0);
   const oldest = Math.min(...queue.lines.flatMap(({ oldestAt }) => oldestAt ?? []));
   const facts = [
@@ -59,7 +66,7 @@ function title({ hostname, queue, at }: Snapshot, columns: number): string {
     ...(Number.isFinite(oldest) ? [`oldest ${span(Math.max(at - oldest, 0))}`] : []),
   ].join(', ');
   const clock = local(at).split(' ')[1]!;
-  const left = cut(` Postern  ${clean(hostname)}   ${facts}`, columns - clock.length - 2);
+  const left = cut(` Postern  ${sanitize(hostname)}   ${facts}`, columns - clock.length - 2);
   return styleText(
     'inverse',
     `${fit(left, columns - clock.length - 1)}${cut(clock, columns)} `.slice(0, columns),
@@ -82,8 +89,8 @@ function rates({ rates: all }: Snapshot, columns: number): string[] {
 }
 
 function rate(
-  verb: Counted,
-  { perMinute, minutes }: Seen['rates'][Counted],
+  verb: CountedLines,
+  { perMinute, minutes }: Seen['rates'][CountedLines],
   shown: number,
   columns: number,
 ): string {
@@ -97,16 +104,16 @@ function rate(
 }
 
 /** Three tables below each other: the queue gets most of the room, what one does not need the others have. */
-function panels(snapshot: Snapshot, { columns, rows }: Size, manner: Manner): string[] {
+function panels(snapshot: Snapshot, { columns, rows }: Size, manner: RenderOptions): string[] {
   const queue = sorted(snapshot.queue.lines, manner.sort);
   const wants = [queue.length, snapshot.slowest.length, snapshot.said.length].map((each) =>
     Math.max(each, 1),
   );
-  const [most, some, rest] = shares(wants, rows - headLines);
+  const [max, some, rest] = shares(wants, rows - headLines);
   return [
     ...table(
       queueHead(columns),
-      queue.slice(0, most).map((line) => queueRow(line, snapshot.at, columns)),
+      queue.slice(0, max).map((line) => queueRow(line, snapshot.at, columns)),
       'Nothing waits.',
     ),
     ...[
@@ -132,8 +139,8 @@ function panels(snapshot: Snapshot, { columns, rows }: Size, manner: Manner): st
 const headLines = 5;
 
 function shares(wants: number[], room: number): number[] {
-  const least = [0.4, 0.2, 0.4].map((share) => Math.max(Math.floor(share * room), 1));
-  const given = wants.map((want, at) => Math.min(want, least[at]!));
+  const min = [0.4, 0.2, 0.4].map((share) => Math.max(Math.floor(share * room), 1));
+  const given = wants.map((want, at) => Math.min(want, min[at]!));
   for (const at of [0, 2, 1]) {
     const left = room - given.reduce((all, each) => all + each, 0);
     given[at]! += Math.max(Math.min(left, wants[at]! - given[at]!), 0);
@@ -158,19 +165,19 @@ function queueHead(columns: number): string {
   return cut(`${left}${fit('OLDEST', ageWidth, 'right')}  STATE`, columns);
 }
 
-function queueRow(line: QueueLine, now: number, columns: number): string {
+function queueRow(line: QueueRow, now: number, columns: number): string {
   const { counts, parked, oldestAt, condition } = line;
   const numbers = [counts.queued + counts.deferred + counts.held, parked, counts.sending];
   const shown = numbers.map((each) => fit(short.format(each), countWidth, 'right')).join('');
   const age = fit(oldestAt === null ? '-' : span(Math.max(now - oldestAt, 0)), ageWidth, 'right');
-  const left = `${fit(clean(line.destination), queueName(columns))}${shown}${age}  `;
+  const left = `${fit(sanitize(line.destination), queueName(columns))}${shown}${age}  `;
   const room = columns - widthOf(left);
   if (room < 1) return cut(left, columns);
-  const state = clean(briefly(condition, (time) => timeOfDay(time, now)));
+  const state = sanitize(briefly(condition, (time) => timeOfDay(time, now)));
   return left + stateColour(condition.is, cut(state, room));
 }
 
-function stateColour(is: QueueLine['condition']['is'], text: string): string {
+function stateColour(is: QueueRow['condition']['is'], text: string): string {
   if (is === 'ok') return dim(text);
   const isTheirs = is === 'busy' || is === 'throttled' || is === 'greylisting';
   return styleText(isTheirs ? 'yellow' : 'red', text);
@@ -185,7 +192,7 @@ function slowRow({ destination, meanMs, worstMs, attempts }: Slow, columns: numb
   const numbers = [span(meanMs), span(worstMs), count(attempts)]
     .map((each) => fit(each, 10, 'right'))
     .join('');
-  return cut(`${fit(clean(destination), slowName(columns))}${numbers}`, columns);
+  return cut(`${fit(sanitize(destination), slowName(columns))}${numbers}`, columns);
 }
 
 function slowName(columns: number): number {
@@ -197,12 +204,12 @@ function saidHead(columns: number): string {
 }
 
 function saidRow({ at, verb, destination, host, reply, times }: Said, columns: number): string {
-  const who = clean(host ?? destination);
+  const who = sanitize(host ?? destination);
   const often = times > 1 && verb !== 'delivered' ? `${count(times)}× ` : '';
   const left = `${local(at).split(' ')[1]} ${fit(verb, nameWidth)}`;
   if (left.length >= columns) return cut(left, columns);
   const rest = cut(
-    `${cut(who, Math.max(Math.floor(columns / 4), 10))}  ${often}${clean(reply)}`,
+    `${cut(who, Math.max(Math.floor(columns / 4), 10))}  ${often}${sanitize(reply)}`,
     columns - left.length,
   );
   return left.replace(verb, () => coloured(verb)) + rest;
@@ -210,20 +217,20 @@ function saidRow({ at, verb, destination, host, reply, times }: Said, columns: n
 
 function foot(
   { queue, at, isServed, trouble }: Snapshot,
-  { sort, isPaused }: Manner,
+  { sort, isPaused }: RenderOptions,
   columns: number,
 ): string {
-  if (trouble !== null) return styleText('red', cut(` ${clean(trouble)}`, columns));
-  if (!isServed) return styleText('red', cut(` ${clean(notServed)}`, columns));
+  if (trouble !== null) return styleText('red', cut(` ${sanitize(trouble)}`, columns));
+  if (!isServed) return styleText('red', cut(` ${sanitize(notServed)}`, columns));
   const age = at - queue.at >= 10_000 ? `   queue as of ${span(at - queue.at)} ago` : '';
   const keys = ` q quit   s sort by ${sort}   p ${isPaused ? 'go on' : 'pause'}${age}`;
   const shown = cut(keys, columns);
   return isPaused ? styleText('yellow', cut(` PAUSED  ${keys}`, columns)) : dim(shown);
 }
 
-function sorted(lines: QueueLine[], sort: Sort): QueueLine[] {
-  const byName = (a: QueueLine, b: QueueLine) => (a.destination < b.destination ? -1 : 1);
-  const orders: Record<Sort, (a: QueueLine, b: QueueLine) => number> = {
+function sorted(lines: QueueRow[], sort: Sort): QueueRow[] {
+  const byName = (a: QueueRow, b: QueueRow) => (a.destination < b.destination ? -1 : 1);
+  const orders: Record<Sort, (a: QueueRow, b: QueueRow) => number> = {
     waiting: (a, b) => totalOf(b) - totalOf(a) || byName(a, b),
     due: (a, b) => b.parked - a.parked || byName(a, b),
     oldest: (a, b) =>

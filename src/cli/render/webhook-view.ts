@@ -1,6 +1,6 @@
 /** Webhooks and their attempts as the commands show them: documents for --json, facts and rows for people. */
 import { iso, isoOrNull } from '../../base/clock.ts';
-import type { AttemptRecord } from '../../db/webhooks/webhook-attempts.ts';
+import type { WebhookAttemptRecord } from '../../db/webhooks/webhook-attempts.ts';
 import type { Webhook } from '../../db/webhooks/webhooks.ts';
 import type { Cell } from './cells.ts';
 import type { Rows } from './table.ts';
@@ -45,7 +45,7 @@ export function rowsOf(webhooks: Webhook[]): Rows {
   };
 }
 
-type Tried = Omit<AttemptRecord, 'id' | 'eventId' | 'type' | 'number'>;
+type Tried = Omit<WebhookAttemptRecord, 'id' | 'eventId' | 'type' | 'number'>;
 
 export function attemptDocument({ startedAt, duration, url, status, answer, error }: Tried) {
   return { at: iso(startedAt), durationMs: duration, url, status, answer, error };
@@ -67,7 +67,7 @@ export function attemptFacts({
   ];
 }
 
-export function attemptRows(records: AttemptRecord[]): Rows {
+export function attemptRows(records: WebhookAttemptRecord[]): Rows {
   return {
     head: ['AT', 'EVENT', 'TYPE', 'TRY', 'TOOK', 'STATUS', 'ANSWER'],
     rows: records.map(({ eventId, type, number, startedAt, duration, status, answer, error }) => [

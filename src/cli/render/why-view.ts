@@ -1,6 +1,6 @@
 /** `email why`: the words of operate/explain/why.ts, with the commands that help. */
 import type { When } from '../../operate/explain/destination-status.ts';
-import { type Remedies, type Story, why as told } from '../../operate/explain/why.ts';
+import { type Remedies, why as told, type WhyFacts } from '../../operate/explain/why.ts';
 import { clean } from './output.ts';
 
 const commands: Remedies = {
@@ -15,6 +15,6 @@ const commands: Remedies = {
   doctor: '`postern doctor` says whether it is on a blocklist.',
 };
 
-export function why(story: Story, when: When): string {
+export function why(story: WhyFacts, when: When): string {
   return clean(told(story, when, commands));
 }

@@ -5,7 +5,7 @@
  */
 import type { Context } from 'koa';
 import { isAtLeast, type Role, roles } from '../../accounts/roles.ts';
-import { placesEach } from '../../api/server-busy.ts';
+import { createSlotsPerOrganization } from '../../api/server-busy.ts';
 import type { Clock } from '../../base/clock.ts';
 import { findMembership, type Membership } from '../../db/accounts/memberships.ts';
 import { findOrganization } from '../../db/accounts/organizations.ts';
@@ -15,10 +15,10 @@ import { readForm } from '../forms.ts';
 import type { OrgVisit, UserVisit, Visit } from '../page.ts';
 import { forbidden, notFound, paused } from '../page-error.ts';
 import type { Csrf } from './csrf.ts';
-import type { Access } from './route-access.ts';
+import type { RouteAccess } from './route-access.ts';
 import type { Sessions } from './sessions.ts';
 
-interface EntranceParts {
+interface AuthorizePageParts {
   db: Db;
   clock: Clock;
   csrf: Csrf;
@@ -26,31 +26,34 @@ interface EntranceParts {
 }
 
 /** Forms that are larger than usual, at once: each takes several times its size. */
-const mostLarge = { inAll: 4, ofOne: 2 };
+const maxLarge = { inAll: 4, ofOne: 2 };
 
 export interface Entrance {
   /** Who asks, if they may. Reads nothing of a form. */
-  admit(context: Context, least: Access): Promise<Visit | UserVisit | OrgVisit | 'sign in first'>;
+  admit(context: Context, min: RouteAccess): Promise<Visit | UserVisit | OrgVisit | 'sign in first'>;
   /** The visit with its form. Takes as long as the client does, so nothing is held for it meanwhile. */
   withForm<V extends Visit>(visit: V, largestForm: number | undefined): Promise<V>;
 }
 
-export function createEntrance({ db, clock, csrf, sessions }: EntranceParts): Entrance {
-  const large = { inAll: placesEach(mostLarge.inAll), ofOne: placesEach(mostLarge.ofOne) };
+export function createAuthorizePage({ db, clock, csrf, sessions }: AuthorizePageParts): Entrance {
+  const large = {
+    inAll: createSlotsPerOrganization(maxLarge.inAll),
+    ofOne: createSlotsPerOrganization(maxLarge.ofOne),
+  };
   return {
-    async admit(context, least) {
+    async admit(context, min) {
       if (context.method === 'POST') csrf.checkOrigin(context);
       const found = await sessions.find(context);
-      if (!found && least !== 'anyone') return 'sign in first';
+      if (!found && min !== 'anyone') return 'sign in first';
       const visitor = sessions.visitor(context);
       const query = new URLSearchParams(context.querystring);
       const form = new URLSearchParams();
       const visit = { context, query, form, now: clock.now(), visitor, user: null, session: null };
       if (!found) return visit;
       const theirs = { ...visit, ...found };
-      if (least === 'anyone') return theirs;
+      if (min === 'anyone') return theirs;
       const { org } = context.params as { org?: string };
-      return org === undefined ? forUser(theirs, least) : inOrganization(theirs, least, org);
+      return org === undefined ? forUser(theirs, min) : inOrganization(theirs, min, org);
     },
     async withForm(visit, largestForm) {
       const { context, user, visitor } = visit;
@@ -65,14 +68,14 @@ export function createEntrance({ db, clock, csrf, sessions }: EntranceParts): En
     },
   };
 
-  async function inOrganization(visit: UserVisit, least: Access, id: string): Promise<OrgVisit> {
+  async function inOrganization(visit: UserVisit, min: RouteAccess, id: string): Promise<OrgVisit> {
     const org = uuid.test(id) ? await membershipOf(visit.user, id) : null;
     if (!org) throw notFound('organization');
     if (org.pause && !visit.user.isOperator) throw paused(org.pause);
-    if (least === 'operator') requireOperator(visit.user);
-    else if (!isAtLeast(org.role, least as Role))
+    if (min === 'operator') requireOperator(visit.user);
+    else if (!isAtLeast(org.role, min as Role))
       throw forbidden(
-        `You are a ${org.role} of ${org.name}; this takes ${roles.slice(roles.indexOf(least as Role)).join(' or ')}. An owner can change that.`,
+        `You are a ${org.role} of ${org.name}; this takes ${roles.slice(roles.indexOf(min as Role)).join(' or ')}. An owner can change that.`,
       );
     return { ...visit, org, base: `/dashboard/o/${org.id}`, may: (role) => isAtLeast(org.role, role) };
   }
@@ -84,8 +87,8 @@ export function createEntrance({ db, clock, csrf, sessions }: EntranceParts): En
   }
 }
 
-function forUser(visit: UserVisit, least: Access): UserVisit {
-  if (least === 'operator') requireOperator(visit.user);
+function forUser(visit: UserVisit, min: RouteAccess): UserVisit {
+  if (min === 'operator') requireOperator(visit.user);
   return visit;
 }
 

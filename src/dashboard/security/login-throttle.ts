@@ -7,12 +7,12 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../base/clock.ts';
-import { roomFor } from '../../base/lru-options.ts';
+import { lruOptions } from '../../base/lru-options.ts';
 import { clientOf } from '../../smtp-in/connection-limits.ts';
 
 const windowMs = 15 * 60_000;
-const most = { network: 30, account: 10 };
-const mostKept = 50_000;
+const max = { network: 30, account: 10 };
+const maxKept = 50_000;
 
 /** As many wrong guesses at an account cost no time, wherever they come from. After the next the pause doubles each time. */
 const freeGuesses = 20;
@@ -28,7 +28,7 @@ interface Guess {
   browser: string | null;
 }
 
-export interface Guards {
+export interface LoginThrottle {
   /** Whether the guess is right; a wait if it was not judged. */
   judge(guess: Guess, isRight: () => Promise<boolean>): Promise<boolean | { waitMs: number }>;
 }
@@ -43,9 +43,9 @@ interface Counter {
   forget?(key: string): void;
 }
 
-export function createGuards(clock: Clock): Guards {
-  const networks = windows(clock, most.network);
-  const atAccounts = windows(clock, most.account, true);
+export function createLoginThrottle(clock: Clock): LoginThrottle {
+  const networks = windows(clock, max.network);
+  const atAccounts = windows(clock, max.account, true);
   const accounts = pauses(clock);
 
   function countersOf({ address, account, browser }: Guess): [Counter, string][] {
@@ -78,7 +78,7 @@ export function createGuards(clock: Clock): Guards {
 }
 
 function windows(clock: Clock, allowed: number, isForgotten = false): Counter {
-  const open = new LRUCache<string, { since: number; count: number }>(roomFor(mostKept));
+  const open = new LRUCache<string, { since: number; count: number }>(lruOptions(maxKept));
   const current = (key: string) => {
     const known = open.get(key);
     return known && clock.now() - known.since < windowMs ? known : null;
@@ -102,7 +102,7 @@ function windows(clock: Clock, allowed: number, isForgotten = false): Counter {
 }
 
 function pauses(clock: Clock): Counter {
-  const open = new LRUCache<string, { lastAt: number; count: number }>(roomFor(mostKept));
+  const open = new LRUCache<string, { lastAt: number; count: number }>(lruOptions(maxKept));
   const current = (key: string) => {
     const known = open.get(key);
     return known && clock.now() - known.lastAt < pausesEndMs ? known : null;

@@ -9,9 +9,9 @@
  */
 import { type Role, roles } from '../../accounts/roles.ts';
 
-export type Access = 'anyone' | 'user' | Role | 'operator';
+export type RouteAccess = 'anyone' | 'user' | Role | 'operator';
 
-export const access: Record<string, Access> = {
+export const access: Record<string, RouteAccess> = {
   // Coming and going
   'GET /dashboard': 'user',
   'GET /dashboard/sign-in': 'anyone',
@@ -117,32 +117,32 @@ export const access: Record<string, Access> = {
   'POST /dashboard/doctor': 'operator',
 };
 
-export interface Entry {
+export interface AccessEntry {
   method: string;
   path: string;
-  access: Access;
+  access: RouteAccess;
   scope: 'open' | 'user' | 'organization' | 'operator';
 }
 
-export function accessTable(): Entry[] {
-  return Object.entries(access).map(([route, least]) => {
+export function accessTable(): AccessEntry[] {
+  return Object.entries(access).map(([route, min]) => {
     const [method, path] = route.split(' ') as [string, string];
-    return { method, path, access: least, scope: scopeOf(path, least) };
+    return { method, path, access: min, scope: scopeOf(path, min) };
   });
 }
 
-function scopeOf(path: string, least: Access): Entry['scope'] {
+function scopeOf(path: string, min: RouteAccess): AccessEntry['scope'] {
   if (/^\/dashboard\/o\/:org(\/|$)/.test(path)) return 'organization';
-  if (least === 'anyone') return 'open';
-  return least === 'operator' ? 'operator' : 'user';
+  if (min === 'anyone') return 'open';
+  return min === 'operator' ? 'operator' : 'user';
 }
 
 /** What is wrong with the table, as it stands beside the routes that there are; nothing, where all is well. */
-export function accessFaults(routes: { route: string; scope: Entry['scope'] }[]): string[] {
+export function accessFaults(routes: { route: string; scope: AccessEntry['scope'] }[]): string[] {
   const table = accessTable();
   const entries = new Map(table.map((entry) => [`${entry.method} ${entry.path}`, entry]));
   const named = new Set(routes.map(({ route }) => route));
-  const isMembers = (least: Access) => (roles as readonly string[]).includes(least);
+  const isMembers = (min: RouteAccess) => (roles as readonly string[]).includes(min);
   return [
     ...routes.flatMap(({ route, scope }) => {
       const entry = entries.get(route);
@@ -151,9 +151,9 @@ export function accessFaults(routes: { route: string; scope: Entry['scope'] }[])
     }),
     ...[...entries.keys()].filter((route) => !named.has(route)).map((route) => `${route} has no route`),
     ...table
-      .filter(({ scope, access: least }) =>
-        scope === 'organization' ? !isMembers(least) && least !== 'operator' : isMembers(least),
+      .filter(({ scope, access: min }) =>
+        scope === 'organization' ? !isMembers(min) && min !== 'operator' : isMembers(min),
       )
-      .map(({ method, path, access: least }) => `${method} ${path} cannot be for ${least}`),
+      .map(({ method, path, access: min }) => `${method} ${path} cannot be for ${min}`),
   ];
 }

@@ -21,7 +21,7 @@ import type { KnownBrowsers } from './known-browsers.ts';
 
 const day = 24 * 3_600_000;
 const idleMs = 7 * day;
-const lifeMs = 30 * day;
+const ttlMs = 30 * day;
 /** How exactly it is known when somebody was here: a write a minute, not one a page. */
 const exactMs = 60_000;
 const longestAgent = 300;
@@ -64,10 +64,10 @@ export function createSessions(
         await changeUser(trx, user.id, { signedInAt: now });
         const address = clientAddress(context).slice(0, 100);
         const agent = context.get('user-agent').slice(0, longestAgent);
-        const session = { hash: tokenHash(token), userId: user.id, address, agent, expiresAt: now + lifeMs };
+        const session = { hash: tokenHash(token), userId: user.id, address, agent, expiresAt: now + ttlMs };
         await insertSession(trx, session, now);
       });
-      cookies.set(context, 'session', token, lifeMs);
+      cookies.set(context, 'session', token, ttlMs);
       cookies.set(context, 'visitor', null);
       knownBrowsers.remember(context, user);
     },

@@ -3,7 +3,7 @@
 import { patchedLength } from '../../base/byte-patch.ts';
 import { newId } from '../../base/id.ts';
 import type { EventType, TlsFloor } from '../../glossary.ts';
-import type { Answer } from './idempotency.ts';
+import type { SendAnswerRecord } from './idempotency.ts';
 
 export interface Send {
   emailId: string;
@@ -57,20 +57,20 @@ interface SendMessage {
 }
 
 /** The recipients of a send by what becomes of them. */
-export type Lot = 'queued' | 'suppressed' | 'insufficient_credit';
+export type AcceptBatch = 'queued' | 'suppressed' | 'insufficient_credit';
 
-export interface Rows {
+export interface AcceptanceRows {
   tables: Record<
     'emails' | 'message_bases' | 'messages' | 'deliveries' | 'events' | 'credit_entries',
     object[]
   >;
   /** Adds an accepted send, its recipients' lots in their order, and answers it. */
-  add(send: Send, lots: Lot[], credits: number): Answer;
+  add(send: Send, lots: AcceptBatch[], credits: number): SendAnswerRecord;
   addNews(orgId: string, type: EventType, data: object, at: number): void;
 }
 
-export function newRows(): Rows {
-  const tables: Rows['tables'] = {
+export function newRows(): AcceptanceRows {
+  const tables: AcceptanceRows['tables'] = {
     emails: [],
     message_bases: [],
     messages: [],
@@ -123,8 +123,8 @@ export function newRows(): Rows {
 
 const queuedData = ({ trackedLinks }: Send) => (trackedLinks === null ? {} : { trackedLinks });
 
-function answerOf(send: Send, lots: Lot[]): Answer {
-  const inLot = (lot: Lot) =>
+function answerOf(send: Send, lots: AcceptBatch[]): SendAnswerRecord {
+  const inLot = (lot: AcceptBatch) =>
     send.recipients.filter((_, position) => lots[position] === lot).map(({ address }) => address);
   return {
     id: send.messageId,
@@ -163,7 +163,7 @@ function deliveryRow(
   send: Send,
   recipient: SendRecipient,
   position: number,
-  lot: Lot,
+  lot: AcceptBatch,
   messageId: string | null,
 ): object {
   return {

@@ -10,26 +10,26 @@
  * commit was lost, is known by what that commit wrote (accepted-before.ts).
  */
 import { dayOf, untilMidnight } from '../../accounts/limits.ts';
-import { reach } from '../../base/failpoints.ts';
+import { failpoint } from '../../base/failpoints.ts';
 import { lockOrganizations, type Organization } from '../accounts/organizations.ts';
 import { suppressedAmong, suppressionKey } from '../accounts/suppressions.ts';
 import { insertRows, insertWithBytes } from '../engine/insert-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
-import { sideBySide } from '../engine/parallel.ts';
+import { parallel } from '../engine/parallel.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
-import { type Lot, newRows, type Rows, type Send } from './acceptance-rows.ts';
-import { findTaken, type Taken } from './accepted-before.ts';
+import { type AcceptanceRows, type AcceptBatch, newRows, type Send } from './acceptance-rows.ts';
+import { type AcceptedBefore, findAcceptedBefore } from './accepted-before.ts';
 import { balanceOf, creditNews, entry, renew, renewalEntry, saveCredits, spend } from './credit-ledger.ts';
 import { addUsages, lockUsages } from './daily-usage.ts';
-import { type Answer, type Earlier, findEarlier, isRepeat } from './idempotency.ts';
+import { type EarlierAnswer, findEarlier, isRepeat, type SendAnswerRecord } from './idempotency.ts';
 
 /** What became of a send: accepted, answered with an earlier send's answer, or refused. */
 export type Decision =
-  | { answer: Answer; replayed: boolean }
+  | { answer: SendAnswerRecord; replayed: boolean }
   | { refused: 'ALL_RECIPIENTS_SUPPRESSED' | 'INSUFFICIENT_CREDITS' | 'KEY_REUSED' }
   | { refused: 'DAILY_CAPACITY'; limit: number; retryAfterMs: number };
 
-export interface Policy {
+export interface AcceptPolicy {
   /** How long idempotency keys hold. */
   keepMs: number;
   /** The part of the quota that, when left, is low. */
@@ -41,15 +41,15 @@ interface Books {
   orgs: Map<string, Organization>;
   suppressed: Set<string>;
   /** By the emails' ids: what an earlier try of the same commit has taken. */
-  taken: Map<string, Taken>;
-  earlier: Earlier;
+  taken: Map<string, AcceptedBefore>;
+  earlier: EarlierAnswer;
   /** Accepted recipients of the day, by organization: before this batch and by it; requests refused by it. */
   days: Map<string, { orgId: string; day: string; before: number; emails: number; refused: number }>;
-  rows: Rows;
-  policy: Policy;
+  rows: AcceptanceRows;
+  policy: AcceptPolicy;
 }
 
-export async function acceptAll(db: Db, sends: Send[], policy: Policy): Promise<Decision[]> {
+export async function acceptAll(db: Db, sends: Send[], policy: AcceptPolicy): Promise<Decision[]> {
   return inSharedCommit(db, async (trx) => {
     const books = await openBooks(trx, sends, policy);
     const decisions = sends.map((send) => decide(send, books));
@@ -61,27 +61,27 @@ export async function acceptAll(db: Db, sends: Send[], policy: Policy): Promise<
       events,
       credit_entries: entries,
     } = books.rows.tables;
-    await sideBySide(trx, [
+    await parallel(trx, [
       () => insertRows(trx, 'emails', emails),
       () => saveCredits(trx, books.orgs.values()),
       () => addUsages(trx, [...books.days.values()]),
       () => books.earlier.save(trx),
     ]);
     // Which refer to emails; and deliveries to messages.
-    await sideBySide(trx, [
+    await parallel(trx, [
       () => insertWithBytes(trx, 'message_bases', bases),
       () => insertWithBytes(trx, 'messages', messages),
       () => insertRows(trx, 'events', events),
       () => insertRows(trx, 'credit_entries', entries),
     ]);
     await insertRows(trx, 'deliveries', deliveries);
-    reach('accepting');
+    failpoint('accepting');
     return decisions;
   });
 }
 
 /** What `acceptAll` would decide of a send now. Keeps nothing but that a request refused with 429 does not count. */
-export async function rehearse(db: Db, send: Send, policy: Policy): Promise<Decision> {
+export async function dryRun(db: Db, send: Send, policy: AcceptPolicy): Promise<Decision> {
   return db.transaction(async (trx) => {
     const books = await openBooks(trx, [send], policy);
     const decision = decide(send, books);
@@ -94,14 +94,14 @@ export async function rehearse(db: Db, send: Send, policy: Policy): Promise<Deci
 }
 
 /** What the later ones look up may be changed by whoever holds the locks: those are asked for first. */
-async function openBooks(trx: Trx, sends: Send[], policy: Policy): Promise<Books> {
+async function openBooks(trx: Trx, sends: Send[], policy: AcceptPolicy): Promise<Books> {
   const day = dayOf(Math.max(...sends.map(({ acceptedAt }) => acceptedAt)));
   const ids = new Set(sends.map(({ orgId }) => orgId));
   const days = [...ids].map((orgId) => ({ orgId, day }));
   const pairs = sends.flatMap(({ orgId, recipients }) =>
     recipients.map(({ key }) => ({ orgId, addressKey: key })),
   );
-  const [orgs, usages, earlier, suppressed] = await sideBySide(trx, [
+  const [orgs, usages, earlier, suppressed] = await parallel(trx, [
     () => lockOrganizations(trx, ids),
     () => lockUsages(trx, days),
     () => findEarlier(trx, sends),
@@ -110,7 +110,7 @@ async function openBooks(trx: Trx, sends: Send[], policy: Policy): Promise<Books
   return {
     orgs: new Map(orgs.map((org) => [org.id, org])),
     ...{ suppressed, earlier },
-    taken: await findTaken(trx, sends),
+    taken: await findAcceptedBefore(trx, sends),
     days: new Map(
       [...usages.values()].map(({ orgId, emails }) => [
         orgId,
@@ -151,7 +151,7 @@ function decide(send: Send, books: Books): Decision {
   if (payable <= 0) return { refused: 'INSUFFICIENT_CREDITS' };
 
   const accepted = new Set(wanted.slice(0, payable));
-  const lotOf = (recipient: Send['recipients'][number]): Lot => {
+  const lotOf = (recipient: Send['recipients'][number]): AcceptBatch => {
     if (isSuppressed(recipient.key)) return 'suppressed';
     return accepted.has(recipient) ? 'queued' : 'insufficient_credit';
   };

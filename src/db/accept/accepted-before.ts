@@ -8,13 +8,13 @@
  * (queue/held-leases.ts), and are somebody else's to send.
  */
 
-import { given, query } from '../engine/json-rows.ts';
+import { jsonRows, query } from '../engine/json-rows.ts';
 import type { Trx } from '../engine/open.ts';
 import type { Send } from './acceptance-rows.ts';
-import type { Answer } from './idempotency.ts';
+import type { SendAnswerRecord } from './idempotency.ts';
 
-export interface Taken {
-  answer: Answer;
+export interface AcceptedBefore {
+  answer: SendAnswerRecord;
   /** Who asks goes on with its deliveries. */
   isOurs: boolean;
 }
@@ -26,12 +26,12 @@ interface Row {
 }
 
 /** By the ids of their emails. */
-export async function findTaken(trx: Trx, sends: Send[]): Promise<Map<string, Taken>> {
+export async function findAcceptedBefore(trx: Trx, sends: Send[]): Promise<Map<string, AcceptedBefore>> {
   const again = sends.filter(({ againUntil }) => againUntil !== undefined);
   if (again.length === 0) return new Map();
   const rows = await readRows(trx, again);
   const renewed = await renew(trx, again);
-  const taken = again.flatMap((send): [string, Taken][] => {
+  const taken = again.flatMap((send): [string, AcceptedBefore][] => {
     const own = rows.filter(({ emailId }) => emailId === send.emailId);
     const leased = send.recipients.filter(({ entry }) => entry === 'leased');
     const isOurs = leased.every(({ deliveryId }) => renewed.has(deliveryId));
@@ -41,7 +41,7 @@ export async function findTaken(trx: Trx, sends: Send[]): Promise<Map<string, Ta
 }
 
 function readRows(trx: Trx, sends: Send[]): Promise<Row[]> {
-  const { from, column } = given(trx, { id: 'uuid' });
+  const { from, column } = jsonRows(trx, { id: 'uuid' });
   return query<Row>(
     trx,
     `select deliveries.email_id as "emailId", recipient, status from ${from} cross join deliveries
@@ -57,7 +57,7 @@ async function renew(trx: Trx, sends: Send[]): Promise<Set<string>> {
       .filter(({ entry }) => entry === 'leased')
       .map(({ deliveryId }) => ({ id: deliveryId, node: lease.node, until: lease.until, anew: againUntil })),
   );
-  const { from, column } = given(trx, { id: 'uuid', node: 'text', until: 'bigint', anew: 'bigint' });
+  const { from, column } = jsonRows(trx, { id: 'uuid', node: 'text', until: 'bigint', anew: 'bigint' });
   const renewed = await query<{ id: string }>(
     trx,
     `update deliveries set due_at = ${column('anew')} from ${from}
@@ -69,7 +69,7 @@ async function renew(trx: Trx, sends: Send[]): Promise<Set<string>> {
   return new Set(renewed.map(({ id }) => id));
 }
 
-function answerOf({ messageId: id, emailId }: Send, rows: Row[]): Answer {
+function answerOf({ messageId: id, emailId }: Send, rows: Row[]): SendAnswerRecord {
   const those = (wanted: (status: string) => boolean) =>
     rows.filter(({ status }) => wanted(status)).map(({ recipient }) => recipient);
   return {

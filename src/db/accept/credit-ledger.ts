@@ -11,7 +11,7 @@
 import { renewedAt, renewsAt } from '../../accounts/quota-period.ts';
 import { newId } from '../../base/id.ts';
 import { lockOrganization, type Organization } from '../accounts/organizations.ts';
-import { given, query } from '../engine/json-rows.ts';
+import { jsonRows, query } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
 
 export interface LedgerEntry {
@@ -49,7 +49,7 @@ export function renew(org: Organization, now: number): { org: Organization; give
   return { org: untold(next), given };
 }
 
-export interface QuotaStanding {
+export interface QuotaState {
   /** Null: unlimited. */
   limit: number | null;
   used: number;
@@ -58,7 +58,7 @@ export interface QuotaStanding {
 }
 
 /** As it stands today: a period that is over is renewed by the next send, and is shown as renewed before that. */
-export function quotaStanding(org: Organization, now: number): QuotaStanding {
+export function quotaState(org: Organization, now: number): QuotaState {
   const { quotaLimit: limit, quotaUsed: used } = renew(org, now)?.org ?? org;
   const remaining = limit === null ? null : Math.max(limit - used, 0);
   return { limit, used, remaining, renewsAt: renewsAt(org.createdAt, now) };
@@ -70,12 +70,12 @@ function untold(org: Organization): Organization {
 }
 
 /** What spending has made worth saying, each once until there are credits again. */
-export function creditNews(org: Organization, lowShare: number): { org: Organization; news: News[] } {
+export function creditNews(org: Organization, lowShare: number): { org: Organization; news: CreditNews[] } {
   const balance = balanceOf(org);
   if (balance === null || org.quotaLimit === null) return { org, news: [] };
   const left = Math.max(org.quotaLimit - org.quotaUsed, 0);
   const data = { quota: { limit: org.quotaLimit, used: org.quotaUsed, remaining: left }, wallet: org.wallet };
-  const news: News[] = [];
+  const news: CreditNews[] = [];
   const isLow = org.quotaLimit > 0 && left <= org.quotaLimit * lowShare;
   if (isLow && !org.toldLow) news.push({ type: 'credits.low', data });
   if (balance === 0 && !org.toldExhausted) news.push({ type: 'credits.exhausted', data });
@@ -85,7 +85,7 @@ export function creditNews(org: Organization, lowShare: number): { org: Organiza
   };
 }
 
-export interface News {
+export interface CreditNews {
   type: 'credits.low' | 'credits.exhausted';
   data: object;
 }
@@ -136,7 +136,7 @@ export function renewalEntry({ org, given }: { org: Organization; given: number 
 }
 
 export async function saveCredits(trx: Trx, orgs: Iterable<Organization>): Promise<void> {
-  const { from, column } = given(trx, { id: 'uuid', ...saved });
+  const { from, column } = jsonRows(trx, { id: 'uuid', ...saved });
   const assignments = Object.keys(saved).map((name) => `${name} = ${column(name)}`);
   const rows = [...orgs].map((org) => ({
     id: org.id,

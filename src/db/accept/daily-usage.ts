@@ -4,11 +4,11 @@
  */
 import { type RequestLimits, type Taken, takeRequest, type Usage } from '../../accounts/limits.ts';
 import { insertOf } from '../engine/insert-rows.ts';
-import { given, query } from '../engine/json-rows.ts';
+import { jsonRows, query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
 
-export interface Take {
+export interface UsageRequest {
   orgId: string;
   day: string;
   limits: RequestLimits;
@@ -16,7 +16,7 @@ export interface Take {
 }
 
 /** Counts many requests in one transaction, each in its turn. */
-export async function takeAll(db: Db, takes: Take[]): Promise<Taken[]> {
+export async function recordRequests(db: Db, takes: UsageRequest[]): Promise<Taken[]> {
   return inSharedCommit(db, async (trx) => {
     const usages = await lockUsages(trx, takes);
     const taken = takes.map((take) => {
@@ -57,7 +57,7 @@ export async function lockUsages(trx: Trx, days: Day[]): Promise<Map<string, Day
 
 /** In the order of their keys, so that two nodes never wait for each other. */
 async function find(trx: Trx, keys: { org_id: string; day: string }[]): Promise<DayUsage[]> {
-  const { from, column } = given(trx, types);
+  const { from, column } = jsonRows(trx, types);
   return query<DayUsage>(
     trx,
     `select used.org_id as "orgId", used.day, requests, emails,
@@ -84,7 +84,7 @@ async function saveUsages(trx: Trx, usages: Iterable<DayUsage>): Promise<void> {
     ...{ org_id: orgId, day, requests },
     ...{ second_since: secondSince, second_requests: secondRequests },
   }));
-  const { from, column } = given(trx, {
+  const { from, column } = jsonRows(trx, {
     ...types,
     ...{ requests: 'integer', second_since: 'bigint', second_requests: 'integer' },
   });
@@ -107,7 +107,7 @@ export async function addUsages(
   trx: Trx,
   days: (Day & { emails: number; refused: number })[],
 ): Promise<void> {
-  const { from, column } = given(trx, { ...types, emails: 'integer', refused: 'integer' });
+  const { from, column } = jsonRows(trx, { ...types, emails: 'integer', refused: 'integer' });
   const refused = column('refused');
   const less = (name: string) =>
     `${name} = case when daily_usage.${name} > ${refused} then daily_usage.${name} - ${refused} else 0 end`;

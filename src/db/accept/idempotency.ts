@@ -5,12 +5,12 @@
  */
 
 import { insertOf } from '../engine/insert-rows.ts';
-import { given, query } from '../engine/json-rows.ts';
+import { jsonRows, query } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import type { Send } from './acceptance-rows.ts';
 
 /** What a send was answered. */
-export interface Answer {
+export interface SendAnswerRecord {
   id: string;
   emailId: string;
   accepted: string[];
@@ -21,14 +21,14 @@ export interface Answer {
 interface Kept {
   kind: 'key' | 'window';
   requestHash: string;
-  answer: Answer;
+  answer: SendAnswerRecord;
   at: number;
 }
 
 /** What is known of a batch's keys; moves on as its sends are decided. */
-export interface Earlier {
+export interface EarlierAnswer {
   get(send: Send): Kept | undefined;
-  set(send: Send, answer: Answer): void;
+  set(send: Send, answer: SendAnswerRecord): void;
   save(trx: Trx): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ export function isRepeat(before: Kept, send: Send, keepMs: number): boolean {
   return age < (before.kind === 'window' ? duplicateWindowMs : keepMs);
 }
 
-export async function findEarlier(trx: Trx, sends: Send[]): Promise<Earlier> {
+export async function findEarlier(trx: Trx, sends: Send[]): Promise<EarlierAnswer> {
   const known = new Map<string, Kept>();
   const changed: Send[] = [];
   for (const row of await keptFor(trx, sends)) {
@@ -86,7 +86,7 @@ interface Row {
 
 /** One seek of the primary key for each; a list of organizations and one of keys would go through all of a day's. */
 async function keptFor(trx: Trx, sends: Send[]): Promise<Row[]> {
-  const { from, column } = given(trx, { org_id: 'uuid', kind: 'text', key: 'text' });
+  const { from, column } = jsonRows(trx, { org_id: 'uuid', kind: 'text', key: 'text' });
   const keys = sends.map(({ orgId, idempotency: { kind, key } }) => ({ org_id: orgId, kind, key }));
   return query<Row>(
     trx,
@@ -108,7 +108,7 @@ function rowOf(send: Send, { requestHash, answer, at }: Kept): object {
   };
 }
 
-const mostForgotten = 500;
+const maxForgotten = 500;
 
 /** Forgets what no longer holds, a bounded number at a time; answers how many. */
 export async function forgetAnswers(db: Db, now: number, keepMs: number): Promise<number> {
@@ -124,7 +124,7 @@ async function forget(db: Db, kind: Kept['kind'], before: number): Promise<numbe
     .where({ kind })
     .where('created_at', '<', before)
     .orderBy('created_at')
-    .limit(mostForgotten)
+    .limit(maxForgotten)
     .pluck('created_at');
   if (oldest.length === 0) return 0;
   return db('idempotency').where({ kind }).where('created_at', '<=', oldest.at(-1)).delete();

@@ -60,7 +60,7 @@ export interface WaitingMail {
   dueAt: number;
 }
 
-const mostLookedAt = 2000;
+const maxLookedAt = 2000;
 
 /**
  * The organization's mail that waits, by recipient domain, the oldest first. Looked for among the server's mails that
@@ -70,7 +70,7 @@ export async function longestWaiting(db: Db, orgId: string): Promise<WaitingMail
   const oldest = db('deliveries')
     .where(inPool('waiting'))
     .orderBy('expires_at')
-    .limit(mostLookedAt)
+    .limit(maxLookedAt)
     .select('org_id', 'domain', 'created_at', 'due_at');
   const rows = await db(oldest.as('oldest'))
     .where({ org_id: orgId })

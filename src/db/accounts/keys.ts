@@ -2,7 +2,7 @@
 
 import type { RequestLimits } from '../../accounts/limits.ts';
 import { newId } from '../../base/id.ts';
-import { given, query } from '../engine/json-rows.ts';
+import { jsonRows, query } from '../engine/json-rows.ts';
 import type { Db } from '../engine/open.ts';
 import { type Pause, pauseOf } from './organizations.ts';
 
@@ -79,7 +79,7 @@ export async function revokeKey(db: Db, id: string, now: number): Promise<boolea
 
 /** Never earlier than it was known before. */
 export async function noteKeysUsed(db: Db, uses: { id: string; at: number }[]): Promise<void> {
-  const { from, column } = given(db, { id: 'uuid', at: 'bigint' });
+  const { from, column } = jsonRows(db, { id: 'uuid', at: 'bigint' });
   await query(
     db,
     `update api_keys set used_at = ${column('at')} from ${from}

@@ -81,7 +81,7 @@ export async function lockOwners(trx: Trx, orgId: string): Promise<string[]> {
 }
 
 /** Whether the user is of another organization too. */
-export async function isElsewhere(db: Db, userId: string, orgId: string): Promise<boolean> {
+export async function isMemberElsewhere(db: Db, userId: string, orgId: string): Promise<boolean> {
   const row = await db('memberships').where({ user_id: userId }).whereNot({ org_id: orgId }).first('org_id');
   return row !== undefined;
 }

@@ -4,7 +4,7 @@ import type { Db, Trx } from '../engine/open.ts';
 /** What a link is for: the first operator of all, or the password of somebody new, or of somebody who has lost it. */
 export type LinkPurpose = 'set-up' | 'invitation' | 'reset';
 
-export interface Link {
+export interface OneTimeLink {
   hash: string;
   purpose: LinkPurpose;
   /** Null for a set-up: whoever comes first. */
@@ -13,7 +13,7 @@ export interface Link {
 }
 
 /** A user has one link at a time: a new one ends those before. */
-export async function insertLink(db: Db, link: Link, now: number): Promise<void> {
+export async function insertLink(db: Db, link: OneTimeLink, now: number): Promise<void> {
   await db.transaction(async (trx) => {
     if (link.userId !== null) {
       // Of two links that are made at once, the second waits for the first, and ends it.
@@ -30,7 +30,7 @@ export async function insertLink(db: Db, link: Link, now: number): Promise<void>
   });
 }
 
-export async function findLink(db: Db, hash: string, now: number): Promise<Link | null> {
+export async function findLink(db: Db, hash: string, now: number): Promise<OneTimeLink | null> {
   const row = await db('one_time_tokens').where({ hash }).where('expires_at', '>', now).first();
   if (!row) return null;
   return { hash, purpose: row.purpose, userId: row.user_id, expiresAt: row.expires_at };

@@ -2,7 +2,7 @@
 
 import { newId } from '../../base/id.ts';
 import type { TlsFloor } from '../../glossary.ts';
-import { forUpdate, given, query } from '../engine/json-rows.ts';
+import { forUpdate, jsonRows, query } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
 
 export interface Organization {
@@ -78,7 +78,7 @@ export async function lockOrganization(trx: Trx, id: string): Promise<Organizati
 
 /** In the order of their ids, so that two nodes never wait for each other. */
 export async function lockOrganizations(trx: Trx, ids: Iterable<string>): Promise<Organization[]> {
-  const { from, column } = given(trx, { id: 'uuid' });
+  const { from, column } = jsonRows(trx, { id: 'uuid' });
   const rows = await query(
     trx,
     `select * from organizations where id in (select ${column('id')} from ${from}) order by id ${forUpdate(trx)}`,

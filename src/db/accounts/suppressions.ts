@@ -6,7 +6,7 @@
 import { newId } from '../../base/id.ts';
 import { compareKey } from '../../mail/address.ts';
 import { insertRows } from '../engine/insert-rows.ts';
-import { given, query } from '../engine/json-rows.ts';
+import { jsonRows, query } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { lastIdOf } from '../events/retention.ts';
 
@@ -129,7 +129,7 @@ export async function findSuppressionById(
 }
 
 /** The event of a suppression is written after it in the same transaction, which is short. */
-const mostApartMs = 10_000;
+const maxApartMs = 10_000;
 
 /** The email whose bounce or complaint it followed; null where none did, or its event is forgotten. */
 export async function causeOf(
@@ -140,7 +140,7 @@ export async function causeOf(
   const madeAt = Number.parseInt(id.replace('-', '').slice(0, 12), 16);
   const rows = await db('events')
     .where('id', '>', id)
-    .where('id', '<=', lastIdOf(madeAt + mostApartMs))
+    .where('id', '<=', lastIdOf(madeAt + maxApartMs))
     .where({ org_id: orgId, type: 'suppression.added' satisfies Change })
     .orderBy('id')
     .select('data');
@@ -171,8 +171,8 @@ export interface SuppressionSearch {
 }
 
 /** So many are gone through for a request, and so many by one statement, between which others have their turn. */
-const mostScanned = 5000;
-const mostAtOnce = 500;
+const maxScanned = 5000;
+const maxAtOnce = 500;
 
 /** `next`: the key to go on after; null: that was all. */
 export async function searchSuppressions(
@@ -181,13 +181,13 @@ export async function searchSuppressions(
 ): Promise<{ found: SuppressionRecord[]; next: string | null }> {
   const found: SuppressionRecord[] = [];
   let place = after;
-  for (let scanned = 0; scanned < mostScanned; scanned += mostAtOnce) {
-    const page = await pageOfSuppressions(db, { orgId, after: place, limit: mostAtOnce });
+  for (let scanned = 0; scanned < maxScanned; scanned += maxAtOnce) {
+    const page = await pageOfSuppressions(db, { orgId, after: place, limit: maxAtOnce });
     for (const one of page) {
       if (found.length === limit) return { found, next: found.at(-1)!.addressKey };
       if (part === null || one.addressKey.includes(part)) found.push(one);
     }
-    if (page.length < mostAtOnce) return { found, next: null };
+    if (page.length < maxAtOnce) return { found, next: null };
     place = page.at(-1)!.addressKey;
   }
   return { found, next: place };
@@ -208,7 +208,7 @@ export async function suppressedAmong(
   db: Db,
   pairs: { orgId: string; addressKey: string }[],
 ): Promise<Set<string>> {
-  const { from, column } = given(db, { org_id: 'uuid', address_key: 'text' });
+  const { from, column } = jsonRows(db, { org_id: 'uuid', address_key: 'text' });
   const rows = await query<{ org_id: string; address_key: string }>(
     db,
     `select kept.org_id, kept.address_key from ${from} cross join suppressions as kept

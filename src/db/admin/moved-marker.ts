@@ -10,11 +10,11 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeWhole } from '../../base/atomic-file.ts';
+import { writeAtomic } from '../../base/atomic-file.ts';
 import { DatabaseError, type Db, isPostgres } from '../engine/open.ts';
 
 /** What is written beside SQLite's file. */
-export interface MoveNote {
+export interface MovedMarker {
   id: string;
   /** The target, without its credentials. */
   to: string;
@@ -29,7 +29,7 @@ export function noteFile(dataDir: string): string {
 }
 
 /** Null: this database has never begun to move. */
-export function readNote(dataDir: string): MoveNote | null {
+export function readNote(dataDir: string): MovedMarker | null {
   const file = noteFile(dataDir);
   let text: string;
   try {
@@ -45,8 +45,8 @@ export function readNote(dataDir: string): MoveNote | null {
   }
 }
 
-export function writeNote(dataDir: string, note: MoveNote): void {
-  writeWhole(noteFile(dataDir), `${JSON.stringify(note, null, 2)}\n`);
+export function writeNote(dataDir: string, note: MovedMarker): void {
+  writeAtomic(noteFile(dataDir), `${JSON.stringify(note, null, 2)}\n`);
 }
 
 /** Rejects where the database is not the one to use; before anything of it is changed. */

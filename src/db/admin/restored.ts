@@ -7,13 +7,13 @@
  *   readers would miss what happens next.
  */
 import { type Db, isPostgres } from '../engine/open.ts';
-import { type Done, giveOrder } from '../queue/apply-queue-action.ts';
+import { applyQueueAction, type QueueActionResult } from '../queue/apply-queue-action.ts';
 import { inPool } from '../queue/unfinished-deliveries.ts';
 
 /** More events than there are between a backup and its use. */
 const positionGap = 1_000_000_000;
 
-export async function moveEventsOn(db: Db): Promise<void> {
+export async function skipPastEvents(db: Db): Promise<void> {
   await db.raw(
     isPostgres(db)
       ? `select setval('events_position_seq', (select last_value from events_position_seq) + ${positionGap})`
@@ -28,7 +28,7 @@ export interface Holding {
 }
 
 /** No server runs. */
-export async function holdQueue(db: Db, holding: Holding): Promise<Done> {
+export async function holdQueue(db: Db, holding: Holding): Promise<QueueActionResult> {
   // What the servers of that time had in their hands nobody has.
   await db('deliveries')
     .where(inPool('leased'))
@@ -37,5 +37,5 @@ export async function holdQueue(db: Db, holding: Holding): Promise<Done> {
       due_at: holding.now,
       lease_owner: null,
     });
-  return giveOrder(db, {}, { order: 'hold', ...holding });
+  return applyQueueAction(db, {}, { order: 'hold', ...holding });
 }

@@ -3,7 +3,7 @@
 import { type Db, isPostgres } from '../engine/open.ts';
 import { migrationsOf } from '../schema/migrate.ts';
 
-export interface DatabaseFacts {
+export interface DatabaseInfo {
   /** With its version. */
   engine: string;
   bytes: number;
@@ -14,7 +14,7 @@ export interface DatabaseFacts {
   unknown: string[];
 }
 
-export async function databaseFacts(db: Db): Promise<DatabaseFacts> {
+export async function databaseInfo(db: Db): Promise<DatabaseInfo> {
   return { ...(isPostgres(db) ? await ofPostgres(db) : await ofSqlite(db)), ...(await migrationsOf(db)) };
 }
 

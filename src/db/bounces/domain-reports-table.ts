@@ -8,7 +8,7 @@ import { v7 as uuid } from 'uuid';
 import type { Report } from '../../bounces/parse/parse-result.ts';
 import type { Db, Trx } from '../engine/open.ts';
 
-const mostOfOne = 1000;
+const maxOfOne = 1000;
 
 /** 'known': it had come before; 'foreign': nobody here has verified that domain. */
 export async function keepReport(
@@ -55,7 +55,7 @@ async function forgetOld(trx: Trx, domain: string): Promise<void> {
   const old: string[] = await trx('domain_reports')
     .where({ domain })
     .orderBy('id', 'desc')
-    .offset(mostOfOne)
+    .offset(maxOfOne)
     .limit(100)
     .pluck('id');
   if (old.length > 0) await trx('domain_reports').whereIn('id', old).delete();

@@ -3,21 +3,21 @@
  * only people can read: letters to postmaster and abuse, and what came to a return path and is no bounce that we know.
  * Bounded, for anybody may write to us.
  */
-import type { Reading } from '../../bounces/parse/parse-result.ts';
+import type { ParsedReturn } from '../../bounces/parse/parse-result.ts';
 import type { Db } from '../engine/open.ts';
 import { type InboundMail, mailRow } from './returned-mail.ts';
 
 /** Letters, in all. */
-const mostLetters = 1000;
+const maxLetters = 1000;
 /** What nobody could read, of one delivery. */
-const mostOfOne = 3;
+const maxOfOne = 3;
 
 /** False: there is enough of that. */
 export async function keepMail(
   db: Db,
   mail: InboundMail,
   deliveryId: string | null,
-  reading: Reading,
+  reading: ParsedReturn,
 ): Promise<boolean> {
   return db.transaction(async (trx) => {
     if (deliveryId !== null) {
@@ -26,14 +26,14 @@ export async function keepMail(
       const kept = await trx('inbound_mails')
         .where({ delivery_id: deliveryId, kind: reading.is })
         .pluck('id');
-      if (kept.length >= mostOfOne) return false;
+      if (kept.length >= maxOfOne) return false;
     }
     await trx('inbound_mails').insert(mailRow(mail, deliveryId, reading));
     if (deliveryId !== null) return true;
     const old: string[] = await trx('inbound_mails')
       .whereNull('delivery_id')
       .orderBy('id', 'desc')
-      .offset(mostLetters)
+      .offset(maxLetters)
       .limit(100)
       .pluck('id');
     if (old.length > 0) await trx('inbound_mails').whereIn('id', old).delete();

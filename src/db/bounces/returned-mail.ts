@@ -4,8 +4,8 @@
  * that its mail was taken. The deliveries are locked while their fate is decided.
  */
 import { v7 as uuid } from 'uuid';
-import { moveOn, type ReturnedMove } from '../../bounces/bounce-transition.ts';
-import type { Complaint, Failure, Reading } from '../../bounces/parse/parse-result.ts';
+import { type ReturnedTransition, transitionOnReturn } from '../../bounces/bounce-transition.ts';
+import type { Complaint, Failure, ParsedReturn } from '../../bounces/parse/parse-result.ts';
 import type { DeliveryStatus } from '../../glossary.ts';
 import { compareKey } from '../../mail/address.ts';
 import { suppressionReason } from '../../record/transition.ts';
@@ -13,7 +13,7 @@ import { type NewSuppression, suppress } from '../accounts/suppressions.ts';
 import { insertRows, insertWithBytes } from '../engine/insert-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
-import { touchEmails } from '../events/bump-updated-at.ts';
+import { bumpUpdatedAt } from '../events/bump-updated-at.ts';
 
 /** A mail as it came in. */
 export interface InboundMail {
@@ -27,14 +27,14 @@ export interface InboundMail {
   raw: Buffer;
 }
 
-export interface Returned {
+export interface ReturnedMailRecord {
   deliveryId: string;
   reading: Failure | Complaint;
   mail: InboundMail;
 }
 
 /** The delivery that a returned mail is about, as the mail log tells of it. */
-export interface ReturnedTo {
+export interface ReturnedDelivery {
   emailId: string;
   orgId: string;
   recipient: string;
@@ -45,13 +45,16 @@ export interface ReturnedTo {
 }
 
 /** 'wait': the delivery is being sent, ask again; 'gone': there is no such delivery. `move` null: nothing changed. */
-export type Outcome = 'wait' | 'gone' | { to: ReturnedTo; status: DeliveryStatus; move: ReturnedMove | null };
+export type ReturnedOutcome =
+  | 'wait'
+  | 'gone'
+  | { to: ReturnedDelivery; status: DeliveryStatus; move: ReturnedTransition | null };
 
 export async function recordReturned(
   db: Db,
-  list: Returned[],
+  list: ReturnedMailRecord[],
   suppressAfter: readonly string[],
-): Promise<Outcome[]> {
+): Promise<ReturnedOutcome[]> {
   return inSharedCommit(db, async (trx) => {
     await lock(
       trx,
@@ -61,11 +64,11 @@ export async function recordReturned(
       trx,
       list.map(({ deliveryId }) => deliveryId),
     );
-    const done: { returned: Returned; book: Book; move: ReturnedMove }[] = [];
-    const outcomes = list.map((returned): Outcome => {
+    const done: { returned: ReturnedMailRecord; book: Book; move: ReturnedTransition }[] = [];
+    const outcomes = list.map((returned): ReturnedOutcome => {
       const book = books.get(returned.deliveryId);
       if (!book) return 'gone';
-      const move = moveOn(book, returned.reading);
+      const move = transitionOnReturn(book, returned.reading);
       if (move === 'wait') return 'wait';
       const outcome = { to: book, status: book.status, move };
       if (move) {
@@ -77,7 +80,7 @@ export async function recordReturned(
     if (done.length === 0) return outcomes;
     for (const { returned, move } of done) await updateDelivery(trx, returned, move);
     const at = Math.max(...done.map(({ returned }) => returned.mail.at));
-    await touchEmails(
+    await bumpUpdatedAt(
       trx,
       done.map(({ book }) => book.emailId),
       at,
@@ -98,7 +101,7 @@ export async function recordReturned(
   });
 }
 
-interface Book extends ReturnedTo {
+interface Book extends ReturnedDelivery {
   status: DeliveryStatus;
   mayHaveArrived: boolean;
 }
@@ -145,7 +148,11 @@ async function mayHaveArrived(trx: Db, rows: { id: string; status: string }[]): 
   return new Set(doubtful.map((attempt) => attempt.delivery_id));
 }
 
-async function updateDelivery(trx: Trx, { deliveryId: id, mail }: Returned, move: ReturnedMove) {
+async function updateDelivery(
+  trx: Trx,
+  { deliveryId: id, mail }: ReturnedMailRecord,
+  move: ReturnedTransition,
+) {
   await trx('deliveries')
     .where({ id })
     .update({
@@ -157,7 +164,7 @@ async function updateDelivery(trx: Trx, { deliveryId: id, mail }: Returned, move
     });
 }
 
-function eventRow({ mail }: Returned, book: Book, { event }: ReturnedMove): object {
+function eventRow({ mail }: ReturnedMailRecord, book: Book, { event }: ReturnedTransition): object {
   return {
     id: uuid(),
     org_id: book.orgId,
@@ -172,7 +179,7 @@ function eventRow({ mail }: Returned, book: Book, { event }: ReturnedMove): obje
 /** A complaint is a wish, which no policy overrules. */
 function suppressionAfter(
   { orgId, recipient, emailId }: Book,
-  { status, bounce }: ReturnedMove,
+  { status, bounce }: ReturnedTransition,
   suppressAfter: readonly string[],
 ): NewSuppression[] {
   const reason = status === 'complained' ? 'complaint' : suppressionReason({ bounce }, suppressAfter);
@@ -180,7 +187,7 @@ function suppressionAfter(
   return [{ orgId, address: recipient, addressKey: compareKey(recipient), reason, emailId }];
 }
 
-export function mailRow(mail: InboundMail, deliveryId: string | null, reading: Reading): object {
+export function mailRow(mail: InboundMail, deliveryId: string | null, reading: ParsedReturn): object {
   const { sender, recipient, peer, at, size, raw } = mail;
   const { is: kind, ...rest } = reading;
   return {
@@ -198,7 +205,7 @@ export function mailRow(mail: InboundMail, deliveryId: string | null, reading: R
 }
 
 /** Null: there is no such delivery. */
-export async function findReturnedTo(db: Db, id: string): Promise<ReturnedTo | null> {
+export async function findReturnedDelivery(db: Db, id: string): Promise<ReturnedDelivery | null> {
   return (await openBooks(db, [id])).get(id) ?? null;
 }
 

@@ -14,10 +14,10 @@ const largestGroup = 200;
 /** Whether more items are coming than are worth going without, and for how long they are waited for at most. */
 interface Company {
   isComing(gathered: number): boolean;
-  patienceMs: number;
+  maxWaitMs: number;
 }
 
-const nobody: Company = { isComing: () => false, patienceMs: 0 };
+const nobody: Company = { isComing: () => false, maxWaitMs: 0 };
 
 export function groupCommit<Item, Answer>(
   commit: (items: Item[]) => Promise<Answer[]>,
@@ -43,7 +43,7 @@ export function groupCommit<Item, Answer>(
 
   function moment(): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, company.patienceMs);
+      const timer = setTimeout(resolve, company.maxWaitMs);
       goOn = () => {
         clearTimeout(timer);
         resolve();

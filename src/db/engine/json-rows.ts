@@ -4,14 +4,14 @@
  */
 import { type Db, isPostgres } from './open.ts';
 
-export interface Given {
+export interface JsonRows {
   /** For the statement's FROM; its one placeholder is for the JSON of the rows. */
   from: string;
   column(name: string): string;
 }
 
 /** The rows are objects with these members; `types` are PostgreSQL's, SQLite takes what JSON has (and JSONB: see insert-rows.ts). */
-export function given(db: Db, types: Record<string, string>): Given {
+export function jsonRows(db: Db, types: Record<string, string>): JsonRows {
   if (!isPostgres(db)) {
     return { from: 'jsonb_each(?) as given', column: (name) => `given.value ->> '${name}'` };
   }

@@ -2,13 +2,13 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeWhole } from '../../base/atomic-file.ts';
+import { writeAtomic } from '../../base/atomic-file.ts';
 
 export function nodeId(dataDir: string): string {
   const known = readNodeId(dataDir);
   if (known !== null) return known;
   const id = randomUUID();
-  writeWhole(fileIn(dataDir), `${id}\n`);
+  writeAtomic(fileIn(dataDir), `${id}\n`);
   return id;
 }
 

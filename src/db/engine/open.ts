@@ -44,7 +44,7 @@ const pagesInMemory = 40_000;
  * in 16 MB instead of once in 4. Where the disk is nearly full that is too long: what the log holds has to find room in the
  * database before the log can be begun anew, and until then the log itself grows into what room there is.
  */
-const pagesOfLog = { usual: 4_000, short: 250 };
+const pagesOfLog = { fallback: 4_000, short: 250 };
 /**
  * While somebody reads one state of the database for long, as a backup does, the log cannot be begun anew and grows. Then it
  * gives back what it has beyond this, or a disk that it had filled would stay full.
@@ -68,7 +68,7 @@ function sqlite(file: string): Knex {
            pragma foreign_keys = on;
            pragma cache_size = -${cacheKiB};
            pragma cache_spill = ${pagesInMemory};
-           pragma wal_autocheckpoint = ${pagesOfLog.usual};
+           pragma wal_autocheckpoint = ${pagesOfLog.fallback};
            pragma journal_size_limit = ${largestLog};`,
           (error) => (done as (error: Error | null, connection: unknown) => void)(error, connection),
         );
@@ -80,7 +80,7 @@ function sqlite(file: string): Knex {
 /** For as long as the disk is nearly full. PostgreSQL sees to its log itself. */
 export async function keepLogShort(db: Db, isShort: boolean): Promise<void> {
   if (isPostgres(db)) return;
-  await db.raw(`pragma wal_autocheckpoint = ${isShort ? pagesOfLog.short : pagesOfLog.usual}`);
+  await db.raw(`pragma wal_autocheckpoint = ${isShort ? pagesOfLog.short : pagesOfLog.fallback}`);
 }
 
 /** In bytes, what the log has grown beyond what it keeps: it needs as much room in the database before it gives that back. */
@@ -118,7 +118,7 @@ interface Place {
   databaseConnections?: number;
 }
 
-const usualConnections = 10;
+const defaultConnections = 10;
 
 const fileIn = (dataDir: string) => join(dataDir, 'postern.sqlite');
 
@@ -129,10 +129,10 @@ export async function openExisting(config: Place): Promise<Db | null> {
 }
 
 /** Opens the database and asks it one question, so that a wrong URL or a broken file is named at the start. `patienceMs`: for PostgreSQL. */
-export async function openDatabase(config: Place, patienceMs: number | null = null): Promise<Db> {
+export async function openDatabase(config: Place, timeoutMs: number | null = null): Promise<Db> {
   const file = fileIn(config.dataDir);
-  const { databaseUrl, databaseConnections: connections = usualConnections } = config;
-  const db = databaseUrl ? openPostgres(databaseUrl, { patienceMs, connections, habits }) : sqlite(file);
+  const { databaseUrl, databaseConnections: connections = defaultConnections } = config;
+  const db = databaseUrl ? openPostgres(databaseUrl, { timeoutMs, connections, habits }) : sqlite(file);
   try {
     await db.raw(config.databaseUrl ? 'select 1' : 'select count(*) from sqlite_master');
     return db;

@@ -7,7 +7,7 @@
  */
 import { isPostgres, type Trx } from './open.ts';
 
-export async function sideBySide<Results extends readonly unknown[]>(
+export async function parallel<Results extends readonly unknown[]>(
   trx: Trx,
   statements: readonly [...{ [Index in keyof Results]: () => Promise<Results[Index]> }],
 ): Promise<Results> {

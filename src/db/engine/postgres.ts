@@ -35,27 +35,27 @@ interface Connection {
 type Done = (error: Error | null, connection: Connection) => void;
 
 export interface PostgresTerms {
-  patienceMs: number | null;
+  timeoutMs: number | null;
   /** At most so many at once. */
   connections: number;
   habits: Pick<Knex.Config, 'log' | 'compileSqlOnError'>;
 }
 
-export function openPostgres(url: string, { patienceMs, connections, habits }: PostgresTerms): Knex {
+export function openPostgres(url: string, { timeoutMs, connections, habits }: PostgresTerms): Knex {
   const getTypeParser = (oid: number, format: 'text') =>
     oid === int8 ? Number : pg.types.getTypeParser(oid, format);
   const connection = {
     ...{ connectionString: url, types: { getTypeParser } },
     ...{ keepAlive: true, keepAliveInitialDelayMillis: keepAliveMs },
-    ...(patienceMs !== null && { connectionTimeoutMillis: patienceMs / 2 }),
+    ...(timeoutMs !== null && { connectionTimeoutMillis: timeoutMs / 2 }),
   };
   return knex({
     client: 'pg',
     connection: connection as Knex.PgConnectionConfig,
-    ...(patienceMs !== null && { acquireConnectionTimeout: patienceMs / 2 }),
+    ...(timeoutMs !== null && { acquireConnectionTimeout: timeoutMs / 2 }),
     pool: {
       ...{ min: 0, max: connections },
-      afterCreate: patienceMs === null ? durable : bounded(patienceMs),
+      afterCreate: timeoutMs === null ? durable : bounded(timeoutMs),
     },
     ...habits,
   });
@@ -68,13 +68,13 @@ function durable(connection: Connection, done: Done): void {
   connection.query(beDurable, (error) => done(error, connection));
 }
 
-function bounded(patienceMs: number): (connection: Connection, done: Done) => void {
-  const most = Math.round(patienceMs);
+function bounded(timeoutMs: number): (connection: Connection, done: Done) => void {
+  const max = Math.round(timeoutMs);
   // The locks of a node that has vanished are let go before those who wait for them give up.
   const settings = {
-    statement_timeout: most,
-    idle_in_transaction_session_timeout: Math.round(most / 2),
-    tcp_user_timeout: most,
+    statement_timeout: max,
+    idle_in_transaction_session_timeout: Math.round(max / 2),
+    tcp_user_timeout: max,
   };
   const sql = Object.entries(settings)
     .map(([name, value]) => `set ${name} = ${value}`)
@@ -83,9 +83,9 @@ function bounded(patienceMs: number): (connection: Connection, done: Done) => vo
   return (connection, done) => {
     const { stream } = connection.connection;
     dropWhenReadOnly(connection);
-    stream.setTimeout(1.25 * most, () => {
+    stream.setTimeout(1.25 * max, () => {
       if (!connection.readyForQuery)
-        stream.destroy(new Error(`PostgreSQL has been silent for ${1.25 * most} ms`));
+        stream.destroy(new Error(`PostgreSQL has been silent for ${1.25 * max} ms`));
     });
     connection.query(sql, (error) => done(error, connection));
   };

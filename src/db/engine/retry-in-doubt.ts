@@ -6,11 +6,11 @@
 import { setTimeout as rest } from 'node:timers/promises';
 import { isAway, isInDoubt } from './unavailable.ts';
 
-const againMs = 250;
+const retryDelayMs = 250;
 
-export function untilSure<Item, Answer>(
+export function retryInDoubt<Item, Answer>(
   commit: (item: Item) => Promise<Answer>,
-  { again, patienceMs }: { again(item: Item): Item; patienceMs: number },
+  { again, giveUpAfterMs }: { again(item: Item): Item; giveUpAfterMs: number },
 ): (item: Item) => Promise<Answer> {
   return async (item) => {
     try {
@@ -18,9 +18,9 @@ export function untilSure<Item, Answer>(
     } catch (error) {
       if (!isInDoubt(error)) throw error;
     }
-    const end = performance.now() + patienceMs;
+    const end = performance.now() + giveUpAfterMs;
     for (;;) {
-      await rest(againMs);
+      await rest(retryDelayMs);
       try {
         return await commit(again(item));
       } catch (error) {

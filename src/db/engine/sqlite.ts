@@ -55,7 +55,7 @@ class ImmediateTransaction extends Transaction {
 }
 
 /** More than the program has of statements whose text is always the same. */
-const mostStatements = 200;
+const maxStatements = 200;
 /** A longer text has a placeholder for each of many values, and seldom comes again. */
 const longestText = 2_000;
 
@@ -71,7 +71,7 @@ function preparedOn(connection: Connection): LRUCache<string, Statement> {
   const known = prepared.get(connection);
   if (known) return known;
   const kept = new LRUCache<string, Statement>({
-    max: mostStatements,
+    max: maxStatements,
     dispose: (statement) => statement.finalize(),
   });
   prepared.set(connection, kept);

@@ -1,9 +1,9 @@
 /** Says on emails that something happened to their recipients. */
-import { given, query } from '../engine/json-rows.ts';
+import { jsonRows, query } from '../engine/json-rows.ts';
 import { isPostgres, type Trx } from '../engine/open.ts';
 
 /** Locks them in the order of their ids, as all who lock several do, so that nobody waits for each other in a circle. */
-export async function touchEmails(trx: Trx, ids: Iterable<string>, at: number): Promise<void> {
+export async function bumpUpdatedAt(trx: Trx, ids: Iterable<string>, at: number): Promise<void> {
   const list = [...new Set(ids)];
   if (isPostgres(trx)) {
     // Twice as a value, which says in which partitions to look, and that they are few.
@@ -14,7 +14,7 @@ export async function touchEmails(trx: Trx, ids: Iterable<string>, at: number): 
     );
     return;
   }
-  const { from, column } = given(trx, { id: 'uuid' });
+  const { from, column } = jsonRows(trx, { id: 'uuid' });
   await query(trx, `update emails set updated_at = ? where id in (select ${column('id')} from ${from})`, [
     at,
     JSON.stringify(list.map((id) => ({ id }))),

@@ -4,7 +4,7 @@
  */
 
 import { newId } from '../../base/id.ts';
-import { enter, type Tally, type Visit, type Visited } from '../../tracking/visit.ts';
+import { recordVisit, type Tally, type Visit, type Visited } from '../../tracking/visit.ts';
 import { insertRows } from '../engine/insert-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
@@ -17,7 +17,7 @@ export async function recordVisits(db: Db, visits: Visit[]): Promise<boolean[]> 
     const known = visits.map((visit) => {
       const book = books.get(visit.deliveryId);
       if (!book) return false;
-      const { after, event } = enter(book.visited, visit);
+      const { after, event } = recordVisit(book.visited, visit);
       book.visited = after;
       if (event) events.push(eventRow(book, visit, event));
       return true;

@@ -48,7 +48,7 @@ export interface EventPage {
 }
 
 /** So many events are looked at for those of some types; beyond them the next page begins. */
-const mostScanned = 2000;
+const maxScanned = 2000;
 
 /** Where a reader begins who wants only what comes. */
 export async function settledPosition(db: Db): Promise<number> {
@@ -88,11 +88,11 @@ async function stretchOf(db: Db, { orgId, after, types, emailId }: EventQuery, s
     .where('position', '>', after)
     .where('position', '<=', settled)
     .orderBy('position')
-    .limit(mostScanned);
+    .limit(maxScanned);
   if (orgId !== null) positions.where({ org_id: orgId });
   const found: number[] = await positions.pluck('position');
   const end = found.at(-1) ?? after;
-  return { end, reached: end, isCut: found.length === mostScanned };
+  return { end, reached: end, isCut: found.length === maxScanned };
 }
 
 /** One more than the limit, where there is one. */

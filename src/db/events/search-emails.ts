@@ -48,8 +48,8 @@ export interface SearchPage {
 }
 
 /** So many emails are gone through for a request, and so many by one statement, between which others have their turn. */
-const mostScanned = 2000;
-const mostAtOnce = 250;
+const maxScanned = 2000;
+const maxAtOnce = 250;
 
 /** An id is made a moment before its email is accepted, and clocks are set now and then. */
 const slackMs = 60 * 60_000;
@@ -62,20 +62,20 @@ export function timeOfId(id: string): number {
 export async function searchEmails(db: Db, search: Search): Promise<SearchPage> {
   const found: EmailSummary[] = [];
   let after = search.after;
-  for (let scanned = 0; scanned < mostScanned; scanned += mostAtOnce) {
+  for (let scanned = 0; scanned < maxScanned; scanned += maxAtOnce) {
     const page = await readEmails(db, { ...search, after });
     for (const email of page) {
       if (found.length === search.limit) return { emails: found, next: found.at(-1)!.id };
       if (isWanted(email, search)) found.push(email);
     }
-    if (page.length < mostAtOnce) return { emails: found, next: null };
+    if (page.length < maxAtOnce) return { emails: found, next: null };
     after = page.at(-1)!.id;
   }
   return { emails: found, next: after ?? null };
 }
 
 async function readEmails(db: Db, { orgId, since, until, after }: Search): Promise<EmailSummary[]> {
-  const query = db('emails').where({ org_id: orgId }).orderBy('id', 'desc').limit(mostAtOnce);
+  const query = db('emails').where({ org_id: orgId }).orderBy('id', 'desc').limit(maxAtOnce);
   if (after !== undefined) query.where('id', '<', after);
   if (until !== undefined) query.where('id', '<=', lastIdOf(until + slackMs));
   if (since !== undefined) query.where('id', '>', lastIdOf(since - slackMs));

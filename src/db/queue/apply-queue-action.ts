@@ -15,11 +15,11 @@ import type { DeliveryStatus, EventType } from '../../glossary.ts';
 import { compareKey, domainOf } from '../../mail/address.ts';
 import { insertRows } from '../engine/insert-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
-import { touchEmails } from '../events/bump-updated-at.ts';
+import { bumpUpdatedAt } from '../events/bump-updated-at.ts';
 import { ofDestination } from './queue-view.ts';
 import { everyPool, inPool, type Pool } from './unfinished-deliveries.ts';
 
-export type Order = 'retry' | 'hold' | 'release' | 'cancel';
+export type QueueAction = 'retry' | 'hold' | 'release' | 'cancel';
 
 /** All that is given must hold. */
 export interface Selection {
@@ -32,8 +32,8 @@ export interface Selection {
   status?: DeliveryStatus;
 }
 
-export interface Given {
-  order: Order;
+export interface QueueActionRequest {
+  order: QueueAction;
   reason: string;
   now: number;
   /** Told between pages how many have been moved so far. */
@@ -42,7 +42,7 @@ export interface Given {
   signal?: AbortSignal;
 }
 
-export interface Done {
+export interface QueueActionResult {
   moved: number;
   /** Left alone, because they were being sent. */
   sending: number;
@@ -51,7 +51,7 @@ export interface Done {
 }
 
 /** Which states an order is for. */
-export const movable: Record<Order, readonly DeliveryStatus[]> = {
+export const movable: Record<QueueAction, readonly DeliveryStatus[]> = {
   retry: ['queued', 'deferred'],
   hold: ['queued', 'deferred'],
   release: ['held'],
@@ -63,7 +63,11 @@ const pageSize = 1000;
 /** SQLite has one writer at a time, and who waits for it asks again after this long or a little more. */
 const breathMs = 20;
 
-export async function giveOrder(db: Db, selection: Selection, given: Given): Promise<Done> {
+export async function applyQueueAction(
+  db: Db,
+  selection: Selection,
+  given: QueueActionRequest,
+): Promise<QueueActionResult> {
   const { order } = given;
   const matching = await matchingOf(db, selection);
   const left = await countOthers(db, selection, matching, order);
@@ -83,7 +87,11 @@ export async function giveOrder(db: Db, selection: Selection, given: Given): Pro
 }
 
 /** What an order would move if it were given now, and what it would leave alone. */
-export async function foresee(db: Db, selection: Selection, order: Order): Promise<Done> {
+export async function dryRunQueueAction(
+  db: Db,
+  selection: Selection,
+  order: QueueAction,
+): Promise<QueueActionResult> {
   const matching = await matchingOf(db, selection);
   const left = await countOthers(db, selection, matching, order);
   const count = async (pool: Pool | null, which: Matching) => {
@@ -101,7 +109,7 @@ export async function foresee(db: Db, selection: Selection, order: Order): Promi
 type Matching = (query: Knex.QueryBuilder) => void;
 
 /** Where the order finds what it is for; of a single email in a look at all that it has. */
-const poolsOf: Record<Order, Pool[]> = {
+const poolsOf: Record<QueueAction, Pool[]> = {
   ...{ retry: ['waiting'], hold: ['waiting'], release: ['held'], cancel: ['waiting', 'held'] },
 };
 
@@ -138,10 +146,10 @@ async function countOthers(
   db: Db,
   { emailId }: Selection,
   matching: Matching,
-  order: Order,
-): Promise<Done['left']> {
+  order: QueueAction,
+): Promise<QueueActionResult['left']> {
   const others = everyPool.filter((pool) => pool !== 'leased' && !poolsOf[order].includes(pool));
-  const counts: Done['left'] = {};
+  const counts: QueueActionResult['left'] = {};
   for (const pool of emailId === undefined ? others : [null]) {
     const query = db('deliveries')
       .where(matching)
@@ -164,7 +172,7 @@ interface Place {
 function readPage(
   db: Db,
   matching: Matching,
-  order: Order,
+  order: QueueAction,
   { pool, after }: { pool: Pool | null; after: Place | null },
 ): Promise<Place[]> {
   const query = db('deliveries').where(matching).where(movableBy(order)).limit(pageSize);
@@ -177,13 +185,17 @@ function readPage(
 }
 
 /** Neither leased nor final. */
-function movableBy(order: Order): Matching {
+function movableBy(order: QueueAction): Matching {
   return (query) => {
     query.whereIn('status', movable[order]).whereNull('lease_owner');
   };
 }
 
-async function movePage(trx: Trx, page: Place[], { order, reason, now }: Given): Promise<number> {
+async function movePage(
+  trx: Trx,
+  page: Place[],
+  { order, reason, now }: QueueActionRequest,
+): Promise<number> {
   // What a server claims at this moment is its own: this waits for the claim, then finds the row leased.
   const rows = await trx('deliveries')
     .whereIn(
@@ -202,7 +214,7 @@ async function movePage(trx: Trx, page: Place[], { order, reason, now }: Given):
     )
     .where(movableBy(order))
     .update({ ...changes[order](trx, now), updated_at: now });
-  await touchEmails(
+  await bumpUpdatedAt(
     trx,
     rows.map((row) => row.email_id),
     now,
@@ -225,7 +237,7 @@ const inPause = `select case when paused_at > deliveries.updated_at then ? - pau
   from organizations where organizations.id = deliveries.org_id and paused_at is not null`;
 
 /** What the moved rows become; an expression sees the row as it was. */
-const changes: Record<Order, (trx: Trx, now: number) => object> = {
+const changes: Record<QueueAction, (trx: Trx, now: number) => object> = {
   // What is due is due, and does not lose its place. Mail of a paused organization is as old as it was (db/accounts/pauses.ts).
   retry: (trx, now) => ({
     due_at: trx.raw('case when due_at < ? then due_at else ? end', [now, now]),
@@ -241,7 +253,7 @@ const changes: Record<Order, (trx: Trx, now: number) => object> = {
   cancel: () => ({ status: 'canceled', due_at: null }),
 };
 
-const events: Record<Order, EventType | null> = {
+const events: Record<QueueAction, EventType | null> = {
   retry: null,
   hold: 'email.held',
   release: null,

@@ -5,7 +5,7 @@
  */
 import type { Db } from '../engine/open.ts';
 
-export interface DestinationState {
+export interface PublishedState {
   /** Deliveries under way, and how many are allowed now. */
   connections: number;
   limit: number;
@@ -28,7 +28,7 @@ const rowsAStatement = 200;
 export async function saveStates(
   db: Db,
   node: string,
-  states: Map<string, DestinationState | null>,
+  states: Map<string, PublishedState | null>,
   now: number,
 ): Promise<void> {
   const entries = [...states];

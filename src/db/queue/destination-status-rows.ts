@@ -31,7 +31,7 @@ interface Circuit {
   reason: string;
 }
 
-export interface Standings {
+export interface DestinationStatuses {
   suspensions: Suspension[];
   /** By name; idle destinations are not there. */
   states: Map<string, DestinationState>;
@@ -44,7 +44,11 @@ export interface Standings {
 const freshMs = 60_000;
 
 /** `served`: whether a server that sends is running, where that is known; a server on SQLite knows that it is. */
-export async function readStandings(db: Db, now: number, served?: boolean): Promise<Standings> {
+export async function readDestinationStatuses(
+  db: Db,
+  now: number,
+  served?: boolean,
+): Promise<DestinationStatuses> {
   const suspensions = await listSuspensions(db, now);
   const states = new Map<string, DestinationState>();
   for (const { name, state } of await db('destinations').where('at', '>=', now - freshMs)) {

@@ -11,7 +11,7 @@ const freshMs = 60_000;
 const forgottenMs = 24 * 3_600_000;
 
 /** By organization. Who is not there sends from the pool `default`. */
-export async function readPins(db: Db): Promise<Map<string, string>> {
+export async function readPoolAssignments(db: Db): Promise<Map<string, string>> {
   const rows = await db('organizations').whereNotNull('pool').select('id', 'pool');
   return new Map(rows.map(({ id, pool }) => [id, pool]));
 }
@@ -22,7 +22,7 @@ export async function poolOf(db: Db, orgId: string): Promise<string> {
   return row?.pool ?? defaultPool;
 }
 
-export async function pinOrganization(db: Db, id: string, pool: string): Promise<void> {
+export async function assignPool(db: Db, id: string, pool: string): Promise<void> {
   await db('organizations')
     .where({ id })
     .update({ pool: pool === defaultPool ? null : pool });
@@ -59,7 +59,7 @@ export async function readPools(db: Db, now: number, node?: string): Promise<Set
 }
 
 /** Organizations that send from a pool, by its name. */
-export async function countPinned(db: Db): Promise<Map<string, number>> {
+export async function countAssigned(db: Db): Promise<Map<string, number>> {
   const rows: { pool: string | null; count: number | string }[] = await db('organizations')
     .groupBy('pool')
     .select('pool')
@@ -76,13 +76,13 @@ export async function readMissing(db: Db, now: number): Promise<string[]> {
 }
 
 /** What waits in one domain for a pool. */
-export interface Stranded {
+export interface NoEgress {
   pool: string;
   domain: string;
   count: number;
 }
 
-export async function readStranded(db: Db, missing: string[]): Promise<Stranded[]> {
+export async function readNoEgress(db: Db, missing: string[]): Promise<NoEgress[]> {
   if (missing.length === 0) return [];
   const rows: { pool: string | null; domain: string; count: number | string }[] = await db('deliveries')
     .where(inPool('waiting'))

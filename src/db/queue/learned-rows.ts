@@ -1,8 +1,8 @@
 /** What was learned of the world (base/persistent-cache.ts), one row a kind and name; the value is JSON. The last writer wins. */
-import type { MemoryRows } from '../../base/persistent-cache.ts';
+import type { PersistentCacheRows } from '../../base/persistent-cache.ts';
 import type { Db } from '../engine/open.ts';
 
-export function learnedRows<Value>(db: Db, kind: string): MemoryRows<Value> {
+export function learnedRows<Value>(db: Db, kind: string): PersistentCacheRows<Value> {
   return {
     async read(name) {
       const row = await db('learned').where({ kind, name }).select('value', 'expires_at').first();

@@ -10,7 +10,7 @@
  */
 import { type Delivery, largestAtHand, type TlsFloor } from '../../glossary.ts';
 import { pausedOrganizations } from '../accounts/pauses.ts';
-import { given, query } from '../engine/json-rows.ts';
+import { jsonRows, query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
 import { sendersOf } from './ip-pools.ts';
@@ -28,7 +28,7 @@ interface Lane {
   orgId: string;
 }
 
-export interface DueLane extends Lane {
+export interface DueBacklog extends Lane {
   /** When the last of its retries fell due; null where there were none. */
   retryAt: number | null;
 }
@@ -36,14 +36,14 @@ export interface DueLane extends Lane {
 /** The lanes of what has fallen due after `after` and until `now`; null where it is more than `most`. */
 export async function findDue(
   db: Db,
-  { after, now, most }: { after: number; now: number; most: number },
-): Promise<DueLane[] | null> {
+  { after, now, max }: { after: number; now: number; max: number },
+): Promise<DueBacklog[] | null> {
   const due = db('deliveries')
     .where(inPool('waiting'))
     .where('due_at', '>', after)
     .where('due_at', '<=', now)
     .orderBy('due_at')
-    .limit(most + 1)
+    .limit(max + 1)
     .select('domain', 'org_id', 'attempts', 'due_at')
     .as('due');
   const lanes = await db
@@ -52,7 +52,7 @@ export async function findDue(
     .select('domain', 'org_id as orgId')
     .select(db.raw('max(case when attempts > 0 then due_at end) as "retryAt", count(*) as count'));
   const count = lanes.reduce((sum, lane) => sum + Number(lane.count), 0);
-  return count > most ? null : lanes.map(({ domain, orgId, retryAt }) => ({ domain, orgId, retryAt }));
+  return count > max ? null : lanes.map(({ domain, orgId, retryAt }) => ({ domain, orgId, retryAt }));
 }
 
 /**
@@ -63,7 +63,7 @@ export async function findDue(
  * domain (a loose index scan, which neither database does of its own accord; and SQLite would go through all of a lane
  * to find what is greater than a pair).
  */
-export async function listLanes(
+export async function listBacklogs(
   db: Db,
   { after, now, limit }: { after: Lane | null; now: number; limit: number },
 ): Promise<{ due: Lane[]; last: Lane | null }> {
@@ -91,7 +91,7 @@ export async function listLanes(
 const beforeAll: Lane = { domain: '', orgId: '00000000-0000-0000-0000-000000000000' };
 
 /** What is due in these lanes, the longest due first, `limit` of each. */
-export async function claimLanes(
+export async function claimBacklogs(
   db: Db,
   picks: (Lane & { limit: number })[],
   terms: Lease,
@@ -164,7 +164,7 @@ async function lease(trx: Trx, rows: Claimed[], { node, now, leaseMs }: Lease): 
   if (rows.length === 0) return [];
   const dueAt = new Map(rows.map((row) => [row.id, row.due_at]));
   const ids = [...dueAt.keys()];
-  const { from, column } = given(trx, { id: 'uuid' });
+  const { from, column } = jsonRows(trx, { id: 'uuid' });
   await query(
     trx,
     `update deliveries set status = 'sending', lease_owner = ?, due_at = ?, updated_at = ?
@@ -180,8 +180,8 @@ const isOurs = "coalesce(lease_owner, '') = ? and status = 'sending'";
 const untried = "case when deliveries.attempts = 0 then 'queued' else 'deferred' end";
 
 /** Deliveries that this node had leased and has not tried go back as they were, to where they stood in their lanes. */
-export async function giveBack(db: Db, node: string, deliveries: Delivery[]): Promise<void> {
-  const { from, column } = given(db, { id: 'uuid', due_at: 'bigint', attempts: 'integer' });
+export async function releaseLeases(db: Db, node: string, deliveries: Delivery[]): Promise<void> {
+  const { from, column } = jsonRows(db, { id: 'uuid', due_at: 'bigint', attempts: 'integer' });
   await query(
     db,
     `update deliveries set due_at = ${column('due_at')}, lease_owner = null, status = ${untried}
@@ -208,7 +208,7 @@ interface DeliveryRow {
 }
 
 async function readDeliveries(trx: Trx, ids: string[], dueAt: (id: string) => number): Promise<Delivery[]> {
-  const { from, column } = given(trx, { id: 'uuid' });
+  const { from, column } = jsonRows(trx, { id: 'uuid' });
   const rows = await query<DeliveryRow>(
     trx,
     `select deliveries.id, deliveries.email_id, deliveries.org_id, deliveries.message_id, recipient, domain,
@@ -239,7 +239,7 @@ async function readDeliveries(trx: Trx, ids: string[], dueAt: (id: string) => nu
 
 /** Keeps these leases alive; answers which of them were still this node's. */
 export async function renewLeases(db: Db, node: string, ids: string[], until: number): Promise<Set<string>> {
-  const { from, column } = given(db, { id: 'uuid' });
+  const { from, column } = jsonRows(db, { id: 'uuid' });
   const renewed = await query<{ id: string }>(
     db,
     `update deliveries set due_at = ? where id in (select ${column('id')} from ${from}) and ${isOurs} returning id`,
@@ -302,7 +302,7 @@ export async function readSmallMessages(db: Db, ids: string[]): Promise<(Buffer 
 }
 
 async function readStored(db: Db, ids: string[], which: string): Promise<Map<string, Buffer>> {
-  const { from, column } = given(db, { id: 'uuid' });
+  const { from, column } = jsonRows(db, { id: 'uuid' });
   const rows = await query<{ id: string } & StoredMessage>(
     db,
     `select messages.id, ${storedMessage} where messages.id in (select ${column('id')} from ${from}) ${which}`,

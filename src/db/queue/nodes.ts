@@ -19,7 +19,7 @@ const forgottenMs = 3600_000;
  * Two statements, for the first must be committed before the second looks: of two nodes that start at once one at least
  * has to see the other.
  */
-export async function beat(db: Db, own: Beat & { version: string }): Promise<Beat[]> {
+export async function heartbeat(db: Db, own: Beat & { version: string }): Promise<Beat[]> {
   await db('nodes')
     .insert({ ...own, sends: true })
     .onConflict('node')

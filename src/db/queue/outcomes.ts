@@ -7,17 +7,17 @@
  * A commit whose answer was lost is tried again; what it had written is known by its attempts.
  */
 
-import { reach } from '../../base/failpoints.ts';
+import { failpoint } from '../../base/failpoints.ts';
 import { newId } from '../../base/id.ts';
 import { compareKey } from '../../mail/address.ts';
-import { type Move, suppressionReason } from '../../record/transition.ts';
+import { suppressionReason, type Transition } from '../../record/transition.ts';
 import { type NewSuppression, suppress } from '../accounts/suppressions.ts';
 import { insertRows } from '../engine/insert-rows.ts';
-import { given, query } from '../engine/json-rows.ts';
+import { jsonRows, query } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
-import { sideBySide } from '../engine/parallel.ts';
+import { parallel } from '../engine/parallel.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
-import { touchEmails } from '../events/bump-updated-at.ts';
+import { bumpUpdatedAt } from '../events/bump-updated-at.ts';
 
 /**
  * For each move whether it is written; false: the lease was lost. `suppressAfter`: the categories of hard bounces
@@ -26,22 +26,22 @@ import { touchEmails } from '../events/bump-updated-at.ts';
 export async function recordAll(
   db: Db,
   node: string,
-  moves: Move[],
+  moves: Transition[],
   suppressAfter: readonly string[],
 ): Promise<boolean[]> {
   return inSharedCommit(db, async (trx) => {
     const updated = await updateDeliveries(trx, node, moves);
-    reach('recording');
-    const isFresh = ({ delivery }: Move) => updated.has(delivery.id);
+    failpoint('recording');
+    const isFresh = ({ delivery }: Transition) => updated.has(delivery.id);
     const kept = moves.filter(isFresh);
-    const before = kept.length < moves.length ? await writtenBefore(trx, moves) : new Set<Move>();
+    const before = kept.length < moves.length ? await writtenBefore(trx, moves) : new Set<Transition>();
     const written = moves.map((move) => isFresh(move) || before.has(move));
     if (kept.length === 0) return written;
     const at = Math.max(...kept.map(({ attempt }) => attempt.endedAt));
     const emailIds = kept.map(({ delivery }) => delivery.emailId);
     const suppressed = kept.flatMap((move) => suppressionAfter(move, suppressAfter));
-    await sideBySide(trx, [
-      () => touchEmails(trx, emailIds, at),
+    await parallel(trx, [
+      () => bumpUpdatedAt(trx, emailIds, at),
       () => insertRows(trx, 'attempts', kept.map(attemptRow)),
       () => insertRows(trx, 'events', kept.map(eventRow)),
     ]);
@@ -51,8 +51,8 @@ export async function recordAll(
 }
 
 /** The new states, in one statement; which of the deliveries were still this node's to move. */
-async function updateDeliveries(trx: Trx, node: string, moves: Move[]): Promise<Set<string>> {
-  const { from, column } = given(trx, { id: 'uuid', ...columns });
+async function updateDeliveries(trx: Trx, node: string, moves: Transition[]): Promise<Set<string>> {
+  const { from, column } = jsonRows(trx, { id: 'uuid', ...columns });
   const assignments = Object.keys(columns).map((name) => `${name} = ${column(name)}`);
   const updated = await query<{ id: string }>(
     trx,
@@ -66,7 +66,7 @@ async function updateDeliveries(trx: Trx, node: string, moves: Move[]): Promise<
 }
 
 /** Those whose very attempts are there: an earlier try of this commit went through. */
-async function writtenBefore(trx: Trx, moves: Move[]): Promise<Set<Move>> {
+async function writtenBefore(trx: Trx, moves: Transition[]): Promise<Set<Transition>> {
   const nameOf = (...parts: (string | number)[]) => parts.join(' ');
   const rows = await trx('attempts')
     .whereIn(
@@ -88,7 +88,7 @@ async function writtenBefore(trx: Trx, moves: Move[]): Promise<Set<Move>> {
  */
 const isOurs = "coalesce(deliveries.lease_owner, '') = ? and deliveries.status = 'sending'";
 
-function deliveryRow({ delivery, attempt, status, dueAt, deliveredAt, bounce }: Move) {
+function deliveryRow({ delivery, attempt, status, dueAt, deliveredAt, bounce }: Transition) {
   return {
     id: delivery.id,
     status,
@@ -116,7 +116,7 @@ const columns = {
   bounce: 'text',
 };
 
-function attemptRow({ delivery, attempt }: Move): object {
+function attemptRow({ delivery, attempt }: Transition): object {
   return {
     id: newId(),
     delivery_id: delivery.id,
@@ -131,7 +131,7 @@ function attemptRow({ delivery, attempt }: Move): object {
   };
 }
 
-function eventRow({ delivery, attempt, event }: Move): object {
+function eventRow({ delivery, attempt, event }: Transition): object {
   return {
     id: newId(),
     org_id: delivery.orgId,
@@ -143,7 +143,7 @@ function eventRow({ delivery, attempt, event }: Move): object {
   };
 }
 
-function suppressionAfter(move: Move, suppressAfter: readonly string[]): NewSuppression[] {
+function suppressionAfter(move: Transition, suppressAfter: readonly string[]): NewSuppression[] {
   const { recipient, orgId, emailId } = move.delivery;
   const reason = suppressionReason(move, suppressAfter);
   if (reason === null) return [];

@@ -7,17 +7,17 @@ import type { DeliveryStatus, Reply } from '../../glossary.ts';
 import { ruleFor } from '../../reply-rules/classify.ts';
 import { countPausedMail } from '../accounts/pauses.ts';
 import type { Db } from '../engine/open.ts';
-import { readMissing, readStranded } from './ip-pools.ts';
+import { readMissing, readNoEgress } from './ip-pools.ts';
 import { everyPool, inPool, type Pool } from './unfinished-deliveries.ts';
 
-export type Waiting = 'queued' | 'sending' | 'deferred' | 'held';
+export type WaitingFigures = 'queued' | 'sending' | 'deferred' | 'held';
 
 /** What waits for one recipient domain. */
 export interface DomainQueue {
   domain: string;
   /** Whose hosts served the domain last; the domain itself where none have yet. */
   destination: string;
-  counts: Record<Waiting, number>;
+  counts: Record<WaitingFigures, number>;
   /** How many of the queued and deferred ones are due, and only wait for room. */
   parked: number;
   /** How many are not older than each of the bounds; the last one counts those beyond them all. */
@@ -59,7 +59,7 @@ export async function summarizeQueue(
   await findGreylisted(db, queues, earliest);
   const destinations = new Map<string, string>();
   for (const { domain, destination } of await db('routes')) destinations.set(domain, destination);
-  for (const { domain, pool, count } of await readStranded(db, await readMissing(db, now)))
+  for (const { domain, pool, count } of await readNoEgress(db, await readMissing(db, now)))
     queues.get(domain)?.stranded.push({ pool, count });
   await addPaused(db, queues);
   for (const queue of queues.values()) queue.destination = destinations.get(queue.domain) ?? queue.domain;

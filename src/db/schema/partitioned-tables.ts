@@ -7,15 +7,15 @@
  * eighth of that time, a day at least, a month at most. Emails refer to rows of tables that are not cut, so they go one
  * by one on both, with those; what is left of a partition then is dropped.
  */
-import type { Chore } from '../../server/maintenance.ts';
+import type { MaintenanceJob } from '../../server/maintenance.ts';
 import { type Db, isPostgres } from '../engine/open.ts';
 import { forgetEmails } from '../events/forget-emails.ts';
 import { forgetAttempts, forgetEvents } from '../events/retention.ts';
-import type { Growing } from './partitions.ts';
+import type { PartitionedTable } from './partitions.ts';
 import { cutAhead } from './partitions-ahead.ts';
 import { dropPast } from './partitions-past.ts';
 
-export interface GrowingParts {
+export interface PartitionedTablesParts {
   db: Db;
   openPatient(): Promise<Db>;
   now(): number;
@@ -28,21 +28,21 @@ const dayMs = 86_400_000;
 const eighths = 8;
 
 /** In whole days. */
-function periodOf(keepMs: number, mostDays: number): number {
-  return Math.min(Math.max(Math.ceil(keepMs / eighths / dayMs), 1), mostDays) * dayMs;
+function periodOf(keepMs: number, maxDays: number): number {
+  return Math.min(Math.max(Math.ceil(keepMs / eighths / dayMs), 1), maxDays) * dayMs;
 }
 
-export function growingChores(parts: GrowingParts): Chore[] {
+export function partitionJobs(parts: PartitionedTablesParts): MaintenanceJob[] {
   const { db, now, keepEvents, keepEmails } = parts;
   const old = () => now() - keepEvents;
-  const oneByOne = (until: () => number): Chore[] => [
+  const oneByOne = (until: () => number): MaintenanceJob[] => [
     { name: 'attempts', isFedByMail: true, run: () => forgetAttempts(db, until()) },
     { name: 'events', isFedByMail: true, run: () => forgetEvents(db, until()) },
   ];
   const emails = keepEmails === null ? [] : [{ name: 'emails', run: forgetEmails(db, now, keepEmails) }];
   if (!isPostgres(db)) return [...oneByOne(old), ...emails];
   const period = periodOf(keepEvents, 30);
-  const periods: Record<Growing, number> = {
+  const periods: Record<PartitionedTable, number> = {
     attempts: period,
     events: period,
     emails: periodOf(keepEmails ?? Number.POSITIVE_INFINITY, 90),

@@ -15,9 +15,9 @@ import {
   boundName,
   boundText,
   createPartition,
-  type Growing,
   keyOf,
   type Partition,
+  type PartitionedTable,
   partitionsOf,
   whileAlone,
 } from './partitions.ts';
@@ -28,16 +28,16 @@ export interface AheadParts {
   openPatient(): Promise<Db>;
   now(): number;
   /** How much time a partition is for. */
-  periods: Record<Growing, number>;
+  periods: Record<PartitionedTable, number>;
 }
 
 const dayMs = 86_400_000;
 const restMs = 60_000;
 
 /** At least so far ahead there are partitions that end. */
-const leastAheadMs = 3 * dayMs;
+const minAheadMs = 3 * dayMs;
 /** Events of a partition: some 40 MB. */
-const leastWidth = 100_000;
+const minWidth = 100_000;
 /** So much more is left before the end of a partition that has rows. */
 const marginMs = 7 * dayMs;
 const marginEvents = 5_000_000;
@@ -47,14 +47,18 @@ export function cutAhead(parts: AheadParts): () => Promise<number> {
   let restUntil = Number.NEGATIVE_INFINITY;
   return async () => {
     if (parts.now() < restUntil) return 0;
-    for (const table of Object.keys(parts.periods) as Growing[]) if (await step(parts, table)) return 1;
+    for (const table of Object.keys(parts.periods) as PartitionedTable[])
+      if (await step(parts, table)) return 1;
     restUntil = parts.now() + restMs;
     return 0;
   };
 }
 
 /** True: something was done, and the next step can be. */
-async function step({ db, openPatient, now, periods }: AheadParts, table: Growing): Promise<boolean> {
+async function step(
+  { db, openPatient, now, periods }: AheadParts,
+  table: PartitionedTable,
+): Promise<boolean> {
   const last = (await partitionsOf(db, table)).at(-1)!;
   const reach = await reachOf(db, table, now(), periods[table]);
   const { reached, ahead } = reach;
@@ -78,12 +82,12 @@ interface Reach {
   margin: number;
 }
 
-async function reachOf(db: Db, table: Growing, now: number, periodMs: number): Promise<Reach> {
+async function reachOf(db: Db, table: PartitionedTable, now: number, periodMs: number): Promise<Reach> {
   if (table !== 'events')
-    return { reached: now, width: periodMs, ahead: Math.max(periodMs, leastAheadMs), margin: marginMs };
+    return { reached: now, width: periodMs, ahead: Math.max(periodMs, minAheadMs), margin: marginMs };
   const { rows } = await db.raw('select last_value from events_position_seq');
   const reached: number = rows[0].last_value;
-  const width = Math.max(Math.ceil((await eventsAMs(db, reached, now, periodMs)) * periodMs), leastWidth);
+  const width = Math.max(Math.ceil((await eventsAMs(db, reached, now, periodMs)) * periodMs), minWidth);
   return { reached, width, ahead: width, margin: marginEvents + width };
 }
 
@@ -104,7 +108,7 @@ const endName = ({ name }: Partition) => `${name}_end`;
 /** The constraint that gives it an end; null: it has none. */
 async function endOf(
   db: Db,
-  table: Growing,
+  table: PartitionedTable,
   last: Partition,
 ): Promise<{ bound: number; isValid: boolean } | null> {
   const row = await db('pg_constraint')
@@ -116,7 +120,7 @@ async function endOf(
 }
 
 /** Looks again, for another node may have been first. */
-async function cut(trx: Trx, table: Growing, name: string, reach: Reach): Promise<boolean> {
+async function cut(trx: Trx, table: PartitionedTable, name: string, reach: Reach): Promise<boolean> {
   const last = (await partitionsOf(trx, table)).at(-1)!;
   if (last.name !== name) return true;
   const end = await endOf(trx, table, last);
@@ -141,7 +145,13 @@ async function cut(trx: Trx, table: Growing, name: string, reach: Reach): Promis
   return true;
 }
 
-async function giveEnd(trx: Trx, table: Growing, last: Partition, reach: Reach, newest: string | number) {
+async function giveEnd(
+  trx: Trx,
+  table: PartitionedTable,
+  last: Partition,
+  reach: Reach,
+  newest: string | number,
+) {
   const reached = Math.max(reach.reached, typeof newest === 'number' ? newest : timeOfId(newest));
   const bound = rounded(table, reached + reach.width + reach.margin);
   await trx.raw(
@@ -169,6 +179,6 @@ async function validate(openPatient: AheadParts['openPatient'], last: Partition)
 }
 
 /** Days are cut at midnight (UTC). */
-function rounded(table: Growing, bound: number): number {
+function rounded(table: PartitionedTable, bound: number): number {
   return table === 'events' ? bound : Math.ceil(bound / dayMs) * dayMs;
 }

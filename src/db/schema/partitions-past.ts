@@ -10,16 +10,16 @@ import { timeOfId } from '../events/search-emails.ts';
 import {
   boundName,
   createPartition,
-  type Growing,
   keyOf,
   type Partition,
+  type PartitionedTable,
   partitionsOf,
   whileAlone,
   whileTheyStay,
 } from './partitions.ts';
 
 /** When what a row tells of happened; never after the row was made. */
-const times: Record<Growing, string> = { attempts: 'ended_at', emails: 'created_at', events: 'at' };
+const times: Record<PartitionedTable, string> = { attempts: 'ended_at', emails: 'created_at', events: 'at' };
 
 /** The clocks of nodes differ, and a row is committed a moment after it was made. */
 const slackMs = 60 * 60_000;
@@ -32,7 +32,7 @@ const restMs = 60_000;
 /** How many partitions it has dropped in which nothing is younger than `until` says; null: only what is empty goes. */
 export function dropPast(
   db: Db,
-  table: Growing,
+  table: PartitionedTable,
   now: () => number,
   until: () => number | null,
 ): () => Promise<number> {
@@ -58,7 +58,7 @@ export function dropPast(
 }
 
 interface Terms {
-  table: Growing;
+  table: PartitionedTable;
   now: number;
   until: number;
 }
@@ -80,7 +80,7 @@ async function pastOf(db: Db, { table, now, until }: Terms): Promise<Partition[]
 }
 
 /** When the last of its rows was made; null: it has none. */
-async function youngestOf(db: Db, table: Growing, name: string): Promise<number | null> {
+async function youngestOf(db: Db, table: PartitionedTable, name: string): Promise<number | null> {
   const rows: { id: string; time: number }[] = await db(name)
     .orderBy(keyOf(table), 'desc')
     .limit(looksAt)

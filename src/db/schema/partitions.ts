@@ -8,7 +8,7 @@
 import type { Db, Trx } from '../engine/open.ts';
 import { timeOfId } from '../events/search-emails.ts';
 
-export type Growing = 'attempts' | 'emails' | 'events';
+export type PartitionedTable = 'attempts' | 'emails' | 'events';
 
 export interface Partition {
   name: string;
@@ -18,10 +18,10 @@ export interface Partition {
   to: number | null;
 }
 
-export const keyOf = (table: Growing) => (table === 'events' ? 'position' : 'id');
+export const keyOf = (table: PartitionedTable) => (table === 'events' ? 'position' : 'id');
 
 /** In the order of their bounds. One that another node drops at this moment is left out, as its bounds are. */
-export async function partitionsOf(db: Db, table: Growing): Promise<Partition[]> {
+export async function partitionsOf(db: Db, table: PartitionedTable): Promise<Partition[]> {
   const { rows } = await db.raw(
     `select relname as name, pg_get_expr(relpartbound, pg_class.oid) as bounds
      from pg_inherits join pg_class on pg_class.oid = inhrelid where inhparent = ?::regclass`,
@@ -33,31 +33,35 @@ export async function partitionsOf(db: Db, table: Growing): Promise<Partition[]>
     const [, from, to] = /^FOR VALUES FROM \((.+)\) TO \((.+)\)$/.exec(bounds)!;
     return { name, from: boundFrom(table, from!), to: boundFrom(table, to!) };
   });
-  const least = Number.NEGATIVE_INFINITY;
-  return found.sort((a, b) => ((a.from ?? least) < (b.from ?? least) ? -1 : 1));
+  const min = Number.NEGATIVE_INFINITY;
+  return found.sort((a, b) => ((a.from ?? min) < (b.from ?? min) ? -1 : 1));
 }
 
 /** As PostgreSQL writes it. */
-export function boundFrom(table: Growing, text: string): number | null {
+export function boundFrom(table: PartitionedTable, text: string): number | null {
   if (text === 'MINVALUE' || text === 'MAXVALUE') return null;
   const plain = text.replaceAll("'", '');
   return table === 'events' ? Number(plain) : timeOfId(plain);
 }
 
 /** As PostgreSQL reads it: of a time what all ids made then or later are greater than. */
-export function boundText(table: Growing, bound: number): string {
+export function boundText(table: PartitionedTable, bound: number): string {
   if (table === 'events') return `'${bound}'`;
   const digits = bound.toString(16).padStart(12, '0');
   return `'${digits.slice(0, 8)}-${digits.slice(8)}-0000-0000-000000000000'`;
 }
 
 /** A partition's name says where it begins, or where what it takes ends: a day, or a position. */
-export function boundName(table: Growing, bound: number): string {
+export function boundName(table: PartitionedTable, bound: number): string {
   return table === 'events' ? String(bound) : new Date(bound).toISOString().slice(0, 10).replaceAll('-', '');
 }
 
 /** Each event has an id of its own, which no index of all partitions can see to (010-partitions). */
-export async function createPartition(trx: Trx, table: Growing, partition: Partition): Promise<void> {
+export async function createPartition(
+  trx: Trx,
+  table: PartitionedTable,
+  partition: Partition,
+): Promise<void> {
   const { name, from, to } = partition;
   const bounds = [
     from === null ? 'minvalue' : boundText(table, from),
@@ -73,7 +77,7 @@ export async function createPartition(trx: Trx, table: Growing, partition: Parti
 const advisoryLock = 0x70617274;
 
 /** Behind us everybody waits who wants the table, so we wait for those before us no longer than this. */
-const lockPatienceMs = 200;
+const lockTimeoutMs = 200;
 
 const lockNotAvailable = '55P03';
 
@@ -94,12 +98,12 @@ export async function whileTheyStay<T>(db: Db, look: (trx: Trx) => Promise<T>): 
  */
 export async function whileAlone<T>(
   db: Db,
-  table: Growing,
+  table: PartitionedTable,
   change: (trx: Trx) => Promise<T>,
 ): Promise<T | null> {
   try {
     return await whileTheyStay(db, async (trx) => {
-      await trx.raw(`set local lock_timeout = ${lockPatienceMs}`);
+      await trx.raw(`set local lock_timeout = ${lockTimeoutMs}`);
       // Whoever goes through the table locks it before any partition.
       await trx.raw(`lock table only ${table} in access exclusive mode`);
       return change(trx);

@@ -1,10 +1,10 @@
 /** What was tried: read by people, and forgotten in the end. */
 
 import { insertRows } from '../engine/insert-rows.ts';
-import { given, query } from '../engine/json-rows.ts';
+import { jsonRows, query } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
 
-export interface AttemptRecord {
+export interface WebhookAttemptRecord {
   id: string;
   eventId: string;
   type: string;
@@ -22,7 +22,7 @@ export async function listWebhookAttempts(
   db: Db,
   webhookId: string,
   { limit, eventId, after }: { limit: number; eventId?: string | undefined; after?: string | undefined },
-): Promise<AttemptRecord[]> {
+): Promise<WebhookAttemptRecord[]> {
   const rows = db('webhook_attempts as attempt')
     .join('webhook_messages as message', 'message.id', 'attempt.message_id')
     .where('attempt.webhook_id', webhookId)
@@ -74,11 +74,11 @@ export async function insertTried(
   });
 }
 
-const mostForgotten = 500;
+const maxForgotten = 500;
 
 /** Attempts from before `until`; answers how many were forgotten. They are made in the order of their ids. */
 export async function forgetWebhookAttempts(db: Db, until: number): Promise<number> {
-  const oldest = await db('webhook_attempts').orderBy('id').limit(mostForgotten).select('id', 'started_at');
+  const oldest = await db('webhook_attempts').orderBy('id').limit(maxForgotten).select('id', 'started_at');
   const old = oldest.filter(({ started_at }) => started_at < until).map(({ id }) => id);
   return old.length === 0 ? 0 : db('webhook_attempts').whereIn('id', old).delete();
 }
@@ -100,10 +100,10 @@ async function forgetSome(trx: Trx, until: number): Promise<number> {
         .select('id'),
     )
     .orderBy('created_at')
-    .limit(mostForgotten)
+    .limit(maxForgotten)
     .pluck('id');
   if (ids.length === 0) return 0;
-  const { from, column } = given(trx, { id: 'uuid' });
+  const { from, column } = jsonRows(trx, { id: 'uuid' });
   await query(trx, `delete from webhook_messages where id in (select ${column('id')} from ${from})`, [
     JSON.stringify(ids.map((id) => ({ id }))),
   ]);

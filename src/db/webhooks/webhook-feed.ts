@@ -10,7 +10,7 @@ import { wants } from '../../webhooks/subscribed-types.ts';
 import { insertOf } from '../engine/insert-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
 import { type EventRecord, readEvents } from '../events/read-events.ts';
-import { laneOf, promote } from './webhook-outbox.ts';
+import { orderingKeyOf, promote } from './webhook-outbox.ts';
 import { lockWebhooks } from './webhooks.ts';
 
 const reader = { name: 'webhooks' };
@@ -75,7 +75,7 @@ export async function addMessages(trx: Trx, messages: NewMessage[], now: number)
       event_id: event.id,
       type: event.type,
       position: event.position,
-      lane: laneOf(event),
+      lane: orderingKeyOf(event),
       status: 'waiting',
       created_at: now,
       updated_at: now,

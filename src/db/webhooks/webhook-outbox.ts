@@ -13,11 +13,11 @@
  * nodes claim side by side (SKIP LOCKED).
  */
 import { secretsOf } from '../../webhooks/signature.ts';
-import { given, query } from '../engine/json-rows.ts';
+import { jsonRows, query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
 import { type EventRecord, findEvents } from '../events/read-events.ts';
 
-export interface Message {
+export interface WebhookMessage {
   id: string;
   webhookId: string;
   eventId: string;
@@ -31,7 +31,7 @@ export interface Message {
   event: EventRecord | null;
 }
 
-export function laneOf({ id, email }: { id: string; email: { id: string } | null }): string {
+export function orderingKeyOf({ id, email }: { id: string; email: { id: string } | null }): string {
   return email?.id ?? id;
 }
 
@@ -61,7 +61,7 @@ export interface Claim {
 }
 
 /** Of each endpoint what has been due the longest, `limit` at most. */
-export async function claimMessages(db: Db, { node, now, leaseMs, picks }: Claim): Promise<Message[]> {
+export async function claimMessages(db: Db, { node, now, leaseMs, picks }: Claim): Promise<WebhookMessage[]> {
   const ids = await db.transaction(async (trx) => {
     const found: string[] = [];
     for (const { webhookId, limit } of picks) {
@@ -82,7 +82,7 @@ export async function claimMessages(db: Db, { node, now, leaseMs, picks }: Claim
   return readMessages(db, ids, now);
 }
 
-async function readMessages(db: Db, ids: string[], now: number): Promise<Message[]> {
+async function readMessages(db: Db, ids: string[], now: number): Promise<WebhookMessage[]> {
   const rows = await db('webhook_messages as message')
     .join('webhooks as endpoint', 'endpoint.id', 'message.webhook_id')
     .whereIn('message.id', ids)
@@ -117,7 +117,7 @@ async function readMessages(db: Db, ids: string[], now: number): Promise<Message
 }
 
 /** All that this node has leased is due at once: it tries nothing. */
-export async function returnMessages(db: Db, { node, now }: { node: string; now: number }): Promise<void> {
+export async function releaseMessages(db: Db, { node, now }: { node: string; now: number }): Promise<void> {
   await db('webhook_messages').where({ lease_owner: node }).update({ lease_owner: null, due_at: now });
 }
 
@@ -128,7 +128,7 @@ export async function promote(
   now: number,
 ): Promise<void> {
   if (lanes.length === 0) return;
-  const { from, column } = given(trx, { webhook_id: 'uuid', lane: 'uuid' });
+  const { from, column } = jsonRows(trx, { webhook_id: 'uuid', lane: 'uuid' });
   const rows = new Map(
     lanes.map(({ webhookId, lane }) => [`${webhookId} ${lane}`, { webhook_id: webhookId, lane }]),
   );

@@ -4,19 +4,19 @@
  * endpoint, is left alone.
  */
 import { newId } from '../../base/id.ts';
-import type { Attempt, Verdict } from '../../webhooks/classify-response.ts';
-import { standingAfter } from '../../webhooks/endpoint-health.ts';
+import type { WebhookAttempt, WebhookVerdict } from '../../webhooks/classify-response.ts';
+import { endpointHealthAfter } from '../../webhooks/endpoint-health.ts';
 import { insertRows } from '../engine/insert-rows.ts';
-import { given, query } from '../engine/json-rows.ts';
+import { jsonRows, query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
-import { type Message, promote } from './webhook-outbox.ts';
-import { lockWebhooks, saveStanding, type Webhook } from './webhooks.ts';
+import { promote, type WebhookMessage } from './webhook-outbox.ts';
+import { lockWebhooks, saveEndpointHealth, type Webhook } from './webhooks.ts';
 
-export interface Try {
-  message: Pick<Message, 'id' | 'webhookId' | 'eventId' | 'lane' | 'attempts'>;
-  attempt: Attempt;
-  verdict: Verdict;
+export interface WebhookTry {
+  message: Pick<WebhookMessage, 'id' | 'webhookId' | 'eventId' | 'lane' | 'attempts'>;
+  attempt: WebhookAttempt;
+  verdict: WebhookVerdict;
 }
 
 export interface Disabled {
@@ -25,7 +25,7 @@ export interface Disabled {
 }
 
 /** For each try the endpoint that it disabled, null for all others. */
-export async function recordTries(db: Db, node: string, tries: Try[]): Promise<(Disabled | null)[]> {
+export async function recordTries(db: Db, node: string, tries: WebhookTry[]): Promise<(Disabled | null)[]> {
   return inSharedCommit(db, async (trx) => {
     const webhooks = await lockWebhooks(
       trx,
@@ -36,15 +36,15 @@ export async function recordTries(db: Db, node: string, tries: Try[]): Promise<(
     await insertRows(trx, 'webhook_attempts', kept.map(attemptRow));
     const final = kept.filter(({ verdict }) => isFinal(verdict)).map(({ message }) => message);
     await promote(trx, final, Math.max(...tries.map(endOf)));
-    const disabled = new Map<Try, Disabled>();
+    const disabled = new Map<WebhookTry, Disabled>();
     for (const webhook of webhooks) {
       const own = kept
         .filter(({ message }) => message.webhookId === webhook.id)
         .sort((a, b) => endOf(a) - endOf(b));
       const last = own.at(-1);
       if (!last) continue;
-      const standing = standingAfter(webhook, own.map(triedOf));
-      if (!(await saveStanding(trx, webhook, standing, endOf(last)))) continue;
+      const standing = endpointHealthAfter(webhook, own.map(triedOf));
+      if (!(await saveEndpointHealth(trx, webhook, standing, endOf(last)))) continue;
       disabled.set(last, { webhook, reason: standing.disable! });
       await trx('events').insert(eventRow(webhook, standing.disable!, endOf(last)));
     }
@@ -52,19 +52,19 @@ export async function recordTries(db: Db, node: string, tries: Try[]): Promise<(
   });
 }
 
-const endOf = ({ attempt }: Try) => attempt.endedAt;
+const endOf = ({ attempt }: WebhookTry) => attempt.endedAt;
 
-const triedOf = (one: Try) => ({
+const triedOf = (one: WebhookTry) => ({
   startedAt: one.attempt.startedAt,
   endedAt: endOf(one),
   verdict: one.verdict,
   error: one.attempt.error,
 });
 
-const isFinal = ({ kind }: Verdict) => kind === 'delivered' || kind === 'failed';
+const isFinal = ({ kind }: WebhookVerdict) => kind === 'delivered' || kind === 'failed';
 
-async function updateMessages(trx: Trx, node: string, tries: Try[]): Promise<Set<string>> {
-  const { from, column } = given(trx, { id: 'uuid', ...columns });
+async function updateMessages(trx: Trx, node: string, tries: WebhookTry[]): Promise<Set<string>> {
+  const { from, column } = jsonRows(trx, { id: 'uuid', ...columns });
   const assignments = Object.keys(columns).map((name) => `${name} = ${column(name)}`);
   const owner = `${isPostgres(trx) ? '' : '+'}webhook_messages.lease_owner`;
   const updated = await query<{ id: string }>(
@@ -85,7 +85,7 @@ const columns = {
   updated_at: 'bigint',
 };
 
-function messageRow(one: Try) {
+function messageRow(one: WebhookTry) {
   const { message, verdict } = one;
   const at = endOf(one);
   return {
@@ -99,7 +99,7 @@ function messageRow(one: Try) {
   };
 }
 
-export function attemptRow({ message, attempt }: Omit<Try, 'verdict'>): object {
+export function attemptRow({ message, attempt }: Omit<WebhookTry, 'verdict'>): object {
   return {
     id: newId(),
     message_id: message.id,

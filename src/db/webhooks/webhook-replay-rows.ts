@@ -7,10 +7,10 @@ import { wants } from '../../webhooks/subscribed-types.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { type EventRecord, findEvents } from '../events/read-events.ts';
 import { addMessages } from './webhook-feed.ts';
-import { laneOf, promote } from './webhook-outbox.ts';
+import { orderingKeyOf, promote } from './webhook-outbox.ts';
 import { lockWebhooks, type Webhook } from './webhooks.ts';
 
-export type Selection = { eventId: string } | { failed: true } | { since: number; until: number };
+export type ReplaySelection = { eventId: string } | { failed: true } | { since: number; until: number };
 
 const pageSize = 200;
 
@@ -18,7 +18,7 @@ const pageSize = 200;
 export async function replay(
   db: Db,
   webhook: Webhook,
-  selection: Selection,
+  selection: ReplaySelection,
   now: number,
   signal?: AbortSignal,
 ): Promise<number> {
@@ -31,7 +31,7 @@ export async function replay(
 }
 
 /** Ids of events. */
-async function* pagesOf(db: Db, webhook: Webhook, selection: Selection): AsyncGenerator<string[]> {
+async function* pagesOf(db: Db, webhook: Webhook, selection: ReplaySelection): AsyncGenerator<string[]> {
   if ('eventId' in selection) {
     const event = await db('events').where({ id: selection.eventId, org_id: webhook.orgId }).first('id');
     if (event) yield [event.id];
@@ -96,7 +96,7 @@ async function replayPage(trx: Trx, webhook: Webhook, ids: string[], now: number
   const isTold = new Set(told);
   const again = events.filter(({ id }) => isTold.has(id));
   for (const event of again) await reopen(trx, webhook.id, event, now);
-  const lanes = again.map((event) => ({ webhookId: webhook.id, lane: laneOf(event) }));
+  const lanes = again.map((event) => ({ webhookId: webhook.id, lane: orderingKeyOf(event) }));
   const fresh = events.filter(({ id, type }) => !isTold.has(id) && wants([], type));
   const added = await addMessages(
     trx,
@@ -112,5 +112,5 @@ async function reopen(trx: Trx, webhookId: string, event: EventRecord, now: numb
   await trx('webhook_messages')
     .where({ webhook_id: webhookId, event_id: event.id })
     .whereNull('lease_owner')
-    .update({ status: 'waiting', lane: laneOf(event), attempts: 0, due_at: null, updated_at: now });
+    .update({ status: 'waiting', lane: orderingKeyOf(event), attempts: 0, due_at: null, updated_at: now });
 }

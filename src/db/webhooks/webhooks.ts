@@ -5,7 +5,7 @@
  * it first, and where there are several, in the order of their ids.
  */
 import { newId } from '../../base/id.ts';
-import type { Standing } from '../../webhooks/endpoint-health.ts';
+import type { EndpointHealth } from '../../webhooks/endpoint-health.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { settledPosition } from '../events/read-events.ts';
 
@@ -118,10 +118,10 @@ export async function lockWebhooks(trx: Trx, ids: Iterable<string>): Promise<Web
 }
 
 /** Its new standing, where it differs; true where it was disabled by this. */
-export async function saveStanding(
+export async function saveEndpointHealth(
   trx: Trx,
   before: Webhook,
-  after: Standing,
+  after: EndpointHealth,
   now: number,
 ): Promise<boolean> {
   const isDisabled = after.disable !== null && before.status === 'active';

@@ -2,108 +2,108 @@
 
 import { poolsOf } from '../../cluster/pool-assignment.ts';
 import { isTrackingAtHome } from '../../db/accounts/domains-table.ts';
-import { judgeBaseUrl } from './checks/base-url.ts';
-import { holdsAddress, lookForAddress, lookForDomain } from './checks/blocklists.ts';
-import { lookAtCertificate } from './checks/certificate.ts';
-import { lookAtDatabase, lookForServer } from './checks/database.ts';
+import { checkBaseUrl } from './checks/base-url.ts';
+import { checkAddressBlocklists, checkDomainBlocklists, holdsAddress } from './checks/blocklists.ts';
+import { checkCertificate } from './checks/certificate.ts';
+import { checkDatabase, lookForServer } from './checks/database.ts';
 import { measureSpace, measureSync } from './checks/disk.ts';
-import { judgeServers, lookForValidation } from './checks/dns-servers.ts';
+import { checkDnsServers, checkValidation } from './checks/dns-servers.ts';
 import { lookForReadable } from './checks/file-permissions.ts';
-import { judgeName, lookUpName, lookUpPtr } from './checks/host-names.ts';
-import { lookAtPools } from './checks/ip-pools-present.ts';
-import { compareClock } from './checks/machine-clock.ts';
-import { countFiles } from './checks/open-files.ts';
-import { judgeKnocks } from './checks/port-25.ts';
-import { knockAtReturnPath, lookUpReturnPath } from './checks/return-path-domain.ts';
-import { lookAtSecret } from './checks/secret-file.ts';
+import { checkForwardName, checkHostname, checkPtr } from './checks/host-names.ts';
+import { checkIpPools } from './checks/ip-pools-present.ts';
+import { checkClock } from './checks/machine-clock.ts';
+import { checkOpenFiles } from './checks/open-files.ts';
+import { checkPort25 } from './checks/port-25.ts';
+import { checkReturnPathDns, checkReturnPathHost } from './checks/return-path-domain.ts';
+import { checkSecret } from './checks/secret-file.ts';
 import { dkimTasks, recordTasks } from './checks/sender-domain.ts';
-import { lookUpSpf } from './checks/spf.ts';
-import { failure, skipped, type Task, warning } from './finding.ts';
-import { mostDomains, type Scene } from './shared-facts.ts';
+import { checkSpf } from './checks/spf.ts';
+import { type Check, failure, skipped, warning } from './finding.ts';
+import { maxDomains, type SharedFacts } from './shared-facts.ts';
 
 const machine = 'this machine';
 
-function tasksOf(subject: string, looks: Record<string, Task['look']>): Task[] {
+function tasksOf(subject: string, looks: Record<string, Check['look']>): Check[] {
   return Object.entries(looks).map(([check, look]) => ({ check, subject, look }));
 }
 
-export function machineTasks({ config, surroundings, now, dns, openDb }: Scene): Task[] {
+export function machineTasks({ config, surroundings, now, dns, openDb }: SharedFacts): Check[] {
   const { timeServers, patience } = surroundings;
   return tasksOf(machine, {
-    database: () => lookAtDatabase(openDb),
+    database: () => checkDatabase(openDb),
     server: () => lookForServer(openDb, config.dataDir),
-    secret: () => lookAtSecret(config, openDb),
-    'source pools': () => lookAtPools(openDb, poolsOf(config.mtaSources), now()),
+    secret: () => checkSecret(config, openDb),
+    'source pools': () => checkIpPools(openDb, poolsOf(config.mtaSources), now()),
     'disk speed': () => measureSync(config.dataDir, surroundings),
     'disk space': () => measureSpace(config, surroundings),
-    'open files': () => countFiles(config, surroundings),
+    'open files': () => checkOpenFiles(config, surroundings),
     'file permissions': () => lookForReadable(config),
-    clock: () => compareClock({ dns, timeServers, now, patienceMs: patience.time }),
-    certificate: () => lookAtCertificate(config, now()),
+    clock: () => checkClock({ dns, timeServers, now, timeoutMs: patience.time }),
+    certificate: () => checkCertificate(config, now()),
     'base URL': async () => {
       const db = await openDb().catch(() => null);
-      return judgeBaseUrl(config, db !== null && (await isTrackingAtHome(db).catch(() => false)));
+      return checkBaseUrl(config, db !== null && (await isTrackingAtHome(db).catch(() => false)));
     },
   });
 }
 
-export function dnsTasks({ config, surroundings, dns }: Scene): Task[] {
+export function dnsTasks({ config, surroundings, dns }: SharedFacts): Check[] {
   const { signedName, patience } = surroundings;
   return tasksOf('DNS', {
-    servers: async () => judgeServers(await dns.servers()),
-    DNSSEC: () => lookForValidation({ servers: config.dnsServers, signedName, patienceMs: patience.dns }),
+    servers: async () => checkDnsServers(await dns.servers()),
+    DNSSEC: () => checkValidation({ servers: config.dnsServers, signedName, timeoutMs: patience.dns }),
   });
 }
 
 /** Our ends of connections, and the names that they give. */
-export function originTasks(scene: Scene): Task[] {
+export function originTasks(scene: SharedFacts): Check[] {
   const { dns, senders, origins } = scene;
   const ports = origins.map(({ origin, knocks }) => ({
     check: origin.from === undefined && origin.family === 6 ? 'port 25 by IPv6' : 'port 25',
     subject: origin.from ?? machine,
-    look: async () => judgeKnocks(origin, await knocks),
+    look: async () => checkPort25(origin, await knocks),
   }));
   const names = [...new Set(origins.map(({ origin }) => origin.name))];
   return [
     ...ports,
     ...names.flatMap((name) =>
       tasksOf(name, {
-        hostname: async () => judgeName(name),
-        address: async () => lookUpName(dns, name, await senders),
+        hostname: async () => checkHostname(name),
+        address: async () => checkForwardName(dns, name, await senders),
       }),
     ),
     ...blockedDomain(scene, names[0]!),
   ];
 }
 
-export async function addressTasks({ dns, senders, surroundings }: Scene): Promise<Task[]> {
+export async function addressTasks({ dns, senders, surroundings }: SharedFacts): Promise<Check[]> {
   return (await senders).flatMap((sender) => {
     const lists = surroundings.blocklists.filter((list) => holdsAddress(list, sender.address));
     return tasksOf(sender.address, {
-      PTR: () => lookUpPtr(dns, sender),
+      PTR: () => checkPtr(dns, sender),
       ...Object.fromEntries(
-        lists.map((list) => [list.name, () => lookForAddress(dns, list, sender.address)]),
+        lists.map((list) => [list.name, () => checkAddressBlocklists(dns, list, sender.address)]),
       ),
     });
   });
 }
 
-export function returnTasks(scene: Scene): Task[] {
+export function returnTasks(scene: SharedFacts): Check[] {
   const { config, ours, senders, dns } = scene;
   const { hostname, returnPathDomain } = config;
   return [
     ...tasksOf(returnPathDomain, {
-      'return path': async () => lookUpReturnPath({ ...scene, ours: await ours }),
-      'returned mail': async () => knockAtReturnPath({ ...scene, ours: await ours }),
-      SPF: async () => lookUpSpf(returnPathDomain, { dns, senders: await senders, hostname, decides: true }),
+      'return path': async () => checkReturnPathDns({ ...scene, ours: await ours }),
+      'returned mail': async () => checkReturnPathHost({ ...scene, ours: await ours }),
+      SPF: async () => checkSpf(returnPathDomain, { dns, senders: await senders, hostname, decides: true }),
     }),
     ...(returnPathDomain === hostname ? [] : blockedDomain(scene, returnPathDomain)),
   ];
 }
 
-export async function sendingDomains(scene: Scene): Promise<Task[]> {
+export async function sendingDomains(scene: SharedFacts): Promise<Check[]> {
   const found = await scene.domains.catch(() => null);
-  const domains = found?.slice(0, mostDomains) ?? [];
+  const domains = found?.slice(0, maxDomains) ?? [];
   const names = [...new Set(domains.map(({ name }) => name))];
   const { hostname, returnPathDomain } = scene.config;
   return [
@@ -117,30 +117,30 @@ export async function sendingDomains(scene: Scene): Promise<Task[]> {
         ...([hostname, returnPathDomain].includes(name) ? [] : blockedDomain(scene, name)),
       ];
     }),
-    ...(found && found.length > mostDomains ? [theRest()] : []),
+    ...(found && found.length > maxDomains ? [theRest()] : []),
   ];
 }
 
-function ownSpf({ config, dns, senders }: Scene, name: string): Task {
+function ownSpf({ config, dns, senders }: SharedFacts, name: string): Check {
   const { hostname } = config;
   return {
     check: 'SPF',
     subject: name,
-    look: async () => lookUpSpf(name, { dns, senders: await senders, hostname, decides: false }),
+    look: async () => checkSpf(name, { dns, senders: await senders, hostname, decides: false }),
   };
 }
 
-function blockedDomain({ dns, surroundings }: Scene, name: string): Task[] {
+function blockedDomain({ dns, surroundings }: SharedFacts, name: string): Check[] {
   const lists = surroundings.blocklists.filter(({ of }) => of === 'domains');
   return lists.map((list) => ({
     check: list.name,
     subject: name,
-    look: () => lookForDomain(dns, list, name),
+    look: () => checkDomainBlocklists(dns, list, name),
   }));
 }
 
-function noDomain({ domain }: Scene, isUnknown: boolean): Task {
-  const look: Task['look'] = async () => {
+function noDomain({ domain }: SharedFacts, isUnknown: boolean): Check {
+  const look: Check['look'] = async () => {
     if (isUnknown) return skipped('not known: the database does not say');
     if (domain !== null) {
       return failure(
@@ -156,11 +156,11 @@ function noDomain({ domain }: Scene, isUnknown: boolean): Task {
   return { check: 'registered', subject: domain ?? 'sender domains', look };
 }
 
-function theRest(): Task {
+function theRest(): Check {
   return {
     check: 'the rest',
     subject: 'sender domains',
     look: async () =>
-      skipped(`more than ${mostDomains} are verified`, 'postern doctor DOMAIN looks at any one'),
+      skipped(`more than ${maxDomains} are verified`, 'postern doctor DOMAIN looks at any one'),
   };
 }

@@ -41,13 +41,13 @@ interface DnsParts {
   servers: string[];
   /** Something that is there, to see who answers. */
   probe: string;
-  patienceMs: number;
+  timeoutMs: number;
 }
 
 const tries = 2;
 
-export function createDns({ servers, probe, patienceMs }: DnsParts): Dns {
-  const resolver = (some: string[]) => createResolver(some, { timeoutMs: patienceMs / tries, tries });
+export function createDns({ servers, probe, timeoutMs }: DnsParts): Dns {
+  const resolver = (some: string[]) => createResolver(some, { timeoutMs: timeoutMs / tries, tries });
   const asked = new Map<string, Promise<unknown[]>>();
   const states = Promise.all(
     (servers.length > 0 ? servers : getServers()).map(async (server) => ({

@@ -7,7 +7,7 @@
  * a check throws is a finding.
  */
 
-import { within } from '../../base/with-timeout.ts';
+import { withTimeout } from '../../base/with-timeout.ts';
 import type { Config } from '../../config.ts';
 import {
   addressTasks,
@@ -19,8 +19,8 @@ import {
 } from './check-table.ts';
 import type { OpenDb } from './checks/database.ts';
 import { Unanswered } from './doctor-dns.ts';
-import { type Finding, failure, type Seen, skipped, type Task, warning } from './finding.ts';
-import { createScene } from './shared-facts.ts';
+import { type Check, type Finding, type FindingDraft, failure, skipped, warning } from './finding.ts';
+import { createSharedFacts } from './shared-facts.ts';
 import { realSurroundings, type Surroundings } from './surroundings.ts';
 
 export interface Examination {
@@ -31,10 +31,10 @@ export interface Examination {
   now(): number;
   surroundings?: Partial<Surroundings>;
   /** How far it has come, and what it waits for. */
-  onProgress?(progress: Progress): void;
+  onProgress?(progress: ExamineProgress): void;
 }
 
-export interface Progress {
+export interface ExamineProgress {
   done: number;
   /** So far: there may be more to look at when more is known. */
   known: number;
@@ -42,32 +42,32 @@ export interface Progress {
 }
 
 /** Much of what is found was written by others. */
-const mostFound = 2_000;
+const maxFound = 2_000;
 
 export async function examine({ onProgress = () => {}, ...parts }: Examination): Promise<Finding[]> {
   const surroundings = { ...realSurroundings, ...parts.surroundings };
-  const scene = createScene({ ...parts, surroundings });
-  const { all: patienceMs } = surroundings.patience;
+  const scene = createSharedFacts({ ...parts, surroundings });
+  const { all: timeoutMs } = surroundings.patience;
   const began = performance.now();
-  const left = () => Math.max(patienceMs - (performance.now() - began), 0);
-  const waiting = new Set<Task>();
+  const left = () => Math.max(timeoutMs - (performance.now() - began), 0);
+  const waiting = new Set<Check>();
   let known = 0;
   const tell = () => {
     const waitingFor = [...waiting].map(({ check, subject }) => `${check} of ${subject}`);
     onProgress({ done: known - waiting.size, known, waitingFor });
   };
 
-  async function run(tasks: Task[]): Promise<Finding[]> {
+  async function run(tasks: Check[]): Promise<Finding[]> {
     known += tasks.length;
     for (const task of tasks) waiting.add(task);
     return Promise.all(
       tasks.map(async (task) => {
         const { check, subject } = task;
-        const late = () => skipped(`took longer than ${patienceMs / 1000} s`);
-        const seen = await within(left(), look(task), late);
+        const late = () => skipped(`took longer than ${timeoutMs / 1000} s`);
+        const seen = await withTimeout(left(), look(task), late);
         waiting.delete(task);
         tell();
-        return { check, subject, ...seen, found: seen.found.slice(0, mostFound) };
+        return { check, subject, ...seen, found: seen.found.slice(0, maxFound) };
       }),
     );
   }
@@ -79,11 +79,11 @@ export async function examine({ onProgress = () => {}, ...parts }: Examination):
     addressTasks(scene),
     returnTasks(scene),
     sendingDomains(scene),
-  ].map(async (tasks) => run(await within(left(), Promise.resolve(tasks), () => [])));
+  ].map(async (tasks) => run(await withTimeout(left(), Promise.resolve(tasks), () => [])));
   return (await Promise.all(groups)).flat();
 }
 
-async function look(task: Task): Promise<Seen> {
+async function look(task: Check): Promise<FindingDraft> {
   try {
     return await task.look();
   } catch (error) {

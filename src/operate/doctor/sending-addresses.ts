@@ -11,7 +11,7 @@ import { findMx } from '../../route/mx.ts';
 import { isForbidden } from '../../vendor/mx-connect.ts';
 import type { Dns } from './doctor-dns.ts';
 import { isSame } from './reverse-name.ts';
-import { type Talk, talkTo } from './smtp-greeting.ts';
+import { type GreetingTimes, talkTo } from './smtp-greeting.ts';
 import type { Surroundings } from './surroundings.ts';
 
 /** An end of ours, of one family. */
@@ -23,13 +23,13 @@ export interface Origin {
   name: string;
 }
 
-export interface Knock extends Talk {
+export interface Knock extends GreetingTimes {
   host: string;
   address: string;
 }
 
 /** One that others see, and the name that we give there. */
-export interface Sender {
+export interface SendingAddress {
   address: string;
   name: string;
 }
@@ -74,7 +74,7 @@ export async function knockFrom(
 export async function sendersOf(
   knocked: { origin: Origin; knocks: Knock[] }[],
   { config, dns }: { config: SenderConfig; dns: Dns },
-): Promise<Sender[]> {
+): Promise<SendingAddress[]> {
   const known = knocked.map(({ origin, knocks }) => ({ origin, address: seenAt(origin, knocks, config) }));
   const guessed = await Promise.all(
     known.map(async ({ origin, address }) => {

@@ -1,6 +1,6 @@
 /** What several checks need, found out once: DNS, what the knocks at port 25 brought, our addresses, the domains. */
 
-import { within } from '../../base/with-timeout.ts';
+import { withTimeout } from '../../base/with-timeout.ts';
 import type { Config } from '../../config.ts';
 import { type DomainRecord, listSenderDomains } from '../../db/accounts/domains-table.ts';
 import type { Db } from '../../db/engine/open.ts';
@@ -12,12 +12,12 @@ import {
   knockFrom,
   type Origin,
   originsOf,
-  type Sender,
+  type SendingAddress,
   sendersOf,
 } from './sending-addresses.ts';
 import type { Surroundings } from './surroundings.ts';
 
-export interface Scene {
+export interface SharedFacts {
   config: Config;
   surroundings: Surroundings;
   now(): number;
@@ -28,24 +28,24 @@ export interface Scene {
   /** Each end of ours; `knocks` rejects where DNS is silent. */
   origins: { origin: Origin; knocks: Promise<Knock[]> }[];
   /** Never rejects; empty: nobody could tell. */
-  senders: Promise<Sender[]>;
+  senders: Promise<SendingAddress[]>;
   /** Every address that may be this machine's. */
   ours: Promise<string[]>;
   /** One more than are looked at, where there are more. */
   domains: Promise<DomainRecord[]>;
 }
 
-export const mostDomains = 50;
+export const maxDomains = 50;
 
-type Given = Pick<Scene, 'config' | 'surroundings' | 'now' | 'openDb' | 'domain'>;
+type Given = Pick<SharedFacts, 'config' | 'surroundings' | 'now' | 'openDb' | 'domain'>;
 
-export function createScene(given: Given): Scene {
+export function createSharedFacts(given: Given): SharedFacts {
   const { config, surroundings, domain } = given;
   const { patience } = surroundings;
   const dns = createDns({
     servers: config.dnsServers,
     probe: surroundings.probes[0]!,
-    patienceMs: patience.dns,
+    timeoutMs: patience.dns,
   });
   const opened = openWithin(patience.database, given.openDb);
   const openDb = () => opened;
@@ -55,7 +55,7 @@ export function createScene(given: Given): Scene {
     return { origin, knocks };
   });
   const senders = findSenders({ config, dns, origins });
-  const domains = opened.then((db) => (db === null ? [] : listSenderDomains(db, domain, mostDomains + 1)));
+  const domains = opened.then((db) => (db === null ? [] : listSenderDomains(db, domain, maxDomains + 1)));
   domains.catch(() => {});
   return {
     ...given,
@@ -72,7 +72,7 @@ async function findSenders({
   config,
   dns,
   origins,
-}: Pick<Scene, 'config' | 'dns' | 'origins'>): Promise<Sender[]> {
+}: Pick<SharedFacts, 'config' | 'dns' | 'origins'>): Promise<SendingAddress[]> {
   const knocked = await Promise.all(
     origins.map(async ({ origin, knocks }) => ({ origin, knocks: await knocks.catch((): Knock[] => []) })),
   );
@@ -80,8 +80,8 @@ async function findSenders({
 }
 
 async function findOurs(
-  senders: Promise<Sender[]>,
-  { config, dns, surroundings }: Pick<Scene, 'config' | 'dns' | 'surroundings'>,
+  senders: Promise<SendingAddress[]>,
+  { config, dns, surroundings }: Pick<SharedFacts, 'config' | 'dns' | 'surroundings'>,
 ): Promise<string[]> {
   const named = dns.addresses(config.hostname).catch((): string[] => []);
   const seen = (await senders).map(({ address }) => address);
@@ -91,11 +91,11 @@ async function findOurs(
 }
 
 /** The drivers have more patience than whoever waits for the doctor. */
-async function openWithin(patienceMs: number, openDb: OpenDb): Promise<Db | null> {
+async function openWithin(timeoutMs: number, openDb: OpenDb): Promise<Db | null> {
   const late = Symbol();
-  const opened = await within<Db | null | typeof late>(patienceMs, openDb(), () => late);
+  const opened = await withTimeout<Db | null | typeof late>(timeoutMs, openDb(), () => late);
   if (opened !== late) return opened;
   throw new Error(
-    `the database did not answer within ${patienceMs / 1000} s; check POSTERN_DATABASE_URL, and that it runs`,
+    `the database did not answer within ${timeoutMs / 1000} s; check POSTERN_DATABASE_URL, and that it runs`,
   );
 }

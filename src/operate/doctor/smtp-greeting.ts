@@ -5,7 +5,7 @@
 import { isIP, type Socket } from 'node:net';
 import { type Call, dial, troubleOf } from '../../route/tcp-dial.ts';
 
-export interface Talk {
+export interface GreetingTimes {
   /** The first line said; null: none, or no connection. */
   greeting: string | null;
   /** Where it sees us. */
@@ -17,9 +17,9 @@ export interface Talk {
 }
 
 /** More than any greeting, and the answer to EHLO, has. */
-const mostBytes = 8 * 1024;
+const maxBytes = 8 * 1024;
 
-export async function talkTo(call: Call, ehloName: string, talkMs: number): Promise<Talk> {
+export async function talkTo(call: Call, ehloName: string, talkMs: number): Promise<GreetingTimes> {
   let socket: Socket;
   try {
     socket = await dial(call, new AbortController().signal);
@@ -53,7 +53,7 @@ function listen(socket: Socket, ehloName: string, talkMs: number): Promise<strin
       // Of a server that greets with a refusal no more is asked (RFC 5321 section 3.1).
       const isOver = replies.length >= 2 || (replies.length === 1 && !replies[0]!.startsWith('2'));
       if (isOver) socket.end('QUIT\r\n', end);
-      else if (said.length > mostBytes) end();
+      else if (said.length > maxBytes) end();
       else if (replies.length === 1 && !greeted) {
         greeted = true;
         socket.write(`EHLO ${ehloName}\r\n`);

@@ -13,7 +13,7 @@ const firstOctet = 0x23;
 export function askTime(
   { address, port }: { address: string; port: number },
   now: () => number,
-  patienceMs: number,
+  timeoutMs: number,
 ): Promise<number> {
   const socket = dgram.createSocket(isIPv6(address) ? 'udp6' : 'udp4');
   const question = Buffer.alloc(packetLength);
@@ -24,7 +24,7 @@ export function askTime(
   const sentAt = now();
   let timer: NodeJS.Timeout;
   return new Promise<number>((resolve, reject) => {
-    timer = setTimeout(() => reject(new Error('did not answer')), patienceMs);
+    timer = setTimeout(() => reject(new Error('did not answer')), timeoutMs);
     socket.on('error', reject);
     socket.on('message', (answer) => {
       if (!isGood(answer, token)) return;

@@ -1,8 +1,8 @@
 /** The words of orders to the queue (db/queue/apply-queue-action.ts), as the command line and the dashboard say them. */
-import { type Done, movable, type Order } from '../../db/queue/apply-queue-action.ts';
+import { movable, type QueueAction, type QueueActionResult } from '../../db/queue/apply-queue-action.ts';
 import { asHostName } from '../../settings/grammar.ts';
 
-export const orders: Record<Order, { is: string; did: string }> = {
+export const actionWords: Record<QueueAction, { is: string; did: string }> = {
   retry: { is: 'Make mail that waits for its next attempt due now.', did: 'made due now' },
   hold: { is: 'Hold mail back until it is released; it does not grow old meanwhile.', did: 'held' },
   release: { is: 'Let held mail go; it is due now.', did: 'released' },
@@ -14,7 +14,7 @@ export function beingSent(count: number): string {
 }
 
 /** What matches but is not what the order is for; null: nothing does. */
-export function leftAlone(order: Order, left: Done['left']): string | null {
+export function leftAlone(order: QueueAction, left: QueueActionResult['left']): string | null {
   const others = Object.entries(left).map(([status, count]) => `${count} ${status}`);
   if (others.length === 0) return null;
   return `of what matches ${others.join(' and ')}; only ${movable[order].join(' or ')} mail can be`;

@@ -4,12 +4,12 @@
  */
 import { iso } from '../../base/clock.ts';
 import type { Pause } from '../../db/accounts/organizations.ts';
-import type { DestinationState, Standings } from '../../db/queue/destination-status-rows.ts';
+import type { DestinationState, DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
 import type { Suspension } from '../../db/queue/suspensions.ts';
 
 export type When = (time: number) => string;
 
-export type Condition =
+export type DestinationStatus =
   /** `isWhole`: with all of the domains in question. */
   | { is: 'suspended'; suspension: Suspension; isWhole: boolean }
   | { is: 'circuit_open'; circuit: NonNullable<DestinationState['circuit']> }
@@ -27,7 +27,7 @@ export type Condition =
   | { is: 'unattended'; since: number }
   | { is: 'ok'; state: DestinationState | null };
 
-export interface Place {
+export interface StatusSubject {
   destination: string;
   domains: string[];
   /** Since when its first mail is due, or when it will be. */
@@ -46,11 +46,11 @@ interface Greylisted {
   reply: string;
 }
 
-export function conditionOf(
-  { destination, domains, dueAt, stranded, paused, greylisted }: Place,
-  standings: Standings,
+export function destinationStatus(
+  { destination, domains, dueAt, stranded, paused, greylisted }: StatusSubject,
+  standings: DestinationStatuses,
   now: number,
-): Condition {
+): DestinationStatus {
   if (paused?.isWhole) return { is: 'paused', ...paused };
   if (stranded?.isWhole) return { is: 'no_source', ...stranded };
   const suspension = suspensionOf(destination, domains, standings);
@@ -71,14 +71,14 @@ export function conditionOf(
 }
 
 /** Members of JSON documents about a destination that makes mail wait: since when, and why; null where it does not. */
-export function reasonsOf(condition: Condition) {
+export function reasonsOf(condition: DestinationStatus) {
   const of = (is: 'throttled' | 'greylisting') =>
     condition.is === is ? { since: iso(condition.since), reply: condition.reply } : null;
   return { throttled: of('throttled'), greylisting: of('greylisting') };
 }
 
 /** The destination's own, or that of some of its domains. */
-function suspensionOf(destination: string, domains: string[], { suspensions }: Standings) {
+function suspensionOf(destination: string, domains: string[], { suspensions }: DestinationStatuses) {
   const own = suspensions.find((each) => each.destination === destination);
   if (own) return { suspension: own, isWhole: true };
   const some = suspensions.filter((each) => domains.includes(each.destination));
@@ -86,7 +86,7 @@ function suspensionOf(destination: string, domains: string[], { suspensions }: S
 }
 
 /** For a line of the summary, which has the destination's name already. */
-export function briefly(condition: Condition, when: When): string {
+export function briefly(condition: DestinationStatus, when: When): string {
   switch (condition.is) {
     case 'suspended': {
       const { destination, until, reason } = condition.suspension;
@@ -132,7 +132,11 @@ function connections({ connections: count, limit }: DestinationState): string {
 }
 
 /** Why mail that is due is not sent yet. */
-export function reasonToWait(condition: Condition, { destination }: Place, when: When): string {
+export function reasonToWait(
+  condition: DestinationStatus,
+  { destination }: StatusSubject,
+  when: When,
+): string {
   switch (condition.is) {
     case 'suspended': {
       const { destination: named, until, reason, createdAt } = condition.suspension;

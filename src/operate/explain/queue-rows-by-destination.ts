@@ -3,16 +3,16 @@
  * how destinations stand (db/queue/destination-status-rows.ts): pure functions.
  */
 
-import type { DestinationState, Standings } from '../../db/queue/destination-status-rows.ts';
-import type { DomainQueue, Waiting } from '../../db/queue/queue-view.ts';
+import type { DestinationState, DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
+import type { DomainQueue, WaitingFigures } from '../../db/queue/queue-view.ts';
 import { replyText } from '../../outcome.ts';
-import { type Condition, conditionOf, type Place } from './destination-status.ts';
+import { type DestinationStatus, destinationStatus, type StatusSubject } from './destination-status.ts';
 
 /** A destination with all that waits for it. */
-export interface QueueLine {
+export interface QueueRow {
   destination: string;
   domains: string[];
-  counts: Record<Waiting, number>;
+  counts: Record<WaitingFigures, number>;
   parked: number;
   ages: number[];
   oldestAt: number | null;
@@ -20,26 +20,26 @@ export interface QueueLine {
   lastReply: string | null;
   lastReplyAt: number | null;
   state: DestinationState | null;
-  condition: Condition;
+  condition: DestinationStatus;
   nextAttemptAt: number | null;
 }
 
 /** `isByDomain`: a line for each recipient domain; else for each destination. */
-export function linesOf(
+export function queueRows(
   queues: DomainQueue[],
-  standings: Standings,
+  standings: DestinationStatuses,
   isByDomain: boolean,
   now: number,
-): QueueLine[] {
+): QueueRow[] {
   const groups = Map.groupBy(queues, ({ domain, destination }) => (isByDomain ? domain : destination));
   const lines = [...groups.values()].map((group) => lineOf(group, standings, now));
   const named = new Set(lines.flatMap(({ destination, domains }) => [destination, ...domains]));
   // A suspension is not to be forgotten because nothing waits for it yet.
   const idle = standings.suspensions.filter(({ destination }) => !named.has(destination));
-  return [...lines, ...idle.map(({ destination }) => idleLine(destination, standings, now))];
+  return [...lines, ...idle.map(({ destination }) => idleRow(destination, standings, now))];
 }
 
-function lineOf(group: DomainQueue[], standings: Standings, now: number): QueueLine {
+function lineOf(group: DomainQueue[], standings: DestinationStatuses, now: number): QueueRow {
   const { destination } = group[0]!;
   const domains = group.map(({ domain }) => domain);
   const sum = (countOf: (queue: DomainQueue) => number) =>
@@ -53,7 +53,7 @@ function lineOf(group: DomainQueue[], standings: Standings, now: number): QueueL
     paused: pausedIn(group),
     greylisted: greylistedIn(group),
   };
-  const condition = conditionOf(place, standings, now);
+  const condition = destinationStatus(place, standings, now);
   return {
     destination,
     domains,
@@ -75,7 +75,7 @@ function lineOf(group: DomainQueue[], standings: Standings, now: number): QueueL
 }
 
 /** A destination that nothing waits for. */
-export function idleLine(destination: string, standings: Standings, now: number): QueueLine {
+export function idleRow(destination: string, standings: DestinationStatuses, now: number): QueueRow {
   return {
     destination,
     domains: [],
@@ -84,7 +84,7 @@ export function idleLine(destination: string, standings: Standings, now: number)
     ages: [],
     ...{ oldestAt: null, dueAt: null, lastReply: null, lastReplyAt: null, nextAttemptAt: null },
     state: standings.states.get(destination) ?? null,
-    condition: conditionOf(
+    condition: destinationStatus(
       { destination, domains: [], ...{ dueAt: null, stranded: null, paused: null, greylisted: null } },
       standings,
       now,
@@ -92,7 +92,7 @@ export function idleLine(destination: string, standings: Standings, now: number)
   };
 }
 
-function strandedIn(group: DomainQueue[]): Place['stranded'] {
+function strandedIn(group: DomainQueue[]): StatusSubject['stranded'] {
   const stranded = group.flatMap((queue) => queue.stranded);
   if (stranded.length === 0) return null;
   const count = stranded.reduce((sum, each) => sum + each.count, 0);
@@ -100,14 +100,14 @@ function strandedIn(group: DomainQueue[]): Place['stranded'] {
   return { pools: [...new Set(stranded.map(({ pool }) => pool))], count, isWhole: count >= waiting };
 }
 
-function pausedIn(group: DomainQueue[]): Place['paused'] {
+function pausedIn(group: DomainQueue[]): StatusSubject['paused'] {
   const count = group.reduce((sum, { paused }) => sum + paused, 0);
   const waiting = group.reduce((sum, { counts }) => sum + counts.queued + counts.deferred, 0);
   return count === 0 ? null : { count, isWhole: count >= waiting, pause: null };
 }
 
 /** The latest reply of all; since the first of these domains. */
-function greylistedIn(group: DomainQueue[]): Place['greylisted'] {
+function greylistedIn(group: DomainQueue[]): StatusSubject['greylisted'] {
   const latest = group.reduce((a, b) => ((b.lastReplyAt ?? 0) > (a.lastReplyAt ?? 0) ? b : a));
   const since = group.flatMap(({ greylistedSince }) => greylistedSince ?? []);
   if (latest.greylistedSince === null || latest.lastReply === null) return null;
@@ -118,7 +118,7 @@ function greylistedIn(group: DomainQueue[]): Place['greylisted'] {
 function latestReply(
   group: DomainQueue[],
   state: DestinationState | null,
-): Pick<QueueLine, 'lastReply' | 'lastReplyAt'> {
+): Pick<QueueRow, 'lastReply' | 'lastReplyAt'> {
   const said = [
     ...group.map(({ lastReply, lastReplyAt }) => ({
       lastReply: lastReply && replyText(lastReply),
@@ -130,12 +130,12 @@ function latestReply(
 }
 
 /** What is due already is tried when its destination may be. */
-function nextAttemptAt(dueAt: number | null, condition: Condition): number | null {
+function nextAttemptAt(dueAt: number | null, condition: DestinationStatus): number | null {
   if (dueAt === null) return null;
   if (condition.is === 'suspended' && condition.isWhole) return Math.max(dueAt, condition.suspension.until);
   return condition.is === 'circuit_open' ? Math.max(dueAt, condition.circuit.nextProbeAt) : dueAt;
 }
 
-export function totalOf({ counts }: QueueLine): number {
+export function totalOf({ counts }: QueueRow): number {
   return counts.queued + counts.sending + counts.deferred + counts.held;
 }

@@ -6,22 +6,28 @@
 
 import type { Pause } from '../../db/accounts/organizations.ts';
 import type { AttemptRecord, DeliveryRecord, EmailRecord } from '../../db/events/emails.ts';
-import type { Standings } from '../../db/queue/destination-status-rows.ts';
+import type { DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
 import type { DeliveryStatus, Fault } from '../../glossary.ts';
 import { domainOf, parseMailbox } from '../../mail/address.ts';
 import { replyText } from '../../outcome.ts';
 import { blocklistAdvice } from './blocklist-advice.ts';
-import { type Condition, conditionOf, type Place, reasonToWait, type When } from './destination-status.ts';
+import {
+  type DestinationStatus,
+  destinationStatus,
+  reasonToWait,
+  type StatusSubject,
+  type When,
+} from './destination-status.ts';
 
-export interface Story {
+export interface WhyFacts {
   delivery: DeliveryRecord;
   /** The latest attempt, where there was one. */
   last: AttemptRecord | null;
   /** What the operator has ordered, where the state is by order. */
   order: { at: number; reason: string } | null;
   /** Where it is to go, and how that stands. */
-  place: Place;
-  condition: Condition;
+  place: StatusSubject;
+  condition: DestinationStatus;
   now: number;
   emailId: string;
   orgId: string;
@@ -32,22 +38,22 @@ export interface Story {
 /** What can be done about it, each a sentence or a part of one, with what it needs of the story. */
 export interface Remedies {
   /** Behind "until it is released". */
-  release(story: Story): string;
+  release(story: WhyFacts): string;
   /** A sentence: where the report is. */
-  report(story: Story): string;
+  report(story: WhyFacts): string;
   /** A sentence: how the address is taken off the suppression list. */
-  unsuppress(story: Story): string;
+  unsuppress(story: WhyFacts): string;
   /** A sentence: how there are credits again. */
-  grant(story: Story): string;
+  grant(story: WhyFacts): string;
   /** A sentence: how there is a source address again that its organization may send from. */
-  source(story: Story): string;
+  source(story: WhyFacts): string;
   /** Behind "look at the domain". */
   verify: string;
   /** A sentence: who says whether this server is on blocklists. */
   doctor: string;
 }
 
-type Tell = (story: Story, when: When, remedies: Remedies) => string;
+type Tell = (story: WhyFacts, when: When, remedies: Remedies) => string;
 
 export const why: Tell = (story, when, remedies) => sentences[story.delivery.status](story, when, remedies);
 
@@ -93,7 +99,7 @@ const sentences: Record<DeliveryStatus, Tell> = {
 };
 
 /** What comes next of mail that waits. */
-function next(story: Story, when: When, remedies: Remedies): string {
+function next(story: WhyFacts, when: When, remedies: Remedies): string {
   const { delivery, condition, place, now } = story;
   const expires = `It expires ${when(delivery.expiresAt)}.`;
   const { nextAttemptAt } = delivery;
@@ -106,17 +112,17 @@ function next(story: Story, when: When, remedies: Remedies): string {
   return `The next attempt is due ${when(nextAttemptAt)}; it expires ${when(delivery.expiresAt)}.${shut}`;
 }
 
-function ordered({ order }: Story, when: When, word: 'since' | 'at'): string {
+function ordered({ order }: WhyFacts, when: When, word: 'since' | 'at'): string {
   return order === null ? '' : ` ${word} ${when(order.at)} ("${order.reason}")`;
 }
 
 /** Our own deferrals say so where they are quoted. */
-function remotely({ last }: Story): string {
+function remotely({ last }: WhyFacts): string {
   return last?.verdict.origin === 'remote' ? ': the other side put it off' : '';
 }
 
 /** The remote reply in quotation marks where there was one, else what went wrong. */
-function said({ last }: Story): string {
+function said({ last }: WhyFacts): string {
   if (!last) return 'No attempt is recorded.';
   const host = last.mx ? `${last.mx.host} [${last.mx.address}]` : null;
   if (last.reply) return `${host ?? 'The host'} said "${replyText(last.reply)}" at attempt ${last.number}.`;
@@ -125,11 +131,11 @@ function said({ last }: Story): string {
   return `Attempt ${last.number}${host ? ` at ${host}` : ''} failed: ${diagnostic}.`;
 }
 
-function before(story: Story): string {
+function before(story: WhyFacts): string {
   return story.last ? ` Before: ${said(story)}` : '';
 }
 
-function doubt({ last }: Story): string {
+function doubt({ last }: WhyFacts): string {
   return last?.verdict.possibleDuplicate
     ? ' The connection ended after the whole message had gone out, so it may have arrived all the same.'
     : '';
@@ -142,7 +148,7 @@ const advices: Record<Fault, (remedies: Remedies) => string> = {
   infrastructure: () => 'the host takes no mail like this; its reply says what it wants.',
 };
 
-function advice(story: Story, remedies: Remedies): string {
+function advice(story: WhyFacts, remedies: Remedies): string {
   const { last, delivery } = story;
   const isLast = last?.verdict.outcome === 'bounced' || !delivery.bounce;
   const told = isLast ? last?.verdict : delivery.bounce;
@@ -151,21 +157,21 @@ function advice(story: Story, remedies: Remedies): string {
 }
 
 /** Mail that was put off because of a blocklist waits for somebody to do something about it. */
-function listed(story: Story, { doctor }: Remedies): string {
+function listed(story: WhyFacts, { doctor }: Remedies): string {
   const { last } = story;
   if (last?.verdict.category !== 'blocked') return '';
   const text = blocklistAdvice(refused(story, last.verdict.diagnostic), doctor);
   return ` ${text[0]!.toUpperCase()}${text.slice(1)}`;
 }
 
-function refused({ last, from }: Story, text: string) {
+function refused({ last, from }: WhyFacts, text: string) {
   return { text, host: last?.mx?.address ?? null, senderDomain: domainOf(from) ?? from };
 }
 
 /** What is known besides the email itself. */
 export interface Known {
   attempts: AttemptRecord[];
-  standings: Standings;
+  standings: DestinationStatuses;
   /** Which destination served each domain last. */
   routes: Map<string, string>;
   /** The pool of source addresses that its organization sends from. */
@@ -179,14 +185,14 @@ export interface Known {
 export function storiesOf(
   email: EmailRecord,
   { attempts, standings, routes, pool, pause, now }: Known,
-): Story[] {
+): WhyFacts[] {
   const isStranded = standings.missingPools.includes(pool);
   const stranded = isStranded ? { pools: [pool], count: 1, isWhole: true } : null;
   const paused = pause && { count: 1, isWhole: true, pause };
   return email.deliveries.map((delivery) => {
     const { id, domain, nextAttemptAt: dueAt } = delivery;
     const own = attempts.filter(({ deliveryId }) => deliveryId === id);
-    const place: Place = {
+    const place: StatusSubject = {
       destination: routes.get(domain) ?? domain,
       domains: [domain],
       dueAt,
@@ -197,7 +203,7 @@ export function storiesOf(
       last: own.at(-1) ?? null,
       order: orderOf(email, delivery),
       place,
-      condition: conditionOf(place, standings, now),
+      condition: destinationStatus(place, standings, now),
       now,
       emailId: email.id,
       orgId: email.orgId,
@@ -207,7 +213,7 @@ export function storiesOf(
 }
 
 /** Where the last attempt was greylisted: since the first that was. */
-function greylistedBy(attempts: AttemptRecord[]): Place['greylisted'] {
+function greylistedBy(attempts: AttemptRecord[]): StatusSubject['greylisted'] {
   const isGreylisted = ({ verdict }: AttemptRecord) =>
     verdict.outcome === 'deferred' && verdict.category === 'greylisting';
   const last = attempts.at(-1);
@@ -216,7 +222,7 @@ function greylistedBy(attempts: AttemptRecord[]): Place['greylisted'] {
 }
 
 /** The event that tells of the operator's last word. */
-function orderOf({ events }: EmailRecord, { recipient, status }: DeliveryRecord): Story['order'] {
+function orderOf({ events }: EmailRecord, { recipient, status }: DeliveryRecord): WhyFacts['order'] {
   const event = events.findLast((each) => each.type === `email.${status}` && each.recipient === recipient);
   const why = event?.data.reason;
   return event && typeof why === 'string' ? { at: event.at, reason: why } : null;

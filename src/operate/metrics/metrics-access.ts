@@ -9,7 +9,7 @@ import type { IncomingMessage } from 'node:http';
 import { BlockList, isIPv6 } from 'node:net';
 
 /** unknown: as if there were nothing; asked: for the token. */
-export type Access = 'granted' | 'unknown' | 'asked';
+export type MetricsAccess = 'granted' | 'unknown' | 'asked';
 
 const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
@@ -19,7 +19,7 @@ const isLoopback = (address: string) => loopback.check(address, isIPv6(address) 
 
 const ofProxies = /^(forwarded|via|x-real-ip|x-forwarded-.*|cf-connecting-ip|true-client-ip)$/;
 
-export function accessOf(request: IncomingMessage, token: string | null): Access {
+export function accessOf(request: IncomingMessage, token: string | null): MetricsAccess {
   if (token !== null) return hasToken(request.headers.authorization, token) ? 'granted' : 'asked';
   const { headers, socket } = request;
   if (socket.remoteAddress === undefined || !isLoopback(socket.remoteAddress)) return 'unknown';

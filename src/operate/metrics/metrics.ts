@@ -4,13 +4,13 @@
  * the mail: what follows a commit must not fail, or the commit would be made again.
  */
 import type { Registry } from 'prom-client';
-import type { Reading } from '../../bounces/parse/parse-result.ts';
+import type { ParsedReturn } from '../../bounces/parse/parse-result.ts';
 import type { Decision } from '../../db/accept/acceptance.ts';
 import type { Send } from '../../db/accept/acceptance-rows.ts';
-import type { Try } from '../../db/webhooks/webhook-outcomes.ts';
+import type { WebhookTry } from '../../db/webhooks/webhook-outcomes.ts';
 import type { RefusalCode } from '../../mail/refusal.ts';
-import type { Line } from '../../queue/ready-queue.ts';
-import type { Move } from '../../record/transition.ts';
+import type { ReadyQueue } from '../../queue/ready-queue.ts';
+import type { Transition } from '../../record/transition.ts';
 import { createRegistry, type Meters } from './registry.ts';
 
 type CommitKind = 'accept' | 'outcomes' | 'returned' | 'usage' | 'visits' | 'webhooks';
@@ -28,16 +28,16 @@ export interface Metrics {
   ): Commit<Item, Answer>;
   decided(sends: Send[], decisions: Decision[]): void;
   /** `written`: false where the delivery was no longer ours. */
-  recorded(moves: Move[], written: boolean[]): void;
-  posted(tries: Try[]): void;
-  inbound(reading: Reading): void;
+  recorded(moves: Transition[], written: boolean[]): void;
+  posted(tries: WebhookTry[]): void;
+  inbound(reading: ParsedReturn): void;
   refused(via: 'api' | 'smtp', code: RefusalCode): void;
   answered(request: { method: string; route: string; status: number; ms: number }): void;
   /** How the destinations stand, once a second. */
-  lines(lines: Iterable<Line>): void;
+  lines(lines: Iterable<ReadyQueue>): void;
 }
 
-export function createMetrics(version: string, onTrouble: (what: string, error: unknown) => void): Metrics {
+export function createMetrics(version: string, onError: (what: string, error: unknown) => void): Metrics {
   const { registry, meters } = createRegistry();
   startAtZero(meters);
   meters.buildInfo.set({ version, node: process.version }, 1);
@@ -58,7 +58,7 @@ export function createMetrics(version: string, onTrouble: (what: string, error: 
         meters.commitItems.inc({ kind }, items.length);
         told?.(items, answers);
       } catch (error) {
-        onTrouble('a commit could not be counted', error);
+        onError('a commit could not be counted', error);
       }
       return answers;
     },
@@ -124,7 +124,7 @@ function countDecisions(meters: Meters, decisions: Decision[]): void {
 }
 
 /** Most of a batch are alike, so they are counted before prom-client is told: it takes a microsecond each time. */
-function countMoves({ outcomes, attemptDuration, deliveryLatency }: Meters, moves: Move[]): void {
+function countMoves({ outcomes, attemptDuration, deliveryLatency }: Meters, moves: Transition[]): void {
   const alike = new Map<string, number>();
   for (const { delivery, attempt, status, deliveredAt } of moves) {
     const outcome = status === 'expired' ? status : attempt.verdict.outcome;

@@ -21,13 +21,13 @@ export interface ReadingParts {
   clients(): number;
   /** In bytes; null where it cannot be told. */
   freeSpace(): number | null;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
   clock: Clock;
 }
 
-const leastRestMs = 5_000;
+const minRestMs = 5_000;
 const restsFor = 50;
-const patienceMs = 250;
+const timeoutMs = 250;
 
 export function createReadings(parts: ReadingParts) {
   const { meters, clock } = parts;
@@ -49,10 +49,10 @@ export function createReadings(parts: ReadingParts) {
       meters.webhookLag.set(oldestAt === null ? 0 : Math.max(now - oldestAt, 0) / 1000);
       measuredAt = now;
     } catch (error) {
-      parts.onTrouble('the queue could not be counted for the metrics', error);
+      parts.onError('the queue could not be counted for the metrics', error);
     }
     const ended = performance.now();
-    restsUntil = ended + Math.max(leastRestMs, restsFor * (ended - begun));
+    restsUntil = ended + Math.max(minRestMs, restsFor * (ended - begun));
     reading = null;
   }
 
@@ -70,7 +70,7 @@ export function createReadings(parts: ReadingParts) {
     async take(): Promise<void> {
       if (reading === null && performance.now() >= restsUntil) reading = readDatabase();
       readMemory();
-      if (reading) await Promise.race([reading, rest(patienceMs)]);
+      if (reading) await Promise.race([reading, rest(timeoutMs)]);
       if (measuredAt !== null) meters.measuredAge.set(Math.max(clock.now() - measuredAt, 0) / 1000);
     },
     /** Before the database closes. */

@@ -5,12 +5,12 @@
  */
 import { decodeWords } from 'postal-mime';
 import { isExecutable, largestTotal } from '../../api/send/attachments.ts';
-import { fieldValue, type Head, largestHead, mostFields, readHead } from '../../compose/head.ts';
-import { type Part, partsOf, readTree } from '../../compose/mime-tree.ts';
+import { fieldValue, type Head, largestHead, maxFields, readHead } from '../../compose/head.ts';
+import { type MimeTreePart, partsOf, readTree } from '../../compose/mime-tree.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { senderOf } from './from-field.ts';
 
-export interface Content {
+export interface SubmittedContent {
   head: Head;
   /** `Name <address>`, or the address. */
   from: string;
@@ -23,10 +23,10 @@ export interface Content {
 const single = ['from', 'sender', 'reply-to', 'to', 'cc', 'subject', 'date', 'message-id', 'mime-version'];
 
 /** RFC 5321 section 6.3: more are a loop. */
-const mostHops = 50;
+const maxHops = 50;
 const longestSubject = 998;
 
-export function readContent(raw: Buffer): Content {
+export function readContent(raw: Buffer): SubmittedContent {
   const head = readHead(raw);
   requireWellFormed(raw, head);
   requireFit(raw);
@@ -50,12 +50,12 @@ function requireWellFormed(raw: Buffer, { fields, stray, isTooLarge }: Head): vo
   if (raw.includes(0)) bad('the message has a NUL');
   if (stray !== null) bad(`${JSON.stringify(stray)} is no header field`);
   if (isTooLarge) {
-    bad(`the header is too large; it may have ${largestHead / 1024} KiB and ${mostFields} fields`);
+    bad(`the header is too large; it may have ${largestHead / 1024} KiB and ${maxFields} fields`);
   }
   const count = (name: string) => fields.filter((field) => field.name === name).length;
   const twice = single.find((name) => count(name) > 1);
   if (twice) bad(`${twice}: the field is there more than once`);
-  if (count('received') > mostHops) bad('the message goes in a circle: it has too many Received fields');
+  if (count('received') > maxHops) bad('the message goes in a circle: it has too many Received fields');
 }
 
 function requireFit(raw: Buffer): void {
@@ -71,7 +71,7 @@ function requireFit(raw: Buffer): void {
 }
 
 /** Decoded; of base64 as exactly as its line ends and padding let it be known without decoding. */
-function sizeOf(raw: Buffer, { head, end, encoding }: Part): number {
+function sizeOf(raw: Buffer, { head, end, encoding }: MimeTreePart): number {
   const body = raw.subarray(head.bodyStart, end);
   if (encoding !== 'base64') return body.length;
   let lines = 0;

@@ -8,9 +8,9 @@
 import type { Accept } from '../../accept.ts';
 import { type Caller, requireGrant } from '../../accounts/api-keys.ts';
 import { overLimit, type RequestLimits, type Taken } from '../../accounts/limits.ts';
-import type { Room } from '../../api/admission.ts';
-import type { Guesses } from '../../api/auth-throttle.ts';
-import type { Answer } from '../../db/accept/idempotency.ts';
+import type { Admission } from '../../api/admission.ts';
+import type { AuthThrottle } from '../../api/auth-throttle.ts';
+import type { SendAnswerRecord } from '../../db/accept/idempotency.ts';
 import { domainOf } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { type Client, type MailHandler, type MailSession, SmtpRefusal } from '../mail-handler.ts';
@@ -21,14 +21,14 @@ export interface SubmissionParts {
   findCaller(key: string): Promise<Caller | null>;
   /** Counts a request of the organization. */
   take(orgId: string, limits: RequestLimits): Promise<Taken>;
-  guesses: Guesses;
-  room: Room;
+  authThrottle: AuthThrottle;
+  room: Admission;
   /** Whether the disk has space for new mail. */
   hasSpace(): boolean;
   accept: Accept;
   /** Told of logins that were refused, with the client's address: for those who shut out who guesses. */
   onRefused(client: Client): void;
-  onTrouble(what: string, error: unknown): void;
+  onError(what: string, error: unknown): void;
 }
 
 /** Who has logged in: the key, for it is asked again whose it is. */
@@ -51,15 +51,12 @@ export function createSubmission(parts: SubmissionParts): MailHandler<Login> {
   };
 }
 
-async function answered<Result>(
-  { onTrouble }: SubmissionParts,
-  step: () => Promise<Result>,
-): Promise<Result> {
+async function answered<Result>({ onError }: SubmissionParts, step: () => Promise<Result>): Promise<Result> {
   try {
     return await step();
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    if (error.code === 'SEND_FAILED') onTrouble('a submitted mail failed', error.cause);
+    if (error.code === 'SEND_FAILED') onError('a submitted mail failed', error.cause);
     throw replyOf(error);
   }
 }
@@ -67,7 +64,7 @@ async function answered<Result>(
 async function logIn(parts: SubmissionParts, key: string, client: Client): Promise<Login> {
   if (await parts.findCaller(key)) return { key };
   parts.onRefused(client);
-  const { exceeded, window } = parts.guesses.fail(client.address);
+  const { exceeded, window } = parts.authThrottle.fail(client.address);
   if (!exceeded) throw unauthorized();
   const message = 'Too many logins without a valid API key from this address.';
   const { message: text } = replyOf(
@@ -123,7 +120,7 @@ async function send(
 }
 
 /** What came of it, for whoever reads his client's log. */
-function told({ emailId, id, suppressed, insufficientCredit }: Answer): string {
+function told({ emailId, id, suppressed, insufficientCredit }: SendAnswerRecord): string {
   const skipped = [
     ...suppressed.map((address) => `${address} (suppressed)`),
     ...insufficientCredit.map((address) => `${address} (no credit)`),

@@ -1,7 +1,7 @@
 /** What is left: bounces that no known format fits, but that say clearly enough what they are. */
-import type { Format } from '../text-bounce-rule.ts';
+import type { TextBounceRule } from '../text-bounce-rule.ts';
 
-export const last: readonly Format[] = [
+export const general: readonly TextBounceRule[] = [
   {
     // Exim's header, which Exim-based providers keep whatever their words are.
     name: 'x-failed-recipients',

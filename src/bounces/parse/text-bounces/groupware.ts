@@ -1,7 +1,7 @@
 /** Bounces in prose of Exchange, Domino, GroupWise and the filters that stand before such servers. */
-import type { Format } from '../text-bounce-rule.ts';
+import type { TextBounceRule } from '../text-bounce-rule.ts';
 
-export const groupware: readonly Format[] = [
+export const groupware: readonly TextBounceRule[] = [
   {
     // Exchange 5.5 to 2003. The status stands at the end: <mx.example.org #5.1.1 smtp;550 …>.
     name: 'exchange',

@@ -1,7 +1,7 @@
 /** Bounces in prose of mail servers that anybody may run: qmail, Exim, Sendmail, OpenSMTPD, Postfix and others. */
-import type { Format } from '../text-bounce-rule.ts';
+import type { TextBounceRule } from '../text-bounce-rule.ts';
 
-export const servers: readonly Format[] = [
+export const servers: readonly TextBounceRule[] = [
   {
     // QSBMF; qmail-send, netqmail, notqmail, s/qmail, and what took its words.
     name: 'qmail',

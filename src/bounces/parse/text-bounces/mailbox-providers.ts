@@ -1,7 +1,7 @@
 /** Bounces in prose of mailbox providers and mobile carriers, where they send no report that machines read. */
-import type { Format } from '../text-bounce-rule.ts';
+import type { TextBounceRule } from '../text-bounce-rule.ts';
 
-export const providers: readonly Format[] = [
+export const providers: readonly TextBounceRule[] = [
   {
     // Google, before it sent reports by RFC 3464; its delays in the same words.
     name: 'gmail-delay',

@@ -5,18 +5,18 @@ import type { DmarcReport } from '../../../bounces/reports/dmarc-report.ts';
 import type { TlsReport } from '../../../bounces/reports/tls-report.ts';
 import { listAllReports, type ReportRecord } from '../../../db/bounces/domain-reports-table.ts';
 import { domain as domainArgument, lines } from '../../args/arguments.ts';
-import type { Context } from '../../command-context.ts';
+import type { CommandContext } from '../../command-context.ts';
 import type { Block, Cell, Output } from '../../render/output.ts';
 
-const usualLimit = 50;
-const mostReports = 1000;
+const defaultLimit = 50;
+const maxReports = 1000;
 
-export function reportsCommand(domain: Command, { db, out }: Context): void {
+export function reportsCommand(domain: Command, { db, out }: CommandContext): void {
   domain
     .command('reports')
     .description('Show the DMARC and TLS reports on a domain that came by mail, the newest first.')
     .argument('<NAME>', 'the domain', domainArgument)
-    .option('--limit <N>', 'how many at most', lines(1, mostReports), usualLimit)
+    .option('--limit <N>', 'how many at most', lines(1, maxReports), defaultLimit)
     .action(async (name: string, { limit }: { limit: number }) => {
       printReports(out, name, await listAllReports(await db(), name, limit));
     });

@@ -9,8 +9,8 @@ import { createSeal } from '../../../accounts/seal.ts';
 import { type DkimAlgorithm, dropPendingKeys } from '../../../db/accounts/dkim-keys.ts';
 import type { DomainRecord } from '../../../db/accounts/domains-table.ts';
 import { onOff } from '../../args/arguments.ts';
-import { quoted, theDomain, theOrganization } from '../../args/lookup.ts';
-import type { Context } from '../../command-context.ts';
+import { quoted, requireDomain, requireOrganization } from '../../args/lookup.ts';
+import type { CommandContext } from '../../command-context.ts';
 import { Failure } from '../../failure.ts';
 import { domainDocument, recordsBlock } from '../../render/domain-view.ts';
 
@@ -20,11 +20,11 @@ interface Owner {
 
 export function rotationCommands(
   named: (command: string, description: string) => Command,
-  context: Context,
+  context: CommandContext,
 ): void {
   const { db, now, config } = context;
   const lookUp = async (org: string, name: string) =>
-    theDomain(await db(), await theOrganization(await db(), org), name);
+    requireDomain(await db(), await requireOrganization(await db(), org), name);
 
   named('rotate', 'Make a new DKIM key; mail is signed with it as soon as its record is found.')
     .option('--cancel', 'drop the new key instead, while it waits for its record')
@@ -54,7 +54,7 @@ export function rotationCommands(
 }
 
 async function add(
-  { db, out, secrets, now }: Context,
+  { db, out, secrets, now }: CommandContext,
   domain: DomainRecord,
   algorithms: DkimAlgorithm[],
   org: string,
@@ -70,7 +70,7 @@ async function add(
   );
 }
 
-function print({ out, config }: Context, domain: DomainRecord): void {
+function print({ out, config }: CommandContext, domain: DomainRecord): void {
   const records = recordsFor(domain, config()).filter(({ purpose }) => purpose === 'dkim');
   const { name, keys } = domainDocument(domain);
   out.print({ name, keys, records }, recordsBlock(records));

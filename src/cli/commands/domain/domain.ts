@@ -22,8 +22,8 @@ import {
   tlsFloor,
   tlsIs,
 } from '../../args/arguments.ts';
-import { quoted, theDomain, theOrganization } from '../../args/lookup.ts';
-import type { Context } from '../../command-context.ts';
+import { quoted, requireDomain, requireOrganization } from '../../args/lookup.ts';
+import type { CommandContext } from '../../command-context.ts';
 import { Failure } from '../../failure.ts';
 import {
   domainBlocks,
@@ -39,7 +39,7 @@ import { rotationCommands } from './domain-rotate.ts';
 const ownerFlags = '--org <ORG>';
 const ownerIs = 'id or name of the organization';
 
-export function domainCommands(program: Command, context: Context): void {
+export function domainCommands(program: Command, context: CommandContext): void {
   const { db, out } = context;
   const domain = program.command('domain').description('Sender domains and their DNS records.');
   const named = (command: string, description: string) =>
@@ -51,7 +51,7 @@ export function domainCommands(program: Command, context: Context): void {
 
   named('add', 'Register a domain; its DNS records are printed.').action(
     async (name: string, { org }: Owner) => {
-      const owner = await theOrganization(await db(), org);
+      const owner = await requireOrganization(await db(), org);
       const added = await register(context, owner, name);
       const records = recordsFor(added, context.config());
       const { id, status } = added;
@@ -69,7 +69,7 @@ export function domainCommands(program: Command, context: Context): void {
     .description("List an organization's domains.")
     .requiredOption(ownerFlags, ownerIs)
     .action(async ({ org }: Owner) => {
-      const owner = await theOrganization(await db(), org);
+      const owner = await requireOrganization(await db(), org);
       printDomains(out, await listDomains(await db(), owner.id));
     });
 
@@ -110,12 +110,12 @@ interface Owner {
   org: string;
 }
 
-async function lookUp({ db }: Context, org: string, name: string): Promise<DomainRecord> {
-  return theDomain(await db(), await theOrganization(await db(), org), name);
+async function lookUp({ db }: CommandContext, org: string, name: string): Promise<DomainRecord> {
+  return requireDomain(await db(), await requireOrganization(await db(), org), name);
 }
 
 async function register(
-  { db, secrets, now }: Context,
+  { db, secrets, now }: CommandContext,
   owner: Organization,
   name: string,
 ): Promise<DomainRecord> {
@@ -129,7 +129,7 @@ async function register(
   return added;
 }
 
-async function verify(context: Context, org: string, name: string): Promise<void> {
+async function verify(context: CommandContext, org: string, name: string): Promise<void> {
   const { db, out, config, now } = context;
   const found = await lookUp(context, org, name);
   const terms = {
@@ -159,7 +159,7 @@ function failedLookUps(records: CheckedRecord[]): string {
   return failed.map(({ type, name, found }) => `${type} ${name}: ${found[0]}`).join(', ');
 }
 
-async function setTls(context: Context, org: string, name: string, tls: TlsFloor): Promise<void> {
+async function setTls(context: CommandContext, org: string, name: string, tls: TlsFloor): Promise<void> {
   const { db, out } = context;
   const found = await lookUp(context, org, name);
   await setDomainTls(await db(), found.id, tls);
@@ -174,7 +174,7 @@ interface TrackingOptions extends Owner {
 }
 
 async function setTracking(
-  context: Context,
+  context: CommandContext,
   name: string,
   { org, opens, clicks, host }: TrackingOptions,
 ): Promise<void> {

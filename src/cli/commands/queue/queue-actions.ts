@@ -6,18 +6,18 @@
 import type { Command } from 'commander';
 import type { EmailRecord } from '../../../db/events/emails.ts';
 import {
-  type Done,
-  giveOrder,
+  applyQueueAction,
   movable,
-  type Order,
+  type QueueAction,
+  type QueueActionResult,
   type Selection,
 } from '../../../db/queue/apply-queue-action.ts';
 import type { DeliveryStatus } from '../../../glossary.ts';
 import { compareKey } from '../../../mail/address.ts';
-import { beingSent, leftAlone, orders } from '../../../operate/explain/action-words.ts';
+import { actionWords, beingSent, leftAlone } from '../../../operate/explain/action-words.ts';
 import { address, choice, destination, domain, reason } from '../../args/arguments.ts';
-import { theEmail, theOrganization } from '../../args/lookup.ts';
-import type { Context } from '../../command-context.ts';
+import { requireEmail, requireOrganization } from '../../args/lookup.ts';
+import type { CommandContext } from '../../command-context.ts';
 import { Failure } from '../../failure.ts';
 
 interface Options {
@@ -29,11 +29,11 @@ interface Options {
   reason: string;
 }
 
-export function orderCommands(queue: Command, context: Context): void {
-  for (const order of Object.keys(orders) as Order[]) {
+export function actionCommands(queue: Command, context: CommandContext): void {
+  for (const order of Object.keys(actionWords) as QueueAction[]) {
     const command = queue.command(order);
     command
-      .description(orders[order].is)
+      .description(actionWords[order].is)
       .argument('[SELECTOR]', "the emailId of the send's response; or filters instead of it")
       .option('--domain <D>', 'mail to this recipient domain', domain)
       .option('--destination <NAME>', 'mail to this destination, as the summary names it', destination)
@@ -61,18 +61,18 @@ export function orderCommands(queue: Command, context: Context): void {
 }
 
 async function carryOut(
-  { db, out, now }: Context,
-  order: Order,
+  { db, out, now }: CommandContext,
+  order: QueueAction,
   emailId: string | undefined,
   { org, reason: why, ...filters }: Options,
 ): Promise<void> {
-  const email = emailId === undefined ? null : await theEmail(await db(), emailId);
-  const orgId = org === undefined ? undefined : (await theOrganization(await db(), org)).id;
+  const email = emailId === undefined ? null : await requireEmail(await db(), emailId);
+  const orgId = org === undefined ? undefined : (await requireOrganization(await db(), org)).id;
   const selection: Selection = { ...filters, orgId, emailId: email?.id };
-  const { did } = orders[order];
+  const { did } = actionWords[order];
   const given = { order, reason: why, now: now() };
   const onProgress = (moved: number) => out.progress(`${moved} ${did} so far`);
-  const done = await giveOrder(await db(), selection, { ...given, onProgress }).finally(() =>
+  const done = await applyQueueAction(await db(), selection, { ...given, onProgress }).finally(() =>
     out.progress(''),
   );
   if (done.moved === 0) throw new Failure(`nothing was ${did}: ${found(order, done, email, filters.to)}`);
@@ -92,8 +92,8 @@ async function carryOut(
 
 /** What there is instead of mail that the order is for. */
 function found(
-  order: Order,
-  { sending, left }: Done,
+  order: QueueAction,
+  { sending, left }: QueueActionResult,
   email: EmailRecord | null,
   to: string | undefined,
 ): string {

@@ -3,12 +3,12 @@ import type { Command } from 'commander';
 import { iso } from '../../../base/clock.ts';
 import { briefly, reasonsOf } from '../../../operate/explain/destination-status.ts';
 import { ageNames, readSummary } from '../../../operate/explain/queue-ages.ts';
-import { type QueueLine, totalOf } from '../../../operate/explain/queue-rows-by-destination.ts';
-import type { Context } from '../../command-context.ts';
+import { type QueueRow, totalOf } from '../../../operate/explain/queue-rows-by-destination.ts';
+import type { CommandContext } from '../../command-context.ts';
 import type { Cell } from '../../render/output.ts';
 import { timeOfDay } from '../../render/times.ts';
 
-export function summaryCommand(queue: Command, { db, out, now, isServed }: Context): void {
+export function summaryCommand(queue: Command, { db, out, now, isServed }: CommandContext): void {
   queue
     .command('summary')
     .description('Count what waits, one line a destination, by age; its condition, next try and last reply.')
@@ -41,7 +41,7 @@ export function summaryCommand(queue: Command, { db, out, now, isServed }: Conte
     });
 }
 
-function cellsOf(line: QueueLine, isByDomain: boolean): Cell[] {
+function cellsOf(line: QueueRow, isByDomain: boolean): Cell[] {
   const name = isByDomain ? (line.domains[0] ?? line.destination) : line.destination;
   const numbers = [
     totalOf(line),
@@ -52,7 +52,7 @@ function cellsOf(line: QueueLine, isByDomain: boolean): Cell[] {
   return [name, ...numbers.map((count) => ({ count }))];
 }
 
-function lineDocument(line: QueueLine, condition: string) {
+function lineDocument(line: QueueRow, condition: string) {
   const { destination, domains, counts, parked, state } = line;
   const suspension = line.condition.is === 'suspended' ? line.condition.suspension : null;
   return {

@@ -4,20 +4,20 @@ import { iso } from '../../../base/clock.ts';
 import { isKnownDestination } from '../../../db/queue/destination-status-rows.ts';
 import { resume, type Suspension, suspend } from '../../../db/queue/suspensions.ts';
 import { destination, reason, timeSpan } from '../../args/arguments.ts';
-import type { Context } from '../../command-context.ts';
+import type { CommandContext } from '../../command-context.ts';
 import { Failure } from '../../failure.ts';
 import type { Block } from '../../render/output.ts';
 
-const usualSpan = 60 * 60_000;
+const defaultSpan = 60 * 60_000;
 
 const destinationIs = 'a recipient domain, or a destination as the summary names it';
 
-export function suspensionCommands(queue: Command, context: Context): void {
+export function suspensionCommands(queue: Command, context: CommandContext): void {
   queue
     .command('suspend')
     .description('Send nothing to a destination for a while, one hour unless --for says otherwise.')
     .argument('<DESTINATION>', destinationIs, destination)
-    .option('--for <1h>', 'how long; then it is resumed by itself', timeSpan, usualSpan)
+    .option('--for <1h>', 'how long; then it is resumed by itself', timeSpan, defaultSpan)
     .requiredOption('--reason <R>', 'why', reason)
     .action((name: string, options: { for: number; reason: string }) => begin(context, name, options));
 
@@ -30,7 +30,7 @@ export function suspensionCommands(queue: Command, context: Context): void {
 }
 
 async function begin(
-  { db, out, now }: Context,
+  { db, out, now }: CommandContext,
   name: string,
   options: { for: number; reason: string },
 ): Promise<void> {
@@ -42,7 +42,7 @@ async function begin(
     out.note(`no mail has gone to ${name} yet; \`postern queue summary\` shows the names of destinations`);
 }
 
-async function end({ db, out, now }: Context, name: string, why: string): Promise<void> {
+async function end({ db, out, now }: CommandContext, name: string, why: string): Promise<void> {
   const suspension = await resume(await db(), name, now());
   if (!suspension) {
     throw new Failure(`${name} is not suspended; \`postern queue summary\` shows what is`);

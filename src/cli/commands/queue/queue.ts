@@ -5,10 +5,10 @@ import { listQueue, type QueueEntry } from '../../../db/queue/queue-view.ts';
 import type { DeliveryStatus } from '../../../glossary.ts';
 import { replyText } from '../../../outcome.ts';
 import { choice, destination, domain, lines } from '../../args/arguments.ts';
-import { theOrganization } from '../../args/lookup.ts';
-import { type Context, notServed } from '../../command-context.ts';
+import { requireOrganization } from '../../args/lookup.ts';
+import { type CommandContext, notServed } from '../../command-context.ts';
 import type { Output } from '../../render/output.ts';
-import { orderCommands } from './queue-actions.ts';
+import { actionCommands } from './queue-actions.ts';
 import { summaryCommand } from './queue-summary.ts';
 import { suspensionCommands } from './queue-suspend.ts';
 
@@ -18,8 +18,8 @@ const states: Record<DeliveryStatus, true> = {
   ...{ canceled: true, suppressed: true, insufficient_credit: true },
 };
 
-const usualLimit = 100;
-const mostEntries = 100_000;
+const defaultLimit = 100;
+const maxEntries = 100_000;
 
 interface ListOptions {
   domain?: string;
@@ -29,18 +29,18 @@ interface ListOptions {
   limit: number;
 }
 
-export function queueCommands(program: Command, context: Context): void {
+export function queueCommands(program: Command, context: CommandContext): void {
   const queue = program.command('queue').description('What waits to be delivered, and orders to it.');
   queue.hook('postAction', async () => {
     if (!(await context.isServed())) context.out.warn(notServed);
   });
   summaryCommand(queue, context);
   listCommand(queue, context);
-  orderCommands(queue, context);
+  actionCommands(queue, context);
   suspensionCommands(queue, context);
 }
 
-function listCommand(queue: Command, { db, out, now }: Context): void {
+function listCommand(queue: Command, { db, out, now }: CommandContext): void {
   queue
     .command('list')
     .description('List what waits, oldest first; with --status anything in that state.')
@@ -52,9 +52,9 @@ function listCommand(queue: Command, { db, out, now }: Context): void {
       `one of ${Object.keys(states).join(', ')}`,
       choice('a status', Object.keys(states)),
     )
-    .option('--limit <N>', 'how many at most', lines(1, mostEntries), usualLimit)
+    .option('--limit <N>', 'how many at most', lines(1, maxEntries), defaultLimit)
     .action(async ({ org, ...filter }: ListOptions) => {
-      const orgId = org === undefined ? undefined : (await theOrganization(await db(), org)).id;
+      const orgId = org === undefined ? undefined : (await requireOrganization(await db(), org)).id;
       const found = await listQueue(await db(), { ...filter, orgId, limit: filter.limit + 1 }, now());
       printEntries(out, found.slice(0, filter.limit));
       if (found.length > filter.limit)

@@ -7,10 +7,17 @@ import { endSession, endSessions, listSessions } from '../../../db/accounts/sess
 import { changeUser } from '../../../db/accounts/users.ts';
 import { checkForm, type Errors, line } from '../../forms.ts';
 import { agentName } from '../../number-format.ts';
-import { type Answer, goTo, type Page, type Parts, show, type UserVisit } from '../../page.ts';
+import {
+  type DashboardPage,
+  goTo,
+  type PageAnswer,
+  type PageParts,
+  show,
+  type UserVisit,
+} from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 
-export const accountPage: Page = {
+export const accountPage: DashboardPage = {
   user: {
     'GET /dashboard/account': (visit, parts) => account(visit, parts),
     'POST /dashboard/account/name': changeName,
@@ -20,7 +27,7 @@ export const accountPage: Page = {
   },
 };
 
-async function account(visit: UserVisit, { db }: Parts, errors: Errors = {}): Promise<Answer> {
+async function account(visit: UserVisit, { db }: PageParts, errors: Errors = {}): Promise<PageAnswer> {
   const { user, session } = visit;
   const sessions = (await listSessions(db, user.id)).map((one) => ({
     ...one,
@@ -32,14 +39,14 @@ async function account(visit: UserVisit, { db }: Parts, errors: Errors = {}): Pr
   return show('account/account', 'Your account', { sessions, codesLeft, errors }, { status });
 }
 
-async function changeName(visit: UserVisit, parts: Parts): Promise<Answer> {
+async function changeName(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   const given = checkForm(visit.form, z.object({ name: line('your name') }));
   if (!given.ok) return account(visit, parts, given.errors);
   await changeUser(parts.db, visit.user.id, given.values);
   return goTo('/dashboard/account', 'Your name is changed.');
 }
 
-async function changePassword(visit: UserVisit, parts: Parts): Promise<Answer> {
+async function changePassword(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   const { user, session, form } = visit;
   const password = form.get('password') ?? '';
   const wrong = await wrongPassword(visit, parts);
@@ -57,18 +64,21 @@ async function changePassword(visit: UserVisit, parts: Parts): Promise<Answer> {
 }
 
 /** What is wrong with the password that a form asks for once more; null: it is right. Guessed as rarely as at the door. */
-export async function wrongPassword(visit: UserVisit, parts: Parts): Promise<string | null> {
+export async function wrongPassword(visit: UserVisit, parts: PageParts): Promise<string | null> {
   const { user, form, context } = visit;
   const browser = parts.knownBrowsers.idOf(context, user);
   const guess = { address: clientAddress(context), account: user.id, browser };
-  const verdict = await parts.guards.judge(guess, () =>
+  const verdict = await parts.loginThrottle.judge(guess, () =>
     parts.passwords.verify(form.get('current') ?? '', user.passwordHash),
   );
   if (typeof verdict === 'object') return 'Too many tries; wait some minutes.';
   return verdict ? null : 'That is not your password.';
 }
 
-async function endOne({ user, form, session, context }: UserVisit, { db, sessions }: Parts): Promise<Answer> {
+async function endOne(
+  { user, form, session, context }: UserVisit,
+  { db, sessions }: PageParts,
+): Promise<PageAnswer> {
   const id = form.get('id') ?? '';
   if (id === session.id) {
     await sessions.end(context, session);
@@ -79,7 +89,7 @@ async function endOne({ user, form, session, context }: UserVisit, { db, session
   return goTo('/dashboard/account', 'That session has ended.');
 }
 
-async function endOthers({ user, session }: UserVisit, { db }: Parts): Promise<Answer> {
+async function endOthers({ user, session }: UserVisit, { db }: PageParts): Promise<PageAnswer> {
   await endSessions(db, user.id, session.id);
   return goTo('/dashboard/account', 'All other sessions have ended.');
 }

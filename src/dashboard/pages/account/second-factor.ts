@@ -4,10 +4,17 @@ import { newRecoveryCodes, newTotpSecret, totpStepOf, totpUri } from '../../../a
 import { setRecoveryCodes } from '../../../db/accounts/one-time.ts';
 import { endSessions } from '../../../db/accounts/sessions-table.ts';
 import { changeUser } from '../../../db/accounts/users.ts';
-import { type Answer, goTo, type Page, type Parts, show, type UserVisit } from '../../page.ts';
+import {
+  type DashboardPage,
+  goTo,
+  type PageAnswer,
+  type PageParts,
+  show,
+  type UserVisit,
+} from '../../page.ts';
 import { wrongPassword } from './routes.ts';
 
-export const secondFactorPage: Page = {
+export const secondFactorPage: DashboardPage = {
   user: {
     'GET /dashboard/account/second-factor': (visit, parts) => offer(visit, parts, newTotpSecret()),
     'POST /dashboard/account/second-factor': turnOn,
@@ -17,10 +24,10 @@ export const secondFactorPage: Page = {
 
 function offer(
   { user }: UserVisit,
-  { seal }: Parts,
+  { seal }: PageParts,
   secret: string,
   errors: { code?: string; current?: string } = {},
-): Answer {
+): PageAnswer {
   const uri = totpUri(secret, user.email);
   const picture = `data:image/svg+xml,${encodeURIComponent(renderSVG(uri, { border: 2 }))}`;
   const sealed = seal.close(JSON.stringify({ userId: user.id, secret }));
@@ -29,7 +36,7 @@ function offer(
   return show('account/second-factor', 'Second factor', { picture, sealed, readable, errors }, { status });
 }
 
-async function turnOn(visit: UserVisit, parts: Parts): Promise<Answer> {
+async function turnOn(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   const { user, form, session, now } = visit;
   const secret = offered(form.get('sealed') ?? '', visit, parts);
   if (secret === null)
@@ -51,7 +58,7 @@ async function turnOn(visit: UserVisit, parts: Parts): Promise<Answer> {
 }
 
 /** The secret that this person was shown; null where it is not one that we have shown. */
-function offered(sealed: string, { user }: UserVisit, { seal }: Parts): string | null {
+function offered(sealed: string, { user }: UserVisit, { seal }: PageParts): string | null {
   try {
     const { userId, secret } = JSON.parse(seal.open(sealed));
     return userId === user.id ? secret : null;
@@ -60,7 +67,7 @@ function offered(sealed: string, { user }: UserVisit, { seal }: Parts): string |
   }
 }
 
-async function turnOff(visit: UserVisit, parts: Parts): Promise<Answer> {
+async function turnOff(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   const wrong = await wrongPassword(visit, parts);
   if (wrong) return goTo('/dashboard/account', { tone: 'bad', text: `${wrong} The second factor stays on.` });
   await parts.db.transaction(async (trx) => {

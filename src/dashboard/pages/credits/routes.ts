@@ -1,15 +1,22 @@
 /** Credits: the quota, the wallet and every movement. Operators grant credits and set the quota, as on the command line. */
 import { z } from 'zod';
-import { balanceOf, grant, listLedger, quotaStanding, setQuota } from '../../../db/accept/credit-ledger.ts';
+import { balanceOf, grant, listLedger, quotaState, setQuota } from '../../../db/accept/credit-ledger.ts';
 import { findOrganization } from '../../../db/accounts/organizations.ts';
 import { limitOf, wholeOf } from '../../form-amounts.ts';
 import { checkForm, type Errors, valuesOf } from '../../forms.ts';
 import { count } from '../../number-format.ts';
-import { type Answer, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import {
+  type DashboardPage,
+  goTo,
+  type OrgVisit,
+  type PageAnswer,
+  type PageParts,
+  show,
+} from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { pageOf } from '../../pagination.ts';
 
-export const creditsPage: Page = {
+export const creditsPage: DashboardPage = {
   organization: {
     'GET /dashboard/o/:org/credits': (visit, parts) => list(visit, parts),
     'POST /dashboard/o/:org/credits/grant': give,
@@ -18,13 +25,13 @@ export const creditsPage: Page = {
 };
 
 const pageSize = 50;
-const mostCredits = 999_999_999_999;
+const maxCredits = 999_999_999_999;
 
-async function list(visit: OrgVisit, { db, config }: Parts, errors: Errors = {}): Promise<Answer> {
+async function list(visit: OrgVisit, { db, config }: PageParts, errors: Errors = {}): Promise<PageAnswer> {
   const org = await findOrganization(db, visit.org.id);
   if (!org) throw notFound('organization');
   const ledger = await pageOf(visit, pageSize, (page) => listLedger(db, org.id, page));
-  const quota = quotaStanding(org, visit.now);
+  const quota = quotaState(org, visit.now);
   const used = quota.limit ? Math.min(quota.used / quota.limit, 1) : 0;
   const data = {
     ...{ ...ledger, quota, used, wallet: org.wallet },
@@ -52,7 +59,7 @@ const grantFields = z.object({
     }),
 });
 
-async function give(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function give(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const given = checkForm(visit.form, grantFields);
   if (!given.ok) return list(visit, parts, given.errors);
   const { amount } = given.values;
@@ -64,8 +71,8 @@ async function give(visit: OrgVisit, parts: Parts): Promise<Answer> {
   );
 }
 
-async function change(visit: OrgVisit, parts: Parts): Promise<Answer> {
-  const given = checkForm(visit.form, z.object({ quota: limitOf(mostCredits) }));
+async function change(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
+  const given = checkForm(visit.form, z.object({ quota: limitOf(maxCredits) }));
   if (!given.ok) return list(visit, parts, given.errors);
   const { quota } = given.values;
   await parts.db.transaction((trx) => setQuota(trx, visit.org.id, quota, visit.now));

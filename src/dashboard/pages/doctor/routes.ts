@@ -4,25 +4,33 @@
  */
 import { z } from 'zod';
 import { toDomain } from '../../../mail/address.ts';
-import type { Finding, Verdict } from '../../../operate/doctor/finding.ts';
+import type { Finding, FindingStatus } from '../../../operate/doctor/finding.ts';
 import { checkForm, type Errors, valuesOf } from '../../forms.ts';
-import { type Answer, goTo, type Page, type Parts, part, show, type UserVisit } from '../../page.ts';
+import {
+  type DashboardPage,
+  goTo,
+  type PageAnswer,
+  type PageParts,
+  part,
+  show,
+  type UserVisit,
+} from '../../page.ts';
 
-export const doctorPage: Page = {
+export const doctorPage: DashboardPage = {
   operator: {
     'GET /dashboard/doctor': (visit, parts) => doctor(visit, parts),
     'POST /dashboard/doctor': call,
   },
 };
 
-const words: Record<Verdict, { word: string; tone: string }> = {
+const words: Record<FindingStatus, { word: string; tone: string }> = {
   failure: { word: 'Failure', tone: 'bad' },
   warning: { word: 'Warning', tone: 'warn' },
   ok: { word: 'OK', tone: 'good' },
   skipped: { word: 'Not known', tone: 'quiet' },
 };
 
-function doctor(visit: UserVisit, { desk }: Parts, errors: Errors = {}): Answer {
+function doctor(visit: UserVisit, { operatorJobs: desk }: PageParts, errors: Errors = {}): PageAnswer {
   const run = desk.doctor.last();
   const isRunning = run?.endedAt === null;
   const isPoll = visit.context.get('hx-request') === 'true';
@@ -48,11 +56,11 @@ const fields = z.object({
     }),
 });
 
-function call(visit: UserVisit, parts: Parts): Answer {
+function call(visit: UserVisit, parts: PageParts): PageAnswer {
   const given = checkForm(visit.form, fields);
   if (!given.ok) return doctor(visit, parts, given.errors);
   // Who asks while one goes on sees that one.
-  parts.desk.doctor.start(given.values.domain);
+  parts.operatorJobs.doctor.start(given.values.domain);
   return goTo('/dashboard/doctor');
 }
 
@@ -66,7 +74,7 @@ function groupsOf(findings: Finding[]) {
 }
 
 function countsOf(findings: Finding[]) {
-  return (Object.keys(words) as Verdict[]).map((verdict) => ({
+  return (Object.keys(words) as FindingStatus[]).map((verdict) => ({
     ...words[verdict],
     verdict,
     count: findings.filter((one) => one.verdict === verdict).length,

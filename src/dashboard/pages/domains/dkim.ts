@@ -2,10 +2,17 @@
 import { addKeys, algorithmsOf, endEd25519 } from '../../../accounts/dkim-rotation.ts';
 import { dropPendingKeys } from '../../../db/accounts/dkim-keys.ts';
 import type { DomainRecord } from '../../../db/accounts/domains-table.ts';
-import { type Answer, type Flash, goTo, type OrgVisit, type Page, type Parts } from '../../page.ts';
+import {
+  type DashboardPage,
+  type Flash,
+  goTo,
+  type OrgVisit,
+  type PageAnswer,
+  type PageParts,
+} from '../../page.ts';
 import { domainIn, inTurn } from './domain-page.ts';
 
-export const dkimPage: Page = {
+export const dkimPage: DashboardPage = {
   organization: {
     'POST /dashboard/o/:org/domains/:name/rotate': (visit, parts) => add(visit, parts, algorithmsOf),
     'POST /dashboard/o/:org/domains/:name/ed25519': (visit, parts) => add(visit, parts, () => ['ed25519']),
@@ -16,9 +23,9 @@ export const dkimPage: Page = {
 
 async function add(
   visit: OrgVisit,
-  parts: Parts,
+  parts: PageParts,
   algorithms: (domain: DomainRecord) => ReturnType<typeof algorithmsOf>,
-): Promise<Answer> {
+): Promise<PageAnswer> {
   const domain = await domainIn(visit, parts);
   const terms = { seal: parts.seal, now: visit.now };
   const added = await inTurn(visit, parts, () => addKeys(parts.db, domain, algorithms(domain), terms));
@@ -31,18 +38,18 @@ async function add(
   );
 }
 
-async function cancel(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function cancel(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const domain = await domainIn(visit, parts);
   await dropPendingKeys(parts.db, domain.id);
   return back(visit, domain, 'The new key is dropped. The one before goes on.');
 }
 
-async function end(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function end(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const domain = await domainIn(visit, parts);
   await endEd25519(parts.db, domain, { now: visit.now, keepMs: parts.keepKeysMs });
   return back(visit, domain, 'Mail is signed by RSA alone.');
 }
 
-function back({ base }: OrgVisit, { name }: DomainRecord, said: string | Flash): Answer {
+function back({ base }: OrgVisit, { name }: DomainRecord, said: string | Flash): PageAnswer {
   return goTo(`${base}/domains/${name}`, said);
 }

@@ -23,12 +23,20 @@ import {
 import { listReports } from '../../../db/bounces/domain-reports-table.ts';
 import { toDomain } from '../../../mail/address.ts';
 import { checkForm, type Errors, ticked } from '../../forms.ts';
-import { type Answer, goTo, type OrgVisit, type Page, type Parts, part, show } from '../../page.ts';
+import {
+  type DashboardPage,
+  goTo,
+  type OrgVisit,
+  type PageAnswer,
+  type PageParts,
+  part,
+  show,
+} from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { names, verdictOn } from './domain-words.ts';
 import { domainName } from './routes.ts';
 
-export const domainPage: Page = {
+export const domainPage: DashboardPage = {
   organization: {
     'GET /dashboard/o/:org/domains/:name': async (visit, parts) =>
       page(visit, parts, await domainIn(visit, parts)),
@@ -47,15 +55,15 @@ interface Shown {
   values?: Record<string, unknown>;
 }
 
-const mostReports = 20;
+const maxReports = 20;
 
 async function page(
   { base, form, org }: OrgVisit,
-  { db, names: known }: Parts,
+  { db, names: known }: PageParts,
   domain: DomainRecord,
   { errors = {}, records, values }: Shown = {},
-): Promise<Answer> {
-  const reports = await listReports(db, { orgId: org.id, domain: domain.name }, mostReports);
+): Promise<PageAnswer> {
+  const reports = await listReports(db, { orgId: org.id, domain: domain.name }, maxReports);
   const data = {
     ...recordsData(base, domain, records ?? recordsFor(domain, known)),
     effectiveTls: demandedTls(domain),
@@ -90,7 +98,7 @@ function recordsData(base: string, domain: DomainRecord, records: (DnsRecord | C
 }
 
 /** A look that changes nothing. */
-async function look(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function look(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const domain = await domainIn(visit, parts);
   const records = await inTurn(visit, parts, () =>
     checkRecords(recordsFor(domain, parts.names), parts.resolve),
@@ -98,7 +106,7 @@ async function look(visit: OrgVisit, parts: Parts): Promise<Answer> {
   return part('domains/records', recordsData(visit.base, domain, records));
 }
 
-async function check(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function check(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { db, names: known, resolve, keepKeysMs: keepMs } = parts;
   const before = await domainIn(visit, parts);
   const { records } = await inTurn(visit, parts, () =>
@@ -112,7 +120,7 @@ async function check(visit: OrgVisit, parts: Parts): Promise<Answer> {
 
 export async function inTurn<Seen>(
   { context, org }: OrgVisit,
-  { longWork }: Parts,
+  { longWork }: PageParts,
   work: () => Promise<Seen>,
 ) {
   const leave = longWork.looks.take(context, org.id);
@@ -137,7 +145,7 @@ const trackingFields = z.object({
     .default(null),
 });
 
-async function setTracking(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function setTracking(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const domain = await domainIn(visit, parts);
   const given = checkForm(visit.form, trackingFields);
   if (!given.ok) {
@@ -155,7 +163,7 @@ async function setTracking(visit: OrgVisit, parts: Parts): Promise<Answer> {
   );
 }
 
-async function setTls(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function setTls(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const domain = await domainIn(visit, parts);
   const given = checkForm(
     visit.form,
@@ -170,7 +178,7 @@ async function setTls(visit: OrgVisit, parts: Parts): Promise<Answer> {
 }
 
 /** The name is typed, so that nobody removes another one than is meant. */
-async function remove(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function remove(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const domain = await domainIn(visit, parts);
   if (toDomain((visit.form.get('typed') ?? '').trim()) !== domain.name)
     return page(visit, parts, domain, {
@@ -184,7 +192,7 @@ async function remove(visit: OrgVisit, parts: Parts): Promise<Answer> {
 }
 
 /** Of this organization; another's is not there. */
-export async function domainIn({ context, org }: OrgVisit, { db }: Parts): Promise<DomainRecord> {
+export async function domainIn({ context, org }: OrgVisit, { db }: PageParts): Promise<DomainRecord> {
   const name = toDomain((context.params as { name: string }).name);
   const domain = name === null ? null : await findDomain(db, org.id, name);
   if (!domain) throw notFound('domain');

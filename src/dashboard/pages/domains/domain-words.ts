@@ -10,14 +10,14 @@ export const names: Record<RecordPurpose, string> = {
   tracking: 'Tracking links',
 };
 
-export interface Verdict {
+export interface RecordVerdict {
   tone: 'good' | 'bad' | 'warn';
   badge: string;
   /** What is wrong; null: nothing. */
   wrong: string | null;
 }
 
-export function verdictOn(record: CheckedRecord): Verdict {
+export function verdictOn(record: CheckedRecord): RecordVerdict {
   if (record.ok) return { tone: 'good', badge: 'Found', wrong: null };
   if (isUnknown(record)) {
     const wrong = `DNS gave no answer (${record.found[0]!.split(' ').at(-1)}): nothing is known of this record. Check again in a while.`;

@@ -4,16 +4,23 @@ import { addDomain } from '../../../accounts/domain-registration.ts';
 import { listDomains } from '../../../db/accounts/domains-table.ts';
 import { toDomain } from '../../../mail/address.ts';
 import { checkForm, type Errors, valuesOf } from '../../forms.ts';
-import { type Answer, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import {
+  type DashboardPage,
+  goTo,
+  type OrgVisit,
+  type PageAnswer,
+  type PageParts,
+  show,
+} from '../../page.ts';
 
-export const domainsPage: Page = {
+export const domainsPage: DashboardPage = {
   organization: {
     'GET /dashboard/o/:org/domains': (visit, parts) => list(visit, parts),
     'POST /dashboard/o/:org/domains': add,
   },
 };
 
-async function list(visit: OrgVisit, { db }: Parts, errors: Errors = {}): Promise<Answer> {
+async function list(visit: OrgVisit, { db }: PageParts, errors: Errors = {}): Promise<PageAnswer> {
   const domains = await listDomains(db, visit.org.id);
   const status = Object.keys(errors).length > 0 ? 422 : 200;
   return show('domains/domains', 'Domains', { domains, values: valuesOf(visit.form), errors }, { status });
@@ -37,7 +44,7 @@ export const domainName = z
     return z.NEVER;
   });
 
-async function add(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function add(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const given = checkForm(visit.form, z.object({ name: domainName }));
   if (!given.ok) return list(visit, parts, given.errors);
   const { name } = given.values;

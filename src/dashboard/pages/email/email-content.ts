@@ -5,11 +5,11 @@
 import { isUtf8 } from 'node:buffer';
 import { type Field, fieldValue } from '../../../compose/head.ts';
 import { htmlParts } from '../../../compose/html-parts.ts';
-import { type Part, partsOf, readTree } from '../../../compose/mime-tree.ts';
+import { type MimeTreePart, partsOf, readTree } from '../../../compose/mime-tree.ts';
 import { decoded } from '../../../compose/transfer-encoding.ts';
 import { legible } from '../../legible.ts';
 
-export interface Content {
+export interface EmailContent {
   hasHtml: boolean;
   text: Shown | null;
   fields: { label: string; value: string }[];
@@ -21,14 +21,14 @@ interface Shown {
   isCut: boolean;
 }
 
-const mostText = 256 * 1024;
-const mostHtml = 3 * 1024 * 1024;
+const maxText = 256 * 1024;
+const maxHtml = 3 * 1024 * 1024;
 /** Pictures that the HTML shows by their Content-ID, all together. */
-const mostPictures = 6 * 1024 * 1024;
+const maxPictures = 6 * 1024 * 1024;
 const pictureType = /^image\/(png|jpeg|gif|webp|bmp|svg\+xml)$/;
 
 /** Null: it is no message that could be read. */
-export function readContent(raw: Buffer): Content | null {
+export function readContent(raw: Buffer): EmailContent | null {
   const tree = readTree(raw);
   if (!tree) return null;
   const leaves = [...partsOf(tree)].filter(
@@ -39,7 +39,7 @@ export function readContent(raw: Buffer): Content | null {
   const others = leaves.filter((part) => part !== text && !html.includes(part));
   return {
     hasHtml: html.length > 0,
-    text: text && cut(textOf(raw, text, 4 * mostText), mostText),
+    text: text && cut(textOf(raw, text, 4 * maxText), maxText),
     fields: tree.head.fields.map(presentField),
     attachments: others.map((part) => ({
       name: legible(part.filename ?? '(no name)'),
@@ -51,21 +51,21 @@ export function readContent(raw: Buffer): Content | null {
 
 /** The bytes as text, for whoever wants to see them without saving them. */
 export function sourceOf(raw: Buffer): Shown {
-  return { text: raw.toString(isUtf8(raw) ? 'utf8' : 'latin1', 0, mostText), isCut: raw.length > mostText };
+  return { text: raw.toString(isUtf8(raw) ? 'utf8' : 'latin1', 0, maxText), isCut: raw.length > maxText };
 }
 
 /** Null: there is none. `undo` takes our own tracking out of it. */
 export function readHtml(raw: Buffer, undo: (html: string) => string): string | null {
   const tree = readTree(raw);
   const part = tree && htmlParts(tree)[0];
-  return part ? withPictures(undo(textOf(raw, part, mostHtml)), raw, tree) : null;
+  return part ? withPictures(undo(textOf(raw, part, maxHtml)), raw, tree) : null;
 }
 
 /** `cid:` (RFC 2392) is no address to a browser. */
-function withPictures(html: string, raw: Buffer, tree: Part): string {
+function withPictures(html: string, raw: Buffer, tree: MimeTreePart): string {
   if (!/cid:/i.test(html)) return html;
   const pictures = new Map<string, string>();
-  let left = mostPictures;
+  let left = maxPictures;
   for (const part of partsOf(tree)) {
     const id = /^<(.+)>$/.exec(fieldValue(part.head, 'content-id') ?? '')?.[1];
     if (id === undefined || !pictureType.test(part.type)) continue;
@@ -73,7 +73,7 @@ function withPictures(html: string, raw: Buffer, tree: Part): string {
     left -= bytes.length;
     if (left >= 0) pictures.set(id, `data:${part.type};base64,${bytes.toString('base64')}`);
   }
-  let room = 4 * mostPictures;
+  let room = 4 * maxPictures;
   return html.replace(/\bcid:([^\s"'<>)&]{1,300})/gi, (whole, id: string) => {
     const picture = pictures.get(id) ?? '';
     room -= picture.length;
@@ -81,8 +81,8 @@ function withPictures(html: string, raw: Buffer, tree: Part): string {
   });
 }
 
-function textOf(raw: Buffer, part: Part, most: number): string {
-  const body = bodyOf(raw, part).subarray(0, most);
+function textOf(raw: Buffer, part: MimeTreePart, max: number): string {
+  const body = bodyOf(raw, part).subarray(0, max);
   if (/^(utf-?8|us-ascii|ascii)$/.test(part.charset) || isUtf8(body)) return body.toString('utf8');
   try {
     return new TextDecoder(part.charset).decode(body);
@@ -91,13 +91,13 @@ function textOf(raw: Buffer, part: Part, most: number): string {
   }
 }
 
-function bodyOf(raw: Buffer, part: Part): Buffer {
+function bodyOf(raw: Buffer, part: MimeTreePart): Buffer {
   const body = raw.subarray(part.head.bodyStart, part.end);
   return decoded(body, part.encoding) ?? body;
 }
 
 /** Decoded; of base64 as it can be told without decoding. */
-function sizeOf({ head, end, encoding }: Part): number {
+function sizeOf({ head, end, encoding }: MimeTreePart): number {
   const size = end - head.bodyStart;
   return encoding === 'base64' ? Math.floor((size * 76 * 3) / (78 * 4)) : size;
 }
@@ -106,6 +106,6 @@ function presentField({ label, value }: Field) {
   return { label, value: legible(value) };
 }
 
-function cut(text: string, most: number): Shown {
-  return { text: text.slice(0, most), isCut: text.length > most };
+function cut(text: string, max: number): Shown {
+  return { text: text.slice(0, max), isCut: text.length > max };
 }

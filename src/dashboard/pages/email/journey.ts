@@ -6,7 +6,7 @@ import type { AttemptRecord, DeliveryRecord } from '../../../db/events/emails.ts
 import { replyText } from '../../../outcome.ts';
 import { exactly, relative, span } from '../../number-format.ts';
 
-export interface Step {
+export interface JourneyStep {
   name: string;
   /** Behind us, with a doubt, going on, gone wrong, or to come. */
   state: 'done' | 'doubt' | 'now' | 'failed' | 'ahead';
@@ -20,9 +20,9 @@ interface Way {
   now: number;
 }
 
-export function journeyOf(way: Way): Step[] {
+export function journeyOf(way: Way): JourneyStep[] {
   const { status } = way.delivery;
-  const accepted: Step = { name: 'Accepted', state: 'done', detail: exactly(way.createdAt) };
+  const accepted: JourneyStep = { name: 'Accepted', state: 'done', detail: exactly(way.createdAt) };
   if (status === 'suppressed')
     return [accepted, { name: 'Not sent', state: 'failed', detail: 'on the suppression list' }];
   if (status === 'insufficient_credit')
@@ -30,7 +30,7 @@ export function journeyOf(way: Way): Step[] {
   return [accepted, connected(way), encrypted(way), outcome(way)];
 }
 
-function connected({ delivery, last }: Way): Step {
+function connected({ delivery, last }: Way): JourneyStep {
   if (delivery.status === 'sending')
     return { name: 'Connecting', state: 'now', detail: `attempt ${delivery.attempts + 1}` };
   if (!last) {
@@ -46,7 +46,7 @@ function connected({ delivery, last }: Way): Step {
   };
 }
 
-function encrypted({ delivery, last }: Way): Step {
+function encrypted({ delivery, last }: Way): JourneyStep {
   if (delivery.status === 'sending' || !last?.mx) return { name: 'Encrypted', state: 'ahead', detail: '' };
   const { tls } = last;
   if (!tls) return { name: 'In clear', state: 'doubt', detail: 'the host offered no TLS that held' };
@@ -57,7 +57,7 @@ function encrypted({ delivery, last }: Way): Step {
   };
 }
 
-function outcome({ delivery, last, now }: Way): Step {
+function outcome({ delivery, last, now }: Way): JourneyStep {
   const reply = last?.reply ? replyText(last.reply) : (last?.verdict.diagnostic ?? '');
   switch (delivery.status) {
     case 'delivered': {

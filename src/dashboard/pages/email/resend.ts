@@ -8,7 +8,7 @@ import { readHead } from '../../../compose/head.ts';
 import { alteredParts } from '../../../compose/html-parts.ts';
 import type { EmailRecord } from '../../../db/events/emails.ts';
 import { compareKey, domainOf } from '../../../mail/address.ts';
-import type { Links } from '../../../tracking/tracking-links.ts';
+import type { TrackingLinks } from '../../../tracking/tracking-links.ts';
 import { untracked } from '../../../tracking/untracked.ts';
 import { onceEach } from '../../sending.ts';
 
@@ -20,7 +20,7 @@ interface Again {
   /** Of the form. */
   once: string;
   requestId: string;
-  links: Pick<Links, 'read'>;
+  links: Pick<TrackingLinks, 'read'>;
 }
 
 export function again({ email, raw, once, requestId, links }: Again): SendRequest {
@@ -40,7 +40,7 @@ export function again({ email, raw, once, requestId, links }: Again): SendReques
 }
 
 /** The message as it was before it was signed and tracked. */
-function asBefore(raw: Buffer, links: Pick<Links, 'read'>): Buffer {
+function asBefore(raw: Buffer, links: Pick<TrackingLinks, 'read'>): Buffer {
   const head = readHead(raw);
   const kept = head.fields
     .filter(({ name }) => !ofTheFirst.includes(name))

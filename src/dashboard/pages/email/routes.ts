@@ -2,25 +2,32 @@
 import { z } from 'zod';
 import { newId } from '../../../base/id.ts';
 import { type EmailRecord, findEmail } from '../../../db/events/emails.ts';
-import { giveOrder, movable } from '../../../db/queue/apply-queue-action.ts';
+import { applyQueueAction, movable } from '../../../db/queue/apply-queue-action.ts';
 import { Refusal } from '../../../mail/refusal.ts';
 import { legible } from '../../legible.ts';
 import { seenOf, unlessSeen } from '../../live-fragment.ts';
 import { span } from '../../number-format.ts';
-import { type Answer, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import {
+  type DashboardPage,
+  goTo,
+  type OrgVisit,
+  type PageAnswer,
+  type PageParts,
+  show,
+} from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { send } from '../../sending.ts';
-import { type Content, readContent, sourceOf } from './email-content.ts';
+import { type EmailContent, readContent, sourceOf } from './email-content.ts';
 import { again } from './resend.ts';
 import { preview, source, withMessage } from './stored-message.ts';
 import { readStory } from './story.ts';
 
-type OnEmail = (visit: OrgVisit, parts: Parts, email: EmailRecord) => Answer | Promise<Answer>;
+type OnEmail = (visit: OrgVisit, parts: PageParts, email: EmailRecord) => PageAnswer | Promise<PageAnswer>;
 
-const onEmail = (act: OnEmail) => async (visit: OrgVisit, parts: Parts) =>
+const onEmail = (act: OnEmail) => async (visit: OrgVisit, parts: PageParts) =>
   act(visit, parts, await emailIn(visit, parts));
 
-export const emailPage: Page = {
+export const emailPage: DashboardPage = {
   organization: {
     'GET /dashboard/o/:org/emails/:id': onEmail(one),
     'GET /dashboard/o/:org/emails/:id/preview': onEmail(preview),
@@ -30,19 +37,23 @@ export const emailPage: Page = {
   },
 };
 
-async function emailIn({ context, org }: OrgVisit, { db }: Parts): Promise<EmailRecord> {
+async function emailIn({ context, org }: OrgVisit, { db }: PageParts): Promise<EmailRecord> {
   const { id } = context.params as { id: string };
   const email = z.guid().safeParse(id).success ? await findEmail(db, id.toLowerCase(), org.id) : null;
   if (!email) throw notFound('email');
   return email;
 }
 
-async function one(visit: OrgVisit, parts: Parts, email: EmailRecord): Promise<Answer> {
+async function one(visit: OrgVisit, parts: PageParts, email: EmailRecord): Promise<PageAnswer> {
   const { query, now, base } = visit;
   const story = await readStory(parts.db, email, now);
   const path = `${base}/emails/${email.id}`;
   const seen = seenOf(story, now);
-  const shown = { ...story, path, live: story.everyMs === null ? null : `${path}?part=story&seen=${seen}` };
+  const shown = {
+    ...story,
+    path,
+    live: story.intervalMs === null ? null : `${path}?part=story&seen=${seen}`,
+  };
   if (query.get('part') === 'story')
     return unlessSeen(visit, seen, 'email/story', { ...shown, isPart: true });
   const content = await withMessage(visit, parts, email, (raw) => (raw ? contentOf(raw, query) : null));
@@ -75,7 +86,7 @@ function contentOf(raw: Buffer, query: URLSearchParams) {
   };
 }
 
-function isThere(view: (typeof views)[number], content: Content | null): boolean {
+function isThere(view: (typeof views)[number], content: EmailContent | null): boolean {
   if (view === 'html') return content?.hasHtml ?? false;
   if (view === 'text') return (content?.text ?? null) !== null;
   return view === 'source' || content !== null;
@@ -102,7 +113,7 @@ function copiesOf({ deliveries }: EmailRecord) {
     .map(({ id, recipient }) => ({ id, address: legible(recipient) }));
 }
 
-async function resend(visit: OrgVisit, parts: Parts, email: EmailRecord): Promise<Answer> {
+async function resend(visit: OrgVisit, parts: PageParts, email: EmailRecord): Promise<PageAnswer> {
   const here = `${visit.base}/emails/${email.id}`;
   const gone = {
     tone: 'bad',
@@ -127,10 +138,10 @@ async function resend(visit: OrgVisit, parts: Parts, email: EmailRecord): Promis
   });
 }
 
-async function cancel(visit: OrgVisit, { db }: Parts, email: EmailRecord): Promise<Answer> {
+async function cancel(visit: OrgVisit, { db }: PageParts, email: EmailRecord): Promise<PageAnswer> {
   const { user, now, org, base } = visit;
   const reason = `by ${user.name} in the dashboard`;
-  const { moved, sending } = await giveOrder(
+  const { moved, sending } = await applyQueueAction(
     db,
     { emailId: email.id, orgId: org.id },
     { order: 'cancel', reason, now },

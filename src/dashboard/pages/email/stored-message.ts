@@ -1,19 +1,19 @@
 /** The stored bytes of an email, for its page, its preview and whoever saves them. They may be gone: they are kept for a while. */
-import { placesEach } from '../../../api/server-busy.ts';
+import { createSlotsPerOrganization } from '../../../api/server-busy.ts';
 import type { DeliveryRecord, EmailRecord } from '../../../db/events/emails.ts';
 import { readMessages } from '../../../db/queue/lease-statements.ts';
 import { untracked } from '../../../tracking/untracked.ts';
-import { give, type OrgVisit, type Parts } from '../../page.ts';
+import { give, type OrgVisit, type PageParts } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { readHtml } from './email-content.ts';
 
 /** A message may have many MiB: so many of an organization's are in memory for its pages. */
-const places = placesEach(6);
+const places = createSlotsPerOrganization(6);
 
 /** Reads the message of one of the deliveries and hands it on; null: it is not kept any more, or never was. */
 export async function withMessage<Result>(
   { context, org, query }: OrgVisit,
-  { db }: Pick<Parts, 'db'>,
+  { db }: Pick<PageParts, 'db'>,
   email: EmailRecord,
   use: (raw: Buffer | null) => Result | Promise<Result>,
 ): Promise<Result> {
@@ -38,7 +38,7 @@ function copyOf({ deliveries }: EmailRecord, id: string | null): DeliveryRecord 
  * The HTML in a frame that is another origin and may do nothing: no scripts, no forms, no way out, nothing loaded from
  * elsewhere unless somebody asks for pictures.
  */
-export function preview(visit: OrgVisit, parts: Parts, email: EmailRecord) {
+export function preview(visit: OrgVisit, parts: PageParts, email: EmailRecord) {
   return withMessage(visit, parts, email, (raw) => {
     const html = raw && readHtml(raw, (text) => untracked(text, parts.links));
     if (html === null) throw notFound('preview');
@@ -66,7 +66,7 @@ const policy = [
 ].join('; ');
 
 /** Exactly what goes on the wire. */
-export function source(visit: OrgVisit, parts: Parts, email: EmailRecord) {
+export function source(visit: OrgVisit, parts: PageParts, email: EmailRecord) {
   return withMessage(visit, parts, email, (raw) => {
     if (!raw) throw notFound('message');
     return give(raw, 'message/rfc822', {

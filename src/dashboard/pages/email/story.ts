@@ -3,10 +3,10 @@
 import { readPause } from '../../../db/accounts/pauses.ts';
 import type { Db } from '../../../db/engine/open.ts';
 import { type AttemptRecord, type EmailRecord, listAttempts } from '../../../db/events/emails.ts';
-import { readStandings, routesOf } from '../../../db/queue/destination-status-rows.ts';
+import { readDestinationStatuses, routesOf } from '../../../db/queue/destination-status-rows.ts';
 import { poolOf } from '../../../db/queue/ip-pools.ts';
 import type { TranscriptLine } from '../../../glossary.ts';
-import { type Remedies, type Story, storiesOf, why } from '../../../operate/explain/why.ts';
+import { type Remedies, storiesOf, type WhyFacts, why } from '../../../operate/explain/why.ts';
 import { isFinal, statusOf } from '../../../record/states.ts';
 import { statusWords } from '../../email-status.ts';
 import { legible } from '../../legible.ts';
@@ -27,11 +27,11 @@ const remedies: Remedies = {
 /** Where something is about to happen, people look closely. */
 const soonMs = 1000;
 const laterMs = 5000;
-const mostAttempts = 40;
+const maxAttempts = 40;
 
 export async function readStory(db: Db, email: EmailRecord, now: number) {
   const attempts = await listAttempts(db, email.id);
-  const standings = await readStandings(db, now);
+  const standings = await readDestinationStatuses(db, now);
   const pool = await poolOf(db, email.orgId);
   const pause = await readPause(db, email.orgId);
   const routes = await routesOf(
@@ -43,17 +43,17 @@ export async function readStory(db: Db, email: EmailRecord, now: number) {
     status: statusWords(statusOf(email.deliveries.map(({ status }) => status))),
     recipients: stories.map((story) => present(story, email, attempts)),
     events: timelineOf(email),
-    everyMs: everyMs(email),
+    intervalMs: intervalMs(email),
   };
 }
 
 /** Null: nothing more is to come by itself. */
-function everyMs({ deliveries }: EmailRecord): number | null {
+function intervalMs({ deliveries }: EmailRecord): number | null {
   if (deliveries.every(({ status }) => isFinal(status))) return null;
   return deliveries.some(({ status }) => status === 'queued' || status === 'sending') ? soonMs : laterMs;
 }
 
-function present(story: Story, email: EmailRecord, all: AttemptRecord[]) {
+function present(story: WhyFacts, email: EmailRecord, all: AttemptRecord[]) {
   const { delivery, last, now } = story;
   const { id, recipient, status, opens, clicks } = delivery;
   const own = all.filter(({ deliveryId }) => deliveryId === id);
@@ -64,8 +64,8 @@ function present(story: Story, email: EmailRecord, all: AttemptRecord[]) {
     address: legible(recipient),
     steps: steps.map((step) => ({ ...step, detail: legible(step.detail) })),
     why: legible(why(story, when, remedies)),
-    attempts: own.slice(-mostAttempts).reverse().map(presentAttempt),
-    earlier: Math.max(own.length - mostAttempts, 0),
+    attempts: own.slice(-maxAttempts).reverse().map(presentAttempt),
+    earlier: Math.max(own.length - maxAttempts, 0),
     /** Attempts are kept for a while; their number for ever. */
     forgotten: delivery.attempts - own.length,
   };

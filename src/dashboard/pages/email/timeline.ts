@@ -46,7 +46,7 @@ const kinds: Record<string, { title: string; tone: Tone; detail?: (data: Data) =
 /** The newest first; of very many, the newest. */
 export function timelineOf({ events }: EmailRecord) {
   return events
-    .slice(-mostShown)
+    .slice(-maxShown)
     .reverse()
     .map(({ id, type, at, recipient, data }) => {
       const { title, tone, detail } = kinds[type] ?? { title: type, tone: 'quiet' as const };
@@ -61,4 +61,4 @@ export function timelineOf({ events }: EmailRecord) {
     });
 }
 
-const mostShown = 200;
+const maxShown = 200;

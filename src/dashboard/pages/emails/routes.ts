@@ -8,25 +8,32 @@ import { type EmailSummary, searchEmails, timeOfId } from '../../../db/events/se
 import { statusWords } from '../../email-status.ts';
 import { legible } from '../../legible.ts';
 import { seenOf, unlessSeen } from '../../live-fragment.ts';
-import { type Answer, type OrgVisit, type Page, type Parts, part, show } from '../../page.ts';
+import {
+  type DashboardPage,
+  type OrgVisit,
+  type PageAnswer,
+  type PageParts,
+  part,
+  show,
+} from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { addressOf, readFilters, searchOf, spans, statuses, type Values } from './filters.ts';
 
-export const emailsPage: Page = {
+export const emailsPage: DashboardPage = {
   organization: { 'GET /dashboard/o/:org/emails': list },
 };
 
 const pageSize = 50;
 /** How often a browser asks on by itself. */
-const mostRounds = 100;
-const mostTags = 3;
+const maxRounds = 100;
+const maxTags = 3;
 
-async function list(visit: OrgVisit, { db }: Parts): Promise<Answer> {
+async function list(visit: OrgVisit, { db }: PageParts): Promise<PageAnswer> {
   const { query, org, now, base } = visit;
   const values = readFilters(query);
   const after = idIn(query.get('after'));
   const had = numberIn(query.get('had'), pageSize - 1);
-  const round = numberIn(query.get('round'), mostRounds);
+  const round = numberIn(query.get('round'), maxRounds);
   const wanted = pageSize - had;
   const search = { ...searchOf(values, now), orgId: org.id, after, limit: wanted };
   const { emails, next } = await searchEmails(db, search);
@@ -42,7 +49,7 @@ async function list(visit: OrgVisit, { db }: Parts): Promise<Answer> {
     /** Where to look on, where the page is not full and there is more. */
     further: next !== null && !isFull ? addressOf(path, values, further) : null,
     lookedTo: next === null ? null : timeOfId(next),
-    isAsking: round < mostRounds,
+    isAsking: round < maxRounds,
     hasNone: had + emails.length === 0,
   };
   if (query.get('part') === 'rows') return part('emails/rows', { ...data, isPart: true });
@@ -62,8 +69,8 @@ function present({ id, status, to, subject, tags, from, createdAt }: EmailSummar
     others: to.length - 1,
     subject: legible(subject),
     from: legible(from),
-    tags: pairs.slice(0, mostTags).map(([name, value]) => legible(value === '' ? name : `${name}=${value}`)),
-    moreTags: Math.max(pairs.length - mostTags, 0),
+    tags: pairs.slice(0, maxTags).map(([name, value]) => legible(value === '' ? name : `${name}=${value}`)),
+    moreTags: Math.max(pairs.length - maxTags, 0),
   };
 }
 
@@ -78,7 +85,7 @@ function idIn(text: string | null): string | undefined {
   return text.toLowerCase();
 }
 
-function numberIn(text: string | null, most: number): number {
+function numberIn(text: string | null, max: number): number {
   const number = Number(text ?? 0);
-  return Number.isInteger(number) && number >= 0 ? Math.min(number, most) : 0;
+  return Number.isInteger(number) && number >= 0 ? Math.min(number, max) : 0;
 }

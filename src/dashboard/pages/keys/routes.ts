@@ -4,11 +4,18 @@ import { grants, parseScopes } from '../../../accounts/api-keys.ts';
 import { makeKey, rotateKey } from '../../../accounts/create-key.ts';
 import { findKey, type KeyRecord, listKeys, revokeKey } from '../../../db/accounts/keys.ts';
 import { checkForm, type Errors, line, several, valuesOf } from '../../forms.ts';
-import { type Answer, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import {
+  type DashboardPage,
+  goTo,
+  type OrgVisit,
+  type PageAnswer,
+  type PageParts,
+  show,
+} from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { pageOf } from '../../pagination.ts';
 
-export const keysPage: Page = {
+export const keysPage: DashboardPage = {
   organization: {
     'GET /dashboard/o/:org/keys': (visit, parts) => list(visit, parts),
     'POST /dashboard/o/:org/keys': make,
@@ -19,7 +26,7 @@ export const keysPage: Page = {
 
 const pageSize = 50;
 
-async function list(visit: OrgVisit, { db }: Parts, errors: Errors = {}): Promise<Answer> {
+async function list(visit: OrgVisit, { db }: PageParts, errors: Errors = {}): Promise<PageAnswer> {
   const keys = await pageOf(visit, pageSize, (page) => listKeys(db, visit.org.id, page));
   const values = { ...valuesOf(visit.form), scopes: visit.form.getAll('scopes') };
   const status = Object.keys(errors).length > 0 ? 422 : 200;
@@ -53,14 +60,14 @@ const fields = z
     return z.NEVER;
   });
 
-async function make(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function make(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const given = checkForm(visit.form, fields);
   if (!given.ok) return list(visit, parts, given.errors);
   const made = await makeKey(parts.db, { orgId: visit.org.id, ...given.values }, visit.now);
   return show('keys/made', 'API keys', { ...made, label: given.values.label, isNew: true });
 }
 
-async function rotate(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function rotate(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const key = await keyIn(visit, parts);
   const made = await rotateKey(parts.db, key, visit.now);
   if (!made)
@@ -71,14 +78,14 @@ async function rotate(visit: OrgVisit, parts: Parts): Promise<Answer> {
   return show('keys/made', 'API keys', { ...made, label: key.label, isNew: false });
 }
 
-async function revoke(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function revoke(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const key = await keyIn(visit, parts);
   await revokeKey(parts.db, key.id, visit.now);
   return goTo(`${visit.base}/keys`, `${key.label} is revoked: whoever uses it is refused from now on.`);
 }
 
 /** Of this organization; another's is not there. */
-async function keyIn({ context, org }: OrgVisit, { db }: Parts): Promise<KeyRecord> {
+async function keyIn({ context, org }: OrgVisit, { db }: PageParts): Promise<KeyRecord> {
   const { id } = context.params as { id: string };
   const key = z.guid().safeParse(id).success ? await findKey(db, id.toLowerCase(), org.id) : null;
   if (!key) throw notFound('key');

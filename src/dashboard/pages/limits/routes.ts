@@ -6,15 +6,22 @@ import { z } from 'zod';
 import { dayOf } from '../../../accounts/limits.ts';
 import { readUsage } from '../../../db/accept/daily-usage.ts';
 import { findOrganization, setLimits } from '../../../db/accounts/organizations.ts';
-import { pinOrganization, readPools } from '../../../db/queue/ip-pools.ts';
+import { assignPool, readPools } from '../../../db/queue/ip-pools.ts';
 import { defaultPool } from '../../../mail/ip-pool.ts';
 import { poolName } from '../../../settings/source-address-grammar.ts';
 import { limitOf } from '../../form-amounts.ts';
 import { checkForm, type Errors, valuesOf } from '../../forms.ts';
-import { type Answer, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import {
+  type DashboardPage,
+  goTo,
+  type OrgVisit,
+  type PageAnswer,
+  type PageParts,
+  show,
+} from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 
-export const limitsPage: Page = {
+export const limitsPage: DashboardPage = {
   organization: {
     'GET /dashboard/o/:org/limits': (visit, parts) => list(visit, parts),
     'POST /dashboard/o/:org/limits': change,
@@ -22,7 +29,7 @@ export const limitsPage: Page = {
   },
 };
 
-async function list(visit: OrgVisit, { db }: Parts, errors: Errors = {}): Promise<Answer> {
+async function list(visit: OrgVisit, { db }: PageParts, errors: Errors = {}): Promise<PageAnswer> {
   const org = await findOrganization(db, visit.org.id);
   if (!org) throw notFound('organization');
   const today = await readUsage(db, org.id, dayOf(visit.now));
@@ -48,7 +55,7 @@ function shareOf(used: number, limit: number): number {
 const limit = limitOf(2 ** 31 - 1);
 const fields = z.object({ perSecond: limit, perDay: limit, emailsPerDay: limit });
 
-async function change(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function change(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const given = checkForm(visit.form, fields);
   if (!given.ok) return list(visit, parts, given.errors);
   const { perSecond: requestsPerSecond, perDay: requestsPerDay, emailsPerDay } = given.values;
@@ -71,11 +78,11 @@ const pinning = z.object({
     }),
 });
 
-async function pin(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function pin(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const given = checkForm(visit.form, pinning);
   if (!given.ok) return list(visit, parts, given.errors);
   const { pool } = given.values;
-  await pinOrganization(parts.db, visit.org.id, pool);
+  await assignPool(parts.db, visit.org.id, pool);
   const isThere = (await readPools(parts.db, visit.now)).has(pool);
   const waits = isThere ? '' : ' No server that runs has one: its mail waits until one has.';
   return goTo(

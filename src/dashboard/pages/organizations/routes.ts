@@ -4,10 +4,17 @@ import { makeOrganization } from '../../../accounts/create-organization.ts';
 import { listMemberships, searchOrganizations } from '../../../db/accounts/memberships.ts';
 import { NameTaken } from '../../../db/accounts/organizations.ts';
 import { checkForm, line } from '../../forms.ts';
-import { type Answer, goTo, type Page, type Parts, show, type UserVisit } from '../../page.ts';
+import {
+  type DashboardPage,
+  goTo,
+  type PageAnswer,
+  type PageParts,
+  show,
+  type UserVisit,
+} from '../../page.ts';
 import { pageOf } from '../../pagination.ts';
 
-export const organizationsPage: Page = {
+export const organizationsPage: DashboardPage = {
   user: {
     'GET /dashboard': first,
     'GET /dashboard/organizations': (visit, parts) => list(visit, parts),
@@ -16,7 +23,7 @@ export const organizationsPage: Page = {
 };
 
 /** Who has one organization is in it at once. */
-async function first({ user }: UserVisit, { db }: Parts): Promise<Answer> {
+async function first({ user }: UserVisit, { db }: PageParts): Promise<PageAnswer> {
   const some = user.isOperator
     ? await searchOrganizations(db, { text: '', limit: 2 })
     : await listMemberships(db, user.id);
@@ -25,7 +32,7 @@ async function first({ user }: UserVisit, { db }: Parts): Promise<Answer> {
 
 const pageSize = 50;
 
-async function list(visit: UserVisit, { db }: Parts, error?: string): Promise<Answer> {
+async function list(visit: UserVisit, { db }: PageParts, error?: string): Promise<PageAnswer> {
   const { user, query, context } = visit;
   const text = (query.get('q') ?? '').trim();
   const shown = user.isOperator
@@ -36,7 +43,7 @@ async function list(visit: UserVisit, { db }: Parts, error?: string): Promise<An
   return show('organizations/organizations', 'Organizations', data, { status: error ? 422 : 200 });
 }
 
-async function make(visit: UserVisit, parts: Parts): Promise<Answer> {
+async function make(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   const given = checkForm(visit.form, z.object({ name: line('a name') }));
   if (!given.ok) return list(visit, parts, given.errors.name);
   const made = await makeOrganization(parts.db, given.values, visit.now).catch((error) => {

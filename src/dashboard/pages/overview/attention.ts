@@ -1,14 +1,14 @@
 /** What stands in the way of an organization's mail, the worst first, each with where to do something about it. */
-import { balanceOf, quotaStanding } from '../../../db/accept/credit-ledger.ts';
+import { balanceOf, quotaState } from '../../../db/accept/credit-ledger.ts';
 import type { TroubledWebhook, WaitingMail } from '../../../db/accounts/attention-rows.ts';
 import type { Organization } from '../../../db/accounts/organizations.ts';
-import type { Standings } from '../../../db/queue/destination-status-rows.ts';
+import type { DestinationStatuses } from '../../../db/queue/destination-status-rows.ts';
 import { defaultPool } from '../../../mail/ip-pool.ts';
 import { disabledByOwner } from '../../../webhooks/endpoints.ts';
 import { count, percent, relative, span } from '../../number-format.ts';
 import type { Rate } from './reputation-figures.ts';
 
-export interface Trouble {
+export interface AttentionItem {
   tone: 'bad' | 'warn';
   title: string;
   text: string;
@@ -16,7 +16,7 @@ export interface Trouble {
   path: string;
 }
 
-export interface Scene {
+export interface AttentionFacts {
   now: number;
   org: Organization;
   /** Of the quota: what is left is low below it. */
@@ -24,7 +24,7 @@ export interface Scene {
   domains: string[];
   webhooks: TroubledWebhook[];
   waiting: WaitingMail[];
-  standings: Standings;
+  standings: DestinationStatuses;
   /** Which destination serves a domain. */
   routes: Map<string, string>;
   bounces: Rate;
@@ -34,7 +34,7 @@ export interface Scene {
 /** Mail that a host defers comes through within the hour, mostly. */
 const longWaitMs = 3_600_000;
 
-export function troublesOf(scene: Scene): Trouble[] {
+export function attentionItems(scene: AttentionFacts): AttentionItem[] {
   const all = [
     ...creditTroubles(scene),
     ...rateTroubles(scene),
@@ -46,8 +46,8 @@ export function troublesOf(scene: Scene): Trouble[] {
   return [...all.filter(({ tone }) => tone === 'bad'), ...all.filter(({ tone }) => tone === 'warn')];
 }
 
-function creditTroubles({ org, lowShare, now }: Scene): Trouble[] {
-  const { limit, remaining, renewsAt } = quotaStanding(org, now);
+function creditTroubles({ org, lowShare, now }: AttentionFacts): AttentionItem[] {
+  const { limit, remaining, renewsAt } = quotaState(org, now);
   if (limit === null || remaining === null) return [];
   const path = '/credits';
   const renews = limit > 0 ? ` The quota renews ${relative(renewsAt, now)}.` : '';
@@ -66,13 +66,13 @@ function creditTroubles({ org, lowShare, now }: Scene): Trouble[] {
   return [{ tone: 'warn', title: 'Credits are low', text: `${left}${renews}`, path }];
 }
 
-function rateTroubles({ bounces, complaints }: Scene): Trouble[] {
+function rateTroubles({ bounces, complaints }: AttentionFacts): AttentionItem[] {
   const trouble = (
     name: string,
     { share, tone, good, bad }: Rate,
     advice: string,
     path: string,
-  ): Trouble[] =>
+  ): AttentionItem[] =>
     tone === 'bad' || tone === 'warn'
       ? [
           {
@@ -99,7 +99,7 @@ function rateTroubles({ bounces, complaints }: Scene): Trouble[] {
 }
 
 /** That is the operator's to mend. */
-function sourceTroubles({ org, waiting, standings }: Scene): Trouble[] {
+function sourceTroubles({ org, waiting, standings }: AttentionFacts): AttentionItem[] {
   const isMissing = standings.missingPools.includes(org.pool ?? defaultPool);
   if (!isMissing || waiting.length === 0) return [];
   const text =
@@ -108,10 +108,10 @@ function sourceTroubles({ org, waiting, standings }: Scene): Trouble[] {
 }
 
 /** Of the mail that waits: where nothing is sent now, and what has waited for long otherwise. */
-function destinationTroubles(scene: Scene): Trouble[] {
+function destinationTroubles(scene: AttentionFacts): AttentionItem[] {
   const { waiting, standings, now } = scene;
   const path = '/emails?status=deferred';
-  const stopped = new Map<string, Trouble>();
+  const stopped = new Map<string, AttentionItem>();
   const others: WaitingMail[] = [];
   for (const mail of waiting) {
     const destination = scene.routes.get(mail.domain) ?? mail.domain;
@@ -134,7 +134,7 @@ function destinationTroubles(scene: Scene): Trouble[] {
   }
   const [oldest] = others;
   const isLong = oldest && oldest.oldestAt < now - longWaitMs;
-  return [...stopped.values()].slice(0, mostOfAKind).concat(
+  return [...stopped.values()].slice(0, maxOfAKind).concat(
     isLong
       ? {
           tone: 'warn',
@@ -146,16 +146,16 @@ function destinationTroubles(scene: Scene): Trouble[] {
   );
 }
 
-export const mostOfAKind = 3;
+export const maxOfAKind = 3;
 
-function domainTroubles({ domains }: Scene): Trouble[] {
+function domainTroubles({ domains }: AttentionFacts): AttentionItem[] {
   return domains.map((name) => ({
     ...{ tone: 'warn', title: `${name} is not verified`, path: `/domains/${name}` },
     text: 'Nothing can be sent from it until its DNS records are found.',
   }));
 }
 
-function webhookTroubles({ webhooks, now }: Scene): Trouble[] {
+function webhookTroubles({ webhooks, now }: AttentionFacts): AttentionItem[] {
   const troubled = webhooks.filter(({ reason }) => reason !== disabledByOwner);
   return troubled.map(({ id, url, isDisabled, reason, failingSince }) => ({
     tone: isDisabled ? 'bad' : 'warn',

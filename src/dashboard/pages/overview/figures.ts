@@ -2,7 +2,7 @@
 import { type Counts, countNames, type HourFigures, hourMs } from '../../../db/events/statistics.ts';
 import { latencyBounds, quantile } from '../../../record/latency.ts';
 
-export interface Window {
+export interface FigureWindow {
   name: string;
   title: string;
   hours: number;
@@ -10,14 +10,14 @@ export interface Window {
   barHours: number;
 }
 
-export const windows: Window[] = [
+export const windows: FigureWindow[] = [
   { name: '24h', title: '24 hours', hours: 24, barHours: 1 },
   { name: '7d', title: '7 days', hours: 7 * 24, barHours: 6 },
   { name: '30d', title: '30 days', hours: 30 * 24, barHours: 24 },
 ];
 
 /** The current hour is the window's last. */
-export function beginOf({ hours }: Pick<Window, 'hours'>, now: number): number {
+export function beginOf({ hours }: Pick<FigureWindow, 'hours'>, now: number): number {
   return now - (now % hourMs) - (hours - 1) * hourMs;
 }
 
@@ -25,7 +25,7 @@ export interface Bar extends Counts {
   from: number;
 }
 
-export function barsOf(figures: HourFigures[], window: Window, now: number): Bar[] {
+export function barsOf(figures: HourFigures[], window: FigureWindow, now: number): Bar[] {
   const begin = beginOf(window, now);
   const bars = Array.from({ length: window.hours / window.barHours }, (_, index) => ({
     from: begin + index * window.barHours * hourMs,

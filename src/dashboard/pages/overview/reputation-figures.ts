@@ -13,12 +13,12 @@ export interface Rate {
   good: number;
   bad: number;
   /** How much mail it takes. */
-  least: number;
+  min: number;
 }
 
-const bounces = { good: 0.02, bad: 0.05, least: 100 };
+const bounces = { good: 0.02, bad: 0.05, min: 100 };
 /** One complaint of a thousand is the first step. */
-const complaints = { good: 0.001, bad: 0.003, least: 1000 };
+const complaints = { good: 0.001, bad: 0.003, min: 1000 };
 
 export function bounceRate({ bounced, sent }: Counts): Rate {
   return rated(shareOf(bounced, sent), sent, bounces);
@@ -29,7 +29,7 @@ export function complaintRate({ complained, delivered }: Counts): Rate {
 }
 
 function rated(share: number | null, of: number, terms: typeof bounces): Rate {
-  return { share, ...terms, tone: share === null || of < terms.least ? null : toneOf(share, terms) };
+  return { share, ...terms, tone: share === null || of < terms.min ? null : toneOf(share, terms) };
 }
 
 function toneOf(share: number, { good, bad }: typeof bounces): Rate['tone'] {

@@ -8,18 +8,18 @@ import {
 } from '../../../db/accounts/attention-rows.ts';
 import { findOrganization } from '../../../db/accounts/organizations.ts';
 import { readFigures } from '../../../db/events/statistics.ts';
-import { readStandings, routesOf } from '../../../db/queue/destination-status-rows.ts';
-import { type Answer, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import { readDestinationStatuses, routesOf } from '../../../db/queue/destination-status-rows.ts';
+import { type DashboardPage, type OrgVisit, type PageAnswer, type PageParts, show } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
-import { mostOfAKind, type Trouble, troublesOf } from './attention.ts';
+import { type AttentionItem, attentionItems, maxOfAKind } from './attention.ts';
 import { barsOf, beginOf, shareOf, timesOf, totalOf, windows } from './figures.ts';
 import { bounceRate, complaintRate } from './reputation-figures.ts';
 
-export const overviewPage: Page = { organization: { 'GET /dashboard/o/:org': overview } };
+export const overviewPage: DashboardPage = { organization: { 'GET /dashboard/o/:org': overview } };
 
 const [day, week, month] = windows as [(typeof windows)[0], (typeof windows)[0], (typeof windows)[0]];
 
-async function overview(visit: OrgVisit, { db, config }: Parts): Promise<Answer> {
+async function overview(visit: OrgVisit, { db, config }: PageParts): Promise<PageAnswer> {
   const { org, query, now } = visit;
   const progress = await progressOf(db, org.id);
   if (!progress.hasSent) return show('overview/first-steps', 'Overview', { progress });
@@ -40,15 +40,15 @@ async function overview(visit: OrgVisit, { db, config }: Parts): Promise<Answer>
   };
   return show('overview/overview', 'Overview', data, { scripts: ['uplot.js', 'chart.js'] });
 
-  async function troubles(): Promise<Trouble[]> {
+  async function troubles(): Promise<AttentionItem[]> {
     const organization = await findOrganization(db, org.id);
     if (!organization) throw notFound('organization');
     const waiting = await longestWaiting(db, org.id);
-    return troublesOf({
+    return attentionItems({
       ...{ now, org: organization, lowShare: config.creditsLow / 100, waiting },
-      domains: await unverifiedDomains(db, org.id, mostOfAKind),
-      webhooks: await troubledWebhooks(db, org.id, mostOfAKind),
-      standings: await readStandings(db, now),
+      domains: await unverifiedDomains(db, org.id, maxOfAKind),
+      webhooks: await troubledWebhooks(db, org.id, maxOfAKind),
+      standings: await readDestinationStatuses(db, now),
       routes: await routesOf(
         db,
         waiting.map(({ domain }) => domain),

@@ -5,29 +5,37 @@
 import { z } from 'zod';
 import { findOrganization } from '../../../db/accounts/organizations.ts';
 import {
-  type Done,
-  foresee,
+  dryRunQueueAction,
   movable,
-  type Order,
+  type QueueAction,
+  type QueueActionResult,
   type Selection,
 } from '../../../db/queue/apply-queue-action.ts';
 import { listQueue } from '../../../db/queue/queue-view.ts';
 import { domainOf, toDomain } from '../../../mail/address.ts';
-import { beingSent, leftAlone, orders } from '../../../operate/explain/action-words.ts';
+import { actionWords, beingSent, leftAlone } from '../../../operate/explain/action-words.ts';
 import { checkForm, type Errors, valuesOf } from '../../forms.ts';
 import { count } from '../../number-format.ts';
-import { type Answer, type Flash, goTo, type Page, type Parts, show, type UserVisit } from '../../page.ts';
+import {
+  type DashboardPage,
+  type Flash,
+  goTo,
+  type PageAnswer,
+  type PageParts,
+  show,
+  type UserVisit,
+} from '../../page.ts';
 import { presentMail } from './routes.ts';
 import { destinationField, reason } from './suspension-forms.ts';
 
-export const ordersPage: Page = {
+export const queueActionsPage: DashboardPage = {
   operator: {
     'GET /dashboard/queue/order': (visit, parts) => preview(visit, parts),
     'POST /dashboard/queue/orders': give,
   },
 };
 
-const kinds = Object.keys(orders) as [Order, ...Order[]];
+const kinds = Object.keys(actionWords) as [QueueAction, ...QueueAction[]];
 
 /** A field that is left empty asks for nothing. */
 const orNothing = <Schema extends z.ZodType>(schema: Schema) =>
@@ -77,25 +85,32 @@ const shownOfMany = 10;
 
 async function preview(
   visit: UserVisit,
-  parts: Parts,
+  parts: PageParts,
   given: { reason?: string; errors?: Errors } = {},
-): Promise<Answer> {
+): Promise<PageAnswer> {
   const asked = visit.context.method === 'POST' ? visit.form : visit.query;
   const values = { order: 'retry', ...valuesOf(asked) } as Record<string, string>;
   const checked = checkForm(asked, filters);
   const isAsked = names.some((name) => (values[name] ?? '') !== '');
   const shown = checked.ok && isAsked ? await look(checked.values, visit, parts) : null;
   const errors = { ...(isAsked && !checked.ok ? checked.errors : {}), ...shown?.errors, ...given.errors };
-  const data = { values, kinds, orders, errors, found: shown?.found ?? null, reason: given.reason };
+  const data = {
+    values,
+    kinds,
+    orders: actionWords,
+    errors,
+    found: shown?.found ?? null,
+    reason: given.reason,
+  };
   const status = Object.keys(errors).length > 0 ? 422 : 200;
   return show('queue/order', 'Order to the queue', data, { status });
 }
 
-async function look(asked: Filters, { now }: UserVisit, parts: Parts) {
+async function look(asked: Filters, { now }: UserVisit, parts: PageParts) {
   const { order, org: orgId, ...rest } = asked;
   const org = orgId === undefined ? null : await findOrganization(parts.db, orgId);
   if (orgId !== undefined && !org) return { errors: { org: 'There is no such organization.' } };
-  const done = await foresee(parts.db, selectionOf(asked), order);
+  const done = await dryRunQueueAction(parts.db, selectionOf(asked), order);
   // Of an address the list has no filter of its own.
   const status = rest.status ?? (movable[order].length === 1 ? movable[order][0] : undefined);
   const { to: _, status: __, ...plain } = rest;
@@ -119,10 +134,10 @@ function selectionOf({ order: _, org, ...rest }: Filters): Selection {
 }
 
 /** As long as anybody waits for a page; then it goes on by itself. */
-const patienceMs = 2_000;
+const timeoutMs = 2_000;
 
-async function give(visit: UserVisit, parts: Parts): Promise<Answer> {
-  const { desk, log } = parts;
+async function give(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
+  const { operatorJobs: desk, log } = parts;
   const by = visit.user.email;
   const checked = checkForm(visit.form, filters.extend({ reason }));
   const why = visit.form.get('reason') ?? '';
@@ -141,12 +156,15 @@ async function give(visit: UserVisit, parts: Parts): Promise<Answer> {
       text: 'Another order is being carried out; give yours when it is done.',
     });
   log.info({ by, order: asked.order, selection, reason: given }, 'an order to the queue');
-  await desk.orders.ended(patienceMs);
+  await desk.orders.ended(timeoutMs);
   return goTo('/dashboard/queue', said(asked.order, desk.orders.last()));
 }
 
-function said(order: Order, run: { endedAt: number | null; result: Done | null } | null): Flash {
-  const { did } = orders[order];
+function said(
+  order: QueueAction,
+  run: { endedAt: number | null; result: QueueActionResult | null } | null,
+): Flash {
+  const { did } = actionWords[order];
   if (!run || run.endedAt === null)
     return { tone: 'note', text: 'The order is being carried out; below you see how far it has come.' };
   if (!run.result)

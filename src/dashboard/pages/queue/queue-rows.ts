@@ -1,11 +1,11 @@
 /** Destinations as the queue's pages show them: pure functions of what the database says. */
 
-import { briefly, type Condition } from '../../../operate/explain/destination-status.ts';
+import { briefly, type DestinationStatus } from '../../../operate/explain/destination-status.ts';
 import { ageNames } from '../../../operate/explain/queue-ages.ts';
-import { type QueueLine, totalOf } from '../../../operate/explain/queue-rows-by-destination.ts';
+import { type QueueRow, totalOf } from '../../../operate/explain/queue-rows-by-destination.ts';
 import { exactly, relative } from '../../number-format.ts';
 
-const conditions: Record<Condition['is'], { word: string; tone: string }> = {
+const conditions: Record<DestinationStatus['is'], { word: string; tone: string }> = {
   suspended: { word: 'Suspended', tone: 'warn' },
   circuit_open: { word: 'Circuit open', tone: 'bad' },
   busy: { word: 'Busy', tone: 'busy' },
@@ -17,12 +17,12 @@ const conditions: Record<Condition['is'], { word: string; tone: string }> = {
   ok: { word: 'OK', tone: 'good' },
 };
 
-const worst: Condition['is'][] = ['unattended', 'no_source', 'circuit_open', 'suspended'];
+const worst: DestinationStatus['is'][] = ['unattended', 'no_source', 'circuit_open', 'suspended'];
 
 export type DestinationView = ReturnType<typeof presentLine>;
 
 /** `most`: the largest count of the table, which the shades are held against. */
-export function presentLine(line: QueueLine, now: number, most = Math.max(0, ...line.ages)) {
+export function presentLine(line: QueueRow, now: number, max = Math.max(0, ...line.ages)) {
   const { is } = line.condition;
   return {
     ...line,
@@ -35,7 +35,7 @@ export function presentLine(line: QueueLine, now: number, most = Math.max(0, ...
     byAge: ageNames.map((name, at) => ({
       name,
       count: line.ages[at]!,
-      shade: shadeOf(line.ages[at]!, most),
+      shade: shadeOf(line.ages[at]!, max),
     })),
     next: nextTry(line.nextAttemptAt, now),
   };
@@ -52,21 +52,21 @@ function ahead(time: number, now: number): string {
   return time > now && time - now < 60_000 ? `in ${Math.ceil((time - now) / 1000)} s` : relative(time, now);
 }
 
-export function presentLines(lines: QueueLine[], now: number): DestinationView[] {
-  const most = Math.max(0, ...lines.flatMap(({ ages }) => ages));
-  return lines.map((line) => presentLine(line, now, most));
+export function presentLines(lines: QueueRow[], now: number): DestinationView[] {
+  const max = Math.max(0, ...lines.flatMap(({ ages }) => ages));
+  return lines.map((line) => presentLine(line, now, max));
 }
 
 /** A text in its name, or in one of its domains. */
-export function matching(lines: QueueLine[], text: string): QueueLine[] {
+export function matching(lines: QueueRow[], text: string): QueueRow[] {
   const sought = text.toLowerCase();
   return lines.filter(({ destination, domains }) =>
     [destination, ...domains].some((name) => name.includes(sought)),
   );
 }
 
-export function totals(lines: QueueLine[]) {
-  const sum = (countOf: (line: QueueLine) => number) => lines.reduce((all, line) => all + countOf(line), 0);
+export function totals(lines: QueueRow[]) {
+  const sum = (countOf: (line: QueueRow) => number) => lines.reduce((all, line) => all + countOf(line), 0);
   return {
     waiting: sum(({ counts }) => counts.queued + counts.deferred),
     due: sum(({ parked }) => parked),
@@ -83,7 +83,7 @@ export function hrefOf(destination: string): string {
 const shades = 4;
 
 /** From 0, nothing, to 4, the most: each shade some times as many as the one before. */
-function shadeOf(count: number, most: number): number {
+function shadeOf(count: number, max: number): number {
   if (count === 0) return 0;
-  return most <= 1 ? 1 : Math.max(1, Math.ceil((shades * Math.log(count)) / Math.log(most)));
+  return max <= 1 ? 1 : Math.max(1, Math.ceil((shades * Math.log(count)) / Math.log(max)));
 }

@@ -1,19 +1,26 @@
 /** What waits where, live; one destination with its mail. Orders to it are in the files beside this one. */
 import { z } from 'zod';
 import { organizationNames } from '../../../db/accounts/memberships.ts';
-import { isKnownDestination, readStandings } from '../../../db/queue/destination-status-rows.ts';
+import { isKnownDestination, readDestinationStatuses } from '../../../db/queue/destination-status-rows.ts';
 import { listQueue, type QueueEntry } from '../../../db/queue/queue-view.ts';
 import type { DeliveryStatus } from '../../../glossary.ts';
 import { readDestination } from '../../../operate/explain/action-words.ts';
-import { idleLine, type QueueLine } from '../../../operate/explain/queue-rows-by-destination.ts';
+import { idleRow, type QueueRow } from '../../../operate/explain/queue-rows-by-destination.ts';
 import { replyText } from '../../../outcome.ts';
 import { type Errors, valuesOf } from '../../forms.ts';
-import { type Answer, type Page, type Parts, part, show, type UserVisit } from '../../page.ts';
+import {
+  type DashboardPage,
+  type PageAnswer,
+  type PageParts,
+  part,
+  show,
+  type UserVisit,
+} from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { pageOf } from '../../pagination.ts';
 import { matching, nextTry, presentLine, presentLines, totals } from './queue-rows.ts';
 
-export const queuePage: Page = {
+export const queuePage: DashboardPage = {
   operator: {
     'GET /dashboard/queue': (visit, parts) => overview(visit, parts),
     'GET /dashboard/queue/to/:destination': destination,
@@ -21,16 +28,20 @@ export const queuePage: Page = {
 };
 
 /** A page has room for so many; the rest is a search away. */
-const mostLines = 100;
+const maxLines = 100;
 
-export async function overview(visit: UserVisit, { desk }: Parts, errors: Errors = {}): Promise<Answer> {
+export async function overview(
+  visit: UserVisit,
+  { operatorJobs: desk }: PageParts,
+  errors: Errors = {},
+): Promise<PageAnswer> {
   const { now, query, context } = visit;
   const text = (query.get('q') ?? '').trim();
   const all = await desk.summary();
   const found = matching(all, text);
   const data = {
-    lines: presentLines(found.slice(0, mostLines), now),
-    more: Math.max(found.length - mostLines, 0),
+    lines: presentLines(found.slice(0, maxLines), now),
+    more: Math.max(found.length - maxLines, 0),
     totals: totals(all),
     text,
     self: text === '' ? '/dashboard/queue' : `/dashboard/queue?${new URLSearchParams({ q: text })}`,
@@ -45,7 +56,7 @@ export async function overview(visit: UserVisit, { desk }: Parts, errors: Errors
 const statuses = ['queued', 'deferred', 'sending', 'held'] as const;
 const pageSize = 50;
 
-async function destination(visit: UserVisit, parts: Parts): Promise<Answer> {
+async function destination(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   const { now, query } = visit;
   const name = readDestination((visit.context.params as { destination: string }).destination);
   const line = name === null ? null : await lineOf(name, visit, parts);
@@ -60,12 +71,18 @@ async function destination(visit: UserVisit, parts: Parts): Promise<Answer> {
   return show('queue/destination', name, { ...mail, rows, line: view, status: status ?? '', statuses });
 }
 
-async function lineOf(name: string, { now }: UserVisit, { db, desk }: Parts): Promise<QueueLine | null> {
+async function lineOf(
+  name: string,
+  { now }: UserVisit,
+  { db, operatorJobs: desk }: PageParts,
+): Promise<QueueRow | null> {
   const known = (await desk.summary()).find(
     ({ destination: one, domains }) => one === name || domains.includes(name),
   );
   if (known) return known;
-  return (await isKnownDestination(db, name)) ? idleLine(name, await readStandings(db, now), now) : null;
+  return (await isKnownDestination(db, name))
+    ? idleRow(name, await readDestinationStatuses(db, now), now)
+    : null;
 }
 
 interface MailView extends Omit<QueueEntry, 'lastReply'> {
@@ -78,7 +95,7 @@ interface MailView extends Omit<QueueEntry, 'lastReply'> {
 
 export async function presentMail(
   entries: QueueEntry[],
-  { db }: Pick<Parts, 'db'>,
+  { db }: Pick<PageParts, 'db'>,
   now: number,
 ): Promise<MailView[]> {
   const names = await organizationNames(

@@ -4,11 +4,11 @@ import { resume, suspend } from '../../../db/queue/suspensions.ts';
 import { readDestination } from '../../../operate/explain/action-words.ts';
 import { duration } from '../../../settings/durations.ts';
 import { checkForm, line } from '../../forms.ts';
-import { type Answer, goTo, type Page, type Parts, type UserVisit } from '../../page.ts';
+import { type DashboardPage, goTo, type PageAnswer, type PageParts, type UserVisit } from '../../page.ts';
 import { hrefOf } from './queue-rows.ts';
 import { overview } from './routes.ts';
 
-export const suspensionsPage: Page = {
+export const suspensionsPage: DashboardPage = {
   operator: {
     'POST /dashboard/queue/suspend': begin,
     'POST /dashboard/queue/resume': end,
@@ -41,13 +41,13 @@ const span = z
 
 const suspension = z.object({ destination: destinationField, for: span, reason });
 
-async function begin(visit: UserVisit, parts: Parts): Promise<Answer> {
+async function begin(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   const { now, user } = visit;
   const given = checkForm(visit.form, suspension);
   if (!given.ok) return overview(visit, parts, given.errors);
   const { destination, for: ms, reason: why } = given.values;
   await suspend(parts.db, { destination, reason: why, createdAt: now, until: now + ms });
-  parts.desk.lookAgain();
+  parts.operatorJobs.lookAgain();
   parts.log.info({ by: user.email, destination, reason: why, ms }, 'a destination was suspended');
   return goTo(
     hrefOf(destination),
@@ -55,12 +55,12 @@ async function begin(visit: UserVisit, parts: Parts): Promise<Answer> {
   );
 }
 
-async function end(visit: UserVisit, parts: Parts): Promise<Answer> {
+async function end(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   const given = checkForm(visit.form, z.object({ destination: destinationField, reason }));
   if (!given.ok) return overview(visit, parts, given.errors);
   const { destination, reason: why } = given.values;
   const ended = await resume(parts.db, destination, visit.now);
-  parts.desk.lookAgain();
+  parts.operatorJobs.lookAgain();
   if (!ended) return goTo('/dashboard/queue', { tone: 'bad', text: `${destination} is not suspended.` });
   parts.log.info({ by: visit.user.email, destination, reason: why }, 'a suspension was ended');
   return goTo(hrefOf(destination), `${destination} is resumed: its mail goes on.`);

@@ -6,11 +6,18 @@ import { type DomainRecord, listDomains } from '../../../db/accounts/domains-tab
 import { domainOf } from '../../../mail/address.ts';
 import { Refusal, type RefusalCode } from '../../../mail/refusal.ts';
 import { checkForm, type Errors, line, valuesOf } from '../../forms.ts';
-import { type Answer, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import {
+  type DashboardPage,
+  goTo,
+  type OrgVisit,
+  type PageAnswer,
+  type PageParts,
+  show,
+} from '../../page.ts';
 import { onceEach, send } from '../../sending.ts';
 import { testMail } from './test-mail.ts';
 
-export const sendTestPage: Page = {
+export const sendTestPage: DashboardPage = {
   largestForm: 5 * 1024 * 1024,
   organization: {
     'GET /dashboard/o/:org/send-test': (visit, parts) => form(visit, parts),
@@ -18,7 +25,7 @@ export const sendTestPage: Page = {
   },
 };
 
-async function form(visit: OrgVisit, { db }: Parts, errors: Errors = {}): Promise<Answer> {
+async function form(visit: OrgVisit, { db }: PageParts, errors: Errors = {}): Promise<PageAnswer> {
   const domains = await verifiedDomains(db, visit.org.id);
   const given = valuesOf(visit.form);
   const values = { ...testMail(visit.org.name), to: visit.user.email, ...given };
@@ -27,7 +34,7 @@ async function form(visit: OrgVisit, { db }: Parts, errors: Errors = {}): Promis
   return show('send-test/send-test', 'Send a test', data, { status });
 }
 
-async function verifiedDomains(db: Parts['db'], orgId: string): Promise<string[]> {
+async function verifiedDomains(db: PageParts['db'], orgId: string): Promise<string[]> {
   const isVerified = ({ status }: DomainRecord) => status === 'verified';
   return (await listDomains(db, orgId)).filter(isVerified).map(({ name }) => name);
 }
@@ -51,7 +58,7 @@ const fields = z
     if (html === '' && text === '') fault('text', 'Write a text, or HTML, or both.');
   });
 
-async function post(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function post(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const given = checkForm(visit.form, fields);
   if (!given.ok) return form(visit, parts, given.errors);
   const { once, local, domain, to, subject, html, text } = given.values;

@@ -7,10 +7,10 @@ import { findLink } from '../../../db/accounts/one-time.ts';
 import { hasOrganizations, NameTaken } from '../../../db/accounts/organizations.ts';
 import { hasOperator } from '../../../db/accounts/users.ts';
 import { checkForm, emailField, line, valuesOf } from '../../forms.ts';
-import { type Answer, goTo, type Page, type Parts, show, type Visit } from '../../page.ts';
+import { type DashboardPage, goTo, type PageAnswer, type PageParts, show, type Visit } from '../../page.ts';
 import { PageError } from '../../page-error.ts';
 
-export const setUpPage: Page = {
+export const setUpPage: DashboardPage = {
   open: {
     'GET /dashboard/set-up/:token': async (visit, parts) => {
       await requireLink(visit, parts);
@@ -27,7 +27,7 @@ const fields = z.object({
   organization: z.union([z.literal(''), line('a name')]).default(''),
 });
 
-async function make(visit: Visit, parts: Parts): Promise<Answer> {
+async function make(visit: Visit, parts: PageParts): Promise<PageAnswer> {
   const hash = await requireLink(visit, parts);
   const given = checkForm(visit.form, fields);
   if (!given.ok) return form(visit, parts, given.errors);
@@ -49,7 +49,7 @@ async function make(visit: Visit, parts: Parts): Promise<Answer> {
   return goTo('/dashboard', `Welcome, ${first.name}. Postern is yours.`);
 }
 
-async function form(visit: Visit, { db }: Parts, errors: Record<string, string>): Promise<Answer> {
+async function form(visit: Visit, { db }: PageParts, errors: Record<string, string>): Promise<PageAnswer> {
   const isFirst = !(await hasOrganizations(db));
   const { password: _, ...values } = valuesOf(visit.form);
   const status = Object.keys(errors).length > 0 ? 422 : 200;
@@ -57,7 +57,7 @@ async function form(visit: Visit, { db }: Parts, errors: Record<string, string>)
 }
 
 /** The link's hash. */
-async function requireLink({ context, now }: Visit, { db }: Parts): Promise<string> {
+async function requireLink({ context, now }: Visit, { db }: PageParts): Promise<string> {
   const hash = tokenHash((context.params as { token: string }).token);
   const link = await findLink(db, hash, now);
   if (link?.purpose !== 'set-up' || (await hasOperator(db))) throw used();

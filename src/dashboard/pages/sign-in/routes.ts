@@ -15,10 +15,18 @@ import type { Db } from '../../../db/engine/open.ts';
 import { compareKey } from '../../../mail/address.ts';
 import { checkForm } from '../../forms.ts';
 import { span } from '../../number-format.ts';
-import { type Answer, goTo, type Page, type Parts, show, type UserVisit, type Visit } from '../../page.ts';
+import {
+  type DashboardPage,
+  goTo,
+  type PageAnswer,
+  type PageParts,
+  show,
+  type UserVisit,
+  type Visit,
+} from '../../page.ts';
 import { pathWithin } from '../../security/sign-in-return.ts';
 
-export const signInPage: Page = {
+export const signInPage: DashboardPage = {
   open: {
     'GET /dashboard/sign-in': ({ user, query }) => {
       const to = pathWithin(query.get('to'));
@@ -38,7 +46,7 @@ const credentials = z.object({
   to: z.string().optional(),
 });
 
-async function takePassword(visit: Visit, parts: Parts): Promise<Answer> {
+async function takePassword(visit: Visit, parts: PageParts): Promise<PageAnswer> {
   const given = checkForm(visit.form, credentials);
   if (!given.ok) return form({ to: '', error: 'Give your address and your password.' }, 422);
   const { email, password } = given.values;
@@ -49,7 +57,7 @@ async function takePassword(visit: Visit, parts: Parts): Promise<Answer> {
     account: user?.id ?? compareKey(email),
     browser: user && parts.knownBrowsers.idOf(visit.context, user),
   };
-  const verdict = await parts.guards.judge(guess, async () => {
+  const verdict = await parts.loginThrottle.judge(guess, async () => {
     const isRight = await parts.passwords.verify(password, user?.passwordHash ?? null);
     return isRight && user?.disabledAt === null;
   });
@@ -69,7 +77,7 @@ const secondStep = z.object({
   to: z.string().optional(),
 });
 
-async function takeCode(visit: Visit, parts: Parts): Promise<Answer> {
+async function takeCode(visit: Visit, parts: PageParts): Promise<PageAnswer> {
   const given = checkForm(visit.form, secondStep);
   const user = given.ok ? await halfWayUser(given.values.half_way, visit, parts) : null;
   if (!given.ok || !user?.totpSecret)
@@ -81,13 +89,13 @@ async function takeCode(visit: Visit, parts: Parts): Promise<Answer> {
     account: `code ${user.id}`,
     browser: parts.knownBrowsers.idOf(visit.context, user),
   };
-  const verdict = await parts.guards.judge(guess, () => isRightCode(user, code, visit.now, parts));
+  const verdict = await parts.loginThrottle.judge(guess, () => isRightCode(user, code, visit.now, parts));
   if (typeof verdict === 'object') return codeForm({ to, halfWay, error: waitFor(verdict.waitMs) }, 429);
   if (!verdict) return codeForm({ to, halfWay, error: 'That code is not right, or was used already.' }, 422);
   return enter(visit, parts, user, to);
 }
 
-async function halfWayUser(halfWay: string, visit: Visit, { seal, db }: Parts): Promise<User | null> {
+async function halfWayUser(halfWay: string, visit: Visit, { seal, db }: PageParts): Promise<User | null> {
   try {
     const { userId, visitor, until } = JSON.parse(seal.open(halfWay));
     if (visitor !== visit.visitor || visit.now >= until) return null;
@@ -98,13 +106,13 @@ async function halfWayUser(halfWay: string, visit: Visit, { seal, db }: Parts): 
   }
 }
 
-async function isRightCode(user: User, code: string, now: number, { seal, db }: Parts): Promise<boolean> {
+async function isRightCode(user: User, code: string, now: number, { seal, db }: PageParts): Promise<boolean> {
   const step = totpStepOf(seal.open(user.totpSecret!), code, now);
   if (step !== null) return useTotpStep(db, user.id, step);
   return useRecoveryCode(db, user.id, recoveryCodeHash(code));
 }
 
-async function enter(visit: Visit, { db, sessions }: Parts, user: User, to: string): Promise<Answer> {
+async function enter(visit: Visit, { db, sessions }: PageParts, user: User, to: string): Promise<PageAnswer> {
   const pause = await pauseOfAll(db, user);
   if (pause) return form({ to, email: user.email, error: pausedMessage(pause) }, 403);
   await sessions.begin(visit.context, user);
@@ -119,7 +127,7 @@ async function pauseOfAll(db: Db, user: User): Promise<Pause | null> {
   return pauses.filter((pause) => pause !== null).sort((a, b) => b.since - a.since)[0] ?? null;
 }
 
-async function signOut({ context, session }: UserVisit, { sessions }: Parts): Promise<Answer> {
+async function signOut({ context, session }: UserVisit, { sessions }: PageParts): Promise<PageAnswer> {
   await sessions.end(context, session);
   return goTo('/dashboard/sign-in', { tone: 'note', text: 'You have signed out.' });
 }
@@ -132,11 +140,11 @@ interface Form {
   hasEnded?: boolean;
 }
 
-function form(data: Form, status = 200): Answer {
+function form(data: Form, status = 200): PageAnswer {
   return show('sign-in/sign-in', 'Sign in', data, { status });
 }
 
-function codeForm(data: { to: string; halfWay: string; error?: string }, status = 200): Answer {
+function codeForm(data: { to: string; halfWay: string; error?: string }, status = 200): PageAnswer {
   return show('sign-in/code', 'Sign in', data, { status });
 }
 

@@ -1,12 +1,20 @@
 /** The list of suppressed addresses as a whole: out as CSV, page by page as it is taken; in from a file or as text, all or nothing. */
 import { Readable } from 'node:stream';
-import { csvPages, ListFault, mostImported, readAddresses } from '../../../accounts/suppression-csv.ts';
+import { csvPages, ListFault, maxImported, readAddresses } from '../../../accounts/suppression-csv.ts';
 import { goneSignal } from '../../../api/management.ts';
 import { addSuppressions, suppressionOf } from '../../../db/accounts/suppressions.ts';
 import { count } from '../../number-format.ts';
-import { type Answer, give, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import {
+  type DashboardPage,
+  give,
+  goTo,
+  type OrgVisit,
+  type PageAnswer,
+  type PageParts,
+  show,
+} from '../../page.ts';
 
-export const listPage: Page = {
+export const listPage: DashboardPage = {
   organization: {
     'GET /dashboard/o/:org/suppressions/export': exportList,
     'GET /dashboard/o/:org/suppressions/import': () => form(),
@@ -17,18 +25,18 @@ export const listPage: Page = {
 };
 
 /** How long a browser may take nothing: on the real clock, as all of a socket's patience. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
-function exportList({ context, org }: OrgVisit, { db, longWork }: Parts): Answer {
+function exportList({ context, org }: OrgVisit, { db, longWork }: PageParts): PageAnswer {
   context.res.once('close', longWork.exports.take(context, org.id));
-  context.res.setTimeout(patienceMs, () => context.res.destroy());
+  context.res.setTimeout(timeoutMs, () => context.res.destroy());
   const body = Readable.from(csvPages(db, org.id), { objectMode: false, highWaterMark: 1 });
   return give(body, 'text/csv; charset=utf-8', {
     'Content-Disposition': 'attachment; filename="suppressions.csv"',
   });
 }
 
-async function importList(visit: OrgVisit, { db, watch }: Parts): Promise<Answer> {
+async function importList(visit: OrgVisit, { db, watch }: PageParts): Promise<PageAnswer> {
   const { org, base, now, context } = visit;
   const text = visit.form.get('list') ?? '';
   const read = await addressesIn(text);
@@ -46,7 +54,7 @@ async function importList(visit: OrgVisit, { db, watch }: Parts): Promise<Answer
 
 async function addressesIn(text: string): Promise<{ addresses: string[] } | { fault: string }> {
   try {
-    const addresses = await readAddresses(Buffer.from(text), mostImported);
+    const addresses = await readAddresses(Buffer.from(text), maxImported);
     return addresses.length > 0 ? { addresses } : { fault: 'There is no address in it.' };
   } catch (error) {
     if (error instanceof ListFault) return { fault: `Nothing was imported: ${error.message}.` };
@@ -57,8 +65,8 @@ async function addressesIn(text: string): Promise<{ addresses: string[] } | { fa
 /** What is longer than anybody would mend by hand is not sent back. */
 const longestShown = 20_000;
 
-function form(text = '', error?: string): Answer {
+function form(text = '', error?: string): PageAnswer {
   const value = text.length > longestShown ? '' : text;
-  const data = { value, error, most: mostImported };
+  const data = { value, error, max: maxImported };
   return show('suppressions/import', 'Import suppressions', data, { status: error ? 422 : 200 });
 }

@@ -13,11 +13,18 @@ import {
 } from '../../../db/accounts/suppressions.ts';
 import { compareKey, domainOf } from '../../../mail/address.ts';
 import { checkForm, type Errors, emailField, line, valuesOf } from '../../forms.ts';
-import { type Answer, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import {
+  type DashboardPage,
+  goTo,
+  type OrgVisit,
+  type PageAnswer,
+  type PageParts,
+  show,
+} from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { whyOf } from './suppression-words.ts';
 
-export const suppressionsPage: Page = {
+export const suppressionsPage: DashboardPage = {
   organization: {
     'GET /dashboard/o/:org/suppressions': (visit, parts) => list(visit, parts),
     'POST /dashboard/o/:org/suppressions': add,
@@ -28,7 +35,7 @@ export const suppressionsPage: Page = {
 
 const pageSize = 50;
 
-async function list(visit: OrgVisit, parts: Parts, errors: Errors = {}): Promise<Answer> {
+async function list(visit: OrgVisit, parts: PageParts, errors: Errors = {}): Promise<PageAnswer> {
   const { org, query, context, form } = visit;
   const text = (query.get('q') ?? '').trim().slice(0, 320);
   const after = cursorIn(query);
@@ -59,7 +66,7 @@ function cursorIn(query: URLSearchParams): string | null {
 }
 
 /** A whole address is looked up; a part of one is searched for. */
-async function search({ org }: OrgVisit, { db }: Parts, text: string, after: string | null) {
+async function search({ org }: OrgVisit, { db }: PageParts, text: string, after: string | null) {
   if (domainOf(text) !== null && after === null) {
     const one = await findSuppression(db, org.id, compareKey(text));
     if (one) return { found: [one], next: null };
@@ -81,7 +88,7 @@ const fields = z.object({
     .default('manual'),
 });
 
-async function add(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function add(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { org, base, form, now } = visit;
   const given = checkForm(form, fields);
   if (!given.ok) return list(visit, parts, given.errors);
@@ -92,21 +99,21 @@ async function add(visit: OrgVisit, parts: Parts): Promise<Answer> {
   return goTo(`${base}/suppressions`, `${address} is on the list: nothing is sent there any more.`);
 }
 
-async function why(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function why(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const one = await suppressionIn(visit, parts);
   const cause = whyOf(one.reason);
   const emailId = cause.isByEmail ? await causeOf(parts.db, visit.org.id, one) : null;
   return show('suppressions/why', one.address, { one, why: cause, emailId });
 }
 
-async function remove(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function remove(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { address, addressKey } = await suppressionIn(visit, parts);
   if (await removeSuppression(parts.db, visit.org.id, addressKey, visit.now)) parts.watch.ring();
   return goTo(`${visit.base}/suppressions`, `${address} is off the list, and may be written to again.`);
 }
 
 /** Of this organization; another's is not there. */
-async function suppressionIn({ context, org }: OrgVisit, { db }: Parts): Promise<SuppressionRecord> {
+async function suppressionIn({ context, org }: OrgVisit, { db }: PageParts): Promise<SuppressionRecord> {
   const { id } = context.params as { id: string };
   const one = z.guid().safeParse(id).success ? await findSuppressionById(db, org.id, id.toLowerCase()) : null;
   if (!one) throw notFound('suppression');

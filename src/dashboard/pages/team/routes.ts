@@ -5,11 +5,19 @@ import { type Role, roles } from '../../../accounts/roles.ts';
 import { changeRole, inviteAgain, inviteMember, removeMember } from '../../../accounts/team.ts';
 import { findMember, listMembers, type Member } from '../../../db/accounts/memberships.ts';
 import { checkForm, type Errors, emailField, line, valuesOf } from '../../forms.ts';
-import { type Answer, type Flash, goTo, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import {
+  type DashboardPage,
+  type Flash,
+  goTo,
+  type OrgVisit,
+  type PageAnswer,
+  type PageParts,
+  show,
+} from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { pageOf } from '../../pagination.ts';
 
-export const teamPage: Page = {
+export const teamPage: DashboardPage = {
   organization: {
     'GET /dashboard/o/:org/team': (visit, parts) => list(visit, parts),
     'POST /dashboard/o/:org/team': invite,
@@ -27,7 +35,7 @@ const roleSays: Record<Role, string> = {
   owner: 'does everything, and sees to the team',
 };
 
-async function list(visit: OrgVisit, { db }: Parts, errors: Errors = {}): Promise<Answer> {
+async function list(visit: OrgVisit, { db }: PageParts, errors: Errors = {}): Promise<PageAnswer> {
   const { rows, ...place } = await pageOf(visit, pageSize, (page) => listMembers(db, visit.org.id, page));
   const data = {
     ...place,
@@ -67,7 +75,7 @@ const fields = z.object({
   role: roleField,
 });
 
-async function invite(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function invite(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { org, user, form, base, now } = visit;
   const given = checkForm(form, fields);
   if (!given.ok) return list(visit, parts, given.errors);
@@ -89,11 +97,11 @@ const faults = {
     'This address has an account on this server. Ask who runs the server to let it into your organization.',
 };
 
-function showLink({ path, expiresAt }: MadeLink, name: string, { baseUrl }: Parts): Answer {
+function showLink({ path, expiresAt }: MadeLink, name: string, { baseUrl }: PageParts): PageAnswer {
   return show('team/invited', 'Team', { link: baseUrl() + path, expiresAt, name });
 }
 
-async function newLink(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function newLink(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const member = await memberIn(visit, parts);
   const byOperator = visit.user.isOperator;
   const link = await inviteAgain(parts.db, { orgId: visit.org.id, user: member, byOperator }, visit.now);
@@ -102,7 +110,7 @@ async function newLink(visit: OrgVisit, parts: Parts): Promise<Answer> {
   return goTo(`${visit.base}/team`, { tone: 'bad', text });
 }
 
-async function setRole(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function setRole(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const member = await memberIn(visit, parts);
   const given = checkForm(visit.form, z.object({ role: roleField }));
   if (!given.ok) return goTo(`${visit.base}/team`, { tone: 'bad', text: given.errors.role! });
@@ -115,7 +123,7 @@ async function setRole(visit: OrgVisit, parts: Parts): Promise<Answer> {
   );
 }
 
-async function remove(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function remove(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const member = await memberIn(visit, parts);
   const moved = await removeMember(parts.db, { orgId: visit.org.id, userId: member.id });
   if (moved === 'gone') throw notFound('member');
@@ -130,13 +138,13 @@ function lastOwner(name: string): Flash {
 }
 
 /** Who is no owner any more, by their own hand, sees the team no more. */
-async function whereTo({ user, org, base }: OrgVisit, { db }: Parts): Promise<string> {
+async function whereTo({ user, org, base }: OrgVisit, { db }: PageParts): Promise<string> {
   const isOwner = user.isOperator || (await findMember(db, org.id, user.id))?.role === 'owner';
   return isOwner ? `${base}/team` : '/dashboard';
 }
 
 /** Of this organization; another's is not there. */
-async function memberIn({ context, org }: OrgVisit, { db }: Parts): Promise<Member> {
+async function memberIn({ context, org }: OrgVisit, { db }: PageParts): Promise<Member> {
   const { id } = context.params as { id: string };
   const member = z.guid().safeParse(id).success ? await findMember(db, org.id, id.toLowerCase()) : null;
   if (!member) throw notFound('member');

@@ -1,11 +1,11 @@
 /** Light, dark, or as the machine has it: a switch that a cookie remembers. */
-import { type Answer, goTo, type Page, type Parts, type Visit } from '../../page.ts';
+import { type DashboardPage, goTo, type PageAnswer, type PageParts, type Visit } from '../../page.ts';
 
-export const themePage: Page = { open: { 'POST /dashboard/theme': change } };
+export const themePage: DashboardPage = { open: { 'POST /dashboard/theme': change } };
 
 const yearMs = 365 * 24 * 3_600_000;
 
-function change({ form, context }: Visit, { cookies }: Parts): Answer {
+function change({ form, context }: Visit, { cookies }: PageParts): PageAnswer {
   const theme = form.get('theme');
   cookies.set(context, 'theme', theme === 'light' || theme === 'dark' ? theme : null, yearMs);
   return goTo(backTo(context.get('referer')));

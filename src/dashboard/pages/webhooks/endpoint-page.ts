@@ -11,12 +11,20 @@ import {
 } from '../../../db/webhooks/webhooks.ts';
 import { disabledByOwner, rotateSecret } from '../../../webhooks/endpoints.ts';
 import { checkForm, type Errors } from '../../forms.ts';
-import { type Answer, goTo, type OrgVisit, type Page, type Parts, part, show } from '../../page.ts';
+import {
+  type DashboardPage,
+  goTo,
+  type OrgVisit,
+  type PageAnswer,
+  type PageParts,
+  part,
+  show,
+} from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { pageOf } from '../../pagination.ts';
 import { eventFields, groups } from './event-choice.ts';
 
-export const webhookPage: Page = {
+export const webhookPage: DashboardPage = {
   organization: {
     'GET /dashboard/o/:org/webhooks/:id': (visit, parts) => page(visit, parts),
     'GET /dashboard/o/:org/webhooks/:id/attempts': async (visit, parts) =>
@@ -31,7 +39,7 @@ export const webhookPage: Page = {
 
 const pageSize = 25;
 
-async function page(visit: OrgVisit, parts: Parts, errors: Errors = {}): Promise<Answer> {
+async function page(visit: OrgVisit, parts: PageParts, errors: Errors = {}): Promise<PageAnswer> {
   const webhook = await webhookIn(visit, parts);
   const isGiven = Object.keys(errors).length > 0;
   const data = {
@@ -45,7 +53,7 @@ async function page(visit: OrgVisit, parts: Parts, errors: Errors = {}): Promise
 }
 
 /** For the part of the page that shows the attempts, too. */
-async function attemptsData(visit: OrgVisit, { db }: Parts, webhook: Webhook) {
+async function attemptsData(visit: OrgVisit, { db }: PageParts, webhook: Webhook) {
   const url = `${visit.base}/webhooks/${webhook.id}`;
   const attempts = await pageOf(visit, pageSize, (of) => listWebhookAttempts(db, webhook.id, of));
   const next = attempts.next && url + attempts.next.slice(attempts.next.indexOf('?'));
@@ -56,7 +64,7 @@ async function attemptsData(visit: OrgVisit, { db }: Parts, webhook: Webhook) {
   return { ...attempts, ...counts, next, webhook, url, isLive };
 }
 
-async function setEvents(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function setEvents(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { id } = await webhookIn(visit, parts);
   const given = checkForm(visit.form, eventFields);
   if (!given.ok) return page(visit, parts, given.errors);
@@ -64,7 +72,7 @@ async function setEvents(visit: OrgVisit, parts: Parts): Promise<Answer> {
   return goTo(`${visit.base}/webhooks/${id}`, 'What the endpoint is told of is changed, from now on.');
 }
 
-async function enable(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function enable(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { id } = await webhookIn(visit, parts);
   await activateWebhook(parts.db, id, visit.now);
   parts.watch.ring();
@@ -74,27 +82,27 @@ async function enable(visit: OrgVisit, parts: Parts): Promise<Answer> {
   );
 }
 
-async function disable(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function disable(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { id } = await webhookIn(visit, parts);
   await disableWebhook(parts.db, id, disabledByOwner, visit.now);
   return goTo(`${visit.base}/webhooks/${id}`, 'Nothing is posted to the endpoint any more.');
 }
 
-async function rotate(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function rotate(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const webhook = await webhookIn(visit, parts);
   const made = await rotateSecret(parts.db, webhook.id, { seal: parts.seal, now: visit.now });
   if (!made) throw notFound('webhook');
   return show('webhooks/secret', 'Webhooks', { webhook, ...made });
 }
 
-async function remove(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function remove(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { id } = await webhookIn(visit, parts);
   await deleteWebhook(parts.db, id);
   return goTo(`${visit.base}/webhooks`, 'The endpoint is removed, and what waited for it with it.');
 }
 
 /** Of this organization; another's is not there. */
-export async function webhookIn({ context, org }: OrgVisit, { db }: Parts): Promise<Webhook> {
+export async function webhookIn({ context, org }: OrgVisit, { db }: PageParts): Promise<Webhook> {
   const { id } = context.params as { id: string };
   const webhook = z.guid().safeParse(id).success ? await findWebhook(db, id.toLowerCase(), org.id) : null;
   if (!webhook) throw notFound('webhook');

@@ -3,24 +3,24 @@ import { listWebhooks } from '../../../db/webhooks/webhooks.ts';
 import { parseWebhookUrl } from '../../../webhooks/endpoint-url.ts';
 import { addOwnWebhook } from '../../../webhooks/endpoints.ts';
 import { checkForm, type Errors, valuesOf } from '../../forms.ts';
-import { type Answer, type OrgVisit, type Page, type Parts, show } from '../../page.ts';
+import { type DashboardPage, type OrgVisit, type PageAnswer, type PageParts, show } from '../../page.ts';
 import { eventFields, groups } from './event-choice.ts';
 
-export const webhooksPage: Page = {
+export const webhooksPage: DashboardPage = {
   organization: {
     'GET /dashboard/o/:org/webhooks': (visit, parts) => list(visit, parts),
     'POST /dashboard/o/:org/webhooks': add,
   },
 };
 
-async function list({ org, form }: OrgVisit, { db }: Parts, errors: Errors = {}): Promise<Answer> {
+async function list({ org, form }: OrgVisit, { db }: PageParts, errors: Errors = {}): Promise<PageAnswer> {
   const webhooks = await listWebhooks(db, org.id);
   const data = { webhooks, groups, values: valuesOf(form), ticked: form.getAll('events'), errors };
   const status = Object.keys(errors).length > 0 ? 422 : 200;
   return show('webhooks/webhooks', 'Webhooks', data, { status });
 }
 
-async function add(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function add(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { db, seal, allowPrivate } = parts;
   const { org, form, now } = visit;
   const url = (form.get('url') ?? '').trim();

@@ -1,22 +1,29 @@
 /** What somebody has posted to an endpoint: a test at once, or again what happened before. */
 import { z } from 'zod';
 import { goneSignal } from '../../../api/management.ts';
-import { replay, type Selection } from '../../../db/webhooks/webhook-replay-rows.ts';
+import { type ReplaySelection, replay } from '../../../db/webhooks/webhook-replay-rows.ts';
 import { testWebhook } from '../../../webhooks/endpoints.ts';
 import { checkForm } from '../../forms.ts';
 import { count, span } from '../../number-format.ts';
-import { type Answer, type Flash, goTo, type OrgVisit, type Page, type Parts } from '../../page.ts';
+import {
+  type DashboardPage,
+  type Flash,
+  goTo,
+  type OrgVisit,
+  type PageAnswer,
+  type PageParts,
+} from '../../page.ts';
 import { PageError } from '../../page-error.ts';
 import { webhookIn } from './endpoint-page.ts';
 
-export const trialsPage: Page = {
+export const webhookTestPage: DashboardPage = {
   organization: {
     'POST /dashboard/o/:org/webhooks/:id/test': test,
     'POST /dashboard/o/:org/webhooks/:id/replay': again,
   },
 };
 
-async function test(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function test(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { db, tryIt, clock, longWork } = parts;
   const { context, org, base } = visit;
   const webhook = await webhookIn(visit, parts);
@@ -41,7 +48,7 @@ const fields = z.union([
   z.object({ hours: z.enum(['1', '24', '168']).transform(Number) }),
 ]);
 
-async function again(visit: OrgVisit, parts: Parts): Promise<Answer> {
+async function again(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { db, watch, longWork } = parts;
   const { context, org, base, now } = visit;
   const webhook = await webhookIn(visit, parts);
@@ -57,7 +64,7 @@ async function again(visit: OrgVisit, parts: Parts): Promise<Answer> {
   }
 }
 
-function selectionOf(given: z.output<typeof fields>, now: number): Selection {
+function selectionOf(given: z.output<typeof fields>, now: number): ReplaySelection {
   if ('event' in given) return { eventId: given.event };
   return 'failed' in given ? { failed: true } : { since: now - given.hours * hour, until: now };
 }

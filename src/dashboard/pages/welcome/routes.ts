@@ -2,12 +2,12 @@
 import { tokenHash } from '../../../accounts/one-time-links.ts';
 import { passwordFault } from '../../../accounts/passwords.ts';
 import { setPasswordByLink } from '../../../accounts/people.ts';
-import { findLink, type Link } from '../../../db/accounts/one-time.ts';
+import { findLink, type OneTimeLink } from '../../../db/accounts/one-time.ts';
 import { findUser, type User } from '../../../db/accounts/users.ts';
-import { type Answer, goTo, type Page, type Parts, show, type Visit } from '../../page.ts';
+import { type DashboardPage, goTo, type PageAnswer, type PageParts, show, type Visit } from '../../page.ts';
 import { PageError } from '../../page-error.ts';
 
-export const welcomePage: Page = {
+export const welcomePage: DashboardPage = {
   open: {
     'GET /dashboard/welcome/:token': async (visit, parts) => form(await linkOf(visit, parts)),
     'POST /dashboard/welcome/:token': setPassword,
@@ -16,10 +16,10 @@ export const welcomePage: Page = {
 
 interface Guest {
   user: User;
-  link: Link;
+  link: OneTimeLink;
 }
 
-async function setPassword(visit: Visit, parts: Parts): Promise<Answer> {
+async function setPassword(visit: Visit, parts: PageParts): Promise<PageAnswer> {
   const guest = await linkOf(visit, parts);
   const password = visit.form.get('password') ?? '';
   const fault = passwordFault(password, guest.user.email);
@@ -30,13 +30,13 @@ async function setPassword(visit: Visit, parts: Parts): Promise<Answer> {
   return goTo('/dashboard/sign-in', 'Your password is set. Sign in with it.');
 }
 
-function form({ user, link }: Guest, error?: string): Answer {
+function form({ user, link }: Guest, error?: string): PageAnswer {
   const isNew = link.purpose === 'invitation';
   const title = isNew ? `Welcome, ${user.name}` : 'A new password';
   return show('welcome/welcome', title, { title, isNew, person: user, error }, { status: error ? 422 : 200 });
 }
 
-async function linkOf({ context, now }: Visit, { db }: Parts): Promise<Guest> {
+async function linkOf({ context, now }: Visit, { db }: PageParts): Promise<Guest> {
   const { token } = context.params as { token: string };
   const link = await findLink(db, tokenHash(token), now);
   const user = link?.userId ? await findUser(db, link.userId) : null;

@@ -11,11 +11,11 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { setTimeout as rest } from 'node:timers/promises';
-import { reach } from '../../../base/failpoints.ts';
+import { failpoint } from '../../../base/failpoints.ts';
 import { DatabaseError, type Db, type Trx } from '../../engine/open.ts';
 import { isAway } from '../../engine/unavailable.ts';
 import { migrate, migrationsOf, type Upgrade } from '../../schema/migrate.ts';
-import { type MoveNote, noteFile, readNote, writeNote } from '../moved-marker.ts';
+import { type MovedMarker, noteFile, readNote, writeNote } from '../moved-marker.ts';
 import { type Sum, sumOfSource, sumOfTarget } from './compare-tables.ts';
 import { planMove, type Table } from './move-plan.ts';
 import * as rows from './postgres-target.ts';
@@ -29,29 +29,29 @@ interface Moving {
   dataDir: string;
   now(): number;
   onUpgrade(upgrade: Upgrade): void;
-  onProgress(progress: Progress): void;
-  onTrouble(what: string): void;
+  onProgress(progress: MoveProgress): void;
+  onError(what: string): void;
   /** How long PostgreSQL may be away. */
-  patienceMs?: number;
+  timeoutMs?: number;
 }
 
-export interface Progress {
+export interface MoveProgress {
   doing: 'copied' | 'checked';
   table: string;
   done: number;
   all: number;
 }
 
-export interface Moved {
+export interface MoveResult {
   tables: ({ table: string; replaced: number } & Sum)[];
   /** Rows that were there from a run before this one. */
   resumed: number;
 }
 
-const usualPatienceMs = 60_000;
-const againMs = 500;
+const defaultTimeoutMs = 60_000;
+const retryDelayMs = 500;
 
-export async function move(moving: Moving): Promise<Moved> {
+export async function moveDatabase(moving: Moving): Promise<MoveResult> {
   const { source, target, to, dataDir, now } = moving;
   const note = await standing(moving);
   await migrate(source, moving.onUpgrade);
@@ -60,7 +60,7 @@ export async function move(moving: Moving): Promise<Moved> {
     await migrate(target);
     const tables = await planMove(trx, target);
     writeNote(dataDir, { ...note, to });
-    reach('moving');
+    failpoint('moving');
     await rows.claimTarget(target, {
       id: note.id,
       source: `${resolve(dataDir)} on ${hostname()}`,
@@ -72,17 +72,17 @@ export async function move(moving: Moving): Promise<Moved> {
       await rows.analyze(target, tables);
     });
     const checked = await checkAll(moving, trx, tables);
-    reach('checked');
+    failpoint('checked');
     const finishedAt = note.finishedAt ?? now();
     writeNote(dataDir, { ...note, to, finishedAt });
-    reach('noted');
+    failpoint('noted');
     await patiently(moving, () => rows.finishTarget(target, note.id, finishedAt));
     return { tables: checked, resumed };
   });
 }
 
 /** Looks at both sides, and changes nothing: the note of a move that may begin, or go on. */
-async function standing({ target, to, dataDir, now }: Moving): Promise<MoveNote> {
+async function standing({ target, to, dataDir, now }: Moving): Promise<MovedMarker> {
   const note = readNote(dataDir);
   const record = await rows.readRecord(target);
   const isSame = record !== null && record.id === note?.id;
@@ -132,9 +132,9 @@ async function copyAll(moving: Moving, source: Trx, tables: Table[]): Promise<nu
       const { after } = at;
       const written = batch;
       at = await patiently(moving, () =>
-        rows.insertBatch(target, table, after, written, () => reach('copying')),
+        rows.insertBatch(target, table, after, written, () => failpoint('copying')),
       );
-      reach('copied');
+      failpoint('copied');
       progress(at.rows);
       const next = await following;
       batch = at.after === written.last ? next : await readBatch(source, table, at.after);
@@ -144,10 +144,10 @@ async function copyAll(moving: Moving, source: Trx, tables: Table[]): Promise<nu
   return resumed;
 }
 
-async function checkAll(moving: Moving, source: Trx, tables: Table[]): Promise<Moved['tables']> {
+async function checkAll(moving: Moving, source: Trx, tables: Table[]): Promise<MoveResult['tables']> {
   const { target } = moving;
   const all = sum(await Promise.all(tables.map((table) => countRows(source, table))));
-  const checked: Moved['tables'] = [];
+  const checked: MoveResult['tables'] = [];
   let done = 0;
   for (const table of tables) {
     const [here, there] = await Promise.all([
@@ -176,7 +176,7 @@ const sum = (numbers: Iterable<number>) => [...numbers].reduce((one, other) => o
  * away, however long the statement had been at work by then. What is done again must know what it did.
  */
 async function patiently<T>(
-  { onTrouble, patienceMs = usualPatienceMs }: Moving,
+  { onError, timeoutMs = defaultTimeoutMs }: Moving,
   run: () => Promise<T>,
 ): Promise<T> {
   let awaySince: number | null = null;
@@ -185,11 +185,11 @@ async function patiently<T>(
       return await run();
     } catch (error) {
       if (!isAway(error)) throw error;
-      if (awaySince === null) onTrouble(`PostgreSQL is away (${(error as Error).message}); waiting for it`);
+      if (awaySince === null) onError(`PostgreSQL is away (${(error as Error).message}); waiting for it`);
       const now = performance.now();
       awaySince ??= now;
-      if (now - awaySince > patienceMs) throw error;
-      await rest(againMs);
+      if (now - awaySince > timeoutMs) throw error;
+      await rest(retryDelayMs);
     }
   }
 }

@@ -126,7 +126,7 @@ export async function insertBatch(
 }
 
 /** PostgreSQL takes 65,535 values a statement. */
-const mostValues = 20_000;
+const maxValues = 20_000;
 
 async function insert(trx: Trx, { name, columns }: Table, rows: Value[][]): Promise<void> {
   const names = columns.map((column) => quoted(column.name)).join(', ');
@@ -141,7 +141,7 @@ async function insert(trx: Trx, { name, columns }: Table, rows: Value[][]): Prom
     return;
   }
   // Bytes have no place in JSON.
-  const atOnce = Math.max(1, Math.floor(mostValues / columns.length));
+  const atOnce = Math.max(1, Math.floor(maxValues / columns.length));
   for (let start = 0; start < rows.length; start += atOnce) {
     const some = rows.slice(start, start + atOnce);
     const tuple = `(${columns.map(() => '?').join(', ')})`;
@@ -166,9 +166,9 @@ export async function setSequences(target: Db, tables: Table[], given: Map<strin
     if (own.length === 0 && given.has(name))
       throw new DatabaseError(`SQLite numbers the rows of ${name}, and PostgreSQL has no sequence for it`);
     for (const { column, sequence } of own) {
-      const most = await target(name).max(`${column} as most`).first();
+      const max = await target(name).max(`${column} as most`).first();
       // One more than the last: what is the last given must be nobody's (migrations/005-events.ts).
-      const next = Math.max(most?.most ?? 0, given.get(name) ?? 0) + 1;
+      const next = Math.max(max?.max ?? 0, given.get(name) ?? 0) + 1;
       await target.raw('select setval(?::regclass, ?)', [sequence, next]);
     }
   }

@@ -19,8 +19,8 @@ export interface Batch {
 /** Where a table begins. */
 export const beforeAll = Number.MIN_SAFE_INTEGER;
 
-const mostRows = 2_000;
-const mostBytes = 4 << 20;
+const maxRows = 2_000;
+const maxBytes = 4 << 20;
 
 export async function countRows(source: Trx, { name }: Table): Promise<number> {
   const [{ count }] = await source.raw(`select count(*) as count from ${quoted(name)}`);
@@ -58,14 +58,14 @@ export async function readBatch(source: Trx, table: Table, after: number): Promi
 async function endOfBatch(source: Trx, { name, columns }: Table, after: number): Promise<number | null> {
   const size = columns.map((column) => `coalesce(octet_length(${quoted(column.name)}), 0)`).join(' + ');
   const rows: { id: number; size: number }[] = await source.raw(
-    `select rowid as id, ${size} as size from ${quoted(name)} where rowid > ? order by rowid limit ${mostRows}`,
+    `select rowid as id, ${size} as size from ${quoted(name)} where rowid > ? order by rowid limit ${maxRows}`,
     [after],
   );
   let bytes = 0;
   let last: number | null = null;
   for (const row of rows) {
     bytes += row.size;
-    if (last !== null && bytes > mostBytes) break;
+    if (last !== null && bytes > maxBytes) break;
     last = row.id;
   }
   return last;

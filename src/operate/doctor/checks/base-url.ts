@@ -2,13 +2,13 @@
 import { isIP } from 'node:net';
 import type { Config } from '../../../config.ts';
 import { isForbidden } from '../../../vendor/mx-connect.ts';
-import { failure, ok, type Seen, warning } from '../finding.ts';
+import { type FindingDraft, failure, ok, warning } from '../finding.ts';
 
 const setIt =
   'set POSTERN_BASE_URL to the https address of the web server before Postern (config/ has a sample for Caddy)';
 
 /** `isTracking`: some domain has its opens or clicks counted through it. */
-export function judgeBaseUrl({ baseUrl }: Pick<Config, 'baseUrl'>, isTracking: boolean): Seen {
+export function checkBaseUrl({ baseUrl }: Pick<Config, 'baseUrl'>, isTracking: boolean): FindingDraft {
   const { protocol, hostname } = new URL(baseUrl);
   const host = hostname.replace(/^\[|\]$/g, '');
   const isPrivate = host === 'localhost' || (isIP(host) !== 0 && isForbidden(host, false));

@@ -6,7 +6,7 @@
  */
 import { isIPv6 } from 'node:net';
 import type { Dns } from '../doctor-dns.ts';
-import { failure, ok, type Seen, skipped, warning } from '../finding.ts';
+import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
 import { reversed } from '../reverse-name.ts';
 
 export interface Blocklist {
@@ -46,11 +46,11 @@ export function holdsAddress({ of }: Blocklist, address: string): boolean {
   return of === 'all addresses' || (of === 'IPv4' && !isIPv6(address));
 }
 
-export function lookForAddress(dns: Dns, list: Blocklist, address: string): Promise<Seen> {
+export function checkAddressBlocklists(dns: Dns, list: Blocklist, address: string): Promise<FindingDraft> {
   return lookFor(dns, list, { entry: reversed(address), subject: address });
 }
 
-export function lookForDomain(dns: Dns, list: Blocklist, domain: string): Promise<Seen> {
+export function checkDomainBlocklists(dns: Dns, list: Blocklist, domain: string): Promise<FindingDraft> {
   return lookFor(dns, list, { entry: domain, subject: domain });
 }
 
@@ -59,7 +59,7 @@ async function lookFor(
   dns: Dns,
   list: Blocklist,
   { entry, subject }: { entry: string; subject: string },
-): Promise<Seen> {
+): Promise<FindingDraft> {
   const ask = (name: string) => dns.records<string>(`${name}.${list.zone}`, 'A');
   const answers = await Promise.all([ask(entry), ask(list.testEntry)]).catch((error: Error) => error);
   if (answers instanceof Error) return skipped(`not known: ${answers.message}`);

@@ -2,7 +2,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Config } from '../../../config.ts';
-import { failure, ok, type Seen, skipped, warning } from '../finding.ts';
+import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
 
 type CertificateConfig = Pick<
   Config,
@@ -15,7 +15,7 @@ const soonDays = 14;
 
 const renew = 'renew it (certbot renew), and look at why that did not happen by itself';
 
-export async function lookAtCertificate(config: CertificateConfig, now: number): Promise<Seen> {
+export async function checkCertificate(config: CertificateConfig, now: number): Promise<FindingDraft> {
   const takesApplications = config.submissionPort !== null || config.submissionTlsPort !== null;
   if (!takesApplications && config.inboundPort === null) return skipped('no port shows one');
   if (config.tlsCert === null) {

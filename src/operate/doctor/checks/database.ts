@@ -1,14 +1,14 @@
 /** The database: whether it answers, what it weighs, whether its schema is this program's. */
-import { databaseFacts } from '../../../db/admin/server-info.ts';
+import { databaseInfo } from '../../../db/admin/server-info.ts';
 import type { Db } from '../../../db/engine/open.ts';
 import { isServed } from '../../server-running.ts';
-import { failure, ok, type Seen, skipped, warning } from '../finding.ts';
+import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
 import { size } from './disk.ts';
 
 /** Null: not there yet. Rejects with a DatabaseError, whose message says what to do after a semicolon. */
 export type OpenDb = () => Promise<Db | null>;
 
-export async function lookAtDatabase(openDb: OpenDb): Promise<Seen> {
+export async function checkDatabase(openDb: OpenDb): Promise<FindingDraft> {
   let db: Db | null;
   try {
     db = await openDb();
@@ -17,7 +17,7 @@ export async function lookAtDatabase(openDb: OpenDb): Promise<Seen> {
     return failure(found!, advice.join('; ') || 'look at POSTERN_DATABASE_URL and POSTERN_DATA_DIR');
   }
   if (db === null) return skipped('there is none yet; the first start makes it');
-  const { engine, bytes, unsafe, pending, unknown } = await databaseFacts(db);
+  const { engine, bytes, unsafe, pending, unknown } = await databaseInfo(db);
   const found = `${engine}, ${size(bytes)}`;
   if (unknown.length > 0) {
     return failure(
@@ -43,7 +43,7 @@ export async function lookAtDatabase(openDb: OpenDb): Promise<Seen> {
 }
 
 /** Without one no mail goes out, however well all else is. */
-export async function lookForServer(openDb: OpenDb, dataDir: string): Promise<Seen> {
+export async function lookForServer(openDb: OpenDb, dataDir: string): Promise<FindingDraft> {
   const db = await openDb().catch(() => null);
   if (db === null) return skipped('not known: the database does not say');
   if (await isServed(db, dataDir)) return ok('running');

@@ -1,12 +1,12 @@
 /** The data directory's disk: how fast it takes what must not be lost, and how much room it has. */
 import type { Config } from '../../../config.ts';
-import { failure, ok, type Seen, skipped, warning } from '../finding.ts';
+import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
 import type { Surroundings } from '../surroundings.ts';
 
 /** A commit waits for the disk twice or so; an SSD takes about one millisecond, a spinning disk ten. */
 const slowMs = 25;
 
-export async function measureSync(dataDir: string, { syncTimes }: Surroundings): Promise<Seen> {
+export async function measureSync(dataDir: string, { syncTimes }: Surroundings): Promise<FindingDraft> {
   const times = await syncTimes(dataDir).catch((error: NodeJS.ErrnoException) => error);
   if (times instanceof Error) return troubleOf(dataDir, times);
   const median = times.sort((a, b) => a - b)[times.length >> 1]!;
@@ -21,7 +21,7 @@ export async function measureSync(dataDir: string, { syncTimes }: Surroundings):
 export async function measureSpace(
   { dataDir, minFreeSpace }: Pick<Config, 'dataDir' | 'minFreeSpace'>,
   { freeBytes }: Surroundings,
-): Promise<Seen> {
+): Promise<FindingDraft> {
   const free = await freeBytes(dataDir).catch((error: NodeJS.ErrnoException) => error);
   if (free instanceof Error) return troubleOf(dataDir, free);
   const found = `${size(free)} free; mail is refused below ${size(minFreeSpace)} (POSTERN_MIN_FREE_SPACE)`;
@@ -30,7 +30,7 @@ export async function measureSpace(
   return free < 2 * minFreeSpace ? warning(found, makeRoom) : ok(found);
 }
 
-function troubleOf(dataDir: string, { code, message }: NodeJS.ErrnoException): Seen {
+function troubleOf(dataDir: string, { code, message }: NodeJS.ErrnoException): FindingDraft {
   if (code === 'ENOENT') return skipped(`${dataDir} is not there yet; the first start makes it`);
   return failure(
     `${dataDir} cannot be used: ${message}`,

@@ -2,7 +2,7 @@
 import type { DnsRecord } from '../../../accounts/domains.ts';
 import type { Config } from '../../../config.ts';
 import { type Dns, Unanswered } from '../doctor-dns.ts';
-import { failure, ok, type Seen, warning } from '../finding.ts';
+import { type FindingDraft, failure, ok, warning } from '../finding.ts';
 
 interface DmarcParts {
   dns: Dns;
@@ -11,7 +11,7 @@ interface DmarcParts {
   record: DnsRecord;
 }
 
-export async function lookUpDmarc(domain: string, { dns, config, record }: DmarcParts): Promise<Seen> {
+export async function checkDmarc(domain: string, { dns, config, record }: DmarcParts): Promise<FindingDraft> {
   const { dmarc } = await import('mailauth/lib/dmarc/index.js');
   const judged = await dmarc({
     headerFrom: [domain],
@@ -32,7 +32,7 @@ export async function lookUpDmarc(domain: string, { dns, config, record }: Dmarc
   return ok(`${judged.rr} (at ${judged.policyDomain}); aligned by ${aligned.join(' and ')}`);
 }
 
-async function missing(dns: Dns, { type, name, value }: DnsRecord): Promise<Seen> {
+async function missing(dns: Dns, { type, name, value }: DnsRecord): Promise<FindingDraft> {
   const found = (await dns.records<string[]>(name, 'TXT')).map((strings) => strings.join(''));
   if (found.length === 0) {
     return warning('no DMARC record; the large mailbox providers ask for one', 'publish it', [

@@ -1,11 +1,11 @@
 /** The DNS servers: whether they answer, and whether one that can be trusted validates. */
 import { createSecureResolve } from '../../../route/dnssec.ts';
 import type { ServerState } from '../doctor-dns.ts';
-import { failure, ok, type Seen, skipped, warning } from '../finding.ts';
+import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
 
 const mend = 'look at the network, and at POSTERN_DNS_SERVERS or /etc/resolv.conf';
 
-export function judgeServers(states: ServerState[]): Seen {
+export function checkDnsServers(states: ServerState[]): FindingDraft {
   const silent = states.filter(({ trouble }) => trouble !== null);
   const names = states.map(({ server }) => server).join(', ');
   if (silent.length === 0) return ok(`${names} ${states.length === 1 ? 'answers' : 'answer'}`);
@@ -18,15 +18,15 @@ export function judgeServers(states: ServerState[]): Seen {
 interface Validation {
   servers: string[];
   signedName: string;
-  patienceMs: number;
+  timeoutMs: number;
 }
 
 const validating =
   'run a resolver here that validates (apt install unbound) and set POSTERN_DNS_SERVERS=127.0.0.1; then DANE protects mail';
 
 /** Without it mail goes all the same, with DANE left out. */
-export async function lookForValidation({ servers, signedName, patienceMs }: Validation): Promise<Seen> {
-  const resolve = createSecureResolve(servers, { timeoutMs: patienceMs, tries: 1 });
+export async function checkValidation({ servers, signedName, timeoutMs }: Validation): Promise<FindingDraft> {
+  const resolve = createSecureResolve(servers, { timeoutMs: timeoutMs, tries: 1 });
   if (resolve === null) {
     return warning(
       "the system's DNS servers are not on this machine, so what they validate is not believed",

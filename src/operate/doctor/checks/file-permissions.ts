@@ -3,16 +3,16 @@ import { readdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Config } from '../../../config.ts';
 import { serviceFile } from '../../../settings/env-file.ts';
-import { ok, type Seen, skipped, warning } from '../finding.ts';
+import { type FindingDraft, ok, skipped, warning } from '../finding.ts';
 
 /** Logs and backups may be many; a few names say what is wrong. */
-const mostFiles = 1_000;
-const mostNamed = 5;
+const maxFiles = 1_000;
+const maxNamed = 5;
 
 const othersRead = 0o004;
 const othersPass = 0o001;
 
-export async function lookForReadable({ dataDir }: Pick<Config, 'dataDir'>): Promise<Seen> {
+export async function lookForReadable({ dataDir }: Pick<Config, 'dataDir'>): Promise<FindingDraft> {
   const { POSTERN_CONFIG, POSTERN_ENV_FILE } = process.env;
   const single = [serviceFile, POSTERN_CONFIG?.trim(), POSTERN_ENV_FILE?.trim()];
   const paths = [...(await filesIn(dataDir)), ...single.filter((path) => !!path).map((path) => path!)];
@@ -26,9 +26,9 @@ export async function lookForReadable({ dataDir }: Pick<Config, 'dataDir'>): Pro
   }
   if (seen === 0) return skipped('no file is there yet, or this user may not look');
   if (open.length === 0) return ok('no other user can read the database, secrets and settings');
-  const more = open.length > mostNamed ? ` and ${open.length - mostNamed} more` : '';
+  const more = open.length > maxNamed ? ` and ${open.length - maxNamed} more` : '';
   return warning(
-    `every user of this machine can read ${open.slice(0, mostNamed).join(', ')}${more}`,
+    `every user of this machine can read ${open.slice(0, maxNamed).join(', ')}${more}`,
     `take that right away: chmod -R o= ${dataDir}, and chmod o= for a file elsewhere`,
   );
 }
@@ -36,7 +36,7 @@ export async function lookForReadable({ dataDir }: Pick<Config, 'dataDir'>): Pro
 async function filesIn(directory: string): Promise<string[]> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true }).catch(() => []);
   const files = entries.filter((entry) => entry.isFile());
-  return files.slice(0, mostFiles).map(({ parentPath, name }) => join(parentPath, name));
+  return files.slice(0, maxFiles).map(({ parentPath, name }) => join(parentPath, name));
 }
 
 /** Null: it is not there, or not for us to look at. */

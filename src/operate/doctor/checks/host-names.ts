@@ -1,14 +1,14 @@
 /** Our names and addresses: whether others can look us up, and find what we say in EHLO (RFC 5321 section 4.1.4). */
 import { hostnameAdvice } from '../../../config.ts';
 import type { Dns } from '../doctor-dns.ts';
-import { failure, ok, type PasteRecord, type Seen, warning } from '../finding.ts';
+import { type FindingDraft, failure, ok, type PasteRecord, warning } from '../finding.ts';
 import { isSame, reverseName } from '../reverse-name.ts';
-import type { Sender } from '../sending-addresses.ts';
+import type { SendingAddress } from '../sending-addresses.ts';
 
 /** Of RFC 6762, RFC 8375, ICANN's, and of habit: nobody outside can look these up. */
 const privateEndings = /(^|\.)(local|localhost|localdomain|lan|internal|intranet|home|corp|home\.arpa)$/;
 
-export function judgeName(hostname: string): Seen {
+export function checkHostname(hostname: string): FindingDraft {
   const advice = hostnameAdvice({ hostname });
   if (advice) return failure(`"${hostname}" is not fully qualified`, advice);
   if (!privateEndings.test(hostname)) return ok('a fully qualified name');
@@ -18,7 +18,11 @@ export function judgeName(hostname: string): Seen {
   );
 }
 
-export async function lookUpName(dns: Dns, name: string, senders: Sender[]): Promise<Seen> {
+export async function checkForwardName(
+  dns: Dns,
+  name: string,
+  senders: SendingAddress[],
+): Promise<FindingDraft> {
   const ours = senders.filter((sender) => sender.name === name).map(({ address }) => address);
   const found = await dns.addresses(name);
   const wanted = ours.map((address) => addressRecord(name, address));
@@ -40,7 +44,7 @@ function addressRecord(name: string, address: string): PasteRecord {
 }
 
 /** Large receivers refuse addresses without a PTR, and distrust one whose name does not lead back. */
-export async function lookUpPtr(dns: Dns, { address, name }: Sender): Promise<Seen> {
+export async function checkPtr(dns: Dns, { address, name }: SendingAddress): Promise<FindingDraft> {
   const found = (await dns.records<string>(reverseName(address), 'PTR')).map(bare);
   const record = { type: 'PTR', name: reverseName(address), value: name };
   const advice = `set the reverse name of ${address} to ${name}, where the machine or its address is rented`;

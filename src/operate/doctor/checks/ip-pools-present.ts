@@ -1,14 +1,14 @@
 /** Pools of source addresses: whether every pool that organizations send from is one that some node has. */
-import { countPinned, readPools } from '../../../db/queue/ip-pools.ts';
+import { countAssigned, readPools } from '../../../db/queue/ip-pools.ts';
 import { defaultPool } from '../../../mail/ip-pool.ts';
-import { failure, ok, type Seen, skipped } from '../finding.ts';
+import { type FindingDraft, failure, ok, skipped } from '../finding.ts';
 import type { OpenDb } from './database.ts';
 
 /** `own`: by the settings given here, which a server that starts next will have. */
-export async function lookAtPools(openDb: OpenDb, own: string[], now: number): Promise<Seen> {
+export async function checkIpPools(openDb: OpenDb, own: string[], now: number): Promise<FindingDraft> {
   const db = await openDb().catch(() => null);
   if (db === null) return skipped('not known: the database does not say');
-  const wanted = await countPinned(db).catch(() => null);
+  const wanted = await countAssigned(db).catch(() => null);
   if (wanted === null) return skipped('not known: the database is not up to date');
   const there = new Set([...own, ...(await readPools(db, now))]);
   const missing = [...wanted].filter(([pool]) => !there.has(pool));

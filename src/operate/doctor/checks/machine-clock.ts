@@ -1,14 +1,14 @@
 /** The machine's clock against time servers: signatures, certificates and logs carry its time. */
 import { isIP } from 'node:net';
 import type { Dns } from '../doctor-dns.ts';
-import { failure, ok, type Seen, skipped, warning } from '../finding.ts';
+import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
 import { askTime } from '../sntp.ts';
 
 interface TimeParts {
   dns: Dns;
   timeServers: string[];
   now: () => number;
-  patienceMs: number;
+  timeoutMs: number;
 }
 
 const noticeableMs = 2_000;
@@ -18,7 +18,7 @@ const harmfulMs = 60_000;
 const mend = 'let the system keep the time: `timedatectl set-ntp true`, or install chrony';
 
 /** The first server that answers is believed. */
-export async function compareClock({ dns, timeServers, now, patienceMs }: TimeParts): Promise<Seen> {
+export async function checkClock({ dns, timeServers, now, timeoutMs }: TimeParts): Promise<FindingDraft> {
   const asked = timeServers.map(async (server) => {
     const at = server.lastIndexOf(':');
     const host = server.slice(0, at);
@@ -26,7 +26,7 @@ export async function compareClock({ dns, timeServers, now, patienceMs }: TimePa
     if (address === undefined) throw new Error(`${host} has no address`);
     return {
       host,
-      behindMs: await askTime({ address, port: Number(server.slice(at + 1)) }, now, patienceMs),
+      behindMs: await askTime({ address, port: Number(server.slice(at + 1)) }, now, timeoutMs),
     };
   });
   const answer = await Promise.any(asked).catch(() => null);

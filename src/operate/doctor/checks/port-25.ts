@@ -1,5 +1,5 @@
 /** Whether mail gets out: port 25 of some large providers, knocked at from each address of ours. */
-import { failure, ok, type Seen, skipped, warning } from '../finding.ts';
+import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
 import type { Knock, Origin } from '../sending-addresses.ts';
 
 /** Most providers of virtual machines block it at first. */
@@ -9,7 +9,7 @@ const unblock =
 /** What is said of an address of a family that the machine does not have. */
 const noFamily = /no route|no address or port of ours|EAFNOSUPPORT/;
 
-export function judgeKnocks({ from, family }: Origin, knocks: Knock[]): Seen {
+export function checkPort25({ from, family }: Origin, knocks: Knock[]): FindingDraft {
   if (knocks.length === 0) {
     return skipped(
       family === 4 ? 'not known: DNS knows no host to knock at' : 'no host to knock at has an IPv6 address',

@@ -4,12 +4,12 @@
  */
 import { isIPv6 } from 'node:net';
 import type { Config } from '../../../config.ts';
-import type { Ending } from '../../../outcome.ts';
+import type { SessionResult } from '../../../outcome.ts';
 import { findMx, type Mx } from '../../../route/mx.ts';
 import type { Dns } from '../doctor-dns.ts';
-import { failure, ok, type Seen, skipped, warning } from '../finding.ts';
+import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
 import { isSame } from '../reverse-name.ts';
-import { type Talk, talkTo } from '../smtp-greeting.ts';
+import { type GreetingTimes, talkTo } from '../smtp-greeting.ts';
 import type { Surroundings } from '../surroundings.ts';
 
 interface ReturnParts {
@@ -21,7 +21,7 @@ interface ReturnParts {
 }
 
 /** Receivers check it too: many refuse mail from a sender to whom they could not answer. */
-export async function lookUpReturnPath({ config, dns, ours }: ReturnParts): Promise<Seen> {
+export async function checkReturnPathDns({ config, dns, ours }: ReturnParts): Promise<FindingDraft> {
   const domain = config.returnPathDomain;
   const record = { type: 'MX', name: domain, value: `10 ${config.hostname}` };
   const mx = await mailHosts(domain, dns);
@@ -39,7 +39,12 @@ export async function lookUpReturnPath({ config, dns, ours }: ReturnParts): Prom
 }
 
 /** Knocks as the world does; where nobody answers, here, to tell a firewall from a server that does not run. */
-export async function knockAtReturnPath({ config, dns, surroundings, ours }: ReturnParts): Promise<Seen> {
+export async function checkReturnPathHost({
+  config,
+  dns,
+  surroundings,
+  ours,
+}: ReturnParts): Promise<FindingDraft> {
   const { returnPort, patience } = surroundings;
   if (config.inboundPort === null) {
     return warning(
@@ -93,12 +98,12 @@ async function mailHosts(domain: string, dns: Dns): Promise<Mx> {
 }
 
 /** That names lead nowhere is known here, once DNS has not failed. */
-function detailOf(ending: Ending, domain: string): string {
+function detailOf(ending: SessionResult, domain: string): string {
   if (ending.kind === 'dns-failed') return `the hosts in the MX record of ${domain} have no address`;
   return 'detail' in ending ? ending.detail : ending.kind;
 }
 
-function isOurGreeting({ greeting }: Talk, hostname: string): boolean {
+function isOurGreeting({ greeting }: GreetingTimes, hostname: string): boolean {
   return greeting?.toLowerCase().startsWith(`220 ${hostname} `) ?? false;
 }
 

@@ -5,13 +5,13 @@ import { createSeal } from '../../../accounts/seal.ts';
 import { fixedSecrets, readSecrets, type Secrets, secretFile } from '../../../base/secrets.ts';
 import type { Config } from '../../../config.ts';
 import { countSealed } from '../../../db/accounts/sealed-columns.ts';
-import { failure, ok, type Seen, skipped } from '../finding.ts';
+import { type FindingDraft, failure, ok, skipped } from '../finding.ts';
 import type { OpenDb } from './database.ts';
 
-export async function lookAtSecret(
+export async function checkSecret(
   { secret, secretOthers, dataDir }: Pick<Config, 'secret' | 'secretOthers' | 'dataDir'>,
   openDb: OpenDb,
-): Promise<Seen> {
+): Promise<FindingDraft> {
   const file = secretFile(dataDir);
   if (secret !== null) return opens(fixedSecrets(secret, ...secretOthers), 'set by POSTERN_SECRET', openDb);
   let found: Stats;
@@ -32,7 +32,7 @@ export async function lookAtSecret(
 }
 
 /** Without a database there is nothing to open; that is the database's finding. */
-async function opens(secrets: Secrets, what: string, openDb: OpenDb): Promise<Seen> {
+async function opens(secrets: Secrets, what: string, openDb: OpenDb): Promise<FindingDraft> {
   const db = await openDb().catch(() => null);
   const { open } = createSeal(secrets);
   const sealed = db && (await countSealed(db, (text) => opensOne(open, text)).catch(() => null));

@@ -12,8 +12,8 @@ import {
 import type { Config } from '../../../config.ts';
 import type { DomainRecord } from '../../../db/accounts/domains-table.ts';
 import type { Dns } from '../doctor-dns.ts';
-import { failure, ok, type Seen, type Task, warning } from '../finding.ts';
-import { lookUpDmarc } from './dmarc.ts';
+import { type Check, type FindingDraft, failure, ok, warning } from '../finding.ts';
+import { checkDmarc } from './dmarc.ts';
 
 interface DomainParts {
   dns: Dns;
@@ -21,7 +21,7 @@ interface DomainParts {
 }
 
 /** One for each key; an organization has keys of its own. */
-export function dkimTasks(domain: DomainRecord, { dns, config }: DomainParts): Task[] {
+export function dkimTasks(domain: DomainRecord, { dns, config }: DomainParts): Check[] {
   return recordsOf(domain, config, 'dkim').map((record) => ({
     check: 'DKIM',
     subject: domain.name,
@@ -30,11 +30,11 @@ export function dkimTasks(domain: DomainRecord, { dns, config }: DomainParts): T
 }
 
 /** SPF and blocklists apart, which are about addresses and names as well. */
-export function recordTasks(domain: DomainRecord, { dns, config }: DomainParts): Task[] {
+export function recordTasks(domain: DomainRecord, { dns, config }: DomainParts): Check[] {
   const subject = domain.name;
   const [record] = recordsOf(domain, config, 'dmarc');
   return [
-    { check: 'DMARC', subject, look: () => lookUpDmarc(subject, { dns, config, record: record! }) },
+    { check: 'DMARC', subject, look: () => checkDmarc(subject, { dns, config, record: record! }) },
     ...recordsOf(domain, config, 'dmarc_reports', 'tracking').map((other) => ({
       check: other.purpose === 'tracking' ? 'tracking links' : 'DMARC reports',
       subject,
@@ -52,7 +52,7 @@ async function lookUp(
   record: DnsRecord,
   asExpected: string,
   otherwise: typeof failure | typeof warning,
-): Promise<Seen> {
+): Promise<FindingDraft> {
   // Says more than a look that failed would.
   await dns.records(record.name, record.type);
   const [seen] = await checkRecords([record], dns.resolve);

@@ -4,24 +4,24 @@
  */
 import { isIPv6 } from 'node:net';
 import { type Dns, Unanswered } from '../doctor-dns.ts';
-import { failure, ok, type Seen, skipped, warning } from '../finding.ts';
+import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
 import { isSame } from '../reverse-name.ts';
-import type { Sender } from '../sending-addresses.ts';
+import type { SendingAddress } from '../sending-addresses.ts';
 
 interface SpfParts {
   dns: Dns;
-  senders: Sender[];
+  senders: SendingAddress[];
   hostname: string;
   /** Whether receivers judge our mail by it. */
   decides: boolean;
 }
 
-const patienceMs = 8_000;
+const timeoutMs = 8_000;
 
-export async function lookUpSpf(
+export async function checkSpf(
   domain: string,
   { dns, senders, hostname, decides }: SpfParts,
-): Promise<Seen> {
+): Promise<FindingDraft> {
   if (senders.length === 0) return skipped('not known: no address of ours is known');
   const texts = await dns.records<string[]>(domain, 'TXT');
   const published = texts.map((strings) => strings.join('')).filter((text) => /^v=spf1( |$)/i.test(text));
@@ -42,19 +42,19 @@ export async function lookUpSpf(
   return (decides && isRefused ? failure : warning)(found, advice, [record]);
 }
 
-async function resultFor(domain: string, { address, name }: Sender, dns: Dns) {
+async function resultFor(domain: string, { address, name }: SendingAddress, dns: Dns) {
   // Brings some thirty megabytes of modules with it, which only who asks should carry.
   const { spf } = await import('mailauth/lib/spf/index.js');
   const { status } = await spf({
     ...{ sender: `postmaster@${domain}`, ip: address, helo: name, mta: name },
-    ...{ resolver: dns.resolve as never, maxElapsedTime: patienceMs },
+    ...{ resolver: dns.resolve as never, maxElapsedTime: timeoutMs },
   });
   if (status.result === 'temperror') throw new Unanswered(`SPF of ${domain}: ${status.comment}`, 'ESERVFAIL');
   return { result: status.result, comment: status.comment };
 }
 
 /** By the host's name where that leads to the address, so that the record outlives a change of address. */
-async function termsFor(senders: Sender[], hostname: string, dns: Dns): Promise<string[]> {
+async function termsFor(senders: SendingAddress[], hostname: string, dns: Dns): Promise<string[]> {
   const named = await dns.addresses(hostname).catch((): string[] => []);
   const terms = senders.map(({ address }) => {
     if (named.some((one) => isSame(one, address))) return `a:${hostname}`;
@@ -75,6 +75,6 @@ function withTerms(published: string[], terms: string[]): string {
   return ['v=spf1', ...terms, ...rest].concat(last).join(' ');
 }
 
-function addressesOf(senders: Sender[]): string {
+function addressesOf(senders: SendingAddress[]): string {
   return senders.map(({ address }) => address).join(', ');
 }
