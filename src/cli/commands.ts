@@ -29,7 +29,7 @@ const groups: Record<string, () => Promise<Group>> = {
   backup: async () => (await import('./commands/backup.ts')).backupCommands,
   restore: async () => (await import('./commands/restore.ts')).restoreCommands,
   move: async () => (await import('./commands/move.ts')).moveCommands,
-  migrate: async () => (await import('./commands/migrate.ts')).migrateCommands,
+  migrate: async () => (await import('./commands/migrate-command.ts')).migrateCommands,
   config: async () => (await import('./commands/show-config.ts')).configCommands,
 };
 

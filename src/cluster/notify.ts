@@ -61,7 +61,7 @@ const maxGapMs = 1_000;
 /** A node that has not rung for so long does not count. */
 const ringsForMs = 10_000;
 const timeoutMs = 5_000;
-/** A node that has said nothing for five seconds does not run (operate/server-running.ts). */
+/** A node that has said nothing for five seconds does not run (db/queue/server-running.ts). */
 const beatIntervalMs = 2_000;
 const retryDelayMs = 1_000;
 

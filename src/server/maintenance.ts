@@ -6,13 +6,7 @@
  */
 import { setTimeout as rest } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
-
-export interface MaintenanceJob {
-  name: string;
-  run(): Promise<number>;
-  /** Every mail leaves it a row: with few it has caught up, or it would never end while mail goes through. */
-  isFedByMail?: boolean;
-}
+import type { MaintenanceJob } from '../db/schema/maintenance-job.ts';
 
 const intervalMs = 10_000;
 /** On the real clock: it follows from how long the database took. */

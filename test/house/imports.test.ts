@@ -1,125 +1,117 @@
-/** The rules of the house about who may import whom, read off the imports themselves. */
+/** The house rules, read from the imports themselves: who may import whom is the table in src/README.md. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, relative } from 'node:path';
 import test from 'ava';
 
 const src = join(import.meta.dirname, '../../src');
+const read = (file: string) => readFileSync(join(src, file), 'utf8');
+const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
 
 /** Each file of src/, relative to it, with the files of src/ that it imports (types included). */
-const imports = new Map(
-  readdirSync(src, { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts'))
-    .map((file) => [file, importsOf(file)]),
-);
+const imports = new Map(files.map((file) => [file, importsOf(file)]));
 
 function importsOf(file: string): string[] {
-  const text = readFileSync(join(src, file), 'utf8');
-  return [...text.matchAll(/(?:from|import) '(\.[^']+)'/g)].map(([, path]) =>
-    normalize(relative(src, join(src, dirname(file), path!))),
+  return [...read(file).matchAll(/(?:from|import) '(\.[^']+)'/g)]
+    .map(([, path]) => normalize(relative(src, join(src, dirname(file), path!))))
+    .filter((path) => !path.startsWith('..'));
+}
+
+/** A folder directly in src/, or a file at its root. */
+const roomOf = (file: string) => file.split('/', 1)[0]!;
+
+/** `room` to the rooms that it may import, as src/README.md has them. */
+function readTable(): Map<string, string[]> {
+  const text = /<!-- imports -->\n([^]*?)<!-- \/imports -->/.exec(read('README.md'))![1]!;
+  const rows = text.trim().split('\n').slice(2);
+  const named = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name!);
+  return new Map(
+    rows.map((row) => {
+      const [, room, may] = row.split('|');
+      return [named(room!)[0]!, named(may!)];
+    }),
   );
 }
 
-const folderOf = (file: string) => (file.includes('/') ? file.split('/', 1)[0]! : '.');
-
-/** Leaves: what anybody may import. They hold types, pure functions and the edges of the machine. */
-const leaves = [
-  ...[
-    'abort',
-    'bounded',
-    'cache',
-    'address',
-    'clock',
-    'config',
-    'counted',
-    'id',
-    'log',
-    'maillog',
-    'memory',
-    'nouns',
-    'outcome',
-    'patch',
-    'refusal',
-    'return-path',
-    'secret',
-    'shape',
-    'source-pool',
-    'steps',
-    'visible',
-    'whole-file',
-  ].map((name) => `${name}.ts`),
-];
-
-/** Folders that are leaves as a whole. */
-const leafFolders = ['settings', 'replies'];
-
-const isLeaf = (file: string) => leaves.includes(file) || leafFolders.includes(folderOf(file));
-
-const stages = ['compose', 'queue', 'route', 'smtp'];
-
-test('leaves import leaves alone', (t) => {
+test('the rooms import each other as src/README.md says, and every entry of its table is used', (t) => {
+  const used = new Map<string, Set<string>>();
   for (const [file, imported] of imports) {
-    if (!isLeaf(file)) continue;
-    t.deepEqual(
-      imported.filter((one) => !isLeaf(one)),
-      [],
-      file,
-    );
+    const room = roomOf(file);
+    const others = used.get(room) ?? new Set();
+    for (const one of imported) if (roomOf(one) !== room) others.add(roomOf(one));
+    used.set(room, others);
   }
-});
-
-test('the stages of the way import no other folder', (t) => {
-  for (const [file, imported] of imports) {
-    if (!stages.includes(folderOf(file))) continue;
-    const others = imported.filter((one) => folderOf(one) !== folderOf(file) && !isLeaf(one));
-    t.deepEqual(others, [], file);
-  }
+  const sorted = (entries: Iterable<[string, Iterable<string>]>) =>
+    Object.fromEntries([...entries].map(([room, may]) => [room, [...may].sort()] as const).sort());
+  t.deepEqual(sorted(used), sorted(readTable()));
 });
 
 test('the delivery path never reaches the database', (t) => {
   const reached = new Set<string>(['deliver.ts']);
   for (const file of reached) for (const one of imports.get(file) ?? []) reached.add(one);
   t.deepEqual(
-    [...reached].filter((file) => folderOf(file) === 'db'),
+    [...reached].filter((file) => roomOf(file) === 'db'),
     [],
   );
 });
 
-test('knex is imported in db/ alone', (t) => {
-  const users = [...imports.keys()].filter((file) =>
-    /from 'knex'/.test(readFileSync(join(src, file), 'utf8')),
-  );
+test('only db/ and vendor/ import knex', (t) => {
+  const users = files.filter((file) => /from 'knex'/.test(read(file)));
   t.deepEqual(
-    users.filter((file) => folderOf(file) !== 'db'),
+    users.filter((file) => !['db', 'vendor'].includes(roomOf(file))),
     [],
   );
-});
-
-test('nobody imports main.ts or the command line', (t) => {
-  for (const [file, imported] of imports) {
-    t.false(imported.includes('main.ts'), file);
-    if (folderOf(file) !== 'cli')
-      t.deepEqual(
-        imported.filter((one) => folderOf(one) === 'cli'),
-        [],
-        file,
-      );
-  }
 });
 
 test('importing a file has no effect: only the entries run, and only as the main module', (t) => {
-  const entries = [...imports.keys()].filter((file) =>
-    /import\.meta\.main/.test(readFileSync(join(src, file), 'utf8')),
-  );
+  const entries = files.filter((file) => /import\.meta\.main/.test(read(file)));
   t.deepEqual(entries.sort(), [
+    'bounces/parser-thread.ts',
     'cli/postern.ts',
-    'src/server/compose-thread.ts',
     'main.ts',
-    'src/bounces/parser-thread.ts',
+    'server/compose-thread.ts',
   ]);
 });
 
+test('no file imports itself through others, types included', (t) => {
+  const state = new Map<string, 'open' | 'done'>();
+  const cycles: string[] = [];
+  const visit = (file: string, path: string[]): void => {
+    if (state.get(file) === 'done') return;
+    if (state.get(file) === 'open') {
+      cycles.push([...path.slice(path.indexOf(file)), file].join(' → '));
+      return;
+    }
+    state.set(file, 'open');
+    for (const one of imports.get(file) ?? []) visit(one, [...path, file]);
+    state.set(file, 'done');
+  };
+  for (const file of files) visit(file, []);
+  t.deepEqual(cycles, []);
+});
+
+test('file names are unique, except routes.ts and schema.ts of resource folders', (t) => {
+  const names = files.map((file) => file.split('/').at(-1)!);
+  const repeated = names.filter((name, index) => names.indexOf(name) !== index);
+  t.deepEqual(
+    [...new Set(repeated)].filter((name) => !['routes.ts', 'schema.ts'].includes(name)),
+    [],
+  );
+});
+
+test('the floor plan stays small: at most 30 entries, 8 files at the root, 25 files in a folder', (t) => {
+  const entries = readdirSync(src, { withFileTypes: true });
+  t.true(entries.length <= 30, `${entries.length} entries`);
+  t.true(entries.filter((entry) => entry.isFile()).length <= 8);
+  const folders = new Map<string, number>();
+  for (const file of files) folders.set(dirname(file), (folders.get(dirname(file)) ?? 0) + 1);
+  t.deepEqual(
+    [...folders].filter(([folder, count]) => folder !== '.' && count > 25),
+    [],
+  );
+});
+
 test('files stay small: none over 400 lines, the median under 150', (t) => {
-  const lengths = [...imports.keys()].map((file) => readFileSync(join(src, file), 'utf8').split('\n').length);
+  const lengths = files.map((file) => read(file).split('\n').length);
   t.true(Math.max(...lengths) <= 400);
   t.true(lengths.sort((a, b) => a - b)[lengths.length >> 1]! < 150);
 });

@@ -4,9 +4,9 @@
  * written by one that has stopped, and counts for nothing.
  */
 
-import { isServedOnPostgres } from '../../operate/server-running.ts';
 import { type Db, isPostgres } from '../engine/open.ts';
 import { readMissing } from './ip-pools.ts';
+import { isServedOnPostgres } from './server-running.ts';
 import { listSuspensions, type Suspension } from './suspensions.ts';
 
 /** As a server writes it; of several servers, what they have together. */

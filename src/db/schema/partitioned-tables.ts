@@ -7,10 +7,11 @@
  * eighth of that time, a day at least, a month at most. Emails refer to rows of tables that are not cut, so they go one
  * by one on both, with those; what is left of a partition then is dropped.
  */
-import type { MaintenanceJob } from '../../server/maintenance.ts';
+
 import { type Db, isPostgres } from '../engine/open.ts';
 import { forgetEmails } from '../events/forget-emails.ts';
 import { forgetAttempts, forgetEvents } from '../events/retention.ts';
+import type { MaintenanceJob } from './maintenance-job.ts';
 import type { PartitionedTable } from './partitions.ts';
 import { cutAhead } from './partitions-ahead.ts';
 import { dropPast } from './partitions-past.ts';

@@ -1,7 +1,7 @@
 /** The database: whether it answers, what it weighs, whether its schema is this program's. */
 import { databaseInfo } from '../../../db/admin/server-info.ts';
 import type { Db } from '../../../db/engine/open.ts';
-import { isServed } from '../../server-running.ts';
+import { isServed } from '../../../db/queue/server-running.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
 import { size } from './disk.ts';
 

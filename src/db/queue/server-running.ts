@@ -8,8 +8,8 @@
  */
 import { join } from 'node:path';
 import sqlite3 from 'sqlite3';
-import { senderConnection } from '../cluster/notify.ts';
-import { type Db, isPostgres } from '../db/engine/open.ts';
+import { senderConnection } from '../../cluster/notify.ts';
+import { type Db, isPostgres } from '../engine/open.ts';
 
 export async function isServed(db: Db, dataDir: string): Promise<boolean> {
   return isPostgres(db) ? isServedOnPostgres(db) : isLocked(join(dataDir, 'lock'));
