@@ -7,7 +7,7 @@
  *   --limit 100          in milliseconds
  *
  * Makes the emails in the database (peers/backlog-rows.ts), starts the service, sums up the figures, signs in as the
- * operator, and asks for each page of access.ts that somebody signed in has, with ids of what is there; lists are also
+ * operator, and asks for each page of src/dashboard/security/route-access.ts that somebody signed in has, with ids of what is there; lists are also
  * asked for as they are searched. What is answered as a file or a stream is timed until it begins.
  *
  * Exits 0 when the 95th percentile of each is within the limit, 1 when one is not, or answers anything but a page. Linux

@@ -1,9 +1,8 @@
 /**
- * Writes what the documents say from the code that makes it true: the settings in README.md and in the sample
- * config/postern.jsonc, the fields of the shaping file, the commands, the metrics and the routes of the public API in
- * README.md, the retry schedule in src/queue/README.md; and the table of contents of README.md. In a document only the
- * text between `<!-- name -->` and `<!-- /name -->` is touched. With --check it writes nothing, names each file that
- * is stale, and exits 1 if there is one.
+ * Writes what the documents say from the code that makes it true: the tables of settings, shaping fields, routes, metrics
+ * and commands in docs/, the retry schedule in src/queue/README.md, and the sample config/postern.jsonc. In a document
+ * only the text between `<!-- name -->` and `<!-- /name -->` is touched. With --check it writes nothing, names each file
+ * that is stale, and exits 1 if there is one.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,42 +13,18 @@ import { loadConfig, settings } from '../src/config.ts';
 import { catalog } from '../src/operate/metrics/catalog.ts';
 import { nextAttemptAt } from '../src/queue/schedule.ts';
 import { shapingFields } from '../src/settings/shaping-fields.ts';
-import { headingsOf } from './peers/headings.ts';
 
-/** Each file and what it should hold. */
-const documents: Record<string, (path: string) => string | Promise<string>> = {
-  'README.md': readme,
+/** Each file and what it should hold: the tables of a page by their names, or the whole file. */
+const documents: Record<string, Record<string, () => string | Promise<string>> | (() => string)> = {
+  'docs/settings.md': { settings: settingsTable, shaping: shapingTable },
+  'docs/using-the-api.md': { routes: routesTable },
+  'docs/metrics.md': { metrics: metricsTable },
+  'docs/commands.md': { commands: commandsTable },
+  'src/queue/README.md': { retry: retryTable },
   'config/postern.jsonc': sample,
-  'src/queue/README.md': (path) => between(path, read(path), 'retry', retryTable()),
 };
 
 const root = join(import.meta.dirname, '..');
-
-async function readme(path: string): Promise<string> {
-  const tables = {
-    settings: settingsTable(),
-    shaping: shapingTable(),
-    routes: routesTable(),
-    metrics: metricsTable(),
-    commands: await commandsTable(),
-  };
-  let text = read(path);
-  for (const [name, table] of Object.entries(tables)) text = between(path, text, name, table);
-  return between(path, text, 'contents', contents(text));
-}
-
-/** Chapters, each with its sections; without those of the changelog, which are versions. */
-function contents(text: string): string {
-  const lines: string[] = [];
-  for (const { level, title, anchor } of headingsOf(text)) {
-    const link = `[${title}](#${anchor})`;
-    if (level === 2) lines.push(`- ${link}`);
-    if (level !== 3 || /^\d/.test(title)) continue;
-    const chapter = lines.pop()!;
-    lines.push(`${chapter}${/: \[/.test(chapter) ? ' ·' : ':'} ${link}`);
-  }
-  return `${lines.join('\n')}\n`;
-}
 
 function settingsTable(): string {
   const rows = settings.map(({ name, default: byDefault, example, description }) => {
@@ -151,6 +126,12 @@ function span(milliseconds: number): string {
   return said.join(' ');
 }
 
+async function withTables(path: string, tables: Record<string, () => string | Promise<string>>) {
+  let text = read(path);
+  for (const [name, table] of Object.entries(tables)) text = between(path, text, name, await table());
+  return text;
+}
+
 function between(path: string, text: string, name: string, content: string): string {
   const [open, close] = [`<!-- ${name} -->`, `<!-- /${name} -->`];
   const [start, end] = [text.indexOf(open), text.indexOf(close)];
@@ -166,7 +147,7 @@ function read(path: string): string {
 
 async function main(isCheck: boolean): Promise<void> {
   for (const [path, document] of Object.entries(documents)) {
-    const content = await document(path);
+    const content = typeof document === 'function' ? document() : await withTables(path, document);
     if (content === read(path)) continue;
     if (isCheck) {
       console.error(`docs: ${path} is stale; run npm run fix`);

@@ -1,5 +1,5 @@
 /**
- * A send becomes a promise: checks, compose, sign, one commit. Reads as the checklist of design.md section 2; the
+ * A send becomes a promise: checks, compose, sign, one commit. Reads as the checklist of docs/design.md section 2; the
  * steps are below in the same order, and in compose/ and db/accept/acceptance.ts.
  *
  * Says yes after the commit alone. Says no with a Refusal; trouble of our own is a SEND_FAILED that has charged and
@@ -91,7 +91,7 @@ export function createAccept(parts: AcceptParts): Accept {
       const decision = await composed(parts, draft, request, from, domain).then(
         (send) => commit(parts, send, request.requestId),
         async (error) => {
-          // What the books say goes before trouble in composing (design.md section 2, the order of checks).
+          // What the books say goes before trouble in composing (docs/design.md section 2, the order of checks).
           const foreseen = await parts.rehearse(draft);
           if ('answer' in foreseen && !foreseen.replayed) throw error;
           return foreseen;
@@ -273,7 +273,7 @@ function effectiveTracking({ tracking }: SendRequest, domain: DomainRecord): Sen
   };
 }
 
-/** interface.md section 4.1 rule 6: what makes two sends without a key duplicates of each other. */
+/** docs/api.md section 4.1 rule 6: what makes two sends without a key duplicates of each other. */
 function duplicateWindow(request: SendRequest, caller: Sender): { key: string; requestHash: string } {
   const recipients = request.to.map(({ key }) => key).sort();
   const key = hash('sha256', JSON.stringify([caller.keyId, recipients, request.subject]));

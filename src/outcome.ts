@@ -1,7 +1,7 @@
 /**
  * THE table: from what was seen to delivered, deferred or bounced, and whether another host may be tried.
  *
- * Everyone else reports facts; only this file judges. What a refusal is about, the rules in replies/ say. Doubt means
+ * Everyone else reports facts; only this file judges. What a refusal is about, the rules in reply-rules/ say. Doubt means
  * deferred: a delivery bounces on a clear, permanent word of the other side alone (a 5xx reply to a command of the mail
  * transaction, or a DNS answer that the domain takes no mail), never on silence, on DNS failure or on something that
  * is not SMTP.

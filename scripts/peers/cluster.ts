@@ -1,6 +1,6 @@
 /**
  * Several Posterns on one PostgreSQL, each a process by itself with a directory of its own, between a DNS and one
- * exchanger on loopback (peers/sink.ts, a process by itself); organizations that may send; and the books in the end.
+ * exchanger on loopback (scripts/peers/sink.ts, a process by itself); organizations that may send; and the books in the end.
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
  * The cheapest mail exchangers there are: Postfix's `smtp-sink`, a C program that takes mail, throws it away and counts
- * (25 microseconds of CPU a mail here), one process for each address. Where it is not installed, peers/sink.ts does
+ * (25 microseconds of CPU a mail here), one process for each address. Where it is not installed, scripts/peers/sink.ts does
  * the same in Node, at several times the cost, which `kind` tells.
  *
  * The counts are read from what the programs write for each mail, and the time of the last one is when it was written.

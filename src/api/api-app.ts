@@ -1,6 +1,6 @@
 /**
  * The public HTTP interface as a Koa application: which path is answered by whom, and what every answer has in
- * common. Whatever goes wrong leaves as the error body of interface.md section 2.5 with a code of its table.
+ * common. Whatever goes wrong leaves as the error body of docs/api.md section 2.5 with a code of its table.
  */
 
 import Router from '@koa/router';

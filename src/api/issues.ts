@@ -1,5 +1,5 @@
 /**
- * zod's findings as the contract words them (interface.md section 2.5): all five members, all strings. `expected`
+ * zod's findings as the contract words them (docs/api.md section 2.5): all five members, all strings. `expected`
  * and `received` say what would be right and what was there, whatever kind of finding it is.
  */
 import type { z } from 'zod';

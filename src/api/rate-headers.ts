@@ -1,5 +1,5 @@
 /**
- * The rate-limit headers that every answer carries (interface.md section 8), and the IETF's fields beside them
+ * The rate-limit headers that every answer carries (docs/api.md section 8), and the IETF's fields beside them
  * (draft-ietf-httpapi-ratelimit-headers). They describe the window that binds; where nothing limits they say so.
  */
 import type { Context } from 'koa';

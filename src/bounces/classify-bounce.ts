@@ -1,4 +1,4 @@
-/** A bounce's words, judged as the same words in a session would be (outcome.ts, replies/). */
+/** A bounce's words, judged as the same words in a session would be (outcome.ts, reply-rules/). */
 import { classifyReturned } from '../outcome.ts';
 import type { Diagnostic } from './parse/diagnostic.ts';
 import type { Failure } from './parse/parse-result.ts';

@@ -1,5 +1,5 @@
 /**
- * Custom headers: which the caller may set. Four names are closed by the contract (interface.md section 2.1); the
+ * Custom headers: which the caller may set. Four names are closed by the contract (docs/api.md section 2.1); the
  * others refused here would break or belie the message. Date, Message-ID, Reply-To and Sender replace ours, where
  * they are valid; there is never a second field.
  */

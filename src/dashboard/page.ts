@@ -1,5 +1,5 @@
 /**
- * What a page is made of: handlers by route, each a function from a visit to an answer. The guard (guard.ts) has let the
+ * What a page is made of: handlers by route, each a function from a visit to an answer. The guard (security/authorize-page.ts) has let the
  * visit in before a handler sees it, by the table in dashboard/security/route-access.ts; so a handler of `organization` has one to act in, and
  * hands its id to every query.
  */

@@ -1,6 +1,6 @@
 /**
- * A refusal: the public API's way of saying no. interface.md section 7 is closed: no other code leaves it.
- * Whoever decides throws a Refusal; api/errors.ts turns it into the answer. A VALIDATION_ERROR lists its issues,
+ * A refusal: the public API's way of saying no. docs/api.md section 7 is closed: no other code leaves it.
+ * Whoever decides throws a Refusal; api/api-app.ts turns it into the answer. A VALIDATION_ERROR lists its issues,
  * every other code has none.
  */
 export const statusOf = {

@@ -1,5 +1,5 @@
 /**
- * An event as the world sees it (design.md section 3), in the feed, in the stream and in webhooks, whose body is its
+ * An event as the world sees it (docs/design.md section 3), in the feed, in the stream and in webhooks, whose body is its
  * type, timestamp and data. Of an email's, `data` names the email; what the type adds stands beside that.
  */
 import { iso } from '../base/clock.ts';

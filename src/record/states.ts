@@ -1,4 +1,4 @@
-/** The states of deliveries, and an email's, which follows from its deliveries' (design.md section 3). */
+/** The states of deliveries, and an email's, which follows from its deliveries' (docs/design.md section 3). */
 import type { DeliveryStatus } from '../glossary.ts';
 
 /** What an email is called whose recipients have come to different ends. */

@@ -1,5 +1,5 @@
 /**
- * The stored email as the world sees it: the answer of GET /api/public/email/:id (design.md section 3), and what
+ * The stored email as the world sees it: the answer of GET /api/public/email/:id (docs/design.md section 3), and what
  * the command line shows. Times are ISO 8601; what is not known is null.
  */
 import { iso } from '../base/clock.ts';

@@ -84,7 +84,7 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
     intake: createMemoryBudget({ max: maxBytes, perClient: maxBytes / 2 }),
     allowClearLogin: config.submissionAllowClear,
     bounds: { largest: largestMessage, longestLine },
-    // As many as a call of the API has (interface.md section 8).
+    // As many as a call of the API has (docs/api.md section 8).
     maxRecipients: 10,
   };
   const ofReturns = {

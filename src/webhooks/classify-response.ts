@@ -34,7 +34,7 @@ export type WebhookVerdict =
   | { kind: 'failed'; pausedUntil: number | null }
   | { kind: 'gone' };
 
-/** Before the second try, the third, and so on (design.md section 3). */
+/** Before the second try, the third, and so on (docs/design.md section 3). */
 export const waits = ['5s', '5m', '30m', '2h', '5h', '10h', '14h', '20h', '24h'].map((each) =>
   ms(each as ms.StringValue),
 );

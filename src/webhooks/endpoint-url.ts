@@ -1,6 +1,6 @@
 /**
  * What an endpoint's URL may be. Addresses are looked at where they are written out; names when they are resolved, at
- * each connection (lookup.ts). WHATWG's parser makes dotted decimals of all the ways to write an IPv4 address.
+ * each connection (guarded-post.ts). WHATWG's parser makes dotted decimals of all the ways to write an IPv4 address.
  */
 import { isIP } from 'node:net';
 import { isForbidden } from '../vendor/mx-connect.ts';

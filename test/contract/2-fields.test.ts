@@ -1,4 +1,4 @@
-/** interface.md, sections 2.1 to 2.3: the send request, field by field; what each takes and what it refuses. */
+/** docs/api.md, sections 2.1 to 2.3: the send request, field by field; what each takes and what it refuses. */
 import test from 'ava';
 import { cliOf } from '../helpers/cli.ts';
 import { until } from '../helpers/until.ts';

@@ -1,4 +1,4 @@
-/** Section 3, which interface.md leaves to design.md: states of a delivery and of an email, and what GET tells of them. */
+/** Section 3, which docs/api.md leaves to docs/design.md: states of a delivery and of an email, and what GET tells of them. */
 import test, { type ExecutionContext } from 'ava';
 import { cliOf } from '../helpers/cli.ts';
 import { until } from '../helpers/until.ts';

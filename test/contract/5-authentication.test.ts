@@ -1,4 +1,4 @@
-/** interface.md, section 5: keys, scopes, and who is refused. */
+/** docs/api.md, section 5: keys, scopes, and who is refused. */
 import test from 'ava';
 import { cliOf } from '../helpers/cli.ts';
 import { until } from '../helpers/until.ts';

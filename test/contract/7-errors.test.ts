@@ -1,4 +1,4 @@
-/** interface.md, section 7: every error, on every operation that can have it, and that there are no others. */
+/** docs/api.md, section 7: every error, on every operation that can have it, and that there are no others. */
 import { connect } from 'node:net';
 import test from 'ava';
 import type { Answer, World } from '../helpers/world.ts';

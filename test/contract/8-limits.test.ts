@@ -1,5 +1,5 @@
 /**
- * interface.md, section 8: limits and the rate-limit headers. The windows of time are the organization's own, and the
+ * docs/api.md, section 8: limits and the rate-limit headers. The windows of time are the organization's own, and the
  * clock stands still at noon; tests that turn it run alone, before the others.
  */
 import test, { type ExecutionContext } from 'ava';

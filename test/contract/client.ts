@@ -1,6 +1,6 @@
 /**
  * For the contract tests: one world for a file, organizations of their own in it, and what holds of every answer.
- * The tests know interface.md and design.md; from src/ comes here only what opens an account.
+ * The tests know docs/api.md and docs/design.md; from src/ comes here only what opens an account.
  *
  * The world's clock stands still: a window of a second or of two ends when a test says so and not before.
  * CONTRACT_DATABASE=postgres npm test -- 'test/contract/*.test.ts' runs all of it on PostgreSQL.

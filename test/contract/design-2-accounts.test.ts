@@ -1,4 +1,4 @@
-/** design.md, section 2, the rows about accounts and the whole: credits, keys, tracking, changes, OpenAPI, versioning, codes. */
+/** docs/design.md, section 2, the rows about accounts and the whole: credits, keys, tracking, changes, OpenAPI, versioning, codes. */
 import test from 'ava';
 import { cliOf } from '../helpers/cli.ts';
 import { until } from '../helpers/until.ts';

@@ -1,4 +1,4 @@
-/** design.md, section 2, the rows about fields: sizes, contents, attachments, addresses, types, headers, tags. */
+/** docs/design.md, section 2, the rows about fields: sizes, contents, attachments, addresses, types, headers, tags. */
 import test from 'ava';
 import { cliOf } from '../helpers/cli.ts';
 import { until } from '../helpers/until.ts';

@@ -1,4 +1,4 @@
-/** design.md, section 2, the rows idempotencyKey and Duplicate window, sentence by sentence. */
+/** docs/design.md, section 2, the rows idempotencyKey and Duplicate window, sentence by sentence. */
 import test, { type ExecutionContext } from 'ava';
 import { hasHeaders, isError, isReplay, isSent } from './answer.ts';
 import { breakSubject, openTenant, ownWorld, sendPath, sharedWorld, someone, type Tenant } from './client.ts';

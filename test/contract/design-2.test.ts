@@ -1,4 +1,4 @@
-/** design.md, section 2, first rows: the order of checks, requests and limits, replays, idempotency, duplicates. */
+/** docs/design.md, section 2, first rows: the order of checks, requests and limits, replays, idempotency, duplicates. */
 import test from 'ava';
 import { cliOf } from '../helpers/cli.ts';
 import { until } from '../helpers/until.ts';

@@ -21,7 +21,7 @@ const roomOf = (file: string) => file.split('/', 1)[0]!;
 
 /** `room` to the rooms that it may import, as src/README.md has them. */
 function readTable(): Map<string, string[]> {
-  const text = /<!-- imports -->\n([^]*?)<!-- \/imports -->/.exec(read('README.md'))![1]!;
+  const text = /<!-- imports -->\n([\s\S]*?)<!-- \/imports -->/.exec(read('README.md'))![1]!;
   const rows = text.trim().split('\n').slice(2);
   const named = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name!);
   return new Map(

@@ -32,7 +32,7 @@ test('2xx is done, 410 is gone, all else comes again', (t) => {
   t.is(waitAfter({ answer: null }), 5000, 'no answer');
 });
 
-test("the schedule is design.md's", (t) => {
+test("the schedule is docs/design.md's", (t) => {
   const tries = Array.from({ length: 10 }, (_, before) => waitAfter(answer(500), before));
   const schedule = ['5s', '5m', '30m', '2h', '5h', '10h', '14h', '20h', '24h'].map((each) =>
     ms(each as StringValue),

@@ -1,4 +1,4 @@
-/** GET /api/public/email/:id (interface.md section 4.2; the answer is design.md section 3). */
+/** GET /api/public/email/:id (docs/api.md section 4.2; the answer is docs/design.md section 3). */
 import type { Middleware } from 'koa';
 import type { EmailRecord } from '../../db/events/emails.ts';
 import { Refusal } from '../../mail/refusal.ts';

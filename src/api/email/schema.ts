@@ -1,5 +1,5 @@
 /**
- * The answer of GET /api/public/email/:id as a schema (design.md section 3): for the OpenAPI document, and for the
+ * The answer of GET /api/public/email/:id as a schema (docs/design.md section 3): for the OpenAPI document, and for the
  * tests, which hold real answers against it. record/telemetry.ts makes the answer; nothing is checked on the way out.
  */
 import { z } from 'zod';

@@ -1,5 +1,5 @@
 /**
- * The errors of the public API (interface.md sections 2.5 and 7): for each code when it comes and what it says, for
+ * The errors of the public API (docs/api.md sections 2.5 and 7): for each code when it comes and what it says, for
  * each status the schema of its body. mail/refusal.ts has the codes; its type sees to it that none is left out here.
  */
 import { z } from 'zod';

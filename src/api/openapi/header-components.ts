@@ -1,4 +1,4 @@
-/** The headers of every answer and of some (interface.md section 8, design.md section 2), as components. */
+/** The headers of every answer and of some (docs/api.md section 8, docs/design.md section 2), as components. */
 import { type ComponentSchema, refTo } from './component-schemas.ts';
 
 export interface Header {

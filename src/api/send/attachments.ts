@@ -1,4 +1,4 @@
-/** Attachments of a send (interface.md section 2.2): base64 in, bytes out; executables refused by name and by type. */
+/** Attachments of a send (docs/api.md section 2.2): base64 in, bytes out; executables refused by name and by type. */
 import { z } from 'zod';
 import { atMost } from '../at-most.ts';
 import { characters, rule } from './schema-rule.ts';

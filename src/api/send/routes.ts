@@ -1,4 +1,4 @@
-/** POST /api/public/email/send (interface.md section 4.1). */
+/** POST /api/public/email/send (docs/api.md section 4.1). */
 import { hash } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import type { Accept, SendRequest } from '../../accept.ts';
@@ -89,7 +89,7 @@ function sorted(pairs: Record<string, string> = {}): [string, string][] {
   return Object.entries(pairs).sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** A full success carries no other lists (interface.md section 2.4). */
+/** A full success carries no other lists (docs/api.md section 2.4). */
 function present({ id, emailId, accepted, suppressed, insufficientCredit }: SendAnswerRecord): SendAnswer {
   return {
     success: true,

@@ -1,5 +1,5 @@
 /**
- * The send request of interface.md section 2.1: one zod schema, every field and limit. `from` is a string here; that
+ * The send request of docs/api.md section 2.1: one zod schema, every field and limit. `from` is a string here; that
  * it is a sender is decided after the schema, because it answers BAD_REQUEST.
  *
  * Strings that could reach a header or an SMTP command are free of CR, LF and NUL. Unknown fields are dropped.

@@ -1,4 +1,4 @@
-/** The answer of a send as a schema (interface.md section 2.4): for the OpenAPI document, and for the tests. */
+/** The answer of a send as a schema (docs/api.md section 2.4): for the OpenAPI document, and for the tests. */
 import { z } from 'zod';
 
 const addresses = z.array(z.string().meta({ format: 'idn-email' })).min(1);

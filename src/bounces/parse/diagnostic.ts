@@ -1,7 +1,7 @@
 /**
  * From the words of a bounce to the reply that they quote: the three digits, the enhanced status code, the text, as far
  * as the bounce has them, and what was answered (RCPT, DATA …). What has no digits of its own gets those that its
- * status means, so that the rules about replies (replies/) read it as they read a session.
+ * status means, so that the rules about replies (reply-rules/) read it as they read a session.
  */
 import type { Reply } from '../../glossary.ts';
 import type { Phase } from '../../outcome.ts';

@@ -1,5 +1,5 @@
 /**
- * Bounces that only people were meant to read: the rules in formats/ know them by their words. Each rule is data; this
+ * Bounces that only people were meant to read: the rules in text-bounces/ know them by their words. Each rule is data; this
  * file finds the one that matches, cuts off the copy of our mail, and takes the words about the failure.
  */
 

@@ -4,7 +4,7 @@
  * that, nothing has happened.
  *
  * Takes many sends at once, so that a crowd shares one sync of the disk. Each send is decided for itself, in the
- * order of design.md section 2; one that is refused or answered before leaves nothing behind and does not disturb
+ * order of docs/design.md section 2; one that is refused or answered before leaves nothing behind and does not disturb
  * its neighbours. An organization is locked while its sends are decided, on PostgreSQL against other nodes too: so
  * its credits, its day's capacity and its idempotency keys are exact. A send that comes again, because the answer to its
  * commit was lost, is known by what that commit wrote (accepted-before.ts).

@@ -1,6 +1,6 @@
 /**
  * Answers given before: by the caller's idempotency key, or by the hash that the automatic duplicate window goes by
- * (interface.md section 4.1, rules 5 and 6). Written in the accepting commit, so an answer is kept exactly when its
+ * (docs/api.md section 4.1, rules 5 and 6). Written in the accepting commit, so an answer is kept exactly when its
  * send is; refused sends keep nothing, and their key can be used again.
  */
 

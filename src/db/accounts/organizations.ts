@@ -41,7 +41,7 @@ export class NameTaken extends Error {
   }
 }
 
-/** interface.md section 8. */
+/** docs/api.md section 8. */
 const defaultLimits = { requests_per_second: 2, requests_per_day: 5000, emails_per_day: 5000 };
 
 /** Throws a NameTaken where another has the name. */

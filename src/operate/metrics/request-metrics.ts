@@ -23,7 +23,7 @@ interface Answer {
   error: RefusalCode;
 }
 
-/** A reply begins with interface.md's own code where the refusal is one of the API's. */
+/** A reply begins with docs/api.md's own code where the refusal is one of the API's. */
 export function countRefusals<User>(
   handler: MailHandler<User>,
   refused: Metrics['refused'],

@@ -1,5 +1,5 @@
 /**
- * Refusals as SMTP replies: the codes of RFC 5321 and RFC 3463, and interface.md's own code at the head of the text. A
+ * Refusals as SMTP replies: the codes of RFC 5321 and RFC 3463, and docs/api.md's own code at the head of the text. A
  * client comes again by itself after a 4xx and reports a 5xx: so what time heals is 4xx, and says in how many seconds.
  */
 import { seconds } from '../../api/rate-headers.ts';

@@ -77,7 +77,7 @@ function unauthorized(): Refusal {
   return new Refusal('UNAUTHORIZED', 'The password is no API key, or one that was revoked.');
 }
 
-/** In the order of the API's gate (design.md section 2). */
+/** In the order of the API's gate (docs/design.md section 2). */
 async function begin(parts: SubmissionParts, address: string, login: Login | null): Promise<void> {
   const caller = login && (await parts.findCaller(login.key));
   if (!caller) throw unauthorized();

@@ -167,7 +167,7 @@ export async function setSequences(target: Db, tables: Table[], given: Map<strin
       throw new DatabaseError(`SQLite numbers the rows of ${name}, and PostgreSQL has no sequence for it`);
     for (const { column, sequence } of own) {
       const max = await target(name).max(`${column} as most`).first();
-      // One more than the last: what is the last given must be nobody's (migrations/005-events.ts).
+      // One more than the last: what is the last given must be nobody's (db/schema/migrations/005-events.ts).
       const next = Math.max(max?.max ?? 0, given.get(name) ?? 0) + 1;
       await target.raw('select setval(?::regclass, ?)', [sequence, next]);
     }
