@@ -135,9 +135,17 @@ export class StrictStream extends SMTPStream {
     const isFlood = this.dataBytes > this.#parts.largestMessage;
     if (isFlood) this.#refuse('flood');
     if (isFlood) done();
-    else super._write(bytes, 'buffer', done);
+    else
+      super._write(
+        bytes,
+        'buffer',
+        bytes.length < largePiece ? done : (error) => void setImmediate(done, error),
+      );
   }
 }
+
+/** After a piece of this size, other connections have their turn: a client that sends fast is read as fast as it sends. */
+const largePiece = 16 * 1024;
 
 /** Where a CR without its LF stands, or an LF without its CR; -1 where there is none. A CR at the end is open. */
 function bareLineEnd(chunk: Buffer, afterCr: boolean): number {
