@@ -9,7 +9,7 @@ import type { HostTls, Tlsa } from '../../src/route/route.ts';
 import { memory, said, startDeliverer } from '../helpers/deliverer.ts';
 import { type MxOptions, mxPem, startMx } from '../helpers/mx.ts';
 
-const pemOf = (name: string) => readFileSync(new URL(`fixtures/tls/${name}.pem`, import.meta.url));
+const pemOf = (name: string) => readFileSync(new URL(`../fixtures/tls/${name}.pem`, import.meta.url));
 const pems = {
   'self-signed': mxPem,
   ...Object.fromEntries(['good', 'other', 'expired', 'domain', 'forged'].map((name) => [name, pemOf(name)])),

@@ -127,7 +127,7 @@ for (const [file, verdict, found, advice] of [
 ] as const) {
   names(
     `a certificate: ${file}`,
-    ({ certificate }) => copyFile(new URL(`fixtures/tls/${file}.pem`, import.meta.url), certificate),
+    ({ certificate }) => copyFile(new URL(`../fixtures/tls/${file}.pem`, import.meta.url), certificate),
     { ...ofCertificate, verdict, found, advice },
   );
 }
@@ -150,7 +150,7 @@ names('applications get a certificate that vouches for itself', () => ({ config:
 });
 
 function fixture(name: string): string {
-  return new URL(`fixtures/tls/${name}.pem`, import.meta.url).pathname;
+  return new URL(`../fixtures/tls/${name}.pem`, import.meta.url).pathname;
 }
 
 test('a certificate near its end', async (t) => {

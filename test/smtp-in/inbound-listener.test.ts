@@ -66,7 +66,7 @@ test('certificate files are taken up when they change; a bad one leaves the old 
 test('a key in the certificate’s file will do; a file that is none stops the start and says so', (t) => {
   const directory = folder(t);
   const file = join(directory, 'both.pem');
-  copyFileSync(new URL('fixtures/mx.pem', import.meta.url), file);
+  copyFileSync(new URL('../fixtures/mx.pem', import.meta.url), file);
   const parts = { dataDir: directory, hostname: 'x.invalid', clock: manualClock(), onError: () => {} };
   const certificate = openCertificate({ certFile: file, keyFile: null, ...parts });
   t.regex(certificate.current().key, /PRIVATE KEY/);
