@@ -289,7 +289,7 @@ async function play(name: string, act: Act, { disk, sink, key, withDb, launch }:
 const notPromised = (answers: Answers) =>
   [...answers].filter(([status]) => status !== 200).flatMap(([, list]) => list);
 
-/** Each with its key. A send that was taken twice would be two copies that are not flagged (books.ts). */
+/** Repeats each send with its key. A send that was accepted twice would be two copies without a flag (peers/books.ts). */
 async function repeatAll(db: Db, target: Parameters<typeof repeat>[0], unsure: string[]): Promise<Repeats> {
   const known = new Set<string>(await db('deliveries').pluck('recipient'));
   const replays = await repeat(target, unsure);

@@ -61,7 +61,10 @@ asRoot('`postern` as it is installed opens files as the caller, and all else as 
   await writeFile(join(dataDir, 'secret'), `${'s'.repeat(43)}\n`);
   await run('chown', ['-R', 'nobody', dataDir]);
   const env = { PATH: process.env.PATH };
-  await writeFile(join(service, 'postern.env'), 'POSTERN_HOSTNAME=mail.postern.invalid\n');
+  await writeFile(
+    join(service, 'postern.env'),
+    `POSTERN_HOSTNAME=mail.postern.invalid\nPOSTERN_DATA_DIR=${dataDir}\n`,
+  );
   const installed = (await read('config/postern-command'))
     .replaceAll('/var/lib/postern', dataDir)
     .replaceAll('/etc/postern', service)

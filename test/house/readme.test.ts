@@ -1,60 +1,68 @@
-/** README.md keeps its word: its links lead somewhere, the files that it names are there, its samples work. */
+/** The README and the pages of docs/: the files that they name exist, and their samples work. Links: paths.test.ts. */
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test from 'ava';
 import { type ParseError, parse } from 'jsonc-parser';
 import { Webhook } from 'standardwebhooks';
-import { headingsOf } from '../../scripts/peers/headings.ts';
 import { isInstalled } from '../../scripts/peers/programs.ts';
 import { testNeeding } from '../helpers/needing.ts';
 import { startWorld } from '../helpers/world.ts';
 
 const root = join(import.meta.dirname, '../..');
-const readme = await readFile(join(root, 'README.md'), 'utf8');
-const prose = readme.replace(/^```.*?^```/gms, '');
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+const pages = ['README.md', ...globSync('docs/*.md', { cwd: root }).sort()];
+/** Every page but the changelog, which names files as they were called then. */
+const current = pages.filter((page) => page !== 'docs/changelog.md');
 const run = promisify(execFile);
 
 interface Sample {
+  page: string;
   language: string;
   text: string;
 }
 
-const samples: Sample[] = [...readme.matchAll(/^```(\w+)\n(.*?)^```/gms)].map(([, language, text]) => ({
-  language: language!,
-  text: text!,
-}));
+const samples: Sample[] = pages.flatMap((page) =>
+  [...read(page).matchAll(/^```(\w+)\n(.*?)^```/gms)].map(([, language, text]) => ({
+    page,
+    language: language!,
+    text: text!,
+  })),
+);
 
 const sampleWith = (language: string, words: string) =>
-  samples.find((one) => one.language === language && one.text.includes(words))!.text;
+  samples.find((sample) => sample.language === language && sample.text.includes(words))!.text;
 
-test('links within lead to headings', (t) => {
-  const anchors = headingsOf(readme).map(({ anchor }) => anchor);
-  const links = [...prose.matchAll(/\]\(#([^)]*)\)/g)].map(([, anchor]) => anchor!);
-  t.true(links.length > 20);
+test('the README is a front door: under 400 lines, with a link to every page', (t) => {
+  const readme = read('README.md');
+  t.true(readme.split('\n').length < 400);
   t.deepEqual(
-    links.filter((link) => !anchors.includes(link)),
+    pages.filter((page) => page !== 'README.md' && !readme.includes(`](${page})`)),
     [],
   );
 });
 
-test('files that are named are there', (t) => {
-  const linked = [...prose.matchAll(/\]\((?!#|https?:)([^)]*)\)/g)].map(([, path]) => path!);
-  const named = [...readme.matchAll(/(?<![\w/.-])(?:config|scripts|src|test)\/[\w@./-]*[\w/]/g)].map(
-    ([path]) => path,
-  );
-  const missing = [...new Set([...linked, ...named])].filter((path) => !existsSync(join(root, path)));
-  t.deepEqual(
-    missing.filter((path) => path !== 'config/.env'),
-    [],
-  );
-  t.true(named.length > 30);
+test('every page begins with a title and a sentence', (t) => {
+  for (const page of pages) t.regex(read(page), /^# \S.*\n\n[A-Z]\S* .{40}/, page);
 });
 
-/** What reads a file of that language without running it. */
+test('the files that the pages name exist', (t) => {
+  const named = current.flatMap((page) =>
+    [...read(page).matchAll(/(?<![\w/.-])(?:config|docs|scripts|src|test)\/[\w@./-]*[\w/]/g)].map(
+      ([path]) => ({ page, path }),
+    ),
+  );
+  t.true(named.length > 60);
+  t.deepEqual(
+    named.filter(({ path }) => !existsSync(join(root, path)) && path !== 'config/.env'),
+    [],
+  );
+});
+
+/** The program that checks a file of each language without running it. */
 const readers: Record<string, [program: string, ...args: string[]]> = {
   js: [process.execPath, '--check'],
   sh: ['sh', '-n'],
@@ -62,22 +70,22 @@ const readers: Record<string, [program: string, ...args: string[]]> = {
   php: ['php', '-l'],
 };
 
-test('samples are of the language that they say', async (t) => {
+test('code samples are of the language that their fence names', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'postern-readme-'));
   t.teardown(() => rm(directory, { recursive: true, force: true }));
-  const read = samples.map(async ({ language, text }, index) => {
+  const checks = samples.map(async ({ page, language, text }, index) => {
     const [program, ...args] = readers[language] ?? [];
     if (!program || (program !== process.execPath && !isInstalled(program))) return;
     const file = join(directory, `${index}.${language === 'js' ? 'mjs' : language}`);
     await writeFile(file, text);
-    await t.notThrowsAsync(run(program, [...args, file]), text);
+    await t.notThrowsAsync(run(program, [...args, file]), `${page}: ${text}`);
   });
-  await Promise.all(read);
-  for (const { language, text } of samples) {
+  await Promise.all(checks);
+  for (const { page, language, text } of samples) {
     if (!language.startsWith('json') || text.includes('…')) continue;
     const errors: ParseError[] = [];
     parse(text, errors, { allowTrailingComma: false });
-    t.deepEqual(errors, [], text);
+    t.deepEqual(errors, [], `${page}: ${text}`);
   }
 });
 
@@ -88,22 +96,24 @@ const mail = {
   text: 'On its way.',
 };
 
-test('the sample for Node sends, once however often it is called, and says what was refused', async (t) => {
+test('the Node sample sends a mail once, even if it is called twice, and reports a refusal', async (t) => {
   const world = await startWorld(t);
   const directory = await mkdtemp(join(tmpdir(), 'postern-readme-'));
   t.teardown(() => rm(directory, { recursive: true, force: true }));
   await writeFile(join(directory, 'send.mjs'), sampleWith('js', 'sendMail'));
   const { sendMail } = await import(join(directory, 'send.mjs'));
-  const where = { url: world.url(), key: world.key };
-  const first = await sendMail(mail, 'order-1', where);
+  const server = { url: world.url(), key: world.key };
+  const first = await sendMail(mail, 'order-1', server);
   t.deepEqual(first.accepted, ['ann@there.invalid']);
-  t.is((await sendMail(mail, 'order-1', where)).emailId, first.emailId);
-  await t.throwsAsync(sendMail({ ...mail, to: 'nobody' }, 'order-2', where), { message: /VALIDATION_ERROR/ });
+  t.is((await sendMail(mail, 'order-1', server)).emailId, first.emailId);
+  await t.throwsAsync(sendMail({ ...mail, to: 'nobody' }, 'order-2', server), {
+    message: /VALIDATION_ERROR/,
+  });
 });
 
 const withPython = testNeeding(isInstalled('python3'));
 
-withPython('the sample for Python sends, once however often it is called', async (t) => {
+withPython('the Python sample sends a mail once, even if it is called twice', async (t) => {
   const world = await startWorld(t);
   const program = `${sampleWith('python', 'send_mail')}
 mail = json.loads(os.environ["MAIL"])
@@ -121,7 +131,7 @@ except RuntimeError as error:
   t.regex(refusal!, /VALIDATION_ERROR/);
 });
 
-withPython('the sample that verifies a webhook by hand takes what is signed, and nothing else', async (t) => {
+withPython('the sample that verifies a webhook by hand accepts only a valid signature', async (t) => {
   const secret = `whsec_${Buffer.from('a secret of the readme').toString('base64')}`;
   const now = new Date();
   const sign = (body: string) => ({
