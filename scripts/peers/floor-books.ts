@@ -1,4 +1,4 @@
-/** The two transactions of floor.ts, acceptance and record, on a database of their own, a hundred mails in each. */
+/** The acceptance and recording transactions that floor.ts measures, in batches of a hundred mails on a separate database. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { v7 as uuid } from 'uuid';
@@ -14,9 +14,9 @@ import { startDns } from '../../test/helpers/dns.ts';
 import { createTenant, testConfig } from '../../test/helpers/world.ts';
 
 export interface Books {
-  /** So many sends. */
+  /** Accepts this many sends. */
   accept(mails: number): Promise<void>;
-  /** The outcomes of sends that were accepted and not recorded yet. */
+  /** Records outcomes of sends that were accepted and not recorded yet. */
   record(mails: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -37,7 +37,7 @@ export async function openBooks(directory: string, message: Buffer): Promise<Boo
   return { ...(await booksOf(db, message)), close: () => db.destroy() };
 }
 
-/** On a database that has a tenant. */
+/** `db` must have an organization with an API key. */
 export async function booksOf(db: Db, message: Buffer): Promise<Omit<Books, 'close'>> {
   const { id: keyId, org_id: orgId } = await db('api_keys').first('id', 'org_id');
   const accepted: Send[] = [];
@@ -51,59 +51,78 @@ export async function booksOf(db: Db, message: Buffer): Promise<Omit<Books, 'clo
     },
     async record(mails) {
       for (let done = 0; done < mails; done += batch)
-        await recordAll(db, node, accepted.splice(0, batch).map(moveOf), []);
+        await recordAll(db, node, accepted.splice(0, batch).map(transitionOf), []);
     },
   };
 }
 
-type Way = Pick<Send['recipients'][number], 'domain' | 'entry'>;
-
-export function sendOf(
-  orgId: string,
-  keyId: string,
-  raw: Buffer,
-  { domain, entry }: Way = { domain: 'there1.invalid', entry: 'leased' },
-): Send {
+function sendOf(orgId: string, keyId: string, raw: Buffer): Send {
   const emailId = uuid();
   const now = Date.now();
+  const domain = 'there1.invalid';
   const address = `${emailId}@${domain}`;
   return {
-    ...{ emailId, orgId, keyId, messageId: `${emailId}@postern.invalid`, from: 'Shop <shop@sender.invalid>' },
-    ...{ replyTo: null, subject: 'Your order 4711 has been sent', tags: {}, tls: 'opportunistic' },
+    emailId,
+    orgId,
+    keyId,
+    messageId: `${emailId}@postern.invalid`,
+    from: 'Shop <shop@sender.invalid>',
+    replyTo: null,
+    subject: 'Your order 4711 has been sent',
+    tags: {},
+    tls: 'opportunistic',
     tracking: { openTracking: false, clickTracking: false },
-    recipients: [{ ...{ deliveryId: uuid(), address, key: address, domain }, ...{ message: 0, entry } }],
+    recipients: [{ deliveryId: uuid(), address, key: address, domain, message: 0, entry: 'leased' }],
     messages: [{ id: uuid(), raw }],
-    ...{ base: null, trackedLinks: null },
+    base: null,
+    trackedLinks: null,
     idempotency: { kind: 'window', key: emailId, requestHash: emailId },
-    ...{ acceptedAt: now, expiresAt: now + 172_800_000, lease: { node, until: now + 300_000 } },
+    acceptedAt: now,
+    expiresAt: now + 172_800_000,
+    lease: { node, until: now + 300_000 },
   };
 }
 
-function moveOf(send: Send): Transition {
+function transitionOf(send: Send): Transition {
   const [recipient] = send.recipients;
   const delivery: Delivery = {
-    ...{
-      id: recipient!.deliveryId,
-      emailId: send.emailId,
-      orgId: send.orgId,
-      messageId: send.messages[0]!.id,
-    },
-    ...{ recipient: recipient!.address, domain: recipient!.domain, from: send.from, tags: {}, attempts: 0 },
-    ...{ createdAt: send.acceptedAt, dueAt: send.acceptedAt, expiresAt: send.expiresAt, tls: send.tls },
+    id: recipient!.deliveryId,
+    emailId: send.emailId,
+    orgId: send.orgId,
+    messageId: send.messages[0]!.id,
+    recipient: recipient!.address,
+    domain: recipient!.domain,
+    from: send.from,
+    tags: {},
+    attempts: 0,
+    createdAt: send.acceptedAt,
+    dueAt: send.acceptedAt,
+    expiresAt: send.expiresAt,
+    tls: send.tls,
   };
-  return deliveredMove(delivery);
+  return deliveredTransition(delivery);
 }
 
-/** As an exchanger that takes it at once makes it. */
-export function deliveredMove(delivery: Delivery): Transition {
+/** The transition of a delivery that the first host accepts. */
+function deliveredTransition(delivery: Delivery): Transition {
   const now = Date.now();
   const transcript = createTranscript(() => now);
   for (const line of dialogue) transcript.add(line.startsWith('2') ? 'server' : 'client', line);
   const attempt: Attempt = {
-    ...{ destination: 'mx.there1.invalid', signal: 'well', startedAt: now, endedAt: now },
+    destination: 'mx.there1.invalid',
+    signal: 'well',
+    startedAt: now,
+    endedAt: now,
     verdict: {
-      ...{ outcome: 'delivered', category: null, fault: null, bounce: null, origin: 'remote' },
-      ...{ diagnostic: '250 2.0.0 Ok', possibleDuplicate: false, rule: null, retryAfterMs: null },
+      outcome: 'delivered',
+      category: null,
+      fault: null,
+      bounce: null,
+      origin: 'remote',
+      diagnostic: '250 2.0.0 Ok',
+      possibleDuplicate: false,
+      rule: null,
+      retryAfterMs: null,
     },
     reply: { code: 250, enhanced: '2.0.0', text: 'Ok' },
     mx: { host: 'mx.there1.invalid', address: '127.0.1.1', port: 25 },
