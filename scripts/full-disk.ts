@@ -90,7 +90,10 @@ const acts: Record<string, Act> = {
   },
   'full-large': {
     settings: { POSTERN_MIN_FREE_SPACE: '0' },
-    ...{ status: 500, sizeMb: 400, ballastMb: 250, lines: 20_000 },
+    status: 500,
+    sizeMb: 400,
+    ballastMb: 250,
+    lines: 20_000,
     play: (props) => acts.full!.play(props),
   },
   'nearly-full': {
@@ -105,7 +108,8 @@ const acts: Record<string, Act> = {
   },
   'long-look': {
     settings: { POSTERN_MIN_FREE_SPACE: '20M' },
-    ...{ status: 429, sizeMb: 300 },
+    status: 429,
+    sizeMb: 300,
     async play({ answers, withDb }) {
       await withDb(async (db) => {
         await db.raw('begin');
@@ -132,7 +136,8 @@ const acts: Record<string, Act> = {
   },
   'read-only': {
     settings: { POSTERN_MIN_FREE_SPACE: '0' },
-    ...{ status: 500, isRepeated: true },
+    status: 500,
+    isRepeated: true,
     async play({ disk, answers, restart }) {
       await many(answers, 200);
       await disk.fail();
@@ -143,7 +148,9 @@ const acts: Record<string, Act> = {
   },
   'sync-fails': {
     settings: { POSTERN_MIN_FREE_SPACE: '0' },
-    ...{ status: 500, isRepeated: true, needs: 'strace' },
+    status: 500,
+    isRepeated: true,
+    needs: 'strace',
     async play({ answers, restart, failSyncs }) {
       // What the last commits have left of each other is there afterwards; it may be an outcome's alone.
       for (let times = 0; times < 5; times++) {

@@ -117,7 +117,12 @@ async function run(stage: Stage): Promise<Result> {
   await node.end('SIGTERM');
   const arrived = (await sink.books()).taken.slice(already).map(({ to }) => to);
   return {
-    ...{ undisturbed, killed, killedAt, queued: wanted.length, arrived: new Set(arrived).size, drainSeconds },
+    undisturbed,
+    killed,
+    killedAt,
+    queued: wanted.length,
+    arrived: new Set(arrived).size,
+    drainSeconds,
     copiesTooMany: arrived.length - new Set(arrived).size,
     faults: [
       ...(isDeepStrictEqual(undisturbed.tables, killed.tables)

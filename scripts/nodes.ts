@@ -115,13 +115,15 @@ async function run(stage: Stage): Promise<Run> {
     kills: ended.reduce((sum, { kills }) => sum + kills, 0),
     day: { limit: perDay, accepted: await acceptedOf(day) },
     credits: {
-      ...{ limit: credits, accepted: await acceptedOf(paid) },
+      limit: credits,
+      accepted: await acceptedOf(paid),
       left: org.wallet + org.quota_limit - org.quota_used,
     },
     seconds: await windowsOf(db, slow.orgId),
     refused: [...answers].reduce((sum, [status, list]) => (status > 200 ? sum + list.length : sum), 0),
     unanswered: answers.get(0)?.length ?? 0,
-    ...{ tookSeconds, drainSeconds },
+    tookSeconds,
+    drainSeconds,
     ...(await cluster.books(answers.get(200) ?? [])),
   };
 }

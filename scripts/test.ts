@@ -31,7 +31,10 @@ const postgres = new EmbeddedPostgres({
     max_connections: 300,
     listen_addresses: '127.0.0.1',
     // The tests kill Postern, never the database: what keeps it safe would only be slow here.
-    ...{ fsync: 'off', full_page_writes: 'off', wal_level: 'minimal', max_wal_senders: 0 },
+    fsync: 'off',
+    full_page_writes: 'off',
+    wal_level: 'minimal',
+    max_wal_senders: 0,
     // It would look into each of some hundred databases once a minute.
     autovacuum: 'off',
   }).flatMap(([name, value]) => ['-c', `${name}=${value}`]),

@@ -10,7 +10,8 @@ const names =
 /** Where the recipients are, each at an exchanger of its own; without a script nobody answers there. */
 export const hosts: { name: string; address: string; script: Script | null }[] = [
   ...['northmail.example', 'postbox.example', 'fastpost.example'].map((name, index) => ({
-    ...{ name, address: `127.0.0.${index + 2}` },
+    name,
+    address: `127.0.0.${index + 2}`,
     script: { ehlo: ({ session }: Context) => greeting(name, session.tls), rcpt, dot },
   })),
   { name: 'university.example', address: '127.0.0.5', script: { rcpt, dot } },
@@ -87,7 +88,7 @@ export function acmeMail(n: number, to = recipient(n)) {
   const { from, tags, subject, text } = kinds[(n * 3 + (n >> 2)) % kinds.length]!;
   const name = to.split(/[.@]/, 1)[0]!;
   const greeting = `Hello ${name[0]!.toUpperCase()}${name.slice(1)},`;
-  return { ...{ from, to, tags, subject: subject(n) }, ...body(greeting, text) };
+  return { from, to, tags, subject: subject(n), ...body(greeting, text) };
 }
 
 function recipient(n: number): string {

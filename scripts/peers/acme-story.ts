@@ -186,8 +186,10 @@ async function endingOf(acme: Acme, sent: number, end: number): Promise<void> {
     await pass(acme, minuteMs);
   const reason = 'their postmaster asked for a pause';
   await suspend(db, {
-    ...{ destination: 'council.example', reason },
-    ...{ createdAt: clock.now(), until: clock.now() + 6 * hourMs },
+    destination: 'council.example',
+    reason,
+    createdAt: clock.now(),
+    until: clock.now() + 6 * hourMs,
   });
   await pass(acme, 2 * minuteMs);
   for (const one of to('planning', 'mayor.office', 'archive'))

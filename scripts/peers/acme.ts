@@ -58,8 +58,11 @@ export async function startAcme(stage: Stage): Promise<Acme> {
   const config = await configure(stage, dns, mxs[0]!);
   const clock = manualClock(Date.now() - days * 86_400_000);
   const surroundings = {
-    ...{ probes: hosts.slice(0, 2).map(({ name }) => name), signedName: 'signed.example', timeServers: [] },
-    ...{ ownAddresses: () => ['127.0.0.1'], returnPort: config.inboundPort ?? 25 },
+    probes: hosts.slice(0, 2).map(({ name }) => name),
+    signedName: 'signed.example',
+    timeServers: [],
+    ownAddresses: () => ['127.0.0.1'],
+    returnPort: config.inboundPort ?? 25,
   };
   const hands = { clock, random: () => 0.5, passwordCost, surroundings, log: createLog(config) };
   const postern = await stage.start(start(config, hands), (it) => it.stop());
@@ -97,8 +100,10 @@ function zone(): Zone {
 async function configure(stage: Stage, dns: Dns, mx: Mx): Promise<Config> {
   const where = { dataDir: join(stage.directory, 'postern'), databaseUrl: null, dns, mtaPort: mx.port };
   return testConfig(where, {
-    ...{ POSTERN_HOSTNAME: hostname, POSTERN_RETURN_PATH_DOMAIN: returnPathDomain },
-    ...{ POSTERN_INBOUND_PORT: String(await freePort('127.0.0.1')), POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true' },
+    POSTERN_HOSTNAME: hostname,
+    POSTERN_RETURN_PATH_DOMAIN: returnPathDomain,
+    POSTERN_INBOUND_PORT: String(await freePort('127.0.0.1')),
+    POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true',
   });
 }
 

@@ -167,7 +167,10 @@ async function copy(
     emails: { id: id(1), message_id: `'n' || n || '@postern.invalid'`, ...times },
     messages: { id: id(2), email_id: id(1), raw: 'substr(raw, 1, 256)', size: '256' },
     deliveries: {
-      ...{ id: id(3), email_id: id(1), message_id: id(2), ...times },
+      id: id(3),
+      email_id: id(1),
+      message_id: id(2),
+      ...times,
       delivered_at: `case when delivered_at is null then null else ${at(300)} end`,
       expires_at: at(48 * hour),
     },

@@ -69,7 +69,10 @@ export async function startSide(stage: Stage, sink: SmtpSink, plan: SidePlan): P
     `${name}: serves after ${start.servesMs.toFixed(0)} ms, first ${start.firstMs.toFixed(0)} ms, all ${start.allMs.toFixed(0)} ms`,
   );
   return {
-    ...{ name, postern, sink, start },
+    name,
+    postern,
+    sink,
+    start,
     env: { POSTERN_DATA_DIR: dataDir, ...(databaseUrl && { POSTERN_DATABASE_URL: databaseUrl }) },
     freeze: () => process.kill(postern.pid, 'SIGSTOP'),
     thaw: () => process.kill(postern.pid, 'SIGCONT'),

@@ -22,7 +22,9 @@ export const cases: Case[] = [4096, 40960].flatMap((bytes) =>
         ...(destinations > 1 ? ['many'] : []),
         ...(tracking ? ['tracked'] : []),
       ].join('-'),
-      ...{ bytes, tracking, destinations },
+      bytes,
+      tracking,
+      destinations,
     })),
   ),
 );

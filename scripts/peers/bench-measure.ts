@@ -51,10 +51,14 @@ export async function measureCase(stage: Stage, plan: Plan): Promise<CaseResult>
     progress(`${name}, round ${round}: Postfix + OpenDKIM ${told(theirs.at(-1)!)}`);
   }
   const side = <Kind extends Round>(list: Kind[], pids: number[]): Side<Kind> => ({
-    ...{ rounds: list, peakMb: peakMb(pids), syncsPerMail: null },
+    rounds: list,
+    peakMb: peakMb(pids),
+    syncsPerMail: null,
   });
   return {
-    ...{ name, mails: plan.mails, postern: side(ours, [bench.postern.pid]) },
+    name,
+    mails: plan.mails,
+    postern: side(ours, [bench.postern.pid]),
     postfix: relay && side(theirs, relay.pids),
   };
 }

@@ -25,14 +25,16 @@ export async function furnishOrganization(db: Db, orgId: string): Promise<void> 
     await db.transaction((trx) => insertRows(trx, 'suppressions', rows));
   }
   const webhooks = numbers(20).map((n) => ({
-    ...{ id: uuid(), org_id: orgId, url: `https://hooks.invalid/${n}`, types: '[]', secret: '' },
-    ...{
-      status: 'disabled',
-      reason: 'of the measurement',
-      after_position: 0,
-      created_at: now,
-      updated_at: now,
-    },
+    id: uuid(),
+    org_id: orgId,
+    url: `https://hooks.invalid/${n}`,
+    types: '[]',
+    secret: '',
+    status: 'disabled',
+    reason: 'of the measurement',
+    after_position: 0,
+    created_at: now,
+    updated_at: now,
   }));
   const events = await db('events')
     .where({ org_id: orgId })
@@ -40,33 +42,46 @@ export async function furnishOrganization(db: Db, orgId: string): Promise<void> 
     .limit(20_000)
     .select();
   const messages = events.map((event) => ({
-    ...{
-      id: uuid(),
-      webhook_id: webhooks[0]!.id,
-      event_id: event.id,
-      type: event.type,
-      position: event.position,
-    },
-    ...{ status: 'failed', attempts: 1, created_at: now, updated_at: now },
+    id: uuid(),
+    webhook_id: webhooks[0]!.id,
+    event_id: event.id,
+    type: event.type,
+    position: event.position,
+    status: 'failed',
+    attempts: 1,
+    created_at: now,
+    updated_at: now,
   }));
   const attempts = messages.map(({ id }) => ({
-    ...{ id: uuid(), message_id: id, webhook_id: webhooks[0]!.id, number: 1, started_at: now, duration: 30 },
-    ...{ url: 'https://hooks.invalid/0', status: 500, answer: 'no', error: 'HTTP 500' },
+    id: uuid(),
+    message_id: id,
+    webhook_id: webhooks[0]!.id,
+    number: 1,
+    started_at: now,
+    duration: 30,
+    url: 'https://hooks.invalid/0',
+    status: 500,
+    answer: 'no',
+    error: 'HTTP 500',
   }));
   const domains = numbers(50).map((n) => ({
-    ...{ id: uuid(), org_id: orgId, name: `d${n}.invalid`, status: 'pending', created_at: now },
-    ...{ dkim_selector: 's', dkim_public_key: '', dkim_private_key: '' },
+    id: uuid(),
+    org_id: orgId,
+    name: `d${n}.invalid`,
+    status: 'pending',
+    created_at: now,
+    dkim_selector: 's',
+    dkim_public_key: '',
+    dkim_private_key: '',
   }));
   const keys = numbers(200).map((n) => ({
-    ...{
-      id: uuid(),
-      org_id: orgId,
-      label: `key ${n}`,
-      hash: `hash ${n}`,
-      hint: 'em_',
-      scopes: '[]',
-      created_at: now,
-    },
+    id: uuid(),
+    org_id: orgId,
+    label: `key ${n}`,
+    hash: `hash ${n}`,
+    hint: 'em_',
+    scopes: '[]',
+    created_at: now,
   }));
   await db.transaction(async (trx) => {
     await insertRows(trx, 'webhooks', webhooks);

@@ -74,8 +74,13 @@ function fieldsOf(work: Case): Fields {
       header: '',
     } as Fields['from'],
     to: ['rcpt-1@there1.invalid'],
-    ...{ subject, text, html, attachments: [], headers: {} },
-    ...{ messageId: 'one@postern.invalid', date: Date.now() },
+    subject,
+    text,
+    html,
+    attachments: [],
+    headers: {},
+    messageId: 'one@postern.invalid',
+    date: Date.now(),
   };
 }
 
@@ -107,10 +112,18 @@ async function smtp({ mails, sink }: FloorOptions, message: Buffer): Promise<Ste
   const stopped = new AbortController().signal;
   const transcript = () => createTranscript(() => performance.now());
   const opened = await openSession({
-    ...{ socket, host: 'mx.invalid', address: sink.host, domain: 'there1.invalid', name: 'postern.invalid' },
-    ...{ source: null, sourcePool: 'default' },
-    ...{ demand: { policy: 'opportunistic' }, startTls: false, timeouts: defaultTimeouts },
-    ...{ transcript: transcript(), stopped },
+    socket,
+    host: 'mx.invalid',
+    address: sink.host,
+    domain: 'there1.invalid',
+    name: 'postern.invalid',
+    source: null,
+    sourcePool: 'default',
+    demand: { policy: 'opportunistic' },
+    startTls: false,
+    timeouts: defaultTimeouts,
+    transcript: transcript(),
+    stopped,
   });
   if (!('session' in opened))
     throw new Error(`the sink does not take mail: ${JSON.stringify(opened.ending)}`);

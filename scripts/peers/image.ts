@@ -42,8 +42,15 @@ export async function buildImage(
     const emptyMb = await sizeMb(root);
     roots.set(stage.name ?? stage.image, root);
     image = {
-      ...{ root, env: { PATH: defaultPath }, user: 'root', workdir: '/', volume: '', stopSignal: 'SIGTERM' },
-      ...{ healthcheck: { instruction: '', flags: {}, rest: '' }, command: [], addedMb: 0 },
+      root,
+      env: { PATH: defaultPath },
+      user: 'root',
+      workdir: '/',
+      volume: '',
+      stopSignal: 'SIGTERM',
+      healthcheck: { instruction: '', flags: {}, rest: '' },
+      command: [],
+      addedMb: 0,
     };
     for (const step of stage.steps) {
       say(

@@ -157,7 +157,8 @@ export function judgeLargeSends(measured: LargeSends) {
       besideArrivalP95: p95(beside.arrived),
       largeAnsweredMs: measured.largeAnsweredMs,
       largeDeliveredMs: measured.largeDeliveredMs,
-      ...{ storedBytes, rssMb },
+      storedBytes,
+      rssMb,
     },
   ];
   const sentence =

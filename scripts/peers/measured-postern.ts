@@ -66,7 +66,12 @@ export async function startMeasured(stage: Stage, sink: SmtpSink, extras: Extras
   });
   const since = idNow();
   return {
-    ...{ url, key, pid, startMs, db, dataDir },
+    url,
+    key,
+    pid,
+    startMs,
+    db,
+    dataDir,
     async deliveredAt(label, count) {
       const rows = () =>
         db('deliveries')

@@ -54,8 +54,11 @@ export async function startRelay(stage: Stage, sink: SmtpSink): Promise<Relay> {
       const share = (all: number, index: number) => Math.floor((all + index) / hosts.length);
       const feeding = hosts.map((_, index) =>
         source(stage, {
-          ...{ mails: share(mails, index), bytes, sessions: Math.max(1, share(parallel, index)) },
-          ...{ to: `rcpt@${domainOf(index)}`, where: `${postfix.host}:${postfix.port}` },
+          mails: share(mails, index),
+          bytes,
+          sessions: Math.max(1, share(parallel, index)),
+          to: `rcpt@${domainOf(index)}`,
+          where: `${postfix.host}:${postfix.port}`,
         }),
       );
       await Promise.all(feeding);

@@ -44,7 +44,11 @@ export async function startPostgres(
   const all = { ...(!isDurable && { fsync: 'off' }), listen_addresses: '127.0.0.1', ...settings };
   const server = new EmbeddedPostgres({
     initdbFlags: ['--encoding=UTF8', '--locale=C'],
-    ...{ databaseDir, user: 'postgres', password: 'postgres', port, persistent: true },
+    databaseDir,
+    user: 'postgres',
+    password: 'postgres',
+    port,
+    persistent: true,
     createPostgresUser: process.getuid?.() === 0,
     postgresFlags: Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
     onLog: () => {},

@@ -83,7 +83,10 @@ async function startNode(hosts: string[]): Promise<SmtpSink> {
   const lastAt = async () => (await sink.books()).taken.at(-1)?.at ?? 0;
   return {
     kind: 'a Node process, for smtp-sink of the package postfix is not installed',
-    ...{ hosts, port: sink.port, count, reached: reaching(count, lastAt) },
+    hosts,
+    port: sink.port,
+    count,
+    reached: reaching(count, lastAt),
     stop: () => sink.stop(),
   };
 }
