@@ -1,20 +1,20 @@
-# The image that runs Postern. scripts/image-steps.ts goes through these steps without a container engine, and starts what
-# comes out as an engine would with a read-only root.
+# The image that runs Postern. scripts/image-steps.ts runs these steps without a container engine, and starts the result as
+# an engine would with a read-only root.
 
-# The production dependencies, installed as a user without rights. The whole image has the compiler that SQLite's driver
-# needs where no built one can be had, and Node's headers.
+# The production dependencies, installed as an unprivileged user. This larger image has Node's headers and the compiler that
+# SQLite's driver needs if no prebuilt one can be downloaded.
 FROM node:24-bookworm AS install
 ENV npm_config_nodedir=/usr/local
 USER node
 WORKDIR /home/node
 COPY --chown=node:node package.json package-lock.json .npmrc ./
-# What the driver was built from is no part of it.
+# The sources and object files of the driver are not needed at run time.
 RUN npm ci --omit=dev && rm -rf node_modules/sqlite3/deps node_modules/sqlite3/build/Release/obj*
 
-# What runs: nothing of it can be written by the user that it runs as, but the data.
+# The image itself. The user that it runs as can write to the data directory only.
 FROM node:24-bookworm-slim
-# SQLite sorts what is large in files, and Node keeps what it has compiled (40 MB of memory less from the second start on);
-# with a read-only root the volume is the only place for them.
+# SQLite uses temporary files for large sorts, and Node caches compiled code (40 MB less memory from the second start on).
+# With a read-only root, the volume is the only place for both.
 ENV NODE_ENV=production \
     PATH=/postern/scripts:$PATH \
     TMPDIR=/data \
@@ -33,8 +33,8 @@ RUN install -d -o node -g node -m 0700 /data
 USER node
 VOLUME /data
 EXPOSE 8080
-# A stop takes ten seconds at most, which is what engines wait. No init is needed: the program takes its signals itself and
-# starts no others.
+# A stop takes at most ten seconds, which is how long engines wait. No init process is needed: the program handles its
+# signals itself and starts no child processes.
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s --start-interval=2s \
     CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.POSTERN_HTTP_PORT + '/health/ready').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]

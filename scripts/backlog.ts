@@ -1,21 +1,21 @@
 /**
- * `node scripts/backlog.ts`: whether Postern stays as fast with a million mails waiting and ten million past ones as
- * with none: start-up, memory, throughput to a healthy destination, the operator's commands, the queue's statements.
+ * `node scripts/backlog.ts`: compares a Postern that has a million mails waiting and ten million past ones with one that has
+ * none: start-up, memory, throughput to a healthy destination, the operator's commands, the queue's statements.
  *
- *   --waiting 1000000 --past 10000000     how much there is of both
- *   --destinations 400 --organizations 20     that what waits is for, and from
- *   --postgres           on PostgreSQL; else on SQLite
- *   --rounds 3 --mails 4000 --parallel 64     of a measurement of throughput
- *   --set NAME=VALUE     a setting of Postern's; may be given again
- *   --json FILE          everything as JSON, besides the tables
+ *   --waiting 1000000 --past 10000000     number of waiting and past mails
+ *   --destinations 400 --organizations 20     among which the waiting mails are divided
+ *   --postgres           use PostgreSQL instead of SQLite
+ *   --rounds 3 --mails 4000 --parallel 64     of each throughput measurement
+ *   --set NAME=VALUE     a Postern setting; may be repeated
+ *   --json FILE          also write all results as JSON
  *
- * Two Posterns, one on an empty database, are measured in turns (A B A B; the other is frozen meanwhile), over one sink.
- * All that waits is for destinations where nobody listens, which Postern goes on probing while it is measured. Rows are
- * made in the database, as the program leaves them (peers/backlog-rows.ts); ten million take some 30 GB under TMPDIR,
- * and some minutes.
+ * Both Posterns deliver to the same sink and are measured in turns (A B A B; the other one is frozen meanwhile). All waiting
+ * mail is for destinations where nothing listens, which Postern keeps probing during the measurement. The rows are created
+ * in the database, like those that the program leaves (peers/backlog-rows.ts). Ten million take about 30 GB under TMPDIR and
+ * some minutes.
  *
- * Exits 0 when the targets hold (throughput within 15 %, start-up under 3 s, memory under 300 MB), 1 when not. Linux
- * only. Leaves nothing behind, after Ctrl-C neither.
+ * Exits 0 if the targets are met (throughput within 15 %, start-up under 3 s, memory under 300 MB), 1 if not. Linux only.
+ * Leaves nothing behind, not even after Ctrl-C.
  */
 import { writeFileSync } from 'node:fs';
 import Table from 'cli-table3';

@@ -1,24 +1,23 @@
 /**
- * `npm run bench`: how fast mail goes through Postern, end to end, and what it costs. API, queue, delivery to a sink on
- * loopback; one recipient a mail, RSA-2048 signed, on disk before the 200. Linux only, for it reads /proc.
+ * `npm run bench`: measures the throughput of Postern from end to end, and its cost: API, queue, delivery to a sink on
+ * loopback; one recipient per mail, RSA-2048 signatures, on disk before the 200. Linux only, because it reads /proc.
  *
  *   --quick              one short round
- *   --case NAME          4k, 4k-tracked, 4k-many, 4k-many-tracked, and the same of 40k; may be given again; else all
- *   --vs postfix         the same work through Postfix and OpenDKIM, in turns, and the ratio; as root
- *   --rate 200           a paced run for a quarter of a minute: what it tells is the latency
- *   --floor              the steps one by one, beside what was reached
- *   --profile            where the time of Postern's threads goes
- *   --rounds 3 --mails 4000 --parallel 64     rounds of a case, mails of a round, callers at once (sessions, for Postfix)
- *   --set NAME=VALUE     a setting of Postern's; may be given again
- *   --json FILE          everything as JSON, besides the tables
+ *   --case NAME          4k, 4k-tracked, 4k-many, 4k-many-tracked, or the same with 40k; may be repeated; default: all
+ *   --vs postfix         the same work through Postfix and OpenDKIM, in turns, and the ratio; needs root
+ *   --rate 200           a run at a fixed rate for 15 seconds, which measures latency
+ *   --floor              the cost of each step alone, beside what was reached
+ *   --profile            where the threads of Postern spend their time
+ *   --rounds 3 --mails 4000 --parallel 64     rounds per case, mails per round, concurrent callers (sessions, for Postfix)
+ *   --set NAME=VALUE     a Postern setting; may be repeated
+ *   --json FILE          also write all results as JSON
  *
- * Postern, the callers and the sink are processes of their own; the sink is Postfix's smtp-sink where it is installed.
- * Figures are medians over the rounds, after a warm-up. CPU is Postern's alone, with its threads and children; disk
- * syncs are counted by strace in a short run of their own. The data is in a directory under TMPDIR, and is as durable
- * as that file system.
+ * Postern, the callers and the sink are separate processes; the sink is Postfix's smtp-sink if it is installed. Figures are
+ * medians over the rounds, after a warm-up. CPU time is Postern's only, with its threads and children. Disk syncs are counted
+ * with strace in a short run of their own. The data is in a directory under TMPDIR and is as durable as its file system.
  *
- * Exits 0 when all was measured, 1 when not, 2 where something has to be installed or root is needed. Leaves nothing
- * behind, after Ctrl-C neither.
+ * Exits 0 if everything was measured, 1 if not, 2 if a program must be installed or root is needed. Leaves nothing behind,
+ * not even after Ctrl-C.
  */
 import { writeFileSync } from 'node:fs';
 import { type Case, cases } from './peers/bench-cases.ts';

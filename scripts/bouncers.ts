@@ -1,17 +1,16 @@
 /**
- * `node scripts/bouncers.ts`, as root: mail that real mail servers take, and send back. Postfix, Exim and OpenSMTPD are
- * the exchangers of three domains of a fake zone, each a relay: it takes everything, and hands it to a host behind it
- * that refuses unknown users and full mailboxes. Each then returns our mail in its own words, to Postern's inbound port.
+ * `node scripts/bouncers.ts`, as root: tests mail that real mail servers accept and return later. Postfix, Exim and OpenSMTPD
+ * are the MX hosts of three domains of a fake zone. Each is a relay that accepts everything and passes it on to a host that
+ * refuses unknown users and full mailboxes, and then returns our mail in its own format to Postern's inbound port.
  *
- *   --only NAME          postfix, exim or opensmtpd; may be given again
- *   --packages DIR       where packages were unpacked that are not installed (scripts/receivers.ts says how)
- *   --json               everything as JSON
+ *   --only NAME          postfix, exim or opensmtpd; may be repeated
+ *   --packages DIR       directory of unpacked packages that are not installed (see scripts/receivers.ts)
+ *   --json               print all results as JSON
  *
- * Holds when every mail is delivered first, then: the one for an unknown user is bounced, hard, and its address
- * suppressed; the one for a full mailbox is bounced, soft; the one that the host behind takes stays delivered.
+ * Every mail must first be delivered. Then the one for an unknown user must become bounced (hard) and its address suppressed,
+ * the one for a full mailbox bounced (soft), and the one that the second host accepts must stay delivered.
  *
- * Exits 0 when all of that holds, 1 when something does not, 2 where a server cannot be run here. Leaves nothing behind,
- * after Ctrl-C neither.
+ * Exits 0 if all of that is so, 1 if not, 2 if a server cannot be run here. Leaves nothing behind, not even after Ctrl-C.
  */
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';

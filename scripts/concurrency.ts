@@ -1,21 +1,22 @@
 /**
- * `node scripts/concurrency.ts`: many mails to one destination; how many connections they take, how often each of these
- * is used, and what becomes of it when the other side wants fewer.
+ * `node scripts/concurrency.ts`: sends many mails to one destination and measures how many connections they take, how often
+ * each connection is used, and how Postern reacts if the destination wants fewer.
  *
  *   --mails 2000         to one destination
- *   --limit 3            connections that the second run's exchanger takes at once
+ *   --limit 3            connections that the MX host of the second run accepts at once
  *   --delay 20           milliseconds that it takes for each message
- *   --tls                STARTTLS is offered
- *   --patience 300       seconds to wait for all of them
- *   --set NAME=VALUE     a setting of Postern's; may be given again
- *   --json               everything as JSON
+ *   --tls                the MX host offers STARTTLS
+ *   --patience 300       seconds to wait for all mails
+ *   --set NAME=VALUE     a Postern setting; may be repeated
+ *   --json               print all results as JSON
  *
- * Two runs, each with a Postern process and an exchanger process (peers/sink.ts) of its own. In the first the exchanger
- * takes what comes: all must arrive over at most POSTERN_MTA_PER_DESTINATION connections at once, ten mails or more over
- * each on average. In the second it greets a connection beyond the limit with `421 4.7.0 too many connections`: all
- * must arrive, and when the second half of them arrived the limit or one less must have been open (the median).
+ * Two runs, each with its own Postern process and MX process (peers/sink.ts). In the first run the host accepts everything:
+ * all mails must arrive over at most POSTERN_MTA_PER_DESTINATION simultaneous connections, with ten or more mails per
+ * connection on average. In the second run it greets each connection over the limit with `421 4.7.0 too many connections`:
+ * all mails must arrive, and while the second half of them arrived, the median number of open connections must have been the
+ * limit or one less.
  *
- * Exits 0 when both hold, 1 when not. Leaves nothing behind, after Ctrl-C neither.
+ * Exits 0 if both are so, 1 if not. Leaves nothing behind, not even after Ctrl-C.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';

@@ -1,17 +1,17 @@
 /**
- * `node scripts/dashboard.ts`: whether every page of the dashboard answers within 100 ms at a million emails.
+ * `node scripts/dashboard.ts`: checks that every page of the dashboard answers within 100 ms with a million emails.
  *
- *   --emails 1000000     of one organization; a hundredth of them waits
- *   --postgres           on PostgreSQL; else on SQLite
- *   --requests 20        of each page, one after the other, after three that do not count
+ *   --emails 1000000     of one organization; one in a hundred is waiting
+ *   --postgres           use PostgreSQL instead of SQLite
+ *   --requests 20        to each page, one after the other, after three that do not count
  *   --limit 100          in milliseconds
  *
- * Makes the emails in the database (peers/backlog-rows.ts), starts the service, sums up the figures, signs in as the
- * operator, and asks for each page of src/dashboard/security/route-access.ts that somebody signed in has, with ids of what is there; lists are also
- * asked for as they are searched. What is answered as a file or a stream is timed until it begins.
+ * Creates the emails in the database (peers/backlog-rows.ts), starts the server, computes the statistics, signs in as the
+ * operator, and requests each page of src/dashboard/security/route-access.ts that a signed-in user has, with ids that exist.
+ * Lists are also requested with search terms. Files and streams are timed until they begin.
  *
- * Exits 0 when the 95th percentile of each is within the limit, 1 when one is not, or answers anything but a page. Linux
- * only, and on a machine that does nothing else. Leaves nothing behind.
+ * Exits 0 if the 95th percentile of each page is within the limit, 1 if one is not or does not answer with a page. Linux only,
+ * on an otherwise idle machine. Leaves nothing behind.
  */
 import Table from 'cli-table3';
 import { makeKey } from '../src/accounts/create-key.ts';

@@ -1,12 +1,12 @@
 /**
- * `npm run demo`: Postern at work, for somebody without a domain, DNS or port 25. A DNS, a mail exchanger and Postern
- * itself run on loopback for a few seconds; three mails go in by the HTTP API and end in the three ways that mail
- * ends: delivered, delivered after a deferral, bounced. Then the receiving side checks the DKIM signatures.
+ * `npm run demo`: shows Postern at work without a domain, public DNS or port 25. A DNS server, an MX host and Postern itself
+ * run on loopback for a few seconds. Three mails enter through the HTTP API and end in three ways: delivered, delivered after
+ * a deferral, bounced. Then the receiving side verifies the DKIM signatures.
  *
- * Exits 0 only if all of it went as told; else says what did not, and exits 1. Leaves nothing behind, after Ctrl-C
- * neither. `npm run demo -- --json` prints the whole answers of GET instead of a summary.
+ * Exits 0 only if everything went as announced; otherwise it says what did not and exits 1. Leaves nothing behind, not even
+ * after Ctrl-C. `npm run demo -- --json` prints the complete responses of GET instead of a summary.
  *
- * The clock is the real one; only the waits between attempts are shorter than an operator would want them.
+ * The clock is the real one; only the waits between attempts are shorter than in production.
  */
 import { styleText } from 'node:util';
 import pino from 'pino';

@@ -1,27 +1,27 @@
 /**
- * `node scripts/full-disk.ts`: Postern under load on a real disk that is full, nearly full, that hangs, that goes
- * read-only. Every send must be answered 200 and delivered later, or answered with an error and not charged. Where the
- * disk failed in the middle of a sync, a send that was answered 500 may have been taken all the same: then it must be sent
- * and charged once, and the same call with the same idempotency key must be answered with a replay.
+ * `node scripts/full-disk.ts`: Postern under load on a real disk that is full, nearly full, hangs, or goes read-only. Every send
+ * must be answered 200 and delivered later, or be answered with an error and not charged. If the disk failed in the middle of
+ * a sync, a send that was answered 500 may have been accepted all the same: then it must be sent and charged once, and
+ * repeating the call with its idempotency key must return a replay.
  *
- *   --senders 32         calls at once
- *   --act full           that one alone; or full-large, nearly-full, long-look, slow, read-only, sync-fails
- *   --json               everything as JSON
+ *   --senders 32         concurrent calls
+ *   --act full           only this case; or full-large, nearly-full, long-look, slow, read-only, sync-fails
+ *   --json               print all results as JSON
  *
- * The disk is ext4 in a file (peers/small-disk.ts), so this needs root, and Linux. SQLite is on it; of PostgreSQL the
- * suite shows what a full disk does (test/e2e/full-disk.test.ts).
+ * The disk is ext4 in a file (peers/small-disk.ts), so this needs root and Linux. SQLite is on it; for PostgreSQL the test
+ * suite has test/e2e/full-disk.test.ts.
  *
  *   full          without the low-space guard, until sends are answered 500; then there is space again
- *   full-large    the same with mails of 1 MB, of which one transaction is more than SQLite likes to keep in memory
- *   nearly-full   with it, until sends are answered 429; all that was taken is delivered before there is space again
- *   long-look     with it, while somebody has the database open to read as a backup does, so that its log grows; who then
- *                 leaves, and nobody makes room
- *   slow          writes hang for a second, ten times; more senders than POSTERN_HTTP_CONCURRENCY lets in
- *   read-only     the disk fails; Postern is killed, the disk repaired, Postern started, and each send that was not
- *                 answered 200 is sent again with its idempotency key
- *   sync-fails    the same, but only the syncs fail (strace makes them), and what was written is there after the restart
+ *   full-large    the same with mails of 1 MB, so that one transaction exceeds what SQLite keeps in memory
+ *   nearly-full   with the guard, until sends are answered 429; all accepted mail is delivered before there is space again
+ *   long-look     with the guard, while a reader keeps the database open as a backup does, so that its log grows; the reader
+ *                 then leaves, and no space is freed
+ *   slow          writes hang for a second, ten times, with more senders than POSTERN_HTTP_CONCURRENCY allows
+ *   read-only     the disk fails; Postern is killed, the disk repaired, Postern started, and each send that was not answered
+ *                 200 is repeated with its idempotency key
+ *   sync-fails    the same, but only the syncs fail (caused by strace), and what was written exists after the restart
  *
- * Exits 0 when it holds, 1 when not. Leaves nothing behind, after Ctrl-C neither.
+ * Exits 0 if all of that is so, 1 if not. Leaves nothing behind, not even after Ctrl-C.
  */
 
 import { mkdir, readFile } from 'node:fs/promises';

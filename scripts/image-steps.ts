@@ -1,14 +1,14 @@
 /**
- * `node scripts/image-steps.ts`, as root: does the image work? For machines without a container engine.
+ * `node scripts/image-steps.ts`, as root: checks that the image works, on machines without a container engine.
  *
- * Goes through the steps of the Dockerfile in clean Debians (peers/image.ts), then starts what came out as an engine
- * does with `--read-only --cap-drop ALL --security-opt no-new-privileges`: as process 1, as the image's user, with no
- * capability, a network of its own, and nothing to write to but an empty data volume. Then, by the image's own
- * HEALTHCHECK, waits until it is healthy, makes an organization by the command line within, tries to write elsewhere,
- * stops it by STOPSIGNAL, and starts it again on the same volume.
+ * Runs the steps of the Dockerfile in clean Debian directories (peers/image.ts). Then it starts the result as an engine does
+ * with `--read-only --cap-drop ALL --security-opt no-new-privileges`: as process 1 and as the image's user, without
+ * capabilities, in a network of its own, with an empty data volume as the only writable directory. It waits until the image's
+ * HEALTHCHECK succeeds, creates an organization with the command line inside, tries to write elsewhere, stops the image with
+ * STOPSIGNAL, and starts it again on the same volume.
  *
- * Exits 0 when all of it went as it must, 1 when something did not, 2 where root, debootstrap or bubblewrap is missing.
- * Some minutes, 2 GB under TMPDIR; leaves nothing behind, after Ctrl-C neither.
+ * Exits 0 if everything worked, 1 if not, 2 if root, debootstrap or bubblewrap is missing. Takes some minutes and 2 GB under
+ * TMPDIR. Leaves nothing behind, not even after Ctrl-C.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,34 +1,33 @@
 /**
- * `node scripts/isolation.ts`: whether mail to a healthy destination waits for a dead one's backlog, and whether one
- * organization's mail waits for another's; the time from the 200 of the API until the mail is at its exchanger.
+ * `node scripts/isolation.ts`: measures whether mail to a healthy destination waits for the backlog of a dead one, and whether
+ * one organization's mail waits for another's: the time from the API's 200 until the mail is at its MX host.
  *
- *   --mails 200          healthy mails measured, one every --every 25 ms
- *   --backlog 5000       mails queued for dead hosts before that
- *   --destinations 1     dead destinations that the backlog is for, in equal parts; with 50 of them the connections that
- *                        all may have together exceed POSTERN_MTA_CONCURRENCY
- *   --rounds 3           each round measures each case once; the figures are medians of the rounds; 0: not part one
- *   --tenant-backlog 2000 --probes 5   of part two; 0: not part two
- *   --large-sends on     off: not part three
- *   --set NAME=VALUE     a setting of Postern's; may be given again
- *   --json               everything as JSON
+ *   --mails 200          healthy mails to measure, one every --every 25 ms
+ *   --backlog 5000       mails that are queued for dead hosts before
+ *   --destinations 1     dead destinations among which the backlog is divided; with 50 of them the connections that all
+ *                        may have together exceed POSTERN_MTA_CONCURRENCY
+ *   --rounds 3           each round measures each case once; the figures are medians of the rounds; 0 skips part one
+ *   --tenant-backlog 2000 --probes 5   of part two; 0 skips part two
+ *   --large-sends on     off skips part three
+ *   --set NAME=VALUE     a Postern setting; may be repeated
+ *   --json               print all results as JSON
  *
- * Part one. Cases: no backlog; a backlog for a host that takes connections and never greets (mute); one for a host
- * that never answers a SYN (deaf, peers/deaf.ts). Each case has a Postern process of its own, warmed by some healthy
- * mails, then the backlog is accepted, then the healthy mails are sent. Holds when all arrive and the p95 from the 200
- * to the exchanger with a backlog is less than twice the p95 without. That ratio is of two small times: a quiet machine,
- * please; and a p95 below a millisecond counts as one. What a backlog does once its attempts time out is seen with
- * `--set 'POSTERN_MTA_TIMEOUTS=connect=1s greeting=1s'`.
+ * Part one has three cases: no backlog; a backlog for a host that accepts connections and never greets (mute); one for a host
+ * that never answers a SYN (deaf, peers/deaf.ts). Each case has its own Postern process: some healthy mails warm it up, the
+ * backlog is accepted, then the healthy mails are sent. All must arrive, and the p95 from the 200 to the MX host must be less
+ * than twice that without a backlog. Both times are small, so use a quiet machine; a p95 below a millisecond counts as one.
+ * `--set 'POSTERN_MTA_TIMEOUTS=connect=1s greeting=1s'` shows what a backlog does once its attempts time out.
  *
- * Part two. One destination takes 50 ms for each mail over at most five connections. An organization queues its backlog;
- * another one then sends single mails, each after the one before has arrived. Holds when the slowest of these took
- * less than a tenth of the time that the backlog still had to go.
+ * Part two: one destination takes 50 ms for each mail over at most five connections. An organization queues its backlog;
+ * another one then sends single mails, each after the previous one has arrived. The slowest of these must take less than a
+ * tenth of the time that the backlog still needed.
  *
- * Part three. An organization sends six mails of 1.9 MB with 55,000 links at once, click tracking on, each for ten recipients;
- * another one sends small mails meanwhile. Holds when the p95 of these, from the call to the 200, is within twice that
- * without the large ones (a p95 below 25 ms counts as 25), and the database grows by less than three times a mail's HTML
- * for each large send.
+ * Part three: an organization sends six mails of 1.9 MB with 55,000 links at once, with click tracking, each to ten
+ * recipients; another one sends small mails meanwhile. The p95 of these, from the call to the 200, must be at most twice that
+ * without the large mails (a p95 below 25 ms counts as 25), and the database must grow by less than three times the size of a
+ * mail's HTML for each large send.
  *
- * Exits 0 when all hold, 1 when not. Linux only. Leaves nothing behind, after Ctrl-C neither.
+ * Exits 0 if all of that is so, 1 if not. Linux only. Leaves nothing behind, not even after Ctrl-C.
  */
 import { availableParallelism, loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';

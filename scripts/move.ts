@@ -1,20 +1,19 @@
 /**
- * `node scripts/move.ts`: from SQLite to PostgreSQL with a past and a queue: how long it takes, that it goes on when it
- * is killed with SIGKILL in the middle, and that all that waited arrives, once.
+ * `node scripts/move.ts`: moves a SQLite database with past and waiting mail to PostgreSQL. Measures the time, kills the move
+ * with SIGKILL on the way, and checks that it continues and that all waiting mail arrives once.
  *
- *   --mails 100000         how many there are
- *   --waiting 5000         of these, in the queue: queued, deferred, held, being sent
+ *   --mails 100000         number of mails
+ *   --waiting 5000         of these, in the queue: queued, deferred, held, sending
  *   --kills 2              how often the move is killed
- *   --patience 300         seconds that the queue may take to run empty afterwards
- *   --json                 everything as JSON
+ *   --patience 300         seconds until the queue must be empty afterwards
+ *   --json                 print all results as JSON
  *
- * The same database is moved twice, into two databases of one PostgreSQL: once from a copy without being disturbed,
- * which is timed; once killed on the way. Both must have the same rows in the end, by the digests of `postern move` and
- * by what this script counts itself: mail by its state, credits by organization. Then Postern starts on the second, with
- * the data directory that SQLite is in; what was held is released, what is deferred is due, and an exchanger
- * (peers/sink.ts) must have got each mail that waited, once, and nothing else.
+ * The same database is moved twice, into two databases of one PostgreSQL: once from a copy, undisturbed and timed, and once
+ * with kills. In the end both must have the same rows, by the digests of `postern move` and by this script's own counts: mail
+ * by state, credits by organization. Then Postern starts on the second one, with SQLite's data directory. Held mail is
+ * released, deferred mail made due, and an MX host (peers/sink.ts) must receive each waiting mail once and nothing else.
  *
- * Exits 0 when all of it holds, 1 when not. Leaves nothing behind, after Ctrl-C neither.
+ * Exits 0 if all of that is so, 1 if not. Leaves nothing behind, not even after Ctrl-C.
  */
 
 import { spawn } from 'node:child_process';

@@ -1,26 +1,26 @@
 /**
- * `node scripts/nodes.ts`: several Postern processes on one PostgreSQL, each killed with SIGKILL at random under load
- * and started again; in the end nothing may be lost, and nothing counted wrongly.
+ * `node scripts/nodes.ts`: several Postern processes on one PostgreSQL, each killed with SIGKILL at random times under load and
+ * started again. In the end nothing may be lost or counted wrongly.
  *
- *   --nodes 3              how many there are
- *   --mails 20000          what is accepted in all: half of it is one organization's limit for the day, half another's
- *                          credits; they are sent to until both are used up
- *   --per-second 5         the limit of a third organization, whose mails come on top
- *   --senders 4            calls at once, to each node and for each of the first two; one for the third
- *   --longest 15           a node lives up to so many seconds, and is gone for up to a quarter of that
- *   --patience 600         seconds that the queue may take in the end to run empty
- *   --abandon              the last node stays away in the end: others take over what it had, when its leases run out
- *   --set NAME=VALUE       a setting of Postern's; may be given again
- *   --json                 everything as JSON
+ *   --nodes 3              number of nodes
+ *   --mails 20000          total to be accepted: half of it is the daily limit of one organization, half the credits of
+ *                          another; both send until these are used up
+ *   --per-second 5         the limit of a third organization, whose mails are additional
+ *   --senders 4            concurrent calls to each node for each of the first two organizations; one for the third
+ *   --longest 15           a node lives for up to this many seconds, and is down for up to a quarter of that
+ *   --patience 600         seconds until the queue must be empty in the end
+ *   --abandon              the last node stays down in the end: others take its deliveries over when its leases expire
+ *   --set NAME=VALUE       a Postern setting; may be repeated
+ *   --json                 print all results as JSON
  *
- * Each mail goes to a recipient of its own, so that at the exchanger (peers/sink.ts, a process by itself) every copy is
- * told apart. Then: no mail that was answered 200 is missing, every copy too many has an attempt that is flagged, what is
- * told as delivered is what arrived, the credits are exact to the last one, exactly as many were accepted as the limit of
- * the day and the credits allow, and no window of a second (a trigger in the database notes them all) had more requests
- * than its limit, nor began before the one before it was over.
- * BUGS: at midnight UTC the limit begins anew; do not run it then.
+ * Each mail has a recipient of its own, so that the MX host (peers/sink.ts, a process of its own) can tell every copy apart.
+ * No mail that was answered 200 may be missing. Every extra copy must have an attempt that is flagged. What is reported as
+ * delivered must be what arrived. The credits must be exact, and exactly as many mails accepted as the daily limit and the
+ * credits allow. No window of a second (a trigger in the database records all of them) may have more requests than its limit,
+ * or begin before the previous one was over.
+ * BUGS: at midnight UTC the daily limit starts again; do not run it then.
  *
- * Exits 0 when all of it holds, 1 when not. Leaves nothing behind, after Ctrl-C neither.
+ * Exits 0 if all of that is so, 1 if not. Leaves nothing behind, not even after Ctrl-C.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';

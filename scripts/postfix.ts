@@ -1,13 +1,13 @@
 /**
- * `node scripts/postfix.ts`, as root: delivery into a real Postfix, and a real OpenDKIM's word about the signature.
+ * `node scripts/postfix.ts`, as root: delivers to a real Postfix and lets a real OpenDKIM verify the signature.
  *
- * Some mails go through Postern's HTTP API to a private Postfix on loopback (peers/postfix.ts), the MX of a fake
- * zone. It prints what Postfix answered, how TLS was used, what OpenDKIM says of the signature with the key that it
- * found in the same zone, and whether the bytes in the Maildir are the bytes in Postern's database. A control mail,
- * signed by Postern and changed on its way by one letter, must fail: else OpenDKIM's word would be worth nothing.
+ * Sends some mails through Postern's HTTP API to a private Postfix on loopback (peers/postfix.ts), the MX host of a fake
+ * zone. Prints what Postfix answered, how TLS was used, what OpenDKIM says of the signature with the key from the same zone,
+ * and whether the bytes in the Maildir are the bytes in Postern's database. A control mail, signed by Postern and changed by
+ * one letter afterwards, must fail; otherwise OpenDKIM's result would prove nothing.
  *
- * Exits 0 when all of that holds, 1 when something does not, 2 where Postfix or OpenDKIM cannot be run; the way to
- * install them is said then. Leaves nothing behind, after Ctrl-C neither.
+ * Exits 0 if all of that is so, 1 if not, 2 if Postfix or OpenDKIM cannot be run; it then prints how to install them. Leaves
+ * nothing behind, not even after Ctrl-C.
  */
 import { fileURLToPath } from 'node:url';
 import Table from 'cli-table3';

@@ -1,24 +1,23 @@
 /**
- * `node scripts/postgres-away.ts`: PostgreSQL itself is killed, stopped, frozen and slowed under load, over and over, with
- * several Posterns on it; each time everything has to go on by itself, and in the end nothing may be lost, or be sent
- * twice because of it.
+ * `node scripts/postgres-away.ts`: kills, stops, freezes and slows PostgreSQL under load, again and again, with several Posterns
+ * on it. Each time everything must resume by itself, and in the end nothing may be lost or sent twice because of it.
  *
- *   --nodes 2              how many Posterns there are
- *   --rounds 8             how often it goes away: each of the ways below in turn, in an order by chance
- *   --longest 60           seconds that it is away at most; the first time that it is frozen it is so for all of them
- *   --senders 6            calls at once, to each node
- *   --patience 300         seconds that the queue may take in the end to run empty
- *   --set NAME=VALUE       a setting of Postern's; may be given again
- *   --json                 everything as JSON
+ *   --nodes 2              number of Posterns
+ *   --rounds 8             number of disturbances: each kind below in turn, in random order
+ *   --longest 60           maximum seconds of a disturbance; the first freeze lasts this long
+ *   --senders 6            concurrent calls to each node
+ *   --patience 300         seconds until the queue must be empty in the end
+ *   --set NAME=VALUE       a Postern setting; may be repeated
+ *   --json                 print all results as JSON
  *
- * killed: SIGKILL of the postmaster, and started again a little later; stopped: `-m fast`, likewise; frozen: SIGSTOP to all
- * its processes, as a machine or a network that hangs; slow: frozen nine tenths of each half second.
+ * killed: SIGKILL of the postmaster, which is started again a little later; stopped: `-m fast`, likewise; frozen: SIGSTOP to
+ * all its processes, like a machine or a network that hangs; slow: frozen for nine tenths of each half second.
  *
- * Then: sends were answered 200 or 500 SEND_FAILED, or 429 while more wait than may; nothing is kept, charged or sent of
- * what was answered 500; what was answered 200 is at the exchanger, once, but for copies that are flagged; the credits
- * are exact; and after each time every node took mail again by itself, within a minute.
+ * Sends must be answered 200, 500 SEND_FAILED, or 429 while too many wait. Nothing of a send that was answered 500 may be
+ * kept, charged or sent. Every send that was answered 200 must be at the MX host once, except for flagged copies. The credits
+ * must be exact. After each disturbance every node must accept mail again by itself within a minute.
  *
- * Exits 0 when all of it holds, 1 when not. Leaves nothing behind, after Ctrl-C neither.
+ * Exits 0 if all of that is so, 1 if not. Leaves nothing behind, not even after Ctrl-C.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,27 +1,26 @@
 /**
- * `node scripts/receivers.ts`, as root: delivery into real mail servers. Postfix, Exim, OpenSMTPD, and a Postfix that
- * greylists by postgrey are the exchangers of four domains of a fake zone, each on a loopback address, each a private
- * instance that touches nothing of the system's (peers/). Four mails go to each through Postern's HTTP API.
+ * `node scripts/receivers.ts`, as root: delivers to real mail servers. Postfix, Exim, OpenSMTPD, and a Postfix that greylists
+ * with postgrey are the MX hosts of four domains of a fake zone. Each is a private instance on a loopback address that does
+ * not touch the system's own (peers/). Four mails go to each of them through Postern's HTTP API.
  *
- *   --only NAME          postfix, exim, opensmtpd or postgrey; may be given again
- *   --packages DIR       where packages were unpacked that are not installed
- *   --delay 20           seconds that postgrey keeps strangers waiting; Postern's first retry is after 30 s, give or take
- *   --json               everything as JSON
+ *   --only NAME          postfix, exim, opensmtpd or postgrey; may be repeated
+ *   --packages DIR       directory of unpacked packages that are not installed
+ *   --delay 20           seconds for which postgrey defers unknown senders; Postern's first retry comes after about 30 s
+ *   --json               print all results as JSON
  *
- * On Debian the packages of three mail servers exclude each other. Install one, and unpack the others:
+ * On Debian the packages of the three mail servers conflict with each other. Install one, and unpack the others:
  *
  *   apt-get install -y --no-install-recommends postfix postgrey
  *   apt-get download exim4-daemon-light exim4-base libidn12 opensmtpd
  *   for package in *.deb; do dpkg -x $package unpacked; done
  *   node scripts/receivers.ts --packages unpacked
  *
- * Holds when every mail is delivered, at the first attempt (greylisted: at the second), by TLS, when what the receiver
- * keeps is byte by byte what was sent, below the headers that it puts on top, and when mailauth passes the DKIM
- * signature of that. OpenSMTPD may end up without TLS: Debian 12's offers STARTTLS, and fails every handshake
- * (OpenSMTPD's issue 1171, its private key and OpenSSL 3); then it shows that such a host gets its mail in clear.
+ * Every mail must be delivered over TLS at the first attempt (with greylisting: at the second). Below the headers that the
+ * receiver adds, it must keep exactly the bytes that were sent, and mailauth must verify their DKIM signature. OpenSMTPD may
+ * end up without TLS: Debian 12's version offers STARTTLS and fails every handshake (OpenSMTPD's issue 1171, its private key
+ * and OpenSSL 3). It then shows that such a host gets its mail in clear text.
  *
- * Exits 0 when all of that holds, 1 when something does not, 2 where a receiver cannot be run here. Leaves nothing
- * behind, after Ctrl-C neither.
+ * Exits 0 if all of that is so, 1 if not, 2 if a receiver cannot be run here. Leaves nothing behind, not even after Ctrl-C.
  */
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';

@@ -1,23 +1,22 @@
 /**
- * `node scripts/soak.ts`: Postern is killed with SIGKILL under load, over and over, on SQLite and on PostgreSQL; in the
- * end nothing may be lost.
+ * `node scripts/soak.ts`: kills Postern with SIGKILL under load, again and again, on SQLite and on PostgreSQL. In the end
+ * nothing may be lost.
  *
- *   --rounds 200           how often it is killed, on each database
- *   --database sqlite      that one alone; or postgres
- *   --senders 16           calls at once
- *   --longest 800          it is killed a random time of up to so many milliseconds after a round's first answer
- *   --patience 300         seconds that the queue may take in the end to run empty
- *   --set NAME=VALUE       a setting of Postern's; may be given again
- *   --json                 everything as JSON
+ *   --rounds 200           number of kills on each database
+ *   --database sqlite      only this one; or postgres
+ *   --senders 16           concurrent calls
+ *   --longest 800          Postern is killed up to this many milliseconds after a round's first response, at random
+ *   --patience 300         seconds until the queue must be empty in the end
+ *   --set NAME=VALUE       a Postern setting; may be repeated
+ *   --json                 print all results as JSON
  *
- * Each round starts the process on what the last one left, sends to it as fast as it answers, each mail to a
- * recipient of its own, and kills it; in every fourth round without waiting for an answer, so that it is also killed
- * while it puts right what was in flight. In the end it is started once more, left alone until the queue is empty, and
- * stopped. Then: no mail that was answered 200 is missing at the exchanger (peers/sink.ts, a process by itself),
- * every copy too many has an attempt that is flagged, what is told as delivered is what arrived, and the credits are
- * exact.
+ * Each round starts the process on what the last one left, sends as fast as it answers, each mail to a recipient of its own,
+ * and kills it. Every fourth round does not wait for a response, so that the process is also killed while it recovers the
+ * deliveries that were under way. In the end it is started once more, left alone until the queue is empty, and stopped. No
+ * mail that was answered 200 may be missing at the MX host (peers/sink.ts, a process of its own). Every extra copy must have
+ * an attempt that is flagged. What is reported as delivered must be what arrived, and the credits must be exact.
  *
- * Exits 0 when all of it holds, 1 when not. Leaves nothing behind, after Ctrl-C neither.
+ * Exits 0 if all of that is so, 1 if not. Leaves nothing behind, not even after Ctrl-C.
  */
 
 import { mkdir } from 'node:fs/promises';

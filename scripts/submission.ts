@@ -1,12 +1,11 @@
 /**
- * `node scripts/submission.ts`: mail submitted by Debian's own clients, swaks and msmtp (apt-get install swaks msmtp).
+ * `node scripts/submission.ts`: submits mail with Debian's own clients, swaks and msmtp (apt-get install swaks msmtp).
  *
- * Each sends to a Postern that runs for this: by STARTTLS and with TLS from the start, with AUTH PLAIN and LOGIN; then
- * what must be refused. It prints what the client was told, whether the mail came to the exchanger, what DKIM says of
- * it there, and whether it came as it was sent.
+ * Each sends to a Postern that is started for this: with STARTTLS and with TLS from the start, with AUTH PLAIN and LOGIN; then
+ * mails that must be refused. It prints what the client was told, whether the mail arrived at the MX host, what DKIM
+ * verification says there, and whether the mail arrived unchanged.
  *
- * Exits 0 when all of that holds, 1 when something does not, 2 where no client is installed; one that is missing is
- * left out, and said.
+ * Exits 0 if all of that is right, 1 if not, 2 if no client is installed. A client that is missing is skipped with a message.
  */
 import Table from 'cli-table3';
 import { verifyDkim } from '../test/helpers/dkim.ts';

@@ -1,7 +1,6 @@
 /**
- * Runs the tests: starts one PostgreSQL for the whole run (an npm package brings it), makes the databases that tests copy,
- * hands both to AVA's processes, runs AVA with the arguments given, stops the server. `npm test -- test/mail/address.test.ts`
- * runs one file.
+ * Runs the tests: starts one PostgreSQL for the whole run (an npm package provides it), creates the databases that tests
+ * copy, runs AVA with the given arguments, and stops the server. `npm test -- test/mail/address.test.ts` runs one file.
  */
 import { spawn } from 'node:child_process';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';

@@ -1,13 +1,13 @@
 /**
- * `node scripts/tls-policies.ts`, as root: what Postern makes of the TLS policies that recipients' domains publish.
+ * `node scripts/tls-policies.ts`, as root: checks how Postern follows the TLS policies that recipient domains publish.
  *
- * A real, validating Unbound (peers/unbound.ts) with zones signed here, a real web server with MTA-STS policies at port
- * 443, mail exchangers on loopback with the right certificate, a wrong one and none, and the real Postern as a process
- * of its own, which knows the tests' certificate authority by NODE_EXTRA_CA_CERTS. One mail goes to each domain; the
- * table says what became of it, and by what protection or for what reason.
+ * Uses a real, validating Unbound (peers/unbound.ts) with zones that are signed here, a real web server with MTA-STS policies
+ * at port 443, MX hosts on loopback with the right certificate, a wrong one and none, and the real Postern as a process of its
+ * own, which trusts the tests' certificate authority through NODE_EXTRA_CA_CERTS. One mail goes to each domain. The table says
+ * what became of it, and under which protection or for what reason.
  *
- * Exits 0 when all of it is as it must be, 1 when something is not, 2 where Unbound cannot be run; the way to install
- * it is said then. Leaves nothing behind, after Ctrl-C neither.
+ * Exits 0 if everything is as it must be, 1 if not, 2 if Unbound cannot be run; it then prints how to install it. Leaves
+ * nothing behind, not even after Ctrl-C.
  */
 import { createHash, X509Certificate } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';

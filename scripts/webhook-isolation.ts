@@ -1,20 +1,20 @@
 /**
- * `node scripts/webhook-isolation.ts`: whether a webhook receiver that hangs for every request delays mail, or the
+ * `node scripts/webhook-isolation.ts`: measures whether a webhook receiver that hangs on every request delays mail, or the
  * events of another receiver.
  *
- *   --mails 200      mails measured, one every --every 25 ms
+ *   --mails 200      mails to measure, one every --every 25 ms
  *   --backlog 1000   mails before that, whose events pile up for the receiver that hangs
- *   --others 1       the endpoints that hang
+ *   --others 1       number of endpoints that hang
  *   --rounds 3       each round measures each case once; the figures are medians of the rounds
- *   --set NAME=VALUE a setting of Postern's; may be given again
- *   --json           everything as JSON
+ *   --set NAME=VALUE a Postern setting; may be repeated
+ *   --json           print all results as JSON
  *
- * Cases: an endpoint and others, which all answer; the same, but that the others take every request and never answer.
- * Each case has a Postern process of its own. Measured are the time from the 200 of the API until the mail is at its exchanger, and the
- * time from that 200 until the event email.queued is at the endpoint that answers. Holds when all arrive, and both p95
- * are less than twice those without a receiver that hangs; what is below 5 ms counts as that.
+ * Two cases: an endpoint and others, all of which answer; the same, but the others accept every request and never answer.
+ * Each case has its own Postern process. Measured are the time from the API's 200 until the mail is at its MX host, and the
+ * time from that 200 until the event email.queued is at the endpoint that answers. Everything must arrive, and both p95 must
+ * be less than twice those of the case in which all answer; a p95 below 5 ms counts as 5 ms.
  *
- * Exits 0 when it holds, 1 when not. Leaves nothing behind, after Ctrl-C neither.
+ * Exits 0 if that is so, 1 if not. Leaves nothing behind, not even after Ctrl-C.
  */
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';

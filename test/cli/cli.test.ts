@@ -386,7 +386,7 @@ test('a Node that is too old, or none, is named in one line', async (t) => {
   const say = (found: string) =>
     `postern needs Node 24 or newer; ${found}. Install it, or run \`npm ci\`, which brings one along.\n`;
   const env = { PATH: join(place, 'bin') };
-  t.like(await run(join(place, 'bin/postern'), [], env), { code: 1, stderr: say('there is none here') });
+  t.like(await run(join(place, 'bin/postern'), [], env), { code: 1, stderr: say('none was found') });
   await writeFile(join(place, 'bin/node'), '#!/bin/sh\necho v20.20.2\n');
   await chmod(join(place, 'bin/node'), 0o755);
   t.like(await run(join(place, 'bin/postern'), [], env), { code: 1, stderr: say('this is v20.20.2') });
