@@ -73,7 +73,7 @@ async function measure(stage: Stage): Promise<Result[]> {
     empty.freeze();
     const sides = [empty, full];
     const measured = sides.map((side) => ({ side, rounds: [] as PosternRound[] }));
-    // The first is to warm up.
+    // The first round warms up.
     for (let round = 0; round <= rounds; round++) {
       for (const each of measured) {
         const result = await runRound(stage, each.side, { sink, loader, round });
@@ -157,7 +157,7 @@ function print([empty, full]: [Result, Result]): void {
 function faultsOf([empty, full]: [Result, Result]): string[] {
   const faults: string[] = [];
   for (const name of ['acceptedPerSecond', 'deliveredPerSecond'] as const) {
-    // Each round beside the one next to it: what else the machine did in that minute is in both.
+    // Compares adjacent rounds, because both contain whatever else the machine did in that minute.
     const ratio = median(full.rounds.map((round, index) => round[name] / empty.rounds[index]![name]));
     if (ratio < 0.85) faults.push(`${name} is ${ratio.toFixed(2)} of what it is with nothing waiting`);
   }

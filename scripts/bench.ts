@@ -65,7 +65,7 @@ const common = {
 };
 const chosen = given.case.length > 0 ? cases.filter(({ name }) => given.case.includes(name)) : defaultCases();
 
-/** All; for what looks closer at one, the first. */
+/** All cases; for an option that examines one case, the first. */
 function defaultCases(): Case[] {
   return given.profile || given.floor || rate !== null ? cases.slice(0, 1) : cases;
 }
@@ -79,7 +79,7 @@ async function runCase(stage: Stage, plan: Plan): Promise<CaseResult> {
   return result;
 }
 
-/** What was asked for, printed as it comes; the whole of it for --json. */
+/** Runs what the options ask for and prints each result at once; returns everything for --json. */
 async function runAll(stage: Stage) {
   const loader = await stage.start(startLoader(), (it) => it.stop());
   const plans = chosen.map((work): Plan => ({ ...common, work, loader }));
@@ -105,7 +105,7 @@ async function runAll(stage: Stage) {
   return { results, floors, profiles };
 }
 
-/** What keeps it from being run as asked, in a sentence. */
+/** A sentence that says why it cannot be run as asked. */
 function hindrance(): string | null {
   if (chosen.length === 0)
     return `there is no such case; there are ${cases.map(({ name }) => name).join(', ')}`;

@@ -54,7 +54,7 @@ const kinds: Kind[] = [
   { name: 'opensmtpd', program: openSmtpdProgram, start: startForwardingOpenSmtpd },
 ].filter(({ name }) => given.only.length === 0 || given.only.includes(name));
 
-/** What keeps them from being run here; null: nothing does. */
+/** Why they cannot be run here; null if they can. */
 function obstacle(): string | null {
   if (kinds.length === 0) return `${given.only.join(', ')}: no such server`;
   if (process.getuid?.() !== 0)
@@ -65,7 +65,7 @@ function obstacle(): string | null {
     : `not there: ${missing.join(', ')}. The header of scripts/receivers.ts says how to get it`;
 }
 
-/** By the local part of the recipient, as the host behind has it (test/helpers/mx-script.ts): what must become of it. */
+/** Expected result by the local part of the recipient, which decides how the second host answers (test/helpers/mx-script.ts). */
 const mails: Record<string, string> = {
   unknown: 'bounced hard unknown_user, suppressed',
   full: 'bounced soft mailbox_full',

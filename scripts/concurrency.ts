@@ -46,7 +46,7 @@ const host = '127.0.0.2';
 interface Run {
   limit: number | null;
   delivered: number;
-  /** Arrived more than once. */
+  /** Mails that arrived more than once. */
   duplicates: number;
   acceptedPerSecond: number;
   /** From the first connection to the last mail. */
@@ -55,12 +55,12 @@ interface Run {
   connections: number;
   mailsPerConnection: number;
   maxOpen: number;
-  /** The median of the connections that were open when each of the second half of the mails arrived. */
+  /** Median of the open connections at the arrival of each mail of the second half. */
   settled: number;
   refused: number;
   attempts: number;
   rssMb: number;
-  /** Open connections, and how many were refused, in each of the equal parts of the time. */
+  /** Open and refused connections in each of the equal parts of the time. */
   timeline: { open: number[]; refused: number[] };
 }
 
@@ -109,7 +109,7 @@ async function run(stage: Stage, max: number | null): Promise<Run> {
   };
 }
 
-/** Until Postern itself says that all are delivered; says every few seconds how far it is. */
+/** Waits until Postern reports all mails as delivered; prints the progress every few seconds. */
 async function patiently({ db }: Postern, end: number): Promise<void> {
   const delivered = async () => {
     const row = await db('deliveries').where({ status: 'delivered' }).count('* as n').first();
@@ -120,7 +120,7 @@ async function patiently({ db }: Postern, end: number): Promise<void> {
       progress(`${await delivered()} of ${mails} delivered`);
     });
   }
-  // What is on its way out of the sessions.
+  // Results that the sessions still have to report.
   await sleep(100);
 }
 
@@ -136,7 +136,7 @@ function sample(connections: Connection[], from: number, to: number, count: numb
   });
 }
 
-/** It is largest when one has just been opened. */
+/** The number is largest right after a connection was opened. */
 function maxOpen(connections: Connection[]): number {
   return Math.max(...connections.map(({ openedAt }) => connections.filter(isOpenAt(openedAt)).length));
 }

@@ -39,7 +39,7 @@ const given = readOptions('node scripts/dashboard.ts [--emails N] [--postgres] â
 const emails = Number(given.emails);
 const limit = Number(given.limit);
 
-/** How lists are searched, besides as they are. */
+/** Search parameters with which lists are requested, in addition to none. */
 const searches: Record<string, string[]> = {
   'GET /dashboard/o/:org': ['?window=30d'],
   'GET /dashboard/o/:org/emails': [
@@ -71,7 +71,7 @@ async function measure(stage: Stage): Promise<string[]> {
   const amounts = { waiting: Math.round(emails / 100), past: emails, destinations: 50, organizations: 3 };
   const plan = { name: 'dashboard', amounts, databaseUrl: server?.url ?? null, settings: {} };
   const { postern } = await startSide(stage, sink, plan);
-  // Of the two that the two starts made, whose mail was multiplied.
+  // Two starts made two organizations; this one has the multiplied mail.
   const { id: orgId } = await postern.db('organizations').where({ name: 'Tenant' }).orderBy('id').first();
   await furnishOrganization(postern.db, orgId);
   if (isPostgres(postern.db)) await postern.db.raw('analyze');
@@ -91,7 +91,7 @@ async function measure(stage: Stage): Promise<string[]> {
   ];
 }
 
-/** Beside the service, which does it too, and rests in between. */
+/** Computes the statistics without the pauses that the server makes; the server computes them as well. */
 async function sumUpAll({ db }: Measured): Promise<void> {
   const begun = performance.now();
   let events = 0;
@@ -107,7 +107,7 @@ async function sumUpAll({ db }: Measured): Promise<void> {
   progress(`figures: ${events} events summed up, ${rate.toFixed(0)}/s; a batch takes ${ms(median(times))}`);
 }
 
-/** The newest, and so the example: with all that a page may ask for. */
+/** The newest email, which pages are requested for: it has everything that a page can show. */
 async function sendOne({ url, db }: Measured, orgId: string): Promise<void> {
   const { key } = await makeKey(db, { orgId, label: 'measurement', scopes: ['email:send'] }, Date.now());
   const mail = { from: 'Shop <shop@sender.invalid>', to: `newest@${domainOf(0)}`, subject: 'Your order' };

@@ -20,13 +20,13 @@ import { perform, readOptions, type Stage } from './peers/stage.ts';
 interface Story {
   to: string;
   subject: string;
-  /** What the newcomer is about to see. */
+  /** Announces what the reader is about to see. */
   tale: string;
-  /** What the email must have gone through, by its events. */
+  /** Event types that the email must have, in order. */
   events: string[];
 }
 
-/** The mail exchanger behaves by the local part: test/helpers/mx-script.ts. */
+/** The local part decides how the MX host behaves: test/helpers/mx-script.ts. */
 const stories: Story[] = [
   {
     to: 'ann@there.invalid',
@@ -72,7 +72,7 @@ async function setUp(stage: Stage): Promise<World> {
   return { dns, mx, postern };
 }
 
-/** What main.ts writes to standard output, the mail log's lines, made for the eye. */
+/** Formats the mail log's lines, which main.ts writes to standard output, for a reader. */
 function logToScreen(): Log {
   const verbs: Record<string, Parameters<typeof styleText>[0]> = {
     delivered: 'green',
@@ -91,7 +91,7 @@ function logToScreen(): Log {
   return Object.assign(pino({ level: 'info', base: null }, { write }), { lines: null });
 }
 
-/** One mail from POST to its end. Returns what was not as told. */
+/** Follows one mail from POST to its final state. Returns what was not as announced. */
 async function tell(story: Story, number: number, { postern }: World, json: boolean): Promise<string[]> {
   heading(`${number}. ${story.tale}`);
   const body = { from: 'Shop <shop@sender.invalid>', to: story.to, subject: story.subject, text: 'Hello!\n' };
@@ -115,7 +115,7 @@ function summarize({ status, recipients: [recipient] }: Email): void {
   if (bounce) say('bounce', `${bounce.type}, category ${bounce.category}, fault of the ${bounce.fault}`);
 }
 
-/** What the receiving side makes of the signatures. Returns what was not as told. */
+/** Verifies the signatures as the receiving side does. Returns what was not as announced. */
 async function checkSignatures({ mx, dns }: World): Promise<string[]> {
   heading('The receiving side checks DKIM, with the key that it finds in DNS:');
   const faults: string[] = [];
@@ -157,7 +157,7 @@ async function main(): Promise<void> {
   const { json } = readOptions('npm run demo [-- --json]', options);
   const faults = await perform('demo', async (stage) => demonstrate(await setUp(stage), json));
   if (faults.length === 0) {
-    heading('All three went as told; everything is stopped and its directory removed.');
+    heading('All three went as announced; everything is stopped and its directory removed.');
     console.log('  Next: the quick start in README.md, with a domain of your own.');
     console.log('  To see the whole answers of GET: npm run demo -- --json\n');
   } else {

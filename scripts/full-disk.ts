@@ -51,30 +51,30 @@ const given = readOptions('node scripts/full-disk.ts [--senders N] [--act NAME] 
 });
 const host = '127.0.0.2';
 
-/** On the small disk, with the load that runs all the time. */
+/** A case's view of the server on the small disk, under constant load. */
 interface Props {
   disk: SmallDisk;
   answers: Answers;
   /** Stops the load, kills the process, does `between`, starts another. */
   restart(between?: () => Promise<void>): Promise<void>;
-  /** From now on, and until the process is gone. */
+  /** Applies from now until the process ends. */
   failSyncs(): Promise<void>;
   withDb<T>(work: (db: Db) => Promise<T>): Promise<T>;
 }
 
 interface Act {
   settings: Record<string, string>;
-  /** Of the disk, and what is on it that is not ours; 24 and 8. */
+  /** Size of the disk and of the ballast on it; 24 and 8 by default. */
   sizeMb?: number;
   ballastMb?: number;
-  /** Of a mail; 40, which are 2 KB. */
+  /** Lines of a mail; 40 by default, which are 2 KB. */
   lines?: number;
   play(props: Props): Promise<void>;
-  /** The sends have idempotency keys; those that were not answered 200 are sent again at the end. */
+  /** Sends have idempotency keys, and those that were not answered 200 are repeated at the end. */
   isRepeated?: boolean;
-  /** A program that it needs. */
+  /** A program that the case needs. */
   needs?: string;
-  /** What must have been answered, besides 200. */
+  /** A status that must have been answered, in addition to 200. */
   status: number;
 }
 
@@ -127,7 +127,7 @@ const acts: Record<string, Act> = {
       await disk.unload();
       for (let times = 0; times < 10; times++) {
         await disk.freeze();
-        // A hang of the disk, nothing that could be waited for.
+        // The time for which the disk hangs; there is no condition to wait for.
         await sleep(2500);
         await disk.thaw();
         await more(answers, 200);
@@ -152,7 +152,7 @@ const acts: Record<string, Act> = {
     isRepeated: true,
     needs: 'strace',
     async play({ answers, restart, failSyncs }) {
-      // What the last commits have left of each other is there afterwards; it may be an outcome's alone.
+      // The next commit may fit into the space that the last one has left; it may be that of an outcome only.
       for (let times = 0; times < 5; times++) {
         await more(answers, 200);
         await failSyncs();
@@ -191,18 +191,18 @@ async function emptied(db: Db): Promise<void> {
 interface Run extends Audit, Repeats {
   act: string;
   answers: string;
-  /** Refused, not asked for again, and arrived. */
+  /** Refused, not repeated, and arrived. */
   charged: number;
   troubles: number;
   peakMb: number;
 }
 
-/** Of the sends that were not answered 200, and were sent again. */
+/** Counts the sends that were not answered 200 and were repeated. */
 interface Repeats {
   repeated: number;
-  /** Had been taken all the same. */
+  /** Had been accepted in spite of the answer. */
   taken: number;
-  /** Had been taken and were not answered with a replay, or the other way round. */
+  /** Had been accepted and were not answered with a replay, or the reverse. */
   misjudged: number;
 }
 
@@ -307,13 +307,13 @@ async function repeatAll(db: Db, target: Parameters<typeof repeat>[0], unsure: s
   };
 }
 
-/** The most memory that the process has had. */
+/** Peak memory of the process. */
 async function peakMbOf({ pid }: PosternProcess): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return Math.round(Number(/VmHWM:\s+(\d+)/.exec(status)![1]) / 1024);
 }
 
-/** What the operator was told. */
+/** Warnings and errors of the log. */
 const troublesOf = ({ lines }: PosternProcess) =>
   lines.filter((line) => /"level":"(error|warn)"/.test(line)).length;
 

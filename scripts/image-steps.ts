@@ -27,24 +27,24 @@ if (process.getuid!() !== 0 || missing.length > 0) {
 
 const root = join(import.meta.dirname, '..');
 const healthyWithinMs = 30_000;
-/** What engines wait before they kill. */
+/** How long engines wait before they kill a container. */
 const stopWithinMs = 10_000;
 
 interface Container {
-  /** Resolves with what it said; rejects unless it exited 0. */
+  /** Resolves with the output; rejects unless the command exited 0. */
   run(command: string[]): Promise<string>;
   stop(): Promise<void>;
   kill(): Promise<void>;
 }
 
-/** As an engine isolates it. */
+/** Isolated like a container. */
 async function startContainer(image: Image, volume: string): Promise<Container> {
   const child = spawn(
     'bwrap',
     [
       ...['--ro-bind', image.root, '/', '--bind', volume, image.volume, '--proc', '/proc', '--dev', '/dev'],
       ...['--unshare-pid', '--unshare-net', '--unshare-ipc', '--unshare-uts', '--as-pid-1', '--info-fd', '3'],
-      // Those that it takes to become the user; of whom none is left.
+      // Capabilities that are needed to become the user; none of them is left afterwards.
       ...['--cap-add', 'CAP_SETUID', '--cap-add', 'CAP_SETGID'],
       ...[...asUser(image), ...image.command],
     ],
@@ -79,7 +79,7 @@ async function startContainer(image: Image, volume: string): Promise<Container> 
   };
 }
 
-/** By the image's own check, and no other. */
+/** Runs the image's own HEALTHCHECK and nothing else. */
 async function untilHealthy({ healthcheck }: Image, container: Container): Promise<void> {
   const [, words] = /^CMD (\[.*\])$/.exec(String(healthcheck.rest)) ?? [];
   if (!words) throw new Error('the Dockerfile has no HEALTHCHECK of the form CMD ["…"]');
@@ -104,7 +104,7 @@ const faults = await perform('image', async (stage) => {
   const image = await buildImage(root, stage.directory, say);
   say(`the steps have added ${image.addedMb} MB to the base`);
   const volume = join(stage.directory, 'volume');
-  // A new volume takes after the directory that it covers.
+  // A new volume gets the owner and mode of the directory that it covers.
   await execute('cp', ['-a', '-T', join(image.root, image.volume), volume]);
   for (const turn of ['first', 'second']) {
     const container = await stage.start(startContainer(image, volume), (one) => one.kill());

@@ -73,7 +73,7 @@ type Case = 'none' | 'mute' | 'deaf';
 
 interface Measured {
   backlog: Case;
-  /** From the 200 to the final dot, and from the call; none of those that did not arrive. */
+  /** Times from the 200, and from the call, to the final dot; without mails that did not arrive. */
   fromAnswer: number[];
   fromCall: number[];
   missing: number;
@@ -81,7 +81,7 @@ interface Measured {
   rssMb: number;
 }
 
-/** One case: a Postern by itself, its backlog, the healthy mails. */
+/** One case: its own Postern, its backlog, the healthy mails. */
 async function measure(stage: Stage, kind: Case, round: string): Promise<Measured> {
   const hosts = Array.from({ length: destinations }, (_, number) => `127.0.3.${number + 1}`);
   const mute = kind === 'mute' ? hosts.map((host): Exchanger => ({ host, isMute: true })) : [];
@@ -103,7 +103,7 @@ async function measure(stage: Stage, kind: Case, round: string): Promise<Measure
     await sendAll({ ...load, to });
     acceptedPerSecond = Math.round((backlog / (performance.now() - begun)) * 1000);
   }
-  // Until what the load stirred up has come to rest.
+  // Lets the aftermath of the load end.
   await sleep(2000);
   const sent = await sendAll({
     ...load,
@@ -140,7 +140,7 @@ async function timesOf(sink: Sink, sent: Sent[]) {
   const arrivals = new Map(taken.map(({ to, at }) => [to, at]));
   const arrived = sent.filter(({ to }) => arrivals.has(to));
   return {
-    // A mail may be there before the client has read the 200.
+    // A mail may arrive before the client has read the 200.
     fromAnswer: arrived.map(({ to, answeredAt }) => Math.max(arrivals.get(to)! - answeredAt, 0)),
     fromCall: arrived.map(({ to, calledAt }) => arrivals.get(to)! - calledAt),
     missing: sent.length - arrived.length,
@@ -155,7 +155,7 @@ interface Isolation {
 
 const p95Of = ({ fromAnswer }: Measured) => quantile(fromAnswer, 0.95);
 
-/** Below a millisecond it is the machine's noise. */
+/** Differences below a millisecond are noise. */
 const countable = (time: number) => Math.max(time, 1);
 
 async function isolate(stage: Stage): Promise<Isolation> {

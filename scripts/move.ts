@@ -45,7 +45,7 @@ const given = readOptions('node scripts/move.ts [--mails N] [--waiting N] … (s
 const mails = Number(given.mails);
 const waiting = Number(given.waiting);
 const host = '127.0.0.2';
-/** Where the templates of what waits go at first: nobody listens. */
+/** Where the templates of waiting mail go at first: nothing listens there. */
 const nowhere = '127.0.3.1';
 
 interface Told {
@@ -148,7 +148,7 @@ async function newDatabase(server: string, name: string): Promise<string> {
   return url.href;
 }
 
-/** Killed when so many rows are there; answers how many it were. */
+/** Kills the move when this many rows exist; resolves with their number at that moment. */
 async function killedOnTheWay(
   settings: Record<string, string>,
   to: string,
@@ -171,7 +171,7 @@ async function rowsThere(target: Db): Promise<number> {
   return Object.values<{ rows: number }>(JSON.parse(reached)).reduce((sum, { rows }) => sum + rows, 0);
 }
 
-/** Counted apart from what the command says. */
+/** Counted independently of the command's own figures. */
 async function booksOf(db: Db) {
   const numbers = (rows: Record<string, unknown>[]) =>
     rows.map((row) => Object.values(row).map(String).join(' ')).toSorted();
@@ -189,7 +189,7 @@ async function booksOf(db: Db) {
   };
 }
 
-/** Without waiting for hours: what is deferred is tried now. */
+/** Makes deferred mail due now, so that the script need not wait for hours. */
 async function dueNow(target: Db): Promise<boolean> {
   const now = Date.now();
   await target('deliveries').where({ status: 'deferred' }).where('due_at', '>', now).update({ due_at: now });

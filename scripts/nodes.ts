@@ -51,7 +51,7 @@ const longestMs = 1000 * Number(given.longest);
 const perDay = Math.floor(Number(given.mails) / 2);
 const credits = Number(given.mails) - perDay;
 
-/** What an organization is given, and what it had accepted. */
+/** An organization's credits or limit, and how many of its mails were accepted. */
 interface Taken {
   limit: number;
   accepted: number;
@@ -68,7 +68,7 @@ interface Run extends Audit {
   drainSeconds: number;
 }
 
-/** Those who send; each with a name that its recipients have in common. */
+/** The sending organizations; a name is part of the recipients of each. */
 interface Sender extends Tenant {
   name: string;
   parallel: number;
@@ -95,7 +95,7 @@ async function run(stage: Stage): Promise<Run> {
   const names = Array.from({ length: Number(given.nodes) }, (_, index) => `node${index}`);
   const lives = names.map((name) => live(name, { stage, cluster, everybody, answers }, over.signal));
   const ending = Promise.all(lives);
-  // A node that does not start is heard of at once.
+  // A node that does not start is reported at once.
   await Promise.race([reached(async () => [await acceptedOf(day), await acceptedOf(paid)]), ending]);
   over.abort();
   const tookSeconds = (performance.now() - begun) / 1000;
@@ -135,7 +135,7 @@ interface Setting {
   answers: Answers;
 }
 
-/** One node's lives, each under load until it is killed; then what starts its last one. */
+/** Runs one node under load and kills it, again and again; returns a function that starts it for the last time. */
 async function live(
   node: string,
   { stage, cluster, everybody, answers }: Setting,
@@ -159,7 +159,7 @@ async function live(
   return { kills, last: launch };
 }
 
-/** All that may be accepted is; and each node has had the time to take more, if it were to. */
+/** Resolves when everything allowed was accepted and each node had time to accept more by mistake. */
 async function reached(accepted: () => Promise<number[]>): Promise<void> {
   for (;;) {
     const [ofDay, ofCredits] = (await accepted()) as [number, number];

@@ -48,7 +48,7 @@ function addressOf(mail: string): string {
   return `${mail}@there.invalid`;
 }
 
-/** What is known of one mail at the end: its row of the table, its bytes, what does not hold. */
+/** The result of one mail: its row of the table, its bytes, and its faults. */
 interface Outcome {
   row: string[];
   source: Buffer;
@@ -83,16 +83,16 @@ async function deliver(mail: string, world: World): Promise<Outcome> {
   return { row, source: source!, faults };
 }
 
-/** What Postfix and OpenDKIM put on top of a message. */
+/** Headers that Postfix and OpenDKIM add to a message. */
 const traceHeader = /^(Return-Path|X-Original-To|Delivered-To|Received|Authentication-Results):/;
 
-/** OpenDKIM's word in the Authentication-Results, without its comments: `dkim=pass header.d=…`. */
+/** OpenDKIM's result in Authentication-Results, without comments: `dkim=pass header.d=…`. */
 function dkimResult(trace: string[]): string {
   const header = trace.find((one) => one.startsWith('Authentication-Results:')) ?? '';
   return / (dkim=[^;]+)/.exec(header.replace(/ \([^)]*\)/g, ''))?.[1] ?? 'nothing';
 }
 
-/** A signed mail once more, with one letter changed on its way. OpenDKIM must notice. */
+/** Sends a signed mail again with one letter changed. OpenDKIM must notice. */
 async function control(source: Buffer, { postfix }: World): Promise<{ dkim: string; faults: string[] }> {
   const changed = Buffer.from(source.toString('latin1').replace('plain.', 'plane.'), 'latin1');
   const { host, port } = postfix;
@@ -104,7 +104,7 @@ async function control(source: Buffer, { postfix }: World): Promise<{ dkim: stri
   return { dkim, faults: dkim.startsWith('dkim=fail ') ? [] : [`control: OpenDKIM says ${dkim}`] };
 }
 
-/** Returns what does not hold. */
+/** Returns the faults. */
 async function compare(world: World): Promise<string[]> {
   const outcomes: Outcome[] = [];
   for (const mail of Object.keys(mails)) outcomes.push(await deliver(mail, world));

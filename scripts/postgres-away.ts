@@ -40,33 +40,33 @@ const given = readOptions('node scripts/postgres-away.ts [--nodes N] [--rounds N
   json: { type: 'boolean', default: false },
 });
 const longestMs = 1000 * Number(given.longest);
-/** It is up so long at least between two times. */
+/** Minimum time between two disturbances. */
 const upMs = 5000;
 
 type Way = 'killed' | 'stopped' | 'frozen' | 'slow';
 const ways: Way[] = ['killed', 'stopped', 'frozen', 'slow'];
 
-/** One time that it was away; milliseconds. */
+/** One disturbance; times in milliseconds. */
 interface Time {
   way: Way;
   awayMs: number;
-  /** From its return until the last of the nodes answered 200 to a call that was made after it. */
+  /** From PostgreSQL's return until the last node answered 200 to a call that was made after the return. */
   backMs: number;
 }
 
 interface Run extends Audit {
   times: Time[];
-  /** How often there was each answer. */
+  /** Number of responses by status and code. */
   answers: Record<string, number>;
-  /** Answered 500, and kept all the same. */
+  /** Answered 500 and nevertheless kept. */
   keptOf500: number;
   drainSeconds: number;
 }
 
-/** A node's load, and what it knows of it. */
+/** The load on one node, and its results. */
 interface Load {
   answers: Answers;
-  /** By status and code. */
+  /** Number of responses by status and code. */
   said: Map<string, number>;
   count(status: number): number;
   done: Promise<void>;
@@ -106,7 +106,7 @@ async function run(stage: Stage): Promise<Run> {
   };
 }
 
-/** Each way as often as any other, in an order by chance. */
+/** Each kind equally often, in random order. */
 function plan(rounds: number): Way[] {
   return Array.from({ length: rounds }, (_, round) => ways[round % ways.length]!)
     .map((way) => ({ way, at: Math.random() }))
@@ -163,7 +163,7 @@ async function away({ postgres }: Cluster, way: Way, ms: number, loads: Load[]):
   return { way, awayMs: back - begun, backMs: performance.now() - back };
 }
 
-/** Each node has answered 200 some times more than it has calls at once: then one of them was made after this. */
+/** Waits until each node has answered 200 more often than it has concurrent calls, so that one call was made after now. */
 async function recovered(loads: Load[]): Promise<void> {
   const wanted = loads.map((one) => one.count(200) + Number(given.senders) + 1);
   await until(() => loads.every((one, index) => one.count(200) >= wanted[index]!), {

@@ -73,7 +73,7 @@ const allKinds: Kind[] = [
 ];
 const kinds = allKinds.filter(({ name }) => given.only.length === 0 || given.only.includes(name));
 
-/** What keeps them from being run here; null: nothing does. */
+/** Why they cannot be run here; null if they can. */
 function obstacle(): string | null {
   if (kinds.length === 0) return `${given.only.join(', ')}: no such receiver`;
   if (process.getuid?.() !== 0)
@@ -119,12 +119,12 @@ async function setUp(stage: Stage): Promise<World> {
   return { dns, postern: await startPostern(stage, { dns, mtaPort: port }), running };
 }
 
-/** What became of one mail. */
+/** The result of one mail. */
 interface Seen {
   mail: string;
   isDelivered: boolean;
   attempts: number;
-  /** Its protocol and cipher, or 'none'. */
+  /** Protocol and cipher, or 'none'. */
   tls: string;
   sameBytes: boolean;
   passesDkim: boolean;
@@ -177,7 +177,7 @@ const lost = {
   seconds: 0,
 };
 
-/** All mails to one receiver, at once. */
+/** Sends all mails to one receiver at the same time. */
 async function deliverAll(running: Running, world: World): Promise<Row> {
   const { kind, receiver } = running;
   const seen = await Promise.all(

@@ -99,7 +99,7 @@ async function soak(stage: Stage, database: string): Promise<Run> {
   return { database, kills: rounds, refused: refusedIn(answers), drainSeconds, ...books };
 }
 
-/** An answer that was none of 200. */
+/** A response other than 200. */
 function refusedIn(answers: Answers): number {
   return [...answers].reduce((sum, [status, list]) => (status > 200 ? sum + list.length : sum), 0);
 }

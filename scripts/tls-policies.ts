@@ -30,12 +30,12 @@ type Email = ReturnType<typeof telemetry>;
 
 interface Case {
   domain: string;
-  /** What is peculiar about it. */
+  /** What is special about this domain. */
   what: string;
   status: 'delivered' | 'deferred';
-  /** Of the TLS used, where it was delivered: policy, and whether the certificate was verified. */
+  /** If it must be delivered: the TLS policy, and whether the certificate is verified. */
   tls?: [policy: string, verified: boolean];
-  /** What the reason must speak of, where it was deferred. */
+  /** If it must be deferred: a pattern that the reason must match. */
   reason?: RegExp;
 }
 
@@ -109,7 +109,7 @@ const cases: Case[] = [
   },
 ];
 
-/** One address each: a certificate nobody vouches for (twice), one of the tests' authority, none at all. */
+/** One address each: a self-signed certificate (twice), one of the tests' authority, none at all. */
 const exchangers = {
   selfSigned: { host: '127.0.0.2' },
   alike: { host: '127.0.0.5' },
@@ -124,10 +124,10 @@ const policies = {
   'testing.invalid': policy('testing', ['mx2.invalid']),
 };
 
-/** Where policy hosts are looked for is not a setting: the port is HTTPS's own. */
+/** The port of policy hosts cannot be configured: it is that of HTTPS. */
 const policyHost = { host: '127.0.0.9', port: 443 };
 
-/** Of the public key: `3 1 1`, what RFC 7672 section 3.1.1 recommends. */
+/** A TLSA record of the public key: `3 1 1`, as RFC 7672 section 3.1.1 recommends. */
 function tlsaOf(pem: Buffer): string {
   const key = new X509Certificate(pem).publicKey.export({ type: 'spki', format: 'der' });
   return `3 1 1 ${createHash('sha256').update(key).digest('hex')}`;
@@ -160,7 +160,7 @@ function signedZones(port: number): SignedZone[] {
   ];
 }
 
-/** Everything that is not signed. */
+/** All names outside the signed zones. */
 function unsignedZone(port: number): Zone {
   const announced = Object.keys(policies).flatMap((domain) => [
     [`_mta-sts.${domain}`, { TXT: ['v=STSv1; id=1;'] }],
@@ -186,7 +186,7 @@ interface World {
   interrupted: AbortSignal;
 }
 
-/** Starts everything; what ends it goes to `stops`. Ctrl-C is heeded between the steps. */
+/** Starts everything and adds to `stops` what ends it. Ctrl-C takes effect between the steps. */
 async function setUp(stops: (() => Promise<unknown>)[], interrupted: AbortSignal): Promise<World> {
   const started = <T>(it: T, stop: () => Promise<unknown>): T => {
     stops.push(stop);
@@ -220,7 +220,7 @@ async function setUp(stops: (() => Promise<unknown>)[], interrupted: AbortSignal
   return { postern, key: await createTenant(db, config, dns), mxs, interrupted };
 }
 
-/** A mail by the API, to the end of its first attempt. */
+/** Sends a mail through the API and waits for the end of its first attempt. */
 async function send(domain: string, { postern, key, interrupted }: World): Promise<Email> {
   const call = async (path: string, init: RequestInit = {}) => {
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
@@ -251,7 +251,7 @@ async function send(domain: string, { postern, key, interrupted }: World): Promi
   return email!;
 }
 
-/** What became of one domain's mail: its row of the table, and what is not as it must be. */
+/** The result of one domain's mail: its row of the table, and its faults. */
 async function judge(one: Case, world: World): Promise<{ row: string[]; fault: string | null }> {
   const email = await send(one.domain, world);
   const { status, tls } = email.recipients[0]!;
@@ -269,7 +269,7 @@ async function judge(one: Case, world: World): Promise<{ row: string[]; fault: s
   return { row, fault };
 }
 
-/** Returns what does not hold. */
+/** Returns the faults. */
 async function compare(world: World): Promise<string[]> {
   const judged = await Promise.all(cases.map((one) => judge(one, world)));
   const table = new Table({
@@ -283,7 +283,7 @@ async function compare(world: World): Promise<string[]> {
   return judged.map(({ fault }) => fault).filter((fault) => fault !== null);
 }
 
-/** What keeps all of this from being run here; null: nothing does. */
+/** Why this cannot be run here; null if it can. */
 function trouble(): string | null {
   if (process.getuid?.() !== 0) return 'Port 443 is for root; run this as root, in a container say';
   return obstacle();

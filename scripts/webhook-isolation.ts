@@ -56,7 +56,7 @@ const secret = 'the secret of this measurement';
 
 interface Measured {
   hangs: boolean;
-  /** From the 200 to the final dot, and to the event at the endpoint that answers. */
+  /** Times from the 200 to the final dot, and to the event at the endpoint that answers. */
   toExchanger: number[];
   toEndpoint: number[];
   missing: number;
@@ -65,7 +65,7 @@ interface Measured {
 
 const now = () => performance.timeOrigin + performance.now();
 
-/** A receiver that notes when each recipient's email.queued came, and answers; or one that never does. */
+/** A receiver that records when each recipient's email.queued arrived, and answers; or one that never answers. */
 async function startEndpoint(stage: Stage, answers: boolean) {
   const arrivals = new Map<string, number>();
   const listener: RequestListener = async (request, response) => {
@@ -107,14 +107,14 @@ async function measure(stage: Stage, hangs: boolean, round: string): Promise<Mea
     });
   await sendAll({ ...load, to: recipients('there.invalid', backlog, 'early') });
   await arrived(backlog);
-  // Until what the load stirred up has come to rest.
+  // Lets the aftermath of the load end.
   await sleep(2000);
   const sent = await sendAll({ ...load, to: recipients('there.invalid', mails, 'mail'), intervalMs: every });
   await arrived(backlog + mails).catch(() => {});
   const { taken } = await sink.books();
   const exchanged = new Map(taken.map(({ to, at }) => [to, at]));
   const after = (times: Map<string, number>) =>
-    // It may be there before the client has read the 200.
+    // The mail may arrive before the client has read the 200.
     sent
       .filter(({ to }) => times.has(to))
       .map((one: Sent) => Math.max(times.get(one.to)! - one.answeredAt, 0));
