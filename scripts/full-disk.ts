@@ -152,7 +152,7 @@ const acts: Record<string, Act> = {
     isRepeated: true,
     needs: 'strace',
     async play({ answers, restart, failSyncs }) {
-      // The next commit may fit into the space that the last one has left; it may be that of an outcome only.
+      // Repeated, because the commit that survives without a sync may be that of an outcome and not of a send.
       for (let times = 0; times < 5; times++) {
         await more(answers, 200);
         await failSyncs();
@@ -313,7 +313,7 @@ async function peakMbOf({ pid }: PosternProcess): Promise<number> {
   return Math.round(Number(/VmHWM:\s+(\d+)/.exec(status)![1]) / 1024);
 }
 
-/** Warnings and errors of the log. */
+/** Number of warnings and errors in the log. */
 const troublesOf = ({ lines }: PosternProcess) =>
   lines.filter((line) => /"level":"(error|warn)"/.test(line)).length;
 
