@@ -1,4 +1,4 @@
-/** What Acme sends to whom, for pictures: names and subjects that look like a shop's, the same at each run. */
+/** The mails of Acme, for screenshots: names and subjects like those of a real shop, the same in each run. */
 
 import type { Context, Script } from '../../test/helpers/mx-script.ts';
 
@@ -7,7 +7,7 @@ const names =
     ' ',
   );
 
-/** Where the recipients are, each at an exchanger of its own; without a script nobody answers there. */
+/** The recipients' domains, each with its own MX host. Without a script, nothing listens there. */
 export const hosts: { name: string; address: string; script: Script | null }[] = [
   ...['northmail.example', 'postbox.example', 'fastpost.example'].map((name, index) => ({
     name,
@@ -21,7 +21,7 @@ export const hosts: { name: string; address: string; script: Script | null }[] =
 
 const domains = [0, 0, 0, 1, 1, 2, 3, 4].map((index) => hosts[index]!.name);
 
-/** Says where the client comes from, as large hosts do; the doctor reads it. */
+/** A greeting that contains the client's address, as large hosts send it; the doctor reads it. */
 function greeting(name: string, isSecure: boolean): string[] {
   const offers = ['PIPELINING', '8BITMIME', 'ENHANCEDSTATUSCODES', 'SIZE 26214400'];
   const lines = [`mx.${name} at your service, [127.0.0.1]`, ...offers, ...(isSecure ? [] : ['STARTTLS'])];
@@ -32,7 +32,7 @@ function dot({ session, attempt }: Context): string {
   return `250 2.0.0 Ok: queued as 4F${(session.id * 4099 + attempt).toString(36).toUpperCase()}`;
 }
 
-/** Who is not there, is full or is busy today is named so by the story. */
+/** The story names recipients who do not exist, are over quota, or are deferred. */
 function rcpt({ address = '', attempt }: Context) {
   if (address.startsWith('former.')) return '550 5.1.1 No such user here';
   if (address.startsWith('spam.')) return '554 5.7.1 Message refused by policy';
@@ -83,7 +83,7 @@ const kinds: Kind[] = [
   },
 ];
 
-/** The `n`th mail: kinds, people and hosts come round at different lengths. */
+/** The `n`th mail: kinds, people and hosts repeat with different periods. */
 export function acmeMail(n: number, to = recipient(n)) {
   const { from, tags, subject, text } = kinds[(n * 3 + (n >> 2)) % kinds.length]!;
   const name = to.split(/[.@]/, 1)[0]!;

@@ -1,4 +1,4 @@
-/** What happens to Acme's mail, hour by hour, and what stands at the end: waiting, held, suspended, a host that is gone. */
+/** What happens to Acme's mail, hour by hour, and its state at the end: waiting, held, suspended, a host that is down. */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -22,7 +22,7 @@ import type { Stage } from './stage.ts';
 const hourMs = 3_600_000;
 const minuteMs = 60_000;
 
-/** What is found again for a picture of its own. */
+/** Rows that have a screenshot of their own. */
 export interface Ended {
   emailId: string;
   webhookId: string;
@@ -62,10 +62,10 @@ export async function tellStory(stage: Stage, acme: Acme): Promise<Ended> {
   return { emailId: last.find(({ id }) => clicked.includes(id)).id, webhookId: hooks.ids[0]! };
 }
 
-/** Mails an hour, over a day that begins at the script's own hour. */
+/** Mails per hour, over a day that begins at the hour at which the script runs. */
 const atHour = [2, 1, 2, 3, 2, 1, 1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 1, 2, 2, 3, 4, 3, 3, 2];
 
-/** Recipients who make trouble, by the hour. */
+/** Recipients whose mail fails, by the hour. */
 const special: Record<number, string[]> = {
   8: ['former.intern@council.example'],
   62: ['former.colleague@northmail.example'],
@@ -84,7 +84,7 @@ const suppressed = [
   ['legal@university.example', 'manual'],
 ] as const;
 
-/** Returns null where all its recipients are suppressed by now. */
+/** Returns null if all recipients are suppressed by now. */
 async function send({ url, key }: Acme, mail: object): Promise<string | null> {
   const response = await fetch(`${url}/api/public/email/send`, {
     method: 'POST',
@@ -97,7 +97,7 @@ async function send({ url, key }: Acme, mail: object): Promise<string | null> {
   return body.emailId;
 }
 
-/** Turns the clock, and waits until what fell due has been done. */
+/** Advances the clock and waits until everything that became due is done. */
 async function pass(acme: Acme, ms: number): Promise<void> {
   await acme.clock.advance(Math.max(ms, 0));
   await settled(acme);
@@ -105,12 +105,12 @@ async function pass(acme: Acme, ms: number): Promise<void> {
 
 const maxTurns = 150;
 
-/** Mail that its destination holds up stays queued, and is not waited for any longer than that. */
+/** Mail that its destination delays stays queued, so the wait is limited. */
 async function settled({ db, clock }: Acme): Promise<void> {
   const none = async (table: string, condition: string) =>
     (await db(table).whereRaw(condition).limit(1)).length === 0;
   for (let turn = 0; turn < maxTurns; turn++) {
-    // What the service asks the clock for, to do at once.
+    // Callbacks that the server scheduled to run at once.
     await clock.advance(20);
     const isQuiet =
       (await none(
@@ -128,7 +128,7 @@ const agents = [
   'Mozilla/5.0 (Linux; Android 15; Pixel 9) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Mobile Safari/537.36',
 ];
 
-/** Three of five who have got mail in the last half hour read it, and a third of them follow its link. */
+/** Three of five recipients of the last half hour open their mail, and a third of them follow its link. */
 async function visit({ db, clock, url, config }: Acme, hour: number): Promise<void> {
   const fresh = await db('deliveries')
     .where({ status: 'delivered', open_count: 0 })
@@ -147,7 +147,7 @@ async function visit({ db, clock, url, config }: Acme, hour: number): Promise<vo
   }
 }
 
-/** As mailbox providers report what their users call spam (RFC 5965). */
+/** A complaint in the format of mailbox providers (RFC 5965). */
 async function complain({ db, config }: Acme): Promise<void> {
   const { id } = await db('deliveries').where({ status: 'delivered' }).first('id');
   const path = createReturnPath(loadSecrets(config), config.returnPathDomain)(id);
@@ -231,7 +231,7 @@ async function startHooks(stage: Stage, { db, clock, orgId, config }: Acme) {
     breakDown: () => {
       state.isBroken = true;
     },
-    /** As they are in life; nothing is posted any more. */
+    /** Public URLs instead of loopback ones; nothing is posted any more. */
     async rename() {
       for (const table of ['webhooks', 'webhook_attempts'])
         await db(table).update({

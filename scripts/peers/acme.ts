@@ -1,7 +1,7 @@
 /**
- * A service with an organization "Acme" and eight days of its mail, for pictures: real sends through the API, delivered to
- * mail exchangers on loopback that a DNS on loopback names, while the clock is turned from hour to hour. So what the pages
- * show has come about as it does in life; only people, keys and limits are put into the database.
+ * A server with an organization "Acme" and eight days of its mail, for screenshots. The mail is sent through the API and
+ * delivered to MX hosts on loopback, which a DNS server on loopback names, while the clock is advanced from hour to hour. Only
+ * users, keys and limits are put into the database directly.
  */
 import { join } from 'node:path';
 import { makeKey } from '../../src/accounts/create-key.ts';
@@ -38,7 +38,7 @@ export interface Acme {
   url: string;
   orgId: string;
   key: string;
-  /** Of the operator. */
+  /** The operator's email address. */
   email: string;
   config: Config;
   db: Db;
@@ -80,7 +80,7 @@ type Scene = Pick<Acme, 'db' | 'config' | 'clock' | 'orgId'> & { dns: Dns };
 
 const passwordCost = { N: 2, r: 1, p: 1 };
 
-/** What does not depend on keys. */
+/** DNS records that do not depend on keys. */
 function zone(): Zone {
   const listed = { A: ['127.0.0.2'] };
   return {
@@ -107,7 +107,7 @@ async function configure(stage: Stage, dns: Dns, mx: Mx): Promise<Config> {
   });
 }
 
-/** One with its records found, one that waits for them. */
+/** One domain whose records are found, and one whose records are not published. */
 async function addDomains({ db, dns, config, clock, orgId }: Scene): Promise<void> {
   const terms = { seal: createSeal(loadSecrets(config)), now: clock.now() };
   const domain = (await registerDomain(db, { orgId, name: 'example.com' }, terms))!;

@@ -1,7 +1,7 @@
-/** Tables are filled several times as fast without their indexes, which are made anew, as they were, in the end. */
+/** Drops indexes while tables are filled, which is several times as fast, and creates them again afterwards. */
 import { type Db, isPostgres } from '../../src/db/engine/open.ts';
 
-/** All but those of keys. What it returns makes them again. */
+/** Drops all indexes except those of keys. The returned function creates them again. */
 export async function dropIndexes(db: Db, tables: readonly string[]): Promise<() => Promise<void>> {
   const indexes = await (isPostgres(db) ? postgresIndexes : sqliteIndexes)(db, tables);
   for (const { name } of indexes) await db.raw(`drop index ${name}`);
@@ -29,7 +29,7 @@ async function postgresIndexes(db: Db, tables: readonly string[]): Promise<Index
       .where({ schemaname: 'public' })
       .whereIn('tablename', tables)
       .where('indexdef', 'like', 'CREATE INDEX%')
-      // Of a partitioned table it would be made without those of the partitions.
+      // On a partitioned table, this statement would not create the indexes of the partitions.
       .select('indexname as name', db.raw("replace(indexdef, ' ON ONLY ', ' ON ') as sql"))
   );
 }

@@ -1,11 +1,11 @@
 /**
- * A queue of any length, and a past of any length, made in the database itself: rows that the real program has left
- * (one mail delivered, one deferred) are multiplied by INSERT … SELECT, each copy with ids, times and a recipient of
- * its own. So they have the program's own columns, texts and sizes, whatever the schema is.
+ * Creates a queue and a past of any length in the database: rows that the real program has left (one mail delivered, one
+ * deferred) are multiplied by INSERT … SELECT, each copy with ids, times and a recipient of its own. So they have the
+ * program's own columns, texts and sizes, whatever the schema is.
  *
- * What waits is mixed with the newest of what is past, as it would be: both have been coming in for forty hours. Six
- * tenths of it are deferred into the next four hours; two tenths are deferred and overdue, two tenths were never
- * tried and are overdue since they were accepted.
+ * Waiting mail is mixed with the newest past mail, as in life: both arrived over the last forty hours. Six tenths of it are
+ * deferred and due within the next four hours; two tenths are deferred and overdue; two tenths were never tried and are
+ * overdue since they were accepted.
  */
 
 import { insertOrganization } from '../../src/db/accounts/organizations.ts';
@@ -15,12 +15,12 @@ import { dropIndexes } from './backlog-indexes.ts';
 export interface Amounts {
   waiting: number;
   past: number;
-  /** Of what waits, in equal parts. */
+  /** Destinations and organizations of the waiting mail, in equal parts. */
   destinations: number;
   organizations: number;
 }
 
-/** The emails to be multiplied. */
+/** The ids of the emails to multiply. */
 export interface Templates {
   delivered: string;
   deferred: string;
@@ -51,7 +51,7 @@ async function makeMails(db: Db, amounts: Amounts, told: (mails: number) => void
   const now = Date.now();
   const mixed = 2 * Math.min(waiting, past);
   const before = waiting + past - mixed;
-  // What waits is younger than its maximum age, however much of it there is.
+  // Waiting mail is younger than its maximum age, however much of it there is.
   const ages =
     past > waiting
       ? { from: now - 30 * 24 * hour, to: now - 40 * hour }
@@ -69,7 +69,7 @@ async function makeMails(db: Db, amounts: Amounts, told: (mails: number) => void
   });
 }
 
-/** Overdue mail for a domain, due after all that `fill` has made overdue. */
+/** Overdue mail for a domain, due after all overdue mail that `fill` created. */
 export async function addOverdue(db: Db, domain: string, count: number): Promise<void> {
   const now = Date.now();
   const range = { first: now, last: now + count - 1, createdAt: `(${now - 60_000})` };
@@ -103,7 +103,7 @@ function copyPast(db: Db, range: Range, which: string): Promise<void> {
       recipient: "'n' || n || '@past' || (n % 5000) || '.invalid'",
       domain: "'past' || (n % 5000) || '.invalid'",
     },
-    // A key is kept for a day.
+    // Idempotency keys are kept for a day.
     idempotency: { only: `${range.createdAt} > ${Date.now() - 24 * hour}` },
   });
 }
@@ -139,10 +139,10 @@ function waitingDueAt(now: number): string {
     when n / 2 % 10 < 8 then ${now} - 60000 - n * 7919 % ${2 * hour} else created_at end`;
 }
 
-/** What a copy's columns become, besides its ids and times; `only`: which rows are copied. */
+/** Columns that differ in a copy, in addition to its ids and times; `only` selects the rows to copy. */
 type Changes = Partial<Record<(typeof tables)[number], Record<string, string>>>;
 
-/** In the order in which the foreign keys let them in. */
+/** In the order that the foreign keys require. */
 const tables = [
   'emails',
   'messages',
@@ -189,7 +189,7 @@ async function copy(
       const { only = 'true', ...own } = changes[table] ?? {};
       const set: Record<string, string> = { ...fallback[table], ...own };
       const template = `backlog_${kind}_${table}`;
-      // An event's position the database gives.
+      // The database assigns an event's position.
       const names = Object.keys(await trx(table).columnInfo()).filter(
         (name) => !(table === 'events' && name === 'position'),
       );
@@ -205,7 +205,7 @@ async function copy(
   });
 }
 
-/** Version 7, the time first: what is made later comes later in every index, as with the program's own. */
+/** UUIDs of version 7, which begin with the time, so that later rows come later in every index, as the program's own do. */
 function uuidOf(db: Db, at: string, kind: string): string {
   return isPostgres(db)
     ? `(lpad(to_hex(${at} >> 16), 8, '0') || '-' || lpad(to_hex(${at} & 65535), 4, '0') || '-7' || lpad(to_hex(${kind}), 3, '0') || '-8000-' || lpad(to_hex(n), 12, '0'))::uuid`
@@ -240,10 +240,10 @@ async function keepOrganizations(db: Db, count: number): Promise<void> {
   }
 }
 
-/** Nothing here has to outlive a crash. */
+/** Turns durability off, because nothing here has to survive a crash. */
 async function prepare(db: Db): Promise<void> {
   if (isPostgres(db)) {
-    // A table that is vacuumed while it is filled is truncated under the hands of those who fill it.
+    // Autovacuum could truncate a table while it is being filled.
     for (const table of await leaves(db))
       await db.raw(`alter table ${table} set (autovacuum_enabled = false)`);
     return;
@@ -257,7 +257,7 @@ async function prepare(db: Db): Promise<void> {
     await db.raw(`pragma ${pragma}`);
 }
 
-/** What a database that has run for a while has behind it. */
+/** Maintenance that a database has had after running for a while. */
 async function settle(db: Db): Promise<void> {
   if (isPostgres(db)) {
     for (const table of await leaves(db)) await db.raw(`alter table ${table} reset (autovacuum_enabled)`);
@@ -265,13 +265,13 @@ async function settle(db: Db): Promise<void> {
   } else await db.raw('pragma wal_checkpoint(truncate)');
 }
 
-/** The tables that have rows themselves: partitions, where there are any. */
+/** The tables that contain rows themselves: partitions, if a table has any. */
 async function leaves(db: Db): Promise<string[]> {
   const trees = tables.map((table) => `select relid, isleaf from pg_partition_tree('${table}')`);
   const { rows } = await db.raw(
     `select relid::regclass::text as name from (${trees.join(' union all ')}) as tree where isleaf`,
   );
-  // A table that is not partitioned is no tree.
+  // pg_partition_tree returns nothing for a table that is not partitioned.
   const names: string[] = rows.map(({ name }: { name: string }) => name);
   return [...names, ...tables.filter((table) => !names.some((name) => name.startsWith(`${table}_`)))];
 }

@@ -1,6 +1,6 @@
 /**
- * One side of the comparison: a Postern on a database of its own, empty or with a queue and a past, of which it is
- * known how long it took to start. It can be frozen (SIGSTOP) while the other side is measured.
+ * One side of the comparison: a Postern on its own database, empty or with a queue and a past, with the time that it took to
+ * start. It can be frozen (SIGSTOP) while the other side is measured.
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ export interface Side {
   postern: Measured;
   sink: SmtpSink;
   start: Start;
-  /** For the command line. */
+  /** Environment for the command line. */
   env: Record<string, string>;
   freeze(): void;
   thaw(): void;
@@ -28,7 +28,7 @@ export interface Side {
 /** Milliseconds from the start of the process. */
 export interface Start {
   servesMs: number;
-  /** Of mail that had fallen due for a healthy destination, after all else that waits. */
+  /** Until mail for a healthy destination was delivered that became due after all other waiting mail. */
   firstMs: number;
   allMs: number;
 }
@@ -40,7 +40,7 @@ export interface SidePlan {
   settings: Record<string, string>;
 }
 
-/** Due for the healthy destination when the process starts. */
+/** Mails that are due for the healthy destination when the process starts. */
 const dueAtStart = 200;
 
 export async function startSide(stage: Stage, sink: SmtpSink, plan: SidePlan): Promise<Side> {
@@ -90,7 +90,7 @@ async function watch(sink: SmtpSink, before: number, spawned: number) {
   return { firstMs: await reached(1), allMs: await reached(dueAtStart) };
 }
 
-/** One mail that was delivered and one that was deferred, as the program leaves them. */
+/** Sends one mail that is delivered and one that is deferred, so that their rows can be multiplied. */
 async function makeTemplates({ url, key }: Measured, db: Db) {
   const send = async (to: string) => {
     const text = 'All of this is an ordinary line of a mail.\n'.repeat(4);
@@ -115,7 +115,7 @@ async function makeTemplates({ url, key }: Measured, db: Db) {
   return { delivered, deferred };
 }
 
-/** Each with one exchanger, where nobody listens. */
+/** Destinations with one MX host each, where nothing listens. */
 function zoneOfDead(count: number) {
   return Object.fromEntries(
     Array.from({ length: count }, (_, index) => [

@@ -1,4 +1,4 @@
-/** What the queue's own functions and the operator's commands take on a database, one by one, with no server beside them. */
+/** Times the queue's own functions and the operator's commands on a database, one by one, while no server runs. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -15,15 +15,15 @@ import { addOverdue, deadDomain } from './backlog-rows.ts';
 import { median } from './figures.ts';
 import { booksOf } from './floor-books.ts';
 
-/** Milliseconds, by what was done. */
+/** Milliseconds by operation. */
 export type Times = Record<string, number>;
 
 const repeats = 15;
 const mails = 100;
 
-/** Medians; the first of each, which finds nothing in memory, counts like the others. */
+/** Medians; the first run, with a cold cache, counts like the others. */
 export async function timeStatements(db: Db): Promise<Times> {
-  // The same mail to claim, whatever else waits.
+  // The same mail to claim on both sides, whatever else waits.
   await addOverdue(db, deadDomain(1), repeats * mails);
   const { org_id: orgId } = await db('deliveries')
     .where({ domain: deadDomain(1) })
@@ -60,7 +60,7 @@ export async function timeStatements(db: Db): Promise<Times> {
 
 const postern = join(import.meta.dirname, '../postern');
 
-/** Each once, after one that warms the cache of compiled code. */
+/** Each command once, after one that warms the compile cache. */
 export async function timeCommands(db: Db, env: Record<string, string>): Promise<Times> {
   const { org_id: orgId } = await db('api_keys').first('org_id');
   const run = promisify(execFile);

@@ -1,12 +1,12 @@
 /**
- * The work of the bench: mails of one recipient each, by size, tracking and number of destinations. The same body
- * with and without tracking, so that the two can be compared: an HTML part with five links, and a short text.
+ * The work of the bench: mails of one recipient each, by size, tracking and number of destinations. The body is the same with
+ * and without tracking, so that both can be compared: an HTML part with five links, and a short text.
  */
 import { recipientMark } from './loader.ts';
 
 export interface Case {
   name: string;
-  /** Of the text and HTML together, before encoding. */
+  /** Size of the text and HTML together, before encoding. */
   bytes: number;
   tracking: boolean;
   destinations: number;
@@ -29,14 +29,14 @@ export const cases: Case[] = [4096, 40960].flatMap((bytes) =>
   ),
 );
 
-/** The address of each destination's exchanger. */
+/** The address of each destination's MX host. */
 export function hostsOf({ destinations }: Case): string[] {
   return Array.from({ length: destinations }, (_, index) => `127.0.1.${index + 1}`);
 }
 
 export const domainOf = (index: number) => `there${index + 1}.invalid`;
 
-/** Each destination with one exchanger. */
+/** Each destination has one MX host. */
 export function zoneOf(hosts: string[]) {
   return Object.fromEntries(
     hosts.flatMap((host, index) => [
@@ -46,12 +46,12 @@ export function zoneOf(hosts: string[]) {
   );
 }
 
-/** No two alike, the destinations in turn. */
+/** Distinct recipients, over the destinations in turn. */
 export function recipientsOf({ destinations }: Case, mails: number, label: string): string[] {
   return Array.from({ length: mails }, (_, index) => `${label}-${index}@${domainOf(index % destinations)}`);
 }
 
-/** The body of the call, with a mark for the recipient. */
+/** The request body, with a placeholder for the recipient. */
 export function bodyOf({ bytes, tracking }: Case): string {
   const text = 'Hello,\r\n\r\nyour order has been sent, and should be with you on Tuesday.\r\n'.repeat(6);
   const links = [1, 2, 3, 4, 5].map(

@@ -1,6 +1,6 @@
 /**
- * What the bench can do with a case: measure it in rounds, count its disk syncs, profile it, measure its steps alone.
- * Each has a stage of its own, with a sink, a Postern and, where there is to be a comparison, a Postfix of its own.
+ * What the bench can do with a case: measure it in rounds, count its disk syncs, profile it, and measure its steps alone.
+ * Each has its own stage with a sink, a Postern and, for a comparison, a Postfix.
  */
 import { join } from 'node:path';
 import { type Case, hostsOf } from './bench-cases.ts';
@@ -23,11 +23,11 @@ export interface Plan {
   rounds: number;
   mails: number;
   parallel: number;
-  /** Calls a second; null: as fast as it goes. */
+  /** Calls per second; null for full speed. */
   rate: number | null;
-  /** The same work through Postfix, in turns. */
+  /** Also sends the same work through Postfix, in turns. */
   vsPostfix: boolean;
-  /** Of Postern. */
+  /** Postern settings. */
   settings: Record<string, string>;
 }
 
@@ -63,7 +63,7 @@ export async function measureCase(stage: Stage, plan: Plan): Promise<CaseResult>
   };
 }
 
-/** Disk syncs a mail, each side under strace. */
+/** Disk syncs per mail, each side under strace. */
 export async function countSyncs(stage: Stage, plan: Plan) {
   progress(`${plan.work.name}: counting disk syncs`);
   const mails = Math.min(plan.mails, 1000);
@@ -117,8 +117,8 @@ function workOf({ work, mails, parallel, rate }: Plan, { interrupted }: Stage): 
 }
 
 /**
- * Code that runs often is compiled anew, on threads that are counted too: after 12,000 mails that is 0.08 of the seconds a
- * thousand, after these 0.04, and falling.
+ * V8 recompiles code that runs often, on threads that are counted too. After 12,000 mails that is 0.08 CPU seconds per
+ * thousand; after this many mails it is 0.04 and falling.
  */
 function warmUp(work: Work): Work {
   return { ...work, mails: Math.max(work.mails, fewestToWarm) };

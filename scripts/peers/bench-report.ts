@@ -1,15 +1,15 @@
-/** The bench's results for a terminal: medians over the rounds, one table for each thing that was asked for. */
+/** Prints the bench's results on a terminal: medians over the rounds, one table for each measurement. */
 import Table from 'cli-table3';
 import type { PosternRound, Quantiles, Round } from './bench-run.ts';
 import type { Hot, Share } from './cpu-profile.ts';
 import { median } from './figures.ts';
 import type { Step } from './floor.ts';
 
-/** What was measured of one of the two: its rounds, and what is known of all of them together. */
+/** The results of one program: its rounds, and figures for all rounds together. */
 export interface Side<Kind extends Round = Round> {
   rounds: Kind[];
   peakMb: number;
-  /** Null: not counted. */
+  /** Null if not counted. */
   syncsPerMail: number | null;
 }
 
@@ -54,7 +54,7 @@ export function caseTable(results: CaseResult[]): string {
   );
 }
 
-/** Whether rates and times are worth something, for the machine may have had other work; null: they are. */
+/** A warning if the machine had other work, which makes rates and times unreliable; otherwise null. */
 export function disturbance(results: CaseResult[]): string | null {
   const max = Math.max(
     ...results
@@ -82,7 +82,7 @@ export function peerTable(results: CaseResult[]): string {
       fine(medianOf(side, (round) => round.cpuPerThousand)),
       ...[String(side.peakMb), syncs(side)],
     ];
-    // Each round beside the other's that was next to it: what else the machine did in that minute is in both.
+    // Compares adjacent rounds, because both contain whatever else the machine did in that minute.
     const over = (figure: (round: Round) => number) => {
       const ratios = postern.rounds.map((round, index) => figure(round) / figure(postfix.rounds[index]!));
       return `${median(ratios).toFixed(2)} x`;
@@ -99,7 +99,7 @@ export function peerTable(results: CaseResult[]): string {
   return tableOf(head, rows);
 }
 
-/** The steps beside what was reached. */
+/** The cost of the steps beside the measured total. */
 export function floorTable(name: string, steps: Step[], reached: CaseResult): string {
   const sum = steps.reduce((all, { cpuUs }) => all + cpuUs, 0);
   const rows = steps.map(({ step, cpuUs, wallUs }) => [step, whole(cpuUs), whole(wallUs)]);
@@ -113,7 +113,7 @@ export function floorTable(name: string, steps: Step[], reached: CaseResult): st
 
 const maxShown = 15;
 
-/** `threads`: CPU-seconds a thousand mails of all threads of a name. */
+/** `threads`: CPU seconds per thousand mails, of all threads with the same name. */
 export type Profiled = Hot & { threads: Record<string, number> };
 
 export function profileTables(name: string, { behalf, functions, threads }: Profiled): string {
@@ -131,7 +131,7 @@ export function profileTables(name: string, { behalf, functions, threads }: Prof
   ].join('\n');
 }
 
-/** Without lines between the rows. */
+/** A table without lines between the rows. */
 const chars = { mid: '', 'left-mid': '', 'mid-mid': '', 'right-mid': '' };
 
 function tableOf(head: string[], rows: string[][]): string {

@@ -1,4 +1,4 @@
-/** One round of the bench: the same work through Postern, or through Postfix and OpenDKIM, and what it took. */
+/** One round of the bench: the same work through Postern, or through Postfix and OpenDKIM, and its cost. */
 import { bodyOf, type Case, recipientsOf } from './bench-cases.ts';
 import { quantile } from './figures.ts';
 import type { Loader } from './loader.ts';
@@ -12,7 +12,7 @@ export interface Round {
   /** End to end: from the first call to the last mail at the sink. */
   deliveredPerSecond: number;
   cpuPerThousand: number;
-  /** Processors that programs other than the bench's own kept busy meanwhile. */
+  /** Processors that other programs kept busy in the meantime. */
   others: number;
 }
 
@@ -24,9 +24,9 @@ export interface Quantiles {
 }
 
 export interface PosternRound extends Round {
-  /** From the call to its 200; at a rate, from when the call was due. */
+  /** From the call to its 200; at a fixed rate, from when the call was due. */
   accept: Quantiles;
-  /** From the 200 to the reply to the final dot, as Postern records it; its clock has whole milliseconds. */
+  /** From the 200 to the reply to the final dot, as Postern records it in whole milliseconds. */
   deliver: Quantiles;
 }
 
@@ -46,7 +46,7 @@ export interface Bench {
 
 const timeoutMs = 300_000;
 
-/** `label` is in the recipients' addresses; each run on a Postern has its own. */
+/** `label` is part of the recipients' addresses; each run on a Postern has its own. */
 export async function runPostern(
   { postern, sink, loader }: Bench,
   work: Work,
@@ -60,10 +60,10 @@ export async function runPostern(
   const order = { url: postern.url, key: postern.key, body: bodyOf(work.work), to, parallel, rate };
   const { calledAt, answeredAt } = await loader.run(order);
   const lastAt = await sink.reached(before + mails, interrupted, timeoutMs);
-  // The last outcomes are still being written; they are part of the work.
+  // The last outcomes are still being written, and count as part of the work.
   const deliveredAt = await postern.deliveredAt(label, mails);
   const spent = cpuSeconds([postern.pid]) - cpu;
-  // As arguments of one call some hundred thousand would be too many.
+  // Several hundred thousand values are too many arguments for one call.
   const begun = calledAt.reduce((one, other) => Math.min(one, other));
   const answered = answeredAt.reduce((one, other) => Math.max(one, other));
   return {
@@ -94,7 +94,7 @@ export async function runRelay(relay: Relay, sink: SmtpSink, work: Work): Promis
   };
 }
 
-/** Everything that works and is not ours: `roots` and their descendants are. */
+/** CPU time of all processes except `roots` and their descendants. */
 function watchOthers(roots: number[]): () => number {
   const [busy, ours, begun] = [busySeconds(), cpuSeconds(roots), performance.now()];
   return () => {

@@ -1,28 +1,28 @@
-/** What Postern has written down is held against what was promised and what arrived: nothing lost, nothing invented. */
+/** Compares what Postern recorded with what it promised and what arrived: nothing may be lost or invented. */
 import type { Db } from '../../src/db/engine/open.ts';
 
 export interface Audit {
   /** Recipients that were answered 200. */
   answered: number;
-  /** Recipients that a mail has arrived for. */
+  /** Recipients whose mail arrived. */
   arrived: number;
-  /** Answered 200 and not there. */
+  /** Answered 200 and not arrived. */
   lost: number;
-  /** Copies too many, and how many of them have an attempt that says that there may be one. */
+  /** Extra copies, and how many of them have an attempt that is flagged as a possible duplicate. */
   duplicates: number;
   flagged: number;
-  /** Told as delivered, and not there. */
+  /** Reported as delivered and not arrived. */
   invented: number;
-  /** There, and not told as delivered. */
+  /** Arrived and not reported as delivered. */
   untold: number;
-  /** Credits taken, less one for each delivery; by the ledger's sum and by its entries. */
+  /** Credits charged minus the number of deliveries, by the ledger's balance and by its entries. */
   creditsOff: number;
   ledgerOff: number;
 }
 
 /**
- * `answered` and `arrived`: recipients, none of them sent to twice; `arrived` has one for each copy. `given`: credits
- * that the organizations, all taken together, were given.
+ * `answered` and `arrived` are recipients, each of which is sent to once; `arrived` has an entry for each copy. `given` is the
+ * number of credits that all organizations together were given.
  */
 export async function audit(db: Db, answered: string[], arrived: string[], given = 0): Promise<Audit> {
   const copies = new Map<string, number>();
@@ -47,7 +47,7 @@ export async function audit(db: Db, answered: string[], arrived: string[], given
   };
 }
 
-/** How many attempts for each recipient may have been the first of two copies. */
+/** For each recipient, the number of attempts that are flagged as possible duplicates. */
 async function doubtsOf(db: Db): Promise<Map<string, number>> {
   const rows: { recipient: string; verdict: string }[] = await db('attempts')
     .join('deliveries', 'deliveries.id', 'attempts.delivery_id')

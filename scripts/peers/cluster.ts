@@ -1,6 +1,6 @@
 /**
- * Several Posterns on one PostgreSQL, each a process by itself with a directory of its own, between a DNS and one
- * exchanger on loopback (scripts/peers/sink.ts, a process by itself); organizations that may send; and the books in the end.
+ * Several Posterns on one PostgreSQL, each a process with its own directory, between a DNS server and one MX host on loopback
+ * (scripts/peers/sink.ts, a process of its own); organizations that may send; and the final comparison (books.ts).
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ export interface Tenant {
 }
 
 interface Terms {
-  /** Null: unlimited. Otherwise the quota; the wallet comes on top. */
+  /** The quota, null for unlimited; the wallet is additional. */
   quota?: number | null;
   wallet?: number;
   limits?: Partial<Limits>;
@@ -58,7 +58,7 @@ export async function startCluster(stage: Stage, more: Record<string, string> = 
       given += (quota ?? 0) + wallet;
       return { key, orgId };
     },
-    /** On what the node of this name left behind, where it ran before. */
+    /** Starts on the data directory that the node of this name left behind, if it ran before. */
     async launch(name: string): Promise<PosternProcess> {
       const dataDir = join(stage.directory, name);
       await mkdir(dataDir, { recursive: true });
@@ -70,7 +70,7 @@ export async function startCluster(stage: Stage, more: Record<string, string> = 
       const what = 'the queue to run empty';
       await until(async () => (await waiting()) === 0, { timeout: timeoutMs, what });
     },
-    /** Once all is over: what was answered 200 held against what arrived. */
+    /** At the end: compares what was answered 200 with what arrived. */
     async books(answered: string[]): Promise<Audit> {
       const { taken } = await sink.books();
       const arrived = taken.map(({ to }) => to);
@@ -79,7 +79,7 @@ export async function startCluster(stage: Stage, more: Record<string, string> = 
   };
 }
 
-/** Deliveries; `which` narrows them. */
+/** Counts deliveries; `which` filters them. */
 export async function countOf(db: Db, which: (rows: ReturnType<Db>) => unknown = () => {}): Promise<number> {
   const rows = db('deliveries');
   which(rows);

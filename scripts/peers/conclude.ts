@@ -1,10 +1,10 @@
-/** How a script that looks for faults ends: says what it saw and whether it holds, and exits 0 where it does, else 1. */
+/** Ends a script that looks for faults: prints what it saw and the faults, and exits 0 if there are none, else 1. */
 
 export interface Conclusion {
   faults: string[];
-  /** What is printed instead, beside the faults, where JSON was asked for. */
+  /** Printed instead, with the faults, if JSON was requested. */
   json: false | object;
-  /** What was seen, for people; nothing where it came to nothing. */
+  /** Prints the results for a reader; not called if there are none. */
   print(): void;
   holds?: string;
 }

@@ -1,11 +1,10 @@
 /**
- * What the .cpuprofile files of Node's `--cpu-prof` say about where the time went, from a moment on: self time by
- * function, and by whose behalf it was spent on. That is the nearest caller that is a file of ours or a package, so
- * that crypto.sign counts for the one who signs; what only Node has called is `node`. Time in which a thread had
- * nothing to do is left out.
+ * Evaluates the .cpuprofile files of Node's `--cpu-prof` from a given moment on: self time by function, and by owner. The
+ * owner is the nearest caller in a file of ours or in a package, so that the time of crypto.sign counts for the code that
+ * signs; functions that only Node has called belong to `node`. Idle time is left out.
  *
- * BUGS: it sees JavaScript threads alone: what libuv's pool does (SQLite, asynchronous crypto) is in no profile. Behind
- * an `await` or an event a caller is not known any more.
+ * BUGS: covers JavaScript threads only. Work in libuv's pool (SQLite, asynchronous crypto) is in no profile. The caller of
+ * code after an `await` or in an event handler is not known.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -18,7 +17,7 @@ interface Frame {
 
 interface Profile {
   nodes: { id: number; callFrame: Frame; children?: number[] }[];
-  /** Microseconds of the monotonic clock, that of process.hrtime. */
+  /** Microseconds of the monotonic clock that process.hrtime uses. */
   startTime: number;
   samples: number[];
   /** Microseconds before each sample. */
@@ -28,18 +27,18 @@ interface Profile {
 export interface Share {
   what: string;
   ms: number;
-  /** Of the busy time. */
+  /** Share of the busy time. */
   share: number;
 }
 
 export interface Hot {
   busyMs: number;
-  /** The hottest first. */
+  /** Those with the most time first. */
   behalf: Share[];
   functions: Share[];
 }
 
-/** Of all profiles in a directory, one for each thread, as one; from `since`, a time of process.hrtime.bigint(). */
+/** Combines all profiles in a directory, one per thread, from `since` on, a time of process.hrtime.bigint(). */
 export async function readProfiles(directory: string, since: bigint): Promise<Hot> {
   const names = (await readdir(directory)).filter((name) => name.endsWith('.cpuprofile'));
   const behalf = new Map<string, number>();
@@ -58,7 +57,7 @@ export async function readProfiles(directory: string, since: bigint): Promise<Ho
   return { busyMs, behalf: ranked(behalf, busyMs), functions: ranked(functions, busyMs) };
 }
 
-/** Milliseconds by node. A sample stands for the time until the next one. */
+/** Milliseconds by node. A sample counts for the time until the next one. */
 function selfTimes({ startTime, samples, timeDeltas }: Profile, since: number): Map<number, number> {
   const times = new Map<number, number>();
   let at = startTime;
@@ -69,7 +68,7 @@ function selfTimes({ startTime, samples, timeDeltas }: Profile, since: number): 
   return times;
 }
 
-/** For each node whose it is; parents come before their children in the list. */
+/** The owner of each node; parents come before their children in the list. */
 function ownersOf({ nodes }: Profile): Map<number, string> {
   const owners = new Map<number, string>();
   for (const { id, callFrame, children = [] } of nodes) {
@@ -82,7 +81,7 @@ function ownersOf({ nodes }: Profile): Map<number, string> {
   return owners;
 }
 
-/** A package by its name, our files by their path; null: Node's own. */
+/** A package's name, or the path of a file of ours; null for Node's own code. */
 function ownerOf(url: string): string | null {
   const inPackage = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(url);
   if (inPackage) return inPackage[1]!;

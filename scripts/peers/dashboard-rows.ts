@@ -1,4 +1,4 @@
-/** What the dashboard's pages show besides mail, in such numbers as a large organization has; and what ids to ask for. */
+/** Rows that the dashboard shows in addition to mail, as many as a large organization has; and ids for its pages. */
 import { v7 as uuid } from 'uuid';
 import { insertRows } from '../../src/db/engine/insert-rows.ts';
 import type { Db } from '../../src/db/engine/open.ts';
@@ -6,7 +6,7 @@ import type { Db } from '../../src/db/engine/open.ts';
 const suppressions = 100_000;
 const rowsAStatement = 5000;
 
-/** In an organization with mail, a key and a domain. */
+/** The organization must have mail, a key and a domain. */
 export async function furnishOrganization(db: Db, orgId: string): Promise<void> {
   const now = Date.now();
   const numbers = (count: number) => Array.from({ length: count }, (_, n) => n);
@@ -94,7 +94,7 @@ export async function furnishOrganization(db: Db, orgId: string): Promise<void> 
   });
 }
 
-/** By the path's segment before the parameter, one that is there; null: nobody said what that is. */
+/** An existing id by the path segment before the parameter; null if the segment is not known here. */
 export async function exampleOf(db: Db, orgId: string, segment: string): Promise<string | null> {
   const newest = async (table: string, column = 'id') =>
     (await db(table).where({ org_id: orgId }).orderBy('id', 'desc').first())?.[column] ?? null;

@@ -1,9 +1,9 @@
 /**
- * Hosts whose SYNs are never answered, on loopback: a process listens there and is stopped (SIGSTOP), so that it
- * takes no connection, and its short queue of connections not yet taken is filled by us. Linux drops what comes then,
- * as a firewall does: whoever connects hears nothing, not even a refusal.
+ * Hosts on loopback that never answer a SYN. A process listens there and is stopped (SIGSTOP), so that it accepts no
+ * connection, and this file fills its short backlog of connections. Linux then drops further SYNs, as a firewall does, so
+ * that a client gets no reply, not even a refusal.
  *
- * BUGS: Linux only. A stopped process does not notice that its parent was killed; then it stays.
+ * BUGS: Linux only. A stopped process does not notice that its parent was killed, and stays.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -37,7 +37,7 @@ export async function startDeaf(hosts: string[], port: number): Promise<Deaf> {
 const soonMs = 250;
 const max = 20;
 
-/** Connects until nobody answers any more. */
+/** Opens connections until one is not answered. */
 async function fill(host: string, port: number): Promise<net.Socket[]> {
   const sockets: net.Socket[] = [];
   while (sockets.length < max) {

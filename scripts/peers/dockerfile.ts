@@ -1,13 +1,13 @@
 /**
- * A Dockerfile as stages of steps, and what .dockerignore leaves of its context: of both languages the part that ours
- * use. What is not understood is refused, for a step that were skipped would prove nothing.
+ * Parses the parts of the Dockerfile and .dockerignore languages that ours use: a Dockerfile into stages of steps, and which
+ * files belong to its context. Anything else is refused, because a step that was skipped would prove nothing.
  */
 
 export interface Step {
   instruction: string;
-  /** `--from=install` and the like, without the dashes. */
+  /** Flags such as `--from=install`, without the dashes. */
   flags: Record<string, string>;
-  /** Words of the JSON form, or else the rest of the line as it stands. */
+  /** The words of the JSON form, or the rest of the line unchanged. */
   rest: string | string[];
 }
 
@@ -51,7 +51,7 @@ export function readStages(dockerfile: string): Stage[] {
   return stages;
 }
 
-/** Without comments, each with its continuation. */
+/** Lines without comments, each joined with its continuation lines. */
 function linesOf(text: string): string[] {
   return text
     .split('\n')
@@ -75,7 +75,7 @@ function stepOf(line: string): Step {
   return { instruction, flags, rest: rest.startsWith('[') ? JSON.parse(rest) : rest };
 }
 
-/** `A=b PATH=/c:$PATH`, with what is in `env` put in its place. */
+/** Parses `A=b PATH=/c:$PATH`, with variables replaced from `env`. */
 export function readEnv(rest: string, env: Record<string, string>): Record<string, string> {
   const read: Record<string, string> = {};
   for (const [, name = '', value = ''] of rest.matchAll(/(\w+)=(\S*)/g)) {
@@ -84,7 +84,7 @@ export function readEnv(rest: string, env: Record<string, string>): Record<strin
   return read;
 }
 
-/** Whether a path of the context, or something in it, goes to the engine: the last line that speaks of it decides. */
+/** Whether a path, or something in it, belongs to the context: the last line that matches it decides. */
 export function inContext(dockerignore: string): (path: string) => boolean {
   const lines = dockerignore.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   const patterns = lines.map((line) => ({ take: line.startsWith('!'), of: line.replace(/^!/, '') }));

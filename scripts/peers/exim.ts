@@ -1,6 +1,6 @@
 /**
- * A real Exim (Debian's exim4-daemon-light or -heavy) as a mail exchanger on loopback, in a jail (jail.ts): it takes
- * mail for the mailboxes of one domain, offers STARTTLS, and keeps each message in a Maildir.
+ * A real Exim (Debian's exim4-daemon-light or -heavy) as an MX host on loopback, in a jail (jail.ts). It accepts mail for the
+ * mailboxes of one domain, offers STARTTLS, and stores each message in a Maildir.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,10 +11,10 @@ import type { Receiver, ReceiverOptions } from './receiver.ts';
 
 export const eximProgram = '/usr/sbin/exim4';
 
-/** Whom Debian's build wants to be. */
+/** The user that Debian's build runs as. */
 const user = 'Debian-exim';
 
-/** `config`: another one than that of a receiver, with the same spool, log and certificate. */
+/** `config` replaces the configuration of a receiver; spool, log and certificate stay the same. */
 export async function startExim(
   options: ReceiverOptions,
   config = configuration(options),
@@ -38,7 +38,7 @@ export async function startExim(
   };
 }
 
-/** Exim asks DNS at port 53 and nowhere else, so that it cannot look at DKIM here. */
+/** Exim queries DNS only at port 53, so it cannot verify DKIM here. */
 function configuration({ host, port, hostname, domain, mailboxes }: ReceiverOptions): string {
   return `
 primary_hostname = ${hostname}

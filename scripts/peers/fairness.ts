@@ -1,7 +1,7 @@
 /**
- * The second part of scripts/isolation.ts: whether an organization's mail waits for another one's backlog at the same
- * destination. That takes 50 ms for each mail over at most five connections; the other organization sends single
- * mails, each after the one before has arrived.
+ * The second part of scripts/isolation.ts: whether one organization's mail waits for another's backlog at the same destination,
+ * which takes 50 ms for each mail over at most five connections. The other organization sends single mails, each after the
+ * previous one has arrived.
  */
 import Table from 'cli-table3';
 import { startDns } from '../../test/helpers/dns.ts';
@@ -17,15 +17,15 @@ const timeoutMs = 300_000;
 
 export interface FairnessOptions {
   backlog: number;
-  /** Single mails, before and beside the backlog. */
+  /** Number of single mails before the backlog, and during it. */
   probes: number;
-  /** Of Postern's. */
+  /** Postern settings. */
   settings: Record<string, string>;
 }
 
 export interface Fairness {
   alone: number[];
-  /** Beside the other's backlog: its time, what was waiting then, how long that still took. */
+  /** During the backlog: the mail's time, the number of waiting mails, and how long these still took. */
   beside: { took: number; waiting: number; toGo: number }[];
   rssMb: number;
 }
@@ -77,14 +77,14 @@ export async function measureFairness(
   return { alone, beside, rssMb: await postern.rssMb() };
 }
 
-/** The slowest of the single mails must take less than a tenth of what the backlog still had to go. */
+/** The slowest single mail must take less than a tenth of the time that the backlog still needed. */
 export function judgeFairness({ alone, beside, rssMb }: Fairness) {
   const table = new Table({
     head: ['another organization waits with', 'mail to MX', 'the backlog takes'],
     style: { head: [], border: [] },
   });
   table.push(['nothing', ms(median(alone)), '-']);
-  // Once the backlog is gone a mail is alone again, and proves nothing.
+  // After the end of the backlog a mail proves nothing.
   const besides = beside.filter(({ waiting }, index) => waiting > 0 || index === 0);
   for (const { took, waiting, toGo } of besides) table.push([`${waiting} mails`, ms(took), ms(toGo)]);
   const slowest = Math.max(...besides.map(({ took }) => took));

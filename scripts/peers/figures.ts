@@ -1,6 +1,6 @@
-/** Numbers for the eye: quantiles, times, a chart in text. What is printed is for a person; `--json` has the rest. */
+/** Formats numbers for a reader: quantiles, times, a chart in text. `--json` has the exact values. */
 
-/** 0.5: the median. NaN of nothing. */
+/** 0.5 is the median. NaN for an empty list. */
 export function quantile(values: number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(Math.floor(sorted.length * share), sorted.length - 1)] ?? Number.NaN;
@@ -13,14 +13,14 @@ export function ms(value: number): string {
   return Math.abs(value) < 10_000 ? `${value.toFixed(1)} ms` : `${(value / 1000).toFixed(1)} s`;
 }
 
-/** To standard error, so that standard output is the result alone. */
+/** Writes to standard error, so that standard output has only the result. */
 export function progress(text: string): void {
   console.error(`… ${text}`);
 }
 
 const heights = ' ▁▂▃▄▅▆▇█';
 
-/** A column of text for each value; the highest is as high as the line. */
+/** One block character for each value; the highest value has the full height of the line. */
 export function bars(values: number[]): string {
   const top = Math.max(...values, 1);
   return values.map((value) => heights[Math.ceil((value / top) * 8)]).join('');

@@ -1,10 +1,10 @@
 /**
- * The floor of the bench: the steps of a mail's way through Postern, each alone and with nothing else to do, in one
- * process of its own. What a mail costs beyond their sum is what holding them together costs.
+ * The floor of the bench: the cost of each step of a mail's path through Postern, alone and in a process of its own. What a
+ * mail costs beyond their sum is the cost of combining them.
  *
- * Each step is our own function, as Postern calls it, on the mail of a case: `http` is Koa and the JSON body, `compose`
- * and `sign` are compose/, `commit` is the transaction of acceptance with a hundred sends, `smtp` is a session that is
- * reused, `record` the transaction of a hundred outcomes. CPU is the whole process's, libuv's threads included.
+ * Each step is the function that Postern calls, on the mail of a case: `http` is Koa and the JSON body, `compose` and `sign`
+ * are compose/, `commit` is the acceptance transaction with a hundred sends, `smtp` is a session that is reused, `record` is
+ * the transaction of a hundred outcomes. CPU time is that of the whole process, including libuv's threads.
  */
 
 import { fork } from 'node:child_process';
@@ -26,7 +26,7 @@ import { startLoader } from './loader.ts';
 
 export interface Step {
   step: string;
-  /** Microseconds a mail. */
+  /** Microseconds per mail. */
   cpuUs: number;
   wallUs: number;
 }
@@ -35,11 +35,11 @@ export interface FloorOptions {
   work: Case;
   mails: number;
   sink: { host: string; port: number };
-  /** Where the database goes. */
+  /** Directory of the database. */
   directory: string;
 }
 
-/** Runs the steps in a process of their own. */
+/** Runs the steps in a separate process. */
 export async function measureFloor(options: FloorOptions, interrupted: AbortSignal): Promise<Step[]> {
   const child = fork(import.meta.filename, [JSON.stringify(options)], { signal: interrupted });
   const [steps] = await Promise.race([once(child, 'message'), once(child, 'exit')]);
@@ -47,9 +47,9 @@ export async function measureFloor(options: FloorOptions, interrupted: AbortSign
   return steps;
 }
 
-// From here on: the process.
+// Everything below runs in that process.
 
-/** The first half of the mails warms up; the second counts. `run` handles so many mails. */
+/** The first half of the mails warms up, the second half counts. `run` handles the given number of mails. */
 async function measure(step: string, mails: number, run: (mails: number) => Promise<void>): Promise<Step> {
   await run(mails);
   const cpu = process.cpuUsage();

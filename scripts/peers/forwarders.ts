@@ -1,7 +1,7 @@
 /**
- * Postfix, Exim and OpenSMTPD as relays that take all mail for a domain and hand it to a host behind them: what that
- * host refuses they must return to its sender, in their own words. Mail to the sender's domain goes to one place, for
- * none of them asks DNS here.
+ * Postfix, Exim and OpenSMTPD as relays that accept all mail for a domain and pass it on to a second host. What that host
+ * refuses, they must return to its sender, in their own format. Mail to the sender's domain goes to a fixed address, because
+ * none of them queries DNS here.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -11,9 +11,9 @@ import { startPostfix } from './postfix.ts';
 import type { Receiver, ReceiverOptions } from './receiver.ts';
 
 export interface ForwarderOptions extends ReceiverOptions {
-  /** The host behind. */
+  /** The second host. */
   next: { host: string; port: number };
-  /** Where bounces go. */
+  /** The address that receives bounces. */
   back: { domain: string; host: string; port: number };
 }
 

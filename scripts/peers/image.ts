@@ -1,8 +1,8 @@
 /**
- * An image built without an engine: for each stage a Debian of its own by debootstrap, with what the official Node image
- * has besides (Node, npm, its headers, the user `node`), and in it the steps in order, by bubblewrap. Root does what an
- * engine does as root; a RUN is done by the USER of that moment. How npm reaches its registry on this machine is lent to
- * a RUN, and stays out of the image.
+ * Builds an image without a container engine. Each stage is a Debian created by debootstrap, with what the official Node image
+ * adds (Node, npm, its headers, the user `node`), in which bubblewrap runs the steps in order. Root does what an engine does
+ * as root; a RUN runs as the USER of that moment. A RUN can use this machine's access to the npm registry, which does not
+ * become part of the image.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,7 +20,7 @@ export interface Image {
   stopSignal: string;
   healthcheck: Step;
   command: string[];
-  /** Of what the steps have put into it, in MB; the Debian and Node below are not counted. */
+  /** Size in MB of what the steps added, without Debian and Node. */
   addedMb: number;
 }
 
@@ -64,7 +64,7 @@ export async function buildImage(
   return image;
 }
 
-/** What the engine would be sent. */
+/** The build context. */
 async function contextOf(source: string, target: string): Promise<string> {
   const goes = inContext(await readFile(join(source, '.dockerignore'), 'utf8'));
   await cp(source, target, {
@@ -89,7 +89,7 @@ async function take(step: Step, image: Image, from: (stage?: string) => string):
   else if (step.instruction === 'RUN') await within(image, ['sh', '-c', rest]);
 }
 
-/** As COPY has it: root's unless --chown says otherwise; of a directory its content. */
+/** Copies as COPY does: owned by root unless --chown is given; for a directory, its content. */
 async function copy(rest: string, flags: Step['flags'], image: Image, from: (stage?: string) => string) {
   const words = rest.split(/\s+/);
   const base = from(flags.from);
@@ -105,7 +105,7 @@ async function copy(rest: string, flags: Step['flags'], image: Image, from: (sta
   }
 }
 
-/** Runs a command of the image by bubblewrap, as the image's user, and waits for its end. */
+/** Runs a command of the image with bubblewrap, as the image's user, and waits for its end. */
 async function within(image: Image, command: string[]): Promise<void> {
   await execute('bwrap', [
     ...['--bind', image.root, '/', '--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp', '--unshare-pid'],
@@ -113,7 +113,7 @@ async function within(image: Image, command: string[]): Promise<void> {
   ]);
 }
 
-/** The environment, the place and the user that a command of the image has; and what it has besides. */
+/** bubblewrap arguments for the environment, directory and user of a command in the image, and additional ones. */
 export function asUser({ env, user, workdir }: Image, besides: string[] = []): string[] {
   const settings = Object.entries({ HOME: user === 'root' ? '/root' : `/home/${user}`, ...env });
   return [
@@ -123,7 +123,7 @@ export function asUser({ env, user, workdir }: Image, besides: string[] = []): s
   ];
 }
 
-/** Names, certificate authorities and npm's own settings, as this machine has them. */
+/** This machine's DNS configuration, certificate authorities and npm settings. */
 function lent(): string[] {
   const npmrc = join(homedir(), '.npmrc');
   const files = [
@@ -140,7 +140,7 @@ function lent(): string[] {
   ];
 }
 
-/** What the official image of that name has, as far as the steps need it. */
+/** Creates the parts of the official image of that name that the steps need. */
 async function layBase(image: string, root: string): Promise<void> {
   const [, suite, slim] = /^node:24-(\w+?)(-slim)?$/.exec(image) ?? [];
   if (!suite) throw new Error(`${image} is not known here; teach it to scripts/peers/image.ts`);
@@ -167,7 +167,7 @@ async function layBase(image: string, root: string): Promise<void> {
 }
 
 async function which(program: string): Promise<string> {
-  // The machine's own, not one that a script of npm has put first.
+  // The system's Node, not the one that npm scripts put first on the PATH.
   return (await execute('sh', ['-c', `PATH=/usr/local/bin:/usr/bin:/bin command -v ${program}`])).trim();
 }
 
@@ -175,7 +175,7 @@ async function sizeMb(directory: string): Promise<number> {
   return Number.parseInt(await execute('du', ['-sm', '--one-file-system', directory]), 10);
 }
 
-/** Rejects with the end of what was said. */
+/** Rejects with the end of the output. */
 export async function execute(program: string, args: string[]): Promise<string> {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   let said = '';

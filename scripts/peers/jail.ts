@@ -1,8 +1,7 @@
 /**
- * A directory that a server takes for the whole machine (chroot): its program, the libraries that this needs, a
- * passwd of its own, and nothing else. So a server whose users, spool and configuration are at fixed places runs
- * beside one that is installed, and leaves the system's own alone; and its package need not be installed, for what
- * its installation would set up is set up here. Only the network is shared.
+ * A directory that a server takes for the whole machine (chroot): its program, the libraries that it needs, a passwd file, and
+ * nothing else. So a server with fixed paths for its users, spool and configuration can run beside an installed one without
+ * touching it, and its package need not be installed. Only the network is shared.
  *
  * A program is taken from the system, or from a directory into which packages were unpacked (`dpkg -x`).
  */
@@ -15,7 +14,7 @@ import { type Server, serve } from './serve.ts';
 
 const run = promisify(execFile);
 
-/** Where that program is: in the packages' directory, if one is given and has it, else on the system; or null. */
+/** The path of a program: in the packages' directory if it is given and has it, else on the system; or null. */
 export function locate(program: string, packages: string | undefined): string | null {
   const places = packages === undefined ? [program] : [join(packages, program), program];
   return places.find((place) => existsSync(place)) ?? null;
@@ -23,25 +22,25 @@ export function locate(program: string, packages: string | undefined): string | 
 
 export interface JailOptions {
   directory: string;
-  /** By their places in the jail, as packages have them. */
+  /** Programs by their path in the jail, as in their package. */
   programs: string[];
   packages?: string;
-  /** Beside root and nobody; each is a group as well. */
+  /** Users in addition to root and nobody; each is a group as well. */
   users: string[];
-  /** Text by place, root's and for everybody to read; a secret is for root alone. */
+  /** File contents by path, owned by root and readable by all; secrets are readable by root only. */
   files: Record<string, string>;
   secrets?: Record<string, string>;
-  /** By place: the user whom it belongs to. Others may pass through, no more. */
+  /** Directories by path, with their owner. Others may only pass through. */
   directories: Record<string, string>;
 }
 
 export interface Jail {
   run(...command: string[]): Promise<string>;
-  /** A server that stays in the foreground, once it is there; rejects with what it says when it does not come up. */
+  /** Starts a server that stays in the foreground; resolves when it listens, rejects with its output if it does not. */
   serve(command: string[], isThere: () => Promise<boolean>): Promise<Server>;
 }
 
-/** Users of the jail alone; nobody outside has these numbers. */
+/** User ids of the jail, which no user of the system has. */
 const firstUid = 64_200;
 
 export async function makeJail(options: JailOptions): Promise<Jail> {

@@ -1,7 +1,7 @@
 /**
- * The third part of scripts/isolation.ts: whether an organization's small sends wait for another one's large sends. Six
- * sends of 1.9 MB with 55,000 links each, click tracking on, for ten recipients, all at once; the other organization
- * sends small mails meanwhile, until all copies of the large ones have been delivered.
+ * The third part of scripts/isolation.ts: whether an organization's small sends wait for another's large sends. Six sends of
+ * 1.9 MB with 55,000 links each, with click tracking, for ten recipients, arrive at once. The other organization sends small
+ * mails until all copies of the large ones have been delivered.
  */
 import http from 'node:http';
 import Table from 'cli-table3';
@@ -18,12 +18,12 @@ const largeSends = 6;
 const copies = 10;
 const intervalMs = 25;
 const idleMails = 200;
-/** Small mails at once: an organization may have no more than half of the places that there are for sends. */
+/** Concurrent small mails: an organization may use at most half of the slots for sends. */
 const maxUnanswered = 20;
 const timeoutMs = 300_000;
-/** Below this a p95 is the machine's noise: what a collection of garbage takes, or another program. */
+/** A p95 below this is noise: a garbage collection, or another program. */
 const noiseMs = 25;
-/** For all recipients: what is stored of a send, for each byte of its HTML. */
+/** Bytes that may be stored for a send to all recipients, for each byte of its HTML. */
 const maxStored = 3;
 
 const html = Array.from(
@@ -32,7 +32,7 @@ const html = Array.from(
 ).join('');
 
 export interface LargeSends {
-  /** From the call to the 200, and to the exchanger. */
+  /** From the call to the 200, and to the MX host. */
   idle: { answered: number[]; arrived: number[] };
   beside: { answered: number[]; arrived: number[] };
   /** Until all large sends were answered, and until all their copies were delivered. */
@@ -130,7 +130,7 @@ function sendLarge(
   });
 }
 
-/** The p95 beside the large sends must be within twice that without, and a send must be stored about once. */
+/** The p95 during the large sends must be at most twice that without, and a send must be stored about once. */
 export function judgeLargeSends(measured: LargeSends) {
   const { idle, beside, storedBytes, rssMb } = measured;
   const table = new Table({

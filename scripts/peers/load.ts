@@ -1,13 +1,13 @@
 /**
- * Mails into Postern over its HTTP API, many at once over connections that are kept, with the time of each answer.
- * The client is node:http and no more: what it costs is taken from the machine that is being measured.
+ * Sends mails to Postern over its HTTP API, with concurrent calls over persistent connections, and records the time of each
+ * response. The client is plain node:http, because its cost is taken from the machine that is being measured.
  */
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface Sent {
   to: string;
-  /** Milliseconds since the epoch, with fractions: when it was called, when the 200 was here. */
+  /** Milliseconds since the epoch, with fractions: the time of the call, and of its 200. */
   calledAt: number;
   answeredAt: number;
 }
@@ -16,14 +16,14 @@ export interface Load {
   url: string;
   key: string;
   to: string[];
-  /** Calls at once. */
+  /** Concurrent calls. */
   parallel?: number;
-  /** Calls are begun this far apart, if that many at once can keep up. */
+  /** Interval between the starts of calls, if the concurrent calls can keep up. */
   intervalMs?: number;
   interrupted: AbortSignal;
 }
 
-/** Rejects when any of them is not answered 200. */
+/** Rejects if any call is not answered 200. */
 export async function sendAll({ to, parallel = 16, intervalMs = 0, ...rest }: Load): Promise<Sent[]> {
   const agent = new http.Agent({ keepAlive: true, maxSockets: parallel });
   const waiting = [...to.entries()].reverse();
@@ -57,9 +57,9 @@ async function sendOne(to: string, agent: http.Agent, target: Target): Promise<S
 interface Target {
   url: string;
   key: string;
-  /** Of the mail's text. */
+  /** Lines of the mail's text. */
   lines?: number;
-  /** Each mail has an idempotency key: its recipient. */
+  /** Gives each mail an idempotency key: its recipient. */
   isKeyed?: boolean;
 }
 
@@ -95,13 +95,13 @@ function call(to: string, agent: http.Agent, target: Target): Promise<Answer> {
   });
 }
 
-/** Whom a mail was sent to, by the status of the answer; 0: none came. */
+/** Recipients by the status of the response; 0 if there was none. */
 export type Answers = Map<number, string[]>;
 
-/** Who is refused comes again this much later. */
+/** Wait before the next call after a refusal. */
 const pauseMs = 50;
 
-/** `onAnswer` is told of each answer, where there is one. */
+/** Calls `onAnswer` for each response. */
 type Pouring = Target & {
   name: string;
   parallel: number;
@@ -109,7 +109,7 @@ type Pouring = Target & {
   onAnswer?(status: number, said: string): void;
 };
 
-/** Sends as fast as it is answered, each to a recipient of its own at there.invalid, until `stopped`. */
+/** Sends at full speed, each mail to a recipient of its own at there.invalid, until `stopped`. */
 export async function pour(target: Pouring, answers: Answers): Promise<void> {
   const { name, parallel, stopped } = target;
   const agent = new http.Agent({ keepAlive: true });
@@ -148,7 +148,7 @@ export async function repeat(target: Target, to: string[]): Promise<Set<string>>
   return replays;
 }
 
-/** `count` recipients of a domain, no two alike in all that a script sends. */
+/** `count` recipients of a domain, unique among everything that a script sends. */
 export function recipients(domain: string, count: number, label: string): string[] {
   return Array.from({ length: count }, (_, number) => `${label}-${number}@${domain}`);
 }

@@ -1,12 +1,12 @@
 /**
- * The load of the bench: calls of POST /api/public/email/send from a process by itself, over connections that are
- * kept, as cheaply as a Node process can. It writes each request as one string and reads of each answer no more than
- * its status and its length: what a client library costs would be taken from the machine that is being measured.
+ * The load of the bench: calls POST /api/public/email/send from a separate process over persistent connections, at the lowest
+ * cost that a Node process can have. It writes each request as one string and reads only the status and length of each
+ * response, because the cost of a client library would be taken from the machine that is being measured.
  *
- * A run goes as fast as `parallel` callers can, or at a fixed rate. At a rate a call counts from when it was due, not
- * from when a connection was free for it: else a server that stalls would be asked less, and look better.
+ * A run goes as fast as `parallel` callers can, or at a fixed rate. At a fixed rate, the time of a call starts when it was
+ * due and not when a connection was free; otherwise a server that stalls would get fewer calls and look better.
  *
- * BUGS: an answer without Content-Length is not understood.
+ * BUGS: a response without Content-Length is not understood.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,11 +20,11 @@ interface Order {
   body: string;
   to: string[];
   parallel: number;
-  /** Calls a second; null: as fast as it goes. */
+  /** Calls per second; null for full speed. */
   rate: number | null;
 }
 
-/** What stands in a body for the recipient. */
+/** Placeholder for the recipient in a body. */
 export const recipientMark = '@@TO@@';
 
 /** In the order of the recipients, milliseconds since the epoch with fractions. */
@@ -34,12 +34,12 @@ interface Times {
 }
 
 export interface Loader {
-  /** Rejects when any call is not answered 200. */
+  /** Rejects if any call is not answered 200. */
   run(order: Order): Promise<Times>;
   stop(): Promise<unknown>;
 }
 
-/** Started once: its code is warm from the first run on. */
+/** Started once, so that its code is warm after the first run. */
 export async function startLoader(): Promise<Loader> {
   const child = fork(import.meta.filename, { serialization: 'advanced' });
   await once(child, 'message');
@@ -58,7 +58,7 @@ export async function startLoader(): Promise<Loader> {
   };
 }
 
-// From here on: the process.
+// Everything below runs in that process.
 
 const now = () => performance.timeOrigin + performance.now();
 
@@ -77,7 +77,7 @@ async function carryOut(order: Order): Promise<Times> {
   const work = async (caller: Caller) => {
     for (let index = next++; index < to.length; index = next++) {
       const dueAt = rate === null ? now() : begun + (index * 1000) / rate;
-      // A timer rings up to a millisecond late; that is the load's doing, so the rest is waited for in turns.
+      // A timer can be a millisecond late, which would be the client's fault, so the rest is waited for in turns of the event loop.
       for (let early = dueAt - now(); early > 1; early = dueAt - now()) await sleep(Math.floor(early));
       times.calledAt[index] = Math.min(dueAt, now());
       await caller.call(request(to[index]!));
