@@ -110,7 +110,7 @@ async function settled({ db, clock }: Acme): Promise<void> {
   const none = async (table: string, condition: string) =>
     (await db(table).whereRaw(condition).limit(1)).length === 0;
   for (let turn = 0; turn < maxTurns; turn++) {
-    // Callbacks that the server scheduled to run at once.
+    // Runs the timers that are due now.
     await clock.advance(20);
     const isQuiet =
       (await none(

@@ -4,7 +4,7 @@ export interface Conclusion {
   faults: string[];
   /** Printed instead, with the faults, if JSON was requested. */
   json: false | object;
-  /** Prints the results for a reader; not called if there are none. */
+  /** Prints the results for a reader, if there are any. */
   print(): void;
   holds?: string;
 }

@@ -1,10 +1,10 @@
-/** What a receiver has kept: the files of a Maildir, and what in such a file is the message that was sent. */
+/** The messages that a receiver stored in a Maildir, and which part of each file is the message that was sent. */
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { until } from '../../test/helpers/until.ts';
 
-/** Waits until there are `n`; their bytes as they are, lines ended by LF as everywhere on Unix. */
+/** Waits until there are `n` messages; returns their bytes unchanged, with LF line ends. */
 export async function readMaildir(maildir: string, n = 1): Promise<Buffer[]> {
   const folder = join(maildir, 'new');
   const names = async () => (existsSync(folder) ? (await readdir(folder)).sort() : []);
@@ -13,11 +13,11 @@ export async function readMaildir(maildir: string, n = 1): Promise<Buffer[]> {
 }
 
 export interface Kept {
-  /** The file with the line ends of the wire. */
+  /** The file with CRLF line ends, as on the wire. */
   raw: Buffer;
-  /** The headers that the receiver put on top, unfolded. */
+  /** The headers that the receiver added, unfolded. */
   trace: string[];
-  /** Whether all below them is the message, byte by byte. */
+  /** Whether everything below them is the message, byte by byte. */
   sameBytes: boolean;
 }
 

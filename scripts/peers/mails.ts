@@ -1,12 +1,12 @@
-/** What is sent to real receivers: a plain mail, and what a mail server could spoil. */
+/** Mails for real receivers: a plain one, and some that a mail server could damage. */
 
 const bytes = (count: number) =>
   Buffer.from(Array.from({ length: count }, (_, at) => (at * 31) % 256)).toString('base64');
 
-/** Dots, and a line as long as RFC 5322 allows, in the body, and where no encoding may hide them: within a message. */
+/** Dots and a line of the maximum length (RFC 5322), in the body and in an attached message, which may not be encoded. */
 const awkward = ['.', '..', '.hidden', 'x'.repeat(998), '. .', '', '.'].join('\r\n');
 
-/** By the local part of the recipient. */
+/** Mails by the local part of the recipient. */
 export const mails: Record<string, object> = {
   plain: { subject: 'Plain text', text: 'Hello,\n\nall of this is plain.\n' },
   rich: {

@@ -1,9 +1,9 @@
 /**
- * Postern as the bench runs it: a process by itself that writes its log to a file, as under a service manager (a pipe
- * would be read by whoever measures); with flags for Node, to be profiled, or under strace, to have its disk syncs
- * counted. What it has cost is read from /proc.
+ * Postern as the bench runs it: a process that writes its log to a file, as under a service manager (reading a pipe would cost
+ * the measuring process time). It can run with Node flags for profiling, or under strace to count its disk syncs. Its cost is
+ * read from /proc.
  *
- * The directory is the stage's, so durability is as good as the file system under TMPDIR.
+ * The data directory is in the stage's directory, so durability is as good as that of the file system under TMPDIR.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -23,18 +23,18 @@ export interface Measured {
   url: string;
   key: string;
   pid: number;
-  /** From its start until it said that it serves, in milliseconds. */
+  /** Milliseconds from its start until it reported that it serves. */
   startMs: number;
   db: Db;
   dataDir: string;
-  /** Waits until it has recorded all of these as delivered; when each was, in the order given. */
+  /** Waits until it has recorded all of these as delivered; returns the times in the given order. */
   deliveredAt(label: string, count: number): Promise<Map<string, number>>;
   durability(): Promise<string>;
-  /** SIGTERM, and waits until it is gone. */
+  /** Sends SIGTERM and waits for the end of the process. */
   end(): Promise<unknown>;
 }
 
-/** A UUID of version 7 that comes before all that are made from now on. */
+/** A UUID of version 7 that sorts before all that are created from now on. */
 const idNow = () =>
   Date.now()
     .toString(16)
@@ -44,10 +44,10 @@ const idNow = () =>
 export interface Extras {
   settings: Record<string, string>;
   nodeFlags?: string[];
-  /** Where strace is to write. */
+  /** The file that strace writes. */
   traceTo?: string;
   databaseUrl?: string | null;
-  /** Told of each domain that mail goes to, besides the sink's. */
+  /** DNS records of recipient domains, in addition to the sink's. */
   zone?: Zone;
 }
 
@@ -100,7 +100,7 @@ export async function startMeasured(stage: Stage, sink: SmtpSink, extras: Extras
 
 const start = join(import.meta.dirname, '../start');
 
-/** By scripts/start, so with the limits on memory that it is run with. */
+/** Runs scripts/start, which sets the same memory limits as in production. */
 export async function launch(
   directory: string,
   settings: Record<string, string>,

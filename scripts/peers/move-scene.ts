@@ -1,7 +1,7 @@
 /**
- * A stopped Postern on SQLite that has something to move: a past, and a queue of mail in every state in which it can wait.
- * Two mails are sent for real, one delivered and one deferred; they are multiplied (backlog-rows.ts); some of what waits
- * is held by the command line; and a last start, killed while it tries what is due, leaves mail that is being sent.
+ * A stopped Postern on SQLite with data to move: a past, and a queue of mail in every waiting state. Two mails are really sent,
+ * one delivered and one deferred, and multiplied (backlog-rows.ts). The command line holds part of the waiting mail. A last
+ * start, killed while it tries the due mail, leaves mail in the state `sending`.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Db, openDatabase } from '../../src/db/engine/open.ts';
@@ -15,7 +15,7 @@ import { deadDomain, fill } from './backlog-rows.ts';
 import type { Stage } from './stage.ts';
 
 const destinations = 40;
-/** Of these all that waits is held. */
+/** The domains whose waiting mail is held. */
 const held = [deadDomain(3), deadDomain(17)];
 
 interface Scene {
@@ -26,7 +26,7 @@ interface Scene {
   waiting: number;
 }
 
-/** What waits gets through from now on. */
+/** A zone in which waiting mail can be delivered. */
 export function zoneOf(host: string): Zone {
   const domains = Array.from({ length: destinations }, (_, index) => deadDomain(index));
   return Object.fromEntries([
@@ -35,7 +35,7 @@ export function zoneOf(host: string): Zone {
   ]);
 }
 
-/** The settings of the processes. */
+/** Settings of the processes. */
 export async function makeSource(stage: Stage, scene: Scene): Promise<Record<string, string>> {
   const { dataDir, dns, mtaPort, mails, waiting } = scene;
   const where = { dataDir, databaseUrl: null, dns, mtaPort };
@@ -53,7 +53,7 @@ export async function makeSource(stage: Stage, scene: Scene): Promise<Record<str
     await first.end('SIGTERM');
     const past = mails - waiting - 1;
     await fill(db, templates, { waiting: waiting - 1, past, destinations, organizations: 5 });
-    // What `fill` worked with is nothing of Postern's.
+    // Helper tables of `fill`, which do not belong to Postern.
     const scaffold: string[] = await db('sqlite_master')
       .where('name', 'like', 'backlog_%')
       .where({ type: 'table' })
@@ -89,7 +89,7 @@ async function send(url: string, key: string, db: Db, to: string, status: string
   return emailId;
 }
 
-/** The command line's answer; rejects where it fails. */
+/** Runs a command and returns its output; rejects if it fails. */
 export async function command(args: string[], settings: Record<string, string>): Promise<string> {
   const { code, stdout, stderr } = await run(postern, args, { PATH: process.env.PATH, ...settings });
   if (code !== 0) throw new Error(`postern ${args[0]} failed: ${stderr}`);

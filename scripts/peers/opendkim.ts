@@ -1,11 +1,11 @@
 /**
- * A real OpenDKIM as a milter on a socket of its own: one that verifies what a mail exchanger receives, and one that signs
- * what a Postfix sends. A private instance like that Postfix (postfix.ts), in the directory given.
+ * A real OpenDKIM as a milter on its own socket: one that verifies what an MX host receives, and one that signs what a Postfix
+ * sends. It is a private instance like that Postfix (postfix.ts), in the given directory.
  *
- * Whoever starts it stops it; a start that fails has left nothing running. Started by root, it gives the privilege up.
+ * The caller stops it. A start that fails leaves nothing running. If root starts it, it drops its privileges.
  *
- * BUGS: made for Debian and its relatives: to verify, OpenDKIM must be built with unbound, which can ask a DNS at
- * another port than 53.
+ * BUGS: made for Debian and its relatives. To verify, OpenDKIM must be built with unbound, which can query DNS at a port other
+ * than 53.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,13 +16,13 @@ import { until } from '../../test/helpers/until.ts';
 import { makeDirectory } from './programs.ts';
 
 export interface OpenDkim {
-  /** What Postfix is to be given as `smtpd_milters`. */
+  /** Value for Postfix's `smtpd_milters`. */
   milter: string;
   pid: number;
   stop(): Promise<void>;
 }
 
-/** OpenDKIM in verifying mode, which looks keys up in the DNS at that port of 127.0.0.1 and in no other. */
+/** OpenDKIM in verifying mode. It looks keys up only in the DNS server at this port of 127.0.0.1. */
 export async function startOpenDkim(options: {
   directory: string;
   dnsPort: number;
@@ -36,7 +36,7 @@ export async function startOpenDkim(options: {
   return startIn(own, verifying(resolver, hostname));
 }
 
-/** OpenDKIM in signing mode, for one domain and whatever comes from this machine. `privateKey`: PEM. */
+/** OpenDKIM in signing mode, for mail from one domain and from this machine. `privateKey` is PEM. */
 export async function startSigner(options: {
   directory: string;
   domain: string;
@@ -50,7 +50,7 @@ export async function startSigner(options: {
   return startIn(own, signing(options.domain, options.selector, keyFile));
 }
 
-/** Resolves when its socket is there. */
+/** Resolves when its socket exists. */
 async function startIn(own: string, conf: string): Promise<OpenDkim> {
   const [config, socket] = ['opendkim.conf', 'socket'].map((name) => join(own, name));
   await writeFile(config!, `Background no\nSyslog no\nUserID postfix\nSocket local:${socket}\n${conf}`);
@@ -59,7 +59,7 @@ async function startIn(own: string, conf: string): Promise<OpenDkim> {
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (said += chunk));
   const ended = once(child, 'exit');
   const stop = async () => {
-    // Asked politely it takes five seconds, and it has nothing to put in order.
+    // A SIGTERM would take five seconds, and there is nothing to clean up.
     child.kill('SIGKILL');
     await ended;
   };
@@ -73,7 +73,7 @@ async function startIn(own: string, conf: string): Promise<OpenDkim> {
   return { milter: `unix:${socket}`, pid: child.pid!, stop };
 }
 
-/** 127.0.0.1 counts as internal, whose mail would be signed instead of verified, unless it is told otherwise. */
+/** Without this list 127.0.0.1 counts as internal, and its mail is signed instead of verified. */
 function verifying(resolver: string, hostname: string): string {
   return `Mode v
 AuthservID ${hostname}
@@ -83,7 +83,7 @@ ResolverConfiguration ${resolver}
 `;
 }
 
-/** As Postern signs: relaxed/relaxed, rsa-sha256. The key file is in a directory that others may enter. */
+/** Signs as Postern does: relaxed/relaxed, rsa-sha256. The key file is in a directory that others may enter. */
 function signing(domain: string, selector: string, keyFile: string): string {
   return `Mode s
 Domain ${domain}
@@ -96,7 +96,7 @@ InternalHosts 127.0.0.0/8
 `;
 }
 
-/** All of DNS is at one port; no DNSSEC; and .invalid, which unbound answers by itself (RFC 6761), is asked too. */
+/** All DNS queries go to one port, without DNSSEC, including those for .invalid, which unbound would answer itself (RFC 6761). */
 function unboundConf(dnsPort: number): string {
   return `server:
   do-not-query-localhost: no

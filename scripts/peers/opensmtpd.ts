@@ -1,7 +1,7 @@
 /**
- * A real OpenSMTPD (Debian's opensmtpd) as a mail exchanger on loopback, in a jail (jail.ts), because its spool and its
- * socket are at places that no configuration changes: it takes mail for one domain, offers STARTTLS, and keeps each
- * message in a Maildir.
+ * A real OpenSMTPD (Debian's opensmtpd) as an MX host on loopback. It runs in a jail (jail.ts), because no configuration can
+ * change the paths of its spool and socket. It accepts mail for one domain, offers STARTTLS, and stores each message in a
+ * Maildir.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,10 +12,10 @@ import type { Receiver, ReceiverOptions } from './receiver.ts';
 
 export const openSmtpdProgram = '/usr/sbin/smtpd';
 
-/** What keeps a message; it is run by a shell. */
+/** The shell command that stores a message. */
 const keeper = '/usr/libexec/opensmtpd/mail.maildir';
 
-/** `config`: another one than that of a receiver. */
+/** `config` replaces the configuration of a receiver. */
 export async function startOpenSmtpd(
   options: ReceiverOptions,
   config = configuration(options),

@@ -1,4 +1,4 @@
-/** BUGS: a port is looked for first and taken a moment later; somebody else may be faster. */
+/** BUGS: a port is found first and used a moment later; another program may take it in between. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 
@@ -10,7 +10,7 @@ export async function freePort(host: string): Promise<number> {
   return port;
 }
 
-/** Whether somebody takes connections there. */
+/** Whether something accepts connections there. */
 export function listens(host: string, port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port });

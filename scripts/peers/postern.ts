@@ -1,8 +1,7 @@
 /**
- * Postern for the scripts: on a directory of its own, between a DNS and mail exchangers on loopback, with a tenant
- * that may send from sender.invalid without limits. `startPostern` runs it in this process, `launchPostern` as a
- * process by itself, for what is to be measured. Both are stopped with the stage; the process is killed, for it has
- * nothing to put in order in a directory that is about to go.
+ * Postern for the scripts: in its own directory, between a DNS server and MX hosts on loopback, with an organization that may
+ * send from sender.invalid without limits. `startPostern` runs it in this process, `launchPostern` in a separate process, for
+ * measurements. Both stop with the stage. The process is killed, because its directory is about to be removed.
  */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
@@ -24,7 +23,7 @@ export interface Surroundings {
   dns: Dns;
   mtaPort: number;
   settings?: Record<string, string>;
-  /** SQLite in the data directory where there is none. */
+  /** If absent, SQLite in the data directory. */
   databaseUrl?: string | null;
 }
 
@@ -32,14 +31,14 @@ export interface Postern {
   url: string;
   dataDir: string;
   db: Db;
-  /** The tenant's API key. */
+  /** The organization's API key. */
   key: string;
-  /** Another organization, which may send from sender.invalid too; its key. */
+  /** Creates another organization that may send from sender.invalid; returns its key. */
   addTenant(): Promise<string>;
-  /** The answer to a send: `emailId` and more. Rejects when it is not 200. */
+  /** Sends a mail and returns the response. Rejects if it is not 200. */
   send(fields: object): Promise<{ emailId: string }>;
   get(emailId: string): Promise<Email>;
-  /** The email, once its status is none of `passing`. */
+  /** Waits until the email's status is none of `passing`; returns the email. */
   after(passing: string[], emailId: string, timeoutMs?: number): Promise<Email>;
 }
 
@@ -51,14 +50,14 @@ export async function startPostern(stage: Stage, surroundings: Surroundings, log
   return furnish(stage, url, config, surroundings.dns);
 }
 
-/** As a process by itself, which `launch` starts; `rssMb` asks how much memory it has now. */
+/** Runs as a separate process, which `launch` starts; `rssMb` returns its current memory. */
 export async function launchPostern(
   stage: Stage,
   surroundings: Surroundings,
   launch: (settings: Record<string, string>) => Promise<Process> = startProcess,
 ): Promise<Postern & { pid: number; rssMb(): Promise<number> }> {
   const where = inside(stage, surroundings);
-  // Below info it would not say where it serves.
+  // With a higher level than info it would not log its address.
   const settings = { ...surroundings.settings, POSTERN_LOG_LEVEL: 'info' };
   const { url, pid } = await stage.start(launch(testSettings(where, settings)), (postern) =>
     postern.end('SIGKILL'),

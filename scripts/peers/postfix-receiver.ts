@@ -1,4 +1,4 @@
-/** Postfix (postfix.ts) as one of the receivers: as it is, and with postgrey, which tells strangers to come again. */
+/** Postfix (postfix.ts) as one of the receivers: plain, and with postgrey, which defers unknown senders. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { startPostfix } from './postfix.ts';

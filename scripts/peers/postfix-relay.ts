@@ -1,11 +1,11 @@
 /**
- * Postfix and OpenDKIM as a sender, tuned as somebody would who knows them: what Postern is measured against. Mail
- * comes in by `smtp-source`, is signed by OpenDKIM as a milter over a UNIX socket, is in the queue and synced before
- * the 250 (Postfix's own way, left as it is), and goes out to the sinks over connections that are cached on demand.
+ * Postfix and OpenDKIM as a sender, well tuned: the program that Postern is compared with. Mail enters through `smtp-source`,
+ * is signed by OpenDKIM as a milter over a UNIX socket, is in the queue and synced before the 250 (Postfix's default), and
+ * leaves for the sinks over connections that are cached on demand.
  *
- * Tuned means: no DNS, no look-up that is not needed, no pause for the incoming (in_flow_delay), 20 deliveries at once
- * for a destination from the start, where each goes in a table in memory, TLS off as at the sink; the mail log stays
- * on, as Postern's does. A private instance (postfix.ts); root only.
+ * The tuning: no DNS and no lookup that is not needed, no delay for incoming mail (in_flow_delay), 20 concurrent deliveries to
+ * a destination from the start, destinations in a table in memory, TLS off as at the sink. The mail log stays on, as Postern's
+ * does. It is a private instance (postfix.ts) and needs root.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,11 +21,11 @@ import type { SmtpSink } from './smtp-sink.ts';
 import type { Stage } from './stage.ts';
 
 export interface Relay {
-  /** The processes whose descendants are all there is. */
+  /** The root processes; all others are their descendants. */
   pids: number[];
-  /** Hands in mails of this size over `parallel` connections, spread over the destinations; until all are taken. */
+  /** Submits mails of this size over `parallel` connections, spread over the destinations, until all are accepted. */
   feed(mails: number, bytes: number, parallel: number): Promise<void>;
-  /** Until its queue is empty. */
+  /** Waits until its queue is empty. */
   drained(): Promise<unknown>;
 }
 
@@ -68,7 +68,7 @@ export async function startRelay(stage: Stage, sink: SmtpSink): Promise<Relay> {
   };
 }
 
-/** Its queue has a file for each mail, in directories by the first letters of its name where there are many. */
+/** Its queue has a file for each mail, in subdirectories by the first letters of the name if there are many. */
 async function isEmpty(queue: string): Promise<boolean> {
   const files = await readdir(queue, { recursive: true, withFileTypes: true });
   return !files.some((file) => file.isFile());
@@ -106,7 +106,7 @@ interface Feed {
   where: string;
 }
 
-/** `-d` keeps the connections, `-N` numbers the recipients. */
+/** `-d` keeps connections open, `-N` numbers the recipients. */
 async function source(stage: Stage, { mails, bytes, sessions, to, where }: Feed): Promise<void> {
   const counts = ['-s', String(Math.min(sessions, mails)), '-m', String(mails), '-l', String(bytes)];
   const args = ['-d', '-N', ...counts, '-f', 'shop@sender.invalid', '-t', to, where];

@@ -1,10 +1,9 @@
 /**
- * A real Postfix as the mail exchanger of a fake zone, for the scripts that want another program's word. It is a private
- * instance: its configuration, queue, sockets, logs and mailboxes are in the directory given, and it listens on loopback
- * alone, on a port of its own. The system's own Postfix, its configuration, its queue and its port 25 are left alone.
+ * A real Postfix as the MX host of a fake zone. It is a private instance: its configuration, queue, sockets, logs and mailboxes
+ * are in the given directory, and it listens on a free port of a loopback address. The system's own Postfix is not touched.
  *
- * Whoever starts it stops it, and removes the directory after that; a start that fails has left nothing running. It is
- * started by root only, and gives the privilege up by itself.
+ * The caller stops it and then removes the directory. A start that fails leaves nothing running. Only root can start it; it
+ * drops its privileges itself.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -15,29 +14,29 @@ import { freePort } from './ports.ts';
 import { isInstalled, makeDirectory } from './programs.ts';
 
 export interface PostfixOptions {
-  /** Where all of it goes; exists, and may be entered by everybody (0755). */
+  /** Directory for everything. It must exist and be accessible to all users (0755). */
   directory: string;
   /** Any 127.0.0.x. */
   host?: string;
-  /** A free one, where none is given. */
+  /** By default, a free port. */
   port?: number;
   hostname?: string;
-  /** The addresses that it takes mail for; another one of their domains is a 550. */
+  /** The addresses that it accepts mail for; other addresses of their domains get 550. */
   mailboxes: string[];
   /** Certificate and key for STARTTLS, in one file. */
   pemFile: string;
-  /** Parameters of main.cf; they win over ours. */
+  /** Parameters of main.cf, which take precedence over the defaults here. */
   settings?: Record<string, string>;
-  /** More lines of master.cf: ours only receive. */
+  /** Additional lines of master.cf; those here only receive. */
   services?: string;
 }
 
 export interface Postfix {
   host: string;
   port: number;
-  /** Of master(8), whose children all others are. */
+  /** Process id of master(8), the parent of all others. */
   pid: number;
-  /** Waits until a mailbox holds `n` messages; their bytes as the Maildir has them, lines ended by LF. */
+  /** Waits until a mailbox has `n` messages; returns their bytes as in the Maildir, with LF line ends. */
   received(mailbox: string, n?: number): Promise<Buffer[]>;
   /** Postfix's own mail log. */
   log(): Promise<string>;
@@ -46,7 +45,7 @@ export interface Postfix {
 
 const install = 'DEBIAN_FRONTEND=noninteractive apt-get install -y postfix opendkim opendkim-tools';
 
-/** What keeps these two from being started here, as a sentence that says what to do; null: nothing does. */
+/** A sentence that says why Postfix cannot be started here and what to do; null if it can. */
 export function obstacle(): string | null {
   if (process.getuid?.() !== 0)
     return 'Postfix can only be started by root; run this as root, in a container say';
@@ -57,7 +56,7 @@ export function obstacle(): string | null {
 
 const run = promisify(execFile);
 
-/** Ctrl-C at our terminal is for us: it must not break off what starts or stops Postfix. */
+/** In a process group of its own, so that Ctrl-C does not interrupt a command that starts or stops Postfix. */
 const runApart = (...command: string[]) => run('setsid', ['--wait', ...command]);
 
 export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
@@ -72,7 +71,7 @@ export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
   await makeDirectory(join(directory, 'mail'), mailUser);
   const log = () => readFile(join(directory, 'mail.log'), 'utf8').catch(() => '');
   const stop = () => runApart('postfix', '-c', config, 'stop');
-  // It tells what is fatal to a terminal or to syslog, and to nobody else; `script` is that terminal.
+  // It reports fatal errors only to a terminal or to syslog; `script` provides a terminal.
   await runApart('script', '-qec', `postfix -c ${config} start`, '/dev/null').catch(async (error) => {
     await stop().catch(() => {});
     throw new Error(`Postfix does not start: ${error.stdout}${await log()}`);
@@ -87,7 +86,7 @@ export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
   };
 }
 
-/** Nobody: virtual(8) delivers as no user below 100. */
+/** User id for mailboxes: virtual(8) refuses ids below 100. */
 const mailUser = '65534';
 
 function mainCf({
@@ -105,13 +104,13 @@ function mainCf({
     maillog_file: join(directory, 'mail.log'),
     maillog_file_prefixes: directory,
     myhostname: hostname,
-    // As a host on the internet sees a stranger: no network is ours, nothing is relayed, nothing is local.
+    // The client is a stranger, as on the internet: no network is trusted, nothing is relayed, nothing is local.
     mynetworks: '',
     mydestination: '',
     local_recipient_maps: '',
     alias_maps: '',
     alias_database: '',
-    // Where it listens is in master.cf; this only keeps it from looking for interfaces that are not there.
+    // The address is in master.cf; this only keeps Postfix from looking for interfaces that do not exist.
     inet_interfaces: 'loopback-only',
     inet_protocols: 'ipv4',
     virtual_mailbox_domains: [...domains].join(' '),
@@ -119,7 +118,7 @@ function mainCf({
     virtual_mailbox_maps: `inline:{ ${mailboxes.map((address) => `{ ${address} = ${address}/ }`).join(' ')} }`,
     virtual_uid_maps: `static:${mailUser}`,
     virtual_gid_maps: `static:${mailUser}`,
-    // The names of loopback addresses are none of the system's DNS's business.
+    // No queries to the system's DNS for names of loopback addresses.
     smtpd_peername_lookup: 'no',
     smtpd_tls_security_level: 'may',
     smtpd_tls_cert_file: pemFile,
@@ -132,7 +131,7 @@ function mainCf({
     .join('');
 }
 
-/** What a receiving Postfix needs, no more; nothing in a chroot, and no client that could send mail on. */
+/** Only the services that a receiving Postfix needs, without chroot, and without a client that could forward mail. */
 function masterCf(host: string, port: number): string {
   return `
 ${host}:${port} inet n - n - - smtpd

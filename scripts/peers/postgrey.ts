@@ -1,6 +1,6 @@
 /**
- * Debian's postgrey, a greylisting policy service for Postfix, with a database of its own and without the lists of
- * those whom it usually spares. Only Postfix's configuration knows it; nothing of the system's is touched.
+ * Debian's postgrey, a greylisting policy service for Postfix, with its own database and without its lists of clients that are
+ * not greylisted. Only the configuration of the private Postfix refers to it; the system's own is not touched.
  */
 import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { serve } from './serve.ts';
 
 export interface Postgrey {
   version: string;
-  /** What Postfix is to be given as a restriction. */
+  /** The restriction for Postfix's configuration. */
   restriction: string;
   log(): string;
   stop(): Promise<unknown>;
@@ -19,7 +19,7 @@ export interface Postgrey {
 
 const run = promisify(execFile);
 
-/** `directory` exists, and may be entered by everybody. */
+/** `directory` must exist and be accessible to all users. */
 export async function startPostgrey(directory: string, delaySeconds: number): Promise<Postgrey> {
   const [database, nobody] = [join(directory, 'postgrey'), join(directory, 'nobody')];
   await run('install', ['-d', '-o', 'postgrey', database]);

@@ -1,12 +1,12 @@
 /**
- * What processes have cost, from /proc: a process with its threads, and its children with theirs, those that have
- * ended included. Linux only.
+ * The CPU time and memory of processes, from /proc: a process with its threads and its children with theirs, including those
+ * that have ended. Linux only.
  *
- * BUGS: a child whose parent ended before it is nobody's, and is missed.
+ * BUGS: a child whose parent ended before it is not counted.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** USER_HZ, which is 100 on every Linux of today. */
+/** USER_HZ, which is 100 on every current Linux. */
 const ticksASecond = 100;
 
 interface Stat {
@@ -15,14 +15,14 @@ interface Stat {
   ticks: number;
 }
 
-/** proc(5): the name, which may hold anything, ends at the last parenthesis; times are fields 14 to 17. */
+/** proc(5): the name may contain anything and ends at the last parenthesis; times are fields 14 to 17. */
 function statOf(pid: number): Stat | null {
   try {
     const { fields } = readStat(`/proc/${pid}/stat`);
     const ticks = fields.slice(11, 15).reduce((sum, one) => sum + Number(one), 0);
     return { pid, parent: Number(fields[1]), ticks };
   } catch {
-    // It has ended since it was listed.
+    // It ended after it was listed.
     return null;
   }
 }
@@ -44,19 +44,19 @@ function familyOf(roots: number[]): Stat[] {
   return family;
 }
 
-/** User and system time of these processes and all their descendants. */
+/** User and system time of these processes and their descendants. */
 export function cpuSeconds(roots: number[]): number {
   return familyOf(roots).reduce((sum, { ticks }) => sum + ticks, 0) / ticksASecond;
 }
 
-/** What all processors of the machine have worked since it was started; in a virtual one also what its host kept back. */
+/** Busy time of all processors since the machine was started; on a virtual machine including time stolen by the host. */
 export function busySeconds(): number {
   const [first] = readFileSync('/proc/stat', 'latin1').split('\n');
   const [user, nice, system, , , irq, softirq, steal] = first!.split(/\s+/).slice(1).map(Number) as number[];
   return (user! + nice! + system! + irq! + softirq! + steal!) / ticksASecond;
 }
 
-/** The sum of the most memory that each of them ever had (VmHWM); what they share is counted in each. */
+/** Sum of the peak memory of each process (VmHWM); shared memory is counted in each. */
 export function peakMb(roots: number[]): number {
   const kb = familyOf(roots).map(({ pid }) => {
     try {
@@ -75,7 +75,7 @@ export function childrenOf(root: number): number[] {
     .filter((pid) => pid !== root);
 }
 
-/** User and system time of a process's threads that still run, by their names. */
+/** User and system time of a process's running threads, by name. */
 export function threadSeconds(pid: number): Map<string, number> {
   const seconds = new Map<string, number>();
   for (const thread of readdirSync(`/proc/${pid}/task`)) {

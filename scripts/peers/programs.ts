@@ -1,4 +1,4 @@
-/** Programs of the system: whether they are there, and directories that they can write to. */
+/** Programs of the system: whether they are installed, and directories that they can write to. */
 import { execFile } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -15,7 +15,7 @@ export function isInstalled(program: string): boolean {
   });
 }
 
-/** Owned by a user, by name or number; entered by everybody. */
+/** Owned by a user (name or number) and accessible to all users. */
 export async function makeDirectory(directory: string, owner: string): Promise<void> {
   await promisify(execFile)('install', ['-d', '-m', '0755', '-o', owner, directory]);
 }

@@ -1,7 +1,7 @@
-/** What the receivers of scripts/receivers.ts have in common; each is in a file of its own. */
+/** The common interface of the receivers of scripts/receivers.ts; each is in its own file. */
 
 export interface ReceiverOptions {
-  /** Where all of it goes; exists, may be entered by everybody (0755), and is used by nobody else. */
+  /** Directory for everything. It must exist, be accessible to all users (0755), and be used by nothing else. */
   directory: string;
   host: string;
   port: number;
@@ -11,14 +11,14 @@ export interface ReceiverOptions {
   mailboxes: string[];
   /** Certificate and key for STARTTLS, in one file. */
   pemFile: string;
-  /** Where packages were unpacked that are not installed. */
+  /** Directory of unpacked packages that are not installed. */
   packages?: string;
 }
 
 export interface Receiver {
-  /** With its name. */
+  /** Name and version. */
   version: string;
-  /** Waits for the message of a mailbox; its file as it is. */
+  /** Waits for the message of a mailbox and returns its file unchanged. */
   received(mailbox: string): Promise<Buffer>;
   log(): Promise<string>;
   stop(): Promise<unknown>;

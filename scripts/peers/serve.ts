@@ -1,17 +1,17 @@
-/** A server that stays in the foreground: started, waited for, stopped, with what it said in between. */
+/** Starts a server that stays in the foreground, waits until it listens, stops it, and collects its output. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { until } from '../../test/helpers/until.ts';
 
 export interface Server {
-  /** All that it has said. */
+  /** All its output. */
   log(): string;
   stop(): Promise<void>;
 }
 
 /**
- * Resolves when it is there; rejects with what it says when it does not come up, having left nothing running. It is
- * in a process group of its own: Ctrl-C at our terminal is for us, and its helpers end with it.
+ * Resolves when the server listens. If it does not come up, stops it and rejects with its output. The server has its own
+ * process group, so that Ctrl-C does not reach it and its helpers end with it.
  */
 export async function serve(command: string[], isThere: () => Promise<boolean>): Promise<Server> {
   const child = spawn(command[0]!, command.slice(1), { detached: true });

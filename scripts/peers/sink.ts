@@ -1,10 +1,10 @@
 /**
- * A mail exchanger that costs little, for measuring: a process by itself that takes every mail, throws it away, and
- * keeps the times. It speaks just enough SMTP, with PIPELINING and, where told, STARTTLS, and trusts its client with
- * the rest; the strict one is test/helpers/mx.ts. One process may be several exchangers, each on a loopback address
- * of its own at a common port: one that is quick, slow, that answers 421 to a connection too many, or never greets.
+ * A cheap MX host for measurements: a separate process that accepts every mail, discards it, and records the times. It speaks
+ * only as much SMTP as needed, with PIPELINING and optionally STARTTLS, and does not check its client; the strict one is
+ * test/helpers/mx.ts. One process can be several MX hosts, each on its own loopback address at the same port: fast, slow,
+ * answering 421 to connections over a limit, or never greeting.
  *
- * What it knows is asked for over the channel to its parent; without its parent it ends.
+ * The parent asks for its records over the IPC channel; without its parent the process ends.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,11 +17,11 @@ export interface Exchanger {
   /** Any 127.x.y.z. */
   host: string;
   tls?: boolean;
-  /** How long each message takes, from its final dot to its 250. */
+  /** Delay of each message, from its final dot to its 250. */
   delayMs?: number;
-  /** Connections taken at once; one more is greeted with a 421. */
+  /** Maximum simultaneous connections; further ones are greeted with a 421. */
   limit?: number;
-  /** Takes connections and never says a word. */
+  /** Accepts connections and never greets. */
   isMute?: boolean;
 }
 
@@ -29,7 +29,7 @@ export interface Exchanger {
 interface Taken {
   host: string;
   to: string;
-  /** When its final dot was here. */
+  /** When its final dot arrived. */
   at: number;
 }
 
@@ -48,15 +48,15 @@ interface Books {
 
 export interface Sink {
   port: number;
-  /** How many mails are in, at this host. */
+  /** Number of mails that this host has accepted. */
   count(host: string): Promise<number>;
-  /** When the mail to this recipient was in; null: it is not. */
+  /** When the mail to this recipient arrived; null if it has not. */
   arrival(to: string): Promise<number | null>;
   books(): Promise<Books>;
   stop(): Promise<unknown>;
 }
 
-/** An empty one asks for the books. */
+/** An empty request asks for all records. */
 interface Question {
   countAt?: string;
   arrivalOf?: string;
@@ -66,7 +66,7 @@ export async function startSink(exchangers: Exchanger[]): Promise<Sink> {
   const child = fork(import.meta.filename, [JSON.stringify(exchangers)]);
   const [port] = await once(child, 'message');
   if (typeof port !== 'number') throw new Error(`the sink does not start: ${port}`);
-  // One question at a time, each answered by one message.
+  // One request at a time, each answered by one message.
   let asking: Promise<unknown> = Promise.resolve();
   const ask = <T>(question: Question): Promise<T> => {
     const answer = asking.then(async () => {
@@ -89,7 +89,7 @@ export async function startSink(exchangers: Exchanger[]): Promise<Sink> {
   };
 }
 
-// From here on: the process.
+// Everything below runs in that process.
 
 const pem = readFileSync(new URL('../../test/fixtures/mx.pem', import.meta.url));
 const secureContext = tls.createSecureContext({ cert: pem, key: pem });
@@ -108,7 +108,7 @@ async function serve(exchangers: Exchanger[]): Promise<void> {
   }
   process.on('message', (question: Question) => process.send!(answerTo(question, books)));
   process.on('disconnect', () => process.exit());
-  // Ctrl-C at the terminal is for the parent, which ends us when it is done.
+  // Ctrl-C is handled by the parent, which ends this process when it is done.
   process.on('SIGINT', () => {});
   process.send!(port);
 }
@@ -142,7 +142,7 @@ function welcome(socket: net.Socket, exchanger: Exchanger, books: Books, open: {
   });
 }
 
-/** Lines in, replies out; `take` is told of each message when its final dot is here. */
+/** Reads lines and writes replies; calls `take` for each message when its final dot has arrived. */
 function converse(socket: net.Socket, exchanger: Exchanger, take: (to: string) => void): void {
   const { delayMs = 0, tls: offersTls = false } = exchanger;
   let received = '';
@@ -161,7 +161,7 @@ function converse(socket: net.Socket, exchanger: Exchanger, take: (to: string) =
     const ending = inData ? '\r\n.\r\n' : '\r\n';
     const end = received.indexOf(ending);
     if (end < 0) {
-      // Of a message only what may be the beginning of its end is kept.
+      // Of a message, only bytes that may begin its end are kept.
       if (inData) received = received.slice(-4);
       return false;
     }
@@ -187,7 +187,7 @@ function converse(socket: net.Socket, exchanger: Exchanger, take: (to: string) =
       socket.write(`250-sink.invalid\r\n250-PIPELINING\r\n250-8BITMIME\r\n${offer}250 SIZE 26214400\r\n`);
     } else if (verb === 'DATA') {
       inData = true;
-      // The line end of DATA counts as the one before the first line, which may be the final dot.
+      // The line end of DATA precedes the first line, which may be the final dot.
       received = `\r\n${received}`;
       socket.write('354 go ahead\r\n');
     } else if (verb === 'STAR') startTls();

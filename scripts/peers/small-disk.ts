@@ -1,7 +1,7 @@
 /**
- * A disk of a few megabytes: ext4 in a file, mounted (which needs root). It can be filled up to the last block, given
- * back some space, made to hang (fsfreeze), and made to fail, upon which it goes read-only as disks do; `repair` is
- * what an operator does then: unmount, check, mount.
+ * A disk of a few megabytes: ext4 in a file, mounted (which needs root). It can be filled to the last block, given back some
+ * space, made to hang (fsfreeze), and made to fail, after which it is read-only, as with real disks. `repair` does what an
+ * operator does then: unmount, check, mount.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
@@ -12,13 +12,13 @@ const run = promisify(execFile);
 
 export interface SmallDisk {
   directory: string;
-  /** Takes `ballastMb` away, or gives them back. */
+  /** Occupies `ballastMb` of the disk, or frees them. */
   load(): Promise<void>;
   unload(): Promise<void>;
   freeze(): Promise<void>;
   thaw(): Promise<void>;
   fail(): Promise<void>;
-  /** Nobody may have a file open there. */
+  /** No process may have a file open on the disk. */
   repair(): Promise<void>;
   remove(): Promise<void>;
 }
@@ -48,7 +48,7 @@ export async function makeSmallDisk(parent: string, sizeMb: number, ballastMb: n
     },
     async repair() {
       await run('umount', [directory]);
-      // 1: errors were there, and were corrected.
+      // Exit code 1: errors were found and corrected.
       await run('e2fsck', ['-p', image]).catch((error) => {
         if (error.code !== 1) throw error;
       });

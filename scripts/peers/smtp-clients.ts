@@ -1,6 +1,6 @@
 /**
- * Mail clients of the system that submit mail: swaks, which tells the whole conversation, and msmtp, which sends
- * what sendmail would be given. Each run answers what it printed and whether it says that the mail was taken.
+ * Mail clients of the system that submit mail: swaks, which prints the whole SMTP session, and msmtp, which takes what sendmail
+ * would be given. Each run returns the output and whether the client reports that the mail was accepted.
  */
 import { execFile } from 'node:child_process';
 import { isInstalled } from './programs.ts';
@@ -8,7 +8,7 @@ import { isInstalled } from './programs.ts';
 export interface Job {
   host: string;
   port: number;
-  /** TLS from the start, not by STARTTLS. */
+  /** TLS from the start instead of STARTTLS. */
   implicit: boolean;
   method: 'PLAIN' | 'LOGIN';
   password: string;
@@ -19,7 +19,7 @@ export interface Job {
 
 interface Outcome {
   isTaken: boolean;
-  /** The replies that it was given and shows, the last ones. */
+  /** The last replies that the client printed. */
   told: string;
 }
 

@@ -1,9 +1,10 @@
 /**
- * The cheapest mail exchangers there are: Postfix's `smtp-sink`, a C program that takes mail, throws it away and counts
- * (25 microseconds of CPU a mail here), one process for each address. Where it is not installed, scripts/peers/sink.ts does
- * the same in Node, at several times the cost, which `kind` tells.
+ * The cheapest MX host: Postfix's `smtp-sink`, a C program that accepts mail, discards and counts it (25 microseconds of CPU
+ * time per mail here), one process for each address. If it is not installed, scripts/peers/sink.ts does the same in Node at
+ * several times the cost; `kind` says which one runs.
  *
- * The counts are read from what the programs write for each mail, and the time of the last one is when it was written.
+ * The counts are read from the line that the program writes for each mail. The time of the last mail is when its line was
+ * written.
  */
 
 import { spawn } from 'node:child_process';
@@ -19,14 +20,14 @@ export interface SmtpSink {
   kind: string;
   hosts: string[];
   port: number;
-  /** Mails taken so far. */
+  /** Mails accepted so far. */
   count(): Promise<number>;
-  /** Waits until so many have been taken; when the last of them was, in milliseconds since the epoch. */
+  /** Waits until this many mails were accepted; returns the time of the last one in milliseconds since the epoch. */
   reached(count: number, interrupted: AbortSignal, timeoutMs: number): Promise<number>;
   stop(): Promise<unknown>;
 }
 
-/** On each of these addresses, at one port. */
+/** One sink on each of these addresses, at the same port. */
 export async function startSmtpSink(directory: string, hosts: string[]): Promise<SmtpSink> {
   return isInstalled('smtp-sink') ? startC(directory, hosts) : startNode(hosts);
 }
@@ -49,7 +50,7 @@ async function startC(directory: string, hosts: string[]): Promise<SmtpSink> {
 
 function startOne(directory: string, host: string, port: number) {
   const book = openSync(join(directory, `smtp-sink-${host}`), 'w+');
-  // Root has to say whose privileges it is to have.
+  // As root, the user that it runs as must be given.
   const user = process.getuid?.() === 0 ? ['-u', 'nobody'] : [];
   const child = spawn('smtp-sink', [...user, '-c', `${host}:${port}`, '1000'], {
     stdio: ['ignore', book, 'inherit'],

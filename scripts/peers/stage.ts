@@ -1,5 +1,5 @@
 /**
- * What every script does around its work: a directory of its own, what it starts, Ctrl-C, and the end of it all.
+ * What every script does around its work: a temporary directory, the things that it starts, Ctrl-C, and cleaning up.
  *
  *   const faults = await perform('demo', async (stage) => {
  *     const dns = await stage.start(startDns(zone), (dns) => dns.close());
@@ -7,9 +7,9 @@
  *     return faults;
  *   });
  *
- * Whatever was begun by `start` is ended, the last first, when the play is over, fails or is interrupted; something
- * that was just starting is waited for first, so that nothing is left behind. The directory goes last. A play is not
- * asked whether it heeds the signal: it is left alone, and what it works with is taken away.
+ * Everything that `start` started is stopped, the last first, when the callback returns, fails or is interrupted. Something
+ * that is still starting is waited for first, so that nothing is left behind. The directory is removed last. On Ctrl-C the
+ * callback is not notified: the things that it works with are stopped.
  */
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -18,15 +18,15 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
 import { orAborted } from '../../src/base/abort.ts';
 
 export interface Stage {
-  /** Empty at first; entered by everybody (0755), for programs that give up root's privileges. */
+  /** Empty at first, and accessible to all users (0755) for programs that drop root's privileges. */
   directory: string;
   interrupted: AbortSignal;
   start<T>(starting: Promise<T>, stop: (it: T) => Promise<unknown>): Promise<T>;
-  /** A stage within this one, whose things end when its play does. */
+  /** A nested stage, which stops what it started when its callback returns. */
   scene<T>(play: (stage: Stage) => Promise<T>): Promise<T>;
 }
 
-/** Returns what the play says is wrong; to that is added what went wrong otherwise. Rejects never. */
+/** Returns the faults that the callback returned, and all other errors. Never rejects. */
 export async function perform(name: string, play: (stage: Stage) => Promise<string[]>): Promise<string[]> {
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM']) {
@@ -49,7 +49,7 @@ async function playOn<T>(
     async start(starting, stop) {
       stops.push(() =>
         starting.then(stop, () => {
-          // Whoever waited for the start was told.
+          // The caller of `start` got this error.
         }),
       );
       const it = await starting;
@@ -72,7 +72,7 @@ async function endAll(stops: (() => Promise<unknown>)[]): Promise<void> {
   if (troubles.length > 0) throw new Error(`while stopping: ${troubles.join('; ')}`);
 }
 
-/** The options on the command line; on one that is not known, says how it is used and exits 2. */
+/** Parses the command line; on an unknown option, prints the usage and exits 2. */
 export function readOptions<Options extends ParseArgsOptionsConfig>(usage: string, options: Options) {
   try {
     return parseArgs({ options }).values;
@@ -82,7 +82,7 @@ export function readOptions<Options extends ParseArgsOptionsConfig>(usage: strin
   }
 }
 
-/** What `--set NAME=VALUE` gave, for Postern's settings. */
+/** The Postern settings given with `--set NAME=VALUE`. */
 export function settingsOf(given: string[]): Record<string, string> {
   return Object.fromEntries(
     given.map((one) => {

@@ -1,6 +1,6 @@
 /**
- * How often processes ask for a disk sync (fsync, fdatasync), counted by strace in a run of its own: whoever is being
- * traced is slower. Where strace is not installed nothing is counted. strace can also make them fail.
+ * Counts how often processes ask for a disk sync (fsync, fdatasync), with strace and in a separate run, because tracing slows a
+ * process down. If strace is not installed, nothing is counted. strace can also make syncs fail.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,7 +13,7 @@ const onSyncs = ['-f', '-qq', '-e', 'trace=fsync,fdatasync'];
 
 export const straceArgs = (file: string) => [...onSyncs, '-o', file];
 
-/** Syncs so far, from what strace has written: a line for each; one that was cut in two goes on as `… resumed`. */
+/** Syncs so far: strace writes a line for each; a line that was split continues as `… resumed`. */
 export function syncsIn(file: string): number {
   const lines = readFileSync(file, 'latin1').split('\n');
   return lines.filter((line) => /\bf(data)?sync\(/.test(line)).length;
@@ -23,10 +23,10 @@ export interface Tracer {
   stop(): Promise<unknown>;
 }
 
-/** Traces a process that runs already, and the children that it makes from now on. */
+/** Traces a running process and the children that it starts from now on. */
 export const startTracer = (pid: number, file: string) => attach(pid, straceArgs(file));
 
-/** Until the process is gone each of its syncs is answered EIO, and not done; what it writes is written. */
+/** Until the process ends, each of its syncs fails with EIO and is not done; its writes still work. */
 export async function failSyncs(pid: number): Promise<void> {
   await attach(pid, [...onSyncs, '-e', 'inject=fsync,fdatasync:error=EIO', '-o', '/dev/null']);
 }

@@ -1,13 +1,13 @@
 /**
- * A real Unbound as the validating resolver of a small world, for the scripts that want DNSSEC to be what it is: zones
- * signed here with keys of their own, which it trusts, and everything else below .invalid, unsigned, from a DNS of the
- * tests. A private instance: configuration, keys and zones are in the directory given, and it listens on loopback alone,
- * on a port of its own. The system's resolver and its configuration are left alone.
+ * A real Unbound as a validating resolver, for scripts that need real DNSSEC: zones that are signed here with their own keys,
+ * which it trusts; everything else below .invalid, unsigned, comes from a DNS server of the tests. It is a private instance:
+ * configuration, keys and zones are in the given directory, and it listens on a free port of loopback. The system's resolver
+ * is not touched.
  *
- * Whoever starts it stops it, and removes the directory after that; a start that fails has left nothing running.
+ * The caller stops it and then removes the directory. A start that fails leaves nothing running.
  *
- * BUGS: made for Debian and its relatives. The port is looked for first and taken a moment later; somebody else may be
- * faster.
+ * BUGS: made for Debian and its relatives. The port is found first and used a moment later; another program may take it in
+ * between.
  */
 import { execFile, spawn } from 'node:child_process';
 import { Resolver } from 'node:dns/promises';
@@ -21,11 +21,11 @@ import { isInstalled } from './programs.ts';
 
 export interface SignedZone {
   name: string;
-  /** Lines of a zone file, the names relative to the zone; SOA and NS are there already. */
+  /** Lines of a zone file, with names relative to the zone; SOA and NS are added. */
   records: string[];
-  /** Done to the signed zone file, whose signatures are not made anew: what an attacker on the way would do. */
+  /** Changes the signed zone file without signing it again, as an attacker in the path would. */
   forge?(signed: string): string;
-  /** The key that Unbound trusts is another one than the zone is signed with. */
+  /** Unbound trusts a key other than the one that signed the zone. */
   wrongKey?: boolean;
 }
 
@@ -37,7 +37,7 @@ export interface Unbound {
 
 const install = 'DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends unbound ldnsutils';
 
-/** What keeps Unbound from being started here, as a sentence that says what to do; null: nothing does. */
+/** A sentence that says why Unbound cannot be started here and what to do; null if it can. */
 export function obstacle(): string | null {
   const missing = ['unbound', 'ldns-keygen', 'ldns-signzone'].filter((program) => !isInstalled(program));
   if (missing.length === 0) return null;
@@ -46,7 +46,7 @@ export function obstacle(): string | null {
 
 const run = promisify(execFile);
 
-/** `dnsPort`: of the DNS on 127.0.0.1 that knows all names below .invalid which are in no zone. */
+/** `dnsPort` is that of the DNS server on 127.0.0.1 with all names below .invalid that are in no zone. */
 export async function startUnbound(options: {
   directory: string;
   zones: SignedZone[];
@@ -84,7 +84,7 @@ export async function startUnbound(options: {
 async function answers(address: string): Promise<boolean> {
   const resolver = new Resolver({ timeout: 300, tries: 1 });
   resolver.setServers([address]);
-  // A name that Unbound knows by itself (RFC 6761 section 6.3).
+  // By default Unbound answers this name itself (RFC 6761 section 6.3).
   return resolver.resolve4('localhost').then(
     () => true,
     () => false,
@@ -94,7 +94,7 @@ async function answers(address: string): Promise<boolean> {
 interface Signed {
   name: string;
   zoneFile: string;
-  /** A DS record, as Unbound reads it. */
+  /** A DS record in the format that Unbound reads. */
   anchor: string;
 }
 
@@ -120,7 +120,7 @@ async function sign({ name, records, forge, wrongKey }: SignedZone, directory: s
   return { name, zoneFile, anchor: (await readFile(join(own, `${trusted}.ds`), 'utf8')).trim() };
 }
 
-/** It is the authority of the zones for itself alone, so what it answers of them it has validated. */
+/** It is authoritative for the zones only towards itself, so its answers about them are validated. */
 function unboundConf(world: { directory: string; port: number; dnsPort: number; signed: Signed[] }): string {
   const { directory, port, dnsPort, signed } = world;
   const anchors = signed.map(({ anchor }) => `  trust-anchor: "${anchor.replace(/\s+/g, ' ')}"\n`);

@@ -1,18 +1,18 @@
 /**
- * The windows of an organization's limit per second, as they were: a trigger in the database notes each of them with the
- * most requests that it ever had, whichever node wrote it.
+ * Records the windows of an organization's limit per second: a trigger in the database stores each of them with the highest
+ * number of requests that it ever had, whichever node wrote it.
  */
 import type { Db } from '../../src/db/engine/open.ts';
 
 export interface Windows {
   count: number;
-  /** Those in which as much was taken as may be. */
+  /** Windows that reached the limit. */
   full: number;
-  /** Requests in that which had most. */
+  /** Requests in the fullest window. */
   max: number;
-  /** Milliseconds between the beginnings of two, where they were closest. */
+  /** Shortest time between the beginnings of two windows, in milliseconds. */
   closestMs: number;
-  /** Requests in all of them, and in the day's books. */
+  /** Requests in all windows, and in the count of the day. */
   inAll: number;
   ofTheDay: number;
 }
