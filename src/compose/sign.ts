@@ -1,52 +1,59 @@
 /**
- * The DKIM signature (RFC 6376): relaxed/relaxed, rsa-sha256, over the message as it will be sent; where the domain has
- * a second key, one by ed25519-sha256 (RFC 8463) beside it. To the byte it is
- * what mailauth's own signer makes, in a tenth of the time beside RSA: the key is parsed once for many mails, and the
- * headers, which are fields still, not at all. RSA is nearly all the work, and is done in the thread that calls.
+ * DKIM signatures (RFC 6376): relaxed/relaxed, rsa-sha256; if the domain has a second key, also ed25519-sha256 (RFC
+ * 8463). mailauth selects and canonicalizes what is signed and writes the field (vendor/mailauth.ts); only the
+ * private-key operation is done here, with a key that is parsed once for many mails. RSA is most of the work. It is
+ * synchronous, so this file is called in the composing threads.
  */
 import { createPrivateKey, hash, type KeyObject, sign as signBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { dkimBody } from '../vendor/mailauth.ts';
-import { type FieldLine, field } from './field.ts';
+import {
+  dkimBody,
+  formatSignatureHeaderLine,
+  generateCanonicalizedHeader,
+  getSigningHeaderLines,
+} from '../vendor/mailauth.ts';
+import type { FieldLine } from './field.ts';
 import type { MimeMessage } from './mime.ts';
 
 /**
- * What is signed where it is there: RFC 6376 section 5.4.1, and RFC 8058 section 4's two, without which one-click
- * unsubscription is not honoured.
+ * The fields that are signed if the message has them: those of RFC 6376 section 5.4.1, and the two of RFC 8058
+ * section 4, without which receivers ignore one-click unsubscription.
  */
-const signedHeaders = new Set(
-  [
-    'From',
-    'Sender',
-    'Reply-To',
-    'To',
-    'Subject',
-    'Date',
-    'Message-ID',
-    'In-Reply-To',
-    'References',
-    'MIME-Version',
-    'Content-Type',
-    'Content-Transfer-Encoding',
-    'List-Id',
-    'List-Unsubscribe',
-    'List-Unsubscribe-Post',
-  ].map((name) => name.toLowerCase()),
-);
+const signedHeaders = [
+  'From',
+  'Sender',
+  'Reply-To',
+  'To',
+  'Subject',
+  'Date',
+  'Message-ID',
+  'In-Reply-To',
+  'References',
+  'MIME-Version',
+  'Content-Type',
+  'Content-Transfer-Encoding',
+  'List-Id',
+  'List-Unsubscribe',
+  'List-Unsubscribe-Post',
+].join(':');
 
-export interface Signer {
-  domain: string;
+interface SigningKey {
   selector: string;
   privateKey: KeyObject;
-  second?: { selector: string; privateKey: KeyObject };
+}
+
+export interface Signer extends SigningKey {
+  domain: string;
+  second?: SigningKey;
 }
 
 /** A key is some kilobytes. */
 const maxKeys = 1000;
 
 /**
- * Keys ready to sign with, each opened and parsed once: OpenSSL also prepares a key when it first signs, and parsing
- * it anew for every mail costs as much as the signature. They are in memory only. Throws where the key is neither RSA nor Ed25519.
+ * Private keys ready to sign with, each opened and parsed once: OpenSSL also prepares a key at its first signature, and
+ * parsing it for every mail would cost more than the signature. Keys are only kept in memory. Throws if a key is
+ * neither RSA nor Ed25519.
  */
 export function createKeyRing(open: (sealed: string) => string): (sealed: string) => KeyObject {
   const keys = new LRUCache<string, KeyObject>({ max: maxKeys });
@@ -65,68 +72,43 @@ function isEd25519({ asymmetricKeyType }: KeyObject): boolean {
   return asymmetricKeyType === 'ed25519';
 }
 
-/** The fields to go on top of the message: one for each key. */
-export function signatures(
-  message: MimeMessage,
-  { second, ...signer }: Signer,
-  at: number,
-  charset?: 'utf8' | 'latin1',
-): FieldLine[] {
-  const one = sign(message, signer, at, charset);
-  return second ? [one, sign(message, { ...signer, ...second }, at, charset)] : [one];
-}
-
 /**
- * The field to go on top of the message. Throws where no signature could be made: nothing leaves unsigned. `charset`:
- * what the fields' texts are written in.
+ * The fields to put on top of the message, one for each key. Throws if a signature cannot be made: no message leaves
+ * unsigned. `charset` is the one that the fields' texts are written in.
  */
-export function sign(
+export function signatures(
   { fields, body }: MimeMessage,
-  signer: Signer,
+  { second, domain, ...first }: Signer,
   at: number,
   charset: 'utf8' | 'latin1' = 'utf8',
-): FieldLine {
-  // From the bottom up, as RFC 6376 section 5.4.2 has it for fields that are there more than once.
-  const signed = fields.filter(({ name }) => signedHeaders.has(name.toLowerCase())).reverse();
-  const tags = [
-    `v=1; a=${isEd25519(signer.privateKey) ? 'ed25519' : 'rsa'}-sha256; c=relaxed/relaxed`,
-    `d=${signer.domain}`,
-    `h=${signed.map(({ name }) => name).join(': ')}`,
-    `q=dns/txt; s=${signer.selector}; t=${Math.floor(at / 1000)}; bh=${bodyHash(body)}`,
-  ].join('; ');
-  const canonical = [...signed.map(relaxed), `dkim-signature:${tags}; b=`].join('\r\n');
-  const signature = signatureOf(Buffer.from(canonical, charset), signer.privateKey).toString('base64');
-  const pieces = `b=${signature}`.match(/.{1,75}/g)!;
-  return field('DKIM-Signature', `${tags}; ${pieces.join(' ')}`);
+): FieldLine[] {
+  const lines = fields.map(({ name, text }) => {
+    return { key: name.toLowerCase(), casedKey: name, line: Buffer.from(text, charset) };
+  });
+  const signed = getSigningHeaderLines(lines, signedHeaders);
+  const bodyHasher = dkimBody('relaxed', 'sha256');
+  bodyHasher.update(body);
+  const bodyHash = bodyHasher.digest('base64');
+  const keys = second ? [first, second] : [first];
+  return keys.map(({ selector, privateKey }) => {
+    const { canonicalizedHeader, dkimHeaderOpts } = generateCanonicalizedHeader('DKIM', signed, {
+      signingDomain: domain,
+      selector,
+      algorithm: isEd25519(privateKey) ? 'ed25519-sha256' : 'rsa-sha256',
+      canonicalization: 'relaxed/relaxed',
+      bodyHash,
+      signTime: new Date(at),
+    });
+    const b = signatureOf(canonicalizedHeader, privateKey).toString('base64');
+    return {
+      name: 'DKIM-Signature',
+      text: formatSignatureHeaderLine('DKIM', { ...dkimHeaderOpts, b }, true),
+    };
+  });
 }
 
 /** RFC 8463 section 3: Ed25519 signs the hash. */
 function signatureOf(bytes: Buffer, key: KeyObject): Buffer {
   if (!isEd25519(key)) return signBytes('sha256', bytes, key);
   return signBytes(null, hash('sha256', bytes, 'buffer'), key);
-}
-
-/** RFC 6376 section 3.4.2. */
-function relaxed({ name, text }: FieldLine): string {
-  const value = text.slice(name.length + 1).replace(/[ \t\r\n]+/g, ' ');
-  return `${name.toLowerCase()}:${value.replace(/^ | $/g, '')}`;
-}
-
-/**
- * RFC 6376 section 3.4.4: white space at a line's end goes, other white space becomes one space, empty lines at the
- * end go. Most bodies have no white space to change and hash as they are: looking for it is a small part of the work
- * of rewriting.
- */
-function bodyHash(body: Buffer): string {
-  const isToChange = body.includes('\t') || / [ \r]/.test(body.toString('latin1')) || body.at(-1) !== 0x0a;
-  if (!isToChange) return hash('sha256', withoutEmptyEnd(body), 'base64');
-  const canonical = dkimBody('relaxed', 'sha256');
-  canonical.update(body);
-  return canonical.digest('base64');
-}
-
-function withoutEmptyEnd(body: Buffer): Buffer {
-  let end = body.length;
-  while (end >= 2 && body[end - 2] === 0x0d && body[end - 1] === 0x0a) end -= 2;
-  return body.subarray(0, end === 0 ? 0 : end + 2);
 }

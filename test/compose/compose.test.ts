@@ -14,7 +14,7 @@ import PostalMime, { decodeWords } from 'postal-mime';
 import { newDkimKey } from '../../src/accounts/domains.ts';
 import { headerFault } from '../../src/compose/custom-headers.ts';
 import { composeMime, type Fields, type MimeMessage, toBytes } from '../../src/compose/mime.ts';
-import { createKeyRing, type Signer, sign } from '../../src/compose/sign.ts';
+import { createKeyRing, type Signer, signatures } from '../../src/compose/sign.ts';
 import { quotedPrintable } from '../../src/compose/transfer-encoding.ts';
 import { parseMailbox } from '../../src/mail/address.ts';
 
@@ -342,20 +342,20 @@ async function signedByMailauth(raw: Buffer, selector: string, privateKey: strin
 }
 
 const signed = (message: MimeMessage, key: Signer) =>
-  toBytes({ ...message, fields: [sign(message, key, at), ...message.fields] });
+  toBytes({ ...message, fields: [...signatures(message, key, at), ...message.fields] });
 
 test('every case, signed, verifies', async (t) => {
   const { verify, key } = await signer();
   for (const name of cases) {
     const { message } = composeMime(fieldsOf(name));
     t.deepEqual(await verify(signed(message, key)), ['pass'], name);
-    t.regex(sign(message, key, at).text, /^DKIM-Signature: (?:[^\r\n]+\r\n[ \t])*[^\r\n]+$/, name);
+    t.regex(signatures(message, key, at)[0]!.text, /^DKIM-Signature: (?:[^\r\n]+\r\n[ \t])*[^\r\n]+$/, name);
   }
 });
 
 test('the signature says who signed, how, and when', async (t) => {
   const { key } = await signer();
-  const { text } = sign(composeMime(toFields({ text: 'x' })).message, key, at);
+  const { text } = signatures(composeMime(toFields({ text: 'x' })).message, key, at)[0]!;
   const unfolded = text.replaceAll('\r\n', '');
   for (const tag of [
     'a=rsa-sha256',
@@ -391,7 +391,10 @@ test('a byte changed in the body or in a header that counts breaks the signature
 test("the signature is to the byte what mailauth's own signer makes, whatever the message", async (t) => {
   const { key, pem } = await signer();
   const header = async (message: MimeMessage) =>
-    t.is(`${sign(message, key, at).text}\r\n`, await signedByMailauth(toBytes(message), key.selector, pem));
+    t.is(
+      `${signatures(message, key, at)[0]!.text}\r\n`,
+      await signedByMailauth(toBytes(message), key.selector, pem),
+    );
   for (const name of cases) await header(composeMime(fieldsOf(name)).message);
   const piece = fc.constantFrom(
     ...['a', 'B', ' ', '  ', '\t', '.', '\r\n', '\r\n\r\n', ' \r\n', '\t\r\n', 'é', '\0', ':'],
