@@ -1,10 +1,15 @@
 /** An attached file as a part of the message. The parameters of its headers are nodemailer's (RFC 2231). */
-import { buildHeaderValue, detectMimeType, parseHeaderValue } from 'nodemailer/lib/mime-funcs';
+import { buildHeaderValue, detectMimeType, parseHeaderValue } from '../vendor/nodemailer.ts';
 import { toCrlf } from './crlf.ts';
 import { encodedText, field } from './field.ts';
-import type { Attachment } from './mime.ts';
 import { leaf, type MimePart } from './part.ts';
 import { base64, type Encoded } from './transfer-encoding.ts';
+
+export interface Attachment {
+  filename: string;
+  content: Buffer;
+  contentType?: string;
+}
 
 export function attached({ filename, content, contentType }: Attachment): MimePart {
   const { type, params } = typeOf(contentType || detectMimeType(filename));

@@ -3,9 +3,9 @@
  * attachments and messages are not cloned but handed over.
  */
 
-import type { Composed } from './message.ts';
 import type { Fields } from './mime.ts';
 import type { RawMessage } from './raw-message.ts';
+import type { Composed } from './recipient-copies.ts';
 
 export interface ComposeOrder {
   /** Whose it is: organizations take turns. */

@@ -26,7 +26,7 @@ import {
   unpackOrder,
 } from './compose-order.ts';
 import { createTurns } from './fair-turns.ts';
-import type { Composed } from './message.ts';
+import type { Composed } from './recipient-copies.ts';
 
 export interface Composers {
   compose: Compose;

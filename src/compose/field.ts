@@ -2,8 +2,9 @@
  * Header fields as they stand in a message: the value in what a header can carry (RFC 2047 where it is not ASCII), in
  * lines of 76 characters where white space lets them be. Encoded words and folding are nodemailer's.
  */
-import { encodeWord, encodeWords, foldLines, quoteString } from 'nodemailer/lib/mime-funcs';
+
 import { envelopeAddress } from '../mail/address.ts';
+import { encodeWord, encodeWords, foldLines, quoteString } from '../vendor/nodemailer.ts';
 import { isMostlyLetters } from './choose-encoding.ts';
 
 export interface FieldLine {

@@ -17,6 +17,13 @@ export interface Tracker {
   link(target: string): string;
 }
 
+export interface MessageTracking {
+  opens: boolean;
+  clicks: boolean;
+  /** One for each recipient, in their order. */
+  trackers: Tracker[];
+}
+
 /** Each is made anew for each recipient. A mail that people read has a tenth of them. */
 const maxLinks = 1000;
 

@@ -3,25 +3,11 @@
  * copies have the same Message-ID and Date; the text part and the attachments are in all of them as they are.
  */
 import { attached } from './attachment.ts';
-import { limitOf, newAllowance, type Tracker, trackable } from './html-tracking.ts';
+import { limitOf, type MessageTracking, newAllowance, trackable } from './html-tracking.ts';
 import { composeMime, type Fields, toBytes } from './mime.ts';
 import { composeRaw, type RawMessage } from './raw-message.ts';
-import { type Copies, copiesFor } from './recipient-copies.ts';
+import { type Composed, copiesFor } from './recipient-copies.ts';
 import { type Signer, signatures } from './sign.ts';
-
-export interface MessageTracking {
-  opens: boolean;
-  clicks: boolean;
-  /** One for each recipient, in their order. */
-  trackers: Tracker[];
-}
-
-export interface Composed extends Copies {
-  /** Without angle brackets. */
-  messageId: string;
-  /** How many links are tracked, where there are more; else null. */
-  trackedLinks: number | null;
-}
 
 /** Of fields, or of a message that was given whole. */
 export function composeMessages(

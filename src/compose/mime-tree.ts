@@ -3,8 +3,8 @@
  * Linear in the message's size for each level, of which there are few.
  */
 
-import { parseHeaderValue } from 'nodemailer/lib/mime-funcs';
 import { decodeWords } from 'postal-mime';
+import { parseHeaderValue } from '../vendor/nodemailer.ts';
 import { fieldValue, type Head, readHead } from './head.ts';
 
 export interface MimeTreePart {

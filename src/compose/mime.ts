@@ -1,22 +1,18 @@
 /**
- * Fields to a message: RFC 5322, unsigned, with CRLF line ends alone. Encoded words, folding and parameters are
- * nodemailer's; its composer is not used, which takes a caller's fields apart again and costs more than all the rest.
+ * Fields to a message (RFC 5322), unsigned, with CRLF line ends only. Encoded words, folding and parameters are
+ * nodemailer's. Its composer is not used: it parses the fields again and builds the message from streams, which takes 180
+ * µs of CPU instead of 20 for a mail of 4 KB, and 450 instead of 150 for 40 KB (scripts/compose-cost.ts). A test compares
+ * what readers see (test/compose/compose.test.ts).
  */
 
 import type { Mailbox } from '../glossary.ts';
 import { parseMailbox } from '../mail/address.ts';
-import { attached } from './attachment.ts';
+import { type Attachment, attached } from './attachment.ts';
 import { toCrlf } from './crlf.ts';
 import { type CustomHeaders, splitHeaders } from './custom-headers.ts';
 import { type FieldLine, field, mailbox, messageIds, unstructured } from './field.ts';
 import { headText, leaf, type MimePart, multipart } from './part.ts';
 import { encodeText } from './transfer-encoding.ts';
-
-export interface Attachment {
-  filename: string;
-  content: Buffer;
-  contentType?: string;
-}
 
 export interface Fields {
   from: Mailbox;

@@ -1,7 +1,6 @@
 /** Tracking in a message that was given: in its HTML parts, but for those that altering would break (html-parts.ts). */
 import { alteredParts } from './html-parts.ts';
-import { type Allowance, type Tracker, trackable } from './html-tracking.ts';
-import type { MessageTracking } from './message.ts';
+import { type Allowance, type MessageTracking, type Tracker, trackable } from './html-tracking.ts';
 
 /** Null where nothing is to be tracked: then the message is the same for all. */
 export function trackedParts(

@@ -4,10 +4,9 @@
  */
 
 import { fieldValue, type Head, readHead } from './head.ts';
-import { limitOf, newAllowance } from './html-tracking.ts';
-import type { Composed, MessageTracking } from './message.ts';
+import { limitOf, type MessageTracking, newAllowance } from './html-tracking.ts';
 import { trackedParts } from './raw-message-tracking.ts';
-import { copiesFor } from './recipient-copies.ts';
+import { type Composed, copiesFor } from './recipient-copies.ts';
 import { type Signer, signatures } from './sign.ts';
 
 export interface RawMessage {

@@ -2,10 +2,18 @@
 import { patchOf } from '../base/byte-patch.ts';
 import type { Tracker } from './html-tracking.ts';
 
-export interface Copies {
+interface Copies {
   /** One for all recipients; where there is a base, a patch of it (base/byte-patch.ts) for each recipient, in their order. */
   messages: Buffer[];
   base: Buffer | null;
+}
+
+/** The messages of a send, signed. */
+export interface Composed extends Copies {
+  /** Without angle brackets. */
+  messageId: string;
+  /** The number of tracked links if the mail has more than are tracked; otherwise null. */
+  trackedLinks: number | null;
 }
 
 /** Each copy becomes a patch before the next one is made: they may be large. */
