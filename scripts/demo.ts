@@ -88,7 +88,7 @@ function logToScreen(): Log {
         : `${paint('red', msg)} ${err?.message ?? ''}`;
     console.log(`  ${paint('dim', new Date(time).toISOString().slice(11, 23))} ${text}`);
   };
-  return Object.assign(pino({ level: 'info', base: null }, { write }), { lines: null });
+  return Object.assign(pino({ level: 'info', base: null }, { write }), { writeLines: null });
 }
 
 /** Follows one mail from POST to its final state. Returns what was not as announced. */

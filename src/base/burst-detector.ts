@@ -5,7 +5,7 @@ export interface BurstDetector {
   isBurst(): boolean;
 }
 
-export function createBurstDetector(withinMs: number, now = () => performance.now()): BurstDetector {
+export function createBurstDetector(maxGapMs: number, now = () => performance.now()): BurstDetector {
   let lastAt = Number.NEGATIVE_INFINITY;
   let gap = Number.POSITIVE_INFINITY;
   return {
@@ -14,6 +14,6 @@ export function createBurstDetector(withinMs: number, now = () => performance.no
       gap = at - lastAt;
       lastAt = at;
     },
-    isBurst: () => gap < withinMs,
+    isBurst: () => gap < maxGapMs,
   };
 }

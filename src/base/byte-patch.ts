@@ -9,7 +9,7 @@
  */
 
 /** Octets of the base between two differences that are not worth a pair of their own. */
-const shortestRun = 4;
+const minCommonRun = 4;
 
 /** Blocks are compared by memcmp; only one that differs is looked at octet by octet. */
 const blockLength = 4096;
@@ -69,7 +69,7 @@ function nextDifference(base: Buffer, copy: Buffer, from: number): number {
 
 function endOfDifference(base: Buffer, copy: Buffer, from: number): number {
   let end = from;
-  for (let at = from; at < copy.length && at - end < shortestRun; at++) {
+  for (let at = from; at < copy.length && at - end < minCommonRun; at++) {
     if (base[at] !== copy[at]) end = at + 1;
   }
   return end;

@@ -10,12 +10,12 @@ export interface Clock {
 }
 
 /** setTimeout keeps its delay in 31 bits and fires at once beyond that. */
-const longestDelay = 2 ** 31 - 1;
+const maxDelay = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: Date.now,
   after(ms, action) {
-    const timer = setTimeout(action, Math.min(Math.max(ms, 0), longestDelay));
+    const timer = setTimeout(action, Math.min(Math.max(ms, 0), maxDelay));
     return () => clearTimeout(timer);
   },
 };

@@ -1,17 +1,17 @@
 /** At most `most` tasks at once; the others wait for their turn, first come, first served. */
 export function limitConcurrency(max: number): <T>(task: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
-  let busy = 0;
+  let running = 0;
   return async (task) => {
     // Whoever leaves hands its place to the one who waits longest, so nobody slips in between.
-    if (busy === max) await new Promise<void>((enter) => waiting.push(enter));
-    else busy += 1;
+    if (running === max) await new Promise<void>((start) => waiting.push(start));
+    else running += 1;
     try {
       return await task();
     } finally {
       const next = waiting.shift();
       if (next) next();
-      else busy -= 1;
+      else running -= 1;
     }
   };
 }

@@ -1,61 +1,61 @@
 /**
- * Does something when it is called for, and now and then without: never twice at once, and never sooner than a gap
- * after it was called for, so that many calls are one. A beat that answers true has more to do, and follows at once.
- * The gap is of real time; what nobody called for follows the clock.
+ * A job that runs when it is woken, and otherwise at an interval: never twice at once, and never sooner than `debounceMs`
+ * after a wake-up, so that many wake-ups make one run. A run that returns true has more to do and is repeated at once.
+ * The debounce time is real time; the interval follows the clock.
  */
 import type { Clock } from './clock.ts';
 
 export interface DebouncedLoop {
   start(): void;
   wake(): void;
-  /** Resolves when the beat under way has ended. */
+  /** Resolves when the current run has ended. */
   stop(): Promise<void>;
 }
 
 export interface DebouncedLoopParts {
-  beat(): Promise<boolean>;
-  gapMs: number;
+  run(): Promise<boolean>;
+  debounceMs: number;
   intervalMs: number;
   clock: Clock;
-  /** A beat that failed; there will be others. */
+  /** A run failed; the next one comes as usual. */
   onError(error: unknown): void;
 }
 
 export function createDebouncedLoop({
-  beat,
-  gapMs,
+  run,
+  debounceMs,
   intervalMs,
   clock,
   onError,
 }: DebouncedLoopParts): DebouncedLoop {
   let isStopped = true;
-  let isWanted = false;
+  let isWoken = false;
   let running: Promise<void> | null = null;
-  let gap: NodeJS.Timeout | undefined;
-  let cancel = () => {};
+  let debounce: NodeJS.Timeout | undefined;
+  let cancelInterval = () => {};
 
-  async function run(): Promise<void> {
-    isWanted = false;
-    const begunAt = clock.now();
+  async function runUntilDone(): Promise<void> {
+    isWoken = false;
+    const startedAt = clock.now();
     try {
-      while ((await beat()) && !isStopped);
+      while ((await run()) && !isStopped);
     } catch (error) {
       onError(error);
     }
     running = null;
-    const wait = begunAt + intervalMs - clock.now();
-    if (isWanted || wait <= 0) wake();
-    else if (!isStopped) cancel = clock.after(wait, wake);
+    const waitMs = startedAt + intervalMs - clock.now();
+    if (isWoken || waitMs <= 0) wake();
+    else if (!isStopped) cancelInterval = clock.after(waitMs, wake);
   }
 
   function wake(): void {
-    isWanted = true;
-    if (isStopped || running || gap) return;
-    cancel();
-    gap = setTimeout(() => {
-      gap = undefined;
-      running = run();
-    }, gapMs);
+    isWoken = true;
+    if (isStopped || running || debounce) return;
+    cancelInterval();
+    debounce = setTimeout(() => {
+      debounce = undefined;
+      running = runUntilDone();
+    }, debounceMs);
   }
 
   return {
@@ -66,8 +66,8 @@ export function createDebouncedLoop({
     wake,
     async stop() {
       isStopped = true;
-      clearTimeout(gap);
-      cancel();
+      clearTimeout(debounce);
+      cancelInterval();
       await running;
     },
   };

@@ -30,8 +30,8 @@ export type FailpointName =
   /** It is noted beside SQLite that it has moved; the target does not say so. */
   | 'noted';
 
-const steps = channel('postern:step');
+const failpoints = channel('postern:step');
 
-export function failpoint(step: FailpointName): void {
-  steps.publish(step);
+export function failpoint(name: FailpointName): void {
+  failpoints.publish(name);
 }

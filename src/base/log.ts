@@ -7,7 +7,7 @@ import { prettyFactory } from 'pino-pretty';
 
 export type Log = Logger & {
   /** Takes lines of the mail log as they are, many at a time; null where they are not for this format. */
-  lines: ((text: string) => void) | null;
+  writeLines: ((text: string) => void) | null;
 };
 
 interface LogOfProcess extends Log {
@@ -16,7 +16,7 @@ interface LogOfProcess extends Log {
 }
 
 /** Lines are written together, at the latest after so many milliseconds, and when the process ends. */
-const gathered = { sync: false, minLength: 8 * 1024, periodicFlush: 50 };
+const buffering = { sync: false, minLength: 8 * 1024, periodicFlush: 50 };
 /** Those that are not taken wait, up to so many bytes, and are tried again with the next ones. */
 const maxWaiting = 8 * 1024 * 1024;
 /** So long is a reader waited for at the end of the process, with a look every tenth of a second. */
@@ -26,7 +26,7 @@ function standardOutput() {
   let refusals = 0;
   let isStuck = false;
   const stream = pino.destination({
-    ...gathered,
+    ...buffering,
     maxLength: maxWaiting,
     retryEAGAIN: () => refusals++ < timeoutMs / 100,
   });
@@ -68,10 +68,10 @@ export function createLog(config: { logLevel: string; logFormat: 'json' | 'prett
   const { stream, settled } = standardOutput();
   if (config.logFormat === 'json') {
     const log = pino(options, stream);
-    const lines = (text: string) => void (log.isLevelEnabled('info') && stream.write(text));
-    return Object.assign(log, { lines, settled });
+    const writeLines = (text: string) => void (log.isLevelEnabled('info') && stream.write(text));
+    return Object.assign(log, { writeLines, settled });
   }
-  const readable = prettyFactory({ colorize: process.stdout.isTTY, translateTime: 'SYS:HH:MM:ss.l' });
-  const log = pino(options, { write: (line) => stream.write(readable(line)) });
-  return Object.assign(log, { lines: null, settled });
+  const prettify = prettyFactory({ colorize: process.stdout.isTTY, translateTime: 'SYS:HH:MM:ss.l' });
+  const log = pino(options, { write: (line) => stream.write(prettify(line)) });
+  return Object.assign(log, { writeLines: null, settled });
 }

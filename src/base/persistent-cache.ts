@@ -35,22 +35,22 @@ export function createPersistentCache<Value>(
   onError: (what: string, error: unknown) => void,
   freshMs = 30_000,
 ): PersistentCache<Value> {
-  type Held = { entry: Promise<PersistentEntry<Value> | null>; readAt: number };
-  const names = new LRUCache<string, Held>(lruOptions(maxNames));
+  type Cached = { entry: Promise<PersistentEntry<Value> | null>; readAt: number };
+  const names = new LRUCache<string, Cached>(lruOptions(maxNames));
 
-  function hold(name: string, entry: Held['entry']): Held {
-    const held = { entry, readAt: clock.now() };
-    names.set(name, held);
-    return held;
+  function keep(name: string, entry: Cached['entry']): Cached {
+    const cached = { entry, readAt: clock.now() };
+    names.set(name, cached);
+    return cached;
   }
 
   /** Callers that come while a name is being read share the reading. */
-  function read(name: string): Held {
+  function read(name: string): Cached {
     const entry = rows.read(name).catch((error) => {
       onError(`what was learned of ${name} cannot be read; going on without`, error);
       return null;
     });
-    return hold(name, entry);
+    return keep(name, entry);
   }
 
   return {
@@ -63,7 +63,7 @@ export function createPersistentCache<Value>(
     },
     async set(name, value, ttlMs) {
       const entry = { value, expiresAt: clock.now() + ttlMs };
-      hold(name, Promise.resolve(entry));
+      keep(name, Promise.resolve(entry));
       try {
         await rows.write(name, entry);
       } catch (error) {

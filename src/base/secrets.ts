@@ -23,11 +23,11 @@ export type Purpose =
   | 'dashboard'
   | 'fingerprint';
 
-type List = readonly [string, ...string[]];
+type SecretList = readonly [string, ...string[]];
 
 export interface Secrets {
   /** The same list for as long as nothing has changed. */
-  all(): List;
+  all(): SecretList;
   /** Looks at once whether something has. */
   refresh(): void;
 }
@@ -62,7 +62,7 @@ export interface DerivedKeys<Key> {
 }
 
 export function keysOf<Key>(secrets: Secrets, make: (secret: string) => Key): DerivedKeys<Key> {
-  let known: List | undefined;
+  let known: SecretList | undefined;
   let keys: Key[] = [];
   const all = () => {
     const list = secrets.all();
@@ -112,15 +112,15 @@ export function openSecrets({ dataDir, secret, secretOthers }: SecretSource): Se
 }
 
 /** How long a change of the file may go unseen. */
-const unseenMs = 500;
+const maxStaleMs = 500;
 
 function watched(file: string, others: readonly string[]): Secrets {
   let stamp = stampOf(file);
-  let known: List = [...readSecrets(file), ...others];
-  let lookedAt = performance.now();
+  let known: SecretList = [...readSecrets(file), ...others];
+  let checkedAt = performance.now();
 
   function refresh(): void {
-    lookedAt = performance.now();
+    checkedAt = performance.now();
     const now = stampOf(file);
     // One that is gone or cannot be read is no reason to fail now: what is known goes on.
     if (now === null || now === stamp) return;
@@ -132,7 +132,7 @@ function watched(file: string, others: readonly string[]): Secrets {
 
   return {
     all() {
-      if (performance.now() - lookedAt >= unseenMs) refresh();
+      if (performance.now() - checkedAt >= maxStaleMs) refresh();
       return known;
     },
     refresh,
@@ -158,6 +158,6 @@ export function readSecrets(file: string): [string, ...string[]] {
   return [current, ...others];
 }
 
-export function writeSecrets(file: string, secrets: List): void {
+export function writeSecrets(file: string, secrets: SecretList): void {
   writeAtomic(file, [...new Set(secrets)].map((secret) => `${secret}\n`).join(''));
 }

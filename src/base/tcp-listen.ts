@@ -15,12 +15,12 @@ export function listening(
   return new Promise((resolve, reject) => {
     const failed = (error: NodeJS.ErrnoException) => {
       const where = host === null ? `port ${port}` : `${bracketed(host)}:${port}`;
-      const why: Record<string, string> = {
+      const advice: Record<string, string> = {
         EADDRINUSE: `${where} is in use; stop what listens there, or set ${names.port}`,
         EACCES: `${where} may not be listened on; ports below 1024 need a privilege, set ${names.port}`,
         EADDRNOTAVAIL: `${host} is no address of this machine; set ${names.host}`,
       };
-      reject(new ListenError(why[error.code ?? ''] ?? `cannot listen on ${where}: ${error.message}`));
+      reject(new ListenError(advice[error.code ?? ''] ?? `cannot listen on ${where}: ${error.message}`));
     };
     server.once('error', failed);
     server.listen({ port, host: host ?? undefined }, () => {

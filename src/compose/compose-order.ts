@@ -31,7 +31,7 @@ export interface ComposeKey {
 }
 
 /** For all recipients. As much work as this keeps a thread busy for milliseconds. */
-const large = 256 * 1024;
+const largeCost = 256 * 1024;
 
 /** About how many octets there are to compose, encode and hash. */
 export function costOf({ fields, tracking, signer }: ComposeOrder): number {
@@ -50,32 +50,32 @@ export function costOf({ fields, tracking, signer }: ComposeOrder): number {
 /** A signature takes as long as so many octets. */
 const signatureCost = 16 * 1024;
 
-export const isLarge = (order: ComposeOrder) => costOf(order) > large;
+export const isLarge = (order: ComposeOrder) => costOf(order) > largeCost;
 
 export type Compose = (order: ComposeOrder) => Promise<Composed>;
 
 /** What crosses: the value, and the memory that goes with it and is the sender's no longer. */
-export interface Parcel<Value> {
+export interface Transfer<Value> {
   value: Value;
-  handedOver: ArrayBuffer[];
+  transferList: ArrayBuffer[];
 }
 
-export function packOrder(order: ComposeOrder): Parcel<ComposeOrder> {
+export function packOrder(order: ComposeOrder): Transfer<ComposeOrder> {
   const { fields } = order;
   if ('raw' in fields) {
-    const raw = alone(fields.raw);
-    return { value: { ...order, fields: { ...fields, raw } }, handedOver: memoryOf([raw]) };
+    const raw = ownMemory(fields.raw);
+    return { value: { ...order, fields: { ...fields, raw } }, transferList: memoryOf([raw]) };
   }
-  const attachments = fields.attachments.map((one) => ({ ...one, content: alone(one.content) }));
+  const attachments = fields.attachments.map((one) => ({ ...one, content: ownMemory(one.content) }));
   const value = { ...order, fields: { ...fields, attachments } };
-  return { value, handedOver: memoryOf(attachments.map(({ content }) => content)) };
+  return { value, transferList: memoryOf(attachments.map(({ content }) => content)) };
 }
 
-export function packComposed(composed: Composed): Parcel<Composed> {
-  const [messages, base] = [composed.messages.map(alone), composed.base && alone(composed.base)];
+export function packComposed(composed: Composed): Transfer<Composed> {
+  const [messages, base] = [composed.messages.map(ownMemory), composed.base && ownMemory(composed.base)];
   return {
     value: { ...composed, messages, base },
-    handedOver: memoryOf(base ? [...messages, base] : messages),
+    transferList: memoryOf(base ? [...messages, base] : messages),
   };
 }
 
@@ -93,7 +93,7 @@ export function unpackComposed(composed: Composed): Composed {
 }
 
 /** Small Buffers lie together in one piece of memory, which would be cloned or lost whole: they move out. */
-function alone(bytes: Buffer): Buffer {
+function ownMemory(bytes: Buffer): Buffer {
   if (bytes.length === bytes.buffer.byteLength) return bytes;
   const own = Buffer.allocUnsafeSlow(bytes.length);
   bytes.copy(own);

@@ -43,42 +43,42 @@ export interface ComposersParts {
   onError(what: string, error: unknown): void;
 }
 
-interface Waiting {
+interface PendingOrder {
   order: ComposeOrder;
   resolve(composed: Composed): void;
   reject(error: unknown): void;
 }
 
 /** A thread, while it lives, and the batches that it has and has not answered, in their order. */
-interface Seat {
+interface Slot {
   isForLarge: boolean;
   thread: Worker | null;
-  batches: Waiting[][];
+  batches: PendingOrder[][];
 }
 
 type Answer = { composed: Composed } | { error: unknown };
 
-const largestBatch = 8;
+const maxBatchLength = 8;
 /** A batch with as much in it takes no more. */
-const costOfBatch = 256 * 1024;
+const maxBatchCost = 256 * 1024;
 const maxBatches = 2;
 /** Under half a second of work for two threads. */
 const maxWaiting = 1000;
 
 export function createComposers({ spawn, count, onError }: ComposersParts): Composers {
-  const seatsOf = (length: number, isForLarge: boolean) =>
-    Array.from({ length }, (): Seat => ({ isForLarge, thread: null, batches: [] }));
-  const small = seatsOf(count, false);
-  const large = seatsOf(Math.ceil(count / 4), true);
-  const waiting = createTurns<Waiting>();
+  const createSlots = (length: number, isForLarge: boolean) =>
+    Array.from({ length }, (): Slot => ({ isForLarge, thread: null, batches: [] }));
+  const small = createSlots(count, false);
+  const large = createSlots(Math.ceil(count / 4), true);
+  const waiting = createTurns<PendingOrder>();
   let isScheduled = false;
   let isClosed = false;
 
-  function start(seat: Seat): Worker {
-    const thread = spawn(seat.isForLarge);
+  function start(slot: Slot): Worker {
+    const thread = spawn(slot.isForLarge);
     let cause: unknown;
     thread.on('message', (answers: Answer[]) => {
-      settle(seat.batches.shift()!, answers);
+      settle(slot.batches.shift()!, answers);
       dispatch();
     });
     thread.on('error', (error) => {
@@ -87,32 +87,32 @@ export function createComposers({ spawn, count, onError }: ComposersParts): Comp
     thread.once('exit', () => {
       const lost = new Error('the thread that composed it ended', { cause });
       if (!isClosed) onError('a composing thread died; the mails it had are refused', cause);
-      seat.thread = null;
-      for (const { reject } of seat.batches.splice(0).flat()) reject(lost);
+      slot.thread = null;
+      for (const { reject } of slot.batches.splice(0).flat()) reject(lost);
       dispatch();
     });
-    seat.thread = thread;
+    slot.thread = thread;
     return thread;
   }
 
   function dispatch(): void {
     isScheduled = false;
     while (waiting.count(true) > 0) {
-      const seat = seatAmong(large, 1);
-      if (!seat) break;
-      send(seat, [waiting.take(true)!.item]);
+      const slot = freeSlot(large, 1);
+      if (!slot) break;
+      send(slot, [waiting.take(true)!.item]);
     }
     while (waiting.count(false) > 0) {
-      const seat = seatAmong(small, maxBatches);
-      if (!seat) break;
-      send(seat, nextBatch());
+      const slot = freeSlot(small, maxBatches);
+      if (!slot) break;
+      send(slot, nextBatch());
     }
   }
 
-  function nextBatch(): Waiting[] {
-    const max = Math.min(Math.ceil(waiting.count(false) / count), largestBatch);
-    const batch: Waiting[] = [];
-    for (let cost = 0; batch.length < max && cost < costOfBatch; ) {
+  function nextBatch(): PendingOrder[] {
+    const max = Math.min(Math.ceil(waiting.count(false) / count), maxBatchLength);
+    const batch: PendingOrder[] = [];
+    for (let cost = 0; batch.length < max && cost < maxBatchCost; ) {
       const turn = waiting.take(false)!;
       batch.push(turn.item);
       cost += turn.cost;
@@ -121,37 +121,37 @@ export function createComposers({ spawn, count, onError }: ComposersParts): Comp
   }
 
   /** A living thread with little to do; where all are busy, one more. */
-  function seatAmong(seats: Seat[], max: number): Seat | undefined {
-    return seats
+  function freeSlot(slots: Slot[], max: number): Slot | undefined {
+    return slots
       .filter(({ batches }) => batches.length < max)
       .sort((a, b) => Number(!a.thread) - Number(!b.thread) || a.batches.length - b.batches.length)[0];
   }
 
-  function send(seat: Seat, batch: Waiting[]): void {
+  function send(slot: Slot, batch: PendingOrder[]): void {
     try {
-      const parcels = batch.map(({ order }) => packOrder(order));
-      const thread = seat.thread ?? start(seat);
+      const transfers = batch.map(({ order }) => packOrder(order));
+      const thread = slot.thread ?? start(slot);
       thread.postMessage(
-        parcels.map(({ value }) => value),
-        parcels.flatMap(({ handedOver }) => handedOver),
+        transfers.map(({ value }) => value),
+        transfers.flatMap(({ transferList: handedOver }) => handedOver),
       );
-      seat.batches.push(batch);
+      slot.batches.push(batch);
     } catch (error) {
       for (const { reject } of batch) reject(error);
     }
   }
 
   /** Beyond what waits in all, each organization may have an equal part of that. */
-  function isTooMuch(orgId: string): boolean {
+  function exceedsShare(orgId: string): boolean {
     const count = waiting.count(false) + waiting.count(true);
-    return count >= maxWaiting && waiting.countOf(orgId) >= maxWaiting / waiting.sharers(orgId);
+    return count >= maxWaiting && waiting.countOf(orgId) >= maxWaiting / waiting.waitingOrgs(orgId);
   }
 
   return {
     compose: (order) =>
       new Promise((resolve, reject) => {
         if (isClosed) throw new Error('composing has ended');
-        if (isTooMuch(order.orgId)) throw overrun();
+        if (exceedsShare(order.orgId)) throw overloaded();
         const turn = { orgId: order.orgId, cost: costOf(order), isLarge: isLarge(order) };
         waiting.add({ ...turn, item: { order, resolve, reject } });
         // Orders of the same turn of the event loop ride together.
@@ -166,7 +166,7 @@ export function createComposers({ spawn, count, onError }: ComposersParts): Comp
   };
 }
 
-function settle(batch: Waiting[], answers: Answer[]): void {
+function settle(batch: PendingOrder[], answers: Answer[]): void {
   for (const [index, { resolve, reject }] of batch.entries()) {
     const answer = answers[index]!;
     if ('composed' in answer) resolve(unpackComposed(answer.composed));
@@ -174,7 +174,7 @@ function settle(batch: Waiting[], answers: Answer[]): void {
   }
 }
 
-function overrun(): Refusal {
+function overloaded(): Refusal {
   const message = 'More mails come in than can be signed; try again shortly.';
   return new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: 1000 });
 }
@@ -188,7 +188,7 @@ export function serveOrders(port: MessagePort, compose: (order: ComposeOrder) =>
       try {
         const composed = packComposed(compose(unpackOrder(order)));
         answers.push({ composed: composed.value });
-        handedOver.push(...composed.handedOver);
+        handedOver.push(...composed.transferList);
       } catch (error) {
         answers.push({ error });
       }

@@ -14,7 +14,7 @@ export type CustomHeaders = Record<string, string>;
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,76}$/;
 
 /** What hosts take of headers ends at some 32 KiB in all; and the time that signing takes grows with their square. */
-const longestValue = 16_384;
+const maxValueLength = 16_384;
 
 const refused =
   /^(from|to|subject|dkim-signature|mime-version|content-.*|cc|bcc|return-path|received|resent-.*|arc-.*|authentication-results)$/i;
@@ -30,7 +30,8 @@ export function headerFault(name: string, value: string): string | null {
   if (!token.test(name)) return `"${name}" is not a header name`;
   if (refused.test(name)) return `the header ${name} cannot be set`;
   if (/[\r\n\0]/.test(value)) return `the value of ${name} must be free of CR, LF and NUL`;
-  if (value.length > longestValue) return `the value of ${name} must have at most ${longestValue} characters`;
+  if (value.length > maxValueLength)
+    return `the value of ${name} must have at most ${maxValueLength} characters`;
   if (!value.isWellFormed()) return `the value of ${name} must be well-formed Unicode`;
   return replacementFault(name.toLowerCase(), value);
 }

@@ -22,31 +22,32 @@ interface Turns<Item> {
   /** How many orders of the organization wait. */
   countOf(orgId: string): number;
   /** How many organizations wait, this one among them. */
-  sharers(orgId: string): number;
+  waitingOrgs(orgId: string): number;
   /** Takes all. */
   clear(): Item[];
 }
 
-interface Share<Item> {
-  mark: number;
+interface Account<Item> {
+  virtualTime: number;
   small: Turn<Item>[];
   large: Turn<Item>[];
 }
 
 export function createTurns<Item>(): Turns<Item> {
-  const shares = new Map<string, Share<Item>>();
+  const shares = new Map<string, Account<Item>>();
   const counts = { small: 0, large: 0 };
   /** Where the last one stood that was taken. */
   let now = 0;
 
   const kindOf = (isLarge: boolean) => (isLarge ? 'large' : 'small');
-  const isEmpty = ({ small, large }: Share<Item>) => small.length + large.length === 0;
+  const isEmpty = ({ small, large }: Account<Item>) => small.length + large.length === 0;
 
-  function lowest(kind: 'small' | 'large'): Share<Item> | null {
-    let found: Share<Item> | null = null;
+  function lowest(kind: 'small' | 'large'): Account<Item> | null {
+    let found: Account<Item> | null = null;
     for (const [orgId, share] of shares) {
-      if (isEmpty(share) && share.mark <= now) shares.delete(orgId);
-      else if (share[kind].length > 0 && (found === null || share.mark < found.mark)) found = share;
+      if (isEmpty(share) && share.virtualTime <= now) shares.delete(orgId);
+      else if (share[kind].length > 0 && (found === null || share.virtualTime < found.virtualTime))
+        found = share;
     }
     return found;
   }
@@ -59,8 +60,8 @@ export function createTurns<Item>(): Turns<Item> {
   return {
     add(turn) {
       const { orgId, isLarge } = turn;
-      const share = shares.get(orgId) ?? { mark: now, small: [], large: [] };
-      if (isEmpty(share)) share.mark = Math.max(share.mark, now);
+      const share = shares.get(orgId) ?? { virtualTime: now, small: [], large: [] };
+      if (isEmpty(share)) share.virtualTime = Math.max(share.virtualTime, now);
       share[kindOf(isLarge)].push(turn);
       counts[kindOf(isLarge)] += 1;
       shares.set(orgId, share);
@@ -71,8 +72,8 @@ export function createTurns<Item>(): Turns<Item> {
       if (!share) return null;
       const turn = share[kind].shift()!;
       counts[kind] -= 1;
-      now = Math.max(now, share.mark);
-      share.mark += turn.cost;
+      now = Math.max(now, share.virtualTime);
+      share.virtualTime += turn.cost;
       if (counts.small + counts.large === 0) reset();
       return turn;
     },
@@ -81,7 +82,7 @@ export function createTurns<Item>(): Turns<Item> {
       const share = shares.get(orgId);
       return share ? share.small.length + share.large.length : 0;
     },
-    sharers(orgId) {
+    waitingOrgs(orgId) {
       const others = [...shares].filter(([other, share]) => other !== orgId && !isEmpty(share));
       return others.length + 1;
     },

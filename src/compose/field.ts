@@ -35,7 +35,7 @@ const foldable = /^[\x21-\x7e]{1,900}(?:[ \t]{1,20}[\x21-\x7e]{1,900})*$/;
 export function unstructured(value: string): string {
   if (foldable.test(value) && !value.includes('=?')) return value;
   const isPrintable = /^[\x20-\x7e\t]*$/.test(value);
-  if (isPrintable && !foldable.test(value)) return value && encodeWord(value, 'Q', longestWord);
+  if (isPrintable && !foldable.test(value)) return value && encodeWord(value, 'Q', maxWordLength);
   return encodedText(value);
 }
 
@@ -45,8 +45,8 @@ export function encodedText(value: string): string {
   // Line ends among them, though callers have none: nothing given becomes a field of its own.
   const hasControls = /[\x00-\x08\x0a-\x1f\x7f]/.test(value);
   return hasControls
-    ? encodeWord(value, encoding, longestWord)
-    : encodeWords(value, encoding, longestWord, true);
+    ? encodeWord(value, encoding, maxWordLength)
+    : encodeWords(value, encoding, maxWordLength, true);
 }
 
 /** RFC 5322 section 3.6.4: ids in angle brackets, which callers may have left out. */
@@ -65,8 +65,8 @@ export function mailbox({ name, address }: { name: string; address: string }): s
 function displayName(name: string): string {
   if (/^[\w ]*$/.test(name)) return name;
   if (/^[\x20-\x7e]*$/.test(name)) return quoteString(name);
-  return encodeWord(name, isMostlyLetters(name) ? 'Q' : 'B', longestWord);
+  return encodeWord(name, isMostlyLetters(name) ? 'Q' : 'B', maxWordLength);
 }
 
 /** RFC 2047 section 2 allows 75, and the name of a field stands before the first. */
-const longestWord = 52;
+const maxWordLength = 52;

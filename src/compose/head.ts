@@ -28,7 +28,7 @@ export interface Head {
 }
 
 /** As large as Postfix takes it; and the time that signing takes grows with the fields. */
-export const largestHead = 100 * 1024;
+export const maxHeadLength = 100 * 1024;
 export const maxFields = 500;
 
 const colon = 0x3a;
@@ -43,7 +43,7 @@ export function readHead(raw: Buffer, start = 0, end = raw.length): Head {
     ...{ bodyStart, stray, isTooLarge },
   });
   while (at < end) {
-    if (at - start > largestHead || fields.length > maxFields) return endAt(at, at, true);
+    if (at - start > maxHeadLength || fields.length > maxFields) return endAt(at, at, true);
     const next = lineEnd(raw, at, end);
     const isEmpty = next === at + 2 && raw[at] === 0x0d;
     if (isEmpty) return endAt(at, next);

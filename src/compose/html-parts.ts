@@ -9,23 +9,23 @@ import { type MimeTreePart, readTree } from './mime-tree.ts';
 import { base64, decoded, quotedPrintable } from './transfer-encoding.ts';
 
 /** A piece of the message, and what takes its place. */
-interface Piece<Given> {
+interface Replacement<Input> {
   start: number;
   end: number;
-  bytes(given: Given): Buffer;
+  bytes(input: Input): Buffer;
 }
 
 /** How a part's octets are read as text: latin1 stands for any set that has ASCII in it, and whose octets come out again. */
-export type HtmlReading = 'utf8' | 'latin1';
+export type HtmlCharset = 'utf8' | 'latin1';
 
 /** `alter` answers what makes a part anew of what is given later; null: it stays. Null where all of them do. */
-export function alteredParts<Given>(
+export function editedParts<Input>(
   raw: Buffer,
-  alter: (html: string, reading: HtmlReading) => ((given: Given) => string) | null,
-): ((given: Given) => Buffer) | null {
+  edit: (html: string, charset: HtmlCharset) => ((input: Input) => string) | null,
+): ((input: Input) => Buffer) | null {
   const tree = readTree(raw);
-  const pieces = (tree ? htmlParts(tree) : []).flatMap((part) => pieceOf(raw, part, alter) ?? []);
-  return pieces.length === 0 ? null : (given) => splice(raw, pieces, given);
+  const replacements = (tree ? htmlParts(tree) : []).flatMap((part) => pieceOf(raw, part, edit) ?? []);
+  return replacements.length === 0 ? null : (input) => splice(raw, replacements, input);
 }
 
 /** Those that are read as the mail's body. */
@@ -35,28 +35,28 @@ export function htmlParts(part: MimeTreePart): MimeTreePart[] {
   return part.type === 'text/html' && !part.isAttached ? [part] : [];
 }
 
-function pieceOf<Given>(
+function pieceOf<Input>(
   raw: Buffer,
   part: MimeTreePart,
-  alter: (html: string, reading: HtmlReading) => ((given: Given) => string) | null,
-): Piece<Given> | null {
+  edit: (html: string, charset: HtmlCharset) => ((input: Input) => string) | null,
+): Replacement<Input> | null {
   const body = decoded(raw.subarray(part.head.bodyStart, part.end), part.encoding);
-  const reading = body && readingOf(body, part.charset);
-  if (!reading) return null;
-  const altered = alter(body.toString(reading), reading);
-  if (!altered) return null;
+  const charset = body && charsetOf(body, part.charset);
+  if (!charset) return null;
+  const edited = edit(body.toString(charset), charset);
+  if (!edited) return null;
   const head = raw.subarray(part.start, part.head.bodyStart);
   return {
     start: part.start,
     end: part.end,
-    bytes: (given) => rewritten(head, part, Buffer.from(altered(given), reading)),
+    bytes: (input) => rewritten(head, part, Buffer.from(edited(input), charset)),
   };
 }
 
 /** Character sets in which the octets of ASCII stand for themselves alone; read as Latin-1, they come out unchanged. */
 const singleOctet = /^(iso-8859-\d{1,2}|windows-125\d|koi8-[ru]|latin1)$/;
 
-function readingOf(body: Buffer, charset: string): 'utf8' | 'latin1' | null {
+function charsetOf(body: Buffer, charset: string): 'utf8' | 'latin1' | null {
   if (/^(utf-?8|us-ascii|ascii)$/.test(charset)) return isUtf8(body) ? 'utf8' : 'latin1';
   return singleOctet.test(charset) ? 'latin1' : null;
 }
@@ -89,11 +89,11 @@ function withEncoding(head: Buffer, part: MimeTreePart, encoding: string): Buffe
   return Buffer.concat([...kept, Buffer.from(`Content-Transfer-Encoding: ${encoding}\r\n\r\n`)]);
 }
 
-function splice<Given>(raw: Buffer, pieces: Piece<Given>[], given: Given): Buffer {
+function splice<Input>(raw: Buffer, replacements: Replacement<Input>[], input: Input): Buffer {
   const parts: Buffer[] = [];
   let done = 0;
-  for (const { start, end, bytes } of pieces) {
-    parts.push(raw.subarray(done, start), bytes(given));
+  for (const { start, end, bytes } of replacements) {
+    parts.push(raw.subarray(done, start), bytes(input));
     done = end;
   }
   parts.push(raw.subarray(done));

@@ -29,12 +29,12 @@ const maxLinks = 1000;
 
 /** How many more links of a mail are tracked, of all its parts together. */
 export interface Allowance {
-  links: number;
+  linksLeft: number;
   /** There were more. */
   isExceeded: boolean;
 }
 
-export const newAllowance = (): Allowance => ({ links: maxLinks, isExceeded: false });
+export const newAllowance = (): Allowance => ({ linksLeft: maxLinks, isExceeded: false });
 
 /** Null where all links are tracked. */
 export const limitOf = ({ isExceeded }: Allowance) => (isExceeded ? maxLinks : null);
@@ -42,9 +42,9 @@ export const limitOf = ({ isExceeded }: Allowance) => (isExceeded ? maxLinks : n
 const optOut = 'data-postern-no-track';
 
 /** As long as a request's first line may be (nginx: 8 KiB), with the target in it as base64. */
-const longestTarget = 5000;
+const maxTargetLength = 5000;
 
-interface Spot {
+interface Replacement {
   start: number;
   end: number;
   /** What takes the place of start to end. */
@@ -55,28 +55,28 @@ interface Spot {
  * Reads the HTML once, for any number of recipients. Null where nothing is to be tracked: then the mail is the same
  * for all.
  */
-export function trackable(
+export function prepareTracking(
   html: string,
   { opens, clicks }: { opens: boolean; clicks: boolean },
   allowance = newAllowance(),
   mayTrack: (target: string) => boolean = () => true,
 ): ((tracker: Tracker) => string) | null {
   if (!opens && !clicks) return null;
-  const links: Spot[] = [];
-  const told = new Set(clicks && !allowance.isExceeded ? ['a', 'area', 'body'] : ['body']);
+  const links: Replacement[] = [];
+  const watchedTags = new Set(clicks && !allowance.isExceeded ? ['a', 'area', 'body'] : ['body']);
   let bodyEnd = html.length;
-  eachTag(html, told, {
+  eachTag(html, watchedTags, {
     onStart(tag) {
-      if (!told.has(tag.name) || tag.name === 'body') return;
+      if (!watchedTags.has(tag.name) || tag.name === 'body') return;
       const target = targetOf(tag.value('href'));
       if (target === null || !mayTrack(target) || tag.value(optOut) !== undefined) return;
-      if (allowance.links === 0) {
+      if (allowance.linksLeft === 0) {
         allowance.isExceeded = true;
-        told.delete('a');
-        told.delete('area');
+        watchedTags.delete('a');
+        watchedTags.delete('area');
         return;
       }
-      allowance.links -= 1;
+      allowance.linksLeft -= 1;
       const { start, end } = tag.range('href');
       links.push({ start, end, text: (tracker) => attribute(html.slice(start, end), tracker.link(target)) });
     },
@@ -85,15 +85,15 @@ export function trackable(
     },
   });
   const pixel = { start: bodyEnd, end: bodyEnd, text: pixelOf };
-  const spots = opens ? [...links, pixel].sort((a, b) => a.start - b.start) : links;
-  return spots.length === 0 ? null : (tracker) => splice(html, spots, tracker);
+  const replacements = opens ? [...links, pixel].sort((a, b) => a.start - b.start) : links;
+  return replacements.length === 0 ? null : (tracker) => splice(html, replacements, tracker);
 }
 
 /** Where an href leads, as a browser reads it (white space around it and line ends within do not count); null: not tracked. */
 function targetOf(href: string | undefined): string | null {
   const target = href?.trim().replace(/[\t\r\n]/g, '') ?? '';
   const isTracked =
-    /^https?:\/\//i.test(target) && Buffer.byteLength(target) <= longestTarget && URL.canParse(target);
+    /^https?:\/\//i.test(target) && Buffer.byteLength(target) <= maxTargetLength && URL.canParse(target);
   return isTracked ? target : null;
 }
 
@@ -115,10 +115,10 @@ function escaped(value: string): string {
     .replaceAll('<', '&lt;');
 }
 
-function splice(html: string, spots: Spot[], tracker: Tracker): string {
+function splice(html: string, replacements: Replacement[], tracker: Tracker): string {
   const parts: string[] = [];
   let done = 0;
-  for (const { start, end, text } of spots) {
+  for (const { start, end, text } of replacements) {
     parts.push(html.slice(done, start), text(tracker));
     done = end;
   }

@@ -3,7 +3,7 @@
  * copies have the same Message-ID and Date; the text part and the attachments are in all of them as they are.
  */
 import { attached } from './attachment.ts';
-import { limitOf, type MessageTracking, newAllowance, trackable } from './html-tracking.ts';
+import { limitOf, type MessageTracking, newAllowance, prepareTracking } from './html-tracking.ts';
 import { composeMime, type Fields, toBytes } from './mime.ts';
 import { composeRaw, type RawMessage } from './raw-message.ts';
 import { type Composed, copiesFor } from './recipient-copies.ts';
@@ -20,7 +20,7 @@ export function composeMessages(
 
 function composeFields(fields: Fields, tracking: MessageTracking, signer: Signer): Composed {
   const allowance = newAllowance();
-  const tracked = fields.html ? trackable(fields.html, tracking, allowance) : null;
+  const tracked = fields.html ? prepareTracking(fields.html, tracking, allowance) : null;
   const attachments = fields.attachments.map(attached);
   let messageId = fields.messageId;
   const compose = (html: string | undefined): Buffer => {

@@ -21,14 +21,14 @@ export interface MimeTreePart {
   children: MimeTreePart[];
 }
 
-const deepest = 10;
+const maxDepth = 10;
 const maxParts = 1000;
 /** Of one multipart, with lines that only begin like one. */
 const maxDelimiters = 10_000;
 /** Of all parts together. */
 const maxFields = 10_000;
 /** What is read of a structured value. */
-const longestValue = 4096;
+const maxValueLength = 4096;
 
 const dash = 0x2d;
 
@@ -39,7 +39,7 @@ export function readTree(raw: Buffer): MimeTreePart | null {
 
   function read(start: number, end: number, depth: number): MimeTreePart | null {
     partsLeft -= 1;
-    if (partsLeft < 0 || depth > deepest) return null;
+    if (partsLeft < 0 || depth > maxDepth) return null;
     const head = readHead(raw, start, end);
     fieldsLeft -= head.fields.length;
     if (head.isTooLarge || fieldsLeft < 0) return null;
@@ -84,7 +84,7 @@ function described(head: Head): Described {
 }
 
 function structured(head: Head, name: string): { value: string; params: Record<string, string | undefined> } {
-  return parseHeaderValue((fieldValue(head, name) ?? '').slice(0, longestValue));
+  return parseHeaderValue((fieldValue(head, name) ?? '').slice(0, maxValueLength));
 }
 
 /**

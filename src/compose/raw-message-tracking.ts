@@ -1,6 +1,6 @@
 /** Tracking in a message that was given: in its HTML parts, but for those that altering would break (html-parts.ts). */
-import { alteredParts } from './html-parts.ts';
-import { type Allowance, type MessageTracking, type Tracker, trackable } from './html-tracking.ts';
+import { editedParts } from './html-parts.ts';
+import { type Allowance, type MessageTracking, prepareTracking, type Tracker } from './html-tracking.ts';
 
 /** Null where nothing is to be tracked: then the message is the same for all. */
 export function trackedParts(
@@ -10,10 +10,10 @@ export function trackedParts(
 ): ((tracker: Tracker) => Buffer) | null {
   if (!tracking.opens && !tracking.clicks) return null;
   let hasPixel = false;
-  return alteredParts(raw, (html, reading) => {
+  return editedParts(raw, (html, reading) => {
     // One pixel tells of all the mail.
     const opens = tracking.opens && !hasPixel;
-    const tracked = trackable(
+    const tracked = prepareTracking(
       html,
       { ...tracking, opens },
       allowance,

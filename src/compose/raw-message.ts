@@ -17,14 +17,14 @@ export interface RawMessage {
   date: number;
 }
 
-export function composeRaw(given: RawMessage, tracking: MessageTracking, signer: Signer): Composed {
-  const raw = completed(given);
+export function composeRaw(message: RawMessage, tracking: MessageTracking, signer: Signer): Composed {
+  const raw = completed(message);
   const allowance = newAllowance();
   const tracked = trackedParts(raw, tracking, allowance);
   const copies = tracked
-    ? copiesFor(tracking.trackers, (tracker) => signed(tracked(tracker), signer, given.date))
-    : { messages: [signed(raw, signer, given.date)], base: null };
-  return { messageId: given.messageId, ...copies, trackedLinks: limitOf(allowance) };
+    ? copiesFor(tracking.trackers, (tracker) => signed(tracked(tracker), signer, message.date))
+    : { messages: [signed(raw, signer, message.date)], base: null };
+  return { messageId: message.messageId, ...copies, trackedLinks: limitOf(allowance) };
 }
 
 /** Octet for octet: a field may be in any character set. */

@@ -10,15 +10,15 @@ export interface Encoded {
 }
 
 /** RFC 2045 section 6.7 (5) and 6.8. */
-const longestLine = 76;
+const maxLineLength = 76;
 
 /** A text with CRLF line ends alone, as it is where it can be. `like`: what its encoding is chosen by. */
-export function encodeText(text: string, like = text): Encoded {
+export function encodeText(text: string, sample = text): Encoded {
   const isPlain = !hasLongLine(text) && !/[^\t\r\n\x20-\x7e]/.test(text);
   if (isPlain) return { encoding: '7bit', bytes: Buffer.from(text, 'latin1') };
   const bytes = Buffer.from(text);
   const isAscii = bytes.length === text.length;
-  return isAscii || isMostlyLetters(like)
+  return isAscii || isMostlyLetters(sample)
     ? { encoding: 'quoted-printable', bytes: quotedPrintable(bytes) }
     : { encoding: 'base64', bytes: base64(bytes) };
 }
@@ -26,7 +26,7 @@ export function encodeText(text: string, like = text): Encoded {
 function hasLongLine(text: string): boolean {
   for (let at = 0; at < text.length; ) {
     const end = text.indexOf('\r\n', at);
-    if ((end < 0 ? text.length : end) - at > longestLine) return true;
+    if ((end < 0 ? text.length : end) - at > maxLineLength) return true;
     if (end < 0) return false;
     at = end + 2;
   }
@@ -50,14 +50,14 @@ const isLiteral = Array.from({ length: 256 }, (_, byte) => {
  */
 export function quotedPrintable(bytes: Buffer): Buffer {
   const { length } = bytes;
-  const room = longestLine - 1;
-  let lines: Buffer = Buffer.allocUnsafe(length + (length >> 3) + 2 * longestLine);
+  const maxLength = maxLineLength - 1;
+  let lines: Buffer = Buffer.allocUnsafe(length + (length >> 3) + 2 * maxLineLength);
   let to = 0;
   let column = 0;
   for (let at = 0; at < length; ) {
-    if (lines.length - to < longestLine) lines = twice(lines);
+    if (lines.length - to < maxLineLength) lines = twice(lines);
     const byte = bytes[at]!;
-    const end = literalEnd(bytes, at, Math.min(at + room - column, length));
+    const end = literalEnd(bytes, at, Math.min(at + maxLength - column, length));
     if (end > at) {
       to += bytes.copy(lines, to, at, end);
       column += end - at;
@@ -67,7 +67,7 @@ export function quotedPrintable(bytes: Buffer): Buffer {
       lines[to++] = lf;
       column = 0;
       at += 2;
-    } else if (column + escapedLength(byte) > room) {
+    } else if (column + escapedLength(byte) > maxLength) {
       to += softBreak.copy(lines, to);
       column = 0;
     } else {
@@ -110,15 +110,15 @@ function escapedLength(byte: number): number {
 /** Nodemailer's makes ten megabytes into strings, five times as slowly. */
 export function base64(bytes: Buffer): Buffer {
   const text = Buffer.from(bytes.toString('base64'), 'latin1');
-  const breaks = Math.max(Math.ceil(text.length / longestLine) - 1, 0);
+  const breaks = Math.max(Math.ceil(text.length / maxLineLength) - 1, 0);
   const lines = Buffer.allocUnsafe(text.length + 2 * breaks);
   let to = 0;
-  for (let from = 0; from < text.length; from += longestLine) {
+  for (let from = 0; from < text.length; from += maxLineLength) {
     if (from > 0) {
       lines[to++] = cr;
       lines[to++] = lf;
     }
-    to += text.copy(lines, to, from, from + longestLine);
+    to += text.copy(lines, to, from, from + maxLineLength);
   }
   return lines;
 }

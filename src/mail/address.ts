@@ -16,13 +16,13 @@ const domainName =
   /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /** RFC 5321 section 4.5.3.1: a local part has 64 octets at most, a path 256 with its angle brackets. */
-const longestLocalPart = 64;
-const longestAddress = 254;
+const maxLocalPartLength = 64;
+const maxAddressLength = 254;
 /** More than any address has in Unicode: nothing longer is looked into. */
-const longestSpelling = 1024;
+const maxUnicodeLength = 1024;
 
 /** RFC 5322 section 2.1.1: a line has 998 octets, and of a name each character may need a backslash. */
-const longestName = 400;
+const maxNameLength = 400;
 
 /** What is its own A-label for certain: no capitals, no Punycode, and a last label that is no part of an IPv4 address. */
 const plainDomain = /^(?!.*xn--)[a-z0-9.-]+\.[a-z][a-z0-9-]*$/;
@@ -38,14 +38,14 @@ export function toDomain(text: string): string | null {
 
 /** The domain (A-label) of a well-formed plain address, or null where the text is no such thing. */
 export function domainOf(address: string): string | null {
-  if (address.length > longestSpelling) return null;
+  if (address.length > maxUnicodeLength) return null;
   const at = address.lastIndexOf('@');
   if (at < 1 || !address.isWellFormed()) return null;
   const local = address.slice(0, at);
   const octets = Buffer.byteLength(local);
-  if (octets > longestLocalPart || !(quotedString.test(local) || isDotString(local))) return null;
+  if (octets > maxLocalPartLength || !(quotedString.test(local) || isDotString(local))) return null;
   const domain = toDomain(address.slice(at + 1));
-  return domain !== null && octets + 1 + domain.length <= longestAddress ? domain : null;
+  return domain !== null && octets + 1 + domain.length <= maxAddressLength ? domain : null;
 }
 
 function isDotString(local: string): boolean {
@@ -54,12 +54,12 @@ function isDotString(local: string): boolean {
 
 /** The form in which addresses are compared: A-label domain, nothing in capitals, one form of each character. */
 export function compareKey(address: string): string {
-  const local = plainest(address.slice(0, address.lastIndexOf('@')));
+  const local = withoutQuotes(address.slice(0, address.lastIndexOf('@')));
   return `${local.normalize('NFC').toLowerCase()}@${domainOf(address)}`;
 }
 
 /** RFC 5321 section 4.1.2: quotes and backslashes that are not needed make no other mailbox. */
-function plainest(local: string): string {
+function withoutQuotes(local: string): string {
   if (!local.startsWith('"')) return local;
   const inside = local.slice(1, -1).replace(/\\(.)/gu, '$1');
   return isDotString(inside) ? inside : `"${inside}"`;
@@ -82,7 +82,7 @@ export function parseMailbox(text: string): Mailbox | null {
 
 /** A display name without its quotes, or null where it could be mistaken for another address or breaks a header. */
 function displayName(text: string): string | null {
-  if (text.length > longestName) return null;
+  if (text.length > maxNameLength) return null;
   const quoted = /^"(?<inside>(?:[^"\\]|\\.)*)"$/u.exec(text);
   const name = quoted ? quoted.groups!.inside!.replace(/\\(.)/gu, '$1') : text;
   if (!quoted && /["@]/.test(name)) return null;

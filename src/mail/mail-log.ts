@@ -51,16 +51,16 @@ export interface MailLog {
   close(): Promise<void>;
 }
 
-const largestFile = '50M';
-const filesKept = 10;
+const maxFileSize = '50M';
+const maxFiles = 10;
 
 export function mailLogFile(dataDir: string): string {
   return join(dataDir, 'log', 'mail.log');
 }
 
 /** Lines are written together: this much of them, or what came in so long. A write for each cost a tenth of a mail. */
-const enough = 32 * 1024;
-const gatherMs = 50;
+const flushLength = 32 * 1024;
+const flushMs = 50;
 /** Lines that a disk does not take wait here up to so many bytes; then they are lost too. */
 const maxWaiting = 8 * 1024 * 1024;
 /** A stream that has failed is gone; another is tried this much later. */
@@ -71,15 +71,15 @@ export function createMailLog(dataDir: string, clock: Clock, log: Log): MailLog 
   let file = open();
   let failedAt = Number.NEGATIVE_INFINITY;
   /** Lines for both, and what the file has not taken. */
-  let gathered = '';
+  let buffered = '';
   let waiting = '';
   let timer: NodeJS.Timeout | undefined;
 
   function open() {
     const stream = createStream('mail.log', {
       path: join(dataDir, 'log'),
-      size: largestFile,
-      maxFiles: filesKept,
+      size: maxFileSize,
+      maxFiles,
     });
     // A full disk must not stop the mail: the line is lost, the reason is said.
     stream.on('error', (error) => {
@@ -91,24 +91,24 @@ export function createMailLog(dataDir: string, clock: Clock, log: Log): MailLog 
   }
 
   function append(line: string): void {
-    gathered += line;
-    if (gathered.length >= enough) flush();
-    else timer ??= setTimeout(flush, gatherMs);
+    buffered += line;
+    if (buffered.length >= flushLength) flush();
+    else timer ??= setTimeout(flush, flushMs);
   }
 
   function flush(): void {
     clearTimeout(timer);
     timer = undefined;
     // Whoever follows the file has a terminal.
-    gathered = sanitizeJson(gathered);
-    log.lines?.(gathered);
-    if (waiting.length < maxWaiting) waiting += gathered;
-    gathered = '';
-    writeOn();
+    buffered = sanitizeJson(buffered);
+    log.writeLines?.(buffered);
+    if (waiting.length < maxWaiting) waiting += buffered;
+    buffered = '';
+    writeWaiting();
   }
 
   /** What the file cannot take now waits for a later line. */
-  function writeOn(): void {
+  function writeWaiting(): void {
     if (file.destroyed && clock.now() >= failedAt + retryDelayMs) {
       file = open();
       // The last line may have been cut off.
@@ -125,7 +125,7 @@ export function createMailLog(dataDir: string, clock: Clock, log: Log): MailLog 
       const head = { level: 'info', time: iso(clock.now()), event: verb, msg };
       const text = `${JSON.stringify({ ...head, ...line })}\n`;
       append(text);
-      if (!log.lines) log.info(sanitize(msg));
+      if (!log.writeLines) log.info(sanitize(msg));
     },
     close() {
       flush();

@@ -44,8 +44,8 @@ export function createWebhookRunner(parts: WebhookRunnerParts): WebhookRunner {
   const stopping = new AbortController();
 
   const pulse = createDebouncedLoop({
-    beat,
-    gapMs: 25,
+    run: beat,
+    debounceMs: 25,
     intervalMs: 1000,
     clock,
     onError: (error) => onError('webhooks that are due could not be read; trying again', error),

@@ -10,7 +10,7 @@ import fc from 'fast-check';
 import { type Token, type TokenHandler, Tokenizer, TokenizerMode } from 'parse5';
 import { fixedSecrets } from '../../src/base/secrets.ts';
 import { eachTag } from '../../src/compose/html-tags.ts';
-import { limitOf, newAllowance, type Tracker, trackable } from '../../src/compose/html-tracking.ts';
+import { limitOf, newAllowance, prepareTracking, type Tracker } from '../../src/compose/html-tracking.ts';
 import { createTrackingLinks } from '../../src/tracking/tracking-links.ts';
 import { recordVisit, type Visit, type Visited } from '../../src/tracking/visit.ts';
 import { type Visitor, visitorKind } from '../../src/tracking/visitor.ts';
@@ -27,7 +27,7 @@ const both = { opens: true, clicks: true };
 
 for (const name of cases) {
   test(`rewritten: ${name}`, (t) => {
-    const tracked = trackable(read(`${name}.html`), both)!(plain);
+    const tracked = prepareTracking(read(`${name}.html`), both)!(plain);
     if (process.env.UPDATE_GOLDEN) writeFileSync(join(folder, `${name}.expected.html`), tracked);
     t.is(tracked, read(`${name}.expected.html`));
   });
@@ -37,18 +37,18 @@ test('there are twelve cases at least', (t) => t.true(cases.length >= 12));
 
 test('opens alone leave the links, clicks alone put in no pixel, and nothing to track is the same mail for all', (t) => {
   const html = read('document.html');
-  const opens = trackable(html, { opens: true, clicks: false })!(plain);
+  const opens = prepareTracking(html, { opens: true, clicks: false })!(plain);
   t.is(opens.replace(/<img src="https:\/\/t\.invalid[^>]*>/, ''), html);
-  const clicks = trackable(html, { opens: false, clicks: true })!(plain);
+  const clicks = prepareTracking(html, { opens: false, clicks: true })!(plain);
   t.notRegex(clicks, /t\.invalid\/o/);
-  t.is(trackable(html, { opens: false, clicks: false }), null);
-  t.is(trackable(read('no-links.html'), { opens: false, clicks: true }), null);
+  t.is(prepareTracking(html, { opens: false, clicks: false }), null);
+  t.is(prepareTracking(read('no-links.html'), { opens: false, clicks: true }), null);
 });
 
 test('a link too long for a request line stays as it is', (t) => {
   const link = (length: number) => `<a href="${'https://app.invalid/'.padEnd(length, 'x')}">`;
-  t.not(trackable(link(5000), { opens: false, clicks: true }), null);
-  t.is(trackable(link(5001), { opens: false, clicks: true }), null);
+  t.not(prepareTracking(link(5000), { opens: false, clicks: true }), null);
+  t.is(prepareTracking(link(5001), { opens: false, clicks: true }), null);
 });
 
 test('of one mail a thousand links are tracked, over all its parts', (t) => {
@@ -56,18 +56,18 @@ test('of one mail a thousand links are tracked, over all its parts', (t) => {
   const clicks = { opens: false, clicks: true };
   const trackedIn = (html: string) => html.split('t.invalid/c').length - 1;
   const allowance = newAllowance();
-  t.is(trackedIn(trackable(linked(600), clicks, allowance)!(plain)), 600);
+  t.is(trackedIn(prepareTracking(linked(600), clicks, allowance)!(plain)), 600);
   t.is(limitOf(allowance), null);
-  const rest = trackable(`${linked(401)}<p>more</p>${linked(3)}</body>`, both, allowance)!(plain);
+  const rest = prepareTracking(`${linked(401)}<p>more</p>${linked(3)}</body>`, both, allowance)!(plain);
   t.is(trackedIn(rest), 400);
   t.is(limitOf(allowance), 1000);
   t.true(
     rest.includes(`${linked(1)}<p>more</p>${linked(3)}<img src=`),
     'what is left stays, and the pixel has its place',
   );
-  t.is(trackable(linked(1), clicks, allowance), null);
+  t.is(prepareTracking(linked(1), clicks, allowance), null);
   const exactly = newAllowance();
-  trackable(linked(1000), clicks, exactly);
+  prepareTracking(linked(1000), clicks, exactly);
   t.is(limitOf(exactly), null);
 });
 
@@ -127,7 +127,7 @@ test('whatever the HTML is, what is around the links stays to the character', (t
   let replaced = 0;
   const property = fc.property(html, (parts) => {
     const text = parts.join('');
-    const tracked = trackable(text, both)!({ pixel: () => 'PIXEL', link: () => 'LINK' });
+    const tracked = prepareTracking(text, both)!({ pixel: () => 'PIXEL', link: () => 'LINK' });
     const around = tracked.replace(/<img src="PIXEL"[^>]*>/, '').split(/"LINK"|'LINK'/);
     replaced += around.length - 1;
     return isMadeOf(text, around);
@@ -225,7 +225,7 @@ test('HTML made to cost is read in linear time', (t) => {
   hostile.push(`<a href="https://x${' '.repeat(2_000_000)}x">`);
   for (const html of hostile) {
     const begun = performance.now();
-    trackable(html, both)!(plain);
+    prepareTracking(html, both)!(plain);
     t.true(performance.now() - begun < 5000, html.slice(0, 20));
   }
 });

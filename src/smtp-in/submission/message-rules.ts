@@ -5,7 +5,7 @@
  */
 import { decodeWords } from 'postal-mime';
 import { isExecutable, largestTotal } from '../../api/send/attachments.ts';
-import { fieldValue, type Head, largestHead, maxFields, readHead } from '../../compose/head.ts';
+import { fieldValue, type Head, maxFields, maxHeadLength, readHead } from '../../compose/head.ts';
 import { type MimeTreePart, partsOf, readTree } from '../../compose/mime-tree.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { senderOf } from './from-field.ts';
@@ -50,7 +50,7 @@ function requireWellFormed(raw: Buffer, { fields, stray, isTooLarge }: Head): vo
   if (raw.includes(0)) bad('the message has a NUL');
   if (stray !== null) bad(`${JSON.stringify(stray)} is no header field`);
   if (isTooLarge) {
-    bad(`the header is too large; it may have ${largestHead / 1024} KiB and ${maxFields} fields`);
+    bad(`the header is too large; it may have ${maxHeadLength / 1024} KiB and ${maxFields} fields`);
   }
   const count = (name: string) => fields.filter((field) => field.name === name).length;
   const twice = single.find((name) => count(name) > 1);

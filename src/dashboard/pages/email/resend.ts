@@ -5,7 +5,7 @@
 
 import type { SendRequest } from '../../../accept.ts';
 import { readHead } from '../../../compose/head.ts';
-import { alteredParts } from '../../../compose/html-parts.ts';
+import { editedParts } from '../../../compose/html-parts.ts';
 import type { EmailRecord } from '../../../db/events/emails.ts';
 import { compareKey, domainOf } from '../../../mail/address.ts';
 import type { TrackingLinks } from '../../../tracking/tracking-links.ts';
@@ -46,7 +46,7 @@ function asBefore(raw: Buffer, links: Pick<TrackingLinks, 'read'>): Buffer {
     .filter(({ name }) => !ofTheFirst.includes(name))
     .map(({ start, end }) => raw.subarray(start, end));
   const whole = Buffer.concat([...kept, raw.subarray(head.end)]);
-  const undone = alteredParts<null>(whole, (html) => {
+  const undone = editedParts<null>(whole, (html) => {
     const before = untracked(html, links);
     return before === html ? null : () => before;
   });

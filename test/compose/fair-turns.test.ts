@@ -37,7 +37,7 @@ test('one that comes later begins where the others are', (t) => {
 test('large orders are taken apart, and count in the same turns', (t) => {
   const turns = filled(['a', 1000, 2], ['a', 10, 2], ['b', 10, 2]);
   t.is(turns.countOf('a'), 4);
-  t.is(turns.sharers('c'), 3);
+  t.is(turns.waitingOrgs('c'), 3);
   t.is(turns.take(true)!.item, 'a');
   t.is(takeAll(turns), 'bbaa');
   t.is(takeAll(turns, true), 'a');
