@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts';
 
-/** Stops waiting for a promise when the signal is given; the promise itself goes on unheard. */
+/** Waits for a promise until the signal is aborted. The promise itself goes on; its later result is ignored. */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = () => reject(signal.reason);
@@ -10,7 +10,7 @@ export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<
   });
 }
 
-/** A pause by the clock, which ends early when the signal is aborted. */
+/** Waits by the clock; ends early when the signal is aborted. */
 export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {

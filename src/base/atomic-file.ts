@@ -1,4 +1,4 @@
-/** Small files that must not be lost or half there: secrets, and notes on which a start depends. */
+/** Small files that must never be lost or half written: secrets, and state that the next start depends on. */
 import { randomUUID } from 'node:crypto';
 import {
   closeSync,
@@ -13,30 +13,33 @@ import {
 } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 
-/** All or nothing, for this user's eyes, and on disk when it returns. One process at a time: db/engine/data-dir-lock.ts. */
+/**
+ * Replaces the file: all or nothing, readable by this user only, on disk when it returns. Only one process may write at a
+ * time (db/engine/data-dir-lock.ts).
+ */
 export function writeAtomic(file: string, text: string): void {
   writeFileSync(`${file}.new`, text, { mode: 0o600, flush: true });
   renameSync(`${file}.new`, file);
-  syncNames(dirname(file));
+  syncDirectory(dirname(file));
 }
 
-/** The same where there is no such file; of several processes that come at once one writes it, and the others leave it. */
+/** Creates the file unless it exists. If several processes try at once, one of them writes it and the others leave it. */
 export function createAtomic(file: string, text: string): void {
-  const own = `${file}.${randomUUID()}`;
+  const temporary = `${file}.${randomUUID()}`;
   try {
-    writeFileSync(own, text, { mode: 0o600, flush: true });
-    linkSync(own, file);
-    syncNames(dirname(file));
+    writeFileSync(temporary, text, { mode: 0o600, flush: true });
+    linkSync(temporary, file);
+    syncDirectory(dirname(file));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   } finally {
-    rmSync(own, { force: true });
+    rmSync(temporary, { force: true });
   }
 }
 
 /**
- * A directory for this user alone, with those above it. Node's own `recursive` never returns where a file system makes none
- * and says that something is missing, as /proc does.
+ * Creates a directory for this user only, and its parents. Node's own `recursive` option never returns on a file system that
+ * refuses with ENOENT, as /proc does.
  */
 export function makeDirectory(path: string): void {
   try {
@@ -44,7 +47,9 @@ export function makeDirectory(path: string): void {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const advice = 'check its owner and permissions, or set POSTERN_DATA_DIR to a directory on a disk';
-    throw Object.assign(new Error(`the directory ${path} cannot be made: ${message}; ${advice}`), { code });
+    throw Object.assign(new Error(`the directory ${path} cannot be created: ${message}; ${advice}`), {
+      code,
+    });
   }
 }
 
@@ -55,12 +60,12 @@ function makeWithParents(path: string): void {
   try {
     mkdirSync(path, { mode: 0o700 });
   } catch (error) {
-    // Another process has made it meanwhile.
+    // Another process may have created it in the meantime.
     if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw error;
   }
 }
 
-function syncNames(path: string): void {
+function syncDirectory(path: string): void {
   const directory = openSync(path, 'r');
   try {
     fsyncSync(directory);

@@ -1,6 +1,6 @@
-/** Whether things follow each other closely: the newest came less than `withinMs` after the one before it. */
+/** Tells whether events come in a burst: the newest came less than `maxGapMs` after the one before it. */
 export interface BurstDetector {
-  /** One has come. */
+  /** Call at each event. */
   note(): void;
   isBurst(): boolean;
 }

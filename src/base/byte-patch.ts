@@ -1,17 +1,17 @@
 /**
- * Copies of a message that differ in few octets, kept as what makes them of one of them: by position, where a copy's
- * octets are not the base's. `patched` gives back the copy to the octet, for the base that `patchOf` was given.
+ * Binary patches by position, for copies of a message that differ from a base in few octets. `patched` returns the exact
+ * copy, given the base that `patchOf` was given.
  *
- *   patch: the copy's length, then pairs of  how many octets are the base's | how many follow here, and these
+ *   patch: length of the copy, then pairs of  number of octets taken from the base | number of octets that follow, octets
  *
- * Numbers are unsigned LEB128. Copies of equal length with equal octets at equal places make a small patch; any others
- * are right as well, only large.
+ * Numbers are unsigned LEB128. A patch is small if base and copy have most octets at the same positions; for any other
+ * pair it is correct, but large.
  */
 
-/** Octets of the base between two differences that are not worth a pair of their own. */
+/** Fewer equal octets than this between two differences are not worth a pair of their own. */
 const minCommonRun = 4;
 
-/** Blocks are compared by memcmp; only one that differs is looked at octet by octet. */
+/** Blocks are compared by memcmp; only a block that differs is compared octet by octet. */
 const blockLength = 4096;
 
 export function patchOf(base: Buffer, copy: Buffer): Buffer {
@@ -27,7 +27,7 @@ export function patchOf(base: Buffer, copy: Buffer): Buffer {
   return Buffer.concat(pieces);
 }
 
-/** Throws where it is no patch of this base. */
+/** Throws if the patch was not made for this base. */
 export function patched(base: Buffer, patch: Buffer): Buffer {
   let at = 0;
   const next = () => {
@@ -49,12 +49,12 @@ export function patched(base: Buffer, patch: Buffer): Buffer {
   return copy;
 }
 
-/** How long the copy is. */
+/** The length of the copy that a patch makes. */
 export function patchedLength(patch: Buffer): number {
   return decoded(patch, 0)[0];
 }
 
-/** The first place from `from` on where the copy is not as the base; the copy's length where there is none. */
+/** The first position from `from` on at which copy and base differ; the copy's length if there is none. */
 function nextDifference(base: Buffer, copy: Buffer, from: number): number {
   const common = Math.min(base.length, copy.length);
   let at = from;

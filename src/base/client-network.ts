@@ -1,10 +1,10 @@
 /**
- * The network that a client address stands for when something is limited by client: an IPv4 address by itself, of IPv6
- * the /64, because a subscriber has all addresses of at least one (RFC 6177).
+ * The network that per-client limits count: the address itself for IPv4, the /64 for IPv6, because an IPv6 subscriber has
+ * at least a whole /64 (RFC 6177).
  */
 import { isIPv6 } from 'node:net';
 
-/** What is not an IPv6 address stays as it is. */
+/** Returns anything that is not an IPv6 address unchanged. */
 export function clientNetwork(address: string): string {
   const mapped = /^::ffff:(?<ipv4>\d+\.\d+\.\d+\.\d+)$/i.exec(address);
   if (mapped) return mapped.groups!.ipv4!;

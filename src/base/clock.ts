@@ -1,7 +1,6 @@
 /**
- * The one source of time. Everything that reads the time or waits for it takes a Clock, so that a test can turn
- * the hands itself. Times are milliseconds since the epoch. Network timeouts are not schedule: they belong to
- * their sockets and run on the real clock.
+ * The only source of time. Code that reads the time or waits takes a Clock, so that a test can set the time itself. Times
+ * are milliseconds since the epoch. Network timeouts are different: they belong to their sockets and run in real time.
  */
 export interface Clock {
   now(): number;
@@ -9,7 +8,7 @@ export interface Clock {
   after(ms: number, action: () => void): () => void;
 }
 
-/** setTimeout keeps its delay in 31 bits and fires at once beyond that. */
+/** setTimeout keeps its delay in 31 bits; with a longer one it fires at once. */
 const maxDelay = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -20,7 +19,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** ISO 8601 in UTC with milliseconds, the form of every time that leaves the program. */
+/** ISO 8601 in UTC with milliseconds: the format of every time that the program prints or sends. */
 export function iso(time: number): string {
   return new Date(time).toISOString();
 }

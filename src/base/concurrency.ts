@@ -1,9 +1,9 @@
-/** At most `most` tasks at once; the others wait for their turn, first come, first served. */
+/** Runs at most `max` tasks at once. The others wait, first come, first served. */
 export function limitConcurrency(max: number): <T>(task: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let running = 0;
   return async (task) => {
-    // Whoever leaves hands its place to the one who waits longest, so nobody slips in between.
+    // A task that ends starts the one that has waited longest; `running` stays, so that no new task can get between them.
     if (running === max) await new Promise<void>((start) => waiting.push(start));
     else running += 1;
     try {

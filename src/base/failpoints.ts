@@ -1,33 +1,33 @@
 /**
- * The named steps of accept, of record and of a move, on the diagnostics channel `postern:step`: where a crash test ends the
- * process (test/helpers/kill-at.ts). Nobody listens in production, and then telling costs nothing.
+ * Named steps of accepting, recording and moving, published on the diagnostics channel `postern:step`. Crash tests kill the
+ * process at them (test/helpers/kill-at.ts). In production nothing subscribes, and publishing costs nothing.
  */
 import { channel } from 'node:diagnostics_channel';
 
 export type FailpointName =
-  /** The message is composed and signed; nothing is written. */
+  /** The message is composed and signed; nothing is written yet. */
   | 'composed'
-  /** All rows of the send are written, in a transaction that is open. */
+  /** All rows of the send are written; the transaction is still open. */
   | 'accepting'
-  /** The send is committed: a promise. */
+  /** The send is committed: from here on it must be delivered. */
   | 'accepted'
-  /** The caller's 200 has been handed to the system. */
+  /** The 200 response has been written to the socket. */
   | 'answered'
-  /** An attempt has ended; of its outcome nothing is written. */
+  /** An attempt has ended; nothing of its outcome is written yet. */
   | 'attempted'
-  /** The delivery has its new state, in a transaction that is open. */
+  /** The delivery has its new state; the transaction is still open. */
   | 'recording'
   /** The outcome is committed. */
   | 'recorded'
-  /** `postern move`: it is noted beside SQLite that it goes elsewhere; of that nothing is in the target. */
+  /** `postern move` has marked the SQLite database as being moved; the target is still empty. */
   | 'moving'
-  /** A batch of rows is in the target, in a transaction that is open. */
+  /** A batch of rows is in the target; the transaction is still open. */
   | 'copying'
   /** The batch is committed. */
   | 'copied'
-  /** Both sides are the same; nothing says so. */
+  /** Both databases hold the same rows; neither is marked yet. */
   | 'checked'
-  /** It is noted beside SQLite that it has moved; the target does not say so. */
+  /** The SQLite database is marked as moved; the target is not marked yet. */
   | 'noted';
 
 const failpoints = channel('postern:step');

@@ -1,7 +1,7 @@
 /**
- * Names for rows: UUIDs of version 7 (RFC 9562 section 5.7), so that what is made later sorts later, within this process
- * even in the same millisecond. As `uuid` makes them, but for the random bytes: it asks the system for each id's, which
- * costs more than all the rest; here they come by the thousand.
+ * Ids of rows: UUIDs of version 7 (RFC 9562 section 5.7), so that later ids sort later; within this process even in the
+ * same millisecond. `uuid` makes them, with our random bytes: it would ask the system for random bytes for every id, which
+ * costs more than the rest of the work. Here one call gets them for a thousand ids.
  */
 import { randomFillSync } from 'node:crypto';
 import { v7 } from 'uuid';
@@ -15,7 +15,7 @@ let counter = 0;
 export function newId(): string {
   const random = randomBytes();
   const now = Date.now();
-  // The counter of RFC 9562 section 6.2, method 1: it begins anew, with room above, in each millisecond.
+  // The counter of RFC 9562 section 6.2, method 1: a new random start in each millisecond, with space to count up.
   if (now > lastMs) {
     lastMs = now;
     counter = ((random[6]! << 23) | (random[7]! << 16) | (random[8]! << 8) | random[9]!) >>> 0;

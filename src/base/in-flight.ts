@@ -1,4 +1,4 @@
-/** A function that tells how many of its calls are under way. */
+/** Wraps an async function and counts its calls in progress. */
 export interface InFlight<Args extends unknown[], Result> {
   call(...args: Args): Promise<Result>;
   inFlight(): number;

@@ -1,25 +1,25 @@
 /**
- * The service's own log on standard output: JSON lines, or readable ones on a terminal. Who reads it may be gone, slow, or
- * a file on a full disk: the mail does not stop for that, and the lines are lost.
+ * The service's own log on standard output: JSON lines, or readable text for a terminal. If the reader is gone or slow, or
+ * standard output is a file on a full disk, lines are lost; mail never stops because of the log.
  */
 import pino, { type Logger } from 'pino';
 import { prettyFactory } from 'pino-pretty';
 
 export type Log = Logger & {
-  /** Takes lines of the mail log as they are, many at a time; null where they are not for this format. */
+  /** Writes complete JSON lines of the mail log, many at a time; null if the log format is not JSON. */
   writeLines: ((text: string) => void) | null;
 };
 
 interface LogOfProcess extends Log {
-  /** For its end: resolves when the lines are written, or cannot be. */
+  /** Called before the process exits. Resolves when the lines are written, or cannot be written. */
   settled(): Promise<void>;
 }
 
-/** Lines are written together, at the latest after so many milliseconds, and when the process ends. */
+/** Lines are written in batches: at this size, after this many milliseconds, and at the end of the process. */
 const buffering = { sync: false, minLength: 8 * 1024, periodicFlush: 50 };
-/** Those that are not taken wait, up to so many bytes, and are tried again with the next ones. */
+/** If a write fails, up to this many bytes wait and are tried again with the next lines. */
 const maxWaiting = 8 * 1024 * 1024;
-/** So long is a reader waited for at the end of the process, with a look every tenth of a second. */
+/** At the end of the process, a slow reader is waited for this long, with a try every tenth of a second. */
 const timeoutMs = 2000;
 
 function standardOutput() {
@@ -37,14 +37,14 @@ function standardOutput() {
     refusals = 0;
     isStuck = false;
   });
-  // What is called last of all: by itself it would try a full disk forever.
+  // pino calls this at exit. By itself it would retry on a full disk forever.
   const { flushSync } = stream;
   stream.flushSync = () => {
     if (isStuck) return;
     try {
       flushSync.call(stream);
     } catch {
-      // The reader has been waited for.
+      // The wait for the reader is over.
     }
   };
   const settled = () =>

@@ -1,7 +1,7 @@
 /**
- * A bounded cache in front of a look-up. An entry lives a second, so that a change made elsewhere (the command line,
- * another node) holds within a second without anybody being told. Look-ups of one key under way are shared, and
- * what was not found is not kept.
+ * A bounded cache in front of a lookup. Entries live for a second, so that a change made elsewhere (the command line,
+ * another node) takes effect within a second without a notification. Concurrent lookups of one key are shared. A lookup
+ * that finds nothing is not cached.
  */
 import { LRUCache } from 'lru-cache';
 import { lruOptions } from './lru-options.ts';

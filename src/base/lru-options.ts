@@ -1,5 +1,5 @@
 /**
- * Room in an LRUCache for so many entries, taken as they come. With its `max` the cache sets aside all of it at once:
- * two megabytes and fifteen milliseconds of the start for a hundred thousand that may never come.
+ * Limits an LRUCache to `max` entries without allocating them in advance. Its own `max` option does: for a hundred thousand
+ * entries that takes two megabytes, and fifteen milliseconds at start.
  */
 export const lruOptions = (max: number) => ({ maxSize: max, sizeCalculation: () => 1 });

@@ -1,7 +1,7 @@
 /**
- * The slowest that a client may send what it has begun to send: a body over HTTP, a form, a mail after DATA. It has
- * `graceMs` at first; each byte that arrives gives it 1 / bytesPerSecond more seconds, and never more than graceMs from
- * then on, so a client that sent fast cannot stop and keep its memory. Postfix's smtpd_min_data_rate is the same rule.
+ * The minimum rate at which a client must send a body over HTTP, a form, or a mail after DATA. A transfer starts with
+ * `graceMs`; each byte that arrives adds 1 / bytesPerSecond seconds, up to `graceMs` from that moment, so that a client
+ * cannot send fast at first and then keep the connection and its memory. Postfix's smtpd_min_data_rate is the same rule.
  */
 import { type Clock, systemClock } from './clock.ts';
 
@@ -28,7 +28,7 @@ export function createMinimumRate({ clock, bytesPerSecond, graceMs }: RateRule):
       let deadline = clock.now() + graceMs;
       let cancel = clock.after(graceMs, check);
 
-      // One timer for each grace period, not one for each chunk: a deadline that was moved is looked at again later.
+      // One timer for each grace period, not for each chunk: when it fires, it checks whether the deadline has moved.
       function check(): void {
         const leftMs = deadline - clock.now();
         if (leftMs > 0) cancel = clock.after(leftMs, check);
@@ -45,7 +45,7 @@ export function createMinimumRate({ clock, bytesPerSecond, graceMs }: RateRule):
   };
 }
 
-/** What every transfer from a client must keep up: 16 KB a second after the first ten seconds. */
+/** The rate that every transfer from a client must keep: 16 KB a second after the first ten seconds. */
 export const transferRate = createMinimumRate({
   clock: systemClock,
   bytesPerSecond: 16 * 1024,

@@ -1,10 +1,10 @@
 /**
- * What was learned of the world and is kept over a restart: MTA-STS policies, hosts whose TLS failed, greylisting.
- * Every entry lapses. Losing one costs a detour, never a mail: trouble with the rows beneath is reported, and what
- * cannot be read or kept is as if it had not been learned. Nothing here rejects.
+ * A cache that survives restarts, for what was learned about other hosts: MTA-STS policies, failed TLS, greylisting. Every
+ * entry expires. Losing one costs an extra round trip, never a mail: errors of the database are reported, an entry that
+ * cannot be read or written counts as missing, and no call here rejects.
  *
- * A bounded number of names is held in front of the rows, those that are not there too. Other nodes write to the
- * same rows, so what is held is read anew after half a minute, or sooner where what they learn is worth more.
+ * A bounded number of names, missing ones included, is kept in memory. Other nodes write to the same rows, so a name is
+ * read again after `freshMs`: half a minute, or less if news from other nodes matters more.
  */
 import { LRUCache } from 'lru-cache';
 import type { Clock } from './clock.ts';
@@ -12,11 +12,11 @@ import { lruOptions } from './lru-options.ts';
 
 export interface PersistentCache<Value> {
   get(name: string): Promise<Value | null>;
-  /** Kept for `lifeMs` milliseconds. */
+  /** The entry expires after `ttlMs`. */
   set(name: string, value: Value, ttlMs: number): Promise<void>;
 }
 
-/** Where entries are kept (db/queue/learned-rows.ts). */
+/** The table of entries (db/queue/learned-rows.ts). */
 export interface PersistentCacheRows<Value> {
   read(name: string): Promise<PersistentEntry<Value> | null>;
   write(name: string, entry: PersistentEntry<Value>): Promise<void>;
@@ -44,10 +44,10 @@ export function createPersistentCache<Value>(
     return cached;
   }
 
-  /** Callers that come while a name is being read share the reading. */
+  /** Callers that ask for a name while it is being read share the read. */
   function read(name: string): Cached {
     const entry = rows.read(name).catch((error) => {
-      onError(`what was learned of ${name} cannot be read; going on without`, error);
+      onError(`the cached entry for ${name} cannot be read; continuing without it`, error);
       return null;
     });
     return keep(name, entry);
@@ -67,7 +67,7 @@ export function createPersistentCache<Value>(
       try {
         await rows.write(name, entry);
       } catch (error) {
-        onError(`what was learned of ${name} cannot be kept; it is forgotten`, error);
+        onError(`the cached entry for ${name} cannot be stored; it will be lost at a restart`, error);
       }
     },
   };

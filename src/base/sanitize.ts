@@ -1,10 +1,10 @@
 /**
- * Strangers' text made harmless for whoever looks at it: control characters, which could move a terminal's cursor or
- * worse, and those that turn the direction of what follows, come out visible.
+ * Makes text from outside safe to print: control characters, which could move a terminal's cursor or do worse, and
+ * characters that change the direction of the text are written as visible escapes.
  */
 
 const unsafe = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu;
-/** JSON.stringify escapes those below a space itself. */
+/** JSON.stringify itself escapes the control characters below a space. */
 const unsafeInJson = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 export function sanitize(text: string): string {
@@ -14,9 +14,9 @@ export function sanitize(text: string): string {
   });
 }
 
-/** JSON text that means what it meant. */
+/** The same for JSON text; its meaning does not change. */
 export function sanitizeJson(json: string): string {
-  // The mail log asks of every line, and nearly all are ASCII, which is seen without the slow expression.
+  // The mail log calls this for every batch of lines. Nearly all are ASCII, which this test finds faster than the expression.
   if (Buffer.byteLength(json) === json.length && !json.includes('\x7f')) return json;
   return json.replace(unsafeInJson, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

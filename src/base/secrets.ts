@@ -1,13 +1,12 @@
 /**
- * The service's secrets: set by the operator, or made at the first start and kept in the data directory, one a line,
- * readable by its owner only. The first seals and signs; the others, which were first before it or will be after it,
- * still open and verify. Each use gets a key of its own, derived from a secret (HKDF, RFC 5869), so that no two uses share
- * one.
+ * The service's secrets: set by the operator, or generated at the first start and kept in the data directory, one a line,
+ * readable by the owner only. The first secret seals and signs. The others, earlier or future first ones, only open and
+ * verify. Each purpose has its own key, derived from the secret (HKDF, RFC 5869).
  *
- * The file is looked at again while the service runs: a secret that is put first there holds within half a second, in
- * every thread, and at once where something comes that none of the known ones opens.
+ * The file is checked again while the service runs: a secret that is put first there takes effect within half a second in
+ * every thread, and at once if something arrives that no known secret opens.
  *
- * Losing them makes the DKIM keys in the database unreadable: they belong in the backup.
+ * If the secrets are lost, the DKIM keys in the database cannot be read: they belong in the backup.
  */
 import { hkdfSync, randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, statSync } from 'node:fs';
@@ -26,25 +25,23 @@ export type Purpose =
 type SecretList = readonly [string, ...string[]];
 
 export interface Secrets {
-  /** The same list for as long as nothing has changed. */
+  /** The same array object until the secrets change. */
   all(): SecretList;
-  /** Looks at once whether something has. */
+  /** Checks for changes now. */
   refresh(): void;
 }
 
-/** Where they come from. */
 export interface SecretSource {
   dataDir: string;
   secret: string | null;
   secretOthers: readonly string[];
 }
 
-/** 32 bytes for one purpose. */
 export function deriveKey(secret: string, purpose: Purpose): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, 'postern', purpose, 32));
 }
 
-/** What a secret is told by, which tells nothing of it. */
+/** A short name for a secret that reveals nothing about it. */
 export function fingerprint(secret: string): string {
   return deriveKey(secret, 'fingerprint').toString('hex').slice(0, 8);
 }
@@ -53,11 +50,11 @@ export function newSecret(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** The keys of one use, a key for each secret. */
+/** The keys for one purpose, one for each secret. */
 export interface DerivedKeys<Key> {
-  /** What seals and signs. */
+  /** The key that seals and signs. */
   current(): Key;
-  /** The first answer that `use` gives of a key; null: none of them does. */
+  /** The first result of `use` that is not null; null if no key gives one. */
   find<Answer>(use: (key: Key) => Answer | null): Answer | null;
 }
 
@@ -89,7 +86,6 @@ export function keysOf<Key>(secrets: Secrets, make: (secret: string) => Key): De
   };
 }
 
-/** Secrets that do not change. */
 export function fixedSecrets(...list: [string, ...string[]]): Secrets {
   return { all: () => list, refresh() {} };
 }
@@ -98,7 +94,7 @@ export function secretFile(dataDir: string): string {
   return join(dataDir, 'secret');
 }
 
-/** The configured secrets, or those kept in `dataDir` (one is made when there is none). Also makes `dataDir` itself. */
+/** The configured secrets, or those in `dataDir`, where one is generated if there is none. Creates `dataDir` too. */
 export function loadSecrets(from: SecretSource): Secrets {
   makeDirectory(from.dataDir);
   const file = secretFile(from.dataDir);
@@ -106,12 +102,12 @@ export function loadSecrets(from: SecretSource): Secrets {
   return openSecrets(from);
 }
 
-/** The same, and makes nothing: throws where there is none. */
+/** The same, but creates nothing: throws if there is no secret. */
 export function openSecrets({ dataDir, secret, secretOthers }: SecretSource): Secrets {
   return secret === null ? watched(secretFile(dataDir), secretOthers) : fixedSecrets(secret, ...secretOthers);
 }
 
-/** How long a change of the file may go unseen. */
+/** The longest time until a change of the file is noticed. */
 const maxStaleMs = 500;
 
 function watched(file: string, others: readonly string[]): Secrets {
@@ -122,7 +118,7 @@ function watched(file: string, others: readonly string[]): Secrets {
   function refresh(): void {
     checkedAt = performance.now();
     const now = stampOf(file);
-    // One that is gone or cannot be read is no reason to fail now: what is known goes on.
+    // A file that is missing or cannot be read is no reason to fail now: the known secrets stay in use.
     if (now === null || now === stamp) return;
     try {
       known = [...readSecrets(file), ...others];
@@ -148,13 +144,14 @@ function stampOf(file: string): string | null {
   }
 }
 
-/** Those of a file, the current one first. */
+/** The secrets of a file, the current one first. */
 export function readSecrets(file: string): [string, ...string[]] {
   const [current, ...others] = readFileSync(file, 'utf8')
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '');
-  if (current === undefined) throw new Error(`${file} is empty; put the secret back that it held`);
+  if (current === undefined)
+    throw new Error(`${file} is empty; restore the secret that it held, from a backup`);
   return [current, ...others];
 }
 

@@ -1,12 +1,12 @@
-/** Opens a TCP server, or says in one line what an operator can do about one that does not open. */
+/** Opens a TCP server. If that fails, the error says in one line what the operator can do. */
 import type { Server } from 'node:net';
 
 export class ListenError extends Error {}
 
-/** Null: every address of the machine. */
+/** Null means every address of the machine. */
 type Host = string | null;
 
-/** `names`: the settings that the address comes from. */
+/** `names` are the settings that the address comes from. */
 export function listening(
   server: Server,
   { host, port }: { host: Host; port: number },
@@ -16,9 +16,9 @@ export function listening(
     const failed = (error: NodeJS.ErrnoException) => {
       const where = host === null ? `port ${port}` : `${bracketed(host)}:${port}`;
       const advice: Record<string, string> = {
-        EADDRINUSE: `${where} is in use; stop what listens there, or set ${names.port}`,
-        EACCES: `${where} may not be listened on; ports below 1024 need a privilege, set ${names.port}`,
-        EADDRNOTAVAIL: `${host} is no address of this machine; set ${names.host}`,
+        EADDRINUSE: `${where} is in use; stop the program that listens there, or set ${names.port}`,
+        EACCES: `no permission to listen on ${where}: ports below 1024 need a privilege; set ${names.port}`,
+        EADDRNOTAVAIL: `${host} is not an address of this machine; set ${names.host}`,
       };
       reject(new ListenError(advice[error.code ?? ''] ?? `cannot listen on ${where}: ${error.message}`));
     };
@@ -30,7 +30,7 @@ export function listening(
   });
 }
 
-/** A host as it stands in a URL. */
+/** A host as it is written in a URL. */
 export function bracketed(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }

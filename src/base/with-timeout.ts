@@ -1,4 +1,7 @@
-/** Waits for a promise so long and no longer; it goes on unheard after that. Network time, so the real clock. */
+/**
+ * Waits for a promise for at most `ms` of real time, then returns `otherwise()`. The promise itself goes on; its later
+ * result is ignored.
+ */
 export async function withTimeout<T>(ms: number, promise: Promise<T>, otherwise: () => T): Promise<T> {
   let timer: NodeJS.Timeout;
   const late = new Promise<T>((resolve) => {

@@ -1,11 +1,11 @@
-/** Waiting that a signal ends leaves nothing on the signal, which may live as long as the program, nor a rejection unheard. */
+/** `orAborted` leaves no listener on the signal, which may live as long as the program, and no unhandled rejection. */
 import { getEventListeners } from 'node:events';
 import test from 'ava';
 import { orAborted } from '../../src/base/abort.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-test('what comes first is the answer', async (t) => {
+test('the promise or the signal settles it, whichever is first', async (t) => {
   const ending = new AbortController();
   t.is(await orAborted(Promise.resolve('here'), ending.signal), 'here');
   await t.throwsAsync(orAborted(Promise.reject(new Error('not here')), ending.signal), {
@@ -16,18 +16,18 @@ test('what comes first is the answer', async (t) => {
   await t.throwsAsync(waiting, { message: 'over' });
 });
 
-test('who has waited leaves nothing on the signal', async (t) => {
+test('no listener stays on the signal', async (t) => {
   const { signal } = new AbortController();
   for (let times = 0; times < 100; times++) await orAborted(Promise.resolve(), signal);
   await turn();
   t.deepEqual(getEventListeners(signal, 'abort'), []);
 });
 
-test('a promise that fails after the signal is heard by nobody and ends nothing', async (t) => {
+test('a promise that rejects after the signal is no unhandled rejection', async (t) => {
   const late = Promise.withResolvers<never>();
   await t.throwsAsync(orAborted(late.promise, AbortSignal.abort(new Error('over'))), { message: 'over' });
   late.reject(new Error('late'));
-  // An unhandled rejection would be told before the next turn, and fail the run.
+  // An unhandled rejection would be reported before the next turn, and fail the run.
   await turn();
   t.pass();
 });

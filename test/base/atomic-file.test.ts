@@ -1,4 +1,4 @@
-/** Files that are there whole or not at all. */
+/** Files that exist completely or not at all. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test from 'ava';
 
-test('of processes that come at once one writes the file, and all find the same', async (t) => {
+test('if several processes create a file at once, one writes it and all read the same', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'postern-whole-'));
   t.teardown(() => rm(directory, { recursive: true, force: true }));
   const file = join(directory, 'secret');

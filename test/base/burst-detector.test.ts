@@ -1,14 +1,14 @@
 import test from 'ava';
 import { createBurstDetector } from '../../src/base/burst-detector.ts';
 
-test('a lone one does not; those less than so long apart do, until one is late', (t) => {
+test('one event is not a burst; events that are close together are, until one comes late', (t) => {
   let now = 0;
-  const tempo = createBurstDetector(20, () => now);
-  const beatAt = (at: number) => {
+  const detector = createBurstDetector(20, () => now);
+  const isBurstAfter = (at: number) => {
     now = at;
-    tempo.note();
-    return tempo.isBurst();
+    detector.note();
+    return detector.isBurst();
   };
-  t.false(tempo.isBurst());
-  t.deepEqual([1000, 1019, 1038, 1058, 1060].map(beatAt), [false, true, true, false, true]);
+  t.false(detector.isBurst());
+  t.deepEqual([1000, 1019, 1038, 1058, 1060].map(isBurstAfter), [false, true, true, false, true]);
 });

@@ -1,12 +1,12 @@
-/** Copies kept as patches of one of them come back to the octet, and those of tracking are small. */
+/** A patch restores the exact copy, and is small if few octets differ. */
 import test from 'ava';
 import fc from 'fast-check';
 import { patched, patchedLength, patchOf } from '../../src/base/byte-patch.ts';
 
-/** Octets that are alike by chance too. */
+/** Few different values, so that equal octets also occur by chance. */
 const bytes = fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 300 }).map((list) => Buffer.from(list));
 
-test('whatever the two are, the copy comes back', (t) => {
+test('the copy is restored, whatever base and copy are', (t) => {
   const property = fc.property(bytes, bytes, (base, copy) => {
     const patch = patchOf(base, copy);
     t.deepEqual(patched(base, patch), copy);
@@ -15,7 +15,7 @@ test('whatever the two are, the copy comes back', (t) => {
   fc.assert(property, { numRuns: 3000 });
 });
 
-test('a copy that differs in few places is a small patch, however long it is', (t) => {
+test('a copy that differs in few octets is a small patch, however long it is', (t) => {
   const base = Buffer.alloc(3_000_000, 'all of this is in every copy ');
   const copy = Buffer.from(base);
   for (const at of [0, 1, 4095, 4096, 70_000, 2_999_999]) copy[at] = 0;
@@ -25,7 +25,7 @@ test('a copy that differs in few places is a small patch, however long it is', (
   t.deepEqual(patched(base, patchOf(base, base)), base);
 });
 
-test('what is no patch of this base is refused', (t) => {
+test('a patch that was not made for this base is refused', (t) => {
   const base = Buffer.from('a base of some length');
   const patch = patchOf(base, Buffer.from('A base of some lengtH'));
   for (let end = 0; end < patch.length; end++) t.throws(() => patched(base, patch.subarray(0, end)));

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { clientNetwork } from '../../src/base/client-network.ts';
 
-test('an IPv4 address is a network by itself, however it is written; of IPv6 the /64 is one', (t) => {
+test('the network is the address itself for IPv4, however it is written, and the /64 for IPv6', (t) => {
   const networks = {
     '192.0.2.1': '192.0.2.1',
     '::ffff:192.0.2.1': '192.0.2.1',

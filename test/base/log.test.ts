@@ -1,4 +1,4 @@
-/** The log on standard output, where nobody takes it: in a process of its own, whose standard output is no test's. */
+/** The log if standard output is not read or cannot be written, in a process of its own. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
 
-/** Says on standard error how much memory it took to log so many lines of a tenth of a megabyte. */
+/** Logs `count` lines of a tenth of a megabyte, and prints the memory it took, in megabytes, on standard error. */
 const program = (logFormat: string, count: number) => `
   import { setTimeout as sleep } from 'node:timers/promises';
   import { createLog } from ${JSON.stringify(join(import.meta.dirname, '../../src/base/log.ts'))};
@@ -29,7 +29,7 @@ function startLogging(logFormat: string, count: number, stdout: 'pipe' | number)
 }
 
 for (const logFormat of ['json', 'pretty']) {
-  test(`a full disk does not end the program, nor keep it from ending: ${logFormat}`, async (t) => {
+  test(`a full disk neither ends the program nor keeps it from exiting: ${logFormat}`, async (t) => {
     const full = openSync('/dev/full', 'w');
     const child = startLogging(logFormat, 200, full);
     closeSync(full);
@@ -38,14 +38,14 @@ for (const logFormat of ['json', 'pretty']) {
     t.is(code, 0);
   });
 
-  test(`lines that nobody reads do not fill the memory: ${logFormat}`, async (t) => {
+  test(`lines that are not read do not fill the memory: ${logFormat}`, async (t) => {
     const child = startLogging(logFormat, 2000, 'pipe');
     const [said, [code]] = await Promise.all([text(child.stderr!), once(child, 'exit')]);
     t.true(Number(said) < 100, `${said} MB more for 200 MB of lines`);
     t.is(code, 0);
   });
 
-  test(`lines that are read arrive, the last ones too: ${logFormat}`, async (t) => {
+  test(`all lines arrive if they are read, the last ones too: ${logFormat}`, async (t) => {
     const child = startLogging(logFormat, 50, 'pipe');
     const [lines, [code]] = await Promise.all([text(child.stdout!), once(child, 'exit')]);
     t.is(lines.split('\n').filter((line) => line.includes('xxx')).length, 50);

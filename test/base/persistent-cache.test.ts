@@ -1,4 +1,4 @@
-/** What was learned: kept in the database, held in front of it, lapsing, and never in the way of a delivery. */
+/** Entries are stored in the database, cached in memory, expire, and never stop a delivery. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ async function startDatabase(t: ExecutionContext, kind: DatabaseKind) {
   return db;
 }
 
-/** Rows that a test can look into, and break. */
+/** Rows that a test can inspect and break. */
 function fakeRows() {
   const entries = new Map<string, PersistentEntry<string>>();
   const rows = {
@@ -45,32 +45,32 @@ function fakeRows() {
 const silent = () => {};
 
 for (const kind of kinds) {
-  test(`${kind}: what was learned is there after a restart, until it lapses`, async (t) => {
+  test(`${kind}: an entry survives a restart until it expires`, async (t) => {
     const db = await startDatabase(t, kind);
     const clock = manualClock();
     const rows = learnedRows<{ mode: string }>(db, 'mta-sts');
-    const memory = () => createPersistentCache(rows, clock, (what, error) => t.fail(`${what}: ${error}`));
-    await memory().set('a.example', { mode: 'testing' }, minute);
-    await memory().set('a.example', { mode: 'enforce' }, 2 * minute);
-    t.deepEqual(await memory().get('a.example'), { mode: 'enforce' });
-    t.is(await memory().get('b.example'), null);
+    const newCache = () => createPersistentCache(rows, clock, (what, error) => t.fail(`${what}: ${error}`));
+    await newCache().set('a.example', { mode: 'testing' }, minute);
+    await newCache().set('a.example', { mode: 'enforce' }, 2 * minute);
+    t.deepEqual(await newCache().get('a.example'), { mode: 'enforce' });
+    t.is(await newCache().get('b.example'), null);
     const others = createPersistentCache(learnedRows(db, 'greylisting'), clock, silent);
-    t.is(await others.get('a.example'), null, 'another kind is another memory');
+    t.is(await others.get('a.example'), null, 'kinds are separate');
     await clock.advance(2 * minute - 1);
-    t.deepEqual(await memory().get('a.example'), { mode: 'enforce' });
+    t.deepEqual(await newCache().get('a.example'), { mode: 'enforce' });
     await clock.advance(1);
-    t.is(await memory().get('a.example'), null);
+    t.is(await newCache().get('a.example'), null);
   });
 
-  test(`${kind}: what has lapsed is forgotten, a bounded number at a time`, async (t) => {
+  test(`${kind}: expired entries are deleted, a bounded number at a time`, async (t) => {
     const db = await startDatabase(t, kind);
-    const lapsed = Array.from({ length: 1001 }, (_, n) => ({
+    const expired = Array.from({ length: 1001 }, (_, n) => ({
       kind: 'a',
       name: `${n}`,
       value: '1',
       expires_at: 9,
     }));
-    await db.batchInsert('learned', [...lapsed, { kind: 'b', name: '1', value: '1', expires_at: 11 }], 100);
+    await db.batchInsert('learned', [...expired, { kind: 'b', name: '1', value: '1', expires_at: 11 }], 100);
     t.is(await forgetLearned(db, 10), 1000);
     t.is(await forgetLearned(db, 10), 1);
     t.is(await forgetLearned(db, 10), 0);
@@ -78,47 +78,47 @@ for (const kind of kinds) {
   });
 }
 
-test('a name is read once, then held for half a minute, whether it is there or not', async (t) => {
+test('a name is read once, then cached for half a minute, whether it exists or not', async (t) => {
   const rows = fakeRows();
   const clock = manualClock();
-  const memory = createPersistentCache(rows, clock, silent);
+  const cache = createPersistentCache(rows, clock, silent);
   rows.entries.set('there', { value: 'old', expiresAt: clock.now() + 60 * minute });
-  const answers = await Promise.all([memory.get('there'), memory.get('there'), memory.get('absent')]);
+  const answers = await Promise.all([cache.get('there'), cache.get('there'), cache.get('absent')]);
   t.deepEqual(answers, ['old', 'old', null]);
-  t.is(rows.reads, 2, 'callers share a reading');
+  t.is(rows.reads, 2, 'callers share a read');
   rows.entries.set('there', { value: 'new', expiresAt: clock.now() + 60 * minute });
   await clock.advance(29_999);
-  t.deepEqual([await memory.get('there'), await memory.get('absent')], ['old', null]);
+  t.deepEqual([await cache.get('there'), await cache.get('absent')], ['old', null]);
   t.is(rows.reads, 2);
   await clock.advance(1);
-  t.is(await memory.get('there'), 'new', 'what another node has written');
+  t.is(await cache.get('there'), 'new', 'written by another node');
 });
 
-test('what was just learned is known at once, without reading', async (t) => {
+test('an entry that was just set is returned without a read', async (t) => {
   const rows = fakeRows();
-  const memory = createPersistentCache(rows, manualClock(), silent);
-  t.is(await memory.get('a'), null);
-  await memory.set('a', 'learned', minute);
-  t.is(await memory.get('a'), 'learned');
+  const cache = createPersistentCache(rows, manualClock(), silent);
+  t.is(await cache.get('a'), null);
+  await cache.set('a', 'learned', minute);
+  t.is(await cache.get('a'), 'learned');
   t.is(rows.reads, 1);
   t.is(rows.entries.get('a')?.value, 'learned');
 });
 
-test('trouble with the database is told and stops nothing', async (t) => {
+test('errors of the database are reported and stop nothing', async (t) => {
   const rows = fakeRows();
-  const told: string[] = [];
+  const errors: string[] = [];
   const clock = manualClock();
-  const memory = createPersistentCache(rows, clock, (what, error) =>
-    told.push(`${what} (${(error as Error).message})`),
+  const cache = createPersistentCache(rows, clock, (what, error) =>
+    errors.push(`${what} (${(error as Error).message})`),
   );
   rows.broken = true;
-  await memory.set('a', 'x', minute);
-  t.regex(told[0]!, /what was learned of a cannot be kept.*disk full/);
+  await cache.set('a', 'x', minute);
+  t.regex(errors[0]!, /the cached entry for a cannot be stored.*disk full/);
   await clock.advance('30s');
-  t.is(await memory.get('a'), null);
-  t.regex(told[1]!, /what was learned of a cannot be read.*disk full/);
+  t.is(await cache.get('a'), null);
+  t.regex(errors[1]!, /the cached entry for a cannot be read.*disk full/);
   rows.broken = false;
-  await memory.set('a', 'y', minute);
-  t.is(await memory.get('a'), 'y');
-  t.is(told.length, 2);
+  await cache.set('a', 'y', minute);
+  t.is(await cache.get('a'), 'y');
+  t.is(errors.length, 2);
 });

@@ -1,4 +1,4 @@
-/** The limits of threads, in a process that is started with the flags of scripts/start. */
+/** The heap limits of worker threads, in a process that is started with the flags of scripts/start. */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ const program = `
   console.log(JSON.stringify([getHeapStatistics().heap_size_limit / 2 ** 20, before, await ofThread()]));
 `;
 
-test('a thread has its own limits, whatever flags the main thread was started with', async (t) => {
+test('a worker thread has its own heap limit, whatever flags the main thread was started with', async (t) => {
   const flags = /NODE_OPTIONS="([^$]+) /.exec(readFileSync(join(root, 'scripts/start'), 'utf8'))![1]!;
   const { stdout } = await promisify(execFile)(
     process.execPath,
@@ -32,6 +32,6 @@ test('a thread has its own limits, whatever flags the main thread was started wi
   );
   const [main, before, after] = JSON.parse(stdout);
   t.true(main > 1000, `${main} MB for the main thread`);
-  t.is(before, main, 'V8 puts its flags first: else src/base/v8-flags.ts is needless');
+  t.is(before, main, 'V8 prefers its flags; otherwise src/base/v8-flags.ts is not needed');
   t.true(after < 80, `${after} MB for a thread that was given 64`);
 });

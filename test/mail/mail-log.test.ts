@@ -9,17 +9,17 @@ import { until } from '../helpers/until.ts';
 
 const line = { emailId: 'e', orgId: 'o', recipient: 'a@there.invalid', destination: 'there.invalid' };
 
-test('a file that could not be written is tried again, and the trouble is told', async (t) => {
+test('if the file cannot be written, the error is logged and the file is opened again', async (t) => {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-maillog-'));
   t.teardown(() => rm(dataDir, { recursive: true, force: true }));
-  const told: string[] = [];
-  const log = { lines() {}, warn: (_: object, what: string) => told.push(what) } as unknown as Log;
+  const warnings: string[] = [];
+  const log = { writeLines() {}, warn: (_: object, what: string) => warnings.push(what) } as unknown as Log;
   const clock = manualClock();
-  // In the place of a disk that is full: nothing can be written there either.
+  // Stands for a full disk: a directory cannot be written to either.
   await mkdir(mailLogFile(dataDir), { recursive: true });
   const mailLog = createMailLog(dataDir, clock, log);
   mailLog.write('accepted', 'first', line);
-  await until(() => told.includes('the mail log cannot be written'));
+  await until(() => warnings.includes('the mail log cannot be written'));
   await rmdir(mailLogFile(dataDir));
   mailLog.write('accepted', 'second', line);
   await clock.advance('1s');
@@ -29,7 +29,7 @@ test('a file that could not be written is tried again, and the trouble is told',
   const lines = (await readFile(mailLogFile(dataDir), 'utf8')).split('\n').filter((text) => text !== '');
   t.deepEqual(
     lines.map((text) => JSON.parse(text).msg).slice(-3),
-    // What was written before the trouble was seen may be lost with it.
+    // Lines that were written before the error was noticed may be lost.
     ['accepted second', 'accepted third', 'accepted fourth'],
   );
 });

@@ -103,7 +103,7 @@ test('a port in use is named', async (t) => {
   t.teardown(() => taken.close());
   const { port } = taken.address() as { port: number };
   const line = await refusal(t, { POSTERN_DATA_DIR: await directory(t), POSTERN_HTTP_PORT: String(port) });
-  t.regex(line, /is in use; stop what listens there, or set POSTERN_HTTP_PORT/);
+  t.regex(line, /is in use; stop the program that listens there, or set POSTERN_HTTP_PORT/);
 });
 
 test('a data directory that is none is named', async (t) => {
@@ -115,7 +115,7 @@ test('a data directory that is none is named', async (t) => {
 test('a data directory where nothing can be made is named, soon', async (t) => {
   t.regex(
     await refusal(t, { POSTERN_DATA_DIR: '/proc/x/data' }),
-    /^postern: the directory \/proc\/x\/data cannot be made: .*; .*set POSTERN_DATA_DIR/,
+    /^postern: the directory \/proc\/x\/data cannot be created: .*; .*set POSTERN_DATA_DIR/,
   );
 });
 

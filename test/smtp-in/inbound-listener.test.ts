@@ -173,6 +173,6 @@ test('a port that is taken is said in one line, with the setting', async (t) => 
   });
   t.is(
     error!.message,
-    `127.0.0.1:${port} is in use; stop what listens there, or set POSTERN_SUBMISSION_PORT`,
+    `127.0.0.1:${port} is in use; stop the program that listens there, or set POSTERN_SUBMISSION_PORT`,
   );
 });
