@@ -1,9 +1,9 @@
 /**
- * Email addresses: what is one, its canonical form for comparing, its domain for looking up.
+ * Email addresses: syntax, the canonical form for comparing, and the domain for lookups.
  *
  * Accepts RFC 5321 mailboxes (dot-string or quoted local part) with the UTF-8 of RFC 6531, at a fully qualified
- * domain name. Refuses address literals (`user@[192.0.2.1]`) and single-label domains: no public mail goes there.
- * Comments, folding and lists of RFC 5322 are not addresses here.
+ * domain name. Refuses address literals (`user@[192.0.2.1]`) and single-label domains, because no public mail goes there,
+ * and the comments, folding and lists of RFC 5322.
  *
  * BUGS: refuses angle brackets in a quoted local part.
  */
@@ -18,25 +18,25 @@ const domainName =
 /** RFC 5321 section 4.5.3.1: a local part has 64 octets at most, a path 256 with its angle brackets. */
 const maxLocalPartLength = 64;
 const maxAddressLength = 254;
-/** More than any address has in Unicode: nothing longer is looked into. */
+/** Longer than any address in Unicode. A longer text is refused without parsing. */
 const maxUnicodeLength = 1024;
 
-/** RFC 5322 section 2.1.1: a line has 998 octets, and of a name each character may need a backslash. */
+/** RFC 5322 section 2.1.1: a line has 998 octets, and each character of a name may need a backslash. */
 const maxNameLength = 400;
 
-/** What is its own A-label for certain: no capitals, no Punycode, and a last label that is no part of an IPv4 address. */
+/** Domains that need no conversion: no capitals, no Punycode, and a last label that cannot be part of an IPv4 address. */
 const plainDomain = /^(?!.*xn--)[a-z0-9.-]+\.[a-z][a-z0-9-]*$/;
 
-/** The A-label of a domain in lower case, or null where the text is no fully qualified domain name. */
+/** The A-label of a domain in lower case, or null if the text is not a fully qualified domain name. */
 export function toDomain(text: string): string | null {
   if (plainDomain.test(text)) return domainName.test(text) ? text : null;
-  // domainToASCII is made for URLs and cuts at these; none of them belongs in a domain name.
+  // domainToASCII is made for URLs and cuts the text at these characters; none is valid in a domain name.
   if (/[\s/?#@:[\]\\%]/.test(text)) return null;
   const ascii = domainToASCII(text);
   return domainName.test(ascii) && !/^[\d.]+$/.test(ascii) ? ascii : null;
 }
 
-/** The domain (A-label) of a well-formed plain address, or null where the text is no such thing. */
+/** The domain (A-label) of a well-formed plain address, or null if the text is not one. */
 export function domainOf(address: string): string | null {
   if (address.length > maxUnicodeLength) return null;
   const at = address.lastIndexOf('@');
@@ -52,25 +52,25 @@ function isDotString(local: string): boolean {
   return dotString.test(local) && !/^\.|\.\.|\.$/.test(local);
 }
 
-/** The form in which addresses are compared: A-label domain, nothing in capitals, one form of each character. */
+/** The form in which addresses are compared: A-label domain, lower case, Unicode normalized. */
 export function compareKey(address: string): string {
   const local = withoutQuotes(address.slice(0, address.lastIndexOf('@')));
   return `${local.normalize('NFC').toLowerCase()}@${domainOf(address)}`;
 }
 
-/** RFC 5321 section 4.1.2: quotes and backslashes that are not needed make no other mailbox. */
+/** RFC 5321 section 4.1.2: the mailbox is the same with and without unneeded quotes and backslashes. */
 function withoutQuotes(local: string): string {
   if (!local.startsWith('"')) return local;
   const inside = local.slice(1, -1).replace(/\\(.)/gu, '$1');
   return isDotString(inside) ? inside : `"${inside}"`;
 }
 
-/** The address for the SMTP envelope: the local part as given, the domain as its A-label, which may be known. */
+/** The address for the SMTP envelope: the local part as given, the domain as its A-label. `domain` is that A-label if the caller has it. */
 export function envelopeAddress(address: string, domain = domainOf(address)): string {
   return `${address.slice(0, address.lastIndexOf('@'))}@${domain}`;
 }
 
-/** Reads `address` or `Name <address>`; null where the text is neither. */
+/** Reads `address` or `Name <address>`; null if the text is neither. */
 export function parseMailbox(text: string): Mailbox | null {
   if (/\p{Cc}/u.test(text) || !text.isWellFormed()) return null;
   const named = /^(?<name>[^<>]*)<(?<address>[^<>]+)>$/u.exec(text.trim());
@@ -80,7 +80,7 @@ export function parseMailbox(text: string): Mailbox | null {
   return domain === null || name === null ? null : { name, address, domain };
 }
 
-/** A display name without its quotes, or null where it could be mistaken for another address or breaks a header. */
+/** A display name without its quotes, or null if it could be mistaken for another address or would break a header. */
 function displayName(text: string): string | null {
   if (text.length > maxNameLength) return null;
   const quoted = /^"(?<inside>(?:[^"\\]|\\.)*)"$/u.exec(text);

@@ -1,32 +1,32 @@
 /**
- * A destination's shape: how much it may be asked at once. The adaptive part (queue/shaping.ts) moves within it; the
- * shaping file says where it differs from the usual.
+ * A destination's shape: the limits on connections and deliveries to it. queue/shaping.ts adapts within them; rules in the
+ * shaping file change the defaults.
  *
- * A destination is a set of MX hosts: all domains with the same hosts share one. A rule of the shaping file may draw
- * several sets together (all of a provider's) or set one domain apart.
+ * A destination is a set of MX hosts; all domains with the same hosts share one. A rule of the shaping file may join
+ * several sets (all those of a provider) or separate one domain.
  */
 import type { TlsFloor } from '../glossary.ts';
 
 export interface DestinationShape {
-  /** Connections at once at most, idle ones included. */
+  /** Maximum of concurrent connections, idle ones included. */
   connections: number;
-  /** How many to begin with. */
+  /** Connections to begin with. */
   startWith: number;
-  /** Deliveries begun a minute at most, spread evenly; null: no such limit. */
+  /** Maximum of deliveries started per minute, spread evenly; null means no limit. */
   perMinute: number | null;
-  /** Mails over one connection, then a new one. */
+  /** Mails sent over a connection before it is replaced. */
   mailsPerConnection: number;
   /** How long a connection waits for its next mail, in milliseconds. */
   idleMs: number;
-  /** The least protection this destination gets, whatever the sender says; 'off' never tries STARTTLS. */
+  /** Minimum protection for this destination, whatever the sender requests; 'off' never tries STARTTLS. */
   tls: TlsFloor | 'off';
 }
 
 export interface Destination {
-  /** What operators call it: its hosts' names, sorted and joined by commas, or what a shaping rule says. */
+  /** The names of its hosts, sorted and joined by commas, or the name that a shaping rule gives it. */
   name: string;
   shape: DestinationShape;
 }
 
-/** Which destination serves a domain whose mail these hosts take (for a domain without any: the domain itself). */
+/** The destination of a domain with these hosts. A domain without hosts is a destination of its own. */
 export type DestinationOf = (domain: string, hosts: string[]) => Destination;

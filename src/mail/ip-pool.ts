@@ -1,10 +1,10 @@
 /**
- * Pools of source addresses: named sets of our own addresses (POSTERN_MTA_SOURCES), each address in one. An
- * organization's mail leaves from the addresses of one pool and no others: the one that it is pinned to, else this one.
+ * IP pools: named sets of our own source addresses (POSTERN_MTA_SOURCES); each address is in one pool. An organization's
+ * mail leaves only from the pool that it is assigned to, or else from this one.
  */
 export const defaultPool = 'default';
 
-/** We had nothing to call from, no address that serves or no socket: this says nothing of the host, which was not asked. */
+/** There was no usable source address or no socket. It says nothing about the remote host, which was not contacted. */
 export class NoSource extends Error {
   override name = 'NoSource';
 }

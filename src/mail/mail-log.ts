@@ -1,18 +1,18 @@
 /**
- * The mail log: what an operator greps. Five verbs, one line each, to standard output and to `log/mail.log` in the
- * data directory (rotated by size, the newest ten kept). Every line is a JSON object with the sentence in `msg`.
+ * The mail log, for operators to grep: lines of five verbs, on standard output and in `log/mail.log` in the data directory
+ * (rotated by size, the newest ten kept). Every line is a JSON object with a sentence in `msg`.
  *
- *   accepted   a send was committed, one line a recipient
- *   attempted  a host was talked to, or could not be
- *   delivered  a host took the message
- *   deferred   not now; `nextAttemptAt` says when again
- *   bounced    never; `category` says why, `expired` among them
+ *   accepted   a send was committed; one line per recipient
+ *   attempted  a host was contacted, or could not be reached
+ *   delivered  a host accepted the message
+ *   deferred   the attempt failed for now; `nextAttemptAt` is the time of the next one
+ *   bounced    the delivery failed for good; `category` is the reason, `expired` among them
  *
- * One id leads to another: the line of `accepted` has those of the request, the email, the delivery and the Message-ID,
- * all lines have the email's, those of attempts the delivery's, and the reply to a message that was taken has usually the
- * remote host's. `postern logs --id` follows them.
+ * The ids lead from line to line: `accepted` has the ids of the request, the email and the delivery, and the Message-ID;
+ * all lines have the email's id, those of attempts the delivery's; the reply to an accepted message usually has the id
+ * that the remote host gave it. `postern logs --id` follows them.
  *
- * A log is no durable state: a line may be lost with the process or to a full disk, the database is what counts.
+ * The log is not durable: lines may be lost with the process or to a full disk. The database is authoritative.
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -58,19 +58,19 @@ export function mailLogFile(dataDir: string): string {
   return join(dataDir, 'log', 'mail.log');
 }
 
-/** Lines are written together: this much of them, or what came in so long. A write for each cost a tenth of a mail. */
+/** Lines are written in batches, at this length or after this time. A write per line took a tenth of the time of a mail. */
 const flushLength = 32 * 1024;
 const flushMs = 50;
-/** Lines that a disk does not take wait here up to so many bytes; then they are lost too. */
+/** Lines that cannot be written wait in memory, up to this many bytes; further ones are lost. */
 const maxWaiting = 8 * 1024 * 1024;
-/** A stream that has failed is gone; another is tried this much later. */
+/** A failed stream cannot be used again; a new one is opened after this time. */
 const retryDelayMs = 1000;
 
 export function createMailLog(dataDir: string, clock: Clock, log: Log): MailLog {
   mkdirSync(join(dataDir, 'log'), { recursive: true });
   let file = open();
   let failedAt = Number.NEGATIVE_INFINITY;
-  /** Lines for both, and what the file has not taken. */
+  // `buffered` goes to standard output and to the file; `waiting` is what the file has not accepted yet.
   let buffered = '';
   let waiting = '';
   let timer: NodeJS.Timeout | undefined;
@@ -81,7 +81,7 @@ export function createMailLog(dataDir: string, clock: Clock, log: Log): MailLog 
       size: maxFileSize,
       maxFiles,
     });
-    // A full disk must not stop the mail: the line is lost, the reason is said.
+    // A full disk must not stop the mail: lines are lost, and the reason is logged.
     stream.on('error', (error) => {
       if (file === stream) failedAt = clock.now();
       log.warn({ err: error }, 'the mail log cannot be written');
@@ -99,7 +99,7 @@ export function createMailLog(dataDir: string, clock: Clock, log: Log): MailLog 
   function flush(): void {
     clearTimeout(timer);
     timer = undefined;
-    // Whoever follows the file has a terminal.
+    // The file may be followed in a terminal.
     buffered = sanitizeJson(buffered);
     log.writeLines?.(buffered);
     if (waiting.length < maxWaiting) waiting += buffered;
@@ -107,11 +107,11 @@ export function createMailLog(dataDir: string, clock: Clock, log: Log): MailLog 
     writeWaiting();
   }
 
-  /** What the file cannot take now waits for a later line. */
+  /** If the file cannot be written now, the lines wait for the next flush. */
   function writeWaiting(): void {
     if (file.destroyed && clock.now() >= failedAt + retryDelayMs) {
       file = open();
-      // The last line may have been cut off.
+      // The last line in the file may be incomplete.
       file.write('\n');
     }
     if (file.destroyed || file.writableLength >= maxWaiting) return;

@@ -1,10 +1,10 @@
 /**
- * The Message-ID of a mail that came without one. It is keyed, so that a complaint that quotes it shows that its reporter
- * has had the mail (bounces/complaint-tokens.ts), and a made-up one is told without a look into the database.
+ * The Message-ID of a mail whose caller gave none. It contains a keyed tag, so that a complaint that quotes it proves that
+ * its reporter received the mail (bounces/complaint-tokens.ts), and a forged one is recognized without the database.
  *
  *   base64url of  email id (16 octets) | tag (8)   @   name of this host
  *
- * 32 octets before the @, so that the field fits on a line: not every reader copes with a folded one.
+ * The part before the @ has 32 octets, so that the field fits on one line: not every reader copes with a folded one.
  */
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { parse, stringify } from 'uuid';
@@ -18,7 +18,7 @@ export function createMessageId(secrets: Secrets, hostname: string): (emailId: s
   };
 }
 
-/** Whose Message-ID the part before the @ is, as an email's id; null: nobody's, the tag is not ours. */
+/** The email id in the part before the @; null if the tag is not ours. */
 export type ReadMessageId = (localPart: string) => string | null;
 
 export function createMessageIdReader(secrets: Secrets): ReadMessageId {
@@ -31,7 +31,7 @@ export function createMessageIdReader(secrets: Secrets): ReadMessageId {
   };
 }
 
-/** Bytes would be made a key of for every mail, which takes longer than the HMAC. */
+/** A KeyObject, because Node would turn a Buffer into one for every mail, which takes longer than the HMAC. */
 function keyOf(secret: string): KeyObject {
   return createSecretKey(deriveKey(secret, 'message-id'));
 }

@@ -1,7 +1,6 @@
 /**
- * A refusal: the public API's way of saying no. docs/api.md section 7 is closed: no other code leaves it.
- * Whoever decides throws a Refusal; api/api-app.ts turns it into the answer. A VALIDATION_ERROR lists its issues,
- * every other code has none.
+ * An error response of the public API. The code that refuses a request throws a Refusal; api/api-app.ts turns it into the
+ * response. The codes are those of docs/api.md section 7 and no others. Only a VALIDATION_ERROR has issues.
  */
 export const statusOf = {
   VALIDATION_ERROR: 400,
@@ -20,7 +19,7 @@ export const statusOf = {
 
 export type RefusalCode = keyof typeof statusOf;
 
-/** One violation of the schema; all five members are always there, all strings (path: of strings). */
+/** One violation of the schema. All five members are always present; all are strings, `path` is an array of strings. */
 export interface Issue {
   code: string;
   expected: string;
@@ -30,11 +29,11 @@ export interface Issue {
 }
 
 interface Details {
-  /** VALIDATION_ERROR's. */
+  /** For VALIDATION_ERROR. */
   issues?: Issue[];
-  /** RATE_LIMIT_EXCEEDED's: when to come again. */
+  /** For RATE_LIMIT_EXCEEDED: time until a retry makes sense. */
   retryAfterMs?: number;
-  /** SEND_FAILED's: for our log, never for the caller. */
+  /** For SEND_FAILED: logged, never sent to the caller. */
   cause?: unknown;
 }
 

@@ -110,20 +110,20 @@ const invalid: [what: string, address: string][] = [
 ];
 
 for (const [address, expected] of valid) {
-  test(`an address: ${address}`, (t) => t.is(domainOf(address), expected));
+  test(`valid address: ${address}`, (t) => t.is(domainOf(address), expected));
 }
 
 for (const [what, address] of invalid) {
-  test(`no address: ${what}`, (t) => t.is(domainOf(address), null));
+  test(`invalid address: ${what}`, (t) => t.is(domainOf(address), null));
 }
 
-test('the longest addresses of these tables are as long as they say', (t) => {
+test('the longest addresses in these tables have the stated lengths', (t) => {
   t.is(valid.at(-1)![0].length, 254);
   t.is(invalid.at(-2)![1].length, 255);
   t.true(Buffer.byteLength(invalid.at(-1)![1]) < 254, 'only its A-labels make it long');
 });
 
-test('a domain name is fully qualified, at most 253 long, and comes as its A-label', (t) => {
+test('a domain name is fully qualified, has at most 253 characters, and is returned as its A-label', (t) => {
   t.is(toDomain('There.INVALID'), 'there.invalid');
   t.is(toDomain('bücher。invalid'), 'xn--bcher-kva.invalid', 'the ideographic full stop is a dot');
   t.is(toDomain(domain(253)), domain(253));
@@ -153,12 +153,12 @@ const different: [string, string][] = [
   ['"ann "@there.invalid', 'ann@there.invalid'],
 ];
 
-test('addresses are compared without letter case, as A-labels, in one form of each character', (t) => {
+test('addresses are compared in lower case, as A-labels, with Unicode normalized', (t) => {
   for (const [one, other] of same) t.is(compareKey(one), compareKey(other), one);
   for (const [one, other] of different) t.not(compareKey(one), compareKey(other), one);
 });
 
-test('the envelope has the local part as given and the domain as its A-label', (t) => {
+test('the envelope address keeps the local part and has the domain as its A-label', (t) => {
   t.is(envelopeAddress('Ann.Lee@BÜCHER.invalid'), 'Ann.Lee@xn--bcher-kva.invalid');
   t.is(envelopeAddress('"a@b"@There.invalid'), '"a@b"@there.invalid');
 });
@@ -205,13 +205,14 @@ const noMailboxes: [what: string, text: string][] = [
 ];
 
 for (const [text, name, address] of mailboxes) {
-  test(`a sender: ${text}`, (t) => t.deepEqual(parseMailbox(text), { name, address, domain: 'b.invalid' }));
+  test(`valid sender: ${text}`, (t) =>
+    t.deepEqual(parseMailbox(text), { name, address, domain: 'b.invalid' }));
 }
 
 for (const [what, text] of noMailboxes) {
-  test(`no sender: ${what}`, (t) => t.is(parseMailbox(text), null));
+  test(`invalid sender: ${what}`, (t) => t.is(parseMailbox(text), null));
 }
 
-test('white space in a display name is one space, as the folding of a header would have it', (t) => {
+test('runs of spaces in a display name become one space, as header folding requires', (t) => {
   t.is(parseMailbox(`A${of(' ', 100)}pp <a@b.invalid>`)?.name, 'A pp');
 });
