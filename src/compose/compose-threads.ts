@@ -1,17 +1,15 @@
 /**
- * Composing and signing on threads of their own: RSA is most of what a mail costs, and the main thread has the
- * network and the queue to serve. Orders go out in small batches, so that a crowd shares the cost of a crossing; each
- * thread has one batch at work and one waiting, so that it never idles while the main thread is busy.
+ * Composes and signs on worker threads: RSA is most of the cost of a mail, and the main thread serves the network and the
+ * queue. Orders are sent in small batches, to share the cost of a message between threads; a thread has one batch in work
+ * and one waiting, so that it never idles while the main thread is busy. Threads start when they are needed.
  *
- * A thread starts when there is work that the others have no room for, the first at the first order.
+ * Organizations take turns (fair-turns.ts). Large orders have threads of their own, one for every four others, which take
+ * one order at a time, so that a small mail never waits for a large one.
  *
- * Whose order is next: organizations take turns (fair-turns.ts). Large orders have threads of their own, one
- * for each four others, which take them one at a time: nobody's small mail waits behind one.
- *
- * Every order is answered once: composed, or rejected. When a thread dies the orders it had are rejected and another
- * thread takes its place at the next order: a mail that kills threads fails by itself, and a thread that cannot start
- * does not start forever. Beyond `mostWaiting` an organization that has its part of them is
- * refused at once. The bytes of an order's attachments are the caller's no longer.
+ * Every order is answered once: composed or rejected. If a thread dies, its orders are rejected, and the next order starts
+ * another: a mail that kills threads only fails itself, and a thread that cannot start is not retried forever. Beyond
+ * `maxWaiting` orders, an organization that has its share of them is refused at once. The bytes of an order's attachments
+ * are transferred to the thread: the caller cannot use them any more.
  */
 import type { MessagePort, Worker } from 'node:worker_threads';
 import { Refusal } from '../mail/refusal.ts';
@@ -25,21 +23,21 @@ import {
   unpackComposed,
   unpackOrder,
 } from './compose-order.ts';
-import { createTurns } from './fair-turns.ts';
+import { FairTurns } from './fair-turns.ts';
 import type { Composed } from './recipient-copies.ts';
 
 export interface Composers {
   compose: Compose;
-  /** Ends the threads; orders not answered by then are rejected. */
+  /** Ends the threads; unanswered orders are rejected. */
   close(): Promise<void>;
 }
 
 export interface ComposersParts {
-  /** A new thread, which serves orders by `serveOrders`; `isForLarge`: large ones alone. */
+  /** Starts a thread that calls `serveOrders`. `isForLarge`: it gets large orders only. */
   spawn(isForLarge: boolean): Worker;
-  /** How many threads there are at most for orders that are not large. */
+  /** Maximum number of threads for orders that are not large. */
   count: number;
-  /** Told when a thread dies. */
+  /** Called when a thread dies. */
   onError(what: string, error: unknown): void;
 }
 
@@ -49,7 +47,7 @@ interface PendingOrder {
   reject(error: unknown): void;
 }
 
-/** A thread, while it lives, and the batches that it has and has not answered, in their order. */
+/** A thread, if it is running, and its unanswered batches in order. */
 interface Slot {
   isForLarge: boolean;
   thread: Worker | null;
@@ -59,81 +57,81 @@ interface Slot {
 type Answer = { composed: Composed } | { error: unknown };
 
 const maxBatchLength = 8;
-/** A batch with as much in it takes no more. */
+/** A batch that costs this much is not extended. */
 const maxBatchCost = 256 * 1024;
 const maxBatches = 2;
 /** Under half a second of work for two threads. */
 const maxWaiting = 1000;
 
-export function createComposers({ spawn, count, onError }: ComposersParts): Composers {
-  const createSlots = (length: number, isForLarge: boolean) =>
-    Array.from({ length }, (): Slot => ({ isForLarge, thread: null, batches: [] }));
-  const small = createSlots(count, false);
-  const large = createSlots(Math.ceil(count / 4), true);
-  const waiting = createTurns<PendingOrder>();
-  let isScheduled = false;
-  let isClosed = false;
+export function createComposers(parts: ComposersParts): Composers {
+  const threads = new ComposeThreads(parts);
+  return { compose: (order) => threads.compose(order), close: () => threads.close() };
+}
 
-  function start(slot: Slot): Worker {
-    const thread = spawn(slot.isForLarge);
-    let cause: unknown;
-    thread.on('message', (answers: Answer[]) => {
-      settle(slot.batches.shift()!, answers);
-      dispatch();
-    });
-    thread.on('error', (error) => {
-      cause = error;
-    });
-    thread.once('exit', () => {
-      const lost = new Error('the thread that composed it ended', { cause });
-      if (!isClosed) onError('a composing thread died; the mails it had are refused', cause);
-      slot.thread = null;
-      for (const { reject } of slot.batches.splice(0).flat()) reject(lost);
-      dispatch();
-    });
-    slot.thread = thread;
-    return thread;
+class ComposeThreads {
+  readonly #parts: ComposersParts;
+  readonly #small: Slot[];
+  readonly #large: Slot[];
+  readonly #waiting = new FairTurns<PendingOrder>();
+  #isScheduled = false;
+  #isClosed = false;
+
+  constructor(parts: ComposersParts) {
+    this.#parts = parts;
+    this.#small = createSlots(parts.count, false);
+    this.#large = createSlots(Math.ceil(parts.count / 4), true);
   }
 
-  function dispatch(): void {
-    isScheduled = false;
-    while (waiting.count(true) > 0) {
-      const slot = freeSlot(large, 1);
+  compose(order: ComposeOrder): Promise<Composed> {
+    return new Promise((resolve, reject) => {
+      if (this.#isClosed) throw new Error('composing has ended');
+      if (this.#exceedsShare(order.orgId)) throw overloaded();
+      const turn = { orgId: order.orgId, cost: costOf(order), isLarge: isLarge(order) };
+      this.#waiting.add({ ...turn, item: { order, resolve, reject } });
+      // Orders of one turn of the event loop are sent together.
+      if (!this.#isScheduled) setImmediate(() => this.#dispatch());
+      this.#isScheduled = true;
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const { reject } of this.#waiting.clear()) reject(new Error('composing has ended'));
+    await Promise.all([...this.#small, ...this.#large].map(({ thread }) => thread?.terminate()));
+  }
+
+  #dispatch(): void {
+    this.#isScheduled = false;
+    while (this.#waiting.count(true) > 0) {
+      const slot = freeSlot(this.#large, 1);
       if (!slot) break;
-      send(slot, [waiting.take(true)!.item]);
+      this.#send(slot, [this.#waiting.take(true)!.item]);
     }
-    while (waiting.count(false) > 0) {
-      const slot = freeSlot(small, maxBatches);
+    while (this.#waiting.count(false) > 0) {
+      const slot = freeSlot(this.#small, maxBatches);
       if (!slot) break;
-      send(slot, nextBatch());
+      this.#send(slot, this.#nextBatch());
     }
   }
 
-  function nextBatch(): PendingOrder[] {
-    const max = Math.min(Math.ceil(waiting.count(false) / count), maxBatchLength);
+  #nextBatch(): PendingOrder[] {
+    const max = Math.min(Math.ceil(this.#waiting.count(false) / this.#parts.count), maxBatchLength);
     const batch: PendingOrder[] = [];
     for (let cost = 0; batch.length < max && cost < maxBatchCost; ) {
-      const turn = waiting.take(false)!;
+      const turn = this.#waiting.take(false)!;
       batch.push(turn.item);
       cost += turn.cost;
     }
     return batch;
   }
 
-  /** A living thread with little to do; where all are busy, one more. */
-  function freeSlot(slots: Slot[], max: number): Slot | undefined {
-    return slots
-      .filter(({ batches }) => batches.length < max)
-      .sort((a, b) => Number(!a.thread) - Number(!b.thread) || a.batches.length - b.batches.length)[0];
-  }
-
-  function send(slot: Slot, batch: PendingOrder[]): void {
+  #send(slot: Slot, batch: PendingOrder[]): void {
     try {
       const transfers = batch.map(({ order }) => packOrder(order));
-      const thread = slot.thread ?? start(slot);
+      const thread = slot.thread ?? this.#start(slot);
       thread.postMessage(
         transfers.map(({ value }) => value),
-        transfers.flatMap(({ transferList: handedOver }) => handedOver),
+        transfers.flatMap(({ transferList }) => transferList),
       );
       slot.batches.push(batch);
     } catch (error) {
@@ -141,29 +139,45 @@ export function createComposers({ spawn, count, onError }: ComposersParts): Comp
     }
   }
 
-  /** Beyond what waits in all, each organization may have an equal part of that. */
-  function exceedsShare(orgId: string): boolean {
-    const count = waiting.count(false) + waiting.count(true);
-    return count >= maxWaiting && waiting.countOf(orgId) >= maxWaiting / waiting.waitingOrgs(orgId);
+  #start(slot: Slot): Worker {
+    const thread = this.#parts.spawn(slot.isForLarge);
+    let cause: unknown;
+    thread.on('message', (answers: Answer[]) => {
+      settle(slot.batches.shift()!, answers);
+      this.#dispatch();
+    });
+    thread.on('error', (error) => {
+      cause = error;
+    });
+    thread.once('exit', () => {
+      const lost = new Error('the composing thread died', { cause });
+      if (!this.#isClosed) this.#parts.onError('a composing thread died; its mails were rejected', cause);
+      slot.thread = null;
+      for (const { reject } of slot.batches.splice(0).flat()) reject(lost);
+      this.#dispatch();
+    });
+    slot.thread = thread;
+    return thread;
   }
 
-  return {
-    compose: (order) =>
-      new Promise((resolve, reject) => {
-        if (isClosed) throw new Error('composing has ended');
-        if (exceedsShare(order.orgId)) throw overloaded();
-        const turn = { orgId: order.orgId, cost: costOf(order), isLarge: isLarge(order) };
-        waiting.add({ ...turn, item: { order, resolve, reject } });
-        // Orders of the same turn of the event loop ride together.
-        if (!isScheduled) setImmediate(dispatch);
-        isScheduled = true;
-      }),
-    async close() {
-      isClosed = true;
-      for (const { reject } of waiting.clear()) reject(new Error('composing has ended'));
-      await Promise.all([...small, ...large].map(({ thread }) => thread?.terminate()));
-    },
-  };
+  /** Once `maxWaiting` orders wait, each organization may have an equal share of that number. */
+  #exceedsShare(orgId: string): boolean {
+    const count = this.#waiting.count(false) + this.#waiting.count(true);
+    return (
+      count >= maxWaiting && this.#waiting.countOf(orgId) >= maxWaiting / this.#waiting.waitingOrgs(orgId)
+    );
+  }
+}
+
+function createSlots(length: number, isForLarge: boolean): Slot[] {
+  return Array.from({ length }, () => ({ isForLarge, thread: null, batches: [] }));
+}
+
+/** The running thread with the fewest batches; if all are busy, a slot whose thread is to be started. */
+function freeSlot(slots: Slot[], max: number): Slot | undefined {
+  return slots
+    .filter(({ batches }) => batches.length < max)
+    .sort((a, b) => Number(!a.thread) - Number(!b.thread) || a.batches.length - b.batches.length)[0];
 }
 
 function settle(batch: PendingOrder[], answers: Answer[]): void {
@@ -175,24 +189,24 @@ function settle(batch: PendingOrder[], answers: Answer[]): void {
 }
 
 function overloaded(): Refusal {
-  const message = 'More mails come in than can be signed; try again shortly.';
+  const message = 'The server receives mail faster than it can sign it. Retry in a second.';
   return new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: 1000 });
 }
 
-/** The other end, in the thread: answers batches one after the other. */
+/** The thread's side: answers batches one after the other. */
 export function serveOrders(port: MessagePort, compose: (order: ComposeOrder) => Composed): void {
   port.on('message', (orders: ComposeOrder[]) => {
     const answers: Answer[] = [];
-    const handedOver: ArrayBuffer[] = [];
+    const transferList: ArrayBuffer[] = [];
     for (const order of orders) {
       try {
         const composed = packComposed(compose(unpackOrder(order)));
         answers.push({ composed: composed.value });
-        handedOver.push(...composed.transferList);
+        transferList.push(...composed.transferList);
       } catch (error) {
         answers.push({ error });
       }
     }
-    port.postMessage(answers, handedOver);
+    port.postMessage(answers, transferList);
   });
 }

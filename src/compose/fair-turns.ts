@@ -1,11 +1,11 @@
 /**
- * Whose order is composed next. Organizations take turns by what their orders cost (start-time fair queueing): each has
- * a mark that moves on by the cost of every order that is taken, and who has the lowest is next. So whoever has few small
- * orders goes before the rest of another's many or large ones. One that comes anew begins where the others are now; what
- * it has been given before is not held against it once nobody waits.
+ * Decides which order is composed next: start-time fair queueing over organizations. Each has a virtual time, which
+ * advances by the cost of every order that is taken; the organization with the lowest is next. So an organization with few
+ * small orders goes before the rest of another's many or large ones. An organization that had no orders starts at the
+ * current virtual time; all start again at zero when no order waits.
  *
- * Small and large orders are taken apart, for they go to threads of their own; of an organization's own, each kind is in
- * the order of arrival.
+ * Small and large orders are taken separately, because they go to different threads. Within an organization, each kind is
+ * taken in the order of arrival.
  */
 interface Turn<Item> {
   orgId: string;
@@ -14,86 +14,83 @@ interface Turn<Item> {
   item: Item;
 }
 
-interface Turns<Item> {
-  add(turn: Turn<Item>): void;
-  /** The next of the large ones, or of the others; null where there is none. */
-  take(isLarge: boolean): Turn<Item> | null;
-  count(isLarge: boolean): number;
-  /** How many orders of the organization wait. */
-  countOf(orgId: string): number;
-  /** How many organizations wait, this one among them. */
-  waitingOrgs(orgId: string): number;
-  /** Takes all. */
-  clear(): Item[];
-}
-
-interface Account<Item> {
+interface OrgTurns<Item> {
   virtualTime: number;
   small: Turn<Item>[];
   large: Turn<Item>[];
 }
 
-export function createTurns<Item>(): Turns<Item> {
-  const shares = new Map<string, Account<Item>>();
-  const counts = { small: 0, large: 0 };
-  /** Where the last one stood that was taken. */
-  let now = 0;
+export class FairTurns<Item> {
+  readonly #orgs = new Map<string, OrgTurns<Item>>();
+  readonly #counts = { small: 0, large: 0 };
+  /** The virtual time of the turn that was taken last. */
+  #now = 0;
 
-  const kindOf = (isLarge: boolean) => (isLarge ? 'large' : 'small');
-  const isEmpty = ({ small, large }: Account<Item>) => small.length + large.length === 0;
+  add(turn: Turn<Item>): void {
+    const { orgId, isLarge } = turn;
+    const org = this.#orgs.get(orgId) ?? { virtualTime: this.#now, small: [], large: [] };
+    if (isEmpty(org)) org.virtualTime = Math.max(org.virtualTime, this.#now);
+    org[kindOf(isLarge)].push(turn);
+    this.#counts[kindOf(isLarge)] += 1;
+    this.#orgs.set(orgId, org);
+  }
 
-  function lowest(kind: 'small' | 'large'): Account<Item> | null {
-    let found: Account<Item> | null = null;
-    for (const [orgId, share] of shares) {
-      if (isEmpty(share) && share.virtualTime <= now) shares.delete(orgId);
-      else if (share[kind].length > 0 && (found === null || share.virtualTime < found.virtualTime))
-        found = share;
+  /** The next large turn, or the next of the others; null if there is none. */
+  take(isLarge: boolean): Turn<Item> | null {
+    const kind = kindOf(isLarge);
+    const org = this.#lowest(kind);
+    if (!org) return null;
+    const turn = org[kind].shift()!;
+    this.#counts[kind] -= 1;
+    this.#now = Math.max(this.#now, org.virtualTime);
+    org.virtualTime += turn.cost;
+    if (this.#counts.small + this.#counts.large === 0) this.#reset();
+    return turn;
+  }
+
+  count(isLarge: boolean): number {
+    return this.#counts[kindOf(isLarge)];
+  }
+
+  /** The number of waiting orders of the organization. */
+  countOf(orgId: string): number {
+    const org = this.#orgs.get(orgId);
+    return org ? org.small.length + org.large.length : 0;
+  }
+
+  /** The number of organizations with waiting orders, including this one. */
+  waitingOrgs(orgId: string): number {
+    return [...this.#orgs].filter(([other, org]) => other !== orgId && !isEmpty(org)).length + 1;
+  }
+
+  /** Removes and returns all. */
+  clear(): Item[] {
+    const turns = [...this.#orgs.values()].flatMap(({ small, large }) => [...small, ...large]);
+    this.#reset();
+    this.#counts.small = 0;
+    this.#counts.large = 0;
+    return turns.map(({ item }) => item);
+  }
+
+  #lowest(kind: 'small' | 'large'): OrgTurns<Item> | null {
+    let found: OrgTurns<Item> | null = null;
+    for (const [orgId, org] of this.#orgs) {
+      if (isEmpty(org) && org.virtualTime <= this.#now) this.#orgs.delete(orgId);
+      else if (org[kind].length > 0 && (found === null || org.virtualTime < found.virtualTime)) found = org;
     }
     return found;
   }
 
-  function reset(): void {
-    shares.clear();
-    now = 0;
+  #reset(): void {
+    this.#orgs.clear();
+    this.#now = 0;
   }
+}
 
-  return {
-    add(turn) {
-      const { orgId, isLarge } = turn;
-      const share = shares.get(orgId) ?? { virtualTime: now, small: [], large: [] };
-      if (isEmpty(share)) share.virtualTime = Math.max(share.virtualTime, now);
-      share[kindOf(isLarge)].push(turn);
-      counts[kindOf(isLarge)] += 1;
-      shares.set(orgId, share);
-    },
-    take(isLarge) {
-      const kind = kindOf(isLarge);
-      const share = lowest(kind);
-      if (!share) return null;
-      const turn = share[kind].shift()!;
-      counts[kind] -= 1;
-      now = Math.max(now, share.virtualTime);
-      share.virtualTime += turn.cost;
-      if (counts.small + counts.large === 0) reset();
-      return turn;
-    },
-    count: (isLarge) => counts[kindOf(isLarge)],
-    countOf(orgId) {
-      const share = shares.get(orgId);
-      return share ? share.small.length + share.large.length : 0;
-    },
-    waitingOrgs(orgId) {
-      const others = [...shares].filter(([other, share]) => other !== orgId && !isEmpty(share));
-      return others.length + 1;
-    },
-    clear() {
-      const items = [...shares.values()].flatMap(({ small, large }) =>
-        [...small, ...large].map(({ item }) => item),
-      );
-      reset();
-      counts.small = 0;
-      counts.large = 0;
-      return items;
-    },
-  };
+function kindOf(isLarge: boolean): 'small' | 'large' {
+  return isLarge ? 'large' : 'small';
+}
+
+function isEmpty({ small, large }: OrgTurns<unknown>): boolean {
+  return small.length + large.length === 0;
 }

@@ -1,4 +1,4 @@
-/** Composing on threads: every order is answered once, whatever becomes of the thread that has it. */
+/** Composing on threads: every order is answered once, whatever happens to its thread. */
 import { tmpdir } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import test, { type ExecutionContext } from 'ava';
@@ -19,7 +19,7 @@ const dkim = await newDkimKey();
 const sealedKey = createSeal(fixedSecrets(secret)).close(dkim.privateKey);
 const deliveryId = '01980000-0000-7000-8000-000000000000';
 
-function order(fields: Partial<Fields> = {}, more: Partial<ComposeOrder> = {}): ComposeOrder {
+function createOrder(fields: Partial<Fields> = {}, more: Partial<ComposeOrder> = {}): ComposeOrder {
   return {
     orgId: 'org',
     fields: {
@@ -39,14 +39,14 @@ function order(fields: Partial<Fields> = {}, more: Partial<ComposeOrder> = {}): 
   };
 }
 
-/** Takes a thread some time. */
+/** Keeps a thread busy for some time. */
 const long = { text: 'é'.repeat(900_000) };
 
 const program = new URL('../../src/server/compose-thread.ts', import.meta.url);
 
 function startComposers(t: ExecutionContext, { count = 1, url = program } = {}) {
   const threads: Worker[] = [];
-  const troubles: unknown[] = [];
+  const errors: unknown[] = [];
   const composers = createComposers({
     spawn() {
       const thread = new Worker(url, { workerData: { dataDir: tmpdir(), secret, secretOthers: [] } });
@@ -54,22 +54,22 @@ function startComposers(t: ExecutionContext, { count = 1, url = program } = {}) 
       return thread;
     },
     count,
-    onError: (_what, error) => troubles.push(error),
+    onError: (_what, error) => errors.push(error),
   });
   t.teardown(() => composers.close());
-  return { ...composers, threads, troubles };
+  return { ...composers, threads, errors };
 }
 
-async function verdict(raw: Buffer): Promise<string | undefined> {
+async function dkimResult(raw: Buffer): Promise<string | undefined> {
   const resolver = async () => [[`v=DKIM1; k=rsa; p=${dkim.publicKey}`]];
   return (await dkimVerify(raw, { resolver })).results[0]?.status.result;
 }
 
-test('each of a crowd gets its own message, signed', async (t) => {
+test('each of many concurrent orders gets its own signed message', async (t) => {
   const { compose, threads } = startComposers(t, { count: 2 });
   const made = await Promise.all(
     Array.from({ length: 60 }, (_, n) =>
-      compose(order({ subject: `Number ${n}.`, messageId: `${n}@x.invalid` })),
+      compose(createOrder({ subject: `Number ${n}.`, messageId: `${n}@x.invalid` })),
     ),
   );
   for (const [n, { messageId, messages }] of made.entries()) {
@@ -77,37 +77,37 @@ test('each of a crowd gets its own message, signed', async (t) => {
     t.is(messages.length, 1);
     t.true(Buffer.isBuffer(messages[0]));
     t.true(messages[0]!.includes(`Subject: Number ${n}.\r\n`));
-    t.is(await verdict(messages[0]!), 'pass');
+    t.is(await dkimResult(messages[0]!), 'pass');
   }
   t.is(threads.length, 2);
 });
 
-test('one mail alone starts one thread', async (t) => {
+test('mails one after the other need one thread', async (t) => {
   const { compose, threads } = startComposers(t, { count: 4 });
-  await compose(order());
-  await compose(order());
+  await compose(createOrder());
+  await compose(createOrder());
   t.is(threads.length, 1);
 });
 
-test('attachments arrive as they were, small and large, and twice the same', async (t) => {
+test('attachments arrive unchanged: small, large, and the same one twice', async (t) => {
   const { compose } = startComposers(t);
   const small = Buffer.from('small');
   const large = Buffer.alloc(300_000, 'large ');
   const expected = [small, large, large].map((content) => content.toString('base64'));
   const attachments = [small, large, large].map((content, n) => ({ filename: `${n}.bin`, content }));
-  const { messages } = await compose(order({ attachments }));
+  const { messages } = await compose(createOrder({ attachments }));
   const text = messages[0]!.toString('latin1').replaceAll('\r\n', '');
   for (const content of expected) t.true(text.includes(content));
   t.is(text.split(expected[1]!).length, 3);
-  t.is(small.toString(), 'small', 'what lies in shared memory is not taken away');
-  t.is(large.length, 0, 'what has its own is handed over, not copied');
+  t.is(small.toString(), 'small', 'memory that is shared with other buffers is copied');
+  t.is(large.length, 0, 'memory of its own is transferred, not copied');
 });
 
-test('the links that tell of a delivery are made in the thread', async (t) => {
+test('tracking links are made in the thread', async (t) => {
   const { compose } = startComposers(t);
   const html = '<a href="https://app.invalid/">x</a>';
   const tracking = { opens: true, clicks: true, base: 'http://track.invalid', deliveryIds: [deliveryId] };
-  const { messages } = await compose(order({ html, text: undefined }, { tracking }));
+  const { messages } = await compose(createOrder({ html, text: undefined }, { tracking }));
   const body = messages[0]!.toString('latin1').replaceAll('=\r\n', '').replaceAll('=3D', '=');
   const [, token] = /http:\/\/track\.invalid\/t\/c\/([\w-]+)/.exec(body)!;
   t.deepEqual(createTrackingLinks(fixedSecrets(secret)).read('click', token!), {
@@ -123,28 +123,34 @@ async function answered(orders: [name: string, Promise<unknown>][]): Promise<str
   return names;
 }
 
-test('one order of another organization does not wait for a crowd', async (t) => {
+test('an order of another organization does not wait for many orders', async (t) => {
   const { compose } = startComposers(t);
-  const crowd = Array.from({ length: 300 }, (): [string, Promise<unknown>] => ['big', compose(order())]);
-  const names = await answered([...crowd, ['small', compose(order({}, { orgId: 'another' }))]]);
+  const crowd = Array.from({ length: 300 }, (): [string, Promise<unknown>] => [
+    'big',
+    compose(createOrder()),
+  ]);
+  const names = await answered([...crowd, ['small', compose(createOrder({}, { orgId: 'another' }))]]);
   const place = names.indexOf('small');
   t.true(place < 50, `it was number ${place}`);
 });
 
-test('a small order does not wait for large ones, of whomever', async (t) => {
+test('a small order does not wait for large ones of any organization', async (t) => {
   const { compose, threads } = startComposers(t);
-  await compose(order());
-  const large = Array.from({ length: 12 }, (): [string, Promise<unknown>] => ['large', compose(order(long))]);
-  const names = await answered([...large, ['small', compose(order())]]);
+  await compose(createOrder());
+  const large = Array.from({ length: 12 }, (): [string, Promise<unknown>] => [
+    'large',
+    compose(createOrder(long)),
+  ]);
+  const names = await answered([...large, ['small', compose(createOrder())]]);
   t.true(names.indexOf('small') < 12, names.join());
   t.is(threads.length, 2);
 });
 
-test('an organization that has all the places of those that wait leaves another its part', async (t) => {
+test('an organization that fills the queue leaves another its share', async (t) => {
   const { compose, close } = startComposers(t);
-  const own = (orgId: string, count: number) =>
-    Array.from({ length: count }, () => compose(order({}, { orgId })));
-  const [first, other, again] = [own('a', 1000), own('b', 501), own('a', 1)].map((list) =>
+  const ordersOf = (orgId: string, count: number) =>
+    Array.from({ length: count }, () => compose(createOrder({}, { orgId })));
+  const [first, other, again] = [ordersOf('a', 1000), ordersOf('b', 501), ordersOf('a', 1)].map((list) =>
     Promise.allSettled(list),
   );
   await close();
@@ -153,8 +159,8 @@ test('an organization that has all the places of those that wait leaves another 
   t.deepEqual([await refused(first), await refused(other), await refused(again)], [0, 1, 1]);
 });
 
-test('an order that cannot be signed fails by itself', async (t) => {
-  const { compose, troubles } = startComposers(t);
+test('an order that cannot be signed fails alone', async (t) => {
+  const { compose, errors } = startComposers(t);
   const broken = {
     domain: 'sender.invalid',
     selector: 's',
@@ -165,49 +171,49 @@ test('an order that cannot be signed fails by itself', async (t) => {
     sealedKey: createSeal(fixedSecrets('another secret, as long as that')).close(dkim.privateKey),
   };
   const results = await Promise.allSettled([
-    compose(order()),
-    compose(order({}, { signer: broken })),
-    compose(order({}, { signer: foreign })),
-    compose(order()),
+    compose(createOrder()),
+    compose(createOrder({}, { signer: broken })),
+    compose(createOrder({}, { signer: foreign })),
+    compose(createOrder()),
   ]);
   t.deepEqual(
     results.map(({ status }) => status),
     ['fulfilled', 'rejected', 'rejected', 'fulfilled'],
   );
-  t.deepEqual(troubles, []);
+  t.deepEqual(errors, []);
 });
 
-test('what cannot cross to a thread fails by itself', async (t) => {
+test('an order that cannot be cloned to a thread fails alone', async (t) => {
   const { compose } = startComposers(t);
   const uncloneable = { 'X-A': (() => {}) as unknown as string };
-  await t.throwsAsync(compose(order({ headers: uncloneable })), { name: 'DataCloneError' });
-  await t.notThrowsAsync(compose(order()));
+  await t.throwsAsync(compose(createOrder({ headers: uncloneable })), { name: 'DataCloneError' });
+  await t.notThrowsAsync(compose(createOrder()));
 });
 
-test('when a thread dies its orders fail, and another takes its place', async (t) => {
-  const { compose, threads, troubles } = startComposers(t);
-  await compose(order(long));
-  const lost = Promise.allSettled(Array.from({ length: 8 }, () => compose(order(long))));
-  // They are sent at the end of this turn of the event loop.
+test('if a thread dies, its orders fail and the next order starts another', async (t) => {
+  const { compose, threads, errors } = startComposers(t);
+  await compose(createOrder(long));
+  const lost = Promise.allSettled(Array.from({ length: 8 }, () => compose(createOrder(long))));
+  // The orders are sent at the end of this turn of the event loop.
   setImmediate(() => threads[0]!.terminate());
   t.true((await lost).some(({ status }) => status === 'rejected'));
-  t.is(await verdict((await compose(order(long))).messages[0]!), 'pass');
+  t.is(await dkimResult((await compose(createOrder(long))).messages[0]!), 'pass');
   t.is(threads.length, 2);
-  t.is(troubles.length, 1);
+  t.is(errors.length, 1);
 });
 
-test('a thread that cannot start is tried again at the next order, not forever', async (t) => {
-  const { compose, threads, troubles } = startComposers(t, { url: new URL('./none.ts', program) });
-  await t.throwsAsync(compose(order()));
-  await t.throwsAsync(compose(order()));
+test('a thread that cannot start is tried again at the next order, not in a loop', async (t) => {
+  const { compose, threads, errors } = startComposers(t, { url: new URL('./none.ts', program) });
+  await t.throwsAsync(compose(createOrder()));
+  await t.throwsAsync(compose(createOrder()));
   t.is(threads.length, 2);
-  await until(() => troubles.length === 2);
-  t.regex(String(troubles[0]), /none\.ts/);
+  await until(() => errors.length === 2);
+  t.regex(String(errors[0]), /none\.ts/);
 });
 
-test('beyond a thousand that wait the caller is told to come again', async (t) => {
+test('beyond a thousand waiting orders the caller is told to retry', async (t) => {
   const { compose, close } = startComposers(t);
-  const results = Promise.allSettled(Array.from({ length: 1005 }, () => compose(order())));
+  const results = Promise.allSettled(Array.from({ length: 1005 }, () => compose(createOrder())));
   await close();
   const reasons = (await results).map((result) => (result.status === 'rejected' ? result.reason : null));
   const refusals = reasons.filter((reason) => reason instanceof Refusal);
@@ -216,14 +222,14 @@ test('beyond a thousand that wait the caller is told to come again', async (t) =
   t.true(refusals[0]!.retryAfterMs! > 0);
 });
 
-test('closing ends the threads, answers those that wait, and takes no more', async (t) => {
-  const { compose, close, threads, troubles } = startComposers(t);
-  await compose(order());
-  const pending = Promise.allSettled(Array.from({ length: 100 }, () => compose(order())));
+test('close ends the threads, rejects waiting orders, and accepts no more', async (t) => {
+  const { compose, close, threads, errors } = startComposers(t);
+  await compose(createOrder());
+  const pending = Promise.allSettled(Array.from({ length: 100 }, () => compose(createOrder())));
   await close();
   t.true((await pending).every(({ status }) => status === 'rejected'));
   t.is(threads[0]!.threadId, -1);
-  await t.throwsAsync(compose(order()));
+  await t.throwsAsync(compose(createOrder()));
   t.is(threads.length, 1);
-  t.deepEqual(troubles, []);
+  t.deepEqual(errors, []);
 });
