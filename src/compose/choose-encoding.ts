@@ -1,4 +1,4 @@
-/** Which of the two encodings suits a text that is not ASCII: "quoted-printable" where most of it is Latin letters. */
+/** Whether quoted-printable is better than base64 for a text that is not ASCII: it is if most letters are Latin. */
 export function isMostlyLetters(text: string): boolean {
   let letters = 0;
   let others = 0;

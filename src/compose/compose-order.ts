@@ -1,39 +1,38 @@
 /**
- * What a send asks of compose/, as plain data: it crosses from thread to thread by structured clone. The bytes of
- * attachments and messages are not cloned but handed over.
+ * An order to compose the messages of a send, as plain data that is sent to a thread by structured clone. The bytes of
+ * attachments and messages are transferred, not cloned.
  */
-
 import type { Fields } from './mime.ts';
 import type { RawMessage } from './raw-message.ts';
 import type { Composed } from './recipient-copies.ts';
 
 export interface ComposeOrder {
-  /** Whose it is: organizations take turns. */
+  /** Organizations take turns. */
   orgId: string;
-  /** What the message is made of, or the message itself. */
+  /** The fields of the message, or the whole message. */
   fields: Fields | RawMessage;
   tracking: {
     opens: boolean;
     clicks: boolean;
-    /** What the links begin with. */
+    /** The beginning of every link. */
     base: string;
-    /** The deliveries that the links tell of, one for each recipient, in their order. */
+    /** The deliveries that the links identify, one for each recipient, in order. */
     deliveryIds: string[];
   };
-  /** `second`: signs as well. */
+  /** With `second`, the message gets a second signature. */
   signer: { domain: string; second?: ComposeKey } & ComposeKey;
 }
 
 export interface ComposeKey {
   selector: string;
-  /** The private key as it is kept; it is opened where it is used. */
+  /** The private key as it is stored; only the composing thread opens it. */
   sealedKey: string;
 }
 
-/** For all recipients. As much work as this keeps a thread busy for milliseconds. */
+/** An order with more work than this, for all recipients, keeps a thread busy for milliseconds. */
 const largeCost = 256 * 1024;
 
-/** About how many octets there are to compose, encode and hash. */
+/** The approximate number of octets to compose, encode and hash. */
 export function costOf({ fields, tracking, signer }: ComposeOrder): number {
   const length =
     'raw' in fields
@@ -47,14 +46,14 @@ export function costOf({ fields, tracking, signer }: ComposeOrder): number {
   return (length + signatureCost * signatures) * (isTracked ? tracking.deliveryIds.length : 1);
 }
 
-/** A signature takes as long as so many octets. */
+/** A signature takes as long as this many octets. */
 const signatureCost = 16 * 1024;
 
 export const isLarge = (order: ComposeOrder) => costOf(order) > largeCost;
 
 export type Compose = (order: ComposeOrder) => Promise<Composed>;
 
-/** What crosses: the value, and the memory that goes with it and is the sender's no longer. */
+/** A value for another thread, and the memory that is transferred with it, which the sender can no longer use. */
 export interface Transfer<Value> {
   value: Value;
   transferList: ArrayBuffer[];
@@ -79,7 +78,7 @@ export function packComposed(composed: Composed): Transfer<Composed> {
   };
 }
 
-/** A Buffer arrives as a plain Uint8Array. */
+/** In the other thread, a Buffer arrives as a plain Uint8Array. */
 export function unpackOrder(order: ComposeOrder): ComposeOrder {
   const { fields } = order;
   if ('raw' in fields) return { ...order, fields: { ...fields, raw: asBuffer(fields.raw) } };
@@ -92,7 +91,7 @@ export function unpackComposed(composed: Composed): Composed {
   return { ...composed, messages: messages.map(asBuffer), base: base && asBuffer(base) };
 }
 
-/** Small Buffers lie together in one piece of memory, which would be cloned or lost whole: they move out. */
+/** Small Buffers share one ArrayBuffer, which would be cloned or transferred whole: they are copied to memory of their own. */
 function ownMemory(bytes: Buffer): Buffer {
   if (bytes.length === bytes.buffer.byteLength) return bytes;
   const own = Buffer.allocUnsafeSlow(bytes.length);
@@ -100,7 +99,7 @@ function ownMemory(bytes: Buffer): Buffer {
   return own;
 }
 
-/** Each once: the same file may be attached twice. */
+/** Without duplicates: the same file may be attached twice. */
 function memoryOf(list: Buffer[]): ArrayBuffer[] {
   return [...new Set(list.map(({ buffer }) => buffer as ArrayBuffer))];
 }

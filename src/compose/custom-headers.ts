@@ -1,19 +1,19 @@
 /**
- * Custom headers: which the caller may set. Four names are closed by the contract (docs/api.md section 2.1); the
- * others refused here would break or belie the message. Date, Message-ID, Reply-To and Sender replace ours, where
- * they are valid; there is never a second field.
+ * Rules for custom headers. docs/api.md section 2.1 names four that the caller cannot set; the others refused here would
+ * break or falsify the message. Date, Message-ID, Reply-To and Sender replace ours if they are valid; there is never a
+ * second field.
  */
 import { parseMailbox } from '../mail/address.ts';
 
 export type CustomHeaders = Record<string, string>;
 
 /**
- * RFC 5322 section 3.6.8: a field name is printable ASCII without the colon; RFC 9110's token is what passes
- * everywhere, where it leaves room on its line for a value.
+ * By RFC 5322 section 3.6.8, a field name is printable ASCII without the colon. RFC 9110's token is the part of it that
+ * every host accepts; the length leaves space for a value on the line.
  */
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,76}$/;
 
-/** What hosts take of headers ends at some 32 KiB in all; and the time that signing takes grows with their square. */
+/** Hosts accept about 32 KiB of headers in all, and the time for folding grows with the square of a value's length. */
 const maxValueLength = 16_384;
 
 const refused =
@@ -22,16 +22,16 @@ const refused =
 const replacing = ['date', 'message-id', 'reply-to', 'sender'] as const;
 type Replacing = (typeof replacing)[number];
 
-/** RFC 5322 section 3.6.4, without its obsolete and quoted forms; it has to fit a line, which has 998 octets. */
+/** RFC 5322 section 3.6.4, without obsolete and quoted forms. It must fit on a line, which has 998 octets. */
 const messageId = /^(?=.{1,900}$)<?[!#-'*+\-./0-9=?A-Z^-~]+@[!#-'*+\-./0-9=?A-Z^-~[\]]+>?$/;
 
-/** What is wrong with a header, or null. */
+/** An error message, or null if the header may be set. */
 export function headerFault(name: string, value: string): string | null {
-  if (!token.test(name)) return `"${name}" is not a header name`;
+  if (!token.test(name)) return `"${name}" is not a valid header name`;
   if (refused.test(name)) return `the header ${name} cannot be set`;
-  if (/[\r\n\0]/.test(value)) return `the value of ${name} must be free of CR, LF and NUL`;
+  if (/[\r\n\0]/.test(value)) return `the value of ${name} must not contain CR, LF or NUL`;
   if (value.length > maxValueLength)
-    return `the value of ${name} must have at most ${maxValueLength} characters`;
+    return `the value of ${name} must not be longer than ${maxValueLength} characters`;
   if (!value.isWellFormed()) return `the value of ${name} must be well-formed Unicode`;
   return replacementFault(name.toLowerCase(), value);
 }
@@ -41,16 +41,16 @@ function replacementFault(name: string, value: string): string | null {
     case 'date':
       return Number.isNaN(Date.parse(value)) ? 'the value of Date must be a date' : null;
     case 'message-id':
-      return messageId.test(value) ? null : 'the value of Message-ID must be one <id@domain>';
+      return messageId.test(value) ? null : 'the value of Message-ID must be a single <id@domain>';
     case 'reply-to':
     case 'sender':
-      return parseMailbox(value) ? null : `the value of ${name} must be one address`;
+      return parseMailbox(value) ? null : `the value of ${name} must be a single address`;
     default:
       return null;
   }
 }
 
-/** Headers that come in ours' place, by lower-case name, and all the rest. Of one name in two cases the last counts. */
+/** Separates the headers that replace ours, by lower-case name, from the rest. If one is given twice in different letter case, the last counts. */
 export function splitHeaders(headers: CustomHeaders): {
   own: Partial<Record<Replacing, string>>;
   custom: { key: string; value: string }[];

@@ -1,6 +1,6 @@
 /**
- * Header fields as they stand in a message: the value in what a header can carry (RFC 2047 where it is not ASCII), in
- * lines of 76 characters where white space lets them be. Encoded words and folding are nodemailer's.
+ * Header fields as they are written in a message: values encoded if a header cannot carry them (RFC 2047), and folded to
+ * lines of 76 characters where white space allows it. Encoded words and folding are nodemailer's.
  */
 
 import { envelopeAddress } from '../mail/address.ts';
@@ -9,28 +9,27 @@ import { isMostlyLetters } from './choose-encoding.ts';
 
 export interface FieldLine {
   name: string;
-  /** All of it, folded, without the line end at its end. */
+  /** The whole field, folded, without its last CRLF. */
   text: string;
 }
 
 const lineLength = 76;
 
-/** A field with a value that is fit for a header; what folding needs is white space within. */
+/** The value must be encoded already. Folding needs white space inside it. */
 export function field(name: string, value: string): FieldLine {
   const text = `${name}: ${value}`;
   return { name, text: text.length < lineLength ? text : foldLines(text, lineLength) };
 }
 
 /**
- * Printable ASCII that folding can lay out in lines of 998 octets at most (RFC 5322 section 2.1.1), none of which is
- * white space alone (section 3.2.2).
+ * Printable ASCII that can be folded to lines of at most 998 octets (RFC 5322 section 2.1.1), none of which is only white
+ * space (section 3.2.2).
  */
 const foldable = /^[\x21-\x7e]{1,900}(?:[ \t]{1,20}[\x21-\x7e]{1,900})*$/;
 
 /**
- * A value as given where that can be folded, encoded where not. Nodemailer encodes what is not ASCII; left to itself
- * it folds white space onto lines of its own, never cuts a word, and encodes every quote, which belies structured
- * values.
+ * The value itself if it can be folded, otherwise encoded. nodemailer alone would only encode what is not ASCII: it folds
+ * white space onto lines of its own, never splits a word, and encodes every quote, which falsifies structured values.
  */
 export function unstructured(value: string): string {
   if (foldable.test(value) && !value.includes('=?')) return value;
@@ -39,10 +38,10 @@ export function unstructured(value: string): string {
   return encodedText(value);
 }
 
-/** A value in encoded words, unless it is plain ASCII that cannot be taken for one. */
+/** The value in encoded words, unless it is plain ASCII that cannot be mistaken for one. */
 export function encodedText(value: string): string {
   const encoding = isMostlyLetters(value) ? 'Q' : 'B';
-  // Line ends among them, though callers have none: nothing given becomes a field of its own.
+  // Includes line ends, although callers refuse them: no value may ever become a field of its own.
   const hasControls = /[\x00-\x08\x0a-\x1f\x7f]/.test(value);
   return hasControls
     ? encodeWord(value, encoding, maxWordLength)
@@ -58,7 +57,7 @@ export function messageIds(value: string): string {
 export function mailbox({ name, address }: { name: string; address: string }): string {
   const written = envelopeAddress(address);
   if (name) return `${displayName(name)} <${written}>`;
-  // A quoted local part: without angle brackets, a comma in it would separate two addresses to some.
+  // A quoted local part gets angle brackets: without them, some readers take a comma in it for a separator.
   return address.startsWith('"') ? `<${written}>` : written;
 }
 
@@ -68,5 +67,5 @@ function displayName(name: string): string {
   return encodeWord(name, isMostlyLetters(name) ? 'Q' : 'B', maxWordLength);
 }
 
-/** RFC 2047 section 2 allows 75, and the name of a field stands before the first. */
+/** RFC 2047 section 2 allows 75; the field's name takes part of the first line. */
 const maxWordLength = 52;

@@ -1,6 +1,6 @@
 /**
- * The header of a message or of a part of one, read in place: each field with where it stands, so that whoever takes
- * one out leaves the others as they are, to the octet (RFC 5322 section 2.2). Lines end with CRLF.
+ * Reads the header of a message or a part in place (RFC 5322 section 2.2): each field with its position, so that a field can
+ * be removed without changing an octet of the others. Lines end with CRLF.
  */
 import { isUtf8 } from 'node:buffer';
 
@@ -9,25 +9,25 @@ export interface Field {
   name: string;
   /** As written. */
   label: string;
-  /** Unfolded and trimmed; UTF-8 where it is that, else Latin-1. */
+  /** Unfolded and trimmed; read as UTF-8 if it is valid, otherwise as Latin-1. */
   value: string;
   start: number;
-  /** Behind its last CRLF. */
+  /** After its last CRLF. */
   end: number;
 }
 
 export interface Head {
   fields: Field[];
-  /** Where the empty line stands, or all ends. */
+  /** The position of the empty line, or the end of the message. */
   end: number;
   bodyStart: number;
-  /** The first line that belongs to no field; null where all do. */
+  /** The first line that belongs to no field; null if there is none. */
   stray: string | null;
-  /** There is more of it, which was not read. */
+  /** The header is longer than the limits below; the rest was not read. */
   isTooLarge: boolean;
 }
 
-/** As large as Postfix takes it; and the time that signing takes grows with the fields. */
+/** Postfix's limit. The limits also bound the time of signing, which grows with the fields. */
 export const maxHeadLength = 100 * 1024;
 export const maxFields = 500;
 
@@ -37,16 +37,18 @@ export function readHead(raw: Buffer, start = 0, end = raw.length): Head {
   const fields: Field[] = [];
   let stray: string | null = null;
   let at = start;
-  const endAt = (where: number, bodyStart: number, isTooLarge = false): Head => ({
+  const headEndingAt = (end: number, bodyStart: number, isTooLarge = false): Head => ({
     fields: fields.map((field) => withValue(raw, field)),
-    end: where,
-    ...{ bodyStart, stray, isTooLarge },
+    end,
+    bodyStart,
+    stray,
+    isTooLarge,
   });
   while (at < end) {
-    if (at - start > maxHeadLength || fields.length > maxFields) return endAt(at, at, true);
+    if (at - start > maxHeadLength || fields.length > maxFields) return headEndingAt(at, at, true);
     const next = lineEnd(raw, at, end);
     const isEmpty = next === at + 2 && raw[at] === 0x0d;
-    if (isEmpty) return endAt(at, next);
+    if (isEmpty) return headEndingAt(at, next);
     const name = nameOf(raw, at, next);
     const last = fields.at(-1);
     if (name) fields.push({ name: name.toLowerCase(), label: name, value: '', start: at, end: next });
@@ -54,7 +56,7 @@ export function readHead(raw: Buffer, start = 0, end = raw.length): Head {
     else stray ??= raw.toString('latin1', at, Math.min(next, at + 80)).trim();
     at = next;
   }
-  return endAt(end, end);
+  return headEndingAt(end, end);
 }
 
 export function fieldValue(head: Head, name: string): string | null {
@@ -66,14 +68,14 @@ function lineEnd(raw: Buffer, at: number, end: number): number {
   return found < 0 || found >= end ? end : found + 2;
 }
 
-/** RFC 5322 section 3.6.8. Space before the colon is obsolete, and read differently by different readers. */
+/** RFC 5322 section 3.6.8. A space before the colon is obsolete, and readers differ on it: such a line is no field here. */
 function nameOf(raw: Buffer, at: number, next: number): string | null {
   const line = raw.subarray(at, next);
   const name = line.toString('latin1', 0, Math.max(line.indexOf(colon), 0));
   return /^[\x21-\x7e]+$/.test(name) ? name : null;
 }
 
-/** A line of white space alone is the end of the header to some readers (RFC 5322 section 3.2.2 forbids it). */
+/** Not a line of white space only: some readers take it for the end of the header (RFC 5322 section 3.2.2 forbids it). */
 function isContinuation(raw: Buffer, at: number, next: number): boolean {
   return (raw[at] === 0x20 || raw[at] === 0x09) && /[^ \t\r\n]/.test(raw.toString('latin1', at, next));
 }

@@ -1,41 +1,44 @@
 /**
- * A whole message's HTML parts, decoded, altered and encoded as they were; everything else stays, to the octet. A part
- * stays as it is where altering it would break it: within a signature or encryption (RFC 1847), in an attachment, in a
- * character set or an encoding that is not read here.
+ * Edits the HTML parts of a whole message: decodes them, edits them, and encodes them as they were. Every other octet stays.
+ * A part is not edited if that would break it: inside a signature or encryption (RFC 1847), in an attachment, or in a
+ * character set or encoding that this file cannot read.
  */
 import { isUtf8 } from 'node:buffer';
 import type { Field } from './head.ts';
 import { type MimeTreePart, readTree } from './mime-tree.ts';
 import { base64, decoded, quotedPrintable } from './transfer-encoding.ts';
 
-/** A piece of the message, and what takes its place. */
+/** A range of the message, and the bytes that replace it. */
 interface Replacement<Input> {
   start: number;
   end: number;
   bytes(input: Input): Buffer;
 }
 
-/** How a part's octets are read as text: latin1 stands for any set that has ASCII in it, and whose octets come out again. */
+/** How a part's octets are read as text. latin1 stands for any ASCII-compatible set, because it keeps every octet. */
 export type HtmlCharset = 'utf8' | 'latin1';
 
-/** `alter` answers what makes a part anew of what is given later; null: it stays. Null where all of them do. */
+/**
+ * `edit` returns a function that makes the part's new HTML from a later input, or null to leave the part as it is. Returns
+ * null if no part is edited.
+ */
 export function editedParts<Input>(
   raw: Buffer,
   edit: (html: string, charset: HtmlCharset) => ((input: Input) => string) | null,
 ): ((input: Input) => Buffer) | null {
   const tree = readTree(raw);
-  const replacements = (tree ? htmlParts(tree) : []).flatMap((part) => pieceOf(raw, part, edit) ?? []);
+  const replacements = (tree ? htmlParts(tree) : []).flatMap((part) => replacementOf(raw, part, edit) ?? []);
   return replacements.length === 0 ? null : (input) => splice(raw, replacements, input);
 }
 
-/** Those that are read as the mail's body. */
+/** The HTML parts that readers show as the mail's body. */
 export function htmlParts(part: MimeTreePart): MimeTreePart[] {
   if (/^multipart\/(signed|encrypted)$/.test(part.type)) return [];
   if (part.children.length > 0) return part.children.flatMap(htmlParts);
   return part.type === 'text/html' && !part.isAttached ? [part] : [];
 }
 
-function pieceOf<Input>(
+function replacementOf<Input>(
   raw: Buffer,
   part: MimeTreePart,
   edit: (html: string, charset: HtmlCharset) => ((input: Input) => string) | null,
@@ -49,19 +52,19 @@ function pieceOf<Input>(
   return {
     start: part.start,
     end: part.end,
-    bytes: (input) => rewritten(head, part, Buffer.from(edited(input), charset)),
+    bytes: (input) => reencoded(head, part, Buffer.from(edited(input), charset)),
   };
 }
 
-/** Character sets in which the octets of ASCII stand for themselves alone; read as Latin-1, they come out unchanged. */
-const singleOctet = /^(iso-8859-\d{1,2}|windows-125\d|koi8-[ru]|latin1)$/;
+/** Character sets in which ASCII octets only stand for ASCII. Read and written as Latin-1, they stay unchanged. */
+const asciiCompatible = /^(iso-8859-\d{1,2}|windows-125\d|koi8-[ru]|latin1)$/;
 
 function charsetOf(body: Buffer, charset: string): 'utf8' | 'latin1' | null {
   if (/^(utf-?8|us-ascii|ascii)$/.test(charset)) return isUtf8(body) ? 'utf8' : 'latin1';
-  return singleOctet.test(charset) ? 'latin1' : null;
+  return asciiCompatible.test(charset) ? 'latin1' : null;
 }
 
-function rewritten(head: Buffer, part: MimeTreePart, body: Buffer): Buffer {
+function reencoded(head: Buffer, part: MimeTreePart, body: Buffer): Buffer {
   const encoding = encodingFor(part.encoding, body);
   const fields = encoding === part.encoding ? head : withEncoding(head, part, encoding);
   return Buffer.concat([fields, encode(body, encoding)]);
@@ -72,7 +75,7 @@ function encode(body: Buffer, encoding: string): Buffer {
   return encoding === 'quoted-printable' ? quotedPrintable(body) : body;
 }
 
-/** The one that it had, where that can still carry it. */
+/** The part's own encoding if it can still carry the body. */
 function encodingFor(before: string, body: Buffer): string {
   const text = body.toString('latin1');
   if (before === 'base64') return before;

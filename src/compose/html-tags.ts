@@ -1,33 +1,32 @@
 /**
- * HTML as its tags, each with its place in the text: what the HTML standard's tokenizer (parse5's) sees, so comments,
- * scripts, styles and the other raw texts hold no tags, and entities in values are read. Any text is HTML to it; none
- * makes it throw.
+ * Finds the tags in HTML and their positions, as the HTML standard's tokenizer (parse5) sees them: there are no tags in
+ * comments, scripts, styles and other raw text, and entities in values are decoded. It accepts any text and never throws.
  *
- * The tokenizer alone, because no tree is needed, and building one is not safe on other people's HTML: the standard
- * makes 130 KB of unclosed <b> between paragraphs into gigabytes of elements. This is linear in time and space.
+ * Only the tokenizer is used. No tree is needed, and building one is not safe for HTML from outside: by the standard, 130 KB
+ * of unclosed <b> between paragraphs become gigabytes of elements. This file is linear in time and space.
  *
- * And no more of it than needed, for it takes its time with every character: text between tags is passed over, and so
- * are well-formed tags of the names that nobody asks for. An ordinary mail of 4 KB takes an eighth of the time.
+ * The tokenizer is slow for every character, so text between tags and well-formed tags with other names are skipped. For
+ * an ordinary mail of 4 KB that saves seven eighths of the time.
  *
- * BUGS: an SVG's CDATA sections are read as HTML, having no tree around them that tells.
+ * BUGS: CDATA sections of an SVG are read as HTML, because only a tree would tell that they are inside an SVG.
  */
 import { Tokenizer, TokenizerMode } from 'parse5';
 
 interface Tag {
   name: string;
-  /** Undefined where there is no such attribute; of two the first counts, as in browsers. */
+  /** Undefined if there is no such attribute. If it is there twice, the first counts, as in browsers. */
   value(attribute: string): string | undefined;
-  /** From the attribute's name to the end of its value. */
+  /** The range from the attribute's name to the end of its value. */
   range(attribute: string): { start: number; end: number };
 }
 
 export interface TagHandler {
   onStart(tag: Tag): void;
-  /** `at`: where the end tag begins. */
+  /** The end tag begins at `at`. */
   onEnd(name: string, at: number): void;
 }
 
-/** What follows these is text up to their end tag. Not noscript: mail is read without scripts. */
+/** After these tags, everything up to their end tag is text. Not after noscript: mail readers run no scripts. */
 const textModes: Partial<Record<string, (typeof TokenizerMode)[keyof typeof TokenizerMode]>> = {
   title: TokenizerMode.RCDATA,
   textarea: TokenizerMode.RCDATA,
@@ -40,11 +39,11 @@ const textModes: Partial<Record<string, (typeof TokenizerMode)[keyof typeof Toke
   plaintext: TokenizerMode.PLAINTEXT,
 };
 
-/** A tag as nearly all are, whole. No two parts of it can take the same text, so that it fails in linear time too. */
+/** A complete, ordinary tag. No two parts of the expression match the same text, so that it also fails in linear time. */
 const plainTag =
   /<\/?([a-z][a-z0-9:-]*)(?:[ \t\r\n]+[^\s"'<>/=]+(?:=(?:"[^"]*"|'[^']*'|[^\s"'<>=`]+(?=[\s>])))?){0,30}[ \t\r\n]*\/?>/iy;
 
-/** Tells of the tags of these names; it may tell of others. */
+/** Calls the handler for the tags with these names; it may also call it for others. */
 export function eachTag(html: string, names: ReadonlySet<string>, handler: TagHandler): void {
   let at = html.indexOf('<');
   while (at >= 0) {
@@ -57,14 +56,14 @@ export function eachTag(html: string, names: ReadonlySet<string>, handler: TagHa
 }
 
 /**
- * Tells of the tags from `from` on, up to where the text is plain again between two tags, which is returned: after one
- * tag or comment as a rule. Looks at twice as much each time it is not, so that the work stays linear.
+ * Tokenizes from `from` until the tokenizer is between two tags again, usually after one tag or comment, and returns that
+ * position. If it is not, the next step is twice as long, so that the work stays linear.
  */
 function tokenize(html: string, from: number, handler: TagHandler): number {
   const tokenizer = createTokenizer(from, handler);
   let at = from;
-  for (let look = 1; at < html.length; look *= 2) {
-    const end = html.indexOf('>', at + look - 1);
+  for (let step = 1; at < html.length; step *= 2) {
+    const end = html.indexOf('>', at + step - 1);
     const next = end < 0 ? html.length : end + 1;
     tokenizer.write(html.slice(at, next), next === html.length);
     at = next;

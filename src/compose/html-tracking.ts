@@ -1,19 +1,17 @@
 /**
- * Tracking in the HTML of a mail: a pixel before the last `</body>` (at the end where there is none), and the http
- * and https links of <a> and <area> replaced. Everything else stays as it was, to the character: the HTML is read to
- * find the places, and the replacements are spliced in. Pure; whoever calls says what the links are.
+ * Tracking in the HTML of a mail: adds a pixel before the last `</body>` (or at the end), and replaces the http and https
+ * links of <a> and <area>. Every other character stays as it was. Pure; the caller provides the links.
  *
- * Of one mail so many links are tracked and no more; what is after them stays, and is not looked at.
- *
- * Left alone: other schemes, anchors and relative links, links that carry the attribute `data-postern-no-track`, and
- * whatever stands in comments, Outlook's conditional ones included.
+ * At most `maxLinks` links of a mail are tracked; later ones stay unchanged. Other schemes, anchors and relative links,
+ * links with the attribute `data-postern-no-track`, and links in comments (Outlook's conditional ones too) are never
+ * tracked.
  */
 import { eachTag } from './html-tags.ts';
 
-/** One recipient's addresses. */
+/** The pixel and the links of one recipient. */
 export interface Tracker {
   pixel(): string;
-  /** What stands for a link to `target`. */
+  /** The tracking link that leads to `target`. */
   link(target: string): string;
 }
 
@@ -24,37 +22,34 @@ export interface MessageTracking {
   trackers: Tracker[];
 }
 
-/** Each is made anew for each recipient. A mail that people read has a tenth of them. */
+/** Each link is made for each recipient. A mail that people read has a tenth of this number. */
 const maxLinks = 1000;
 
-/** How many more links of a mail are tracked, of all its parts together. */
-export interface Allowance {
+/** The number of links of a mail that may still be tracked, over all its parts. */
+export interface LinkAllowance {
   linksLeft: number;
-  /** There were more. */
+  /** The mail has more links. */
   isExceeded: boolean;
 }
 
-export const newAllowance = (): Allowance => ({ linksLeft: maxLinks, isExceeded: false });
+export const newAllowance = (): LinkAllowance => ({ linksLeft: maxLinks, isExceeded: false });
 
-/** Null where all links are tracked. */
-export const limitOf = ({ isExceeded }: Allowance) => (isExceeded ? maxLinks : null);
+/** The number of tracked links if the mail has more; null if all are tracked. */
+export const linkLimitIfExceeded = ({ isExceeded }: LinkAllowance) => (isExceeded ? maxLinks : null);
 
 const optOut = 'data-postern-no-track';
 
-/** As long as a request's first line may be (nginx: 8 KiB), with the target in it as base64. */
+/** With the target in base64, the tracking link still fits the first line of a request (8 KiB in nginx). */
 const maxTargetLength = 5000;
 
 interface Replacement {
   start: number;
   end: number;
-  /** What takes the place of start to end. */
+  /** Replaces the text from `start` to `end`. */
   text(tracker: Tracker): string;
 }
 
-/**
- * Reads the HTML once, for any number of recipients. Null where nothing is to be tracked: then the mail is the same
- * for all.
- */
+/** Reads the HTML once, for any number of recipients. Null if nothing is tracked: then the mail is the same for all. */
 export function prepareTracking(
   html: string,
   { opens, clicks }: { opens: boolean; clicks: boolean },
@@ -78,7 +73,7 @@ export function prepareTracking(
       }
       allowance.linksLeft -= 1;
       const { start, end } = tag.range('href');
-      links.push({ start, end, text: (tracker) => attribute(html.slice(start, end), tracker.link(target)) });
+      links.push({ start, end, text: (tracker) => withValue(html.slice(start, end), tracker.link(target)) });
     },
     onEnd(name, at) {
       if (name === 'body') bodyEnd = at;
@@ -89,7 +84,7 @@ export function prepareTracking(
   return replacements.length === 0 ? null : (tracker) => splice(html, replacements, tracker);
 }
 
-/** Where an href leads, as a browser reads it (white space around it and line ends within do not count); null: not tracked. */
+/** The target of an href as a browser reads it (without outer white space and line ends); null if it is not tracked. */
 function targetOf(href: string | undefined): string | null {
   const target = href?.trim().replace(/[\t\r\n]/g, '') ?? '';
   const isTracked =
@@ -97,8 +92,8 @@ function targetOf(href: string | undefined): string | null {
   return isTracked ? target : null;
 }
 
-/** The attribute as it was written, with another value, in quotes whether it had them or not. */
-function attribute(written: string, value: string): string {
+/** The attribute as it was written, with another value, which is always quoted. */
+function withValue(written: string, value: string): string {
   const [, before, quote] = /^([^=]*=\s*)(["']?)/.exec(written)!;
   return `${before}${quote || '"'}${escaped(value)}${quote || '"'}`;
 }

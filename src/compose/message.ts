@@ -1,15 +1,15 @@
 /**
- * The messages of a send, signed: one for all recipients, or a copy for each where tracking makes them differ. The
- * copies have the same Message-ID and Date; the text part and the attachments are in all of them as they are.
+ * The signed messages of a send: one for all recipients, or a copy for each if tracking makes them differ. All copies have
+ * the same Message-ID, Date, text part and attachments.
  */
-import { attached } from './attachment.ts';
-import { limitOf, type MessageTracking, newAllowance, prepareTracking } from './html-tracking.ts';
+import { attachmentPart } from './attachment.ts';
+import { linkLimitIfExceeded, type MessageTracking, newAllowance, prepareTracking } from './html-tracking.ts';
 import { composeMime, type Fields, toBytes } from './mime.ts';
 import { composeRaw, type RawMessage } from './raw-message.ts';
 import { type Composed, copiesFor } from './recipient-copies.ts';
 import { type Signer, signatures } from './sign.ts';
 
-/** Of fields, or of a message that was given whole. */
+/** `content` is the fields of a send, or a message that the caller gave whole. */
 export function composeMessages(
   content: Fields | RawMessage,
   tracking: MessageTracking,
@@ -21,7 +21,7 @@ export function composeMessages(
 function composeFields(fields: Fields, tracking: MessageTracking, signer: Signer): Composed {
   const allowance = newAllowance();
   const tracked = fields.html ? prepareTracking(fields.html, tracking, allowance) : null;
-  const attachments = fields.attachments.map(attached);
+  const attachments = fields.attachments.map(attachmentPart);
   let messageId = fields.messageId;
   const compose = (html: string | undefined): Buffer => {
     const { message, messageId: used } = composeMime(fields, html, attachments);
@@ -31,5 +31,5 @@ function composeFields(fields: Fields, tracking: MessageTracking, signer: Signer
   const copies = tracked
     ? copiesFor(tracking.trackers, (tracker) => compose(tracked(tracker)))
     : { messages: [compose(fields.html)], base: null };
-  return { messageId, ...copies, trackedLinks: limitOf(allowance) };
+  return { messageId, ...copies, trackedLinks: linkLimitIfExceeded(allowance) };
 }

@@ -1,8 +1,7 @@
 /**
- * A message as the tree of its parts (RFC 2046), read in place: where each begins and ends, and what it says it is.
- * Linear in the message's size for each level, of which there are few.
+ * Reads a message in place as the tree of its parts (RFC 2046), each with its range, type and encoding. The time is linear
+ * in the message's size for each level; the number of levels is limited.
  */
-
 import { decodeWords } from 'postal-mime';
 import { parseHeaderValue } from '../vendor/nodemailer.ts';
 import { fieldValue, type Head, readHead } from './head.ts';
@@ -11,7 +10,7 @@ export interface MimeTreePart {
   start: number;
   end: number;
   head: Head;
-  /** In lower case; text/plain where nothing is said. */
+  /** In lower case; text/plain if the part has no type. */
   type: string;
   charset: string;
   /** Content-Transfer-Encoding in lower case. */
@@ -23,16 +22,16 @@ export interface MimeTreePart {
 
 const maxDepth = 10;
 const maxParts = 1000;
-/** Of one multipart, with lines that only begin like one. */
+/** In one multipart, including lines that only begin like a delimiter. */
 const maxDelimiters = 10_000;
-/** Of all parts together. */
+/** In all parts together. */
 const maxFields = 10_000;
-/** What is read of a structured value. */
+/** Only this much of a structured value is read. */
 const maxValueLength = 4096;
 
 const dash = 0x2d;
 
-/** Null: nested too deeply, cut into too many parts, or with too large a header. */
+/** Null if the message is nested too deeply, has too many parts, or has too large a header. */
 export function readTree(raw: Buffer): MimeTreePart | null {
   let partsLeft = maxParts;
   let fieldsLeft = maxFields;
@@ -43,7 +42,7 @@ export function readTree(raw: Buffer): MimeTreePart | null {
     const head = readHead(raw, start, end);
     fieldsLeft -= head.fields.length;
     if (head.isTooLarge || fieldsLeft < 0) return null;
-    const { boundary, ...part } = described(head);
+    const { boundary, ...part } = describe(head);
     const children: MimeTreePart[] = [];
     if (boundary !== null) {
       const ranges = rangesOf(raw, head.bodyStart, end, boundary);
@@ -60,15 +59,17 @@ export function readTree(raw: Buffer): MimeTreePart | null {
   return read(0, raw.length, 0);
 }
 
-/** The part and all within it, each before its own. */
+/** The part and all parts inside it, each before its children. */
 export function* partsOf(part: MimeTreePart): Generator<MimeTreePart> {
   yield part;
   for (const child of part.children) yield* partsOf(child);
 }
 
-type Described = Omit<MimeTreePart, 'start' | 'end' | 'head' | 'children'> & { boundary: string | null };
+type PartDescription = Omit<MimeTreePart, 'start' | 'end' | 'head' | 'children'> & {
+  boundary: string | null;
+};
 
-function described(head: Head): Described {
+function describe(head: Head): PartDescription {
   const content = structured(head, 'content-type');
   const disposition = structured(head, 'content-disposition');
   const type = content.value.toLowerCase() || 'text/plain';
@@ -88,8 +89,8 @@ function structured(head: Head, name: string): { value: string; params: Record<s
 }
 
 /**
- * What lies between the delimiter lines; without the CRLF before each, which is the delimiter's (section 5.1.1). Null
- * where there are too many, or too many lines that are nearly delimiters, of which a hostile body is full.
+ * The ranges between the delimiter lines, without the CRLF before each, which belongs to the delimiter (section 5.1.1).
+ * Null if there are too many, including lines that only begin like a delimiter, which a hostile body may be full of.
  */
 function rangesOf(
   raw: Buffer,
@@ -97,30 +98,30 @@ function rangesOf(
   end: number,
   boundary: string,
 ): [from: number, to: number][] | null {
-  // The CRLF before the body is its header's; the first delimiter may stand behind it.
+  // The search starts at the CRLF that ends the header, because the first delimiter may follow it directly.
   const body = raw.subarray(0, end);
-  const mark = Buffer.from(`\r\n--${boundary}`, 'latin1');
+  const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
   const ranges: [number, number][] = [];
   let open: number | null = null;
-  let at = body.indexOf(mark, start - 2);
+  let at = body.indexOf(delimiter, start - 2);
   for (let seen = 0; at >= 0; seen++) {
     if (seen > maxDelimiters) return null;
-    const behind = at + mark.length;
-    const isLast = body[behind] === dash && body[behind + 1] === dash;
-    const next = lineEnd(body, behind + (isLast ? 2 : 0));
+    const afterDelimiter = at + delimiter.length;
+    const isLast = body[afterDelimiter] === dash && body[afterDelimiter + 1] === dash;
+    const next = lineEnd(body, afterDelimiter + (isLast ? 2 : 0));
     if (next !== null) {
       if (open !== null) ranges.push([open, Math.max(at, open)]);
       if (isLast) return ranges;
       open = next;
     }
-    // One delimiter's CRLF may be the next one's too.
-    at = body.indexOf(mark, next === null ? behind : next - 2);
+    // The CRLF after one delimiter may also be the one before the next.
+    at = body.indexOf(delimiter, next === null ? afterDelimiter : next - 2);
   }
   if (open !== null) ranges.push([open, end]);
   return ranges;
 }
 
-/** Behind the line's end, where nothing but white space comes before it. */
+/** The position after the line's end; null if anything but white space comes before it. */
 function lineEnd(body: Buffer, from: number): number | null {
   let at = from;
   while (body[at] === 0x20 || body[at] === 0x09) at += 1;

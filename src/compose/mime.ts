@@ -7,7 +7,7 @@
 
 import type { Mailbox } from '../glossary.ts';
 import { parseMailbox } from '../mail/address.ts';
-import { type Attachment, attached } from './attachment.ts';
+import { type Attachment, attachmentPart } from './attachment.ts';
 import { toCrlf } from './crlf.ts';
 import { type CustomHeaders, splitHeaders } from './custom-headers.ts';
 import { type FieldLine, field, mailbox, messageIds, unstructured } from './field.ts';
@@ -23,7 +23,7 @@ export interface Fields {
   text?: string;
   attachments: Attachment[];
   headers: CustomHeaders;
-  /** Without angle brackets; a Message-ID header of the caller's goes before it. */
+  /** Without angle brackets. A Message-ID among `headers` replaces it. */
   messageId: string;
   date: number;
 }
@@ -34,13 +34,13 @@ export interface MimeMessage {
 }
 
 /**
- * The message, and its Message-ID without angle brackets. `html` and `attachments`: for a copy, with links of its own, and
- * what all copies share.
+ * The message, and its Message-ID without angle brackets. For copies, `html` is the copy's own, and `attachments` are the
+ * parts that all copies share.
  */
 export function composeMime(
   fields: Fields,
   html = fields.html,
-  attachments = fields.attachments.map(attached),
+  attachments = fields.attachments.map(attachmentPart),
 ): { message: MimeMessage; messageId: string } {
   const { own, custom } = splitHeaders(fields.headers);
   const messageId = own['message-id']?.replace(/^<|>$/g, '') ?? fields.messageId;
@@ -63,7 +63,7 @@ export function composeMime(
   };
 }
 
-/** In memory of its own, ready to be handed over to another thread. */
+/** In memory of its own, so that it can be transferred to another thread. */
 export function toBytes({ fields, body }: MimeMessage): Buffer {
   const head = headText(fields);
   const headLength = Buffer.byteLength(head);
@@ -77,7 +77,7 @@ function customValue(name: string, value: string): string {
   return /^references$/i.test(name) ? messageIds(value) : unstructured(value);
 }
 
-/** Parsed, because a name is written in another way than callers write it. Empty where there is none. */
+/** Parsed, because a name is written differently in a header than callers write it. Empty if there is none. */
 function addressee(text: string | undefined): string {
   const parsed = text && parseMailbox(text);
   return parsed ? mailbox(parsed) : '';
@@ -93,7 +93,7 @@ function contentOf(fields: Fields, html: string | undefined, attachments: MimePa
   const alternatives: MimePart[] = [];
   if (text || !html) alternatives.push(leaf('text/plain; charset=utf-8', encodeText(toCrlf(text ?? ''))));
   if (html) {
-    // All copies in the same encoding: how many letters there are in links is chance.
+    // The sample is the same for all copies, so that they have the same encoding whatever letters their links contain.
     const encoded = encodeText(toCrlf(html), fields.html);
     alternatives.push(leaf('text/html; charset=utf-8', encoded));
   }
@@ -101,7 +101,7 @@ function contentOf(fields: Fields, html: string | undefined, attachments: MimePa
   return attachments.length > 0 ? multipart('mixed', [content, ...attachments]) : content;
 }
 
-/** In one piece, and its last line with its end. */
+/** In one buffer; the last line ends with CRLF. */
 function bodyOf({ body }: MimePart): Buffer {
   const whole = Buffer.concat(body);
   return whole.length === 0 || whole.at(-1) === 0x0a ? whole : Buffer.concat([whole, Buffer.from('\r\n')]);

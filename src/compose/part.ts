@@ -1,22 +1,22 @@
-/** Parts of a message (RFC 2046): header fields and a body, and parts joined to one. */
+/** Parts of a message (RFC 2046): a leaf with fields and a body, and multiparts. */
 import { randomUUID } from 'node:crypto';
 import { type FieldLine, field } from './field.ts';
 import type { Encoded } from './transfer-encoding.ts';
 
 export interface MimePart {
   fields: FieldLine[];
-  /** Pieces, in their order. */
+  /** In pieces. */
   body: Buffer[];
 }
 
-/** A part that holds no others. */
+/** A part without children. */
 export function leaf(contentType: string, { encoding, bytes }: Encoded, ...more: FieldLine[]): MimePart {
   const fields = [field('Content-Type', contentType), field('Content-Transfer-Encoding', encoding), ...more];
   return { fields, body: [bytes] };
 }
 
 export function multipart(kind: 'alternative' | 'mixed', parts: MimePart[]): MimePart {
-  // At random, so that nobody can write it into a part; nor is it ever in quoted-printable (RFC 2045 section 6.7).
+  // Random, so that no caller can write it into a part. "=_" never occurs in quoted-printable (RFC 2045 section 6.7).
   const boundary = `=_${randomUUID()}`;
   const body = parts.flatMap((part, index) => [
     Buffer.from(`${index > 0 ? '\r\n' : ''}--${boundary}\r\n${headText(part.fields)}`),
@@ -26,7 +26,7 @@ export function multipart(kind: 'alternative' | 'mixed', parts: MimePart[]): Mim
   return { fields: [contentType], body: [...body, Buffer.from(`\r\n--${boundary}--\r\n`)] };
 }
 
-/** With the empty line that ends it. */
+/** The header, with the empty line that ends it. */
 export function headText(fields: readonly FieldLine[]): string {
   return `${fields.map(({ text }) => text).join('\r\n')}\r\n\r\n`;
 }

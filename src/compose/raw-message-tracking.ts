@@ -1,17 +1,17 @@
-/** Tracking in a message that was given: in its HTML parts, but for those that altering would break (html-parts.ts). */
+/** Tracking in a message that the caller gave whole: in the HTML parts that can be edited safely (html-parts.ts). */
 import { editedParts } from './html-parts.ts';
-import { type Allowance, type MessageTracking, prepareTracking, type Tracker } from './html-tracking.ts';
+import { type LinkAllowance, type MessageTracking, prepareTracking, type Tracker } from './html-tracking.ts';
 
-/** Null where nothing is to be tracked: then the message is the same for all. */
+/** Null if nothing is tracked: then the message is the same for all recipients. */
 export function trackedParts(
   raw: Buffer,
   tracking: MessageTracking,
-  allowance: Allowance,
+  allowance: LinkAllowance,
 ): ((tracker: Tracker) => Buffer) | null {
   if (!tracking.opens && !tracking.clicks) return null;
   let hasPixel = false;
   return editedParts(raw, (html, reading) => {
-    // One pixel tells of all the mail.
+    // One pixel is enough for the whole mail.
     const opens = tracking.opens && !hasPixel;
     const tracked = prepareTracking(
       html,
@@ -24,7 +24,7 @@ export function trackedParts(
   });
 }
 
-/** A link is a URL in UTF-8; of another character set, no more than ASCII is known here. */
+/** A link is a URL in UTF-8. In other character sets, only the ASCII characters can be read here. */
 function isAscii(target: string): boolean {
   return /^[\x20-\x7e]*$/.test(target);
 }

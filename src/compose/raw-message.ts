@@ -1,54 +1,58 @@
 /**
- * A message that was given as it is (by submission), made ready for the wire: Date and Message-ID where it has none,
- * tracking where it is on, the signature. Everything else stays as it was, to the octet.
+ * Prepares a message that the caller gave whole (by SMTP submission): adds Date and Message-ID if they are missing, tracking
+ * if it is on, and the signature. Every other octet stays as it was.
  */
-
 import { fieldValue, type Head, readHead } from './head.ts';
-import { limitOf, type MessageTracking, newAllowance } from './html-tracking.ts';
+import { linkLimitIfExceeded, type MessageTracking, newAllowance } from './html-tracking.ts';
 import { trackedParts } from './raw-message-tracking.ts';
 import { type Composed, copiesFor } from './recipient-copies.ts';
 import { type Signer, signatures } from './sign.ts';
 
 export interface RawMessage {
-  /** With CRLF line ends alone, and well-formed fields. */
+  /** With CRLF line ends only, and well-formed fields. */
   raw: Buffer;
-  /** Without angle brackets; where the message has one, that. */
+  /** Without angle brackets; the message's own if it has one. */
   messageId: string;
   date: number;
 }
 
 export function composeRaw(message: RawMessage, tracking: MessageTracking, signer: Signer): Composed {
-  const raw = completed(message);
+  const raw = withRequiredFields(message);
   const allowance = newAllowance();
   const tracked = trackedParts(raw, tracking, allowance);
   const copies = tracked
     ? copiesFor(tracking.trackers, (tracker) => signed(tracked(tracker), signer, message.date))
     : { messages: [signed(raw, signer, message.date)], base: null };
-  return { messageId: message.messageId, ...copies, trackedLinks: limitOf(allowance) };
+  return { messageId: message.messageId, ...copies, trackedLinks: linkLimitIfExceeded(allowance) };
 }
 
-/** Octet for octet: a field may be in any character set. */
+/** Fields are read as Latin-1, which keeps every octet: they may be in any character set. */
 function signed(raw: Buffer, signer: Signer, at: number): Buffer {
   const { fields, bodyStart } = readHead(raw);
   const written = fields.map(({ label, start, end }) => {
     return { name: label, text: raw.toString('latin1', start, end - 2) };
   });
-  const added = signatures({ fields: written, body: raw.subarray(bodyStart) }, signer, at, 'latin1');
-  return Buffer.concat([Buffer.from(added.map(({ text }) => `${text}\r\n`).join('')), raw]);
+  const signatureFields = signatures(
+    { fields: written, body: raw.subarray(bodyStart) },
+    signer,
+    at,
+    'latin1',
+  );
+  return Buffer.concat([Buffer.from(signatureFields.map(({ text }) => `${text}\r\n`).join('')), raw]);
 }
 
-function completed({ raw, messageId, date }: RawMessage): Buffer {
+function withRequiredFields({ raw, messageId, date }: RawMessage): Buffer {
   const head = readHead(raw);
   const missing = [
-    ...added(head, 'Date', new Date(date).toUTCString().replace('GMT', '+0000')),
-    ...added(head, 'Message-ID', `<${messageId}>`),
+    ...fieldIfMissing(head, 'Date', new Date(date).toUTCString().replace('GMT', '+0000')),
+    ...fieldIfMissing(head, 'Message-ID', `<${messageId}>`),
   ];
-  // A message may end with its header; the empty line is what all others look for.
+  // A message may end with its header, without the empty line that every reader looks for.
   const end = head.bodyStart === head.end ? '\r\n' : '';
   if (missing.length === 0 && end === '') return raw;
   return Buffer.concat([Buffer.from(missing.join('')), raw, Buffer.from(end)]);
 }
 
-function added(head: Head, name: string, value: string): string[] {
+function fieldIfMissing(head: Head, name: string, value: string): string[] {
   return fieldValue(head, name.toLowerCase()) === null ? [`${name}: ${value}\r\n`] : [];
 }

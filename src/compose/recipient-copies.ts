@@ -1,9 +1,9 @@
-/** The copies of a message, one for each recipient, by what they have in common with the first. */
+/** The copies of a message, one for each recipient, as patches of the first. */
 import { patchOf } from '../base/byte-patch.ts';
 import type { Tracker } from './html-tracking.ts';
 
 interface Copies {
-  /** One for all recipients; where there is a base, a patch of it (base/byte-patch.ts) for each recipient, in their order. */
+  /** One message for all recipients; or, if there is a base, a patch of it (base/byte-patch.ts) for each recipient, in order. */
   messages: Buffer[];
   base: Buffer | null;
 }
@@ -16,7 +16,7 @@ export interface Composed extends Copies {
   trackedLinks: number | null;
 }
 
-/** Each copy becomes a patch before the next one is made: they may be large. */
+/** Each copy becomes a patch before the next one is made, because copies may be large. */
 export function copiesFor(trackers: Tracker[], copyFor: (tracker: Tracker) => Buffer): Copies {
   const base = copyFor(trackers[0]!);
   if (trackers.length === 1) return { messages: [base], base: null };

@@ -1,6 +1,6 @@
 /**
- * A thread that composes and signs, for compose/compose-threads.ts: its way in, started by main.ts with where the
- * secrets are, which open the keys and sign the links here. Nobody imports this file.
+ * The entry of a composing thread (compose/compose-threads.ts). main.ts starts it with the location of the secrets, which
+ * open the DKIM keys and sign the tracking links here. No file imports it.
  */
 import { flushCompileCache } from 'node:module';
 import { constants, setPriority } from 'node:os';
@@ -15,7 +15,7 @@ import { createTrackingLinks } from '../tracking/tracking-links.ts';
 
 if (import.meta.main && parentPort) {
   const { isForLarge, ...source } = workerData as SecretSource & { isForLarge: boolean };
-  // On Linux that is this thread alone: large mails wait for whatever else there is to do.
+  // On Linux this sets the priority of this thread only. Large mails yield to all other work.
   if (isForLarge && process.platform === 'linux') setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   const secrets = loadSecrets(source);
   const links = createTrackingLinks(secrets);

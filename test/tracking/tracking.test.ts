@@ -10,7 +10,12 @@ import fc from 'fast-check';
 import { type Token, type TokenHandler, Tokenizer, TokenizerMode } from 'parse5';
 import { fixedSecrets } from '../../src/base/secrets.ts';
 import { eachTag } from '../../src/compose/html-tags.ts';
-import { limitOf, newAllowance, prepareTracking, type Tracker } from '../../src/compose/html-tracking.ts';
+import {
+  linkLimitIfExceeded,
+  newAllowance,
+  prepareTracking,
+  type Tracker,
+} from '../../src/compose/html-tracking.ts';
 import { createTrackingLinks } from '../../src/tracking/tracking-links.ts';
 import { recordVisit, type Visit, type Visited } from '../../src/tracking/visit.ts';
 import { type Visitor, visitorKind } from '../../src/tracking/visitor.ts';
@@ -57,10 +62,10 @@ test('of one mail a thousand links are tracked, over all its parts', (t) => {
   const trackedIn = (html: string) => html.split('t.invalid/c').length - 1;
   const allowance = newAllowance();
   t.is(trackedIn(prepareTracking(linked(600), clicks, allowance)!(plain)), 600);
-  t.is(limitOf(allowance), null);
+  t.is(linkLimitIfExceeded(allowance), null);
   const rest = prepareTracking(`${linked(401)}<p>more</p>${linked(3)}</body>`, both, allowance)!(plain);
   t.is(trackedIn(rest), 400);
-  t.is(limitOf(allowance), 1000);
+  t.is(linkLimitIfExceeded(allowance), 1000);
   t.true(
     rest.includes(`${linked(1)}<p>more</p>${linked(3)}<img src=`),
     'what is left stays, and the pixel has its place',
@@ -68,7 +73,7 @@ test('of one mail a thousand links are tracked, over all its parts', (t) => {
   t.is(prepareTracking(linked(1), clicks, allowance), null);
   const exactly = newAllowance();
   prepareTracking(linked(1000), clicks, exactly);
-  t.is(limitOf(exactly), null);
+  t.is(linkLimitIfExceeded(exactly), null);
 });
 
 const pieces = [
