@@ -16,7 +16,7 @@
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { createStream } from 'rotating-file-stream';
+import { createStream, type RotatingFileStream } from 'rotating-file-stream';
 import { type Clock, iso } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { sanitize, sanitizeJson } from '../base/sanitize.ts';
@@ -68,68 +68,74 @@ const retryDelayMs = 1000;
 
 export function createMailLog(dataDir: string, clock: Clock, log: Log): MailLog {
   mkdirSync(join(dataDir, 'log'), { recursive: true });
-  let file = open();
-  let failedAt = Number.NEGATIVE_INFINITY;
-  // `buffered` goes to standard output and to the file; `waiting` is what the file has not accepted yet.
-  let buffered = '';
-  let waiting = '';
-  let timer: NodeJS.Timeout | undefined;
+  return new RotatingMailLog(dataDir, clock, log);
+}
 
-  function open() {
-    const stream = createStream('mail.log', {
-      path: join(dataDir, 'log'),
-      size: maxFileSize,
-      maxFiles,
-    });
+class RotatingMailLog implements MailLog {
+  readonly #directory: string;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  #file: RotatingFileStream;
+  #failedAt = Number.NEGATIVE_INFINITY;
+  /** Lines for standard output and the file. */
+  #buffered = '';
+  /** Lines that the file has not accepted yet. */
+  #waiting = '';
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(dataDir: string, clock: Clock, log: Log) {
+    this.#directory = join(dataDir, 'log');
+    this.#clock = clock;
+    this.#log = log;
+    this.#file = this.#open();
+  }
+
+  write(verb: Verb, sentence: string, line: MailLogLine): void {
+    const msg = `${verb} ${sentence}`;
+    const head = { level: 'info', time: iso(this.#clock.now()), event: verb, msg };
+    this.#buffered += `${JSON.stringify({ ...head, ...line })}\n`;
+    if (this.#buffered.length >= flushLength) this.#flush();
+    else this.#timer ??= setTimeout(() => this.#flush(), flushMs);
+    if (!this.#log.writeLines) this.#log.info(sanitize(msg));
+  }
+
+  close(): Promise<void> {
+    this.#flush();
+    const file = this.#file;
+    return new Promise((resolve) => (file.destroyed ? resolve() : file.end(resolve)));
+  }
+
+  #open(): RotatingFileStream {
+    const stream = createStream('mail.log', { path: this.#directory, size: maxFileSize, maxFiles });
     // A full disk must not stop the mail: lines are lost, and the reason is logged.
     stream.on('error', (error) => {
-      if (file === stream) failedAt = clock.now();
-      log.warn({ err: error }, 'the mail log cannot be written');
+      if (this.#file === stream) this.#failedAt = this.#clock.now();
+      this.#log.warn({ err: error }, 'the mail log cannot be written');
     });
-    stream.on('warning', (error) => log.warn({ err: error }, 'the mail log cannot be rotated'));
+    stream.on('warning', (error) => this.#log.warn({ err: error }, 'the mail log cannot be rotated'));
     return stream;
   }
 
-  function append(line: string): void {
-    buffered += line;
-    if (buffered.length >= flushLength) flush();
-    else timer ??= setTimeout(flush, flushMs);
-  }
-
-  function flush(): void {
-    clearTimeout(timer);
-    timer = undefined;
+  #flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
     // The file may be followed in a terminal.
-    buffered = sanitizeJson(buffered);
-    log.writeLines?.(buffered);
-    if (waiting.length < maxWaiting) waiting += buffered;
-    buffered = '';
-    writeWaiting();
+    const lines = sanitizeJson(this.#buffered);
+    this.#buffered = '';
+    this.#log.writeLines?.(lines);
+    if (this.#waiting.length < maxWaiting) this.#waiting += lines;
+    this.#writeWaiting();
   }
 
   /** If the file cannot be written now, the lines wait for the next flush. */
-  function writeWaiting(): void {
-    if (file.destroyed && clock.now() >= failedAt + retryDelayMs) {
-      file = open();
+  #writeWaiting(): void {
+    if (this.#file.destroyed && this.#clock.now() >= this.#failedAt + retryDelayMs) {
+      this.#file = this.#open();
       // The last line in the file may be incomplete.
-      file.write('\n');
+      this.#file.write('\n');
     }
-    if (file.destroyed || file.writableLength >= maxWaiting) return;
-    file.write(waiting);
-    waiting = '';
+    if (this.#file.destroyed || this.#file.writableLength >= maxWaiting) return;
+    this.#file.write(this.#waiting);
+    this.#waiting = '';
   }
-
-  return {
-    write(verb, sentence, line) {
-      const msg = `${verb} ${sentence}`;
-      const head = { level: 'info', time: iso(clock.now()), event: verb, msg };
-      const text = `${JSON.stringify({ ...head, ...line })}\n`;
-      append(text);
-      if (!log.writeLines) log.info(sanitize(msg));
-    },
-    close() {
-      flush();
-      return new Promise((resolve) => (file.destroyed ? resolve() : file.end(resolve)));
-    },
-  };
 }
