@@ -1,4 +1,4 @@
-/** The reference page at /docs: whole, made of the document, and in need of nothing from elsewhere. */
+/** The reference page at /docs is complete, is generated from the OpenAPI document, and loads nothing from other hosts. */
 import { createHash } from 'node:crypto';
 import test from 'ava';
 import { curl } from '../../src/api/docs/curl.ts';
@@ -52,7 +52,7 @@ test('the page has every field, code, header and example of the document', async
   }
 });
 
-test('the page needs nothing from elsewhere, runs no script, and lets nothing in but its style', async (t) => {
+test('the page loads nothing from other hosts, runs no script, and its policy allows only its own style', async (t) => {
   const world = await startWorld(t);
   const response = await fetch(`${world.url()}/docs`);
   const page = await response.text();
@@ -71,7 +71,7 @@ test('the page needs nothing from elsewhere, runs no script, and lets nothing in
     t.true(page.includes(`id="${anchor.slice(1)}"`), anchor);
 });
 
-test('the page is read with GET and HEAD alone', async (t) => {
+test('the page answers GET and HEAD only', async (t) => {
   const world = await startWorld(t);
   t.is((await fetch(`${world.url()}/docs`, { method: 'HEAD' })).status, 200);
   const other = await fetch(`${world.url()}/docs`, { method: 'POST' });
@@ -79,7 +79,7 @@ test('the page is read with GET and HEAD alone', async (t) => {
   t.is(other.headers.get('allow'), 'HEAD, GET');
 });
 
-test('what is put into a template is escaped, but for HTML of its own', (t) => {
+test('values in a template are escaped, except Html objects', (t) => {
   const evil = '<img src=x onerror="a(\'&\')">';
   const escaped = '&lt;img src=x onerror=&quot;a(&#39;&amp;&#39;)&quot;&gt;';
   t.is(html`<p title="${evil}">${evil}</p>`.text, `<p title="${escaped}">${escaped}</p>`);
@@ -87,7 +87,7 @@ test('what is put into a template is escaped, but for HTML of its own', (t) => {
   t.is(blocks('`<b>` and <i>').text.trim(), '<p><code>&lt;b&gt;</code> and &lt;i&gt;</p>');
 });
 
-test('curl takes any body', (t) => {
+test('the curl sample quotes any body', (t) => {
   const operation = { parameters: [], security: [] } as never;
   const body = { type: 'application/json', value: { text: "it's" } } as const;
   const command = curl({ baseUrl: 'https://a.invalid', path: '/b', method: 'POST', operation, body });

@@ -1,4 +1,4 @@
-/** The house rules, read from the imports themselves: who may import whom is the table in src/README.md. */
+/** The structure of src/: imports follow the table in src/README.md, and files and folders stay small. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, relative } from 'node:path';
 import test from 'ava';

@@ -1,6 +1,6 @@
 /**
- * Every path that a comment names exists, and every relative link of the documents leads somewhere: a reader can follow
- * each reference. A README within src counts as a comment. All misses are listed, each with its file and line.
+ * Every path that a comment names exists, and every relative link of the documents leads to a file or heading. A README
+ * within src counts as a comment. A failure lists all misses with file and line.
  */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename, dirname, extname, join } from 'node:path';
@@ -23,7 +23,7 @@ const read = (file: string) => readFileSync(join(root, file), 'utf8');
 
 const show = ({ file, line, path }: Mention) => `${file}:${line}: ${path}`;
 
-/** How many files of src/ have each name: a bare name in a comment must be one of a kind. */
+/** Files of src/ by name: a name without a folder in a comment must be unique. */
 const sourceFiles = globSync('src/**/*', { cwd: root });
 const named = Map.groupBy(sourceFiles, (file) => basename(file));
 
@@ -41,7 +41,7 @@ function commentsIn(file: string): Line[] {
     });
 }
 
-/** Lines that begin with a mark, as in shell and SQL. */
+/** Comment lines that begin with a mark, as in shell and SQL. */
 function markedIn(mark: string): (file: string) => Line[] {
   return (file) => linesOf(file).filter(({ text }) => text.trimStart().startsWith(mark));
 }
@@ -74,9 +74,9 @@ function comments(): Line[] {
   );
 }
 
-/** A name of these kinds is a file's, wherever it stands. */
+/** A word with one of these extensions is a file name. */
 const kinds = 'ts|js|md|json|jsonc|css|eta|sql|sh|yaml|yml';
-/** Below these every name with a slash is a path; elsewhere `text/html` is none. */
+/** Below these folders every word with a slash is a path; elsewhere `text/html`, for example, is not. */
 const tops = 'src|test|scripts|config|docs';
 
 const notWithin = '(?<![\\w@./:<>$*{}-])';
@@ -111,7 +111,7 @@ test('every path that a comment names exists', (t) => {
 
 const documents = ['README.md', ...globSync('docs/*.md', { cwd: root })];
 
-/** Code stands for itself; what is left keeps its lines. */
+/** Removes code and keeps the line numbers of everything else. */
 function withoutCode(markdown: string): string {
   return markdown.replace(/^```.*?^```/gms, (block) => block.replace(/[^\n]/g, '')).replace(/`[^`\n]*`/g, '');
 }
