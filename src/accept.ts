@@ -41,7 +41,7 @@ export interface SendRequest {
   /** X-Request-Id, for the log. */
   requestId: string;
   /** The message itself, where it was given whole; then nothing of html to headers is there. */
-  given?: { raw: Buffer; messageId: string | null };
+  rawMessage?: { raw: Buffer; messageId: string | null };
 }
 
 export interface Recipient {
@@ -58,7 +58,7 @@ export interface AcceptParts {
   trackingBase(host: string | null): string;
   commit(send: Send): Promise<Decision>;
   /** What `commit` would decide, without anything being kept. */
-  rehearse(send: Send): Promise<Decision>;
+  dryRun(send: Send): Promise<Decision>;
   /** Whether a delivery may be leased and sent at once; `settle` says after the commit what became of it. */
   admit(domain: string, orgId: string): DispatchPlace;
   /** Told after the commit, for the mail log. */
@@ -88,13 +88,13 @@ export function createAccept(parts: AcceptParts): Accept {
     const domain = requireVerified(from, await parts.findDomain(caller.orgId, from.domain));
     try {
       const draft = draftOf(parts, request, caller, domain);
-      const decision = await composed(parts, draft, request, from, domain).then(
+      const decision = await composeSend(parts, draft, request, from, domain).then(
         (send) => commit(parts, send, request.requestId),
         async (error) => {
           // What the books say goes before trouble in composing (docs/design.md section 2, the order of checks).
-          const foreseen = await parts.rehearse(draft);
-          if ('answer' in foreseen && !foreseen.replayed) throw error;
-          return foreseen;
+          const decisionWithoutMessage = await parts.dryRun(draft);
+          if ('answer' in decisionWithoutMessage && !decisionWithoutMessage.replayed) throw error;
+          return decisionWithoutMessage;
         },
       );
       if ('refused' in decision) throw refusalOf(decision);
@@ -169,7 +169,7 @@ function draftOf(parts: AcceptParts, request: SendRequest, caller: Sender, domai
   };
 }
 
-async function composed(
+async function composeSend(
   parts: AcceptParts,
   draft: Send,
   request: SendRequest,
@@ -211,8 +211,8 @@ function signerOf({ name, dkimSelector, dkimPrivateKey, otherKeys }: DomainRecor
 }
 
 function contentOf({ messageId, acceptedAt: date }: Send, request: SendRequest, from: Mailbox) {
-  const { given, replyTo, subject, html, text, attachments, headers } = request;
-  if (given) return { raw: given.raw, messageId: given.messageId ?? messageId, date };
+  const { rawMessage, replyTo, subject, html, text, attachments, headers } = request;
+  if (rawMessage) return { raw: rawMessage.raw, messageId: rawMessage.messageId ?? messageId, date };
   const to = request.to.map(({ address }) => address);
   return { from, to, replyTo, subject, html, text, attachments, headers, messageId, date };
 }
@@ -222,8 +222,8 @@ function contentOf({ messageId, acceptedAt: date }: Send, request: SendRequest, 
  * they are, without another look into the database.
  */
 async function commit(parts: AcceptParts, send: Send, requestId: string): Promise<Decision> {
-  const places = send.recipients.map(({ domain }) => parts.admit(domain, send.orgId));
-  const recipients = send.recipients.map((one, index) => ({ ...one, entry: places[index]!.entry }));
+  const slots = send.recipients.map(({ domain }) => parts.admit(domain, send.orgId));
+  const recipients = send.recipients.map((one, index) => ({ ...one, entry: slots[index]!.entry }));
   let accepted: string[] = [];
   try {
     failpoint('composed');
@@ -234,7 +234,7 @@ async function commit(parts: AcceptParts, send: Send, requestId: string): Promis
   } finally {
     if (accepted.length > 0) parts.onAccepted(send, accepted, requestId);
     for (const [index, recipient] of recipients.entries()) {
-      places[index]!.settle(accepted.includes(recipient.address) ? deliveryOf(send, recipient) : null);
+      slots[index]!.settle(accepted.includes(recipient.address) ? deliveryOf(send, recipient) : null);
     }
   }
 }
@@ -255,12 +255,12 @@ function deliveryOf(send: Send, { deliveryId, address, domain, message }: SendRe
     dueAt: send.acceptedAt,
     expiresAt: send.expiresAt,
     tls: send.tls,
-    ...messageAtHand(raw, send.base),
+    ...inMemoryMessage(raw, send.base),
   };
 }
 
 /** A large copy is put together when its turn has come. */
-function messageAtHand(raw: Buffer, base: Buffer | null): Pick<Delivery, 'message'> {
+function inMemoryMessage(raw: Buffer, base: Buffer | null): Pick<Delivery, 'message'> {
   if (base === null) return { message: raw };
   return base.length <= largestAtHand ? { message: patched(base, raw) } : {};
 }

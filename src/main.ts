@@ -134,7 +134,7 @@ export async function start(config: Config, hands: Partial<Overrides> = {}): Pro
       returned: has('inbound') ? returned.handler : null,
     });
     ways.push(listeners);
-    stops.push(hurry, probes.leave, async () => front.leave());
+    stops.push(hurry, probes.leave, async () => front.drain());
     // Of any free port the number is known now.
     baseUrl = baseUrl.replace(/:0$/, `:${port}`);
     const isFresh = has('http') && !(await hasOrganizations(ground.db));

@@ -9,7 +9,7 @@ import type { Window } from '../accounts/limits.ts';
 import { newId } from '../base/id.ts';
 import { Refusal, statusOf } from '../mail/refusal.ts';
 import type { Authorize } from './authorize.ts';
-import { nameClient } from './client-address.ts';
+import { resolveClientAddress } from './client-address.ts';
 import { compressText } from './compress.ts';
 import { addCreditRoutes } from './credits/routes.ts';
 import { getDocs } from './docs/routes.ts';
@@ -22,7 +22,7 @@ import type { Management } from './management.ts';
 import { documentOf } from './openapi/openapi-document.ts';
 import { getDocument } from './openapi/routes.ts';
 import { seconds, setRateHeaders } from './rate-headers.ts';
-import { NoRoomForBody } from './request-body.ts';
+import { BodyBudgetExceeded } from './request-body.ts';
 import { type SendParts, sendEmail } from './send/routes.ts';
 import { withSlot } from './server-busy.ts';
 import { addCsvRoutes } from './suppressions/csv.ts';
@@ -31,11 +31,11 @@ import { addWebhookRoutes } from './webhooks/routes.ts';
 import { addTestAndReplayRoutes } from './webhooks/test-and-replay.ts';
 
 export interface ApiParts extends SendParts {
-  gate: Authorize;
+  authorize: Authorize;
   findEmail: FindEmail;
   searchEmails: SearchEmails;
   feed: FeedParts;
-  management: Omit<Management, 'gate' | 'room'>;
+  management: Omit<Management, 'authorize' | 'admission'>;
   /** What tracking links answer: no part of the public interface. */
   tracking: Router;
   /** Whose X-Forwarded-For is believed, besides this machine's own. */
@@ -67,12 +67,12 @@ const goneAway = ['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'];
 
 export function createApi(parts: ApiParts): Koa {
   const router = new Router({ prefix: '/api/public' });
-  const inBounds = withSlot(callsAPlace * parts.room.places);
+  const inBounds = withSlot(callsAPlace * parts.admission.maxSlots);
   router.post('/email/send', inBounds, sendEmail(parts));
-  router.get('/email/:id', inBounds, getEmail(parts.gate, parts.findEmail));
-  router.get('/emails', inBounds, getEmails(parts.gate, parts.searchEmails));
-  router.get('/events', inBounds, getEvents(parts.gate, parts.feed));
-  const management = { ...parts.management, gate: parts.gate, room: parts.room };
+  router.get('/email/:id', inBounds, getEmail(parts.authorize, parts.findEmail));
+  router.get('/emails', inBounds, getEmails(parts.authorize, parts.searchEmails));
+  router.get('/events', inBounds, getEvents(parts.authorize, parts.feed));
+  const management = { ...parts.management, authorize: parts.authorize, admission: parts.admission };
   for (const add of managementRoutes) add(router, inBounds, management);
   const document = documentOf(parts.baseUrl);
   router.get('/openapi.json', getDocument(document));
@@ -82,14 +82,14 @@ export function createApi(parts: ApiParts): Koa {
   const app = new Koa();
   app.use(compressText);
   app.use(parts.observe);
-  app.use(nameClient(parts.proxies));
+  app.use(resolveClientAddress(parts.proxies));
   app.use(parts.dashboard);
   app.use(everyAnswer);
-  app.use(answerRefusals(parts.gate, parts.onError));
+  app.use(answerRefusals(parts.authorize, parts.onError));
   app.use(router.routes());
   app.use(docs.routes());
   app.use(parts.tracking.routes());
-  app.use(refuseTheRest(parts.gate, [router, docs, parts.tracking]));
+  app.use(refuseTheRest(parts.authorize, [router, docs, parts.tracking]));
   app.on('error', (error) => {
     if (!goneAway.includes(error.code)) parts.onError('an answer could not be sent', error);
   });
@@ -109,7 +109,7 @@ function requestId(given: string): string {
   return /^[\w.:+/=-]{1,128}$/.test(given) ? given : newId();
 }
 
-function answerRefusals(gate: Authorize, onError: ApiParts['onError']): Middleware {
+function answerRefusals(authorize: Authorize, onError: ApiParts['onError']): Middleware {
   return async (context, next) => {
     try {
       await next();
@@ -119,9 +119,9 @@ function answerRefusals(gate: Authorize, onError: ApiParts['onError']): Middlewa
         onError(`request ${context.state.requestId} failed`, refusal.cause);
         refusal.message += ` (request ${context.state.requestId})`;
       }
-      if (refusal instanceof NoRoomForBody)
-        await gate
-          .giveBack(context)
+      if (refusal instanceof BodyBudgetExceeded)
+        await authorize
+          .uncount(context)
           .catch((cause) => onError('a request that was refused stays counted', cause));
       if (refusal.code === 'RATE_LIMIT_EXCEEDED') takenBack(context);
       answer(context, refusal);
@@ -163,9 +163,9 @@ function unexpected(error: unknown): Refusal {
 }
 
 /** An unknown path is 404; a known one with another method is 405 and says which methods it takes (RFC 9110). */
-function refuseTheRest(gate: Authorize, routers: Router[]): Middleware {
+function refuseTheRest(authorize: Authorize, routers: Router[]): Middleware {
   return async (context) => {
-    if (context.path.startsWith('/api/public/')) await gate.pass(context);
+    if (context.path.startsWith('/api/public/')) await authorize.countUnrouted(context);
     const layers = routers.flatMap((router) => router.match(context.path, context.method).path);
     const methods = layers.flatMap((layer) => layer.methods);
     if (methods.length === 0) throw new Refusal('NOT_FOUND', 'There is nothing at this path.');

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 
 /** `expected`: says the bound in words; without it the issue is zod's own of an array that is too big. */
-export function atMost<Schema extends z.ZodType>(max: number, schema: Schema, expected?: string) {
+export function limitSize<Schema extends z.ZodType>(max: number, schema: Schema, expected?: string) {
   return z.preprocess((input, context) => {
     if (sizeOf(input) <= max) return input;
     if (expected === undefined) {

@@ -15,7 +15,7 @@ export interface AuthorizeParts {
   /** Counts a request of the organization. */
   take(orgId: string, limits: RequestLimits): Promise<Taken>;
   /** Counts a request no more. */
-  giveBack(orgId: string): Promise<void>;
+  uncount(orgId: string): Promise<void>;
   authThrottle: AuthThrottle;
 }
 
@@ -23,11 +23,11 @@ export interface Authorize {
   /** `admit` may refuse (429) before the call is counted. */
   enter(context: Context, grant: Grant, admit?: (caller: Caller) => Promise<void>): Promise<Caller>;
   /** Whether the key of a call that goes on still may do so: it may have been revoked since. Counts nothing. */
-  stillMay(context: Context, grant: Grant): Promise<boolean>;
+  isStillAllowed(context: Context, grant: Grant): Promise<boolean>;
   /** The call is refused with 429 after it was counted. */
-  giveBack(context: Context): Promise<void>;
+  uncount(context: Context): Promise<void>;
   /** A call that leads nowhere (404, 405) needs no key, and counts where it has one. */
-  pass(context: Context): Promise<void>;
+  countUnrouted(context: Context): Promise<void>;
 }
 
 export function createAuthorize(parts: AuthorizeParts): Authorize {
@@ -39,14 +39,14 @@ export function createAuthorize(parts: AuthorizeParts): Authorize {
       requireGrant(caller, grant);
       return caller;
     },
-    async stillMay(context, grant) {
+    async isStillAllowed(context, grant) {
       const caller = await parts.findCaller(keyOf(context)!);
       return caller !== null && mayDo(caller, grant);
     },
-    async giveBack({ state: { counted, orgId } }) {
-      if (counted) await parts.giveBack(orgId);
+    async uncount({ state: { counted, orgId } }) {
+      if (counted) await parts.uncount(orgId);
     },
-    async pass(context) {
+    async countUnrouted(context) {
       if (keyOf(context) === null) return;
       await countRequest(parts, context, await authenticate(parts, context));
     },

@@ -5,23 +5,27 @@
 import type { Middleware } from 'koa';
 
 /** Keeps it in `context.state.client`. */
-export function nameClient(proxies: readonly string[]): Middleware {
+export function resolveClientAddress(proxies: readonly string[]): Middleware {
   return (context, next) => {
     const peer = context.req.socket.remoteAddress ?? '';
-    context.state.client = clientOf(peer, context.get('x-forwarded-for'), proxies);
+    context.state.client = clientAddressOf(peer, context.get('x-forwarded-for'), proxies);
     return next();
   };
 }
 
 /** A proxy adds what it saw at the end of the list. */
-export function clientOf(socketAddress: string, forwardedFor: string, proxies: readonly string[]): string {
+export function clientAddressOf(
+  socketAddress: string,
+  forwardedFor: string,
+  proxies: readonly string[],
+): string {
   const peer = plain(socketAddress);
-  const seen = isBelieved(peer, proxies) ? forwardedFor.split(',').at(-1)!.trim() : '';
+  const seen = isTrustedProxy(peer, proxies) ? forwardedFor.split(',').at(-1)!.trim() : '';
   return seen || peer;
 }
 
 /** Whether it is a proxy whose word counts. */
-export function isBelieved(socketAddress: string, proxies: readonly string[]): boolean {
+export function isTrustedProxy(socketAddress: string, proxies: readonly string[]): boolean {
   const peer = plain(socketAddress);
   return peer === '::1' || peer.startsWith('127.') || proxies.includes(peer);
 }

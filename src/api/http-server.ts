@@ -7,13 +7,13 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { listening } from '../base/tcp-listen.ts';
-import { isBelieved } from './client-address.ts';
+import { isTrustedProxy } from './client-address.ts';
 import { limitNetworks } from './connections-per-network.ts';
 
 export interface HttpServer {
   port: number;
   /** From now on each answer is the last one on its connection: who asks again asks whoever is asked next. */
-  leave(): void;
+  drain(): void;
   /** Answers what is under way, takes nothing more, and waits until no handler runs. */
   close(): Promise<void>;
 }
@@ -37,8 +37,8 @@ export async function listen(
   limits: ConnectionLimits = defaultLimits,
 ): Promise<HttpServer> {
   const running = new Set<Promise<void>>();
-  let leaving = false;
-  const take = (request: IncomingMessage, response: ServerResponse) => {
+  let isDraining = false;
+  const handle = (request: IncomingMessage, response: ServerResponse) => {
     response.setHeader('X-Content-Type-Options', 'nosniff');
     // Before Node's own listener, which would reset a connection on which more is coming: the answer would be lost.
     response.prependOnceListener('finish', () => {
@@ -47,33 +47,33 @@ export async function listen(
     if (request.httpVersion === '1.1' && request.headers.host === undefined)
       return void response.writeHead(400, refusal.headers).end(refusal.body);
     // A busy keep-alive connection would otherwise go on asking for as long as it is open.
-    if (leaving) response.setHeader('Connection', 'close');
-    const one = handler(request, response).finally(() => running.delete(one));
-    running.add(one);
+    if (isDraining) response.setHeader('Connection', 'close');
+    const handled = handler(request, response).finally(() => running.delete(handled));
+    running.add(handled);
   };
   // Left to Node, a missing Host and an unknown expectation would be refused without the error body.
   const options = { headersTimeout: 60_000, requestTimeout: 300_000, requireHostHeader: false };
-  const server = createServer(options, take);
+  const server = createServer(options, handle);
   server.maxConnections = limits.connections;
   server.on(
     'connection',
-    limitNetworks(limits.perNetwork, (peer) => isBelieved(peer, address.httpProxies)),
+    limitNetworks(limits.perNetwork, (peer) => isTrustedProxy(peer, address.httpProxies)),
   );
-  server.on('checkExpectation', take);
+  server.on('checkExpectation', handle);
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => refuse(error, socket));
   await listening(
     server,
     { host: address.httpHost, port: address.httpPort },
     { host: 'POSTERN_HTTP_HOST', port: 'POSTERN_HTTP_PORT' },
   );
-  const leave = () => {
-    leaving = true;
+  const drain = () => {
+    isDraining = true;
   };
   return {
     port: (server.address() as AddressInfo).port,
-    leave,
+    drain,
     async close() {
-      leave();
+      drain();
       await new Promise<void>((resolve) => {
         const impatient = setTimeout(() => server.closeAllConnections(), timeoutMs);
         server.close(() => {

@@ -18,12 +18,12 @@ import type { TryWebhook } from '../webhooks/webhook-attempt.ts';
 import type { Admission, Slot } from './admission.ts';
 import type { Authorize } from './authorize.ts';
 import { toIssues } from './issues.ts';
-import { NoRoomForBody, parseJson, readBody } from './request-body.ts';
+import { BodyBudgetExceeded, parseJson, readBody } from './request-body.ts';
 import { rule } from './send/schema-rule.ts';
 import type { SlotsPerOrganization } from './server-busy.ts';
 
 export interface Management {
-  gate: Authorize;
+  authorize: Authorize;
   db: Db;
   clock: Clock;
   seal: Seal;
@@ -36,10 +36,10 @@ export interface Management {
   /** Whether webhooks may go to private addresses. */
   allowPrivate: boolean;
   /** One try of a webhook. */
-  tryIt: TryWebhook;
-  watch: Pick<EventSignal, 'ring'>;
+  attemptWebhook: TryWebhook;
+  eventSignal: Pick<EventSignal, 'ring'>;
   /** For large bodies. */
-  room: Admission;
+  admission: Admission;
 }
 
 export type AddManagementRoutes = (router: Router, inBounds: Middleware, parts: Management) => void;
@@ -47,14 +47,18 @@ export type AddManagementRoutes = (router: Router, inBounds: Middleware, parts: 
 type Act = (context: Context, orgId: string) => Promise<object>;
 
 /** The answer is what `act` answers, and that it went well. `places`: of those that take long, so many at once. */
-export function management({ gate, room }: Management, act: Act, places?: SlotsPerOrganization): Middleware {
+export function management(
+  { authorize, admission }: Management,
+  act: Act,
+  places?: SlotsPerOrganization,
+): Middleware {
   return async (context) => {
     let leave: (() => void) | undefined;
     try {
-      const orgId = await authorizeManager(context, gate, async (one) => {
+      const orgId = await authorizeManager(context, authorize, async (one) => {
         leave = places?.take(context, one);
       });
-      context.state.enterRoom = () => room.enter(orgId, 0);
+      context.state.enterRoom = () => admission.acquire(orgId, 0);
       context.body = { success: true, ...(await act(context, orgId)) };
     } finally {
       leave?.();
@@ -65,11 +69,11 @@ export function management({ gate, room }: Management, act: Act, places?: SlotsP
 /** The organization that is managed. `admit` may refuse (429) before the call is counted. */
 export async function authorizeManager(
   context: Context,
-  gate: Authorize,
+  authorize: Authorize,
   admit?: (orgId: string) => Promise<void>,
 ): Promise<string> {
   context.set('Cache-Control', 'no-store');
-  const caller = await gate.enter(context, 'full_access', async ({ orgId }) => admit?.(orgId));
+  const caller = await authorize.enter(context, 'full_access', async ({ orgId }) => admit?.(orgId));
   requireManager(caller);
   return caller.orgId;
 }
@@ -80,7 +84,7 @@ export async function readJson<Schema extends z.ZodType>(
   context: Context,
   schema: Schema,
 ): Promise<z.output<Schema>> {
-  const body = await parseJson(await readWithPlace(context));
+  const body = await parseJson(await readWithSlot(context));
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
   throw new Refusal('VALIDATION_ERROR', 'The request is not valid.', {
@@ -89,13 +93,13 @@ export async function readJson<Schema extends z.ZodType>(
 }
 
 /** Only while the body is read: what is done then may take long. */
-async function readWithPlace({ req, state }: Context): Promise<Buffer> {
-  const place: Slot | null = await state.enterRoom();
-  if (!place) throw new NoRoomForBody();
+async function readWithSlot({ req, state }: Context): Promise<Buffer> {
+  const slot: Slot | null = await state.enterRoom();
+  if (!slot) throw new BodyBudgetExceeded();
   try {
-    return await readBody(req, place, { type: 'application/json', largest });
+    return await readBody(req, slot, { type: 'application/json', largest });
   } finally {
-    place.leave();
+    slot.release();
   }
 }
 

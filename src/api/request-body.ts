@@ -3,7 +3,7 @@
  * members than any valid body has, and JSON that is not UTF-8.
  */
 import type { IncomingMessage } from 'node:http';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import getRawBody from 'raw-body';
 import { transferRate } from '../base/minimum-rate.ts';
 import { Refusal } from '../mail/refusal.ts';
@@ -21,11 +21,11 @@ export interface BodyForm {
 /** `place`: counts what arrives. */
 export async function readBody(
   request: IncomingMessage,
-  place: Pick<Slot, 'add'>,
+  slot: Pick<Slot, 'add'>,
   { type, largest: limit }: BodyForm = { type: 'application/json', largest },
 ): Promise<Buffer> {
   requireType(request.headers['content-type'], type);
-  const watched = watch(request, place, type === 'application/json' ? createMemberLimit() : () => {});
+  const monitor = monitorBody(request, slot, type === 'application/json' ? createMemberLimit() : () => {});
   const arrived = getRawBody(request, {
     limit,
     length: request.headers['content-length'] ?? null,
@@ -34,19 +34,19 @@ export async function readBody(
       throw new Refusal('BAD_REQUEST', `The body is larger than ${sizeOf(limit)}.`);
     throw new Refusal('BAD_REQUEST', 'The body did not arrive whole.');
   });
-  return Promise.race([arrived, watched.refused]).finally(watched.stop);
+  return Promise.race([arrived, monitor.refused]).finally(monitor.stop);
 }
 
 /** Looks at a body chunk by chunk while it arrives. Of a body that is refused no more is read. */
-function watch(request: IncomingMessage, place: Pick<Slot, 'add'>, check: (chunk: Buffer) => void) {
+function monitorBody(request: IncomingMessage, slot: Pick<Slot, 'add'>, check: (chunk: Buffer) => void) {
   const { promise: refused, reject } = Promise.withResolvers<never>();
   const refuse = (refusal: unknown) => {
     stop();
     request.pause();
     reject(refusal);
   };
-  const begin = () => transferRate.watch(() => refuse(tooSlow()));
-  let timer = begin();
+  const startTimer = () => transferRate.watch(() => refuse(tooSlow()));
+  let timer = startTimer();
 
   function take(chunk: Buffer): void {
     timer.received(chunk.length);
@@ -56,7 +56,7 @@ function watch(request: IncomingMessage, place: Pick<Slot, 'add'>, check: (chunk
       refuse(refusal);
       return;
     }
-    const fits = place.add(chunk.length);
+    const fits = slot.add(chunk.length);
     if (fits !== true) void pauseUntil(fits);
   }
 
@@ -66,8 +66,8 @@ function watch(request: IncomingMessage, place: Pick<Slot, 'add'>, check: (chunk
     timer.stop();
     const isGiven = await fits;
     if (isStopped) return;
-    if (!isGiven) return refuse(new NoRoomForBody());
-    timer = begin();
+    if (!isGiven) return refuse(new BodyBudgetExceeded());
+    timer = startTimer();
     request.resume();
   }
 
@@ -87,7 +87,7 @@ function tooSlow(): Refusal {
 }
 
 /** 429 after the request was counted, so it is to be counted no more (api-app.ts). */
-export class NoRoomForBody extends Refusal {
+export class BodyBudgetExceeded extends Refusal {
   constructor() {
     const message = 'Too many bodies are being received. Nothing was charged; retry in 1 s.';
     super('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: 1000 });
@@ -106,7 +106,7 @@ const large = 1024 * 1024;
 export async function parseJson(bytes: Buffer): Promise<unknown> {
   try {
     const text = utf8.decode(bytes);
-    if (bytes.length > large) await turn();
+    if (bytes.length > large) await yieldToOthers();
     return JSON.parse(text);
   } catch (error) {
     const notJson = error instanceof SyntaxError;

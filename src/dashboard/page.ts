@@ -23,7 +23,7 @@ import type { Sessions } from './security/sessions.ts';
 import type { Sending } from './sending.ts';
 
 /** Neighbours: what pages act on. The management API's own functions are given the same. */
-export interface PageParts extends Omit<Management, 'gate' | 'room'> {
+export interface PageParts extends Omit<Management, 'authorize' | 'admission'> {
   config: Config;
   seal: Seal;
   passwords: Passwords;

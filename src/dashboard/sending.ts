@@ -14,7 +14,7 @@ import type { OrgVisit, PageParts } from './page.ts';
 
 export interface Sending {
   accept: Accept;
-  room: Admission;
+  admission: Admission;
   hasSpace(): boolean;
   /** Counts a request of the organization. */
   take(orgId: string, limits: RequestLimits): Promise<Taken>;
@@ -29,7 +29,7 @@ export async function send(
   request: SendRequest,
   size: number,
 ): Promise<SendAnswerRecord> {
-  const place = sending.hasSpace() ? await sending.room.enter(org.id, size) : null;
+  const place = sending.hasSpace() ? await sending.admission.acquire(org.id, size) : null;
   if (!place) {
     const message = 'The service takes no more just now. Nothing was charged; try again in a moment.';
     throw new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: busyMs });
@@ -41,7 +41,7 @@ export async function send(
     if (error instanceof Refusal && error.code === 'SEND_FAILED') onError('a send failed', error.cause);
     throw error;
   } finally {
-    place.leave();
+    place.release();
   }
 
   async function countRequest(): Promise<void> {

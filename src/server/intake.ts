@@ -90,7 +90,7 @@ export function createIntake(
         giveUpAfterMs: 3 * ground.databaseTimeoutMs,
       },
     ),
-    rehearse: (send) => dryRun(db, send, policy),
+    dryRun: (send) => dryRun(db, send, policy),
     admit,
     onAccepted: (send, accepted, requestId) => logAccepted(ground.mailLog, send, accepted, requestId),
     clock,
@@ -102,14 +102,14 @@ export function createIntake(
   const findKey = cached((hash) => findKeyByHash(db, hash), 10_000);
   const uses = createUses((list) => noteKeysUsed(db, list), clock, onError);
   const takes = groupCommit(metrics.timed('usage', (list: UsageRequest[]) => recordRequests(db, list)));
-  const admission = {
+  const keyChecks = {
     findCaller: uses.noted((key: string) => findCaller(key, findKey, clock.now())),
     take: (orgId: string, limits: RequestLimits) =>
       takes({ orgId, limits, now: clock.now(), day: dayOf(clock.now()) }),
-    giveBack: (orgId: string) => giveBack(db, orgId, dayOf(clock.now())),
+    uncount: (orgId: string) => giveBack(db, orgId, dayOf(clock.now())),
     authThrottle: createAuthThrottle(clock),
   };
-  const sending = { room: createAdmission(config.httpConcurrency, clock), hasSpace, accept };
+  const sending = { admission: createAdmission(config.httpConcurrency, clock), hasSpace, accept };
   const tracking = createTracking({
     links,
     record: groupCommit(
@@ -128,22 +128,27 @@ export function createIntake(
   const streams = createStreams({
     ...feed,
     settledPosition: () => settledPosition(db),
-    watch,
+    eventSignal: watch,
     onError,
     timeoutMs: streamTimeoutMs,
   });
   const management = {
-    ...{ db, clock, watch, tryIt, names: config, allowPrivate: config.webhookAllowPrivate },
+    db,
+    clock,
+    eventSignal: watch,
+    attemptWebhook: tryIt,
+    names: config,
+    allowPrivate: config.webhookAllowPrivate,
     seal: createSeal(ground.secrets),
     resolve: createResolver(config.dnsServers),
     keepKeysMs: config.mtaMaxAge,
   };
   const dashboard = createDashboard({
     ...{ ...ground, ...management, baseUrl, links },
-    sending: { ...sending, take: admission.take },
+    sending: { ...sending, take: keyChecks.take },
   });
   const app = createApi({
-    gate: createAuthorize(admission),
+    authorize: createAuthorize(keyChecks),
     ...sending,
     tracking: tracking.router,
     findEmail: (id, orgId) => findEmail(db, id, orgId),
@@ -159,7 +164,7 @@ export function createIntake(
   const onRefused = ({ address }: Client) =>
     ground.log.warn({ client: address }, 'a login over SMTP was refused');
   const submission = countRefusals(
-    createSubmission({ ...admission, ...sending, onRefused, onError }),
+    createSubmission({ ...keyChecks, ...sending, onRefused, onError }),
     metrics.refused,
   );
   const settled = async () =>

@@ -1,6 +1,6 @@
 /** Whose word is taken for where a client is. */
 import test from 'ava';
-import { clientOf } from '../../src/api/client-address.ts';
+import { clientAddressOf } from '../../src/api/client-address.ts';
 
 const proxies = ['192.0.2.20', '2001:db8::20'];
 
@@ -16,6 +16,6 @@ for (const [peer, forwardedFor, client] of [
   ['::ffff:198.51.100.7', '', '198.51.100.7'],
 ] as const) {
   test(`from ${peer}, X-Forwarded-For "${forwardedFor}": ${client}`, (t) => {
-    t.is(clientOf(peer, forwardedFor, proxies), client);
+    t.is(clientAddressOf(peer, forwardedFor, proxies), client);
   });
 }

@@ -35,12 +35,17 @@ async function endless(t: ExecutionContext, timeoutMs: number) {
     },
     settledPosition: async () => 0,
     cursors: createCursors(fixedSecrets('a secret')),
-    ...{ watch, onError, timeoutMs },
+    ...{ eventSignal: watch, onError, timeoutMs },
   });
   const app = new Koa();
   app.silent = true;
   app.use((context) => {
-    streams.open(context, { orgId: context.path.slice(1), after: null, limit: 1, mayGoOn: async () => true });
+    streams.open(context, {
+      orgId: context.path.slice(1),
+      after: null,
+      limit: 1,
+      isStillAllowed: async () => true,
+    });
   });
   const server = createServer(app.callback()).listen(0, '127.0.0.1');
   await once(server, 'listening');

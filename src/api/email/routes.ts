@@ -11,9 +11,9 @@ const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 export type FindEmail = (id: string, orgId: string) => Promise<EmailRecord | null>;
 
-export function getEmail(gate: Authorize, findEmail: FindEmail): Middleware {
+export function getEmail(authorize: Authorize, findEmail: FindEmail): Middleware {
   return async (context) => {
-    const caller = await gate.enter(context, 'email:read');
+    const caller = await authorize.enter(context, 'email:read');
     const id: string = context.params.id.toLowerCase();
     if (!uuid.test(id)) throw new Refusal('BAD_REQUEST', 'The email id in the path is not a UUID.');
     const email = await findEmail(id, caller.orgId);

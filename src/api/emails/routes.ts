@@ -8,9 +8,9 @@ import { type EmailsAnswer, emailsQuery } from './schema.ts';
 
 export type SearchEmails = (search: Search) => Promise<SearchPage>;
 
-export function getEmails(gate: Authorize, searchEmails: SearchEmails): Middleware {
+export function getEmails(authorize: Authorize, searchEmails: SearchEmails): Middleware {
   return async (context) => {
-    const { orgId } = await gate.enter(context, 'email:read');
+    const { orgId } = await authorize.enter(context, 'email:read');
     const { emails, next } = await searchEmails({ orgId, ...readQuery(context, emailsQuery) });
     context.body = { success: true, emails: emails.map(present), next } satisfies EmailsAnswer;
   };

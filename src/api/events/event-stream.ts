@@ -22,7 +22,7 @@ export interface StreamParts {
   /** Where what comes from now on begins. */
   settledPosition(): Promise<number>;
   cursors: Cursors;
-  watch: EventSignal;
+  eventSignal: EventSignal;
   onError(what: string, error: unknown): void;
   /** How long a client may take nothing: on the real clock, as all of a socket's patience. */
   timeoutMs: number;
@@ -32,7 +32,7 @@ interface StreamRequest extends Omit<EventQuery, 'orgId' | 'after'> {
   orgId: string;
   /** Null: from now on. */
   after: number | null;
-  mayGoOn(): Promise<boolean>;
+  isStillAllowed(): Promise<boolean>;
 }
 
 export interface Streams {
@@ -52,11 +52,11 @@ const pageSize = 100;
 
 export function createStreams(parts: StreamParts): Streams {
   const running = new Map<Promise<void>, string>();
-  const over = new AbortController();
+  const stopping = new AbortController();
 
   function admit(context: Context, orgId: string): void {
     const own = [...running.values()].filter((each) => each === orgId).length;
-    if (own < maxPerOrganization && running.size < maxTotal && !over.signal.aborted) return;
+    if (own < maxPerOrganization && running.size < maxTotal && !stopping.signal.aborted) return;
     setRateHeaders(context, [
       { name: 'room', limit: maxPerOrganization, remaining: 0, resetMs: reconnectMs },
     ]);
@@ -78,12 +78,12 @@ export function createStreams(parts: StreamParts): Streams {
       // nginx would keep it back until it has a page full.
       context.set('X-Accel-Buffering', 'no');
       if (context.method === 'HEAD') return;
-      const gone = new AbortController();
-      context.res.once('close', () => gone.abort());
+      const clientClosed = new AbortController();
+      context.res.once('close', () => clientClosed.abort());
       context.res.setTimeout(parts.timeoutMs, () => context.res.destroy());
       const { promise, resolve } = Promise.withResolvers<void>();
       running.set(promise, request.orgId);
-      const text = told(parts, request, AbortSignal.any([gone.signal, over.signal]));
+      const text = streamText(parts, request, AbortSignal.any([clientClosed.signal, stopping.signal]));
       const body = Readable.from(text, { objectMode: false, highWaterMark: 1 });
       // It closes when `told` has come to its end, or has never begun.
       body.once('close', () => {
@@ -94,35 +94,35 @@ export function createStreams(parts: StreamParts): Streams {
     },
 
     async close() {
-      over.abort();
+      stopping.abort();
       await Promise.all(running.keys());
     },
   };
 }
 
-async function* told(
+async function* streamText(
   parts: StreamParts,
   request: StreamRequest,
   signal: AbortSignal,
 ): AsyncGenerator<string> {
-  const { readEvents, cursors, watch } = parts;
-  const { orgId, mayGoOn, ...wanted } = request;
+  const { readEvents, cursors, eventSignal } = parts;
+  const { orgId, isStillAllowed, ...wanted } = request;
   const query = { ...wanted, limit: Math.min(wanted.limit, pageSize) };
   const idAt = (position: number) => `id: ${cursors.write(orgId, position)}\n`;
   try {
     let after = request.after ?? (await parts.settledPosition());
     // Without data: it is remembered, and nothing is told.
     yield `retry: 2000\n${idAt(after)}\n`;
-    while (!signal.aborted && (await mayGoOn())) {
-      const seen = watch.signalsAfter();
+    while (!signal.aborted && (await isStillAllowed())) {
+      const seen = eventSignal.signalsAfter();
       const page = await readEvents({ ...query, orgId, after });
       for (const event of page.events) yield `${idAt(event.position)}${textOf(outwardEvent(event))}\n`;
       // What it passed over need not be looked through again.
       if (page.position !== after && page.events.length === 0) yield `${idAt(page.position)}\n`;
       after = page.position;
       if (page.isMore) continue;
-      await watch.wait(seen, heartbeatMs, signal);
-      if (watch.signalsAfter() === seen) yield ': still here\n\n';
+      await eventSignal.wait(seen, heartbeatMs, signal);
+      if (eventSignal.signalsAfter() === seen) yield ': still here\n\n';
     }
   } catch (error) {
     // Where it waits for the client to take more, it hears of its end by an error.

@@ -19,19 +19,19 @@ export interface FeedParts {
   streams: Streams;
 }
 
-export function getEvents(gate: Authorize, feed: FeedParts): Middleware {
+export function getEvents(authorize: Authorize, feed: FeedParts): Middleware {
   return async (context) => {
     const isLive = context.accepts('json', eventStream) === eventStream;
     const admit = ({ orgId }: { orgId: string }) => (isLive ? feed.streams.admit(context, orgId) : undefined);
-    const { orgId } = await gate.enter(context, 'email:read', async (caller) => admit(caller));
+    const { orgId } = await authorize.enter(context, 'email:read', async (caller) => admit(caller));
     const { after: given, type: types, emailId, limit } = readQuery(context, eventsQuery);
     const named = (isLive && context.get('last-event-id')) || given;
     const after = named === undefined ? null : positionOf(named, orgId, feed.cursors);
     const query = { orgId, types, emailId, limit };
     context.set('Cache-Control', 'no-store');
     if (isLive) {
-      const mayGoOn = () => gate.stillMay(context, 'email:read');
-      return feed.streams.open(context, { ...query, after, mayGoOn });
+      const isStillAllowed = () => authorize.isStillAllowed(context, 'email:read');
+      return feed.streams.open(context, { ...query, after, isStillAllowed });
     }
     await answerPage(context, { ...query, after: after ?? 0 }, feed);
   };

@@ -1,7 +1,7 @@
 /** API keys as requests and answers have them: for the OpenAPI document too. */
 import { z } from 'zod';
 import { parseScopes } from '../../accounts/api-keys.ts';
-import { atMost } from '../at-most.ts';
+import { limitSize } from '../at-most.ts';
 import { moment, nextId, oneLine } from '../management.ts';
 import { id, limit } from '../query.ts';
 
@@ -12,7 +12,7 @@ const scopes = z.array(z.string()).meta({ examples: [['email:send', 'domain_scop
 
 export const newKeyRequest = z.object({
   label: oneLine(200).meta({ description: 'What it is for.' }),
-  scopes: atMost(
+  scopes: limitSize(
     maxScopes,
     scopes
       .min(1)

@@ -1,6 +1,6 @@
 /** Attachments of a send (docs/api.md section 2.2): base64 in, bytes out; executables refused by name and by type. */
 import { z } from 'zod';
-import { atMost } from '../at-most.ts';
+import { limitSize } from '../at-most.ts';
 import { characters, rule } from './schema-rule.ts';
 
 export const largestTotal = 10 * 1024 * 1024;
@@ -83,7 +83,7 @@ const contentType = z
     examples: ['application/pdf'],
   });
 
-export const attachments = atMost(
+export const attachments = limitSize(
   maxAttachments,
   z.array(z.object({ filename, content, contentType: contentType.optional() })).check(
     rule((list) => list.length <= maxAttachments, expectedCount),

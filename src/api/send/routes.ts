@@ -15,8 +15,8 @@ import { type SendFields, sendSchema, toRequest } from './schema.ts';
 import type { SendAnswer } from './send-response.ts';
 
 export interface SendParts {
-  gate: Authorize;
-  room: Admission;
+  authorize: Authorize;
+  admission: Admission;
   /** Whether the disk has space for new mail. */
   hasSpace(): boolean;
   accept: Accept;
@@ -30,25 +30,29 @@ const fullMs = 30_000;
 
 export function sendEmail(parts: SendParts): Middleware {
   return async (context) => {
-    let place: Slot | undefined;
+    let slot: Slot | undefined;
     try {
-      const caller = await parts.gate.enter(context, 'email:send', async ({ orgId }) => {
-        place = await placeFor(context, orgId, parts);
+      const caller = await parts.authorize.enter(context, 'email:send', async ({ orgId }) => {
+        slot = await acquireSlot(context, orgId, parts);
       });
-      await send(context, caller, place!, parts.accept);
+      await send(context, caller, slot!, parts.accept);
     } finally {
-      place?.leave();
+      slot?.release();
     }
   };
 }
 
-async function placeFor(context: Context, orgId: string, { room, hasSpace }: SendParts): Promise<Slot> {
-  if (!hasSpace()) return refuseWhileBusy(context, room.places, fullMs);
-  return (await room.enter(orgId, 0)) ?? refuseWhileBusy(context, room.places, busyMs);
+async function acquireSlot(
+  context: Context,
+  orgId: string,
+  { admission, hasSpace }: SendParts,
+): Promise<Slot> {
+  if (!hasSpace()) return refuseWhileBusy(context, admission.maxSlots, fullMs);
+  return (await admission.acquire(orgId, 0)) ?? refuseWhileBusy(context, admission.maxSlots, busyMs);
 }
 
-async function send(context: Context, caller: Caller, place: Slot, accept: Accept): Promise<void> {
-  const body = await parseJson(await readBody(context.req, place));
+async function send(context: Context, caller: Caller, slot: Slot, accept: Accept): Promise<void> {
+  const body = await parseJson(await readBody(context.req, slot));
   const parsed = sendSchema.safeParse(body);
   if (!parsed.success) {
     throw new Refusal('VALIDATION_ERROR', 'The request is not valid.', {

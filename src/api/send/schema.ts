@@ -9,7 +9,7 @@ import { z } from 'zod';
 import type { Recipient, SendRequest } from '../../accept.ts';
 import { headerFault } from '../../compose/custom-headers.ts';
 import { compareKey, domainOf } from '../../mail/address.ts';
-import { atMost } from '../at-most.ts';
+import { limitSize } from '../at-most.ts';
 import { attachments } from './attachments.ts';
 import { characters, rule } from './schema-rule.ts';
 
@@ -35,7 +35,7 @@ function fitsBody(text: string): boolean {
 const to = z
   .preprocess(
     (value) => (typeof value === 'string' ? [value] : value),
-    atMost(maxRecipients, z.array(address).min(1).max(maxRecipients)),
+    limitSize(maxRecipients, z.array(address).min(1).max(maxRecipients)),
   )
   .meta({
     description:
@@ -43,7 +43,7 @@ const to = z
   });
 
 const atMostPairs = <Schema extends z.ZodType>(schema: Schema) =>
-  atMost(maxPairs, schema, `at most ${maxPairs} pairs`);
+  limitSize(maxPairs, schema, `at most ${maxPairs} pairs`);
 
 export const tags = atMostPairs(
   z

@@ -24,12 +24,12 @@ export const addCsvRoutes: AddManagementRoutes = (router, inBounds, parts) => {
   router.post('/suppressions.csv', inBounds, importList(parts));
 };
 
-function exportList({ gate, db }: Management): Middleware {
+function exportList({ authorize, db }: Management): Middleware {
   const places = createSlotsPerOrganization(maxExports);
   return async (context) => {
     let leave = () => {};
     context.res.once('close', () => leave());
-    const orgId = await authorizeManager(context, gate, async (one) => {
+    const orgId = await authorizeManager(context, authorize, async (one) => {
       leave = places.take(context, one);
     });
     context.status = 200;
@@ -41,22 +41,22 @@ function exportList({ gate, db }: Management): Middleware {
   };
 }
 
-function importList({ gate, db, room, clock, watch }: Management): Middleware {
+function importList({ authorize, db, admission, clock, eventSignal }: Management): Middleware {
   return async (context) => {
     let place: Slot | null = null;
     try {
-      const orgId = await authorizeManager(context, gate, async (one) => {
-        place = await room.enter(one, 0);
-        if (!place) refuseWhileBusy(context, room.places, busyMs);
+      const orgId = await authorizeManager(context, authorize, async (one) => {
+        place = await admission.acquire(one, 0);
+        if (!place) refuseWhileBusy(context, admission.maxSlots, busyMs);
       });
       const list = (await addressesIn(context, place!)).map((address) =>
         suppressionOf(orgId, address, 'imported'),
       );
       const added = await addSuppressions(db, list, clock.now(), goneSignal(context));
-      watch.ring();
+      eventSignal.ring();
       context.body = { success: true, added, before: list.length - added };
     } finally {
-      (place as Slot | null)?.leave();
+      (place as Slot | null)?.release();
     }
   };
 }

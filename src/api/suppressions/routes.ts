@@ -53,10 +53,10 @@ async function list(context: Context, orgId: string, { db }: Management): Promis
   return { suppressions: found.map(present), next: next === null ? null : cursorOf(next) };
 }
 
-async function add(context: Context, orgId: string, { db, clock, watch }: Management): Promise<object> {
+async function add(context: Context, orgId: string, { db, clock, eventSignal }: Management): Promise<object> {
   const { address, reason } = await readJson(context, newSuppression);
   const added = await addSuppression(db, suppressionOf(orgId, address, reason), clock.now());
-  if (added) watch.ring();
+  if (added) eventSignal.ring();
   const kept = requireFound(await findSuppression(db, orgId, compareKey(address)), 'suppression');
   return { added, suppression: present(kept) };
 }
@@ -72,9 +72,13 @@ async function find(context: Context, orgId: string, { db }: Management): Promis
   };
 }
 
-async function remove(context: Context, orgId: string, { db, clock, watch }: Management): Promise<object> {
+async function remove(
+  context: Context,
+  orgId: string,
+  { db, clock, eventSignal }: Management,
+): Promise<object> {
   requireFound((await removeSuppression(db, orgId, keyIn(context), clock.now())) || null, 'suppression');
-  watch.ring();
+  eventSignal.ring();
   return {};
 }
 

@@ -1,7 +1,7 @@
 /** Webhooks as requests and answers have them: for the OpenAPI document too. */
 import { z } from 'zod';
 import { eventTypes } from '../../glossary.ts';
-import { atMost } from '../at-most.ts';
+import { limitSize } from '../at-most.ts';
 import { moment, nextId } from '../management.ts';
 import { id, limit, time } from '../query.ts';
 import { rule } from '../send/schema-rule.ts';
@@ -11,7 +11,7 @@ const maxEvents = 100;
 const eventList = z
   .array(z.enum(eventTypes, { error: `must be one of ${eventTypes.join(', ')}` }))
   .max(maxEvents);
-const events = atMost(maxEvents, eventList).meta({
+const events = limitSize(maxEvents, eventList).meta({
   description: 'The types of events that it is told; none: all.',
 });
 

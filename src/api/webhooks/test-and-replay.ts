@@ -43,9 +43,13 @@ export const addTestAndReplayRoutes: AddManagementRoutes = (router, inBounds, pa
 };
 
 async function test(context: Context, orgId: string, parts: Management): Promise<object> {
-  const { db, tryIt, clock } = parts;
+  const { db, attemptWebhook, clock } = parts;
   const webhook = await webhookIn(context, orgId, parts);
-  const attempt = await testWebhook(db, webhook, { tryIt, clock, signal: goneSignal(context) });
+  const attempt = await testWebhook(db, webhook, {
+    tryIt: attemptWebhook,
+    clock,
+    signal: goneSignal(context),
+  });
   return { id: webhook.id, ok: attempt.error === null, attempt: presentAttempts(attempt) };
 }
 
@@ -58,12 +62,12 @@ async function list(context: Context, orgId: string, parts: Management): Promise
 }
 
 async function again(context: Context, orgId: string, parts: Management): Promise<object> {
-  const { db, clock, watch } = parts;
+  const { db, clock, eventSignal } = parts;
   const webhook = await webhookIn(context, orgId, parts);
   const selection = selectionOf(await readJson(context, replayRequest), clock.now());
   const replayed = await replay(db, webhook, selection, clock.now(), goneSignal(context));
   if ('eventId' in selection && replayed === 0) throw new Refusal('NOT_FOUND', 'There is no such event.');
-  watch.ring();
+  eventSignal.ring();
   return { id: webhook.id, replayed };
 }
 

@@ -26,7 +26,7 @@ export function requestOf(raw: Buffer, to: string[], requestId: string): SendReq
     tracking: {},
     idempotency: messageId === null ? null : idempotencyOf(messageId, unique, raw),
     requestId,
-    given: { raw: without(raw, head.fields, head.end), messageId },
+    rawMessage: { raw: without(raw, head.fields, head.end), messageId },
   };
 }
 

@@ -22,7 +22,7 @@ export interface SubmissionParts {
   /** Counts a request of the organization. */
   take(orgId: string, limits: RequestLimits): Promise<Taken>;
   authThrottle: AuthThrottle;
-  room: Admission;
+  admission: Admission;
   /** Whether the disk has space for new mail. */
   hasSpace(): boolean;
   accept: Accept;
@@ -84,9 +84,9 @@ async function begin(parts: SubmissionParts, address: string, login: Login | nul
   if (address === '') throw new SmtpRefusal(553, '5.1.7', 'MAIL FROM must have an address');
   if (!parts.hasSpace()) throw noRoom(fullMs);
   // A place is taken when the message is here; that there is none can be said before it comes.
-  const place = await parts.room.enter(caller.orgId, 0);
+  const place = await parts.admission.acquire(caller.orgId, 0);
   if (!place) throw noRoom(busyMs);
-  place.leave();
+  place.release();
   const { limits, orgId } = caller;
   if (limits.perSecond !== null || limits.perDay !== null) {
     const { allowed, windows } = await parts.take(orgId, limits);
@@ -109,13 +109,13 @@ async function send(
   const caller = await parts.findCaller(user.key);
   if (!caller) throw unauthorized();
   requireGrant(caller, 'email:send');
-  const place = await parts.room.enter(caller.orgId, raw.length);
+  const place = await parts.admission.acquire(caller.orgId, raw.length);
   if (!place) throw noRoom(busyMs);
   try {
     const { answer } = await parts.accept(requestOf(raw, to, id), caller);
     return told(answer);
   } finally {
-    place.leave();
+    place.release();
   }
 }
 

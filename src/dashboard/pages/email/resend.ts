@@ -35,7 +35,7 @@ export function again({ email, raw, once, requestId, links }: Again): SendReques
     tracking: email.tracking,
     idempotency: onceEach(once, ['resend', email.id]),
     requestId,
-    given: { raw: asBefore(raw, links), messageId: null },
+    rawMessage: { raw: asBefore(raw, links), messageId: null },
   };
 }
 

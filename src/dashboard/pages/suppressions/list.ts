@@ -36,14 +36,14 @@ function exportList({ context, org }: OrgVisit, { db, longWork }: PageParts): Pa
   });
 }
 
-async function importList(visit: OrgVisit, { db, watch }: PageParts): Promise<PageAnswer> {
+async function importList(visit: OrgVisit, { db, eventSignal }: PageParts): Promise<PageAnswer> {
   const { org, base, now, context } = visit;
   const text = visit.form.get('list') ?? '';
   const read = await addressesIn(text);
   if ('fault' in read) return form(text, read.fault);
   const list = read.addresses.map((address) => suppressionOf(org.id, address, 'imported'));
   const added = await addSuppressions(db, list, now, goneSignal(context));
-  watch.ring();
+  eventSignal.ring();
   const before = list.length - added;
   const also = before === 0 ? '' : ` ${count(before)} ${before === 1 ? 'was' : 'were'} on it before.`;
   return goTo(

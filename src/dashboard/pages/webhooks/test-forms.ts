@@ -24,7 +24,7 @@ export const webhookTestPage: DashboardPage = {
 };
 
 async function test(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const { db, tryIt, clock, longWork } = parts;
+  const { db, attemptWebhook: tryIt, clock, longWork } = parts;
   const { context, org, base } = visit;
   const webhook = await webhookIn(visit, parts);
   const leave = longWork.tests.take(context, org.id);
@@ -49,7 +49,7 @@ const fields = z.union([
 ]);
 
 async function again(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const { db, watch, longWork } = parts;
+  const { db, eventSignal: watch, longWork } = parts;
   const { context, org, base, now } = visit;
   const webhook = await webhookIn(visit, parts);
   const given = checkForm(visit.form, fields);
