@@ -1,6 +1,6 @@
 /**
- * The public HTTP interface as a Koa application: which path is answered by whom, and what every answer has in
- * common. Whatever goes wrong leaves as the error body of docs/api.md section 2.5 with a code of its table.
+ * The public HTTP interface as a Koa application: the routes, and what every response has in common. Every failure
+ * leaves as the error body of docs/api.md section 2.5, with a code of its table.
  */
 
 import Router from '@koa/router';
@@ -8,74 +8,46 @@ import Koa, { type Context, type Middleware, type Next } from 'koa';
 import type { Window } from '../accounts/limits.ts';
 import { newId } from '../base/id.ts';
 import { Refusal, statusOf } from '../mail/refusal.ts';
+import { type EndpointParts, endpoints } from './all-endpoints.ts';
 import type { Authorize } from './authorize.ts';
 import { resolveClientAddress } from './client-address.ts';
 import { compressText } from './compress.ts';
-import { addCreditRoutes } from './credits/routes.ts';
 import { getDocs } from './docs/routes.ts';
-import { addDomainRoutes } from './domains/routes.ts';
-import { type FindEmail, getEmail } from './email/routes.ts';
-import { getEmails, type SearchEmails } from './emails/routes.ts';
-import { type FeedParts, getEvents } from './events/routes.ts';
-import { addKeyRoutes } from './keys/routes.ts';
 import type { Management } from './management.ts';
 import { documentOf } from './openapi/openapi-document.ts';
-import { getDocument } from './openapi/routes.ts';
 import { seconds, setRateHeaders } from './rate-headers.ts';
 import { BodyBudgetExceeded } from './request-body.ts';
-import { type SendParts, sendEmail } from './send/routes.ts';
 import { withSlot } from './server-busy.ts';
-import { addCsvRoutes } from './suppressions/csv.ts';
-import { addSuppressionRoutes } from './suppressions/routes.ts';
-import { addWebhookRoutes } from './webhooks/routes.ts';
-import { addTestAndReplayRoutes } from './webhooks/test-and-replay.ts';
 
-export interface ApiParts extends SendParts {
-  authorize: Authorize;
-  findEmail: FindEmail;
-  searchEmails: SearchEmails;
-  feed: FeedParts;
+export interface ApiParts extends Omit<EndpointParts, 'management' | 'document'> {
   management: Omit<Management, 'authorize' | 'admission'>;
-  /** What tracking links answer: no part of the public interface. */
+  /** Responds to tracking links, which are not part of the public interface. */
   tracking: Router;
-  /** Whose X-Forwarded-For is believed, besides this machine's own. */
+  /** Proxies whose X-Forwarded-For is trusted, besides those on this machine. */
   proxies: readonly string[];
-  /** What people see: whatever is below /dashboard. */
+  /** Responds to everything below /dashboard. */
   dashboard: Middleware;
-  /** As the world sees this service, for its documentation. */
+  /** The public URL of this service, for its documentation. */
   baseUrl(): string;
-  /** Sees every request, from outside of all else. */
+  /** Sees every request, around all other middleware. */
   observe: Middleware;
   onError(what: string, error: unknown): void;
 }
 
-const managementRoutes = [
-  addDomainRoutes,
-  addKeyRoutes,
-  addSuppressionRoutes,
-  addCsvRoutes,
-  addWebhookRoutes,
-  addTestAndReplayRoutes,
-  addCreditRoutes,
-];
+/** Calls in flight for each admission slot: one that has the slot, one that waits for it, and one of another kind. */
+const callsPerSlot = 3;
 
-/** Those that have a place, as many in line, and as many others. */
-const callsAPlace = 3;
-
-/** A client that hangs up is no trouble of ours; of a live stream it is the usual end. */
-const goneAway = ['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'];
+/** A client that hangs up is not our error; for a live stream it is the usual end. */
+const disconnectCodes = ['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'];
 
 export function createApi(parts: ApiParts): Koa {
-  const router = new Router({ prefix: '/api/public' });
-  const inBounds = withSlot(callsAPlace * parts.admission.maxSlots);
-  router.post('/email/send', inBounds, sendEmail(parts));
-  router.get('/email/:id', inBounds, getEmail(parts.authorize, parts.findEmail));
-  router.get('/emails', inBounds, getEmails(parts.authorize, parts.searchEmails));
-  router.get('/events', inBounds, getEvents(parts.authorize, parts.feed));
-  const management = { ...parts.management, authorize: parts.authorize, admission: parts.admission };
-  for (const add of managementRoutes) add(router, inBounds, management);
+  const { authorize, admission } = parts;
   const document = documentOf(parts.baseUrl);
-  router.get('/openapi.json', getDocument(document));
+  const router = createRouter({
+    ...parts,
+    management: { ...parts.management, authorize, admission },
+    document,
+  });
   const docs = new Router();
   docs.get('/docs', getDocs(document));
 
@@ -85,15 +57,26 @@ export function createApi(parts: ApiParts): Koa {
   app.use(resolveClientAddress(parts.proxies));
   app.use(parts.dashboard);
   app.use(everyAnswer);
-  app.use(answerRefusals(parts.authorize, parts.onError));
+  app.use(answerRefusals(authorize, parts.onError));
   app.use(router.routes());
   app.use(docs.routes());
   app.use(parts.tracking.routes());
-  app.use(refuseTheRest(parts.authorize, [router, docs, parts.tracking]));
+  app.use(refuseTheRest(authorize, [router, docs, parts.tracking]));
   app.on('error', (error) => {
-    if (!goneAway.includes(error.code)) parts.onError('an answer could not be sent', error);
+    if (!disconnectCodes.includes(error.code)) parts.onError('a response could not be sent', error);
   });
   return app;
+}
+
+function createRouter(parts: EndpointParts): Router {
+  const router = new Router({ prefix: '/api/public' });
+  const withinLimit = withSlot(callsPerSlot * parts.admission.maxSlots);
+  for (const { method, path, scopes, handler } of endpoints) {
+    const middleware = handler(parts);
+    const pattern = path.replace(/\{(\w+)\}/g, ':$1');
+    router[method](pattern, ...(scopes.length > 0 ? [withinLimit, middleware] : [middleware]));
+  }
+  return router;
 }
 
 async function everyAnswer(context: Context, next: Next): Promise<void> {

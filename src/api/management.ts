@@ -1,8 +1,7 @@
 /**
- * What the routes have in common that manage an organization: they take a key with full_access that no domain restricts,
- * act within the key's organization alone, and their answers, in which secrets may be, are kept nowhere on the way.
+ * What the endpoints that manage an organization have in common. They need a key with full_access and without a
+ * domain_scope, act only within the key's organization, and forbid caches to store responses, which can hold secrets.
  */
-import type Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import { z } from 'zod';
 import { requireManager } from '../accounts/api-keys.ts';
@@ -17,56 +16,110 @@ import { isOneLine } from '../settings/grammar.ts';
 import type { TryWebhook } from '../webhooks/webhook-attempt.ts';
 import type { Admission, Slot } from './admission.ts';
 import type { Authorize } from './authorize.ts';
+import {
+  type Content,
+  type Endpoint,
+  type EndpointErrors,
+  type ErrorText,
+  jsonExample,
+  pathParameter,
+  readErrors,
+} from './endpoint.ts';
 import { toIssues } from './issues.ts';
+import { uuidIn } from './query.ts';
 import { BodyBudgetExceeded, parseJson, readBody } from './request-body.ts';
 import { rule } from './send/schema-rule.ts';
-import type { SlotsPerOrganization } from './server-busy.ts';
+import { createSlotsPerOrganization } from './server-busy.ts';
 
 export interface Management {
   authorize: Authorize;
   db: Db;
   clock: Clock;
   seal: Seal;
-  /** What DNS records name. */
+  /** The names that DNS records point to. */
   names: Names;
-  /** Looks records up. */
+  /** Looks up DNS records. */
   resolve: Resolve;
-  /** How long the record of a DKIM key must stay once it signs no more. */
+  /** How long the record of a DKIM key must stay published after the key stops signing. */
   keepKeysMs: number;
-  /** Whether webhooks may go to private addresses. */
+  /** Whether webhooks can go to private addresses. */
   allowPrivate: boolean;
-  /** One try of a webhook. */
+  /** Posts to a webhook once. */
   attemptWebhook: TryWebhook;
   eventSignal: Pick<EventSignal, 'ring'>;
-  /** For large bodies. */
+  /** Bounds the bodies in memory. */
   admission: Admission;
 }
 
-export type AddManagementRoutes = (router: Router, inBounds: Middleware, parts: Management) => void;
+export interface ManagementParts {
+  management: Management;
+}
 
-type Act = (context: Context, orgId: string) => Promise<object>;
+type Respond = (context: Context, orgId: string, parts: Management) => Promise<object>;
 
-/** The answer is what `act` answers, and that it went well. `places`: of those that take long, so many at once. */
-export function management(
-  { authorize, admission }: Management,
-  act: Act,
-  places?: SlotsPerOrganization,
-): Middleware {
+interface ManagementEndpoint extends Omit<Endpoint<Management>, 'scopes' | 'handler' | 'errors'> {
+  errors?: EndpointErrors;
+  /** Resolves to the members of the response beside `success`. */
+  respond: Respond;
+  /** For calls that take long: how many of them an organization can have under way. */
+  maxInFlight?: number;
+}
+
+export function managementEndpoint({
+  respond,
+  maxInFlight,
+  ...declared
+}: ManagementEndpoint): Endpoint<ManagementParts> {
+  return managementStream({ ...declared, handler: (parts) => responding(parts, respond, maxInFlight) });
+}
+
+/** For an endpoint that reads its body or writes its response itself. */
+export function managementStream({
+  handler,
+  errors,
+  ...declared
+}: Omit<Endpoint<Management>, 'scopes' | 'errors'> & {
+  errors?: EndpointErrors;
+}): Endpoint<ManagementParts> {
+  return {
+    ...declared,
+    scopes: ['full_access'],
+    errors: { ...managementErrors, ...errors },
+    handler: ({ management }) => handler(management),
+  };
+}
+
+const managementErrors: EndpointErrors = {
+  UNAUTHORIZED: {},
+  FORBIDDEN: {
+    when: 'The key lacks `full_access`, or a `domain_scope` restricts it.',
+    message: 'The API key lacks the scope full_access.',
+  },
+  RATE_LIMIT_EXCEEDED: {},
+  SEND_FAILED: {
+    ...readErrors.SEND_FAILED,
+    when: 'The service failed. Try again.',
+  },
+};
+
+function responding(parts: Management, respond: Respond, maxInFlight?: number): Middleware {
+  const { authorize, admission } = parts;
+  const slots = maxInFlight === undefined ? undefined : createSlotsPerOrganization(maxInFlight);
   return async (context) => {
-    let leave: (() => void) | undefined;
+    let release: (() => void) | undefined;
     try {
-      const orgId = await authorizeManager(context, authorize, async (one) => {
-        leave = places?.take(context, one);
+      const orgId = await authorizeManager(context, authorize, async (id) => {
+        release = slots?.take(context, id);
       });
-      context.state.enterRoom = () => admission.acquire(orgId, 0);
-      context.body = { success: true, ...(await act(context, orgId)) };
+      context.state.acquireSlot = () => admission.acquire(orgId, 0);
+      context.body = { success: true, ...(await respond(context, orgId, parts)) };
     } finally {
-      leave?.();
+      release?.();
     }
   };
 }
 
-/** The organization that is managed. `admit` may refuse (429) before the call is counted. */
+/** Resolves to the organization that the key manages. `admit` can refuse (429) before the call is counted. */
 export async function authorizeManager(
   context: Context,
   authorize: Authorize,
@@ -78,7 +131,7 @@ export async function authorizeManager(
   return caller.orgId;
 }
 
-const largest = 64 * 1024;
+const maxBytes = 64 * 1024;
 
 export async function readJson<Schema extends z.ZodType>(
   context: Context,
@@ -92,53 +145,86 @@ export async function readJson<Schema extends z.ZodType>(
   });
 }
 
-/** Only while the body is read: what is done then may take long. */
+/** The slot is held only while the body is read, because the work after that can take long. */
 async function readWithSlot({ req, state }: Context): Promise<Buffer> {
-  const slot: Slot | null = await state.enterRoom();
+  const slot: Slot | null = await state.acquireSlot();
   if (!slot) throw new BodyBudgetExceeded();
   try {
-    return await readBody(req, slot, { type: 'application/json', largest });
+    return await readBody(req, slot, { type: 'application/json', largest: maxBytes });
   } finally {
     slot.release();
   }
 }
 
-/** A UUID of whatever version and variant: what is well-formed and unknown is not found. */
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-
 export function idIn(context: Context): string {
-  const id: string = context.params.id.toLowerCase();
-  if (uuid.test(id)) return id;
-  throw new Refusal('BAD_REQUEST', 'The id in the path is not a UUID.');
+  const id = uuidIn(context.params.id);
+  if (id === null) throw new Refusal('BAD_REQUEST', 'The id in the path is not a UUID.');
+  return id;
 }
 
-/** Another organization's is not there either. */
+/** Callers look up only what belongs to the key's organization, so another organization's resource is NOT_FOUND. */
 export function requireFound<Found>(found: Found | null, what: string): Found {
   if (found !== null) return found;
   throw new Refusal('NOT_FOUND', `There is no such ${what}.`);
 }
 
-/** Aborts when the caller has gone, or is sent away because the service stops: what takes long ends then. */
+/** Aborts when the connection closes, because the client went away or the service stops: long work ends then. */
 export function goneSignal({ res }: Context): AbortSignal {
-  const gone = new AbortController();
-  const abort = () => gone.abort(new Refusal('BAD_REQUEST', 'The connection was closed.'));
+  const closed = new AbortController();
+  const abort = () => closed.abort(new Refusal('BAD_REQUEST', 'The connection was closed.'));
   if (res.closed) abort();
   else res.once('close', abort);
-  return gone.signal;
+  return closed.signal;
 }
 
-export function oneLine(longest: number) {
+export function oneLine(maxLength: number) {
   return z
     .string()
-    .check(rule((text) => isOneLine(text, longest), `some text of one line, ${longest} characters at most`));
+    .check(
+      rule((text) => isOneLine(text, maxLength), `one line of text with at most ${maxLength} characters`),
+    );
 }
 
 export const moment = z.iso.datetime({ precision: 3 });
 
-/** Of what was done and has nothing to tell. */
+/** The response of calls that have nothing to report. */
 export const done = z.object({ success: z.literal(true) });
+
+export const doneContent: Content = jsonExample(done, 'Done', { success: true });
 
 export const nextId = z
   .uuid()
   .nullable()
-  .meta({ description: 'Where to go on: give it as `after`. Null: that was all.' });
+  .meta({ description: 'The cursor of the next page: pass it as `after`. Null on the last page.' });
+
+export const exampleId = '0198c9a4-6f1e-7d52-b3a4-5f0c8b1d9e27';
+export const exampleTime = '2026-03-02T08:15:30.120Z';
+
+export const idInPath = pathParameter('id', 'The id of the resource.', exampleId, 'uuid');
+
+export function jsonBody(schema: z.ZodType, summary: string, value: object): Endpoint<never>['body'] {
+  return { description: 'At most 64 KiB.', content: jsonExample(schema, summary, value) };
+}
+
+/** A member of the body that has the wrong type. */
+export function invalidMember(path: string, expected: string, received: string): Partial<ErrorText> {
+  const message = `${path}: Invalid input: expected ${expected}, received ${received}`;
+  return { issues: [{ code: 'invalid_type', expected, received, path: [path], message }] };
+}
+
+export const invalidBody: Partial<ErrorText> = {
+  when: 'The body is not JSON or is larger than 64 KiB.',
+  message: 'Content-Type must be application/json.',
+};
+
+export const invalidId: Partial<ErrorText> = {
+  when: 'The id in the path is not a UUID, or the body is not JSON.',
+  message: 'The id in the path is not a UUID.',
+};
+
+export function notFound(what: string): Partial<ErrorText> {
+  return {
+    when: `The ${what} does not exist or belongs to another organization.`,
+    message: `There is no such ${what}.`,
+  };
+}

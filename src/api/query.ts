@@ -1,4 +1,7 @@
-/** A request's query, held against a schema. A parameter given more than once is a list; unknown ones are ignored. */
+/**
+ * Checks the query of a request against a schema. A parameter that is given more than once is a list; unknown parameters
+ * are ignored. The `meta` of a schema is what the OpenAPI document says about the parameter.
+ */
 import type { Context } from 'koa';
 import { z } from 'zod';
 import { Refusal } from '../mail/refusal.ts';
@@ -14,23 +17,40 @@ export function readQuery<Schema extends z.ZodType>(context: Context, schema: Sc
   });
 }
 
-/** How much of a list at most. */
-export function limit(fallback: number, max: number) {
+export function limit(byDefault: number, max: number) {
   const isOne = (text: string) => /^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= max;
   return z
     .string()
     .check(rule(isOne, `a whole number from 1 to ${max}`))
     .transform(Number)
-    .default(fallback);
+    .default(byDefault)
+    .meta({
+      type: 'integer',
+      minimum: 1,
+      maximum: max,
+      description: `The maximum number of results; ${byDefault} by default.`,
+    });
 }
 
-/** A UUID of whatever version and variant: what is well-formed and unknown finds nothing. */
+/** The parameter `after`; its description is the same for every list. */
+export function after<Schema extends z.ZodType>(cursor: Schema) {
+  return cursor
+    .optional()
+    .meta({ description: 'The cursor to continue from: the `next` of the previous response.' });
+}
+
+/** In lower case; null: not a UUID. Any version and variant will do: one that is well-formed but unknown finds nothing. */
+export function uuidIn(text: string): string | null {
+  return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text) ? text.toLowerCase() : null;
+}
+
 export const id = z
   .string()
-  .check(rule((text) => /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text), 'a UUID'))
-  .transform((text) => text.toLowerCase());
+  .check(rule((text) => uuidIn(text) !== null, 'a UUID'))
+  .transform((text) => uuidIn(text)!)
+  .meta({ format: 'uuid' });
 
-/** Given once or more often, or with commas between. */
+/** A parameter that can be given several times, or once with commas between its values. */
 export function several<const Name extends string>(names: readonly Name[], what: string) {
   return z.preprocess(
     (given) => (given === undefined ? undefined : [given].flat().flatMap((one) => String(one).split(','))),
@@ -38,11 +58,11 @@ export function several<const Name extends string>(names: readonly Name[], what:
   );
 }
 
+export const expectedTime = 'a time in ISO 8601, such as 2026-03-02T08:15:30Z or 2026-03-02';
+
 export const time = z
   .string()
-  .check(
-    rule((text) => timeOf(text) !== null, 'a time in ISO 8601, such as 2026-03-02T08:15:30Z or 2026-03-02'),
-  )
+  .check(rule((text) => timeOf(text) !== null, expectedTime))
   .transform((text) => timeOf(text)!);
 
 const isoTime = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);

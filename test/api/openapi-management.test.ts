@@ -4,8 +4,8 @@
  */
 import test from 'ava';
 import { createSeal } from '../../src/accounts/seal.ts';
-import { managingTags } from '../../src/api/openapi/management-parts.ts';
-import type { Method } from '../../src/api/openapi/openapi-document.ts';
+import { managementTags } from '../../src/api/openapi/description.ts';
+import type { Method } from '../../src/api/openapi/openapi-types.ts';
 import { loadSecrets } from '../../src/base/secrets.ts';
 import { setQuota } from '../../src/db/accept/credit-ledger.ts';
 import { findDomain } from '../../src/db/accounts/domains-table.ts';
@@ -18,7 +18,7 @@ import { errorExamples, keyWith, masked, provoker } from '../helpers/provoke.ts'
 import { startReceiver } from '../helpers/receiver.ts';
 import type { Answer, World } from '../helpers/world.ts';
 
-const tags = managingTags.map(({ name }) => name);
+const tags = managementTags.map(({ name }) => name);
 
 test('every example of managing is answered as its answer says', async (t) => {
   const { world, contract } = await exampleWorld(t, { POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true' });

@@ -6,7 +6,7 @@
 import test from 'ava';
 import { registerDomain } from '../../src/accounts/domain-registration.ts';
 import { createSeal } from '../../src/accounts/seal.ts';
-import type { Document } from '../../src/api/openapi/openapi-document.ts';
+import type { Document } from '../../src/api/openapi/openapi-types.ts';
 import { loadSecrets } from '../../src/base/secrets.ts';
 import { addSuppression, suppressionOf } from '../../src/db/accounts/suppressions.ts';
 import { keepReport } from '../../src/db/bounces/domain-reports-table.ts';

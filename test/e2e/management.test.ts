@@ -4,8 +4,9 @@ import http, { type ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import test, { type ExecutionContext } from 'ava';
 import { makeKey } from '../../src/accounts/create-key.ts';
-import { managingTags } from '../../src/api/openapi/management-parts.ts';
+import { managementTags } from '../../src/api/openapi/description.ts';
 import { grant, setQuota } from '../../src/db/accept/credit-ledger.ts';
+import { endKeyAt } from '../../src/db/accounts/keys.ts';
 import { insertOrganization, setLimits } from '../../src/db/accounts/organizations.ts';
 import { kinds } from '../helpers/databases.ts';
 import { operationsOf, readContract } from '../helpers/openapi.ts';
@@ -92,7 +93,7 @@ const bodies: Record<string, unknown> = {
 
 /** Every operation that manages, by the document: none can be forgotten here. */
 async function operations(world: World) {
-  const tags = managingTags.map(({ name }) => name);
+  const tags = managementTags.map(({ name }) => name);
   const { document } = await readContract(world);
   return operationsOf(document)
     .filter(({ operation }) => tags.includes(operation.tags[0]!))
@@ -225,14 +226,14 @@ for (const database of kinds) {
     t.is((await send(made.key)).status, 200);
     t.regex(await refusal('POST /keys', { label: 'x', scopes: ['root'] }), /"root" is not a scope/);
     t.regex(await refusal('POST /keys', { label: 'x', scopes: [] }), /^400 VALIDATION_ERROR: scopes/);
-    t.regex(await refusal('POST /keys', { label: 'a\nb', scopes }), /label: must be some text of one line/);
+    t.regex(await refusal('POST /keys', { label: 'a\nb', scopes }), /label: must be one line of text/);
 
     const rotated = await must(`POST /keys/${made.id.toUpperCase()}/rotate`);
     t.like(rotated, { label: 'shop', scopes: made.scopes });
     t.not(rotated.key, made.key);
     t.is((await send(rotated.key)).status, 200);
     await until(async () => (await send(made.key)).status === 401);
-    t.regex(await refusal(`POST /keys/${made.id}/rotate`), /^400 BAD_REQUEST: .* revoked already/);
+    t.regex(await refusal(`POST /keys/${made.id}/rotate`), /^400 BAD_REQUEST: The key has been revoked\./);
 
     await must(`DELETE /keys/${made.id}`);
     const pages = [];
@@ -252,6 +253,15 @@ for (const database of kinds) {
       ],
     );
     for (const { key } of [made, rotated]) t.false(JSON.stringify(pages).includes(key));
+
+    // A key that was replaced with a grace period still works.
+    const endsAt = world.clock.now() + 60_000;
+    t.true(await endKeyAt(world.db, rotated.id, endsAt));
+    t.is(
+      await refusal(`POST /keys/${rotated.id}/rotate`),
+      `400 BAD_REQUEST: The key has been replaced and works until ${new Date(endsAt).toISOString()}. ` +
+        'Use the key that replaced it, or create a new key.',
+    );
 
     // It may end itself.
     const { keys } = await must('GET /keys?limit=1');

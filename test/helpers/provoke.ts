@@ -4,7 +4,7 @@
  */
 import type { ExecutionContext } from 'ava';
 import { newKey } from '../../src/accounts/api-keys.ts';
-import type { Method } from '../../src/api/openapi/openapi-document.ts';
+import type { Method } from '../../src/api/openapi/openapi-types.ts';
 import { insertKey } from '../../src/db/accounts/keys.ts';
 import { type Contract, operationsOf } from './openapi.ts';
 import { until } from './until.ts';

@@ -4,7 +4,7 @@ import test from 'ava';
 import { curl } from '../../src/api/docs/curl.ts';
 import { Html, html } from '../../src/api/docs/html.ts';
 import { blocks } from '../../src/api/docs/markdown.ts';
-import type { ComponentSchema } from '../../src/api/openapi/component-schemas.ts';
+import type { ComponentSchema } from '../../src/api/openapi/openapi-types.ts';
 import { operationsOf, readContract } from '../helpers/openapi.ts';
 import { startWorld } from '../helpers/world.ts';
 

@@ -1,17 +1,20 @@
-/** Credits as the answer has them: for the OpenAPI document too. */
+/** The schemas of credits in requests and responses. */
 import { z } from 'zod';
 import { moment, nextId } from '../management.ts';
-import { id, limit } from '../query.ts';
+import { after, id, limit } from '../query.ts';
 
-export const creditsQuery = z.object({ after: id.optional(), limit: limit(50, 1000) });
+export const creditsQuery = z.object({ limit: limit(50, 1000), after: after(id) });
 
 const entry = z
   .object({
     at: moment,
-    change: z.int().meta({ description: 'By how much the credits changed: spent is below zero.' }),
+    change: z.int().meta({ description: 'The change of credits; negative if they were spent.' }),
     reason: z.string(),
-    emailId: z.uuid().nullable().meta({ description: 'The email that spent them.' }),
-    balance: z.int().nullable().meta({ description: 'What was there after it; null: unlimited.' }),
+    emailId: z.uuid().nullable().meta({ description: 'The email that the credits were spent on.' }),
+    balance: z
+      .int()
+      .nullable()
+      .meta({ description: 'The credits left after the change; null if unlimited.' }),
   })
   .meta({ description: 'An entry of the ledger.' });
 
@@ -19,14 +22,14 @@ const creditsAnswer = z.object({
   success: z.literal(true),
   quota: z
     .object({
-      limit: z.int().nullable().meta({ description: 'Credits of a month; null: unlimited.' }),
+      limit: z.int().nullable().meta({ description: 'Credits for a month; null if unlimited.' }),
       used: z.int(),
-      remaining: z.int().nullable().meta({ description: 'Null: unlimited.' }),
+      remaining: z.int().nullable().meta({ description: 'Null if unlimited.' }),
       renewsAt: moment,
     })
-    .meta({ description: 'What is spent first.' }),
-  wallet: z.int().meta({ description: 'What is spent when the quota is used up.' }),
-  ledger: z.array(entry).meta({ description: 'Every movement, the newest first.' }),
+    .meta({ description: 'The monthly quota, which is spent first.' }),
+  wallet: z.int().meta({ description: 'Credits that are spent when the quota is used up.' }),
+  ledger: z.array(entry).meta({ description: 'All changes, newest first.' }),
   next: nextId,
 });
 

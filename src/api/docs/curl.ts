@@ -1,5 +1,5 @@
 /** An example as the curl command that sends it. The key is in the shell's variable, as it should be. */
-import type { Operation } from '../openapi/openapi-document.ts';
+import type { Operation } from '../openapi/openapi-types.ts';
 
 export interface Call {
   baseUrl: string;

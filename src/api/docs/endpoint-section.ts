@@ -1,5 +1,5 @@
 /** One endpoint of the page: what it is, what it takes, examples as curl, every answer. */
-import type { Document, DocumentedResponse, Operation } from '../openapi/openapi-document.ts';
+import type { Document, DocumentedResponse, Operation } from '../openapi/openapi-types.ts';
 import { type Call, curl } from './curl.ts';
 import { type Html, html } from './html.ts';
 import { blocks, inline } from './markdown.ts';

@@ -3,7 +3,7 @@
  * whether it is required, what limits it. Where there are several kinds of an object, told apart by their `type`, a
  * member that not all of them have says which do.
  */
-import type { ComponentSchema } from '../openapi/component-schemas.ts';
+import type { ComponentSchema } from '../openapi/openapi-types.ts';
 
 export interface Row {
   path: string;

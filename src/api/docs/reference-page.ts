@@ -2,7 +2,7 @@
  * The reference page, made from the OpenAPI document alone: what it says at its head, the codes of errors, each
  * endpoint, the headers. One file with its style inside: it needs no script, no network, and can be saved.
  */
-import type { Document } from '../openapi/openapi-document.ts';
+import type { Document } from '../openapi/openapi-types.ts';
 import { type Endpoint, endpointSection, endpointsOf } from './endpoint-section.ts';
 import { Html, html } from './html.ts';
 import { type Section, sections } from './markdown.ts';

@@ -1,8 +1,6 @@
 /** The tables of the page: members of a schema, parameters, headers, codes of errors. */
 
-import type { ComponentSchema } from '../openapi/component-schemas.ts';
-import type { Header } from '../openapi/header-components.ts';
-import type { Parameter } from '../openapi/openapi-document.ts';
+import type { ComponentSchema, Header, Parameter } from '../openapi/openapi-types.ts';
 import { type Row, rowsOf, type Schemas } from './field-rows.ts';
 import { type Html, html } from './html.ts';
 import { inline } from './markdown.ts';

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Middleware } from 'koa';
-import type { Document } from '../openapi/openapi-document.ts';
+import type { Document } from '../openapi/openapi-types.ts';
 import { referencePage } from './reference-page.ts';
 
 interface Page {

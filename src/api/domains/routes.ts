@@ -1,4 +1,4 @@
-/** /api/public/domains: sender domains, their DNS records, and the look at what is published. */
+/** /api/public/domains: sender domains, their DNS records, and whether DNS has these records. */
 import type { Context } from 'koa';
 import { addDomain, verifyDomain } from '../../accounts/domain-registration.ts';
 import { demandedTls, dkimKeys, recordsFor } from '../../accounts/domains.ts';
@@ -13,61 +13,138 @@ import {
 } from '../../db/accounts/domains-table.ts';
 import { toDomain } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
+import { jsonExample, pathParameter } from '../endpoint.ts';
 import {
-  type AddManagementRoutes,
+  doneContent,
+  invalidMember,
+  jsonBody,
   type Management,
-  management,
+  managementEndpoint,
+  notFound,
   readJson,
   requireFound,
 } from '../management.ts';
-import { createSlotsPerOrganization } from '../server-busy.ts';
-import { type DomainOut, domainChange, newDomain } from './schema.ts';
+import * as examples from './domain-examples.ts';
+import { type DomainOut, domainChange, domainSchemas, newDomain } from './schema.ts';
 
-/** DNS may take some seconds. */
-const maxLooks = 4;
-
-export const addDomainRoutes: AddManagementRoutes = (router, inBounds, parts) => {
-  const { db } = parts;
-  router.get(
-    '/domains',
-    inBounds,
-    management(parts, async (_, orgId) => ({ domains: (await listDomains(db, orgId)).map(present) })),
-  );
-  router.post(
-    '/domains',
-    inBounds,
-    management(parts, (context, orgId) => add(context, orgId, parts), createSlotsPerOrganization(1)),
-  );
-  router.get(
-    '/domains/:name',
-    inBounds,
-    management(parts, async (context, orgId) => withRecords(await domainIn(context, orgId, parts), parts)),
-  );
-  router.patch(
-    '/domains/:name',
-    inBounds,
-    management(parts, (context, orgId) => change(context, orgId, parts)),
-  );
-  router.delete(
-    '/domains/:name',
-    inBounds,
-    management(parts, async (context, orgId) => {
-      await deleteDomain(db, (await domainIn(context, orgId, parts)).id);
-      return {};
-    }),
-  );
-  router.post(
-    '/domains/:name/verify',
-    inBounds,
-    management(
-      parts,
-      (context, orgId) => verify(context, orgId, parts),
-      createSlotsPerOrganization(maxLooks),
-    ),
-  );
+const tag = 'Domains';
+const parameters = [pathParameter('name', 'The name of the domain.', 'example.com')];
+const errors = {
+  BAD_REQUEST: {
+    when: 'The name in the path is not a domain name, or the body is not JSON.',
+    message: 'The name in the path is not a domain name.',
+  },
+  NOT_FOUND: notFound('domain'),
 };
 
-async function domainIn(context: Context, orgId: string, { db }: Management): Promise<DomainRecord> {
+/** A verification looks up DNS records, which can take some seconds. */
+const maxVerifications = 4;
+
+export const domainEndpoints = [
+  managementEndpoint({
+    method: 'get',
+    path: '/domains',
+    operationId: 'listDomains',
+    tag,
+    summary: 'List domains',
+    description: 'All sender domains.',
+    response: {
+      description: 'The domains.',
+      content: jsonExample(domainSchemas.DomainsAnswer, 'One domain', examples.listedDomains),
+    },
+    respond: async (_, orgId, { db }) => ({ domains: (await listDomains(db, orgId)).map(present) }),
+  }),
+  managementEndpoint({
+    method: 'post',
+    path: '/domains',
+    operationId: 'addDomain',
+    tag,
+    summary: 'Register a domain',
+    description:
+      'Registers a domain to send from and creates a DKIM key for it. Publish the DNS records in the response, then ' +
+      'verify the domain. An organization can have a thousand domains.',
+    body: jsonBody(newDomain, 'A domain', { name: 'example.com' }),
+    response: {
+      description: 'The domain, and the DNS records to publish.',
+      content: jsonExample(domainSchemas.DomainAnswer, 'Registered', examples.pendingDomain),
+    },
+    errors: {
+      VALIDATION_ERROR: invalidMember('name', 'string', 'undefined'),
+      BAD_REQUEST: {
+        when: 'The domain is already registered in the organization, or the body is not JSON.',
+        message: 'The domain example.com is registered in this organization already.',
+      },
+    },
+    respond: add,
+    maxInFlight: 1,
+  }),
+  managementEndpoint({
+    method: 'get',
+    path: '/domains/{name}',
+    operationId: 'getDomain',
+    tag,
+    summary: 'Show a domain',
+    description: 'A domain, and the DNS records to publish for it.',
+    parameters,
+    response: {
+      description: 'The domain.',
+      content: jsonExample(domainSchemas.DomainAnswer, 'Not verified yet', examples.pendingDomain),
+    },
+    errors,
+    respond: async (context, orgId, parts) => withRecords(await requireDomain(context, orgId, parts), parts),
+  }),
+  managementEndpoint({
+    method: 'patch',
+    path: '/domains/{name}',
+    operationId: 'changeDomain',
+    tag,
+    summary: 'Change a domain',
+    description: 'Sets what is tracked in email from the domain, and the TLS protection that it requires.',
+    parameters,
+    body: jsonBody(domainChange, 'Track opens and require TLS', examples.change),
+    response: {
+      description: 'The changed domain.',
+      content: jsonExample(domainSchemas.DomainAnswer, 'Changed', examples.changedDomain),
+    },
+    errors: { VALIDATION_ERROR: invalidMember('tracking', 'object', 'boolean'), ...errors },
+    respond: change,
+  }),
+  managementEndpoint({
+    method: 'delete',
+    path: '/domains/{name}',
+    operationId: 'removeDomain',
+    tag,
+    summary: 'Remove a domain',
+    description: 'Deletes the domain and its DKIM key. You can no longer send from it.',
+    parameters,
+    response: { description: 'The domain is removed.', content: doneContent },
+    errors,
+    async respond(context, orgId, parts) {
+      await deleteDomain(parts.db, (await requireDomain(context, orgId, parts)).id);
+      return {};
+    },
+  }),
+  managementEndpoint({
+    method: 'post',
+    path: '/domains/{name}/verify',
+    operationId: 'verifyDomain',
+    tag,
+    summary: 'Verify a domain',
+    description:
+      'Looks up the DNS records. The domain is verified when its DKIM record is found. If DNS gives no answer, the status ' +
+      'does not change.',
+    parameters,
+    response: {
+      description: 'The domain, and the records that were found.',
+      content: jsonExample(domainSchemas.VerifyAnswer, 'DKIM was found', examples.verifiedDomain),
+    },
+    errors,
+    respond: verify,
+    maxInFlight: maxVerifications,
+  }),
+];
+
+async function requireDomain(context: Context, orgId: string, { db }: Management): Promise<DomainRecord> {
   const name = toDomain(context.params.name);
   if (name === null) throw new Refusal('BAD_REQUEST', 'The name in the path is not a domain name.');
   return requireFound(await findDomain(db, orgId, name), 'domain');
@@ -83,7 +160,7 @@ async function add(context: Context, orgId: string, parts: Management): Promise<
 
 async function change(context: Context, orgId: string, parts: Management): Promise<object> {
   const { db } = parts;
-  const { id, name } = await domainIn(context, orgId, parts);
+  const { id, name } = await requireDomain(context, orgId, parts);
   const { tracking = {}, tls } = await readJson(context, domainChange);
   const { openTracking: opens, clickTracking: clicks, host } = tracking;
   if ([opens, clicks, host].some((one) => one !== undefined)) {
@@ -96,7 +173,7 @@ async function change(context: Context, orgId: string, parts: Management): Promi
 
 async function verify(context: Context, orgId: string, parts: Management): Promise<object> {
   const { db, names, resolve, clock, keepKeysMs: keepMs } = parts;
-  const domain = await domainIn(context, orgId, parts);
+  const domain = await requireDomain(context, orgId, parts);
   const { records } = await verifyDomain(db, domain, { names, resolve, now: clock.now(), keepMs });
   return { domain: present(requireFound(await findDomain(db, orgId, domain.name), 'domain')), records };
 }

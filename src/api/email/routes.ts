@@ -1,21 +1,50 @@
-/** GET /api/public/email/:id (docs/api.md section 4.2; the answer is docs/design.md section 3). */
+/** GET /api/public/email/:id: one email with everything that is known about it (docs/design.md section 3). */
 import type { Middleware } from 'koa';
 import type { EmailRecord } from '../../db/events/emails.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { telemetry } from '../../record/telemetry.ts';
 import type { Authorize } from '../authorize.ts';
-import type { EmailAnswer } from './schema.ts';
+import { type Endpoint, json, pathParameter, readErrors } from '../endpoint.ts';
+import { uuidIn } from '../query.ts';
+import { emailId } from '../send/send-examples.ts';
+import { emailExamples } from './email-examples.ts';
+import { type EmailAnswer, emailSchemas } from './schema.ts';
 
-/** A UUID of whatever version and variant: what is well-formed and unknown is not found. */
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+export interface FindEmailParts {
+  authorize: Authorize;
+  findEmail(id: string, orgId: string): Promise<EmailRecord | null>;
+}
 
-export type FindEmail = (id: string, orgId: string) => Promise<EmailRecord | null>;
+export const emailEndpoints: Endpoint<FindEmailParts>[] = [
+  {
+    method: 'get',
+    path: '/email/{id}',
+    operationId: 'getEmail',
+    tag: 'Email',
+    summary: 'Show an email',
+    description:
+      'Everything that is known about one email of your organization: its status; each recipient with its attempts, the ' +
+      'last reply and the bounce; and all events in order.',
+    scopes: ['email:read', 'full_access'],
+    parameters: [pathParameter('id', 'The `emailId` in the response of the send.', emailId, 'uuid')],
+    response: { description: 'The email.', content: json(emailSchemas.Email, emailExamples) },
+    errors: {
+      ...readErrors,
+      BAD_REQUEST: {
+        when: 'The id in the path is not a UUID.',
+        message: 'The email id in the path is not a UUID.',
+      },
+      NOT_FOUND: {},
+    },
+    handler: getEmail,
+  },
+];
 
-export function getEmail(authorize: Authorize, findEmail: FindEmail): Middleware {
+function getEmail({ authorize, findEmail }: FindEmailParts): Middleware {
   return async (context) => {
     const caller = await authorize.enter(context, 'email:read');
-    const id: string = context.params.id.toLowerCase();
-    if (!uuid.test(id)) throw new Refusal('BAD_REQUEST', 'The email id in the path is not a UUID.');
+    const id = uuidIn(context.params.id);
+    if (id === null) throw new Refusal('BAD_REQUEST', 'The email id in the path is not a UUID.');
     const email = await findEmail(id, caller.orgId);
     if (!email) throw new Refusal('NOT_FOUND', 'There is no such email.');
     context.body = { success: true, ...telemetry(email) } satisfies Omit<EmailAnswer, 'status' | 'events'>;

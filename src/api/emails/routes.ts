@@ -1,14 +1,59 @@
-/** GET /api/public/emails: an organization's emails by what they are, the newest first. */
+/** GET /api/public/emails: an organization's emails that match a search, newest first. */
 import type { Middleware } from 'koa';
 import { iso } from '../../base/clock.ts';
 import type { EmailSummary, Search, SearchPage } from '../../db/events/search-emails.ts';
 import type { Authorize } from '../authorize.ts';
-import { readQuery } from '../query.ts';
-import { type EmailsAnswer, emailsQuery } from './schema.ts';
+import { foundEmail } from '../email/email-examples.ts';
+import { type Endpoint, invalidParameter, json, readErrors } from '../endpoint.ts';
+import { expectedTime, readQuery } from '../query.ts';
+import { emailId } from '../send/send-examples.ts';
+import { type EmailsAnswer, emailsQuery, emailsSchemas } from './schema.ts';
 
-export type SearchEmails = (search: Search) => Promise<SearchPage>;
+export interface SearchEmailsParts {
+  authorize: Authorize;
+  searchEmails(search: Search): Promise<SearchPage>;
+}
 
-export function getEmails(authorize: Authorize, searchEmails: SearchEmails): Middleware {
+export const emailsEndpoints: Endpoint<SearchEmailsParts>[] = [
+  {
+    method: 'get',
+    path: '/emails',
+    operationId: 'listEmails',
+    tag: 'Email',
+    summary: 'Search emails',
+    description:
+      'Your emails that match all the parameters, newest first. Give a time range if you can: a search examines every ' +
+      'email in it, a limited number in one request, and `next` continues from there.',
+    scopes: ['email:read', 'full_access'],
+    query: emailsQuery,
+    parameters: [
+      {
+        name: 'tag.NAME',
+        in: 'query',
+        required: false,
+        description: 'The value of the tag NAME. Give one such parameter for each tag.',
+        schema: { type: 'string' },
+      },
+    ],
+    response: {
+      description: 'A page of emails.',
+      content: json(emailsSchemas.Emails, {
+        page: { summary: 'One email was found', value: { success: true, emails: [foundEmail], next: null } },
+        goOn: {
+          summary: 'No email was found yet; more are still to be examined',
+          value: { success: true, emails: [], next: emailId },
+        },
+      }),
+    },
+    errors: {
+      VALIDATION_ERROR: invalidParameter('until', expectedTime, 'string of 4 characters'),
+      ...readErrors,
+    },
+    handler: getEmails,
+  },
+];
+
+function getEmails({ authorize, searchEmails }: SearchEmailsParts): Middleware {
   return async (context) => {
     const { orgId } = await authorize.enter(context, 'email:read');
     const { emails, next } = await searchEmails({ orgId, ...readQuery(context, emailsQuery) });

@@ -1,17 +1,14 @@
-/** What GET /api/public/emails takes and answers, as schemas: for the OpenAPI document too. */
+/** The schemas of GET /api/public/emails. */
 import { z } from 'zod';
 import { compareKey, domainOf, toDomain } from '../../mail/address.ts';
 import { mixedStates } from '../../record/states.ts';
 import { states } from '../email/schema.ts';
-import { id, limit, time } from '../query.ts';
+import { after, id, limit, time } from '../query.ts';
 import { rule } from '../send/schema-rule.ts';
 
-const fallback = 50;
-const max = 100;
+const emailStates = [...states, ...mixedStates] as const;
 
-export const emailStates = [...states, ...mixedStates] as const;
-
-/** An address, as addresses are compared, or a domain with its @. */
+/** An address in the form in which addresses are compared, or a domain with its @. */
 const address = z
   .string()
   .check(
@@ -27,20 +24,28 @@ function domainIn(text: string): string | null {
 }
 
 const parameters = z.object({
-  status: z.enum(emailStates, { error: `must be one of ${emailStates.join(', ')}` }).optional(),
-  to: address.optional(),
-  from: address.optional(),
-  since: time.optional(),
-  until: time.optional(),
-  after: id.optional(),
-  limit: limit(fallback, max),
+  status: z
+    .enum(emailStates, { error: `must be one of ${emailStates.join(', ')}` })
+    .optional()
+    .meta({ description: 'The status of the email, or of one of its recipients.' }),
+  to: address.optional().meta({
+    description: 'A recipient, or a domain such as `@example.org`.',
+    example: 'ann@example.org',
+  }),
+  from: address.optional().meta({ description: 'The sender, or a domain such as `@example.com`.' }),
+  since: time.optional().meta({
+    description: 'Emails accepted at this time or later: ISO 8601 with a time zone, or a date (UTC).',
+  }),
+  until: time.optional().meta({ description: 'Emails accepted before this time.' }),
+  limit: limit(50, 100),
+  after: after(id),
 });
 
 const tagPrefix = 'tag.';
 
-/** `tag.order=4711` is the tag `order`. */
+/** `tag.order=4711` finds emails whose tag `order` is `4711`. */
 export const emailsQuery = parameters.catchall(z.unknown()).transform((query, context) => {
-  const { status, to, from, since, until, after, limit: wanted, ...others } = query;
+  const { status, to, from, since, until, after: cursor, limit: max, ...others } = query;
   const given = Object.entries(others).filter(([name]) => name.startsWith(tagPrefix));
   for (const [name, value] of given) {
     if (typeof value === 'string') continue;
@@ -48,7 +53,7 @@ export const emailsQuery = parameters.catchall(z.unknown()).transform((query, co
     context.addIssue({ code: 'custom', path: [name], message: 'must be given once', params, input: value });
   }
   const tags = given.map(([name, value]) => [name.slice(tagPrefix.length), String(value)] as const);
-  return { status, to, from, since, until, after, limit: wanted, tags: Object.fromEntries(tags) };
+  return { status, to, from, since, until, after: cursor, limit: max, tags: Object.fromEntries(tags) };
 });
 
 const moment = z.iso.datetime({ precision: 3 });
@@ -58,10 +63,12 @@ const found = z
   .object({
     emailId: z
       .uuid()
-      .meta({ description: "The email's identifier: `GET /api/public/email/{id}` tells all of it." }),
-    id: z.string().meta({ description: 'The Message-ID, without its angle brackets.' }),
-    status: z.enum(emailStates).meta({ description: "The recipients' common state, or that they differ." }),
-    from: z.string().meta({ description: 'As it was given.' }),
+      .meta({ description: "The email's identifier. `GET /api/public/email/{id}` shows the whole email." }),
+    id: z.string().meta({ description: 'The Message-ID, without angle brackets.' }),
+    status: z
+      .enum(emailStates)
+      .meta({ description: "The recipients' common state, or a state that says that they differ." }),
+    from: z.string().meta({ description: 'As given in the send.' }),
     to: z.array(shownAddress),
     subject: z.string(),
     tags: z.record(z.string(), z.string()),
@@ -69,18 +76,18 @@ const found = z
     updatedAt: moment,
     recipients: z.array(z.object({ address: shownAddress, status: z.enum(states) })),
   })
-  .meta({ description: 'An email, in short.' });
+  .meta({ description: 'A summary of an email.' });
 
 const emailsAnswer = z.object({
   success: z.literal(true),
-  emails: z.array(found).meta({ description: 'The newest first.' }),
+  emails: z.array(found).meta({ description: 'Newest first.' }),
   next: z
     .uuid()
     .nullable()
     .meta({
       description:
-        'Where to go on: give it as `after`. Null: that was all. `emails` may be shorter than `limit`, or empty, and ' +
-        'there be more all the same, for one request goes through so many emails and no more.',
+        'The cursor of the next page: pass it as `after`. Null on the last page. One request examines a limited number of ' +
+        'emails, so a page can be shorter than `limit`, or empty, although more pages follow.',
     }),
 });
 

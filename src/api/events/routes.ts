@@ -1,32 +1,96 @@
 /**
- * GET /api/public/events: what happened to an organization and its emails, in order, from a cursor on. As JSON, page
- * by page; or, where `Accept` asks for text/event-stream, live (event-stream.ts). It is one list in two forms, with the same
- * filters and cursors, and an EventSource asks for its form by itself: hence one path.
+ * GET /api/public/events: what happened to an organization and its emails, in order, from a cursor on. A client gets
+ * pages of JSON, or, if `Accept` asks for text/event-stream, a live stream (event-stream.ts). Both have the same filters
+ * and cursors. They share one path because an EventSource asks for its form by itself.
  */
 import type { Context, Middleware } from 'koa';
 import type { EventPage, EventQuery } from '../../db/events/read-events.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { outwardEvent } from '../../record/event.ts';
 import type { Authorize } from '../authorize.ts';
+import { listedEvents } from '../email/email-examples.ts';
+import { type Endpoint, type ErrorText, json, readErrors, text } from '../endpoint.ts';
 import { readQuery } from '../query.ts';
 import type { Cursors } from './event-cursor.ts';
 import { eventStream, type Streams } from './event-stream.ts';
-import { type EventsAnswer, eventsQuery } from './schema.ts';
+import { type EventsAnswer, eventSchemas, eventsQuery, exampleCursor } from './schema.ts';
 
-export interface FeedParts {
+interface FeedParts {
   readEvents(query: EventQuery): Promise<EventPage>;
   cursors: Cursors;
   streams: Streams;
 }
 
-export function getEvents(authorize: Authorize, feed: FeedParts): Middleware {
+export interface EventParts {
+  authorize: Authorize;
+  feed: FeedParts;
+}
+
+const page = { success: true, next: exampleCursor, hasMore: false };
+const [first] = listedEvents;
+
+export const eventEndpoints: Endpoint<EventParts>[] = [
+  {
+    method: 'get',
+    path: '/events',
+    operationId: 'listEvents',
+    tag: 'Events',
+    summary: 'Follow events',
+    description:
+      'The events of your organization, in order. Start without `after`, then continue with the `next` of each response: ' +
+      'no event is skipped or repeated, however many happen meanwhile. Events are kept for 30 days, unless the operator ' +
+      'configures another period.\n\n' +
+      'With `Accept: text/event-stream` you get the same list live, as Server-Sent Events: `id` is a cursor, `event` the ' +
+      'type, `data` the event. Without `Last-Event-ID` (or `after`) the stream starts with the next event that happens. A ' +
+      'comment every 15 seconds shows that the stream is alive; a client that reads nothing for a minute is disconnected. ' +
+      'A stream counts as one request. An organization can have ten streams at the same time on one server.',
+    scopes: ['email:read', 'full_access'],
+    query: eventsQuery,
+    parameters: [
+      {
+        name: 'Last-Event-ID',
+        in: 'header',
+        required: false,
+        description: 'For a live stream: the `id` of the last event that you received; overrides `after`.',
+        schema: { type: 'string' },
+      },
+    ],
+    response: {
+      description: 'A page of events or, live, every event that happens.',
+      content: {
+        ...json(eventSchemas.Events, {
+          page: {
+            summary: 'An email to two recipients, one of them unknown',
+            value: { ...page, events: listedEvents },
+          },
+          none: { summary: 'No new events', value: { ...page, events: [] } },
+        }),
+        ...text(eventStream, 'live', {
+          summary: 'With `Accept: text/event-stream`, live',
+          value: `id: ${exampleCursor}\nevent: ${first!.type}\ndata: ${JSON.stringify(first)}\n\n`,
+        }),
+      },
+    },
+    errors: {
+      VALIDATION_ERROR: {
+        when: 'A parameter of the query is not valid; `issues` lists every violation.',
+        ...invalidCursor('4711'),
+      } satisfies ErrorText,
+      ...readErrors,
+    },
+    handler: getEvents,
+  },
+];
+
+function getEvents({ authorize, feed }: EventParts): Middleware {
   return async (context) => {
     const isLive = context.accepts('json', eventStream) === eventStream;
-    const admit = ({ orgId }: { orgId: string }) => (isLive ? feed.streams.admit(context, orgId) : undefined);
-    const { orgId } = await authorize.enter(context, 'email:read', async (caller) => admit(caller));
-    const { after: given, type: types, emailId, limit } = readQuery(context, eventsQuery);
-    const named = (isLive && context.get('last-event-id')) || given;
-    const after = named === undefined ? null : positionOf(named, orgId, feed.cursors);
+    const { orgId } = await authorize.enter(context, 'email:read', async (caller) => {
+      if (isLive) feed.streams.admit(context, caller.orgId);
+    });
+    const { after: inQuery, type: types, emailId, limit } = readQuery(context, eventsQuery);
+    const cursor = (isLive && context.get('last-event-id')) || inQuery;
+    const after = cursor === undefined ? null : positionOf(cursor, orgId, feed.cursors);
     const query = { orgId, types, emailId, limit };
     context.set('Cache-Control', 'no-store');
     if (isLive) {
@@ -40,16 +104,24 @@ export function getEvents(authorize: Authorize, feed: FeedParts): Middleware {
 function positionOf(cursor: string, orgId: string, cursors: Cursors): number {
   const position = cursors.read(orgId, cursor);
   if (position !== null) return position;
+  const { message, issues } = invalidCursor(cursor);
+  throw new Refusal('VALIDATION_ERROR', message, { issues });
+}
+
+function invalidCursor(cursor: string) {
   const expected = 'the `next` of an answer';
-  throw new Refusal('VALIDATION_ERROR', 'A parameter of the query is not valid.', {
+  return {
+    message: 'A parameter of the query is not valid.',
     issues: [
       {
         code: 'custom',
-        ...{ expected, received: `string of ${cursor.length} characters`, path: ['after'] },
+        expected,
+        received: `string of ${cursor.length} characters`,
+        path: ['after'],
         message: `after: must be ${expected}, or left out to begin with the oldest event`,
       },
     ],
-  });
+  };
 }
 
 async function answerPage(

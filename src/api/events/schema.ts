@@ -1,33 +1,37 @@
-/** What GET /api/public/events takes and answers, as schemas: for the OpenAPI document too. */
+/** The schemas of GET /api/public/events. */
 import { z } from 'zod';
 import { eventTypes } from '../../glossary.ts';
 import { id, limit, several } from '../query.ts';
 
-const fallback = 100;
-const max = 1000;
+export const exampleCursor = 'Sdb2qZkJH1v0X8oHqk2XfA';
 
 export const eventsQuery = z.object({
-  after: z.string().optional(),
-  type: several(eventTypes, `a type of event: ${eventTypes.join(', ')}`),
-  emailId: id.optional(),
-  limit: limit(fallback, max),
+  after: z.string().optional().meta({
+    description: 'The cursor to continue from: the `next` of a response, or the `id` of a live event.',
+    example: exampleCursor,
+  }),
+  type: several(eventTypes, `a type of event: ${eventTypes.join(', ')}`).meta({
+    description: 'Only events of these types. Repeat the parameter, or separate types with commas.',
+  }),
+  emailId: id.optional().meta({ description: 'Only events of this email.' }),
+  limit: limit(100, 1000),
 });
 
 const time = z.iso.datetime({ precision: 3 });
 
 const event = z
   .object({
-    id: z.uuid().meta({ description: 'The same in webhooks, in the stream, and whenever it is told.' }),
-    type: z.enum(eventTypes).meta({ description: 'What happened. More types may come.' }),
+    id: z.uuid().meta({ description: 'The same id in webhooks, in the live stream and in every list.' }),
+    type: z.enum(eventTypes).meta({ description: 'What happened. Later releases can add types.' }),
     timestamp: time,
     recipient: z
       .string()
       .nullable()
-      .meta({ format: 'idn-email', description: 'Null for what happened to the organization.' }),
+      .meta({ format: 'idn-email', description: 'Null if the event is about the organization.' }),
     data: z
       .looseObject({
         emailId: z.uuid().meta({ description: "The email's identifier in this service." }),
-        id: z.string().meta({ description: "The email's Message-ID, without its angle brackets." }),
+        id: z.string().meta({ description: "The email's Message-ID, without angle brackets." }),
         recipient: z.string(),
         from: z.string().meta({ description: 'As it was given.' }),
         subject: z.string().meta({ description: 'As it was given.' }),
@@ -36,27 +40,28 @@ const event = z
       .partial()
       .meta({
         description:
-          'Of an email: which, and what the type adds, as in `events[].data` of `GET /api/public/email/{id}`. Of the ' +
-          "organization: what the type tells, such as `address` and `reason` of `suppression.added`. A webhook's `data` is " +
-          'the same.',
+          'For an email: which email, and the members of the type, as in `events[].data` of `GET /api/public/email/{id}`. ' +
+          'For the organization: the members of the type, such as `address` and `reason` of `suppression.added`. Webhooks ' +
+          'post the same `data`.',
       }),
   })
-  .meta({ description: 'A fact; never changed, only added.' });
+  .meta({ description: 'A fact. Events are only added, never changed.' });
 
 const eventsAnswer = z.object({
   success: z.literal(true),
-  events: z.array(event).meta({ description: 'In the order in which they are told to everybody.' }),
+  events: z.array(event).meta({ description: 'In order. Every reader sees the same order.' }),
   next: z
     .string()
     .nullable()
     .meta({
       description:
-        'Where to go on: give it as `after`. It holds as long as it takes, and misses and repeats nothing, however many ' +
-        'events come meanwhile. Null while there has been no event.',
+        'The cursor to continue from: pass it as `after`. It does not expire, and it neither skips nor repeats events, ' +
+        'however many happen meanwhile. Null as long as there are no events.',
     }),
-  hasMore: z
-    .boolean()
-    .meta({ description: 'Whether there may be more now. `events` may be empty all the same: go on.' }),
+  hasMore: z.boolean().meta({
+    description:
+      'Whether more events can be read now. `events` can be empty even then: continue with `next`.',
+  }),
 });
 
 export type EventsAnswer = z.input<typeof eventsAnswer>;

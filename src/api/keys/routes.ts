@@ -1,45 +1,122 @@
 /**
- * /api/public/keys: an organization's API keys. A key may make others with any scopes, and they are of its own organization;
- * it may revoke and rotate itself. What is revoked may be in use for a second yet (base/lookup-cache.ts).
+ * /api/public/keys: an organization's API keys. A key can create others with any scopes, in its own organization, and
+ * can revoke and rotate itself. A revoked key can still work for up to a second (base/lookup-cache.ts).
  */
 import type { Context } from 'koa';
 import { makeKey, rotateKey } from '../../accounts/create-key.ts';
 import { iso, isoOrNull } from '../../base/clock.ts';
 import { findKey, type KeyRecord, listKeys, revokeKey } from '../../db/accounts/keys.ts';
 import { Refusal } from '../../mail/refusal.ts';
+import { invalidLimit, jsonExample } from '../endpoint.ts';
 import {
-  type AddManagementRoutes,
+  doneContent,
+  exampleId,
+  exampleTime,
   idIn,
+  idInPath,
+  invalidBody,
+  invalidId,
+  invalidMember,
+  jsonBody,
   type Management,
-  management,
+  managementEndpoint,
+  notFound,
   readJson,
   requireFound,
 } from '../management.ts';
 import { readQuery } from '../query.ts';
-import { type KeyOut, keysQuery, newKeyRequest } from './schema.ts';
+import { type KeyOut, keySchemas, keysQuery, newKeyRequest } from './schema.ts';
 
-export const addKeyRoutes: AddManagementRoutes = (router, inBounds, parts) => {
-  router.get(
-    '/keys',
-    inBounds,
-    management(parts, (context, orgId) => list(context, orgId, parts)),
-  );
-  router.post(
-    '/keys',
-    inBounds,
-    management(parts, (context, orgId) => add(context, orgId, parts)),
-  );
-  router.delete(
-    '/keys/:id',
-    inBounds,
-    management(parts, (context, orgId) => revoke(context, orgId, parts)),
-  );
-  router.post(
-    '/keys/:id/rotate',
-    inBounds,
-    management(parts, (context, orgId) => rotate(context, orgId, parts)),
-  );
+const tag = 'Keys';
+const label = 'shop';
+const scopes = ['email:send', 'domain_scope:example.com'];
+const createdKey = {
+  success: true,
+  id: exampleId,
+  key: 'em_5Zq0mD2nYw9cVb7LkT1xRj4sGh8uPa3e',
+  label,
+  scopes,
 };
+const listedKey = {
+  id: exampleId,
+  label,
+  hint: 'em_5Zq0mD',
+  scopes,
+  createdAt: exampleTime,
+  revokedAt: null,
+  endsAt: null,
+};
+
+export const keyEndpoints = [
+  managementEndpoint({
+    method: 'get',
+    path: '/keys',
+    operationId: 'listKeys',
+    tag,
+    summary: 'List keys',
+    description: 'The API keys, without the secret keys themselves.',
+    query: keysQuery,
+    response: {
+      description: 'A page of keys.',
+      content: jsonExample(keySchemas.KeysAnswer, 'One key', {
+        success: true,
+        keys: [listedKey],
+        next: exampleId,
+      }),
+    },
+    errors: { VALIDATION_ERROR: invalidLimit(1000) },
+    respond: list,
+  }),
+  managementEndpoint({
+    method: 'post',
+    path: '/keys',
+    operationId: 'createKey',
+    tag,
+    summary: 'Create a key',
+    description: 'Creates an API key of your organization. The key is shown only in this response.',
+    body: jsonBody(newKeyRequest, 'For a shop that sends from one domain', { label, scopes }),
+    response: {
+      description: 'The key.',
+      content: jsonExample(keySchemas.NewKeyAnswer, 'Created', createdKey),
+    },
+    errors: { VALIDATION_ERROR: invalidMember('label', 'string', 'undefined'), BAD_REQUEST: invalidBody },
+    respond: create,
+  }),
+  managementEndpoint({
+    method: 'delete',
+    path: '/keys/{id}',
+    operationId: 'revokeKey',
+    tag,
+    summary: 'Revoke a key',
+    description:
+      'Ends a key; it stops working everywhere within a second. A key that was revoked before stays revoked.',
+    parameters: [idInPath],
+    response: { description: 'The key is revoked.', content: doneContent },
+    errors: { BAD_REQUEST: invalidId, NOT_FOUND: notFound('key') },
+    respond: revoke,
+  }),
+  managementEndpoint({
+    method: 'post',
+    path: '/keys/{id}/rotate',
+    operationId: 'rotateKey',
+    tag,
+    summary: 'Rotate a key',
+    description: 'Replaces a key with a new one that has the same label and scopes; the old key ends.',
+    parameters: [idInPath],
+    response: {
+      description: 'The new key.',
+      content: jsonExample(keySchemas.NewKeyAnswer, 'Replaced', createdKey),
+    },
+    errors: {
+      BAD_REQUEST: {
+        ...invalidId,
+        when: 'The id in the path is not a UUID, or the key was revoked or replaced before.',
+      },
+      NOT_FOUND: notFound('key'),
+    },
+    respond: rotate,
+  }),
+];
 
 async function list(context: Context, orgId: string, { db }: Management): Promise<object> {
   const { after, limit } = readQuery(context, keysQuery);
@@ -48,33 +125,45 @@ async function list(context: Context, orgId: string, { db }: Management): Promis
   return { keys: page.map(present), next: keys.length > limit ? page.at(-1)!.id : null };
 }
 
-async function add(context: Context, orgId: string, { db, clock }: Management): Promise<object> {
-  const { label, scopes } = await readJson(context, newKeyRequest);
-  const made = await makeKey(db, { orgId, label, scopes }, clock.now());
-  return { ...made, label };
+async function create(context: Context, orgId: string, { db, clock }: Management): Promise<object> {
+  const request = await readJson(context, newKeyRequest);
+  const created = await makeKey(db, { orgId, label: request.label, scopes: request.scopes }, clock.now());
+  return { ...created, label: request.label };
 }
 
-async function keyIn(context: Context, orgId: string, { db }: Management): Promise<KeyRecord> {
+async function requireKey(context: Context, orgId: string, { db }: Management): Promise<KeyRecord> {
   return requireFound(await findKey(db, idIn(context), orgId), 'key');
 }
 
-/** One that was revoked before stays so. */
 async function revoke(context: Context, orgId: string, parts: Management): Promise<object> {
-  const { id } = await keyIn(context, orgId, parts);
+  const { id } = await requireKey(context, orgId, parts);
   await revokeKey(parts.db, id, parts.clock.now());
   return {};
 }
 
 async function rotate(context: Context, orgId: string, parts: Management): Promise<object> {
-  const key = await keyIn(context, orgId, parts);
-  const made = await rotateKey(parts.db, key, parts.clock.now());
-  if (!made) throw new Refusal('BAD_REQUEST', 'The key was revoked already; make a new one.');
-  return { ...made, label: key.label };
+  const key = await requireKey(context, orgId, parts);
+  const now = parts.clock.now();
+  const created = await rotateKey(parts.db, key, now);
+  if (!created) throw new Refusal('BAD_REQUEST', whyNotRotated(key, now));
+  return { ...created, label: key.label };
 }
 
-function present({ id, label, hint, scopes, ...times }: KeyRecord): KeyOut {
+/** A key that was replaced with a grace period is not revoked: it works until that period ends. */
+function whyNotRotated({ endsAt }: KeyRecord, now: number): string {
+  if (endsAt === null) return 'The key has been revoked. Create a new key.';
+  const verb = endsAt > now ? 'works until' : 'ended at';
+  return `The key has been replaced and ${verb} ${iso(endsAt)}. Use the key that replaced it, or create a new key.`;
+}
+
+function present({ id, label, hint, scopes, createdAt, revokedAt, endsAt }: KeyRecord): KeyOut {
   return {
-    ...{ id, label, hint, scopes, createdAt: iso(times.createdAt) },
-    ...{ revokedAt: isoOrNull(times.revokedAt), endsAt: isoOrNull(times.endsAt) },
+    id,
+    label,
+    hint,
+    scopes,
+    createdAt: iso(createdAt),
+    revokedAt: isoOrNull(revokedAt),
+    endsAt: isoOrNull(endsAt),
   };
 }

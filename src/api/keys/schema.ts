@@ -1,17 +1,17 @@
-/** API keys as requests and answers have them: for the OpenAPI document too. */
+/** The schemas of API keys in requests and responses. */
 import { z } from 'zod';
 import { parseScopes } from '../../accounts/api-keys.ts';
 import { limitSize } from '../at-most.ts';
 import { moment, nextId, oneLine } from '../management.ts';
-import { id, limit } from '../query.ts';
+import { after, id, limit } from '../query.ts';
 
-export const keysQuery = z.object({ after: id.optional(), limit: limit(100, 1000) });
+export const keysQuery = z.object({ limit: limit(100, 1000), after: after(id) });
 
 const maxScopes = 100;
 const scopes = z.array(z.string()).meta({ examples: [['email:send', 'domain_scope:example.com']] });
 
 export const newKeyRequest = z.object({
-  label: oneLine(200).meta({ description: 'What it is for.' }),
+  label: oneLine(200).meta({ description: 'A name that says what the key is for.' }),
   scopes: limitSize(
     maxScopes,
     scopes
@@ -24,31 +24,33 @@ export const newKeyRequest = z.object({
         context.addIssue({ code: 'custom', message: parsed.fault, params, input: given });
         return z.NEVER;
       }),
-  ).meta({ description: 'Of `email:send`, `email:read`, `full_access` and `domain_scope:<domain>`.' }),
+  ).meta({
+    description: 'One or more of `email:send`, `email:read`, `full_access` and `domain_scope:<domain>`.',
+  }),
 });
 
 const key = z
   .object({
     id: z.uuid(),
     label: z.string(),
-    hint: z.string().meta({ description: 'How the key begins.' }),
+    hint: z.string().meta({ description: 'The first characters of the key.' }),
     scopes: z.array(z.string()),
     createdAt: moment,
     revokedAt: moment.nullable(),
-    endsAt: moment.nullable().meta({ description: 'Of one that was replaced: it is good until then.' }),
+    endsAt: moment.nullable().meta({ description: 'For a key that was replaced: it works until this time.' }),
   })
-  .meta({ description: 'An API key, without the key itself.' });
+  .meta({ description: 'An API key, without the secret key itself.' });
 
 const keysAnswer = z.object({
   success: z.literal(true),
-  keys: z.array(key).meta({ description: 'The oldest first, those that were revoked too.' }),
+  keys: z.array(key).meta({ description: 'Oldest first, including revoked keys.' }),
   next: nextId,
 });
 
 const newKeyAnswer = z.object({
   success: z.literal(true),
   id: z.uuid(),
-  key: z.string().meta({ description: 'The key: shown this once.' }),
+  key: z.string().meta({ description: 'The key. It is shown only in this response.' }),
   label: z.string(),
   scopes: z.array(z.string()),
 });

@@ -1,6 +1,6 @@
 /**
- * The zod schemas as JSON Schema 2020-12, under the names that they have in the document. What zod cannot say as a
- * keyword is said in words: what each rule of ours expects stands at the end of its field's description.
+ * The zod schemas as JSON Schema 2020-12, by their names in the document. A rule of ours that has no JSON Schema keyword
+ * is added to the field's description in words.
  */
 import { z } from 'zod';
 import { creditSchemas } from '../credits/schema.ts';
@@ -15,12 +15,7 @@ import { sendAnswer } from '../send/send-response.ts';
 import { newSuppression, suppressionSchemas } from '../suppressions/schema.ts';
 import { newWebhook, replayRequest, webhookChange, webhookSchemas } from '../webhooks/schema.ts';
 import { errorSchemas } from './error-responses.ts';
-
-export type ComponentSchema = z.core.JSONSchema.BaseSchema;
-
-export const refTo = (kind: 'schemas' | 'headers', name: string) => ({
-  $ref: `#/components/${kind}/${name}`,
-});
+import { type ComponentSchema, refTo } from './openapi-types.ts';
 
 const requests = {
   SendRequest: sendSchema,
@@ -47,6 +42,20 @@ const answers = {
   ...errorSchemas,
 };
 
+const names = new Map(
+  Object.entries<z.ZodType>({ ...requests, ...answers }).map(([name, schema]) => [schema, name]),
+);
+
+/** Undefined: the schema is not a component. */
+export function schemaRef(schema: z.ZodType): ComponentSchema | undefined {
+  const name = names.get(schema);
+  return name === undefined ? undefined : refTo('schemas', name);
+}
+
+export function inlineSchema(schema: z.ZodType): ComponentSchema {
+  return finished(z.toJSONSchema(schema, { io: 'input' }));
+}
+
 export function componentSchemas(): Record<string, ComponentSchema> {
   return {
     ...converted(requests, 'input'),
@@ -60,7 +69,7 @@ function converted(
 ): Record<string, ComponentSchema> {
   const registry = z.registry<{ id: string }>();
   for (const [id, schema] of Object.entries(schemas)) registry.add(schema, { id });
-  const { schemas: made } = z.toJSONSchema(registry, {
+  const { schemas: found } = z.toJSONSchema(registry, {
     io,
     uri: (id) => refTo('schemas', id).$ref,
     override: ({ zodSchema, jsonSchema }) => {
@@ -70,10 +79,10 @@ function converted(
       if (jsonSchema.oneOf) addDiscriminator(jsonSchema, zodSchema);
     },
   });
-  return Object.fromEntries(Object.entries(made).map(([name, schema]) => [name, finished(schema)]));
+  return Object.fromEntries(Object.entries(found).map(([name, schema]) => [name, finished(schema)]));
 }
 
-/** Collected here and turned into words at the end, because zod lets a description of an outer schema win. */
+/** Rules are collected here and turned into words at the end, because the description of an outer schema wins in zod. */
 const rulesKey = 'x-rules';
 
 function addRules(zodSchema: z.core.$ZodTypes, jsonSchema: ComponentSchema): void {
@@ -86,16 +95,16 @@ function addRules(zodSchema: z.core.$ZodTypes, jsonSchema: ComponentSchema): voi
   if (rules.size > 0) jsonSchema[rulesKey] = [...rules];
 }
 
-/** Patterns that repeat a format, the bounds of JavaScript's integers, that names are strings. */
+/** Drops patterns that repeat a format, the bounds of JavaScript's integers, and that property names are strings. */
 function dropNoise(jsonSchema: ComponentSchema): void {
   if (jsonSchema.format) delete jsonSchema.pattern;
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
-  const { propertyNames: names } = jsonSchema;
-  if (names && Object.keys(names).join() === 'type') delete jsonSchema.propertyNames;
+  const { propertyNames } = jsonSchema;
+  if (propertyNames && Object.keys(propertyNames).join() === 'type') delete jsonSchema.propertyNames;
 }
 
-/** One element may stand alone, without its array. */
+/** `to` takes an array, or one element without the array. */
 function orOneAlone(jsonSchema: ComponentSchema): void {
   const { type, items, minItems, maxItems } = jsonSchema;
   for (const key of ['type', 'items', 'minItems', 'maxItems']) delete jsonSchema[key];
@@ -109,7 +118,7 @@ function addDiscriminator(jsonSchema: ComponentSchema, zodSchema: z.core.$ZodTyp
   jsonSchema.discriminator = { propertyName: 'type', mapping };
 }
 
-/** Without zod's own marks, rules in words, in all depths. */
+/** Removes zod's own keys and writes rules as words, at every depth. */
 function finished(node: unknown): ComponentSchema {
   return JSON.parse(JSON.stringify(node), (_, value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;

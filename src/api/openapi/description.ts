@@ -63,3 +63,12 @@ know.
 
 A change that would break callers gets an address of its own, \`/api/public/v2/\`. Version 1 then goes on for a year
 at least, and its answers say so in the headers \`Deprecation\` and \`Sunset\`.`;
+
+/** The tags of the endpoints that manage an organization. */
+export const managementTags = [
+  { name: 'Domains', description: 'Sender domains and the DNS records to publish for them.' },
+  { name: 'Keys', description: 'API keys.' },
+  { name: 'Suppressions', description: 'Addresses that no email is sent to.' },
+  { name: 'Webhooks', description: 'Endpoints of yours that events are posted to.' },
+  { name: 'Credits', description: 'Credits that are left, and what they were spent on.' },
+];

@@ -1,18 +1,12 @@
 /**
- * The errors of the public API (docs/api.md sections 2.5 and 7): for each code when it comes and what it says, for
- * each status the schema of its body. mail/refusal.ts has the codes; its type sees to it that none is left out here.
+ * The errors of the public API (docs/api.md sections 2.5 and 7): for each code, when it occurs and an example message;
+ * for each status, the schema of its body. The codes are in mail/refusal.ts.
  */
 import { z } from 'zod';
 import { type RefusalCode, statusOf } from '../../mail/refusal.ts';
+import type { ErrorText } from '../endpoint.ts';
 
-export interface Explained {
-  when: string;
-  /** What the answer says, for example. */
-  message: string;
-  issues?: object[];
-}
-
-export const explanations: Record<RefusalCode, Explained> = {
+export const defaultErrors: Record<RefusalCode, ErrorText> = {
   VALIDATION_ERROR: {
     when: 'The body fails schema validation; `issues` lists every violation.',
     message: 'The request is not valid.',
@@ -27,7 +21,7 @@ export const explanations: Record<RefusalCode, Explained> = {
     ],
   },
   BAD_REQUEST: {
-    when: 'The body is not JSON or larger than 20 MiB, `from` is no sender, or the idempotency key was used for another request.',
+    when: 'The body is not JSON or is larger than 20 MiB, `from` is not a valid sender, or the idempotency key was used for a different request.',
     message: 'This idempotency key was used for another request; give each its own.',
   },
   UNAUTHORIZED: {
@@ -39,7 +33,7 @@ export const explanations: Record<RefusalCode, Explained> = {
     message: 'Neither the quota nor the wallet has credits left.',
   },
   FORBIDDEN: {
-    when: 'The key lacks the scope that this call takes.',
+    when: 'The key lacks the scope that this call needs.',
     message: 'The API key lacks the scope email:send.',
   },
   DOMAIN_NOT_ALLOWED: {
@@ -51,11 +45,11 @@ export const explanations: Record<RefusalCode, Explained> = {
     message: 'The domain example.com is not registered in this organization.',
   },
   DOMAIN_NOT_VERIFIED: {
-    when: "The sender's domain is registered, and its DKIM record was not found yet.",
+    when: "The sender's domain is registered, but its DKIM record has not been found yet.",
     message: 'The domain example.com is not verified yet: publish its DKIM record, then verify it.',
   },
   NOT_FOUND: {
-    when: "There is no such email, or it is another organization's.",
+    when: 'The email does not exist or belongs to another organization.',
     message: 'There is no such email.',
   },
   ALL_RECIPIENTS_SUPPRESSED: {
@@ -63,11 +57,11 @@ export const explanations: Record<RefusalCode, Explained> = {
     message: 'Every recipient is on the suppression list.',
   },
   RATE_LIMIT_EXCEEDED: {
-    when: 'A limit is used up, or the service takes no more just now; `Retry-After` says how long to wait.',
+    when: 'A rate limit is used up, or the service is too busy to accept the call; `Retry-After` says how long to wait.',
     message: 'This organization may make 2 requests a second; wait for the next.',
   },
   SEND_FAILED: {
-    when: 'Something failed inside the service. Nothing is sent, and credits are refunded; try again.',
+    when: 'The service failed. Nothing was sent, and credits are refunded. Try again.',
     message:
       'The email could not be taken. Nothing was charged; try again. (request 0198c9a4-6f1e-7d52-b3a4-5f0c8b1d9e27)',
   },
@@ -76,11 +70,12 @@ export const explanations: Record<RefusalCode, Explained> = {
 const issue = z
   .object({
     code: z.string().meta({ description: 'The kind of violation.', examples: ['invalid_type'] }),
-    expected: z.string().meta({ description: 'What would be right.' }),
-    received: z.string().meta({ description: 'What was there.' }),
-    path: z
-      .array(z.string())
-      .meta({ description: 'Where: names of members, indexes of arrays.', examples: [['to', '1']] }),
+    expected: z.string().meta({ description: 'The value or type that is expected.' }),
+    received: z.string().meta({ description: 'The value or type that was received.' }),
+    path: z.array(z.string()).meta({
+      description: 'The path to the field: names of members and indexes of arrays.',
+      examples: [['to', '1']],
+    }),
     message: z.string(),
   })
   .meta({ description: 'One violation of the schema.' });
@@ -89,8 +84,8 @@ function bodyOf(codes: [RefusalCode, ...RefusalCode[]]) {
   const issues = z.array(issue);
   const takesIssues = codes.includes('VALIDATION_ERROR');
   return z.object({
-    error: z.enum(codes).meta({ description: 'What to act on.' }),
-    message: z.string().meta({ description: 'An explanation for people; it may change.' }),
+    error: z.enum(codes).meta({ description: 'The code for your program to act on.' }),
+    message: z.string().meta({ description: 'An explanation for people. Its wording may change.' }),
     issues: takesIssues
       ? issues.meta({ description: 'The violations; empty unless `error` is VALIDATION_ERROR.' })
       : issues.max(0).meta({ description: 'Empty.' }),

@@ -1,9 +1,34 @@
-/** GET /api/public/openapi.json: the document. Takes no key, counts in no limit. */
-import type { Middleware } from 'koa';
-import type { Document } from './openapi-document.ts';
+/** GET /api/public/openapi.json. It needs no key and counts toward no limit. */
+import { z } from 'zod';
+import type { Endpoint } from '../endpoint.ts';
+import type { Document } from './openapi-types.ts';
 
-export function getDocument(document: () => Document): Middleware {
-  return (context) => {
-    context.body = document();
-  };
+export interface DocumentParts {
+  document(): Document;
 }
+
+export const openApiEndpoints: Endpoint<DocumentParts>[] = [
+  {
+    method: 'get',
+    path: '/openapi.json',
+    operationId: 'getOpenApi',
+    tag: 'Reference',
+    summary: 'Get this document',
+    description: 'This OpenAPI document. It needs no key and counts toward no limit.',
+    scopes: [],
+    response: {
+      description: 'An OpenAPI 3.1 document.',
+      content: {
+        'application/json': {
+          schema: z.object({ openapi: z.string(), info: z.object({}), paths: z.object({}) }),
+        },
+      },
+    },
+    errors: {},
+    handler:
+      ({ document }) =>
+      (context) => {
+        context.body = document();
+      },
+  },
+];

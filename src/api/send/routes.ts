@@ -8,27 +8,74 @@ import type { SendAnswerRecord } from '../../db/accept/idempotency.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import type { Admission, Slot } from '../admission.ts';
 import type { Authorize } from '../authorize.ts';
+import { type Endpoint, json } from '../endpoint.ts';
 import { toIssues } from '../issues.ts';
 import { parseJson, readBody } from '../request-body.ts';
 import { refuseWhileBusy } from '../server-busy.ts';
 import { type SendFields, sendSchema, toRequest } from './schema.ts';
-import type { SendAnswer } from './send-response.ts';
+import { sendExamples } from './send-examples.ts';
+import { type SendAnswer, sendAnswer } from './send-response.ts';
 
 export interface SendParts {
   authorize: Authorize;
   admission: Admission;
-  /** Whether the disk has space for new mail. */
+  /** Whether the disk has space for new email. */
   hasSpace(): boolean;
   accept: Accept;
 }
 
-const longestKey = 255;
+const maxKeyLength = 255;
 
-/** A place comes free soon; a disk is made room on by somebody. */
+/** A slot soon becomes free, but somebody has to make space on a full disk. */
 const busyMs = 1_000;
 const fullMs = 30_000;
 
-export function sendEmail(parts: SendParts): Middleware {
+export const sendEndpoints: Endpoint<SendParts>[] = [
+  {
+    method: 'post',
+    path: '/email/send',
+    operationId: 'sendEmail',
+    tag: 'Email',
+    summary: 'Send an email',
+    description:
+      'Accepts one email for one to ten recipients. The response is 200 when the email is stored on disk and its credits ' +
+      'are spent, one for each accepted recipient. Recipients that are suppressed, or for which there are not enough ' +
+      'credits, are skipped and listed.',
+    scopes: ['email:send', 'full_access'],
+    parameters: [
+      {
+        name: 'Idempotency-Key',
+        in: 'header',
+        required: false,
+        description: 'The same as `idempotencyKey` in the body, which overrides it.',
+        schema: { type: 'string', minLength: 1, maxLength: maxKeyLength },
+        example: 'receipt-4711',
+      },
+    ],
+    body: { description: 'The email: at most 20 MiB.', content: json(sendSchema, sendExamples.requests) },
+    response: {
+      description: 'The email is accepted for all or some of its recipients.',
+      headers: ['Idempotent-Replayed'],
+      content: json(sendAnswer, sendExamples.responses),
+    },
+    errors: {
+      VALIDATION_ERROR: {},
+      BAD_REQUEST: {},
+      UNAUTHORIZED: {},
+      INSUFFICIENT_CREDITS: {},
+      FORBIDDEN: {},
+      DOMAIN_NOT_ALLOWED: {},
+      DOMAIN_NOT_FOUND: {},
+      DOMAIN_NOT_VERIFIED: {},
+      ALL_RECIPIENTS_SUPPRESSED: {},
+      RATE_LIMIT_EXCEEDED: {},
+      SEND_FAILED: {},
+    },
+    handler: sendEmail,
+  },
+];
+
+function sendEmail(parts: SendParts): Middleware {
   return async (context) => {
     let slot: Slot | undefined;
     try {
@@ -71,19 +118,19 @@ async function send(context: Context, caller: Caller, slot: Slot, accept: Accept
   context.res.once('finish', () => failpoint('answered'));
 }
 
-/** The body's key, or the header's where the body has none. */
+/** The key in the body overrides the one in the header. */
 function idempotencyOf(
   header: string | undefined,
   { idempotencyKey: inBody, ...fields }: SendFields,
 ): SendRequest['idempotency'] {
-  if (inBody === undefined && header !== undefined && (header === '' || header.length > longestKey)) {
-    throw new Refusal('BAD_REQUEST', `Idempotency-Key must have 1 to ${longestKey} characters.`);
+  if (inBody === undefined && header !== undefined && (header === '' || header.length > maxKeyLength)) {
+    throw new Refusal('BAD_REQUEST', `Idempotency-Key must have 1 to ${maxKeyLength} characters.`);
   }
   const key = inBody ?? header;
   return key === undefined ? null : { key, requestHash: hash('sha256', canonical(fields)) };
 }
 
-/** As parsed: the known fields in the order of the schema, so the order of members does not matter. */
+/** The parsed fields are in the order of the schema, so the order of members in the body does not matter. */
 function canonical({ attachments, headers, tags, ...fields }: Omit<SendFields, 'idempotencyKey'>): string {
   const files = attachments?.map((file) => ({ ...file, content: hash('sha256', file.content) }));
   return JSON.stringify([fields, files, sorted(headers), sorted(tags)]);
@@ -93,7 +140,7 @@ function sorted(pairs: Record<string, string> = {}): [string, string][] {
   return Object.entries(pairs).sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** A full success carries no other lists (docs/api.md section 2.4). */
+/** Empty lists are left out (docs/api.md section 2.4). */
 function present({ id, emailId, accepted, suppressed, insufficientCredit }: SendAnswerRecord): SendAnswer {
   return {
     success: true,

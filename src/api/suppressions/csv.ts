@@ -1,36 +1,100 @@
 /**
- * /api/public/suppressions.csv: the list as a whole, out and in. It goes out page by page as the client takes it, so that
- * memory holds one page of however many; it comes in whole or not at all.
+ * /api/public/suppressions.csv: export and import of the whole list. An export is read page by page, as fast as the
+ * client takes it, so that memory holds one page. An import is all or nothing.
  */
 import { Readable } from 'node:stream';
 import type { Context, Middleware } from 'koa';
 import { csvPages, ListFault, maxImported, readAddresses } from '../../accounts/suppression-csv.ts';
 import { addSuppressions, suppressionOf } from '../../db/accounts/suppressions.ts';
-import { Refusal } from '../../mail/refusal.ts';
+import { type Issue, Refusal } from '../../mail/refusal.ts';
 import type { Slot } from '../admission.ts';
-import { type AddManagementRoutes, authorizeManager, goneSignal, type Management } from '../management.ts';
+import { jsonExample, text } from '../endpoint.ts';
+import {
+  authorizeManager,
+  exampleTime,
+  goneSignal,
+  type Management,
+  managementStream,
+} from '../management.ts';
 import { readBody } from '../request-body.ts';
 import { createSlotsPerOrganization, refuseWhileBusy } from '../server-busy.ts';
+import { suppressionSchemas } from './schema.ts';
 
 const form = { type: 'text/csv', largest: 10 * 1024 * 1024 } as const;
-/** Of an organization, at once: each holds a page. */
+/** For each organization at the same time; every export holds a page in memory. */
 const maxExports = 4;
 const busyMs = 1000;
-/** How long a client may take nothing: on the real clock, as all of a socket's patience. */
+/** A client that reads nothing for this long is disconnected. Socket timeouts run on the real clock. */
 const timeoutMs = 60_000;
 
-export const addCsvRoutes: AddManagementRoutes = (router, inBounds, parts) => {
-  router.get('/suppressions.csv', inBounds, exportList(parts));
-  router.post('/suppressions.csv', inBounds, importList(parts));
-};
+const tag = 'Suppressions';
+
+export const csvEndpoints = [
+  managementStream({
+    method: 'get',
+    path: '/suppressions.csv',
+    operationId: 'exportSuppressions',
+    tag,
+    summary: 'Export suppressions',
+    description:
+      'The whole list as CSV (RFC 4180) in UTF-8. A cell that a spreadsheet would take for a formula starts with an ' +
+      'apostrophe, which an import removes.',
+    response: {
+      description: 'The list, with the columns `address`, `reason` and `createdAt`.',
+      content: text('text/csv', 'example', {
+        summary: 'One address',
+        value: `"address","reason","createdAt"\r\n"dora@example.org","asked by phone","${exampleTime}"\r\n`,
+      }),
+    },
+    handler: exportList,
+  }),
+  managementStream({
+    method: 'post',
+    path: '/suppressions.csv',
+    operationId: 'importSuppressions',
+    tag,
+    summary: 'Import suppressions',
+    description:
+      'Adds all addresses of a list, one in each line. In CSV the first column counts, with or without a line of headings. ' +
+      'Empty lines and lines that start with # are skipped. If a line has no address, nothing is imported and the ' +
+      'response names the line. You can repeat an import that was interrupted.',
+    body: {
+      description: 'The addresses: at most 100,000 addresses and 10 MiB.',
+      content: text('text/csv', 'example', {
+        summary: 'A list with headings',
+        value: 'email,why\r\ndora@example.org,asked by phone\r\nemil@example.org,\r\n',
+      }),
+    },
+    response: {
+      description: 'All addresses are on the list.',
+      content: jsonExample(suppressionSchemas.ImportAnswer, 'One address was on the list before', {
+        success: true,
+        added: 1,
+        before: 1,
+      }),
+    },
+    errors: {
+      VALIDATION_ERROR: {
+        when: 'A line has no email address; `issues` lists the first such lines.',
+        message: 'Nothing was imported: no email address in line 2 ("nobody").',
+        issues: [lineIssue(2, 'nobody')],
+      },
+      BAD_REQUEST: {
+        when: 'The body is not CSV or is too large.',
+        message: 'Content-Type must be text/csv.',
+      },
+    },
+    handler: importList,
+  }),
+];
 
 function exportList({ authorize, db }: Management): Middleware {
-  const places = createSlotsPerOrganization(maxExports);
+  const slots = createSlotsPerOrganization(maxExports);
   return async (context) => {
-    let leave = () => {};
-    context.res.once('close', () => leave());
-    const orgId = await authorizeManager(context, authorize, async (one) => {
-      leave = places.take(context, one);
+    let release = () => {};
+    context.res.once('close', () => release());
+    const orgId = await authorizeManager(context, authorize, async (id) => {
+      release = slots.take(context, id);
     });
     context.status = 200;
     context.attachment('suppressions.csv');
@@ -43,26 +107,26 @@ function exportList({ authorize, db }: Management): Middleware {
 
 function importList({ authorize, db, admission, clock, eventSignal }: Management): Middleware {
   return async (context) => {
-    let place: Slot | null = null;
+    let slot: Slot | null = null;
     try {
-      const orgId = await authorizeManager(context, authorize, async (one) => {
-        place = await admission.acquire(one, 0);
-        if (!place) refuseWhileBusy(context, admission.maxSlots, busyMs);
+      const orgId = await authorizeManager(context, authorize, async (id) => {
+        slot = await admission.acquire(id, 0);
+        if (!slot) refuseWhileBusy(context, admission.maxSlots, busyMs);
       });
-      const list = (await addressesIn(context, place!)).map((address) =>
+      const list = (await addressesIn(context, slot!)).map((address) =>
         suppressionOf(orgId, address, 'imported'),
       );
       const added = await addSuppressions(db, list, clock.now(), goneSignal(context));
       eventSignal.ring();
       context.body = { success: true, added, before: list.length - added };
     } finally {
-      (place as Slot | null)?.release();
+      (slot as Slot | null)?.release();
     }
   };
 }
 
-async function addressesIn(context: Context, place: Slot): Promise<string[]> {
-  const bytes = await readBody(context.req, place, form);
+async function addressesIn(context: Context, slot: Slot): Promise<string[]> {
+  const bytes = await readBody(context.req, slot, form);
   try {
     return await readAddresses(bytes, maxImported);
   } catch (error) {
@@ -70,13 +134,17 @@ async function addressesIn(context: Context, place: Slot): Promise<string[]> {
     const message = `Nothing was imported: ${error.message}.`;
     if (error.lines.length === 0) throw new Refusal('BAD_REQUEST', message);
     throw new Refusal('VALIDATION_ERROR', message, {
-      issues: error.lines.map(({ line, text }) => ({
-        code: 'custom',
-        expected: 'an email address',
-        received: text,
-        path: ['line', String(line)],
-        message: `line ${line}: must be an email address`,
-      })),
+      issues: error.lines.map((one) => lineIssue(one.line, one.text)),
     });
   }
+}
+
+function lineIssue(line: number, received: string): Issue {
+  return {
+    code: 'custom',
+    expected: 'an email address',
+    received,
+    path: ['line', String(line)],
+    message: `line ${line}: must be an email address`,
+  };
 }

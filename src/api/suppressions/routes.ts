@@ -1,4 +1,4 @@
-/** /api/public/suppressions: addresses that an organization does not write to any more. As CSV: csv.ts. */
+/** /api/public/suppressions: addresses that an organization sends no more email to. csv.ts has the list as CSV. */
 import type { Context } from 'koa';
 import { iso } from '../../base/clock.ts';
 import {
@@ -11,43 +11,125 @@ import {
 } from '../../db/accounts/suppressions.ts';
 import { compareKey, domainOf } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
+import { invalidLimit, jsonExample, pathParameter } from '../endpoint.ts';
 import {
-  type AddManagementRoutes,
+  doneContent,
+  exampleTime,
+  invalidBody,
+  jsonBody,
   type Management,
-  management,
+  managementEndpoint,
+  notFound,
   readJson,
   requireFound,
 } from '../management.ts';
 import { readQuery } from '../query.ts';
-import { cursorOf, newSuppression, type SuppressionOut, suppressionsQuery } from './schema.ts';
+import {
+  cursorOf,
+  newSuppression,
+  type SuppressionOut,
+  suppressionSchemas,
+  suppressionsQuery,
+} from './schema.ts';
 
-export const addSuppressionRoutes: AddManagementRoutes = (router, inBounds, parts) => {
-  const one = '/suppressions/:address';
-  router.get(
-    '/suppressions',
-    inBounds,
-    management(parts, (context, orgId) => list(context, orgId, parts)),
-  );
-  router.post(
-    '/suppressions',
-    inBounds,
-    management(parts, (context, orgId) => add(context, orgId, parts)),
-  );
-  router.get(
-    one,
-    inBounds,
-    management(parts, (context, orgId) => find(context, orgId, parts)),
-  );
-  router.delete(
-    one,
-    inBounds,
-    management(parts, (context, orgId) => remove(context, orgId, parts)),
-  );
+const tag = 'Suppressions';
+const dora = { address: 'dora@example.org', reason: 'asked by phone', createdAt: exampleTime };
+const parameters = [pathParameter('address', 'The address.', dora.address, 'idn-email')];
+const errors = {
+  BAD_REQUEST: {
+    when: 'The address in the path is not an email address.',
+    message: 'The address in the path is not an email address.',
+  },
+  NOT_FOUND: notFound('suppression'),
 };
+
+export const suppressionEndpoints = [
+  managementEndpoint({
+    method: 'get',
+    path: '/suppressions',
+    operationId: 'listSuppressions',
+    tag,
+    summary: 'List suppressions',
+    description: 'The suppressed addresses in alphabetical order.',
+    query: suppressionsQuery,
+    response: {
+      description: 'A page of addresses.',
+      content: jsonExample(suppressionSchemas.SuppressionsAnswer, 'One address', {
+        success: true,
+        suppressions: [dora],
+        next: null,
+      }),
+    },
+    errors: { VALIDATION_ERROR: invalidLimit(1000) },
+    respond: list,
+  }),
+  managementEndpoint({
+    method: 'post',
+    path: '/suppressions',
+    operationId: 'addSuppression',
+    tag,
+    summary: 'Suppress an address',
+    description: 'Adds an address to the suppression list: no email is sent to it.',
+    body: jsonBody(newSuppression, 'An address', { address: dora.address, reason: dora.reason }),
+    response: {
+      description: 'The address is on the list.',
+      content: jsonExample(suppressionSchemas.SuppressionAddedAnswer, 'Added', {
+        success: true,
+        added: true,
+        suppression: dora,
+      }),
+    },
+    errors: {
+      VALIDATION_ERROR: {
+        issues: [
+          {
+            code: 'custom',
+            expected: 'an email address',
+            received: 'string of 4 characters',
+            path: ['address'],
+            message: 'address: must be an email address',
+          },
+        ],
+      },
+      BAD_REQUEST: invalidBody,
+    },
+    respond: add,
+  }),
+  managementEndpoint({
+    method: 'get',
+    path: '/suppressions/{address}',
+    operationId: 'getSuppression',
+    tag,
+    summary: 'Look up an address',
+    description: 'Whether an address is suppressed, and why.',
+    parameters,
+    response: {
+      description: 'The address is suppressed.',
+      content: jsonExample(suppressionSchemas.SuppressionAnswer, 'A suppressed address', {
+        success: true,
+        suppression: dora,
+      }),
+    },
+    errors,
+    respond: find,
+  }),
+  managementEndpoint({
+    method: 'delete',
+    path: '/suppressions/{address}',
+    operationId: 'removeSuppression',
+    tag,
+    summary: 'Remove a suppression',
+    description: 'Removes an address from the suppression list, so that email is sent to it again.',
+    parameters,
+    response: { description: 'The address is no longer suppressed.', content: doneContent },
+    errors,
+    respond: remove,
+  }),
+];
 
 async function list(context: Context, orgId: string, { db }: Management): Promise<object> {
   const { search, after = null, limit } = readQuery(context, suppressionsQuery);
-  // As the keys are written that it is compared with.
+  // The keys that it is compared with are in the same form.
   const part = search?.trim().normalize('NFC').toLowerCase() ?? null;
   const { found, next } = await searchSuppressions(db, { orgId, part, after, limit });
   return { suppressions: found.map(present), next: next === null ? null : cursorOf(next) };
@@ -61,14 +143,16 @@ async function add(context: Context, orgId: string, { db, clock, eventSignal }: 
   return { added, suppression: present(kept) };
 }
 
-function keyIn({ params: { address } }: Context): string {
+function addressKeyIn({ params: { address } }: Context): string {
   if (domainOf(address) !== null) return compareKey(address);
   throw new Refusal('BAD_REQUEST', 'The address in the path is not an email address.');
 }
 
 async function find(context: Context, orgId: string, { db }: Management): Promise<object> {
   return {
-    suppression: present(requireFound(await findSuppression(db, orgId, keyIn(context)), 'suppression')),
+    suppression: present(
+      requireFound(await findSuppression(db, orgId, addressKeyIn(context)), 'suppression'),
+    ),
   };
 }
 
@@ -77,7 +161,10 @@ async function remove(
   orgId: string,
   { db, clock, eventSignal }: Management,
 ): Promise<object> {
-  requireFound((await removeSuppression(db, orgId, keyIn(context), clock.now())) || null, 'suppression');
+  requireFound(
+    (await removeSuppression(db, orgId, addressKeyIn(context), clock.now())) || null,
+    'suppression',
+  );
   eventSignal.ring();
   return {};
 }

@@ -1,13 +1,13 @@
-/** Suppressions as requests and answers have them: for the OpenAPI document too. */
+/** The schemas of suppressions in requests and responses. */
 import { z } from 'zod';
 import { domainOf } from '../../mail/address.ts';
 import { moment, oneLine } from '../management.ts';
-import { limit } from '../query.ts';
+import { after, limit } from '../query.ts';
 import { rule } from '../send/schema-rule.ts';
 
 const longestCursor = 1024;
 
-/** The key of the last address, in base64url: what it is made of is nobody's business. */
+/** The key of the page's last address, in base64url. Callers need not know what it contains. */
 const cursor = z
   .string()
   .check(rule((text) => keyIn(text) !== null, 'the `next` of an answer'))
@@ -24,51 +24,57 @@ function keyIn(text: string): string | null {
 }
 
 export const suppressionsQuery = z.object({
-  search: oneLine(320).optional(),
-  after: cursor.optional(),
+  search: oneLine(320).optional().meta({ description: 'A part of the address, such as `@example.org`.' }),
   limit: limit(100, 1000),
+  after: after(cursor),
 });
 
 const address = z.string().meta({ format: 'idn-email', examples: ['ann@example.org'] });
 
 export const newSuppression = z.object({
   address: address.check(rule((text) => domainOf(text) !== null, 'an email address')),
-  reason: oneLine(200).default('manual').meta({ description: 'Why, for whoever looks at the list.' }),
+  reason: oneLine(200).default('manual').meta({ description: 'The reason, for people who read the list.' }),
 });
 
 const suppression = z
   .object({
     address,
-    reason: z.string().meta({ description: 'What was given, or `imported`, or what the address did.' }),
+    reason: z.string().meta({
+      description: 'The reason that was given, `imported`, or the event that led to the suppression.',
+    }),
     createdAt: moment,
   })
-  .meta({ description: 'An address that is not written to.' });
+  .meta({ description: 'An address that no email is sent to.' });
 
 const suppressionAnswer = z.object({ success: z.literal(true), suppression });
 
 const addedAnswer = z.object({
   success: z.literal(true),
-  added: z.boolean().meta({ description: 'False: it was on the list before, and stays as it was.' }),
+  added: z
+    .boolean()
+    .meta({ description: 'False if the address was on the list before; its entry does not change.' }),
   suppression,
 });
 
 const suppressionsAnswer = z.object({
   success: z.literal(true),
-  suppressions: z.array(suppression).meta({ description: 'By address.' }),
+  suppressions: z.array(suppression).meta({ description: 'In alphabetical order of the addresses.' }),
   next: z
     .string()
     .nullable()
     .meta({
       description:
-        'Where to go on: give it as `after`. Null: that was all. With `search`, `suppressions` may be shorter than `limit`, ' +
-        'or empty, and there be more all the same.',
+        'The cursor of the next page: pass it as `after`. Null on the last page. With `search`, a page can be shorter than ' +
+        '`limit`, or empty, although more pages follow.',
     }),
 });
 
 const importAnswer = z.object({
   success: z.literal(true),
-  added: z.int().meta({ description: 'How many are on the list by this.' }),
-  before: z.int().meta({ description: 'How many were on it before, and stay as they were.' }),
+  added: z.int().meta({ description: 'How many addresses this import added.' }),
+  before: z
+    .int()
+    .meta({ description: 'How many addresses were on the list before; their entries do not change.' }),
 });
 
 export type SuppressionOut = z.input<typeof suppression>;

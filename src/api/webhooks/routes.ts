@@ -1,4 +1,4 @@
-/** /api/public/webhooks: endpoints that are told of events. What is posted to them: test-and-replay.ts. */
+/** /api/public/webhooks: endpoints that events are posted to. test-and-replay.ts has the calls that post events. */
 import type { Context } from 'koa';
 import { iso } from '../../base/clock.ts';
 import { countMessages } from '../../db/webhooks/webhook-attempts.ts';
@@ -14,54 +14,160 @@ import {
 import { Refusal } from '../../mail/refusal.ts';
 import { parseWebhookUrl } from '../../webhooks/endpoint-url.ts';
 import { addOwnWebhook, disabledByOwner, rotateSecret } from '../../webhooks/endpoints.ts';
+import { jsonExample } from '../endpoint.ts';
 import {
-  type AddManagementRoutes,
+  doneContent,
+  exampleId,
+  exampleTime,
   idIn,
+  idInPath,
+  invalidBody,
+  invalidId,
+  invalidMember,
+  jsonBody,
   type Management,
-  management,
+  managementEndpoint,
+  notFound,
   readJson,
   requireFound,
 } from '../management.ts';
 import { presentWebhook } from './present-webhook.ts';
-import { newWebhook, webhookChange } from './schema.ts';
+import { newWebhook, webhookChange, webhookSchemas } from './schema.ts';
 
-export const addWebhookRoutes: AddManagementRoutes = (router, inBounds, parts) => {
-  const one = '/webhooks/:id';
-  router.get(
-    '/webhooks',
-    inBounds,
-    management(parts, async (_, orgId) => ({
-      webhooks: (await listWebhooks(parts.db, orgId)).map(presentWebhook),
-    })),
-  );
-  router.post(
-    '/webhooks',
-    inBounds,
-    management(parts, (context, orgId) => add(context, orgId, parts)),
-  );
-  router.get(
-    one,
-    inBounds,
-    management(parts, async (context, orgId) => told(await webhookIn(context, orgId, parts), parts)),
-  );
-  router.patch(
-    one,
-    inBounds,
-    management(parts, (context, orgId) => change(context, orgId, parts)),
-  );
-  router.delete(
-    one,
-    inBounds,
-    management(parts, (context, orgId) => remove(context, orgId, parts)),
-  );
-  router.post(
-    `${one}/rotate`,
-    inBounds,
-    management(parts, (context, orgId) => rotate(context, orgId, parts)),
-  );
+const tag = 'Webhooks';
+const url = 'https://app.example.com/webhooks';
+const events = ['email.bounced', 'email.complained'];
+const active = {
+  id: exampleId,
+  url,
+  events,
+  status: 'active',
+  reason: null,
+  failingSince: null,
+  pausedUntil: null,
+  createdAt: exampleTime,
 };
+const disabled = { ...active, events: [], status: 'disabled', reason: disabledByOwner };
+const secret = 'whsec_dGhpcyBpcyBub3QgYSBzZWNyZXQhIQ==';
+const parameters = [idInPath];
+const errors = { BAD_REQUEST: invalidId, NOT_FOUND: notFound('webhook') };
 
-export async function webhookIn(context: Context, orgId: string, { db }: Management): Promise<Webhook> {
+export const webhookEndpoints = [
+  managementEndpoint({
+    method: 'get',
+    path: '/webhooks',
+    operationId: 'listWebhooks',
+    tag,
+    summary: 'List webhooks',
+    description: 'All webhooks, without their secrets.',
+    response: {
+      description: 'The webhooks.',
+      content: jsonExample(webhookSchemas.WebhooksAnswer, 'One webhook', {
+        success: true,
+        webhooks: [active],
+      }),
+    },
+    respond: async (_, orgId, { db }) => ({ webhooks: (await listWebhooks(db, orgId)).map(presentWebhook) }),
+  }),
+  managementEndpoint({
+    method: 'post',
+    path: '/webhooks',
+    operationId: 'addWebhook',
+    tag,
+    summary: 'Add a webhook',
+    description:
+      'Posts events to a URL from now on, signed according to Standard Webhooks. The secret is shown only in this ' +
+      'response. An organization can have fifty webhooks.',
+    body: jsonBody(newWebhook, 'For bounces and complaints', { url, events }),
+    response: {
+      description: 'The webhook and its secret.',
+      content: jsonExample(webhookSchemas.NewWebhookAnswer, 'Added', {
+        success: true,
+        webhook: active,
+        secret,
+      }),
+    },
+    errors: { VALIDATION_ERROR: invalidMember('url', 'string', 'undefined'), BAD_REQUEST: invalidBody },
+    respond: add,
+  }),
+  managementEndpoint({
+    method: 'get',
+    path: '/webhooks/{id}',
+    operationId: 'getWebhook',
+    tag,
+    summary: 'Show a webhook',
+    description: 'A webhook, and how many events wait for it or were given up.',
+    parameters,
+    response: {
+      description: 'The webhook.',
+      content: jsonExample(webhookSchemas.WebhookAnswer, 'Everything was posted', {
+        success: true,
+        webhook: active,
+        open: 0,
+        failed: 0,
+      }),
+    },
+    errors,
+    respond: async (context, orgId, parts) => withCounts(await requireWebhook(context, orgId, parts), parts),
+  }),
+  managementEndpoint({
+    method: 'patch',
+    path: '/webhooks/{id}',
+    operationId: 'changeWebhook',
+    tag,
+    summary: 'Change a webhook',
+    description:
+      'Sets which events are posted to a webhook, and disables or enables it. Events that happen while it is disabled are ' +
+      'not posted, unless you replay them.',
+    parameters,
+    body: jsonBody(webhookChange, 'All events; disabled', { events: [], enabled: false }),
+    response: {
+      description: 'The changed webhook.',
+      content: jsonExample(webhookSchemas.WebhookAnswer, 'Disabled', {
+        success: true,
+        webhook: disabled,
+        open: 0,
+        failed: 0,
+      }),
+    },
+    errors: { VALIDATION_ERROR: invalidMember('enabled', 'boolean', 'string'), ...errors },
+    respond: change,
+  }),
+  managementEndpoint({
+    method: 'delete',
+    path: '/webhooks/{id}',
+    operationId: 'removeWebhook',
+    tag,
+    summary: 'Remove a webhook',
+    description: 'Deletes a webhook and the events that wait for it.',
+    parameters,
+    response: { description: 'The webhook is removed.', content: doneContent },
+    errors,
+    respond: remove,
+  }),
+  managementEndpoint({
+    method: 'post',
+    path: '/webhooks/{id}/rotate',
+    operationId: 'rotateWebhookSecret',
+    tag,
+    summary: "Rotate a webhook's secret",
+    description: 'Creates a new secret. For 24 hours, posts are signed with both secrets.',
+    parameters,
+    response: {
+      description: 'The new secret.',
+      content: jsonExample(webhookSchemas.NewSecretAnswer, 'Created', {
+        success: true,
+        id: exampleId,
+        secret,
+        oldSecretUntil: exampleTime,
+      }),
+    },
+    errors,
+    respond: rotate,
+  }),
+];
+
+export async function requireWebhook(context: Context, orgId: string, { db }: Management): Promise<Webhook> {
   return requireFound(await findWebhook(db, idIn(context), orgId), 'webhook');
 }
 
@@ -83,29 +189,29 @@ function refusedUrl(url: string, fault: string): Refusal {
   return new Refusal('VALIDATION_ERROR', 'The request is not valid.', { issues: [issue] });
 }
 
-async function told(webhook: Webhook, { db }: Management): Promise<object> {
+async function withCounts(webhook: Webhook, { db }: Management): Promise<object> {
   return { webhook: presentWebhook(webhook), ...(await countMessages(db, webhook.id)) };
 }
 
 async function change(context: Context, orgId: string, parts: Management): Promise<object> {
   const { db, clock } = parts;
-  const { id } = await webhookIn(context, orgId, parts);
+  const { id } = await requireWebhook(context, orgId, parts);
   const { events, enabled } = await readJson(context, webhookChange);
   if (events) await setWebhookTypes(db, id, events, clock.now());
   if (enabled === true) await activateWebhook(db, id, clock.now());
   if (enabled === false) await disableWebhook(db, id, disabledByOwner, clock.now());
-  return told(await webhookIn(context, orgId, parts), parts);
+  return withCounts(await requireWebhook(context, orgId, parts), parts);
 }
 
 async function remove(context: Context, orgId: string, parts: Management): Promise<object> {
-  const { id } = await webhookIn(context, orgId, parts);
+  const { id } = await requireWebhook(context, orgId, parts);
   await deleteWebhook(parts.db, id);
   return {};
 }
 
 async function rotate(context: Context, orgId: string, parts: Management): Promise<object> {
   const { db, seal, clock } = parts;
-  const { id } = await webhookIn(context, orgId, parts);
+  const { id } = await requireWebhook(context, orgId, parts);
   const { secret, oldSecretUntil } = requireFound(
     await rotateSecret(db, id, { seal, now: clock.now() }),
     'webhook',

@@ -1,9 +1,9 @@
-/** Webhooks as requests and answers have them: for the OpenAPI document too. */
+/** The schemas of webhooks in requests and responses. */
 import { z } from 'zod';
 import { eventTypes } from '../../glossary.ts';
 import { limitSize } from '../at-most.ts';
 import { moment, nextId } from '../management.ts';
-import { id, limit, time } from '../query.ts';
+import { after, id, limit, time } from '../query.ts';
 import { rule } from '../send/schema-rule.ts';
 
 const url = z.string().meta({ examples: ['https://app.example.com/webhooks'] });
@@ -12,11 +12,11 @@ const eventList = z
   .array(z.enum(eventTypes, { error: `must be one of ${eventTypes.join(', ')}` }))
   .max(maxEvents);
 const events = limitSize(maxEvents, eventList).meta({
-  description: 'The types of events that it is told; none: all.',
+  description: 'The types of events to post; an empty list means all types.',
 });
 
 export const newWebhook = z.object({
-  url: url.meta({ description: 'Where events are posted.' }),
+  url: url.meta({ description: 'The URL that events are posted to.' }),
   events: events.default([]),
 });
 
@@ -24,32 +24,35 @@ export const webhookChange = z
   .object({
     events: events.optional(),
     enabled: z.boolean().optional().meta({
-      description: 'True: what waits is posted, from now on. False: nothing is posted, and what waits stays.',
+      description:
+        'True: events are posted from now on, and so are those that wait. False: nothing is posted, and waiting events are kept.',
     }),
   })
-  .meta({ description: 'What is left out stays.' });
+  .meta({ description: 'Members that are left out do not change.' });
 
-/** One of the three ways to say what. */
+export const expectedReplay = '`eventId`, or `failed`, or `since` with or without `until`';
+
+/** Exactly one of the three ways to select events. */
 export const replayRequest = z
   .object({
-    eventId: id.optional().meta({ format: 'uuid', description: 'This event.' }),
-    failed: z.literal(true).optional().meta({ description: 'All that was given up.' }),
-    since: time.optional().meta({ description: 'What happened since then.' }),
-    until: time.optional().meta({ description: 'And until then; now, where it is left out.' }),
+    eventId: id.optional().meta({ format: 'uuid', description: 'Only this event.' }),
+    failed: z.literal(true).optional().meta({ description: 'All events that were given up.' }),
+    since: time.optional().meta({ description: 'Events that happened at this time or later.' }),
+    until: time.optional().meta({ description: 'Events that happened before this time; now by default.' }),
   })
   .check(
     rule(
       ({ eventId, failed, since, until }) =>
         [eventId, failed, since].filter((way) => way !== undefined).length === 1 &&
         (until === undefined || since !== undefined),
-      '`eventId`, or `failed`, or `since` with or without `until`',
+      expectedReplay,
     ),
   );
 
 export const attemptsQuery = z.object({
-  eventId: id.optional(),
-  after: id.optional(),
+  eventId: id.optional().meta({ description: 'Only attempts to post this event.' }),
   limit: limit(20, 1000),
+  after: after(id),
 });
 
 const webhook = z
@@ -58,28 +61,32 @@ const webhook = z
     url,
     events,
     status: z.enum(['active', 'disabled']),
-    reason: z.string().nullable().meta({ description: 'Why it is disabled.' }),
-    failingSince: moment.nullable().meta({ description: 'Since when nothing has got through.' }),
-    pausedUntil: moment
+    reason: z.string().nullable().meta({ description: 'Why the webhook is disabled.' }),
+    failingSince: moment
       .nullable()
-      .meta({ description: 'Until when it asked to be left alone (`Retry-After`).' }),
+      .meta({ description: 'When posts began to fail; null if the last one succeeded.' }),
+    pausedUntil: moment.nullable().meta({
+      description: 'No posts are made until this time, as the webhook asked for with `Retry-After`.',
+    }),
     createdAt: moment,
   })
-  .meta({ description: 'An endpoint that is told of events.' });
+  .meta({ description: 'A URL that events are posted to.' });
 
 const webhooksAnswer = z.object({
   success: z.literal(true),
-  webhooks: z.array(webhook).meta({ description: 'All of them, the oldest first.' }),
+  webhooks: z.array(webhook).meta({ description: 'All webhooks, oldest first.' }),
 });
 
 const webhookAnswer = z.object({
   success: z.literal(true),
   webhook,
-  open: z.int().meta({ description: 'Events that are to be told yet.' }),
+  open: z.int().meta({ description: 'Events that are still to be posted.' }),
   failed: z.int().meta({ description: 'Events that were given up.' }),
 });
 
-const secret = z.string().meta({ description: 'Verifies what is posted: shown this once.' });
+const secret = z
+  .string()
+  .meta({ description: 'The secret that verifies posts. It is shown only in this response.' });
 
 const newWebhookAnswer = z.object({ success: z.literal(true), webhook, secret });
 
@@ -87,22 +94,28 @@ const newSecretAnswer = z.object({
   success: z.literal(true),
   id: z.uuid(),
   secret,
-  oldSecretUntil: moment.meta({ description: 'Until then the old one signs as well.' }),
+  oldSecretUntil: moment.meta({ description: 'Until this time, posts are also signed with the old secret.' }),
 });
 
 const tried = z.object({
   at: moment,
   durationMs: z.int(),
   url: z.string(),
-  status: z.int().nullable().meta({ description: 'The HTTP status of the answer; null: there was none.' }),
-  answer: z.string().nullable().meta({ description: 'The beginning of its body.' }),
-  error: z.string().nullable().meta({ description: 'In a sentence, where it failed.' }),
+  status: z
+    .int()
+    .nullable()
+    .meta({ description: 'The HTTP status of the response; null if there was none.' }),
+  answer: z.string().nullable().meta({ description: 'The beginning of the response body.' }),
+  error: z
+    .string()
+    .nullable()
+    .meta({ description: 'Why the post failed, in a sentence; null if it succeeded.' }),
 });
 
 const testAnswer = z.object({
   success: z.literal(true),
   id: z.uuid(),
-  ok: z.boolean().meta({ description: 'Whether the endpoint took it.' }),
+  ok: z.boolean().meta({ description: 'Whether the webhook accepted the event.' }),
   attempt: tried,
 });
 
@@ -111,21 +124,21 @@ const attempt = z
     id: z.uuid(),
     eventId: z.uuid().meta({ description: 'The `webhook-id` of the post.' }),
     type: z.enum(eventTypes),
-    number: z.int().meta({ description: 'Which try of this event it was.' }),
+    number: z.int().meta({ description: 'The number of this attempt to post the event, from 1.' }),
     ...tried.shape,
   })
-  .meta({ description: 'What was posted, and what was answered.' });
+  .meta({ description: 'A post and its response.' });
 
 const attemptsAnswer = z.object({
   success: z.literal(true),
-  attempts: z.array(attempt).meta({ description: 'The newest first.' }),
+  attempts: z.array(attempt).meta({ description: 'Newest first.' }),
   next: nextId,
 });
 
 const replayAnswer = z.object({
   success: z.literal(true),
   id: z.uuid(),
-  replayed: z.int().meta({ description: 'How many events are told again.' }),
+  replayed: z.int().meta({ description: 'How many events are posted again.' }),
 });
 
 export type WebhookOut = z.input<typeof webhook>;

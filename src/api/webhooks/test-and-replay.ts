@@ -1,50 +1,129 @@
 /**
- * What is posted to an endpoint of webhooks: a test at once, what was posted lately, what is to be posted again. Both a test
- * and a replay end when their caller has gone; a replay can be given again.
+ * The calls that post events to a webhook: a test at once, and a replay; and the list of past attempts. A test and a
+ * replay end when their caller disconnects; a replay can be repeated.
  */
 import type { Context } from 'koa';
 import { listWebhookAttempts } from '../../db/webhooks/webhook-attempts.ts';
 import { type ReplaySelection, replay } from '../../db/webhooks/webhook-replay-rows.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { testWebhook } from '../../webhooks/endpoints.ts';
+import { invalidLimit, jsonExample } from '../endpoint.ts';
 import {
-  type AddManagementRoutes,
+  exampleId,
+  exampleTime,
   goneSignal,
+  idInPath,
+  invalidId,
+  jsonBody,
   type Management,
-  management,
+  managementEndpoint,
+  notFound,
   readJson,
 } from '../management.ts';
 import { readQuery } from '../query.ts';
-import { createSlotsPerOrganization } from '../server-busy.ts';
 import { presentAttempt, presentAttempts } from './present-webhook.ts';
-import { webhookIn } from './routes.ts';
-import { attemptsQuery, replayRequest } from './schema.ts';
+import { requireWebhook } from './routes.ts';
+import { attemptsQuery, expectedReplay, replayRequest, webhookSchemas } from './schema.ts';
 
-/** An endpoint may take 15 seconds. */
+/** A webhook can take up to 15 seconds to respond. */
 const maxTests = 4;
 
-export const addTestAndReplayRoutes: AddManagementRoutes = (router, inBounds, parts) => {
-  const one = '/webhooks/:id';
-  router.post(
-    `${one}/test`,
-    inBounds,
-    management(parts, (context, orgId) => test(context, orgId, parts), createSlotsPerOrganization(maxTests)),
-  );
-  router.get(
-    `${one}/attempts`,
-    inBounds,
-    management(parts, (context, orgId) => list(context, orgId, parts)),
-  );
-  router.post(
-    `${one}/replay`,
-    inBounds,
-    management(parts, (context, orgId) => again(context, orgId, parts), createSlotsPerOrganization(1)),
-  );
+const tag = 'Webhooks';
+const parameters = [idInPath];
+const errors = { BAD_REQUEST: invalidId, NOT_FOUND: notFound('webhook') };
+const outcome = {
+  at: exampleTime,
+  durationMs: 84,
+  url: 'https://app.example.com/webhooks',
+  status: 200,
+  answer: 'thank you',
+  error: null,
 };
+
+export const testAndReplayEndpoints = [
+  managementEndpoint({
+    method: 'post',
+    path: '/webhooks/{id}/test',
+    operationId: 'testWebhook',
+    tag,
+    summary: 'Test a webhook',
+    description: 'Posts the event `webhook.test` once and immediately, even if the webhook is disabled.',
+    parameters,
+    response: {
+      description: 'The result of the post.',
+      content: jsonExample(webhookSchemas.WebhookTestAnswer, 'The webhook accepted it', {
+        success: true,
+        id: exampleId,
+        ok: true,
+        attempt: outcome,
+      }),
+    },
+    errors,
+    respond: test,
+    maxInFlight: maxTests,
+  }),
+  managementEndpoint({
+    method: 'get',
+    path: '/webhooks/{id}/attempts',
+    operationId: 'listWebhookAttempts',
+    tag,
+    summary: 'List webhook attempts',
+    description: 'The recent posts to a webhook and its responses.',
+    parameters,
+    query: attemptsQuery,
+    response: {
+      description: 'A page of attempts.',
+      content: jsonExample(webhookSchemas.WebhookAttemptsAnswer, 'A test', {
+        success: true,
+        attempts: [{ id: exampleId, eventId: exampleId, type: 'webhook.test', number: 1, ...outcome }],
+        next: null,
+      }),
+    },
+    errors: { VALIDATION_ERROR: invalidLimit(1000), ...errors },
+    respond: list,
+  }),
+  managementEndpoint({
+    method: 'post',
+    path: '/webhooks/{id}/replay',
+    operationId: 'replayWebhook',
+    tag,
+    summary: 'Replay events',
+    description:
+      'Posts events again: one event, all events that were given up, or all events of a time range. Events of the right ' +
+      'type that were never posted, for instance because the webhook was disabled, are posted too. You can repeat a ' +
+      'replay that was interrupted.',
+    parameters,
+    body: jsonBody(replayRequest, 'Everything since a time', { since: '2026-03-02T08:00:00Z' }),
+    response: {
+      description: 'The events are posted within a second if the webhook accepts them.',
+      content: jsonExample(webhookSchemas.ReplayAnswer, 'Nothing happened since then', {
+        success: true,
+        id: exampleId,
+        replayed: 0,
+      }),
+    },
+    errors: {
+      VALIDATION_ERROR: {
+        issues: [
+          {
+            code: 'custom',
+            expected: expectedReplay,
+            received: 'object',
+            path: [],
+            message: `body: must be ${expectedReplay}`,
+          },
+        ],
+      },
+      ...errors,
+    },
+    respond: replayEvents,
+    maxInFlight: 1,
+  }),
+];
 
 async function test(context: Context, orgId: string, parts: Management): Promise<object> {
   const { db, attemptWebhook, clock } = parts;
-  const webhook = await webhookIn(context, orgId, parts);
+  const webhook = await requireWebhook(context, orgId, parts);
   const attempt = await testWebhook(db, webhook, {
     tryIt: attemptWebhook,
     clock,
@@ -54,16 +133,16 @@ async function test(context: Context, orgId: string, parts: Management): Promise
 }
 
 async function list(context: Context, orgId: string, parts: Management): Promise<object> {
-  const { id } = await webhookIn(context, orgId, parts);
+  const { id } = await requireWebhook(context, orgId, parts);
   const { limit, ...query } = readQuery(context, attemptsQuery);
   const attempts = await listWebhookAttempts(parts.db, id, { ...query, limit: limit + 1 });
   const page = attempts.slice(0, limit);
   return { attempts: page.map(presentAttempt), next: attempts.length > limit ? page.at(-1)!.id : null };
 }
 
-async function again(context: Context, orgId: string, parts: Management): Promise<object> {
+async function replayEvents(context: Context, orgId: string, parts: Management): Promise<object> {
   const { db, clock, eventSignal } = parts;
-  const webhook = await webhookIn(context, orgId, parts);
+  const webhook = await requireWebhook(context, orgId, parts);
   const selection = selectionOf(await readJson(context, replayRequest), clock.now());
   const replayed = await replay(db, webhook, selection, clock.now(), goneSignal(context));
   if ('eventId' in selection && replayed === 0) throw new Refusal('NOT_FOUND', 'There is no such event.');
@@ -71,14 +150,14 @@ async function again(context: Context, orgId: string, parts: Management): Promis
   return { id: webhook.id, replayed };
 }
 
-interface Asked {
+interface ReplayFields {
   eventId?: string | undefined;
   since?: number | undefined;
   until?: number | undefined;
 }
 
-/** As the schema has seen to it, one of the three. */
-function selectionOf({ eventId, since, until }: Asked, now: number): ReplaySelection {
+/** The schema has made sure that exactly one of the three is given. */
+function selectionOf({ eventId, since, until }: ReplayFields, now: number): ReplaySelection {
   if (eventId !== undefined) return { eventId };
   return since === undefined ? { failed: true } : { since, until: until ?? now };
 }

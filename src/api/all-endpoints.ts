@@ -1,0 +1,37 @@
+/** Every endpoint of the public API, in the order of the document. */
+import { creditEndpoints } from './credits/routes.ts';
+import { domainEndpoints } from './domains/routes.ts';
+import { emailEndpoints, type FindEmailParts } from './email/routes.ts';
+import { emailsEndpoints, type SearchEmailsParts } from './emails/routes.ts';
+import type { Endpoint } from './endpoint.ts';
+import { type EventParts, eventEndpoints } from './events/routes.ts';
+import { keyEndpoints } from './keys/routes.ts';
+import type { ManagementParts } from './management.ts';
+import { type DocumentParts, openApiEndpoints } from './openapi/routes.ts';
+import { type SendParts, sendEndpoints } from './send/routes.ts';
+import { csvEndpoints } from './suppressions/csv.ts';
+import { suppressionEndpoints } from './suppressions/routes.ts';
+import { webhookEndpoints } from './webhooks/routes.ts';
+import { testAndReplayEndpoints } from './webhooks/test-and-replay.ts';
+
+export type EndpointParts = SendParts &
+  FindEmailParts &
+  SearchEmailsParts &
+  EventParts &
+  ManagementParts &
+  DocumentParts;
+
+export const endpoints: readonly Endpoint<EndpointParts>[] = [
+  ...sendEndpoints,
+  ...emailEndpoints,
+  ...emailsEndpoints,
+  ...eventEndpoints,
+  ...domainEndpoints,
+  ...keyEndpoints,
+  ...suppressionEndpoints,
+  ...csvEndpoints,
+  ...webhookEndpoints,
+  ...testAndReplayEndpoints,
+  ...creditEndpoints,
+  ...openApiEndpoints,
+];
