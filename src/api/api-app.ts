@@ -13,6 +13,7 @@ import type { Authorize } from './authorize.ts';
 import { resolveClientAddress } from './client-address.ts';
 import { compressText } from './compress.ts';
 import { getDocs } from './docs/routes.ts';
+import { parseRoute } from './endpoint.ts';
 import type { Management } from './management.ts';
 import { documentOf } from './openapi/openapi-document.ts';
 import { seconds, setRateHeaders } from './rate-headers.ts';
@@ -71,7 +72,8 @@ export function createApi(parts: ApiParts): Koa {
 function createRouter(parts: EndpointParts): Router {
   const router = new Router({ prefix: '/api/public' });
   const withinLimit = withSlot(callsPerSlot * parts.admission.maxSlots);
-  for (const { method, path, scopes, handler } of endpoints) {
+  for (const { route, scopes, handler } of endpoints) {
+    const { method, path } = parseRoute(route);
     const middleware = handler(parts);
     const pattern = path.replace(/\{(\w+)\}/g, ':$1');
     router[method](pattern, ...(scopes.length > 0 ? [withinLimit, middleware] : [middleware]));

@@ -22,9 +22,8 @@ export type EndpointErrors = Partial<Record<RefusalCode, Partial<ErrorText>>>;
 export type Content = Partial<Record<MediaType, { schema: z.ZodType; examples?: Examples }>>;
 
 export interface Endpoint<Parts> {
-  method: Method;
-  /** Below /api/public. A name in braces is a parameter and matches one segment. */
-  path: string;
+  /** The path is below /api/public. A name in braces is a parameter and matches one segment. */
+  route: Route;
   operationId: string;
   tag: string;
   summary: string;
@@ -42,12 +41,23 @@ export interface Endpoint<Parts> {
   handler: (parts: Parts) => Middleware;
 }
 
+export type Route = `${Uppercase<Method>} /${string}`;
+
+export function parseRoute(route: Route): { method: Method; path: string } {
+  const [method, path] = route.split(' ') as [string, string];
+  return { method: method.toLowerCase() as Method, path };
+}
+
 export function json(schema: z.ZodType, examples: Examples): Content {
   return { 'application/json': { schema, examples } };
 }
 
 export function jsonExample(schema: z.ZodType, summary: string, value: object): Content {
   return json(schema, { example: { summary, value } });
+}
+
+export function jsonResponse(description: string, schema: z.ZodType, summary: string, value: object) {
+  return { description, content: jsonExample(schema, summary, value) };
 }
 
 export function text(type: 'text/csv' | 'text/event-stream', name: string, example: Example): Content {

@@ -57,36 +57,29 @@ export interface ManagementParts {
 
 type Respond = (context: Context, orgId: string, parts: Management) => Promise<object>;
 
-interface ManagementEndpoint extends Omit<Endpoint<Management>, 'scopes' | 'handler' | 'errors'> {
+type Declared = Omit<Endpoint<Management>, 'tag' | 'scopes' | 'errors' | 'handler'> & {
   errors?: EndpointErrors;
+};
+
+interface Responding {
   /** Resolves to the members of the response beside `success`. */
   respond: Respond;
   /** For calls that take long: how many of them an organization can have under way. */
   maxInFlight?: number;
 }
 
-export function managementEndpoint({
-  respond,
-  maxInFlight,
-  ...declared
-}: ManagementEndpoint): Endpoint<ManagementParts> {
-  return managementStream({ ...declared, handler: (parts) => responding(parts, respond, maxInFlight) });
-}
+/** An endpoint that reads its body or writes its response itself has a handler. */
+type ManagementEndpoint = Declared & (Responding | Pick<Endpoint<Management>, 'handler'>);
 
-/** For an endpoint that reads its body or writes its response itself. */
-export function managementStream({
-  handler,
-  errors,
-  ...declared
-}: Omit<Endpoint<Management>, 'scopes' | 'errors'> & {
-  errors?: EndpointErrors;
-}): Endpoint<ManagementParts> {
-  return {
+export function managementEndpoints(tag: string, list: ManagementEndpoint[]): Endpoint<ManagementParts>[] {
+  return list.map((declared) => ({
     ...declared,
+    tag,
     scopes: ['full_access'],
-    errors: { ...managementErrors, ...errors },
-    handler: ({ management }) => handler(management),
-  };
+    errors: { ...managementErrors, ...declared.errors },
+    handler: ({ management }) =>
+      'handler' in declared ? declared.handler(management) : responding(management, declared),
+  }));
 }
 
 const managementErrors: EndpointErrors = {
@@ -102,7 +95,7 @@ const managementErrors: EndpointErrors = {
   },
 };
 
-function responding(parts: Management, respond: Respond, maxInFlight?: number): Middleware {
+function responding(parts: Management, { respond, maxInFlight }: Responding): Middleware {
   const { authorize, admission } = parts;
   const slots = maxInFlight === undefined ? undefined : createSlotsPerOrganization(maxInFlight);
   return async (context) => {

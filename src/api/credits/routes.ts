@@ -3,35 +3,30 @@ import type { Context } from 'koa';
 import { iso } from '../../base/clock.ts';
 import { listLedger, quotaState } from '../../db/accept/credit-ledger.ts';
 import { findOrganization } from '../../db/accounts/organizations.ts';
-import { invalidLimit, jsonExample } from '../endpoint.ts';
-import { exampleId, exampleTime, type Management, managementEndpoint, requireFound } from '../management.ts';
+import { invalidLimit, jsonResponse } from '../endpoint.ts';
+import { exampleId, exampleTime, type Management, managementEndpoints, requireFound } from '../management.ts';
 import { readQuery } from '../query.ts';
 import { type CreditsAnswer, creditSchemas, creditsQuery } from './schema.ts';
 
-export const creditEndpoints = [
-  managementEndpoint({
-    method: 'get',
-    path: '/credits',
+export const creditEndpoints = managementEndpoints('Credits', [
+  {
+    route: 'GET /credits',
     operationId: 'getCredits',
-    tag: 'Credits',
     summary: 'Show credits',
     description:
       'The credits left in the quota and in the wallet, and the ledger of all changes, newest first.',
     query: creditsQuery,
-    response: {
-      description: 'The credits.',
-      content: jsonExample(creditSchemas.CreditsAnswer, 'A quota of ten thousand', {
-        success: true,
-        quota: { limit: 10000, used: 0, remaining: 10000, renewsAt: '2026-04-02T08:15:30.120Z' },
-        wallet: 0,
-        ledger: [{ at: exampleTime, change: 10000, reason: 'quota 10000', emailId: null, balance: 10000 }],
-        next: exampleId,
-      }),
-    },
+    response: jsonResponse('The credits.', creditSchemas.CreditsAnswer, 'A quota of ten thousand', {
+      success: true,
+      quota: { limit: 10000, used: 0, remaining: 10000, renewsAt: '2026-04-02T08:15:30.120Z' },
+      wallet: 0,
+      ledger: [{ at: exampleTime, change: 10000, reason: 'quota 10000', emailId: null, balance: 10000 }],
+      next: exampleId,
+    }),
     errors: { VALIDATION_ERROR: invalidLimit(1000) },
     respond: show,
-  }),
-];
+  },
+]);
 
 async function show(
   context: Context,

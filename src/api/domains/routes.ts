@@ -13,13 +13,13 @@ import {
 } from '../../db/accounts/domains-table.ts';
 import { toDomain } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import { jsonExample, pathParameter } from '../endpoint.ts';
+import { jsonResponse, pathParameter } from '../endpoint.ts';
 import {
   doneContent,
   invalidMember,
   jsonBody,
   type Management,
-  managementEndpoint,
+  managementEndpoints,
   notFound,
   readJson,
   requireFound,
@@ -27,7 +27,6 @@ import {
 import * as examples from './domain-examples.ts';
 import { type DomainOut, domainChange, domainSchemas, newDomain } from './schema.ts';
 
-const tag = 'Domains';
 const parameters = [pathParameter('name', 'The name of the domain.', 'example.com')];
 const errors = {
   BAD_REQUEST: {
@@ -40,34 +39,29 @@ const errors = {
 /** A verification looks up DNS records, which can take some seconds. */
 const maxVerifications = 4;
 
-export const domainEndpoints = [
-  managementEndpoint({
-    method: 'get',
-    path: '/domains',
+export const domainEndpoints = managementEndpoints('Domains', [
+  {
+    route: 'GET /domains',
     operationId: 'listDomains',
-    tag,
     summary: 'List domains',
     description: 'All sender domains.',
-    response: {
-      description: 'The domains.',
-      content: jsonExample(domainSchemas.DomainsAnswer, 'One domain', examples.listedDomains),
-    },
+    response: jsonResponse('The domains.', domainSchemas.DomainsAnswer, 'One domain', examples.listedDomains),
     respond: async (_, orgId, { db }) => ({ domains: (await listDomains(db, orgId)).map(present) }),
-  }),
-  managementEndpoint({
-    method: 'post',
-    path: '/domains',
+  },
+  {
+    route: 'POST /domains',
     operationId: 'addDomain',
-    tag,
     summary: 'Register a domain',
     description:
       'Registers a domain to send from and creates a DKIM key for it. Publish the DNS records in the response, then ' +
       'verify the domain. An organization can have a thousand domains.',
     body: jsonBody(newDomain, 'A domain', { name: 'example.com' }),
-    response: {
-      description: 'The domain, and the DNS records to publish.',
-      content: jsonExample(domainSchemas.DomainAnswer, 'Registered', examples.pendingDomain),
-    },
+    response: jsonResponse(
+      'The domain, and the DNS records to publish.',
+      domainSchemas.DomainAnswer,
+      'Registered',
+      examples.pendingDomain,
+    ),
     errors: {
       VALIDATION_ERROR: invalidMember('name', 'string', 'undefined'),
       BAD_REQUEST: {
@@ -77,43 +71,41 @@ export const domainEndpoints = [
     },
     respond: add,
     maxInFlight: 1,
-  }),
-  managementEndpoint({
-    method: 'get',
-    path: '/domains/{name}',
+  },
+  {
+    route: 'GET /domains/{name}',
     operationId: 'getDomain',
-    tag,
     summary: 'Show a domain',
     description: 'A domain, and the DNS records to publish for it.',
     parameters,
-    response: {
-      description: 'The domain.',
-      content: jsonExample(domainSchemas.DomainAnswer, 'Not verified yet', examples.pendingDomain),
-    },
+    response: jsonResponse(
+      'The domain.',
+      domainSchemas.DomainAnswer,
+      'Not verified yet',
+      examples.pendingDomain,
+    ),
     errors,
     respond: async (context, orgId, parts) => withRecords(await requireDomain(context, orgId, parts), parts),
-  }),
-  managementEndpoint({
-    method: 'patch',
-    path: '/domains/{name}',
+  },
+  {
+    route: 'PATCH /domains/{name}',
     operationId: 'changeDomain',
-    tag,
     summary: 'Change a domain',
     description: 'Sets what is tracked in email from the domain, and the TLS protection that it requires.',
     parameters,
     body: jsonBody(domainChange, 'Track opens and require TLS', examples.change),
-    response: {
-      description: 'The changed domain.',
-      content: jsonExample(domainSchemas.DomainAnswer, 'Changed', examples.changedDomain),
-    },
+    response: jsonResponse(
+      'The changed domain.',
+      domainSchemas.DomainAnswer,
+      'Changed',
+      examples.changedDomain,
+    ),
     errors: { VALIDATION_ERROR: invalidMember('tracking', 'object', 'boolean'), ...errors },
     respond: change,
-  }),
-  managementEndpoint({
-    method: 'delete',
-    path: '/domains/{name}',
+  },
+  {
+    route: 'DELETE /domains/{name}',
     operationId: 'removeDomain',
-    tag,
     summary: 'Remove a domain',
     description: 'Deletes the domain and its DKIM key. You can no longer send from it.',
     parameters,
@@ -123,26 +115,26 @@ export const domainEndpoints = [
       await deleteDomain(parts.db, (await requireDomain(context, orgId, parts)).id);
       return {};
     },
-  }),
-  managementEndpoint({
-    method: 'post',
-    path: '/domains/{name}/verify',
+  },
+  {
+    route: 'POST /domains/{name}/verify',
     operationId: 'verifyDomain',
-    tag,
     summary: 'Verify a domain',
     description:
       'Looks up the DNS records. The domain is verified when its DKIM record is found. If DNS gives no answer, the status ' +
       'does not change.',
     parameters,
-    response: {
-      description: 'The domain, and the records that were found.',
-      content: jsonExample(domainSchemas.VerifyAnswer, 'DKIM was found', examples.verifiedDomain),
-    },
+    response: jsonResponse(
+      'The domain, and the records that were found.',
+      domainSchemas.VerifyAnswer,
+      'DKIM was found',
+      examples.verifiedDomain,
+    ),
     errors,
     respond: verify,
     maxInFlight: maxVerifications,
-  }),
-];
+  },
+]);
 
 async function requireDomain(context: Context, orgId: string, { db }: Management): Promise<DomainRecord> {
   const name = toDomain(context.params.name);

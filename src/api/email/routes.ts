@@ -17,8 +17,7 @@ export interface FindEmailParts {
 
 export const emailEndpoints: Endpoint<FindEmailParts>[] = [
   {
-    method: 'get',
-    path: '/email/{id}',
+    route: 'GET /email/{id}',
     operationId: 'getEmail',
     tag: 'Email',
     summary: 'Show an email',

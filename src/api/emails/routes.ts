@@ -16,8 +16,7 @@ export interface SearchEmailsParts {
 
 export const emailsEndpoints: Endpoint<SearchEmailsParts>[] = [
   {
-    method: 'get',
-    path: '/emails',
+    route: 'GET /emails',
     operationId: 'listEmails',
     tag: 'Email',
     summary: 'Search emails',

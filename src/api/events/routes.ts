@@ -31,8 +31,7 @@ const [first] = listedEvents;
 
 export const eventEndpoints: Endpoint<EventParts>[] = [
   {
-    method: 'get',
-    path: '/events',
+    route: 'GET /events',
     operationId: 'listEvents',
     tag: 'Events',
     summary: 'Follow events',

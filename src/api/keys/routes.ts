@@ -7,7 +7,7 @@ import { makeKey, rotateKey } from '../../accounts/create-key.ts';
 import { iso, isoOrNull } from '../../base/clock.ts';
 import { findKey, type KeyRecord, listKeys, revokeKey } from '../../db/accounts/keys.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import { invalidLimit, jsonExample } from '../endpoint.ts';
+import { invalidLimit, jsonResponse } from '../endpoint.ts';
 import {
   doneContent,
   exampleId,
@@ -19,7 +19,7 @@ import {
   invalidMember,
   jsonBody,
   type Management,
-  managementEndpoint,
+  managementEndpoints,
   notFound,
   readJson,
   requireFound,
@@ -27,7 +27,6 @@ import {
 import { readQuery } from '../query.ts';
 import { type KeyOut, keySchemas, keysQuery, newKeyRequest } from './schema.ts';
 
-const tag = 'Keys';
 const label = 'shop';
 const scopes = ['email:send', 'domain_scope:example.com'];
 const createdKey = {
@@ -47,46 +46,34 @@ const listedKey = {
   endsAt: null,
 };
 
-export const keyEndpoints = [
-  managementEndpoint({
-    method: 'get',
-    path: '/keys',
+export const keyEndpoints = managementEndpoints('Keys', [
+  {
+    route: 'GET /keys',
     operationId: 'listKeys',
-    tag,
     summary: 'List keys',
     description: 'The API keys, without the secret keys themselves.',
     query: keysQuery,
-    response: {
-      description: 'A page of keys.',
-      content: jsonExample(keySchemas.KeysAnswer, 'One key', {
-        success: true,
-        keys: [listedKey],
-        next: exampleId,
-      }),
-    },
+    response: jsonResponse('A page of keys.', keySchemas.KeysAnswer, 'One key', {
+      success: true,
+      keys: [listedKey],
+      next: exampleId,
+    }),
     errors: { VALIDATION_ERROR: invalidLimit(1000) },
     respond: list,
-  }),
-  managementEndpoint({
-    method: 'post',
-    path: '/keys',
+  },
+  {
+    route: 'POST /keys',
     operationId: 'createKey',
-    tag,
     summary: 'Create a key',
     description: 'Creates an API key of your organization. The key is shown only in this response.',
     body: jsonBody(newKeyRequest, 'For a shop that sends from one domain', { label, scopes }),
-    response: {
-      description: 'The key.',
-      content: jsonExample(keySchemas.NewKeyAnswer, 'Created', createdKey),
-    },
+    response: jsonResponse('The key.', keySchemas.NewKeyAnswer, 'Created', createdKey),
     errors: { VALIDATION_ERROR: invalidMember('label', 'string', 'undefined'), BAD_REQUEST: invalidBody },
     respond: create,
-  }),
-  managementEndpoint({
-    method: 'delete',
-    path: '/keys/{id}',
+  },
+  {
+    route: 'DELETE /keys/{id}',
     operationId: 'revokeKey',
-    tag,
     summary: 'Revoke a key',
     description:
       'Ends a key; it stops working everywhere within a second. A key that was revoked before stays revoked.',
@@ -94,19 +81,14 @@ export const keyEndpoints = [
     response: { description: 'The key is revoked.', content: doneContent },
     errors: { BAD_REQUEST: invalidId, NOT_FOUND: notFound('key') },
     respond: revoke,
-  }),
-  managementEndpoint({
-    method: 'post',
-    path: '/keys/{id}/rotate',
+  },
+  {
+    route: 'POST /keys/{id}/rotate',
     operationId: 'rotateKey',
-    tag,
     summary: 'Rotate a key',
     description: 'Replaces a key with a new one that has the same label and scopes; the old key ends.',
     parameters: [idInPath],
-    response: {
-      description: 'The new key.',
-      content: jsonExample(keySchemas.NewKeyAnswer, 'Replaced', createdKey),
-    },
+    response: jsonResponse('The new key.', keySchemas.NewKeyAnswer, 'Replaced', createdKey),
     errors: {
       BAD_REQUEST: {
         ...invalidId,
@@ -115,8 +97,8 @@ export const keyEndpoints = [
       NOT_FOUND: notFound('key'),
     },
     respond: rotate,
-  }),
-];
+  },
+]);
 
 async function list(context: Context, orgId: string, { db }: Management): Promise<object> {
   const { after, limit } = readQuery(context, keysQuery);

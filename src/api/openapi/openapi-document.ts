@@ -4,6 +4,7 @@
  * every error, and checks the responses against the document.
  */
 import { endpoints } from '../all-endpoints.ts';
+import { parseRoute } from '../endpoint.ts';
 import { componentSchemas } from './component-schemas.ts';
 import { managementTags, overview } from './description.ts';
 import { headers } from './header-components.ts';
@@ -49,8 +50,9 @@ function createDocument(baseUrl: string): Document {
 function paths(): Document['paths'] {
   const byPath: Document['paths'] = {};
   for (const endpoint of endpoints) {
-    const path = `/api/public${endpoint.path}`;
-    byPath[path] = { ...byPath[path], [endpoint.method]: operationOf(endpoint, endpoints) };
+    const { method, path } = parseRoute(endpoint.route);
+    byPath[`/api/public${path}`] ??= {};
+    byPath[`/api/public${path}`]![method] = operationOf(endpoint, endpoints);
   }
   return byPath;
 }

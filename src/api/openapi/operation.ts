@@ -1,7 +1,7 @@
 /** An endpoint's declaration as an operation of the OpenAPI document. */
 import { z } from 'zod';
 import { type RefusalCode, statusOf } from '../../mail/refusal.ts';
-import type { Content, Endpoint, EndpointErrors } from '../endpoint.ts';
+import { type Content, type Endpoint, type EndpointErrors, parseRoute } from '../endpoint.ts';
 import { inlineSchema, schemaRef } from './component-schemas.ts';
 import { defaultErrors, errorNames } from './error-responses.ts';
 import { headerRefs } from './header-components.ts';
@@ -40,7 +40,7 @@ export function operationOf(endpoint: Declared, all: readonly Declared[]): Opera
         content: documented(response.content),
       },
       ...errorResponses(errors),
-      405: methodNotAllowed(allowOf(endpoint.path, all)),
+      405: methodNotAllowed(allowOf(parseRoute(endpoint.route).path, all)),
     },
   };
 }
@@ -110,9 +110,9 @@ function errorResponse(status: number, codes: RefusalCode[], errors: EndpointErr
 
 /** The methods of a path as the router finds them: GET takes HEAD too, and `/email/send` is also an `/email/{id}`. */
 function allowOf(path: string, all: readonly Declared[]): string {
-  const matching = all.filter((one) => matches(one.path, path));
+  const matching = all.map(({ route }) => parseRoute(route)).filter((one) => matches(one.path, path));
   const methods = matching.flatMap(({ method }) =>
-    method === 'get' ? ['HEAD', 'GET'] : [method.toUpperCase()],
+    method === 'get' ? ['HEAD', 'GET'] : method.toUpperCase(),
   );
   return [...new Set(methods)].join(', ');
 }

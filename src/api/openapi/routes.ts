@@ -9,8 +9,7 @@ export interface DocumentParts {
 
 export const openApiEndpoints: Endpoint<DocumentParts>[] = [
   {
-    method: 'get',
-    path: '/openapi.json',
+    route: 'GET /openapi.json',
     operationId: 'getOpenApi',
     tag: 'Reference',
     summary: 'Get this document',

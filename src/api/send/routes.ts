@@ -32,8 +32,7 @@ const fullMs = 30_000;
 
 export const sendEndpoints: Endpoint<SendParts>[] = [
   {
-    method: 'post',
-    path: '/email/send',
+    route: 'POST /email/send',
     operationId: 'sendEmail',
     tag: 'Email',
     summary: 'Send an email',

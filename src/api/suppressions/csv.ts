@@ -8,13 +8,13 @@ import { csvPages, ListFault, maxImported, readAddresses } from '../../accounts/
 import { addSuppressions, suppressionOf } from '../../db/accounts/suppressions.ts';
 import { type Issue, Refusal } from '../../mail/refusal.ts';
 import type { Slot } from '../admission.ts';
-import { jsonExample, text } from '../endpoint.ts';
+import { jsonResponse, text } from '../endpoint.ts';
 import {
   authorizeManager,
   exampleTime,
   goneSignal,
   type Management,
-  managementStream,
+  managementEndpoints,
 } from '../management.ts';
 import { readBody } from '../request-body.ts';
 import { createSlotsPerOrganization, refuseWhileBusy } from '../server-busy.ts';
@@ -27,14 +27,10 @@ const busyMs = 1000;
 /** A client that reads nothing for this long is disconnected. Socket timeouts run on the real clock. */
 const timeoutMs = 60_000;
 
-const tag = 'Suppressions';
-
-export const csvEndpoints = [
-  managementStream({
-    method: 'get',
-    path: '/suppressions.csv',
+export const csvEndpoints = managementEndpoints('Suppressions', [
+  {
+    route: 'GET /suppressions.csv',
     operationId: 'exportSuppressions',
-    tag,
     summary: 'Export suppressions',
     description:
       'The whole list as CSV (RFC 4180) in UTF-8. A cell that a spreadsheet would take for a formula starts with an ' +
@@ -47,12 +43,10 @@ export const csvEndpoints = [
       }),
     },
     handler: exportList,
-  }),
-  managementStream({
-    method: 'post',
-    path: '/suppressions.csv',
+  },
+  {
+    route: 'POST /suppressions.csv',
     operationId: 'importSuppressions',
-    tag,
     summary: 'Import suppressions',
     description:
       'Adds all addresses of a list, one in each line. In CSV the first column counts, with or without a line of headings. ' +
@@ -65,14 +59,16 @@ export const csvEndpoints = [
         value: 'email,why\r\ndora@example.org,asked by phone\r\nemil@example.org,\r\n',
       }),
     },
-    response: {
-      description: 'All addresses are on the list.',
-      content: jsonExample(suppressionSchemas.ImportAnswer, 'One address was on the list before', {
+    response: jsonResponse(
+      'All addresses are on the list.',
+      suppressionSchemas.ImportAnswer,
+      'One address was on the list before',
+      {
         success: true,
         added: 1,
         before: 1,
-      }),
-    },
+      },
+    ),
     errors: {
       VALIDATION_ERROR: {
         when: 'A line has no email address; `issues` lists the first such lines.',
@@ -85,8 +81,8 @@ export const csvEndpoints = [
       },
     },
     handler: importList,
-  }),
-];
+  },
+]);
 
 function exportList({ authorize, db }: Management): Middleware {
   const slots = createSlotsPerOrganization(maxExports);

@@ -11,14 +11,14 @@ import {
 } from '../../db/accounts/suppressions.ts';
 import { compareKey, domainOf } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import { invalidLimit, jsonExample, pathParameter } from '../endpoint.ts';
+import { invalidLimit, jsonResponse, pathParameter } from '../endpoint.ts';
 import {
   doneContent,
   exampleTime,
   invalidBody,
   jsonBody,
   type Management,
-  managementEndpoint,
+  managementEndpoints,
   notFound,
   readJson,
   requireFound,
@@ -32,7 +32,6 @@ import {
   suppressionsQuery,
 } from './schema.ts';
 
-const tag = 'Suppressions';
 const dora = { address: 'dora@example.org', reason: 'asked by phone', createdAt: exampleTime };
 const parameters = [pathParameter('address', 'The address.', dora.address, 'idn-email')];
 const errors = {
@@ -43,42 +42,37 @@ const errors = {
   NOT_FOUND: notFound('suppression'),
 };
 
-export const suppressionEndpoints = [
-  managementEndpoint({
-    method: 'get',
-    path: '/suppressions',
+export const suppressionEndpoints = managementEndpoints('Suppressions', [
+  {
+    route: 'GET /suppressions',
     operationId: 'listSuppressions',
-    tag,
     summary: 'List suppressions',
     description: 'The suppressed addresses in alphabetical order.',
     query: suppressionsQuery,
-    response: {
-      description: 'A page of addresses.',
-      content: jsonExample(suppressionSchemas.SuppressionsAnswer, 'One address', {
-        success: true,
-        suppressions: [dora],
-        next: null,
-      }),
-    },
+    response: jsonResponse('A page of addresses.', suppressionSchemas.SuppressionsAnswer, 'One address', {
+      success: true,
+      suppressions: [dora],
+      next: null,
+    }),
     errors: { VALIDATION_ERROR: invalidLimit(1000) },
     respond: list,
-  }),
-  managementEndpoint({
-    method: 'post',
-    path: '/suppressions',
+  },
+  {
+    route: 'POST /suppressions',
     operationId: 'addSuppression',
-    tag,
     summary: 'Suppress an address',
     description: 'Adds an address to the suppression list: no email is sent to it.',
     body: jsonBody(newSuppression, 'An address', { address: dora.address, reason: dora.reason }),
-    response: {
-      description: 'The address is on the list.',
-      content: jsonExample(suppressionSchemas.SuppressionAddedAnswer, 'Added', {
+    response: jsonResponse(
+      'The address is on the list.',
+      suppressionSchemas.SuppressionAddedAnswer,
+      'Added',
+      {
         success: true,
         added: true,
         suppression: dora,
-      }),
-    },
+      },
+    ),
     errors: {
       VALIDATION_ERROR: {
         issues: [
@@ -94,38 +88,36 @@ export const suppressionEndpoints = [
       BAD_REQUEST: invalidBody,
     },
     respond: add,
-  }),
-  managementEndpoint({
-    method: 'get',
-    path: '/suppressions/{address}',
+  },
+  {
+    route: 'GET /suppressions/{address}',
     operationId: 'getSuppression',
-    tag,
     summary: 'Look up an address',
     description: 'Whether an address is suppressed, and why.',
     parameters,
-    response: {
-      description: 'The address is suppressed.',
-      content: jsonExample(suppressionSchemas.SuppressionAnswer, 'A suppressed address', {
+    response: jsonResponse(
+      'The address is suppressed.',
+      suppressionSchemas.SuppressionAnswer,
+      'A suppressed address',
+      {
         success: true,
         suppression: dora,
-      }),
-    },
+      },
+    ),
     errors,
     respond: find,
-  }),
-  managementEndpoint({
-    method: 'delete',
-    path: '/suppressions/{address}',
+  },
+  {
+    route: 'DELETE /suppressions/{address}',
     operationId: 'removeSuppression',
-    tag,
     summary: 'Remove a suppression',
     description: 'Removes an address from the suppression list, so that email is sent to it again.',
     parameters,
     response: { description: 'The address is no longer suppressed.', content: doneContent },
     errors,
     respond: remove,
-  }),
-];
+  },
+]);
 
 async function list(context: Context, orgId: string, { db }: Management): Promise<object> {
   const { search, after = null, limit } = readQuery(context, suppressionsQuery);

@@ -14,7 +14,7 @@ import {
 import { Refusal } from '../../mail/refusal.ts';
 import { parseWebhookUrl } from '../../webhooks/endpoint-url.ts';
 import { addOwnWebhook, disabledByOwner, rotateSecret } from '../../webhooks/endpoints.ts';
-import { jsonExample } from '../endpoint.ts';
+import { jsonResponse } from '../endpoint.ts';
 import {
   doneContent,
   exampleId,
@@ -26,7 +26,7 @@ import {
   invalidMember,
   jsonBody,
   type Management,
-  managementEndpoint,
+  managementEndpoints,
   notFound,
   readJson,
   requireFound,
@@ -34,7 +34,6 @@ import {
 import { presentWebhook } from './present-webhook.ts';
 import { newWebhook, webhookChange, webhookSchemas } from './schema.ts';
 
-const tag = 'Webhooks';
 const url = 'https://app.example.com/webhooks';
 const events = ['email.bounced', 'email.complained'];
 const active = {
@@ -52,120 +51,93 @@ const secret = 'whsec_dGhpcyBpcyBub3QgYSBzZWNyZXQhIQ==';
 const parameters = [idInPath];
 const errors = { BAD_REQUEST: invalidId, NOT_FOUND: notFound('webhook') };
 
-export const webhookEndpoints = [
-  managementEndpoint({
-    method: 'get',
-    path: '/webhooks',
+export const webhookEndpoints = managementEndpoints('Webhooks', [
+  {
+    route: 'GET /webhooks',
     operationId: 'listWebhooks',
-    tag,
     summary: 'List webhooks',
     description: 'All webhooks, without their secrets.',
-    response: {
-      description: 'The webhooks.',
-      content: jsonExample(webhookSchemas.WebhooksAnswer, 'One webhook', {
-        success: true,
-        webhooks: [active],
-      }),
-    },
+    response: jsonResponse('The webhooks.', webhookSchemas.WebhooksAnswer, 'One webhook', {
+      success: true,
+      webhooks: [active],
+    }),
     respond: async (_, orgId, { db }) => ({ webhooks: (await listWebhooks(db, orgId)).map(presentWebhook) }),
-  }),
-  managementEndpoint({
-    method: 'post',
-    path: '/webhooks',
+  },
+  {
+    route: 'POST /webhooks',
     operationId: 'addWebhook',
-    tag,
     summary: 'Add a webhook',
     description:
       'Posts events to a URL from now on, signed according to Standard Webhooks. The secret is shown only in this ' +
       'response. An organization can have fifty webhooks.',
     body: jsonBody(newWebhook, 'For bounces and complaints', { url, events }),
-    response: {
-      description: 'The webhook and its secret.',
-      content: jsonExample(webhookSchemas.NewWebhookAnswer, 'Added', {
-        success: true,
-        webhook: active,
-        secret,
-      }),
-    },
+    response: jsonResponse('The webhook and its secret.', webhookSchemas.NewWebhookAnswer, 'Added', {
+      success: true,
+      webhook: active,
+      secret,
+    }),
     errors: { VALIDATION_ERROR: invalidMember('url', 'string', 'undefined'), BAD_REQUEST: invalidBody },
     respond: add,
-  }),
-  managementEndpoint({
-    method: 'get',
-    path: '/webhooks/{id}',
+  },
+  {
+    route: 'GET /webhooks/{id}',
     operationId: 'getWebhook',
-    tag,
     summary: 'Show a webhook',
     description: 'A webhook, and how many events wait for it or were given up.',
     parameters,
-    response: {
-      description: 'The webhook.',
-      content: jsonExample(webhookSchemas.WebhookAnswer, 'Everything was posted', {
-        success: true,
-        webhook: active,
-        open: 0,
-        failed: 0,
-      }),
-    },
+    response: jsonResponse('The webhook.', webhookSchemas.WebhookAnswer, 'Everything was posted', {
+      success: true,
+      webhook: active,
+      open: 0,
+      failed: 0,
+    }),
     errors,
     respond: async (context, orgId, parts) => withCounts(await requireWebhook(context, orgId, parts), parts),
-  }),
-  managementEndpoint({
-    method: 'patch',
-    path: '/webhooks/{id}',
+  },
+  {
+    route: 'PATCH /webhooks/{id}',
     operationId: 'changeWebhook',
-    tag,
     summary: 'Change a webhook',
     description:
       'Sets which events are posted to a webhook, and disables or enables it. Events that happen while it is disabled are ' +
       'not posted, unless you replay them.',
     parameters,
     body: jsonBody(webhookChange, 'All events; disabled', { events: [], enabled: false }),
-    response: {
-      description: 'The changed webhook.',
-      content: jsonExample(webhookSchemas.WebhookAnswer, 'Disabled', {
-        success: true,
-        webhook: disabled,
-        open: 0,
-        failed: 0,
-      }),
-    },
+    response: jsonResponse('The changed webhook.', webhookSchemas.WebhookAnswer, 'Disabled', {
+      success: true,
+      webhook: disabled,
+      open: 0,
+      failed: 0,
+    }),
     errors: { VALIDATION_ERROR: invalidMember('enabled', 'boolean', 'string'), ...errors },
     respond: change,
-  }),
-  managementEndpoint({
-    method: 'delete',
-    path: '/webhooks/{id}',
+  },
+  {
+    route: 'DELETE /webhooks/{id}',
     operationId: 'removeWebhook',
-    tag,
     summary: 'Remove a webhook',
     description: 'Deletes a webhook and the events that wait for it.',
     parameters,
     response: { description: 'The webhook is removed.', content: doneContent },
     errors,
     respond: remove,
-  }),
-  managementEndpoint({
-    method: 'post',
-    path: '/webhooks/{id}/rotate',
+  },
+  {
+    route: 'POST /webhooks/{id}/rotate',
     operationId: 'rotateWebhookSecret',
-    tag,
     summary: "Rotate a webhook's secret",
     description: 'Creates a new secret. For 24 hours, posts are signed with both secrets.',
     parameters,
-    response: {
-      description: 'The new secret.',
-      content: jsonExample(webhookSchemas.NewSecretAnswer, 'Created', {
-        success: true,
-        id: exampleId,
-        secret,
-        oldSecretUntil: exampleTime,
-      }),
-    },
+    response: jsonResponse('The new secret.', webhookSchemas.NewSecretAnswer, 'Created', {
+      success: true,
+      id: exampleId,
+      secret,
+      oldSecretUntil: exampleTime,
+    }),
     errors,
     respond: rotate,
-  }),
-];
+  },
+]);
 
 export async function requireWebhook(context: Context, orgId: string, { db }: Management): Promise<Webhook> {
   return requireFound(await findWebhook(db, idIn(context), orgId), 'webhook');

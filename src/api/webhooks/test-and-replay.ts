@@ -7,7 +7,7 @@ import { listWebhookAttempts } from '../../db/webhooks/webhook-attempts.ts';
 import { type ReplaySelection, replay } from '../../db/webhooks/webhook-replay-rows.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { testWebhook } from '../../webhooks/endpoints.ts';
-import { invalidLimit, jsonExample } from '../endpoint.ts';
+import { invalidLimit, jsonResponse } from '../endpoint.ts';
 import {
   exampleId,
   exampleTime,
@@ -16,7 +16,7 @@ import {
   invalidId,
   jsonBody,
   type Management,
-  managementEndpoint,
+  managementEndpoints,
   notFound,
   readJson,
 } from '../management.ts';
@@ -28,7 +28,6 @@ import { attemptsQuery, expectedReplay, replayRequest, webhookSchemas } from './
 /** A webhook can take up to 15 seconds to respond. */
 const maxTests = 4;
 
-const tag = 'Webhooks';
 const parameters = [idInPath];
 const errors = { BAD_REQUEST: invalidId, NOT_FOUND: notFound('webhook') };
 const outcome = {
@@ -40,53 +39,46 @@ const outcome = {
   error: null,
 };
 
-export const testAndReplayEndpoints = [
-  managementEndpoint({
-    method: 'post',
-    path: '/webhooks/{id}/test',
+export const testAndReplayEndpoints = managementEndpoints('Webhooks', [
+  {
+    route: 'POST /webhooks/{id}/test',
     operationId: 'testWebhook',
-    tag,
     summary: 'Test a webhook',
     description: 'Posts the event `webhook.test` once and immediately, even if the webhook is disabled.',
     parameters,
-    response: {
-      description: 'The result of the post.',
-      content: jsonExample(webhookSchemas.WebhookTestAnswer, 'The webhook accepted it', {
+    response: jsonResponse(
+      'The result of the post.',
+      webhookSchemas.WebhookTestAnswer,
+      'The webhook accepted it',
+      {
         success: true,
         id: exampleId,
         ok: true,
         attempt: outcome,
-      }),
-    },
+      },
+    ),
     errors,
     respond: test,
     maxInFlight: maxTests,
-  }),
-  managementEndpoint({
-    method: 'get',
-    path: '/webhooks/{id}/attempts',
+  },
+  {
+    route: 'GET /webhooks/{id}/attempts',
     operationId: 'listWebhookAttempts',
-    tag,
     summary: 'List webhook attempts',
     description: 'The recent posts to a webhook and its responses.',
     parameters,
     query: attemptsQuery,
-    response: {
-      description: 'A page of attempts.',
-      content: jsonExample(webhookSchemas.WebhookAttemptsAnswer, 'A test', {
-        success: true,
-        attempts: [{ id: exampleId, eventId: exampleId, type: 'webhook.test', number: 1, ...outcome }],
-        next: null,
-      }),
-    },
+    response: jsonResponse('A page of attempts.', webhookSchemas.WebhookAttemptsAnswer, 'A test', {
+      success: true,
+      attempts: [{ id: exampleId, eventId: exampleId, type: 'webhook.test', number: 1, ...outcome }],
+      next: null,
+    }),
     errors: { VALIDATION_ERROR: invalidLimit(1000), ...errors },
     respond: list,
-  }),
-  managementEndpoint({
-    method: 'post',
-    path: '/webhooks/{id}/replay',
+  },
+  {
+    route: 'POST /webhooks/{id}/replay',
     operationId: 'replayWebhook',
-    tag,
     summary: 'Replay events',
     description:
       'Posts events again: one event, all events that were given up, or all events of a time range. Events of the right ' +
@@ -94,14 +86,16 @@ export const testAndReplayEndpoints = [
       'replay that was interrupted.',
     parameters,
     body: jsonBody(replayRequest, 'Everything since a time', { since: '2026-03-02T08:00:00Z' }),
-    response: {
-      description: 'The events are posted within a second if the webhook accepts them.',
-      content: jsonExample(webhookSchemas.ReplayAnswer, 'Nothing happened since then', {
+    response: jsonResponse(
+      'The events are posted within a second if the webhook accepts them.',
+      webhookSchemas.ReplayAnswer,
+      'Nothing happened since then',
+      {
         success: true,
         id: exampleId,
         replayed: 0,
-      }),
-    },
+      },
+    ),
     errors: {
       VALIDATION_ERROR: {
         issues: [
@@ -118,8 +112,8 @@ export const testAndReplayEndpoints = [
     },
     respond: replayEvents,
     maxInFlight: 1,
-  }),
-];
+  },
+]);
 
 async function test(context: Context, orgId: string, parts: Management): Promise<object> {
   const { db, attemptWebhook, clock } = parts;
