@@ -1,57 +1,57 @@
 /**
- * How many sends are taken at once, counted from the key to the answer, and how large their bodies are together:
- * what is being read, composed, signed or waits for its commit is all in here, so memory is bounded whatever the
- * disk or the CPU can do. One more waits a moment; then there is no place for it, and nothing of it has been read.
+ * Bounds how many sends are in progress, from the API key to the response, and the total size of their bodies: those
+ * that are read, composed, signed or wait for their commit. So memory is bounded, however slow disk and CPU are. A send
+ * that finds no slot waits for a moment and is then refused before any of its body is read.
  *
- * Counted is what has arrived, not what a client announces. An organization may hold as many places, and as many bytes,
- * as are free beside its own: alone half of all, the second a third or less, and whoever comes next finds half of the
- * rest. The last part of the bytes is kept for small bodies.
+ * Bytes count when they arrive, not when a client announces them. An organization can hold as many slots and bytes as
+ * are free beside its own: half of all if it is alone, a third if another does the same. The last part of the bytes is
+ * reserved for small bodies.
  */
 import type { Clock } from '../base/clock.ts';
 
-/** A place that was given: `add` when bytes of the body have arrived, `leave` when the answer is there. */
+/** A slot in use: call `add` when bytes of the body arrive, `release` when the response is ready. */
 export interface Slot {
-  /** Counts bytes. A promise: they do not fit now; false, because they did not fit in time. */
+  /** Counts bytes. A promise means that they do not fit now; it resolves to false if they did not fit in time. */
   add(bytes: number): true | Promise<boolean>;
   release(): void;
 }
 
 export interface Admission {
-  /** As many sends have a place. */
+  /** The number of sends that can have a slot at the same time. */
   maxSlots: number;
-  /** `bytes`: what has arrived before. Null: no place came free in time. */
+  /** `bytes` have arrived before. Resolves to null if no slot became free in time. */
   acquire(orgId: string, bytes: number): Promise<Slot | null>;
 }
 
 interface Holder {
   orgId: string;
   bytes: number;
-  /** Rises with each guest. */
+  /** Increases with each holder. */
   number: number;
   hasSlot: boolean;
 }
 
 interface Waiting {
   holder: Holder;
-  /** That it wants to hold beside what it has. */
+  /** The bytes that it needs beside those that it holds. */
   bytes: number;
   end(isAdmitted: boolean): void;
 }
 
-/** Parsed and composed a body takes about four times its size, so this is 256 MiB at the very worst. */
+/** A parsed and composed body takes about four times its size, so this bounds memory to 256 MiB. */
 const maxBytes = 64 * 1024 * 1024;
-/** Kept for bodies of `smallBody` at most, so that no large ones shut them out. */
+/** Reserved for bodies of at most `smallBody` bytes, so that large bodies cannot block them. */
 const smallBodyReserve = 8 * 1024 * 1024;
 const smallBody = 64 * 1024;
-/** Longer than a busy disk or a few large bodies take, shorter than any caller's patience. */
+/** Longer than a busy disk or a few large bodies take, shorter than the timeout of any client. */
 const timeoutMs = 3000;
 
 export function createAdmission(maxSlots: number, clock: Clock): Admission {
   const all = { slots: 0, bytes: 0 };
   const shares = new Map<string, typeof all>();
-  /** Those that wait for a place, in the order of arrival. */
+  /** Holders that wait for a slot, in order of arrival. */
   const queue = new Set<Waiting>();
-  /** Those that have a place, and a body half read that does not fit now. */
+  /** Holders of a slot whose half-read body does not fit now. */
   const halfRead = new Set<Waiting>();
   let number = 0;
 
@@ -79,7 +79,7 @@ export function createAdmission(maxSlots: number, clock: Clock): Admission {
     holder.hasSlot = true;
   }
 
-  /** In the order of arrival, but nobody waits behind one that is too large now. */
+  /** In order of arrival, except that nobody waits behind a body that is too large now. */
   function admitWaiting(): void {
     for (const one of [...halfRead].sort((a, b) => a.holder.number - b.holder.number)) admitIfItFits(one);
     for (const one of queue) {
@@ -94,7 +94,7 @@ export function createAdmission(maxSlots: number, clock: Clock): Admission {
     end(true);
   }
 
-  /** Bodies of one organization that fill its share half read would all wait for each other: the oldest goes first. */
+  /** Half-read bodies of one organization that fill its share would all wait for each other, so the oldest goes first. */
   function isBehind(one: Holder, bytes: number): boolean {
     if (halfRead.size === 0 || !one.hasSlot || one.bytes + bytes <= smallBody) return false;
     return [...halfRead].some(({ holder }) => holder.orgId === one.orgId && holder.number < one.number);
@@ -122,13 +122,13 @@ export function createAdmission(maxSlots: number, clock: Clock): Admission {
     });
   }
 
-  /** It has the least to lose of those that wait with a body half read. */
+  /** Of the organization's half-read bodies that wait, the youngest loses least when it is refused. */
   function youngestOf(orgId: string): Waiting {
     const own = [...halfRead].filter(({ holder }) => holder.orgId === orgId);
     return own.reduce((a, b) => (a.holder.number > b.holder.number ? a : b));
   }
 
-  /** Of one organization no more wait than may have a place. */
+  /** No more sends of an organization can wait than can have a slot. */
   function canQueue({ orgId }: Holder): boolean {
     const own = [...queue].filter(({ holder }) => holder.orgId === orgId).length;
     return queue.size < maxSlots && own < Math.ceil(maxSlots / 2);

@@ -89,9 +89,9 @@ async function everyAnswer(context: Context, next: Next): Promise<void> {
   await next();
 }
 
-/** The caller's own, where it is fit for a log line. */
-function requestId(given: string): string {
-  return /^[\w.:+/=-]{1,128}$/.test(given) ? given : newId();
+/** The caller's id if it is safe in a log line, else a new one. */
+function requestId(header: string): string {
+  return /^[\w.:+/=-]{1,128}$/.test(header) ? header : newId();
 }
 
 function answerRefusals(authorize: Authorize, onError: ApiParts['onError']): Middleware {
@@ -107,8 +107,8 @@ function answerRefusals(authorize: Authorize, onError: ApiParts['onError']): Mid
       if (refusal instanceof BodyBudgetExceeded)
         await authorize
           .uncount(context)
-          .catch((cause) => onError('a request that was refused stays counted', cause));
-      if (refusal.code === 'RATE_LIMIT_EXCEEDED') takenBack(context);
+          .catch((cause) => onError('a refused request could not be uncounted', cause));
+      if (refusal.code === 'RATE_LIMIT_EXCEEDED') restoreRateHeaders(context);
       answer(context, refusal);
     }
   };
@@ -118,12 +118,12 @@ function answer(context: Context, { code, message, issues, retryAfterMs }: Refus
   context.status = statusOf[code];
   context.body = { error: code, message, issues };
   if (retryAfterMs !== null) context.set('Retry-After', String(seconds(retryAfterMs)));
-  // A body that was not read to its end would be taken for the next request.
+  // Otherwise the rest of an unread body would be parsed as the next request.
   if (!context.req.complete) context.set('Connection', 'close');
 }
 
-/** A call that is refused with 429 after it was counted (the day's capacity) is counted no more. */
-function takenBack(context: Context): void {
+/** A call that is refused with 429 after it was counted (the day's recipients) is uncounted; the headers show that. */
+function restoreRateHeaders(context: Context): void {
   const windows: Window[] | undefined = context.state.counted;
   if (windows)
     setRateHeaders(
@@ -132,7 +132,7 @@ function takenBack(context: Context): void {
     );
 }
 
-/** Koa and its router throw errors of their own for what a client has got wrong, such as a path that cannot be decoded. */
+/** Koa and its router throw their own errors for client errors, such as a path that cannot be decoded. */
 function unexpected(error: unknown): Refusal {
   const { status } = error as { status?: number };
   if (status !== undefined && status >= 400 && status < 500) {
@@ -147,7 +147,7 @@ function unexpected(error: unknown): Refusal {
   );
 }
 
-/** An unknown path is 404; a known one with another method is 405 and says which methods it takes (RFC 9110). */
+/** An unknown path is 404. A known path with another method is 405, and `Allow` lists its methods (RFC 9110). */
 function refuseTheRest(authorize: Authorize, routers: Router[]): Middleware {
   return async (context) => {
     if (context.path.startsWith('/api/public/')) await authorize.countUnrouted(context);

@@ -1,7 +1,7 @@
-/** Bounds an array or an object before its schema looks inside it: more members than it may have are one issue. */
+/** Bounds the size of an array or object before its schema checks the members: too many members are one issue. */
 import { z } from 'zod';
 
-/** `expected`: says the bound in words; without it the issue is zod's own of an array that is too big. */
+/** `expected` is the bound in words; without it, the issue is zod's own for an array that is too big. */
 export function limitSize<Schema extends z.ZodType>(max: number, schema: Schema, expected?: string) {
   return z.preprocess((input, context) => {
     if (sizeOf(input) <= max) return input;
@@ -14,7 +14,7 @@ export function limitSize<Schema extends z.ZodType>(max: number, schema: Schema,
   }, schema);
 }
 
-/** What is neither an array nor an object is the schema's question. */
+/** Other types have size 0: the schema refuses them. */
 function sizeOf(input: unknown): number {
   if (typeof input !== 'object' || input === null) return 0;
   return Array.isArray(input) ? input.length : Object.keys(input).length;

@@ -1,6 +1,7 @@
 /**
- * Failed keys of a client's network (an IPv4 address, an IPv6 /64): ten a minute, then wrong and missing keys are answered 429. Right keys always
- * pass. In memory, for a bounded number of addresses: losing it costs an attacker's minute, no more.
+ * Limits failed keys for each client network (an IPv4 address or an IPv6 /64): after ten in a minute, wrong and missing
+ * keys get 429. Valid keys always pass. The counts are in memory for a bounded number of networks; if they are lost, an
+ * attacker gains one minute.
  */
 import { LRUCache } from 'lru-cache';
 import { clientNetwork } from '../base/client-network.ts';
@@ -10,15 +11,15 @@ import type { RateWindow } from './rate-headers.ts';
 
 const allowed = 10;
 const windowMs = 60_000;
-const maxAddresses = 100_000;
+const maxNetworks = 100_000;
 
 export interface AuthThrottle {
-  /** Notes a failure; `exceeded` where the address had used up its window before. */
+  /** Counts a failure. `exceeded` is true if the network had used up its window before. */
   fail(address: string): { exceeded: boolean; window: RateWindow };
 }
 
 export function createAuthThrottle(clock: Clock): AuthThrottle {
-  const windows = new LRUCache<string, { since: number; count: number }>(lruOptions(maxAddresses));
+  const windows = new LRUCache<string, { since: number; count: number }>(lruOptions(maxNetworks));
   return {
     fail(address) {
       const now = clock.now();

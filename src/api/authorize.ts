@@ -1,7 +1,7 @@
 /**
- * What every call of the public API passes first, in this order: whose key it is (401), whether there is room for it
- * (429, sends alone), the organization's request limits (429), what the key may do (403). An authenticated call counts
- * whatever becomes of it; one that is refused with 429 counts in no window.
+ * The first checks of every call to the public API, in this order: the API key (401), free capacity (429, only where
+ * the endpoint asks for it), the organization's request limits (429), the scopes of the key (403). An authenticated call
+ * counts whatever its result; a call that is refused with 429 counts in no window.
  */
 import type { Context } from 'koa';
 import { type Caller, type Grant, mayDo, requireGrant } from '../accounts/api-keys.ts';
@@ -14,19 +14,19 @@ export interface AuthorizeParts {
   findCaller(key: string): Promise<Caller | null>;
   /** Counts a request of the organization. */
   take(orgId: string, limits: RequestLimits): Promise<Taken>;
-  /** Counts a request no more. */
+  /** Reverses `take`. */
   uncount(orgId: string): Promise<void>;
   authThrottle: AuthThrottle;
 }
 
 export interface Authorize {
-  /** `admit` may refuse (429) before the call is counted. */
+  /** `admit` can refuse (429) before the call is counted. */
   enter(context: Context, grant: Grant, admit?: (caller: Caller) => Promise<void>): Promise<Caller>;
-  /** Whether the key of a call that goes on still may do so: it may have been revoked since. Counts nothing. */
+  /** Whether the key of a long-running call still has the scope; it can have been revoked. Counts nothing. */
   isStillAllowed(context: Context, grant: Grant): Promise<boolean>;
-  /** The call is refused with 429 after it was counted. */
+  /** For a call that is refused with 429 after it was counted. */
   uncount(context: Context): Promise<void>;
-  /** A call that leads nowhere (404, 405) needs no key, and counts where it has one. */
+  /** A call without an endpoint (404, 405) needs no key, but counts if it has one. */
   countUnrouted(context: Context): Promise<void>;
 }
 
@@ -67,7 +67,7 @@ async function authenticate({ findCaller, authThrottle }: AuthorizeParts, contex
     const message = 'Too many requests without a valid API key from this address.';
     throw new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: window.resetMs });
   }
-  // RFC 9110 section 15.5.2: a 401 says how to do better.
+  // RFC 9110 section 15.5.2: a 401 names the scheme to authenticate with.
   context.set('WWW-Authenticate', 'Bearer');
   throw new Refusal(
     'UNAUTHORIZED',

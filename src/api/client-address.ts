@@ -1,10 +1,10 @@
 /**
- * Who asks: the address of the peer, or, where that is a proxy which we believe, the one that the proxy saw. Believed
- * are proxies on this machine and those of POSTERN_HTTP_PROXIES; what anybody else writes into X-Forwarded-For is words.
+ * The client's address: that of the peer or, if the peer is a trusted proxy, the one that the proxy saw. Proxies on this
+ * machine and those of POSTERN_HTTP_PROXIES are trusted; X-Forwarded-For from anyone else is ignored.
  */
 import type { Middleware } from 'koa';
 
-/** Keeps it in `context.state.client`. */
+/** Stores the address in `context.state.client`. */
 export function resolveClientAddress(proxies: readonly string[]): Middleware {
   return (context, next) => {
     const peer = context.req.socket.remoteAddress ?? '';
@@ -13,7 +13,7 @@ export function resolveClientAddress(proxies: readonly string[]): Middleware {
   };
 }
 
-/** A proxy adds what it saw at the end of the list. */
+/** A proxy appends the address that it saw to the list. */
 export function clientAddressOf(
   socketAddress: string,
   forwardedFor: string,
@@ -24,7 +24,6 @@ export function clientAddressOf(
   return seen || peer;
 }
 
-/** Whether it is a proxy whose word counts. */
 export function isTrustedProxy(socketAddress: string, proxies: readonly string[]): boolean {
   const peer = plain(socketAddress);
   return peer === '::1' || peer.startsWith('127.') || proxies.includes(peer);

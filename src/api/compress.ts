@@ -1,13 +1,13 @@
 /**
- * Compresses large text answers with gzip where the client takes it (RFC 9110 section 12.5.3). Live event streams are
- * left alone, because each event has to leave at once; pictures are small already.
+ * Compresses large text responses with gzip if the client accepts it (RFC 9110 section 12.5.3). Live event streams are
+ * not compressed, because each event must leave immediately; nor are images, which are small.
  */
 import { pipeline, type Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { createGzip, gzip } from 'node:zlib';
 import type { Context, Middleware } from 'koa';
 
-/** A smaller answer fits a few packets anyway. */
+/** A smaller response fits into a few packets anyway. */
 const min = 4096;
 
 const text = /^(application\/json|text\/(?!event-stream)[\w.+-]+)\s*(;|$)/i;
@@ -31,13 +31,13 @@ function isReadable(body: unknown): body is Readable {
   return typeof (body as Readable).pipe === 'function';
 }
 
-/** As Koa would send it. */
+/** The bytes that Koa would send. */
 function bytesOf(body: Exclude<Context['body'], Readable>): Buffer {
   if (Buffer.isBuffer(body)) return body;
   return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
-/** An error of the stream ends the answer unfinished, as without compression. */
+/** An error of the stream cuts the response off, as it does without compression. */
 function compressed(body: Readable): Readable {
   return pipeline(body, createGzip(), () => {});
 }

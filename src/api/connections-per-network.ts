@@ -1,8 +1,8 @@
-/** Limits the connections of each client network (base/client-network.ts): one that has as many as it may gets no more. */
+/** Limits the open connections of each client network (base/client-network.ts); connections beyond that are closed. */
 import type { Socket } from 'node:net';
 import { clientNetwork } from '../base/client-network.ts';
 
-/** For a server's `connection`. `isExempt`: by its address, such as a proxy's, through which many networks come. */
+/** A listener for a server's `connection`. A proxy's address is exempt, because many networks connect through it. */
 export function limitNetworks(max: number, isExempt: (address: string) => boolean): (socket: Socket) => void {
   const open = new Map<string, number>();
   return (socket) => {

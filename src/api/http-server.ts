@@ -1,8 +1,8 @@
 /**
- * The HTTP listener under the public interface. Bytes that are not HTTP never reach Koa; they are answered here with
- * the same error body. Its deadlines bound what a slow client can hold: a minute for the headers, five for a body.
- * Connections are limited, in all and for each client network; a connection that is not to go on is closed soon after its
- * last answer, whatever the client does.
+ * The HTTP listener under the public interface. Bytes that are not HTTP never reach Koa: this file responds to them with
+ * the same error body. Deadlines limit slow clients: a minute for the headers, five for a body. Connections are limited
+ * in total and for each client network. A connection that must not be reused is closed soon after its last response,
+ * whatever the client does.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
@@ -12,23 +12,23 @@ import { limitNetworks } from './connections-per-network.ts';
 
 export interface HttpServer {
   port: number;
-  /** From now on each answer is the last one on its connection: who asks again asks whoever is asked next. */
+  /** From now on every response closes its connection, so that clients reconnect, possibly to another node. */
   drain(): void;
-  /** Answers what is under way, takes nothing more, and waits until no handler runs. */
+  /** Accepts no more requests, completes those in flight, and waits until no handler runs. */
   close(): Promise<void>;
 }
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
-/** Requests under way are given this long once closing has begun. */
+/** The time that requests in flight get after closing has begun. */
 const timeoutMs = 2_000;
 
-/** How long a client may go on sending after its last answer, to read that answer first. */
+/** A client can continue to send for this long after its last response, so that it gets to read that response. */
 const lingerMs = 1_000;
-/** And how much of it is taken off the connection and dropped. */
+/** The number of such bytes that are read and dropped. */
 const maxDropped = 20 * 1024 * 1024;
 
-/** Far more than clients that do something need: proxies and applications use their connections again. */
+/** Far more than honest clients need, because proxies and applications reuse their connections. */
 const defaultLimits = { connections: 10_000, perNetwork: 1_000 };
 
 export async function listen(
@@ -40,18 +40,18 @@ export async function listen(
   let isDraining = false;
   const handle = (request: IncomingMessage, response: ServerResponse) => {
     response.setHeader('X-Content-Type-Options', 'nosniff');
-    // Before Node's own listener, which would reset a connection on which more is coming: the answer would be lost.
+    // Must run before Node's own listener, which resets a connection that still receives data and so loses the response.
     response.prependOnceListener('finish', () => {
       if (!request.complete) lingerAfter(request);
     });
     if (request.httpVersion === '1.1' && request.headers.host === undefined)
       return void response.writeHead(400, refusal.headers).end(refusal.body);
-    // A busy keep-alive connection would otherwise go on asking for as long as it is open.
+    // Otherwise a busy keep-alive connection would send requests for as long as it is open.
     if (isDraining) response.setHeader('Connection', 'close');
     const handled = handler(request, response).finally(() => running.delete(handled));
     running.add(handled);
   };
-  // Left to Node, a missing Host and an unknown expectation would be refused without the error body.
+  // Node itself would refuse a missing Host and an unknown expectation without the error body.
   const options = { headersTimeout: 60_000, requestTimeout: 300_000, requireHostHeader: false };
   const server = createServer(options, handle);
   server.maxConnections = limits.connections;
@@ -75,14 +75,14 @@ export async function listen(
     async close() {
       drain();
       await new Promise<void>((resolve) => {
-        const impatient = setTimeout(() => server.closeAllConnections(), timeoutMs);
+        const timeout = setTimeout(() => server.closeAllConnections(), timeoutMs);
         server.close(() => {
-          clearTimeout(impatient);
+          clearTimeout(timeout);
           resolve();
         });
         server.closeIdleConnections();
       });
-      // A client that went away leaves its handler behind, which may still need the database.
+      // The handler of a client that disconnected can still run and need the database.
       await Promise.allSettled(running);
     },
   };
@@ -91,7 +91,7 @@ export async function listen(
 interface Address {
   httpHost: string;
   httpPort: number;
-  /** Their connections are limited all together, not by network. */
+  /** Connections from these count only toward the total, not toward a network's limit. */
   httpProxies: readonly string[];
 }
 
@@ -100,7 +100,7 @@ interface ConnectionLimits {
   perNetwork: number;
 }
 
-/** Where the connection is not to go on, drops what still comes of the body for a moment, and then closes it. */
+/** For a connection that must not be reused: drops the rest of the body for a moment, then closes the connection. */
 function lingerAfter(request: IncomingMessage): void {
   const { socket } = request;
   socket.destroySoon = () => {
@@ -113,7 +113,7 @@ function lingerAfter(request: IncomingMessage): void {
   };
 }
 
-/** The client is told that no more comes; it may leave its own side open for as long as it likes. */
+/** Ends our side, and destroys the socket if the client keeps its side open. */
 function closeSoon(socket: Socket): void {
   socket.end();
   const timer = setTimeout(() => socket.destroy(), lingerMs);

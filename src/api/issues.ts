@@ -1,37 +1,37 @@
 /**
- * zod's findings as the contract words them (docs/api.md section 2.5): all five members, all strings. `expected`
- * and `received` say what would be right and what was there, whatever kind of finding it is.
+ * Converts zod's issues to those of the contract (docs/api.md section 2.5): always five members, all strings.
+ * `expected` and `received` are filled in for every kind of issue.
  */
 import type { z } from 'zod';
 import type { Issue } from '../mail/refusal.ts';
 
-/** Nobody mends more at a time. */
+/** More issues would not help a person to correct the request. */
 const maxIssues = 100;
 
 export function toIssues(error: z.ZodError, input: unknown): Issue[] {
   return error.issues.slice(0, maxIssues).map((issue) => {
     const path = pathIn(input, issue.path.map(String));
-    // A key that is no key: what is wrong with it is told inside, and it is itself what was received.
-    const told = issue.code === 'invalid_key' ? (issue.issues[0] ?? issue) : issue;
+    // For an invalid key, the reason is in the inner issue, and the received value is the key itself.
+    const inner = issue.code === 'invalid_key' ? (issue.issues[0] ?? issue) : issue;
     const value = issue.code === 'invalid_key' ? path.at(-1) : valueAt(input, path);
     return {
       code: issue.code,
-      expected: cut(expectation(told)),
+      expected: cut(expectation(inner)),
       received: (issue.code === 'invalid_type' ? typeOf : described)(value),
       path: path.map(cut),
-      message: `${path.map(cut).join('.') || 'body'}: ${cut(told.message)}`,
+      message: `${path.map(cut).join('.') || 'body'}: ${cut(inner.message)}`,
     };
   });
 }
 
-/** The name of a tag or a header may have come with 20 MB, and is in its path and in what is said of it. */
-const longestText = 500;
+/** A name of a tag or header can have 20 MB, and would be repeated in the path and in the message. */
+const maxTextLength = 500;
 
 function cut(text: string): string {
-  return text.length > longestText ? `${text.slice(0, longestText)}…` : text;
+  return text.length > maxTextLength ? `${text.slice(0, maxTextLength)}…` : text;
 }
 
-/** A single recipient is read as a list of one; the caller gave no index. */
+/** A single recipient is parsed as a list of one, but the caller gave no index. */
 function pathIn(input: unknown, path: string[]): string[] {
   const isSingle = path[0] === 'to' && typeof valueAt(input, ['to']) === 'string';
   return isSingle ? ['to'] : path;
@@ -71,7 +71,7 @@ function described(value: unknown): string {
   return typeof value === 'string' ? `string of ${value.length} characters` : typeOf(value);
 }
 
-/** The type in JSON's words; what is absent is undefined. */
+/** The JSON type of a value; `undefined` if it is absent. */
 function typeOf(value: unknown): string {
   if (value === null) return 'null';
   return Array.isArray(value) ? 'array' : typeof value;

@@ -1,11 +1,11 @@
 /**
- * Counts the members and elements of JSON while its bytes arrive, so that a body with more of them than any valid one is
- * refused before it is parsed. Only what a parser would do much work for is counted: each comma and each opening bracket
- * outside of strings. Whether it is JSON at all is the parser's question.
+ * Counts the members and elements of JSON while its bytes arrive, so that a body with more of them than any valid request
+ * is refused before it is parsed. It counts each comma and each opening bracket outside strings, because those cost a
+ * parser work. It does not check whether the body is JSON; the parser does.
  */
 import { Refusal } from '../mail/refusal.ts';
 
-/** A valid send has 1,000 attachments at most, of three members each. */
+/** A valid send has at most 1,000 attachments with three members each. */
 const maxMembers = 10_000;
 
 const quote = 0x22;
@@ -14,17 +14,17 @@ const comma = 0x2c;
 const bracket = 0x5b;
 const brace = 0x7b;
 
-/** Longer strings are searched for their end by native code: attachments are most of a large body. */
+/** The end of a longer string is searched by native code, because attachments are most of a large body. */
 const shortString = 64;
 
-/** To be called with each chunk of a body. Throws a Refusal. */
+/** Returns a function to call with each chunk of a body. It throws a Refusal when there are too many members. */
 export function createMemberLimit(): (chunk: Buffer) => void {
   let count = 0;
   let isString = false;
-  /** The chunk before ended with a backslash. */
+  /** The previous chunk ended with a backslash. */
   let isEscaped = false;
 
-  /** Each returns where to go on. */
+  /** This function and the next return the position to continue at. */
   function outsideString(chunk: Buffer, start: number): number {
     for (let at = start; at < chunk.length; at += 1) {
       const byte = chunk[at];
@@ -62,7 +62,7 @@ export function createMemberLimit(): (chunk: Buffer) => void {
   };
 }
 
-/** Where the next quote or backslash is, or the end. */
+/** Finds the next quote or backslash, or the end of the chunk. */
 function nextMark(chunk: Buffer): (from: number) => number {
   const [quotes, backslashes] = [quote, backslash].map((byte) => {
     let known = -1;

@@ -1,6 +1,6 @@
 /**
- * The rate-limit headers that every answer carries (docs/api.md section 8), and the IETF's fields beside them
- * (draft-ietf-httpapi-ratelimit-headers). They describe the window that binds; where nothing limits they say so.
+ * The rate-limit headers of every response (docs/api.md section 8), and those of draft-ietf-httpapi-ratelimit-headers.
+ * The former describe the window that limits the caller most, or say that nothing limits.
  */
 import type { Context } from 'koa';
 import { bindingWindow, type Window } from '../accounts/limits.ts';
@@ -8,7 +8,7 @@ import { bindingWindow, type Window } from '../accounts/limits.ts';
 const unlimited = 2_147_483_647;
 const lengths = { second: 1, day: 86_400, guesses: 60, room: 1 };
 
-/** A window of the organization's, that of a client's failed keys, or the room that there is for sends. */
+/** A request window of the organization, the window of a client's failed keys, or the server's capacity for calls. */
 export type RateWindow = Omit<Window, 'name'> & { name: keyof typeof lengths };
 
 export function setRateHeaders(context: Context, windows: RateWindow[]): void {
@@ -29,7 +29,7 @@ export function setRateHeaders(context: Context, windows: RateWindow[]): void {
   );
 }
 
-/** Whole seconds, never too early. */
+/** Rounds up, so that a client never retries too early. */
 export function seconds(ms: number): number {
   return Math.max(Math.ceil(ms / 1000), 1);
 }

@@ -1,6 +1,6 @@
 /**
- * The request's body, JSON or CSV. Refuses what is too large without reading it, what arrives too slowly, JSON of more
- * members than any valid body has, and JSON that is not UTF-8.
+ * Reads the body of a request, JSON or CSV. Refuses a body that is too large (without reading it) or arrives too slowly,
+ * JSON with more members than any valid request, and JSON that is not UTF-8.
  */
 import type { IncomingMessage } from 'node:http';
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
@@ -12,13 +12,13 @@ import { createMemberLimit } from './json-members.ts';
 
 const largest = 20 * 1024 * 1024;
 
-/** What a body must be, and how much of it is read. */
+/** The media type that a body must have, and its maximum size in bytes. */
 export interface BodyForm {
   type: 'application/json' | 'text/csv';
   largest: number;
 }
 
-/** `place`: counts what arrives. */
+/** `slot` counts the bytes that arrive. */
 export async function readBody(
   request: IncomingMessage,
   slot: Pick<Slot, 'add'>,
@@ -37,7 +37,7 @@ export async function readBody(
   return Promise.race([arrived, monitor.refused]).finally(monitor.stop);
 }
 
-/** Looks at a body chunk by chunk while it arrives. Of a body that is refused no more is read. */
+/** Checks a body chunk by chunk while it arrives. Reading stops when the body is refused. */
 function monitorBody(request: IncomingMessage, slot: Pick<Slot, 'add'>, check: (chunk: Buffer) => void) {
   const { promise: refused, reject } = Promise.withResolvers<never>();
   const refuse = (refusal: unknown) => {
@@ -60,7 +60,7 @@ function monitorBody(request: IncomingMessage, slot: Pick<Slot, 'add'>, check: (
     if (fits !== true) void pauseUntil(fits);
   }
 
-  /** The client is not slow while it is we who do not read. */
+  /** The rate timer stops, because the client is not slow while we do not read. */
   async function pauseUntil(fits: Promise<boolean>): Promise<void> {
     request.pause();
     timer.stop();
@@ -86,7 +86,7 @@ function tooSlow(): Refusal {
   return new Refusal('BAD_REQUEST', 'The body arrived too slowly. Send at least 16 KB a second.');
 }
 
-/** 429 after the request was counted, so it is to be counted no more (api-app.ts). */
+/** A 429 after the request was counted, so api-app.ts uncounts it. */
 export class BodyBudgetExceeded extends Refusal {
   constructor() {
     const message = 'Too many bodies are being received. Nothing was charged; retry in 1 s.';
@@ -100,7 +100,7 @@ function sizeOf(bytes: number): string {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-/** Others have their turn between decoding a large body and parsing it: each can take a tenth of a second. */
+/** Other requests run between decoding and parsing a large body, because each step can take a tenth of a second. */
 const large = 1024 * 1024;
 
 export async function parseJson(bytes: Buffer): Promise<unknown> {
@@ -119,7 +119,7 @@ export async function parseJson(bytes: Buffer): Promise<unknown> {
 
 const types = {
   'application/json': /^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i,
-  // It may say whether it has headings (RFC 4180 section 3), which is seen anyway.
+  // A `header` parameter (RFC 4180 section 3) is accepted and ignored, because headings are recognised anyway.
   'text/csv': /^text\/csv\s*(;.*)?$/i,
 };
 

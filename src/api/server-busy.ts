@@ -1,12 +1,12 @@
 /**
- * Saying no because of what goes on here and not because of the caller: 429, before anything is counted or read, so
- * that saying it is cheap and costs the caller nothing.
+ * Refuses calls because the server is busy: 429 before anything is counted or read, so that a refusal is cheap for the
+ * server and costs the caller nothing.
  */
 import type { Context, Middleware } from 'koa';
 import { Refusal } from '../mail/refusal.ts';
 import { seconds, setRateHeaders } from './rate-headers.ts';
 
-/** `most`: as many are taken at once. */
+/** `max` is the number of calls that the server accepts at the same time. */
 export function refuseWhileBusy(context: Context, max: number, retryAfterMs: number): never {
   setRateHeaders(context, [{ name: 'room', limit: max, remaining: 0, resetMs: retryAfterMs }]);
   const message = `The service takes no more just now; try again in ${seconds(retryAfterMs)} s. Nothing was charged.`;
@@ -15,7 +15,7 @@ export function refuseWhileBusy(context: Context, max: number, retryAfterMs: num
 
 const retryDelayMs = 1000;
 
-/** Bounds the calls that are under way: a database that hangs holds them up at their key already. */
+/** Bounds the calls in flight, because with a database that hangs they pile up as soon as their key is looked up. */
 export function withSlot(max: number): Middleware {
   let inFlight = 0;
   return async (context, next) => {
@@ -30,22 +30,22 @@ export function withSlot(max: number): Middleware {
 }
 
 export interface SlotsPerOrganization {
-  /** Refuses where the organization has all of its places taken; what is answered gives the place back. */
+  /** Refuses if the organization has all its slots in use. The returned function releases the slot. */
   take(context: Context, orgId: string): () => void;
 }
 
-/** For what takes long: so many at once for each organization, that its calls leave room for others'. */
+/** Bounds long-running calls for each organization, so that capacity is left for the others. */
 export function createSlotsPerOrganization(max: number): SlotsPerOrganization {
-  const taken = new Map<string, number>();
+  const inUse = new Map<string, number>();
   return {
     take(context, orgId) {
-      const before = taken.get(orgId) ?? 0;
+      const before = inUse.get(orgId) ?? 0;
       if (before >= max) refuseWhileBusy(context, max, retryDelayMs);
-      taken.set(orgId, before + 1);
+      inUse.set(orgId, before + 1);
       return () => {
-        const left = taken.get(orgId)! - 1;
-        if (left > 0) taken.set(orgId, left);
-        else taken.delete(orgId);
+        const left = inUse.get(orgId)! - 1;
+        if (left > 0) inUse.set(orgId, left);
+        else inUse.delete(orgId);
       };
     },
   };

@@ -1,14 +1,14 @@
 /**
- * Cursors of the feed: a position, sealed for one organization, since the positions themselves tell how much the others
- * send. One block of AES-256: position (8 octets) | beginning of the organization's SHA-256 (8), so that what is made
- * up, or another organization's, is told from what is ours.
+ * Cursors of the event feed: a position, encrypted for one organization, because plain positions would reveal how much
+ * other organizations send. One block of AES-256: position (8 octets) | first octets of the organization's SHA-256 (8),
+ * so that an invented cursor, or one of another organization, is recognised.
  */
 import { createCipheriv, createDecipheriv, hash } from 'node:crypto';
 import { deriveKey, keysOf, type Secrets } from '../../base/secrets.ts';
 
 export interface Cursors {
   write(orgId: string, position: number): string;
-  /** Null: none of this organization's. */
+  /** Null if the text is not a cursor of this organization. */
   read(orgId: string, text: string): number | null;
 }
 

@@ -1,10 +1,12 @@
 /**
- * The feed as Server-Sent Events (WHATWG HTML section 9.2): `id` is the cursor, `event` the type, `data` the event as
- * JSON. Without `Last-Event-ID` (or `after`) it begins with what happens from now on, and says where that is, so that a
- * client that is cut off before the first event misses none either. A comment every 15 s shows that it is alive.
+ * The event feed as Server-Sent Events (WHATWG HTML section 9.2): `id` is the cursor, `event` the type, `data` the event
+ * as JSON. Without `Last-Event-ID` (or `after`) a stream starts with the next event. It first sends the cursor of that
+ * point, so that a client that loses the connection before the first event misses none. A comment every 15 s shows that
+ * the stream is alive.
  *
- * A stream holds one page in memory, and reads the next when the client has taken it; who takes nothing for a minute is
- * cut off, and comes back with its last id. A stream ends when its key may read no more, and when the service stops.
+ * A stream holds one page in memory and reads the next one when the client has taken it. A client that reads nothing for
+ * a minute is disconnected and can resume with its last id. A stream ends when its key loses the scope or the service
+ * stops.
  */
 import { Readable } from 'node:stream';
 import type { Context } from 'koa';
@@ -19,27 +21,27 @@ export const eventStream = 'text/event-stream';
 
 export interface StreamParts {
   readEvents(query: EventQuery): Promise<EventPage>;
-  /** Where what comes from now on begins. */
+  /** The position after which new events will be. */
   settledPosition(): Promise<number>;
   cursors: Cursors;
   eventSignal: EventSignal;
   onError(what: string, error: unknown): void;
-  /** How long a client may take nothing: on the real clock, as all of a socket's patience. */
+  /** A client that reads nothing for this long is disconnected. Socket timeouts run on the real clock. */
   timeoutMs: number;
 }
 
 interface StreamRequest extends Omit<EventQuery, 'orgId' | 'after'> {
   orgId: string;
-  /** Null: from now on. */
+  /** Null: start with the next event. */
   after: number | null;
   isStillAllowed(): Promise<boolean>;
 }
 
 export interface Streams {
-  /** Refuses (429) where the organization, or all together, have as many as they may. */
+  /** Refuses (429) if the organization or the server has its maximum number of streams. */
   admit(context: Context, orgId: string): void;
   open(context: Context, request: StreamRequest): void;
-  /** Ends them all. */
+  /** Ends all streams. */
   close(): Promise<void>;
 }
 
@@ -47,7 +49,7 @@ const maxPerOrganization = 10;
 const maxTotal = 1000;
 const reconnectMs = 30_000;
 const heartbeatMs = 15_000;
-/** Events in memory for a stream. */
+/** The number of events in memory for a stream. */
 const pageSize = 100;
 
 export function createStreams(parts: StreamParts): Streams {
@@ -62,8 +64,8 @@ export function createStreams(parts: StreamParts): Streams {
     ]);
     const message =
       own < maxPerOrganization
-        ? 'The service has no room for another stream; try again.'
-        : `This organization has ${own} streams open, and may have ${maxPerOrganization}; close one.`;
+        ? 'The server has its maximum number of streams open. Try again.'
+        : `This organization has ${own} streams open, which is the maximum. Close one first.`;
     throw new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: reconnectMs });
   }
 
@@ -71,11 +73,11 @@ export function createStreams(parts: StreamParts): Streams {
     admit,
 
     open(context, request) {
-      // Others may have come in since.
+      // Other streams can have been opened since the first check.
       admit(context, request.orgId);
       context.status = 200;
       context.type = eventStream;
-      // nginx would keep it back until it has a page full.
+      // Otherwise nginx buffers events.
       context.set('X-Accel-Buffering', 'no');
       if (context.method === 'HEAD') return;
       const clientClosed = new AbortController();
@@ -85,7 +87,7 @@ export function createStreams(parts: StreamParts): Streams {
       running.set(promise, request.orgId);
       const text = streamText(parts, request, AbortSignal.any([clientClosed.signal, stopping.signal]));
       const body = Readable.from(text, { objectMode: false, highWaterMark: 1 });
-      // It closes when `told` has come to its end, or has never begun.
+      // It also closes if streamText never started.
       body.once('close', () => {
         running.delete(promise);
         resolve();
@@ -111,13 +113,13 @@ async function* streamText(
   const idAt = (position: number) => `id: ${cursors.write(orgId, position)}\n`;
   try {
     let after = request.after ?? (await parts.settledPosition());
-    // Without data: it is remembered, and nothing is told.
+    // An id without data: the client stores it and dispatches no event.
     yield `retry: 2000\n${idAt(after)}\n`;
     while (!signal.aborted && (await isStillAllowed())) {
       const seen = eventSignal.signalsAfter();
       const page = await readEvents({ ...query, orgId, after });
       for (const event of page.events) yield `${idAt(event.position)}${textOf(outwardEvent(event))}\n`;
-      // What it passed over need not be looked through again.
+      // Events that the filter skipped are not read again after a reconnect.
       if (page.position !== after && page.events.length === 0) yield `${idAt(page.position)}\n`;
       after = page.position;
       if (page.isMore) continue;
@@ -125,8 +127,8 @@ async function* streamText(
       if (eventSignal.signalsAfter() === seen) yield ': still here\n\n';
     }
   } catch (error) {
-    // Where it waits for the client to take more, it hears of its end by an error.
-    if (!signal.aborted) parts.onError('a stream of events was cut off', error);
+    // A stream that waits for a slow client ends with an error when it is closed.
+    if (!signal.aborted) parts.onError('a stream of events failed', error);
   }
 }
 

@@ -1,4 +1,4 @@
-/** A rule of our own in a schema. `expected` is what the issue says would be right. */
+/** Our own rules in schemas. `expected` says in words what a valid value is. */
 import { z } from 'zod';
 
 export function rule<T>(holds: (value: T) => boolean, expected: string): z.core.$ZodCheck<T> {
@@ -6,8 +6,8 @@ export function rule<T>(holds: (value: T) => boolean, expected: string): z.core.
 }
 
 /**
- * So many characters at least and at most. A string's length is JavaScript's here; zod's own `max` counts code
- * points, and its `min` looks at arrays too where a string was wanted.
+ * Bounds the length of a string in UTF-16 code units. zod's own `max` counts code points, and its `min` also checks an
+ * array that was given instead of a string.
  */
 export function characters(minimum: number, maximum: number): z.core.$ZodCheck<string> {
   return z.check<string>(({ value: input, issues }) => {

@@ -1,4 +1,4 @@
-/** The answer of a send as a schema (docs/api.md section 2.4): for the OpenAPI document, and for the tests. */
+/** The schema of the response of a send (docs/api.md section 2.4). */
 import { z } from 'zod';
 
 const addresses = z.array(z.string().meta({ format: 'idn-email' })).min(1);
@@ -6,22 +6,21 @@ const addresses = z.array(z.string().meta({ format: 'idn-email' })).min(1);
 export const sendAnswer = z
   .object({
     success: z.literal(true),
-    id: z.string().meta({ description: 'The Message-ID of the email, without its angle brackets.' }),
-    emailId: z
-      .uuid()
-      .meta({ description: "The email's identifier: ask `GET /api/public/email/{id}` with it." }),
-    accepted: addresses.meta({ description: 'The recipients that it goes to.' }),
+    id: z.string().meta({ description: 'The Message-ID of the email, without angle brackets.' }),
+    emailId: z.uuid().meta({ description: "The email's identifier, for `GET /api/public/email/{id}`." }),
+    accepted: addresses.meta({ description: 'The recipients that the email is sent to.' }),
     suppressed: addresses.optional().meta({
-      description:
-        'Recipients skipped because they are on the suppression list. Absent where there are none.',
+      description: 'Recipients that were skipped because they are suppressed. Absent if there are none.',
     }),
     insufficientCredit: addresses
       .optional()
-      .meta({ description: 'Recipients skipped because credits ran out. Absent where there are none.' }),
+      .meta({
+        description: 'Recipients that were skipped because the credits ran out. Absent if there are none.',
+      }),
   })
   .meta({
     description:
-      'The email is on disk and its credits are spent: it will be delivered, or you are told why not.',
+      'The email is stored on disk and its credits are spent. It will be delivered, or an event says why not.',
   });
 
 export type SendAnswer = z.input<typeof sendAnswer>;
