@@ -1,9 +1,9 @@
 /**
- * A send becomes a promise: checks, compose, sign, one commit. Reads as the checklist of docs/design.md section 2; the
+ * Accepts a send: checks, compose, sign, one commit, in the order of the checklist in docs/design.md section 2. The
  * steps are below in the same order, and in compose/ and db/accept/acceptance.ts.
  *
- * Says yes after the commit alone. Says no with a Refusal; trouble of our own is a SEND_FAILED that has charged and
- * kept nothing.
+ * It succeeds only after the commit. It refuses with a Refusal; an error of our own is a SEND_FAILED, after which nothing
+ * was charged or stored.
  */
 
 import { hash } from 'node:crypto';
@@ -24,7 +24,7 @@ import { parseMailbox } from './mail/address.ts';
 import { Refusal } from './mail/refusal.ts';
 import type { DispatchPlace } from './queue/dispatcher.ts';
 
-/** A send as the schema has let it through. */
+/** A send that its schema has checked. */
 export interface SendRequest {
   to: Recipient[];
   from: string;
@@ -36,17 +36,17 @@ export interface SendRequest {
   headers: Record<string, string>;
   tags: Record<string, string>;
   tracking: { openTracking?: boolean; clickTracking?: boolean };
-  /** The caller's idempotency key, and a hash of the whole request that goes with it. */
+  /** The caller's idempotency key and a hash of the whole request. */
   idempotency: { key: string; requestHash: string } | null;
   /** X-Request-Id, for the log. */
   requestId: string;
-  /** The message itself, where it was given whole; then nothing of html to headers is there. */
+  /** A complete message, such as one that was submitted over SMTP; the members from `html` to `headers` are then unused. */
   rawMessage?: { raw: Buffer; messageId: string | null };
 }
 
 export interface Recipient {
   address: string;
-  /** What addresses are compared by. */
+  /** The form in which addresses are compared. */
   key: string;
   domain: string;
 }
@@ -54,28 +54,28 @@ export interface Recipient {
 export interface AcceptParts {
   findDomain(orgId: string, name: string): Promise<DomainRecord | null>;
   compose: Compose;
-  /** What tracking links begin with; `host`: the domain's own tracking host. */
+  /** The URL that tracking links start with; `host` is the domain's own tracking host. */
   trackingBase(host: string | null): string;
   commit(send: Send): Promise<Decision>;
-  /** What `commit` would decide, without anything being kept. */
+  /** What `commit` would decide; it stores nothing. */
   dryRun(send: Send): Promise<Decision>;
-  /** Whether a delivery may be leased and sent at once; `settle` says after the commit what became of it. */
+  /** Whether a delivery can be leased and sent immediately; `settle` reports after the commit whether it was accepted. */
   admit(domain: string, orgId: string): DispatchPlace;
-  /** Told after the commit, for the mail log. */
+  /** Called after the commit, for the mail log. */
   onAccepted(send: Send, accepted: string[], requestId: string): void;
   clock: Clock;
-  /** Of a mail that comes without one. */
+  /** The Message-ID of an email that comes without one. */
   messageIdOf(emailId: string): string;
   maxAgeMs: number;
-  /** This node's name, and how long it may hold what it leases. */
+  /** This node's name and the duration of its leases. */
   node: string;
   leaseMs: number;
 }
 
-/** Whose send it is: a key's, or the organization's own, in the dashboard. */
+/** The sender: an API key or, in the dashboard, the organization itself. */
 type Sender = Pick<Caller, 'orgId' | 'scopes'> & { keyId: string | null };
 
-/** `replayed`: this is the answer of an earlier send; nothing was charged or queued now. */
+/** `replayed`: the answer is that of an earlier send; nothing was charged or queued now. */
 export type Accept = (
   request: SendRequest,
   caller: Sender,
@@ -91,7 +91,7 @@ export function createAccept(parts: AcceptParts): Accept {
       const decision = await composeSend(parts, draft, request, from, domain).then(
         (send) => commit(parts, send, request.requestId),
         async (error) => {
-          // What the books say goes before trouble in composing (docs/design.md section 2, the order of checks).
+          // Refusals of the commit come before an error in composing (docs/design.md section 2, the order of checks).
           const decisionWithoutMessage = await parts.dryRun(draft);
           if ('answer' in decisionWithoutMessage && !decisionWithoutMessage.replayed) throw error;
           return decisionWithoutMessage;
@@ -101,7 +101,7 @@ export function createAccept(parts: AcceptParts): Accept {
       return decision;
     } catch (error) {
       if (error instanceof Refusal) throw error;
-      const message = 'The email could not be taken. Nothing was charged; try again.';
+      const message = 'The service failed to accept the email. Nothing was charged. Try again.';
       throw new Refusal('SEND_FAILED', message, { cause: error });
     }
   };
@@ -112,7 +112,7 @@ function requireSender(text: string): Mailbox {
   if (from) return from;
   throw new Refusal(
     'BAD_REQUEST',
-    `from: ${JSON.stringify(text.slice(0, 200))} is not a sender; give an address, or Name <address>`,
+    `from: ${JSON.stringify(text.slice(0, 200))} is not a valid sender. Give an address, or Name <address>.`,
   );
 }
 
@@ -121,7 +121,7 @@ function requireAllowedDomain(from: Mailbox, caller: Sender): void {
   if (allowed.length === 0 || allowed.includes(from.domain)) return;
   throw new Refusal(
     'DOMAIN_NOT_ALLOWED',
-    `This API key may not send from ${from.domain}; it may send from ${allowed.join(', ')}.`,
+    `This API key cannot send from ${from.domain}. It can send from ${allowed.join(', ')}.`,
   );
 }
 
@@ -135,13 +135,13 @@ function requireVerified(from: Mailbox, domain: DomainRecord | null): DomainReco
   if (domain.status !== 'verified') {
     throw new Refusal(
       'DOMAIN_NOT_VERIFIED',
-      `The domain ${domain.name} is not verified yet: publish its DKIM record, then verify it.`,
+      `The domain ${domain.name} is not verified yet. Publish its DKIM record, then verify the domain.`,
     );
   }
   return domain;
 }
 
-/** The send without its messages: what the books need to know. */
+/** The send without its messages: enough to decide about credits, suppression and idempotency. */
 function draftOf(parts: AcceptParts, request: SendRequest, caller: Sender, domain: DomainRecord): Send {
   const emailId = newId();
   const now = parts.clock.now();
@@ -218,8 +218,8 @@ function contentOf({ messageId, acceptedAt: date }: Send, request: SendRequest, 
 }
 
 /**
- * The instant of acceptance, and what comes right after it: deliveries for which there is room go to the runner as
- * they are, without another look into the database.
+ * The instant of acceptance. After it, deliveries that can start immediately go to the runner from memory, without another
+ * read from the database.
  */
 async function commit(parts: AcceptParts, send: Send, requestId: string): Promise<Decision> {
   const slots = send.recipients.map(({ domain }) => parts.admit(domain, send.orgId));
@@ -259,13 +259,13 @@ function deliveryOf(send: Send, { deliveryId, address, domain, message }: SendRe
   };
 }
 
-/** A large copy is put together when its turn has come. */
+/** A large message is assembled only when its delivery starts. */
 function inMemoryMessage(raw: Buffer, base: Buffer | null): Pick<Delivery, 'message'> {
   if (base === null) return { message: raw };
   return base.length <= largestAtHand ? { message: patched(base, raw) } : {};
 }
 
-/** The request's word, else the domain's, for each member by itself. */
+/** For each member, the request's setting overrides the domain's. */
 function effectiveTracking({ tracking }: SendRequest, domain: DomainRecord): Send['tracking'] {
   return {
     openTracking: tracking.openTracking ?? domain.openTracking,
@@ -273,7 +273,7 @@ function effectiveTracking({ tracking }: SendRequest, domain: DomainRecord): Sen
   };
 }
 
-/** docs/api.md section 4.1 rule 6: what makes two sends without a key duplicates of each other. */
+/** Two sends without an idempotency key are duplicates if they have the same `key` here (docs/api.md section 4.1 rule 6). */
 function duplicateWindow(request: SendRequest, caller: Sender): { key: string; requestHash: string } {
   const recipients = request.to.map(({ key }) => key).sort();
   const key = hash('sha256', JSON.stringify([caller.keyId, recipients, request.subject]));
@@ -289,10 +289,10 @@ function refusalOf(decision: Exclude<Decision, { answer: SendAnswerRecord }>): R
     case 'KEY_REUSED':
       return new Refusal(
         'BAD_REQUEST',
-        'This idempotency key was used for another request; give each its own.',
+        'This idempotency key was used for a different request. Use a new key for each request.',
       );
     case 'DAILY_CAPACITY': {
-      const message = `The organization may send to ${decision.limit} recipients a day; these do not all fit today.`;
+      const message = `The organization can send to ${decision.limit} recipients a day, and this email would exceed that.`;
       return new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: decision.retryAfterMs });
     }
   }

@@ -140,7 +140,7 @@ function unexpected(error: unknown): Refusal {
   }
   return new Refusal(
     'SEND_FAILED',
-    'The request failed inside the service. Nothing was charged; try again.',
+    'The service failed to handle the request. Nothing was charged. Try again.',
     {
       cause: error,
     },
@@ -153,10 +153,10 @@ function refuseTheRest(authorize: Authorize, routers: Router[]): Middleware {
     if (context.path.startsWith('/api/public/')) await authorize.countUnrouted(context);
     const layers = routers.flatMap((router) => router.match(context.path, context.method).path);
     const methods = layers.flatMap((layer) => layer.methods);
-    if (methods.length === 0) throw new Refusal('NOT_FOUND', 'There is nothing at this path.');
+    if (methods.length === 0) throw new Refusal('NOT_FOUND', 'This path does not exist.');
     const allowed = [...new Set(methods)].join(', ');
     context.set('Allow', allowed);
     context.status = 405;
-    context.body = { error: 'BAD_REQUEST', message: `This path takes ${allowed}.`, issues: [] };
+    context.body = { error: 'BAD_REQUEST', message: `This path accepts only ${allowed}.`, issues: [] };
   };
 }

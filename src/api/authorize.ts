@@ -72,7 +72,7 @@ async function authenticate({ findCaller, authThrottle }: AuthorizeParts, contex
   throw new Refusal(
     'UNAUTHORIZED',
     key
-      ? 'The API key is unknown or revoked.'
+      ? 'The API key is not valid, or it has been revoked.'
       : 'The header Authorization: Bearer <API key> is missing or malformed.',
   );
 }

@@ -87,7 +87,7 @@ export const readErrors: EndpointErrors = {
   RATE_LIMIT_EXCEEDED: {},
   SEND_FAILED: {
     message:
-      'The request failed inside the service. Nothing was charged; try again. (request 0198c9a4-6f1e-7d52-b3a4-5f0c8b1d9e27)',
+      'The service failed to handle the request. Nothing was charged. Try again. (request 0198c9a4-6f1e-7d52-b3a4-5f0c8b1d9e27)',
   },
 };
 

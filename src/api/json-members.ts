@@ -80,5 +80,5 @@ type Search = (from: number) => number;
 
 function tooMany(): Refusal {
   const max = maxMembers.toLocaleString('en-US');
-  return new Refusal('BAD_REQUEST', `The body has more than ${max} members and elements in all.`);
+  return new Refusal('BAD_REQUEST', `The body has more than ${max} members and elements in total.`);
 }

@@ -32,7 +32,7 @@ export async function readBody(
   }).catch((error: Error & { type?: string }) => {
     if (error.type === 'entity.too.large')
       throw new Refusal('BAD_REQUEST', `The body is larger than ${sizeOf(limit)}.`);
-    throw new Refusal('BAD_REQUEST', 'The body did not arrive whole.');
+    throw new Refusal('BAD_REQUEST', 'The connection ended before the whole body arrived.');
   });
   return Promise.race([arrived, monitor.refused]).finally(monitor.stop);
 }
@@ -89,7 +89,7 @@ function tooSlow(): Refusal {
 /** A 429 after the request was counted, so api-app.ts uncounts it. */
 export class BodyBudgetExceeded extends Refusal {
   constructor() {
-    const message = 'Too many bodies are being received. Nothing was charged; retry in 1 s.';
+    const message = 'The server is receiving too many large bodies. Nothing was charged. Retry in 1 s.';
     super('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: 1000 });
   }
 }

@@ -7,13 +7,19 @@ import { Refusal } from '../mail/refusal.ts';
 import { seconds, setRateHeaders } from './rate-headers.ts';
 
 /** `max` is the number of calls that the server accepts at the same time. */
-export function refuseWhileBusy(context: Context, max: number, retryAfterMs: number): never {
+export function refuseWhileBusy(
+  context: Context,
+  max: number,
+  retryAfterMs: number,
+  reason = 'The server is busy',
+): never {
   setRateHeaders(context, [{ name: 'room', limit: max, remaining: 0, resetMs: retryAfterMs }]);
-  const message = `The service takes no more just now; try again in ${seconds(retryAfterMs)} s. Nothing was charged.`;
+  const message = `${reason}. Nothing was charged. Retry in ${seconds(retryAfterMs)} s.`;
   throw new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs });
 }
 
 const retryDelayMs = 1000;
+const organizationBusy = 'The organization has too many calls of this kind in progress';
 
 /** Bounds the calls in flight, because with a database that hangs they pile up as soon as their key is looked up. */
 export function withSlot(max: number): Middleware {
@@ -40,7 +46,7 @@ export function createSlotsPerOrganization(max: number): SlotsPerOrganization {
   return {
     take(context, orgId) {
       const before = inUse.get(orgId) ?? 0;
-      if (before >= max) refuseWhileBusy(context, max, retryDelayMs);
+      if (before >= max) refuseWhileBusy(context, max, retryDelayMs, organizationBusy);
       inUse.set(orgId, before + 1);
       return () => {
         const left = inUse.get(orgId)! - 1;

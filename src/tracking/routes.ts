@@ -1,9 +1,9 @@
 /**
- * What tracking links answer: the pixel an image, a click a redirect to where the link led before. A link that is
- * not genuine is an unknown path, and redirects nowhere.
+ * Responds to tracking links: an image for the pixel, and for a click a redirect to the original target. A link that is
+ * not genuine gets 404 and redirects nowhere.
  *
- * The answer never waits for the database: the visit is handed to `record` and the trouble of that goes to onTrouble.
- * Visits beyond what may wait for the database are answered and forgotten: memory is bounded, whoever knocks.
+ * The response never waits for the database: the visit is passed to `record`, and its errors to `onError`. When too many
+ * visits wait for the database, further ones are answered but not recorded, so that memory is bounded.
  */
 import Router from '@koa/router';
 import type { Context } from 'koa';
@@ -22,7 +22,7 @@ export interface TrackingParts {
 
 export interface TrackingEndpoints {
   router: Router;
-  /** Resolves when every visit that came so far is recorded. */
+  /** Resolves when every visit so far is recorded. */
   settled(): Promise<void>;
 }
 
@@ -34,7 +34,7 @@ const maxWaiting = 10_000;
 export function createTracking({ links, record, onError, clock }: TrackingParts): TrackingEndpoints {
   const waiting = new Set<Promise<unknown>>();
 
-  function remember(visit: Visit): void {
+  function recordLater(visit: Visit): void {
     if (waiting.size >= maxWaiting) return;
     const one = record(visit)
       .catch((error) => onError(`a visit (${visit.event}) could not be recorded`, error))
@@ -42,11 +42,11 @@ export function createTracking({ links, record, onError, clock }: TrackingParts)
     waiting.add(one);
   }
 
-  function visited(context: Context, event: LinkKind): LinkRead {
+  function readVisit(context: Context, event: LinkKind): LinkRead {
     const read = links.read(event, context.params.token);
-    if (!read) throw new Refusal('NOT_FOUND', 'There is nothing at this path.');
+    if (!read) throw new Refusal('NOT_FOUND', 'This path does not exist.');
     const url = event === 'click' ? read.target : null;
-    remember({ ...factsOf(context), event, deliveryId: read.deliveryId, url, at: clock.now() });
+    recordLater({ ...factsOf(context), event, deliveryId: read.deliveryId, url, at: clock.now() });
     context.set('Cache-Control', 'no-store, no-cache, must-revalidate, private, max-age=0');
     context.set('Pragma', 'no-cache');
     context.set('Expires', '0');
@@ -55,12 +55,12 @@ export function createTracking({ links, record, onError, clock }: TrackingParts)
 
   const router = new Router({ prefix: '/t', sensitive: true, strict: true });
   router.get('/o/:token', (context) => {
-    visited(context, 'open');
+    readVisit(context, 'open');
     context.type = 'image/gif';
     context.body = pixel;
   });
   router.get('/c/:token', (context) => {
-    const { target } = visited(context, 'click');
+    const { target } = readVisit(context, 'click');
     context.set('Location', /^[\x21-\x7e]+$/.test(target) ? target : new URL(target).href);
     context.set('Referrer-Policy', 'no-referrer');
     context.body = '';
@@ -75,15 +75,15 @@ export function createTracking({ links, record, onError, clock }: TrackingParts)
   };
 }
 
-/** Of what strangers send, and we keep. */
-const longestFact = 500;
+/** The maximum length of each header value that we store. */
+const maxFactLength = 500;
 
 function factsOf(context: Context): Pick<Visit, 'method' | 'userAgent' | 'purpose' | 'ip'> {
   const purposes = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz'].map((name) => context.get(name));
   return {
     method: context.method,
-    userAgent: context.get('user-agent').slice(0, longestFact),
+    userAgent: context.get('user-agent').slice(0, maxFactLength),
     purpose: purposes.join(' ').trim(),
-    ip: clientAddress(context).slice(0, longestFact),
+    ip: clientAddress(context).slice(0, maxFactLength),
   };
 }

@@ -1,6 +1,7 @@
 /**
- * Tracking links: all that a visit has to tell is in the link itself, signed, so composing writes no row and a link
- * works for as long as its key is known. Nobody else can make one: no open redirect, no made-up opens.
+ * Tracking links. A link itself contains everything that a visit needs, signed, so that composing writes no row and a
+ * link works for as long as its key is configured. Nobody else can create one, so there is no open redirect and no forged
+ * open.
  *
  *   BASE/t/o/TOKEN   the pixel: an open        BASE/t/c/TOKEN   a link: a click
  *
@@ -15,16 +16,16 @@ import { type DerivedKeys, deriveKey, keysOf, type Secrets } from '../base/secre
 
 export type LinkKind = 'open' | 'click';
 
-/** What a genuine link says. A click has a target, which is http or https. */
+/** The contents of a genuine link. The target of a click is an http or https URL. */
 export interface LinkRead {
   deliveryId: string;
   target: string;
 }
 
 export interface TrackingLinks {
-  /** The links of a delivery; `base` without a slash at its end. */
+  /** Creates the links of a delivery. `base` has no slash at its end. */
   tracker(base: string, deliveryId: string): { pixel(): string; link(target: string): string };
-  /** Null: not one of ours, or altered. */
+  /** Null if we did not create the link, or it was altered. */
   read(kind: LinkKind, token: string): LinkRead | null;
 }
 
@@ -36,7 +37,7 @@ const kinds: Record<LinkKind, { code: number; path: string }> = {
 const headLength = 19;
 const tagLength = 16;
 
-/** The current secret signs; links signed with any of them are read. */
+/** The current secret signs; links signed with an earlier secret are still read. */
 export function createTrackingLinks(secrets: Secrets): TrackingLinks {
   const keys = keysOf(secrets, keyOf);
 
@@ -65,7 +66,7 @@ export function createTrackingLinks(secrets: Secrets): TrackingLinks {
 
 interface Key {
   id: number;
-  /** Ready to use: making it of the octets for every link takes five times as long as the link's tag. */
+  /** Created once, because creating it from the octets for every link takes five times as long as computing the tag. */
   ready: KeyObject;
 }
 
@@ -78,10 +79,10 @@ function tagOf(payload: Buffer, key: Key): Buffer {
   return createHmac('sha256', key.ready).update(payload).digest().subarray(0, tagLength);
 }
 
-/** The payload of a token whose tag is right. */
+/** The payload of a token if its tag is correct, else null. */
 function genuine(token: string, keys: DerivedKeys<Key>): Buffer | null {
   const bytes = Buffer.from(token, 'base64url');
-  // Node skips what is no base64url, and the last character has bits to spare: one token, one spelling.
+  // Node ignores invalid characters, and the last character has unused bits: only the canonical spelling is accepted.
   if (bytes.length < headLength + tagLength || bytes.toString('base64url') !== token) return null;
   const payload = bytes.subarray(0, -tagLength);
   const tag = bytes.subarray(-tagLength);

@@ -1,6 +1,6 @@
 /**
- * HTML as it was before tracking (compose/html-tracking.ts): each of our links leads again to where it leads, our pixels are
- * gone. What is not genuine stays. So neither a preview nor a second send counts for the first one.
+ * Reverses the tracking of HTML (compose/html-tracking.ts): replaces each of our links by its target and removes our
+ * pixels. Links that are not genuine stay. So a preview or a second send does not count as a visit of the first send.
  */
 import type { TrackingLinks } from './tracking-links.ts';
 

@@ -1,19 +1,19 @@
 /**
- * A visit becomes an entry of the delivery's books: how often people opened or clicked, and when first and last, and
- * the event that tells of it. Pure; db/events/engagement.ts keeps the books.
+ * Adds a visit to a delivery's counts (how often people opened or clicked, and when first and last) and creates its event.
+ * Pure; db/events/engagement.ts stores the result.
  */
 import { type Visitor, type VisitorKind, visitorKind } from './visitor.ts';
 
-/** Somebody, or something, fetched a delivery's pixel or followed one of its links. */
+/** A person or a program fetched a delivery's pixel or followed one of its links. */
 export interface Visit extends Omit<Visitor, 'sinceDelivery' | 'wasOpened'> {
   deliveryId: string;
   at: number;
   ip: string;
-  /** Where the click led. */
+  /** The target of the click. */
   url: string | null;
 }
 
-/** People's opens, or clicks, of a delivery; `scans` are those of machines, which `count` and the times leave out. */
+/** Opens or clicks of a delivery. `scans` counts those by programs, which `count` and the times leave out. */
 export interface Tally {
   count: number;
   firstAt: number | null;
@@ -21,7 +21,7 @@ export interface Tally {
   scans: number;
 }
 
-/** What is known of the delivery when the visit is entered. */
+/** The state of the delivery before the visit. */
 export interface Visited {
   isSending: boolean;
   deliveredAt: number | null;
@@ -36,19 +36,19 @@ export interface VisitEvent {
   url?: string;
 }
 
-/** Events of a delivery: so many of people's opens, of machines' opens, and so on. The counts go on. */
+/** The maximum number of events of a delivery for each kind: opens by people, opens by programs, and so on. */
 const maxEvents = 100;
 
-/** The delivery's books with the visit in them, and its event where there is room for one. */
+/** Returns the new counts, and the event unless the delivery has its maximum of such events. */
 export function recordVisit(before: Visited, visit: Visit): { after: Visited; event: VisitEvent | null } {
   const { event, at, userAgent, ip, url } = visit;
   const kind = visitorKind({ ...visit, sinceDelivery: since(before, at), wasOpened: before.open.count > 0 });
   const tally = before[event];
   const isScan = kind === 'scanner';
-  const hasRoom = (isScan ? tally.scans : tally.count) < maxEvents;
+  const hasEvent = (isScan ? tally.scans : tally.count) < maxEvents;
   return {
     after: { ...before, [event]: isScan ? { ...tally, scans: tally.scans + 1 } : counted(tally, at) },
-    event: hasRoom ? { kind, userAgent, ip, ...(url !== null && { url }) } : null,
+    event: hasEvent ? { kind, userAgent, ip, ...(url !== null && { url }) } : null,
   };
 }
 

@@ -1,14 +1,14 @@
 /**
- * Who fetched a tracking pixel or followed a tracking link: a table of rules, the first that fits decides.
+ * Classifies the visitor of a tracking pixel or link with a table of rules; the first rule that matches decides.
  *
  *   human     a person's own program
- *   proxy     fetched by a provider in the moment its user opened the mail: a person, seen through a proxy
- *   scanner   a machine of its own accord: security scanners, prefetching, link previews, scripts
+ *   proxy     a provider that fetches at the moment its user opens the mail: a person behind a proxy
+ *   scanner   a program that acts by itself: security scanners, prefetching, link previews, scripts
  *
- * People are counted, so human and proxy are; scanners are recorded and not counted.
+ * Humans and proxies are counted as opens and clicks; scanners are recorded but not counted.
  *
- * BUGS: a scanner that comes late, under a browser's name, from anywhere, is a human here. So is Apple's prefetching
- * where it gives more than its usual "Mozilla/5.0".
+ * BUGS: a scanner that comes late and uses a browser's name is classified as human. So is Apple's prefetching if it sends
+ * more than its usual "Mozilla/5.0".
  */
 export type VisitorKind = 'human' | 'proxy' | 'scanner';
 
@@ -16,9 +16,9 @@ export interface Visitor {
   event: 'open' | 'click';
   method: string;
   userAgent: string;
-  /** The headers Sec-Purpose, Purpose, X-Purpose and X-Moz, those that are there. */
+  /** The values of Sec-Purpose, Purpose, X-Purpose and X-Moz. */
   purpose: string;
-  /** Milliseconds since the receiver took the mail; 0 while it is being handed over, null where it is not known. */
+  /** Milliseconds since the receiving server accepted the mail; 0 during the transfer, null if unknown. */
   sinceDelivery: number | null;
   /** Whether a person had opened the mail before. */
   wasOpened: boolean;
@@ -26,7 +26,7 @@ export interface Visitor {
 
 interface Rule {
   kind: VisitorKind;
-  fits(visitor: Visitor): boolean;
+  matches(visitor: Visitor): boolean;
 }
 
 const named =
@@ -36,35 +36,35 @@ const named =
 
 const imageProxies = named(/GoogleImageProxy|YahooMailProxy/);
 
-/** Nobody is notified of a mail, opens it and follows a link in it sooner than this. */
+/** No person gets a notification, opens the mail and follows a link faster than this. */
 const tooSoonMs = 2000;
 
 const rules: Rule[] = [
-  // Programs that look whether a link is alive ask for its head; browsers and mail programs get it.
-  { kind: 'scanner', fits: ({ method }) => method === 'HEAD' },
+  // Programs that check whether a link works use HEAD; browsers and mail programs use GET.
+  { kind: 'scanner', matches: ({ method }) => method === 'HEAD' },
 
-  // A browser or mail program that loads ahead says so: Sec-Purpose in Chrome, X-Moz in Firefox, the others before.
-  { kind: 'scanner', fits: ({ purpose }) => /prefetch|prerender|preview/i.test(purpose) },
+  // A browser or mail program that prefetches says so: Sec-Purpose in Chrome, X-Moz in Firefox, the others in old versions.
+  { kind: 'scanner', matches: ({ purpose }) => /prefetch|prerender|preview/i.test(purpose) },
 
   // Apple's Mail Privacy Protection loads every image soon after arrival, whether the mail is ever opened or not.
-  // "Mozilla/5.0" and nothing more is its name. No name at all is a program that somebody wrote.
-  { kind: 'scanner', fits: named(/^\s*(Mozilla\/5\.0)?\s*$/) },
+  // Its User-Agent is just "Mozilla/5.0". An empty User-Agent is a script.
+  { kind: 'scanner', matches: named(/^\s*(Mozilla\/5\.0)?\s*$/) },
 
-  // Gmail, in a session that is open, loads images when a mail arrives, under a browser's name that ends like none.
-  { kind: 'scanner', fits: named(/Edge\/12\.246 Mozilla\/5\.0$/) },
+  // Gmail in an open session loads images when a mail arrives, with a User-Agent that no browser has.
+  { kind: 'scanner', matches: named(/Edge\/12\.246 Mozilla\/5\.0$/) },
 
-  // Gmail and Yahoo (with AOL) fetch images through proxies, when the mail is opened. They follow no links for people.
+  // Gmail and Yahoo (with AOL) fetch images through proxies when the mail is opened. Those proxies never follow links.
   {
     kind: 'proxy',
-    fits: (visitor) => visitor.event === 'open' && imageProxies(visitor),
+    matches: (visitor) => visitor.event === 'open' && imageProxies(visitor),
   },
-  { kind: 'scanner', fits: imageProxies },
+  { kind: 'scanner', matches: imageProxies },
 
-  // Security products that give their name: Microsoft's Safe Links and Office, Barracuda, Proofpoint, Mimecast, and
+  // Security products that identify themselves: Microsoft's Safe Links and Office, Barracuda, Proofpoint, Mimecast, and
   // those of Trend Micro, Cisco, Symantec, Sophos, Forcepoint, Trellix, Check Point and Zscaler.
   {
     kind: 'scanner',
-    fits: named(
+    matches: named(
       /SafeLinks|Microsoft Office (Existence|Protocol) Discovery|Barracuda|Proofpoint|Mimecast|Trend ?Micro|IronPort|MessageLabs|Symantec|Sophos|Forcepoint|FireEye|Trellix|Check ?Point|Zscaler/i,
     ),
   },
@@ -72,29 +72,31 @@ const rules: Rule[] = [
   // Crawlers and previews of links in chats: nearly all call themselves a bot (the phone maker Cubot does not count).
   {
     kind: 'scanner',
-    fits: named(/(?<!\bcu)bot\b|crawl|spider|slurp|scanner|archiver|facebookexternalhit|WhatsApp\/|preview/i),
+    matches: named(
+      /(?<!\bcu)bot\b|crawl|spider|slurp|scanner|archiver|facebookexternalhit|WhatsApp\/|preview/i,
+    ),
   },
 
   // Browsers driven by programs.
-  { kind: 'scanner', fits: named(/Headless|PhantomJS|Selenium|Puppeteer|Playwright|Lighthouse/i) },
+  { kind: 'scanner', matches: named(/Headless|PhantomJS|Selenium|Puppeteer|Playwright|Lighthouse/i) },
 
   // Scripts and libraries. Not okhttp and CFNetwork: mail programs on phones load their images with them.
   {
     kind: 'scanner',
-    fits: named(
+    matches: named(
       /^(curl|wget|libwww|lwp|python|aiohttp|httpx|java|apache-httpclient|go-http-client|axios|got|node-fetch|ruby|php|perl|scrapy|guzzle|httpie|postmanruntime|insomnia|powershell)\b|python-(requests|urllib|httpx)|libwww-perl|WindowsPowerShell/i,
     ),
   },
 
-  // A click right after the delivery, or during it, when nobody had opened the mail: a gateway that tries the links
-  // before it lets the mail through, most often under a browser's name.
+  // A click during or right after the delivery of a mail that nobody opened: a gateway that tests the links before it
+  // passes the mail on, usually with a browser's User-Agent.
   {
     kind: 'scanner',
-    fits: ({ event, sinceDelivery, wasOpened }) =>
+    matches: ({ event, sinceDelivery, wasOpened }) =>
       event === 'click' && !wasOpened && sinceDelivery !== null && sinceDelivery < tooSoonMs,
   },
 ];
 
 export function visitorKind(visitor: Visitor): VisitorKind {
-  return rules.find(({ fits }) => fits(visitor))?.kind ?? 'human';
+  return rules.find(({ matches }) => matches(visitor))?.kind ?? 'human';
 }

@@ -48,7 +48,7 @@ for (const database of kinds) {
     const bound = await withKey(tenant, ['email:send', 'domain_scope:other.invalid']);
     t.is(
       text(await submit(await loggedIn(bound), to, good, '550')),
-      '550 5.7.1 DOMAIN_NOT_ALLOWED: This API key may not send from sender.invalid; it may send from other.invalid.',
+      '550 5.7.1 DOMAIN_NOT_ALLOWED: This API key cannot send from sender.invalid. It can send from other.invalid.',
     );
     const pending = await tenantOf(world);
     await world.db('domains').where({ org_id: pending.orgId }).update({ status: 'pending' });
@@ -107,7 +107,7 @@ for (const database of kinds) {
       );
       await world.clock.advance('1s');
       const reply = await submit(talk, ['c@there.invalid', 'd@there.invalid'], good, '451');
-      t.regex(reply, /^451 4\.7\.1 RATE_LIMIT_EXCEEDED: .* 3 recipients a day; .* Try again in \d+ s\.\r\n$/);
+      t.regex(reply, /^451 4\.7\.1 RATE_LIMIT_EXCEEDED: .* 3 recipients a day, .* Try again in \d+ s\.\r\n$/);
       const [usage] = await world
         .db('daily_usage')
         .where({ org_id: tenant.orgId })
@@ -121,7 +121,7 @@ for (const database of kinds) {
     const { db } = tenant.world;
     await db('domains').where({ org_id: tenant.orgId }).update({ dkim_private_key: 'v1.AAAA.AAAA.AAAA' });
     const reply = await submit(await loggedIn(tenant), to, good, '451');
-    t.regex(reply, /^451 4\.3\.0 SEND_FAILED: .* Nothing was charged; try again\.\r\n$/);
+    t.regex(reply, /^451 4\.3\.0 SEND_FAILED: .* Nothing was charged\. Try again\.\r\n$/);
     t.is((await db('organizations').where({ id: tenant.orgId }).first('quota_used')).quota_used, 0);
   });
 

@@ -1,4 +1,4 @@
-/** Sender domains as requests and answers have them: for the OpenAPI document too. */
+/** The schemas of sender domains in requests and responses. */
 import { z } from 'zod';
 import { tlsFloors } from '../../accounts/domains.ts';
 import { toDomain } from '../../mail/address.ts';
@@ -13,7 +13,7 @@ const domainName = z
   .transform((text) => toDomain(withoutDot(text))!);
 
 export const newDomain = z.object({
-  name: domainName.meta({ description: 'The domain of your senders.', examples: ['example.com'] }),
+  name: domainName.meta({ description: 'The domain to send from.', examples: ['example.com'] }),
 });
 
 const tls = z.enum(tlsFloors);
@@ -25,24 +25,27 @@ export const domainChange = z
         openTracking: z.boolean().optional(),
         clickTracking: z.boolean().optional(),
         host: domainName.nullable().optional().meta({
-          description: 'Where tracking links lead: a name of yours, a CNAME to this server. Null: none.',
+          description:
+            'The host name of tracking links: a name of yours with a CNAME to this server. Null for none.',
         }),
       })
       .optional()
-      .meta({ description: 'What mail from the domain counts, unless a send says otherwise.' }),
-    tls: tls.optional().meta({ description: 'The least protection that mail from the domain is sent with.' }),
+      .meta({ description: 'What is tracked in email from the domain, unless a send overrides it.' }),
+    tls: tls.optional().meta({ description: 'The minimum TLS protection for email from the domain.' }),
   })
-  .meta({ description: 'What is left out stays.' });
+  .meta({ description: 'Members that are left out do not change.' });
 
 const domain = z
   .object({
     id: z.uuid(),
-    name: z.string().meta({ description: 'Its A-label.' }),
-    status: z.enum(['pending', 'verified']).meta({ description: 'Mail is sent from one that is verified.' }),
+    name: z.string().meta({ description: 'The name in ASCII (A-labels).' }),
+    status: z
+      .enum(['pending', 'verified'])
+      .meta({ description: 'You can send only from a verified domain.' }),
     tracking: z.object({
       openTracking: z.boolean(),
       clickTracking: z.boolean(),
-      host: z.string().nullable().meta({ description: "Null: links lead to this service's own name." }),
+      host: z.string().nullable().meta({ description: "Null: links use this service's own name." }),
     }),
     keys: z
       .array(
@@ -51,28 +54,33 @@ const domain = z
           algorithm: z.enum(['rsa', 'ed25519']),
           status: z.enum(['pending', 'signing', 'retired']),
           keepUntil: moment.nullable().meta({
-            description: 'Of a retired one: how long its record must stay, for mail that is on its way.',
+            description:
+              'For a retired key: its record must stay published until this time, for email in transit.',
           }),
         }),
       )
-      .meta({ description: 'The DKIM keys. One that is pending signs as soon as its record is found.' }),
+      .meta({ description: 'The DKIM keys. A pending key signs as soon as its record is found.' }),
     tls,
     effectiveTls: tls.meta({
-      description: 'What holds: the stricter of `tls` and what the organization demands.',
+      description: 'The protection in effect: the stricter of `tls` and the setting of the organization.',
     }),
     createdAt: moment,
     verifiedAt: moment.nullable(),
-    checkedAt: moment.nullable().meta({ description: 'When its records were looked for last.' }),
+    checkedAt: moment.nullable().meta({ description: 'When the DNS records were last looked up.' }),
   })
-  .meta({ description: 'A domain that the organization sends from.' });
+  .meta({ description: 'A domain to send from.' });
 
 const record = z.object({
   type: z.enum(['TXT', 'MX', 'CNAME']),
   name: z.string(),
   value: z.string(),
   purpose: z.enum(['dkim', 'spf', 'return_path', 'dmarc', 'dmarc_reports', 'tracking']),
-  note: z.string().meta({ description: 'What it is for, and what to do about one that is there already.' }),
-  required: z.boolean().meta({ description: 'Whether the domain is verified by it; the others are advice.' }),
+  note: z
+    .string()
+    .meta({ description: 'The purpose of the record, and what to do if such a record exists already.' }),
+  required: z
+    .boolean()
+    .meta({ description: 'Whether the verification needs the record; the others are recommended.' }),
 });
 
 const domainAnswer = z.object({
@@ -83,7 +91,7 @@ const domainAnswer = z.object({
 
 const domainsAnswer = z.object({
   success: z.literal(true),
-  domains: z.array(domain).meta({ description: 'All of them, by name.' }),
+  domains: z.array(domain).meta({ description: 'All domains, ordered by name.' }),
 });
 
 const verifyAnswer = z.object({
@@ -92,11 +100,13 @@ const verifyAnswer = z.object({
   records: z
     .array(
       record.extend({
-        ok: z.boolean().meta({ description: 'Whether DNS has it.' }),
-        found: z.array(z.string()).meta({ description: 'What DNS has there, or why it gave no answer.' }),
+        ok: z.boolean().meta({ description: 'Whether DNS has the record.' }),
+        found: z
+          .array(z.string())
+          .meta({ description: 'The values that DNS has at this name, or why the lookup failed.' }),
       }),
     )
-    .meta({ description: 'The DNS records as they were found.' }),
+    .meta({ description: 'The DNS records and the values that were found.' }),
 });
 
 export type DomainOut = z.input<typeof domain>;

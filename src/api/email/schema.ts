@@ -1,6 +1,6 @@
 /**
- * The answer of GET /api/public/email/:id as a schema (docs/design.md section 3): for the OpenAPI document, and for the
- * tests, which hold real answers against it. record/telemetry.ts makes the answer; nothing is checked on the way out.
+ * The schema of the response of GET /api/public/email/:id (docs/design.md section 3), for the OpenAPI document and for the
+ * tests, which check real responses against it. record/telemetry.ts creates the response; it is not checked at run time.
  */
 import { z } from 'zod';
 import type { EventType } from '../../glossary.ts';
@@ -25,97 +25,101 @@ export const states = [
 
 const reply = z
   .object({
-    code: z.int().meta({ description: 'The three digits.', examples: [250] }),
+    code: z.int().meta({ description: 'The three-digit reply code.', examples: [250] }),
     enhanced: z
       .string()
       .nullable()
       .meta({ description: 'The enhanced status code of RFC 3463.', examples: ['2.0.0'] }),
     text: z.string(),
   })
-  .meta({ description: 'An SMTP reply, as the remote host gave it.' });
+  .meta({ description: 'An SMTP reply, as the remote host sent it.' });
 
 const mx = z
   .object({ host: z.string(), address: z.string(), port: z.int() })
-  .meta({ description: 'The mail server that was talked to: its name, the address and port connected to.' });
+  .meta({ description: 'The mail server: its name, and the address and port that were connected to.' });
 
 const tls = z
   .object({
     protocol: z.string().meta({ examples: ['TLSv1.3'] }),
     cipher: z.string().meta({ examples: ['TLS_AES_256_GCM_SHA384'] }),
-    verified: z.boolean().meta({ description: "Whether the server's certificate was good for its name." }),
+    verified: z.boolean().meta({ description: "Whether the server's certificate was valid for its name." }),
     policy: z.enum(['opportunistic', 'encrypted', 'verified', 'mta-sts', 'dane']).meta({
       description:
-        'What was demanded: opportunistic, nothing; encrypted, TLS with any certificate; verified, a good one; ' +
-        "mta-sts or dane, what the recipient's domain publishes (RFC 8461, RFC 7672).",
+        'The protection that was required: opportunistic, none; encrypted, TLS with any certificate; verified, TLS with a ' +
+        "valid certificate; mta-sts or dane, as the recipient's domain publishes (RFC 8461, RFC 7672).",
     }),
   })
-  .meta({ description: 'How the connection was protected. null in clear, and where there was none.' });
+  .meta({ description: 'How the connection was protected; null if it was not encrypted or there was none.' });
 
 const category = z.string().meta({
   description:
-    'What kind of trouble: `unknown_user`, `mailbox_disabled`, `mailbox_full`, `greylisting`, `rate_limit`, `spam` ' +
-    '(the content was judged to be), `blocked` (our address or name is on a list), `policy`, `auth` (SPF, DKIM, ' +
+    'The kind of failure: `unknown_user`, `mailbox_disabled`, `mailbox_full`, `greylisting`, `rate_limit`, `spam` ' +
+    '(the content was classified as spam), `blocked` (our address or name is on a blocklist), `policy`, `auth` (SPF, DKIM, ' +
     'DMARC, reverse DNS), `content`, `size`, `dns`, `network`, `tls`, `protocol`, `loop`, `unavailable`, `withheld`, ' +
-    '`interrupted`, `internal`, `other`. More may come.',
+    '`interrupted`, `internal`, `other`. Later releases can add categories.',
 });
 const fault = z
   .enum(['recipient', 'sender', 'infrastructure', 'content'])
-  .meta({ description: 'Whose fault it is: whom to talk to.' });
+  .meta({ description: 'The side that caused the failure and has to correct it.' });
 const diagnostic = z
   .string()
-  .meta({ description: 'The evidence: the remote reply, or what went wrong, in a sentence.' });
+  .meta({ description: 'The reply of the remote server, or the error in a sentence.' });
 const why = { category, fault, diagnostic };
 
 const bounce = z
   .object({
     type: z.enum(['hard', 'soft']).meta({
-      description: 'hard: this address will never work. soft: this email failed, another may pass.',
+      description: 'hard: this address will never work. soft: this email failed, but another can succeed.',
     }),
     ...why,
   })
-  .meta({ description: 'Why it will not arrive. null unless it bounced.' });
+  .meta({ description: 'Why the email bounced; null if it did not.' });
 
 const seen = z.object({ count, firstAt: time.nullable(), lastAt: time.nullable() });
 
 const recipient = z.object({
   address,
   status: z.enum(states).meta({ description: 'The state of this delivery.' }),
-  attempts: count.meta({ description: 'Attempts made.' }),
+  attempts: count.meta({ description: 'The number of attempts made.' }),
   nextAttemptAt: time.nullable().meta({
     description:
-      'When it is tried next, or since when it is due and waits for its turn; null while it is tried, and where it is not.',
+      'When the next attempt is due. A time in the past means that the delivery waits for its turn. Null during an attempt, ' +
+      'and if there is no further attempt.',
   }),
-  deliveredAt: time.nullable().meta({ description: "When the recipient's mail server took it." }),
+  deliveredAt: time.nullable().meta({ description: "When the recipient's mail server accepted the email." }),
   lastResponse: reply.nullable(),
   mx: mx.nullable(),
   tls: tls.nullable(),
-  opens: seen.meta({ description: 'Opens of the HTML body by people, where they are tracked.' }),
-  clicks: seen.meta({ description: 'Clicks on its links by people, where they are tracked.' }),
+  opens: seen.meta({ description: 'Opens of the HTML body by people, if opens are tracked.' }),
+  clicks: seen.meta({ description: 'Clicks on its links by people, if clicks are tracked.' }),
   bounce: bounce.nullable(),
 });
 
 const attempt = {
-  attempt: count.meta({ description: 'Which attempt it was, from 1.' }),
+  attempt: count.meta({ description: 'The number of the attempt, from 1.' }),
   response: reply.nullable(),
   mx: mx.nullable(),
   tls: tls.nullable(),
 };
 
-const reportedBy = z.string().nullable().meta({ description: 'Who reported it, as they call themselves.' });
+const reportedBy = z
+  .string()
+  .nullable()
+  .meta({ description: 'The name of the server or service that reported it, in its own words.' });
 
 const returned = z
   .object({
     reportedBy,
-    format: z.string().meta({ description: 'How it was read.', examples: ['status-report'] }),
+    format: z.string().meta({ description: 'The format of the report.', examples: ['status-report'] }),
   })
   .optional()
-  .meta({ description: 'Of an email that came back by mail, after it had been taken.' });
+  .meta({ description: 'Present if the email came back by mail after a server had accepted it.' });
 
 const visitor = {
   kind: z.enum(['human', 'proxy', 'scanner']).meta({
     description:
-      'human: a person. proxy: a person, seen through their provider. scanner: a program of its own accord, which is ' +
-      'not counted.',
+      'human: a person. proxy: a person behind the proxy of their mail provider. scanner: a program that acts by itself, ' +
+      'which is not counted.',
   }),
   userAgent: z.string(),
   ip: z.string(),
@@ -123,76 +127,78 @@ const visitor = {
 
 type EmailEvent = Extract<EventType, `email.${string}`>;
 
-const tags = z.record(z.string(), z.string()).meta({ description: "The email's tags, as they were given." });
+const tags = z
+  .record(z.string(), z.string())
+  .meta({ description: "The email's tags, as given in the send." });
 
-/** What happened, and what `data` tells of it. */
-const happenings = {
+/** The types of events of an email: what each means, and the members of its `data`. */
+const eventKinds = {
   'email.queued': {
-    is: 'It was accepted for this recipient.',
+    is: 'The email was accepted for this recipient.',
     data: {
       trackedLinks: z
         .int()
         .optional()
         .meta({
           description:
-            'There where the HTML has more links than are tracked: so many, the first ones, count clicks. The others are ' +
-            'left as they are.',
+            'Present if the HTML has more links than can be tracked: only this many, the first ones, count clicks. The ' +
+            'others are not changed.',
         }),
     },
   },
-  'email.suppressed': { is: 'The recipient is on the suppression list; nothing is sent.', data: {} },
-  'email.delivered': { is: "The recipient's mail server took it.", data: attempt },
+  'email.suppressed': { is: 'The recipient is suppressed; nothing is sent.', data: {} },
+  'email.delivered': { is: "The recipient's mail server accepted the email.", data: attempt },
   'email.deferred': {
-    is: 'An attempt failed; another follows.',
+    is: 'An attempt failed; another one follows.',
     data: {
       ...attempt,
       ...why,
       origin: z
         .enum(['remote', 'local'])
-        .meta({ description: 'Who put it off: the other side, or this server.' }),
+        .meta({ description: 'The side that deferred the email: the remote server or this one.' }),
       possibleDuplicate: z.boolean().meta({
         description:
-          'The connection was lost after the message and before its reply: it may have arrived already.',
+          'The connection was lost between the message and the reply, so the email may already have arrived.',
       }),
       nextAttemptAt: time,
     },
   },
   'email.bounced': {
-    is: "It was refused for good; or the recipient's mail server took it, and sent it back by mail later.",
+    is: "The email was rejected permanently, or the recipient's mail server accepted it and later sent it back by mail.",
     data: { ...attempt, bounce, returned },
   },
   'email.expired': {
-    is: 'It could not be delivered within its maximum age.',
+    is: 'The email could not be delivered within its maximum age.',
     data: { ...attempt, ...why },
   },
   'email.held': {
-    is: 'The operator holds it back.',
+    is: 'The operator has put the email on hold.',
     data: { reason: z.string().meta({ description: "The operator's reason." }) },
   },
   'email.canceled': {
-    is: 'The operator canceled it: nothing more is sent.',
+    is: 'The operator canceled the email: nothing more is sent.',
     data: { reason: z.string().meta({ description: "The operator's reason." }) },
   },
   'email.complained': {
-    is: 'The recipient complained of it, and is written to no more.',
+    is: 'The recipient reported the email as spam and is now suppressed.',
     data: {
       feedbackType: z.string().meta({
         description:
-          'What the mailbox provider calls it (RFC 5965): `abuse`, `fraud`, `virus`, `other`. More may come.',
+          'The type of the complaint (RFC 5965): `abuse`, `fraud`, `virus`, `other`. Later releases can add types.',
       }),
       reportedBy,
     },
   },
   'email.opened': { is: 'The HTML body was opened.', data: visitor },
   'email.clicked': {
-    is: 'A link of the HTML body was followed.',
-    data: { ...visitor, url: z.string().meta({ description: 'Where the link led.' }) },
+    is: 'A link in the HTML body was followed.',
+    data: { ...visitor, url: z.string().meta({ description: 'The target of the link.' }) },
   },
 } satisfies Record<EmailEvent, { is: string; data: z.ZodRawShape }>;
 
-/** One schema for each type of event, by its name in the document: `email.queued` is QueuedEvent. */
+/** One schema for each type of event, by its name in the document: `email.queued` has the schema QueuedEvent. */
 const eventSchemas = Object.fromEntries(
-  Object.entries(happenings).map(([type, { is, data }]) => [nameOf(type), eventSchema(type, is, data)]),
+  Object.entries(eventKinds).map(([type, { is, data }]) => [nameOf(type), eventSchema(type, is, data)]),
 );
 
 function nameOf(type: string): string {
@@ -216,42 +222,42 @@ const variants = Object.values(eventSchemas) as [ReturnType<typeof eventSchema>]
 
 const emailEvent = z
   .discriminatedUnion('type', variants)
-  .meta({ description: 'A fact about the email for one recipient; never changed, only added.' });
+  .meta({ description: 'A fact about the email for one recipient. Events are only added, never changed.' });
 
 const emailAnswer = z
   .object({
     success: z.literal(true),
     emailId: z.uuid().meta({ description: "The email's identifier in this service." }),
-    id: z.string().meta({ description: 'The Message-ID, without its angle brackets.' }),
+    id: z.string().meta({ description: 'The Message-ID, without angle brackets.' }),
     status: z.enum([...states, 'processing', 'partially_delivered', 'failed']).meta({
       description:
-        "The recipients' common state. Where they differ: `processing` while any is not final, then " +
+        'The state of all recipients if it is the same. If their states differ: `processing` while any is not final, then ' +
         '`partially_delivered` if any was delivered, else `failed`.',
     }),
-    from: z.string().meta({ description: 'As it was given.' }),
-    to: z.array(address).meta({ description: 'Every recipient of the send, each once.' }),
-    replyTo: z.string().nullable().meta({ description: 'As it was given.' }),
-    subject: z.string().meta({ description: 'As it was given.' }),
+    from: z.string().meta({ description: 'As given in the send.' }),
+    to: z.array(address).meta({ description: 'Every recipient of the send, without repetitions.' }),
+    replyTo: z.string().nullable().meta({ description: 'As given in the send.' }),
+    subject: z.string().meta({ description: 'As given in the send.' }),
     tags,
     tracking: z
       .object({
         openTracking: z.boolean().meta({ description: 'Whether opens are counted.' }),
         clickTracking: z.boolean().meta({ description: 'Whether clicks are counted.' }),
       })
-      .meta({ description: "What holds for this email: the domain's settings and the send's." }),
-    credits: count.meta({ description: 'Credits that it cost: one for each accepted recipient.' }),
+      .meta({ description: "The settings for this email: the domain's, overridden by the send's." }),
+    credits: count.meta({ description: 'The credits that the email cost: one for each accepted recipient.' }),
     createdAt: time.meta({ description: 'When the send was accepted.' }),
-    updatedAt: time.meta({ description: 'When something last happened.' }),
+    updatedAt: time.meta({ description: 'When the last event happened.' }),
     recipients: z
       .array(recipient)
-      .meta({ description: 'What became of the email, for each recipient in the order of `to`.' }),
-    events: z.array(emailEvent).meta({ description: 'What happened, in order.' }),
+      .meta({ description: 'The state of the email for each recipient, in the order of `to`.' }),
+    events: z.array(emailEvent).meta({ description: 'All events, in order.' }),
   })
-  .meta({ description: 'One email, with everything that is known of it.' });
+  .meta({ description: 'One email, with everything that is known about it.' });
 
 export type EmailAnswer = z.input<typeof emailAnswer>;
 
-/** By their names in the document. */
+/** The schemas by their names in the document. */
 export const emailSchemas = {
   Email: emailAnswer,
   Recipient: recipient,

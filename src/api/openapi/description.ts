@@ -1,34 +1,34 @@
 /**
- * What the document says beside its operations: `info.description`, in as much Markdown as api/docs/markdown.ts
- * reads (headings, paragraphs, lists, tables, code).
+ * The introduction of the document (`info.description`). It uses only the Markdown that api/docs/markdown.ts reads:
+ * headings, paragraphs, tables and code.
  */
-export const overview = `Send transactional email with one call, and ask what became of it for every recipient.
+export const overview = `Send transactional email with one call, and see what happened to it for every recipient.
 
 All bodies are JSON in UTF-8. Lengths of strings are counted in UTF-16 code units, as JavaScript does. Times are ISO
 8601 in UTC.
 
 ## Authentication
 
-Every call carries \`Authorization: Bearer em_…\` with a key of your organization. A key is shown once, when it is
-made; keep it on your servers, and have it revoked or rotated if it gets out. What a key may do are its scopes:
+Every call carries \`Authorization: Bearer em_…\` with a key of your organization. A key is shown once, when
+it is created. Keep it on your servers, and revoke or rotate it if it leaks. The scopes of a key say what it can do:
 
 | scope | allows |
 | --- | --- |
 | \`email:send\` | \`POST /api/public/email/send\` |
 | \`email:read\` | \`GET /api/public/email/{id}\`, \`GET /api/public/emails\`, \`GET /api/public/events\` |
-| \`full_access\` | everything, now and later; managing too, unless a \`domain_scope\` restricts the key |
-| \`domain_scope:<domain>\` | nothing by itself: it restricts sending to senders of that domain |
+| \`full_access\` | everything, including future endpoints; management only if no \`domain_scope\` restricts the key |
+| \`domain_scope:<domain>\` | nothing by itself; it restricts the key to senders of that domain |
 
 ## Errors
 
-Every answer of 400 and above has the same body: \`error\`, a code to act on; \`message\`, an explanation for
-people; \`issues\`, which lists the violations when \`error\` is \`VALIDATION_ERROR\` and is empty otherwise. After
-an error nothing was sent and nothing was charged. An unknown path is 404 \`NOT_FOUND\`; another method than those
-of the path is 405 \`BAD_REQUEST\`, and \`Allow\` names them.
+Every response with status 400 or above has the same body: \`error\`, a code for your program to act on; \`message\`,
+an explanation for people; \`issues\`, which lists the violations if \`error\` is \`VALIDATION_ERROR\` and is empty
+otherwise. After an error, nothing was sent and nothing was charged. An unknown path is 404 \`NOT_FOUND\`. A method
+that the path does not take is 405 \`BAD_REQUEST\`, and \`Allow\` lists the methods of the path.
 
 ## Limits
 
-Limits hold for your organization. These are the defaults; the operator may have set others.
+Limits apply to your organization. These are the defaults; the operator can change them.
 
 | limit | value |
 | --- | --- |
@@ -37,32 +37,31 @@ Limits hold for your organization. These are the defaults; the operator may have
 | recipients accepted | 5,000 per day, reset at 00:00:00 UTC |
 | recipients of one call | 10; the call counts as one request |
 | request body | 20 MiB |
-| failed keys from one address (of IPv6: one /64) | 10 per minute |
+| failed keys from one address (IPv6: one /64) | 10 per minute |
 
-Every authenticated call counts, whatever comes of it; one that is refused with 429 does not. \`X-RateLimit-Limit\`,
-\`X-RateLimit-Remaining\` and \`X-RateLimit-Reset\` are on every answer. On 429, wait the seconds in \`Retry-After\`
-(1 where it is absent), then try again, each time waiting longer.
+Every authenticated call counts, whatever its result, except one that is refused with 429. \`X-RateLimit-Limit\`,
+\`X-RateLimit-Remaining\` and \`X-RateLimit-Reset\` are on every response. After 429, wait the seconds in \`Retry-After\`
+(1 if it is absent), then try again, with a longer wait each time.
 
 ## Retries and duplicates
 
-Give each email a key of your own, in \`idempotencyKey\` or in the header \`Idempotency-Key\`, and retry as often as
-you like: it is sent and charged once. A retry gets the first answer with \`Idempotent-Replayed: true\`; one that
-comes while the first call runs waits for it. Keys belong to your organization and are remembered for 24 hours at
-least. The same key with a different request is 400 \`BAD_REQUEST\`. Errors are not remembered: after one the key
-can be used again.
+Give each email its own key, in \`idempotencyKey\` or in the header \`Idempotency-Key\`, and retry as often as
+you like: the email is sent and charged once. A retry gets the first response with \`Idempotent-Replayed: true\`; a
+retry that comes while the first call runs waits for it. Keys belong to your organization and are remembered for at
+least 24 hours. The same key with a different request is 400 \`BAD_REQUEST\`. Errors are not remembered: after an
+error you can use the key again.
 
-Sends without a key are compared with those of the last 2 seconds: the same API key, recipients and subject make a
-duplicate, which gets the first answer and is neither sent nor charged.
+Sends without a key are compared with those of the last 2 seconds: a send with the same API key, recipients and
+subject is a duplicate, which gets the first response and is neither sent nor charged.
 
 ## Versioning
 
-\`/api/public/\` is version 1, as \`X-API-Version: 1\` says on every answer. It only ever grows: new endpoints, new
-optional fields in requests, new members, events and headers in answers. The schemas here tell exactly what this
-release answers, so read them afresh with each, and have your code pass over members and events that it does not
-know.
+\`/api/public/\` is version 1, and every response says so with \`X-API-Version: 1\`. It only grows: new endpoints, new
+optional fields in requests, and new members, events and headers in responses. The schemas here describe exactly what
+this release returns. Your code must ignore members and events that it does not know.
 
-A change that would break callers gets an address of its own, \`/api/public/v2/\`. Version 1 then goes on for a year
-at least, and its answers say so in the headers \`Deprecation\` and \`Sunset\`.`;
+A change that would break callers gets a new address, \`/api/public/v2/\`. Version 1 then continues for at least a year,
+and its responses announce the end in the headers \`Deprecation\` and \`Sunset\`.`;
 
 /** The tags of the endpoints that manage an organization. */
 export const managementTags = [

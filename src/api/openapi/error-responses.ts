@@ -22,7 +22,7 @@ export const defaultErrors: Record<RefusalCode, ErrorText> = {
   },
   BAD_REQUEST: {
     when: 'The body is not JSON or is larger than 20 MiB, `from` is not a valid sender, or the idempotency key was used for a different request.',
-    message: 'This idempotency key was used for another request; give each its own.',
+    message: 'This idempotency key was used for a different request. Use a new key for each request.',
   },
   UNAUTHORIZED: {
     when: 'The API key is missing, malformed or inactive.',
@@ -38,7 +38,7 @@ export const defaultErrors: Record<RefusalCode, ErrorText> = {
   },
   DOMAIN_NOT_ALLOWED: {
     when: "The sender's domain is outside the key's `domain_scope`.",
-    message: 'This API key may not send from example.com; it may send from example.net.',
+    message: 'This API key cannot send from example.com. It can send from example.net.',
   },
   DOMAIN_NOT_FOUND: {
     when: "The sender's domain is not registered in the organization.",
@@ -46,7 +46,7 @@ export const defaultErrors: Record<RefusalCode, ErrorText> = {
   },
   DOMAIN_NOT_VERIFIED: {
     when: "The sender's domain is registered, but its DKIM record has not been found yet.",
-    message: 'The domain example.com is not verified yet: publish its DKIM record, then verify it.',
+    message: 'The domain example.com is not verified yet. Publish its DKIM record, then verify the domain.',
   },
   NOT_FOUND: {
     when: 'The email does not exist or belongs to another organization.',
@@ -63,7 +63,7 @@ export const defaultErrors: Record<RefusalCode, ErrorText> = {
   SEND_FAILED: {
     when: 'The service failed. Nothing was sent, and credits are refunded. Try again.',
     message:
-      'The email could not be taken. Nothing was charged; try again. (request 0198c9a4-6f1e-7d52-b3a4-5f0c8b1d9e27)',
+      'The service failed to accept the email. Nothing was charged. Try again. (request 0198c9a4-6f1e-7d52-b3a4-5f0c8b1d9e27)',
   },
 };
 

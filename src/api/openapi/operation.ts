@@ -125,7 +125,7 @@ function matches(template: string, path: string): boolean {
 /** 405 has no code of its own: its `error` is BAD_REQUEST. */
 function methodNotAllowed(allow: string): DocumentedResponse {
   const summary = 'The path does not take this method; `Allow` lists those that it takes.';
-  const value = { error: 'BAD_REQUEST', message: `This path takes ${allow}.`, issues: [] };
+  const value = { error: 'BAD_REQUEST', message: `This path accepts only ${allow}.`, issues: [] };
   return {
     description: `\`BAD_REQUEST\`: ${summary}`,
     headers: headerRefs('Allow'),

@@ -1,10 +1,10 @@
-/** Attachments of a send (docs/api.md section 2.2): base64 in, bytes out; executables refused by name and by type. */
+/** The attachments of a send (docs/api.md section 2.2): decodes base64, and refuses executables by name and by type. */
 import { z } from 'zod';
 import { limitSize } from '../at-most.ts';
 import { characters, rule } from './schema-rule.ts';
 
 export const largestTotal = 10 * 1024 * 1024;
-/** The contract bounds their bytes alone; without this a call of tiny ones could keep a core busy for a minute. */
+/** The contract bounds only the bytes; a call with very many tiny attachments could keep a core busy for a minute. */
 const maxAttachments = 1000;
 const expectedCount = `at most ${maxAttachments} attachments`;
 
@@ -23,7 +23,7 @@ const executableTypes = new Set([
 /** RFC 6838 section 4.2: names of 127 characters at most. */
 const mediaType = /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}(\s*;[\x20-\x7e]*)?$/;
 
-/** By its name or its type, which is in lower case. */
+/** `type` is in lower case. */
 export function isExecutable(name: string, type: string): boolean {
   return executableName.test(name) || executableTypes.has(type);
 }
@@ -43,7 +43,7 @@ const filename = z
     examples: ['receipt.pdf'],
   });
 
-/** Standard base64 with its padding; line breaks allowed. */
+/** Standard base64 with padding; line breaks are allowed. */
 const content = z
   .string()
   .transform(withoutBreaks)
@@ -51,10 +51,10 @@ const content = z
   .transform((text) => Buffer.from(text, 'base64'))
   .meta({
     contentEncoding: 'base64',
-    description: 'The file in standard base64 with its padding; line breaks are allowed.',
+    description: 'The file in standard base64 with padding; line breaks are allowed.',
   });
 
-/** Of 20 MB that are mostly line breaks, a regular expression would take half a second. */
+/** A regular expression would take half a second for 20 MB that are mostly line breaks. */
 function withoutBreaks(text: string): string {
   if (!/[\r\n]/.test(text)) return text;
   const bytes = Buffer.from(text);
@@ -65,7 +65,7 @@ function withoutBreaks(text: string): string {
     bytes[length] = byte;
     length += 1;
   }
-  // What is not ASCII stays what is no base64.
+  // Bytes that are not ASCII remain invalid base64.
   return bytes.toString('latin1', 0, length);
 }
 
@@ -79,7 +79,7 @@ const contentType = z
     ),
   )
   .meta({
-    description: "The file's media type; where it is left out, the name's extension tells.",
+    description: "The file's media type. If it is left out, it is derived from the extension of the name.",
     examples: ['application/pdf'],
   });
 

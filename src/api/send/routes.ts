@@ -29,6 +29,7 @@ const maxKeyLength = 255;
 /** A slot soon becomes free, but somebody has to make space on a full disk. */
 const busyMs = 1_000;
 const fullMs = 30_000;
+const diskFull = 'The server is low on disk space and is not accepting email';
 
 export const sendEndpoints: Endpoint<SendParts>[] = [
   {
@@ -93,7 +94,7 @@ async function acquireSlot(
   orgId: string,
   { admission, hasSpace }: SendParts,
 ): Promise<Slot> {
-  if (!hasSpace()) return refuseWhileBusy(context, admission.maxSlots, fullMs);
+  if (!hasSpace()) return refuseWhileBusy(context, admission.maxSlots, fullMs, diskFull);
   return (await admission.acquire(orgId, 0)) ?? refuseWhileBusy(context, admission.maxSlots, busyMs);
 }
 

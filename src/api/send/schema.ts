@@ -1,9 +1,9 @@
 /**
- * The send request of docs/api.md section 2.1: one zod schema, every field and limit. `from` is a string here; that
- * it is a sender is decided after the schema, because it answers BAD_REQUEST.
+ * The send request of docs/api.md section 2.1: one zod schema with every field and limit. `from` is only a string here;
+ * accept.ts checks it later, because an invalid sender is a BAD_REQUEST and not a VALIDATION_ERROR.
  *
- * Strings that could reach a header or an SMTP command are free of CR, LF and NUL. Unknown fields are dropped.
- * What `meta` says is for the OpenAPI document (../openapi/), which also prints what each `rule` expects.
+ * Strings that can reach a header or an SMTP command contain no CR, LF or NUL. Unknown fields are dropped. `meta` is for
+ * the OpenAPI document, which also prints what each `rule` expects.
  */
 import { z } from 'zod';
 import type { Recipient, SendRequest } from '../../accept.ts';
@@ -15,8 +15,8 @@ import { characters, rule } from './schema-rule.ts';
 
 const maxRecipients = 10;
 const maxPairs = 10;
-/** Of html and of text, each, in bytes of UTF-8. */
-const largestBody = 2 * 1024 * 1024;
+/** The maximum size of html and of text, each, in bytes of UTF-8. */
+const maxBodyBytes = 2 * 1024 * 1024;
 
 const oneLine = rule<string>((text) => !/[\r\n\0]/.test(text), 'free of CR, LF and NUL');
 const unicode = rule<string>((text) => text.isWellFormed(), 'well-formed Unicode');
@@ -26,12 +26,12 @@ const address = z
   .meta({ format: 'idn-email' });
 const body = z.string().check(rule(fitsBody, 'at most 2 MiB of UTF-8')).optional();
 
-/** A character of the string is three bytes at most; to count those of 40 KB takes 20 microseconds. */
+/** A UTF-16 code unit is at most three bytes in UTF-8, so most bodies need no count, which takes 20 µs for 40 KB. */
 function fitsBody(text: string): boolean {
-  return 3 * text.length <= largestBody || Buffer.byteLength(text) <= largestBody;
+  return 3 * text.length <= maxBodyBytes || Buffer.byteLength(text) <= maxBodyBytes;
 }
 
-/** One address is a list of one. */
+/** A single address becomes a list of one. */
 const to = z
   .preprocess(
     (value) => (typeof value === 'string' ? [value] : value),
@@ -39,7 +39,7 @@ const to = z
   )
   .meta({
     description:
-      'One recipient address, or up to ten. An address that comes twice counts, costs and is delivered once.',
+      'One recipient address, or a list of up to ten. An address that is given twice is counted, charged and delivered once.',
   });
 
 const atMostPairs = <Schema extends z.ZodType>(schema: Schema) =>
@@ -55,14 +55,14 @@ export const tags = atMostPairs(
 ).meta({
   maxProperties: maxPairs,
   description:
-    'Your own names and values for the email. Names have 1 to 64 characters, values at most 256. They come back in ' +
-    'telemetry, events and webhooks, and stand in the delivery log.',
+    'Your own names and values for the email. Names have 1 to 64 characters, values at most 256. They are returned with ' +
+    'the email, in events and in webhooks, and are in the delivery log.',
   examples: [{ order: '4711' }],
 });
 
 const headers = atMostPairs(
   z
-    // Values are checked below, beside their names: zod would not come to a name's fault past a value's wrong type.
+    // Values are checked below, because zod would not report an invalid name if a value has the wrong type.
     .record(z.string(), z.unknown())
     .check(rule((pairs) => Object.keys(pairs).length <= maxPairs, 'at most 10 pairs'))
     .superRefine((pairs, context) => {
@@ -83,9 +83,9 @@ const headers = atMostPairs(
   maxProperties: maxPairs,
   description:
     'MIME headers to add. `From`, `To`, `Subject` and `DKIM-Signature` cannot be set, nor can headers that would ' +
-    'break or belie the message: `MIME-Version`, `Content-*`, `Cc`, `Bcc`, `Return-Path`, `Received`, `Resent-*`, ' +
-    '`ARC-*`, `Authentication-Results`. `Date`, `Message-ID`, `Reply-To` and `Sender` replace the ones made here. ' +
-    'Names are tokens; values are free of CR, LF and NUL.',
+    'break or contradict the message: `MIME-Version`, `Content-*`, `Cc`, `Bcc`, `Return-Path`, `Received`, `Resent-*`, ' +
+    '`ARC-*`, `Authentication-Results`. `Date`, `Message-ID`, `Reply-To` and `Sender` replace the generated ones. ' +
+    'Names are tokens; values contain no CR, LF or NUL.',
   examples: [{ 'X-Campaign': 'receipts' }],
 });
 
@@ -97,11 +97,12 @@ const tracking = z
       .meta({ description: 'Whether opens of the HTML body are counted, by a pixel.' }),
     clickTracking: z.boolean().optional().meta({
       description:
-        'Whether clicks on links of the HTML body are counted, by rewriting them. Links with the attribute `data-postern-no-track` are left alone.',
+        'Whether clicks on links of the HTML body are counted, by rewriting them. Links with the attribute `data-postern-no-track` are not changed.',
     }),
   })
   .meta({
-    description: "Overrides the sender domain's tracking settings; a member left out keeps the domain's.",
+    description:
+      "Overrides the sender domain's tracking settings; a member left out keeps the domain's setting.",
   });
 
 export const sendSchema = z
@@ -120,7 +121,7 @@ export const sendSchema = z
     text: body.meta({
       description: 'The plain-text body. One of `html` and `text` is required, and not empty.',
     }),
-    replyTo: address.optional().meta({ description: 'Where answers go, where not to the sender.' }),
+    replyTo: address.optional().meta({ description: 'The address for replies, if it is not the sender.' }),
     attachments: attachments.optional(),
     headers: headers.optional(),
     tags: tags.optional(),
@@ -133,7 +134,7 @@ export const sendSchema = z
         minLength: 1,
         maxLength: 255,
         description:
-          'A name of your own for this send: a retry with the same key sends nothing again and gets the first answer. Wins over the header `Idempotency-Key`.',
+          'Your own key for this send: a retry with the same key sends nothing and gets the first response. Overrides the header `Idempotency-Key`.',
         examples: ['receipt-4711'],
       }),
   })
@@ -141,7 +142,7 @@ export const sendSchema = z
     path: ['html'],
     error: 'html or text is required',
     params: { expected: 'html or text, one of them not empty' },
-    // Said beside the faults of other fields, not after they are mended.
+    // Reported together with the issues of other fields, not only after those are corrected.
     when: ({ value }) => typeof value === 'object' && value !== null && !Array.isArray(value),
   })
   .meta({
@@ -151,7 +152,7 @@ export const sendSchema = z
 
 export type SendFields = z.infer<typeof sendSchema>;
 
-/** What the schema let through, as accept.ts takes it. */
+/** Converts checked fields to the request that accept.ts takes. */
 export function toRequest(parsed: SendFields): Omit<SendRequest, 'idempotency' | 'requestId'> {
   const { idempotencyKey: _, ...fields } = parsed;
   return {

@@ -12,11 +12,9 @@ export const sendAnswer = z
     suppressed: addresses.optional().meta({
       description: 'Recipients that were skipped because they are suppressed. Absent if there are none.',
     }),
-    insufficientCredit: addresses
-      .optional()
-      .meta({
-        description: 'Recipients that were skipped because the credits ran out. Absent if there are none.',
-      }),
+    insufficientCredit: addresses.optional().meta({
+      description: 'Recipients that were skipped because the credits ran out. Absent if there are none.',
+    }),
   })
   .meta({
     description:
