@@ -1,4 +1,4 @@
-/** An example as the curl command that sends it. The key is in the shell's variable, as it should be. */
+/** Writes an example as a curl command. The key is a shell variable, so that it does not appear in the command. */
 import type { Operation } from '../openapi/openapi-types.ts';
 
 export interface Call {
@@ -10,13 +10,13 @@ export interface Call {
 }
 
 export function curl({ baseUrl, path, method, operation, body }: Call): string {
-  const filled = operation.parameters.reduce(
+  const filledPath = operation.parameters.reduce(
     (text, { name, example }) => text.replace(`{${name}}`, example ?? name),
     path,
   );
-  // With data curl says POST, without GET.
-  const isSaid = method === (body ? 'POST' : 'GET');
-  const lines = [`curl ${isSaid ? '' : `-X ${method} `}${baseUrl}${filled}`];
+  // curl uses POST with data and GET without.
+  const isDefault = method === (body ? 'POST' : 'GET');
+  const lines = [`curl ${isDefault ? '' : `-X ${method} `}${baseUrl}${filledPath}`];
   if (operation.security.length > 0) lines.push('-H "Authorization: Bearer $POSTERN_KEY"');
   if (body !== undefined) {
     const isJson = body.type === 'application/json';
@@ -26,7 +26,7 @@ export function curl({ baseUrl, path, method, operation, body }: Call): string {
   return lines.join(' \\\n  ');
 }
 
-/** For a POSIX shell. */
+/** Quotes a text for a POSIX shell. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,4 +1,4 @@
-/** One endpoint of the page: what it is, what it takes, examples as curl, every answer. */
+/** The section of one endpoint: description, request, curl examples and every response. */
 import type { Document, DocumentedResponse, Operation } from '../openapi/openapi-types.ts';
 import { type Call, curl } from './curl.ts';
 import { type Html, html } from './html.ts';

@@ -1,7 +1,7 @@
 /**
- * A schema as rows of a table: one for each member in all depths, with its path (`recipients[].mx.host`), its type,
- * whether it is required, what limits it. Where there are several kinds of an object, told apart by their `type`, a
- * member that not all of them have says which do.
+ * Converts a schema to rows of a table: one for each member at every depth, with its path (`recipients[].mx.host`), type,
+ * limits, and whether it is required. If an object has several kinds, distinguished by `type`, a member that only some
+ * kinds have lists these kinds.
  */
 import type { ComponentSchema } from '../openapi/openapi-types.ts';
 
@@ -11,7 +11,7 @@ export interface Row {
   required: boolean;
   description: string;
   limits: string[];
-  /** The kinds of the object around that have this member; null: all. */
+  /** The kinds of the enclosing object that have this member; null for all. */
   only: string[] | null;
 }
 
@@ -32,7 +32,7 @@ function rowOf(path: string, member: ComponentSchema, schemas: Schemas, required
   return { path, type: typeOf(member, schemas), required, description, limits: limitsOf(known), only: null };
 }
 
-/** The rows of what is inside a member: of an object, of an array's elements. */
+/** The rows of the members inside an object or inside an array's elements. */
 function within(member: ComponentSchema, schemas: Schemas, path: string): Row[] {
   const schema = resolved(member, schemas);
   if (schema.oneOf) return kindsOf(schema.oneOf as ComponentSchema[], schemas, path);
@@ -58,7 +58,7 @@ function kindsOf(kinds: ComponentSchema[], schemas: Schemas, path: string): Row[
   });
 }
 
-/** Through a reference; of a choice between a schema and null, the schema. */
+/** Follows references. For a choice between a schema and null, returns the schema. */
 function resolved(schema: ComponentSchema, schemas: Schemas): ComponentSchema {
   if (schema.$ref) return resolved(schemas[schema.$ref.split('/').at(-1)!]!, schemas);
   const some = schema.anyOf?.filter((one) => (one as ComponentSchema).type !== 'null') as

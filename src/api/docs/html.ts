@@ -1,6 +1,6 @@
 /**
- * HTML by template: what is put into an `html` text is escaped unless it is HTML of this kind itself; lists are
- * joined; null, undefined and false are nothing.
+ * HTML templates. Values in an `html` template are escaped unless they are themselves `Html`. Lists are joined; null,
+ * undefined and false add nothing.
  */
 export class Html {
   readonly text: string;

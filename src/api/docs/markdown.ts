@@ -1,8 +1,8 @@
-/** As much of Markdown as the document's texts use: paragraphs, tables, `code`. Headings part it into sections. */
+/** Renders the Markdown that the document uses: paragraphs, tables and `code`. Headings divide it into sections. */
 import { type Html, html } from './html.ts';
 
 export interface Section {
-  /** Null for what stands before the first heading. */
+  /** Null for the text before the first heading. */
   title: string | null;
   body: Html;
 }
@@ -36,7 +36,7 @@ function cells(line: string): string[] {
     .map((cell) => cell.trim());
 }
 
-/** Code between backticks. */
+/** Renders text between backticks as code. */
 export function inline(text: string): Html {
   return html`${text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part))}`;
 }

@@ -1,6 +1,6 @@
 /**
- * The reference page, made from the OpenAPI document alone: what it says at its head, the codes of errors, each
- * endpoint, the headers. One file with its style inside: it needs no script, no network, and can be saved.
+ * The reference page, generated only from the OpenAPI document: introduction, error codes, endpoints, headers. It is one
+ * file with its style inside; it needs no script and no network, and can be saved.
  */
 import type { Document } from '../openapi/openapi-types.ts';
 import { type Endpoint, endpointSection, endpointsOf } from './endpoint-section.ts';
@@ -69,7 +69,7 @@ function anchor(title: string): string {
   return title.toLowerCase().replace(/\W+/g, '-');
 }
 
-/** Each code of the operations once for each status, with all that their examples say of it. */
+/** Each error code once for each status, with the explanations of all operations. */
 function errorsOf(document: Document) {
   const errors = new Map<string, { status: string; code: string; when: string }>();
   for (const { operation } of endpointsOf(document)) {

@@ -1,21 +1,21 @@
-/** The tables of the page: members of a schema, parameters, headers, codes of errors. */
+/** The tables of the page: members of a schema, parameters, headers and error codes. */
 
 import type { ComponentSchema, Header, Parameter } from '../openapi/openapi-types.ts';
 import { type Row, rowsOf, type Schemas } from './field-rows.ts';
 import { type Html, html } from './html.ts';
 import { inline } from './markdown.ts';
 
-/** In a request the members that must be there are marked, in an answer those that may be missing. */
+/** Marks required members in a request, and members that can be absent in a response. */
 export function fieldTable(schema: ComponentSchema, schemas: Schemas, of: 'request' | 'answer'): Html {
   return table(
-    ['field', 'type', 'what it is'],
+    ['field', 'type', 'description'],
     rowsOf(schema, schemas).map((row) => fieldRow(row, of)),
   );
 }
 
 export function parameterTable(parameters: Parameter[]): Html {
   return table(
-    ['parameter', 'in', 'what it is'],
+    ['parameter', 'in', 'description'],
     parameters.map(({ name, in: where, required, description, schema }) => {
       const { path: _, ...row } = rowsOf({ properties: { [name]: schema } }, {})[0]!;
       return html`<tr>
@@ -30,7 +30,7 @@ export function parameterTable(parameters: Parameter[]): Html {
 
 export function headerTable(headers: Record<string, Header>): Html {
   return table(
-    ['header', 'for example', 'what it is'],
+    ['header', 'example', 'description'],
     Object.entries(headers).map(
       ([name, { description, example }]) => html`<tr>
 <td><code>${name}</code></td>
@@ -65,7 +65,7 @@ function table(head: string[], rows: Html[]): Html {
 }
 
 function fieldRow(row: Row, of: 'request' | 'answer'): Html {
-  const mark = of === 'request' ? row.required && html` <b>required</b>` : !row.required && ' (not always)';
+  const mark = of === 'request' ? row.required && html` <b>required</b>` : !row.required && ' (optional)';
   return html`<tr>
 <td><code>${row.path}</code></td>
 <td class="type">${row.type}${mark}</td>

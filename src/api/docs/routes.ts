@@ -1,6 +1,5 @@
 /**
- * GET /docs: the reference page. Made once. Its content policy lets nothing in but its own style, which it knows by
- * its hash.
+ * GET /docs: the reference page, generated once. Its content security policy allows only its own style, by hash.
  */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-/** Webhooks and what was tried, as answers show them: no secret is in it. */
+/** Converts webhooks and their attempts to the members of responses, without secrets. */
 import { iso, isoOrNull } from '../../base/clock.ts';
 import type { WebhookAttemptRecord } from '../../db/webhooks/webhook-attempts.ts';
 import type { Webhook } from '../../db/webhooks/webhooks.ts';
@@ -9,7 +9,11 @@ import type { AttemptOut, WebhookAttemptsOut, WebhookOut } from './schema.ts';
 export function presentWebhook(webhook: Webhook): WebhookOut {
   const { id, url, types, status, reason } = webhook;
   return {
-    ...{ id, url, events: types as EventType[], status, reason },
+    id,
+    url,
+    events: types as EventType[],
+    status,
+    reason,
     failingSince: isoOrNull(webhook.failingSince),
     pausedUntil: isoOrNull(webhook.pausedUntil),
     createdAt: iso(webhook.createdAt),
@@ -30,7 +34,15 @@ export function presentAttempts({
 export function presentAttempt({ startedAt, duration, type, ...attempt }: WebhookAttemptRecord): AttemptOut {
   const { id, eventId, number, url, status, answer, error } = attempt;
   return {
-    ...{ id, eventId, type: type as EventType, number, at: iso(startedAt), durationMs: duration },
-    ...{ url, status, answer, error },
+    id,
+    eventId,
+    type: type as EventType,
+    number,
+    at: iso(startedAt),
+    durationMs: duration,
+    url,
+    status,
+    answer,
+    error,
   };
 }

@@ -155,7 +155,7 @@ async function add(context: Context, orgId: string, parts: Management): Promise<
 }
 
 function refusedUrl(url: string, fault: string): Refusal {
-  const expected = 'a URL that may be posted to, such as https://app.example.com/webhooks';
+  const expected = 'a URL that events can be posted to, such as https://app.example.com/webhooks';
   const received = `string of ${url.length} characters`;
   const issue = { code: 'custom', expected, received, path: ['url'], message: `url: ${fault}` };
   return new Refusal('VALIDATION_ERROR', 'The request is not valid.', { issues: [issue] });
