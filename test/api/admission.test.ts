@@ -5,7 +5,7 @@ import { manualClock } from '../helpers/clock.ts';
 const kib = 1024;
 const mib = 1024 * kib;
 
-test('there is a place for so many, and one more waits until one leaves', async (t) => {
+test('when all slots are in use, one more send waits until a slot is released', async (t) => {
   const admission = createAdmission(4, manualClock());
   const [first] = await Promise.all(['a', 'a', 'b', 'c'].map((org) => admission.acquire(org, 10)));
   let came = false;
@@ -19,7 +19,7 @@ test('there is a place for so many, and one more waits until one leaves', async 
   t.truthy(await next);
 });
 
-test('who has waited for three seconds is told that there is no place', async (t) => {
+test('a send that has waited for three seconds is refused', async (t) => {
   const clock = manualClock();
   const admission = createAdmission(2, clock);
   await Promise.all([admission.acquire('a', 1), admission.acquire('b', 1)]);
@@ -30,7 +30,7 @@ test('who has waited for three seconds is told that there is no place', async (t
   t.is(await next, null);
 });
 
-test('no more wait than there are places, half of them of one organization', async (t) => {
+test('no more sends wait than there are slots, and half of them at most belong to one organization', async (t) => {
   const admission = createAdmission(4, manualClock());
   await Promise.all(['a', 'a', 'b', 'c'].map((org) => admission.acquire(org, 1)));
   for (const org of ['d', 'd']) admission.acquire(org, 1);
@@ -39,7 +39,7 @@ test('no more wait than there are places, half of them of one organization', asy
   t.is(await admission.acquire('g', 1), null);
 });
 
-test('one organization has half of the places at most', async (t) => {
+test('one organization has at most half of the slots', async (t) => {
   const clock = manualClock();
   const admission = createAdmission(4, clock);
   const [first] = await Promise.all([admission.acquire('a', 1), admission.acquire('a', 1)]);
@@ -49,7 +49,7 @@ test('one organization has half of the places at most', async (t) => {
   t.truthy(await third);
 });
 
-test('the more organizations hold places, the fewer each of them has; there is one for the next', async (t) => {
+test('the more organizations hold slots, the fewer each can have, and the next one always gets a slot', async (t) => {
   const admission = createAdmission(64, manualClock());
   const held: Record<string, number> = {};
   for (const org of ['a', 'b', 'c', 'd', 'e']) {
@@ -65,7 +65,7 @@ test('the more organizations hold places, the fewer each of them has; there is o
   t.deepEqual(held, { a: 32, b: 16, c: 8, d: 4, e: 2 });
 });
 
-/** Reads so much in chunks of 64 KiB, until a chunk has to wait. */
+/** Adds bytes in chunks of 64 KiB until a chunk has to wait. */
 function read(place: Slot, bytes: number): { read: number; next: Promise<boolean> | null } {
   for (let done = 0; done < bytes; done += 64 * kib) {
     const next = place.add(64 * kib);
@@ -74,7 +74,7 @@ function read(place: Slot, bytes: number): { read: number; next: Promise<boolean
   return { read: bytes, next: null };
 }
 
-test('bytes count as they arrive: who announces much and sends little holds little', async (t) => {
+test('bytes count when they arrive: a client that announces much and sends little holds little', async (t) => {
   const admission = createAdmission(100, manualClock());
   for (const org of ['a', 'b', 'c'])
     for (let n = 0; n < 10; n++) read((await admission.acquire(org, 0))!, 64 * kib);
@@ -94,7 +94,7 @@ test('large bodies leave as much free as one organization holds, and 8 MiB for s
   t.true(small.every((place) => place!.add(64 * kib) === true));
 });
 
-test('a body half read waits for the older ones of its organization; in the end the youngest gives way', async (t) => {
+test('a half-read body waits for older ones of its organization, and after the timeout the youngest is refused', async (t) => {
   const clock = manualClock();
   const admission = createAdmission(100, clock);
   const [first, second, third] = [

@@ -1,6 +1,6 @@
 /**
- * The send call at its edges: what is refused, with which words, and what is just accepted; then who pays. Every row
- * goes to the real server over a socket. What was refused has left nothing behind: looked up when all is over.
+ * The limits of the send call: what is refused and with which error, what is just accepted, and what is charged. Every row
+ * goes to a real server over a socket. At the end, the file checks that refused sends left nothing behind.
  */
 import { createHash } from 'node:crypto';
 import { connect } from 'node:net';
@@ -30,7 +30,7 @@ interface Tenant {
   key: string;
 }
 
-/** Whose sends are all refused, and its keys by the names of test/fixtures/send/gates.ts. */
+/** A tenant whose sends are all refused, and its keys by the names in test/fixtures/send/gates.ts. */
 let refused: Tenant;
 const keys: Record<string, string> = {};
 
@@ -75,7 +75,7 @@ async function addKey({ database, orgId }: Tenant, scopes: string[]): Promise<st
   return key;
 }
 
-/** Another domain like the tenant's own, but for its name and some columns. */
+/** Adds a copy of the tenant's domain with another name and other values of some columns. */
 async function addDomain({ database, orgId }: Tenant, name: string, columns: object): Promise<void> {
   const { db } = worlds[database];
   const own = await db('domains').where({ org_id: orgId, name: 'sender.invalid' }).first();
@@ -106,12 +106,12 @@ async function call({ database, key }: Tenant, path: string, options: Call = {})
 
 const good = { from: 'app@sender.invalid', to: 'ann@nowhere.invalid', subject: 'Hello', text: 'x' };
 
-/** A good send, its fields set over by those given; undefined takes one away. */
+/** Sends a valid request with some fields overridden; undefined removes a field. */
 const send = (who: Tenant, fields: object) =>
   call(who, sendPath, { body: JSON.stringify({ ...good, ...fields }) });
 
-/** The organization's books: what was sent, what is left, and whether the ledger says the same. */
-async function books({ database, orgId }: Tenant) {
+/** The organization's emails and credits, and the sums of its ledger. */
+async function accountOf({ database, orgId }: Tenant) {
   const { db } = worlds[database];
   const org = await db('organizations').where({ id: orgId }).first();
   const ledger = await db('credit_entries').where({ org_id: orgId }).orderBy('id');
@@ -127,7 +127,7 @@ async function books({ database, orgId }: Tenant) {
 }
 
 async function leftNothing(who: Tenant): Promise<void> {
-  const { emails, quotaUsed, sum, balances } = await books(who);
+  const { emails, quotaUsed, sum, balances } = await accountOf(who);
   const found = JSON.stringify({ emails, quotaUsed, sum, balances });
   if (found !== '{"emails":0,"quotaUsed":0,"sum":100,"balances":[100]}')
     throw new Error(`refusals left ${found}`);
@@ -138,7 +138,7 @@ async function leftNothing(who: Tenant): Promise<void> {
   }
 }
 
-/** An error as section 2.5 of the interface has it, whole and nothing else. */
+/** Checks the error body of docs/api.md section 2.5 completely. */
 function isError(t: ExecutionContext, { status, body }: Answer, [expected, error]: [number, string]): void {
   t.is(`${status} ${body.error}`, `${expected} ${error}`, body.message);
   t.deepEqual(Object.keys(body).sort(), ['error', 'issues', 'message']);
@@ -217,7 +217,7 @@ for (const [what, body, type] of unreadable) {
   });
 }
 
-/** Sends the head, then the body as long as the server takes it and says nothing; what was written and answered. */
+/** Sends the head, then the body until the server responds. Resolves to the response and the number of bytes written. */
 function pour(head: string[], body: Iterable<Buffer>): Promise<{ answer: string; written: number }> {
   const { hostname, port } = new URL(worlds.sqlite.url());
   return new Promise((resolve) => {
@@ -246,22 +246,25 @@ function pour(head: string[], body: Iterable<Buffer>): Promise<{ answer: string;
 const mebibyte = Buffer.concat([Buffer.from('100000\r\n'), Buffer.alloc(2 ** 20, ' '), Buffer.from('\r\n')]);
 const tooLarge = /^HTTP\/1\.1 400 .*\r\nConnection: close\r\n.*"error":"BAD_REQUEST"/is;
 
-testLargeBody('a body announced as larger than 20 MiB is refused before it comes', async (t) => {
+testLargeBody('a body announced as larger than 20 MiB is refused before it arrives', async (t) => {
   const { answer } = await pour([`Content-Length: ${20 * 2 ** 20 + 1}`], []);
   t.regex(answer, tooLarge);
 });
 
-testLargeBody('a body that turns out larger than 20 MiB is refused there, and no further read', async (t) => {
-  const { answer } = await pour(
-    ['Transfer-Encoding: chunked'],
-    [...Array(20).fill(mebibyte), Buffer.from('1\r\n \r\n')],
-  );
-  t.regex(answer, tooLarge);
-  const { written } = await pour(['Transfer-Encoding: chunked'], Array(200).fill(mebibyte));
-  t.true(written < 60 * 2 ** 20, `${written} bytes went into the connection`);
-});
+testLargeBody(
+  'a body that turns out larger than 20 MiB is refused at the limit and not read further',
+  async (t) => {
+    const { answer } = await pour(
+      ['Transfer-Encoding: chunked'],
+      [...Array(20).fill(mebibyte), Buffer.from('1\r\n \r\n')],
+    );
+    t.regex(answer, tooLarge);
+    const { written } = await pour(['Transfer-Encoding: chunked'], Array(200).fill(mebibyte));
+    t.true(written < 60 * 2 ** 20, `${written} bytes went into the connection`);
+  },
+);
 
-// Who may, and in which order it is asked.
+// Keys, scopes and domains, and the order of the checks.
 
 for (const [index, [what, authorization, expected]] of gates.entries()) {
   test(`${expected[1]}: ${what}`, async (t) => {
@@ -295,7 +298,7 @@ for (const [method, path, key, expected, allow] of paths) {
   });
 }
 
-// What is accepted, and who pays.
+// What is accepted, and what is charged.
 
 for (const database of kinds) {
   testLargeBody(`${database}: boundary values are accepted`, async (t) => {
@@ -311,10 +314,10 @@ for (const database of kinds) {
     }
     const whole = JSON.stringify({ ...good, to: 'whole@nowhere.invalid' }).padEnd(20 * 2 ** 20);
     t.is((await call(who, sendPath, { body: whole })).status, 200, '20 MiB');
-    t.is((await books(who)).emails, justGood.length + jsonTypes.length + 1);
+    t.is((await accountOf(who)).emails, justGood.length + jsonTypes.length + 1);
   });
 
-  test(`${database}: an email is found by its organization alone`, async (t) => {
+  test(`${database}: an email is found only by its own organization`, async (t) => {
     const [owner, other] = [await tenant(database), await tenant(database)];
     const { body } = await send(owner, { tags: { a: 'b' } });
     const get = (who: Tenant) => call(who, `/api/public/email/${body.emailId}`, { method: 'GET' });
@@ -331,17 +334,17 @@ for (const database of kinds) {
     t.deepEqual(body.accepted, ['ann@nowhere.invalid']);
     t.deepEqual(body.suppressed, [to[0], to[2], to[3]], 'as given, each mailbox once');
     t.false('insufficientCredit' in body);
-    t.like(await books(who), { emails: 1, quotaUsed: 1, left: 2, sum: 2 });
+    t.like(await accountOf(who), { emails: 1, quotaUsed: 1, left: 2, sum: 2 });
     const other = await tenant(database);
     t.deepEqual((await send(other, { to: 'gone@there.invalid' })).body.accepted, ['gone@there.invalid']);
   });
 
-  test(`${database}: an address given twice counts, costs and is delivered once, as first given`, async (t) => {
+  test(`${database}: an address that is given twice is counted, charged and delivered once, as first written`, async (t) => {
     const who = await tenant(database, { quota: 5 });
     const to = ['Ann@Nowhere.invalid', 'bob@nowhere.invalid', 'ann@nowhere.INVALID'];
     const { body } = await send(who, { to });
     t.deepEqual(body.accepted, ['Ann@Nowhere.invalid', 'bob@nowhere.invalid']);
-    t.like(await books(who), { quotaUsed: 2, left: 3, sum: 3 });
+    t.like(await accountOf(who), { quotaUsed: 2, left: 3, sum: 3 });
   });
 
   test(`${database}: the quota pays before the wallet, recipients are paid for in request order, the ledger adds up`, async (t) => {
@@ -349,9 +352,9 @@ for (const database of kinds) {
     await worlds[database].db.transaction((trx) => grant(trx, who.orgId, 3, Date.now()));
     await suppress(who, 'gone@nowhere.invalid');
     await send(who, { to: 'one@nowhere.invalid' });
-    t.like(await books(who), { quotaUsed: 1, wallet: 3, left: 4, sum: 4 });
+    t.like(await accountOf(who), { quotaUsed: 1, wallet: 3, left: 4, sum: 4 });
     await send(who, { to: ['two@nowhere.invalid', 'three@nowhere.invalid'] });
-    t.like(await books(who), { quotaUsed: 2, wallet: 2, left: 2, sum: 2 }, 'one of each');
+    t.like(await accountOf(who), { quotaUsed: 2, wallet: 2, left: 2, sum: 2 }, 'one of each');
     const to = ['d', 'gone', 'b', 'c', 'a'].map((name) => `${name}@nowhere.invalid`);
     const { status, body } = await send(who, { to });
     t.is(status, 200);
@@ -362,7 +365,7 @@ for (const database of kinds) {
     isError(t, await send(who, { to: 'e@nowhere.invalid' }), [402, 'INSUFFICIENT_CREDITS']);
     isError(t, await send(who, { to: 'gone@nowhere.invalid' }), [422, 'ALL_RECIPIENTS_SUPPRESSED']);
     const end = { emails: 3, quotaUsed: 2, wallet: 0, left: 0, sum: 0, balances: [2, 5, 4, 2, 0] };
-    t.deepEqual(await books(who), end);
+    t.deepEqual(await accountOf(who), end);
     const email = (await call(who, `/api/public/email/${body.emailId}`, { method: 'GET' })).body;
     t.is(email.credits, 2);
     t.is(email.recipients[1].status, 'suppressed');

@@ -1,4 +1,4 @@
-/** Whose word is taken for where a client is. */
+/** The client's address, and the proxies that are trusted to name it. */
 import test from 'ava';
 import { clientAddressOf } from '../../src/api/client-address.ts';
 

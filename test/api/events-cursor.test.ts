@@ -1,6 +1,6 @@
 /**
- * The cursor of the feed (issue: no gap, no repeat) on both databases: many write at once, in real transactions that
- * overlap, linger and roll back, through connections of their own; many read meanwhile, page by page.
+ * The cursor of the event feed skips and repeats nothing, on both databases: several writers commit real transactions
+ * that overlap, stay open and roll back, on their own connections, while several readers read page by page.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -44,7 +44,7 @@ const eventOf = (orgId: string, type: string) => ({
   ...{ at: now, data: '{}' },
 });
 
-/** SQLite lets whoever waits for its lock try now and then, in no order: one of eight may have no luck for long. */
+/** SQLite retries for its lock in no order, so that one of eight writers can be unlucky for long. */
 async function untilNotBusy(transact: () => Promise<void>): Promise<void> {
   try {
     await transact();
@@ -54,14 +54,14 @@ async function untilNotBusy(transact: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Everything from a position on. */
+/** Reads all events after a position. */
 async function readAll(db: Db, orgId: string | null, after = 0, limit = 7): Promise<EventPage['events']> {
   const page = await readEvents(db, { orgId, after, limit });
   return page.isMore ? [...page.events, ...(await readAll(db, orgId, page.position, limit))] : page.events;
 }
 
 for (const kind of kinds) {
-  test(`${kind}: 8 write and 4 read at once, and every reader has every event once, in one order`, async (t) => {
+  test(`${kind}: with 8 writers and 4 readers, every reader gets every event once, in the same order`, async (t) => {
     const { db, open, orgs } = await newFeed(t, kind);
     const [noisy, quiet] = orgs;
     const written = new Map<string, string>();
@@ -128,7 +128,7 @@ for (const kind of kinds) {
     t.deepEqual(await readAll(db, orgs[2]), []);
   });
 
-  test(`${kind}: events of some types are looked for in stretches, each with a position to go on from`, async (t) => {
+  test(`${kind}: a search for some types reads limited stretches and returns a position to continue from`, async (t) => {
     const { db, orgs } = await newFeed(t, kind);
     const [orgId, other] = orgs;
     const many = Array.from({ length: 4100 }, (_, at) => eventOf(orgId, at === 4050 ? 'rare' : 'usual'));
@@ -149,7 +149,7 @@ for (const kind of kinds) {
     });
   });
 
-  test(`${kind}: events of before the migration come first, in order`, async (t) => {
+  test(`${kind}: events from before the migration come first, in order`, async (t) => {
     const { db, orgs } = await newFeed(t, kind, async (trx) => {
       for (const migration of [first, engine]) await migration.up(trx);
       const orgId = await insertOrganization(trx, 'Old', now);
@@ -167,7 +167,7 @@ for (const kind of kinds) {
     t.is(new Set(read.map(({ position }) => position)).size, 4);
   });
 
-  test(`${kind}: a position is never given twice, though the newest events are deleted`, async (t) => {
+  test(`${kind}: a position is never used twice, even if the newest events are deleted`, async (t) => {
     const { db, orgs } = await newFeed(t, kind);
     t.is((await readEvents(db, { orgId: orgs[0], after: 0, limit: 1 })).position, 0);
     await insertRows(db as never, 'events', [eventOf(orgs[0], 'one'), eventOf(orgs[0], 'two')]);
@@ -185,7 +185,7 @@ for (const kind of kinds) {
 
 // SQLite has one writer at a time.
 
-test('postgres: what is under way is waited for, by those alone who would pass over it', async (t) => {
+test('postgres: a reader waits for an open transaction only if it would skip its events', async (t) => {
   const { db, open, orgs } = await newFeed(t, 'postgres');
   const [orgId] = orgs;
   const slow = await (await open()).transaction();
@@ -205,7 +205,7 @@ test('postgres: what is under way is waited for, by those alone who would pass o
   t.deepEqual(await seen(), ['first', 'slow', 'fast', 'last']);
 });
 
-test('postgres: a node that dies while it writes does not hold the feed up', async (t) => {
+test('postgres: a node that dies while it writes does not block the feed', async (t) => {
   const { db, open, orgs } = await newFeed(t, 'postgres');
   const other = await open();
   const dying = await other.transaction();

@@ -1,5 +1,5 @@
 /**
- * Whatever arrives, the answer is a documented one, nothing is half done, and the books balance. A thousand requests
+ * Every request gets a documented response, nothing is half done, and the ledger balances. A thousand requests
  * in every run of the tests; `FUZZ_RUNS=10000 npm test -- test/api/fuzz.test.ts` for more.
  */
 import { connect } from 'node:net';
@@ -20,7 +20,7 @@ const codes = new Set([
   'RATE_LIMIT_EXCEEDED',
 ]);
 
-/** Strings in the likeness of trouble. */
+/** Strings that often cause errors. */
 const nasty = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 40 }),
   fc.constantFrom(
@@ -66,7 +66,7 @@ const mutations = {
   ),
 };
 
-/** A valid send with up to two of its members changed, now and then something else altogether. */
+/** A valid send with up to two members changed or, sometimes, an arbitrary value. */
 const body = fc.oneof(
   { weight: 1, arbitrary: anything },
   {
@@ -80,7 +80,7 @@ const body = fc.oneof(
   },
 );
 
-/** Bytes of the heap in use once the garbage is out. */
+/** Bytes of the heap in use after garbage collection. */
 function heapInUse(): number {
   setFlagsFromString('--expose-gc');
   runInNewContext('gc')();
@@ -135,7 +135,7 @@ async function balanced(world: World): Promise<void> {
   }
 }
 
-test('bytes that are hardly HTTP get an answer or a closed connection, and the server goes on', async (t) => {
+test('bytes that are not valid HTTP get a response or a closed connection, and the server keeps working', async (t) => {
   const world = await startWorld(t);
   const { hostname, port } = new URL(world.url());
   const line = fc.oneof(
@@ -158,7 +158,7 @@ test('bytes that are hardly HTTP get an answer or a closed connection, and the s
   t.is((await world.send({ to: 'ann@there.invalid' })).status, 200);
 });
 
-test('an address that passes is safe in an SMTP command, and equal to itself however it is written', (t) => {
+test('an accepted address is safe in an SMTP command, and equal to its other spellings', (t) => {
   fc.assert(
     fc.property(
       fc.oneof(
@@ -177,7 +177,7 @@ test('an address that passes is safe in an SMTP command, and equal to itself how
   );
 });
 
-test('no text brings a bare CR or LF, or a header of its own, into the message', async (t) => {
+test('no text adds a bare CR or LF, or a header, to the message', async (t) => {
   const texts = fc.oneof(
     nasty,
     fc.string({ unit: fc.constantFrom('a', '\r', '\n', '.', ' ', 'é', '\t'), maxLength: 60 }),

@@ -1,6 +1,6 @@
 /**
- * What one client can make the HTTP server do and hold: bodies of too many members, bodies that do not come, connections
- * that are not let go. Every request goes to the real server over a socket.
+ * The limits on what one client can make the HTTP server do and hold: bodies with too many members, bodies that do not
+ * arrive, connections that stay open. Every request goes to a real server over a socket.
  */
 import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
@@ -35,7 +35,7 @@ interface Posted {
   headers: Record<string, unknown>;
 }
 
-/** A large body is written bit by bit, and the answer may come before its end. */
+/** A large body is written in pieces, and the response can come before its end. */
 function post(path: string, body: Buffer, method = 'POST', type = 'application/json'): Promise<Posted> {
   return new Promise((resolve, reject) => {
     const headers = {
@@ -78,7 +78,7 @@ const endpoints = (webhook: string): Endpoint[] => [
   { path: `/api/public/webhooks/${webhook}/replay`, good: {}, members: ['eventId', 'failed', 'since'] },
 ];
 
-/** So many bytes of them, as the value of a member. */
+/** A member whose value has this many bytes. */
 const floods: Record<string, (bytes: number) => string> = {
   'objects in an array': (bytes) => `[${'{},'.repeat(bytes / 3)}{}]`,
   'members of an object': (bytes) =>
@@ -94,7 +94,7 @@ function bodyOf({ good }: Endpoint, member: string, value: string): Buffer {
   );
 }
 
-/** The longest time that the event loop did nothing else, measured from within. */
+/** The longest time that the event loop was blocked, measured in the process. */
 async function longestStall(action: () => Promise<void>): Promise<number> {
   let [longest, last] = [0, performance.now()];
   const timer = setInterval(() => {
@@ -150,14 +150,14 @@ for (const [what, flood] of Object.entries(floods)) {
   });
 }
 
-test.serial('a million unknown members are refused before they are looked at', async (t) => {
+test.serial('a million unknown members are refused before they are parsed', async (t) => {
   const members = Array.from({ length: 1_000_000 }, (_, n) => `"k ${n}":1`).join();
   const { status, text } = await post(sendPath, Buffer.from(`{"idempotencyKey":"k",${members}}`));
   t.is(status, 400);
   t.regex(JSON.parse(text).message, /more than 10,000 members and elements/);
 });
 
-test('a name of megabytes is not said back', async (t) => {
+test('a name of several megabytes is not repeated in the response', async (t) => {
   const name = 'n'.repeat(5 * megabyte);
   const fields = { headers: { [name]: 'x' }, tags: { [name]: 'x' } };
   const { status, text } = await post(sendPath, Buffer.from(JSON.stringify({ ...send, ...fields })));
@@ -165,7 +165,7 @@ test('a name of megabytes is not said back', async (t) => {
   t.true(text.length < 10_000, `${text.length} bytes`);
 });
 
-test('too many members are one issue; of other issues there are a hundred at most', async (t) => {
+test('too many members are one issue, and at most a hundred other issues are listed', async (t) => {
   const many = (length: number, one: unknown) => Array.from({ length }, () => one);
   const object = (length: number) => Object.fromEntries(many(length, 0).map((_, n) => [`k${n}`, 1]));
   for (const [member, value] of Object.entries({
@@ -188,7 +188,7 @@ test('too many members are one issue; of other issues there are a hundred at mos
   t.is(scopes.issues.length, 1);
 });
 
-/** A send that is announced as 20 MB and of which little comes; open until the connection closes. */
+/** A send that announces 20 MB and sends little; resolves when the connection closes. */
 async function slowSend(key: string, announced = 20 * megabyte): Promise<Socket & { answer: string }> {
   const socket = Object.assign(connect(Number(new URL(world.url()).port), '127.0.0.1'), { answer: '' });
   socket.on('error', () => {});
@@ -203,7 +203,7 @@ async function slowSend(key: string, announced = 20 * megabyte): Promise<Socket 
   return socket;
 }
 
-test('slow bodies of two organizations leave room for a third, and are cut off after ten seconds', async (t) => {
+test('slow bodies of two organizations leave capacity for a third, and are disconnected after ten seconds', async (t) => {
   const keys = await Promise.all([1, 2].map(() => createTenant(world.db, world.config, world.dns)));
   const slow: Awaited<ReturnType<typeof slowSend>>[] = [];
   for (const key of keys) for (let n = 0; n < 16; n++) slow.push(await slowSend(key));
@@ -217,7 +217,7 @@ test('slow bodies of two organizations leave room for a third, and are cut off a
   for (const socket of slow) socket.destroy();
 });
 
-test('a body that finds no room is refused with 429, and counts in no window', async (t) => {
+test('a body that does not fit the memory budget is refused with 429 and counts in no window', async (t) => {
   const { db } = world;
   const key = await createTenant(db, world.config, world.dns);
   const { id } = await db('organizations').orderBy('id', 'desc').first();
@@ -235,7 +235,7 @@ test('a body that finds no room is refused with 429, and counts in no window', a
   for (const socket of two) socket.destroy();
 });
 
-test('every answer says nosniff, and a large one is compressed for whoever takes that', async (t) => {
+test('every response has nosniff, and a large one is compressed if the client accepts that', async (t) => {
   const base = world.url();
   for (const path of [
     '/api/public/emails',
@@ -269,7 +269,7 @@ test('every answer says nosniff, and a large one is compressed for whoever takes
   t.is((await get('/api/public/events', 'gzip')).headers['content-encoding'], undefined, 'it is small');
 });
 
-test('a connection is closed soon after an answer that ends it, whatever the client does', async (t) => {
+test('a connection is closed soon after a response that ends it, whatever the client does', async (t) => {
   const server = await listen(
     async (request, response) =>
       void response.writeHead(request.url === '/bad' ? 400 : 200, { Connection: 'close' }).end('x'),
@@ -299,7 +299,7 @@ test('a connection is closed soon after an answer that ends it, whatever the cli
   }
 });
 
-test('connections are limited in all, and for each network', async (t) => {
+test('connections are limited in total and for each network', async (t) => {
   const server = tcpServer().on(
     'connection',
     limitNetworks(2, (address) => address === '127.0.0.9'),

@@ -14,12 +14,12 @@ function isRefused(chunks: Buffer[]): boolean {
   }
 }
 
-/** Each comma and each opening bracket counts, and none of those within strings. */
+/** Counts commas and opening brackets outside strings. */
 function membersOf(json: string): number {
   return json.replace(/"(?:[^"\\]|\\.)*"/gs, '').match(/[,[{]/g)?.length ?? 0;
 }
 
-test('what is counted is what is outside of strings, wherever the chunks end', (t) => {
+test('only members outside strings are counted, wherever the chunks end', (t) => {
   const text = fc.string({ unit: fc.constantFrom('"', '\\', ',', '[', '{', 'a', 'é'), maxLength: 200 });
   fc.assert(
     fc.property(fc.array(fc.tuple(text, text)), fc.array(fc.nat(300)), (pairs, cuts) => {

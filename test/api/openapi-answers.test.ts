@@ -1,6 +1,6 @@
 /**
- * The OpenAPI document is true: its examples are sent to the real server and answered as it says; real answers of
- * every status hold against its schemas.
+ * The OpenAPI document describes the real server: its examples are sent and get the documented responses, and real
+ * responses of every status match its schemas.
  */
 import { randomUUID } from 'node:crypto';
 import test from 'ava';
@@ -12,7 +12,7 @@ import { errorExamples, keyWith, masked, provoker } from '../helpers/provoke.ts'
 import { until } from '../helpers/until.ts';
 import type { Answer } from '../helpers/world.ts';
 
-/** Recipients are delivered to side by side: their events come in any order. */
+/** Deliveries run in parallel, so the events of several recipients come in any order. */
 function inOrder(email: Answer['body']) {
   const place = ({ recipient, type }: { recipient: string; type: string }) =>
     `${type === 'email.queued' ? 0 : 1} ${recipient}`;
@@ -22,7 +22,7 @@ function inOrder(email: Answer['body']) {
   };
 }
 
-test('every example of a send is answered as its answer says', async (t) => {
+test('every example of a send gets the response of its example', async (t) => {
   const { world, orgId, contract, post } = await exampleWorld(t);
   const { requestBody, responses } = contract.document.paths[sendPath]!.post!;
   const requests = requestBody!.content['application/json']!.examples!;
@@ -44,7 +44,7 @@ test('every example of a send is answered as its answer says', async (t) => {
   contract.check(t, 'post', sendPath, replay);
 });
 
-test('emails are told of as in the examples, at every point of their way', async (t) => {
+test('emails are shown as in the examples, in each state', async (t) => {
   const { world, contract, post } = await exampleWorld(t);
   await rename(world, 'example.com');
   const examples =
@@ -60,7 +60,7 @@ test('emails are told of as in the examples, at every point of their way', async
   }
 });
 
-test('opens, clicks, scans, holding, expiry and skipped recipients hold against the document too', async (t) => {
+test('opens, clicks, scans, holding, expiry and skipped recipients match the document', async (t) => {
   const { world, orgId, contract, post } = await exampleWorld(t);
   await rename(world, 'example.com');
   await suppress(world, orgId, 'dora@example.org');
@@ -113,7 +113,7 @@ test('opens, clicks, scans, holding, expiry and skipped recipients hold against 
   for (const type of expected) t.true(types.has(`email.${type}`), type);
 });
 
-test('an email that the operator canceled holds against the document', async (t) => {
+test('an email that the operator canceled matches the document', async (t) => {
   const { world, contract, post } = await exampleWorld(t);
   await rename(world, 'example.com');
   const { body } = await post({
@@ -131,7 +131,7 @@ test('an email that the operator canceled holds against the document', async (t)
   t.like(answer.body.events.at(-1), { type: 'email.canceled', data: { reason: 'a typo' } });
 });
 
-test('every error is provoked, and says what its example says', async (t) => {
+test('every documented error can be provoked and matches its example', async (t) => {
   const { world, orgId, contract, post } = await exampleWorld(t);
   const provoked = new Set<string>();
   const provoke = await provoker(t, contract, provoked);
@@ -197,7 +197,7 @@ test('every error is provoked, and says what its example says', async (t) => {
   t.deepEqual([...provoked].sort(), own.sort(), 'no example of an error is left out');
 });
 
-/** Each with a parameter that can be wrong. */
+/** The lists, each with a parameter that can be invalid. */
 const lists = [
   ['/api/public/events', 'after'],
   ['/api/public/emails', 'until'],

@@ -1,6 +1,6 @@
 /**
- * The OpenAPI document is true of what manages an organization: its requests are sent and answered as its answers say, and
- * each of its errors is provoked.
+ * The OpenAPI document describes the real management endpoints: its example requests get the documented responses, and
+ * each documented error is provoked.
  */
 import test from 'ava';
 import { createSeal } from '../../src/accounts/seal.ts';
@@ -20,7 +20,7 @@ import type { Answer, World } from '../helpers/world.ts';
 
 const tags = managementTags.map(({ name }) => name);
 
-test('every example of managing is answered as its answer says', async (t) => {
+test('every example of the management endpoints gets the response of its example', async (t) => {
   const { world, contract } = await exampleWorld(t, { POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true' });
   const { document } = contract;
   const orgId = await insertOrganization(world.db, 'New', world.clock.now());
@@ -119,7 +119,7 @@ interface Filled {
   tidy?: (text: string) => string;
 }
 
-/** Bodies that are refused, each by its own operation. */
+/** An invalid body for each operation. */
 const refused: Record<string, string> = {
   'post /domains': '{}',
   'patch /domains/{name}': '{"tracking":true}',
@@ -131,7 +131,7 @@ const refused: Record<string, string> = {
   'post /webhooks/{id}/replay': '{}',
 };
 
-test('every error of managing is provoked, and says what its example says', async (t) => {
+test('every documented error of the management endpoints can be provoked and matches its example', async (t) => {
   const { world, orgId, contract } = await exampleWorld(t);
   const provoked = new Set<string>();
   const provoke = await provoker(t, contract, provoked);

@@ -1,4 +1,4 @@
-/** The OpenAPI document: a valid one, open to everybody, that draws the limits where the server does. */
+/** The OpenAPI document is valid and public, and has the same limits as the server. */
 import { Validator } from '@seriousme/openapi-schema-validator';
 import test from 'ava';
 import { findOrganization, insertOrganization, setLimits } from '../../src/db/accounts/organizations.ts';
@@ -24,7 +24,7 @@ test('a public validator accepts the document, and its own examples fit its sche
     t.deepEqual(faults(example, 'components', 'headers', name, 'schema'), [], name);
 });
 
-test('the document needs no key and counts in no limit', async (t) => {
+test('the document needs no key and counts toward no limit', async (t) => {
   const { world, orgId, contract } = await exampleWorld(t);
   await setLimits(world.db, orgId, { requestsPerSecond: 1, requestsPerDay: 1 });
   for (const authorization of ['', 'Bearer em_wrong', `Bearer ${world.key}`]) {
@@ -36,7 +36,7 @@ test('the document needs no key and counts in no limit', async (t) => {
   contract.check(t, 'get', '/api/public/openapi.json', await world.call('POST', '/api/public/openapi.json'));
 });
 
-test('the document draws the limits of requests where the server does', async (t) => {
+test('the document and the server accept and refuse the same requests', async (t) => {
   const { world, contract, post } = await exampleWorld(t);
   await rename(world, 'example.com');
   const plain = { from: 'billing@example.com', to: 'ann@example.org', subject: 'Hello', text: 'Hello' };

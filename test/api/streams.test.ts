@@ -1,4 +1,4 @@
-/** Live streams and a client that does not read: what is held for it, and for how long. Real sockets, endless events. */
+/** Live streams and a client that does not read: how much is kept for it, and for how long, over real sockets. */
 import { once } from 'node:events';
 import { createServer, get, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -16,7 +16,7 @@ import { until } from '../helpers/until.ts';
 
 const pageOfBytes = 1_000_000;
 
-/** A page for each question; how many each organization's stream has asked for. */
+/** Returns a page for each read, and counts the reads of each organization's stream. */
 async function endless(t: ExecutionContext, timeoutMs: number) {
   const pages: Record<string, number> = {};
   const onError = (what: string, error: unknown) => t.fail(`${what}: ${error}`);
@@ -35,7 +35,9 @@ async function endless(t: ExecutionContext, timeoutMs: number) {
     },
     settledPosition: async () => 0,
     cursors: createCursors(fixedSecrets('a secret')),
-    ...{ eventSignal: watch, onError, timeoutMs },
+    eventSignal: watch,
+    onError,
+    timeoutMs,
   });
   const app = new Koa();
   app.silent = true;
@@ -67,7 +69,7 @@ async function endless(t: ExecutionContext, timeoutMs: number) {
   return { pages, connect, connections, streams };
 }
 
-test('for a client that does not read, no more is read than fits the sockets', async (t) => {
+test('for a client that does not read, no more events are read than fit the socket buffers', async (t) => {
   const { pages, connect } = await endless(t, 60_000);
   (await connect('deaf')).pause();
   let bytes = 0;
@@ -79,7 +81,7 @@ test('for a client that does not read, no more is read than fits the sockets', a
   t.true(pages.deaf! <= 20, `${pages.deaf} pages`);
 });
 
-test('a client that takes nothing for too long is cut off, one that reads is not', async (t) => {
+test('a client that reads nothing for too long is disconnected; one that reads is not', async (t) => {
   const { connect, connections, streams } = await endless(t, 2000);
   const eager = await connect('eager');
   let isGone = false;
