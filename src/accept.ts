@@ -223,7 +223,7 @@ function contentOf({ messageId, acceptedAt: date }: Send, request: SendRequest, 
  */
 async function commit(parts: AcceptParts, send: Send, requestId: string): Promise<Decision> {
   const slots = send.recipients.map(({ domain }) => parts.admit(domain, send.orgId));
-  const recipients = send.recipients.map((one, index) => ({ ...one, entry: slots[index]!.entry }));
+  const recipients = send.recipients.map((one, index) => ({ ...one, entry: slots[index]!.disposition }));
   let accepted: string[] = [];
   try {
     failpoint('composed');

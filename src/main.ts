@@ -81,7 +81,9 @@ export async function start(config: Config, hands: Partial<Overrides> = {}): Pro
       stops.push(webhooks.stop);
       await webhooks.start();
     }
-    const engine = has('mta') ? createDelivery({ ...ground, leaseMs }) : disabledDelivery(ground.bell.lane);
+    const engine = has('mta')
+      ? createDelivery({ ...ground, leaseMs })
+      : disabledDelivery(ground.bell.backlog);
     const { runner, load, close: closeEngine } = engine;
     let baseUrl = config.baseUrl;
     const composers = composersOf(ground);
@@ -111,11 +113,11 @@ export async function start(config: Config, hands: Partial<Overrides> = {}): Pro
     if (has('mta')) stops.push(await makeAllDue(ground));
     const { bell, watch } = ground;
     bell.listen({
-      lane: runner.noteLane,
-      events: watch.heard,
+      backlog: runner.noteBacklog,
+      events: watch.notifyLocal,
       anything() {
         runner.wake();
-        watch.heard();
+        watch.notifyLocal();
       },
     });
     let listeners: Listeners | null = null;

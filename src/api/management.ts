@@ -46,7 +46,7 @@ export interface Management {
   allowPrivate: boolean;
   /** Posts to a webhook once. */
   attemptWebhook: TryWebhook;
-  eventSignal: Pick<EventSignal, 'ring'>;
+  eventSignal: Pick<EventSignal, 'notify'>;
   /** Bounds the bodies in memory. */
   admission: Admission;
 }

@@ -19,7 +19,7 @@ interface Lane {
 
 interface Heard {
   /** Mail waits there, due. */
-  lane(lane: Lane): void;
+  backlog(backlog: Lane): void;
   /** There are new events. */
   events(): void;
   /** Anything may have happened. */
@@ -28,7 +28,7 @@ interface Heard {
 
 export interface Notify {
   /** Mail waits in this lane that this node does not send. */
-  lane(lane: Lane): void;
+  backlog(backlog: Lane): void;
   events(): void;
   /** From now on what other nodes say goes there. */
   listen(heard: Heard): void;
@@ -65,7 +65,7 @@ const timeoutMs = 5_000;
 const beatIntervalMs = 2_000;
 const retryDelayMs = 1_000;
 
-const silent: Notify = { lane() {}, events() {}, listen() {}, close: async () => {} };
+const silent: Notify = { backlog() {}, events() {}, listen() {}, close: async () => {} };
 
 export function createNotify({ databaseUrl, node, sends, onError }: NotifyParts): Notify {
   if (databaseUrl === null) return silent;
@@ -162,12 +162,12 @@ export function createNotify({ databaseUrl, node, sends, onError }: NotifyParts)
     if (!news || news.from === node) return;
     others.set(news.from, performance.now());
     if (news.events) heard.events();
-    for (const [domain, orgId] of news.lanes) heard.lane({ domain, orgId });
+    for (const [domain, orgId] of news.lanes) heard.backlog({ domain, orgId });
   }
 
   return {
-    lane(lane) {
-      lanes.set(`${lane.orgId} ${lane.domain}`, lane);
+    backlog(backlog) {
+      lanes.set(`${backlog.orgId} ${backlog.domain}`, backlog);
       ringSoon();
     },
     events() {
@@ -190,8 +190,8 @@ export function createNotify({ databaseUrl, node, sends, onError }: NotifyParts)
 function newsOf(payload: string): News | null {
   try {
     const { from, events, lanes } = JSON.parse(payload);
-    const isLane = (lane: unknown) =>
-      Array.isArray(lane) && typeof lane[0] === 'string' && typeof lane[1] === 'string';
+    const isLane = (backlog: unknown) =>
+      Array.isArray(backlog) && typeof backlog[0] === 'string' && typeof backlog[1] === 'string';
     const isNews = typeof from === 'string' && Array.isArray(lanes) && lanes.every(isLane);
     return isNews ? { from, events: events === true, lanes } : null;
   } catch {

@@ -11,7 +11,7 @@ import { defaultPool } from '../mail/ip-pool.ts';
 export interface PoolAssignmentParts {
   sources: { pool: string }[];
   /** By organization; who is not there is pinned to none. */
-  readPins(): Promise<Map<string, string>>;
+  readAssignments(): Promise<Map<string, string>>;
   /** The organizations that are paused. */
   readPaused(): Promise<Set<string>>;
   /** Tells other nodes. */
@@ -41,15 +41,15 @@ export const poolsOf = (sources: { pool: string }[]): string[] =>
   sources.length === 0 ? [defaultPool] : [...new Set(sources.map(({ pool }) => pool))];
 
 export function createPoolAssignment(parts: PoolAssignmentParts): PoolAssignment {
-  const { sources, readPins, readPaused, publish, readOthers } = parts;
+  const { sources, readAssignments, readPaused, publish, readOthers } = parts;
   const pools = poolsOf(sources);
   const own = new Set(pools);
-  let pins = new Map<string, string>();
+  let assignments = new Map<string, string>();
   let paused = new Set<string>();
   let others: string[] = [];
   let publishedAt = Number.NEGATIVE_INFINITY;
 
-  const poolOf = (orgId: string) => pins.get(orgId) ?? defaultPool;
+  const poolOf = (orgId: string) => assignments.get(orgId) ?? defaultPool;
 
   return {
     poolOf,
@@ -63,14 +63,14 @@ export function createPoolAssignment(parts: PoolAssignmentParts): PoolAssignment
         publishedAt = now;
       }
       others = [...(await readOthers(now))].filter((pool) => !own.has(pool));
-      const read = await readPins();
+      const newAssignments = await readAssignments();
       const nowPaused = await readPaused();
       const isSame =
-        read.size === pins.size &&
-        [...read].every(([orgId, pool]) => pins.get(orgId) === pool) &&
+        newAssignments.size === assignments.size &&
+        [...newAssignments].every(([orgId, pool]) => assignments.get(orgId) === pool) &&
         nowPaused.size === paused.size &&
         [...nowPaused].every((orgId) => paused.has(orgId));
-      pins = read;
+      assignments = newAssignments;
       paused = nowPaused;
       return !isSame;
     },

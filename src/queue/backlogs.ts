@@ -9,17 +9,17 @@ export interface Backlog {
 }
 
 /** A lane that was picked; `stamp` tells whether anything has come to wait there since. */
-export interface Pick extends Backlog {
+export interface PickedBacklog extends Backlog {
   stamp: number;
 }
 
 export interface Backlogs {
   readonly size: number;
-  add(lane: Backlog): void;
+  add(backlog: Backlog): void;
   /** Up to `count` lanes whose turn it is, each once. `isOpen`: whether the domain may be served. */
-  pick(count: number, isOpen: (domain: string) => boolean): Pick[];
+  pick(count: number, isOpen: (domain: string) => boolean): PickedBacklog[];
   /** The lane was found empty when it was picked. */
-  remove(pick: Pick): void;
+  remove(pick: PickedBacklog): void;
   /** Forgets the lanes of these organizations. */
   removeOf(isGone: (orgId: string) => boolean): void;
   clear(): void;
@@ -33,7 +33,7 @@ export function createBacklogs(): Backlogs {
   let size = 0;
   let stamps = 0;
 
-  function turn(orgId: string, isOpen: (domain: string) => boolean): Pick | null {
+  function turn(orgId: string, isOpen: (domain: string) => boolean): PickedBacklog | null {
     const domains = orgs.get(orgId)!;
     orgs.delete(orgId);
     orgs.set(orgId, domains);
@@ -57,14 +57,15 @@ export function createBacklogs(): Backlogs {
       orgs.set(orgId, domains);
     },
     pick(count, isOpen) {
-      const picked: Pick[] = [];
+      const picked: PickedBacklog[] = [];
       const seen = new Set<string>();
-      const open = (orgId: string) => (domain: string) => isOpen(domain) && !seen.has(`${orgId} ${domain}`);
-      let idle = 0;
-      while (picked.length < count && idle < orgs.size) {
+      const isPickable = (orgId: string) => (domain: string) =>
+        isOpen(domain) && !seen.has(`${orgId} ${domain}`);
+      let skipped = 0;
+      while (picked.length < count && skipped < orgs.size) {
         const orgId = orgs.keys().next().value!;
-        const pick = turn(orgId, open(orgId));
-        idle = pick ? 0 : idle + 1;
+        const pick = turn(orgId, isPickable(orgId));
+        skipped = pick ? 0 : skipped + 1;
         if (!pick) continue;
         picked.push(pick);
         seen.add(`${orgId} ${pick.domain}`);

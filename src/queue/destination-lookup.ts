@@ -11,35 +11,35 @@ const maxAtOnce = 100;
 /** `resolve`: null where we stop. `found` is told of each lane; `isRetry` as it was given. */
 export function createDestinationLookup(
   resolve: (domain: string) => Promise<Destination | null>,
-  found: (destination: Destination, lane: Backlog, isRetry: boolean) => void,
+  onFound: (destination: Destination, backlog: Backlog, isRetry: boolean) => void,
 ) {
   /** By domain: whose lanes wait for it, and whether as a retry. */
-  const wanted = new Map<string, Map<string, boolean>>();
+  const requests = new Map<string, Map<string, boolean>>();
   const waiting: string[] = [];
-  let busy = 0;
+  let active = 0;
 
-  async function look(): Promise<void> {
-    busy += 1;
+  async function lookUpWaiting(): Promise<void> {
+    active += 1;
     for (let domain = waiting.shift(); domain !== undefined; domain = waiting.shift()) {
       const destination = await resolve(domain);
-      const lanes = wanted.get(domain)!;
-      wanted.delete(domain);
+      const orgs = requests.get(domain)!;
+      requests.delete(domain);
       if (!destination) continue;
-      for (const [orgId, isRetry] of lanes) found(destination, { domain, orgId }, isRetry);
+      for (const [orgId, isRetry] of orgs) onFound(destination, { domain, orgId }, isRetry);
     }
-    busy -= 1;
+    active -= 1;
   }
 
   return {
     add({ domain, orgId }: Backlog, isRetry: boolean): void {
-      const lanes = wanted.get(domain);
-      if (lanes) {
-        lanes.set(orgId, isRetry || lanes.get(orgId) === true);
+      const orgs = requests.get(domain);
+      if (orgs) {
+        orgs.set(orgId, isRetry || orgs.get(orgId) === true);
         return;
       }
-      wanted.set(domain, new Map([[orgId, isRetry]]));
+      requests.set(domain, new Map([[orgId, isRetry]]));
       waiting.push(domain);
-      if (busy < maxAtOnce) look();
+      if (active < maxAtOnce) lookUpWaiting();
     },
   };
 }

@@ -23,21 +23,21 @@ export interface DispatcherParts extends ReadyQueuesParts {
   /** `connections`: as many as its destination is given at once, now. */
   deliver(delivery: Delivery, stopped: AbortSignal, connections: number): Promise<Attempt>;
   /** The attempt that was not made, and why: the mail has reached its maximum age while we held it back. */
-  withheld(destination: string, reason: string): Attempt;
+  notAttempted(destination: string, reason: string): Attempt;
   /** Keeps the outcome; never rejects. */
-  keep(delivery: Delivery, attempt: Attempt): Promise<void>;
-  giveBack(delivery: Delivery): void;
+  recordOutcome(delivery: Delivery, attempt: Attempt): Promise<void>;
+  release(delivery: Delivery): void;
   /** Mail waits in this lane that other nodes are to send. */
-  passOn(lane: Backlog): void;
+  notifyOthers(backlog: Backlog): void;
   leases: Pick<ReturnType<typeof createHeldLeases>, 'begin' | 'isGood'>;
   /** Whether this node has addresses that the organization's mail may leave from. All other mail is left to nodes that have. */
   isOurs(orgId: string): boolean;
   /** The operator has paused the organization: its mail waits, and does not grow old. Then `isOurs` is false too. */
   isPaused(orgId: string): boolean;
   /** Somebody should claim: there is room again for what waits in the database. */
-  hungry(): void;
+  requestClaim(): void;
   /** Whether the last claim took all that there was room for in all. */
-  isMore(): boolean;
+  wasClaimCut(): boolean;
   clock: Clock;
   concurrency: number;
   stopped: AbortSignal;
@@ -45,7 +45,7 @@ export interface DispatcherParts extends ReadyQueuesParts {
 
 /** Where the mail of a send goes, decided before its commit; `settle` after it, with null where it was not accepted. */
 export interface DispatchPlace {
-  entry: 'leased' | 'due';
+  disposition: 'leased' | 'due';
   settle(delivery: Delivery | null): void;
 }
 
@@ -60,8 +60,8 @@ const maxReturns = 3;
 
 export function createDispatcher(parts: DispatcherParts) {
   const { clock, concurrency, stopped } = parts;
-  const lines = createReadyQueues(parts);
-  const leasing = createLeasePolicy(lines, clock, concurrency);
+  const readyQueues = createReadyQueues(parts);
+  const leasing = createLeasePolicy(readyQueues, clock, concurrency);
   /** Lines that could start one but for the room in all; they take turns. */
   const starved = new Set<ReadyQueue>();
   const inTheAir = new Set<Promise<void>>();
@@ -85,10 +85,10 @@ export function createDispatcher(parts: DispatcherParts) {
   }
 
   /** A delivery that this node has leased. */
-  function arrive(delivery: Delivery): void {
+  function addLeased(delivery: Delivery): void {
     hold(delivery);
-    const line = lines.known(delivery.domain);
-    if (line) enter(line, delivery);
+    const readyQueue = readyQueues.find(delivery.domain);
+    if (readyQueue) enter(readyQueue, delivery);
     else track(enterUnresolved(delivery));
   }
 
@@ -96,29 +96,31 @@ export function createDispatcher(parts: DispatcherParts) {
     leasing.countUnresolved(delivery.domain, 1);
     const destination = await resolve(delivery.domain);
     leasing.countUnresolved(delivery.domain, -1);
-    if (destination) enter(lines.of(destination), delivery);
-    else giveBack(delivery);
+    if (destination) enter(readyQueues.of(destination), delivery);
+    else release(delivery);
   }
 
-  function enter(line: ReadyQueue, delivery: Delivery): void {
-    const reason = parts.isOurs(delivery.orgId) ? lines.obstacle(line, delivery.domain) : notOurs;
-    const expiresAt = delivery.expiresAt + (line.isElsewhere() ? othersLastMs : 0);
-    if (stopping || parts.isPaused(delivery.orgId)) giveBack(delivery);
-    else if (reason === null) queue(line, delivery);
-    else if (expiresAt > clock.now()) giveBack(delivery);
-    else expire(line, delivery, reason);
+  function enter(readyQueue: ReadyQueue, delivery: Delivery): void {
+    const reason = parts.isOurs(delivery.orgId)
+      ? readyQueues.blockedReason(readyQueue, delivery.domain)
+      : notOurs;
+    const expiresAt = delivery.expiresAt + (readyQueue.hasNoShare() ? othersLastMs : 0);
+    if (stopping || parts.isPaused(delivery.orgId)) release(delivery);
+    else if (reason === null) queue(readyQueue, delivery);
+    else if (expiresAt > clock.now()) release(delivery);
+    else expire(readyQueue, delivery, reason);
   }
 
-  function enterAnew(line: ReadyQueue): void {
-    for (const delivery of line.hand.splice(0)) enter(line, delivery);
+  function enterAnew(readyQueue: ReadyQueue): void {
+    for (const delivery of readyQueue.ready.splice(0)) enter(readyQueue, delivery);
   }
 
-  function queue(line: ReadyQueue, delivery: Delivery): void {
-    line.hand.push(delivery);
-    lines.waiting.add(line);
-    pump(line);
+  function queue(readyQueue: ReadyQueue, delivery: Delivery): void {
+    readyQueue.ready.push(delivery);
+    readyQueues.active.add(readyQueue);
+    drain(readyQueue);
     const isTooMuch = sizeOf(delivery) > largestAtHand || heldBytes > maxBytesAtHand;
-    if (isTooMuch && line.hand.includes(delivery)) forgetMessage(delivery);
+    if (isTooMuch && readyQueue.ready.includes(delivery)) forgetMessage(delivery);
   }
 
   function hold(delivery: Delivery): void {
@@ -138,156 +140,159 @@ export function createDispatcher(parts: DispatcherParts) {
     delete delivery.message;
   }
 
-  function expire(line: ReadyQueue, delivery: Delivery, reason: string): void {
+  function expire(readyQueue: ReadyQueue, delivery: Delivery, reason: string): void {
     letGo(delivery);
-    track(parts.keep(delivery, parts.withheld(line.name, reason)));
+    track(parts.recordOutcome(delivery, parts.notAttempted(readyQueue.name, reason)));
   }
 
-  function giveBack(delivery: Delivery): void {
+  function release(delivery: Delivery): void {
     letGo(delivery);
-    parts.giveBack(delivery);
+    parts.release(delivery);
   }
 
   /** Starts what may start. What is at hand of a line that rests goes back. */
-  function pump(line: ReadyQueue): void {
-    if (line.hand.length === 0 && line.lanes.size > 0) return;
+  function drain(readyQueue: ReadyQueue): void {
+    if (readyQueue.ready.length === 0 && readyQueue.backlogs.size > 0) return;
     const now = clock.now();
-    while (line.hand.length > 0 && line.mayStart(now)) {
+    while (readyQueue.ready.length > 0 && readyQueue.mayStart(now)) {
       if (!hasRoom()) {
-        starved.add(line);
+        starved.add(readyQueue);
         break;
       }
-      const delivery = line.hand.shift()!;
-      if (parts.leases.isGood(delivery) && parts.isOurs(delivery.orgId)) launch(line, delivery);
-      else giveBack(delivery);
+      const delivery = readyQueue.ready.shift()!;
+      if (parts.leases.isGood(delivery) && parts.isOurs(delivery.orgId)) launch(readyQueue, delivery);
+      else release(delivery);
     }
-    if (line.rest(now) !== null) enterAnew(line);
-    if (line.hand.length === 0 && line.lanes.size === 0) lines.waiting.delete(line);
+    if (readyQueue.blockedReason(now) !== null) enterAnew(readyQueue);
+    if (readyQueue.ready.length === 0 && readyQueue.backlogs.size === 0)
+      readyQueues.active.delete(readyQueue);
   }
 
   /** Outcomes that cannot be recorded hold up new attempts, so that they do not pile up. */
   const hasRoom = () => !stopping && inFlight < concurrency && inTheAir.size < 3 * concurrency;
 
-  function launch(line: ReadyQueue, delivery: Delivery): void {
-    line.started(clock.now());
+  function launch(readyQueue: ReadyQueue, delivery: Delivery): void {
+    readyQueue.attemptStarted(clock.now());
     inFlight += 1;
-    track(fly(line, delivery));
+    track(fly(readyQueue, delivery));
   }
 
-  async function fly(line: ReadyQueue, delivery: Delivery): Promise<void> {
-    const attempt = await parts.deliver(delivery, stopped, Math.max(line.limit(), 1));
-    line.ended(attempt.signal, attempt.verdict.diagnostic, clock.now());
+  async function fly(readyQueue: ReadyQueue, delivery: Delivery): Promise<void> {
+    const attempt = await parts.deliver(delivery, stopped, Math.max(readyQueue.limit(), 1));
+    readyQueue.attemptFinished(attempt.signal, attempt.verdict.diagnostic, clock.now());
     inFlight -= 1;
-    const isOurHaste = attempt.signal === 'busy' && attempt.reply?.code === 421 && line.inFlight > 0;
-    const hasReturned = isOurHaste && !stopping && comeBack(line, delivery);
-    landed(line);
+    const isOurHaste = attempt.signal === 'busy' && attempt.reply?.code === 421 && readyQueue.inFlight > 0;
+    const hasReturned = isOurHaste && !stopping && comeBack(readyQueue, delivery);
+    landed(readyQueue);
     if (hasReturned) return;
     letGo(delivery);
     returns.delete(delivery.id);
-    await parts.keep(delivery, attempt);
+    await parts.recordOutcome(delivery, attempt);
   }
 
-  function comeBack(line: ReadyQueue, delivery: Delivery): boolean {
+  function comeBack(readyQueue: ReadyQueue, delivery: Delivery): boolean {
     const count = (returns.get(delivery.id) ?? 0) + 1;
     if (count > maxReturns) return false;
     returns.set(delivery.id, count);
-    line.hand.unshift(delivery);
-    lines.waiting.add(line);
+    readyQueue.ready.unshift(delivery);
+    readyQueues.active.add(readyQueue);
     return true;
   }
 
   /** Room has come free: for those first that have waited longest. */
-  function landed(line: ReadyQueue): void {
-    starved.add(line);
+  function landed(readyQueue: ReadyQueue): void {
+    starved.add(readyQueue);
     for (const next of starved) {
       if (!hasRoom()) break;
       starved.delete(next);
-      pump(next);
+      drain(next);
     }
-    const hasRoomForLanes = line.lanes.size > 0 && line.isLow(clock.now());
-    if (hasRoomForLanes || (parts.isMore() && leasing.hasMuchRoom())) parts.hungry();
+    const hasRoomForLanes = readyQueue.backlogs.size > 0 && readyQueue.needsRefill(clock.now());
+    if (hasRoomForLanes || (parts.wasClaimCut() && leasing.isHalfFree())) parts.requestClaim();
   }
 
-  const search = createDestinationLookup(resolve, (destination, lane, isRetry) => {
-    if (parts.isOurs(lane.orgId)) addLane(lines.of(destination), lane, isRetry);
+  const search = createDestinationLookup(resolve, (destination, backlog, isRetry) => {
+    if (parts.isOurs(backlog.orgId)) addLane(readyQueues.of(destination), backlog, isRetry);
   });
 
   /** Mail waits there that is due; `isRetry`: some of it has just fallen due again. */
-  function noteLane(lane: Backlog, isRetry = false): void {
-    if (!parts.isOurs(lane.orgId)) return;
-    const line = lines.known(lane.domain);
-    if (line) addLane(line, lane, isRetry);
-    else search.add(lane, isRetry);
+  function noteBacklog(backlog: Backlog, isRetry = false): void {
+    if (!parts.isOurs(backlog.orgId)) return;
+    const readyQueue = readyQueues.find(backlog.domain);
+    if (readyQueue) addLane(readyQueue, backlog, isRetry);
+    else search.add(backlog, isRetry);
   }
 
   /** Mail that this node has put there itself: nobody else knows. */
-  function notePut(lane: Backlog): void {
-    noteLane(lane);
-    if (!parts.isOurs(lane.orgId) || lines.known(lane.domain)?.isElsewhere()) parts.passOn(lane);
+  function announceBacklog(backlog: Backlog): void {
+    noteBacklog(backlog);
+    if (!parts.isOurs(backlog.orgId) || readyQueues.find(backlog.domain)?.hasNoShare())
+      parts.notifyOthers(backlog);
   }
 
-  function addLane(line: ReadyQueue, lane: Backlog, isRetry: boolean): void {
-    lines.addLane(line, lane);
-    if (isRetry && !lines.suspension(line, lane.domain)) line.probe(clock.now());
-    if (line.room(clock.now()) > 0) parts.hungry();
+  function addLane(readyQueue: ReadyQueue, backlog: Backlog, isRetry: boolean): void {
+    readyQueues.addBacklog(readyQueue, backlog);
+    if (isRetry && !readyQueues.suspension(readyQueue, backlog.domain)) readyQueue.allowProbe(clock.now());
+    if (readyQueue.freeSlots(clock.now()) > 0) parts.requestClaim();
   }
 
   /** A place is kept for what will be leased, until it is known whether it was. */
-  function promised(line: ReadyQueue | null, domain: string): DispatchPlace['settle'] {
-    if (line) line.promise();
+  function promised(readyQueue: ReadyQueue | null, domain: string): DispatchPlace['settle'] {
+    if (readyQueue) readyQueue.reserve();
     else leasing.countUnresolved(domain, 1);
     return (delivery) => {
-      if (line) line.unpromise();
+      if (readyQueue) readyQueue.cancelReservation();
       else leasing.countUnresolved(domain, -1);
-      if (delivery) arrive(delivery);
+      if (delivery) addLeased(delivery);
     };
   }
 
   return {
-    arrive,
-    pickLanes: (max: number) => leasing.pickLanes(Math.min(max, leasing.room())),
+    addLeased,
+    pickBacklogs: (max: number) => leasing.pickBacklogs(Math.min(max, leasing.freeLeases())),
     /** How many more may be leased. */
-    room: leasing.room,
+    freeLeases: leasing.freeLeases,
     /** Before a send is committed: whether its delivery may be leased at once, or has to wait in its lane. */
     admit(domain: string, orgId: string): DispatchPlace {
-      const line = lines.known(domain);
-      const isLeased = !stopping && parts.isOurs(orgId) && leasing.mayEnter(line, domain);
-      if (isLeased) return { entry: 'leased', settle: promised(line, domain) };
+      const readyQueue = readyQueues.find(domain);
+      const isLeased = !stopping && parts.isOurs(orgId) && leasing.mayLease(readyQueue, domain);
+      if (isLeased) return { disposition: 'leased', settle: promised(readyQueue, domain) };
       const settle = (delivery: Delivery | null) => {
-        if (delivery) notePut({ domain, orgId });
+        if (delivery) announceBacklog({ domain, orgId });
       };
-      return { entry: 'due', settle };
+      return { disposition: 'due', settle };
     },
-    noteLane,
-    notePut,
-    hear: lines.hear,
+    noteBacklog,
+    announceBacklog,
+    mergePeerStates: readyQueues.mergePeerStates,
     /** Whose mail is ours has changed. */
-    sortOut(): void {
-      for (const line of lines.waiting) {
-        line.lanes.removeOf((orgId) => !parts.isOurs(orgId));
-        enterAnew(line);
+    recheckOwnership(): void {
+      for (const readyQueue of readyQueues.active) {
+        readyQueue.backlogs.removeOf((orgId) => !parts.isOurs(orgId));
+        enterAnew(readyQueue);
       }
     },
     suspend(list: Suspension[]): void {
-      lines.suspend(list);
-      if (list.length > 0) for (const line of lines.waiting) enterAnew(line);
+      readyQueues.suspend(list);
+      if (list.length > 0) for (const readyQueue of readyQueues.active) enterAnew(readyQueue);
     },
-    pumpAll(): void {
-      for (const line of lines.waiting) pump(line);
+    drainAll(): void {
+      for (const readyQueue of readyQueues.active) drain(readyQueue);
     },
     /** When to look again although nobody calls; infinite where no time makes a difference. */
-    alarm(now: number): number {
+    wakeAt(now: number): number {
       let at = Number.POSITIVE_INFINITY;
-      for (const line of lines.waiting) at = Math.min(at, line.wakeAt(now));
+      for (const readyQueue of readyQueues.active) at = Math.min(at, readyQueue.wakeAt(now));
       return at;
     },
-    lines: lines.all,
-    forgetIdle: lines.forgetIdle,
+    readyQueues: readyQueues.all,
+    forgetIdle: readyQueues.forgetIdle,
     /** Nothing starts any more; what is at hand is given back. Resolves when nothing is in the air. */
     async stop(): Promise<void> {
       stopping = true;
       ending.abort();
-      for (const line of lines.waiting) for (const delivery of line.hand.splice(0)) giveBack(delivery);
+      for (const readyQueue of readyQueues.active)
+        for (const delivery of readyQueue.ready.splice(0)) release(delivery);
       while (inTheAir.size > 0) await Promise.all(inTheAir);
     },
   };

@@ -16,12 +16,12 @@ export interface DueScannerParts {
     max: number;
   }): Promise<(Backlog & { retryAt: number | null })[] | null>;
   /** Of the lanes that follow `after` a page; those of them in which something is due, and where the next begins. */
-  lanes(page: {
+  listBacklogs(page: {
     after: Backlog | null;
     now: number;
     limit: number;
   }): Promise<{ due: Backlog[]; last: Backlog | null }>;
-  noteLane(lane: Backlog, isRetry?: boolean): void;
+  noteBacklog(backlog: Backlog, isRetry?: boolean): void;
   onError(what: string, error: unknown): void;
   clock: Clock;
 }
@@ -32,50 +32,51 @@ const maxPerScan = 10_000;
 /** From the end of one walk to the next; and walking takes no more than a tenth of the time. */
 const scanIntervalMs = 10_000;
 const rescanDelayMs = 1000;
-const lanesAPage = 200;
+const pageSize = 200;
 
-export function createDueScanner({ findDue, lanes, noteLane, onError, clock }: DueScannerParts) {
+export function createDueScanner({ findDue, listBacklogs, noteBacklog, onError, clock }: DueScannerParts) {
   /** What fell due until then has been seen; before the start, by the first walk. */
   let seenUntil = clock.now();
-  let walkedAt = Number.NEGATIVE_INFINITY;
+  let scannedAt = Number.NEGATIVE_INFINITY;
   let scanMs = 0;
   /** Something was too much for a look. */
   let scanSoon = false;
-  let walking: Promise<void> | null = null;
+  let scanning: Promise<void> | null = null;
   let stopping = false;
 
-  async function walk(): Promise<void> {
+  async function scanAll(): Promise<void> {
     const begun = clock.now();
     scanSoon = false;
     let after: Backlog | null = null;
     try {
       do {
-        const page = await lanes({ after, now: clock.now(), limit: lanesAPage });
-        for (const lane of page.due) noteLane(lane);
+        const page = await listBacklogs({ after, now: clock.now(), limit: pageSize });
+        for (const backlog of page.due) noteBacklog(backlog);
         after = page.last;
       } while (after && !stopping);
     } catch (error) {
       onError('the lanes of the queue cannot be read; trying again soon', error);
     }
-    walking = null;
-    walkedAt = clock.now();
-    scanMs = walkedAt - begun;
+    scanning = null;
+    scannedAt = clock.now();
+    scanMs = scannedAt - begun;
   }
 
   return {
     /** `isThorough`: also a little further back. */
-    async look(isThorough: boolean): Promise<void> {
+    async scanNewlyDue(withOverlap: boolean): Promise<void> {
       const now = clock.now();
       const before = Math.min(seenUntil, now);
-      const due = await findDue({ after: isThorough ? before - overlapMs : before, now, max: maxPerScan });
+      const due = await findDue({ after: withOverlap ? before - overlapMs : before, now, max: maxPerScan });
       seenUntil = now;
       if (due === null) scanSoon = true;
-      for (const { retryAt, ...lane } of due ?? []) noteLane(lane, retryAt !== null && retryAt > before);
+      for (const { retryAt, ...backlog } of due ?? [])
+        noteBacklog(backlog, retryAt !== null && retryAt > before);
     },
     /** Begins a walk where it is time for one; nobody waits for it. */
     tick(): void {
       const restMs = Math.max(scanSoon ? rescanDelayMs : scanIntervalMs, 9 * scanMs);
-      if (Math.abs(clock.now() - walkedAt) >= restMs) walking ??= walk();
+      if (Math.abs(clock.now() - scannedAt) >= restMs) scanning ??= scanAll();
     },
     /** There may be lanes that were passed over before. */
     scanSoon(): void {
@@ -83,7 +84,7 @@ export function createDueScanner({ findDue, lanes, noteLane, onError, clock }: D
     },
     async stop(): Promise<void> {
       stopping = true;
-      await walking;
+      await scanning;
     },
   };
 }

@@ -19,12 +19,12 @@ export interface Greylisting {
 
 export const nothingLearned: Greylisting = { refusedAfterMs: 0, acceptedAfterMs: null };
 
-const minute = 60_000;
+const minuteMs = 60_000;
 /** Clocks differ, and a delay may be counted in whole seconds. Finer differences are not worth learning. */
-const margin = 10_000;
-const defaultDelays = [1, 2, 3, 5, 10, 15, 30, 60].map((minutes) => minutes * minute);
+const marginMs = 10_000;
+const defaultDelays = [1, 2, 3, 5, 10, 15, 30, 60].map((minutes) => minutes * minuteMs);
 /** By the default waits a delay of an hour is passed between 62 and 93 minutes. */
-const longest = 100 * minute;
+const maxDelayMs = 100 * minuteMs;
 
 /** A mail was refused again, or at last taken, so long after its first attempt. */
 export function learn(
@@ -33,12 +33,12 @@ export function learn(
 ): Greylisting {
   const { refusedAfterMs, acceptedAfterMs } = known;
   const accepted = acceptedAfterMs ?? Number.POSITIVE_INFINITY;
-  if (waitedMs > longest) return known;
+  if (waitedMs > maxDelayMs) return known;
   if (outcome === 'accepted') {
-    const isNews = waitedMs > refusedAfterMs && waitedMs < accepted - margin;
-    return isNews ? { refusedAfterMs, acceptedAfterMs: waitedMs } : known;
+    const isBetter = waitedMs > refusedAfterMs && waitedMs < accepted - marginMs;
+    return isBetter ? { refusedAfterMs, acceptedAfterMs: waitedMs } : known;
   }
-  if (waitedMs <= refusedAfterMs + margin) return known;
+  if (waitedMs <= refusedAfterMs + marginMs) return known;
   return { refusedAfterMs: waitedMs, acceptedAfterMs: waitedMs < accepted ? acceptedAfterMs : null };
 }
 
@@ -49,7 +49,7 @@ export function learn(
 export function waitFor({ refusedAfterMs, acceptedAfterMs }: Greylisting, waitedMs: number): number | null {
   if (acceptedAfterMs === null) return null;
   const refused = Math.max(refusedAfterMs, waitedMs);
-  const delay = defaultDelays.find((each) => each > refused && each + margin < acceptedAfterMs);
-  const target = delay === undefined ? acceptedAfterMs : delay + margin;
+  const delay = defaultDelays.find((each) => each > refused && each + marginMs < acceptedAfterMs);
+  const target = delay === undefined ? acceptedAfterMs : delay + marginMs;
   return target > waitedMs ? target - waitedMs : null;
 }

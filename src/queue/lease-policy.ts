@@ -5,19 +5,19 @@
  * destination is known. Nothing that is accepted goes before what waits in lanes. Decides and counts; moves nothing.
  */
 import type { Clock } from '../base/clock.ts';
-import type { Pick } from './backlogs.ts';
+import type { PickedBacklog } from './backlogs.ts';
 import type { ReadyQueue } from './ready-queue.ts';
 import type { ReadyQueues } from './ready-queues.ts';
 
-export interface BacklogPick {
-  line: ReadyQueue;
-  pick: Pick;
+export interface BacklogClaim {
+  readyQueue: ReadyQueue;
+  backlog: PickedBacklog;
   limit: number;
 }
 
 const maxUnresolved = 4;
 
-export function createLeasePolicy(lines: ReadyQueues, clock: Clock, concurrency: number) {
+export function createLeasePolicy(readyQueues: ReadyQueues, clock: Clock, concurrency: number) {
   const max = 4 * concurrency;
   let leased = 0;
   /** Leased before their destination was known, by domain. */
@@ -37,34 +37,39 @@ export function createLeasePolicy(lines: ReadyQueues, clock: Clock, concurrency:
       if (count > 0) unresolved.set(domain, count);
       else unresolved.delete(domain);
     },
-    room: () => max - leased,
-    hasMuchRoom: () => leased < max / 2,
+    freeLeases: () => max - leased,
+    isHalfFree: () => leased < max / 2,
     /** A delivery that is about to be accepted. */
-    mayEnter(line: ReadyQueue | null, domain: string): boolean {
+    mayLease(readyQueue: ReadyQueue | null, domain: string): boolean {
       if (leased >= max) return false;
-      if (!line) return mayTakeUnresolved(domain);
-      const isNext = line.lanes.size === 0 && line.room(clock.now()) > 0;
-      return isNext && lines.obstacle(line, domain) === null;
+      if (!readyQueue) return mayTakeUnresolved(domain);
+      const isNext = readyQueue.backlogs.size === 0 && readyQueue.freeSlots(clock.now()) > 0;
+      return isNext && readyQueues.blockedReason(readyQueue, domain) === null;
     },
     /**
      * Lanes whose turn it is, with how many of each; `room` in all, in fair parts, for there may be more lines than
      * room. `isCut`: with more room there were more.
      */
-    pickLanes(room: number): { picks: BacklogPick[]; isCut: boolean } {
+    pickBacklogs(freeLeases: number): { claims: BacklogClaim[]; isCut: boolean } {
       const now = clock.now();
-      const open = [...lines.waiting].filter((line) => line.lanes.size > 0 && line.room(now) > 0);
-      const picks: BacklogPick[] = [];
-      let left = room;
-      for (const [index, line] of open.entries()) {
+      const eligible = [...readyQueues.active].filter(
+        (readyQueue) => readyQueue.backlogs.size > 0 && readyQueue.freeSlots(now) > 0,
+      );
+      const claims: BacklogClaim[] = [];
+      let left = freeLeases;
+      for (const [index, readyQueue] of eligible.entries()) {
         if (left <= 0) break;
-        const share = Math.min(line.room(now), Math.ceil(left / (open.length - index)));
-        const picked = line.lanes.pick(share, (domain) => lines.suspension(line, domain) === null);
+        const share = Math.min(readyQueue.freeSlots(now), Math.ceil(left / (eligible.length - index)));
+        const picked = readyQueue.backlogs.pick(
+          share,
+          (domain) => readyQueues.suspension(readyQueue, domain) === null,
+        );
         const limit = Math.ceil(share / Math.max(picked.length, 1));
-        for (const pick of picked) picks.push({ line, pick, limit });
+        for (const backlog of picked) claims.push({ readyQueue, backlog, limit });
         left -= share;
-        lines.passTurn(line);
+        readyQueues.moveToBack(readyQueue);
       }
-      return { picks, isCut: left <= 0 };
+      return { claims, isCut: left <= 0 };
     },
   };
 }

@@ -9,7 +9,7 @@ import type { Delivery } from '../glossary.ts';
 export interface LeaseReleaseParts {
   commit(deliveries: Delivery[]): Promise<void>;
   /** They wait in their lanes again. */
-  onReturned(deliveries: Delivery[]): void;
+  onReleased(deliveries: Delivery[]): void;
   onError(what: string, error: unknown): void;
   clock: Clock;
   stopped: AbortSignal;
@@ -20,16 +20,16 @@ const retryDelayMs = 1000;
 
 export function createLeaseRelease(parts: LeaseReleaseParts) {
   const { clock, stopped } = parts;
-  const queued = new Map<string, Delivery>();
+  const pending = new Map<string, Delivery>();
   let working: Promise<void> | null = null;
 
-  async function work(): Promise<void> {
-    while (queued.size > 0) {
-      const deliveries = [...queued.values()].slice(0, maxPerCommit);
+  async function commitAll(): Promise<void> {
+    while (pending.size > 0) {
+      const deliveries = [...pending.values()].slice(0, maxPerCommit);
       try {
         await parts.commit(deliveries);
         for (const delivery of deliveries) remove(delivery);
-        parts.onReturned(deliveries);
+        parts.onReleased(deliveries);
       } catch (error) {
         parts.onError('leases could not be given back; trying again', error);
         // The time to stop has come, and it could not be done.
@@ -40,22 +40,22 @@ export function createLeaseRelease(parts: LeaseReleaseParts) {
   }
 
   function remove(delivery: Delivery): void {
-    if (queued.get(delivery.id) === delivery) queued.delete(delivery.id);
+    if (pending.get(delivery.id) === delivery) pending.delete(delivery.id);
   }
 
   return {
     add(delivery: Delivery): void {
-      queued.set(delivery.id, delivery);
+      pending.set(delivery.id, delivery);
       // In a moment, so that what is given back together is one commit.
       working ??= Promise.resolve()
-        .then(work)
+        .then(commitAll)
         .finally(() => {
           working = null;
         });
     },
     /** It has been claimed anew: what is queued of it must not undo that. */
     forget(id: string): void {
-      queued.delete(id);
+      pending.delete(id);
     },
     async done(): Promise<void> {
       while (working) await working;

@@ -24,30 +24,30 @@ export interface Share {
   /** The part of a whole; `turn` moves the order of the nodes along. */
   of(total: number, turn?: number): number;
   /** Whether it may be used now: others may have taken it over from a node that cannot be heard. */
-  isGood(now: number): boolean;
+  isTrusted(now: number): boolean;
   /** Since when it has been as large as it is. */
   readonly since: number;
 }
 
 /** Of the only node. */
-export const whole: Share = { of: (total) => total, isGood: () => true, since: Number.NEGATIVE_INFINITY };
+export const whole: Share = { of: (total) => total, isTrusted: () => true, since: Number.NEGATIVE_INFINITY };
 
 export interface Membership {
   /** To be published with the next beat. */
   readonly members: string;
   readonly others: readonly string[];
   /** What was read after this node's own beat of `begunAt` had been committed. True where the parts have changed. */
-  hear(beats: Heartbeat[], begunAt: number, now: number): boolean;
+  update(heartbeats: Heartbeat[], begunAt: number, now: number): boolean;
   share(name: string): Share;
 }
 
 const goneMs = 10_000;
 /** By then others may be about to count this node no longer. */
-const goodMs = 7_000;
+const trustedMs = 7_000;
 /** So long ago by their own clock: not even worth the wait. Clocks do not differ by that much. */
 const longGoneMs = 60_000;
 
-interface Heard {
+interface SeenNode {
   at: number;
   /** When this node first read it. */
   changedAt: number;
@@ -61,7 +61,7 @@ interface Heard {
  * whole by as many, for else that mail would never leave.
  */
 export function createMembership(self: string, min = 0): Membership {
-  const heard = new Map<string, Heard>();
+  const seen = new Map<string, SeenNode>();
   /** Whom this node counts, and whom it did when all agreed last. */
   let current = [self];
   let agreed: string[] = [];
@@ -71,18 +71,18 @@ export function createMembership(self: string, min = 0): Membership {
   let isAlone = false;
   let changes = 0;
 
-  function listen(beats: Heartbeat[], isBack: boolean, now: number): void {
-    const before = new Map(heard);
-    heard.clear();
-    for (const { node, at } of beats) {
+  function noteHeartbeats(heartbeats: Heartbeat[], isBack: boolean, now: number): void {
+    const before = new Map(seen);
+    seen.clear();
+    for (const { node, at } of heartbeats) {
       const known = before.get(node);
       const isNew = known !== undefined && !isBack && (known.isNew || known.at !== at);
-      heard.set(node, { at, changedAt: known?.at === at ? known.changedAt : now, isNew });
+      seen.set(node, { at, changedAt: known?.at === at ? known.changedAt : now, isNew });
     }
   }
 
   function isLive({ node, at }: Heartbeat, now: number): boolean {
-    return now - heard.get(node)!.changedAt < goneMs && at > now - longGoneMs;
+    return now - seen.get(node)!.changedAt < goneMs && at > now - longGoneMs;
   }
 
   function shareNow(name: string): Share {
@@ -96,31 +96,33 @@ export function createMembership(self: string, min = 0): Membership {
     return {
       of: (total, turn = 0) =>
         Math.max(Math.min(before(total, turn), after(total, turn)), Math.min(floor, total)),
-      isGood: (now) => isAlone || now - publishedAt < goodMs,
+      isTrusted: (now) => isAlone || now - publishedAt < trustedMs,
       since,
     };
   }
 
   return {
     get members() {
-      return nameOf(current);
+      return hashOf(current);
     },
     get others() {
       return current.filter((node) => node !== self);
     },
-    hear(beats, begunAt, now) {
-      const isBack = begunAt - publishedAt >= goodMs;
+    update(heartbeats, begunAt, now) {
+      const isBack = begunAt - publishedAt >= trustedMs;
       publishedAt = begunAt;
-      listen(beats, isBack, now);
-      const live = beats.filter((beat) => isLive(beat, now));
-      const [was, had] = [current, agreed];
+      noteHeartbeats(heartbeats, isBack, now);
+      const live = heartbeats.filter((heartbeat) => isLive(heartbeat, now));
+      const [previous, previousAgreed] = [current, agreed];
       current = [self, ...live.map(({ node }) => node)].sort();
       if (isBack) agreed = [];
-      isAlone = live.length === 0 && now - begunAt < goodMs;
-      const members = nameOf(current);
-      const isAgreed = live.every((beat) => beat.members === members && heard.get(beat.node)!.isNew);
+      isAlone = live.length === 0 && now - begunAt < trustedMs;
+      const members = hashOf(current);
+      const isAgreed = live.every(
+        (heartbeat) => heartbeat.members === members && seen.get(heartbeat.node)!.isNew,
+      );
       if (isAgreed) agreed = current;
-      if (nameOf(was) === members && nameOf(had) === nameOf(agreed)) return false;
+      if (hashOf(previous) === members && hashOf(previousAgreed) === hashOf(agreed)) return false;
       changes += 1;
       if (isAgreed && live.length > 0) since = now;
       return true;
@@ -135,7 +137,7 @@ export function createMembership(self: string, min = 0): Membership {
       };
       return {
         of: (total, turn) => newest().of(total, turn),
-        isGood: (now) => newest().isGood(now),
+        isTrusted: (now) => newest().isTrusted(now),
         get since() {
           return newest().since;
         },
@@ -145,6 +147,6 @@ export function createMembership(self: string, min = 0): Membership {
 }
 
 /** Short, however many they are. */
-function nameOf(nodes: string[]): string {
+function hashOf(nodes: string[]): string {
   return createHash('sha256').update(nodes.join(' ')).digest('hex').slice(0, 16);
 }

@@ -17,47 +17,47 @@ export interface PeerState
   answeredAt: number;
 }
 
-export function toPeerState(gauge: ConcurrencyState, open: number): PeerState {
-  const { limit, ceiling, restUntil, restMs, busySince, busyAt, answeredAt } = gauge;
-  if (!gauge.circuit) {
+export function toPeerState(state: ConcurrencyState, open: number): PeerState {
+  const { limit, ceiling, restUntil, restMs, busySince, busyAt, answeredAt } = state;
+  if (!state.circuit) {
     return { open, limit, ceiling, restUntil, restMs, busySince, busyAt, circuit: null, answeredAt };
   }
-  const { probing, ...circuit } = gauge.circuit;
+  const { probing, ...circuit } = state.circuit;
   return { open, limit, ceiling, restUntil, restMs, busySince, busyAt, circuit, answeredAt };
 }
 
 export function mergePeerState(
-  gauge: ConcurrencyState,
+  state: ConcurrencyState,
   shape: DestinationShape,
-  told: PeerState,
+  peer: PeerState,
 ): ConcurrencyState {
-  return heardCircuit(heardLimit(gauge, shape, told), shape, told);
+  return mergeCircuit(mergeLimit(state, shape, peer), shape, peer);
 }
 
-function heardLimit(gauge: ConcurrencyState, shape: DestinationShape, told: PeerState): ConcurrencyState {
-  const nextStartAt = Math.max(gauge.nextStartAt, told.restUntil);
-  const heard = nextStartAt === gauge.nextStartAt ? gauge : { ...gauge, nextStartAt };
-  const { ceiling, restMs, busySince, busyAt } = told;
-  if (busyAt > gauge.busyAt) {
-    const limit = Math.min(gauge.limit, told.limit);
-    return { ...heard, limit, ceiling, restMs: Math.max(gauge.restMs, restMs), busySince, busyAt };
+function mergeLimit(state: ConcurrencyState, shape: DestinationShape, peer: PeerState): ConcurrencyState {
+  const nextStartAt = Math.max(state.nextStartAt, peer.restUntil);
+  const merged = nextStartAt === state.nextStartAt ? state : { ...state, nextStartAt };
+  const { ceiling, restMs, busySince, busyAt } = peer;
+  if (busyAt > state.busyAt) {
+    const limit = Math.min(state.limit, peer.limit);
+    return { ...merged, limit, ceiling, restMs: Math.max(state.restMs, restMs), busySince, busyAt };
   }
-  const hasGrown = busyAt === gauge.busyAt && told.limit > gauge.limit && !told.circuit && !gauge.circuit;
-  if (!hasGrown) return heard;
-  return { ...heard, limit: Math.min(told.limit, shape.connections), ceiling, busySince };
+  const hasGrown = busyAt === state.busyAt && peer.limit > state.limit && !peer.circuit && !state.circuit;
+  if (!hasGrown) return merged;
+  return { ...merged, limit: Math.min(peer.limit, shape.connections), ceiling, busySince };
 }
 
-function heardCircuit(
-  gauge: ConcurrencyState,
+function mergeCircuit(
+  state: ConcurrencyState,
   shape: DestinationShape,
   { circuit, answeredAt }: PeerState,
 ): ConcurrencyState {
-  if (circuit && circuit.failedAt > gauge.answeredAt && isLater(circuit, gauge.circuit)) {
-    const probing = gauge.circuit?.probing ?? false;
-    return { ...gauge, failures: circuit.failures, circuit: { ...circuit, probing } };
+  if (circuit && circuit.failedAt > state.answeredAt && isLater(circuit, state.circuit)) {
+    const probing = state.circuit?.probing ?? false;
+    return { ...state, failures: circuit.failures, circuit: { ...circuit, probing } };
   }
-  if (!gauge.circuit || answeredAt <= gauge.circuit.failedAt) return gauge;
-  return { ...gauge, limit: newConcurrencyState(shape).limit, failures: 0, circuit: null, answeredAt };
+  if (!state.circuit || answeredAt <= state.circuit.failedAt) return state;
+  return { ...state, limit: newConcurrencyState(shape).limit, failures: 0, circuit: null, answeredAt };
 }
 
 function isLater(theirs: Omit<Circuit, 'probing'>, own: Circuit | null): boolean {

@@ -9,19 +9,19 @@ import { createMembership, type Heartbeat, type Share, whole } from './membershi
 import type { PeerState } from './peer-state.ts';
 
 /** What a node has published of a destination, at a time by its own clock. */
-interface Tale {
+interface PeerReport {
   name: string;
   node: string;
   at: number;
-  told: PeerState;
+  state: PeerState;
 }
 
 export interface Peers {
   share(name: string): Share;
   /** What the others say of it. */
-  told(name: string): PeerState[];
+  states(name: string): PeerState[];
   /** Publishes and reads. Rejects where the database is away: nothing has changed then. */
-  meet(): Promise<void>;
+  exchange(): Promise<void>;
   /** This node is gone from now on. */
   leave(): Promise<void>;
 }
@@ -29,8 +29,8 @@ export interface Peers {
 /** Where nobody else can send. */
 export const noPeers: Peers = {
   share: () => whole,
-  told: () => [],
-  meet: async () => {},
+  states: () => [],
+  exchange: async () => {},
   leave: async () => {},
 };
 
@@ -39,9 +39,9 @@ export interface PeersParts {
   /** What of each destination's limits it has in any case (membership.ts). */
   min: number;
   /** Commits the beat, and then reads those of the others. */
-  beat(members: string, at: number): Promise<Heartbeat[]>;
+  exchangeHeartbeats(members: string, at: number): Promise<Heartbeat[]>;
   /** What the others have published of destinations at `after` or later. */
-  tales(after: number): Promise<Tale[]>;
+  readReports(after: number): Promise<PeerReport[]>;
   leave(): Promise<void>;
   /** The parts have changed. */
   onChange(): void;
@@ -54,42 +54,42 @@ const overlapMs = 10_000;
 
 export function createPeers(parts: PeersParts): Peers {
   const { clock } = parts;
-  const roster = createMembership(parts.node, parts.min);
+  const membership = createMembership(parts.node, parts.min);
   /** By destination, and by node. */
-  const known = new Map<string, Map<string, { at: number; readAt: number; told: PeerState }>>();
+  const known = new Map<string, Map<string, { at: number; readAt: number; state: PeerState }>>();
   let readAt: number | null = null;
 
-  async function listen(): Promise<void> {
+  async function readPeerStates(): Promise<void> {
     const now = clock.now();
     const after = readAt === null ? now - freshMs : Math.min(readAt, now) - overlapMs;
-    for (const { name, node, at, told } of await parts.tales(after)) {
-      const tales = known.get(name) ?? new Map();
-      if (tales.get(node)?.at !== at) tales.set(node, { at, readAt: now, told });
-      known.set(name, tales);
+    for (const { name, node, at, state } of await parts.readReports(after)) {
+      const reports = known.get(name) ?? new Map();
+      if (reports.get(node)?.at !== at) reports.set(node, { at, readAt: now, state });
+      known.set(name, reports);
     }
     readAt = now;
   }
 
-  function forget(): void {
+  function forgetStale(): void {
     const now = clock.now();
-    const live = new Set(roster.others);
-    for (const [name, tales] of known) {
-      for (const [node, tale] of tales)
-        if (!live.has(node) || Math.abs(now - tale.readAt) >= freshMs) tales.delete(node);
-      if (tales.size === 0) known.delete(name);
+    const live = new Set(membership.others);
+    for (const [name, reports] of known) {
+      for (const [node, report] of reports)
+        if (!live.has(node) || Math.abs(now - report.readAt) >= freshMs) reports.delete(node);
+      if (reports.size === 0) known.delete(name);
     }
   }
 
   return {
-    share: roster.share,
-    told: (name) => [...(known.get(name)?.values() ?? [])].map(({ told }) => told),
-    async meet() {
+    share: membership.share,
+    states: (name) => [...(known.get(name)?.values() ?? [])].map(({ state }) => state),
+    async exchange() {
       const begunAt = clock.now();
-      const beats = await parts.beat(roster.members, begunAt);
-      const hasChanged = roster.hear(beats, begunAt, clock.now());
-      if (roster.others.length > 0) await listen();
+      const heartbeats = await parts.exchangeHeartbeats(membership.members, begunAt);
+      const hasChanged = membership.update(heartbeats, begunAt, clock.now());
+      if (membership.others.length > 0) await readPeerStates();
       else readAt = null;
-      forget();
+      forgetStale();
       if (hasChanged) parts.onChange();
     },
     leave: parts.leave,

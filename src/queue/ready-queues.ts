@@ -20,82 +20,79 @@ export interface ReadyQueuesParts {
   destinationOf(domain: string): Destination | null;
   /** Mail for this domain waits: the operator is told where its mail goes. */
   onWaiting(domain: string, destination: string): void;
-  neighbours?: Pick<Peers, 'share' | 'told'>;
+  peers?: Pick<Peers, 'share' | 'states'>;
   clock: Clock;
 }
 
 /** So long a line keeps the names of lanes that are others' to serve, in case it becomes its own. */
-const keepLanesMs = 30_000;
+const keepBacklogsMs = 30_000;
 /** What was learned of more destinations than these is forgotten, where they are at rest. */
-const maxLines = 5_000;
+const maxReadyQueues = 5_000;
 
-export function createReadyQueues({
-  destinationOf,
-  onWaiting,
-  neighbours = noPeers,
-  clock,
-}: ReadyQueuesParts) {
-  const lines = new Map<string, ReadyQueue>();
+export function createReadyQueues({ destinationOf, onWaiting, peers = noPeers, clock }: ReadyQueuesParts) {
+  const readyQueues = new Map<string, ReadyQueue>();
   /** Lines with lanes or deliveries at hand: the others need no look. */
-  const waiting = new Set<ReadyQueue>();
+  const active = new Set<ReadyQueue>();
   let clearedAt = clock.now();
   let suspensions = new Map<string, Suspension>();
 
   function of(destination: Destination): ReadyQueue {
-    const known = lines.get(destination.name);
-    const line = known ?? createReadyQueue(destination, neighbours.share(destination.name));
-    line.reshape(destination.shape);
-    if (known) return line;
-    lines.set(destination.name, line);
-    line.hear(neighbours.told(destination.name));
-    return line;
+    const known = readyQueues.get(destination.name);
+    const readyQueue = known ?? createReadyQueue(destination, peers.share(destination.name));
+    readyQueue.setShape(destination.shape);
+    if (known) return readyQueue;
+    readyQueues.set(destination.name, readyQueue);
+    readyQueue.mergePeerStates(peers.states(destination.name));
+    return readyQueue;
   }
 
-  function suspension(line: ReadyQueue, domain: string): Suspension | null {
-    const found = suspensions.get(line.name) ?? suspensions.get(domain);
+  function suspension(readyQueue: ReadyQueue, domain: string): Suspension | null {
+    const found = suspensions.get(readyQueue.name) ?? suspensions.get(domain);
     return found && found.until > clock.now() ? found : null;
   }
 
   return {
-    waiting,
+    active,
     /** It has been served; the others come first now. */
-    passTurn(line: ReadyQueue): void {
-      waiting.delete(line);
-      waiting.add(line);
+    moveToBack(readyQueue: ReadyQueue): void {
+      active.delete(readyQueue);
+      active.add(readyQueue);
     },
     of,
-    known(domain: string): ReadyQueue | null {
+    find(domain: string): ReadyQueue | null {
       const destination = destinationOf(domain);
       return destination && of(destination);
     },
     suspension,
     /** What is known to stand in the way of a domain's mail, in words; null: nothing. */
-    obstacle(line: ReadyQueue, domain: string): string | null {
-      const suspended = suspension(line, domain);
+    blockedReason(readyQueue: ReadyQueue, domain: string): string | null {
+      const suspended = suspension(readyQueue, domain);
       if (suspended) return `suspended by the operator: ${suspended.reason}`;
-      return line.rest(clock.now());
+      return readyQueue.blockedReason(clock.now());
     },
     /** What other nodes say. Lanes that are theirs to serve they find by themselves. */
-    hear(): void {
-      for (const line of lines.values()) line.hear(neighbours.told(line.name));
+    mergePeerStates(): void {
+      for (const readyQueue of readyQueues.values())
+        readyQueue.mergePeerStates(peers.states(readyQueue.name));
       const now = clock.now();
-      if (Math.abs(now - clearedAt) < keepLanesMs) return;
+      if (Math.abs(now - clearedAt) < keepBacklogsMs) return;
       clearedAt = now;
-      for (const line of lines.values()) if (line.isElsewhere() && !line.isBroken()) line.lanes.clear();
+      for (const readyQueue of readyQueues.values())
+        if (readyQueue.hasNoShare() && !readyQueue.isCircuitOpen()) readyQueue.backlogs.clear();
     },
     suspend(list: Suspension[]): void {
       suspensions = new Map(list.map((one) => [one.destination, one]));
     },
-    addLane(line: ReadyQueue, { domain, orgId }: Backlog): void {
-      line.lanes.add({ domain, orgId });
-      waiting.add(line);
-      onWaiting(domain, line.name);
+    addBacklog(readyQueue: ReadyQueue, { domain, orgId }: Backlog): void {
+      readyQueue.backlogs.add({ domain, orgId });
+      active.add(readyQueue);
+      onWaiting(domain, readyQueue.name);
     },
-    all: (): Iterable<ReadyQueue> => lines.values(),
+    all: (): Iterable<ReadyQueue> => readyQueues.values(),
     forgetIdle(): void {
-      const idle = [...lines.values()].filter((line) => line.isIdle());
-      const tooMany = Math.max(lines.size - maxLines, 0);
-      for (const line of idle.slice(0, tooMany)) lines.delete(line.name);
+      const idle = [...readyQueues.values()].filter((readyQueue) => readyQueue.isIdle());
+      const tooMany = Math.max(readyQueues.size - maxReadyQueues, 0);
+      for (const readyQueue of idle.slice(0, tooMany)) readyQueues.delete(readyQueue.name);
     },
   };
 }

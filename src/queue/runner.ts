@@ -22,17 +22,17 @@ import type { Peers } from './peers.ts';
 import type { ReadyQueue } from './ready-queue.ts';
 import type { Suspension } from './ready-queues.ts';
 
-export interface Store extends Pick<DueScannerParts, 'findDue' | 'lanes'> {
+export interface Store extends Pick<DueScannerParts, 'findDue' | 'listBacklogs'> {
   /** Leases what is due in these lanes, the longest due first. */
-  claimLanes(now: number, picks: (Backlog & { limit: number })[]): Promise<Delivery[]>;
+  claimBacklogs(now: number, picks: (Backlog & { limit: number })[]): Promise<Delivery[]>;
   /** Leases what has reached its maximum age. */
   claimExpired(now: number, limit: number): Promise<Delivery[]>;
-  giveBack(deliveries: Delivery[]): Promise<void>;
+  releaseLeases(deliveries: Delivery[]): Promise<void>;
   suspensions(now: number): Promise<Suspension[]>;
   /** Learns which pools of source addresses mail leaves from, and who is paused; whether that has changed. */
   readPools(now: number): Promise<boolean>;
   /** What the operator is shown of the lines. */
-  publish(lines: Iterable<ReadyQueue>, now: number): Promise<void>;
+  publish(readyQueues: Iterable<ReadyQueue>, now: number): Promise<void>;
   /** With the ids of those that were still this node's. */
   renewLeases(ids: string[]): Promise<Set<string>>;
   freeOrphans(): Promise<void>;
@@ -42,10 +42,17 @@ export interface Store extends Pick<DueScannerParts, 'findDue' | 'lanes'> {
 export interface RunnerParts
   extends Pick<
     DispatcherParts,
-    'destinationOf' | 'resolve' | 'deliver' | 'withheld' | 'onWaiting' | 'isOurs' | 'isPaused' | 'passOn'
+    | 'destinationOf'
+    | 'resolve'
+    | 'deliver'
+    | 'notAttempted'
+    | 'onWaiting'
+    | 'isOurs'
+    | 'isPaused'
+    | 'notifyOthers'
   > {
   store: Store;
-  neighbours: Peers;
+  peers: Peers;
   /** The attempt of a process that ended before it could record it. */
   interrupted(delivery: Delivery): Attempt;
   /** Commits what came of an attempt; the time of the next, or null where there is none. */
@@ -62,7 +69,7 @@ export interface Runner {
   /** There may be something due. */
   wake(): void;
   /** Mail waits in this lane, due: another node says so. */
-  noteLane(lane: Backlog): void;
+  noteBacklog(lane: Backlog): void;
   admit(domain: string, orgId: string): DispatchPlace;
   /** Claims nothing more, gives what is in the air `graceMs` to end, then cuts it short. */
   stop(graceMs: number): Promise<void>;
@@ -72,7 +79,7 @@ const pollMs = 1000;
 const maxPerClaim = 200;
 
 export function createRunner(parts: RunnerParts): Runner {
-  const { store, neighbours, clock } = parts;
+  const { store, peers, clock } = parts;
   const cutShort = new AbortController();
   const leases = createHeldLeases({
     ...{ renew: store.renewLeases, freeOrphans: store.freeOrphans, takeOver: () => recover('expired') },
@@ -81,26 +88,26 @@ export function createRunner(parts: RunnerParts): Runner {
   const dispatcher = createDispatcher({
     ...parts,
     leases,
-    keep,
-    giveBack: (delivery) => returns.add(delivery),
-    hungry,
-    isMore: () => isMore,
+    recordOutcome: keep,
+    release: (delivery) => returns.add(delivery),
+    requestClaim: hungry,
+    wasClaimCut: () => isMore,
     stopped: cutShort.signal,
   });
   const returns = createLeaseRelease({
-    commit: store.giveBack,
-    onReturned(deliveries) {
+    commit: store.releaseLeases,
+    onReleased(deliveries) {
       for (const delivery of deliveries) {
         leases.end(delivery);
-        dispatcher.notePut(delivery);
+        dispatcher.announceBacklog(delivery);
       }
     },
     onError: parts.onError,
     clock,
     stopped: cutShort.signal,
   });
-  const { noteLane } = dispatcher;
-  const lookout = createDueScanner({ ...store, noteLane, onError: parts.onError, clock });
+  const { noteBacklog } = dispatcher;
+  const lookout = createDueScanner({ ...store, noteBacklog, onError: parts.onError, clock });
   let stopping = false;
   let looking: Promise<void> | null = null;
   let dueAgain = false;
@@ -150,9 +157,9 @@ export function createRunner(parts: RunnerParts): Runner {
         const wantsDue = dueAgain;
         dueAgain = false;
         lanesAgain = false;
-        dispatcher.pumpAll();
+        dispatcher.drainAll();
         if (wantsDue) await lookForDue();
-        await claimLanes();
+        await claimBacklogs();
       }
     } catch (error) {
       lanesAgain = false;
@@ -160,7 +167,7 @@ export function createRunner(parts: RunnerParts): Runner {
       parts.onError('the queue cannot be read; trying again in a second', error);
     }
     const now = clock.now();
-    alarm(Math.max(dispatcher.alarm(now), now + 1));
+    alarm(Math.max(dispatcher.wakeAt(now), now + 1));
     alarm(Math.min(lookedAt, tickedAt, now) + pollMs);
   }
 
@@ -169,9 +176,9 @@ export function createRunner(parts: RunnerParts): Runner {
     const now = clock.now();
     const isThorough = hasPassed(lookedAt);
     if (isThorough) lookedAt = now;
-    await lookout.look(isThorough);
+    await lookout.scanNewlyDue(isThorough);
     if (!isThorough) return;
-    const limit = Math.min(maxPerClaim, dispatcher.room());
+    const limit = Math.min(maxPerClaim, dispatcher.freeLeases());
     const expired = limit > 0 ? await store.claimExpired(now, limit) : [];
     for (const delivery of expired) arrive(delivery);
     // There may be more: the next look is thorough too.
@@ -181,20 +188,20 @@ export function createRunner(parts: RunnerParts): Runner {
     }
   }
 
-  async function claimLanes(): Promise<void> {
-    const { picks, isCut } = dispatcher.pickLanes(maxPerClaim);
+  async function claimBacklogs(): Promise<void> {
+    const { claims: picks, isCut } = dispatcher.pickBacklogs(maxPerClaim);
     isMore = isCut;
     if (picks.length === 0) return;
-    const claimed = await store.claimLanes(
+    const claimed = await store.claimBacklogs(
       clock.now(),
-      picks.map(({ pick, limit }) => ({ domain: pick.domain, orgId: pick.orgId, limit })),
+      picks.map(({ backlog: pick, limit }) => ({ domain: pick.domain, orgId: pick.orgId, limit })),
     );
     const counts = new Map<string, number>();
     for (const { domain, orgId } of claimed) {
       counts.set(`${orgId} ${domain}`, (counts.get(`${orgId} ${domain}`) ?? 0) + 1);
     }
-    for (const { line, pick, limit } of picks) {
-      if ((counts.get(`${pick.orgId} ${pick.domain}`) ?? 0) < limit) line.lanes.remove(pick);
+    for (const { readyQueue: line, backlog: pick, limit } of picks) {
+      if ((counts.get(`${pick.orgId} ${pick.domain}`) ?? 0) < limit) line.backlogs.remove(pick);
     }
     for (const delivery of claimed) arrive(delivery);
     if (claimed.length > 0) hungry();
@@ -203,7 +210,7 @@ export function createRunner(parts: RunnerParts): Runner {
   /** That it could be claimed says that it had been given back, though the answer may have been lost. */
   function arrive(delivery: Delivery): void {
     returns.forget(delivery.id);
-    dispatcher.arrive(delivery);
+    dispatcher.addLeased(delivery);
   }
 
   /** What is done once a second: hear the operator and the other nodes, tell them, and now and then walk along the lanes. */
@@ -213,14 +220,14 @@ export function createRunner(parts: RunnerParts): Runner {
     tickedAt = now;
     dispatcher.suspend(await store.suspensions(now));
     if (await store.readPools(now)) {
-      dispatcher.sortOut();
+      dispatcher.recheckOwnership();
       lookout.scanSoon();
     }
     lookout.tick();
-    await store.publish(dispatcher.lines(), now);
+    await store.publish(dispatcher.readyQueues(), now);
     // What it has here is published by the time others are told that it has made room.
-    await neighbours.meet();
-    dispatcher.hear();
+    await peers.exchange();
+    dispatcher.mergePeerStates();
     dispatcher.forgetIdle();
   }
 
@@ -259,13 +266,13 @@ export function createRunner(parts: RunnerParts): Runner {
     async start() {
       await store.readPools(clock.now());
       await recover('own');
-      await neighbours.meet();
+      await peers.exchange();
       leases.start();
       wake();
     },
     wake,
-    noteLane: (lane) => {
-      if (!stopping) noteLane(lane);
+    noteBacklog: (lane) => {
+      if (!stopping) noteBacklog(lane);
     },
     admit: dispatcher.admit,
     async stop(graceMs) {
@@ -279,7 +286,7 @@ export function createRunner(parts: RunnerParts): Runner {
       await lookout.stop();
       await returns.done();
       await leases.stop();
-      await neighbours.leave();
+      await peers.leave();
     },
   };
 }

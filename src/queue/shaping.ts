@@ -75,9 +75,9 @@ export function newConcurrencyState(shape: DestinationShape): ConcurrencyState {
 }
 
 /** How many may be under way at `now`, whatever the pace. */
-export function allowed(gauge: ConcurrencyState, now: number): number {
-  const { circuit } = gauge;
-  if (!circuit) return gauge.limit;
+export function allowed(state: ConcurrencyState, now: number): number {
+  const { circuit } = state;
+  if (!circuit) return state.limit;
   return circuit.probing || now < circuit.nextProbeAt ? 0 : 1;
 }
 
@@ -87,11 +87,11 @@ export function mayProbe({ circuit }: ConcurrencyState, now: number): boolean {
 }
 
 /** `perMinute`: the rate that holds; null: none. */
-export function afterStart(gauge: ConcurrencyState, perMinute: number | null, now: number): ConcurrencyState {
-  const { circuit } = gauge;
+export function afterStart(state: ConcurrencyState, perMinute: number | null, now: number): ConcurrencyState {
+  const { circuit } = state;
   const nextStartAt =
-    perMinute === null ? gauge.nextStartAt : Math.max(now, gauge.nextStartAt) + Math.ceil(60_000 / perMinute);
-  return { ...gauge, nextStartAt, circuit: circuit && { ...circuit, probing: true } };
+    perMinute === null ? state.nextStartAt : Math.max(now, state.nextStartAt) + Math.ceil(60_000 / perMinute);
+  return { ...state, nextStartAt, circuit: circuit && { ...circuit, probing: true } };
 }
 
 /** What an attempt showed; `reason`: the trouble, if any. */
@@ -105,34 +105,34 @@ export interface Observation {
 }
 
 export function afterAttempt(
-  gauge: ConcurrencyState,
+  state: ConcurrencyState,
   shape: DestinationShape,
-  sight: Observation,
+  observation: Observation,
   now: number,
 ): ConcurrencyState {
-  if (sight.signal === 'dead') return afterFailure(gauge, sight.reason, now);
-  const answered = afterAnswer(gauge, shape, sight.signal === null ? gauge.answeredAt : now);
-  if (sight.signal === 'busy') return afterBusy(answered, sight.inUse, now);
-  return sight.signal === 'well' ? afterSuccess(answered, shape, sight.isFull, now) : answered;
+  if (observation.signal === 'dead') return afterFailure(state, observation.reason, now);
+  const answered = afterAnswer(state, shape, observation.signal === null ? state.answeredAt : now);
+  if (observation.signal === 'busy') return afterBusy(answered, observation.inUse, now);
+  return observation.signal === 'well' ? afterSuccess(answered, shape, observation.isFull, now) : answered;
 }
 
-function afterAnswer(gauge: ConcurrencyState, shape: DestinationShape, answeredAt: number): ConcurrencyState {
-  const limit = gauge.circuit ? newConcurrencyState(shape).limit : gauge.limit;
-  return { ...gauge, limit, failures: 0, circuit: null, answeredAt };
+function afterAnswer(state: ConcurrencyState, shape: DestinationShape, answeredAt: number): ConcurrencyState {
+  const limit = state.circuit ? newConcurrencyState(shape).limit : state.limit;
+  return { ...state, limit, failures: 0, circuit: null, answeredAt };
 }
 
-function afterFailure(gauge: ConcurrencyState, reason: string, now: number): ConcurrencyState {
-  const failures = gauge.failures + 1;
-  const { circuit } = gauge;
+function afterFailure(state: ConcurrencyState, reason: string, now: number): ConcurrencyState {
+  const failures = state.failures + 1;
+  const { circuit } = state;
   if (!circuit) {
-    if (failures < failuresToOpen) return { ...gauge, failures };
+    if (failures < failuresToOpen) return { ...state, failures };
     const opened = { since: now, failures, waitMs: firstProbeMs, probing: false, failedAt: now, reason };
-    return { ...gauge, failures, circuit: { ...opened, nextProbeAt: now + firstProbeMs } };
+    return { ...state, failures, circuit: { ...opened, nextProbeAt: now + firstProbeMs } };
   }
   // What was under way when it opened says nothing new; a probe's failure does.
   const waitMs = circuit.probing ? Math.min(circuit.waitMs * 2, longestProbeMs) : circuit.waitMs;
   return {
-    ...gauge,
+    ...state,
     failures,
     circuit: {
       ...circuit,
@@ -146,50 +146,50 @@ function afterFailure(gauge: ConcurrencyState, reason: string, now: number): Con
   };
 }
 
-function afterBusy(gauge: ConcurrencyState, inUse: number, now: number): ConcurrencyState {
-  const { ceiling } = gauge;
+function afterBusy(state: ConcurrencyState, inUse: number, now: number): ConcurrencyState {
+  const { ceiling } = state;
   const wasGood = ceiling !== null && inUse > 1 && inUse <= ceiling.limit;
   // A connection that ends and the one that follows it may be counted together over there, once in a while.
-  if (wasGood && now > gauge.busyAt + chanceMs) return { ...gauge, busyAt: now };
-  const wasTrial = ceiling !== null && gauge.limit > ceiling.limit;
+  if (wasGood && now > state.busyAt + chanceMs) return { ...state, busyAt: now };
+  const wasTrial = ceiling !== null && state.limit > ceiling.limit;
   const holdMs = wasTrial ? Math.min(ceiling.holdMs * 2, longestHoldMs) : (ceiling?.holdMs ?? firstHoldMs);
-  const limit = Math.max(1, Math.min(gauge.limit, inUse - 1));
+  const limit = Math.max(1, Math.min(state.limit, inUse - 1));
   const busy = {
-    ...gauge,
+    ...state,
     limit,
     ceiling: { limit, until: now + holdMs, holdMs },
     busyAt: now,
-    busySince: gauge.busySince ?? now,
+    busySince: state.busySince ?? now,
   };
   if (inUse > 1) return busy;
-  const restUntil = now + gauge.restMs;
+  const restUntil = now + state.restMs;
   return {
     ...busy,
-    nextStartAt: Math.max(gauge.nextStartAt, restUntil),
+    nextStartAt: Math.max(state.nextStartAt, restUntil),
     restUntil,
-    restMs: Math.min(gauge.restMs * 2, longestRestMs),
+    restMs: Math.min(state.restMs * 2, longestRestMs),
   };
 }
 
 function afterSuccess(
-  gauge: ConcurrencyState,
+  state: ConcurrencyState,
   shape: DestinationShape,
   isFull: boolean,
   now: number,
 ): ConcurrencyState {
-  const well = gauge.restMs === firstRestMs ? gauge : { ...gauge, restMs: firstRestMs };
+  const well = state.restMs === firstRestMs ? state : { ...state, restMs: firstRestMs };
   // What is not in use proves nothing.
-  if (!isFull || gauge.limit >= shape.connections) return well;
-  const { ceiling } = gauge;
-  if (ceiling === null) return { ...well, limit: gauge.limit + 1 };
+  if (!isFull || state.limit >= shape.connections) return well;
+  const { ceiling } = state;
+  if (ceiling === null) return { ...well, limit: state.limit + 1 };
   if (now < ceiling.until) return well;
   // It has been calm at this many for long enough: one more is tried.
-  const limit = gauge.limit + 1;
+  const limit = state.limit + 1;
   const calm = limit >= shape.connections;
   return {
     ...well,
     limit,
-    ceiling: calm ? null : { ...ceiling, limit: gauge.limit, until: now + ceiling.holdMs },
-    busySince: calm ? null : gauge.busySince,
+    ceiling: calm ? null : { ...ceiling, limit: state.limit, until: now + ceiling.holdMs },
+    busySince: calm ? null : state.busySince,
   };
 }

@@ -15,9 +15,9 @@ export function createThroughput(): Throughput {
   let current = 0;
   /** Of this span, and of the one before. */
   let best = 0;
-  let before = 0;
+  let bestBefore = 0;
 
-  function turn(now: number): void {
+  function advance(now: number): void {
     const thisSecond = Math.floor(now / 1000);
     if (thisSecond === second) return;
     best = Math.max(best, current);
@@ -25,19 +25,19 @@ export function createThroughput(): Throughput {
     second = thisSecond;
     const thisSpan = Math.floor(now / spanMs);
     if (thisSpan === span) return;
-    before = thisSpan === span + 1 ? best : 0;
+    bestBefore = thisSpan === span + 1 ? best : 0;
     best = 0;
     span = thisSpan;
   }
 
   return {
     count(now) {
-      turn(now);
+      advance(now);
       current += 1;
     },
     perSecond(now) {
-      turn(now);
-      return Math.max(before, best, current);
+      advance(now);
+      return Math.max(bestBefore, best, current);
     },
   };
 }

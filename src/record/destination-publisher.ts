@@ -24,24 +24,24 @@ export function createDestinationPublisher(parts: DestinationPublisherParts) {
   /** What was written last, by destination. */
   const written = new Map<string, { text: string; at: number }>();
   const known = new LRUCache<string, string>(lruOptions(maxRoutes));
-  let fresh = new Map<string, string>();
+  let unsavedRoutes = new Map<string, string>();
 
-  function news(lines: Iterable<ReadyQueue>, now: number): Map<string, PublishedState | null> {
+  function changes(readyQueues: Iterable<ReadyQueue>, now: number): Map<string, PublishedState | null> {
     const states = new Map<string, PublishedState | null>();
     const atRest = new Set(written.keys());
-    for (const line of lines) {
-      const rests = line.isIdle() && !line.isBroken();
-      const sockets = parts.sockets(line.name);
+    for (const readyQueue of readyQueues) {
+      const isAtRest = readyQueue.isIdle() && !readyQueue.isCircuitOpen();
+      const sockets = parts.sockets(readyQueue.name);
       // Idle connections count among the destination's: other nodes have to know of them.
-      const isToldOf = parts.keepMs > 0 && sockets > 0;
-      if (rests && !isToldOf && now >= line.movedAt + parts.keepMs) continue;
-      atRest.delete(line.name);
-      const state = { ...stateOf(line), rests, told: line.tell(sockets) };
+      const hasSocketsToPublish = parts.keepMs > 0 && sockets > 0;
+      if (isAtRest && !hasSocketsToPublish && now >= readyQueue.lastActivityAt + parts.keepMs) continue;
+      atRest.delete(readyQueue.name);
+      const state = { ...stateOf(readyQueue), rests: isAtRest, told: readyQueue.ownState(sockets) };
       const text = JSON.stringify(state);
-      const last = written.get(line.name);
+      const last = written.get(readyQueue.name);
       if (last?.text === text && now < last.at + heartbeatMs) continue;
-      written.set(line.name, { text, at: now });
-      states.set(line.name, state);
+      written.set(readyQueue.name, { text, at: now });
+      states.set(readyQueue.name, state);
     }
     for (const name of atRest) {
       written.delete(name);
@@ -55,24 +55,24 @@ export function createDestinationPublisher(parts: DestinationPublisherParts) {
     route(domain: string, destination: string): void {
       if (known.get(domain) === destination) return;
       known.set(domain, destination);
-      fresh.set(domain, destination);
+      unsavedRoutes.set(domain, destination);
     },
-    async publish(lines: Iterable<ReadyQueue>, now: number): Promise<void> {
-      const states = news(lines, now);
+    async publish(readyQueues: Iterable<ReadyQueue>, now: number): Promise<void> {
+      const states = changes(readyQueues, now);
       if (states.size > 0) await parts.saveStates(states, now);
-      const routes = fresh;
-      fresh = new Map();
+      const routes = unsavedRoutes;
+      unsavedRoutes = new Map();
       if (routes.size > 0) await parts.saveRoutes(routes);
     },
   };
 }
 
-function stateOf(line: ReadyQueue): Omit<PublishedState, 'rests' | 'told'> {
-  const { circuit, busySince } = line.gauge;
+function stateOf(readyQueue: ReadyQueue): Omit<PublishedState, 'rests' | 'told'> {
+  const { circuit, busySince } = readyQueue.concurrency;
   return {
-    connections: line.inFlight,
-    limit: line.limit(),
-    waiting: line.hand.length,
+    connections: readyQueue.inFlight,
+    limit: readyQueue.limit(),
+    waiting: readyQueue.ready.length,
     circuit: circuit && {
       since: circuit.since,
       failures: circuit.failures,
@@ -80,8 +80,8 @@ function stateOf(line: ReadyQueue): Omit<PublishedState, 'rests' | 'told'> {
       reason: circuit.reason,
     },
     busySince,
-    busyReply: line.busyReply,
-    lastReply: line.lastReply?.text ?? null,
-    lastReplyAt: line.lastReply?.at ?? null,
+    busyReply: readyQueue.busyReply,
+    lastReply: readyQueue.lastReply?.text ?? null,
+    lastReplyAt: readyQueue.lastReply?.at ?? null,
   };
 }

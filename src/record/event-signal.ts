@@ -9,10 +9,11 @@ import type { Clock } from '../base/clock.ts';
 
 export interface EventSignal {
   /** There may be new events. */
-  ring(): void;
+  notify(): void;
   /** The same, said by another node. */
-  heard(): void;
-  signalsAfter(): number;
+  notifyLocal(): void;
+  /** How often it has signaled. */
+  count(): number;
   /** Until it has rung more often than `seen`, or for so long, or until the signal. */
   wait(seen: number, ms: number, signal: AbortSignal): Promise<void>;
 }
@@ -20,7 +21,7 @@ export interface EventSignal {
 export interface EventSignalParts {
   /** How far events have come. */
   position(): Promise<number>;
-  tellOthers(): void;
+  notifyOthers(): void;
   clock: Clock;
   onError(what: string, error: unknown): void;
 }
@@ -28,25 +29,25 @@ export interface EventSignalParts {
 const pollMs = 1000;
 const minGapMs = 100;
 
-export function createEventSignal({ position, tellOthers, clock, onError }: EventSignalParts): EventSignal {
+export function createEventSignal({ position, notifyOthers, clock, onError }: EventSignalParts): EventSignal {
   const waiting = new Set<() => void>();
-  let signalsAfter = 0;
-  let known = 0;
-  let rangAt = Number.NEGATIVE_INFINITY;
+  let count = 0;
+  let knownPosition = 0;
+  let signaledAt = Number.NEGATIVE_INFINITY;
   let isPolling = false;
-  let isPutOff = false;
+  let isDelayed = false;
 
-  function heard(): void {
-    const gap = performance.now() - rangAt;
-    if (gap >= minGapMs) wake();
-    else if (!isPutOff) setTimeout(wake, minGapMs - gap).unref();
-    isPutOff = gap < minGapMs;
+  function notifyLocal(): void {
+    const gap = performance.now() - signaledAt;
+    if (gap >= minGapMs) wakeWaiting();
+    else if (!isDelayed) setTimeout(wakeWaiting, minGapMs - gap).unref();
+    isDelayed = gap < minGapMs;
   }
 
-  function wake(): void {
-    isPutOff = false;
-    rangAt = performance.now();
-    signalsAfter += 1;
+  function wakeWaiting(): void {
+    isDelayed = false;
+    signaledAt = performance.now();
+    count += 1;
     for (const go of waiting) go();
   }
 
@@ -59,8 +60,8 @@ export function createEventSignal({ position, tellOthers, clock, onError }: Even
       if (waiting.size === 0) return;
       try {
         const now = await position();
-        if (now !== known) heard();
-        known = now;
+        if (now !== knownPosition) notifyLocal();
+        knownPosition = now;
       } catch (error) {
         onError('events could not be looked for; trying again', error);
       }
@@ -69,15 +70,15 @@ export function createEventSignal({ position, tellOthers, clock, onError }: Even
   }
 
   return {
-    ring() {
-      tellOthers();
-      heard();
+    notify() {
+      notifyOthers();
+      notifyLocal();
     },
-    heard,
-    signalsAfter: () => signalsAfter,
+    notifyLocal,
+    count: () => count,
     wait: (seen, ms, signal) =>
       new Promise((resolve) => {
-        if (signalsAfter !== seen || signal.aborted) return resolve();
+        if (count !== seen || signal.aborted) return resolve();
         const go = () => {
           cancel();
           waiting.delete(go);
@@ -94,12 +95,12 @@ export function createEventSignal({ position, tellOthers, clock, onError }: Even
 
 /** A commit that may have added events, and says so. */
 export function signalsAfter<Items, Answer>(
-  watch: Pick<EventSignal, 'ring'>,
+  eventSignal: Pick<EventSignal, 'notify'>,
   commit: (items: Items) => Promise<Answer>,
 ): (items: Items) => Promise<Answer> {
   return async (items) => {
     const answer = await commit(items);
-    watch.ring();
+    eventSignal.notify();
     return answer;
   };
 }

@@ -17,13 +17,13 @@ export type ObserveGreylisting = (delivery: Delivery, attempt: Attempt) => Promi
 const ttlMs = 30 * 86_400_000;
 const maxMails = 10_000;
 
-export function createGreylistObserver(memory: PersistentCache<Greylisting>): ObserveGreylisting {
+export function createGreylistObserver(cache: PersistentCache<Greylisting>): ObserveGreylisting {
   const firstRefusals = new LRUCache<string, number>(lruOptions(maxMails));
 
   async function learnFrom(attempt: Attempt, outcome: 'refused' | 'accepted', waitedMs: number) {
-    const known = (await memory.get(attempt.destination)) ?? nothingLearned;
+    const known = (await cache.get(attempt.destination)) ?? nothingLearned;
     const learned = learn(known, { outcome, waitedMs });
-    if (learned !== known) await memory.set(attempt.destination, learned, ttlMs);
+    if (learned !== known) await cache.set(attempt.destination, learned, ttlMs);
     return learned;
   }
 

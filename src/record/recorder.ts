@@ -13,9 +13,9 @@ import { logOutcome } from './mail-log-lines.ts';
 import { type Transition, transition } from './transition.ts';
 
 export interface RecorderParts {
-  commit(move: Transition): Promise<boolean>;
+  commit(change: Transition): Promise<boolean>;
   schedule: Schedule;
-  watchGreylisting: ObserveGreylisting;
+  observeGreylisting: ObserveGreylisting;
   mailLog: MailLog;
   clock: Clock;
 }
@@ -23,15 +23,15 @@ export interface RecorderParts {
 export function createRecorder(parts: RecorderParts) {
   /** The time of the next attempt; null where there is none, or where it is no longer ours to know. */
   return async (delivery: Delivery, attempt: Attempt): Promise<number | null> => {
-    const learnedMs = await parts.watchGreylisting(delivery, attempt);
+    const learnedMs = await parts.observeGreylisting(delivery, attempt);
     const hintMs = attempt.verdict.retryAfterMs ?? learnedMs;
-    const move = transition(delivery, attempt, nextAt(delivery, attempt, hintMs));
+    const change = transition(delivery, attempt, nextAt(delivery, attempt, hintMs));
     failpoint('attempted');
-    const isOurs = await parts.commit(move);
+    const isOurs = await parts.commit(change);
     failpoint('recorded');
     if (!isOurs) return null;
-    logOutcome(parts.mailLog, move);
-    return move.dueAt;
+    logOutcome(parts.mailLog, change);
+    return change.dueAt;
   };
 
   function nextAt(delivery: Delivery, attempt: Attempt, hintMs: number | null): number | null {

@@ -85,7 +85,7 @@ export async function createContext(
     position: () => settledPosition(db),
     clock,
     onError,
-    tellOthers: bell.events,
+    notifyOthers: bell.events,
   });
   return {
     config,

@@ -112,7 +112,7 @@ export function createDelivery(parts: DeliveryParts): DeliveryEngine {
   const pool = createConnectionPool();
   const pinning = createPoolAssignment({
     sources: config.mtaSources,
-    readPins: () => readPoolAssignments(db),
+    readAssignments: () => readPoolAssignments(db),
     readPaused: () => readPaused(db),
     publish: (pools, now) => publishPools(db, node, pools, now),
     readOthers: (now) => readPools(db, now, node),
@@ -151,18 +151,18 @@ export function createDelivery(parts: DeliveryParts): DeliveryEngine {
       return commitMove(move);
     },
     schedule: { waits: config.mtaRetry, random: parts.random },
-    watchGreylisting: createGreylistObserver(memoryOf(parts, 'greylisting')),
+    observeGreylisting: createGreylistObserver(memoryOf(parts, 'greylisting')),
     mailLog: parts.mailLog,
     clock,
   });
   const runner = createRunner({
     store: createStore(parts, pinning, bulletin.publish),
-    neighbours: neighboursOf(parts, () => void pool.endIdle()),
+    peers: neighboursOf(parts, () => void pool.endIdle()),
     destinationOf: (domain) => routes.peek(domain)?.destination ?? null,
     resolve: async (domain) => (await routes.find(domain)).destination,
     deliver: delivering.call,
     interrupted,
-    withheld,
+    notAttempted: withheld,
     async record(delivery, attempt) {
       const nextAt = await record(delivery, attempt);
       if (nextAt !== null) bulletin.route(delivery.domain, attempt.destination);
@@ -171,7 +171,7 @@ export function createDelivery(parts: DeliveryParts): DeliveryEngine {
     onWaiting: bulletin.route,
     isOurs: pinning.isOurs,
     isPaused: pinning.isPaused,
-    passOn: parts.bell.lane,
+    notifyOthers: parts.bell.backlog,
     onError,
     clock,
     concurrency: config.mtaConcurrency,
@@ -235,10 +235,10 @@ function neighboursOf({ config, db, node, clock, onError }: DeliveryParts, onCha
   return createPeers({
     node,
     min: hasPools ? 1 : 0,
-    beat: (members, at) => heartbeat(db, { node, members, at, version }),
-    async tales(after) {
+    exchangeHeartbeats: (members, at) => heartbeat(db, { node, members, at, version }),
+    async readReports(after) {
       const rows = await readStates(db, node, after);
-      return rows.map(({ state, ...row }) => ({ ...row, told: JSON.parse(state).told }));
+      return rows.map(({ state, ...row }) => ({ ...row, state: JSON.parse(state).told }));
     },
     async leave() {
       const left = leave(db, node).catch((error) => {
@@ -266,11 +266,11 @@ function createStore(
 ): Store {
   return {
     findDue: (range) => findDue(db, range),
-    claimLanes: (now, picks) => claimBacklogs(db, picks, { node, now, leaseMs }),
+    claimBacklogs: (now, picks) => claimBacklogs(db, picks, { node, now, leaseMs }),
     claimExpired: (now, limit) =>
       claimExpired(db, limit, { node, now, leaseMs }, pinning.elsewhere(), pinning.anyPaused()),
-    giveBack: (deliveries) => releaseLeases(db, node, deliveries),
-    lanes: (page) => listBacklogs(db, page),
+    releaseLeases: (deliveries) => releaseLeases(db, node, deliveries),
+    listBacklogs: (page) => listBacklogs(db, page),
     suspensions: (now) => listSuspensions(db, now),
     readPools: pinning.refresh,
     publish(lines, now) {

@@ -14,9 +14,9 @@ export function disabledDelivery(onDue: (lane: Backlog) => void): DeliveryEngine
     runner: {
       start: idle,
       wake() {},
-      noteLane() {},
+      noteBacklog() {},
       admit: (domain, orgId) => ({
-        entry: 'due',
+        disposition: 'due',
         settle: (delivery) => delivery && onDue({ domain, orgId }),
       }),
       stop: idle,

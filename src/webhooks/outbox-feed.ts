@@ -51,7 +51,7 @@ export function createFeed(parts: FeedParts) {
 
   async function follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const rings = watch.signalsAfter();
+      const rings = watch.count();
       try {
         while ((await beat()) && !signal.aborted);
         await watch.wait(rings, intervalMs, signal);

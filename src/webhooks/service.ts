@@ -77,7 +77,7 @@ export function createWebhooks({
         { webhookId: webhook.id, orgId: webhook.orgId, url: webhook.url },
         `a webhook is disabled: ${reason}; \`postern webhook enable ${webhook.id}\` enables it again`,
       );
-      watch.ring();
+      watch.notify();
     },
     concurrency,
     clock,

@@ -22,7 +22,7 @@ async function endless(t: ExecutionContext, timeoutMs: number) {
   const onError = (what: string, error: unknown) => t.fail(`${what}: ${error}`);
   const watch = createEventSignal({
     position: async () => 0,
-    tellOthers() {},
+    notifyOthers() {},
     clock: manualClock(),
     onError,
   });

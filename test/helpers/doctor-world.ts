@@ -145,7 +145,7 @@ async function seemToRun(t: ExecutionContext, { dataDir, databaseUrl }: Config, 
   t.teardown(stop);
   const bell = createNotify({ databaseUrl, node: 'a', sends: true, onError() {} });
   t.teardown(bell.close);
-  bell.listen({ lane() {}, events() {}, anything() {} });
+  bell.listen({ backlog() {}, events() {}, anything() {} });
   await until(() => isServed(db, dataDir), { what: 'the server to be seen' });
   return stop;
 }

@@ -81,7 +81,7 @@ function createScene() {
       rows.set(node, { node, members: one.roster.members, at: now });
       return;
     }
-    one.roster.hear(
+    one.roster.update(
       [...rows.values()].filter((row) => row.node !== node),
       one.begunAt,
       now,
@@ -116,7 +116,7 @@ function createScene() {
       Object.entries(shared).map(([name, total]) => {
         const parts = [...running.values()].map(({ roster }) => {
           const share = roster.share(name);
-          return share.isGood(now) ? share.of(total) : 0;
+          return share.isTrusted(now) ? share.of(total) : 0;
         });
         return { name, total, sum: parts.reduce((sum, one) => sum + one, 0) };
       }),

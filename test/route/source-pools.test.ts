@@ -90,7 +90,7 @@ test('a node knows its own pools, who is pinned, and tells what it has now and t
   const published: [string[], number][] = [];
   const pinning = createPoolAssignment({
     sources: [{ pool: 'bulk' }, { pool: 'transactional' }, { pool: 'bulk' }],
-    readPins: async () => pins,
+    readAssignments: async () => pins,
     readPaused: async () => paused,
     publish: async (pools, at) => void published.push([pools, at]),
     readOthers: async () => new Set(['default', 'bulk']),

@@ -116,7 +116,7 @@ async function* streamText(
     // An id without data: the client stores it and dispatches no event.
     yield `retry: 2000\n${idAt(after)}\n`;
     while (!signal.aborted && (await isStillAllowed())) {
-      const seen = eventSignal.signalsAfter();
+      const seen = eventSignal.count();
       const page = await readEvents({ ...query, orgId, after });
       for (const event of page.events) yield `${idAt(event.position)}${textOf(outwardEvent(event))}\n`;
       // Events that the filter skipped are not read again after a reconnect.
@@ -124,7 +124,7 @@ async function* streamText(
       after = page.position;
       if (page.isMore) continue;
       await eventSignal.wait(seen, heartbeatMs, signal);
-      if (eventSignal.signalsAfter() === seen) yield ': still here\n\n';
+      if (eventSignal.count() === seen) yield ': still here\n\n';
     }
   } catch (error) {
     // A stream that waits for a slow client ends with an error when it is closed.

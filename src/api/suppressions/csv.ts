@@ -113,7 +113,7 @@ function importList({ authorize, db, admission, clock, eventSignal }: Management
         suppressionOf(orgId, address, 'imported'),
       );
       const added = await addSuppressions(db, list, clock.now(), goneSignal(context));
-      eventSignal.ring();
+      eventSignal.notify();
       context.body = { success: true, added, before: list.length - added };
     } finally {
       (slot as Slot | null)?.release();

@@ -130,7 +130,7 @@ async function list(context: Context, orgId: string, { db }: Management): Promis
 async function add(context: Context, orgId: string, { db, clock, eventSignal }: Management): Promise<object> {
   const { address, reason } = await readJson(context, newSuppression);
   const added = await addSuppression(db, suppressionOf(orgId, address, reason), clock.now());
-  if (added) eventSignal.ring();
+  if (added) eventSignal.notify();
   const kept = requireFound(await findSuppression(db, orgId, compareKey(address)), 'suppression');
   return { added, suppression: present(kept) };
 }
@@ -157,7 +157,7 @@ async function remove(
     (await removeSuppression(db, orgId, addressKeyIn(context), clock.now())) || null,
     'suppression',
   );
-  eventSignal.ring();
+  eventSignal.notify();
   return {};
 }
 

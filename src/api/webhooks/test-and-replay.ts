@@ -140,7 +140,7 @@ async function replayEvents(context: Context, orgId: string, parts: Management):
   const selection = selectionOf(await readJson(context, replayRequest), clock.now());
   const replayed = await replay(db, webhook, selection, clock.now(), goneSignal(context));
   if ('eventId' in selection && replayed === 0) throw new Refusal('NOT_FOUND', 'There is no such event.');
-  eventSignal.ring();
+  eventSignal.notify();
   return { id: webhook.id, replayed };
 }
 

@@ -83,7 +83,7 @@ export function createMetrics(version: string, onError: (what: string, error: un
     },
     lines(lines) {
       let [circuits, busy] = [0, 0];
-      for (const { gauge } of lines) {
+      for (const { concurrency: gauge } of lines) {
         if (gauge.circuit) circuits += 1;
         if (gauge.busySince !== null) busy += 1;
       }

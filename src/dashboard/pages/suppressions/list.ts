@@ -43,7 +43,7 @@ async function importList(visit: OrgVisit, { db, eventSignal }: PageParts): Prom
   if ('fault' in read) return form(text, read.fault);
   const list = read.addresses.map((address) => suppressionOf(org.id, address, 'imported'));
   const added = await addSuppressions(db, list, now, goneSignal(context));
-  eventSignal.ring();
+  eventSignal.notify();
   const before = list.length - added;
   const also = before === 0 ? '' : ` ${count(before)} ${before === 1 ? 'was' : 'were'} on it before.`;
   return goTo(

@@ -95,7 +95,7 @@ async function add(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { address, reason } = given.values;
   if (!(await addSuppression(parts.db, suppressionOf(org.id, address, reason), now)))
     return list(visit, parts, { address: 'It is on the list already.' });
-  parts.eventSignal.ring();
+  parts.eventSignal.notify();
   return goTo(`${base}/suppressions`, `${address} is on the list: nothing is sent there any more.`);
 }
 
@@ -108,7 +108,7 @@ async function why(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
 
 async function remove(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { address, addressKey } = await suppressionIn(visit, parts);
-  if (await removeSuppression(parts.db, visit.org.id, addressKey, visit.now)) parts.eventSignal.ring();
+  if (await removeSuppression(parts.db, visit.org.id, addressKey, visit.now)) parts.eventSignal.notify();
   return goTo(`${visit.base}/suppressions`, `${address} is off the list, and may be written to again.`);
 }
 

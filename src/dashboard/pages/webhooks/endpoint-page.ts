@@ -75,7 +75,7 @@ async function setEvents(visit: OrgVisit, parts: PageParts): Promise<PageAnswer>
 async function enable(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { id } = await webhookIn(visit, parts);
   await activateWebhook(parts.db, id, visit.now);
-  parts.eventSignal.ring();
+  parts.eventSignal.notify();
   return goTo(
     `${visit.base}/webhooks/${id}`,
     'The endpoint is told again of what happens from now on. Replay what it has missed.',

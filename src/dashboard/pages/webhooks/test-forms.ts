@@ -57,7 +57,7 @@ async function again(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const leave = longWork.replays.take(context, org.id);
   try {
     const replayed = await replay(db, webhook, selectionOf(given.values, now), now, goneSignal(context));
-    watch.ring();
+    watch.notify();
     return goTo(`${base}/webhooks/${webhook.id}`, wordsOn(replayed, webhook.status === 'disabled'));
   } finally {
     leave();
