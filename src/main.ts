@@ -74,7 +74,7 @@ export async function start(config: Config, hands: Partial<Overrides> = {}): Pro
   try {
     const ground = await createContext(config, hands, stops);
     const has = (role: Config['roles'][number]) => config.roles.includes(role);
-    // A node that sends publishes itself (queue/peers.ts).
+    // A node that sends publishes itself (cluster/peers.ts).
     if (!has('mta')) stops.push(stayRegistered(ground));
     const webhooks = webhooksOf(ground);
     if (has('mta')) {

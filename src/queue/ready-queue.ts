@@ -10,7 +10,6 @@
 import type { Delivery, Signal } from '../glossary.ts';
 import type { Destination, DestinationShape } from '../mail/destination-shape.ts';
 import { type Backlogs, createBacklogs } from './backlogs.ts';
-import { type Share, whole } from './membership.ts';
 import { mergePeerState, type PeerState, toPeerState } from './peer-state.ts';
 import {
   afterAttempt,
@@ -20,6 +19,7 @@ import {
   mayProbe,
   newConcurrencyState,
 } from './shaping.ts';
+import { type Share, whole } from './share.ts';
 import { createThroughput } from './throughput.ts';
 
 export interface ReadyQueue {

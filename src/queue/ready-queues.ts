@@ -5,8 +5,8 @@
 import type { Clock } from '../base/clock.ts';
 import type { Destination } from '../mail/destination-shape.ts';
 import type { Backlog } from './backlogs.ts';
-import { noPeers, type Peers } from './peers.ts';
 import { createReadyQueue, type ReadyQueue } from './ready-queue.ts';
+import { noPeers, type Peers } from './share.ts';
 
 export interface Suspension {
   /** A recipient domain or a destination's name. */

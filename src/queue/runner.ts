@@ -18,9 +18,9 @@ import { createDispatcher, type DispatcherParts, type DispatchPlace } from './di
 import { createDueScanner, type DueScannerParts } from './due-scanner.ts';
 import { createHeldLeases } from './held-leases.ts';
 import { createLeaseRelease } from './lease-release.ts';
-import type { Peers } from './peers.ts';
 import type { ReadyQueue } from './ready-queue.ts';
 import type { Suspension } from './ready-queues.ts';
+import type { Peers } from './share.ts';
 
 export interface Store extends Pick<DueScannerParts, 'findDue' | 'listBacklogs'> {
   /** Leases what is due in these lanes, the longest due first. */

@@ -1,31 +1,35 @@
 /**
- * The arithmetic of sharing: which part of a destination's limits each of several nodes has. The parts of all of them
- * add up to the whole, and where there is less than one for each, those that come first have one and the others none.
- *
- * The order is another one at each destination (rendezvous hashing), so that the first are not the same everywhere;
- * and where a node joins, nobody's part grows by it.
+ * The queue's view of the other nodes that send: this node's share of each destination's limits, and what the other
+ * nodes publish about a destination. cluster/peers.ts implements it; `noPeers` is for a node that sends alone.
  */
+import type { PeerState } from './peer-state.ts';
 
-/** Of `total`, what falls to the one of `count` that is at `rank`, from 0. */
-export function part(total: number, count: number, rank: number): number {
-  return Math.floor((total + count - 1 - rank) / count);
+/** This node's share of one destination's limits. */
+export interface Share {
+  /** This node's part of `total`. `turn` shifts the order of the nodes, so that they take turns. */
+  of(total: number, turn?: number): number;
+  /** False if other nodes may have taken over this node's share, because they have not heard from it. */
+  isTrusted(now: number): boolean;
+  /** Since when the share has its present size. */
+  readonly since: number;
 }
 
-/** Where `node` stands among `nodes` at the destination of that name. */
-export function rankOf(node: string, nodes: readonly string[], name: string): number {
-  const own = hash(`${node} ${name}`);
-  const isBefore = (other: string) => {
-    const theirs = hash(`${other} ${name}`);
-    return theirs === own ? other < node : theirs < own;
-  };
-  return nodes.filter((other) => other !== node && isBefore(other)).length;
+export interface Peers {
+  share(name: string): Share;
+  /** What the other nodes publish about this destination. */
+  states(name: string): PeerState[];
+  /** Publishes this node's heartbeat and reads those of the others. Rejects if the database is away; then nothing changes. */
+  exchange(): Promise<void>;
+  /** Tells the other nodes that this one has stopped. */
+  leave(): Promise<void>;
 }
 
-/** FNV-1a, mixed once more: names differ in few letters. */
-function hash(text: string): number {
-  let value = 0x811c9dc5;
-  for (let at = 0; at < text.length; at++) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193);
-  value = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
-  value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35);
-  return (value ^ (value >>> 16)) >>> 0;
-}
+/** The share of a node that sends alone. */
+export const whole: Share = { of: (total) => total, isTrusted: () => true, since: Number.NEGATIVE_INFINITY };
+
+export const noPeers: Peers = {
+  share: () => whole,
+  states: () => [],
+  exchange: async () => {},
+  leave: async () => {},
+};

@@ -1,6 +1,6 @@
 /**
  * The nodes of a PostgreSQL, as each publishes itself: that it lives, and its version. Those that send do so about once a
- * second, with whom they count among them (queue/membership.ts); what they say of destinations is in destination-states.ts.
+ * second, with whom they count among them (cluster/membership.ts); what they say of destinations is in destination-states.ts.
  */
 import { DatabaseError, type Db, type Trx } from '../engine/open.ts';
 

@@ -1,14 +1,16 @@
 /**
- * The other nodes that send: what each destination's part is, and what they say of it. About once a second (the runner's
- * tick) this node publishes that it lives and reads what is new; membership.ts and peer-state.ts say what follows from it.
+ * The other nodes that send: this node's share of each destination, and what they publish about it. About once a second
+ * (the runner's tick) this node publishes a heartbeat and reads what is new; membership.ts and queue/peer-state.ts decide
+ * what follows from it.
  *
- * What a node said counts while it is alive, and for a minute: of what goes on there it speaks every twenty seconds.
+ * A report counts for a minute, and only while its node is alive; a node repeats what is still true every twenty seconds.
  */
 import type { Clock } from '../base/clock.ts';
-import { createMembership, type Heartbeat, type Share, whole } from './membership.ts';
-import type { PeerState } from './peer-state.ts';
+import type { PeerState } from '../queue/peer-state.ts';
+import type { Peers } from '../queue/share.ts';
+import { type Heartbeat, Membership } from './membership.ts';
 
-/** What a node has published of a destination, at a time by its own clock. */
+/** What a node has published about a destination, at a time by its own clock. */
 interface PeerReport {
   name: string;
   node: string;
@@ -16,50 +18,32 @@ interface PeerReport {
   state: PeerState;
 }
 
-export interface Peers {
-  share(name: string): Share;
-  /** What the others say of it. */
-  states(name: string): PeerState[];
-  /** Publishes and reads. Rejects where the database is away: nothing has changed then. */
-  exchange(): Promise<void>;
-  /** This node is gone from now on. */
-  leave(): Promise<void>;
-}
-
-/** Where nobody else can send. */
-export const noPeers: Peers = {
-  share: () => whole,
-  states: () => [],
-  exchange: async () => {},
-  leave: async () => {},
-};
-
 export interface PeersParts {
   node: string;
-  /** What of each destination's limits it has in any case (membership.ts). */
+  /** This node's part of each destination's limits, even if its share is smaller (membership.ts). */
   min: number;
-  /** Commits the beat, and then reads those of the others. */
+  /** Commits this node's heartbeat, and only then reads those of the others. */
   exchangeHeartbeats(members: string, at: number): Promise<Heartbeat[]>;
-  /** What the others have published of destinations at `after` or later. */
+  /** What the other nodes have published about destinations at `after` or later. */
   readReports(after: number): Promise<PeerReport[]>;
   leave(): Promise<void>;
-  /** The parts have changed. */
+  /** The shares have changed. */
   onChange(): void;
   clock: Clock;
 }
 
 const freshMs = 60_000;
-/** What is committed a little after its time, or by a clock that is a little behind, is seen by another look. */
+/** Finds reports that were committed a little late, or by a node whose clock is behind. */
 const overlapMs = 10_000;
 
 export function createPeers(parts: PeersParts): Peers {
   const { clock } = parts;
-  const membership = createMembership(parts.node, parts.min);
-  /** By destination, and by node. */
+  const membership = new Membership(parts.node, parts.min);
+  /** By destination, then by node. */
   const known = new Map<string, Map<string, { at: number; readAt: number; state: PeerState }>>();
   let readAt: number | null = null;
 
-  async function readPeerStates(): Promise<void> {
+  async function readReports(): Promise<void> {
     const now = clock.now();
     const after = readAt === null ? now - freshMs : Math.min(readAt, now) - overlapMs;
     for (const { name, node, at, state } of await parts.readReports(after)) {
@@ -81,13 +65,13 @@ export function createPeers(parts: PeersParts): Peers {
   }
 
   return {
-    share: membership.share,
+    share: (name) => membership.share(name),
     states: (name) => [...(known.get(name)?.values() ?? [])].map(({ state }) => state),
     async exchange() {
       const begunAt = clock.now();
       const heartbeats = await parts.exchangeHeartbeats(membership.members, begunAt);
       const hasChanged = membership.update(heartbeats, begunAt, clock.now());
-      if (membership.others.length > 0) await readPeerStates();
+      if (membership.others.length > 0) await readReports();
       else readAt = null;
       forgetStale();
       if (hasChanged) parts.onChange();

@@ -1,13 +1,13 @@
-/** What of a destination's limits each node has: all parts together are the whole, and never more, whatever nodes do. */
+/** Each node's share of a destination's limits: together they are the limit, and never more, whatever happens to the nodes. */
 import test from 'ava';
 import fc from 'fast-check';
-import { createMembership, type Membership } from '../../src/queue/membership.ts';
-import { part, rankOf } from '../../src/queue/share.ts';
+import { Membership } from '../../src/cluster/membership.ts';
+import { part, rankOf } from '../../src/cluster/share-of-limit.ts';
 
 const names = fc.uniqueArray(fc.uuid(), { minLength: 1, maxLength: 12 });
 
-test('the parts of all ranks are the whole, and differ by one at most', (t) => {
-  const given = fc.property(fc.nat(500), fc.integer({ min: 1, max: 120 }), (total, count) => {
+test('the parts of all ranks add up to the total and differ by at most one', (t) => {
+  const property = fc.property(fc.nat(500), fc.integer({ min: 1, max: 120 }), (total, count) => {
     const parts = Array.from({ length: count }, (_, rank) => part(total, count, rank));
     t.is(
       parts.reduce((sum, one) => sum + one, 0),
@@ -17,38 +17,38 @@ test('the parts of all ranks are the whole, and differ by one at most', (t) => {
     t.deepEqual(
       parts.toSorted((a, b) => b - a),
       parts,
-      'the first have the most',
+      'the first ranks have the largest parts',
     );
   });
-  fc.assert(given);
+  fc.assert(property);
   t.pass();
 });
 
-test('at each destination every node has a rank of its own, in whatever order they are counted', (t) => {
-  const given = fc.property(names, fc.domain(), (nodes, name) => {
+test('each node has its own rank at a destination, in whatever order the nodes are listed', (t) => {
+  const property = fc.property(names, fc.domain(), (nodes, name) => {
     const ranks = nodes.map((node) => rankOf(node, nodes.toReversed(), name));
     t.deepEqual(
       ranks.toSorted((a, b) => a - b),
       [...nodes.keys()],
     );
   });
-  fc.assert(given);
+  fc.assert(property);
   t.pass();
 });
 
-test('who joins makes nobody’s part larger, and who leaves nobody’s smaller', (t) => {
-  const given = fc.property(names, fc.uuid(), fc.domain(), fc.nat(40), (nodes, joiner, name, total) => {
+test('a node that joins makes no part larger, and a node that leaves makes none smaller', (t) => {
+  const property = fc.property(names, fc.uuid(), fc.domain(), fc.nat(40), (nodes, joiner, name, total) => {
     const all = [...nodes, joiner];
     for (const node of nodes) {
       const before = part(total, nodes.length, rankOf(node, nodes, name));
       t.true(part(total, all.length, rankOf(node, all, name)) <= before);
     }
   });
-  fc.assert(given);
+  fc.assert(property);
   t.pass();
 });
 
-test('the first are not the same at each destination', (t) => {
+test('the first node is not the same at every destination', (t) => {
   const nodes = ['a', 'b', 'c', 'd'];
   const first = Array.from({ length: 400 }, (_, n) =>
     nodes.find((node) => rankOf(node, nodes, `mx${n}.invalid`) === 0),
@@ -60,13 +60,13 @@ test('the first are not the same at each destination', (t) => {
 });
 
 interface Running {
-  roster: Membership;
-  /** When its beat was committed whose answer it has not read yet. */
+  membership: Membership;
+  /** When its latest heartbeat was committed, if it has not read the others' since. */
   begunAt: number | null;
   tickedAt: number;
 }
 
-/** Nodes and the rows that they share; a step is a beat that is committed, or the reading that follows it. */
+/** Nodes and the rows that they share. A step is a heartbeat that is committed, or the read that follows it. */
 function createScene() {
   const rows = new Map<string, { node: string; members: string; at: number }>();
   const running = new Map<string, Running>();
@@ -78,10 +78,10 @@ function createScene() {
     if (!one) return;
     if (one.begunAt === null) {
       one.begunAt = now;
-      rows.set(node, { node, members: one.roster.members, at: now });
+      rows.set(node, { node, members: one.membership.members, at: now });
       return;
     }
-    one.roster.update(
+    one.membership.update(
       [...rows.values()].filter((row) => row.node !== node),
       one.begunAt,
       now,
@@ -95,15 +95,15 @@ function createScene() {
     step,
     pass(ms: number): void {
       now += ms;
-      // One that is alone is as good as never silent: it need not hold still for others.
+      // A node that is alone publishes often enough never to be silent.
       for (const [node, one] of running) {
-        const isAlone = one.roster.others.length === 0 && now - one.tickedAt > 3000;
+        const isAlone = one.membership.others.length === 0 && now - one.tickedAt > 3000;
         if (isAlone) for (let n = 0; n < 2; n++) step(node);
       }
     },
     start(node: string): void {
       if (running.has(node)) return;
-      running.set(node, { roster: createMembership(node), begunAt: null, tickedAt: now });
+      running.set(node, { membership: new Membership(node), begunAt: null, tickedAt: now });
       step(node);
       step(node);
     },
@@ -111,11 +111,11 @@ function createScene() {
     leave(node: string): void {
       if (running.delete(node)) rows.delete(node);
     },
-    /** By destination: what all may have together, and what the nodes think they may. */
+    /** By destination: the limit, and the sum of what the nodes take for their parts. */
     sums: () =>
       Object.entries(shared).map(([name, total]) => {
-        const parts = [...running.values()].map(({ roster }) => {
-          const share = roster.share(name);
+        const parts = [...running.values()].map(({ membership }) => {
+          const share = membership.share(name);
           return share.isTrusted(now) ? share.of(total) : 0;
         });
         return { name, total, sum: parts.reduce((sum, one) => sum + one, 0) };
@@ -123,7 +123,7 @@ function createScene() {
   };
 }
 
-test('whatever joins, dies, stalls and comes back: never more than the whole; once it is calm, all of it', (t) => {
+test('whichever nodes join, die, stall and come back: never more than the limit, and all of it once nothing changes', (t) => {
   const nodes = ['a', 'b', 'c', 'd'];
   const event = fc.record({
     node: fc.constantFrom(...nodes),
@@ -137,7 +137,7 @@ test('whatever joins, dies, stalls and comes back: never more than the whole; on
       { weight: 1, arbitrary: fc.constantFrom('kill' as const, 'leave' as const) },
     ),
   });
-  const given = fc.property(fc.array(event, { minLength: 50, maxLength: 400 }), (events) => {
+  const property = fc.property(fc.array(event, { minLength: 50, maxLength: 400 }), (events) => {
     const scene = createScene();
     for (const { node, ms, what } of events) {
       scene.pass(ms);
@@ -151,30 +151,31 @@ test('whatever joins, dies, stalls and comes back: never more than the whole; on
       for (const node of nodes) scene.step(node);
     }
     const notAll = scene.sums().find(({ total, sum }) => sum !== total);
-    if (notAll) throw new Error(`it is calm, and yet: ${JSON.stringify(notAll)}`);
+    if (notAll) throw new Error(`nothing changes any more, and yet: ${JSON.stringify(notAll)}`);
   });
-  fc.assert(given, { numRuns: 300 });
+  fc.assert(property, { numRuns: 300 });
   t.pass();
 });
 
-test('who is new waits until the others have made room, which takes two looks of each', (t) => {
+test('a new node waits until the others have given up their part, which takes two heartbeats of each', (t) => {
   const scene = createScene();
-  const parts = () => [...scene.running.values()].map(({ roster }) => roster.share('mx.invalid').of(20));
+  const parts = () =>
+    [...scene.running.values()].map(({ membership }) => membership.share('mx.invalid').of(20));
   scene.start('a');
-  t.deepEqual(parts(), [20], 'the first does not wait');
+  t.deepEqual(parts(), [20], 'the first node does not wait');
   scene.pass(1000);
   scene.start('b');
   t.deepEqual(parts(), [20, 0]);
-  const look = (node: string) => {
+  const beat = (node: string) => {
     scene.pass(500);
     scene.step(node);
     scene.step(node);
   };
-  look('a');
-  t.deepEqual(parts(), [10, 0], 'room is made at once');
-  look('b');
-  t.deepEqual(parts(), [10, 0], 'and has not been published');
-  look('a');
-  look('b');
+  beat('a');
+  t.deepEqual(parts(), [10, 0], 'the older node gives up its part at once');
+  beat('b');
+  t.deepEqual(parts(), [10, 0], 'but has not published that yet');
+  beat('a');
+  beat('b');
   t.deepEqual(parts(), [10, 10]);
 });
