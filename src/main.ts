@@ -97,7 +97,11 @@ export async function start(config: Config, hands: Partial<Overrides> = {}): Pro
     });
     stops.push(space.stop);
     const neighbours = {
-      ...{ compose: composers.compose, admit: runner.admit, hasSpace: space.hasSpace },
+      ...{
+        compose: composers.compose,
+        admit: (domain: string, orgId: string) => runner.admit(domain, orgId),
+        hasSpace: space.hasSpace,
+      },
       ...{ baseUrl: () => baseUrl, tryIt: webhooks.tryIt },
     };
     const face = has('http') ? createIntake(ground, neighbours) : disabledIntake;
@@ -113,7 +117,7 @@ export async function start(config: Config, hands: Partial<Overrides> = {}): Pro
     if (has('mta')) stops.push(await makeAllDue(ground));
     const { bell, watch } = ground;
     bell.listen({
-      backlog: runner.noteBacklog,
+      backlog: (backlog) => runner.noteBacklog(backlog),
       events: watch.notifyLocal,
       anything() {
         runner.wake();

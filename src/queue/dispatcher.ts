@@ -1,10 +1,10 @@
 /**
- * Who is served next: leased deliveries go to their destination's line, and from there into the air as its gauge and
- * the room in all allow.
+ * Decides which leased delivery starts next: a delivery goes to its destination's ready queue, and starts when that
+ * queue's limits and the limit for the whole node allow.
  *
- * Holds only what this node has leased, and the names of lanes. A lease that cannot be used now (the destination is
- * suspended, its circuit is open) is given back: the delivery waits in its lane in the database, and is fetched when its
- * turn has come. Never touches the database itself.
+ * Holds only what this node has leased, and the names of backlogs. A lease that cannot be used now (its destination is
+ * suspended, its circuit is open) is released: the delivery waits in its backlog in the database until its turn. Never
+ * touches the database itself. The methods follow a delivery from top to bottom.
  */
 import { orAborted } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
@@ -12,290 +12,343 @@ import { type Attempt, type Delivery, largestAtHand } from '../glossary.ts';
 import type { Destination } from '../mail/destination-shape.ts';
 import type { Backlog } from './backlogs.ts';
 import { createDestinationLookup } from './destination-lookup.ts';
-import type { createHeldLeases } from './held-leases.ts';
-import { createLeasePolicy } from './lease-policy.ts';
+import type { HeldLeases } from './held-leases.ts';
+import { type BacklogClaim, LeasePolicy } from './lease-policy.ts';
 import type { ReadyQueue } from './ready-queue.ts';
-import { createReadyQueues, type ReadyQueuesParts, type Suspension } from './ready-queues.ts';
+import { ReadyQueues, type ReadyQueuesParts, type Suspension } from './ready-queues.ts';
 
 export interface DispatcherParts extends ReadyQueuesParts {
-  /** Finds out where `destinationOf` does not know. Never rejects. */
+  /** Looks up a domain that `destinationOf` does not know. Never rejects. */
   resolve(domain: string): Promise<Destination>;
-  /** `connections`: as many as its destination is given at once, now. */
+  /** `connections`: how many its destination may have at once now. `stopped` cuts the attempt short. */
   deliver(delivery: Delivery, stopped: AbortSignal, connections: number): Promise<Attempt>;
-  /** The attempt that was not made, and why: the mail has reached its maximum age while we held it back. */
+  /** The attempt that was not made, and why: the mail reached its maximum age while it was blocked. */
   notAttempted(destination: string, reason: string): Attempt;
-  /** Keeps the outcome; never rejects. */
+  /** Records the outcome and retries until it is recorded. Never rejects. */
   recordOutcome(delivery: Delivery, attempt: Attempt): Promise<void>;
   release(delivery: Delivery): void;
-  /** Mail waits in this lane that other nodes are to send. */
+  /** Tells other nodes that mail waits in this backlog, which this node leaves to them. */
   notifyOthers(backlog: Backlog): void;
-  leases: Pick<ReturnType<typeof createHeldLeases>, 'begin' | 'isGood'>;
-  /** Whether this node has addresses that the organization's mail may leave from. All other mail is left to nodes that have. */
+  leases: Pick<HeldLeases, 'begin' | 'isGood'>;
+  /** Whether this node has source addresses for the organization's mail. All other mail is left to nodes that have. */
   isOurs(orgId: string): boolean;
-  /** The operator has paused the organization: its mail waits, and does not grow old. Then `isOurs` is false too. */
+  /** The operator has paused the organization: its mail waits and does not age. Then `isOurs` is false too. */
   isPaused(orgId: string): boolean;
-  /** Somebody should claim: there is room again for what waits in the database. */
+  /** There is room for mail that waits in the database. */
   requestClaim(): void;
-  /** Whether the last claim took all that there was room for in all. */
+  /** Whether the last claim left mail behind because the node's limit was reached. */
   wasClaimCut(): boolean;
   clock: Clock;
+  /** Attempts under way at once, over all destinations. */
   concurrency: number;
   stopped: AbortSignal;
 }
 
-/** Where the mail of a send goes, decided before its commit; `settle` after it, with null where it was not accepted. */
+/** What happens to the mail of a send, decided before its commit. Call `settle` after it, with null if it failed. */
 export interface DispatchPlace {
   disposition: 'leased' | 'due';
   settle(delivery: Delivery | null): void;
 }
 
-/** What waits for a connection keeps its message in memory, up to this much of them in all. */
-const maxBytesAtHand = 32 * 1024 * 1024;
-/** Why mail that has grown too old is not tried once more. */
-const notOurs = 'no node that runs has a source address of the pool that its organization sends from';
-/** Mail that is past its maximum age, and that others are to try once more, waits so long for one of them. */
-const othersLastMs = 60_000;
-/** A 421 while other connections work is our haste: such a delivery goes back to its line this often. */
-const maxReturns = 3;
+type Mode = 'running' | 'stopping' | 'stopped';
 
-export function createDispatcher(parts: DispatcherParts) {
-  const { clock, concurrency, stopped } = parts;
-  const readyQueues = createReadyQueues(parts);
-  const leasing = createLeasePolicy(readyQueues, clock, concurrency);
-  /** Lines that could start one but for the room in all; they take turns. */
-  const starved = new Set<ReadyQueue>();
-  const inTheAir = new Set<Promise<void>>();
-  const returns = new Map<string, number>();
-  const ending = new AbortController();
-  let inFlight = 0;
-  /** Of the messages in memory. */
-  let heldBytes = 0;
-  let stopping = false;
+const nextMode: Record<Mode, Mode | null> = { running: 'stopping', stopping: 'stopped', stopped: null };
 
-  /** Null: we stop, and nobody waits for the answer. */
-  const resolve = (domain: string) =>
-    orAborted(parts.resolve(domain), ending.signal).catch((error) => {
-      if (ending.signal.aborted) return null;
-      throw error;
-    });
+/** Ready deliveries keep their messages in memory, up to this many bytes in all. */
+const maxReadyBytes = 32 * 1024 * 1024;
+/** Why mail that is too old is not tried a last time. */
+const notOurs = 'no running node has a source address in the IP pool of this organization';
+/** Mail past its maximum age waits this long for another node to try it a last time. */
+const lastAttemptGraceMs = 60_000;
+/** A 421 while other connections work means that we were too fast: the delivery is put back this often. */
+const maxRequeues = 3;
 
-  function track(work: Promise<void>): void {
-    inTheAir.add(work);
-    work.finally(() => inTheAir.delete(work));
+export class Dispatcher {
+  readonly #parts: DispatcherParts;
+  readonly #clock: Clock;
+  readonly #readyQueues: ReadyQueues;
+  readonly #policy: LeasePolicy;
+  readonly #lookup: ReturnType<typeof createDestinationLookup>;
+  /** Ready queues that could start a delivery if the node's limit allowed it; they take turns. */
+  readonly #starved = new Set<ReadyQueue>();
+  /** Attempts, look-ups and recordings of outcomes under way. */
+  readonly #tasks = new Set<Promise<void>>();
+  readonly #requeues = new Map<string, number>();
+  readonly #stopping = new AbortController();
+  #mode: Mode = 'running';
+  #attempting = 0;
+  /** The bytes of the messages in memory. */
+  #messageBytes = 0;
+
+  constructor(parts: DispatcherParts) {
+    this.#parts = parts;
+    this.#clock = parts.clock;
+    this.#readyQueues = new ReadyQueues(parts);
+    this.#policy = new LeasePolicy(this.#readyQueues, parts.clock, parts.concurrency);
+    this.#lookup = createDestinationLookup(
+      (domain) => this.#resolve(domain),
+      (destination, backlog, isRetry) => {
+        if (parts.isOurs(backlog.orgId))
+          this.#addBacklog(this.#readyQueues.of(destination), backlog, isRetry);
+      },
+    );
   }
 
-  /** A delivery that this node has leased. */
-  function addLeased(delivery: Delivery): void {
-    hold(delivery);
-    const readyQueue = readyQueues.find(delivery.domain);
-    if (readyQueue) enter(readyQueue, delivery);
-    else track(enterUnresolved(delivery));
-  }
-
-  async function enterUnresolved(delivery: Delivery): Promise<void> {
-    leasing.countUnresolved(delivery.domain, 1);
-    const destination = await resolve(delivery.domain);
-    leasing.countUnresolved(delivery.domain, -1);
-    if (destination) enter(readyQueues.of(destination), delivery);
-    else release(delivery);
-  }
-
-  function enter(readyQueue: ReadyQueue, delivery: Delivery): void {
-    const reason = parts.isOurs(delivery.orgId)
-      ? readyQueues.blockedReason(readyQueue, delivery.domain)
-      : notOurs;
-    const expiresAt = delivery.expiresAt + (readyQueue.hasNoShare() ? othersLastMs : 0);
-    if (stopping || parts.isPaused(delivery.orgId)) release(delivery);
-    else if (reason === null) queue(readyQueue, delivery);
-    else if (expiresAt > clock.now()) release(delivery);
-    else expire(readyQueue, delivery, reason);
-  }
-
-  function enterAnew(readyQueue: ReadyQueue): void {
-    for (const delivery of readyQueue.ready.splice(0)) enter(readyQueue, delivery);
-  }
-
-  function queue(readyQueue: ReadyQueue, delivery: Delivery): void {
-    readyQueue.ready.push(delivery);
-    readyQueues.active.add(readyQueue);
-    drain(readyQueue);
-    const isTooMuch = sizeOf(delivery) > largestAtHand || heldBytes > maxBytesAtHand;
-    if (isTooMuch && readyQueue.ready.includes(delivery)) forgetMessage(delivery);
-  }
-
-  function hold(delivery: Delivery): void {
-    parts.leases.begin(delivery);
-    leasing.count(1);
-    heldBytes += sizeOf(delivery);
-  }
-
-  function letGo(delivery: Delivery): void {
-    leasing.count(-1);
-    heldBytes -= sizeOf(delivery);
-  }
-
-  /** It is read when its turn comes. */
-  function forgetMessage(delivery: Delivery): void {
-    heldBytes -= sizeOf(delivery);
-    delete delivery.message;
-  }
-
-  function expire(readyQueue: ReadyQueue, delivery: Delivery, reason: string): void {
-    letGo(delivery);
-    track(parts.recordOutcome(delivery, parts.notAttempted(readyQueue.name, reason)));
-  }
-
-  function release(delivery: Delivery): void {
-    letGo(delivery);
-    parts.release(delivery);
-  }
-
-  /** Starts what may start. What is at hand of a line that rests goes back. */
-  function drain(readyQueue: ReadyQueue): void {
-    if (readyQueue.ready.length === 0 && readyQueue.backlogs.size > 0) return;
-    const now = clock.now();
-    while (readyQueue.ready.length > 0 && readyQueue.mayStart(now)) {
-      if (!hasRoom()) {
-        starved.add(readyQueue);
-        break;
-      }
-      const delivery = readyQueue.ready.shift()!;
-      if (parts.leases.isGood(delivery) && parts.isOurs(delivery.orgId)) launch(readyQueue, delivery);
-      else release(delivery);
+  /** Before a send is committed: whether its delivery is leased at once, or waits in its backlog. */
+  admit(domain: string, orgId: string): DispatchPlace {
+    const readyQueue = this.#readyQueues.find(domain);
+    const mayLease = this.#mode === 'running' && this.#parts.isOurs(orgId);
+    if (mayLease && this.#policy.mayLease(readyQueue, domain)) {
+      return { disposition: 'leased', settle: this.#reserve(readyQueue, domain) };
     }
-    if (readyQueue.blockedReason(now) !== null) enterAnew(readyQueue);
-    if (readyQueue.ready.length === 0 && readyQueue.backlogs.size === 0)
-      readyQueues.active.delete(readyQueue);
+    const settle = (delivery: Delivery | null) => {
+      if (delivery) this.announceBacklog({ domain, orgId });
+    };
+    return { disposition: 'due', settle };
   }
 
-  /** Outcomes that cannot be recorded hold up new attempts, so that they do not pile up. */
-  const hasRoom = () => !stopping && inFlight < concurrency && inTheAir.size < 3 * concurrency;
-
-  function launch(readyQueue: ReadyQueue, delivery: Delivery): void {
-    readyQueue.attemptStarted(clock.now());
-    inFlight += 1;
-    track(fly(readyQueue, delivery));
-  }
-
-  async function fly(readyQueue: ReadyQueue, delivery: Delivery): Promise<void> {
-    const attempt = await parts.deliver(delivery, stopped, Math.max(readyQueue.limit(), 1));
-    readyQueue.attemptFinished(attempt.signal, attempt.verdict.diagnostic, clock.now());
-    inFlight -= 1;
-    const isOurHaste = attempt.signal === 'busy' && attempt.reply?.code === 421 && readyQueue.inFlight > 0;
-    const hasReturned = isOurHaste && !stopping && comeBack(readyQueue, delivery);
-    landed(readyQueue);
-    if (hasReturned) return;
-    letGo(delivery);
-    returns.delete(delivery.id);
-    await parts.recordOutcome(delivery, attempt);
-  }
-
-  function comeBack(readyQueue: ReadyQueue, delivery: Delivery): boolean {
-    const count = (returns.get(delivery.id) ?? 0) + 1;
-    if (count > maxReturns) return false;
-    returns.set(delivery.id, count);
-    readyQueue.ready.unshift(delivery);
-    readyQueues.active.add(readyQueue);
-    return true;
-  }
-
-  /** Room has come free: for those first that have waited longest. */
-  function landed(readyQueue: ReadyQueue): void {
-    starved.add(readyQueue);
-    for (const next of starved) {
-      if (!hasRoom()) break;
-      starved.delete(next);
-      drain(next);
-    }
-    const hasRoomForLanes = readyQueue.backlogs.size > 0 && readyQueue.needsRefill(clock.now());
-    if (hasRoomForLanes || (parts.wasClaimCut() && leasing.isHalfFree())) parts.requestClaim();
-  }
-
-  const search = createDestinationLookup(resolve, (destination, backlog, isRetry) => {
-    if (parts.isOurs(backlog.orgId)) addLane(readyQueues.of(destination), backlog, isRetry);
-  });
-
-  /** Mail waits there that is due; `isRetry`: some of it has just fallen due again. */
-  function noteBacklog(backlog: Backlog, isRetry = false): void {
-    if (!parts.isOurs(backlog.orgId)) return;
-    const readyQueue = readyQueues.find(backlog.domain);
-    if (readyQueue) addLane(readyQueue, backlog, isRetry);
-    else search.add(backlog, isRetry);
-  }
-
-  /** Mail that this node has put there itself: nobody else knows. */
-  function announceBacklog(backlog: Backlog): void {
-    noteBacklog(backlog);
-    if (!parts.isOurs(backlog.orgId) || readyQueues.find(backlog.domain)?.hasNoShare())
-      parts.notifyOthers(backlog);
-  }
-
-  function addLane(readyQueue: ReadyQueue, backlog: Backlog, isRetry: boolean): void {
-    readyQueues.addBacklog(readyQueue, backlog);
-    if (isRetry && !readyQueues.suspension(readyQueue, backlog.domain)) readyQueue.allowProbe(clock.now());
-    if (readyQueue.freeSlots(clock.now()) > 0) parts.requestClaim();
-  }
-
-  /** A place is kept for what will be leased, until it is known whether it was. */
-  function promised(readyQueue: ReadyQueue | null, domain: string): DispatchPlace['settle'] {
+  /** Keeps a slot until it is known whether the delivery was committed. */
+  #reserve(readyQueue: ReadyQueue | null, domain: string): DispatchPlace['settle'] {
     if (readyQueue) readyQueue.reserve();
-    else leasing.countUnresolved(domain, 1);
+    else this.#policy.countUnresolved(domain, 1);
     return (delivery) => {
       if (readyQueue) readyQueue.cancelReservation();
-      else leasing.countUnresolved(domain, -1);
-      if (delivery) addLeased(delivery);
+      else this.#policy.countUnresolved(domain, -1);
+      if (delivery) this.addLeased(delivery);
     };
   }
 
-  return {
-    addLeased,
-    pickBacklogs: (max: number) => leasing.pickBacklogs(Math.min(max, leasing.freeLeases())),
-    /** How many more may be leased. */
-    freeLeases: leasing.freeLeases,
-    /** Before a send is committed: whether its delivery may be leased at once, or has to wait in its lane. */
-    admit(domain: string, orgId: string): DispatchPlace {
-      const readyQueue = readyQueues.find(domain);
-      const isLeased = !stopping && parts.isOurs(orgId) && leasing.mayLease(readyQueue, domain);
-      if (isLeased) return { disposition: 'leased', settle: promised(readyQueue, domain) };
-      const settle = (delivery: Delivery | null) => {
-        if (delivery) announceBacklog({ domain, orgId });
-      };
-      return { disposition: 'due', settle };
-    },
-    noteBacklog,
-    announceBacklog,
-    mergePeerStates: readyQueues.mergePeerStates,
-    /** Whose mail is ours has changed. */
-    recheckOwnership(): void {
-      for (const readyQueue of readyQueues.active) {
-        readyQueue.backlogs.removeOf((orgId) => !parts.isOurs(orgId));
-        enterAnew(readyQueue);
+  /** A delivery that this node has just leased. */
+  addLeased(delivery: Delivery): void {
+    this.#parts.leases.begin(delivery);
+    this.#policy.countLeased(1);
+    this.#messageBytes += sizeOf(delivery);
+    const readyQueue = this.#readyQueues.find(delivery.domain);
+    if (readyQueue) this.#place(readyQueue, delivery);
+    else this.#track(this.#placeUnresolved(delivery));
+  }
+
+  async #placeUnresolved(delivery: Delivery): Promise<void> {
+    this.#policy.countUnresolved(delivery.domain, 1);
+    const destination = await this.#resolve(delivery.domain);
+    this.#policy.countUnresolved(delivery.domain, -1);
+    if (destination) this.#place(this.#readyQueues.of(destination), delivery);
+    else this.#release(delivery);
+  }
+
+  /** Null if the dispatcher stops before the answer. */
+  #resolve(domain: string): Promise<Destination | null> {
+    const { signal } = this.#stopping;
+    return orAborted(this.#parts.resolve(domain), signal).catch((error) => {
+      if (signal.aborted) return null;
+      throw error;
+    });
+  }
+
+  /** Makes the delivery ready, or releases it, or ends it if it is blocked and too old to wait. */
+  #place(readyQueue: ReadyQueue, delivery: Delivery): void {
+    const { orgId, domain } = delivery;
+    const reason = this.#parts.isOurs(orgId) ? this.#readyQueues.blockedReason(readyQueue, domain) : notOurs;
+    const expiresAt = delivery.expiresAt + (readyQueue.hasNoShare() ? lastAttemptGraceMs : 0);
+    if (this.#mode !== 'running' || this.#parts.isPaused(orgId)) this.#release(delivery);
+    else if (reason === null) this.#enqueue(readyQueue, delivery);
+    else if (expiresAt > this.#clock.now()) this.#release(delivery);
+    else this.#expire(readyQueue, delivery, reason);
+  }
+
+  #placeAgain(readyQueue: ReadyQueue): void {
+    for (const delivery of readyQueue.ready.splice(0)) this.#place(readyQueue, delivery);
+  }
+
+  #enqueue(readyQueue: ReadyQueue, delivery: Delivery): void {
+    readyQueue.ready.push(delivery);
+    this.#readyQueues.active.add(readyQueue);
+    this.#drain(readyQueue);
+    const isTooMuch = sizeOf(delivery) > largestAtHand || this.#messageBytes > maxReadyBytes;
+    if (isTooMuch && readyQueue.ready.includes(delivery)) this.#dropMessage(delivery);
+  }
+
+  /** The message is read again when the delivery starts. */
+  #dropMessage(delivery: Delivery): void {
+    this.#messageBytes -= sizeOf(delivery);
+    delete delivery.message;
+  }
+
+  /** Starts what may start, and releases what is ready if the queue is blocked. */
+  #drain(readyQueue: ReadyQueue): void {
+    const { ready, backlogs } = readyQueue;
+    if (ready.length === 0 && backlogs.size > 0) return;
+    const now = this.#clock.now();
+    while (ready.length > 0 && readyQueue.mayStart(now)) {
+      if (!this.#mayStart()) {
+        this.#starved.add(readyQueue);
+        break;
       }
-    },
-    suspend(list: Suspension[]): void {
-      readyQueues.suspend(list);
-      if (list.length > 0) for (const readyQueue of readyQueues.active) enterAnew(readyQueue);
-    },
-    drainAll(): void {
-      for (const readyQueue of readyQueues.active) drain(readyQueue);
-    },
-    /** When to look again although nobody calls; infinite where no time makes a difference. */
-    wakeAt(now: number): number {
-      let at = Number.POSITIVE_INFINITY;
-      for (const readyQueue of readyQueues.active) at = Math.min(at, readyQueue.wakeAt(now));
-      return at;
-    },
-    readyQueues: readyQueues.all,
-    forgetIdle: readyQueues.forgetIdle,
-    /** Nothing starts any more; what is at hand is given back. Resolves when nothing is in the air. */
-    async stop(): Promise<void> {
-      stopping = true;
-      ending.abort();
-      for (const readyQueue of readyQueues.active)
-        for (const delivery of readyQueue.ready.splice(0)) release(delivery);
-      while (inTheAir.size > 0) await Promise.all(inTheAir);
-    },
-  };
+      const delivery = ready.shift()!;
+      const isGood = this.#parts.leases.isGood(delivery) && this.#parts.isOurs(delivery.orgId);
+      if (isGood) this.#start(readyQueue, delivery);
+      else this.#release(delivery);
+    }
+    if (readyQueue.blockedReason(now) !== null) this.#placeAgain(readyQueue);
+    if (ready.length === 0 && backlogs.size === 0) this.#readyQueues.active.delete(readyQueue);
+  }
+
+  /** While outcomes cannot be recorded, new attempts wait, so that unrecorded outcomes stay bounded. */
+  #mayStart(): boolean {
+    const { concurrency } = this.#parts;
+    return this.#mode === 'running' && this.#attempting < concurrency && this.#tasks.size < 3 * concurrency;
+  }
+
+  #start(readyQueue: ReadyQueue, delivery: Delivery): void {
+    readyQueue.attemptStarted(this.#clock.now());
+    this.#attempting += 1;
+    this.#track(this.#attempt(readyQueue, delivery));
+  }
+
+  async #attempt(readyQueue: ReadyQueue, delivery: Delivery): Promise<void> {
+    const { deliver, stopped } = this.#parts;
+    const attempt = await deliver(delivery, stopped, Math.max(readyQueue.limit(), 1));
+    readyQueue.attemptFinished(attempt.signal, attempt.verdict.diagnostic, this.#clock.now());
+    this.#attempting -= 1;
+    const isRequeued = this.#requeueIfTooFast(readyQueue, delivery, attempt);
+    this.#startNext(readyQueue);
+    if (!isRequeued) await this.#finish(delivery, attempt);
+  }
+
+  #requeueIfTooFast(readyQueue: ReadyQueue, delivery: Delivery, { signal, reply }: Attempt): boolean {
+    const wasTooFast = signal === 'busy' && reply?.code === 421 && readyQueue.inFlight > 0;
+    const count = (this.#requeues.get(delivery.id) ?? 0) + 1;
+    if (!wasTooFast || this.#mode !== 'running' || count > maxRequeues) return false;
+    this.#requeues.set(delivery.id, count);
+    readyQueue.ready.unshift(delivery);
+    this.#readyQueues.active.add(readyQueue);
+    return true;
+  }
+
+  /** An attempt has ended: the queues that have waited longest for the node's limit start first. */
+  #startNext(readyQueue: ReadyQueue): void {
+    this.#starved.add(readyQueue);
+    for (const next of this.#starved) {
+      if (!this.#mayStart()) break;
+      this.#starved.delete(next);
+      this.#drain(next);
+    }
+    const hasSlots = readyQueue.backlogs.size > 0 && readyQueue.needsRefill(this.#clock.now());
+    if (hasSlots || (this.#parts.wasClaimCut() && this.#policy.isHalfFree())) this.#parts.requestClaim();
+  }
+
+  async #finish(delivery: Delivery, attempt: Attempt): Promise<void> {
+    this.#forget(delivery);
+    this.#requeues.delete(delivery.id);
+    await this.#parts.recordOutcome(delivery, attempt);
+  }
+
+  #expire(readyQueue: ReadyQueue, delivery: Delivery, reason: string): void {
+    this.#forget(delivery);
+    this.#track(this.#parts.recordOutcome(delivery, this.#parts.notAttempted(readyQueue.name, reason)));
+  }
+
+  #release(delivery: Delivery): void {
+    this.#forget(delivery);
+    this.#parts.release(delivery);
+  }
+
+  #forget(delivery: Delivery): void {
+    this.#policy.countLeased(-1);
+    this.#messageBytes -= sizeOf(delivery);
+  }
+
+  #track(task: Promise<void>): void {
+    this.#tasks.add(task);
+    task.finally(() => this.#tasks.delete(task));
+  }
+
+  /** Mail in this backlog is due. `isRetry`: some of it has just fallen due for another attempt. */
+  noteBacklog(backlog: Backlog, isRetry = false): void {
+    if (!this.#parts.isOurs(backlog.orgId)) return;
+    const readyQueue = this.#readyQueues.find(backlog.domain);
+    if (readyQueue) this.#addBacklog(readyQueue, backlog, isRetry);
+    else this.#lookup.add(backlog, isRetry);
+  }
+
+  /** This node has put mail into the backlog. Other nodes do not know of it yet. */
+  announceBacklog(backlog: Backlog): void {
+    this.noteBacklog(backlog);
+    const isForOthers =
+      !this.#parts.isOurs(backlog.orgId) || this.#readyQueues.find(backlog.domain)?.hasNoShare();
+    if (isForOthers) this.#parts.notifyOthers(backlog);
+  }
+
+  #addBacklog(readyQueue: ReadyQueue, backlog: Backlog, isRetry: boolean): void {
+    const now = this.#clock.now();
+    this.#readyQueues.addBacklog(readyQueue, backlog);
+    if (isRetry && !this.#readyQueues.suspension(readyQueue, backlog.domain)) readyQueue.allowProbe(now);
+    if (readyQueue.freeSlots(now) > 0) this.#parts.requestClaim();
+  }
+
+  /** How many more deliveries may be leased. */
+  freeLeases(): number {
+    return this.#policy.freeLeases();
+  }
+
+  /** The backlogs to claim from next, for at most `max` deliveries. */
+  pickBacklogs(max: number): { claims: BacklogClaim[]; isCut: boolean } {
+    return this.#policy.pickBacklogs(Math.min(max, this.#policy.freeLeases()));
+  }
+
+  /** Pool assignments or pauses have changed, and with them which mail this node sends. */
+  recheckOwnership(): void {
+    for (const readyQueue of this.#readyQueues.active) {
+      readyQueue.backlogs.removeOf((orgId) => !this.#parts.isOurs(orgId));
+      this.#placeAgain(readyQueue);
+    }
+  }
+
+  suspend(suspensions: Suspension[]): void {
+    this.#readyQueues.suspend(suspensions);
+    if (suspensions.length === 0) return;
+    for (const readyQueue of this.#readyQueues.active) this.#placeAgain(readyQueue);
+  }
+
+  mergePeerStates(): void {
+    this.#readyQueues.mergePeerStates();
+  }
+
+  drainAll(): void {
+    for (const readyQueue of this.#readyQueues.active) this.#drain(readyQueue);
+  }
+
+  /** When something can start that cannot start now; infinite if time alone changes nothing. */
+  wakeAt(now: number): number {
+    let at = Number.POSITIVE_INFINITY;
+    for (const readyQueue of this.#readyQueues.active) at = Math.min(at, readyQueue.wakeAt(now));
+    return at;
+  }
+
+  readyQueues(): Iterable<ReadyQueue> {
+    return this.#readyQueues.all();
+  }
+
+  forgetIdle(): void {
+    this.#readyQueues.forgetIdle();
+  }
+
+  /** Starts nothing more and releases what is ready. Resolves when no attempt and no recording is under way. */
+  async stop(): Promise<void> {
+    this.#enter('stopping');
+    this.#stopping.abort();
+    for (const readyQueue of this.#readyQueues.active) {
+      for (const delivery of readyQueue.ready.splice(0)) this.#release(delivery);
+    }
+    while (this.#tasks.size > 0) await Promise.all(this.#tasks);
+    this.#enter('stopped');
+  }
+
+  #enter(mode: Mode): void {
+    if (nextMode[this.#mode] !== mode)
+      throw new Error(`the dispatcher is ${this.#mode}, it cannot be ${mode}`);
+    this.#mode = mode;
+  }
 }
 
 const sizeOf = ({ message }: Delivery) => message?.length ?? 0;

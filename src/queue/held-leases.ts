@@ -1,21 +1,21 @@
 /**
- * The leases that this node holds, each from the moment the delivery is in its memory until what came of it is recorded,
- * or it is given back. They are renewed for as long as that takes: a conversation may be longer than a lease.
+ * The leases that this node holds, each from the moment its delivery is in memory until its outcome is recorded or it is
+ * released. They are renewed for that long, because an SMTP session may last longer than a lease.
  *
- * A lease that could not be renewed runs out, and nothing is begun on one that has: another node may have it by then.
- * What is under way on it goes on, and its outcome counts for nothing where another node has taken over
- * (db/queue/outcomes.ts). So that nobody is taken for dead who only could not reach the database either, others' leases are
- * taken over only after this node's own have been renewed some times in a row.
+ * A lease that could not be renewed runs out, and no attempt starts on it, because another node may have the delivery by
+ * then. An attempt that is under way continues; its outcome is ignored if another node has taken over
+ * (db/queue/outcomes.ts). Leases of other nodes are taken over only after this node has renewed its own some times in a
+ * row: after an outage of the database, a node that is alive must be able to renew its leases first.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Delivery } from '../glossary.ts';
 
 export interface HeldLeasesParts {
-  /** Renews these; answers with the ids of those that were still this node's. */
+  /** The ids of the leases that this node still had, and so were renewed. */
   renew(ids: string[]): Promise<Set<string>>;
-  /** Frees what the database says is leased to this node and is not held: its claim was committed, and nobody heard. */
+  /** Frees deliveries leased to this node that are not held here: their claim was committed, but the answer was lost. */
   freeOrphans(): Promise<void>;
-  /** Takes over what nodes that are gone have left. */
+  /** Takes over the expired leases of other nodes. */
   takeOver(): Promise<void>;
   leaseMs: number;
   onError(what: string, error: unknown): void;
@@ -28,14 +28,14 @@ const roundsBeforeTakeOver = 2;
 export function createHeldLeases({ renew, freeOrphans, takeOver, leaseMs, onError, clock }: HeldLeasesParts) {
   const held = new Map<string, { delivery: Delivery; until: number }>();
   const intervalMs = leaseMs / 6;
-  /** Less than it is: for the way here from the database, and for clocks that differ a little. */
-  const goodMs = leaseMs - intervalMs;
+  /** Shorter than the lease, to allow for the way from the database and for clocks that differ a little. */
+  const usableMs = leaseMs - intervalMs;
   let rounds = 0;
   let stopped = false;
   let running = Promise.resolve();
   let cancel = () => {};
 
-  async function round(): Promise<void> {
+  async function renewOnce(): Promise<void> {
     try {
       await renewAll();
       await freeOrphans();
@@ -43,29 +43,29 @@ export function createHeldLeases({ renew, freeOrphans, takeOver, leaseMs, onErro
       rounds += 1;
     } catch (error) {
       rounds = 0;
-      onError('leases could not be renewed; trying again in a moment', error);
+      onError('leases could not be renewed; retrying in 5 s', error);
     }
-    if (!stopped) later(rounds > 0 ? intervalMs : retryDelayMs);
+    if (!stopped) schedule(rounds > 0 ? intervalMs : retryDelayMs);
   }
 
   async function renewAll(): Promise<void> {
     const leases = [...held];
     if (leases.length === 0) return;
-    const begun = clock.now();
+    const startedAt = clock.now();
     const renewed = await renew(leases.map(([id]) => id));
-    for (const [id, lease] of leases) lease.until = renewed.has(id) ? begun + goodMs : begun;
+    for (const [id, lease] of leases) lease.until = renewed.has(id) ? startedAt + usableMs : startedAt;
   }
 
-  function later(ms: number): void {
+  function schedule(ms: number): void {
     cancel = clock.after(ms, () => {
-      running = round();
+      running = renewOnce();
     });
   }
 
   return {
-    start: () => later(intervalMs),
+    start: () => schedule(intervalMs),
     begin(delivery: Delivery): void {
-      held.set(delivery.id, { delivery, until: clock.now() + goodMs });
+      held.set(delivery.id, { delivery, until: clock.now() + usableMs });
     },
     end(delivery: Delivery): void {
       if (held.get(delivery.id)?.delivery === delivery) held.delete(delivery.id);
@@ -81,3 +81,5 @@ export function createHeldLeases({ renew, freeOrphans, takeOver, leaseMs, onErro
     },
   };
 }
+
+export type HeldLeases = ReturnType<typeof createHeldLeases>;

@@ -1,75 +1,92 @@
 /**
- * Who may be leased: of what is being accepted, and of what waits in lanes. The rest waits in the database.
+ * Which deliveries may be leased, of those that are being accepted and of those that wait in backlogs.
  *
- * What is leased at once is bounded in all and for each destination; a few of each domain may be leased before its
- * destination is known. Nothing that is accepted goes before what waits in lanes. Decides and counts; moves nothing.
+ * The number of leases is bounded in all and for each destination; a few of each domain may be leased before its
+ * destination is known. Nothing that is accepted goes before what waits in backlogs. Decides and counts; leases nothing.
  */
 import type { Clock } from '../base/clock.ts';
 import type { PickedBacklog } from './backlogs.ts';
 import type { ReadyQueue } from './ready-queue.ts';
 import type { ReadyQueues } from './ready-queues.ts';
 
+/** At most `limit` deliveries of this backlog are to be leased. */
 export interface BacklogClaim {
   readyQueue: ReadyQueue;
   backlog: PickedBacklog;
   limit: number;
 }
 
+/** Leases of one domain before its destination is known. */
 const maxUnresolved = 4;
 
-export function createLeasePolicy(readyQueues: ReadyQueues, clock: Clock, concurrency: number) {
-  const max = 4 * concurrency;
-  let leased = 0;
+export class LeasePolicy {
+  readonly #readyQueues: ReadyQueues;
+  readonly #clock: Clock;
+  readonly #maxUnresolvedInAll: number;
+  readonly #max: number;
+  #leased = 0;
   /** Leased before their destination was known, by domain. */
-  const unresolved = new Map<string, number>();
-  let unresolvedInAll = 0;
+  readonly #unresolved = new Map<string, number>();
+  #unresolvedInAll = 0;
 
-  const mayTakeUnresolved = (domain: string) =>
-    unresolvedInAll < concurrency && (unresolved.get(domain) ?? 0) < maxUnresolved;
+  constructor(readyQueues: ReadyQueues, clock: Clock, concurrency: number) {
+    this.#readyQueues = readyQueues;
+    this.#clock = clock;
+    this.#maxUnresolvedInAll = concurrency;
+    this.#max = 4 * concurrency;
+  }
 
-  return {
-    count(by: 1 | -1): void {
-      leased += by;
-    },
-    countUnresolved(domain: string, by: 1 | -1): void {
-      unresolvedInAll += by;
-      const count = (unresolved.get(domain) ?? 0) + by;
-      if (count > 0) unresolved.set(domain, count);
-      else unresolved.delete(domain);
-    },
-    freeLeases: () => max - leased,
-    isHalfFree: () => leased < max / 2,
-    /** A delivery that is about to be accepted. */
-    mayLease(readyQueue: ReadyQueue | null, domain: string): boolean {
-      if (leased >= max) return false;
-      if (!readyQueue) return mayTakeUnresolved(domain);
-      const isNext = readyQueue.backlogs.size === 0 && readyQueue.freeSlots(clock.now()) > 0;
-      return isNext && readyQueues.blockedReason(readyQueue, domain) === null;
-    },
-    /**
-     * Lanes whose turn it is, with how many of each; `room` in all, in fair parts, for there may be more lines than
-     * room. `isCut`: with more room there were more.
-     */
-    pickBacklogs(freeLeases: number): { claims: BacklogClaim[]; isCut: boolean } {
-      const now = clock.now();
-      const eligible = [...readyQueues.active].filter(
-        (readyQueue) => readyQueue.backlogs.size > 0 && readyQueue.freeSlots(now) > 0,
-      );
-      const claims: BacklogClaim[] = [];
-      let left = freeLeases;
-      for (const [index, readyQueue] of eligible.entries()) {
-        if (left <= 0) break;
-        const share = Math.min(readyQueue.freeSlots(now), Math.ceil(left / (eligible.length - index)));
-        const picked = readyQueue.backlogs.pick(
-          share,
-          (domain) => readyQueues.suspension(readyQueue, domain) === null,
-        );
-        const limit = Math.ceil(share / Math.max(picked.length, 1));
-        for (const backlog of picked) claims.push({ readyQueue, backlog, limit });
-        left -= share;
-        readyQueues.moveToBack(readyQueue);
-      }
-      return { claims, isCut: left <= 0 };
-    },
-  };
+  countLeased(by: 1 | -1): void {
+    this.#leased += by;
+  }
+
+  countUnresolved(domain: string, by: 1 | -1): void {
+    this.#unresolvedInAll += by;
+    const count = (this.#unresolved.get(domain) ?? 0) + by;
+    if (count > 0) this.#unresolved.set(domain, count);
+    else this.#unresolved.delete(domain);
+  }
+
+  freeLeases(): number {
+    return this.#max - this.#leased;
+  }
+
+  isHalfFree(): boolean {
+    return this.#leased < this.#max / 2;
+  }
+
+  /** Whether a delivery that is about to be accepted may be leased. `readyQueue`: null if its destination is unknown. */
+  mayLease(readyQueue: ReadyQueue | null, domain: string): boolean {
+    if (this.#leased >= this.#max) return false;
+    if (!readyQueue) {
+      const count = this.#unresolved.get(domain) ?? 0;
+      return this.#unresolvedInAll < this.#maxUnresolvedInAll && count < maxUnresolved;
+    }
+    const isNext = readyQueue.backlogs.size === 0 && readyQueue.freeSlots(this.#clock.now()) > 0;
+    return isNext && this.#readyQueues.blockedReason(readyQueue, domain) === null;
+  }
+
+  /**
+   * The backlogs whose turn it is, with how many deliveries of each. `freeLeases` in all are shared out fairly, because
+   * there may be more ready queues than that. `isCut`: more could be claimed with more of them.
+   */
+  pickBacklogs(freeLeases: number): { claims: BacklogClaim[]; isCut: boolean } {
+    const now = this.#clock.now();
+    const eligible = [...this.#readyQueues.active].filter(
+      (readyQueue) => readyQueue.backlogs.size > 0 && readyQueue.freeSlots(now) > 0,
+    );
+    const claims: BacklogClaim[] = [];
+    let left = freeLeases;
+    for (const [index, readyQueue] of eligible.entries()) {
+      if (left <= 0) break;
+      const share = Math.min(readyQueue.freeSlots(now), Math.ceil(left / (eligible.length - index)));
+      const isOpen = (domain: string) => this.#readyQueues.suspension(readyQueue, domain) === null;
+      const picked = readyQueue.backlogs.pick(share, isOpen);
+      const limit = Math.ceil(share / Math.max(picked.length, 1));
+      for (const backlog of picked) claims.push({ readyQueue, backlog, limit });
+      left -= share;
+      this.#readyQueues.moveToBack(readyQueue);
+    }
+    return { claims, isCut: left <= 0 };
+  }
 }

@@ -1,11 +1,12 @@
 /**
- * A destination as the runner holds it: what is under way there, what is at hand, which lanes wait, and its gauge.
+ * One destination as this node sees it: its concurrency state, the deliveries under way, the leased deliveries that are
+ * ready, and the backlogs that wait in the database.
  *
- * At hand are deliveries that this node has leased and that wait a moment for a connection: as many as there are
- * connections, so that the next is ready when one comes free, or as it takes in a quarter of a second, so that they are
- * fetched by the dozen. All else waits in the database.
+ * Ready deliveries wait a moment for a connection. There are as many as there are connections, so that the next one is at
+ * hand when a connection comes free, or as many as the destination takes in a quarter of a second, so that they are
+ * claimed by the dozen. All other mail waits in the database.
  *
- * Where several nodes send, the gauge is of all of them, and what begins here keeps within this node's share of it.
+ * With several nodes, the concurrency state is that of all nodes together, and this node starts only its share of it.
  */
 import type { Delivery, Signal } from '../glossary.ts';
 import type { Destination, DestinationShape } from '../mail/destination-shape.ts';
@@ -22,187 +23,200 @@ import {
 import { type Share, whole } from './share.ts';
 import { createThroughput } from './throughput.ts';
 
-export interface ReadyQueue {
+/** Ready deliveries wait at most this long for a start; a longer wait is spent in the database. */
+const maxWaitMs = 5_000;
+
+export class ReadyQueue {
   readonly name: string;
-  readonly backlogs: Backlogs;
-  readonly ready: Delivery[];
-  readonly concurrency: ConcurrencyState;
-  readonly inFlight: number;
-  /** When a delivery last began or ended. */
-  readonly lastActivityAt: number;
-  /** The latest reply that asked us to slow down, as long as that holds; null too where it was another node's. */
-  readonly busyReply: string | null;
-  /** The last thing that the other side said, for the operator. */
-  readonly lastReply: { text: string; at: number } | null;
-  /** A look-up may have brought another shape. */
-  setShape(shape: DestinationShape): void;
-  /** What other nodes say of it. */
-  mergePeerStates(peers: PeerState[]): void;
-  /** What they are told; `sockets`: connections there, idle ones too. */
-  ownState(sockets: number): PeerState;
-  /** This node's part of what is allowed at once. */
-  limit(): number;
-  /** Nothing is sent there by this node now: others have all that there is to share. */
-  hasNoShare(): boolean;
-  /** Whether one more may begin now. */
-  mayStart(now: number): boolean;
-  /** Nothing is sent there now but a probe: its circuit is open. */
-  isCircuitOpen(): boolean;
-  /** Why nothing may start for a good while, in words; null where it may. What is leased is better given back. */
-  blockedReason(now: number): string | null;
-  /** A retry has fallen due of its own: it may probe an open circuit, though the time has not come. */
-  allowProbe(now: number): void;
-  /** How many more may be leased for it, what is promised already counted. */
-  freeSlots(now: number): number;
-  /** It has room for so many that fetching them is worth it. */
-  needsRefill(now: number): boolean;
-  /** A place is kept for a delivery that is about to be leased; `unpromise` gives it up. */
-  reserve(): void;
-  cancelReservation(): void;
-  attemptStarted(now: number): void;
-  /** `reason`: what was said or went wrong. */
-  attemptFinished(signal: Signal, reason: string, now: number): void;
-  /** When a start becomes possible that is not possible now; infinite where no time makes a difference. */
-  wakeAt(now: number): number;
-  isIdle(): boolean;
-}
+  readonly backlogs: Backlogs = createBacklogs();
+  /** Leased deliveries that wait for a connection; the next one first. */
+  readonly ready: Delivery[] = [];
+  readonly #share: Share;
+  readonly #throughput = createThroughput();
+  #shape: DestinationShape;
+  #concurrency: ConcurrencyState;
+  #inFlight = 0;
+  /** Slots kept for deliveries that are about to be leased. */
+  #reserved = 0;
+  /** Connections that other nodes have to this destination. */
+  #peerConnections = 0;
+  #lastActivityAt = Number.NEGATIVE_INFINITY;
+  #busyReply: string | null = null;
+  #lastReply: { text: string; at: number } | null = null;
 
-/** Deliveries at hand wait this long for a start; what has longer to wait does so in the database. */
-const longestWaitMs = 5_000;
-
-const ofRate = (perMinute: number) => Math.ceil((perMinute * longestWaitMs) / 60_000);
-
-export function createReadyQueue(destination: Destination, share: Share = whole): ReadyQueue {
-  const { name } = destination;
-  let { shape } = destination;
-  let concurrency = newConcurrencyState(shape);
-  let inFlight = 0;
-  let reserved = 0;
-  let lastReply: ReadyQueue['lastReply'] = null;
-  let busyReply: string | null = null;
-  let lastActivityAt = Number.NEGATIVE_INFINITY;
-  /** Connections that other nodes have there. */
-  let peerConnections = 0;
-  const throughput = createThroughput();
-  const backlogs = createBacklogs();
-  const ready: Delivery[] = [];
-
-  const limit = () => share.of(concurrency.limit);
-  const perMinute = () => shape.perMinute && share.of(shape.perMinute);
-
-  function hasNoShare(): boolean {
-    // One node probes, and after each failure the next: that this one cannot get there says little of the others.
-    const mine = concurrency.circuit ? share.of(1, concurrency.circuit.failures) : limit();
-    return mine === 0 || perMinute() === 0;
+  constructor(destination: Destination, share: Share = whole) {
+    this.name = destination.name;
+    this.#share = share;
+    this.#shape = destination.shape;
+    this.#concurrency = newConcurrencyState(destination.shape);
   }
 
-  /** Who has just been given a part of a rate begins with a pause: the others had it until now. */
-  function startAt(): number {
-    const rate = perMinute();
-    return rate ? Math.max(concurrency.nextStartAt, share.since + 60_000 / rate) : concurrency.nextStartAt;
+  get concurrency(): ConcurrencyState {
+    return this.#concurrency;
   }
 
-  function mayStart(now: number): boolean {
-    if (hasNoShare() || !share.isTrusted(now) || now < startAt()) return false;
-    // What others have not given up yet is not to be had.
-    const free = concurrency.circuit
-      ? allowed(concurrency, now)
-      : Math.min(limit(), shape.connections - peerConnections);
-    return inFlight < free;
+  get inFlight(): number {
+    return this.#inFlight;
   }
 
-  function blockedReason(now: number): string | null {
-    const { circuit, busySince } = concurrency;
-    if (circuit && !mayStart(now)) {
-      return `nothing answered there ${circuit.failures} times in a row, last: ${circuit.reason}`;
+  /** When a delivery last started or finished. */
+  get lastActivityAt(): number {
+    return this.#lastActivityAt;
+  }
+
+  /** The latest reply that asked us to slow down, while we still do; null also if another node received it. */
+  get busyReply(): string | null {
+    return this.#concurrency.busySince === null ? null : this.#busyReply;
+  }
+
+  /** The latest reply of the destination, for the operator. */
+  get lastReply(): { text: string; at: number } | null {
+    return this.#lastReply;
+  }
+
+  /** A later look-up may have found another shape. */
+  setShape(shape: DestinationShape): void {
+    this.#shape = shape;
+    if (this.#concurrency.limit > shape.connections) {
+      this.#concurrency = { ...this.#concurrency, limit: shape.connections };
     }
-    if (hasNoShare()) return 'other nodes have all that there is to share of its limits';
-    if (startAt() <= now + longestWaitMs) return null;
-    return busySince === null ? 'its rate is used up' : 'it asks to be sent less';
   }
 
-  const targetLength = (now: number) => Math.max(limit(), Math.ceil(throughput.perSecond(now) / 4));
-
-  function freeSlots(now: number): number {
-    if (blockedReason(now) !== null) return 0;
-    if (concurrency.circuit) return 1 - ready.length - reserved;
-    // With a rate there is no use in holding what is more than moments away.
-    const rate = perMinute();
-    const soon = rate === null ? Number.POSITIVE_INFINITY : ofRate(rate);
-    return Math.min(limit() + targetLength(now) - inFlight, soon) - ready.length - reserved;
+  mergePeerStates(peers: PeerState[]): void {
+    this.#peerConnections = 0;
+    for (const peer of peers) {
+      this.#peerConnections += peer.open;
+      this.#concurrency = mergePeerState(this.#concurrency, this.#shape, peer);
+    }
   }
 
-  return {
-    name,
-    backlogs,
-    ready,
-    get concurrency() {
-      return concurrency;
-    },
-    get inFlight() {
-      return inFlight;
-    },
-    get lastActivityAt() {
-      return lastActivityAt;
-    },
-    get busyReply() {
-      return concurrency.busySince === null ? null : busyReply;
-    },
-    get lastReply() {
-      return lastReply;
-    },
-    setShape(next) {
-      shape = next;
-      if (concurrency.limit > next.connections) concurrency = { ...concurrency, limit: next.connections };
-    },
-    mergePeerStates(peers) {
-      peerConnections = 0;
-      for (const one of peers) {
-        peerConnections += one.open;
-        concurrency = mergePeerState(concurrency, shape, one);
-      }
-    },
-    ownState: (sockets) => toPeerState(concurrency, Math.max(inFlight, sockets)),
-    limit,
-    hasNoShare,
-    mayStart,
-    isCircuitOpen: () => concurrency.circuit !== null,
-    blockedReason,
-    allowProbe(now) {
-      if (inFlight === 0 && !hasNoShare() && mayProbe(concurrency, now))
-        concurrency = { ...concurrency, circuit: { ...concurrency.circuit!, nextProbeAt: now } };
-    },
-    freeSlots,
-    needsRefill: (now) => freeSlots(now) > targetLength(now) / 2,
-    reserve() {
-      reserved += 1;
-    },
-    cancelReservation() {
-      reserved -= 1;
-    },
-    attemptStarted(now) {
-      inFlight += 1;
-      lastActivityAt = now;
-      concurrency = afterStart(concurrency, perMinute(), now);
-    },
-    attemptFinished(signal, reason, now) {
-      const isFull = concurrency.circuit === null && inFlight >= limit();
-      const observation = { signal, inUse: inFlight + peerConnections, isFull, reason };
-      concurrency = afterAttempt(concurrency, shape, observation, now);
-      inFlight -= 1;
-      lastActivityAt = now;
-      throughput.count(now);
-      if (signal === 'busy') busyReply = reason;
-      if (signal !== null) lastReply = { text: reason, at: now };
-    },
-    wakeAt(now) {
-      const { circuit } = concurrency;
-      const isForOthers = hasNoShare() || !share.isTrusted(now);
-      if (circuit?.probing || ready.length + backlogs.size === 0 || isForOthers)
-        return Number.POSITIVE_INFINITY;
-      if (circuit) return Math.max(circuit.nextProbeAt, startAt());
-      return startAt() > now ? startAt() : Number.POSITIVE_INFINITY;
-    },
-    isIdle: () => inFlight + reserved + ready.length + backlogs.size === 0,
-  };
+  /** What this node publishes about the destination. `sockets`: its connections there, idle ones included. */
+  ownState(sockets: number): PeerState {
+    return toPeerState(this.#concurrency, Math.max(this.#inFlight, sockets));
+  }
+
+  /** This node's share of the concurrency limit. */
+  limit(): number {
+    return this.#share.of(this.#concurrency.limit);
+  }
+
+  /** This node sends nothing there for now, because the other nodes have all of the limit. */
+  hasNoShare(): boolean {
+    const { circuit } = this.#concurrency;
+    // The nodes take turns to probe: if one of them cannot reach the destination, another one may.
+    const own = circuit ? this.#share.of(1, circuit.failures) : this.limit();
+    return own === 0 || this.#perMinute() === 0;
+  }
+
+  isCircuitOpen(): boolean {
+    return this.#concurrency.circuit !== null;
+  }
+
+  mayStart(now: number): boolean {
+    if (this.hasNoShare() || !this.#share.isTrusted(now) || now < this.#startAt()) return false;
+    // Connections that other nodes have not closed yet are not available, whatever this node's share is.
+    const free = this.#concurrency.circuit
+      ? allowed(this.#concurrency, now)
+      : Math.min(this.limit(), this.#shape.connections - this.#peerConnections);
+    return this.#inFlight < free;
+  }
+
+  /** Why nothing can start within the next seconds; null if something can. Leases are better released then. */
+  blockedReason(now: number): string | null {
+    const { circuit, busySince } = this.#concurrency;
+    if (circuit && !this.mayStart(now)) {
+      return `no connection to this destination succeeded ${circuit.failures} times in a row; last error: ${circuit.reason}`;
+    }
+    if (this.hasNoShare()) return 'other nodes use all of the connections or the rate of this destination';
+    if (this.#startAt() <= now + maxWaitMs) return null;
+    return busySince === null
+      ? 'the rate limit for this destination is used up'
+      : 'the destination asked us to slow down';
+  }
+
+  /** How many more deliveries may be leased. */
+  freeSlots(now: number): number {
+    if (this.blockedReason(now) !== null) return 0;
+    const taken = this.ready.length + this.#reserved;
+    if (this.#concurrency.circuit) return 1 - taken;
+    // With a rate limit, deliveries that cannot start within moments are not worth a lease.
+    const rate = this.#perMinute();
+    const soon = rate === null ? Number.POSITIVE_INFINITY : Math.ceil((rate * maxWaitMs) / 60_000);
+    return Math.min(this.limit() + this.#targetLength(now) - this.#inFlight, soon) - taken;
+  }
+
+  /** There are enough free slots for a claim to be worthwhile. */
+  needsRefill(now: number): boolean {
+    return this.freeSlots(now) > this.#targetLength(now) / 2;
+  }
+
+  /** Keeps a slot for a delivery that is about to be leased. */
+  reserve(): void {
+    this.#reserved += 1;
+  }
+
+  cancelReservation(): void {
+    this.#reserved -= 1;
+  }
+
+  /** A retry has fallen due: it may probe an open circuit before the next probe is due. */
+  allowProbe(now: number): void {
+    if (this.#inFlight > 0 || this.hasNoShare() || !mayProbe(this.#concurrency, now)) return;
+    const circuit = { ...this.#concurrency.circuit!, nextProbeAt: now };
+    this.#concurrency = { ...this.#concurrency, circuit };
+  }
+
+  attemptStarted(now: number): void {
+    this.#inFlight += 1;
+    this.#lastActivityAt = now;
+    this.#concurrency = afterStart(this.#concurrency, this.#perMinute(), now);
+  }
+
+  /** `diagnostic`: the reply, or what went wrong. */
+  attemptFinished(signal: Signal, diagnostic: string, now: number): void {
+    const observation = {
+      signal,
+      inUse: this.#inFlight + this.#peerConnections,
+      isFull: this.#concurrency.circuit === null && this.#inFlight >= this.limit(),
+      reason: diagnostic,
+    };
+    this.#concurrency = afterAttempt(this.#concurrency, this.#shape, observation, now);
+    this.#inFlight -= 1;
+    this.#lastActivityAt = now;
+    this.#throughput.count(now);
+    if (signal === 'busy') this.#busyReply = diagnostic;
+    if (signal !== null) this.#lastReply = { text: diagnostic, at: now };
+  }
+
+  /** When a start that is impossible now becomes possible; infinite if time alone does not make it possible. */
+  wakeAt(now: number): number {
+    const { circuit } = this.#concurrency;
+    const isEmpty = this.ready.length + this.backlogs.size === 0;
+    const isLeftToOthers = this.hasNoShare() || !this.#share.isTrusted(now);
+    if (circuit?.probing || isEmpty || isLeftToOthers) return Number.POSITIVE_INFINITY;
+    const startAt = this.#startAt();
+    if (circuit) return Math.max(circuit.nextProbeAt, startAt);
+    return startAt > now ? startAt : Number.POSITIVE_INFINITY;
+  }
+
+  isIdle(): boolean {
+    return this.#inFlight + this.#reserved + this.ready.length + this.backlogs.size === 0;
+  }
+
+  /** This node's share of the rate limit; null if there is none. */
+  #perMinute(): number | null {
+    return this.#shape.perMinute && this.#share.of(this.#shape.perMinute);
+  }
+
+  /** The earliest next start. A node whose share of a rate has just grown waits first, because others used it until now. */
+  #startAt(): number {
+    const { nextStartAt } = this.#concurrency;
+    const rate = this.#perMinute();
+    return rate ? Math.max(nextStartAt, this.#share.since + 60_000 / rate) : nextStartAt;
+  }
+
+  /** How many deliveries should be ready. */
+  #targetLength(now: number): number {
+    return Math.max(this.limit(), Math.ceil(this.#throughput.perSecond(now) / 4));
+  }
 }

@@ -1,41 +1,42 @@
 /**
- * The runner: keeps as many deliveries in the air as there is room for, whatever the queue's length.
+ * The runner keeps as many deliveries under way as the limits allow, however long the queue is.
  *
- * It claims from lanes (which leases and commits), hands each delivery to its destination's line (dispatcher.ts), and
- * what came of it to `record`; no transaction is open in between. A delivery that has just been accepted comes without
- * a claim, where there is room. Its memory holds what is leased and the names of lanes, so it does not grow with the
- * queue; and nothing is read of what waits but what has its turn.
+ * It claims due deliveries from backlogs (leases them in one commit), hands each to its destination's ready queue
+ * (dispatcher.ts), and records the outcome; no transaction is open in between. A delivery that has just been accepted
+ * skips the claim if there is room. Memory holds leased deliveries and the names of backlogs, so it does not grow with
+ * the queue.
  *
- * It looks for what has fallen due (due-scanner.ts) when the next delivery does, and once a second, because the command
- * line and other nodes change the queue without telling. Trouble with the store is reported and tried again. What a dead
- * process had in the air is found by its lease, and recorded as an interrupted attempt.
+ * It scans for deliveries that have fallen due (due-scanner.ts) when the next one does, and once a second, because the
+ * command line and other nodes change the queue without telling this node. Database errors are reported and retried. What
+ * a dead process was sending is found by its lease and recorded as an interrupted attempt.
  */
 import { pause } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Attempt, Delivery } from '../glossary.ts';
 import type { Backlog } from './backlogs.ts';
-import { createDispatcher, type DispatcherParts, type DispatchPlace } from './dispatcher.ts';
+import { Dispatcher, type DispatcherParts, type DispatchPlace } from './dispatcher.ts';
 import { createDueScanner, type DueScannerParts } from './due-scanner.ts';
-import { createHeldLeases } from './held-leases.ts';
+import { createHeldLeases, type HeldLeases } from './held-leases.ts';
 import { createLeaseRelease } from './lease-release.ts';
 import type { ReadyQueue } from './ready-queue.ts';
 import type { Suspension } from './ready-queues.ts';
 import type { Peers } from './share.ts';
 
 export interface Store extends Pick<DueScannerParts, 'findDue' | 'listBacklogs'> {
-  /** Leases what is due in these lanes, the longest due first. */
-  claimBacklogs(now: number, picks: (Backlog & { limit: number })[]): Promise<Delivery[]>;
-  /** Leases what has reached its maximum age. */
+  /** Leases due deliveries of these backlogs, the longest due first. */
+  claimBacklogs(now: number, backlogs: (Backlog & { limit: number })[]): Promise<Delivery[]>;
+  /** Leases deliveries that have reached their maximum age. */
   claimExpired(now: number, limit: number): Promise<Delivery[]>;
   releaseLeases(deliveries: Delivery[]): Promise<void>;
   suspensions(now: number): Promise<Suspension[]>;
-  /** Learns which pools of source addresses mail leaves from, and who is paused; whether that has changed. */
+  /** Reads the pool assignments and the paused organizations; true if they have changed. */
   readPools(now: number): Promise<boolean>;
-  /** What the operator is shown of the lines. */
+  /** Saves what the operator and the other nodes see of the destinations. */
   publish(readyQueues: Iterable<ReadyQueue>, now: number): Promise<void>;
-  /** With the ids of those that were still this node's. */
+  /** The ids of the leases that this node still had, and so were renewed. */
   renewLeases(ids: string[]): Promise<Set<string>>;
   freeOrphans(): Promise<void>;
+  /** Leases what an earlier process of this node, or a node whose leases have run out, was sending. */
   takeBack(which: 'own' | 'expired'): Promise<Delivery[]>;
 }
 
@@ -55,238 +56,282 @@ export interface RunnerParts
   peers: Peers;
   /** The attempt of a process that ended before it could record it. */
   interrupted(delivery: Delivery): Attempt;
-  /** Commits what came of an attempt; the time of the next, or null where there is none. */
+  /** Commits the outcome of an attempt. The time of the next attempt, or null if there is none. */
   record(delivery: Delivery, attempt: Attempt): Promise<number | null>;
   onError(what: string, error: unknown): void;
   clock: Clock;
   concurrency: number;
-  /** How long a lease lasts. */
   leaseMs: number;
 }
 
 export interface Runner {
   start(): Promise<void>;
-  /** There may be something due. */
+  /** Mail may be due. */
   wake(): void;
-  /** Mail waits in this lane, due: another node says so. */
-  noteBacklog(lane: Backlog): void;
+  /** Another node says that mail in this backlog is due. */
+  noteBacklog(backlog: Backlog): void;
   admit(domain: string, orgId: string): DispatchPlace;
-  /** Claims nothing more, gives what is in the air `graceMs` to end, then cuts it short. */
+  /** Claims nothing more, gives the attempts under way `graceMs` to end, then aborts them. */
   stop(graceMs: number): Promise<void>;
 }
+
+type Mode = 'new' | 'running' | 'stopping' | 'stopped';
+
+const nextMode: Record<Mode, Mode | null> = {
+  new: 'running',
+  running: 'stopping',
+  stopping: 'stopped',
+  stopped: null,
+};
 
 const pollMs = 1000;
 const maxPerClaim = 200;
 
-export function createRunner(parts: RunnerParts): Runner {
-  const { store, peers, clock } = parts;
-  const cutShort = new AbortController();
-  const leases = createHeldLeases({
-    ...{ renew: store.renewLeases, freeOrphans: store.freeOrphans, takeOver: () => recover('expired') },
-    ...{ leaseMs: parts.leaseMs, onError: parts.onError, clock },
-  });
-  const dispatcher = createDispatcher({
-    ...parts,
-    leases,
-    recordOutcome: keep,
-    release: (delivery) => returns.add(delivery),
-    requestClaim: hungry,
-    wasClaimCut: () => isMore,
-    stopped: cutShort.signal,
-  });
-  const returns = createLeaseRelease({
-    commit: store.releaseLeases,
-    onReleased(deliveries) {
-      for (const delivery of deliveries) {
-        leases.end(delivery);
-        dispatcher.announceBacklog(delivery);
-      }
-    },
-    onError: parts.onError,
-    clock,
-    stopped: cutShort.signal,
-  });
-  const { noteBacklog } = dispatcher;
-  const lookout = createDueScanner({ ...store, noteBacklog, onError: parts.onError, clock });
-  let stopping = false;
-  let looking: Promise<void> | null = null;
-  let dueAgain = false;
-  let lanesAgain = false;
-  let isMore = false;
-  let alarmAt = Number.POSITIVE_INFINITY;
-  /** The last thorough look, and the last tick. */
-  let lookedAt = Number.NEGATIVE_INFINITY;
-  let tickedAt = Number.NEGATIVE_INFINITY;
-  let cancelAlarm = () => {};
+export class QueueRunner implements Runner {
+  readonly #parts: RunnerParts;
+  readonly #clock: Clock;
+  readonly #leases: HeldLeases;
+  readonly #dispatcher: Dispatcher;
+  readonly #leaseRelease: ReturnType<typeof createLeaseRelease>;
+  readonly #dueScanner: ReturnType<typeof createDueScanner>;
+  /** Cuts the attempts short when the grace period of a stop is over. */
+  readonly #aborting = new AbortController();
+  #mode: Mode = 'new';
+  #claiming: Promise<void> | null = null;
+  #isScanRequested = false;
+  #isClaimRequested = false;
+  /** The last claim left mail behind because the node's limit was reached. */
+  #wasClaimCut = false;
+  #scannedAt = Number.NEGATIVE_INFINITY;
+  #tickedAt = Number.NEGATIVE_INFINITY;
+  #wakeAt = Number.POSITIVE_INFINITY;
+  #cancelTimer = () => {};
 
-  function wake(): void {
-    dueAgain = true;
-    hungry();
+  constructor(parts: RunnerParts) {
+    const { store, clock, onError, leaseMs } = parts;
+    const stopped = this.#aborting.signal;
+    this.#parts = parts;
+    this.#clock = clock;
+    this.#leases = createHeldLeases({
+      renew: store.renewLeases,
+      freeOrphans: store.freeOrphans,
+      takeOver: () => this.#recover('expired'),
+      leaseMs,
+      onError,
+      clock,
+    });
+    this.#dispatcher = new Dispatcher({
+      ...parts,
+      leases: this.#leases,
+      recordOutcome: (delivery, attempt) => this.#recordOutcome(delivery, attempt),
+      release: (delivery) => this.#leaseRelease.add(delivery),
+      requestClaim: () => this.#requestClaim(),
+      wasClaimCut: () => this.#wasClaimCut,
+      stopped,
+    });
+    this.#leaseRelease = createLeaseRelease({
+      commit: store.releaseLeases,
+      onReleased: (deliveries) => this.#onReleased(deliveries),
+      onError,
+      clock,
+      stopped,
+    });
+    this.#dueScanner = createDueScanner({
+      findDue: store.findDue,
+      listBacklogs: store.listBacklogs,
+      noteBacklog: (backlog, isRetry) => this.#dispatcher.noteBacklog(backlog, isRetry),
+      onError,
+      clock,
+    });
   }
 
-  /** There is room for what waits in lanes, or a lane for which there is room. */
-  function hungry(): void {
-    lanesAgain = true;
-    if (!stopping) looking ??= look().finally(looked);
+  async start(): Promise<void> {
+    this.#enter('running');
+    await this.#parts.store.readPools(this.#clock.now());
+    await this.#recover('own');
+    await this.#parts.peers.exchange();
+    this.#leases.start();
+    this.wake();
   }
 
-  /** Whoever called after the last look had ended, and before this, is heard here. */
-  function looked(): void {
-    looking = null;
-    if (lanesAgain) hungry();
+  wake(): void {
+    this.#isScanRequested = true;
+    this.#requestClaim();
   }
 
-  function alarm(at: number): void {
-    if (stopping || at >= alarmAt) return;
-    cancelAlarm();
-    alarmAt = at;
-    const ring = () => {
-      alarmAt = Number.POSITIVE_INFINITY;
-      wake();
-    };
-    const wait = at - clock.now();
-    if (wait > 0) cancelAlarm = clock.after(wait, ring);
-    else ring();
+  noteBacklog(backlog: Backlog): void {
+    if (this.#mode === 'running') this.#dispatcher.noteBacklog(backlog);
   }
 
-  /** Claims until nothing is due or there is no room, then sets the alarm. */
-  async function look(): Promise<void> {
+  admit(domain: string, orgId: string): DispatchPlace {
+    return this.#dispatcher.admit(domain, orgId);
+  }
+
+  async stop(graceMs: number): Promise<void> {
+    this.#enter('stopping');
+    this.#cancelTimer();
+    const timer = setTimeout(() => this.#aborting.abort(), graceMs);
+    const finished = this.#dispatcher.stop();
+    await this.#claiming;
+    await finished;
+    clearTimeout(timer);
+    await this.#dueScanner.stop();
+    await this.#leaseRelease.done();
+    await this.#leases.stop();
+    await this.#parts.peers.leave();
+    this.#enter('stopped');
+  }
+
+  #enter(mode: Mode): void {
+    if (nextMode[this.#mode] !== mode) throw new Error(`the runner is ${this.#mode}, it cannot be ${mode}`);
+    this.#mode = mode;
+  }
+
+  /** There is room for mail that waits in backlogs, or a new backlog for which there is room. */
+  #requestClaim(): void {
+    this.#isClaimRequested = true;
+    if (this.#mode !== 'running') return;
+    this.#claiming ??= this.#claimWhileRequested().finally(() => {
+      this.#claiming = null;
+      // A request that came after the loop had ended, and before this, would be lost otherwise.
+      if (this.#isClaimRequested) this.#requestClaim();
+    });
+  }
+
+  /** Claims until nothing is due or there is no room, then sets the timer for the next time. */
+  async #claimWhileRequested(): Promise<void> {
     try {
-      while (lanesAgain && !stopping) {
-        await tick();
-        const wantsDue = dueAgain;
-        dueAgain = false;
-        lanesAgain = false;
-        dispatcher.drainAll();
-        if (wantsDue) await lookForDue();
-        await claimBacklogs();
+      while (this.#isClaimRequested && this.#mode === 'running') {
+        await this.#tick();
+        const isScanRequested = this.#isScanRequested;
+        this.#isScanRequested = false;
+        this.#isClaimRequested = false;
+        this.#dispatcher.drainAll();
+        if (isScanRequested) await this.#scan();
+        await this.#claim();
       }
     } catch (error) {
-      lanesAgain = false;
-      lookedAt = clock.now();
-      parts.onError('the queue cannot be read; trying again in a second', error);
+      this.#isClaimRequested = false;
+      this.#scannedAt = this.#clock.now();
+      this.#parts.onError('the queue cannot be read; trying again in a second', error);
     }
-    const now = clock.now();
-    alarm(Math.max(dispatcher.wakeAt(now), now + 1));
-    alarm(Math.min(lookedAt, tickedAt, now) + pollMs);
+    const now = this.#clock.now();
+    this.#wakeUpAt(Math.max(this.#dispatcher.wakeAt(now), now + 1));
+    this.#wakeUpAt(Math.min(this.#scannedAt, this.#tickedAt, now) + pollMs);
   }
 
-  /** Once a second the look is thorough, and for what has grown too old as well. */
-  async function lookForDue(): Promise<void> {
-    const now = clock.now();
-    const isThorough = hasPassed(lookedAt);
-    if (isThorough) lookedAt = now;
-    await lookout.scanNewlyDue(isThorough);
-    if (!isThorough) return;
-    const limit = Math.min(maxPerClaim, dispatcher.freeLeases());
-    const expired = limit > 0 ? await store.claimExpired(now, limit) : [];
-    for (const delivery of expired) arrive(delivery);
-    // There may be more: the next look is thorough too.
-    if (limit > 0 && expired.length === limit) {
-      lookedAt = Number.NEGATIVE_INFINITY;
-      wake();
-    }
+  #wakeUpAt(at: number): void {
+    if (this.#mode !== 'running' || at >= this.#wakeAt) return;
+    this.#cancelTimer();
+    this.#wakeAt = at;
+    const wake = () => {
+      this.#wakeAt = Number.POSITIVE_INFINITY;
+      this.wake();
+    };
+    const wait = at - this.#clock.now();
+    if (wait > 0) this.#cancelTimer = this.#clock.after(wait, wake);
+    else wake();
   }
 
-  async function claimBacklogs(): Promise<void> {
-    const { claims: picks, isCut } = dispatcher.pickBacklogs(maxPerClaim);
-    isMore = isCut;
-    if (picks.length === 0) return;
-    const claimed = await store.claimBacklogs(
-      clock.now(),
-      picks.map(({ backlog: pick, limit }) => ({ domain: pick.domain, orgId: pick.orgId, limit })),
-    );
-    const counts = new Map<string, number>();
-    for (const { domain, orgId } of claimed) {
-      counts.set(`${orgId} ${domain}`, (counts.get(`${orgId} ${domain}`) ?? 0) + 1);
-    }
-    for (const { readyQueue: line, backlog: pick, limit } of picks) {
-      if ((counts.get(`${pick.orgId} ${pick.domain}`) ?? 0) < limit) line.backlogs.remove(pick);
-    }
-    for (const delivery of claimed) arrive(delivery);
-    if (claimed.length > 0) hungry();
-  }
-
-  /** That it could be claimed says that it had been given back, though the answer may have been lost. */
-  function arrive(delivery: Delivery): void {
-    returns.forget(delivery.id);
-    dispatcher.addLeased(delivery);
-  }
-
-  /** What is done once a second: hear the operator and the other nodes, tell them, and now and then walk along the lanes. */
-  async function tick(): Promise<void> {
-    if (!hasPassed(tickedAt)) return;
-    const now = clock.now();
-    tickedAt = now;
-    dispatcher.suspend(await store.suspensions(now));
+  /** Once a second: reads what the operator and the other nodes have changed, and publishes this node's state. */
+  async #tick(): Promise<void> {
+    if (!this.#isSecondSince(this.#tickedAt)) return;
+    const { store, peers } = this.#parts;
+    const now = this.#clock.now();
+    this.#tickedAt = now;
+    this.#dispatcher.suspend(await store.suspensions(now));
     if (await store.readPools(now)) {
-      dispatcher.recheckOwnership();
-      lookout.scanSoon();
+      this.#dispatcher.recheckOwnership();
+      this.#dueScanner.scanSoon();
     }
-    lookout.tick();
-    await store.publish(dispatcher.readyQueues(), now);
-    // What it has here is published by the time others are told that it has made room.
+    this.#dueScanner.tick();
+    // The state comes first: when the others read that this node has given up a share, they can see what it still uses.
+    await store.publish(this.#dispatcher.readyQueues(), now);
     await peers.exchange();
-    dispatcher.mergePeerStates();
-    dispatcher.forgetIdle();
+    this.#dispatcher.mergePeerStates();
+    this.#dispatcher.forgetIdle();
   }
 
-  /** A second since then; a clock that is set back stops nothing. */
-  function hasPassed(time: number): boolean {
-    return Math.abs(clock.now() - time) >= pollMs;
+  /** True also if the clock was set back, so that this stops nothing. */
+  #isSecondSince(time: number): boolean {
+    return Math.abs(this.#clock.now() - time) >= pollMs;
   }
 
-  /** An outcome is kept at last: what was delivered must not be delivered again because the disk was full. */
-  async function keep(delivery: Delivery, attempt: Attempt): Promise<void> {
+  /** Once a second the scan overlaps the one before, and mail at its maximum age is claimed as well. */
+  async #scan(): Promise<void> {
+    const now = this.#clock.now();
+    const isFull = this.#isSecondSince(this.#scannedAt);
+    if (isFull) this.#scannedAt = now;
+    await this.#dueScanner.scanNewlyDue(isFull);
+    if (!isFull) return;
+    const limit = Math.min(maxPerClaim, this.#dispatcher.freeLeases());
+    const expired = limit > 0 ? await this.#parts.store.claimExpired(now, limit) : [];
+    for (const delivery of expired) this.#addLeased(delivery);
+    // There may be more, so the next scan claims expired mail too.
+    if (limit > 0 && expired.length === limit) {
+      this.#scannedAt = Number.NEGATIVE_INFINITY;
+      this.wake();
+    }
+  }
+
+  async #claim(): Promise<void> {
+    const { claims, isCut } = this.#dispatcher.pickBacklogs(maxPerClaim);
+    this.#wasClaimCut = isCut;
+    if (claims.length === 0) return;
+    const wanted = claims.map(({ backlog: { domain, orgId }, limit }) => ({ domain, orgId, limit }));
+    const claimed = await this.#parts.store.claimBacklogs(this.#clock.now(), wanted);
+    const counts = new Map<string, number>();
+    for (const delivery of claimed) {
+      counts.set(keyOf(delivery), (counts.get(keyOf(delivery)) ?? 0) + 1);
+    }
+    for (const { readyQueue, backlog, limit } of claims) {
+      if ((counts.get(keyOf(backlog)) ?? 0) < limit) readyQueue.backlogs.remove(backlog);
+    }
+    for (const delivery of claimed) this.#addLeased(delivery);
+    if (claimed.length > 0) this.#requestClaim();
+  }
+
+  /** A delivery that could be claimed has been released, even if the answer to the release was lost. */
+  #addLeased(delivery: Delivery): void {
+    this.#leaseRelease.forget(delivery.id);
+    this.#dispatcher.addLeased(delivery);
+  }
+
+  /** Retries for as long as it takes: a delivered mail must not be sent again because the disk was full. */
+  async #recordOutcome(delivery: Delivery, attempt: Attempt): Promise<void> {
     for (let tries = 0; ; tries++) {
       try {
-        const nextAt = await parts.record(delivery, attempt);
-        leases.end(delivery);
-        if (nextAt !== null) alarm(nextAt);
+        const nextAt = await this.#parts.record(delivery, attempt);
+        this.#leases.end(delivery);
+        if (nextAt !== null) this.#wakeUpAt(nextAt);
         return;
       } catch (error) {
-        const what = `the outcome of delivery ${delivery.id} cannot be recorded; trying again until it can`;
-        if (tries === 0) parts.onError(what, error);
-        if (cutShort.signal.aborted) return;
-        await pause(clock, pollMs, cutShort.signal);
+        const what = `the outcome of delivery ${delivery.id} cannot be recorded; retrying every second until it can`;
+        if (tries === 0) this.#parts.onError(what, error);
+        if (this.#aborting.signal.aborted) return;
+        await pause(this.#clock, pollMs, this.#aborting.signal);
       }
     }
   }
 
-  async function recover(which: 'own' | 'expired'): Promise<void> {
-    let deliveries: Delivery[];
-    do {
-      deliveries = await store.takeBack(which);
-      for (const delivery of deliveries) leases.begin(delivery);
-      await Promise.all(deliveries.map((delivery) => keep(delivery, parts.interrupted(delivery))));
-    } while (deliveries.length > 0);
+  #onReleased(deliveries: Delivery[]): void {
+    for (const delivery of deliveries) {
+      this.#leases.end(delivery);
+      this.#dispatcher.announceBacklog(delivery);
+    }
   }
 
-  return {
-    async start() {
-      await store.readPools(clock.now());
-      await recover('own');
-      await peers.exchange();
-      leases.start();
-      wake();
-    },
-    wake,
-    noteBacklog: (lane) => {
-      if (!stopping) noteBacklog(lane);
-    },
-    admit: dispatcher.admit,
-    async stop(graceMs) {
-      stopping = true;
-      cancelAlarm();
-      const timer = setTimeout(() => cutShort.abort(), graceMs);
-      const landed = dispatcher.stop();
-      await looking;
-      await landed;
-      clearTimeout(timer);
-      await lookout.stop();
-      await returns.done();
-      await leases.stop();
-      await peers.leave();
-    },
-  };
+  /** Records what a dead process was sending as interrupted attempts. */
+  async #recover(which: 'own' | 'expired'): Promise<void> {
+    let deliveries: Delivery[];
+    do {
+      deliveries = await this.#parts.store.takeBack(which);
+      for (const delivery of deliveries) this.#leases.begin(delivery);
+      await Promise.all(
+        deliveries.map((delivery) => this.#recordOutcome(delivery, this.#parts.interrupted(delivery))),
+      );
+    } while (deliveries.length > 0);
+  }
 }
+
+const keyOf = ({ orgId, domain }: Backlog) => `${orgId} ${domain}`;

@@ -40,7 +40,7 @@ import { defaultPool } from '../mail/ip-pool.ts';
 import type { MailLog } from '../mail/mail-log.ts';
 import type { Metrics } from '../operate/metrics/metrics.ts';
 import { createReads } from '../queue/large-reads.ts';
-import { createRunner, type Runner, type Store } from '../queue/runner.ts';
+import { QueueRunner, type Runner, type Store } from '../queue/runner.ts';
 import { noPeers, type Peers } from '../queue/share.ts';
 import { createDestinationPublisher } from '../record/destination-publisher.ts';
 import { type EventSignal, signalsAfter } from '../record/event-signal.ts';
@@ -156,7 +156,7 @@ export function createDelivery(parts: DeliveryParts): DeliveryEngine {
     mailLog: parts.mailLog,
     clock,
   });
-  const runner = createRunner({
+  const runner = new QueueRunner({
     store: createStore(parts, pinning, bulletin.publish),
     peers: neighboursOf(parts, () => void pool.endIdle()),
     destinationOf: (domain) => routes.peek(domain)?.destination ?? null,

@@ -140,7 +140,7 @@ test('mail at its maximum age is ended by any node where none has its pool, and 
     async () => (await clock.advance('1s')) ?? (await db('deliveries').first()).status === 'expired',
   );
   const { verdict } = await db('attempts').first();
-  t.regex(verdict, /no node that runs has a source address of the pool that its organization sends from/);
+  t.regex(verdict, /no running node has a source address in the IP pool of this organization/);
   t.is(world.mx[0]!.sessions.length, 0);
 });
 
