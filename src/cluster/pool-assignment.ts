@@ -1,42 +1,40 @@
 /**
- * Whose mail this node sends: which pool of source addresses each organization's mail leaves from, and whether this node
- * has it (queue/README.md); and which organizations are paused (db/accounts/pauses.ts), whose mail no node sends.
- * What the database says of it is read once a second and answered from memory, so that no mail costs a look-up; what
- * this node has is said there now and then.
+ * Which mail this node sends: the IP pool that each organization's mail leaves from, whether this node has addresses in it
+ * (queue/README.md), and which organizations are paused (db/accounts/pauses.ts), whose mail no node sends. The database is
+ * read once a second and questions are answered from memory, so that no mail costs a look-up; the pools of this node are
+ * published every twenty seconds.
  *
- * BUGS: every pin is read every second, so ten thousand pinned organizations cost each node ten thousand small rows.
+ * BUGS: every assignment is read every second, so ten thousand assigned organizations cost each node ten thousand small rows.
  */
 import { defaultPool } from '../mail/ip-pool.ts';
 
 export interface PoolAssignmentParts {
   sources: { pool: string }[];
-  /** By organization; who is not there is pinned to none. */
+  /** By organization; one that is missing has no assignment. */
   readAssignments(): Promise<Map<string, string>>;
-  /** The organizations that are paused. */
   readPaused(): Promise<Set<string>>;
-  /** Tells other nodes. */
+  /** Publishes this node's pools to the other nodes. */
   publish(pools: string[], now: number): Promise<void>;
-  /** The pools of the other nodes that run. */
+  /** The pools of the other running nodes. */
   readOthers(now: number): Promise<Set<string>>;
 }
 
 export interface PoolAssignment {
   poolOf(orgId: string): string;
-  /** This node has addresses of its pool, and it is not paused. */
+  /** This node has addresses in the organization's pool, and the organization is not paused. */
   isOurs(orgId: string): boolean;
   isPaused(orgId: string): boolean;
-  /** Whether any organization is paused. */
   anyPaused(): boolean;
-  /** Pools that others have, and this node has not. */
+  /** Pools that only other nodes have. */
   elsewhere(): string[];
-  /** Whether any organization has been pinned otherwise, paused or resumed since the last time. */
+  /** Reads the database; true if an assignment or a pause has changed since the last time. */
   refresh(now: number): Promise<boolean>;
 }
 
-/** Less than what is taken for a sign of life. */
+/** Published pools are ignored after a minute. */
 const publishIntervalMs = 20_000;
 
-/** Without addresses of the operator's, the system's choice is the pool `default`. */
+/** If no source addresses are configured, the system chooses one, and this node has the pool `default`. */
 export const poolsOf = (sources: { pool: string }[]): string[] =>
   sources.length === 0 ? [defaultPool] : [...new Set(sources.map(({ pool }) => pool))];
 
@@ -46,7 +44,7 @@ export function createPoolAssignment(parts: PoolAssignmentParts): PoolAssignment
   const own = new Set(pools);
   let assignments = new Map<string, string>();
   let paused = new Set<string>();
-  let others: string[] = [];
+  let otherPools: string[] = [];
   let publishedAt = Number.NEGATIVE_INFINITY;
 
   const poolOf = (orgId: string) => assignments.get(orgId) ?? defaultPool;
@@ -56,13 +54,13 @@ export function createPoolAssignment(parts: PoolAssignmentParts): PoolAssignment
     isOurs: (orgId) => own.has(poolOf(orgId)) && !paused.has(orgId),
     isPaused: (orgId) => paused.has(orgId),
     anyPaused: () => paused.size > 0,
-    elsewhere: () => others,
+    elsewhere: () => otherPools,
     async refresh(now) {
       if (Math.abs(now - publishedAt) >= publishIntervalMs) {
         await publish(pools, now);
         publishedAt = now;
       }
-      others = [...(await readOthers(now))].filter((pool) => !own.has(pool));
+      otherPools = [...(await readOthers(now))].filter((pool) => !own.has(pool));
       const newAssignments = await readAssignments();
       const nowPaused = await readPaused();
       const isSame =

@@ -1,19 +1,19 @@
 /**
- * Lanes whose destination is not known yet: it is looked up, for so many domains at once and no more, that the mail of
- * a queue of unknown domains does not keep new mail from its own look-ups. Each domain is looked up once, however many
- * lanes ask meanwhile.
+ * Looks up the destinations of backlogs whose destination is unknown, a bounded number at a time, so that a long queue of
+ * unknown domains does not hold up the look-ups of new mail. Each domain is looked up once, however many backlogs ask
+ * meanwhile.
  */
 import type { Destination } from '../mail/destination-shape.ts';
 import type { Backlog } from './backlogs.ts';
 
 const maxAtOnce = 100;
 
-/** `resolve`: null where we stop. `found` is told of each lane; `isRetry` as it was given. */
+/** `resolve` answers null if this node stops. `onFound` is called for each backlog, with the `isRetry` of `add`. */
 export function createDestinationLookup(
   resolve: (domain: string) => Promise<Destination | null>,
   onFound: (destination: Destination, backlog: Backlog, isRetry: boolean) => void,
 ) {
-  /** By domain: whose lanes wait for it, and whether as a retry. */
+  /** By domain, then by organization: whether the backlog was added as a retry. */
   const requests = new Map<string, Map<string, boolean>>();
   const waiting: string[] = [];
   let active = 0;

@@ -1,21 +1,21 @@
 /**
- * Which lanes have due mail, besides those that this node has put mail into itself: by looks at what has fallen due
- * since the look before, and now and then by a walk along all lanes, page by page and in the gaps that all else leaves.
+ * Finds the backlogs that have due mail, besides those that this node has put mail into itself: short scans of what has
+ * fallen due since the last one, and now and then a full scan of all backlogs, page by page, in the background.
  *
- * A look is cheap because little falls due in a moment. What is more than a look can take (an operator's order has made
- * a whole queue due), what was due before the start, and what another node has left behind is found by the walk.
+ * A short scan is cheap because little falls due in a moment. The full scan finds the rest: what is too much for a short
+ * scan (an operator has made a whole queue due), what was due before the start, and what another node has left behind.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Backlog } from './backlogs.ts';
 
 export interface DueScannerParts {
-  /** The lanes of what fell due after `after`, with the last time that a retry did; null: it is more than `most`. */
+  /** The backlogs of mail that fell due after `after`, with the latest due time of a retry; null if there are more than `max`. */
   findDue(range: {
     after: number;
     now: number;
     max: number;
   }): Promise<(Backlog & { retryAt: number | null })[] | null>;
-  /** Of the lanes that follow `after` a page; those of them in which something is due, and where the next begins. */
+  /** Reads one page of backlogs after `after`: those with due mail, and the last one read, after which the next page begins. */
   listBacklogs(page: {
     after: Backlog | null;
     now: number;
@@ -26,26 +26,26 @@ export interface DueScannerParts {
   clock: Clock;
 }
 
-/** What is committed a little after it was due, or by a clock that is a little behind, is seen by a second look. */
+/** Finds mail that was committed a little after it was due, or by a node whose clock is behind. */
 const overlapMs = 2000;
 const maxPerScan = 10_000;
-/** From the end of one walk to the next; and walking takes no more than a tenth of the time. */
+/** From the end of one full scan to the next. A full scan also takes at most a tenth of the time. */
 const scanIntervalMs = 10_000;
 const rescanDelayMs = 1000;
 const pageSize = 200;
 
 export function createDueScanner({ findDue, listBacklogs, noteBacklog, onError, clock }: DueScannerParts) {
-  /** What fell due until then has been seen; before the start, by the first walk. */
+  /** Mail that fell due until then has been found. The first full scan finds what was due before the start. */
   let seenUntil = clock.now();
   let scannedAt = Number.NEGATIVE_INFINITY;
   let scanMs = 0;
-  /** Something was too much for a look. */
+  /** There was too much for a short scan. */
   let scanSoon = false;
   let scanning: Promise<void> | null = null;
   let stopping = false;
 
   async function scanAll(): Promise<void> {
-    const begun = clock.now();
+    const startedAt = clock.now();
     scanSoon = false;
     let after: Backlog | null = null;
     try {
@@ -55,15 +55,15 @@ export function createDueScanner({ findDue, listBacklogs, noteBacklog, onError, 
         after = page.last;
       } while (after && !stopping);
     } catch (error) {
-      onError('the lanes of the queue cannot be read; trying again soon', error);
+      onError('the backlogs of the queue cannot be read; trying again soon', error);
     }
     scanning = null;
     scannedAt = clock.now();
-    scanMs = scannedAt - begun;
+    scanMs = scannedAt - startedAt;
   }
 
   return {
-    /** `isThorough`: also a little further back. */
+    /** `withOverlap`: begins a little before the end of the last scan. */
     async scanNewlyDue(withOverlap: boolean): Promise<void> {
       const now = clock.now();
       const before = Math.min(seenUntil, now);
@@ -73,12 +73,12 @@ export function createDueScanner({ findDue, listBacklogs, noteBacklog, onError, 
       for (const { retryAt, ...backlog } of due ?? [])
         noteBacklog(backlog, retryAt !== null && retryAt > before);
     },
-    /** Begins a walk where it is time for one; nobody waits for it. */
+    /** Starts a full scan in the background if it is time for one. */
     tick(): void {
       const restMs = Math.max(scanSoon ? rescanDelayMs : scanIntervalMs, 9 * scanMs);
       if (Math.abs(clock.now() - scannedAt) >= restMs) scanning ??= scanAll();
     },
-    /** There may be lanes that were passed over before. */
+    /** This node may serve backlogs that it has ignored until now. */
     scanSoon(): void {
       scanSoon = true;
     },

@@ -1,7 +1,7 @@
 /**
- * The bytes of messages for their delivery. Small ones are read together. Large ones are read one at a time, with a pause
- * after each: to put one together, look through it and write it is milliseconds of the one thread that also serves
- * everybody else's mail, and ten of them in a row would hold that up.
+ * Reads the bytes of messages for their delivery. Small messages are read together. Large ones are read one at a time,
+ * with a pause after each: reading, scanning and writing one takes milliseconds of the only thread, and ten in a row would
+ * delay everyone else's mail.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -11,7 +11,7 @@ export interface LargeReadsParts {
   readLarge(id: string): Promise<Buffer>;
 }
 
-/** Two or three times as long as the work takes; 80 MB a second are still most of a line of 1 Gbit/s. */
+/** Two or three times as long as the work takes. It still allows 80 MB a second, most of a 1 Gbit/s link. */
 const pauseMsPerMegabyte = 12;
 
 export function createReads({ readSmall, readLarge }: LargeReadsParts): (id: string) => Promise<Buffer> {

@@ -1,6 +1,6 @@
 /**
- * Leases that cannot be used now are given back, many in one commit, and tried again until that is done: nobody else
- * would free them while this node lives.
+ * Releases leases that cannot be used now, many in one commit, and retries until that is done: no other node frees them
+ * while this one is alive.
  */
 import { pause } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
@@ -8,7 +8,7 @@ import type { Delivery } from '../glossary.ts';
 
 export interface LeaseReleaseParts {
   commit(deliveries: Delivery[]): Promise<void>;
-  /** They wait in their lanes again. */
+  /** The deliveries wait in their backlogs again. */
   onReleased(deliveries: Delivery[]): void;
   onError(what: string, error: unknown): void;
   clock: Clock;
@@ -31,8 +31,8 @@ export function createLeaseRelease(parts: LeaseReleaseParts) {
         for (const delivery of deliveries) remove(delivery);
         parts.onReleased(deliveries);
       } catch (error) {
-        parts.onError('leases could not be given back; trying again', error);
-        // The time to stop has come, and it could not be done.
+        parts.onError('leases could not be released; retrying in a second', error);
+        // At a stop there is no time left to retry.
         if (stopped.aborted) return;
         await pause(clock, retryDelayMs, stopped);
       }
@@ -46,14 +46,14 @@ export function createLeaseRelease(parts: LeaseReleaseParts) {
   return {
     add(delivery: Delivery): void {
       pending.set(delivery.id, delivery);
-      // In a moment, so that what is given back together is one commit.
+      // Starts in the next microtask, so that leases released together share a commit.
       working ??= Promise.resolve()
         .then(commitAll)
         .finally(() => {
           working = null;
         });
     },
-    /** It has been claimed anew: what is queued of it must not undo that. */
+    /** The delivery has been claimed again: a pending release must not undo that. */
     forget(id: string): void {
       pending.delete(id);
     },

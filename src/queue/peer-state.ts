@@ -1,17 +1,18 @@
 /**
- * What nodes tell each other of a destination, and what a gauge makes of what it is told: pure functions.
+ * What nodes publish about a destination, and how a node merges it into its own concurrency state: pure functions.
  *
- * A gauge is of all nodes together; each has its part of it (share.ts). Of a slowing down the last is what counts, and
- * since then the largest limit that went well. A circuit that one has opened is open for all, unless something has
- * answered here since; the next probe is due when the last that failed says; and one answer anywhere closes it.
+ * The state describes all nodes together, and each has its share of the limit (share.ts). The latest request to slow down
+ * counts, and since then the largest limit that worked. A circuit that one node has opened is open for all, unless this
+ * node has had an answer since. The next probe is due when the node that failed last says; an answer to any node closes
+ * the circuit for all.
  */
 import type { DestinationShape } from '../mail/destination-shape.ts';
 import { type Circuit, type ConcurrencyState, newConcurrencyState } from './shaping.ts';
 
-/** What a node says of a destination. */
+/** What a node publishes about a destination, as JSON. Nodes of other versions read it, so its members keep their names. */
 export interface PeerState
   extends Pick<ConcurrencyState, 'limit' | 'ceiling' | 'restUntil' | 'restMs' | 'busySince' | 'busyAt'> {
-  /** Connections that it has there, idle ones too, or deliveries under way, whichever are more. */
+  /** Its connections there, idle ones included, or its deliveries under way, whichever are more. */
   open: number;
   circuit: Omit<Circuit, 'probing'> | null;
   answeredAt: number;

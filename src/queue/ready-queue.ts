@@ -10,7 +10,7 @@
  */
 import type { Delivery, Signal } from '../glossary.ts';
 import type { Destination, DestinationShape } from '../mail/destination-shape.ts';
-import { type Backlogs, createBacklogs } from './backlogs.ts';
+import { Backlogs } from './backlogs.ts';
 import { mergePeerState, type PeerState, toPeerState } from './peer-state.ts';
 import {
   afterAttempt,
@@ -28,7 +28,7 @@ const maxWaitMs = 5_000;
 
 export class ReadyQueue {
   readonly name: string;
-  readonly backlogs: Backlogs = createBacklogs();
+  readonly backlogs = new Backlogs();
   /** Leased deliveries that wait for a connection; the next one first. */
   readonly ready: Delivery[] = [];
   readonly #share: Share;

@@ -1,48 +1,47 @@
 /**
- * When to try again: a pure function, the dice a parameter.
+ * When to retry: a pure function; the random source is a parameter.
  *
- * The waits are a list (POSTERN_MTA_RETRY), each spread by a fifth up and down so that mails deferred together do
- * not come back together; past its end the last wait repeats. Where the other side said when to come back, or its
- * greylisting is known, that is the wait instead, spread upward alone: too early would be in vain. Such a hint may
- * shorten a wait, but not for ever: from the second attempt on to no less than the wait of half as many attempts, or
- * a host that always says "in a minute" would be asked 2,880 times. A wait never leads beyond the maximum age: the
- * last attempt is made when the mail turns that old, and if it is deferred again, there is no next.
+ * The waits are a list (POSTERN_MTA_RETRY). Each is spread by a fifth up and down, so that mails deferred together do not
+ * come back together; after the end of the list, the last wait repeats. If the remote host said when to come back, or its
+ * greylisting delay is known, that wait is used instead, spread upward only, because too early would be in vain. From the
+ * second attempt on, such a hint cannot be shorter than the wait of half as many attempts; otherwise a host that always
+ * says "in a minute" would be asked 2,880 times. The last attempt is made when the mail reaches its maximum age.
  */
 const spread = 0.2;
 const hintSpread = 0.1;
-/** Whatever a host says, nobody is asked again sooner. */
-const shortestMs = 1000;
+/** The shortest wait, whatever a host says. */
+const minWaitMs = 1000;
 
 export interface Schedule {
   /** Milliseconds before the second attempt, the third, and so on; at least one. */
   waits: readonly number[];
-  /** A number from 0 up to 1, as Math.random gives it. */
+  /** A number from 0 up to 1, like Math.random. */
   random: () => number;
 }
 
 export interface Deferred {
-  /** Made so far. */
+  /** Attempts made so far. */
   attempts: number;
   now: number;
   expiresAt: number;
-  /** The wait that was asked for or learned; null or absent: the ordinary one. */
+  /** The wait that the host asked for or that was learned; null or absent: the scheduled wait. */
   hintMs?: number | null;
 }
 
-/** The time of the attempt after `attempts` made ones, or null where the mail has become too old. */
+/** The time of the next attempt, or null if the mail has reached its maximum age. */
 export function nextAttemptAt(schedule: Schedule, deferred: Deferred): number | null {
   const { attempts, now, expiresAt, hintMs = null } = deferred;
   if (now >= expiresAt) return null;
-  const wait = hintMs === null ? ordinary(schedule, attempts) : hinted(schedule, attempts, hintMs);
+  const wait = hintMs === null ? scheduledWait(schedule, attempts) : hintedWait(schedule, attempts, hintMs);
   return Math.min(Math.round(now + wait), expiresAt);
 }
 
-function ordinary({ waits, random }: Schedule, attempts: number): number {
+function scheduledWait({ waits, random }: Schedule, attempts: number): number {
   return waitAfter(waits, attempts) * (1 - spread + 2 * spread * random());
 }
 
-function hinted({ waits, random }: Schedule, attempts: number, hintMs: number): number {
-  const min = attempts === 1 ? shortestMs : waitAfter(waits, Math.floor(attempts / 2));
+function hintedWait({ waits, random }: Schedule, attempts: number, hintMs: number): number {
+  const min = attempts === 1 ? minWaitMs : waitAfter(waits, Math.floor(attempts / 2));
   return Math.max(hintMs, min) * (1 + hintSpread * random());
 }
 

@@ -1,36 +1,36 @@
 /**
- * How much a destination is given at once, learned from how it goes: pure functions from one gauge to the next.
+ * How many deliveries at once a destination gets, learned from its replies: pure functions from one state to the next.
  *
- *   limit     begins low and grows by one with each success while all of it is in use; when the other side asks us to
- *             slow down it falls below what was in use, and stays there for a while: 1 min, then twice as long each
- *             time that trying one more proves wrong, at most 30 min; one refusal of what was taken before is chance
- *   rest      asked to slow down with nothing else in use, we wait before the next: 2 s, doubling to 5 min
- *   circuit   opens after five failures to reach anything there in a row; then one delivery at a time probes: after
- *             15 s, doubling to 5 min, and whenever a delivery falls due of its own. Any answer closes it.
- *   pace      where the shape has a rate, starts are spread evenly over the minute
+ *   limit     begins low, and grows by one with each success while all of it is in use; when the host asks us to slow
+ *             down, it falls below what was in use and stays there for 1 min, then twice as long each time that one more
+ *             proves too many, at most 30 min; a single refusal of a number that worked before is taken for chance
+ *   rest      if the host asks us to slow down with nothing else in use, the next start waits: 2 s, doubling to 5 min
+ *   circuit   opens after five failures in a row to reach anything there; then one delivery at a time probes: after 15 s,
+ *             doubling to 5 min, and whenever a retry falls due. Any answer closes it.
+ *   rate      if the shape has one, starts are spread evenly over the minute
  *
- * Where several nodes send, a gauge is of all of them together (peer-state.ts), and each has its part of it (share.ts).
- * The clock and the shape are parameters; nothing here knows of sockets or deliveries.
+ * With several nodes, the state is that of all nodes together (peer-state.ts), and each has its share of it (share.ts).
+ * The clock and the shape are parameters; this file knows no sockets and no deliveries.
  */
 import type { Signal } from '../glossary.ts';
 import type { DestinationShape } from '../mail/destination-shape.ts';
 
 export interface ConcurrencyState {
-  /** Deliveries at once that are allowed now; at least 1. */
+  /** How many deliveries are allowed at once; at least 1. */
   limit: number;
-  /** How many are known to be taken where more were not, and until when more are not tried again. */
+  /** The number that worked when more did not, and until when more are not tried. Null if more was never refused. */
   ceiling: { limit: number; until: number; holdMs: number } | null;
-  /** No start before this time: the pace of the shape, or a rest. */
+  /** No start before this time, because of the rate or a rest. */
   nextStartAt: number;
   restUntil: number;
   restMs: number;
-  /** Failures to reach anything, in a row. */
+  /** Failures in a row to reach anything there. */
   failures: number;
   circuit: Circuit | null;
-  /** Since when the other side has been asking us to slow down, and when it last did. */
+  /** Since when the host has been asking us to slow down, and when it last did. */
   busySince: number | null;
   busyAt: number;
-  /** When something there last answered. */
+  /** When a host there last answered. */
   answeredAt: number;
 }
 
@@ -46,18 +46,18 @@ export interface Circuit {
 
 const failuresToOpen = 5;
 const firstProbeMs = 15_000;
-const longestProbeMs = 5 * 60_000;
+const maxProbeMs = 5 * 60_000;
 /**
- * A retry that falls due may probe at once, unless something else has just failed there: in a long queue one falls due
- * every moment. No longer than the first wait of the retry schedule, so that a mail alone keeps to it.
+ * A retry that falls due may probe at once, unless another attempt has just failed there: in a long queue, retries fall due
+ * all the time. Not longer than the first wait of the retry schedule, so that a single mail follows its schedule.
  */
 const betweenProbesMs = 30_000;
-/** A refusal of what was taken before, alone in so long a time, is chance. */
+/** A refusal of a number that worked before is chance if it is the only one in this time. */
 const chanceMs = 5_000;
 const firstHoldMs = 60_000;
-const longestHoldMs = 30 * 60_000;
+const maxHoldMs = 30 * 60_000;
 const firstRestMs = 2_000;
-const longestRestMs = 5 * 60_000;
+const maxRestMs = 5 * 60_000;
 
 export function newConcurrencyState(shape: DestinationShape): ConcurrencyState {
   return {
@@ -74,19 +74,19 @@ export function newConcurrencyState(shape: DestinationShape): ConcurrencyState {
   };
 }
 
-/** How many may be under way at `now`, whatever the pace. */
+/** How many deliveries may be under way at `now`, regardless of the rate. */
 export function allowed(state: ConcurrencyState, now: number): number {
   const { circuit } = state;
   if (!circuit) return state.limit;
   return circuit.probing || now < circuit.nextProbeAt ? 0 : 1;
 }
 
-/** Whether a delivery that has fallen due of its own may probe an open circuit. */
+/** Whether a retry that has fallen due may probe an open circuit. */
 export function mayProbe({ circuit }: ConcurrencyState, now: number): boolean {
   return circuit !== null && !circuit.probing && now >= circuit.failedAt + betweenProbesMs;
 }
 
-/** `perMinute`: the rate that holds; null: none. */
+/** `perMinute`: this node's share of the rate; null if there is none. */
 export function afterStart(state: ConcurrencyState, perMinute: number | null, now: number): ConcurrencyState {
   const { circuit } = state;
   const nextStartAt =
@@ -94,10 +94,10 @@ export function afterStart(state: ConcurrencyState, perMinute: number | null, no
   return { ...state, nextStartAt, circuit: circuit && { ...circuit, probing: true } };
 }
 
-/** What an attempt showed; `reason`: the trouble, if any. */
+/** What an attempt showed. `reason`: the reply, or what went wrong. */
 export interface Observation {
   signal: Signal;
-  /** Deliveries under way there, this one included. */
+  /** Deliveries under way there, including this one. */
   inUse: number;
   /** All that is allowed is in use. */
   isFull: boolean;
@@ -129,8 +129,8 @@ function afterFailure(state: ConcurrencyState, reason: string, now: number): Con
     const opened = { since: now, failures, waitMs: firstProbeMs, probing: false, failedAt: now, reason };
     return { ...state, failures, circuit: { ...opened, nextProbeAt: now + firstProbeMs } };
   }
-  // What was under way when it opened says nothing new; a probe's failure does.
-  const waitMs = circuit.probing ? Math.min(circuit.waitMs * 2, longestProbeMs) : circuit.waitMs;
+  // Attempts that were under way when the circuit opened prove nothing new; a failed probe does.
+  const waitMs = circuit.probing ? Math.min(circuit.waitMs * 2, maxProbeMs) : circuit.waitMs;
   return {
     ...state,
     failures,
@@ -149,10 +149,10 @@ function afterFailure(state: ConcurrencyState, reason: string, now: number): Con
 function afterBusy(state: ConcurrencyState, inUse: number, now: number): ConcurrencyState {
   const { ceiling } = state;
   const wasGood = ceiling !== null && inUse > 1 && inUse <= ceiling.limit;
-  // A connection that ends and the one that follows it may be counted together over there, once in a while.
+  // Once in a while the host still counts a connection that has ended beside the one that replaced it.
   if (wasGood && now > state.busyAt + chanceMs) return { ...state, busyAt: now };
   const wasTrial = ceiling !== null && state.limit > ceiling.limit;
-  const holdMs = wasTrial ? Math.min(ceiling.holdMs * 2, longestHoldMs) : (ceiling?.holdMs ?? firstHoldMs);
+  const holdMs = wasTrial ? Math.min(ceiling.holdMs * 2, maxHoldMs) : (ceiling?.holdMs ?? firstHoldMs);
   const limit = Math.max(1, Math.min(state.limit, inUse - 1));
   const busy = {
     ...state,
@@ -167,7 +167,7 @@ function afterBusy(state: ConcurrencyState, inUse: number, now: number): Concurr
     ...busy,
     nextStartAt: Math.max(state.nextStartAt, restUntil),
     restUntil,
-    restMs: Math.min(state.restMs * 2, longestRestMs),
+    restMs: Math.min(state.restMs * 2, maxRestMs),
   };
 }
 
@@ -178,18 +178,18 @@ function afterSuccess(
   now: number,
 ): ConcurrencyState {
   const well = state.restMs === firstRestMs ? state : { ...state, restMs: firstRestMs };
-  // What is not in use proves nothing.
+  // A limit that is not fully used proves nothing.
   if (!isFull || state.limit >= shape.connections) return well;
   const { ceiling } = state;
   if (ceiling === null) return { ...well, limit: state.limit + 1 };
   if (now < ceiling.until) return well;
-  // It has been calm at this many for long enough: one more is tried.
+  // This number has worked for long enough: try one more.
   const limit = state.limit + 1;
-  const calm = limit >= shape.connections;
+  const isAtFullLimit = limit >= shape.connections;
   return {
     ...well,
     limit,
-    ceiling: calm ? null : { ...ceiling, limit: state.limit, until: now + ceiling.holdMs },
-    busySince: calm ? null : state.busySince,
+    ceiling: isAtFullLimit ? null : { ...ceiling, limit: state.limit, until: now + ceiling.holdMs },
+    busySince: isAtFullLimit ? null : state.busySince,
   };
 }

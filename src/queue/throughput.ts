@@ -1,6 +1,6 @@
 /**
- * How many a second a destination takes when it is given much: the best second of the last half to whole minute. A pause
- * says nothing of it, so what comes after one finds as much room as before.
+ * How many deliveries a second a destination takes under load: the best second of the last 30 to 60 seconds. A short pause
+ * does not lower it, so that the mail after the pause finds as many slots as before.
  */
 export interface Throughput {
   count(now: number): void;
@@ -13,7 +13,7 @@ export function createThroughput(): Throughput {
   let second = Number.NEGATIVE_INFINITY;
   let span = Number.NEGATIVE_INFINITY;
   let current = 0;
-  /** Of this span, and of the one before. */
+  /** The best second of this span, and of the span before. */
   let best = 0;
   let bestBefore = 0;
 

@@ -1,7 +1,7 @@
 /**
- * Keeps the view of destinations up to date that the operator has, and other nodes: writes what has changed since the
- * last time, and now and then what has not, so that a reader can tell a node that is gone. At rest a destination has no
- * entry; where there may be other nodes, it has one for a minute more, so that they hear how it ended.
+ * Saves the state of destinations for the operator and for other nodes: what has changed since the last time, and every 20 s
+ * what has not, so that a reader can tell that a node is gone. A destination at rest has no row; with other nodes, it keeps
+ * its row for a minute, so that they learn its last state.
  */
 import { LRUCache } from 'lru-cache';
 import { lruOptions } from '../base/lru-options.ts';
@@ -11,9 +11,9 @@ import type { ReadyQueue } from '../queue/ready-queue.ts';
 export interface DestinationPublisherParts {
   saveStates(states: Map<string, PublishedState | null>, now: number): Promise<void>;
   saveRoutes(routes: Map<string, string>): Promise<void>;
-  /** Connections to that destination, idle ones too. */
+  /** Connections to that destination, idle ones included. */
   sockets(destination: string): number;
-  /** How long what is at rest keeps its entry. */
+  /** How long a destination at rest keeps its row. */
   keepMs: number;
 }
 
@@ -21,7 +21,7 @@ const heartbeatMs = 20_000;
 const maxRoutes = 50_000;
 
 export function createDestinationPublisher(parts: DestinationPublisherParts) {
-  /** What was written last, by destination. */
+  /** What was saved last, by destination. */
   const written = new Map<string, { text: string; at: number }>();
   const known = new LRUCache<string, string>(lruOptions(maxRoutes));
   let unsavedRoutes = new Map<string, string>();
@@ -32,7 +32,7 @@ export function createDestinationPublisher(parts: DestinationPublisherParts) {
     for (const readyQueue of readyQueues) {
       const isAtRest = readyQueue.isIdle() && !readyQueue.isCircuitOpen();
       const sockets = parts.sockets(readyQueue.name);
-      // Idle connections count among the destination's: other nodes have to know of them.
+      // Idle connections count toward the destination's limit, so other nodes must know of them.
       const hasSocketsToPublish = parts.keepMs > 0 && sockets > 0;
       if (isAtRest && !hasSocketsToPublish && now >= readyQueue.lastActivityAt + parts.keepMs) continue;
       atRest.delete(readyQueue.name);
@@ -51,7 +51,7 @@ export function createDestinationPublisher(parts: DestinationPublisherParts) {
   }
 
   return {
-    /** Mail of this domain waits, and for whom. */
+    /** Mail for this domain waits for this destination. */
     route(domain: string, destination: string): void {
       if (known.get(domain) === destination) return;
       known.set(domain, destination);

@@ -1,25 +1,25 @@
 /**
- * Tells those who follow events that there may be new ones: at once where this process has committed some, or another
- * node says that it has; after a second at most where nobody says so (the command line). Under load it tells ten times a second and not
- * of each commit, for each time every follower asks the database.
+ * Wakes the readers of events when there may be new ones: at once if this process has committed some or another node says
+ * so, and within a second otherwise (the command line commits without notifying). Under load it wakes them ten times a
+ * second instead of after each commit, because every reader asks the database each time.
  *
- * A follower notes `rings()`, reads, and waits for the next ring after those: none is missed while it reads.
+ * A reader notes `count()`, reads, and waits for a later count, so that it misses nothing while it reads.
  */
 import type { Clock } from '../base/clock.ts';
 
 export interface EventSignal {
-  /** There may be new events. */
+  /** This process has committed events: wakes the readers here and notifies the other nodes. */
   notify(): void;
-  /** The same, said by another node. */
+  /** Another node has committed events: wakes the readers here. */
   notifyLocal(): void;
-  /** How often it has signaled. */
+  /** How often the readers have been woken. */
   count(): number;
-  /** Until it has rung more often than `seen`, or for so long, or until the signal. */
+  /** Resolves when the count is above `seen`, after `ms`, or when `signal` aborts. */
   wait(seen: number, ms: number, signal: AbortSignal): Promise<void>;
 }
 
 export interface EventSignalParts {
-  /** How far events have come. */
+  /** The position of the latest event. */
   position(): Promise<number>;
   notifyOthers(): void;
   clock: Clock;
@@ -33,25 +33,25 @@ export function createEventSignal({ position, notifyOthers, clock, onError }: Ev
   const waiting = new Set<() => void>();
   let count = 0;
   let knownPosition = 0;
-  let signaledAt = Number.NEGATIVE_INFINITY;
+  let wokenAt = Number.NEGATIVE_INFINITY;
   let isPolling = false;
   let isDelayed = false;
 
   function notifyLocal(): void {
-    const gap = performance.now() - signaledAt;
-    if (gap >= minGapMs) wakeWaiting();
-    else if (!isDelayed) setTimeout(wakeWaiting, minGapMs - gap).unref();
+    const gap = performance.now() - wokenAt;
+    if (gap >= minGapMs) wake();
+    else if (!isDelayed) setTimeout(wake, minGapMs - gap).unref();
     isDelayed = gap < minGapMs;
   }
 
-  function wakeWaiting(): void {
+  function wake(): void {
     isDelayed = false;
-    signaledAt = performance.now();
+    wokenAt = performance.now();
     count += 1;
-    for (const go of waiting) go();
+    for (const resume of waiting) resume();
   }
 
-  /** While somebody waits: what other processes have written. */
+  /** While a reader waits, finds the events of processes that do not notify. */
   function poll(): void {
     if (isPolling) return;
     isPolling = true;
@@ -63,37 +63,37 @@ export function createEventSignal({ position, notifyOthers, clock, onError }: Ev
         if (now !== knownPosition) notifyLocal();
         knownPosition = now;
       } catch (error) {
-        onError('events could not be looked for; trying again', error);
+        onError('new events cannot be looked for; retrying in a second', error);
       }
       if (waiting.size > 0) poll();
     });
   }
 
-  return {
-    notify() {
-      notifyOthers();
-      notifyLocal();
-    },
-    notifyLocal,
-    count: () => count,
-    wait: (seen, ms, signal) =>
-      new Promise((resolve) => {
-        if (count !== seen || signal.aborted) return resolve();
-        const go = () => {
-          cancel();
-          waiting.delete(go);
-          signal.removeEventListener('abort', go);
-          resolve();
-        };
-        const cancel = clock.after(ms, go);
-        waiting.add(go);
-        signal.addEventListener('abort', go);
-        poll();
-      }),
-  };
+  function wait(seen: number, ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      if (count !== seen || signal.aborted) return resolve();
+      const resume = () => {
+        cancel();
+        waiting.delete(resume);
+        signal.removeEventListener('abort', resume);
+        resolve();
+      };
+      const cancel = clock.after(ms, resume);
+      waiting.add(resume);
+      signal.addEventListener('abort', resume);
+      poll();
+    });
+  }
+
+  function notify(): void {
+    notifyOthers();
+    notifyLocal();
+  }
+
+  return { notify, notifyLocal, count: () => count, wait };
 }
 
-/** A commit that may have added events, and says so. */
+/** A commit that may add events, and signals so. */
 export function signalsAfter<Items, Answer>(
   eventSignal: Pick<EventSignal, 'notify'>,
   commit: (items: Items) => Promise<Answer>,

@@ -1,9 +1,9 @@
 /**
- * Watches mails through the greylisting of their destinations: learns from each refusal and from the success after
- * it, and says how long a refused mail should wait. What is learned is kept for 30 days after its last change.
+ * Follows mails through the greylisting of their destinations: learns from each refusal and from the success after it, and
+ * answers how long a refused mail should wait. What is learned is kept for 30 days after its last change.
  *
- * Which mails were refused when is held in memory alone, for a bounded number of them: a mail that is under way while
- * the process restarts, or was refused for another reason before, is neither learned from nor steered.
+ * The first refusals are in memory only, for a bounded number of mails: a mail that waits while the process restarts, or
+ * that was first refused for another reason, is neither learned from nor given a learned wait.
  */
 import { LRUCache } from 'lru-cache';
 import { lruOptions } from '../base/lru-options.ts';
@@ -11,7 +11,7 @@ import type { PersistentCache } from '../base/persistent-cache.ts';
 import type { Attempt, Delivery } from '../glossary.ts';
 import { type Greylisting, learn, nothingLearned, waitFor } from '../queue/greylist.ts';
 
-/** Answers the wait that is learned for this mail, null where there is none. Never rejects. */
+/** The learned wait for this mail, or null if there is none. Never rejects. */
 export type ObserveGreylisting = (delivery: Delivery, attempt: Attempt) => Promise<number | null>;
 
 const ttlMs = 30 * 86_400_000;

@@ -1,12 +1,36 @@
-/** The mail log's sentences (mail/mail-log.ts), each where its fact is known: accepted, attempted, and the outcomes. */
+/** Writes the mail log's lines (mail/mail-log.ts): accepted, attempted, and the outcomes. */
 import { iso } from '../base/clock.ts';
-import type { Send } from '../db/accept/acceptance-rows.ts';
-import type { Offer } from '../deliver.ts';
-import type { Delivery } from '../glossary.ts';
+import type { Delivery, Peer, TlsUsed } from '../glossary.ts';
 import type { MailLog, Verb } from '../mail/mail-log.ts';
 import type { Transition } from './transition.ts';
 
-export function logAccepted(mailLog: MailLog, send: Send, accepted: string[], requestId: string): void {
+/** The accepted send, as far as the log needs it. */
+interface AcceptedSend {
+  emailId: string;
+  orgId: string;
+  messageId: string;
+  from: string;
+  tags: Record<string, string>;
+  recipients: { address: string; domain: string; deliveryId: string }[];
+  /** The number of tracked links if the mail has more than that; else null. */
+  trackedLinks: number | null;
+}
+
+/** One SMTP session, or the failure to start one. */
+interface Session {
+  /** Null if no host was connected. */
+  peer: Peer | null;
+  diagnostic: string;
+  tls: TlsUsed | null;
+  ms: number;
+}
+
+export function logAccepted(
+  mailLog: MailLog,
+  send: AcceptedSend,
+  accepted: string[],
+  requestId: string,
+): void {
   for (const { address, domain, deliveryId } of send.recipients.filter((one) =>
     accepted.includes(one.address),
   )) {
@@ -28,10 +52,9 @@ export function logAccepted(mailLog: MailLog, send: Send, accepted: string[], re
 export function logAttempted(
   mailLog: MailLog,
   delivery: Delivery,
-  { peer, judgement, tls, ms }: Offer,
+  { peer, diagnostic: reply, tls, ms }: Session,
 ): void {
   const where = peer ? `${peer.host} [${peer.address}]:${peer.port}` : delivery.domain;
-  const reply = judgement.verdict.diagnostic;
   mailLog.write('attempted', `${where} for <${delivery.recipient}>: ${reply}`, {
     ...namesOf(delivery),
     host: peer?.host ?? null,

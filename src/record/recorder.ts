@@ -1,7 +1,7 @@
 /**
- * What the runner does with an attempt: the verdict's move is committed, then told in the mail log. The next attempt
- * is when the other side asked for it; else, where it greylists, when that is known to pass; else by the schedule.
- * `commit` answers false where this node had lost the delivery's lease; then its new owner tells the story.
+ * Records an attempt: commits the transition that follows from its outcome, then writes it to the mail log. The next
+ * attempt is when the remote host asked for it; else, if it greylists, when a mail is known to pass; else by the schedule.
+ * `commit` answers false if this node had lost the delivery's lease; then the new owner records and logs its own attempt.
  */
 import type { Clock } from '../base/clock.ts';
 import { failpoint } from '../base/failpoints.ts';
@@ -13,7 +13,7 @@ import { logOutcome } from './mail-log-lines.ts';
 import { type Transition, transition } from './transition.ts';
 
 export interface RecorderParts {
-  commit(change: Transition): Promise<boolean>;
+  commit(transition: Transition): Promise<boolean>;
   schedule: Schedule;
   observeGreylisting: ObserveGreylisting;
   mailLog: MailLog;
@@ -21,7 +21,7 @@ export interface RecorderParts {
 }
 
 export function createRecorder(parts: RecorderParts) {
-  /** The time of the next attempt; null where there is none, or where it is no longer ours to know. */
+  /** The time of the next attempt; null if there is none, or if this node no longer owns the delivery. */
   return async (delivery: Delivery, attempt: Attempt): Promise<number | null> => {
     const learnedMs = await parts.observeGreylisting(delivery, attempt);
     const hintMs = attempt.verdict.retryAfterMs ?? learnedMs;
@@ -36,7 +36,7 @@ export function createRecorder(parts: RecorderParts) {
 
   function nextAt(delivery: Delivery, attempt: Attempt, hintMs: number | null): number | null {
     const now = parts.clock.now();
-    // Cut short by us, not put off by them: nothing to wait for.
+    // This server aborted the attempt, so there is no reason to wait.
     if (attempt.verdict.category === 'interrupted') return now;
     const { expiresAt, attempts } = delivery;
     return nextAttemptAt(parts.schedule, { attempts: attempts + 1, now, expiresAt, hintMs });

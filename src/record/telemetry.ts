@@ -1,6 +1,6 @@
 /**
- * The stored email as the world sees it: the answer of GET /api/public/email/:id (docs/design.md section 3), and what
- * the command line shows. Times are ISO 8601; what is not known is null.
+ * The stored email as users see it: the response of GET /api/public/email/:id (docs/design.md section 3) and the output of
+ * the command line. Times are ISO 8601; unknown values are null.
  */
 import { iso } from '../base/clock.ts';
 import type { DeliveryRecord, EmailRecord } from '../db/events/emails.ts';

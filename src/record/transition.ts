@@ -1,6 +1,6 @@
 /**
- * An attempt becomes a move in the table of states (queue/README.md): the delivery's new state, when the queue looks
- * at it again, and the event that tells of it. A pure function; db/queue/outcomes.ts writes what it says.
+ * The transition that follows from an attempt (the table of states is in queue/README.md): the delivery's new state, the
+ * time of its next attempt, and the event. A pure function; db/queue/outcomes.ts writes the result.
  */
 import type { Attempt, Delivery, DeliveryStatus, EventType, Fault } from '../glossary.ts';
 
@@ -8,7 +8,7 @@ export interface Transition {
   delivery: Delivery;
   attempt: Attempt;
   status: DeliveryStatus;
-  /** The next attempt; null where the state is final. */
+  /** The time of the next attempt; null if the state is final. */
   dueAt: number | null;
   deliveredAt: number | null;
   bounce: Bounce | null;
@@ -22,7 +22,7 @@ export interface Bounce {
   diagnostic: string;
 }
 
-/** `nextAt`: the next attempt's time, or null where the mail has become too old for one. */
+/** `nextAt`: the time of the next attempt, or null if the mail is too old for one. */
 export function transition(delivery: Delivery, attempt: Attempt, nextAt: number | null): Transition {
   const { verdict, reply, mx, tls } = attempt;
   const base = { delivery, attempt, dueAt: null, deliveredAt: null, bounce: null };
@@ -35,9 +35,9 @@ export function transition(delivery: Delivery, attempt: Attempt, nextAt: number 
       event: { type: 'email.delivered', data },
     };
   }
-  const why = { category: verdict.category, fault: verdict.fault, diagnostic: verdict.diagnostic };
+  const cause = { category: verdict.category, fault: verdict.fault, diagnostic: verdict.diagnostic };
   if (verdict.outcome === 'bounced') {
-    const bounce = { type: verdict.bounce, ...why } as Bounce;
+    const bounce = { type: verdict.bounce, ...cause } as Bounce;
     return {
       ...base,
       status: 'bounced',
@@ -46,7 +46,7 @@ export function transition(delivery: Delivery, attempt: Attempt, nextAt: number 
     };
   }
   if (nextAt === null) {
-    return { ...base, status: 'expired', event: { type: 'email.expired', data: { ...data, ...why } } };
+    return { ...base, status: 'expired', event: { type: 'email.expired', data: { ...data, ...cause } } };
   }
   const { origin, possibleDuplicate } = verdict;
   const nextAttemptAt = new Date(nextAt).toISOString();
@@ -54,13 +54,13 @@ export function transition(delivery: Delivery, attempt: Attempt, nextAt: number 
     ...base,
     status: 'deferred',
     dueAt: nextAt,
-    event: { type: 'email.deferred', data: { ...data, ...why, origin, possibleDuplicate, nextAttemptAt } },
+    event: { type: 'email.deferred', data: { ...data, ...cause, origin, possibleDuplicate, nextAttemptAt } },
   };
 }
 
 /**
- * Why the organization writes to this address no more, or null where it may. Only a hard bounce of the recipient's own
- * fault counts, and of those only what the policy names: a block of our own address says nothing of the recipient.
+ * The reason to suppress the address for this organization, or null. Only a hard bounce that is the recipient's fault
+ * counts, and only in the categories that the policy names: a block of our own address says nothing about the recipient.
  */
 export function suppressionReason(
   { bounce }: Pick<Transition, 'bounce'>,

@@ -129,7 +129,8 @@ export function createDelivery(parts: DeliveryParts): DeliveryEngine {
     returnPath: createReturnPath(parts.secrets, config.returnPathDomain),
     poolOf: pinning.poolOf,
     sameSource: createSameSource(),
-    onAttempted: (delivery, offer) => logAttempted(parts.mailLog, delivery, offer),
+    onAttempted: (delivery, { peer, judgement, tls, ms }) =>
+      logAttempted(parts.mailLog, delivery, { peer, diagnostic: judgement.verdict.diagnostic, tls, ms }),
     clock,
     port: config.mtaPort,
   });
