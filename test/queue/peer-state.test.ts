@@ -1,4 +1,4 @@
-/** What a gauge makes of what other nodes have learned of the same destination. */
+/** How a concurrency state merges what other nodes have learned about the same destination. */
 import test from 'ava';
 import type { Signal } from '../../src/glossary.ts';
 import { mergePeerState, toPeerState } from '../../src/queue/peer-state.ts';
@@ -7,66 +7,66 @@ import { defaultShape } from '../../src/settings/shaping-rules.ts';
 
 const shape = defaultShape(20);
 
-const see = (gauge: ConcurrencyState, signal: Signal, inUse: number, now: number) =>
-  afterAttempt(gauge, shape, { signal, inUse, isFull: true, reason: 'the trouble' }, now);
+const observe = (state: ConcurrencyState, signal: Signal, inUse: number, now: number) =>
+  afterAttempt(state, shape, { signal, inUse, isFull: true, reason: 'connection refused' }, now);
 
-const hear = (gauge: ConcurrencyState, from: ConcurrencyState) =>
-  mergePeerState(gauge, shape, toPeerState(from, 0));
+const merge = (state: ConcurrencyState, from: ConcurrencyState) =>
+  mergePeerState(state, shape, toPeerState(from, 0));
 
-const fail = (times: number, now: number, gauge = newConcurrencyState(shape)): ConcurrencyState =>
-  times === 0 ? gauge : fail(times - 1, now, see(gauge, 'dead', 1, now));
+const fail = (times: number, now: number, state = newConcurrencyState(shape)): ConcurrencyState =>
+  times === 0 ? state : fail(times - 1, now, observe(state, 'dead', 1, now));
 
-test('what went well for one is allowed for all', (t) => {
+test('a limit that worked for one node is allowed for all', (t) => {
   const grown = { ...newConcurrencyState(shape), limit: 12 };
-  t.is(hear(newConcurrencyState(shape), grown).limit, 12);
-  t.is(hear(grown, newConcurrencyState(shape)).limit, 12);
+  t.is(merge(newConcurrencyState(shape), grown).limit, 12);
+  t.is(merge(grown, newConcurrencyState(shape)).limit, 12);
 });
 
-test('a slowing down that one has met holds for all, rest and hold included', (t) => {
+test('a request to slow down that one node has received holds for all, rest and hold included', (t) => {
   const [a, b] = [
     { ...newConcurrencyState(shape), limit: 12 },
     { ...newConcurrencyState(shape), limit: 12 },
   ];
-  const slowed = see(a, 'busy', 6, 1000);
-  const heard = hear(b, slowed);
+  const slowed = observe(a, 'busy', 6, 1000);
+  const heard = merge(b, slowed);
   t.is(heard.limit, 5);
   t.deepEqual(heard.ceiling, slowed.ceiling);
   t.is(heard.busySince, 1000);
-  t.is(hear(slowed, b).limit, 5, 'and is not undone by what the others knew before');
-  const resting = see({ ...newConcurrencyState(shape), limit: 1 }, 'busy', 1, 1000);
-  t.is(hear(newConcurrencyState(shape), resting).nextStartAt, resting.nextStartAt);
+  t.is(merge(slowed, b).limit, 5, 'and older states of other nodes do not undo it');
+  const resting = observe({ ...newConcurrencyState(shape), limit: 1 }, 'busy', 1, 1000);
+  t.is(merge(newConcurrencyState(shape), resting).nextStartAt, resting.nextStartAt);
 });
 
-test('the larger limit that has gone well since then is for all again', (t) => {
-  const slowed = see({ ...newConcurrencyState(shape), limit: 12 }, 'busy', 6, 1000);
-  const later = see(slowed, 'well', 5, slowed.ceiling!.until);
+test('a larger limit that has worked since then is allowed for all again', (t) => {
+  const slowed = observe({ ...newConcurrencyState(shape), limit: 12 }, 'busy', 6, 1000);
+  const later = observe(slowed, 'well', 5, slowed.ceiling!.until);
   t.is(later.limit, 6);
-  t.is(hear(slowed, later).limit, 6);
+  t.is(merge(slowed, later).limit, 6);
 });
 
-test('a circuit that one has opened is open for all, but for who has had an answer since', (t) => {
+test('a circuit that one node has opened is open for all nodes that have had no answer since', (t) => {
   const open = fail(5, 1000);
-  t.deepEqual(hear(newConcurrencyState(shape), open).circuit, open.circuit);
-  t.deepEqual(hear(see(newConcurrencyState(shape), 'well', 1, 900), open).circuit, open.circuit);
-  t.is(hear(see(newConcurrencyState(shape), 'well', 1, 1100), open).circuit, null);
+  t.deepEqual(merge(newConcurrencyState(shape), open).circuit, open.circuit);
+  t.deepEqual(merge(observe(newConcurrencyState(shape), 'well', 1, 900), open).circuit, open.circuit);
+  t.is(merge(observe(newConcurrencyState(shape), 'well', 1, 1100), open).circuit, null);
 });
 
-test('an answer to one closes it for all, and what was said before does not open it again', (t) => {
+test('an answer to one node closes the circuit for all, and older states do not open it again', (t) => {
   const open = fail(5, 1000);
-  const other = hear({ ...newConcurrencyState(shape), limit: 20 }, open);
-  const answered = see(open, 'well', 1, 16_000);
-  const closed = hear(other, answered);
+  const other = merge({ ...newConcurrencyState(shape), limit: 20 }, open);
+  const answered = observe(open, 'well', 1, 16_000);
+  const closed = merge(other, answered);
   t.is(closed.circuit, null);
-  t.true(closed.limit <= shape.startWith, 'it begins low');
-  t.is(hear(closed, open).circuit, null);
-  t.is(hear(closed, other).limit, closed.limit, 'nor is the limit of the time before it taken up');
+  t.true(closed.limit <= shape.startWith, 'the limit begins low');
+  t.is(merge(closed, open).circuit, null);
+  t.is(merge(closed, other).limit, closed.limit, 'nor is the earlier limit taken up');
 });
 
-test('the last probe that failed says when the next is due, whoever made it', (t) => {
+test('the last failed probe of any node decides when the next is due', (t) => {
   const open = fail(5, 1000);
-  const other = hear(newConcurrencyState(shape), open);
-  const failed = see({ ...open, circuit: { ...open.circuit!, probing: true } }, 'dead', 1, 16_000);
-  t.is(hear(other, failed).circuit!.nextProbeAt, failed.circuit!.nextProbeAt);
-  t.is(hear(other, failed).circuit!.failures, 6);
-  t.is(hear(failed, other).circuit!.failures, 6);
+  const other = merge(newConcurrencyState(shape), open);
+  const failed = observe({ ...open, circuit: { ...open.circuit!, probing: true } }, 'dead', 1, 16_000);
+  t.is(merge(other, failed).circuit!.nextProbeAt, failed.circuit!.nextProbeAt);
+  t.is(merge(other, failed).circuit!.failures, 6);
+  t.is(merge(failed, other).circuit!.failures, 6);
 });

@@ -34,12 +34,12 @@ function fail(gauge: ConcurrencyState, times: number, now = 0): ConcurrencyState
   return times === 0 ? gauge : fail(see(gauge, 'dead', 1, now), times - 1, now);
 }
 
-test('it begins low', (t) => {
+test('the limit begins low', (t) => {
   t.is(newConcurrencyState(shape).limit, 4);
   t.is(newConcurrencyState({ ...shape, connections: 2 }).limit, 2);
 });
 
-test('it grows by one with each success while all of it is in use, up to the shape’s connections', (t) => {
+test('the limit grows by one with each success while all of it is in use, up to the shape’s connections', (t) => {
   let gauge = newConcurrencyState(shape);
   gauge = see(gauge, 'well', 4);
   t.is(gauge.limit, 5);
@@ -49,12 +49,12 @@ test('it grows by one with each success while all of it is in use, up to the sha
   t.is(gauge.limit, 20);
 });
 
-test('asked to slow down it falls below what was in use, and at least one stays', (t) => {
+test('a request to slow down sets the limit below what was in use, and at least to one', (t) => {
   t.is(see({ ...newConcurrencyState(shape), limit: 10 }, 'busy', 8).limit, 7);
   t.is(see(newConcurrencyState(shape), 'busy', 1).limit, 1);
 });
 
-test('what proved too many is tried again after a minute, then after two, at most after half an hour', (t) => {
+test('a limit that proved too high is tried again after a minute, then after two, at most after half an hour', (t) => {
   let gauge = see({ ...newConcurrencyState(shape), limit: 4 }, 'busy', 4, 0);
   let now = 0;
   const holds: number[] = [];
@@ -71,7 +71,7 @@ test('what proved too many is tried again after a minute, then after two, at mos
   t.deepEqual(holds, [1, 2, 4, 8, 16, 30, 30]);
 });
 
-test('one refusal of what was taken before is chance, a second soon after it is not', (t) => {
+test('one refusal of a number that worked before is taken for chance, a second soon after it is not', (t) => {
   const settled = see({ ...newConcurrencyState(shape), limit: 4 }, 'busy', 4, 0);
   const once = see(settled, 'busy', 3, 30_000);
   t.is(once.limit, 3);
@@ -79,14 +79,14 @@ test('one refusal of what was taken before is chance, a second soon after it is 
   t.is(see(once, 'busy', 3, 50_000).limit, 3);
 });
 
-test('several refusals at once end at what the other side takes', (t) => {
+test('several refusals at once end at the number that the host accepts', (t) => {
   // Ten connections, of which the other side takes three: seven are refused, one after the other.
   let gauge: ConcurrencyState = { ...newConcurrencyState(shape), limit: 10 };
   for (let inUse = 10; inUse > 3; inUse--) gauge = see(gauge, 'busy', inUse);
   t.is(gauge.limit, 3);
 });
 
-test('asked to slow down with nothing else in use, the next start waits: two seconds, doubling to five minutes', (t) => {
+test('after a request to slow down with nothing else in use, the next start waits: two seconds, doubling to five minutes', (t) => {
   let gauge = newConcurrencyState(shape);
   const waits: number[] = [];
   let now = 0;
@@ -124,13 +124,13 @@ test('an open circuit lets one probe through at a time, later and later', (t) =>
   t.deepEqual(waits, [15, 30, 60, 120, 240, 300, 300]);
 });
 
-test('what was under way when the circuit opened does not put the probe off', (t) => {
+test('attempts under way when the circuit opened do not delay the probe', (t) => {
   const opened = fail(newConcurrencyState(shape), 5, 0);
   t.is(see(opened, 'dead', 1, 1000).circuit!.nextProbeAt, 16_000);
   t.is(see(opened, 'dead', 1, 1000).circuit!.waitMs, 15_000);
 });
 
-test('a delivery that falls due may probe, but not on the heels of a failure, and not beside another probe', (t) => {
+test('a retry that falls due may probe, but not right after a failure, and not beside another probe', (t) => {
   const gauge = fail(newConcurrencyState(shape), 5, 0);
   t.false(mayProbe(gauge, 29_999));
   t.true(mayProbe(gauge, 30_000));
@@ -147,7 +147,7 @@ for (const signal of ['well', 'busy', null] as const) {
   });
 }
 
-test('a rate is spread evenly over the minute, and what was not used does not pile up', (t) => {
+test('a rate is spread evenly over the minute, and unused starts do not add up', (t) => {
   const paced = { ...shape, perMinute: 60 };
   let gauge = newConcurrencyState(paced);
   const starts: number[] = [];
