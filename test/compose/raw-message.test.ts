@@ -1,4 +1,4 @@
-/** A message that was given: what is read off it, and what is altered in it where tracking is on, and nothing else. */
+/** Messages that the caller gave whole: what is read from them, and that nothing but tracking changes them. */
 import { createPrivateKey } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
@@ -37,7 +37,7 @@ const tracked = '<a href="http://t.invalid/c?https://a.invalid/x?a=1&amp;b=2">x<
 const pixel = '<img src="http://t.invalid/o"';
 const html = (...more: string[]) => [...head, 'Content-Type: text/html; charset=utf-8', ...more];
 
-test('a body as it is stays so, but for its links and the pixel', async (t) => {
+test('an unencoded body stays as it is except for its links and the pixel', async (t) => {
   const out = composed([...html('Content-Transfer-Encoding: 8bit'), '', `Gr\xc3\xbc\xc3\x9fe ${link}`]);
   t.true(
     out.startsWith(
@@ -48,7 +48,7 @@ test('a body as it is stays so, but for its links and the pixel', async (t) => {
   t.true(out.endsWith('\r\n'));
 });
 
-test('base64 and quoted-printable are decoded, altered and encoded as they were', async (t) => {
+test('base64 and quoted-printable are decoded, edited and encoded again', async (t) => {
   const base64 = Buffer.from(`Grüße ${link}`).toString('base64');
   const out = composed([...html('Content-Transfer-Encoding: base64'), '', base64]);
   t.regex(
@@ -61,7 +61,7 @@ test('base64 and quoted-printable are decoded, altered and encoded as they were'
   t.true(again.split('\r\n').every((line) => line.length <= 76 || /^[\w-]+:/.test(line)));
 });
 
-test('a line that becomes too long is encoded, and the part says so', async (t) => {
+test('a body with a line that becomes too long is encoded, and its part names the encoding', async (t) => {
   const out = composed([
     ...html('Content-Transfer-Encoding: 7bit', 'X-After: 1'),
     '',
@@ -81,7 +81,7 @@ const multipart = (type: string, ...parts: string[][]) => [
 ];
 const htmlPart = ['Content-Type: text/html', '', link];
 
-test('in a multipart, the HTML alone is altered; the pixel is there once', async (t) => {
+test('in a multipart, only the HTML is edited, and there is one pixel', async (t) => {
   const lines = multipart('multipart/alternative', ['', 'https://a.invalid/'], htmlPart, htmlPart);
   const out = composed(lines);
   const expected = lines.join('\r\n').replaceAll(link, tracked);
@@ -110,12 +110,12 @@ const untouched: Record<string, string[]> = {
 };
 
 for (const [name, lines] of Object.entries(untouched)) {
-  test(`not altered: HTML ${name}`, (t) => {
+  test(`HTML that is not edited: ${name}`, (t) => {
     t.is(composed(lines), `${lines.join('\r\n')}\r\n`);
   });
 }
 
-test('in a character set of single octets what is not ASCII stays, and links with it are left alone', async (t) => {
+test('in a single-octet character set, other than ASCII characters stay, and links with them are not tracked', async (t) => {
   const odd = '<a href="https://a.invalid/gr\xfc\xdfe">y</a>';
   const out = composed([
     ...head,
@@ -126,7 +126,7 @@ test('in a character set of single octets what is not ASCII stays, and links wit
   t.true(out.includes(`Gr\xfc\xdfe ${tracked} ${odd}`));
 });
 
-test('the signature holds whatever character set a header is in, and however it is folded', async (t) => {
+test('the signature verifies in any character set of a header and however it is folded', async (t) => {
   const odd = [
     'Subject: Gr\xfc\xdfe\t (Latin-1)',
     ' \xff\xfe',
@@ -145,7 +145,7 @@ test('the signature holds whatever character set a header is in, and however it 
   t.is(results[0]!.status.result, 'pass');
 });
 
-test('nothing is altered where tracking is off, or where there is no body', async (t) => {
+test('nothing is edited if tracking is off or there is no body', async (t) => {
   const off = { opens: false, clicks: false, trackers: [tracker] };
   t.is(composed([...html(), '', link], off), [...html(), '', link, ''].join('\r\n'));
   t.is(composed(head), [...head, '', ''].join('\r\n'));
@@ -167,7 +167,7 @@ const piece = fc.constantFrom(
   '<a href="http://a.invalid">',
 );
 
-test('any octets are a tree: its parts lie within each other, in order, and nothing throws', async (t) => {
+test('any octets parse to a tree of nested, ordered parts without an error', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(piece, { maxLength: 60 }), async (pieces) => {
       const raw = Buffer.from(pieces.join(''));
@@ -187,7 +187,7 @@ test('any octets are a tree: its parts lie within each other, in order, and noth
   );
 });
 
-test('hostile nesting and cutting is given up in little time', (t) => {
+test('hostile nesting and splitting is given up quickly', (t) => {
   const nested = Array.from(
     { length: 50_000 },
     (_, n) => `Content-Type: multipart/mixed; boundary=b${n}\r\n\r\n--b${n}\r\n`,
@@ -199,7 +199,7 @@ test('hostile nesting and cutting is given up in little time', (t) => {
   t.true(performance.now() - started < 5000);
 });
 
-test('a header is read to the octet: folds, labels, what is no field', (t) => {
+test('a header is read to the octet: folds, labels, lines that are no field', (t) => {
   const raw = Buffer.from('From: a\r\n b\r\nx-ODD:c\r\nnonsense\r\n\r\nbody: no\r\n');
   const { fields, end, bodyStart, stray } = readHead(raw);
   t.deepEqual(

@@ -1,6 +1,6 @@
 /**
- * Copies for several recipients, on both databases: what they have in common is stored once, and what is sent, at
- * whichever attempt, is what `email source` prints; it goes when its email's bytes go.
+ * Copies for several recipients, on both databases: common octets are stored once, every attempt sends what `email source`
+ * prints, and the base is deleted together with the bytes of its email.
  */
 import test from 'ava';
 import { forgetEmails } from '../../src/db/events/forget-emails.ts';
@@ -22,7 +22,7 @@ const othersOf = (count: number) =>
 const tracking = { openTracking: true, clickTracking: true };
 const day = 86_400_000;
 
-/** The octets in the database of a table's rows. */
+/** The number of octets in each row of a table. */
 const stored = async (world: World, table: string): Promise<number[]> =>
   (await world.db(table).select('raw')).map(({ raw }) => raw.length);
 
@@ -30,10 +30,10 @@ const delivered = (world: World, address: string) =>
   world.mx[0]!.messages.find(({ to }) => to[0] === address)!.raw;
 
 for (const database of kinds) {
-  test(`${database}: what copies have in common is stored once, and all that is sent is what is shown`, async (t) => {
+  test(`${database}: common octets of copies are stored once, and email source shows what was sent`, async (t) => {
     const world = await startWorld(t, { database });
     const { cli } = cliOf(t, world);
-    // The first copy is the base of the others, whether or not it is sent.
+    // The first copy is the base of the others, even if it is not sent.
     await cli('suppression add ann@there.invalid --org', (await world.db('organizations').first('id')).id);
     const send = async (count: number) => {
       const to = ['ann@there.invalid', ...othersOf(count)];
@@ -41,7 +41,7 @@ for (const database of kinds) {
       await world.when(body.emailId, ({ recipients }) => recipients[2].status === 'deferred');
       return body.emailId as string;
     };
-    // Read again for its second attempt; the small one together with its delivery.
+    // The large message is read again for its second attempt; the small one is read together with its delivery.
     for (const [count, max] of [
       [1001, 1.8],
       [40, 2.2],
