@@ -1,7 +1,7 @@
 /**
  * The declaration of an endpoint of the public API. The router, the 405 response with `Allow`, the OpenAPI document
- * and the table of routes in docs/ derive from it. Each resource declares its endpoints next to their handlers, in its
- * routes.ts; all-endpoints.ts lists all of them.
+ * and the table of routes in docs/ derive from it. Each resource folder declares its endpoints next to their handlers;
+ * all-endpoints.ts lists all of them.
  */
 import type { Middleware } from 'koa';
 import { z } from 'zod';
