@@ -1,4 +1,4 @@
-/** What everything stands on: settings, secret, database, logs, and the hands that a test may turn. */
+/** What all parts of a node share: settings, secrets, the database, logs; and the overrides with which tests replace time, chance and limits. */
 import { statfs } from 'node:fs/promises';
 import { type Cost, defaultCost } from '../accounts/passwords.ts';
 import { createSeal, type Seal, SealError } from '../accounts/seal.ts';
@@ -22,30 +22,29 @@ import { createMetrics, type Metrics } from '../operate/metrics/metrics.ts';
 import { createEventSignal, type EventSignal } from '../record/event-signal.ts';
 import { timeoutMs } from '../webhooks/guarded-post.ts';
 
-/** What tests turn by hand. */
+/** What a test may replace; the defaults are in `createContext`. */
 export interface Overrides {
   clock: Clock;
   random: () => number;
   log: Log;
-  /** Where MTA-STS policies are fetched: the port of HTTPS. */
+  /** Port that MTA-STS policies are fetched from. */
   policyPort: number;
-  /** How long an endpoint of webhooks may take to answer. */
+  /** How long a webhook endpoint may take to answer. */
   webhookTimeoutMs: number;
-  /** What guessing a password costs, and checking it. */
+  /** scrypt parameters of password hashes. */
   passwordCost: Cost;
-  /** What the doctor reaches out to. */
+  /** The outside world as the doctor sees it. */
   surroundings: Partial<Surroundings>;
-  /** How long PostgreSQL may take over a statement. */
+  /** How long PostgreSQL may take for a statement. */
   databaseTimeoutMs: number;
-  /** What the file system of a directory has left for us, in bytes. */
+  /** Bytes that the file system of a directory has left for us. */
   freeBytes(directory: string): Promise<number>;
-  /** Adds what there is to say of the process, where it is ours alone. */
+  /** Adds metrics about the process; only main.ts sets it, because a test process runs many nodes. */
   watchProcess(registry: Metrics['registry']): void;
 }
 
 export { leaseMs } from '../db/queue/nodes.ts';
 
-/** Everything that the parts share. */
 export interface ServerContext extends Overrides {
   config: Config;
   db: Db;
@@ -53,66 +52,60 @@ export interface ServerContext extends Overrides {
   secrets: Secrets;
   mailLog: MailLog;
   metrics: Metrics;
-  /** Rung after each commit of events, here and, over `bell`, on other nodes. */
-  watch: EventSignal;
-  bell: Notify;
+  /** Signals each commit of events, on this node and (through `notify`) on the others. */
+  eventSignal: EventSignal;
+  notify: Notify;
   onError(what: string, error: unknown): void;
 }
 
-/** Rejects with an error that says what to do; what is open by then is among the `stops`. */
+/** Rejects with an error that says what to do; whatever is open by then has its stop in `stops`. */
 export async function createContext(
   config: Config,
-  hands: Partial<Overrides>,
+  overrides: Partial<Overrides>,
   stops: (() => Promise<void>)[],
 ): Promise<ServerContext> {
-  const { clock = systemClock, random = Math.random, log = createLog(config), policyPort = 443 } = hands;
-  const { freeBytes = freeSpace, webhookTimeoutMs = timeoutMs, passwordCost = defaultCost } = hands;
-  const { watchProcess = () => {}, surroundings = {}, databaseTimeoutMs = 20_000 } = hands;
+  const all: Overrides = { ...defaultOverrides, log: overrides.log ?? createLog(config), ...overrides };
+  const { clock, log } = all;
   const secrets = loadSecrets(config);
   stops.push(await lockDataDir(config.dataDir));
   const node = nodeId(config.dataDir);
   await upgrade(config, { log, node, now: clock.now });
-  const db = await openDatabase(config, databaseTimeoutMs);
+  const db = await openDatabase(config, all.databaseTimeoutMs);
   stops.push(() => db.destroy());
   await requireSecrets(db, createSeal(secrets));
   const mailLog = createMailLog(config.dataDir, clock, log);
   stops.push(() => mailLog.close());
   const onError = (what: string, error: unknown) => log.error({ err: error }, what);
   const sends = config.roles.includes('mta');
-  const bell = createNotify({ databaseUrl: config.databaseUrl, node, sends, onError });
-  stops.push(bell.close);
-  const watch = createEventSignal({
+  const notify = createNotify({ databaseUrl: config.databaseUrl, node, sends, onError });
+  stops.push(notify.close);
+  const eventSignal = createEventSignal({
     position: () => settledPosition(db),
     clock,
     onError,
-    notifyOthers: bell.events,
+    tellOthers: notify.events,
   });
-  return {
-    config,
-    clock,
-    random,
-    log,
-    policyPort,
-    webhookTimeoutMs,
-    passwordCost,
-    surroundings,
-    databaseTimeoutMs,
-    freeBytes,
-    watchProcess,
-    secrets,
-    db,
-    mailLog,
-    metrics: createMetrics(readVersion(), onError),
-    watch,
-    bell,
-    onError,
-    node,
-  };
+  const metrics = createMetrics(readVersion(), onError);
+  return { ...all, config, db, node, secrets, mailLog, metrics, eventSignal, notify, onError };
 }
 
+/** Except `log`, which needs the settings. */
+const defaultOverrides: Omit<Overrides, 'log'> = {
+  clock: systemClock,
+  random: Math.random,
+  policyPort: 443,
+  webhookTimeoutMs: timeoutMs,
+  passwordCost: defaultCost,
+  surroundings: {},
+  databaseTimeoutMs: 20_000,
+  freeBytes: freeSpace,
+  watchProcess() {},
+};
+
 /**
- * It may take long over one statement, and what serves may not. A node is registered before anybody else can upgrade; on
- * SQLite the lock of the data directory says that one runs.
+ * On a connection of its own, because a migration may take much longer over a statement than the service allows. The node
+ * registers inside the upgrade's lock, so that no other node can upgrade the database under it; on SQLite the lock of the
+ * data directory does that.
  */
 async function upgrade(
   config: Config,
@@ -133,13 +126,13 @@ async function upgrade(
   }
 }
 
-/** With another secret every send would fail, and every bounce and tracking link of old mail be refused. */
+/** With a different secret, every send would fail, and bounces and tracking links of earlier mail would be rejected. */
 async function requireSecrets(db: Db, seal: Seal): Promise<void> {
   const { all, closed } = await countSealed(db, seal.opens);
   if (closed === 0) return;
   throw new SealError(
-    `${closed} of the ${all} keys in the database were sealed with another POSTERN_SECRET; restore that secret, name it ` +
-      'in POSTERN_SECRET_OTHERS, or remove the domains (postern domain remove) and add them anew',
+    `${closed} of the ${all} keys in the database were sealed with another POSTERN_SECRET; restore that secret, add it ` +
+      'to POSTERN_SECRET_OTHERS, or remove the domains (postern domain remove) and add them again',
   );
 }
 

@@ -1,15 +1,15 @@
 /**
- * What a node has in the place of a part whose role it does not have (POSTERN_ROLES): nothing is done here, other
- * nodes do it. main.ts builds these instead of intake.ts's and delivery.ts's.
+ * The parts of a node without the role `mta` or `http` (POSTERN_ROLES): they do nothing, because other nodes do it.
+ * start.ts builds them instead of delivery.ts's and intake.ts's.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Backlog } from '../queue/backlogs.ts';
 import type { DeliveryEngine } from './delivery.ts';
+import type { Intake } from './intake.ts';
 
 const idle = async () => {};
 
-/** Without `mta`: all that is accepted waits in its lane, and `onDue` tells who delivers. */
-export function disabledDelivery(onDue: (lane: Backlog) => void): DeliveryEngine {
+/** Without `mta`: accepted mail waits in its backlog, and `onDue` notifies the nodes that deliver. */
+export function disabledDelivery(onDue: (backlog: Backlog) => void): DeliveryEngine {
   return {
     runner: {
       start: idle,
@@ -26,13 +26,13 @@ export function disabledDelivery(onDue: (lane: Backlog) => void): DeliveryEngine
   };
 }
 
-/** Without `http`: /health and /metrics go before this, and there is nothing else. */
-export const disabledIntake = {
-  answer: async (_: IncomingMessage, response: ServerResponse) => {
+/** Without `http`: /health and /metrics are answered before this; everything else is not found. */
+export const disabledIntake: Intake = {
+  answer: async (_, response) => {
     response.writeHead(404, { 'Content-Type': 'text/plain; charset=utf-8' });
-    response.end('This node has no role "http"; /health and /metrics are all that is here.\n');
+    response.end('This node does not have the role "http"; only /health and /metrics are available.\n');
   },
   settled: idle,
   submission: null,
-  hurry: idle,
+  endLongRequests: idle,
 };

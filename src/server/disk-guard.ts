@@ -1,140 +1,153 @@
 /**
- * The low-space guard: while the data directory's file system has less room than POSTERN_MIN_FREE_SPACE, no new mail
- * is taken, so that the outcomes of what has been taken can still be recorded. Opens again by itself.
+ * The low-space guard: while the file system of the data directory has less free space than POSTERN_MIN_FREE_SPACE, new
+ * mail is refused, so that the outcomes of accepted mail can still be recorded. Accepts again by itself. New mail is also
+ * refused while the database file is not at its path: writes to a removed file are lost with the process.
  *
- * Where there is little room for the database's log, that is kept short, whatever the setting. Where it has grown all the
- * same, because somebody reads for long (a backup), the room that it will need in the database is taken for gone.
+ * When space is short, SQLite's write-ahead log (WAL) is kept short. If it has grown nevertheless, because a reader such as
+ * a backup holds it, the space that its checkpoint will need in the database counts as used.
  *
- * Nor is mail taken where the database's file is no longer at its place: what is written into a removed file is gone with
- * the process.
- *
- * Looks once a second, and ten times where a second's mail could take all that is left above the least; never when
- * asked. Where the room cannot be told, what was known last holds. On PostgreSQL it guards the logs' disk; a database whose
- * own disk is full shows as commits that fail.
+ * Checks once a second, and ten times a second if one second of mail could use up the spare space; callers get the last
+ * result. If the free space cannot be read, the last known value holds. On PostgreSQL this guards the disk of the logs
+ * only; a full disk of the database server shows as failing commits.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 
 export interface DiskGuardParts {
   dataDir: string;
-  /** The least room in bytes; 0: any will do. */
+  /** Required free bytes; 0 disables the check. */
   min: number;
-  /** What is free there for us. */
   freeBytes(directory: string): Promise<number>;
-  /** What the database's log will need of it. */
+  /** Bytes that the next checkpoint of the WAL will take from the free space. */
   excessOfLog(): Promise<number>;
-  /** Keeps the database's log short, or no longer. */
   keepLogShort(isShort: boolean): Promise<void>;
-  /** Whether the database's file is where it was opened. */
+  /** Whether the database file is still the one that was opened. */
   isInPlace(): Promise<boolean>;
   clock: Clock;
   log: Pick<Log, 'error' | 'info' | 'warn'>;
 }
 
-export interface DiskGuard {
-  hasSpace(): boolean;
-  /** Why it has none, for the operator; null where it has. */
-  obstacle(): string | null;
-  /** In bytes, a second ago at most; null where it cannot be told. */
-  freeSpace(): number | null;
-  stop(): Promise<void>;
-}
+type Mode = 'accepting' | 'low space' | 'file missing';
 
 const intervalMs = 1000;
-const closelyMs = 100;
-/** Three thousand mails of 4 KB, or a thousand of 40: in the database and in its log. */
-const aSecondsMail = 64 * 1024 * 1024;
-/** Ten times as much as the log is usually let grow to. */
-const littleRoom = 160 * 1024 * 1024;
+const shortIntervalMs = 100;
+/** 3,000 mails of 4 KB, or 1,000 of 40 KB: in the database and in its WAL. */
+const bytesPerSecond = 64 * 1024 * 1024;
+/** Ten times the usual limit of the WAL. */
+const shortLogBelow = 160 * 1024 * 1024;
 
-/** Resolves when it has looked for the first time. */
-export async function startDiskGuard(parts: DiskGuardParts): Promise<DiskGuard> {
-  const { dataDir, min, clock, log } = parts;
-  let isLow = false;
-  let isAstray = false;
-  /** What is left above the least. */
-  let spare = Number.POSITIVE_INFINITY;
-  let isBlind = false;
-  let isLogShort = false;
-  let known: number | null = null;
-  let stopped = false;
-  let looking: Promise<void> = Promise.resolve();
-  let fitting: Promise<void> = Promise.resolve();
-  let cancel = () => {};
+export class DiskGuard {
+  readonly #parts: DiskGuardParts;
+  #mode: Mode = 'accepting';
+  #freeSpace: number | null = null;
+  /** Free bytes above the minimum, as last known. */
+  #spare = Number.POSITIVE_INFINITY;
+  #isReadable = true;
+  #isLogShort = false;
+  #settingLog: Promise<void> = Promise.resolve();
+  #checking: Promise<void> = Promise.resolve();
+  #cancel = () => {};
+  #stopped = false;
 
-  async function look(): Promise<void> {
-    try {
-      tellPlace(await parts.isInPlace());
-      known = await parts.freeBytes(dataDir);
-      tell(known, await parts.excessOfLog());
-      fitLog(known);
-      isBlind = false;
-    } catch (error) {
-      if (!isBlind) log.warn({ err: error }, `the free space of ${dataDir} cannot be told`);
-      isBlind = true;
-      known = null;
-    }
-    const isClosely = !isLow && spare < aSecondsMail;
-    if (!stopped) cancel = clock.after(isClosely ? closelyMs : intervalMs, () => (looking = look()));
+  constructor(parts: DiskGuardParts) {
+    this.#parts = parts;
   }
 
-  /** One after the other, for the last is to hold; and whoever waits for the database here would not see the room go. */
-  function fitLog(free: number): void {
-    const isLittle = free < littleRoom;
-    if (isLittle === isLogShort) return;
-    isLogShort = isLittle;
-    fitting = fitting
-      .then(() => parts.keepLogShort(isLittle))
+  hasSpace(): boolean {
+    return this.#mode === 'accepting';
+  }
+
+  /** Why mail is refused, for the operator; null if it is accepted. */
+  obstacle(): string | null {
+    if (this.#mode === 'accepting') return null;
+    return this.#mode === 'low space'
+      ? "the data directory's disk has too little space"
+      : "the database's file has been removed from the data directory, or replaced";
+  }
+
+  /** In bytes, at most one second old; null if it cannot be read. */
+  freeSpace(): number | null {
+    return this.#freeSpace;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#cancel();
+    await this.#checking;
+    await this.#settingLog;
+  }
+
+  /** Checks now, and schedules the next check. */
+  async check(): Promise<void> {
+    const { dataDir, clock, log } = this.#parts;
+    try {
+      await this.#measure();
+      this.#isReadable = true;
+    } catch (error) {
+      if (this.#isReadable) log.warn({ err: error }, `the free space of ${dataDir} cannot be read`);
+      this.#isReadable = false;
+      this.#freeSpace = null;
+    }
+    if (this.#stopped) return;
+    const mayFillSoon = this.#spare >= 0 && this.#spare < bytesPerSecond;
+    this.#cancel = clock.after(mayFillSoon ? shortIntervalMs : intervalMs, () => {
+      this.#checking = this.check();
+    });
+  }
+
+  async #measure(): Promise<void> {
+    const { isInPlace, freeBytes, excessOfLog, dataDir, min } = this.#parts;
+    const hasFile = await isInPlace();
+    if (!hasFile) this.#enter('file missing');
+    const free = await freeBytes(dataDir);
+    this.#freeSpace = free;
+    const owed = await excessOfLog();
+    this.#spare = free - owed - min;
+    if (hasFile) this.#enter(this.#spare < 0 ? 'low space' : 'accepting', owed);
+    this.#setLogLength(free < shortLogBelow);
+  }
+
+  #enter(mode: Mode, owed = 0): void {
+    const from = this.#mode;
+    if (mode === from) return;
+    const { dataDir, log, min } = this.#parts;
+    this.#mode = mode;
+    const free = this.#freeSpace === null ? '' : megabytes(this.#freeSpace);
+    if (mode === 'file missing') {
+      log.error(
+        `the database’s file has been removed from ${dataDir} or replaced: new mail is refused with 429, because it ` +
+          'would be lost with this process; put the file back, or stop Postern and restore a backup',
+      );
+    }
+    if (from === 'file missing') log.info('the database’s file is back in its place');
+    if (mode === 'low space') {
+      const need = `the database’s log will need ${megabytes(owed)} of it, and grows while it is read`;
+      log.error(
+        `${dataDir} has ${free} left${owed > 0 ? ` (${need})` : ''}, less than POSTERN_MIN_FREE_SPACE (${megabytes(min)}): ` +
+          'new mail is refused with 429; free some disk space; accepted mail is still delivered',
+      );
+    }
+    if (mode === 'accepting') log.info(`${dataDir} has ${free} left: new mail is accepted again`);
+  }
+
+  /** In the order of the calls, because the last one must hold; not awaited, because checks must not wait for the database. */
+  #setLogLength(isShort: boolean): void {
+    if (isShort === this.#isLogShort) return;
+    this.#isLogShort = isShort;
+    this.#settingLog = this.#settingLog
+      .then(() => this.#parts.keepLogShort(isShort))
       .catch((error) => {
-        isLogShort = !isLittle;
-        log.warn({ err: error }, 'the length of the database’s log cannot be set; trying again');
+        this.#isLogShort = !isShort;
+        this.#parts.log.warn({ err: error }, 'the length of the database’s log cannot be set; trying again');
       });
   }
+}
 
-  function tell(free: number, owed: number): void {
-    const wasLow = isLow;
-    spare = free - owed - min;
-    isLow = spare < 0;
-    const needed =
-      owed > 0 ? ` (the database’s log will need ${megabytes(owed)} there, and grows while it is read)` : '';
-    if (isLow && !wasLow) {
-      log.error(
-        `${dataDir} has ${megabytes(free)} left${needed}, less than POSTERN_MIN_FREE_SPACE (${megabytes(min)}): new mail ` +
-          'is refused with 429 until there is more; make room there, what was taken is still delivered',
-      );
-    }
-    if (wasLow && !isLow) log.info(`${dataDir} has ${megabytes(free)} left: new mail is taken again`);
-  }
-
-  function tellPlace(isInPlace: boolean): void {
-    const wasAstray = isAstray;
-    isAstray = !isInPlace;
-    if (isAstray && !wasAstray) {
-      log.error(
-        `the database’s file has been removed from ${dataDir}, or another put in its place: new mail is refused with 429, ` +
-          'for it would be lost with this process; put the file back, or stop Postern and restore a backup',
-      );
-    }
-    if (wasAstray && !isAstray) log.info('the database’s file is back in its place: new mail is taken again');
-  }
-
-  function obstacle(): string | null {
-    if (isAstray) return "the database's file has been removed from the data directory, or replaced";
-    return isLow ? "the data directory's disk has too little space" : null;
-  }
-
-  await look();
-  return {
-    hasSpace: () => obstacle() === null,
-    obstacle,
-    freeSpace: () => known,
-    async stop() {
-      stopped = true;
-      cancel();
-      await looking;
-      await fitting;
-    },
-  };
+/** Resolves after the first check. */
+export async function startDiskGuard(parts: DiskGuardParts): Promise<DiskGuard> {
+  const guard = new DiskGuard(parts);
+  await guard.check();
+  return guard;
 }
 
 function megabytes(bytes: number): string {

@@ -1,8 +1,9 @@
 /**
- * Builds the ways in: HTTP and submission → checks → one commit; tracking, events and look-ups beside them. main.ts starts
- * and stops them.
+ * Builds the intake: HTTP and SMTP submission → checks → one commit; tracking, events and look-ups beside them.
+ * start.ts starts and stops it.
  */
-import { createAccept } from '../accept.ts';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Accept, createAccept } from '../accept.ts';
 import { findCaller } from '../accounts/api-keys.ts';
 import { createUses } from '../accounts/key-last-used.ts';
 import { dayOf, type RequestLimits } from '../accounts/limits.ts';
@@ -36,149 +37,184 @@ import { signalsAfter } from '../record/event-signal.ts';
 import { logAccepted } from '../record/mail-log-lines.ts';
 import { createResolver } from '../route/resolver.ts';
 import type { Client } from '../smtp-in/mail-handler.ts';
-import { createSubmission } from '../smtp-in/submission/submission-handler.ts';
+import { createSubmission, type SubmissionParts } from '../smtp-in/submission/submission-handler.ts';
 import { createTracking } from '../tracking/routes.ts';
 import { createTrackingLinks } from '../tracking/tracking-links.ts';
 import type { Visit } from '../tracking/visit.ts';
 import type { TryWebhook } from '../webhooks/webhook-attempt.ts';
 import { leaseMs, type ServerContext } from './context.ts';
 
-/** How long an accepting commit waits for sends that are being composed: less than anybody notices. */
+/** How long a commit of sends waits for more sends that are being composed. */
 const commitMaxWaitMs = 5;
 
-/** How long a client of a live stream may take nothing. */
+/** A client of a live event stream that reads nothing for this long is disconnected. */
 const streamTimeoutMs = 60_000;
 
-interface Neighbours {
+/** The parts of the node that the intake uses. */
+interface IntakeParts {
   compose: Compose;
   admit: Runner['admit'];
   hasSpace(): boolean;
   baseUrl(): string;
-  /** One try of a webhook. */
   tryIt: TryWebhook;
 }
 
-/** The ways in, HTTP and submission → checks → one commit. */
-export function createIntake(
-  ground: ServerContext,
-  { compose, admit, hasSpace, baseUrl, tryIt }: Neighbours,
-) {
-  const { config, clock, db, watch, metrics, onError } = ground;
-  const policy = { keepMs: config.idempotencyKeep, lowShare: config.creditsLow / 100 };
-  const links = createTrackingLinks(ground.secrets);
-  /** Large ones take long, and are not waited for. */
-  const composing = countInFlight(compose);
-  const accept = createAccept({
-    findDomain: findSender(db),
-    compose: (order) => (isLarge(order) ? compose(order) : composing.call(order)),
-    trackingBase: (host) => (host ? `https://${host}` : baseUrl()),
-    commit: retryInDoubt(
-      groupCommit(
-        signalsAfter(
-          watch,
-          metrics.timed('accept', (sends: Send[]) => acceptAll(db, sends, policy), metrics.decided),
-        ),
-        {
-          // Where as many again are coming, each costs half as much.
-          isComing: (gathered) => composing.inFlight() > gathered,
-          maxWaitMs: commitMaxWaitMs,
-        },
-      ),
-      {
-        again: (send) => ({ ...send, againUntil: clock.now() + leaseMs }),
-        // PostgreSQL may be away for a minute, and nobody is left in doubt.
-        giveUpAfterMs: 3 * ground.databaseTimeoutMs,
-      },
-    ),
-    dryRun: (send) => dryRun(db, send, policy),
-    admit,
-    onAccepted: (send, accepted, requestId) => logAccepted(ground.mailLog, send, accepted, requestId),
-    clock,
-    messageIdOf: createMessageId(ground.secrets, config.hostname),
-    maxAgeMs: config.mtaMaxAge,
-    node: ground.node,
-    leaseMs,
-  });
-  const findKey = cached((hash) => findKeyByHash(db, hash), 10_000);
+export interface Intake {
+  /** Answers every HTTP request that is not for /health or /metrics. */
+  answer(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  /** Resolves when everything that was written after the answers is in the database. */
+  settled(): Promise<void>;
+  /** Null: no role `http`. */
+  submission: ReturnType<typeof createSubmission> | null;
+  /** Ends requests that would otherwise last as long as their clients like. */
+  endLongRequests(): Promise<void>;
+}
+
+export function createIntake(context: ServerContext, parts: IntakeParts): Intake {
+  const { config, clock, db, eventSignal, metrics, onError } = context;
   const uses = createUses((list) => noteKeysUsed(db, list), clock, onError);
-  const takes = groupCommit(metrics.timed('usage', (list: UsageRequest[]) => recordRequests(db, list)));
-  const keyChecks = {
-    findCaller: uses.noted((key: string) => findCaller(key, findKey, clock.now())),
-    take: (orgId: string, limits: RequestLimits) =>
-      takes({ orgId, limits, now: clock.now(), day: dayOf(clock.now()) }),
-    uncount: (orgId: string) => giveBack(db, orgId, dayOf(clock.now())),
-    authThrottle: createAuthThrottle(clock),
+  const callers = createCallers(context, uses);
+  const sending = {
+    room: createAdmission(config.httpConcurrency, clock),
+    hasSpace: parts.hasSpace,
+    accept: createAcceptance(context, parts),
   };
-  const sending = { admission: createAdmission(config.httpConcurrency, clock), hasSpace, accept };
+  const links = createTrackingLinks(context.secrets);
   const tracking = createTracking({
     links,
     record: groupCommit(
       signalsAfter(
-        watch,
+        eventSignal,
         metrics.timed('visits', (visits: Visit[]) => recordVisits(db, visits)),
       ),
     ),
     onError,
     clock,
   });
-  const feed = {
-    readEvents: (query: EventQuery) => readEvents(db, query),
-    cursors: createCursors(ground.secrets),
-  };
-  const streams = createStreams({
-    ...feed,
-    settledPosition: () => settledPosition(db),
-    eventSignal: watch,
-    onError,
-    timeoutMs: streamTimeoutMs,
-  });
-  const management = {
-    db,
-    clock,
-    eventSignal: watch,
-    attemptWebhook: tryIt,
-    names: config,
-    allowPrivate: config.webhookAllowPrivate,
-    seal: createSeal(ground.secrets),
-    resolve: createResolver(config.dnsServers),
-    keepKeysMs: config.mtaMaxAge,
-  };
+  const feed = createEventFeed(context);
+  const management = managementOf(context, parts.tryIt);
   const dashboard = createDashboard({
-    ...{ ...ground, ...management, baseUrl, links },
-    sending: { ...sending, take: keyChecks.take },
+    ...management,
+    config,
+    secrets: context.secrets,
+    passwordCost: context.passwordCost,
+    surroundings: context.surroundings,
+    sending: { ...sending, take: callers.take },
+    links,
+    log: context.log,
+    baseUrl: parts.baseUrl,
+    onError,
   });
   const app = createApi({
-    authorize: createAuthorize(keyChecks),
     ...sending,
+    gate: createAuthorize(callers),
     tracking: tracking.router,
     findEmail: (id, orgId) => findEmail(db, id, orgId),
     searchEmails: (search) => searchEmails(db, search),
-    feed: { ...feed, streams },
+    feed,
     management,
     dashboard: dashboard.answer,
     proxies: config.httpProxies,
-    baseUrl,
+    baseUrl: parts.baseUrl,
     observe: countRequests(metrics),
     onError,
   });
-  const onRefused = ({ address }: Client) =>
-    ground.log.warn({ client: address }, 'a login over SMTP was refused');
-  const submission = countRefusals(
-    createSubmission({ ...keyChecks, ...sending, onRefused, onError }),
-    metrics.refused,
-  );
-  const settled = async () =>
-    void (await Promise.all([tracking.settled(), uses.settled(), dashboard.stop()]));
-  /** What would go on for long is told to end. */
-  const hurry = async () => {
-    // An order ends between two pages of the queue: it is waited for at the end of all.
-    void dashboard.stop();
-    await streams.close();
+  return {
+    answer: app.callback(),
+    settled: async () => void (await Promise.all([tracking.settled(), uses.settled(), dashboard.stop()])),
+    submission: createCountedSubmission(context, { ...callers, ...sending }),
+    async endLongRequests() {
+      // A background job ends between two pages of the queue; `settled` waits for that.
+      void dashboard.stop();
+      await feed.streams.close();
+    },
   };
-  return { answer: app.callback(), settled, submission, hurry };
 }
 
-/** Verified domains from a cache; any other is looked up anew, so that a verification counts at once. */
+function createAcceptance(context: ServerContext, { compose, admit, baseUrl }: IntakeParts): Accept {
+  const { config, clock, db, eventSignal, metrics, node } = context;
+  const policy = { keepMs: config.idempotencyKeep, lowShare: config.creditsLow / 100 };
+  /** Without large mails: they take too long for a commit to wait for them. */
+  const composing = countInFlight(compose);
+  const record = signalsAfter(
+    eventSignal,
+    metrics.timed('accept', (sends: Send[]) => acceptAll(db, sends, policy), metrics.decided),
+  );
+  const commit = groupCommit(record, {
+    // If at least as many sends are about to arrive, a shared commit halves the cost of each.
+    isComing: (gathered) => composing.inFlight() > gathered,
+    maxWaitMs: commitMaxWaitMs,
+  });
+  return createAccept({
+    findDomain: findSender(db),
+    compose: (order) => (isLarge(order) ? compose(order) : composing.call(order)),
+    trackingBase: (host) => (host ? `https://${host}` : baseUrl()),
+    commit: retryInDoubt(commit, {
+      again: (send) => ({ ...send, againUntil: clock.now() + leaseMs }),
+      // PostgreSQL may be away for a minute; the caller must still learn whether the send was committed.
+      giveUpAfterMs: 3 * context.databaseTimeoutMs,
+    }),
+    rehearse: (send) => dryRun(db, send, policy),
+    admit,
+    onAccepted: (send, accepted, requestId) => logAccepted(context.mailLog, send, accepted, requestId),
+    clock,
+    messageIdOf: createMessageId(context.secrets, config.hostname),
+    maxAgeMs: config.mtaMaxAge,
+    node,
+    leaseMs,
+  });
+}
+
+/** Who calls, and how much they may; shared by the API, submission and the dashboard. */
+function createCallers({ db, clock, metrics }: ServerContext, uses: ReturnType<typeof createUses>) {
+  const findKey = cached((hash) => findKeyByHash(db, hash), 10_000);
+  const record = groupCommit(metrics.timed('usage', (list: UsageRequest[]) => recordRequests(db, list)));
+  return {
+    findCaller: uses.noted((key: string) => findCaller(key, findKey, clock.now())),
+    take: (orgId: string, limits: RequestLimits) =>
+      record({ orgId, limits, now: clock.now(), day: dayOf(clock.now()) }),
+    giveBack: (orgId: string) => giveBack(db, orgId, dayOf(clock.now())),
+    authThrottle: createAuthThrottle(clock),
+  };
+}
+
+function createEventFeed({ db, secrets, eventSignal, onError }: ServerContext) {
+  const read = (query: EventQuery) => readEvents(db, query);
+  const cursors = createCursors(secrets);
+  const streams = createStreams({
+    readEvents: read,
+    cursors,
+    settledPosition: () => settledPosition(db),
+    watch: eventSignal,
+    onError,
+    timeoutMs: streamTimeoutMs,
+  });
+  return { readEvents: read, cursors, streams };
+}
+
+function managementOf({ config, db, clock, secrets, eventSignal }: ServerContext, tryIt: TryWebhook) {
+  return {
+    db,
+    clock,
+    seal: createSeal(secrets),
+    names: config,
+    resolve: createResolver(config.dnsServers),
+    keepKeysMs: config.mtaMaxAge,
+    allowPrivate: config.webhookAllowPrivate,
+    tryIt,
+    watch: eventSignal,
+  };
+}
+
+function createCountedSubmission(
+  { log, metrics, onError }: ServerContext,
+  parts: Omit<SubmissionParts, 'onRefused' | 'onError'>,
+) {
+  const onRefused = ({ address }: Client) => log.warn({ client: address }, 'an SMTP login was refused');
+  return countRefusals(createSubmission({ ...parts, onRefused, onError }), metrics.refused);
+}
+
+/** A verified domain is cached; any other is read each time, so that a verification takes effect at once. */
 function findSender(db: Db) {
   const findVerified = cached(async (id) => {
     const domain = await findDomain(db, ...(id.split(' ') as [orgId: string, name: string]));

@@ -1,8 +1,4 @@
-/**
- * Builds what the machinery around us asks for: /metrics and /health, each part handed what it reads. main.ts puts it
- * before the API and stops it.
- */
-
+/** Builds /metrics and /health. start.ts puts them before the API and stops them. */
 import { openDatabase } from '../db/engine/open.ts';
 import { oldestDue, queueDepth, webhookBacklog } from '../db/queue/queue-counts.ts';
 import { createHealth } from '../operate/health.ts';
@@ -13,28 +9,35 @@ import type { DeliveryEngine } from './delivery.ts';
 import type { DiskGuard } from './disk-guard.ts';
 import type { Listeners } from './smtp-listeners.ts';
 
-interface Neighbours extends Pick<DiskGuard, 'obstacle' | 'freeSpace'> {
+interface Parts {
+  diskGuard: DiskGuard;
   load: DeliveryEngine['load'];
   clients: Listeners['clients'];
 }
 
-export async function openOperationsEndpoints(
-  ground: ServerContext,
-  { load, clients, obstacle, freeSpace }: Neighbours,
-) {
-  const { config, db, clock, onError } = ground;
-  const { registry, meters } = ground.metrics;
+export async function openOperationsEndpoints(context: ServerContext, { load, clients, diskGuard }: Parts) {
+  const { config, db, clock, onError } = context;
+  const { registry, meters } = context.metrics;
   meters.diskReserve.set(config.minFreeSpace);
-  ground.watchProcess(registry);
-  // On SQLite a statement has its connection to itself: while a long queue is counted, mail would wait.
-  const aside = await openDatabase({ ...config, databaseConnections: 2 }, ground.databaseTimeoutMs);
+  context.watchProcess(registry);
+  // On SQLite a statement occupies its connection: on the shared one, mail would wait while a long queue is counted.
+  const countingDb = await openDatabase({ ...config, databaseConnections: 2 }, context.databaseTimeoutMs);
   const readings = createReadings({
-    ...{ meters, load, clients, freeSpace, onError, clock },
-    oldestDue: (now) => oldestDue(aside, now),
-    queueDepth: (now) => queueDepth(aside, now),
-    webhookBacklog: () => webhookBacklog(aside),
+    meters,
+    load,
+    clients,
+    freeSpace: () => diskGuard.freeSpace(),
+    onError,
+    clock,
+    oldestDue: (now) => oldestDue(countingDb, now),
+    queueDepth: (now) => queueDepth(countingDb, now),
+    webhookBacklog: () => webhookBacklog(countingDb),
   });
-  const health = createHealth({ ping: async () => db.raw('select 1'), obstacle, clock });
+  const health = createHealth({
+    ping: async () => db.raw('select 1'),
+    obstacle: () => diskGuard.obstacle(),
+    clock,
+  });
   const around = createProbes({
     health,
     token: config.metricsToken,
@@ -46,7 +49,7 @@ export async function openOperationsEndpoints(
   });
   return {
     around,
-    /** Says that we stop, and goes on serving for as long as that is to be heard. */
+    /** Reports "stopping", and keeps serving for POSTERN_STOP_DELAY so that a load balancer notices. */
     async leave(): Promise<void> {
       health.stop();
       if (config.stopDelay > 0)
@@ -54,7 +57,7 @@ export async function openOperationsEndpoints(
     },
     async close(): Promise<void> {
       await readings.stop();
-      await aside.destroy();
+      await countingDb.destroy();
     },
   };
 }

@@ -1,7 +1,7 @@
 /**
- * Builds the ways in over SMTP: a listener for each port that is set, with one certificate for all. Mail of applications
- * and mail of strangers have memory and connections of their own, so that nothing that strangers do at port 25 keeps an
- * application from sending. main.ts hands it what becomes of the mail.
+ * Builds the SMTP listeners: one for each configured port, one certificate for all of them. Submission and returned mail
+ * have separate memory budgets and connection limits, so that nothing that strangers do at port 25 keeps an application
+ * from sending.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config.ts';

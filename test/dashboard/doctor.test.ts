@@ -2,7 +2,7 @@
 import ava, { type ExecutionContext } from 'ava';
 import { invite } from '../../src/accounts/people.ts';
 import { createLog } from '../../src/base/log.ts';
-import { start } from '../../src/main.ts';
+import { start } from '../../src/server/start.ts';
 import { type Browser, createBrowser, password, setUp, signIn } from '../helpers/browser.ts';
 import { dkimDomain, startDoctorWorld } from '../helpers/doctor-world.ts';
 import { until } from '../helpers/until.ts';

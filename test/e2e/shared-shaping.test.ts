@@ -6,7 +6,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import type { Running } from '../../src/main.ts';
+import type { Running } from '../../src/server/start.ts';
 import type { Mx, MxOptions } from '../helpers/mx.ts';
 import { settleAll, sharedSecret, startNode, tickAll } from '../helpers/nodes.ts';
 import { until } from '../helpers/until.ts';

@@ -2,7 +2,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { listOrganizations } from '../../src/db/accounts/organizations.ts';
 import { assignPool, readPools } from '../../src/db/queue/ip-pools.ts';
-import type { Running } from '../../src/main.ts';
+import type { Running } from '../../src/server/start.ts';
 import { cliOf } from '../helpers/cli.ts';
 import { kinds } from '../helpers/databases.ts';
 import { settleAll, sharedSecret, startNode } from '../helpers/nodes.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { createLog } from '../../src/base/log.ts';
 import type { Config } from '../../src/config.ts';
-import { type Running, start } from '../../src/main.ts';
+import { type Running, start } from '../../src/server/start.ts';
 import { until } from './until.ts';
 import type { World } from './world.ts';
 

@@ -23,8 +23,8 @@ import { insertDomain, setDomainStatus } from '../../src/db/accounts/domains-tab
 import { insertKey } from '../../src/db/accounts/keys.ts';
 import { insertOrganization, setLimits } from '../../src/db/accounts/organizations.ts';
 import { type Db, openDatabase } from '../../src/db/engine/open.ts';
-import { start } from '../../src/main.ts';
 import type { Overrides } from '../../src/server/context.ts';
+import { start } from '../../src/server/start.ts';
 import { manualClock } from './clock.ts';
 import { createMigrated, type DatabaseKind } from './databases.ts';
 import { type Dns, startDns, type Zone } from './dns.ts';

@@ -28,25 +28,25 @@ function disk() {
   return { said, clock, state, parts };
 }
 
-test('closes below the least, says so once, opens again by itself', async (t) => {
+test('refuses mail below the minimum, logs that once, accepts again by itself', async (t) => {
   const { said, clock, state, parts } = disk();
   const space = await startDiskGuard(parts);
   t.true(space.hasSpace());
   state.free = 99 * mb;
-  t.true(space.hasSpace(), 'it has not looked since');
+  t.true(space.hasSpace(), 'no check since then');
   await clock.advance('3s');
   t.false(space.hasSpace());
   t.is(said.length, 2);
-  t.regex(said[0]!, /^error \/data has .* POSTERN_MIN_FREE_SPACE .* make room/);
+  t.regex(said[0]!, /^error \/data has .* POSTERN_MIN_FREE_SPACE .* free some disk space/);
   state.free = 100 * mb;
   await clock.advance('1s');
   t.true(space.hasSpace());
-  t.regex(said[2]!, /^info .* taken again/);
+  t.regex(said[2]!, /^info .* accepted again/);
   await space.stop();
   t.deepEqual(clock.pending, []);
 });
 
-test('what the log has grown to is taken for gone, since it will be', async (t) => {
+test('space that the checkpoint of the log will need counts as used', async (t) => {
   const { said, clock, state, parts } = disk();
   const space = await startDiskGuard(parts);
   state.ofLog = 101 * mb;
@@ -54,7 +54,7 @@ test('what the log has grown to is taken for gone, since it will be', async (t) 
   t.false(space.hasSpace());
   t.regex(
     said[0]!,
-    /^error \/data has 200 MiB left \(the database’s log will need 101 MiB there, .*\), less than/,
+    /^error \/data has 200 MiB left \(the database’s log will need 101 MiB of it, .*\), less than/,
   );
   t.is(space.freeSpace(), 200 * mb);
   state.ofLog = 0;
@@ -62,7 +62,7 @@ test('what the log has grown to is taken for gone, since it will be', async (t) 
   t.true(space.hasSpace());
 });
 
-test('without the database’s file in its place nothing is taken, however much room there is', async (t) => {
+test('refuses mail while the database file is missing, however much space is free', async (t) => {
   const { said, clock, state, parts } = disk();
   const space = await startDiskGuard(parts);
   t.is(space.obstacle(), null);
@@ -71,14 +71,14 @@ test('without the database’s file in its place nothing is taken, however much 
   await clock.advance('3s');
   t.false(space.hasSpace());
   t.regex(space.obstacle()!, /removed from the data directory/);
-  t.regex(said[0]!, /^error the database’s file has been removed from \/data, .* restore a backup$/);
-  t.is(said.filter((line) => line.startsWith('error')).length, 1, 'said once');
+  t.regex(said[0]!, /^error the database’s file has been removed from \/data or replaced: .* restore a backup$/);
+  t.is(said.filter((line) => line.startsWith('error')).length, 1, 'logged once');
   state.isInPlace = true;
   await clock.advance('1s');
   t.true(space.hasSpace());
 });
 
-test('the log is kept short while there is little room, which is told only when it changes', async (t) => {
+test('the log is kept short while space is short, and only a change is applied', async (t) => {
   const { said, clock, state, parts } = disk();
   const space = await startDiskGuard(parts);
   t.deepEqual(said, []);
@@ -91,7 +91,7 @@ test('the log is kept short while there is little room, which is told only when 
   t.true(space.hasSpace());
 });
 
-test('a log whose length cannot be set is tried again, and the room is watched meanwhile', async (t) => {
+test('if the length of the log cannot be set, it is tried again, and checks go on meanwhile', async (t) => {
   const { said, clock, state, parts } = disk();
   const space = await startDiskGuard(parts);
   const { keepLogShort } = parts;
@@ -108,7 +108,7 @@ test('a log whose length cannot be set is tried again, and the room is watched m
   await space.stop();
 });
 
-test('the length that was asked for last holds, however long the one before takes', async (t) => {
+test('the last requested length of the log holds, however long an earlier request takes', async (t) => {
   const { said, clock, state, parts } = disk();
   const space = await startDiskGuard(parts);
   const { keepLogShort } = parts;
@@ -127,7 +127,7 @@ test('the length that was asked for last holds, however long the one before take
   );
 });
 
-test('looks at the start, then once a second however often it is asked', async (t) => {
+test('checks at the start, then once a second however often it is asked', async (t) => {
   const { clock, state, parts } = disk();
   state.free = 1;
   const space = await startDiskGuard(parts);
@@ -136,7 +136,7 @@ test('looks at the start, then once a second however often it is asked', async (
   t.is(state.looks, 11);
 });
 
-test('looks ten times a second where a second could take what is left above the least', async (t) => {
+test('checks ten times a second if one second of mail could use up the spare space', async (t) => {
   const { clock, state, parts } = disk();
   state.free = 163 * mb;
   const space = await startDiskGuard(parts);
@@ -147,16 +147,16 @@ test('looks ten times a second where a second could take what is left above the 
   await clock.advance(100);
   t.false(space.hasSpace());
   await clock.advance('10s');
-  t.is(state.looks, before + 21, 'there is no haste to take mail again');
+  t.is(state.looks, before + 21, 'once a second is enough for accepting again');
 });
 
-test('what cannot be told leaves it as it was', async (t) => {
+test('if the free space cannot be read, the last known value holds', async (t) => {
   const { said, clock, state, parts } = disk();
   const space = await startDiskGuard(parts);
   state.free = Number.NaN;
   await clock.advance('2s');
   t.true(space.hasSpace());
-  t.deepEqual(said, ['warn the free space of /data cannot be told']);
+  t.deepEqual(said, ['warn the free space of /data cannot be read']);
   state.free = 1;
   await clock.advance('1s');
   t.false(space.hasSpace());

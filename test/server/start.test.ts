@@ -172,7 +172,7 @@ test('told that a terminal has closed, or to read its settings again, it goes on
   const postern = await startProcess({ POSTERN_DATA_DIR: await directory(t) });
   t.teardown(() => postern.end('SIGKILL'));
   process.kill(postern.pid, 'SIGHUP');
-  await until(() => postern.lines.some((line) => line.includes('SIGHUP: goes on as before')));
+  await until(() => postern.lines.some((line) => line.includes('SIGHUP is ignored')));
   t.is((await fetch(`${postern.url}/health/ready`)).status, 200);
   t.is(await postern.end('SIGTERM'), 0);
 });

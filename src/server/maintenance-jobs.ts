@@ -1,0 +1,54 @@
+/** The list of what maintenance.ts removes, with how long each kind of row is kept. */
+import { watchKeys } from '../accounts/dkim-rotation.ts';
+import { forgetAnswers } from '../db/accept/idempotency.ts';
+import { forgetLinks } from '../db/accounts/one-time.ts';
+import { forgetSessions } from '../db/accounts/sessions-table.ts';
+import { openDatabase } from '../db/engine/open.ts';
+import { removeMessages } from '../db/events/retention.ts';
+import { forgetFigures, sumUp } from '../db/events/statistics.ts';
+import { forgetLearned } from '../db/queue/learned-rows.ts';
+import { forgetNodes } from '../db/queue/nodes.ts';
+import type { MaintenanceJob } from '../db/schema/maintenance-job.ts';
+import { partitionJobs } from '../db/schema/partitioned-tables.ts';
+import { forgetWebhookAttempts, forgetWebhookMessages } from '../db/webhooks/webhook-attempts.ts';
+import { createResolver } from '../route/resolver.ts';
+import type { ServerContext } from './context.ts';
+
+/** Thirteen months, so that each month can be compared with the same month of the year before. */
+const keepStatisticsMs = 400 * 86_400_000;
+
+export function maintenanceJobs({ config, db, clock, log }: ServerContext): MaintenanceJob[] {
+  const { now } = clock;
+  const fedByMail = {
+    idempotency: () => forgetAnswers(db, now(), config.idempotencyKeep),
+    'webhook attempts': () => forgetWebhookAttempts(db, now() - config.keepEvents),
+    'webhook messages': () => forgetWebhookMessages(db, now() - config.keepEvents),
+    statistics: () => sumUp(db),
+  };
+  return [
+    ...Object.entries(fedByMail).map(([name, run]) => ({ name, run, isFedByMail: true })),
+    { name: 'sessions', run: () => forgetSessions(db, now()) },
+    { name: 'one-time links', run: () => forgetLinks(db, now()) },
+    { name: 'nodes', run: () => forgetNodes(db, now()) },
+    { name: 'learned', run: () => forgetLearned(db, now()) },
+    { name: 'messages', run: removeMessages(db, now, config.keepMessages) },
+    ...partitionJobs({
+      db,
+      openPatient: () => openDatabase(config),
+      now,
+      keepEvents: config.keepEvents,
+      keepEmails: config.keepEmails,
+    }),
+    { name: 'old statistics', run: () => forgetFigures(db, now() - keepStatisticsMs) },
+    {
+      name: 'DKIM keys',
+      run: watchKeys(db, {
+        now,
+        resolve: createResolver(config.dnsServers),
+        keepMs: config.mtaMaxAge,
+        onSigns: (domain, { selector }) =>
+          log.info(`mail from ${domain} is now signed with the DKIM key ${selector}`),
+      }),
+    },
+  ];
+}

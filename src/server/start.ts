@@ -1,0 +1,211 @@
+/**
+ * Starts the service: builds every part, gives each one the others that it needs, and opens the ports last. A stop takes
+ * the same steps in reverse, so that a part ends before the parts that it uses.
+ */
+import { availableParallelism } from 'node:os';
+import { Worker } from 'node:worker_threads';
+import { makeSetUpLink } from '../accounts/people.ts';
+import { createSeal } from '../accounts/seal.ts';
+import { listen } from '../api/http-server.ts';
+import type { SecretSource } from '../base/secrets.ts';
+import { bracketed } from '../base/tcp-listen.ts';
+import { type Composers, createComposers } from '../compose/compose-threads.ts';
+import type { Config } from '../config.ts';
+import { hasOrganizations } from '../db/accounts/organizations.ts';
+import { excessOfLog, keepLogShort, watchFile } from '../db/engine/open.ts';
+import { clearStates } from '../db/queue/destination-states.ts';
+import { createResolver } from '../route/resolver.ts';
+import { createWebhooks, type Webhooks } from '../webhooks/service.ts';
+import { type BounceHandling, createBounceHandling } from './bounce-handling.ts';
+import { makeAllDue } from './clock-jump.ts';
+import { createContext, leaseMs, type Overrides, type ServerContext } from './context.ts';
+import { createDelivery, type DeliveryEngine } from './delivery.ts';
+import { disabledDelivery, disabledIntake } from './disabled-roles.ts';
+import { type DiskGuard, startDiskGuard } from './disk-guard.ts';
+import { createIntake, type Intake } from './intake.ts';
+import { startMaintenance } from './maintenance.ts';
+import { maintenanceJobs } from './maintenance-jobs.ts';
+import { stayRegistered } from './node-heartbeat.ts';
+import { openOperationsEndpoints } from './operations-endpoints.ts';
+import { type Listeners, openListeners } from './smtp-listeners.ts';
+
+export interface Running {
+  /** The address that the HTTP server listens on. */
+  url: string;
+  /** There is no organization yet, so nobody can send. */
+  isFresh: boolean;
+  /** Link for creating the first administrator of the dashboard; null if there is one. */
+  setUpUrl: string | null;
+  stop(): Promise<void>;
+}
+
+/** In the order of the start. */
+type Stops = (() => Promise<void>)[];
+
+/** What the ports are opened for. */
+interface Parts {
+  intake: Intake;
+  delivery: DeliveryEngine;
+  bounces: BounceHandling;
+  diskGuard: DiskGuard;
+}
+
+/** A stop takes at most ten seconds; this is the share of the SMTP sessions in progress. */
+const graceMs = 7_000;
+/** A composed mail is handed over at once, so a thread has few young objects. */
+const composerNurseryMb = 12;
+/** One thread signs about 2,500 mails per second; the rest of the program is the bottleneck before four threads are. */
+const maxComposers = 4;
+
+/** Resolves when the service accepts requests. Rejects with an error that says what to do, and then nothing is left open. */
+export async function start(config: Config, overrides: Partial<Overrides> = {}): Promise<Running> {
+  const stops: Stops = [];
+  const stop = async () => {
+    for (const step of stops.splice(0).reverse()) await step();
+  };
+  try {
+    const context = await createContext(config, overrides, stops);
+    let { baseUrl } = config;
+    const parts = await buildParts(context, () => baseUrl, stops);
+    await startDelivering(context, parts.delivery, stops);
+    const port = await openPorts(context, parts, stops);
+    // With port 0, the actual port is only known after `listen`.
+    baseUrl = baseUrl.replace(/:0$/, `:${port}`);
+    const hasHttp = config.roles.includes('http');
+    const setUp = hasHttp ? await makeSetUpLink(context.db, context.clock.now()) : null;
+    return {
+      url: `http://${bracketed(config.httpHost)}:${port}`,
+      isFresh: hasHttp && !(await hasOrganizations(context.db)),
+      setUpUrl: setUp && baseUrl + setUp.path,
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** Only parts of this node's roles are built (POSTERN_ROLES). */
+async function buildParts(context: ServerContext, baseUrl: () => string, stops: Stops): Promise<Parts> {
+  const { config, clock, onError } = context;
+  const delivers = config.roles.includes('mta');
+  // A node that delivers registers itself with its heartbeat (queue/peers.ts).
+  if (!delivers) stops.push(stayRegistered(context));
+  const webhooks = webhooksOf(context);
+  if (delivers) {
+    stops.push(webhooks.stop);
+    await webhooks.start();
+  }
+  const delivery = delivers ? createDelivery({ ...context, leaseMs }) : disabledDelivery(context.notify.lane);
+  const composers = startComposers(context);
+  stops.push(composers.close);
+  const diskGuard = await openDiskGuard(context);
+  stops.push(() => diskGuard.stop());
+  const intakeParts = {
+    compose: composers.compose,
+    admit: delivery.runner.admit,
+    hasSpace: () => diskGuard.hasSpace(),
+    tryIt: webhooks.tryIt,
+    baseUrl,
+  };
+  const intake = config.roles.includes('http') ? createIntake(context, intakeParts) : disabledIntake;
+  stops.push(intake.settled);
+  const bounces = createBounceHandling(context);
+  stops.push(bounces.close);
+  stops.push(startMaintenance(maintenanceJobs(context), clock, onError));
+  return { intake, delivery, bounces, diskGuard };
+}
+
+async function startDelivering(
+  context: ServerContext,
+  { runner, close }: DeliveryEngine,
+  stops: Stops,
+): Promise<void> {
+  const { config, db, node, notify, eventSignal } = context;
+  stops.push(close);
+  await clearStates(db, node);
+  await runner.start();
+  stops.push(() => runner.stop(graceMs));
+  if (config.roles.includes('mta')) stops.push(await makeAllDue(context));
+  notify.listen({
+    lane: runner.noteLane,
+    events: eventSignal.heard,
+    anything() {
+      runner.wake();
+      eventSignal.heard();
+    },
+  });
+}
+
+/** Returns the port of the HTTP server. */
+async function openPorts(context: ServerContext, parts: Parts, stops: Stops): Promise<number> {
+  const { config } = context;
+  const { intake, delivery, bounces, diskGuard } = parts;
+  let listeners: Listeners | null = null;
+  const endpoints = await openOperationsEndpoints(context, {
+    load: delivery.load,
+    clients: () => listeners?.clients() ?? 0,
+    diskGuard,
+  });
+  stops.push(endpoints.close);
+  // HTTP and SMTP close at the same time, because a stop has few seconds.
+  const open: { close(): Promise<void> }[] = [];
+  stops.push(async () => void (await Promise.all(open.map((one) => one.close()))));
+  const server = await listen(endpoints.around(intake.answer), config);
+  open.push(server);
+  listeners = await openListeners({
+    config,
+    submission: intake.submission,
+    returned: config.roles.includes('inbound') ? bounces.handler : null,
+    clock: context.clock,
+    onError: context.onError,
+  });
+  open.push(listeners);
+  stops.push(intake.endLongRequests, endpoints.leave, async () => server.leave());
+  return server.port;
+}
+
+/** Composing has its own threads, because delivery needs a core for itself. */
+function startComposers({ config, onError }: ServerContext): Composers {
+  const { dataDir, secret, secretOthers } = config;
+  const source: SecretSource = { dataDir, secret, secretOthers };
+  return createComposers({
+    spawn: (isForLarge) =>
+      new Worker(new URL('./compose-thread.ts', import.meta.url), {
+        workerData: { ...source, isForLarge },
+        resourceLimits: { maxYoungGenerationSizeMb: composerNurseryMb },
+      }),
+    count: Math.min(Math.max(availableParallelism() - 1, 1), maxComposers),
+    onError,
+  });
+}
+
+async function openDiskGuard({ config, db, freeBytes, clock, log }: ServerContext): Promise<DiskGuard> {
+  return startDiskGuard({
+    dataDir: config.dataDir,
+    min: config.minFreeSpace,
+    freeBytes,
+    excessOfLog: () => excessOfLog(config),
+    keepLogShort: (isShort) => keepLogShort(db, isShort),
+    isInPlace: await watchFile(config),
+    clock,
+    log,
+  });
+}
+
+function webhooksOf(context: ServerContext): Webhooks {
+  const { config, db, node, log, metrics, eventSignal, clock, onError } = context;
+  return createWebhooks({
+    db,
+    seal: createSeal(context.secrets),
+    resolve: createResolver(config.dnsServers),
+    allowPrivate: config.webhookAllowPrivate,
+    timeoutMs: context.webhookTimeoutMs,
+    node,
+    log,
+    metrics,
+    watch: eventSignal,
+    onError,
+    clock,
+  });
+}
