@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { v7 as uuid } from 'uuid';
 import { acceptAll } from '../../src/db/accept/acceptance.ts';
-import type { Send } from '../../src/db/accept/acceptance-rows.ts';
+import type { Send } from '../../src/db/accept/send-record.ts';
 import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import { recordAll } from '../../src/db/queue/outcomes.ts';
 import { migrate } from '../../src/db/schema/migrate.ts';

@@ -7,7 +7,7 @@ import type { Accept, SendRequest } from '../accept.ts';
 import { requireNotPaused } from '../accounts/api-keys.ts';
 import { overLimit, type RequestLimits, type Taken } from '../accounts/limits.ts';
 import type { Admission } from '../api/admission.ts';
-import type { SendAnswerRecord } from '../db/accept/idempotency.ts';
+import type { SendAnswerRecord } from '../db/accept/send-record.ts';
 import { findOrganization } from '../db/accounts/organizations.ts';
 import { Refusal } from '../mail/refusal.ts';
 import type { OrgVisit, PageParts } from './page.ts';

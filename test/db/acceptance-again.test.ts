@@ -1,9 +1,9 @@
 /** A send whose commit is asked for again, because the answer to the first was lost: taken once, and gone on with. */
 import test, { type ExecutionContext } from 'ava';
 import { acceptAll } from '../../src/db/accept/acceptance.ts';
-import type { Send } from '../../src/db/accept/acceptance-rows.ts';
 import { setQuota } from '../../src/db/accept/credit-ledger.ts';
 import { forgetAnswers } from '../../src/db/accept/idempotency.ts';
+import type { Send } from '../../src/db/accept/send-record.ts';
 import { freeOrphans } from '../../src/db/queue/lease-statements.ts';
 import { type DatabaseKind, kinds } from '../helpers/databases.ts';
 import { minute, now, openQueue } from '../helpers/queue-rows.ts';

@@ -1,6 +1,6 @@
 /** A send as the accepting commit takes it (src/db/accept/acceptance.ts). */
 import { v7 as uuid } from 'uuid';
-import type { Send } from '../../src/db/accept/acceptance-rows.ts';
+import type { Send } from '../../src/db/accept/send-record.ts';
 import { minute, now } from './queue-rows.ts';
 
 export const leaseMs = 3 * minute;

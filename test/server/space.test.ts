@@ -71,7 +71,10 @@ test('refuses mail while the database file is missing, however much space is fre
   await clock.advance('3s');
   t.false(space.hasSpace());
   t.regex(space.obstacle()!, /removed from the data directory/);
-  t.regex(said[0]!, /^error the database’s file has been removed from \/data or replaced: .* restore a backup$/);
+  t.regex(
+    said[0]!,
+    /^error the database’s file has been removed from \/data or replaced: .* restore a backup$/,
+  );
   t.is(said.filter((line) => line.startsWith('error')).length, 1, 'logged once');
   state.isInPlace = true;
   await clock.advance('1s');

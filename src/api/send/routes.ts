@@ -4,7 +4,7 @@ import type { Context, Middleware } from 'koa';
 import type { Accept, SendRequest } from '../../accept.ts';
 import type { Caller } from '../../accounts/api-keys.ts';
 import { failpoint } from '../../base/failpoints.ts';
-import type { SendAnswerRecord } from '../../db/accept/idempotency.ts';
+import type { SendAnswerRecord } from '../../db/accept/send-record.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import type { Admission, Slot } from '../admission.ts';
 import type { Authorize } from '../authorize.ts';

@@ -1,13 +1,13 @@
 /**
- * THE instant of acceptance. When the transaction of `acceptAll` has committed, its sends are promises: their
- * credits are spent, their bytes are on disk, their deliveries are due, their idempotency keys are taken. Before
- * that, nothing has happened.
+ * THE instant of acceptance. When the transaction of `acceptAll` has committed, its sends are promises: their credits are
+ * spent, their bytes are on disk, their deliveries are due, their idempotency keys are taken. Before that, nothing has
+ * happened.
  *
- * Takes many sends at once, so that a crowd shares one sync of the disk. Each send is decided for itself, in the
- * order of docs/design.md section 2; one that is refused or answered before leaves nothing behind and does not disturb
- * its neighbours. An organization is locked while its sends are decided, on PostgreSQL against other nodes too: so
- * its credits, its day's capacity and its idempotency keys are exact. A send that comes again, because the answer to its
- * commit was lost, is known by what that commit wrote (accepted-before.ts).
+ * Many sends share one transaction, and so one sync of the disk. Each is decided separately, in the order of docs/design.md
+ * section 2; a refused or repeated send writes nothing and does not affect the others. An organization is locked while its
+ * sends are decided, on PostgreSQL against other nodes too, so its credits, daily capacity and idempotency keys are exact.
+ * A send that is retried because the answer to its commit was lost is recognised by what that commit wrote
+ * (accepted-before.ts).
  */
 import { dayOf, untilMidnight } from '../../accounts/limits.ts';
 import { failpoint } from '../../base/failpoints.ts';
@@ -17,33 +17,34 @@ import { insertRows, insertWithBytes } from '../engine/insert-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { parallel } from '../engine/parallel.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
-import { type AcceptanceRows, type AcceptBatch, newRows, type Send } from './acceptance-rows.ts';
+import { type AcceptanceRows, type Disposition, newRows } from './acceptance-rows.ts';
 import { type AcceptedBefore, findAcceptedBefore } from './accepted-before.ts';
 import { balanceOf, creditNews, entry, renew, renewalEntry, saveCredits, spend } from './credit-ledger.ts';
 import { addUsages, lockUsages } from './daily-usage.ts';
-import { type EarlierAnswer, findEarlier, isRepeat, type SendAnswerRecord } from './idempotency.ts';
+import { type EarlierAnswer, findEarlier, isRepeat } from './idempotency.ts';
+import type { Send, SendAnswerRecord } from './send-record.ts';
 
-/** What became of a send: accepted, answered with an earlier send's answer, or refused. */
+/** Accepted, answered with the answer of an earlier send, or refused. */
 export type Decision =
   | { answer: SendAnswerRecord; replayed: boolean }
   | { refused: 'ALL_RECIPIENTS_SUPPRESSED' | 'INSUFFICIENT_CREDITS' | 'KEY_REUSED' }
   | { refused: 'DAILY_CAPACITY'; limit: number; retryAfterMs: number };
 
 export interface AcceptPolicy {
-  /** How long idempotency keys hold. */
+  /** How long idempotency keys are kept. */
   keepMs: number;
-  /** The part of the quota that, when left, is low. */
+  /** Remaining share of the quota below which credits count as low. */
   lowShare: number;
 }
 
-/** What the decisions read and move on as they are made. */
-interface Books {
+/** What the decisions read; each decision updates it for the next. */
+interface Snapshot {
   orgs: Map<string, Organization>;
   suppressed: Set<string>;
-  /** By the emails' ids: what an earlier try of the same commit has taken. */
+  /** By email id: sends that an earlier try of the same commit has accepted. */
   taken: Map<string, AcceptedBefore>;
   earlier: EarlierAnswer;
-  /** Accepted recipients of the day, by organization: before this batch and by it; requests refused by it. */
+  /** By organization: recipients accepted today before this batch and in it, and requests that it refused. */
   days: Map<string, { orgId: string; day: string; before: number; emails: number; refused: number }>;
   rows: AcceptanceRows;
   policy: AcceptPolicy;
@@ -51,8 +52,8 @@ interface Books {
 
 export async function acceptAll(db: Db, sends: Send[], policy: AcceptPolicy): Promise<Decision[]> {
   return inSharedCommit(db, async (trx) => {
-    const books = await openBooks(trx, sends, policy);
-    const decisions = sends.map((send) => decide(send, books));
+    const snapshot = await readSnapshot(trx, sends, policy);
+    const decisions = sends.map((send) => decide(send, snapshot));
     const {
       emails,
       message_bases: bases,
@@ -60,14 +61,14 @@ export async function acceptAll(db: Db, sends: Send[], policy: AcceptPolicy): Pr
       deliveries,
       events,
       credit_entries: entries,
-    } = books.rows.tables;
+    } = snapshot.rows.tables;
     await parallel(trx, [
       () => insertRows(trx, 'emails', emails),
-      () => saveCredits(trx, books.orgs.values()),
-      () => addUsages(trx, [...books.days.values()]),
-      () => books.earlier.save(trx),
+      () => saveCredits(trx, snapshot.orgs.values()),
+      () => addUsages(trx, [...snapshot.days.values()]),
+      () => snapshot.earlier.save(trx),
     ]);
-    // Which refer to emails; and deliveries to messages.
+    // These refer to emails, and deliveries refer to messages.
     await parallel(trx, [
       () => insertWithBytes(trx, 'message_bases', bases),
       () => insertWithBytes(trx, 'messages', messages),
@@ -80,21 +81,21 @@ export async function acceptAll(db: Db, sends: Send[], policy: AcceptPolicy): Pr
   });
 }
 
-/** What `acceptAll` would decide of a send now. Keeps nothing but that a request refused with 429 does not count. */
+/** What `acceptAll` would decide about a send now. Writes only that a request refused with 429 does not count. */
 export async function dryRun(db: Db, send: Send, policy: AcceptPolicy): Promise<Decision> {
   return db.transaction(async (trx) => {
-    const books = await openBooks(trx, [send], policy);
-    const decision = decide(send, books);
+    const snapshot = await readSnapshot(trx, [send], policy);
+    const decision = decide(send, snapshot);
     await addUsages(
       trx,
-      [...books.days.values()].map((day) => ({ ...day, emails: 0 })),
+      [...snapshot.days.values()].map((day) => ({ ...day, emails: 0 })),
     );
     return decision;
   });
 }
 
-/** What the later ones look up may be changed by whoever holds the locks: those are asked for first. */
-async function openBooks(trx: Trx, sends: Send[], policy: AcceptPolicy): Promise<Books> {
+/** The locks come first, because their holders may change what the other queries read. */
+async function readSnapshot(trx: Trx, sends: Send[], policy: AcceptPolicy): Promise<Snapshot> {
   const day = dayOf(Math.max(...sends.map(({ acceptedAt }) => acceptedAt)));
   const ids = new Set(sends.map(({ orgId }) => orgId));
   const days = [...ids].map((orgId) => ({ orgId, day }));
@@ -109,7 +110,8 @@ async function openBooks(trx: Trx, sends: Send[], policy: AcceptPolicy): Promise
   ]);
   return {
     orgs: new Map(orgs.map((org) => [org.id, org])),
-    ...{ suppressed, earlier },
+    suppressed,
+    earlier,
     taken: await findAcceptedBefore(trx, sends),
     days: new Map(
       [...usages.values()].map(({ orgId, emails }) => [
@@ -122,27 +124,27 @@ async function openBooks(trx: Trx, sends: Send[], policy: AcceptPolicy): Promise
   };
 }
 
-function decide(send: Send, books: Books): Decision {
-  const known = books.orgs.get(send.orgId);
+function decide(send: Send, snapshot: Snapshot): Decision {
+  const known = snapshot.orgs.get(send.orgId);
   if (!known) throw new Error(`organization ${send.orgId} is gone`);
 
-  const taken = books.taken.get(send.emailId);
+  const taken = snapshot.taken.get(send.emailId);
   if (taken) return { answer: taken.answer, replayed: !taken.isOurs };
 
-  const before = books.earlier.get(send);
-  if (before && isRepeat(before, send, books.policy.keepMs)) {
+  const before = snapshot.earlier.get(send);
+  if (before && isRepeat(before, send, snapshot.policy.keepMs)) {
     return before.requestHash === send.idempotency.requestHash
       ? { answer: before.answer, replayed: true }
       : { refused: 'KEY_REUSED' };
   }
 
-  const isSuppressed = (key: string) => books.suppressed.has(suppressionKey(send.orgId, key));
+  const isSuppressed = (key: string) => snapshot.suppressed.has(suppressionKey(send.orgId, key));
   const wanted = send.recipients.filter(({ key }) => !isSuppressed(key));
   if (wanted.length === 0) return { refused: 'ALL_RECIPIENTS_SUPPRESSED' };
 
-  const org = inPeriod(known, send, books);
+  const org = inPeriod(known, send, snapshot);
   const payable = Math.min(balanceOf(org) ?? wanted.length, wanted.length);
-  const today = books.days.get(send.orgId)!;
+  const today = snapshot.days.get(send.orgId)!;
   if (org.emailsPerDay !== null && today.before + today.emails + payable > org.emailsPerDay) {
     today.refused += 1;
     const retryAfterMs = untilMidnight(send.acceptedAt);
@@ -151,30 +153,30 @@ function decide(send: Send, books: Books): Decision {
   if (payable <= 0) return { refused: 'INSUFFICIENT_CREDITS' };
 
   const accepted = new Set(wanted.slice(0, payable));
-  const lotOf = (recipient: Send['recipients'][number]): AcceptBatch => {
+  const dispositionOf = (recipient: Send['recipients'][number]): Disposition => {
     if (isSuppressed(recipient.key)) return 'suppressed';
     return accepted.has(recipient) ? 'queued' : 'insufficient_credit';
   };
   today.emails += payable;
-  charge(org, payable, send, books);
-  const answer = books.rows.add(send, send.recipients.map(lotOf), payable);
-  books.earlier.set(send, answer);
+  charge(org, payable, send, snapshot);
+  const answer = snapshot.rows.add(send, send.recipients.map(dispositionOf), payable);
+  snapshot.earlier.set(send, answer);
   return { answer, replayed: false };
 }
 
-/** A new month's quota, on the organization's day. */
-function inPeriod(org: Organization, send: Send, books: Books): Organization {
+/** Grants a new month's quota on the organization's renewal day. */
+function inPeriod(org: Organization, send: Send, snapshot: Snapshot): Organization {
   const renewal = renew(org, send.acceptedAt);
   if (!renewal) return org;
-  books.orgs.set(org.id, renewal.org);
-  if (renewal.given > 0) books.rows.tables.credit_entries.push(renewalEntry(renewal));
+  snapshot.orgs.set(org.id, renewal.org);
+  if (renewal.given > 0) snapshot.rows.tables.credit_entries.push(renewalEntry(renewal));
   return renewal.org;
 }
 
-function charge(org: Organization, credits: number, send: Send, books: Books): void {
+function charge(org: Organization, credits: number, send: Send, snapshot: Snapshot): void {
   const paid = spend(org, credits);
-  books.rows.tables.credit_entries.push(entry(paid, -credits, 'send', send.emailId, send.acceptedAt));
-  const { org: told, news } = creditNews(paid, books.policy.lowShare);
-  books.orgs.set(org.id, told);
-  for (const { type, data } of news) books.rows.addNews(org.id, type, data, send.acceptedAt);
+  snapshot.rows.tables.credit_entries.push(entry(paid, -credits, 'send', send.emailId, send.acceptedAt));
+  const { org: notified, news } = creditNews(paid, snapshot.policy.lowShare);
+  snapshot.orgs.set(org.id, notified);
+  for (const { type, data } of news) snapshot.rows.addNews(org.id, type, data, send.acceptedAt);
 }

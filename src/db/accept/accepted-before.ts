@@ -1,21 +1,19 @@
 /**
- * Sends whose commit was asked for before, and the answer was lost with the connection: which of them that commit had
- * taken after all. The emails say so by their ids, for as long as it may take to ask; what is known by idempotency key or
- * duplicate window is forgotten sooner. Comes after the locks, which the earlier try may still hold.
+ * Finds sends that an earlier try of the same commit accepted although its answer was lost with the connection. The rows of
+ * emails show it by id, for as long as such a retry may take; idempotency keys and duplicate windows are deleted sooner.
+ * Runs after the locks, which the earlier try may still hold.
  *
- * Their deliveries are leased to a node that has not heard of it. Where the leases are still as they were, they begin
- * anew, and the send goes on as if nothing had been lost. Where they are not, the deliveries have been freed meanwhile
- * (queue/held-leases.ts), and are somebody else's to send.
+ * The deliveries of such a send are leased to a node that never got the answer. If the leases are unchanged, they are
+ * renewed and the send continues as if nothing had been lost. If they are not, queue/held-leases.ts has freed the
+ * deliveries meanwhile, and any node may send them.
  */
-
 import { jsonRows, query } from '../engine/json-rows.ts';
 import type { Trx } from '../engine/open.ts';
-import type { Send } from './acceptance-rows.ts';
-import type { SendAnswerRecord } from './idempotency.ts';
+import type { Send, SendAnswerRecord } from './send-record.ts';
 
 export interface AcceptedBefore {
   answer: SendAnswerRecord;
-  /** Who asks goes on with its deliveries. */
+  /** The deliveries are still leased to the caller, which sends them. */
   isOurs: boolean;
 }
 
@@ -25,7 +23,7 @@ interface Row {
   status: string;
 }
 
-/** By the ids of their emails. */
+/** Returned by email id. */
 export async function findAcceptedBefore(trx: Trx, sends: Send[]): Promise<Map<string, AcceptedBefore>> {
   const again = sends.filter(({ againUntil }) => againUntil !== undefined);
   if (again.length === 0) return new Map();
@@ -50,17 +48,22 @@ function readRows(trx: Trx, sends: Send[]): Promise<Row[]> {
   );
 }
 
-/** A lease that ends when the first try would have it end has been nobody's since. */
+/** A lease that still has the end that the first try gave it has not been taken by anyone else. */
 async function renew(trx: Trx, sends: Send[]): Promise<Set<string>> {
   const leases = sends.flatMap(({ recipients, lease, againUntil }) =>
     recipients
       .filter(({ entry }) => entry === 'leased')
-      .map(({ deliveryId }) => ({ id: deliveryId, node: lease.node, until: lease.until, anew: againUntil })),
+      .map(({ deliveryId }) => ({
+        id: deliveryId,
+        node: lease.node,
+        until: lease.until,
+        new_until: againUntil,
+      })),
   );
-  const { from, column } = jsonRows(trx, { id: 'uuid', node: 'text', until: 'bigint', anew: 'bigint' });
+  const { from, column } = jsonRows(trx, { id: 'uuid', node: 'text', until: 'bigint', new_until: 'bigint' });
   const renewed = await query<{ id: string }>(
     trx,
-    `update deliveries set due_at = ${column('anew')} from ${from}
+    `update deliveries set due_at = ${column('new_until')} from ${from}
      where deliveries.id = ${column('id')} and coalesce(deliveries.lease_owner, '') = ${column('node')}
        and deliveries.status = 'sending' and deliveries.due_at = ${column('until')}
      returning deliveries.id`,
@@ -70,12 +73,13 @@ async function renew(trx: Trx, sends: Send[]): Promise<Set<string>> {
 }
 
 function answerOf({ messageId: id, emailId }: Send, rows: Row[]): SendAnswerRecord {
-  const those = (wanted: (status: string) => boolean) =>
+  const addressesWith = (wanted: (status: string) => boolean) =>
     rows.filter(({ status }) => wanted(status)).map(({ recipient }) => recipient);
   return {
-    ...{ id, emailId },
-    accepted: those((status) => status !== 'suppressed' && status !== 'insufficient_credit'),
-    suppressed: those((status) => status === 'suppressed'),
-    insufficientCredit: those((status) => status === 'insufficient_credit'),
+    id,
+    emailId,
+    accepted: addressesWith((status) => status !== 'suppressed' && status !== 'insufficient_credit'),
+    suppressed: addressesWith((status) => status === 'suppressed'),
+    insufficientCredit: addressesWith((status) => status === 'insufficient_credit'),
   };
 }

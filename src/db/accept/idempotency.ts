@@ -1,22 +1,12 @@
 /**
- * Answers given before: by the caller's idempotency key, or by the hash that the automatic duplicate window goes by
- * (docs/api.md section 4.1, rules 5 and 6). Written in the accepting commit, so an answer is kept exactly when its
- * send is; refused sends keep nothing, and their key can be used again.
+ * Answers to earlier sends, by the caller's idempotency key or by the hash of the automatic duplicate window
+ * (docs/api.md section 4.1, rules 5 and 6). Written in the accepting commit, so an answer is kept exactly if its send is;
+ * a refused send keeps nothing, and its key can be used again.
  */
-
 import { insertOf } from '../engine/insert-rows.ts';
 import { jsonRows, query } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
-import type { Send } from './acceptance-rows.ts';
-
-/** What a send was answered. */
-export interface SendAnswerRecord {
-  id: string;
-  emailId: string;
-  accepted: string[];
-  suppressed: string[];
-  insufficientCredit: string[];
-}
+import type { Send, SendAnswerRecord } from './send-record.ts';
 
 interface Kept {
   kind: 'key' | 'window';
@@ -25,7 +15,7 @@ interface Kept {
   at: number;
 }
 
-/** What is known of a batch's keys; moves on as its sends are decided. */
+/** The kept answers for a batch of sends, including those that the batch adds. */
 export interface EarlierAnswer {
   get(send: Send): Kept | undefined;
   set(send: Send, answer: SendAnswerRecord): void;
@@ -70,7 +60,7 @@ export async function findEarlier(trx: Trx, sends: Send[]): Promise<EarlierAnswe
   };
 }
 
-/** SQLite reads an `on` behind a table as a join's, but for a `where` before it. */
+/** The `where true` before `on conflict`: without it, SQLite parses `on` after a table as the condition of a join. */
 const replaced = ['request_hash', 'response', 'email_id', 'created_at']
   .map((column) => `${column} = excluded.${column}`)
   .join(', ');
@@ -84,7 +74,7 @@ interface Row {
   created_at: number;
 }
 
-/** One seek of the primary key for each; a list of organizations and one of keys would go through all of a day's. */
+/** One primary key lookup per row; two separate `in` lists would scan all keys of a day. */
 async function keptFor(trx: Trx, sends: Send[]): Promise<Row[]> {
   const { from, column } = jsonRows(trx, { org_id: 'uuid', kind: 'text', key: 'text' });
   const keys = sends.map(({ orgId, idempotency: { kind, key } }) => ({ org_id: orgId, kind, key }));
@@ -110,7 +100,7 @@ function rowOf(send: Send, { requestHash, answer, at }: Kept): object {
 
 const maxForgotten = 500;
 
-/** Forgets what no longer holds, a bounded number at a time; answers how many. */
+/** Deletes expired answers, a bounded number per call; returns how many. */
 export async function forgetAnswers(db: Db, now: number, keepMs: number): Promise<number> {
   return (
     (await forget(db, 'window', now - duplicateWindowMs)) +
@@ -118,7 +108,7 @@ export async function forgetAnswers(db: Db, now: number, keepMs: number): Promis
   );
 }
 
-/** By age, of which many rows may have the same: a row that has been taken up again meanwhile is young. */
+/** By time, which several rows may share. A row that was reused meanwhile has a new time, so it is not deleted. */
 async function forget(db: Db, kind: Kept['kind'], before: number): Promise<number> {
   const oldest = await db('idempotency')
     .where({ kind })

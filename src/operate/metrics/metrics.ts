@@ -6,7 +6,7 @@
 import type { Registry } from 'prom-client';
 import type { ParsedReturn } from '../../bounces/parse/parse-result.ts';
 import type { Decision } from '../../db/accept/acceptance.ts';
-import type { Send } from '../../db/accept/acceptance-rows.ts';
+import type { Send } from '../../db/accept/send-record.ts';
 import type { WebhookTry } from '../../db/webhooks/webhook-outcomes.ts';
 import type { RefusalCode } from '../../mail/refusal.ts';
 import type { ReadyQueue } from '../../queue/ready-queue.ts';

@@ -10,7 +10,7 @@ import { type Caller, requireGrant } from '../../accounts/api-keys.ts';
 import { overLimit, type RequestLimits, type Taken } from '../../accounts/limits.ts';
 import type { Admission } from '../../api/admission.ts';
 import type { AuthThrottle } from '../../api/auth-throttle.ts';
-import type { SendAnswerRecord } from '../../db/accept/idempotency.ts';
+import type { SendAnswerRecord } from '../../db/accept/send-record.ts';
 import { domainOf } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { type Client, type MailHandler, type MailSession, SmtpRefusal } from '../mail-handler.ts';

@@ -1,0 +1,62 @@
+/** A send as it is committed, and its answer. */
+import type { TlsFloor } from '../../glossary.ts';
+
+export interface Send {
+  emailId: string;
+  orgId: string;
+  /** Null: sent in the dashboard. */
+  keyId: string | null;
+  /** Message-ID without its angle brackets. */
+  messageId: string;
+  from: string;
+  replyTo: string | null;
+  subject: string;
+  tags: Record<string, string>;
+  tracking: { openTracking: boolean; clickTracking: boolean };
+  /** Minimum TLS that the domain or the organization requires. */
+  tls: TlsFloor;
+  recipients: SendRecipient[];
+  messages: SendMessage[];
+  /** The bytes that the messages are patches of (base/byte-patch.ts); null if they are not. */
+  base: Buffer | null;
+  /** How many of the links are tracked; null: all that can be. */
+  trackedLinks: number | null;
+  idempotency: {
+    /** The caller's key, or the hash of the duplicate window. */
+    kind: 'key' | 'window';
+    key: string;
+    requestHash: string;
+  };
+  acceptedAt: number;
+  expiresAt: number;
+  /** Owner and end of the leases of deliveries that start leased. */
+  lease: { node: string; until: number };
+  /** Set if the answer to an earlier try of this commit was lost: the new end of its leases. */
+  againUntil?: number;
+}
+
+export interface SendRecipient {
+  deliveryId: string;
+  address: string;
+  /** Normalized address, used for comparisons. */
+  key: string;
+  domain: string;
+  /** Index in `messages`. */
+  message: number;
+  /** How the delivery starts: leased to this node, which sends it at once, or due in its backlog. */
+  entry: 'leased' | 'due';
+}
+
+export interface SendMessage {
+  id: string;
+  raw: Buffer;
+}
+
+/** The answer to a send, kept for repeats. */
+export interface SendAnswerRecord {
+  id: string;
+  emailId: string;
+  accepted: string[];
+  suppressed: string[];
+  insufficientCredit: string[];
+}
