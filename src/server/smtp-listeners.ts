@@ -13,37 +13,37 @@ import { type ListenerParts, type MailListener, openListener } from '../smtp-in/
 
 export interface ListenersParts<User> {
   config: Config;
-  /** Applications' mail, by POSTERN_SUBMISSION_PORT and POSTERN_SUBMISSION_TLS_PORT. */
+  /** Mail of applications, at POSTERN_SUBMISSION_PORT and POSTERN_SUBMISSION_TLS_PORT. */
   submission: MailHandler<User> | null;
-  /** Returned mail, complaints and reports, by POSTERN_INBOUND_PORT. A port without a handler stays shut. */
+  /** Returned mail, complaints and reports, at POSTERN_INBOUND_PORT. A port without a handler stays closed. */
   returned: MailHandler<null> | null;
   clock: Clock;
   onError(what: string, error: unknown): void;
 }
 
 export interface Listeners {
-  /** Clients connected, at all of the ports. */
+  /** Number of connected clients, over all ports. */
   clients(): number;
   close(): Promise<void>;
 }
 
 /**
- * Of messages that come in, of applications and of strangers each. An application's mail, composed, takes some four times
- * its size, in the room of the API's sends.
+ * Memory for incoming messages of applications, and as much again for returned mail. Composing an application's mail takes
+ * about four times its size, which counts against the limit of API sends (api/admission.ts).
  */
 const maxBytes = 64 * 1024 * 1024;
 
-/** Of an application's mail: what the API takes as a body, so that what fits one way fits the other. */
-const largestMessage = 20 * 1024 * 1024;
+/** Maximum size of a submitted message: the same as an API body, so that a mail fits both ways or neither. */
+const maxMessageBytes = 20 * 1024 * 1024;
 
-/** Of a stranger's: what is read of a returned mail is its first 4 MiB (bounces/parse/parsed-mail.ts). */
-const largestReturned = 8 * 1024 * 1024;
+/** Maximum size of a returned mail, of which the first 4 MiB are read (bounces/parse/parsed-mail.ts). */
+const maxReturnedBytes = 8 * 1024 * 1024;
 
-/** One stranger may have this part of the memory and of the connections for strangers. */
-const strangersPart = 8;
+/** One client may use 1/8 of the memory and of the connections for returned mail. */
+const strangerShare = 8;
 
-/** RFC 5321 section 4.5.3.1.6, without the CRLF: what is longer, others refuse or cut. */
-const longestLine = 998;
+/** RFC 5321 section 4.5.3.1.6, without the CRLF: other servers refuse or cut longer lines. */
+const maxLineOctets = 998;
 
 export async function openListeners<User>(parts: ListenersParts<User>): Promise<Listeners> {
   const { config, submission, returned, clock, onError } = parts;
@@ -54,14 +54,18 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
     return { clients: () => 0, close: async () => {} };
   }
   const certificate = openCertificate({
-    ...{ certFile: config.tlsCert, keyFile: config.tlsKey, dataDir: config.dataDir },
-    ...{ hostname: config.hostname, clock, onError },
+    certFile: config.tlsCert,
+    keyFile: config.tlsKey,
+    dataDir: config.dataDir,
+    hostname: config.hostname,
+    clock,
+    onError,
   });
   const { smtpConnections, smtpPerClient } = config;
   const applications = createConnectionLimits({ max: smtpConnections, perClient: smtpPerClient });
   const strangers = createConnectionLimits({
     max: smtpConnections,
-    perClient: Math.min(smtpPerClient, Math.ceil(smtpConnections / strangersPart)),
+    perClient: Math.min(smtpPerClient, Math.ceil(smtpConnections / strangerShare)),
   });
   const listeners = {
     clients: () => applications.size() + strangers.size(),
@@ -78,21 +82,21 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
     maxClients: smtpConnections,
     onError,
   };
-  const ofApplications = {
+  const forSubmission = {
     ...shared,
-    crowd: applications,
-    intake: createMemoryBudget({ max: maxBytes, perClient: maxBytes / 2 }),
+    connectionLimits: applications,
+    memoryBudget: createMemoryBudget({ max: maxBytes, perClient: maxBytes / 2 }),
     allowClearLogin: config.submissionAllowClear,
-    bounds: { largest: largestMessage, longestLine },
-    // As many as a call of the API has (docs/api.md section 8).
+    bounds: { largest: maxMessageBytes, longestLine: maxLineOctets },
+    // The same as an API send (docs/api.md section 8).
     maxRecipients: 10,
   };
-  const ofReturns = {
+  const forReturned = {
     ...shared,
-    crowd: strangers,
-    intake: createMemoryBudget({ max: maxBytes, perClient: maxBytes / strangersPart }),
+    connectionLimits: strangers,
+    memoryBudget: createMemoryBudget({ max: maxBytes, perClient: maxBytes / strangerShare }),
     allowClearLogin: false,
-    bounds: { largest: largestReturned, longestLine: null },
+    bounds: { largest: maxReturnedBytes, longestLine: null },
     maxRecipients: 100,
   };
   async function add<Anyone>(
@@ -104,16 +108,16 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
   }
   try {
     await add(submissionPort, submission, {
-      ...ofApplications,
+      ...forSubmission,
       setting: 'POSTERN_SUBMISSION_PORT',
       implicitTls: false,
     });
     await add(submissionTlsPort, submission, {
-      ...ofApplications,
+      ...forSubmission,
       setting: 'POSTERN_SUBMISSION_TLS_PORT',
       implicitTls: true,
     });
-    await add(inboundPort, returned, { ...ofReturns, setting: 'POSTERN_INBOUND_PORT', implicitTls: false });
+    await add(inboundPort, returned, { ...forReturned, setting: 'POSTERN_INBOUND_PORT', implicitTls: false });
     return listeners;
   } catch (error) {
     await listeners.close();

@@ -1,11 +1,11 @@
 /**
- * How many connections there are, in all and for each client: an IPv4 address, or an IPv6 network of 64 bits, which
- * is what one customer has (RFC 6177).
+ * Limits connections in total and per client: an IPv4 address or an IPv6 /64, the smallest network that a provider assigns
+ * to one customer (RFC 6177).
  */
 import { isIPv6 } from 'node:net';
 
 export interface ConnectionLimits {
-  /** Counts a connection until the returned function is called; a text says why there is no place for it. */
+  /** Counts a connection until the returned function is called. Returns the reason instead if a limit is reached. */
   enter(address: string): (() => void) | string;
   size(): number;
 }
@@ -28,10 +28,10 @@ export function createConnectionLimits({
       if (all >= max) return 'Too many connections';
       clients.set(client, own + 1);
       all += 1;
-      let isIn = true;
+      let isCounted = true;
       return () => {
-        if (!isIn) return;
-        isIn = false;
+        if (!isCounted) return;
+        isCounted = false;
         all -= 1;
         const left = clients.get(client)! - 1;
         if (left > 0) clients.set(client, left);

@@ -1,7 +1,7 @@
 /**
- * The certificate that listeners show: the operator's files, looked at again every few seconds and taken up when
- * they have changed; or one of our own making, kept in the data directory so that it stays the same. A file that
- * has become unreadable leaves the certificate as it was, and the operator is told.
+ * The certificate of the listeners: the operator's files, checked every ten seconds and reloaded when they have changed; or
+ * a self-signed one, kept in the data directory so that it stays the same. If a changed file cannot be read, the old
+ * certificate stays in use and the error is logged.
  */
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ interface Pair {
 
 export interface Certificate {
   current(): Pair;
-  /** Returns how to hear no more of it. */
+  /** Returns a function that removes the listener. */
   onChange(listener: (pair: Pair) => void): () => void;
   stop(): void;
 }
@@ -25,9 +25,9 @@ export interface Certificate {
 export class CertificateError extends Error {}
 
 export interface CertificateParts {
-  /** Null: one of our own. */
+  /** Null: self-signed. */
   certFile: string | null;
-  /** Null: the key is in the certificate's file. */
+  /** Null: the key is in the certificate file. */
   keyFile: string | null;
   dataDir: string;
   hostname: string;
@@ -35,7 +35,7 @@ export interface CertificateParts {
   onError(what: string, error: unknown): void;
 }
 
-const lookIntervalMs = 10_000;
+const checkIntervalMs = 10_000;
 
 export function openCertificate(parts: CertificateParts): Certificate {
   const { certFile, clock } = parts;
@@ -45,8 +45,8 @@ export function openCertificate(parts: CertificateParts): Certificate {
   let seen = marks(certFile, keyFile);
   let pair = read(certFile, keyFile);
 
-  function look(): void {
-    cancel = clock.after(lookIntervalMs, look);
+  function check(): void {
+    cancel = clock.after(checkIntervalMs, check);
     const now = marks(certFile!, keyFile);
     if (now === seen) return;
     try {
@@ -54,13 +54,14 @@ export function openCertificate(parts: CertificateParts): Certificate {
       for (const listener of listeners) listener(pair);
       seen = now;
     } catch (error) {
-      // Perhaps the other file is being written still: looked at again, and told once.
-      if (seen !== `${now} bad`) parts.onError('the TLS certificate stays the old one', error);
+      // Perhaps the other file is still being written: check again, and log this once.
+      if (seen !== `${now} bad`)
+        parts.onError('the new TLS certificate cannot be read; the old one stays in use', error);
       seen = `${now} bad`;
     }
   }
 
-  let cancel = clock.after(lookIntervalMs, look);
+  let cancel = clock.after(checkIntervalMs, check);
   return {
     current: () => pair,
     onChange(listener) {
@@ -75,7 +76,7 @@ function fixed(pair: Pair): Certificate {
   return { current: () => pair, onChange: () => () => {}, stop() {} };
 }
 
-/** What changes when a file does; a link that leads elsewhere counts too. */
+/** Changes when a file changes, or when a symbolic link points to a different file. */
 function marks(...files: string[]): string {
   return files
     .map((file) => {
@@ -91,20 +92,23 @@ function read(certFile: string, keyFile: string): Pair {
     createSecureContext(pair);
     return pair;
   } catch (error) {
-    const where = certFile === keyFile ? certFile : `${certFile} and ${keyFile}`;
-    const what = `${where} are no certificate and its key in PEM: ${(error as Error).message}`;
-    throw new CertificateError(`${what}; mend POSTERN_TLS_CERT and POSTERN_TLS_KEY`);
+    const { message } = error as Error;
+    const fault =
+      certFile === keyFile
+        ? `${certFile} does not contain a certificate and its key in PEM`
+        : `${certFile} and ${keyFile} are not a certificate and its key in PEM`;
+    throw new CertificateError(`${fault}: ${message}; correct POSTERN_TLS_CERT and POSTERN_TLS_KEY`);
   }
 }
 
-/** Kept for as long as it is valid and for the name that it was made for. */
+/** Reused while it is valid and the host name has not changed. */
 function ownPair(dataDir: string, hostname: string, now: number): Pair {
   const file = join(dataDir, 'tls.json');
   try {
     const kept = JSON.parse(readFileSync(file, 'utf8')) as Pair & { hostname: string; until: number };
     if (kept.hostname === hostname && kept.until > now) return { cert: kept.cert, key: kept.key };
   } catch {
-    // There is none yet.
+    // The file does not exist yet, or is damaged: create a new certificate.
   }
   const made = selfSigned(hostname, now);
   writeFileSync(file, JSON.stringify({ ...made, hostname }), { mode: 0o600, flush: true });

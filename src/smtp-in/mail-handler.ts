@@ -1,13 +1,13 @@
 /**
- * What a listener is for, as its user gives it: whom it lets in, whom it takes mail from and for, what becomes of a
- * message. Each step says yes by returning and no by throwing an SmtpRefusal; anything else that is thrown is
- * trouble of ours, and the client is told to come again (451). `onMessage` returns after its commit, not before.
+ * The decisions behind a listener: who may log in, which senders and recipients are accepted, what happens to a message.
+ * A step accepts by returning and refuses by throwing an SmtpRefusal; any other error is a fault of the server, and the
+ * client is told to retry (451). `onMessage` must return only after its commit.
  */
 
 export interface Client {
-  /** Behind a trusted proxy, the address that the proxy saw. */
+  /** Behind a trusted proxy, the client address that the proxy reports. */
   address: string;
-  /** What it called itself. */
+  /** Name from EHLO or HELO. */
   helo: string;
   tls: { protocol: string; cipher: string } | null;
 }
@@ -15,7 +15,7 @@ export interface Client {
 export interface MailSession<User> {
   id: string;
   client: Client;
-  /** What `authenticate` returned; null where there is no AUTH. */
+  /** Result of `authenticate`; null without AUTH. */
   user: User;
 }
 
@@ -26,16 +26,16 @@ export interface Envelope {
 }
 
 export interface MailHandler<User> {
-  /** By AUTH PLAIN and LOGIN. Null: there is no AUTH, and mail is taken without it. */
+  /** AUTH PLAIN and LOGIN. Null: AUTH is not offered, and mail is accepted without it. */
   authenticate: ((name: string, password: string, client: Client) => Promise<User>) | null;
   /** Empty address: the null sender. */
   onMailFrom(address: string, session: MailSession<User>): Promise<void>;
   onRcpt(address: string, session: MailSession<User>): Promise<void>;
-  /** Returns the text of the 250, without code and enhanced code. The bytes have CRLF line ends alone. */
+  /** Returns the text of the 250, without codes. All line ends in the bytes are CRLF. */
   onMessage(raw: Buffer, envelope: Envelope, session: MailSession<User>): Promise<string>;
 }
 
-/** No, with the codes of RFC 5321 and RFC 3463. 421 also ends the connection. */
+/** A refusal with the codes of RFC 5321 and RFC 3463. 421 also ends the connection. */
 export class SmtpRefusal extends Error {
   readonly code: number;
   readonly enhanced: string;

@@ -1,13 +1,13 @@
 /**
- * The memory that messages take up while they come in and are decided on: bounded in all and for each client. A message
- * holds what has been read of it, not what its client announces; one for which nothing comes free in time is refused,
- * and what it held is given back, so that many that have begun cannot wait for each other. An eighth of the memory is
- * kept for small messages: however many large ones come in slowly, a bounce still gets in.
+ * Limits the memory of messages that are being received or decided on, in total and per client. A message counts with the
+ * bytes that have arrived, not with the size that its client announced. If no memory becomes free in time, the message is
+ * refused and its memory released, so that half-received messages cannot wait for each other. One eighth of the memory is
+ * reserved for small messages: a bounce still gets in, however many large messages arrive slowly.
  */
 import { clientOf } from './connection-limits.ts';
 
 export interface MemoryHold {
-  /** False: there is no room for so many bytes. */
+  /** Grows the hold to `bytes`; false if the memory did not become free in time. */
   reach(bytes: number): Promise<boolean>;
   release(): void;
 }
@@ -18,10 +18,11 @@ export interface MemoryBudget {
 
 interface Waiting {
   client: string;
-  /** Those that it asks for now, and those of its whole message with them. */
+  /** Additional bytes. */
   bytes: number;
+  /** Bytes of the whole message with them. */
   total: number;
-  come(isIn: boolean): void;
+  settle(isGranted: boolean): void;
 }
 
 export interface IntakeBounds {
@@ -42,36 +43,36 @@ export function createMemoryBudget({
   timeoutMs = defaultTimeoutMs,
 }: IntakeBounds): MemoryBudget {
   const shares = new Map<string, number>();
-  const line = new Set<Waiting>();
-  let all = 0;
+  const queue = new Set<Waiting>();
+  let used = 0;
 
-  function take({ client, bytes, total }: Omit<Waiting, 'come'>): boolean {
+  function take({ client, bytes, total }: Omit<Waiting, 'settle'>): boolean {
     const own = shares.get(client) ?? 0;
     const limit = total > smallMessage ? max - max / 8 : max;
-    if (all + bytes > limit || own + bytes > perClient) return false;
+    if (used + bytes > limit || own + bytes > perClient) return false;
     add(client, bytes);
     return true;
   }
 
   function add(client: string, bytes: number): void {
     const own = (shares.get(client) ?? 0) + bytes;
-    all += bytes;
+    used += bytes;
     if (own > 0) shares.set(client, own);
     else shares.delete(client);
   }
 
-  function wait(wanted: Omit<Waiting, 'come'>): Promise<boolean> {
+  function wait(wanted: Omit<Waiting, 'settle'>): Promise<boolean> {
     return new Promise((resolve) => {
       const waiting: Waiting = {
         ...wanted,
-        come(isIn) {
+        settle(isGranted) {
           clearTimeout(timer);
-          line.delete(waiting);
-          resolve(isIn);
+          queue.delete(waiting);
+          resolve(isGranted);
         },
       };
-      const timer = setTimeout(() => waiting.come(false), timeoutMs);
-      line.add(waiting);
+      const timer = setTimeout(() => waiting.settle(false), timeoutMs);
+      queue.add(waiting);
     });
   }
 
@@ -89,7 +90,7 @@ export function createMemoryBudget({
         release() {
           add(client, -held);
           held = 0;
-          for (const one of line) if (take(one)) one.come(true);
+          for (const one of queue) if (take(one)) one.settle(true);
         },
       };
     },

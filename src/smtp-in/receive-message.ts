@@ -1,6 +1,6 @@
 /**
- * A message from its DATA: whole and in memory, or the reason why not. What is refused is read to its end all the
- * same, for the reply comes after it, but not kept.
+ * Reads a message from DATA into memory, or refuses it. A refused message is still read to its end, because the reply
+ * comes after it, but its bytes are dropped.
  */
 import type { Readable } from 'node:stream';
 import { SmtpRefusal } from './mail-handler.ts';
@@ -14,7 +14,7 @@ export interface Bounds {
 }
 
 const lf = 0x0a;
-/** Memory is taken in steps of so much, as the message is read. */
+/** Memory is reserved in steps of this size while the message arrives. */
 const step = 64 * 1024;
 
 export async function receive(stream: Readable, hold: MemoryHold, bounds: Bounds): Promise<Buffer> {
@@ -28,11 +28,12 @@ export async function receive(stream: Readable, hold: MemoryHold, bounds: Bounds
     if (size > bounds.largest) refusal = tooLarge(bounds.largest);
     else if (size > held) {
       held = Math.min(Math.ceil(size / step) * step, bounds.largest);
-      if (!(await hold.reach(held))) refusal = noRoom();
+      if (!(await hold.reach(held))) refusal = memoryInUse();
     }
-    if (refusal) hold.release();
-    if (refusal) chunks.length = 0;
-    else chunks.push(chunk);
+    if (refusal) {
+      hold.release();
+      chunks.length = 0;
+    } else chunks.push(chunk);
   }
   if (refusal) throw refusal;
   const raw = Buffer.concat(chunks, size);
@@ -44,15 +45,19 @@ function tooLarge(largest: number): SmtpRefusal {
   return new SmtpRefusal(552, '5.3.4', `The message is larger than ${largest} bytes`);
 }
 
-function noRoom(): SmtpRefusal {
-  return new SmtpRefusal(451, '4.3.1', 'The service takes no more just now; try again in 10 s');
+function memoryInUse(): SmtpRefusal {
+  return new SmtpRefusal(
+    451,
+    '4.3.1',
+    'The server is busy: incoming messages use all the memory reserved for them. Retry in 10 s.',
+  );
 }
 
 function requireShortLines(raw: Buffer, longest: number): void {
   let start = 0;
   for (let end = raw.indexOf(lf); end >= 0; end = raw.indexOf(lf, start)) {
     if (end - 1 - start > longest) {
-      const text = `The message has a line of more than ${longest} octets; encode it (quoted-printable or base64)`;
+      const text = `The message has a line longer than ${longest} octets. Encode it as quoted-printable or base64.`;
       throw new SmtpRefusal(554, '5.6.0', text);
     }
     start = end + 1;

@@ -1,6 +1,6 @@
 /**
- * A certificate that vouches for itself (RFC 5280): it encrypts, and proves nothing. For clients that do not ask for
- * proof, until the operator has a real one.
+ * Creates a self-signed certificate (RFC 5280): it encrypts but does not authenticate. For clients that do not verify
+ * certificates, until the operator configures one from a CA.
  */
 import { generateKeyPairSync, randomBytes, sign, X509Certificate } from 'node:crypto';
 import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
@@ -30,7 +30,7 @@ export function selfSigned(hostname: string, now: number): { cert: string; key: 
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const until = new Date(now);
   until.setUTCFullYear(until.getUTCFullYear() + years);
-  // RFC 5280 has 64 characters for a common name; who compares names looks at the alternative one.
+  // RFC 5280 limits a common name to 64 characters; clients compare the alternative name.
   const value = new AttributeValue({ utf8String: hostname.slice(0, 64) });
   const name = new Name([
     new RelativeDistinguishedName([new AttributeTypeAndValue({ type: commonName, value })]),
@@ -39,7 +39,7 @@ export function selfSigned(hostname: string, now: number): { cert: string; key: 
   const algorithm = new AlgorithmIdentifier({ algorithm: ecdsaWithSha256 });
   const tbsCertificate = new TBSCertificate({
     version: Version.v3,
-    // A positive number.
+    // The leading 1 keeps the number positive.
     serialNumber: Uint8Array.from([1, ...randomBytes(15)]).buffer,
     signature: algorithm,
     issuer: name,

@@ -1,4 +1,4 @@
-/** Between smtp-server's callbacks and a MailHandler: sessions as we know them, refusals as replies, bytes received. */
+/** Adapts smtp-server's callbacks to a MailHandler: converts sessions, turns refusals into replies, receives messages. */
 import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from 'smtp-server';
 import { type Client, type MailHandler, type MailSession, SmtpRefusal } from './mail-handler.ts';
 import type { MemoryBudget } from './memory-budget.ts';
@@ -7,13 +7,13 @@ import { type Bounds, receive } from './receive-message.ts';
 interface Parts<User> {
   handler: MailHandler<User>;
   bounds: Bounds;
-  intake: MemoryBudget;
+  memoryBudget: MemoryBudget;
   onError(what: string, error: unknown): void;
 }
 
 type Callbacks = Pick<SMTPServerOptions, 'onAuth' | 'onMailFrom' | 'onRcptTo' | 'onData'>;
 
-/** `running`: what is being decided, until it is. */
+/** `running`: the handler calls in progress, which a stop waits for. */
 export function callbacksOf<User>(parts: Parts<User>, running: Set<Promise<unknown>>): Callbacks {
   const { handler } = parts;
 
@@ -27,7 +27,6 @@ export function callbacksOf<User>(parts: Parts<User>, running: Set<Promise<unkno
     );
   }
 
-  /** A handler's step, which a stop waits for. */
   function track<Result>(step: Promise<Result>): Promise<Result> {
     running.add(step);
     const over = () => running.delete(step);
@@ -39,7 +38,7 @@ export function callbacksOf<User>(parts: Parts<User>, running: Set<Promise<unkno
     onAuth({ username = '', password }, session, callback) {
       const login = track(handler.authenticate!(username, password ?? '', clientOf(session)));
       decide(
-        // The library wants something that is not empty.
+        // smtp-server requires a truthy user.
         login.then((user) => ({ user: { user } })),
         callback,
       );
@@ -65,20 +64,20 @@ export function callbacksOf<User>(parts: Parts<User>, running: Set<Promise<unkno
 /** RFC 1870, RFC 6152, RFC 6531, RFC 4954 section 5. */
 const ofMail = ['SIZE', 'BODY', 'SMTPUTF8', 'AUTH'];
 
-/** RFC 5321 section 4.1.1.11: parameters of what was not offered. The library lets them pass. */
+/** RFC 5321 section 4.1.1.11: refuses parameters of extensions that were not offered. smtp-server accepts them. */
 async function onlyKnown(args: object | false, known: string[]): Promise<void> {
   const unknown = Object.keys(args || {}).find((name) => !known.includes(name));
   if (unknown === undefined) return;
-  throw new SmtpRefusal(555, '5.5.4', 'There is a parameter that is not known here');
+  throw new SmtpRefusal(555, '5.5.4', 'Unknown parameter');
 }
 
 async function take<User>(
-  { handler, intake, bounds }: Parts<User>,
+  { handler, memoryBudget, bounds }: Parts<User>,
   stream: SMTPServerDataStream,
   session: SMTPServerSession,
   track: (step: Promise<string>) => Promise<string>,
 ): Promise<string> {
-  const hold = intake.open(session.remoteAddress);
+  const hold = memoryBudget.open(session.remoteAddress);
   const { mailFrom, rcptTo } = session.envelope;
   try {
     const raw = await receive(stream, hold, bounds);
@@ -104,14 +103,15 @@ function clientOf({ remoteAddress, hostNameAppearsAs, tlsOptions }: SMTPServerSe
   };
 }
 
-/** As the library has it: the code beside the text. */
+/** smtp-server takes the reply code from `responseCode`. */
 function replyOf(error: Error & { code?: unknown }, onError: Parts<unknown>['onError']): Error {
   const refusal = error instanceof SmtpRefusal ? error : unexpected(error, onError);
   return Object.assign(new Error(`${refusal.enhanced} ${refusal.message}`), { responseCode: refusal.code });
 }
 
 function unexpected(error: Error & { code?: unknown }, onError: Parts<unknown>['onError']): SmtpRefusal {
-  // The client went away in the middle of its message: nobody is there to be answered.
-  if (error.code !== 'ECONNECTION') onError('an SMTP client was put off', error);
-  return new SmtpRefusal(451, '4.3.0', 'Something failed inside the service; try again shortly');
+  // ECONNECTION: the client disconnected in the middle of its message.
+  if (error.code !== 'ECONNECTION')
+    onError('an SMTP command failed; the client was told to retry (451)', error);
+  return new SmtpRefusal(451, '4.3.0', 'Internal error. Retry later.');
 }

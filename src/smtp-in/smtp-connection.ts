@@ -1,10 +1,9 @@
 /**
- * One client's conversation: smtp-server's, and what it leaves open. Replies carry the enhanced code that their text
- * begins with, or else the library's; AUTH is offered where it would be taken; a client that is slow, errs all the
- * time or talks without ever sending a mail is cut off; one that must go is told so (421) when nothing of its is
- * being decided.
+ * One SMTP session: smtp-server's, with stricter rules. A reply uses the enhanced code that its text begins with, or else
+ * the library's. AUTH is offered only if it would be accepted. A client is disconnected if it is slow, makes many errors or
+ * sends many commands without a mail. On a stop it gets 421, but only when no command of its is being decided.
  *
- * Its timeouts are a network's: they run on the real clock.
+ * Timeouts run on the real clock, because they are network timeouts.
  */
 import type { Socket } from 'node:net';
 import type { SMTPServer } from 'smtp-server';
@@ -14,29 +13,29 @@ import type { MinimumRate } from '../base/minimum-rate.ts';
 import { type StreamFault, StrictStream } from './strict-stream.ts';
 
 export interface ConnectionTimeouts {
-  /** For the next command of a client of which nothing is known. */
+  /** Until the next command of a client that has neither logged in nor named a recipient. */
   stranger: number;
-  /** For the next command of one that has logged in or has a recipient (RFC 5321 section 4.5.3.2.7: five minutes). */
+  /** Until the next command of any other client (RFC 5321 section 4.5.3.2.7: five minutes). */
   command: number;
   /** For a whole message. */
   message: number;
 }
 
 export interface ConnectionPolicy {
-  patience: ConnectionTimeouts;
+  timeouts: ConnectionTimeouts;
   /** Octets of a command line, its CRLF included. */
   longestCommand: number;
   largestMessage: number;
-  /** How fast a message has to come in at least. */
+  /** Minimum transfer rate of a message. */
   minimumRate: MinimumRate;
-  /** Whether this client may log in: over TLS, or where clear text is allowed. */
+  /** Whether this client may log in: over TLS, or if clear text is allowed. */
   mayLogIn(isSecure: boolean, address: string): boolean;
-  /** Told when the connection is closed: STARTTLS takes all listeners off its socket. */
+  /** Called when the connection closes; a listener on the socket would not do, because STARTTLS removes all listeners. */
   leave?: () => void;
 }
 
 const maxErrors = 20;
-/** Since the last message. One mail needs thirteen, the greeting and the login some more. */
+/** Since the last message. One mail with ten recipients needs thirteen; the greeting and the login need a few more. */
 const maxCommands = 100;
 
 const withEnhanced = /^\d\.\d{1,3}\.\d{1,3} /;
@@ -45,44 +44,44 @@ const withEnhanced = /^\d\.\d{1,3}\.\d{1,3} /;
 const endingGroup = /^(EHLO|HELO|STARTTLS|AUTH|DATA)\b/i;
 
 const replies: Record<StreamFault, [code: number, text: string]> = {
-  'line-end': [521, '5.5.2 A line must end with CR and LF, and neither may stand alone'],
-  pipelining: [554, '5.5.0 Input before the reply to the command before it'],
-  'line-length': [500, '5.5.2 The line is too long'],
-  flood: [552, '5.3.4 The message is far larger than what is taken here'],
+  'line-end': [521, '5.5.2 Bare CR or LF; a line must end with CRLF'],
+  pipelining: [554, '5.5.0 Improper pipelining: input arrived before the reply to the previous command'],
+  'line-length': [500, '5.5.2 Line too long'],
+  flood: [552, '5.3.4 The message is far larger than the limit'],
 };
 
 export class SmtpConnection extends SMTPConnection {
-  readonly #manners: ConnectionPolicy;
+  readonly #policy: ConnectionPolicy;
   #deadline: NodeJS.Timeout | undefined;
   /** Of the message that comes in. */
   #transfer: ReturnType<MinimumRate['watch']> | undefined;
   #errors = 0;
   #commands = 0;
-  #mustGo = false;
+  #isDismissed = false;
 
   constructor(
     server: SMTPServer,
     socket: Socket,
     options: SMTPConnectionOptions | null | undefined,
-    manners: ConnectionPolicy,
+    policy: ConnectionPolicy,
   ) {
     super(server, socket, options);
-    this.#manners = manners;
-    // The one that the constructor above has made knew no manners yet.
+    this.#policy = policy;
+    // Replaces the parser that the base constructor created before `#policy` was set.
     this._parser = this.#strictParser();
-    this.#await(manners.patience.stranger);
+    this.#setDeadline(policy.timeouts.stranger);
   }
 
-  /** After STARTTLS there is a new one. */
+  /** smtp-server creates a new parser after STARTTLS. */
   override _createParser(): SMTPStream {
-    return #manners in this ? this.#strictParser() : super._createParser();
+    return #policy in this ? this.#strictParser() : super._createParser();
   }
 
   #strictParser(): StrictStream {
-    const { longestCommand: longestLine, largestMessage } = this.#manners;
+    const { longestCommand: longestLine, largestMessage } = this.#policy;
     const parser = new StrictStream({
       longestLine,
-      // A client that was told the limit is read to the end of its message, to be told once more; but not for ever.
+      // A client over the announced limit is read to the end of its message, to get a 552; at twice the limit it is cut off.
       largestMessage: 2 * largestMessage,
       endsGroup: (line) => this._nextHandler !== false || endingGroup.test(line),
       onFault: (fault) => this.#end(...replies[fault]),
@@ -96,13 +95,13 @@ export class SmtpConnection extends SMTPConnection {
   override _onCommand(command: Buffer, callback?: () => void): void {
     clearTimeout(this.#deadline);
     this.#commands += 1;
-    if (this.#commands > maxCommands) this.send(421, '4.7.0 Too many commands without a mail');
+    if (this.#commands > maxCommands) this.send(421, '4.7.0 Too many commands without a message');
     else super._onCommand(command, callback);
   }
 
   override handler_EHLO(command: Buffer, callback: () => void): void {
     const { disabledCommands } = this.session;
-    // RFC 4954 section 4: not offered where it would not be taken.
+    // RFC 4954 section 4: AUTH is not offered if it would be refused.
     const hidden = this.#mayLogIn() ? [] : ['AUTH'];
     this.session.disabledCommands = [...this._server.options.disabledCommands, ...hidden];
     super.handler_EHLO(command, callback);
@@ -114,33 +113,33 @@ export class SmtpConnection extends SMTPConnection {
       super.handler_AUTH(command, callback);
       return;
     }
-    this.send(538, '5.7.11 UNAUTHORIZED: TLS is needed before a login; say STARTTLS first');
+    this.send(538, '5.7.11 UNAUTHORIZED: TLS is required to log in. Use STARTTLS first.');
     callback();
   }
 
   #mayLogIn(): boolean {
-    return this.#manners.mayLogIn(this.secure, this.remoteAddress);
+    return this.#policy.mayLogIn(this.secure, this.remoteAddress);
   }
 
   override send(code: number, data?: string | string[] | null, context?: string | false): void {
     const isOurs = typeof data === 'string' && withEnhanced.test(data);
     this.#transfer?.stop();
-    // RFC 5321 section 3.3: after 354, and only then, a message comes in.
-    this.#transfer = code === 354 ? this.#manners.minimumRate.watch(() => this.#cutOff()) : undefined;
+    // RFC 5321 section 3.3: only a 354 is followed by a message.
+    this.#transfer = code === 354 ? this.#policy.minimumRate.watch(() => this.#timeOut()) : undefined;
     super.send(code, data, isOurs ? false : context);
     if (code === 421) return;
-    // A message was taken: who sends mail may say as much again.
+    // A message was accepted: the count of commands starts again.
     if (context === 'DATA_OK') this.#commands = 0;
     if (code >= 500) this.#errors += 1;
     if (this.#errors >= maxErrors) this.send(421, '4.7.0 Too many errors');
-    else if (this.#mustGo && !this.#isBusy()) this.#sayGoodbye();
-    else this.#await(this.#patience(code));
+    else if (this.#isDismissed && !this.#isBusy()) this.#sendShutdown();
+    else this.#setDeadline(this.#timeoutAfter(code));
   }
 
-  /** Goes at once, or when its message is decided; `atOnce`: a message that is not whole is not waited for. */
+  /** Disconnects now, or after the command or message in progress; `atOnce` does not wait for an incomplete message. */
   dismiss(atOnce: boolean): void {
-    if (this.#isDeciding() || (!atOnce && this.#isBusy())) this.#mustGo = true;
-    else this.#sayGoodbye();
+    if (this.#isDeciding() || (!atOnce && this.#isBusy())) this.#isDismissed = true;
+    else this.#sendShutdown();
   }
 
   override close(): void {
@@ -151,12 +150,12 @@ export class SmtpConnection extends SMTPConnection {
   override _onClose(): void {
     clearTimeout(this.#deadline);
     this.#transfer?.stop();
-    this.#manners.leave?.();
+    this.#policy.leave?.();
     super._onClose();
   }
 
-  #sayGoodbye(): void {
-    this.send(421, '4.3.2 The service is stopping; try again shortly');
+  #sendShutdown(): void {
+    this.send(421, '4.3.2 The server is shutting down. Retry later.');
   }
 
   #end(code: number, text: string): void {
@@ -164,9 +163,9 @@ export class SmtpConnection extends SMTPConnection {
     this.close();
   }
 
-  /** For what comes after this reply. */
-  #patience(code: number): number {
-    const { stranger, command, message } = this.#manners.patience;
+  /** Until the client's next input after this reply. */
+  #timeoutAfter(code: number): number {
+    const { stranger, command, message } = this.#policy.timeouts;
     if (code === 354) return message;
     const isKnown = Boolean(this.session.user) || (this.session.envelope?.rcptTo.length ?? 0) > 0;
     return isKnown ? command : stranger;
@@ -176,19 +175,20 @@ export class SmtpConnection extends SMTPConnection {
     return this._handlerPending || Boolean(this._dataStream);
   }
 
-  /** The client waits for us. */
+  /** The client waits for a reply. */
   #isDeciding(): boolean {
     const isWhole = this._dataStream && this._parser && !this._parser._dataMode;
     return this._handlerPending || Boolean(isWhole);
   }
 
-  #await(ms: number): void {
+  #setDeadline(ms: number): void {
     clearTimeout(this.#deadline);
-    this.#deadline = setTimeout(() => this.#cutOff(), ms);
+    this.#deadline = setTimeout(() => this.#timeOut(), ms);
     this.#deadline.unref();
   }
 
-  #cutOff(): void {
-    if (!this._closing && !this._closed && !this.#isDeciding()) this.send(421, '4.4.2 You are too slow');
+  #timeOut(): void {
+    if (!this._closing && !this._closed && !this.#isDeciding())
+      this.send(421, '4.4.2 Timeout: the client is too slow');
   }
 }

@@ -1,10 +1,10 @@
 /**
- * A port that takes mail over SMTP: smtp-server, made strict (strict-stream.ts, smtp-connection.ts) and bounded
- * (connection-limits.ts, memory-budget.ts), in front of a MailHandler that decides. 250 is said when the handler has returned, which is
- * after its commit.
+ * An SMTP port that receives mail: smtp-server with strict parsing (strict-stream.ts, smtp-connection.ts) and limits
+ * (connection-limits.ts, memory-budget.ts); a MailHandler decides about the mail. 250 is sent after the handler has returned,
+ * which is after its commit.
  *
- * Memory: a connection holds some kilobytes, messages what `intake` gives them, whatever clients send.
- * Stopping: idle clients are told 421, messages that come in have a moment more, those being decided are answered.
+ * Memory: a few kilobytes per connection, and for messages what `memoryBudget` allows, whatever clients send.
+ * Stop: idle clients get 421, incoming messages have two more seconds, decisions in progress are answered.
  */
 import type { AddressInfo, Socket } from 'node:net';
 import { SMTPServer } from 'smtp-server';
@@ -21,57 +21,57 @@ import { type ConnectionPolicy, type ConnectionTimeouts, SmtpConnection } from '
 
 export interface ListenerParts<User> {
   handler: MailHandler<User>;
-  /** Null: every address of the machine. */
+  /** Null: all addresses of the machine. */
   host: string | null;
   port: number;
   /** The setting that the port comes from. */
   setting: string;
-  /** The name that it greets with. */
+  /** Name in the greeting. */
   hostname: string;
-  /** TLS from the first octet (RFC 8314), not by STARTTLS. */
+  /** TLS from the first octet (RFC 8314) instead of STARTTLS. */
   implicitTls: boolean;
   certificate: Certificate;
-  /** Whose connections begin with a PROXY header. */
+  /** Proxies whose connections begin with a PROXY header. */
   proxies: string[];
-  /** Whether passwords may be sent in clear, from loopback alone. */
+  /** Allows logins without TLS, but only from loopback addresses. */
   allowClearLogin: boolean;
   bounds: Bounds;
   maxRecipients: number;
   maxClients: number;
-  crowd: ConnectionLimits;
-  intake: MemoryBudget;
-  patience?: ConnectionTimeouts;
+  connectionLimits: ConnectionLimits;
+  memoryBudget: MemoryBudget;
+  timeouts?: ConnectionTimeouts;
   minimumRate?: MinimumRate;
   onError(what: string, error: unknown): void;
 }
 
 export interface MailListener {
   port: number;
-  /** Answers what is being decided, takes nothing more, and returns when no handler runs. */
+  /** Accepts no more commands, answers those in progress, and resolves when no handler runs. */
   close(): Promise<void>;
 }
 
 const defaultTimeouts: ConnectionTimeouts = { stranger: 60_000, command: 300_000, message: 15 * 60_000 };
 
-/** RFC 5321 section 4.5.3.1.4 has 512, the extensions some more, and a login by AUTH PLAIN fits. */
+/** RFC 5321 section 4.5.3.1.4 says 512; extensions add to it, and an AUTH PLAIN login must fit. */
 const longestCommand = 2048;
 
-/** Messages that come in when it closes are given this long. */
+/** Time for incoming messages to complete after `close`. */
 const graceMs = 2_000;
 
-/** And clients this long to read the last reply and hang up. */
+/** Time for clients to read the last reply and disconnect. */
 const lingerMs = 500;
 
-/** The last resort of the library's own closing, beyond everything here. */
+/** smtp-server's own limit for closing; longer than everything here. */
 const closeTimeout = 30_000;
 
-/** Commands that are toys, or that hand a session over to somebody else. */
+/** smtp-server's joke commands, and those with which a client changes the identity of its session. */
 const disabledCommands = ['XCLIENT', 'XFORWARD', 'WIZ', 'SHELL', 'KILL'];
 
 export async function openListener<User>(parts: ListenerParts<User>): Promise<MailListener> {
   const running = new Set<Promise<unknown>>();
   const server = new Server(parts, running);
-  // A client's trouble: a handshake that failed, a connection that was reset. Nothing that an operator could mend.
+  // Errors of clients, such as failed handshakes and resets: the operator cannot fix them.
   server.on('error', () => {});
   const forget = parts.certificate.onChange((secure) => server.updateSecureContext(secure));
   await listening(server.server, parts, { host: 'POSTERN_SMTP_HOST', port: parts.setting });
@@ -91,9 +91,9 @@ export async function openListener<User>(parts: ListenerParts<User>): Promise<Ma
 
 class Server<User> extends SMTPServer {
   readonly #parts: ListenerParts<User>;
-  readonly #manners: ConnectionPolicy;
-  /** Each connection's place in the crowd, which it leaves when it closes. */
-  readonly #places = new WeakMap<Socket, () => void>();
+  readonly #policy: ConnectionPolicy;
+  /** Frees the connection's slot when it closes. */
+  readonly #release = new WeakMap<Socket, () => void>();
 
   constructor(parts: ListenerParts<User>, running: Set<Promise<unknown>>) {
     super({
@@ -107,21 +107,21 @@ class Server<User> extends SMTPServer {
       size: parts.bounds.largest,
       authMethods: ['PLAIN', 'LOGIN'],
       authOptional: parts.handler.authenticate === null,
-      authRequiredMessage: '5.7.0 UNAUTHORIZED: log in with an API key as the password',
-      // Who may log in without TLS is decided for each conversation.
+      authRequiredMessage: '5.7.0 UNAUTHORIZED: Log in with an API key as the password.',
+      // SmtpConnection decides per session whether a login without TLS is allowed.
       allowInsecureAuth: true,
       disabledCommands: [...disabledCommands, ...(parts.handler.authenticate ? [] : ['AUTH'])],
       disableReverseLookup: true,
       useProxy: parts.proxies.length > 0 ? parts.proxies : false,
       maxClients: parts.maxClients,
       maxRecipients: parts.maxRecipients,
-      // For the handshake, and where nothing at all comes; the conversation has its own deadlines.
+      // For the TLS handshake and silent connections; SmtpConnection has its own deadlines.
       socketTimeout: defaultTimeouts.command,
       closeTimeout,
     });
     this.#parts = parts;
-    this.#manners = {
-      patience: parts.patience ?? defaultTimeouts,
+    this.#policy = {
+      timeouts: parts.timeouts ?? defaultTimeouts,
       longestCommand,
       largestMessage: parts.bounds.largest,
       minimumRate: parts.minimumRate ?? transferRate,
@@ -129,7 +129,7 @@ class Server<User> extends SMTPServer {
     };
   }
 
-  /** Before the TLS handshake, whose end a client may keep us waiting for. A proxy's clients are counted below. */
+  /** Counts before the TLS handshake, which a client can delay. Clients behind a proxy are counted in `connect`. */
   override _acceptSocket(socket: Socket, handshake: boolean): (() => void) | false {
     if (!this._expectsProxyHeader(socket) && !this.#admit(socket, socket.remoteAddress ?? '')) return false;
     return super._acceptSocket(socket, handshake);
@@ -137,8 +137,8 @@ class Server<User> extends SMTPServer {
 
   override connect(socket: Socket, options?: SMTPConnectionOptions | null): void {
     if (options?.remoteAddress && !this.#admit(socket, options.remoteAddress)) return;
-    const leave = this.#places.get(socket);
-    const connection = new SmtpConnection(this, socket, options, { ...this.#manners, leave });
+    const leave = this.#release.get(socket);
+    const connection = new SmtpConnection(this, socket, options, { ...this.#policy, leave });
     this.connections.add(connection);
     connection.on('error', (error) => this._onError(error));
     connection.init();
@@ -149,15 +149,15 @@ class Server<User> extends SMTPServer {
   }
 
   #admit(socket: Socket, address: string): boolean {
-    const place = this.#parts.crowd.enter(address);
-    if (typeof place === 'function') {
-      socket.once('close', place);
-      this.#places.set(socket, place);
+    const entered = this.#parts.connectionLimits.enter(address);
+    if (typeof entered === 'function') {
+      socket.once('close', entered);
+      this.#release.set(socket, entered);
       return true;
     }
     socket.on('error', () => {});
     if (this.#parts.implicitTls) socket.destroy();
-    else socket.end(`421 4.7.0 ${place}; try again shortly\r\n`, () => socket.destroy());
+    else socket.end(`421 4.7.0 ${entered}. Retry later.\r\n`, () => socket.destroy());
     return false;
   }
 }
@@ -171,7 +171,7 @@ async function within(ms: number, promise: Promise<void>): Promise<void> {
   clearTimeout(timer);
 }
 
-/** The library gives an IPv4 address as such, whatever the socket says. */
+/** smtp-server reports IPv4-mapped addresses as IPv4. */
 function isLoopback(address: string): boolean {
   return address === '::1' || address.startsWith('127.');
 }

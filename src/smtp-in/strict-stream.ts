@@ -1,14 +1,14 @@
 /**
- * The parser of what clients send, which refuses what is no SMTP before it means anything:
+ * The parser of client input. It refuses invalid input before the input can have an effect:
  *
- * - a CR or an LF by itself, in commands and in messages (RFC 5321 section 2.3.8): what one server takes for the end
- *   of a message, and another for part of it, carries mails that nobody has sent ("SMTP smuggling");
- * - input behind a command that ends a group (RFC 2920 section 3.1; RFC 3207; RFC 4954): whoever does not wait for
- *   those replies is not talking to us;
- * - command lines without end, and messages far beyond the announced size.
+ * - a bare CR or LF, in commands and messages (RFC 5321 section 2.3.8): if one server reads it as the end of a message and
+ *   another as part of it, an attacker can inject mail that the sender never wrote ("SMTP smuggling");
+ * - input after a command that ends a group (RFC 2920 section 3.1; RFC 3207; RFC 4954): a client that does not wait for
+ *   those replies may be forwarding somebody else's bytes;
+ * - endless command lines, and messages far beyond the announced size.
  *
- * What came before the fault is served, in order; nothing after it is. Lines go to the library's parser one by one,
- * so that it never holds input that has not been looked at.
+ * Input before the fault is processed in order, input after it is not. smtp-server's parser gets one line at a time, so that
+ * it never holds unchecked input.
  */
 import { SMTPStream } from 'smtp-server/lib/smtp-stream.js';
 
@@ -17,9 +17,9 @@ export type StreamFault = 'line-end' | 'pipelining' | 'line-length' | 'flood';
 export interface StrictParts {
   /** Octets of a command line, its CRLF included. */
   longestLine: number;
-  /** Octets of a message, beyond which no more of it is read. */
+  /** Octets of a message after which it is no longer read. */
   largestMessage: number;
-  /** Whether this line is one whose reply has to be waited for. */
+  /** Whether the client must wait for the reply to this line. */
   endsGroup(line: string): boolean;
   onFault(fault: StreamFault): void;
   /** Octets of a message have arrived. */
@@ -31,16 +31,16 @@ type Next = (error?: Error | null) => void;
 const cr = 0x0d;
 const lf = 0x0a;
 
-/** Lines that are served before others get their turn of the event loop. */
+/** Lines that are processed before other connections get a turn of the event loop. */
 const maxInARow = 100;
 
 export class StrictStream extends SMTPStream {
   readonly #parts: StrictParts;
-  /** The last octet was a CR: an LF must follow. */
+  /** The last octet was a CR, so an LF must follow. */
   #afterCr = false;
-  /** Octets of the line that has begun. */
+  /** Octets of the incomplete line. */
   #begun = 0;
-  /** Octets of the chunk that is being served; 0: none is. */
+  /** Octets of the chunk in progress; 0 if there is none. */
   #chunk = 0;
 
   constructor(parts: StrictParts) {
@@ -50,7 +50,7 @@ export class StrictStream extends SMTPStream {
 
   override _write(chunk: Buffer, _: BufferEncoding | 'buffer', next: Next): void {
     if (this.isClosed || chunk.length === 0) return void next();
-    // The library comes back through here with what followed a message in its chunk.
+    // smtp-server calls `_write` again with the bytes that followed a message in its chunk.
     const isRest = this.#chunk > 0;
     if (!isRest) this.#chunk = chunk.length;
     const fault = bareLineEnd(chunk, this.#afterCr);
@@ -62,13 +62,13 @@ export class StrictStream extends SMTPStream {
     });
   }
 
-  /** What followed the message is looked at anew: it stands behind an LF, whatever its chunk ended with. */
+  /** The bytes after a message are checked again: they follow an LF, whatever their chunk ended with. */
   override _endDataMode(chunk: Buffer | false, remainder: Buffer, callback: Next): void {
     if (remainder.length > 0) this.#afterCr = false;
     super._endDataMode(chunk, remainder, callback);
   }
 
-  /** The library takes back what to do after a message after having done it, and a second message's with it. */
+  /** smtp-server clears the callback after calling it, which would drop the callback of a second message; so clear it first. */
   override continue(): void {
     const goOn = this._continueCallback;
     if (typeof goOn !== 'function') {
@@ -83,11 +83,11 @@ export class StrictStream extends SMTPStream {
     if (!this.isClosed) this.#parts.onFault(fault);
   }
 
-  /** Commands line by line, a message as it is. */
+  /** Passes commands on line by line, message bytes as they are. */
   #serve(bytes: Buffer, done: Next): void {
     let rest = bytes;
     let served = 0;
-    const pump = () => {
+    const nextLine = () => {
       let isAnswered = true;
       while (isAnswered) {
         if (this.isClosed || rest.length === 0) return done();
@@ -101,14 +101,14 @@ export class StrictStream extends SMTPStream {
         super._write(piece, 'buffer', (error) => {
           if (error) return done(error);
           if (!isWaiting) isAnswered = true;
-          else this.#goOn(endsGroup, pump);
+          else this.#goOn(endsGroup, nextLine);
         });
         isWaiting = true;
         served += 1;
-        if (isAnswered && served % maxInARow === 0) return void setImmediate(pump);
+        if (isAnswered && served % maxInARow === 0) return void setImmediate(nextLine);
       }
     };
-    pump();
+    nextLine();
   }
 
   /** Whether the piece is a command that ends its group. */
@@ -124,10 +124,10 @@ export class StrictStream extends SMTPStream {
     return endsGroup;
   }
 
-  /** A command took its time: what has come meanwhile did not wait for its reply. */
-  #goOn(endsGroup: boolean, pump: () => void): void {
+  /** After a command that was answered later: input that arrived meanwhile did not wait for its reply. */
+  #goOn(endsGroup: boolean, nextLine: () => void): void {
     if (endsGroup && this.writableLength > this.#chunk) this.#refuse('pipelining');
-    pump();
+    nextLine();
   }
 
   #serveMessage(bytes: Buffer, done: Next): void {
@@ -144,10 +144,10 @@ export class StrictStream extends SMTPStream {
   }
 }
 
-/** After a piece of this size, other connections have their turn: a client that sends fast is read as fast as it sends. */
+/** After a piece of this size other connections have their turn, so that one fast sender cannot hold up everybody. */
 const largePiece = 16 * 1024;
 
-/** Where a CR without its LF stands, or an LF without its CR; -1 where there is none. A CR at the end is open. */
+/** Position of the first bare CR or LF, or -1. A CR at the end is undecided until the next chunk. */
 function bareLineEnd(chunk: Buffer, afterCr: boolean): number {
   if (afterCr && chunk[0] !== lf) return 0;
   let at = afterCr ? 1 : 0;

@@ -75,6 +75,7 @@ export function createWebhookRunner(parts: WebhookRunnerParts): WebhookRunner {
     const attempt = await parts.tryIt(message, signal).catch(() => null);
     // It was cut short.
     if (attempt === null) return;
+    // The event was deleted (retention) before its message was sent: there is no body to post, so a retry cannot help.
     const verdict =
       message.event === null
         ? ({ kind: 'failed', pausedUntil: null } as const)

@@ -21,7 +21,7 @@ interface Taken {
   session: MailSession<unknown>;
 }
 
-interface Options extends Partial<Omit<ListenerParts<unknown>, 'handler' | 'crowd'>> {
+interface Options extends Partial<Omit<ListenerParts<unknown>, 'handler' | 'connectionLimits'>> {
   handler?: Partial<MailHandler<unknown>>;
   max?: number;
   perClient?: number;
@@ -37,8 +37,8 @@ export async function startListener(t: ExecutionContext, options: Options = {}) 
   const listener = await openListener({
     ...{ host: '127.0.0.1', port: 0, setting: 'PORT', hostname: 'ours.invalid', implicitTls: false },
     ...{ proxies: [], allowClearLogin: false, bounds: { largest: 1024 * 1024, longestLine: null } },
-    ...{ maxRecipients: 10, maxClients: max, crowd: createConnectionLimits({ max, perClient }) },
-    intake: createMemoryBudget({ max: 16 * 1024 * 1024, perClient: 8 * 1024 * 1024 }),
+    ...{ maxRecipients: 10, maxClients: max, connectionLimits: createConnectionLimits({ max, perClient }) },
+    memoryBudget: createMemoryBudget({ max: 16 * 1024 * 1024, perClient: 8 * 1024 * 1024 }),
     certificate: rest.certificate ?? (await ownCertificate(t)),
     onError: (_, error) => troubles.push(error),
     ...rest,

@@ -69,8 +69,8 @@ test('so do connections with TLS from the start, in their handshake too', async 
 test.serial(
   'who says nothing, or dribbles a command, is cut off; who is known may take longer',
   async (t) => {
-    const patience = { stranger: 2000, command: 60_000, message: 60_000 };
-    const { port } = await startListener(t, { patience });
+    const timeouts = { stranger: 2000, command: 60_000, message: 60_000 };
+    const { port } = await startListener(t, { timeouts });
     const known = await startTalk(port);
     await known.says('EHLO x\r\n', '250');
     await known.says('MAIL FROM:<>\r\n', '250');
@@ -79,19 +79,19 @@ test.serial(
     const dribbling = await startTalk(port);
     const drip = setInterval(() => dribbling.write('N'), 50);
     t.teardown(() => clearInterval(drip));
-    t.is(await idle.over(), '421 4.4.2 You are too slow');
-    t.is(await dribbling.over(), '421 4.4.2 You are too slow');
+    t.is(await idle.over(), '421 4.4.2 Timeout: the client is too slow');
+    t.is(await dribbling.over(), '421 4.4.2 Timeout: the client is too slow');
     t.false(known.isOver);
   },
 );
 
 test.serial('a message that dribbles in is cut off, and is not taken', async (t) => {
-  const patience = { stranger: 60_000, command: 60_000, message: 300 };
-  const { port, taken, troubles } = await startListener(t, { patience });
+  const timeouts = { stranger: 60_000, command: 60_000, message: 300 };
+  const { port, taken, troubles } = await startListener(t, { timeouts });
   const talk = await inData(port);
   const drip = setInterval(() => talk.write('x\r\n'), 50);
   t.teardown(() => clearInterval(drip));
-  t.is(await talk.over(), '421 4.4.2 You are too slow');
+  t.is(await talk.over(), '421 4.4.2 Timeout: the client is too slow');
   t.deepEqual([taken, troubles], [[], []]);
 });
 
@@ -110,7 +110,7 @@ test.serial(
     t.teardown(() => {
       for (const drip of drips) clearInterval(drip);
     });
-    t.is(await slow.over(), '421 4.4.2 You are too slow');
+    t.is(await slow.over(), '421 4.4.2 Timeout: the client is too slow');
     // Until the steady one is certainly past its grace, too.
     await until(() => performance.now() - started > 2500);
     clearInterval(drips[1]);
@@ -191,9 +191,9 @@ async function bothPorts(t: ExecutionContext, settings: Record<string, string> =
 }
 
 test.serial('while a message is being decided nobody is cut off', async (t) => {
-  const patience = { stranger: 60_000, command: 1000, message: 1000 };
+  const timeouts = { stranger: 60_000, command: 1000, message: 1000 };
   const { port } = await startListener(t, {
-    patience,
+    timeouts,
     handler: { onMessage: () => sleep(1500, 'Taken at last') },
   });
   const talk = await inData(port);
@@ -226,7 +226,7 @@ test('a gigabyte of DATA is cut off, while others are served, and memory stays w
   })();
   for (let n = 0; n < 5; n++) await mail(port);
   await pouring;
-  t.regex(flood.heard, /\r\n552 5\.3\.4 The message is far larger than what is taken here\r\n$/);
+  t.regex(flood.heard, /\r\n552 5\.3\.4 The message is far larger than the limit\r\n$/);
   await flood.over();
   t.true(highest - before < 150 * mebi, `${(highest - before) / mebi} MiB more`);
   t.is(taken.length, 5);
@@ -242,9 +242,9 @@ test('a message somewhat too large is read to its end, and then refused', async 
 });
 
 test('where there is no room for a message it is put off; what others give back is used', async (t) => {
-  const intake = createMemoryBudget({ max: 4 * mebi, perClient: 2 * mebi, timeoutMs: 300 });
+  const memoryBudget = createMemoryBudget({ max: 4 * mebi, perClient: 2 * mebi, timeoutMs: 300 });
   const { port, taken } = await startListener(t, {
-    intake,
+    memoryBudget,
     bounds: { largest: 2 * mebi, longestLine: null },
   });
   const line = `${'x'.repeat(98)}\r\n`;
@@ -266,7 +266,7 @@ test('where there is no room for a message it is put off; what others give back 
   t.is(taken.length, 4, 'what has been read counts, and no more');
 });
 
-test('twenty errors, or a hundred commands without a mail, are enough', async (t) => {
+test('twenty errors, or a hundred commands without a message, are enough', async (t) => {
   const { port } = await startListener(t);
   const wrong = await startTalk(port);
   await wrong.says('EHLO x\r\n', '250');
@@ -278,7 +278,7 @@ test('twenty errors, or a hundred commands without a mail, are enough', async (t
   const busy = await startTalk(port);
   for (let n = 0; n < 100; n++) busy.write('NOOP\r\n');
   busy.write('NOOP\r\n');
-  t.is(await busy.over(), '421 4.7.0 Too many commands without a mail');
+  t.is(await busy.over(), '421 4.7.0 Too many commands without a message');
 });
 
 test('a client that hangs up in the middle leaves nothing behind', async (t) => {

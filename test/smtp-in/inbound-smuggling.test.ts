@@ -44,7 +44,7 @@ for (const [name, end] of Object.entries(ends)) {
       await talk.says('DATA\r\n', '354');
       const all = `${header}${end}${smuggled}\r\n.\r\nQUIT\r\n`;
       for (let at = 0; at < all.length; at += size) talk.write(all.slice(at, at + size));
-      t.is(await talk.over(), '521 5.5.2 A line must end with CR and LF, and neither may stand alone');
+      t.is(await talk.over(), '521 5.5.2 Bare CR or LF; a line must end with CRLF');
       t.deepEqual(listener.taken, []);
       await listener.close();
     }

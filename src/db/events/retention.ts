@@ -1,13 +1,11 @@
 /**
- * What is kept for a while and then goes: the bytes of messages, attempts, events. A little at a time, each a short
- * transaction of its own. Emails and deliveries stay, and with them each status, the number of attempts, opens and
- * clicks; so do the answers that repeated sends get.
+ * Deletes old attempts and events, and empties old messages; a bounded number per call, each in a short transaction.
+ * Emails and deliveries are removed by forget-emails.ts, the answers to repeated sends by accept/idempotency.ts.
  *
- * Nothing here needs an index on a time. Attempts and events are made in the order of their ids and positions, so what
- * is old is at the beginning; and the messages that still have bytes are found by an index of those alone, by their
- * email, whose id tells when it was made (UUID version 7).
+ * Needs no index on a time: attempts and events are inserted in the order of their ids and positions, so the oldest come
+ * first. A partial index lists the messages that still have bytes by email, whose id contains its time (UUID version 7).
  *
- * SQLite keeps freed pages and uses them again: the file does not shrink, and stops growing.
+ * SQLite reuses freed pages: the file stops growing, but does not shrink.
  */
 import { isFinal } from '../../record/states.ts';
 import type { Db, Trx } from '../engine/open.ts';
@@ -16,7 +14,7 @@ const eventsAtOnce = 500;
 const attemptsAtOnce = 500;
 const emailsAtOnce = 200;
 
-/** How many events from before `until` it has deleted. */
+/** Deletes events from before `until`; returns how many. */
 export async function forgetEvents(db: Db, until: number): Promise<number> {
   const oldest = await db('events').orderBy('position').limit(eventsAtOnce).select('position', 'at');
   const old = oldest.filter(({ at }) => at < until).map(({ position }) => position);
@@ -29,12 +27,12 @@ export async function forgetAttempts(db: Db, until: number): Promise<number> {
   return old.length === 0 ? 0 : db('attempts').whereIn('id', old).delete();
 }
 
-/** From going through the messages to going through them again: those that have to wait are looked at each time. */
+/** Pause between two scans of the messages, because each scan reads those that have to stay again. */
 const restMs = 5 * 60_000;
 
 /**
- * Empties the messages whose last delivery has been final for `keepMs`. Each call looks at the next emails that have
- * bytes, and answers how many where there are more.
+ * Empties the messages whose last delivery has been final for `keepMs`. Each call checks the next emails that have bytes;
+ * it returns how many, or 0 at the end of a scan.
  */
 export function removeMessages(db: Db, now: () => number, keepMs: number): () => Promise<number> {
   let after = firstId;
@@ -59,7 +57,7 @@ export function removeMessages(db: Db, now: () => number, keepMs: number): () =>
   };
 }
 
-/** Those of the emails of which nothing is to be sent any more. What is final never is again. */
+/** The emails without a delivery that could still be sent. A final state never changes. */
 async function doneBy(db: Db, ids: string[], latest: number): Promise<string[]> {
   if (ids.length === 0) return [];
   const rows = await db('deliveries').whereIn('email_id', ids).select('email_id', 'status', 'updated_at');
@@ -71,7 +69,7 @@ async function doneBy(db: Db, ids: string[], latest: number): Promise<string[]> 
   return ids.filter((id) => !waiting.has(id));
 }
 
-/** The row stays: deliveries refer to it, and to look for those of each would take an index of its own. */
+/** Keeps the row, because deliveries refer to it; deleting it would need an index to find them. */
 async function empty(trx: Trx, ids: string[]): Promise<void> {
   await trx('messages')
     .whereIn('email_id', ids)
@@ -82,7 +80,7 @@ async function empty(trx: Trx, ids: string[]): Promise<void> {
 
 const firstId = '00000000-0000-0000-0000-000000000000';
 
-/** The greatest UUID of version 7 of a millisecond (RFC 9562 section 5.7). */
+/** The greatest UUID version 7 of a millisecond (RFC 9562 section 5.7). */
 export function lastIdOf(time: number): string {
   const digits = Math.max(time, 0).toString(16).padStart(12, '0').slice(0, 12);
   return `${digits.slice(0, 8)}-${digits.slice(8)}-7fff-bfff-ffffffffffff`;

@@ -1,7 +1,7 @@
 /**
- * Writes what came of tries: the message's new state, the attempt, the next message of its lane, and what it all makes
- * of the endpoint; many in one transaction. A message whose lease this node has lost, or that has been removed with its
- * endpoint, is left alone.
+ * Records webhook attempts: the message's new state, the attempt, the next message with the same ordering key, and the
+ * health of the endpoint; many in one transaction. A message is skipped if this node has lost its lease, or if it was
+ * deleted with its endpoint.
  */
 import { newId } from '../../base/id.ts';
 import type { WebhookAttempt, WebhookVerdict } from '../../webhooks/classify-response.ts';
@@ -24,7 +24,7 @@ export interface Disabled {
   reason: string;
 }
 
-/** For each try the endpoint that it disabled, null for all others. */
+/** For each try, the endpoint that it disabled, or null. */
 export async function recordTries(db: Db, node: string, tries: WebhookTry[]): Promise<(Disabled | null)[]> {
   return inSharedCommit(db, async (trx) => {
     const webhooks = await lockWebhooks(
@@ -43,10 +43,10 @@ export async function recordTries(db: Db, node: string, tries: WebhookTry[]): Pr
         .sort((a, b) => endOf(a) - endOf(b));
       const last = own.at(-1);
       if (!last) continue;
-      const standing = endpointHealthAfter(webhook, own.map(triedOf));
-      if (!(await saveEndpointHealth(trx, webhook, standing, endOf(last)))) continue;
-      disabled.set(last, { webhook, reason: standing.disable! });
-      await trx('events').insert(eventRow(webhook, standing.disable!, endOf(last)));
+      const health = endpointHealthAfter(webhook, own.map(triedOf));
+      if (!(await saveEndpointHealth(trx, webhook, health, endOf(last)))) continue;
+      disabled.set(last, { webhook, reason: health.disable! });
+      await trx('events').insert(eventRow(webhook, health.disable!, endOf(last)));
     }
     return tries.map((one) => disabled.get(one) ?? null);
   });
@@ -66,6 +66,7 @@ const isFinal = ({ kind }: WebhookVerdict) => kind === 'delivered' || kind === '
 async function updateMessages(trx: Trx, node: string, tries: WebhookTry[]): Promise<Set<string>> {
   const { from, column } = jsonRows(trx, { id: 'uuid', ...columns });
   const assignments = Object.keys(columns).map((name) => `${name} = ${column(name)}`);
+  // The `+` keeps SQLite from using the index on lease_owner: it would read all that this node has leased for each row.
   const owner = `${isPostgres(trx) ? '' : '+'}webhook_messages.lease_owner`;
   const updated = await query<{ id: string }>(
     trx,
@@ -76,7 +77,7 @@ async function updateMessages(trx: Trx, node: string, tries: WebhookTry[]): Prom
   return new Set(updated.map(({ id }) => id));
 }
 
-/** Of messageRow's members but the id, each with its type on PostgreSQL. */
+/** The columns of `messageRow` except the id, with their PostgreSQL types. */
 const columns = {
   status: 'text',
   attempts: 'integer',
@@ -93,7 +94,7 @@ function messageRow(one: WebhookTry) {
     status: verdict.kind === 'delivered' || verdict.kind === 'failed' ? verdict.kind : 'queued',
     attempts: message.attempts + 1,
     lane: isFinal(verdict) ? null : message.lane,
-    // An endpoint that is gone is asked no more; should it be enabled again, this goes on first.
+    // 'gone' disables the endpoint; if it is enabled again, this message is tried first.
     due_at: verdict.kind === 'again' ? verdict.dueAt : verdict.kind === 'gone' ? at : null,
     updated_at: at,
   };

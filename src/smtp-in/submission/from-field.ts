@@ -1,6 +1,6 @@
 /**
- * Who a From field names (RFC 5322 section 3.6.2), where it names one mailbox and no reader could see another in it:
- * quoted strings and comments are taken out first, and what is left may have one address and no trace of a second.
+ * Reads the sender from a From field (RFC 5322 section 3.6.2) if it names one mailbox and no mail program could read another
+ * one from it: quoted strings and comments are removed first, and the rest may contain one address and no trace of a second.
  */
 import { decodeWords } from 'postal-mime';
 import { parseMailbox } from '../../mail/address.ts';
@@ -8,7 +8,7 @@ import { parseMailbox } from '../../mail/address.ts';
 /** Stands for a quoted string. */
 const mark = '\u0001';
 
-/** `Name <address>`, or the address; null where the field is no one mailbox. */
+/** `Name <address>`, or the address; null if the field does not name exactly one mailbox. */
 export function senderOf(value: string): string | null {
   const read = takenApart(value);
   if (!read) return null;
@@ -26,12 +26,12 @@ export function senderOf(value: string): string | null {
   return forms.find((form) => parseMailbox(form)) ?? null;
 }
 
-/** RFC 5322 section 3.2.3: in quotes where it has to be. */
+/** RFC 5322 section 3.2.3: in quotes if it needs them. */
 function phrase(name: string): string {
   return /["(),:;<>@[\]\\]/.test(name) ? `"${name.replace(/["\\]/g, '\\$&')}"` : name;
 }
 
-/** A name as a reader sees it; one that is there for mischief has control characters. */
+/** A name as a mail program shows it; a forged one may contain control characters. */
 function shown(name: string): string {
   return decodeWords(name)
     .replace(/\p{Cc}/gu, ' ')

@@ -1,7 +1,7 @@
 /**
- * What a message must be to be taken, and what is read off it. It must be well-formed, with one From and no field
- * twice that may be there once (RFC 5322 section 3.6): else readers differ about what it says, and many hosts refuse
- * it. What the contract bounds in a send is bounded here too.
+ * Checks a submitted message and reads its sender, subject and Message-ID. It must be well-formed, with one From, and
+ * without duplicates of fields that may occur once (RFC 5322 section 3.6): mail programs interpret other messages in
+ * different ways, and many hosts refuse them. The limits of an API send apply here too.
  */
 import { decodeWords } from 'postal-mime';
 import { isExecutable, largestTotal } from '../../api/send/attachments.ts';
@@ -16,13 +16,13 @@ export interface SubmittedContent {
   from: string;
   replyTo: string | undefined;
   subject: string;
-  /** Without its angle brackets; null where there is none. */
+  /** Without angle brackets; null if there is none. */
   messageId: string | null;
 }
 
 const single = ['from', 'sender', 'reply-to', 'to', 'cc', 'subject', 'date', 'message-id', 'mime-version'];
 
-/** RFC 5321 section 6.3: more are a loop. */
+/** RFC 5321 section 6.3: more indicate a loop. */
 const maxHops = 50;
 const longestSubject = 998;
 
@@ -47,20 +47,21 @@ function invalid(message: string): never {
 }
 
 function requireWellFormed(raw: Buffer, { fields, stray, isTooLarge }: Head): void {
-  if (raw.includes(0)) bad('the message has a NUL');
-  if (stray !== null) bad(`${JSON.stringify(stray)} is no header field`);
+  if (raw.includes(0)) bad('the message contains a NUL byte');
+  if (stray !== null) bad(`${JSON.stringify(stray)} is not a header field`);
   if (isTooLarge) {
     bad(`the header is too large; it may have ${maxHeadLength / 1024} KiB and ${maxFields} fields`);
   }
   const count = (name: string) => fields.filter((field) => field.name === name).length;
   const twice = single.find((name) => count(name) > 1);
-  if (twice) bad(`${twice}: the field is there more than once`);
-  if (count('received') > maxHops) bad('the message goes in a circle: it has too many Received fields');
+  if (twice) bad(`${twice}: the field occurs more than once`);
+  if (count('received') > maxHops) bad('mail loop: the message has too many Received fields');
 }
 
 function requireFit(raw: Buffer): void {
   const tree = readTree(raw);
-  if (!tree) bad('the message has too many parts, or too deep in each other, or with too large a header');
+  if (!tree)
+    bad('the message has too many parts, too deeply nested parts, or a part with too large a header');
   let attached = 0;
   for (const part of partsOf(tree)) {
     const name = part.filename ?? '';
@@ -70,7 +71,7 @@ function requireFit(raw: Buffer): void {
   if (attached > largestTotal) invalid('attachments: at most 10 MiB in all, decoded');
 }
 
-/** Decoded; of base64 as exactly as its line ends and padding let it be known without decoding. */
+/** Decoded size; for base64 an estimate from the line ends, which may be off by the padding. */
 function sizeOf(raw: Buffer, { head, end, encoding }: MimeTreePart): number {
   const body = raw.subarray(head.bodyStart, end);
   if (encoding !== 'base64') return body.length;

@@ -1,6 +1,6 @@
 /**
- * Refusals as SMTP replies: the codes of RFC 5321 and RFC 3463, and docs/api.md's own code at the head of the text. A
- * client comes again by itself after a 4xx and reports a 5xx: so what time heals is 4xx, and says in how many seconds.
+ * Refusals as SMTP replies: the codes of RFC 5321 and RFC 3463, then the error code of docs/api.md at the start of the text.
+ * A client retries by itself after 4xx and reports 5xx, so every temporary refusal is 4xx and says when to retry.
  */
 import { seconds } from '../../api/rate-headers.ts';
 import type { Refusal, RefusalCode } from '../../mail/refusal.ts';
@@ -26,9 +26,9 @@ const longestText = 400;
 
 export function replyOf(refusal: Refusal): SmtpRefusal {
   const { code, message, retryAfterMs } = refusal;
-  const wait = retryAfterMs === null ? '' : ` Try again in ${seconds(retryAfterMs)} s.`;
-  const room = longestText - code.length - wait.length;
-  const text = `${code}: ${printable(message).slice(0, room)}${wait}`;
+  const wait = retryAfterMs === null ? '' : ` Retry in ${seconds(retryAfterMs)} s.`;
+  const available = longestText - code.length - wait.length;
+  const text = `${code}: ${printable(message).slice(0, available)}${wait}`;
   return new SmtpRefusal(...codes[code], text, { cause: refusal });
 }
 

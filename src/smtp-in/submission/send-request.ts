@@ -1,6 +1,6 @@
 /**
- * A submitted message as the send that it is: who, what, and the message itself without what must not go out (Bcc,
- * RFC 5322 section 3.6.3; Return-Path, RFC 5321 section 4.4; our own tags). Recipients are the envelope's.
+ * Converts a submitted message to a send request. The recipients come from the envelope; fields that must not be sent are
+ * removed from the message: Bcc (RFC 5322 section 3.6.3), Return-Path (RFC 5321 section 4.4) and our own tags.
  */
 import { createHash } from 'node:crypto';
 import type { SendRequest } from '../../accept.ts';
@@ -31,8 +31,8 @@ export function requestOf(raw: Buffer, to: string[], requestId: string): SendReq
 }
 
 /**
- * One message may come in parts: who has more recipients than a transaction takes sends the others with the same
- * Message-ID. So the recipients belong to the key.
+ * The recipients are part of the key: a client with more recipients than one transaction accepts sends the rest in another
+ * one, with the same Message-ID.
  */
 function idempotencyOf(messageId: string, to: SendRequest['to'], raw: Buffer): SendRequest['idempotency'] {
   const hash = createHash('sha256');

@@ -1,9 +1,9 @@
 /**
- * Mail of applications over SMTP: a send like one of the API, by the same rules and the same code. The password is an
- * API key, whatever the user name. At MAIL the key is looked up again, for it may have been revoked, and the request
- * counts; a message is then read as a request (send-request.ts) and accepted. 250 is said after the commit.
+ * SMTP submission by applications: a send like one of the API, with the same rules and the same code. The password is an
+ * API key; the user name is ignored. MAIL looks the key up again, because it may have been revoked, and counts the request.
+ * The message is then converted to a request (send-request.ts) and accepted. 250 is sent after the commit.
  *
- * MAIL FROM is of no use here: the sender is the From field's, and returned mail has addresses of its own.
+ * The address of MAIL FROM is ignored: the From field names the sender, and bounces go to addresses of our own.
  */
 import type { Accept } from '../../accept.ts';
 import { type Caller, requireGrant } from '../../accounts/api-keys.ts';
@@ -26,12 +26,12 @@ export interface SubmissionParts {
   /** Whether the disk has space for new mail. */
   hasSpace(): boolean;
   accept: Accept;
-  /** Told of logins that were refused, with the client's address: for those who shut out who guesses. */
+  /** Logs a refused login with the client's address, for tools such as fail2ban. */
   onRefused(client: Client): void;
   onError(what: string, error: unknown): void;
 }
 
-/** Who has logged in: the key, for it is asked again whose it is. */
+/** The key, because it is looked up again at each step. */
 interface Login {
   key: string;
 }
@@ -41,17 +41,20 @@ const fullMs = 30_000;
 
 export function createSubmission(parts: SubmissionParts): MailHandler<Login> {
   return {
-    authenticate: (_, key, client) => answered(parts, () => logIn(parts, key, client)),
-    onMailFrom: (address, session) => answered(parts, () => begin(parts, address, session.user)),
+    authenticate: (_, key, client) => withReplies(parts, () => logIn(parts, key, client)),
+    onMailFrom: (address, session) => withReplies(parts, () => begin(parts, address, session.user)),
     async onRcpt(address) {
       if (domainOf(address) !== null) return;
       throw new SmtpRefusal(553, '5.1.3', 'VALIDATION_ERROR: to: must be a plain email address');
     },
-    onMessage: (raw, { to }, session) => answered(parts, () => send(parts, raw, to, session)),
+    onMessage: (raw, { to }, session) => withReplies(parts, () => send(parts, raw, to, session)),
   };
 }
 
-async function answered<Result>({ onError }: SubmissionParts, step: () => Promise<Result>): Promise<Result> {
+async function withReplies<Result>(
+  { onError }: SubmissionParts,
+  step: () => Promise<Result>,
+): Promise<Result> {
   try {
     return await step();
   } catch (error) {
@@ -74,19 +77,19 @@ async function logIn(parts: SubmissionParts, key: string, client: Client): Promi
 }
 
 function unauthorized(): Refusal {
-  return new Refusal('UNAUTHORIZED', 'The password is no API key, or one that was revoked.');
+  return new Refusal('UNAUTHORIZED', 'The password is not a valid API key, or the key has been revoked.');
 }
 
-/** In the order of the API's gate (docs/design.md section 2). */
+/** In the same order as the API (docs/design.md section 2). */
 async function begin(parts: SubmissionParts, address: string, login: Login | null): Promise<void> {
   const caller = login && (await parts.findCaller(login.key));
   if (!caller) throw unauthorized();
   if (address === '') throw new SmtpRefusal(553, '5.1.7', 'MAIL FROM must have an address');
-  if (!parts.hasSpace()) throw noRoom(fullMs);
-  // A place is taken when the message is here; that there is none can be said before it comes.
-  const place = await parts.admission.acquire(caller.orgId, 0);
-  if (!place) throw noRoom(busyMs);
-  place.release();
+  if (!parts.hasSpace()) throw notAccepting(lowSpace, fullMs);
+  // The slot for the message is taken when it has arrived; a client can be refused before it sends one.
+  const slot = await parts.admission.acquire(caller.orgId, 0);
+  if (!slot) throw notAccepting(busy, busyMs);
+  slot.release();
   const { limits, orgId } = caller;
   if (limits.perSecond !== null || limits.perDay !== null) {
     const { allowed, windows } = await parts.take(orgId, limits);
@@ -95,8 +98,10 @@ async function begin(parts: SubmissionParts, address: string, login: Login | nul
   requireGrant(caller, 'email:send');
 }
 
-function noRoom(retryAfterMs: number): Refusal {
-  const message = 'The service takes no more just now. Nothing was charged.';
+const lowSpace = 'The server is low on disk space and is not accepting mail. Nothing was charged.';
+const busy = 'The server is busy. Nothing was charged.';
+
+function notAccepting(message: string, retryAfterMs: number): Refusal {
   return new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs });
 }
 
@@ -109,18 +114,18 @@ async function send(
   const caller = await parts.findCaller(user.key);
   if (!caller) throw unauthorized();
   requireGrant(caller, 'email:send');
-  const place = await parts.admission.acquire(caller.orgId, raw.length);
-  if (!place) throw noRoom(busyMs);
+  const slot = await parts.admission.acquire(caller.orgId, raw.length);
+  if (!slot) throw notAccepting(busy, busyMs);
   try {
     const { answer } = await parts.accept(requestOf(raw, to, id), caller);
-    return told(answer);
+    return replyText(answer);
   } finally {
-    place.release();
+    slot.release();
   }
 }
 
-/** What came of it, for whoever reads his client's log. */
-function told({ emailId, id, suppressed, insufficientCredit }: SendAnswerRecord): string {
+/** Text of the 250; a client's log is often the only place where it is read. */
+function replyText({ emailId, id, suppressed, insufficientCredit }: SendAnswerRecord): string {
   const skipped = [
     ...suppressed.map((address) => `${address} (suppressed)`),
     ...insufficientCredit.map((address) => `${address} (no credit)`),

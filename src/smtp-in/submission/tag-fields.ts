@@ -1,4 +1,4 @@
-/** `X-Postern-Tag-NAME: VALUE` becomes the tag NAME, by the rules that tags of an API send go by. */
+/** `X-Postern-Tag-NAME: VALUE` sets the tag NAME, with the same rules as the tags of an API send. */
 import { decodeWords } from 'postal-mime';
 import { tags as schema } from '../../api/send/schema.ts';
 import type { Field } from '../../compose/head.ts';
@@ -16,7 +16,7 @@ export function tagsOf(fields: Field[]): Record<string, string> {
     .map(({ label, value }): [string, string] => [label.slice(prefix.length), decodeWords(value)]);
   const names = pairs.map(([name]) => name);
   const twice = names.find((name, at) => names.indexOf(name) < at);
-  if (twice !== undefined) throw new Refusal('VALIDATION_ERROR', `tags: ${twice} is there more than once`);
+  if (twice !== undefined) throw new Refusal('VALIDATION_ERROR', `tags: ${twice} occurs more than once`);
   const parsed = schema.safeParse(Object.fromEntries(pairs));
   if (parsed.success) return parsed.data;
   const { path, message } = parsed.error.issues[0]!;
