@@ -1,11 +1,11 @@
 /**
- * What is done with a mail that comes in: the way of a returned mail, step by step.
+ * Handles returned mail: bounces, complaints and reports.
  *
- *   RCPT      is it an address of ours, and is its key right?
- *   message   read it; find the delivery; commit what it says; then tell
+ *   RCPT      check that the address is ours and that its tag is valid
+ *   message   parse it, find the delivery, commit the result, write the mail log
  *
- * Nothing is ever sent for it: a bounce is an event, and a mail that nobody understands is kept for people. The 250
- * comes after the commit; where something of ours fails, the other side is asked to come again.
+ * Never sends mail in response: a bounce becomes an event, and a mail that no rule recognises is kept for the operator. The
+ * 250 is sent after the commit; after an error of the server, the other side is told to retry.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
@@ -18,65 +18,65 @@ import type {
 import { type Envelope, type MailHandler, type MailSession, SmtpRefusal } from '../smtp-in/mail-handler.ts';
 import type { BounceFacts } from './bounce-log-lines.ts';
 import type { Complaint, Delay, Failure, ParsedReturn, Report, Token } from './parse/parse-result.ts';
-import type { AddressRole, OwnPlace, ReadServiceAddress } from './service-addresses.ts';
+import type { AddressRole, OwnAddress, ReadServiceAddress } from './service-addresses.ts';
 
 export interface BounceHandlerParts {
-  placeOf: ReadServiceAddress;
+  readAddress: ReadServiceAddress;
   findDelivery(id: string): Promise<ReturnedDelivery | null>;
   read(bytes: Uint8Array, role: AddressRole): Promise<ParsedReturn>;
-  /** The delivery that tokens prove; null: they prove none. */
+  /** The delivery that the tokens prove, or null. */
   deliveryOf(tokens: Token[]): Promise<string | null>;
   record(returned: ReturnedMailRecord): Promise<ReturnedOutcome>;
   keepMail(mail: InboundMail, deliveryId: string | null, reading: ParsedReturn): Promise<unknown>;
   keepReport(report: Report): Promise<unknown>;
-  tell(to: ReturnedDelivery, reading: BounceFacts, outcome: ReturnedOutcome | null): void;
+  report(to: ReturnedDelivery, reading: BounceFacts, outcome: ReturnedOutcome | null): void;
   clock: Clock;
 }
 
-/** Of a mail that is kept. */
+/** Bytes of a kept mail that are stored. */
 const longestRaw = 64 * 1024;
 
-/** A host may bounce a mail before we have written down that it took it. */
-const waitsMs = [50, 100, 200, 400, 800, 1600, 3200];
+/** A host may bounce a mail before we have recorded that it accepted the mail. */
+const retryDelaysMs = [50, 100, 200, 400, 800, 1600, 3200];
 
 export function createBounceHandler(parts: BounceHandlerParts): MailHandler<null> {
   return {
     authenticate: null,
     async onMailFrom() {
-      // Bounces come from the null sender, complaints and reports from anybody.
+      // Bounces come from the null sender, complaints and reports from any sender.
     },
     async onRcpt(address) {
       await requireOurs(address);
     },
     async onMessage(raw, { from, to }: Envelope, session: MailSession<null>) {
       const read = readingOf(raw);
-      for (const { place, recipient } of await placesOf(to)) {
+      for (const { address, recipient } of await addressesOf(to)) {
         const mail = { ...factsOf(raw), sender: from, recipient, peer: session.client.address };
-        await take(mail, place, read);
+        await take(mail, address, read);
       }
       return 'Taken';
     },
   };
 
-  async function requireOurs(address: string): Promise<OwnPlace> {
-    const place = parts.placeOf(address);
-    if (place.role === 'elsewhere') throw new SmtpRefusal(550, '5.7.1', 'Nothing is relayed here');
-    const noSuchAddress = new SmtpRefusal(550, '5.1.1', 'There is no such address here');
-    if (place.role === 'nobody') throw noSuchAddress;
-    if (place.role === 'return-path' && !(await parts.findDelivery(place.deliveryId))) throw noSuchAddress;
-    return place;
+  async function requireOurs(address: string): Promise<OwnAddress> {
+    const own = parts.readAddress(address);
+    if (own.role === 'elsewhere') throw new SmtpRefusal(550, '5.7.1', 'Relaying denied');
+    const noSuchAddress = new SmtpRefusal(550, '5.1.1', 'No such address here');
+    if (own.role === 'nobody') throw noSuchAddress;
+    if (own.role === 'return-path' && !(await parts.findDelivery(own.deliveryId))) throw noSuchAddress;
+    return own;
   }
 
-  /** Each place once, in whatever spellings it was named. Return paths first: what they are for is known. */
-  async function placesOf(to: string[]): Promise<{ place: OwnPlace; recipient: string }[]> {
-    const places = new Map<string, { place: OwnPlace; recipient: string }>();
+  /** Each address once, however it was spelled. Return paths first, because they name their delivery. */
+  async function addressesOf(to: string[]): Promise<{ address: OwnAddress; recipient: string }[]> {
+    const found = new Map<string, { address: OwnAddress; recipient: string }>();
     for (const recipient of to) {
-      const place = await requireOurs(recipient);
-      const key = place.role === 'return-path' ? place.deliveryId : place.name;
-      if (!places.has(key)) places.set(key, { place, recipient });
+      const address = await requireOurs(recipient);
+      const key = address.role === 'return-path' ? address.deliveryId : address.name;
+      if (!found.has(key)) found.set(key, { address, recipient });
     }
-    const isKeyed = ({ place }: { place: OwnPlace }) => Number(place.role === 'return-path');
-    return [...places.values()].sort((a, b) => isKeyed(b) - isKeyed(a));
+    const isKeyed = ({ address }: { address: OwnAddress }) => Number(address.role === 'return-path');
+    return [...found.values()].sort((a, b) => isKeyed(b) - isKeyed(a));
   }
 
   /** Reads a mail once for each role that its addresses have. */
@@ -95,38 +95,39 @@ export function createBounceHandler(parts: BounceHandlerParts): MailHandler<null
 
   async function take(
     mail: InboundMail,
-    place: OwnPlace,
+    address: OwnAddress,
     read: (role: AddressRole) => Promise<ParsedReturn>,
   ): Promise<void> {
-    const reading = await read(place.role);
+    const reading = await read(address.role);
     if (reading.is === 'report') return void (await parts.keepReport(reading.report));
     if (reading.is === 'automatic' || reading.is === 'arrived') return;
-    const deliveryId = await deliveryIn(place, reading);
+    const deliveryId = await deliveryIn(address, reading);
     if (deliveryId !== null && (reading.is === 'failed' || reading.is === 'complaint')) {
       return commit({ deliveryId, reading, mail });
     }
-    if (reading.is === 'delayed') return tellDelay(deliveryId, reading);
+    if (reading.is === 'delayed') return reportDelay(deliveryId, reading);
     await parts.keepMail(mail, deliveryId, reading);
   }
 
-  /** Where it came to says whom it is about. Of a complaint to an open address only what carries our key does. */
-  async function deliveryIn(place: OwnPlace, reading: ParsedReturn): Promise<string | null> {
-    if (place.role === 'return-path') return place.deliveryId;
+  /** A return path names the delivery. A complaint to a public address is believed only for tokens with our key. */
+  async function deliveryIn(address: OwnAddress, reading: ParsedReturn): Promise<string | null> {
+    if (address.role === 'return-path') return address.deliveryId;
     return reading.is === 'complaint' ? parts.deliveryOf(reading.tokens) : null;
   }
 
   async function commit(returned: ReturnedMailRecord & { reading: Failure | Complaint }): Promise<void> {
-    for (const ms of [...waitsMs, null]) {
+    for (const ms of [...retryDelaysMs, null]) {
       const outcome = await parts.record(returned);
       if (outcome === 'gone') return;
-      if (outcome !== 'wait') return parts.tell(outcome.to, returned.reading, outcome);
-      if (ms === null) throw new SmtpRefusal(451, '4.3.0', 'That mail is being sent just now; come again');
+      if (outcome !== 'wait') return parts.report(outcome.to, returned.reading, outcome);
+      if (ms === null)
+        throw new SmtpRefusal(451, '4.3.0', 'The delivery of that mail is still in progress. Retry later.');
       await pause(ms);
     }
   }
 
-  async function tellDelay(deliveryId: string | null, reading: Delay): Promise<void> {
+  async function reportDelay(deliveryId: string | null, reading: Delay): Promise<void> {
     const to = deliveryId === null ? null : await parts.findDelivery(deliveryId);
-    if (to) parts.tell(to, reading, null);
+    if (to) parts.report(to, reading, null);
   }
 }

@@ -1,11 +1,11 @@
-/** What the mail log says of returned mail: a bounce, a complaint, or that somebody is still trying. */
+/** The mail log lines of returned mail: bounces, complaints and delay notices. */
 import type { ReturnedDelivery, ReturnedOutcome } from '../db/bounces/returned-mail.ts';
 import type { MailLog, MailLogLine, Verb } from '../mail/mail-log.ts';
 import type { Complaint, Delay, Failure } from './parse/parse-result.ts';
 
 export interface BounceLogParts {
   mailLog: MailLog;
-  /** What changes nothing is no mail log's. */
+  /** Logs mail that changes nothing; it does not belong in the mail log. */
   note(text: string): void;
 }
 
@@ -18,14 +18,22 @@ export function logReturned(
   outcome: ReturnedOutcome | null,
 ): void {
   const { verb, what, rest } = lineOf(reading);
-  if (outcome && typeof outcome === 'object' && !outcome.move) {
-    const why = `changes nothing, for it is ${outcome.status}`;
-    parts.note(`mail about <${to.recipient}>, email ${to.emailId}, ${why}: ${what}`);
+  if (outcome && typeof outcome === 'object' && !outcome.transition) {
+    parts.note(
+      `returned mail about <${to.recipient}>, email ${to.emailId}, changes nothing, because the delivery is ` +
+        `${outcome.status}: ${what}`,
+    );
     return;
   }
   const { emailId, orgId, recipient, domain: destination, from, tags, attempts: attempt } = to;
   parts.mailLog.write(verb, `to <${recipient}>: ${what}`, {
-    ...{ emailId, orgId, recipient, destination, from, tags, attempt },
+    emailId,
+    orgId,
+    recipient,
+    destination,
+    from,
+    tags,
+    attempt,
     ...rest,
   });
 }

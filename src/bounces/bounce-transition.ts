@@ -1,20 +1,19 @@
 /**
- * What a returned mail makes of its delivery. A pure function; db/bounces/returned-mail.ts writes what it says.
+ * The state change that a returned mail causes. A pure function; db/bounces/returned-mail.ts applies it.
  *
  *   state                            | a bounce            | a complaint
  *   ---------------------------------+---------------------+----------------------------------------------------
  *   delivered                        | bounced             | complained
- *   deferred, and may have arrived   | bounced             | complained: its next attempt would be one too many
- *   sending                          | wait: its outcome   | wait
- *                                    | is about to be known|
- *   bounced, expired                 | nothing             | complained: somebody had it after all
- *   queued, deferred, held, canceled | nothing: doubt      | nothing: nobody can have had it
+ *   deferred, and may have arrived   | bounced             | complained: the recipient has it, so no retry
+ *   sending                          | wait for the outcome| wait
+ *   bounced, expired                 | nothing             | complained: it was delivered after all
+ *   queued, deferred, held, canceled | nothing: not proven | nothing: it cannot have been delivered
  *   complained                       | nothing             | nothing
  *   suppressed, insufficient_credit  | nothing             | nothing
  *
- * "May have arrived": the connection of an attempt was lost after the message and before its reply (possibleDuplicate).
- * A mail that waits is otherwise left to the queue, whose next attempt will hear the host's own word. What makes no
- * move makes no event, so that a bounce which comes twice is one bounce.
+ * "May have arrived": an attempt lost its connection after the message and before the reply (possibleDuplicate). Otherwise a
+ * waiting delivery is left to the queue, whose next attempt gets the reply of the host itself. Without a state change there
+ * is no event, so a bounce that arrives twice counts once.
  */
 import type { DeliveryStatus, EventType } from '../glossary.ts';
 import type { Bounce } from '../record/transition.ts';
@@ -22,7 +21,7 @@ import type { Complaint, Failure } from './parse/parse-result.ts';
 
 export interface ReturnedTransition {
   status: DeliveryStatus;
-  /** Null: the delivery keeps what it has. */
+  /** Null: the bounce of the delivery does not change. */
   bounce: Bounce | null;
   event: { type: EventType; data: Record<string, unknown> };
 }
@@ -34,13 +33,13 @@ export interface DeliveryBefore {
   mayHaveArrived: boolean;
 }
 
-/** Null: it changes nothing; wait: it will be known shortly what it changes. */
+/** Null: no change. `wait`: an attempt is in progress; ask again shortly. */
 export function transitionOnReturn(
-  standing: DeliveryBefore,
+  delivery: DeliveryBefore,
   reading: Failure | Complaint,
 ): ReturnedTransition | 'wait' | null {
-  if (standing.status === 'sending') return 'wait';
-  return reading.is === 'failed' ? afterFailure(standing, reading) : afterComplaint(standing, reading);
+  if (delivery.status === 'sending') return 'wait';
+  return reading.is === 'failed' ? afterFailure(delivery, reading) : afterComplaint(delivery, reading);
 }
 
 function wasTaken({ status, mayHaveArrived }: DeliveryBefore): boolean {
@@ -48,22 +47,22 @@ function wasTaken({ status, mayHaveArrived }: DeliveryBefore): boolean {
 }
 
 function afterFailure(
-  standing: DeliveryBefore,
+  delivery: DeliveryBefore,
   { bounce, reportedBy, format }: Failure,
 ): ReturnedTransition | null {
-  if (!wasTaken(standing)) return null;
-  // As the event of a bounce in a session, but for what only a session has.
-  const session = { attempt: standing.attempts, response: null, mx: null, tls: null };
+  if (!wasTaken(delivery)) return null;
+  // The same members as for a bounce during a session; those that only a session has are null.
+  const session = { attempt: delivery.attempts, response: null, mx: null, tls: null };
   const data = { ...session, bounce, returned: { reportedBy, format } };
   return { status: 'bounced', bounce, event: { type: 'email.bounced', data } };
 }
 
 function afterComplaint(
-  standing: DeliveryBefore,
+  delivery: DeliveryBefore,
   { feedbackType, reportedBy }: Complaint,
 ): ReturnedTransition | null {
-  const isKnownLost = standing.status === 'bounced' || standing.status === 'expired';
-  if (!wasTaken(standing) && !isKnownLost) return null;
+  const isKnownLost = delivery.status === 'bounced' || delivery.status === 'expired';
+  if (!wasTaken(delivery) && !isKnownLost) return null;
   return {
     status: 'complained',
     bounce: null,

@@ -1,4 +1,4 @@
-/** A bounce's words, judged as the same words in a session would be (outcome.ts, reply-rules/). */
+/** Classifies the text of a bounce with the same rules as a reply in a session (outcome.ts, reply-rules/). */
 import { classifyReturned } from '../outcome.ts';
 import type { Diagnostic } from './parse/diagnostic.ts';
 import type { Failure } from './parse/parse-result.ts';
@@ -12,19 +12,19 @@ interface Found {
 
 const longestName = 320;
 
-/** Without what is said about it: "mx.example.org. (192.0.2.1, the server for the domain)". */
+/** The host without a comment after it: "mx.example.org. (192.0.2.1, the server for the domain)". */
 export function hostIn(name: string): string {
   return name.split(' ', 1)[0]!.replace(/\.$/, '').slice(0, longestName);
 }
 
 export function failure({ format, recipient, reportedBy, diagnostic }: Found): Failure {
-  const { rule, ...judged } = classifyReturned(diagnostic.phase, diagnostic.reply);
+  const { rule, ...classified } = classifyReturned(diagnostic.phase, diagnostic.reply);
   return {
     is: 'failed',
     format,
     recipient: recipient?.slice(0, longestName) ?? null,
     reportedBy: reportedBy && hostIn(reportedBy),
-    bounce: { ...judged, diagnostic: diagnostic.words || 'The report gives no reason.' },
+    bounce: { ...classified, diagnostic: diagnostic.words || 'The report gives no reason.' },
     rule,
   };
 }

@@ -1,15 +1,13 @@
 /**
- * What in a complaint may name the delivery that is complained of. A complaint comes to an address that everybody
- * knows, so nothing that it says counts but what carries our key. Providers strike out the recipient's address, and mostly
- * leave these:
+ * Finds the tokens in a complaint that identify its delivery. A complaint comes to a public address, so only tokens with our
+ * key are believed. Providers redact the recipient's address, and mostly leave these:
  *
- *   the return path    names the delivery; the envelope has it, and the header that the last host adds
- *   the Message-ID     names the email; of one with several recipients a link must say which of them complains
- *   a tracking link    by itself proves nothing: it is in the body, which people forward and put on web pages
+ *   the return path    identifies the delivery; in the envelope, and in the header that the last host adds
+ *   the Message-ID     identifies the email; if it has several recipients, a link must say which one complains
+ *   a tracking link    proves nothing by itself: it is in the body, which people forward and publish
  *
- * Here they are found, and told apart by who may know them. A Message-ID is known to those whom the recipient has answered,
- * too; that is the price of complaints in which the return path is struck out. Mail that came with a Message-ID of its own
- * is found by its return path alone.
+ * Anyone whom the recipient has answered knows the Message-ID too, and could forge a complaint; that is accepted, because
+ * many complaints have no return path. Mail submitted with its own Message-ID is found by its return path only.
  */
 import type { ReadMessageId } from '../mail/message-id.ts';
 import type { Token } from './parse/parse-result.ts';
@@ -24,11 +22,11 @@ const maxTokens = 20;
 
 const isCopy = /^(?:message\/(?:global|rfc822|global-headers)|text\/rfc822-headers?)$/;
 
-/** The likeliest first: the envelope as the report has it, then the copy from its top down. */
+/** The most reliable first: the envelope in the report, then the copy of the mail from its start. */
 export function findTokens(mail: ParsedMail, mailFrom: string | null): Token[] {
   const copies = mail.parts.filter(({ type }) => isCopy.test(type)).map(({ text }) => text);
   const texts = [mailFrom ?? '', ...copies];
-  // Links of quoted-printable HTML are broken over lines, and have their equals signs written out.
+  // In quoted-printable HTML, links are wrapped and their equals signs encoded.
   const unbroken = copies.map((text) => text.replace(/=\n/g, '').replace(/=3D/gi, '='));
   const tokens = [
     ...texts.flatMap(returnPathsIn),
@@ -46,7 +44,7 @@ function returnPathsIn(text: string): Token[] {
   }));
 }
 
-/** Of the copy's own header, and not of what is quoted below it. */
+/** Only from the header of the copy, not from mail quoted below it. */
 function messageIdsIn(copy: string): Token[] {
   const header = copy.split('\n\n', 1)[0]!;
   return [...header.matchAll(messageId)].map(({ groups }) => ({
@@ -72,7 +70,7 @@ export interface TokenReaders {
   deliveriesOf(emailId: string): Promise<string[]>;
 }
 
-/** The delivery that the tokens of a complaint prove; null: they prove none. */
+/** The delivery that the tokens of a complaint prove, or null. */
 export function createDeliveryOf(read: TokenReaders): (tokens: Token[]) => Promise<string | null> {
   return async (tokens) => {
     const first = (kind: Token['kind'], reader: (text: string) => string | null) =>

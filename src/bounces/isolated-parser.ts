@@ -1,9 +1,8 @@
 /**
- * Reads mail from strangers on a thread of its own, one at a time: what takes too long or too much memory there ends
- * with that thread, and with that mail alone, which is then one that nobody could read. The main thread goes on.
- * Returned mail has a reader, and mail to the addresses that everybody knows has another (server/bounce-handling.ts).
+ * Parses mail from strangers on a separate thread, one at a time. A mail that takes too long or too much memory ends that
+ * thread only, and counts as unreadable; the main thread and other mail are not affected.
  *
- * A thread that does not even start is our trouble and no mail's: then reading rejects, and the mail is asked for again.
+ * If the thread does not start, the fault is ours and not the mail's: `read` rejects, and the sender is told to retry.
  */
 import type { MessagePort, Worker } from 'node:worker_threads';
 import type { ParsedReturn } from './parse/parse-result.ts';
@@ -15,7 +14,7 @@ export interface IsolatedParser {
 }
 
 export interface IsolatedParserParts {
-  /** A new thread, which reads by `serveParsing`. */
+  /** Starts a thread that runs `serveParsing`. */
   spawn(): Worker;
   onError(what: string, error: unknown): void;
   /** How long one mail may take; most take a few milliseconds. */
@@ -70,8 +69,8 @@ export function createIsolatedParser({
       clearTimeout(timer);
       thread = null;
       if (isClosed) return;
-      onError('reading a mail ended the thread that reads', cause);
-      const lost = new Error('the thread that reads mail does not start', { cause });
+      onError('parsing a returned mail ended the parser thread', cause);
+      const lost = new Error('the parser thread does not start', { cause });
       settle((task) => (hasStarted ? task.resolve({ is: 'letter' }) : task.reject(lost)));
     });
     return fresh;
@@ -87,14 +86,14 @@ export function createIsolatedParser({
   return {
     read: (bytes, role) =>
       new Promise((resolve, reject) => {
-        if (isClosed) throw new Error('reading has ended');
+        if (isClosed) throw new Error('the parser is closed');
         waiting.push({ bytes, role, resolve, reject });
         next();
       }),
     async close() {
       isClosed = true;
       const lost = [current, ...waiting.splice(0)];
-      for (const task of lost) task?.reject(new Error('reading has ended'));
+      for (const task of lost) task?.reject(new Error('the parser is closed'));
       await thread?.terminate();
     },
   };

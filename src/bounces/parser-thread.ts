@@ -1,4 +1,4 @@
-/** The thread that reads mail from strangers, for bounces/isolated-parser.ts. Nobody imports this file. */
+/** Entry of the parser thread that isolated-parser.ts starts. No file imports it. */
 import { parentPort } from 'node:worker_threads';
 import { serveParsing } from './isolated-parser.ts';
 import { readMail } from './parse/parse-returned.ts';

@@ -1,6 +1,6 @@
 /**
- * Variable envelope return paths: each delivery has a sender address of its own, so that a bounce names its delivery
- * by where it arrives. The tag is keyed; nobody can make up an address that this service takes bounces for.
+ * Variable envelope return paths (VERP): each delivery has its own envelope sender, so the address that a bounce arrives at
+ * identifies the delivery. The tag is an HMAC, so that nobody can forge an address.
  *
  *   b-<delivery id, 32 hex digits>-<tag, 16 hex digits>@<return path domain>
  *
@@ -17,7 +17,7 @@ export function createReturnPath(secrets: Secrets, domain: string): (deliveryId:
   };
 }
 
-/** Whose return path the part before the @ is; null: nobody's, the tag is not ours. */
+/** Returns the delivery's id, or null if the local part is not a return path with a valid tag. */
 export type ReadReturnPath = (localPart: string) => string | null;
 
 const shape = /^b-(?<id>[0-9a-f]{32})-(?<tag>[0-9a-f]{16})$/;
@@ -25,7 +25,7 @@ const shape = /^b-(?<id>[0-9a-f]{32})-(?<tag>[0-9a-f]{16})$/;
 export function createReturnPathReader(secrets: Secrets): ReadReturnPath {
   const keys = keysOf(secrets, keyOf);
   return (localPart) => {
-    // Some hosts answer in capitals.
+    // Some hosts change the address to capitals.
     const found = shape.exec(localPart.toLowerCase())?.groups as { id: string; tag: string } | undefined;
     if (!found) return null;
     const { id } = found;

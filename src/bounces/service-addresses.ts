@@ -1,9 +1,9 @@
 /**
- * The addresses of this service, and what each is for. Everything else is somebody else's: refused, nothing is relayed.
+ * The addresses of this service and their roles. Mail to any other address is refused: nothing is relayed.
  *
  *   b-…@RETURN PATH DOMAIN       the return path of one delivery (bounces/return-path.ts)
- *   postmaster@, abuse@          people's letters; RFC 5321 section 4.5.1 and RFC 2142 want them
- *   complaints@                  where mailbox providers send complaints (ARF)
+ *   postmaster@, abuse@          mail from people; required by RFC 5321 section 4.5.1 and RFC 2142
+ *   complaints@                  complaints of mailbox providers (ARF)
  *   dmarc@, tls-reports@         reports on domains: DMARC aggregate (RFC 7489), TLS (RFC 8460)
  *
  * The named ones are at the return path domain and at the host's own name. Letter case never matters.
@@ -13,15 +13,15 @@ import type { ReadReturnPath } from './return-path.ts';
 
 export type AddressRole = 'return-path' | 'letters' | 'complaints' | 'reports';
 
-export type OwnPlace =
+export type OwnAddress =
   | { role: 'return-path'; deliveryId: string }
   | { role: Exclude<AddressRole, 'return-path'>; name: string };
 
 export type ServiceAddress =
-  | OwnPlace
-  /** At a domain of ours, but nobody is there. */
+  | OwnAddress
+  /** At a domain of ours, but there is no such address. */
   | { role: 'nobody' }
-  /** Not ours to take. */
+  /** At another domain. */
   | { role: 'elsewhere' };
 
 const names: Record<string, Exclude<AddressRole, 'return-path'>> = {

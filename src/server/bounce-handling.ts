@@ -1,6 +1,6 @@
 /**
- * Builds the way of returned mail: addresses → a thread that reads → one commit → the mail log. main.ts hands its
- * handler to the listener of POSTERN_INBOUND_PORT.
+ * Builds the handling of returned mail: addresses → a parser thread → one commit → the mail log. start.ts passes the handler
+ * to the listener of POSTERN_INBOUND_PORT.
  */
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../base/clock.ts';
@@ -42,31 +42,31 @@ export interface BounceHandlingParts {
 
 export interface BounceHandling {
   handler: MailHandler<null>;
-  /** After the listener. */
+  /** Called after the listener has closed. */
   close(): Promise<void>;
 }
 
-/** What one mail may take to be read. */
+/** Memory limits of the thread that parses a mail. */
 const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32 };
 
 export function createBounceHandling(parts: BounceHandlingParts): BounceHandling {
   const { config, db, secrets, mailLog, metrics, log, clock, onError } = parts;
   const readReturnPath = createReturnPathReader(secrets);
   const links = createTrackingLinks(secrets);
-  const newReader = () =>
+  const newParser = () =>
     createIsolatedParser({
       spawn: () => new Worker(new URL('../bounces/parser-thread.ts', import.meta.url), { resourceLimits }),
       onError,
     });
-  // Anybody may write to the open addresses: what is read for them never keeps a bounce waiting, which has come to an
-  // address with our key.
-  const readers = { keyed: newReader(), open: newReader() };
+  // Anyone can write to the public addresses. They have a parser of their own, so that such mail never delays a bounce,
+  // which comes to a return path with our key.
+  const parsers = { returnPath: newParser(), public: newParser() };
   const handler = createBounceHandler({
-    placeOf: createServiceAddressReader(config, readReturnPath),
+    readAddress: createServiceAddressReader(config, readReturnPath),
     findDelivery: (id) => findReturnedDelivery(db, id),
     async read(bytes, role) {
-      const reader = role === 'return-path' ? readers.keyed : readers.open;
-      const reading = await reader.read(bytes, role);
+      const parser = role === 'return-path' ? parsers.returnPath : parsers.public;
+      const reading = await parser.read(bytes, role);
       metrics.inbound(reading);
       return reading;
     },
@@ -85,16 +85,16 @@ export function createBounceHandling(parts: BounceHandlingParts): BounceHandling
     async keepReport(report) {
       const { kind, domain, reporter } = report;
       const kept = await keepReport(db, report, [config.returnPathDomain, config.hostname], clock.now());
-      log.info(`a report (${kind}) on ${domain} from ${reporter}: ${kept}`);
+      log.info(`report (${kind}) about ${domain} from ${reporter}: ${kept}`);
     },
-    tell: (to, reading, outcome) =>
+    report: (to, reading, outcome) =>
       logReturned({ mailLog, note: (text) => log.info(text) }, to, reading, outcome),
     clock,
   });
   return {
     handler,
     async close() {
-      await Promise.all([readers.keyed.close(), readers.open.close()]);
+      await Promise.all([parsers.returnPath.close(), parsers.public.close()]);
     },
   };
 }

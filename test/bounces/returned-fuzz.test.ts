@@ -115,7 +115,7 @@ test.serial('no bounce and no complaint is ever credited to another delivery', a
   const known = new Set([goldenDelivery, ...others]);
   const readReturnPath = createReturnPathReader(fixedSecrets(goldenSecret));
   const handler = createBounceHandler({
-    placeOf: createServiceAddressReader(
+    readAddress: createServiceAddressReader(
       { returnPathDomain: goldenDomain, hostname: 'mail.postern.example' },
       readReturnPath,
     ),
@@ -133,7 +133,7 @@ test.serial('no bounce and no complaint is ever credited to another delivery', a
     },
     keepMail: async () => {},
     keepReport: async () => {},
-    tell: () => {},
+    report: () => {},
     clock: manualClock(),
   });
   const session = { id: 'x', user: null, client: { address: '192.0.2.1', helo: 'x', tls: null } };

@@ -42,7 +42,7 @@ test('an address has so many connections, all have so many; one that has gone ma
   const first = await Promise.all([1, 2, 3].map(() => startTalk(port, { from: '127.0.0.5' })));
   t.regex(await refused('127.0.0.5'), /^421 4\.7\.0 Too many connections from your address/);
   await Promise.all([1, 2].map(() => startTalk(port, { from: '127.0.0.6' })));
-  t.regex(await refused('127.0.0.7'), /^421 4\.7\.0 Too many connections;/);
+  t.regex(await refused('127.0.0.7'), /^421 4\.7\.0 Too many connections\./);
   // One that has gone over to TLS counts as long as it is there, and no longer.
   await first[0]!.says('EHLO x\r\n', '250');
   await first[0]!.says('STARTTLS\r\n', '220');
@@ -156,7 +156,7 @@ test('strangers take no connections of applications, and one stranger an eighth 
     Array.from({ length: 8 }, (_, n) => startTalk(ports.inbound, { from: `127.0.0.${10 + n}` })),
   );
   t.regex(await refused(ports.inbound, '127.0.0.10'), /^421 4\.7\.0 Too many connections from your address/);
-  t.regex(await refused(ports.inbound, '127.0.0.30'), /^421 4\.7\.0 Too many connections;/);
+  t.regex(await refused(ports.inbound, '127.0.0.30'), /^421 4\.7\.0 Too many connections\./);
   const applications = await Promise.all([1, 2].map(() => startTalk(ports.submission, { tls: true })));
   for (const talk of [...strangers, ...applications]) talk.close();
 });
@@ -253,7 +253,7 @@ test('where there is no room for a message it is put off; what others give back 
   first.write(large);
   const second = await inData(port, { from: '127.0.0.5' });
   const reply = second.says(`${large}.\r\n`, '451 4.3.1');
-  t.regex(await reply, /try again in 10 s/, 'a client has half of it all');
+  t.regex(await reply, /Retry in 10 s/, 'a client has half of it all');
   const small = await inData(port, { from: '127.0.0.5' });
   await small.says(`${line.repeat(4000)}.\r\n`, '250');
   const third = await inData(port, { from: '127.0.0.6' });

@@ -55,7 +55,7 @@ test('certificate files are taken up when they change; a bad one leaves the old 
   await clock.advance('30s');
   t.is(await nameShown(port), 'two.invalid');
   t.is(troubles.length, 1);
-  t.regex((troubles[0] as Error).message, /are no certificate and its key in PEM: .*; mend POSTERN_TLS_CERT/);
+  t.regex((troubles[0] as Error).message, /certificate and its key in PEM: .*; correct POSTERN_TLS_CERT/);
   put('three.invalid');
   await clock.advance('10s');
   t.is(await nameShown(port), 'three.invalid');
@@ -72,7 +72,10 @@ test('a key in the certificate’s file will do; a file that is none stops the s
   t.regex(certificate.current().key, /PRIVATE KEY/);
   const open = () => openCertificate({ certFile: join(directory, 'none.pem'), keyFile: null, ...parts });
   const error = t.throws(open, { instanceOf: CertificateError });
-  t.regex(error!.message, /none\.pem are no certificate.*ENOENT.*mend POSTERN_TLS_CERT and POSTERN_TLS_KEY/);
+  t.regex(
+    error!.message,
+    /none\.pem are not a certificate.*ENOENT.*correct POSTERN_TLS_CERT and POSTERN_TLS_KEY/,
+  );
 });
 
 test('where there is no file one is made, for its owner alone, and stays the same', (t) => {

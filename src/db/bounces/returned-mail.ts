@@ -1,7 +1,6 @@
 /**
- * Writes what returned mail says: the delivery's new state, the mail itself, the event, and where it is called for the
- * suppression of the address, all in one transaction, many mails in one. It is committed before the other side is told
- * that its mail was taken. The deliveries are locked while their fate is decided.
+ * Records returned mail: the delivery's new state, the mail itself, the event and, if needed, the suppression of the
+ * address; many mails in one transaction, with the deliveries locked. The commit comes before the 250.
  */
 import { v7 as uuid } from 'uuid';
 import { type ReturnedTransition, transitionOnReturn } from '../../bounces/bounce-transition.ts';
@@ -15,15 +14,15 @@ import type { Db, Trx } from '../engine/open.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
 import { bumpUpdatedAt } from '../events/bump-updated-at.ts';
 
-/** A mail as it came in. */
+/** A mail as it was received. */
 export interface InboundMail {
   sender: string;
   recipient: string;
-  /** The address that it came from. */
+  /** Address of the SMTP client. */
   peer: string;
   at: number;
   size: number;
-  /** Its beginning. */
+  /** The first bytes of the mail. */
   raw: Buffer;
 }
 
@@ -33,7 +32,7 @@ export interface ReturnedMailRecord {
   mail: InboundMail;
 }
 
-/** The delivery that a returned mail is about, as the mail log tells of it. */
+/** The delivery that a returned mail is about, with what the mail log needs. */
 export interface ReturnedDelivery {
   emailId: string;
   orgId: string;
@@ -44,11 +43,11 @@ export interface ReturnedDelivery {
   attempts: number;
 }
 
-/** 'wait': the delivery is being sent, ask again; 'gone': there is no such delivery. `move` null: nothing changed. */
+/** 'wait': the delivery is being sent, ask again; 'gone': there is no such delivery. `transition` null: nothing changed. */
 export type ReturnedOutcome =
   | 'wait'
   | 'gone'
-  | { to: ReturnedDelivery; status: DeliveryStatus; move: ReturnedTransition | null };
+  | { to: ReturnedDelivery; status: DeliveryStatus; transition: ReturnedTransition | null };
 
 export async function recordReturned(
   db: Db,
@@ -60,53 +59,56 @@ export async function recordReturned(
       trx,
       list.map(({ deliveryId }) => deliveryId),
     );
-    const books = await openBooks(
+    const deliveries = await readDeliveries(
       trx,
       list.map(({ deliveryId }) => deliveryId),
     );
-    const done: { returned: ReturnedMailRecord; book: Book; move: ReturnedTransition }[] = [];
+    const done: { returned: ReturnedMailRecord; delivery: DeliveryRow; transition: ReturnedTransition }[] =
+      [];
     const outcomes = list.map((returned): ReturnedOutcome => {
-      const book = books.get(returned.deliveryId);
-      if (!book) return 'gone';
-      const move = transitionOnReturn(book, returned.reading);
-      if (move === 'wait') return 'wait';
-      const outcome = { to: book, status: book.status, move };
-      if (move) {
-        done.push({ returned, book, move });
-        book.status = move.status;
+      const delivery = deliveries.get(returned.deliveryId);
+      if (!delivery) return 'gone';
+      const transition = transitionOnReturn(delivery, returned.reading);
+      if (transition === 'wait') return 'wait';
+      const outcome = { to: delivery, status: delivery.status, transition };
+      if (transition) {
+        done.push({ returned, delivery, transition });
+        delivery.status = transition.status;
       }
       return outcome;
     });
     if (done.length === 0) return outcomes;
-    for (const { returned, move } of done) await updateDelivery(trx, returned, move);
+    for (const { returned, transition } of done) await updateDelivery(trx, returned, transition);
     const at = Math.max(...done.map(({ returned }) => returned.mail.at));
     await bumpUpdatedAt(
       trx,
-      done.map(({ book }) => book.emailId),
+      done.map(({ delivery }) => delivery.emailId),
       at,
     );
     await insertRows(
       trx,
       'events',
-      done.map(({ returned, book, move }) => eventRow(returned, book, move)),
+      done.map(({ returned, delivery, transition }) => eventRow(returned, delivery, transition)),
     );
     await insertWithBytes(
       trx,
       'inbound_mails',
       done.map(({ returned: { mail, deliveryId, reading } }) => mailRow(mail, deliveryId, reading)),
     );
-    const suppressions = done.flatMap(({ book, move }) => suppressionAfter(book, move, suppressAfter));
+    const suppressions = done.flatMap(({ delivery, transition }) =>
+      suppressionAfter(delivery, transition, suppressAfter),
+    );
     await suppress(trx, suppressions, at);
     return outcomes;
   });
 }
 
-interface Book extends ReturnedDelivery {
+interface DeliveryRow extends ReturnedDelivery {
   status: DeliveryStatus;
   mayHaveArrived: boolean;
 }
 
-/** In one order everywhere, so that two nodes never wait for each other. */
+/** By id, so that two nodes never deadlock. */
 async function lock(trx: Trx, ids: string[]): Promise<void> {
   await trx('deliveries')
     .whereIn('id', [...new Set(ids)])
@@ -115,7 +117,7 @@ async function lock(trx: Trx, ids: string[]): Promise<void> {
     .select('id');
 }
 
-async function openBooks(db: Db, ids: string[]): Promise<Map<string, Book>> {
+async function readDeliveries(db: Db, ids: string[]): Promise<Map<string, DeliveryRow>> {
   const rows = await db('deliveries')
     .join('emails', 'emails.id', 'deliveries.email_id')
     .whereIn('deliveries.id', [...new Set(ids)])
@@ -123,7 +125,7 @@ async function openBooks(db: Db, ids: string[]): Promise<Map<string, Book>> {
   const inDoubt = await mayHaveArrived(db, rows);
   return new Map(
     rows.map((row) => {
-      const book = {
+      const delivery = {
         emailId: row.email_id,
         orgId: row.org_id,
         recipient: row.recipient,
@@ -134,12 +136,12 @@ async function openBooks(db: Db, ids: string[]): Promise<Map<string, Book>> {
         status: row.status,
         mayHaveArrived: inDoubt.has(row.id),
       };
-      return [row.id, book];
+      return [row.id, delivery];
     }),
   );
 }
 
-/** Which of those that wait for their next attempt had one of which nobody knows how it ended. */
+/** The deferred deliveries that had an attempt with an unknown result. */
 async function mayHaveArrived(trx: Db, rows: { id: string; status: string }[]): Promise<Set<string>> {
   const waiting = rows.filter(({ status }) => status === 'deferred').map(({ id }) => id);
   if (waiting.length === 0) return new Set();
@@ -151,34 +153,38 @@ async function mayHaveArrived(trx: Db, rows: { id: string; status: string }[]): 
 async function updateDelivery(
   trx: Trx,
   { deliveryId: id, mail }: ReturnedMailRecord,
-  move: ReturnedTransition,
+  transition: ReturnedTransition,
 ) {
   await trx('deliveries')
     .where({ id })
     .update({
-      status: move.status,
+      status: transition.status,
       due_at: null,
       parked_at: null,
       updated_at: mail.at,
-      ...(move.bounce && { bounce: JSON.stringify(move.bounce) }),
+      ...(transition.bounce && { bounce: JSON.stringify(transition.bounce) }),
     });
 }
 
-function eventRow({ mail }: ReturnedMailRecord, book: Book, { event }: ReturnedTransition): object {
+function eventRow(
+  { mail }: ReturnedMailRecord,
+  delivery: DeliveryRow,
+  { event }: ReturnedTransition,
+): object {
   return {
     id: uuid(),
-    org_id: book.orgId,
-    email_id: book.emailId,
+    org_id: delivery.orgId,
+    email_id: delivery.emailId,
     type: event.type,
-    recipient: book.recipient,
+    recipient: delivery.recipient,
     at: mail.at,
     data: JSON.stringify(event.data),
   };
 }
 
-/** A complaint is a wish, which no policy overrules. */
+/** A complaint always suppresses; the setting applies to bounces only. */
 function suppressionAfter(
-  { orgId, recipient, emailId }: Book,
+  { orgId, recipient, emailId }: DeliveryRow,
   { status, bounce }: ReturnedTransition,
   suppressAfter: readonly string[],
 ): NewSuppression[] {
@@ -204,9 +210,8 @@ export function mailRow(mail: InboundMail, deliveryId: string | null, reading: P
   };
 }
 
-/** Null: there is no such delivery. */
 export async function findReturnedDelivery(db: Db, id: string): Promise<ReturnedDelivery | null> {
-  return (await openBooks(db, [id])).get(id) ?? null;
+  return (await readDeliveries(db, [id])).get(id) ?? null;
 }
 
 export async function deliveriesOf(db: Db, emailId: string): Promise<string[]> {

@@ -1,6 +1,6 @@
 /**
  * Deletes old attempts and events, and empties old messages; a bounded number per call, each in a short transaction.
- * Emails and deliveries are removed by forget-emails.ts, the answers to repeated sends by accept/idempotency.ts.
+ * Emails and deliveries are removed by forget-emails.ts, the answers to repeated sends by db/accept/idempotency.ts.
  *
  * Needs no index on a time: attempts and events are inserted in the order of their ids and positions, so the oldest come
  * first. A partial index lists the messages that still have bytes by email, whose id contains its time (UUID version 7).
