@@ -99,6 +99,7 @@ export class DiskGuard {
     const { isInPlace, freeBytes, excessOfLog, dataDir, min } = this.#parts;
     const hasFile = await isInPlace();
     if (!hasFile) this.#enter('file missing');
+    else if (this.#mode === 'file missing') this.#enter(this.#spare < 0 ? 'low space' : 'accepting');
     const free = await freeBytes(dataDir);
     this.#freeSpace = free;
     const owed = await excessOfLog();
@@ -112,7 +113,7 @@ export class DiskGuard {
     if (mode === from) return;
     const { dataDir, log, min } = this.#parts;
     this.#mode = mode;
-    const free = this.#freeSpace === null ? '' : megabytes(this.#freeSpace);
+    const free = this.#freeSpace === null ? 'too little' : megabytes(this.#freeSpace);
     if (mode === 'file missing') {
       log.error(
         `the database’s file has been removed from ${dataDir} or replaced: new mail is refused with 429, because it ` +
@@ -127,7 +128,8 @@ export class DiskGuard {
           'new mail is refused with 429; free some disk space; accepted mail is still delivered',
       );
     }
-    if (mode === 'accepting') log.info(`${dataDir} has ${free} left: new mail is accepted again`);
+    if (from === 'low space' && mode === 'accepting')
+      log.info(`${dataDir} has ${free} left: new mail is accepted again`);
   }
 
   /** In the order of the calls, because the last one must hold; not awaited, because checks must not wait for the database. */

@@ -1,22 +1,22 @@
 /**
- * Forgetting what no longer counts, a little at a time, between sends and never in their way. Each chore looks at a
- * bounded number of rows and answers how many it found. While there may be more, it goes on, in turns with others like it
- * and after a rest of four times as long as it took; so what is forgotten in seconds, of which every send leaves a row,
- * never makes a long table. The others have their turn every ten seconds.
+ * Runs the maintenance jobs, which delete rows that are no longer needed. Each run handles a bounded number of rows and
+ * returns how many it found. All jobs run every ten seconds. A job that may find more runs again at once, in turn with the
+ * others of that kind, after a pause of four times its duration: so tables that get a row from every send stay short, and
+ * sends are not delayed.
  */
 import { setTimeout as rest } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
 import type { MaintenanceJob } from '../db/schema/maintenance-job.ts';
 
 const intervalMs = 10_000;
-/** On the real clock: it follows from how long the database took. */
-const restsFor = 4;
-/** Half of what most of those look at: a young row among many old ones is no end. */
-const few = 250;
+/** The pause runs on the real clock, because it is derived from the time that the database took. */
+const pauseFactor = 4;
+/** Half the batch of most of these jobs: a batch that contains some young rows is not the end. */
+const smallBatch = 250;
 
-/** Returns what stops it. */
+/** Returns a function that stops the jobs. */
 export function startMaintenance(
-  chores: MaintenanceJob[],
+  jobs: MaintenanceJob[],
   clock: Clock,
   onError: (what: string, error: unknown) => void,
 ): () => Promise<void> {
@@ -30,24 +30,24 @@ export function startMaintenance(
     do {
       const isForAll = clock.now() >= nextForAll;
       if (isForAll) nextForAll = clock.now() + intervalMs;
-      unfinished = await round(isForAll ? chores : unfinished);
+      unfinished = await round(isForAll ? jobs : unfinished);
     } while (unfinished.length > 0);
     if (!stopped) later();
   }
 
-  /** Those of them that may find more at once. */
+  /** Returns the jobs that may find more at once. */
   async function round(some: MaintenanceJob[]): Promise<MaintenanceJob[]> {
     const unfinished: MaintenanceJob[] = [];
-    for (const chore of some) {
+    for (const job of some) {
       if (stopped) return [];
       const begun = performance.now();
       try {
-        const found = await chore.run();
+        const found = await job.run();
         if (found === 0) continue;
-        if (!chore.isFedByMail || found >= few) unfinished.push(chore);
-        await rest(restsFor * (performance.now() - begun));
+        if (!job.isFedByMail || found >= smallBatch) unfinished.push(job);
+        await rest(pauseFactor * (performance.now() - begun));
       } catch (error) {
-        onError(`upkeep (${chore.name}) failed; trying again later`, error);
+        onError(`maintenance (${job.name}) failed; trying again later`, error);
       }
     }
     return unfinished;

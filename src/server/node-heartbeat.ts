@@ -1,4 +1,4 @@
-/** Says about every ten seconds that a node lives that does not send (db/queue/nodes.ts): nobody upgrades the database under it. */
+/** Registers a node without the role `mta` every ten seconds (db/queue/nodes.ts), so that no other node upgrades the database meanwhile. */
 import type { Clock } from '../base/clock.ts';
 import { readVersion } from '../base/version.ts';
 import { withTimeout } from '../base/with-timeout.ts';
@@ -13,10 +13,10 @@ export interface PresenceParts {
 }
 
 const intervalMs = 10_000;
-/** A stop has little time, and may come because the database is away. */
-const goodbyeMs = 1_000;
+/** A stop has few seconds, and may happen because the database is away. */
+const leaveTimeoutMs = 1_000;
 
-/** Returns what ends it. */
+/** Returns a function that deregisters the node. */
 export function stayRegistered({ db, node, clock, onError }: PresenceParts): () => Promise<void> {
   const version = readVersion();
   let stopped = false;
@@ -27,7 +27,7 @@ export function stayRegistered({ db, node, clock, onError }: PresenceParts): () 
     if (stopped) return;
     cancel = clock.after(intervalMs, () => {
       inFlight = register(db, { node, version, at: clock.now() })
-        .catch((error) => onError('this node could not say that it runs; trying again', error))
+        .catch((error) => onError('this node could not register itself in the database; trying again', error))
         .then(later);
     });
   }
@@ -37,6 +37,6 @@ export function stayRegistered({ db, node, clock, onError }: PresenceParts): () 
     stopped = true;
     cancel();
     const left = inFlight.then(() => leave(db, node)).catch(() => {});
-    await withTimeout(goodbyeMs, left, () => {});
+    await withTimeout(leaveTimeoutMs, left, () => {});
   };
 }

@@ -239,13 +239,13 @@ test('a thread that does not start refuses the mail, which may come again', asyn
   });
   await t.throwsAsync(reader.read(sample.raw, sample.role), { message: /does not start/ });
   await reader.close();
-  await t.throwsAsync(reader.read(sample.raw, sample.role), { message: /ended/ });
+  await t.throwsAsync(reader.read(sample.raw, sample.role), { message: /closed/ });
 });
 
 test('what is being read when the reader closes is refused', async (t) => {
   const reader = createIsolatedParser({ spawn: () => new Worker(trap, { eval: true }), onError: () => {} });
   const refused = [reader.read(Buffer.from('hang'), 'letters'), reader.read(Buffer.from('a'), 'letters')];
-  const thrown = Promise.all(refused.map((one) => t.throwsAsync(one, { message: /ended/ })));
+  const thrown = Promise.all(refused.map((one) => t.throwsAsync(one, { message: /closed/ })));
   await reader.close();
   await thrown;
 });

@@ -193,7 +193,7 @@ function recordingChores() {
   return { order, chore };
 }
 
-test('upkeep rests between the parts of a chore, lets others have their turn, and stops between them', async (t) => {
+test('maintenance pauses between the runs of a job, lets other jobs have their turn, and stops between runs', async (t) => {
   const clock = manualClock();
   const { order, chore } = recordingChores();
   const begun = performance.now();

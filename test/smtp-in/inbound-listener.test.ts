@@ -74,7 +74,7 @@ test('a key in the certificate’s file will do; a file that is none stops the s
   const error = t.throws(open, { instanceOf: CertificateError });
   t.regex(
     error!.message,
-    /none\.pem are not a certificate.*ENOENT.*correct POSTERN_TLS_CERT and POSTERN_TLS_KEY/,
+    /none\.pem does not contain a certificate.*ENOENT.*correct POSTERN_TLS_CERT and POSTERN_TLS_KEY/,
   );
 });
 

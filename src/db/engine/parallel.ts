@@ -1,9 +1,9 @@
 /**
- * Statements of one transaction that do not build on each other: on SQLite side by side, because each wait for the
- * database is a turn of a busy event loop; on PostgreSQL, whose client takes one at a time, in their order.
+ * Runs independent statements of one transaction: in parallel on SQLite, where each wait for the database costs a turn of a
+ * busy event loop; in sequence on PostgreSQL, whose client runs one at a time.
  *
- * Where one fails, the others have ended before anybody hears of it: a statement that ran on behind the rollback would
- * be a transaction of its own.
+ * If one fails, this rejects only after the others have ended: a statement that runs after the rollback would be a
+ * transaction of its own.
  */
 import { isPostgres, type Trx } from './open.ts';
 

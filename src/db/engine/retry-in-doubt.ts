@@ -1,7 +1,7 @@
 /**
- * A commit whose answer is lost with its connection may have gone through. It is asked for again until the database
- * says, for a while: so nobody is told that nothing was taken when it was. `again` makes of the item what is asked for
- * then; by it the commit knows to look for what it did before.
+ * Retries a commit whose answer was lost with its connection: it may have succeeded, and the caller must not be told that it
+ * failed. Retries until the database answers or `giveUpAfterMs` has passed. `again` marks the item as a retry, so that the
+ * commit looks for what its first try wrote.
  */
 import { setTimeout as rest } from 'node:timers/promises';
 import { isAway, isInDoubt } from './unavailable.ts';

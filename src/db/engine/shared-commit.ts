@@ -1,10 +1,10 @@
 /**
- * Transactions of different kinds that share a commit. SQLite has one writer: acceptances and outcomes would wait for
- * each other and sync the disk once each; so what comes while a transaction is open goes together into the next one,
- * each work after the other. PostgreSQL has many writers, and there each has a transaction of its own.
+ * Lets transactions of different kinds share a commit. SQLite has one writer: acceptances and outcomes would wait for each
+ * other and sync the disk once each. So all work that arrives while a transaction is open runs in the next one, one after
+ * the other. On PostgreSQL, which has many writers, each work has its own transaction.
  *
- * A work is done once or not at all, whatever becomes of its company: where the shared transaction fails, each is tried
- * again in one of its own. It has to be written so that it can be: all that it does, it does in its transaction.
+ * A work is done once or not at all, independently of the others: if the shared transaction fails, each is tried again in
+ * its own. So a work must have no effect outside its transaction.
  */
 import { type Db, isPostgres, type Trx } from './open.ts';
 import { createTransact, type Transact } from './transactions.ts';
@@ -38,13 +38,13 @@ async function run(queue: Queue): Promise<void> {
   while (queue.waiting.length > 0) {
     const works = queue.waiting.splice(0);
     if (!(await settle(queue, works))) for (const one of works) await settle(queue, [one]);
-    // Whoever was answered and has more to do at once says so in this turn of the event loop, and rides along.
+    // A caller that has just been answered may add more work in this turn of the event loop; it joins the next transaction.
     await new Promise<void>((resolve) => process.nextTick(resolve));
   }
   queue.isRunning = false;
 }
 
-/** False where a transaction of several failed and they still wait. */
+/** False if a transaction of several works failed; they still have to be done. */
 async function settle({ transact }: Queue, works: Waiting[]): Promise<boolean> {
   try {
     const results = await transact(async (trx) => {

@@ -1,11 +1,10 @@
 /**
- * The operator's orders to the queue: retry, hold, release, cancel. Each delivery is moved for itself (the moves are in
- * queue/README.md), whether a server runs or not; a running one sees them when it next looks, within a second.
+ * The operator's queue actions: retry, hold, release, cancel. Each delivery changes its state separately (transitions:
+ * queue/README.md), whether a server runs or not; a running server notices within a second.
  *
- * What is being sent has a lease and is left alone: no order takes a mail out of a server's hands, so none can make it
- * lose, double or revive one. A selection is read in pages, outside of any transaction, each from where the one before
- * ended, and each page is moved in a short transaction of its own that looks at every row again; so a million rows hold
- * nobody up. An order that breaks off has moved some rows and not others, and can be given again.
+ * A delivery being sent has a lease and is left alone, so no action can lose, duplicate or revive a mail. The selection is
+ * read in pages, outside of any transaction; each page is changed in a short transaction that checks every row again, so
+ * that a million rows block nobody. An interrupted action has changed some rows, and can be repeated.
  */
 
 import { setTimeout as pause } from 'node:timers/promises';
@@ -21,7 +20,7 @@ import { everyPool, inPool, type Pool } from './unfinished-deliveries.ts';
 
 export type QueueAction = 'retry' | 'hold' | 'release' | 'cancel';
 
-/** All that is given must hold. */
+/** A delivery must match all of the given members. */
 export interface Selection {
   emailId?: string;
   /** A recipient's address, however it is written. */
@@ -36,9 +35,9 @@ export interface QueueActionRequest {
   order: QueueAction;
   reason: string;
   now: number;
-  /** Told between pages how many have been moved so far. */
+  /** Called between pages with the number of changed deliveries. */
   onProgress?(moved: number): void;
-  /** Breaks it off, between pages. */
+  /** Stops the action between pages. */
   signal?: AbortSignal;
 }
 

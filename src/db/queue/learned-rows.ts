@@ -1,4 +1,4 @@
-/** What was learned of the world (base/persistent-cache.ts), one row a kind and name; the value is JSON. The last writer wins. */
+/** Rows of the persistent caches (base/persistent-cache.ts): one per kind and name, the value as JSON. The last writer wins. */
 import type { PersistentCacheRows } from '../../base/persistent-cache.ts';
 import type { Db } from '../engine/open.ts';
 
@@ -17,7 +17,7 @@ export function learnedRows<Value>(db: Db, kind: string): PersistentCacheRows<Va
   };
 }
 
-/** Forgets what has lapsed, a bounded number at a time; answers how many. */
+/** Deletes expired rows, a bounded number per call; returns how many. */
 export async function forgetLearned(db: Db, now: number): Promise<number> {
   const rows = await db('learned')
     .where('expires_at', '<=', now)

@@ -1,12 +1,11 @@
 /**
- * The queue's statements: see what falls due, lease what waits, give leases back, keep them alive, find what a dead
- * process left. queue/README.md has the states, unfinished-deliveries.ts the indexes.
+ * The queue's statements: find due deliveries, lease them, renew and release leases, recover those of a dead process.
+ * queue/README.md has the states, unfinished-deliveries.ts the indexes.
  *
- * A delivery that is being sent, and no other, has a lease: `lease_owner` names the node, and `due_at` is when the
- * lease ends. All that waits stands in a lane, that of its domain and organization, in the order in which it falls due;
- * nothing is written when it does. So no statement here costs more where more waits: each reads from an index what it
- * answers, and a bounded number of rows.
- * On PostgreSQL any number of nodes claim side by side (SKIP LOCKED); on SQLite there is one writer anyway.
+ * Exactly the deliveries being sent have a lease: `lease_owner` names the node, and `due_at` is the end of the lease. Every
+ * waiting delivery is in the backlog of its domain and organization, in order of its due time; falling due writes nothing.
+ * So no statement costs more if more mail waits: each reads its answer from an index, and a bounded number of rows.
+ * On PostgreSQL any number of nodes claim in parallel (SKIP LOCKED); SQLite has one writer.
  */
 import { type Delivery, largestAtHand, type TlsFloor } from '../../glossary.ts';
 import { pausedOrganizations } from '../accounts/pauses.ts';
@@ -90,7 +89,7 @@ export async function listBacklogs(
 
 const beforeAll: Lane = { domain: '', orgId: '00000000-0000-0000-0000-000000000000' };
 
-/** What is due in these lanes, the longest due first, `limit` of each. */
+/** Leases `limit` due deliveries of each backlog, the longest due first. */
 export async function claimBacklogs(
   db: Db,
   picks: (Lane & { limit: number })[],
@@ -130,7 +129,7 @@ interface Claimed {
   due_at: number;
 }
 
-/** All lanes in one statement. */
+/** All backlogs in one statement. */
 async function readLanes(trx: Trx, picks: (Lane & { limit: number })[], now: number): Promise<Claimed[]> {
   const lane = (domain: string, orgId: string, limit: string) =>
     `select id, due_at from deliveries where ${pools.waiting}
@@ -174,12 +173,12 @@ async function lease(trx: Trx, rows: Claimed[], { node, now, leaseMs }: Lease): 
   return readDeliveries(trx, ids, (id) => dueAt.get(id)!);
 }
 
-/** By ids: the index of leases would lead through all that this node has leased, in search of a few. */
+/** By ids: through the index of leases, it would read all leases of this node to find a few. */
 const isOurs = "coalesce(lease_owner, '') = ? and status = 'sending'";
 
 const untried = "case when deliveries.attempts = 0 then 'queued' else 'deferred' end";
 
-/** Deliveries that this node had leased and has not tried go back as they were, to where they stood in their lanes. */
+/** Releases deliveries that this node has leased but not tried; they return to their old position in the backlog. */
 export async function releaseLeases(db: Db, node: string, deliveries: Delivery[]): Promise<void> {
   const { from, column } = jsonRows(db, { id: 'uuid', due_at: 'bigint', attempts: 'integer' });
   await query(
@@ -237,7 +236,7 @@ async function readDeliveries(trx: Trx, ids: string[], dueAt: (id: string) => nu
   }));
 }
 
-/** Keeps these leases alive; answers which of them were still this node's. */
+/** Renews these leases; returns the ids that this node still held. */
 export async function renewLeases(db: Db, node: string, ids: string[], until: number): Promise<Set<string>> {
   const { from, column } = jsonRows(db, { id: 'uuid' });
   const renewed = await query<{ id: string }>(
@@ -285,7 +284,7 @@ export async function takeBack(
   });
 }
 
-/** The messages' bytes, exactly as they go on the wire. */
+/** The bytes of the messages, exactly as they are sent. */
 export async function readMessages(db: Db, ids: string[]): Promise<Buffer[]> {
   const found = await readStored(db, ids, '');
   return ids.map((id) => {
@@ -295,7 +294,7 @@ export async function readMessages(db: Db, ids: string[]): Promise<Buffer[]> {
   });
 }
 
-/** Null for those that are large. */
+/** Null for large messages. */
 export async function readSmallMessages(db: Db, ids: string[]): Promise<(Buffer | null)[]> {
   const found = await readStored(db, ids, `and size <= ${largestAtHand}`);
   return ids.map((id) => found.get(id) ?? null);

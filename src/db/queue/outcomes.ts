@@ -1,10 +1,10 @@
 /**
- * Writes what came of attempts: the delivery's new state, the attempt with its transcript, the event, and after some
- * bounces the suppression of the address, many of them in one transaction. A delivery whose lease this node has lost is
- * left alone: its new owner tells its story. So is one that has been attempted since, for the node may have lost the
- * lease and got another: the count of attempts, which each outcome raises, is the fence.
+ * Records outcomes: the delivery's new state, the attempt with its transcript, the event and, after some bounces, the
+ * suppression of the address; many in one transaction. A delivery whose lease this node has lost is skipped, because its new
+ * owner records it. So is one that was attempted since, because the node may have lost the lease and got it again: the
+ * number of attempts, which every outcome increases, is the fencing token.
  *
- * A commit whose answer was lost is tried again; what it had written is known by its attempts.
+ * A commit whose answer was lost is tried again, and recognises by its attempt rows what it had already written.
  */
 
 import { failpoint } from '../../base/failpoints.ts';
@@ -65,7 +65,7 @@ async function updateDeliveries(trx: Trx, node: string, moves: Transition[]): Pr
   return new Set(updated.map(({ id }) => id));
 }
 
-/** Those whose very attempts are there: an earlier try of this commit went through. */
+/** Those whose attempt rows exist already: an earlier try of this commit succeeded. */
 async function writtenBefore(trx: Trx, moves: Transition[]): Promise<Set<Transition>> {
   const nameOf = (...parts: (string | number)[]) => parts.join(' ');
   const rows = await trx('attempts')
@@ -103,7 +103,7 @@ function deliveryRow({ delivery, attempt, status, dueAt, deliveredAt, bounce }: 
   };
 }
 
-/** Of deliveryRow's members but the id, each with its type on PostgreSQL. */
+/** The columns of `deliveryRow` except the id, with their PostgreSQL types. */
 const columns = {
   status: 'text',
   attempts: 'integer',

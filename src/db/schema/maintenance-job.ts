@@ -1,7 +1,7 @@
-/** One kind of rows to forget, for server/maintenance.ts: `run` looks at a bounded number and resolves with how many it found. */
+/** A job of server/maintenance.ts: `run` handles a bounded number of rows and resolves with how many it found. */
 export interface MaintenanceJob {
   name: string;
   run(): Promise<number>;
-  /** Every mail leaves it a row: with few it has caught up, or it would never end while mail goes through. */
+  /** Every mail adds a row: a small batch means that the job has caught up; otherwise it would never end under load. */
   isFedByMail?: boolean;
 }

@@ -1,11 +1,11 @@
 /**
- * The chores of the tables that every mail adds to. SQLite deletes what is old, a little at a time. On PostgreSQL their
- * partitions are cut ahead and dropped when all in them is old; deletes are for what would wait too long for that, in a
- * partition of slow times or from before the upgrade.
+ * The maintenance jobs of the tables that grow with every mail. SQLite deletes old rows in batches. On PostgreSQL, partitions
+ * are created ahead and dropped when all their rows are old; rows that would wait too long for that (in a partition that
+ * filled slowly, or from before the upgrade) are deleted.
  *
- * So what is told to be kept for some time is kept for a quarter longer at most, or two days: a partition spans an
- * eighth of that time, a day at least, a month at most. Emails refer to rows of tables that are not cut, so they go one
- * by one on both, with those; what is left of a partition then is dropped.
+ * A partition spans one eighth of the retention time, at least a day and at most a month, so rows are kept at most a quarter
+ * longer than configured, or two days. Emails are referred to by tables without partitions, so they are deleted row by row
+ * on both databases, together with those rows; empty partitions are dropped afterwards.
  */
 
 import { type Db, isPostgres } from '../engine/open.ts';
@@ -21,7 +21,7 @@ export interface PartitionedTablesParts {
   openPatient(): Promise<Db>;
   now(): number;
   keepEvents: number;
-  /** Null: for good. */
+  /** Null: forever. */
   keepEmails: number | null;
 }
 

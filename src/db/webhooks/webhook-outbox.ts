@@ -1,16 +1,16 @@
 /**
- * The outbox of webhooks: lease what is due, give leases back. A message is one event for one endpoint.
+ * The webhook outbox: leases due messages, releases leases. A message is one event for one endpoint.
  *
- *   waiting    its turn has not come: an earlier one of its lane is open. No `due_at`
- *   queued     to be tried when `due_at` has come; while a node tries it, leased: `due_at` is the lease's end
- *   delivered  taken; final
- *   failed     given up after the last try; final, until it is replayed
+ *   waiting    an earlier message with the same ordering key is open; no `due_at`
+ *   queued     tried when `due_at` has come; while a node tries it, it is leased and `due_at` is the end of the lease
+ *   delivered  accepted by the endpoint; final
+ *   failed     given up after the last try; final until it is replayed
  *
- * A lane is what one endpoint is to be told of one email. Of a lane one message at most is queued, the earliest: so an
- * email's events arrive in their order, also where one has to be tried again. Lanes do not wait for each other.
+ * The ordering key (column `lane`) is the email: of each endpoint and key, at most one message is queued, the earliest, so
+ * the events of an email arrive in order even if one has to be retried. Different keys do not wait for each other.
  *
- * A lease that has run out is due like anything else, for a receiver may be told twice. On PostgreSQL any number of
- * nodes claim side by side (SKIP LOCKED).
+ * An expired lease is due like any other message, because a receiver must tolerate duplicates anyway. On PostgreSQL any
+ * number of nodes claim in parallel (SKIP LOCKED).
  */
 import { secretsOf } from '../../webhooks/signature.ts';
 import { jsonRows, query } from '../engine/json-rows.ts';
