@@ -70,19 +70,10 @@ export function createEventSignal({ position, notifyOthers, clock, onError }: Ev
   }
 
   function wait(seen: number, ms: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      if (count !== seen || signal.aborted) return resolve();
-      const resume = () => {
-        cancel();
-        waiting.delete(resume);
-        signal.removeEventListener('abort', resume);
-        resolve();
-      };
-      const cancel = clock.after(ms, resume);
-      waiting.add(resume);
-      signal.addEventListener('abort', resume);
-      poll();
-    });
+    if (count !== seen || signal.aborted) return Promise.resolve();
+    const woken = untilWoken(waiting, signal, (resume) => clock.after(ms, resume));
+    poll();
+    return woken;
   }
 
   function notify(): void {
@@ -91,6 +82,25 @@ export function createEventSignal({ position, notifyOthers, clock, onError }: Ev
   }
 
   return { notify, notifyLocal, count: () => count, wait };
+}
+
+/** Resolves when a member of `waiting` is called, on `signal`, or when the timer runs out that `startTimer` starts. */
+function untilWoken(
+  waiting: Set<() => void>,
+  signal: AbortSignal,
+  startTimer: (resume: () => void) => () => void,
+): Promise<void> {
+  return new Promise((resolve) => {
+    const resume = () => {
+      cancel();
+      waiting.delete(resume);
+      signal.removeEventListener('abort', resume);
+      resolve();
+    };
+    const cancel = startTimer(resume);
+    waiting.add(resume);
+    signal.addEventListener('abort', resume);
+  });
 }
 
 /** A commit that may add events, and signals so. */

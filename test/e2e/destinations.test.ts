@@ -38,7 +38,7 @@ test('domains with the same hosts share one destination, and its connections', a
 });
 
 for (const database of kinds) {
-  test(`${database}: a new mail is on its way when its send is answered: nobody has to look for it`, async (t) => {
+  test(`${database}: a new mail is sent at once after its acceptance, without a scan`, async (t) => {
     const world = await startWorld(t, { database, exchangers: [{ script: { dot: () => 'hang' } }] });
     const { body } = await world.send({ to: 'ann@there.invalid' });
     const row = await world.db('deliveries').where({ email_id: body.emailId }).first();

@@ -69,7 +69,7 @@ for (const database of kinds) {
     t.true(place <= 8, `it came as number ${place + 1} of 61`);
   });
 
-  test(`${database}: a server that is stopped gives back what it has not tried`, async (t) => {
+  test(`${database}: a server that stops releases the mail that it has not tried`, async (t) => {
     const world = await startWorld(t, {
       database,
       exchangers: [{ script: { greeting: () => 'hang' } }],

@@ -10,7 +10,7 @@ import { startWorld } from '../helpers/world.ts';
 const hour = 3_600_000;
 
 for (const database of kinds) {
-  test(`${database}: a server that starts on a long overdue queue sends what it can, and leaves the rest as it is`, async (t) => {
+  test(`${database}: a server that starts with a long overdue queue sends what it can and leaves the rest unchanged`, async (t) => {
     const world = await startWorld(t, { database, zone: { 'shut.invalid': { MX: ['10 mx9.invalid'] } } });
     const { db, clock } = world;
     const suspension = { reason: 'test', createdAt: clock.now(), until: clock.now() + hour };

@@ -14,7 +14,7 @@ async function pass({ clock, db }: World, minutes: number): Promise<void> {
   }
 }
 
-test('a conversation longer than a lease is nobody else’s', async (t) => {
+test('an SMTP session longer than a lease is not taken over by another node', async (t) => {
   const [reached, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<undefined>()];
   const dot = () => {
     reached.resolve();
@@ -37,7 +37,7 @@ test('a conversation longer than a lease is nobody else’s', async (t) => {
 });
 
 for (const kind of kinds) {
-  test(`${kind}: what a node that is gone had in the air is taken over, flagged, and sent`, async (t) => {
+  test(`${kind}: mail that a dead node was sending is taken over, flagged and sent`, async (t) => {
     const world = await startWorld(t, { database: kind });
     const { db, clock } = world;
     const { body } = await world.send({ to: 'ann@there.invalid' });

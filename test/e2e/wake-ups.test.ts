@@ -26,13 +26,13 @@ const listeners = ({ db }: World): Promise<number[]> =>
 
 const isDelivered = ({ status }: { status: string }) => status === 'delivered';
 
-test('mail that one node has accepted another one sends at once', async (t) => {
+test('another node sends at once the mail that this one has accepted', async (t) => {
   const world = await startBoth(t);
   const { body } = await world.send({ to: 'ann@there.invalid' });
   t.is((await world.when(body.emailId, isDelivered)).recipients[0].attempts, 1);
 });
 
-test('of many mails accepted together the others are told once', async (t) => {
+test('many mails accepted together are one notification', async (t) => {
   const world = await startBoth(t);
   const heard: { lanes: [string, string][] }[] = [];
   const listener = new pg.Client({ connectionString: world.config.databaseUrl! });
@@ -48,7 +48,7 @@ test('of many mails accepted together the others are told once', async (t) => {
   t.true(withLanes.every(({ lanes }) => lanes.length === 1));
 });
 
-test('an event on one node rings for those who follow events on another', async (t) => {
+test('an event on one node wakes the readers of events on another', async (t) => {
   const world = await startBoth(t);
   const second = await startNode(t, world, { roles: ['http'] });
   const leave = new AbortController();
@@ -67,7 +67,7 @@ test('an event on one node rings for those who follow events on another', async 
   t.true(told.indexOf('email.queued') < told.indexOf('email.delivered'));
 });
 
-test('a connection for listening that is lost is made anew; meanwhile polling does', async (t) => {
+test('a lost connection for notifications is replaced; polling does the work meanwhile', async (t) => {
   const world = await startBoth(t);
   const before = await listeners(world);
   await world.db.raw('select pg_terminate_backend(pid) from unnest(?::int[]) as pid', [before]);

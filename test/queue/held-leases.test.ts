@@ -48,7 +48,7 @@ function byHand() {
 
 const named = (id: string) => ({ id }) as Delivery;
 
-test('a lease that is held is renewed, and no longer than it is held', async (t) => {
+test('a lease is renewed while it is held, and not longer', async (t) => {
   const { clock, leases, seen } = byHand();
   const delivery = named('a');
   seen.ours = new Set(['a']);
@@ -62,7 +62,7 @@ test('a lease that is held is renewed, and no longer than it is held', async (t)
   t.is(seen.renewed.length, before);
 });
 
-test('nothing is begun on a lease that could not be renewed, or that another node has', async (t) => {
+test('no attempt starts on a lease that could not be renewed or that another node has', async (t) => {
   const { clock, leases, seen } = byHand();
   const [kept, lost] = [named('kept'), named('lost')];
   leases.begin(kept);
