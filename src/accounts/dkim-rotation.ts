@@ -53,22 +53,22 @@ export async function endEd25519(
   });
 }
 
-export interface Watching {
+export interface KeyCheck {
   resolve: Resolve;
   now: number;
   /** The greatest age of mail in the queue. */
   keepMs: number;
 }
 
-export type Settled = 'signs' | 'gone' | null;
+export type KeyChange = 'signs' | 'gone' | null;
 
 /** Looks a key up, and does what follows from that: a new one signs, a retired one that is out of DNS is forgotten. */
-export async function settleKey(
+export async function checkKey(
   db: Db,
   domainName: string,
   key: DkimKeyRecord,
-  { resolve, now, keepMs }: Watching,
-): Promise<Settled> {
+  { resolve, now, keepMs }: KeyCheck,
+): Promise<KeyChange> {
   const [seen] = await checkRecords([dkimRecord(domainName, key)], resolve);
   if (key.status === 'pending' && seen!.ok) {
     return (await promoteDkimKey(db, key, { now, keepUntil: now + keepMs })) ? 'signs' : null;
@@ -99,14 +99,14 @@ function isDue(key: DkimKeyRecord, now: number): boolean {
 const pageSize = 100;
 const firstId = '00000000-0000-0000-0000-000000000000';
 
-interface Watch extends Pick<Watching, 'resolve' | 'keepMs'> {
+interface KeyWatch extends Pick<KeyCheck, 'resolve' | 'keepMs'> {
   now(): number;
   /** Told of a key that signs from now on. */
   onSigns(domainName: string, key: DkimKeyRecord): void;
 }
 
 /** A chore: looks at the next keys for which it is time. */
-export function watchKeys(db: Db, { now: clock, onSigns, ...watching }: Watch): () => Promise<number> {
+export function watchKeys(db: Db, { now: clock, onSigns, ...watching }: KeyWatch): () => Promise<number> {
   let after = firstId;
   return async () => {
     const now = clock();
@@ -116,8 +116,8 @@ export function watchKeys(db: Db, { now: clock, onSigns, ...watching }: Watch): 
       keys
         .filter((key) => isDue(key, now))
         .map(async (key) => {
-          const settled = await settleKey(db, key.domainName, key, { ...watching, now });
-          if (settled === 'signs') onSigns(key.domainName, key);
+          const change = await checkKey(db, key.domainName, key, { ...watching, now });
+          if (change === 'signs') onSigns(key.domainName, key);
         }),
     );
     return after === firstId ? 0 : keys.length;

@@ -9,7 +9,7 @@ import {
 } from '../db/accounts/domains-table.ts';
 import { insertWithin } from '../db/accounts/organizations.ts';
 import type { Db } from '../db/engine/open.ts';
-import { settleKey, type Watching } from './dkim-rotation.ts';
+import { checkKey, type KeyCheck } from './dkim-rotation.ts';
 import {
   type CheckedRecord,
   checkRecords,
@@ -64,7 +64,7 @@ async function withKey(domain: Pick<DomainRecord, 'orgId' | 'name'>, seal: Seal)
   };
 }
 
-export interface Look {
+export interface DomainCheck {
   status: DomainRecord['status'];
   records: CheckedRecord[];
   /** Where DNS gave no answer nothing is known: the domain keeps the status that it has. */
@@ -74,12 +74,12 @@ export interface Look {
 export async function verifyDomain(
   db: Db,
   domain: DomainRecord,
-  { names, resolve, now, keepMs }: { names: Names } & Watching,
-): Promise<Look> {
+  { names, resolve, now, keepMs }: { names: Names } & KeyCheck,
+): Promise<DomainCheck> {
   const settled = await Promise.all(
     domain.otherKeys
       .filter(({ status }) => status !== 'signing')
-      .map((key) => settleKey(db, domain.name, key, { resolve, now, keepMs })),
+      .map((key) => checkKey(db, domain.name, key, { resolve, now, keepMs })),
   );
   const isChanged = settled.some((one) => one !== null);
   const current = isChanged ? ((await findDomain(db, domain.orgId, domain.name)) ?? domain) : domain;

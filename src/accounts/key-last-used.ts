@@ -5,26 +5,26 @@
 import type { Clock } from '../base/clock.ts';
 import type { Caller } from './api-keys.ts';
 
-export interface Use {
+export interface KeyUse {
   id: string;
   at: number;
 }
 
 const intervalMs = 60_000;
 
-export function createUses(
-  write: (uses: Use[]) => Promise<void>,
+export function createKeyUseLog(
+  write: (uses: KeyUse[]) => Promise<void>,
   clock: Clock,
   onError: (what: string, error: unknown) => void,
 ) {
-  let noted = new Map<string, number>();
+  let recording = new Map<string, number>();
   let cancel = () => {};
   let writing = Promise.resolve();
 
   function flush(): Promise<void> {
     cancel();
-    const uses = [...noted].map(([id, at]) => ({ id, at }));
-    noted = new Map();
+    const uses = [...recording].map(([id, at]) => ({ id, at }));
+    recording = new Map();
     if (uses.length > 0)
       writing = writing
         .then(() => write(uses))
@@ -36,8 +36,8 @@ export function createUses(
     noted: (find: (key: string) => Promise<Caller | null>) => async (key: string) => {
       const caller = await find(key);
       if (caller) {
-        if (noted.size === 0) cancel = clock.after(intervalMs, () => void flush());
-        noted.set(caller.keyId, clock.now());
+        if (recording.size === 0) cancel = clock.after(intervalMs, () => void flush());
+        recording.set(caller.keyId, clock.now());
       }
       return caller;
     },

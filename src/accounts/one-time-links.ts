@@ -4,7 +4,7 @@ import { insertLink, type LinkPurpose, type OneTimeLink } from '../db/accounts/o
 import type { Db } from '../db/engine/open.ts';
 
 const hour = 3_600_000;
-const lives: Record<LinkPurpose, number> = {
+const ttls: Record<LinkPurpose, number> = {
   'set-up': 24 * hour,
   invitation: 7 * 24 * hour,
   reset: 24 * hour,
@@ -22,7 +22,7 @@ export async function makeLink(
   now: number,
 ): Promise<MadeLink> {
   const token = randomBytes(32).toString('base64url');
-  const expiresAt = now + lives[purpose];
+  const expiresAt = now + ttls[purpose];
   await insertLink(db, { hash: tokenHash(token), purpose, userId, expiresAt }, now);
   return { path: `/dashboard/${purpose === 'set-up' ? 'set-up' : 'welcome'}/${token}`, expiresAt };
 }

@@ -16,16 +16,16 @@ export const defaultCost: Cost = { N: 2 ** 14, r: 8, p: 5 };
 const saltBytes = 16;
 const keyBytes = 32;
 
-const shortest = 12;
-const longest = 500;
+const minLength = 12;
+const maxLength = 500;
 const maxWaiting = 32;
 const retryDelayMs = 5000;
 
 /** What is wrong with a password that somebody chose; null where nothing is. */
 export function passwordFault(password: string, email: string): string | null {
-  if (password.length < shortest)
-    return `Take ${shortest} characters or more; a few words are easy to remember.`;
-  if (password.length > longest) return `Take ${longest} characters at most.`;
+  if (password.length < minLength)
+    return `Take ${minLength} characters or more; a few words are easy to remember.`;
+  if (password.length > maxLength) return `Take ${maxLength} characters at most.`;
   if (new Set(password).size < 5) return 'That repeats itself too much; take a few words.';
   const own = email.toLowerCase();
   if (own.includes(password.toLowerCase()) || password.toLowerCase().includes(own))
@@ -40,13 +40,13 @@ export interface Passwords {
 }
 
 export function createPasswords(cost: Cost = defaultCost): Passwords {
-  const written = (salt: Buffer, key: Buffer) =>
+  const encode = (salt: Buffer, key: Buffer) =>
     ['scrypt', cost.N, cost.r, cost.p, salt.toString('base64url'), key.toString('base64url')].join('$');
-  const nobodys = written(Buffer.alloc(saltBytes), Buffer.alloc(keyBytes));
+  const placeholderHash = encode(Buffer.alloc(saltBytes), Buffer.alloc(keyBytes));
   let last: Promise<unknown> = Promise.resolve();
   let waiting = 0;
 
-  async function inTurn(password: string, salt: Buffer, options: ScryptOptions): Promise<Buffer> {
+  async function deriveInTurn(password: string, salt: Buffer, options: ScryptOptions): Promise<Buffer> {
     if (waiting >= maxWaiting)
       throw new Refusal(
         'RATE_LIMIT_EXCEEDED',
@@ -66,13 +66,13 @@ export function createPasswords(cost: Cost = defaultCost): Passwords {
   return {
     async hash(password) {
       const salt = randomBytes(saltBytes);
-      return written(salt, await inTurn(password, salt, cost));
+      return encode(salt, await deriveInTurn(password, salt, cost));
     },
     async verify(password, hash) {
-      const [, N, r, p, salt, key] = (hash ?? nobodys).split('$');
+      const [, N, r, p, salt, key] = (hash ?? placeholderHash).split('$');
       const expected = Buffer.from(key!, 'base64url');
       const options = { N: Number(N), r: Number(r), p: Number(p) };
-      const found = await inTurn(password, Buffer.from(salt!, 'base64url'), options);
+      const found = await deriveInTurn(password, Buffer.from(salt!, 'base64url'), options);
       return timingSafeEqual(found, expected) && hash !== null;
     },
   };
@@ -84,7 +84,7 @@ function derive(password: string, salt: Buffer, options: ScryptOptions): Promise
   const maxmem = 2 * 128 * r * (N + p + 2);
   return new Promise((resolve, reject) => {
     scrypt(
-      password.normalize('NFKC').slice(0, longest * 4),
+      password.normalize('NFKC').slice(0, maxLength * 4),
       salt,
       keyBytes,
       { ...options, maxmem },

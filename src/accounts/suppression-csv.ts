@@ -42,9 +42,9 @@ const maxNamed = 5;
 const maxRepeats = 4;
 /** A list with more bad lines than this is not read to its end. */
 const maxBad = 100;
-const longestText = 80;
+const maxNamedLength = 80;
 /** A quote that is never closed would make a record of all that follows. */
-const longestRecord = 16_384;
+const maxRecordLength = 16_384;
 
 const form = {
   bom: true,
@@ -56,7 +56,7 @@ const form = {
   relax_column_count: true,
   relax_quotes: true,
   info: true,
-  max_record_size: longestRecord,
+  max_record_size: maxRecordLength,
 };
 
 /**
@@ -66,7 +66,8 @@ const form = {
 export async function readAddresses(bytes: Buffer, max = Number.POSITIVE_INFINITY): Promise<string[]> {
   const list = createList(max);
   await pipeline(Readable.from(slices(bytes)), parse(form), async (records: AsyncIterable<Line>) => {
-    for await (const { record, info } of records) list.take(unguarded(unquoted(record[0] ?? '')), info.lines);
+    for await (const { record, info } of records)
+      list.take(unescapeFormula(unquote(record[0] ?? '')), info.lines);
   }).catch((error) => {
     throw error instanceof CsvError ? new ListFault(wordsOf(error)) : error;
   });
@@ -82,7 +83,7 @@ function createList(max: number) {
 
   function note(text: string, line: number): void {
     badCount += 1;
-    if (bad.length < maxNamed) bad.push({ line, text: text.slice(0, longestText) });
+    if (bad.length < maxNamed) bad.push({ line, text: text.slice(0, maxNamedLength) });
     if (badCount > maxBad) throw fault();
   }
 
@@ -123,7 +124,7 @@ interface Line {
 }
 
 /** Quotes with something between them and the comma are no quotes to the parser; no address ends in one. */
-function unquoted(text: string): string {
+function unquote(text: string): string {
   return text.trim().replace(/^"(.*)"$/, '$1');
 }
 
@@ -161,7 +162,11 @@ export async function* csvPages(db: Db, orgId: string): AsyncGenerator<string> {
 
 export function csvOf(list: Suppression[]): string {
   return csv(
-    list.map(({ address, reason, createdAt }) => [guarded(address), guarded(reason), iso(createdAt)]),
+    list.map(({ address, reason, createdAt }) => [
+      escapeFormula(address),
+      escapeFormula(reason),
+      iso(createdAt),
+    ]),
   );
 }
 
@@ -172,10 +177,10 @@ function csv(rows: string[][]): string {
 /** What makes a formula of a cell. */
 const formula = /^'*[=+\-@\t\r]/;
 
-function guarded(text: string): string {
+function escapeFormula(text: string): string {
   return formula.test(text) ? `'${text}` : text;
 }
 
-function unguarded(text: string): string {
+function unescapeFormula(text: string): string {
   return text.startsWith("'") && formula.test(text) ? text.slice(1) : text;
 }

@@ -56,14 +56,14 @@ async function isOnlyOurs(db: Db, orgId: string, user: User): Promise<boolean> {
   return user.passwordHash === null && !user.isOperator && !(await isMemberElsewhere(db, user.id, orgId));
 }
 
-export type Moved = 'done' | 'last owner' | 'gone';
+export type MembershipChange = 'done' | 'last owner' | 'gone';
 
 export async function changeRole(
   db: Db,
   { orgId, userId, role }: { orgId: string; userId: string; role: Role },
   now: number,
-): Promise<Moved> {
-  return unlessLast(db, orgId, userId, role === 'owner', (trx) =>
+): Promise<MembershipChange> {
+  return unlessLastOwner(db, orgId, userId, role === 'owner', (trx) =>
     setMembership(trx, { orgId, userId, role }, now),
   );
 }
@@ -71,22 +71,22 @@ export async function changeRole(
 export async function removeMember(
   db: Db,
   { orgId, userId }: { orgId: string; userId: string },
-): Promise<Moved> {
-  return unlessLast(db, orgId, userId, false, (trx) => removeMembership(trx, userId, orgId));
+): Promise<MembershipChange> {
+  return unlessLastOwner(db, orgId, userId, false, (trx) => removeMembership(trx, userId, orgId));
 }
 
-async function unlessLast(
+async function unlessLastOwner(
   db: Db,
   orgId: string,
   userId: string,
   staysOwner: boolean,
-  move: (trx: Db) => Promise<unknown>,
-): Promise<Moved> {
+  change: (trx: Db) => Promise<unknown>,
+): Promise<MembershipChange> {
   return db.transaction(async (trx) => {
     const owners = await lockOwners(trx, orgId);
     if (!(await findMember(trx, orgId, userId))) return 'gone';
     if (!staysOwner && owners.length === 1 && owners[0] === userId) return 'last owner';
-    await move(trx);
+    await change(trx);
     return 'done';
   });
 }

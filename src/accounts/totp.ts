@@ -30,12 +30,12 @@ function totp(secret: string, label: string): TOTP {
   return new TOTP({ issuer, label, secret: Secret.fromBase32(secret), period: stepSeconds });
 }
 
-const howMany = 10;
+const codeCount = 10;
 /** Without those that look alike. */
 const letters = 'abcdefghjkmnpqrstuvwxyz23456789';
 
 export function newRecoveryCodes(): { codes: string[]; hashes: string[] } {
-  const codes = Array.from({ length: howMany }, newCode);
+  const codes = Array.from({ length: codeCount }, newCode);
   return { codes, hashes: codes.map(recoveryCodeHash) };
 }
 

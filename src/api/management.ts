@@ -13,7 +13,7 @@ import { Refusal } from '../mail/refusal.ts';
 import type { EventSignal } from '../record/event-signal.ts';
 import type { Resolve } from '../route/resolver.ts';
 import { isOneLine } from '../settings/grammar.ts';
-import type { TryWebhook } from '../webhooks/webhook-attempt.ts';
+import type { AttemptWebhook } from '../webhooks/webhook-attempt.ts';
 import type { Admission, Slot } from './admission.ts';
 import type { Authorize } from './authorize.ts';
 import {
@@ -45,7 +45,7 @@ export interface Management {
   /** Whether webhooks can go to private addresses. */
   allowPrivate: boolean;
   /** Posts to a webhook once. */
-  attemptWebhook: TryWebhook;
+  attemptWebhook: AttemptWebhook;
   eventSignal: Pick<EventSignal, 'notify'>;
   /** Bounds the bodies in memory. */
   admission: Admission;

@@ -4,8 +4,8 @@
  */
 import type { Clock } from '../base/clock.ts';
 
-interface Run<Asked, Progress, Result> {
-  asked: Asked;
+interface BackgroundJob<Request, Progress, Result> {
+  request: Request;
   startedAt: number;
   progress: Progress | null;
   /** Null: it goes on. */
@@ -14,32 +14,32 @@ interface Run<Asked, Progress, Result> {
   result: Result | null;
 }
 
-export interface BackgroundJobs<Asked, Progress, Result> {
+export interface BackgroundJobs<Request, Progress, Result> {
   /** The one that goes on, or the last. */
-  last(): Run<Asked, Progress, Result> | null;
+  last(): BackgroundJob<Request, Progress, Result> | null;
   /** False: one goes on already, and nothing is begun. */
-  start(asked: Asked): boolean;
+  start(request: Request): boolean;
   /** Waits until nothing goes on, or so long. */
-  ended(timeoutMs: number): Promise<void>;
+  waitUntilEnded(timeoutMs: number): Promise<void>;
   /** Breaks off what goes on, and begins nothing any more; resolves when nothing goes on. */
   stop(): Promise<void>;
 }
 
-export function createBackgroundJobs<Asked, Progress, Result>(
+export function createBackgroundJobs<Request, Progress, Result>(
   clock: Clock,
-  work: (asked: Asked, onProgress: (progress: Progress) => void, signal: AbortSignal) => Promise<Result>,
+  work: (request: Request, onProgress: (progress: Progress) => void, signal: AbortSignal) => Promise<Result>,
   onFailure: (error: unknown) => void,
-): BackgroundJobs<Asked, Progress, Result> {
-  let last: Run<Asked, Progress, Result> | null = null;
-  let working: Promise<void> = Promise.resolve();
+): BackgroundJobs<Request, Progress, Result> {
+  let last: BackgroundJob<Request, Progress, Result> | null = null;
+  let running: Promise<void> = Promise.resolve();
   const stopping = new AbortController();
 
-  async function carryOut(run: Run<Asked, Progress, Result>): Promise<void> {
+  async function run(run: BackgroundJob<Request, Progress, Result>): Promise<void> {
     try {
       const onProgress = (progress: Progress) => {
         run.progress = progress;
       };
-      run.result = await work(run.asked, onProgress, stopping.signal);
+      run.result = await work(run.request, onProgress, stopping.signal);
     } catch (error) {
       onFailure(error);
     }
@@ -48,23 +48,23 @@ export function createBackgroundJobs<Asked, Progress, Result>(
 
   return {
     last: () => last,
-    start(asked) {
+    start(request) {
       if (last?.endedAt === null || stopping.signal.aborted) return false;
-      last = { asked, startedAt: clock.now(), progress: null, endedAt: null, result: null };
-      working = carryOut(last);
+      last = { request, startedAt: clock.now(), progress: null, endedAt: null, result: null };
+      running = run(last);
       return true;
     },
-    async ended(timeoutMs) {
+    async waitUntilEnded(timeoutMs) {
       let timer: NodeJS.Timeout | undefined;
       const late = new Promise<void>((done) => {
         timer = setTimeout(done, timeoutMs);
       });
-      await Promise.race([working, late]);
+      await Promise.race([running, late]);
       clearTimeout(timer);
     },
     stop() {
       stopping.abort(new Error('Postern stops'));
-      return working;
+      return running;
     },
   };
 }

@@ -11,6 +11,7 @@ import { listMemberships, searchOrganizations } from '../db/accounts/memberships
 import type { Surroundings } from '../operate/doctor/surroundings.ts';
 import { createAssets } from './assets.ts';
 import { createFlashes } from './flash.ts';
+import { createLongWorkSlots } from './long-work-slots.ts';
 import { organizationLinks, serviceLinks } from './navigation.ts';
 import { createOperatorJobs } from './operator-jobs.ts';
 import {
@@ -24,7 +25,6 @@ import {
 } from './page.ts';
 import { asPageError, notFound, PageError } from './page-error.ts';
 import { pages } from './pages.ts';
-import { createLongWork } from './places.ts';
 import { createRender, type Frame } from './render.ts';
 import { createAuthorizePage } from './security/authorize-page.ts';
 import { createCookies } from './security/cookies.ts';
@@ -38,7 +38,7 @@ import { pathOf, pathWithin } from './security/sign-in-return.ts';
 
 export type DashboardParts = Omit<
   PageParts,
-  'passwords' | 'sessions' | 'knownBrowsers' | 'loginThrottle' | 'cookies' | 'longWork' | 'operatorJobs'
+  'passwords' | 'sessions' | 'knownBrowsers' | 'loginThrottle' | 'cookies' | 'longWorkSlots' | 'operatorJobs'
 > & {
   secrets: Secrets;
   passwordCost: Cost;
@@ -63,7 +63,7 @@ export function createDashboard(given: DashboardParts): Dashboard {
   const cookies = createCookies(config.baseUrl.startsWith('https:'));
   const knownBrowsers = createKnownBrowsers(secrets, clock, cookies);
   const sessions = createSessions(db, clock, cookies, knownBrowsers);
-  const desk = createOperatorJobs(given);
+  const operatorJobs = createOperatorJobs(given);
   const parts: PageParts = {
     ...given,
     cookies,
@@ -71,11 +71,11 @@ export function createDashboard(given: DashboardParts): Dashboard {
     knownBrowsers,
     passwords: createPasswords(given.passwordCost),
     loginThrottle: createLoginThrottle(clock),
-    longWork: createLongWork(),
-    operatorJobs: desk,
+    longWorkSlots: createLongWorkSlots(),
+    operatorJobs,
   };
   const csrf = createCsrf(secrets, baseUrl);
-  const entrance = createAuthorizePage({ db, clock, csrf, sessions });
+  const authorizePage = createAuthorizePage({ db, clock, csrf, sessions });
   const flashes = createFlashes(secrets, cookies);
   const assets = createAssets();
   const render = createRender(assets);
@@ -91,10 +91,10 @@ export function createDashboard(given: DashboardParts): Dashboard {
     page: DashboardPage,
     handler: Handler<Visit>,
   ): Promise<void> {
-    const admitted = await within(entering, context, '', () => entrance.admit(context, min));
+    const admitted = await within(entering, context, '', () => authorizePage.authorize(context, min));
     if (admitted === 'sign in first') return toSignIn(context);
     context.state.visit = admitted;
-    const visit = await entrance.withForm(admitted, page.largestForm);
+    const visit = await authorizePage.withForm(admitted, page.maxFormBytes);
     context.state.visit = visit;
     const { user } = visit;
     const act = async () => answer(visit, await handler(visit, parts));
@@ -105,7 +105,7 @@ export function createDashboard(given: DashboardParts): Dashboard {
   async function answer(visit: Visit, given: PageAnswer): Promise<void> {
     const { context } = visit;
     if ('to' in given) {
-      if (given.said) flashes.say(context, given.said);
+      if (given.flash) flashes.set(context, given.flash);
       context.status = 303;
       context.set('Location', given.to);
       context.body = '';
@@ -193,16 +193,16 @@ export function createDashboard(given: DashboardParts): Dashboard {
       await answerError(context, error);
     }
   };
-  return { answer: middleware, stop: desk.stop };
+  return { answer: middleware, stop: operatorJobs.stop };
 }
 
 async function within<Result>(
-  places: SlotsPerOrganization,
+  slots: SlotsPerOrganization,
   context: Context,
-  whose: string,
+  key: string,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  const leave = places.take(context, whose);
+  const leave = slots.take(context, key);
   return work().finally(leave);
 }
 

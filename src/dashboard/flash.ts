@@ -6,34 +6,41 @@ import type { Flash } from './page.ts';
 import type { Cookies } from './security/cookies.ts';
 
 export interface Flashes {
-  say(context: Context, flash: Flash): void;
+  set(context: Context, flash: Flash): void;
   /** What there is to say, and says it no more. */
   take(context: Context): Flash | null;
 }
 
-const longest = 1000;
+const maxLength = 1000;
 const ttlMs = 60_000;
 
 export function createFlashes(secrets: Secrets, cookies: Cookies): Flashes {
   const keys = keysOf(secrets, (secret) => deriveKey(secret, 'dashboard'));
   const sign = (key: Buffer, text: string) => createHmac('sha256', key).update(`flash ${text}`).digest();
   return {
-    say(context, { tone, text }) {
-      const said = Buffer.from(JSON.stringify({ tone, text: text.slice(0, longest) })).toString('base64url');
-      cookies.set(context, 'flash', `${said}.${sign(keys.current(), said).toString('base64url')}`, ttlMs);
+    set(context, { tone, text }) {
+      const payload = Buffer.from(JSON.stringify({ tone, text: text.slice(0, maxLength) })).toString(
+        'base64url',
+      );
+      cookies.set(
+        context,
+        'flash',
+        `${payload}.${sign(keys.current(), payload).toString('base64url')}`,
+        ttlMs,
+      );
     },
     take(context) {
       const cookie = cookies.get(context, 'flash');
       if (cookie === null) return null;
       cookies.set(context, 'flash', null);
-      const [said = '', signature = ''] = cookie.split('.');
+      const [payload = '', signature = ''] = cookie.split('.');
       const given = Buffer.from(signature, 'base64url');
       const isOurs = keys.find((key) => {
-        const expected = sign(key, said);
+        const expected = sign(key, payload);
         return given.length === expected.length && timingSafeEqual(given, expected) ? true : null;
       });
       if (isOurs === null) return null;
-      return JSON.parse(Buffer.from(said, 'base64url').toString());
+      return JSON.parse(Buffer.from(payload, 'base64url').toString());
     },
   };
 }

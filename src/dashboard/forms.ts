@@ -7,12 +7,16 @@ import { domainOf } from '../mail/address.ts';
 import { isOneLine } from '../settings/grammar.ts';
 import { PageError } from './page-error.ts';
 
-const fallback = 64 * 1024;
+const defaultMaxBytes = 64 * 1024;
 const timeoutMs = 10_000;
 /** A larger form has the time that the rest of it takes at this rate. */
 const bytesPerSecond = 16 * 1024;
 
-export async function readForm({ req }: Context, clock: Clock, largest = fallback): Promise<URLSearchParams> {
+export async function readForm(
+  { req }: Context,
+  clock: Clock,
+  maxBytes = defaultMaxBytes,
+): Promise<URLSearchParams> {
   const type = req.headers['content-type'] ?? '';
   // What has no body has nothing to say but its route.
   if (req.headers['content-length'] === '0' || (type === '' && req.headers['content-length'] === undefined))
@@ -20,27 +24,27 @@ export async function readForm({ req }: Context, clock: Clock, largest = fallbac
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type))
     throw new PageError(415, 'That did not work', 'A form is sent as application/x-www-form-urlencoded.');
   const { promise: tooSlow, reject } = Promise.withResolvers<never>();
-  const maxMs = timeoutMs + ((largest - fallback) / bytesPerSecond) * 1000;
+  const maxMs = timeoutMs + ((maxBytes - defaultMaxBytes) / bytesPerSecond) * 1000;
   const cancel = clock.after(maxMs, () =>
     reject(new PageError(408, 'That did not work', 'The form took too long to arrive. Send it again.')),
   );
   try {
-    const body = await Promise.race([readBody(req, largest), tooSlow]);
+    const body = await Promise.race([readBody(req, maxBytes), tooSlow]);
     return new URLSearchParams(body.toString('utf8'));
   } finally {
     cancel();
   }
 }
 
-function readBody(req: Context['req'], largest: number): Promise<Buffer> {
+function readBody(req: Context['req'], maxBytes: number): Promise<Buffer> {
   const length = req.headers['content-length'] ?? null;
-  return getRawBody(req, { limit: largest, length }).catch((error: Error & { type?: string }) => {
+  return getRawBody(req, { limit: maxBytes, length }).catch((error: Error & { type?: string }) => {
     const isLarge = error.type === 'entity.too.large';
     throw new PageError(
       isLarge ? 413 : 400,
       'That did not work',
       isLarge
-        ? `The form is larger than ${Math.floor(largest / 1024)} KiB.`
+        ? `The form is larger than ${Math.floor(maxBytes / 1024)} KiB.`
         : 'The form did not arrive whole.',
     );
   });
@@ -53,14 +57,14 @@ export function checkForm<Schema extends z.ZodType>(
   form: URLSearchParams,
   schema: Schema,
 ): { ok: true; values: z.output<Schema> } | { ok: false; errors: Errors } {
-  const parsed = schema.safeParse(given(form));
+  const parsed = schema.safeParse(fieldsOf(form));
   if (parsed.success) return { ok: true, values: parsed.data };
   // The first fault of each field.
   const faults = parsed.error.issues.toReversed().map(({ path, message }) => [path[0] ?? '', message]);
   return { ok: false, errors: Object.fromEntries(faults) };
 }
 
-function given(form: URLSearchParams): Record<string, string | string[]> {
+function fieldsOf(form: URLSearchParams): Record<string, string | string[]> {
   const names = [...new Set(form.keys())];
   return Object.fromEntries(
     names.map((name) => {
@@ -91,13 +95,13 @@ export const emailField = z
   .refine((text) => domainOf(text) !== null, 'That is no email address.');
 
 /** A checkbox: there or not. */
-export const ticked = z
+export const checkbox = z
   .string()
   .optional()
   .transform((value) => value !== undefined);
 
 /** Checkboxes of one name: a list, whether none, one or several are ticked. */
-export const several = z.preprocess(
+export const checkboxes = z.preprocess(
   (value) => (value === undefined ? [] : [value].flat()),
   z.array(z.string()),
 );

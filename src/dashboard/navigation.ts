@@ -2,7 +2,7 @@
 import { isAtLeast, type Role } from '../accounts/roles.ts';
 import { access, type RouteAccess } from './security/route-access.ts';
 
-interface Place {
+interface NavEntry {
   name: string;
   icon: string;
   /** Below the organization, or for operators below /dashboard. */
@@ -16,7 +16,7 @@ export interface NavLink {
   isHere: boolean;
 }
 
-const ofOrganization: Place[] = [
+const organizationEntries: NavEntry[] = [
   { name: 'Overview', icon: 'overview', path: '' },
   { name: 'Emails', icon: 'emails', path: '/emails' },
   { name: 'Domains', icon: 'domains', path: '/domains' },
@@ -28,22 +28,22 @@ const ofOrganization: Place[] = [
   { name: 'Team', icon: 'team', path: '/team' },
 ];
 
-const ofService: Place[] = [
+const serverEntries: NavEntry[] = [
   { name: 'Organizations', icon: 'organizations', path: '/organizations' },
   { name: 'Queue', icon: 'queue', path: '/queue' },
   { name: 'Doctor', icon: 'doctor', path: '/doctor' },
 ];
 
 export function organizationLinks(base: string, here: string, role: Role): NavLink[] {
-  return linksTo(ofOrganization, '/dashboard/o/:org', base, here, (min) => isAtLeast(role, min as Role));
+  return linksTo(organizationEntries, '/dashboard/o/:org', base, here, (min) => isAtLeast(role, min as Role));
 }
 
 export function serviceLinks(here: string): NavLink[] {
-  return linksTo(ofService, '/dashboard', '/dashboard', here, () => true);
+  return linksTo(serverEntries, '/dashboard', '/dashboard', here, () => true);
 }
 
 function linksTo(
-  places: Place[],
+  places: NavEntry[],
   route: string,
   base: string,
   here: string,

@@ -16,7 +16,7 @@ import { readSummary } from '../operate/explain/queue-ages.ts';
 import type { QueueRow } from '../operate/explain/queue-rows-by-destination.ts';
 import { type BackgroundJobs, createBackgroundJobs } from './background-job.ts';
 
-interface Given {
+interface QueueActionJob {
   order: QueueAction;
   selection: Selection;
   reason: string;
@@ -28,8 +28,8 @@ export interface OperatorJobs {
   /** What waits where. */
   summary(): Promise<QueueRow[]>;
   /** Something has been done that the next look is to show. */
-  lookAgain(): void;
-  orders: BackgroundJobs<Given, { moved: number }, QueueActionResult>;
+  invalidateSummary(): void;
+  queueActions: BackgroundJobs<QueueActionJob, { moved: number }, QueueActionResult>;
   /** By the domain that is looked at; null: all. */
   doctor: BackgroundJobs<string | null, ExamineProgress, Finding[]>;
   /** Breaks off what goes on; resolves when none of it asks the database for anything any more. */
@@ -51,31 +51,31 @@ export function createOperatorJobs({
   onError,
   surroundings,
 }: OperatorJobsParts): OperatorJobs {
-  const waiting = lookedUpSeldom(() => readSummary(db, { now: clock.now() }));
-  const orders = createBackgroundJobs<Given, { moved: number }, QueueActionResult>(
+  const summary = cachedByCost(() => readSummary(db, { now: clock.now() }));
+  const queueActions = createBackgroundJobs<QueueActionJob, { moved: number }, QueueActionResult>(
     clock,
     async ({ order, selection, reason }, onProgress, signal) => {
-      const told = (moved: number) => onProgress({ moved });
-      const given = { order, reason, now: clock.now(), onProgress: told, signal };
-      return applyQueueAction(db, selection, given).finally(waiting.again);
+      const onMoved = (moved: number) => onProgress({ moved });
+      const given = { order, reason, now: clock.now(), onProgress: onMoved, signal };
+      return applyQueueAction(db, selection, given).finally(summary.again);
     },
     (error) => onError('an order to the queue broke off; what it has not reached is as it was', error),
   );
   const doctor = createBackgroundJobs<string | null, ExamineProgress, Finding[]>(
     clock,
     (domain, onProgress, signal) =>
-      orAborted(look({ config, domain, now: clock.now, onProgress, surroundings }), signal),
+      orAborted(runDoctor({ config, domain, now: clock.now, onProgress, surroundings }), signal),
     (error) => onError('the doctor broke off', error),
   );
-  const stop = async () => void (await Promise.all([orders.stop(), doctor.stop()]));
-  return { summary: waiting.latest, lookAgain: waiting.again, orders, doctor, stop };
+  const stop = async () => void (await Promise.all([queueActions.stop(), doctor.stop()]));
+  return { summary: summary.latest, invalidateSummary: summary.again, queueActions, doctor, stop };
 }
 
 /**
  * By a connection of its own: it only looks, so one that is broken off is left to itself until nothing hangs any more, and
  * the service's is closed by then.
  */
-async function look(examination: Omit<Examination, 'openDb'>): Promise<Finding[]> {
+async function runDoctor(examination: Omit<Examination, 'openDb'>): Promise<Finding[]> {
   const opened = openDatabase(examination.config);
   try {
     return await examine({ ...examination, openDb: () => opened });
@@ -85,30 +85,30 @@ async function look(examination: Omit<Examination, 'openDb'>): Promise<Finding[]
 }
 
 /** Of all time, a look at a long queue may take so much. */
-const share = 1 / 20;
+const maxShareOfTime = 1 / 20;
 
 /** However many pages ask, and however often: one look at a time, and a rest after it that is longer than it took. */
-function lookedUpSeldom<Found>(lookUp: () => Promise<Found>) {
-  let found: Promise<Found> | null = null;
+function cachedByCost<Found>(read: () => Promise<Found>) {
+  let cached: Promise<Found> | null = null;
   let freshUntil = Number.POSITIVE_INFINITY;
-  const again = () => {
-    found = null;
+  const invalidate = () => {
+    cached = null;
   };
   const latest = async (): Promise<Found> => {
-    if (found === null || performance.now() >= freshUntil) {
+    if (cached === null || performance.now() >= freshUntil) {
       const began = performance.now();
       freshUntil = Number.POSITIVE_INFINITY;
-      const mine = lookUp();
-      found = mine;
+      const mine = read();
+      cached = mine;
       mine.then(
         () => {
           const ended = performance.now();
-          freshUntil = ended + (ended - began) / share;
+          freshUntil = ended + (ended - began) / maxShareOfTime;
         },
-        () => again(),
+        () => invalidate(),
       );
     }
-    return found;
+    return cached;
   };
-  return { latest, again };
+  return { latest, again: invalidate };
 }

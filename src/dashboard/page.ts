@@ -14,8 +14,8 @@ import type { Membership } from '../db/accounts/memberships.ts';
 import type { Session } from '../db/accounts/sessions-table.ts';
 import type { User } from '../db/accounts/users.ts';
 import type { TrackingLinks } from '../tracking/tracking-links.ts';
+import type { LongWorkSlots } from './long-work-slots.ts';
 import type { OperatorJobs } from './operator-jobs.ts';
-import type { LongWork } from './places.ts';
 import type { Cookies } from './security/cookies.ts';
 import type { KnownBrowsers } from './security/known-browsers.ts';
 import type { LoginThrottle } from './security/login-throttle.ts';
@@ -34,7 +34,7 @@ export interface PageParts extends Omit<Management, 'authorize' | 'admission'> {
   sending: Sending;
   /** To know our own links again. */
   links: Pick<TrackingLinks, 'read'>;
-  longWork: LongWork;
+  longWorkSlots: LongWorkSlots;
   operatorJobs: OperatorJobs;
   /** Who did what to the service. */
   log: Pick<Log, 'info'>;
@@ -79,13 +79,13 @@ export interface DashboardPage {
   /** About the whole service. */
   operator?: Record<string, Handler<UserVisit>>;
   /** How large its forms may be, in bytes, where they are larger than usual. */
-  largestForm?: number;
+  maxFormBytes?: number;
 }
 
-export type PageAnswer = Shown | Gone | PageInput;
+export type PageAnswer = PageView | Redirect | PageBody;
 
 /** A page in the dashboard's frame, or without one a part of a page, for htmx. */
-export interface Shown {
+export interface PageView {
   view: string;
   title: string;
   data: object;
@@ -95,13 +95,13 @@ export interface Shown {
   scripts: string[];
 }
 
-export interface Gone {
+export interface Redirect {
   to: string;
-  said: Flash | null;
+  flash: Flash | null;
 }
 
 /** Anything else: a file to save, a frame's content, a stream. */
-export interface PageInput {
+export interface PageBody {
   body: string | Buffer | NodeJS.ReadableStream;
   type: string;
   headers: Record<string, string>;
@@ -118,19 +118,23 @@ export function show(
   title: string,
   data: object = {},
   { status = 200, scripts = [] }: { status?: number; scripts?: string[] } = {},
-): Shown {
+): PageView {
   return { view, title, data, status, isPart: false, scripts };
 }
 
-export function part(view: string, data: object = {}): Shown {
+export function part(view: string, data: object = {}): PageView {
   return { view, title: '', data, status: 200, isPart: true, scripts: [] };
 }
 
 /** After a POST. What is `said` is shown on the next page, once. */
-export function goTo(to: string, said: string | Flash | null = null): Gone {
-  return { to, said: typeof said === 'string' ? { tone: 'good', text: said } : said };
+export function redirect(to: string, flash: string | Flash | null = null): Redirect {
+  return { to, flash: typeof flash === 'string' ? { tone: 'good', text: flash } : flash };
 }
 
-export function give(body: PageInput['body'], type: string, headers: Record<string, string> = {}): PageInput {
+export function sendBody(
+  body: PageBody['body'],
+  type: string,
+  headers: Record<string, string> = {},
+): PageBody {
   return { body, type, headers };
 }

@@ -8,7 +8,7 @@ import type { Assets } from './assets.ts';
 import { icon } from './icons.ts';
 import type { NavLink } from './navigation.ts';
 import { count, exactly, percent, relative, span } from './number-format.ts';
-import type { Flash, OrgVisit, Shown, Visit } from './page.ts';
+import type { Flash, OrgVisit, PageView, Visit } from './page.ts';
 
 /** What the frame shows around a page. */
 export interface Frame {
@@ -21,7 +21,7 @@ export interface Frame {
   organizations: { id: string; name: string }[];
 }
 
-export type Render = (shown: Shown, frame: Frame) => string;
+export type Render = (shown: PageView, frame: Frame) => string;
 
 /** Before each view's own code. A partial sees no more of the page than it is given. */
 const functionHeader = `

@@ -17,10 +17,10 @@ export interface Sending {
   admission: Admission;
   hasSpace(): boolean;
   /** Counts a request of the organization. */
-  take(orgId: string, limits: RequestLimits): Promise<Taken>;
+  countRequest(orgId: string, limits: RequestLimits): Promise<Taken>;
 }
 
-const busyMs = 1000;
+const retryDelayMs = 1000;
 
 /** `size`: of what is sent, in bytes. Throws a Refusal; SEND_FAILED among them, whose cause is in the log by then. */
 export async function send(
@@ -29,10 +29,10 @@ export async function send(
   request: SendRequest,
   size: number,
 ): Promise<SendAnswerRecord> {
-  const place = sending.hasSpace() ? await sending.admission.acquire(org.id, size) : null;
-  if (!place) {
+  const slot = sending.hasSpace() ? await sending.admission.acquire(org.id, size) : null;
+  if (!slot) {
     const message = 'The service takes no more just now. Nothing was charged; try again in a moment.';
-    throw new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: busyMs });
+    throw new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: retryDelayMs });
   }
   try {
     await countRequest();
@@ -41,7 +41,7 @@ export async function send(
     if (error instanceof Refusal && error.code === 'SEND_FAILED') onError('a send failed', error.cause);
     throw error;
   } finally {
-    place.release();
+    slot.release();
   }
 
   async function countRequest(): Promise<void> {
@@ -53,7 +53,7 @@ export async function send(
     // An operator may look at a paused organization, and sends nothing in its name.
     requireNotPaused(pause);
     const limits = { perSecond, perDay };
-    const { allowed, windows } = await sending.take(org.id, limits);
+    const { allowed, windows } = await sending.countRequest(org.id, limits);
     if (!allowed) throw overLimit(windows);
   }
 }
@@ -62,7 +62,7 @@ export async function send(
  * One form sends once, however often it is posted; changed, it is another send. `form`: the id that the form has, made
  * when it was shown.
  */
-export function onceEach(form: string, content: unknown): SendRequest['idempotency'] {
+export function idempotencyOf(form: string, content: unknown): SendRequest['idempotency'] {
   const requestHash = createHash('sha256').update(JSON.stringify(content)).digest('hex');
   return { key: `dashboard ${form.slice(0, 36)} ${requestHash}`, requestHash };
 }

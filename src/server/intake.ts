@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Accept, createAccept } from '../accept.ts';
 import { findCaller } from '../accounts/api-keys.ts';
-import { createUses } from '../accounts/key-last-used.ts';
+import { createKeyUseLog } from '../accounts/key-last-used.ts';
 import { dayOf, type RequestLimits } from '../accounts/limits.ts';
 import { createSeal } from '../accounts/seal.ts';
 import { createAdmission } from '../api/admission.ts';
@@ -41,7 +41,7 @@ import { createSubmission, type SubmissionParts } from '../smtp-in/submission/su
 import { createTracking } from '../tracking/routes.ts';
 import { createTrackingLinks } from '../tracking/tracking-links.ts';
 import type { Visit } from '../tracking/visit.ts';
-import type { TryWebhook } from '../webhooks/webhook-attempt.ts';
+import type { AttemptWebhook } from '../webhooks/webhook-attempt.ts';
 import { leaseMs, type ServerContext } from './context.ts';
 
 /** How long a commit of sends waits for more sends that are being composed. */
@@ -56,7 +56,7 @@ interface IntakeParts {
   admit: Runner['admit'];
   hasSpace(): boolean;
   baseUrl(): string;
-  tryIt: TryWebhook;
+  attemptWebhook: AttemptWebhook;
 }
 
 export interface Intake {

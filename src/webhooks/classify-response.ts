@@ -35,14 +35,14 @@ export type WebhookVerdict =
   | { kind: 'gone' };
 
 /** Before the second try, the third, and so on (docs/design.md section 3). */
-export const waits = ['5s', '5m', '30m', '2h', '5h', '10h', '14h', '20h', '24h'].map((each) =>
+export const retryDelays = ['5s', '5m', '30m', '2h', '5h', '10h', '14h', '20h', '24h'].map((each) =>
   ms(each as ms.StringValue),
 );
 
 /** What all tries of a message take, at least. An endpoint that takes nothing for so long is disabled. */
-export const longestFailing = waits.reduce((sum, each) => sum + each, 0);
+export const maxFailingMs = retryDelays.reduce((sum, each) => sum + each, 0);
 
-const longestPause = waits.at(-1)!;
+const maxPauseMs = retryDelays.at(-1)!;
 
 /** `before`: tries made before this one. */
 export function verdictOf(
@@ -53,22 +53,22 @@ export function verdictOf(
   const status = answer?.status ?? 0;
   if (status >= 200 && status < 300) return { kind: 'delivered' };
   if (status === 410) return { kind: 'gone' };
-  const asked = retryAfterMs(answer?.retryAfter ?? null, now);
-  const pausedUntil = asked === null ? null : now + asked;
-  const wait = waits[before];
+  const retryAfter = retryAfterMs(answer?.retryAfter ?? null, now);
+  const pausedUntil = retryAfter === null ? null : now + retryAfter;
+  const wait = retryDelays[before];
   if (wait === undefined) return { kind: 'failed', pausedUntil };
-  return { kind: 'again', dueAt: now + Math.max(wait, asked ?? 0), pausedUntil };
+  return { kind: 'again', dueAt: now + Math.max(wait, retryAfter ?? 0), pausedUntil };
 }
 
 /** RFC 9110 section 10.2.3: seconds, or a date. */
 function retryAfterMs(text: string | null, now: number): number | null {
   if (text === null) return null;
   const value = /^\s*\d+\s*$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now;
-  return Number.isNaN(value) ? null : Math.min(Math.max(value, 0), longestPause);
+  return Number.isNaN(value) ? null : Math.min(Math.max(value, 0), maxPauseMs);
 }
 
 /** Why a status that was answered is a failure; null where it is none. */
-export function complaintOf(status: number): string | null {
+export function failureOf(status: number): string | null {
   if (status >= 200 && status < 300) return null;
   if (status >= 300 && status < 400) return `HTTP ${status}: redirects are not followed`;
   return `HTTP ${status}`;

@@ -3,7 +3,7 @@
  * disabled: when it says that it is gone, or when nothing has got through for as long as all tries of a message take.
  * One message that it never takes does not disable an endpoint that takes others.
  */
-import { longestFailing, type WebhookVerdict } from './classify-response.ts';
+import { maxFailingMs, type WebhookVerdict } from './classify-response.ts';
 
 export interface EndpointHealth {
   failingSince: number | null;
@@ -12,7 +12,7 @@ export interface EndpointHealth {
   disable: string | null;
 }
 
-export interface Tried {
+export interface EndpointAttempt {
   startedAt: number;
   endedAt: number;
   verdict: WebhookVerdict;
@@ -23,25 +23,25 @@ export interface Tried {
 /** `tries`: in the order in which they ended. */
 export function endpointHealthAfter(
   before: Omit<EndpointHealth, 'disable'>,
-  tries: readonly Tried[],
+  attempts: readonly EndpointAttempt[],
 ): EndpointHealth {
-  const standing: EndpointHealth = { ...before, disable: null };
-  for (const { startedAt, endedAt, verdict, error } of tries) {
+  const health: EndpointHealth = { ...before, disable: null };
+  for (const { startedAt, endedAt, verdict, error } of attempts) {
     if (verdict.kind === 'delivered') {
-      standing.failingSince = null;
-      standing.pausedUntil = null;
+      health.failingSince = null;
+      health.pausedUntil = null;
       continue;
     }
-    standing.failingSince ??= startedAt;
-    if (verdict.kind === 'gone') standing.disable = 'it answered HTTP 410: gone';
+    health.failingSince ??= startedAt;
+    if (verdict.kind === 'gone') health.disable = 'it answered HTTP 410: gone';
     else {
-      standing.pausedUntil = later(standing.pausedUntil, verdict.pausedUntil);
-      if (endedAt - standing.failingSince >= longestFailing) {
-        standing.disable = `nothing got through for three days; the last try: ${error}`;
+      health.pausedUntil = later(health.pausedUntil, verdict.pausedUntil);
+      if (endedAt - health.failingSince >= maxFailingMs) {
+        health.disable = `nothing got through for three days; the last try: ${error}`;
       }
     }
   }
-  return standing;
+  return health;
 }
 
 function later(a: number | null, b: number | null): number | null {

@@ -5,7 +5,7 @@
 import { isIP } from 'node:net';
 import { isForbidden } from '../vendor/mx-connect.ts';
 
-const longest = 2048;
+const maxLength = 2048;
 
 /** In the form in which it is kept, or what is wrong with it. */
 export function parseWebhookUrl(text: string, allowPrivate: boolean): string | { fault: string } {
@@ -13,7 +13,7 @@ export function parseWebhookUrl(text: string, allowPrivate: boolean): string | {
   if (!url || !['http:', 'https:'].includes(url.protocol)) {
     return { fault: `"${text}" is not a URL such as https://app.example.com/webhooks` };
   }
-  if (url.href.length > longest) return { fault: `the URL is longer than ${longest} characters` };
+  if (url.href.length > maxLength) return { fault: `the URL is longer than ${maxLength} characters` };
   // They would stand in logs and answers; and the signature says who calls.
   if (url.username || url.password) return { fault: 'the URL has a user name or password; leave them out' };
   url.hash = '';

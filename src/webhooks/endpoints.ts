@@ -14,7 +14,7 @@ import { eventTypes } from '../glossary.ts';
 import type { WebhookAttempt } from './classify-response.ts';
 import { parseWebhookUrl } from './endpoint-url.ts';
 import { newSecret, secretsOf } from './signature.ts';
-import type { TryWebhook } from './webhook-attempt.ts';
+import type { AttemptWebhook } from './webhook-attempt.ts';
 
 class WebhookFault extends Error {}
 
@@ -25,15 +25,15 @@ const maxWebhooks = 50;
 export const disabledByOwner = 'its owner has disabled it';
 
 /** How long the old secret signs beside the new one. */
-const bothSignMs = 24 * 60 * 60_000;
+const overlapMs = 24 * 60 * 60_000;
 
-export interface Added {
+export interface AddedWebhook {
   webhook: Webhook;
   /** Shown this once. */
   secret: string;
 }
 
-export interface Wanted {
+export interface WebhookRequest {
   orgId: string;
   url: string;
   /** None: all. */
@@ -43,9 +43,9 @@ export interface Wanted {
 /** As an organization adds one for itself. The fault: it has as many as it may. */
 export async function addOwnWebhook(
   db: Db,
-  wanted: Wanted,
+  wanted: WebhookRequest,
   terms: Parameters<typeof addWebhook>[2],
-): Promise<Added | { fault: string }> {
+): Promise<AddedWebhook | { fault: string }> {
   const limit = { orgId: wanted.orgId, table: 'webhooks', max: maxWebhooks };
   const added = await insertWithin(db, limit, (trx) => addWebhook(trx, wanted, terms));
   return added ?? { fault: `This organization has ${maxWebhooks} webhooks; remove one first.` };
@@ -53,9 +53,9 @@ export async function addOwnWebhook(
 
 export async function addWebhook(
   db: Db,
-  { orgId, url, types }: Wanted,
+  { orgId, url, types }: WebhookRequest,
   { seal, allowPrivate, now }: { seal: Seal; allowPrivate: boolean; now: number },
-): Promise<Added> {
+): Promise<AddedWebhook> {
   const parsed = parseWebhookUrl(url, allowPrivate);
   if (typeof parsed === 'object') throw new WebhookFault(parsed.fault);
   const unknown = types.find((type) => !(eventTypes as readonly string[]).includes(type));
@@ -75,14 +75,14 @@ export async function rotateSecret(
   { seal, now }: { seal: Seal; now: number },
 ): Promise<{ secret: string; oldSecretUntil: number } | null> {
   const secret = newSecret();
-  const until = now + bothSignMs;
+  const until = now + overlapMs;
   return (await replaceSecret(db, id, seal.close(secret), { now, until }))
     ? { secret, oldSecretUntil: until }
     : null;
 }
 
-interface Testing {
-  tryIt: TryWebhook;
+interface TestParts {
+  attemptWebhook: AttemptWebhook;
   clock: Pick<Clock, 'now'>;
   /** Nobody waits for it any more. */
   signal?: AbortSignal;
@@ -92,7 +92,7 @@ interface Testing {
 export async function testWebhook(
   db: Db,
   webhook: Webhook,
-  { tryIt, clock, signal = new AbortController().signal }: Testing,
+  { attemptWebhook, clock, signal = new AbortController().signal }: TestParts,
 ): Promise<WebhookAttempt> {
   const now = clock.now();
   const { id: webhookId, orgId, url } = webhook;
@@ -101,7 +101,7 @@ export async function testWebhook(
     ...{ data: { webhookId, url }, email: null, position: 0 },
   };
   const secrets = secretsOf(webhook, now);
-  const attempt = await tryIt({ url, secrets, event }, signal);
+  const attempt = await attemptWebhook({ url, secrets, event }, signal);
   const message = { id: newId(), webhookId, eventId: event.id, lane: event.id, attempts: 0 };
   await insertTried(db, {
     event: {

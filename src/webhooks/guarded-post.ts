@@ -44,40 +44,40 @@ const bodyTimeoutMs = 2_000;
 /** After which the next address is tried; Node's 250 ms are less than it takes to connect to the other side of the earth. */
 const nextAddressMs = 2_000;
 /** What is kept of a body, and what is read so that the connection can be used again. */
-const keptBytes = 1024;
-const readBytes = 64 * 1024;
+const maxKeptBytes = 1024;
+const maxReadBytes = 64 * 1024;
 /** Below the five seconds after which many servers close. */
 const idleMs = 4_000;
 
 export function createPoster(options: PosterOptions): Poster {
   const { allowPrivate, timeoutMs } = options;
   const lookup = createLookup(options);
-  const kept = {
+  const agentOptions = {
     keepAlive: true,
     timeout: idleMs,
     maxFreeSockets: 4,
     autoSelectFamilyAttemptTimeout: nextAddressMs,
   };
-  const agents = { http: new HttpAgent(kept), https: new HttpsAgent(kept) };
+  const agents = { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) };
 
-  function ask(url: URL, request: Request, signal: AbortSignal, isFresh: boolean): Promise<IncomingMessage> {
+  function open(url: URL, request: Request, signal: AbortSignal, isFresh: boolean): Promise<IncomingMessage> {
     const isPlain = url.protocol === 'http:';
     return new Promise((resolve, reject) => {
-      const asked: ClientRequest = (isPlain ? requestHttp : requestHttps)(url, {
+      const outgoing: ClientRequest = (isPlain ? requestHttp : requestHttps)(url, {
         method: 'POST',
         headers: { ...request.headers, 'content-length': Buffer.byteLength(request.body) },
         agent: isFresh ? false : agents[isPlain ? 'http' : 'https'],
         lookup,
         signal,
       });
-      asked.on('response', resolve);
-      asked.on('error', (error: NodeJS.ErrnoException) => {
+      outgoing.on('response', resolve);
+      outgoing.on('error', (error: NodeJS.ErrnoException) => {
         // A kept connection that was closed as we wrote: nobody has read the request, or it may come twice.
-        const isStale = asked.reusedSocket && ['ECONNRESET', 'EPIPE'].includes(error.code!);
-        if (isStale && !signal.aborted) resolve(ask(url, request, signal, true));
+        const isStale = outgoing.reusedSocket && ['ECONNRESET', 'EPIPE'].includes(error.code!);
+        if (isStale && !signal.aborted) resolve(open(url, request, signal, true));
         else reject(error);
       });
-      asked.end(request.body);
+      outgoing.end(request.body);
     });
   }
 
@@ -87,15 +87,15 @@ export function createPoster(options: PosterOptions): Poster {
       const host = hostOf(url);
       // What is an address already is never looked up.
       if (isIP(host) && isForbidden(host, allowPrivate)) throw new Error(`${host} is a private address`);
-      const overdue = AbortSignal.timeout(timeoutMs);
+      const timedOut = AbortSignal.timeout(timeoutMs);
       try {
-        const response = await ask(url, request, AbortSignal.any([stopped, overdue]), false);
-        const text = await beginningOf(response);
+        const response = await open(url, request, AbortSignal.any([stopped, timedOut]), false);
+        const text = await readBeginning(response);
         return { status: response.statusCode!, retryAfter: response.headers['retry-after'] ?? null, text };
       } catch (error) {
         if (stopped.aborted) throw stopped.reason;
-        if (overdue.aborted) throw new Error(`${host} did not answer within ${timeoutMs / 1000} s`);
-        throw new Error(sentence(host, error as NodeJS.ErrnoException));
+        if (timedOut.aborted) throw new Error(`${host} did not answer within ${timeoutMs / 1000} s`);
+        throw new Error(sentenceOf(host, error as NodeJS.ErrnoException));
       }
     },
     close() {
@@ -117,27 +117,27 @@ function createLookup(options: AddressOptions): LookupFunction {
   };
 }
 
-async function beginningOf(response: IncomingMessage): Promise<string> {
-  const overdue = setTimeout(() => response.destroy(), bodyTimeoutMs);
+async function readBeginning(response: IncomingMessage): Promise<string> {
+  const timedOut = setTimeout(() => response.destroy(), bodyTimeoutMs);
   const beginning: Buffer[] = [];
   let read = 0;
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
-      if (read < keptBytes) beginning.push(chunk.subarray(0, keptBytes - read));
+      if (read < maxKeptBytes) beginning.push(chunk.subarray(0, maxKeptBytes - read));
       read += chunk.length;
-      if (read > readBytes) break;
+      if (read > maxReadBytes) break;
     }
   } catch {
     // It broke off, or took too long: what there is will do.
   } finally {
-    clearTimeout(overdue);
+    clearTimeout(timedOut);
     response.destroy();
   }
   // A character that is cut in two at the end is left out. PostgreSQL takes no NUL.
   return new TextDecoder().decode(Buffer.concat(beginning), { stream: true }).replaceAll('\0', '\uFFFD');
 }
 
-const troubles: Record<string, string> = {
+const reasons: Record<string, string> = {
   ECONNREFUSED: 'refuses the connection',
   ECONNRESET: 'closed the connection without an answer',
   EPIPE: 'closed the connection without an answer',
@@ -147,8 +147,8 @@ const troubles: Record<string, string> = {
 };
 
 /** Of several addresses that all failed Node says the code alone; it adds advice after a semicolon. */
-function sentence(host: string, { code = '', message }: NodeJS.ErrnoException): string {
-  if (code in troubles) return `${host} ${troubles[code]}`;
+function sentenceOf(host: string, { code = '', message }: NodeJS.ErrnoException): string {
+  if (code in reasons) return `${host} ${reasons[code]}`;
   const reason = message.split(';', 1)[0] || `no connection (${code})`;
   return reason.startsWith(host) ? reason : `${host}: ${reason}`;
 }

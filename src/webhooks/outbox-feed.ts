@@ -12,14 +12,14 @@ export interface FeedParts {
   hasActive(): Promise<boolean>;
   passOver(position: number): Promise<void>;
   fanOut(terms: { now: number; limit: number }): Promise<{ made: number; position: number; isMore: boolean }>;
-  onMade(): void;
+  onMessages(): void;
   watch: EventSignal;
   clock: Clock;
   onError(what: string, error: unknown): void;
 }
 
-const atOnce = 500;
-const keepUpMs = 10_000;
+const batchSize = 500;
+const passOverIntervalMs = 10_000;
 const retryDelayMs = 1000;
 /** Without a ring. */
 const intervalMs = 10 * 60_000;
@@ -29,32 +29,32 @@ export function createFeed(parts: FeedParts) {
   const stopping = new AbortController();
   /** All up to here has been seen. */
   let seen = -1;
-  let passedAt = Number.NEGATIVE_INFINITY;
+  let passedOverAt = Number.NEGATIVE_INFINITY;
 
-  async function beat(): Promise<boolean> {
+  async function step(): Promise<boolean> {
     // In this order: an endpoint that is made after it was asked for is told nothing before this position.
     const settled = await parts.settled();
     if (settled <= seen) return false;
     const now = clock.now();
     if (!(await parts.hasActive())) {
-      if (now < passedAt + keepUpMs) return false;
-      passedAt = now;
+      if (now < passedOverAt + passOverIntervalMs) return false;
+      passedOverAt = now;
       await parts.passOver(settled);
       seen = settled;
       return false;
     }
-    const { made, position, isMore } = await parts.fanOut({ now, limit: atOnce });
+    const { made, position, isMore } = await parts.fanOut({ now, limit: batchSize });
     if (!isMore) seen = position;
-    if (made > 0) parts.onMade();
+    if (made > 0) parts.onMessages();
     return isMore;
   }
 
   async function follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const rings = watch.count();
+      const signals = watch.signalsAfter();
       try {
-        while ((await beat()) && !signal.aborted);
-        await watch.wait(rings, intervalMs, signal);
+        while ((await step()) && !signal.aborted);
+        await watch.wait(signals, intervalMs, signal);
       } catch (error) {
         parts.onError('events could not be read for webhooks; trying again', error);
         await pause(clock, retryDelayMs, signal);
@@ -62,14 +62,14 @@ export function createFeed(parts: FeedParts) {
     }
   }
 
-  let following = Promise.resolve();
+  let running = Promise.resolve();
   return {
     start(): void {
-      following = follow(stopping.signal);
+      running = follow(stopping.signal);
     },
     async stop(): Promise<void> {
       stopping.abort();
-      await following;
+      await running;
     },
   };
 }

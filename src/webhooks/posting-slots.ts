@@ -16,42 +16,45 @@ const perWebhook = 16;
 
 export function createPostingSlots(max: number) {
   const inFlight = new Map<string, number>();
-  let inAll = 0;
+  let total = 0;
   let failing = 0;
   /** The last that was served: the next in line is served first. */
-  let last = '';
+  let lastServed = '';
 
   return {
     /** Notes what is begun; what is returned notes that it has ended. */
-    begin({ id, isFailing }: DueWebhook): () => void {
+    take({ id, isFailing }: DueWebhook): () => void {
       inFlight.set(id, (inFlight.get(id) ?? 0) + 1);
-      inAll += 1;
+      total += 1;
       if (isFailing) failing += 1;
       return () => {
         const left = inFlight.get(id)! - 1;
         if (left > 0) inFlight.set(id, left);
         else inFlight.delete(id);
-        inAll -= 1;
+        total -= 1;
         if (isFailing) failing -= 1;
       };
     },
     /** How much of each may be begun now. */
     share(due: readonly DueWebhook[]): Pick[] {
-      const inLine = [...due.filter(({ id }) => id > last), ...due.filter(({ id }) => id <= last)];
+      const inTurn = [
+        ...due.filter(({ id }) => id > lastServed),
+        ...due.filter(({ id }) => id <= lastServed),
+      ];
       const picks: Pick[] = [];
-      let left = max - inAll;
+      let left = max - total;
       let leftFailing = Math.floor(max / 2) - failing;
-      for (const { id, isFailing } of inLine) {
+      for (const { id, isFailing } of inTurn) {
         const own = (isFailing ? 1 : perWebhook) - (inFlight.get(id) ?? 0);
         const limit = Math.min(own, left, isFailing ? leftFailing : left);
         if (limit <= 0) continue;
         picks.push({ webhookId: id, limit });
         left -= limit;
         if (isFailing) leftFailing -= limit;
-        last = id;
+        lastServed = id;
       }
       return picks;
     },
-    isFull: () => inAll >= max,
+    isFull: () => total >= max,
   };
 }

@@ -14,7 +14,7 @@ import type { EventSignal } from '../record/event-signal.ts';
 import type { Resolve } from '../route/resolver.ts';
 import { createPoster } from './guarded-post.ts';
 import { createFeed } from './outbox-feed.ts';
-import { createTryWebhook, type TryWebhook } from './webhook-attempt.ts';
+import { type AttemptWebhook, createAttemptWebhook } from './webhook-attempt.ts';
 import { createWebhookRunner } from './webhook-runner.ts';
 
 export interface WebhookParts {
@@ -35,7 +35,7 @@ export interface WebhookParts {
 
 export interface Webhooks {
   /** One try, as the runner makes them: for tests that somebody asks for. */
-  tryIt: TryWebhook;
+  attemptWebhook: AttemptWebhook;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -63,12 +63,12 @@ export function createWebhooks({
     metrics.timed('webhooks', (tries: WebhookTry[]) => recordTries(db, node, tries), metrics.posted),
     { isComing: () => true, maxWaitMs: recordMaxWaitMs },
   );
-  const tryIt = createTryWebhook({ post: poster.post, openSecret: seal.open, clock });
+  const attemptWebhook = createAttemptWebhook({ post: poster.post, openSecret: seal.open, clock });
   const runner = createWebhookRunner({
     listDue: (now) => listDueWebhooks(db, now),
     claim: (picks, now) => claimMessages(db, { node, now, leaseMs, picks }),
-    giveBack: (now) => releaseMessages(db, { node, now }),
-    tryIt,
+    releaseLeases: (now) => releaseMessages(db, { node, now }),
+    attemptWebhook,
     async record(one) {
       const disabled = await record(one);
       if (!disabled) return;
@@ -88,13 +88,13 @@ export function createWebhooks({
     hasActive: () => hasActiveWebhooks(db),
     passOver: (position) => passOver(db, position),
     fanOut: (terms) => fanOut(db, terms),
-    onMade: runner.wake,
+    onMessages: runner.wake,
     watch,
     clock,
     onError,
   });
   return {
-    tryIt,
+    attemptWebhook,
     async start() {
       await runner.start();
       feed.start();

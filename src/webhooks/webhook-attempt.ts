@@ -1,12 +1,12 @@
 /** One try: an event is put into words, signed, posted; what came back is an attempt. Never rejects but when stopped. */
 import type { Clock } from '../base/clock.ts';
 import type { EventRecord } from '../db/events/read-events.ts';
-import { complaintOf, type WebhookAttempt, type WebhookResponse } from './classify-response.ts';
+import { failureOf, type WebhookAttempt, type WebhookResponse } from './classify-response.ts';
 import type { Post } from './guarded-post.ts';
 import { sign } from './signature.ts';
 import { bodyOf } from './webhook-body.ts';
 
-interface Tryable {
+interface AttemptRequest {
   url: string;
   /** Sealed. */
   secrets: readonly string[];
@@ -20,17 +20,17 @@ export interface AttemptParts {
   clock: Clock;
 }
 
-export type TryWebhook = (message: Tryable, stopped: AbortSignal) => Promise<WebhookAttempt>;
+export type AttemptWebhook = (message: AttemptRequest, stopped: AbortSignal) => Promise<WebhookAttempt>;
 
-export function createTryWebhook({ post, openSecret, clock }: AttemptParts): TryWebhook {
+export function createAttemptWebhook({ post, openSecret, clock }: AttemptParts): AttemptWebhook {
   return async ({ url, secrets, event }, stopped) => {
     const startedAt = clock.now();
     const begun = performance.now();
-    const ended = (answer: WebhookResponse | null, error: string | null): WebhookAttempt => {
+    const attemptOf = (answer: WebhookResponse | null, error: string | null): WebhookAttempt => {
       const duration = Math.round(performance.now() - begun);
       return { startedAt, endedAt: clock.now(), duration, url, answer, error };
     };
-    if (event === null) return ended(null, 'the event is so old that it is not kept any more');
+    if (event === null) return attemptOf(null, 'the event is so old that it is not kept any more');
     try {
       const body = bodyOf(event);
       const headers = headersOf(
@@ -38,10 +38,10 @@ export function createTryWebhook({ post, openSecret, clock }: AttemptParts): Try
         secrets.map(openSecret),
       );
       const answer = await post({ url, headers, body }, stopped);
-      return ended(answer, complaintOf(answer.status));
+      return attemptOf(answer, failureOf(answer.status));
     } catch (error) {
       if (stopped.aborted) throw error;
-      return ended(null, (error as Error).message);
+      return attemptOf(null, (error as Error).message);
     }
   };
 }

@@ -13,14 +13,14 @@ import type { WebhookMessage } from '../db/webhooks/webhook-outbox.ts';
 import type { WebhookTry } from '../db/webhooks/webhook-outcomes.ts';
 import { verdictOf } from './classify-response.ts';
 import { createPostingSlots, type DueWebhook, type Pick } from './posting-slots.ts';
-import type { TryWebhook } from './webhook-attempt.ts';
+import type { AttemptWebhook } from './webhook-attempt.ts';
 
 export interface WebhookRunnerParts {
   listDue(now: number): Promise<DueWebhook[]>;
   claim(picks: Pick[], now: number): Promise<WebhookMessage[]>;
   /** All that this node has leased and does not try is due at once. */
-  giveBack(now: number): Promise<void>;
-  tryIt: TryWebhook;
+  releaseLeases(now: number): Promise<void>;
+  attemptWebhook: AttemptWebhook;
   record(one: WebhookTry): Promise<void>;
   /** Tries at once, in all. */
   concurrency: number;
@@ -39,40 +39,40 @@ const retryDelayMs = 1000;
 
 export function createWebhookRunner(parts: WebhookRunnerParts): WebhookRunner {
   const { clock, onError } = parts;
-  const room = createPostingSlots(parts.concurrency);
+  const slots = createPostingSlots(parts.concurrency);
   const inFlight = new Set<Promise<void>>();
   const stopping = new AbortController();
 
-  const pulse = createDebouncedLoop({
-    run: beat,
-    debounceMs: 25,
+  const loop = createDebouncedLoop({
+    beat,
+    gapMs: 25,
     intervalMs: 1000,
     clock,
     onError: (error) => onError('webhooks that are due could not be read; trying again', error),
   });
 
   async function beat(): Promise<boolean> {
-    if (room.isFull()) return false;
+    if (slots.isFull()) return false;
     const now = clock.now();
     const due = await parts.listDue(now);
-    const picks = room.share(due);
+    const picks = slots.share(due);
     if (picks.length === 0) return false;
     const byId = new Map(due.map((one) => [one.id, one]));
     for (const message of await parts.claim(picks, now)) {
-      const end = room.begin(byId.get(message.webhookId)!);
-      const working = work(message).finally(() => {
-        end();
-        inFlight.delete(working);
-        pulse.wake();
+      const release = slots.take(byId.get(message.webhookId)!);
+      const processing = process(message).finally(() => {
+        release();
+        inFlight.delete(processing);
+        loop.wake();
       });
-      inFlight.add(working);
+      inFlight.add(processing);
     }
     return false;
   }
 
-  async function work(message: WebhookMessage): Promise<void> {
+  async function process(message: WebhookMessage): Promise<void> {
     const { signal } = stopping;
-    const attempt = await parts.tryIt(message, signal).catch(() => null);
+    const attempt = await parts.attemptWebhook(message, signal).catch(() => null);
     // It was cut short.
     if (attempt === null) return;
     // The event was deleted (retention) before its message was sent: there is no body to post, so a retry cannot help.
@@ -93,17 +93,17 @@ export function createWebhookRunner(parts: WebhookRunnerParts): WebhookRunner {
 
   return {
     async start() {
-      await parts.giveBack(clock.now());
-      pulse.start();
+      await parts.releaseLeases(clock.now());
+      loop.start();
     },
-    wake: pulse.wake,
+    wake: loop.wake,
     async stop() {
-      await pulse.stop();
+      await loop.stop();
       const grace = setTimeout(() => stopping.abort(new Error('Postern stops')), graceMs);
       await Promise.all(inFlight);
       clearTimeout(grace);
       stopping.abort();
-      await parts.giveBack(clock.now());
+      await parts.releaseLeases(clock.now());
     },
   };
 }

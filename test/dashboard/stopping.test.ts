@@ -48,10 +48,10 @@ for (const kind of kinds) {
     const config = loadConfig({});
     const onError = (what: string, error: unknown) => troubles.push(`${what}: ${(error as Error).message}`);
     const desk = createOperatorJobs({ db, clock: manualClock(), config, onError, surroundings: {} });
-    t.true(desk.orders.start({ order: 'cancel', selection: {}, reason: 'test', by: 'olga' }));
-    await until(() => desk.orders.last()!.progress?.moved === 1000);
+    t.true(desk.queueActions.start({ order: 'cancel', selection: {}, reason: 'test', by: 'olga' }));
+    await until(() => desk.queueActions.last()!.progress?.moved === 1000);
     await desk.stop();
-    const { endedAt, result } = desk.orders.last()!;
+    const { endedAt, result } = desk.queueActions.last()!;
     t.not(endedAt, null);
     t.is(result, null);
     t.deepEqual(troubles, [

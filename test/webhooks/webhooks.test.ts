@@ -5,12 +5,12 @@ import ms, { type StringValue } from 'ms';
 import { Webhook } from 'standardwebhooks';
 import type { EventRecord } from '../../src/db/events/read-events.ts';
 import {
-  longestFailing,
+  maxFailingMs,
+  retryDelays,
   verdictOf,
   type WebhookVerdict,
-  waits,
 } from '../../src/webhooks/classify-response.ts';
-import { endpointHealthAfter, type Tried } from '../../src/webhooks/endpoint-health.ts';
+import { type EndpointAttempt, endpointHealthAfter } from '../../src/webhooks/endpoint-health.ts';
 import { createPostingSlots } from '../../src/webhooks/posting-slots.ts';
 import { newSecret, secretsOf, sign } from '../../src/webhooks/signature.ts';
 import { bodyOf } from '../../src/webhooks/webhook-body.ts';
@@ -48,7 +48,7 @@ const asked: [retryAfter: string, wait: number][] = [
   ['-5', 5000],
   ['soon', 5000],
   ['', 5000],
-  ['99999999999999', waits.at(-1)!],
+  ['99999999999999', retryDelays.at(-1)!],
   [new Date(now + 600_000).toUTCString(), 600_000],
   [new Date(now - 600_000).toUTCString(), 5000],
 ];
@@ -59,7 +59,7 @@ for (const [retryAfter, wait] of asked) {
   });
 }
 
-const tried = (verdict: WebhookVerdict, at: number): Tried => ({
+const tried = (verdict: WebhookVerdict, at: number): EndpointAttempt => ({
   startedAt: at,
   endedAt: at,
   verdict,
@@ -84,11 +84,11 @@ test('an endpoint fails from the first failure to the next success', (t) => {
 test('it is disabled when nothing has got through for a whole schedule, and not for one message', (t) => {
   const failed = { kind: 'failed', pausedUntil: null } as const;
   t.regex(
-    endpointHealthAfter({ ...atRest, failingSince: 0 }, [tried(failed, longestFailing)]).disable!,
+    endpointHealthAfter({ ...atRest, failingSince: 0 }, [tried(failed, maxFailingMs)]).disable!,
     /HTTP 500/,
   );
-  t.is(endpointHealthAfter({ ...atRest, failingSince: 0 }, [tried(again, longestFailing - 1)]).disable, null);
-  t.is(endpointHealthAfter({ ...atRest, failingSince: 5 }, [tried(failed, longestFailing)]).disable, null);
+  t.is(endpointHealthAfter({ ...atRest, failingSince: 0 }, [tried(again, maxFailingMs - 1)]).disable, null);
+  t.is(endpointHealthAfter({ ...atRest, failingSince: 5 }, [tried(failed, maxFailingMs)]).disable, null);
   t.regex(endpointHealthAfter(atRest, [tried({ kind: 'gone' }, 1)]).disable!, /410/);
 });
 
@@ -172,12 +172,12 @@ test('room: each its own, those that fail one and half of all together, the next
     { webhookId: 'a', limit: 16 },
     { webhookId: 'b', limit: 4 },
   ]);
-  const ends = Array.from({ length: 16 }, () => room.begin(fine('a')));
+  const ends = Array.from({ length: 16 }, () => room.take(fine('a')));
   t.deepEqual(room.share([fine('a'), fine('b')]), [{ webhookId: 'b', limit: 4 }]);
   for (const end of ends) end();
   t.deepEqual(room.share([fine('a'), fine('c')])[0], { webhookId: 'c', limit: 16 });
   const failing = Array.from({ length: 15 }, (_, n) => bad(`f${String(n).padStart(2, '0')}`));
   t.is(room.share(failing).length, 10);
-  for (const one of failing.slice(0, 10)) room.begin(one);
+  for (const one of failing.slice(0, 10)) room.take(one);
   t.deepEqual(room.share([...failing, fine('z')]), [{ webhookId: 'z', limit: 10 }]);
 });

@@ -119,7 +119,7 @@ async function test(context: Context, orgId: string, parts: Management): Promise
   const { db, attemptWebhook, clock } = parts;
   const webhook = await requireWebhook(context, orgId, parts);
   const attempt = await testWebhook(db, webhook, {
-    tryIt: attemptWebhook,
+    attemptWebhook: attemptWebhook,
     clock,
     signal: goneSignal(context),
   });

@@ -8,7 +8,7 @@ import { activateWebhook, deleteWebhook, listWebhooks } from '../../db/webhooks/
 import { createResolver } from '../../route/resolver.ts';
 import { addWebhook, rotateSecret, testWebhook } from '../../webhooks/endpoints.ts';
 import { createPoster, timeoutMs } from '../../webhooks/guarded-post.ts';
-import { createTryWebhook } from '../../webhooks/webhook-attempt.ts';
+import { createAttemptWebhook } from '../../webhooks/webhook-attempt.ts';
 import { eventTypes, lines } from '../args/arguments.ts';
 import { requireOrganization, requireWebhook } from '../args/lookup.ts';
 import type { CommandContext } from '../command-context.ts';
@@ -113,10 +113,13 @@ async function show({ db, out }: CommandContext, id: string): Promise<void> {
 async function test({ db, out, config, secrets }: CommandContext, id: string): Promise<void> {
   const webhook = await requireWebhook(await db(), id);
   const { dnsServers, webhookAllowPrivate: allowPrivate } = config();
-  const poster = createPoster({ resolve: createResolver(dnsServers), allowPrivate, timeoutMs: timeoutMs });
+  const poster = createPoster({ resolve: createResolver(dnsServers), allowPrivate, timeoutMs });
   const { open: openSecret } = createSeal(secrets());
-  const tryIt = createTryWebhook({ post: poster.post, openSecret, clock: systemClock });
-  const attempt = await testWebhook(await db(), webhook, { tryIt, clock: systemClock }).finally(poster.close);
+  const attemptWebhook = createAttemptWebhook({ post: poster.post, openSecret, clock: systemClock });
+  const attempt = await testWebhook(await db(), webhook, {
+    attemptWebhook,
+    clock: systemClock,
+  }).finally(poster.close);
   const { answer, ...tried } = attempt;
   const record = { ...tried, status: answer?.status ?? null, answer: answer?.text ?? null };
   out.print(

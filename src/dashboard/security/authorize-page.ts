@@ -28,20 +28,20 @@ interface AuthorizePageParts {
 /** Forms that are larger than usual, at once: each takes several times its size. */
 const maxLarge = { inAll: 4, ofOne: 2 };
 
-export interface Entrance {
+export interface AuthorizePage {
   /** Who asks, if they may. Reads nothing of a form. */
-  admit(context: Context, min: RouteAccess): Promise<Visit | UserVisit | OrgVisit | 'sign in first'>;
+  authorize(context: Context, min: RouteAccess): Promise<Visit | UserVisit | OrgVisit | 'sign in first'>;
   /** The visit with its form. Takes as long as the client does, so nothing is held for it meanwhile. */
   withForm<V extends Visit>(visit: V, largestForm: number | undefined): Promise<V>;
 }
 
-export function createAuthorizePage({ db, clock, csrf, sessions }: AuthorizePageParts): Entrance {
+export function createAuthorizePage({ db, clock, csrf, sessions }: AuthorizePageParts): AuthorizePage {
   const large = {
     inAll: createSlotsPerOrganization(maxLarge.inAll),
     ofOne: createSlotsPerOrganization(maxLarge.ofOne),
   };
   return {
-    async admit(context, min) {
+    async authorize(context, min) {
       if (context.method === 'POST') csrf.checkOrigin(context);
       const found = await sessions.find(context);
       if (!found && min !== 'anyone') return 'sign in first';
@@ -50,10 +50,10 @@ export function createAuthorizePage({ db, clock, csrf, sessions }: AuthorizePage
       const form = new URLSearchParams();
       const visit = { context, query, form, now: clock.now(), visitor, user: null, session: null };
       if (!found) return visit;
-      const theirs = { ...visit, ...found };
-      if (min === 'anyone') return theirs;
+      const signedIn = { ...visit, ...found };
+      if (min === 'anyone') return signedIn;
       const { org } = context.params as { org?: string };
-      return org === undefined ? forUser(theirs, min) : inOrganization(theirs, min, org);
+      return org === undefined ? forUser(signedIn, min) : inOrganization(signedIn, min, org);
     },
     async withForm(visit, largestForm) {
       const { context, user, visitor } = visit;

@@ -15,12 +15,12 @@ const max = { network: 30, account: 10 };
 const maxKept = 50_000;
 
 /** As many wrong guesses at an account cost no time, wherever they come from. After the next the pause doubles each time. */
-const freeGuesses = 20;
-const firstPauseMs = 1000;
-const longestPauseMs = 60_000;
-const pausesEndMs = 60 * 60_000;
+const attemptsWithoutPause = 20;
+const minPauseMs = 1000;
+const maxPauseMs = 60_000;
+const pauseTtlMs = 60 * 60_000;
 
-interface Guess {
+interface LoginAttempt {
   /** The client's address. */
   address: string;
   account: string;
@@ -30,7 +30,7 @@ interface Guess {
 
 export interface LoginThrottle {
   /** Whether the guess is right; a wait if it was not judged. */
-  judge(guess: Guess, isRight: () => Promise<boolean>): Promise<boolean | { waitMs: number }>;
+  attempt(login: LoginAttempt, isRight: () => Promise<boolean>): Promise<boolean | { waitMs: number }>;
 }
 
 /** The wrong guesses of one kind. */
@@ -38,9 +38,9 @@ interface Counter {
   waitMs(key: string): number;
   count(key: string): void;
   /** One that was counted was right, or was not judged. */
-  takeBack(key: string): void;
+  undo(key: string): void;
   /** Who gets in has guessed nothing. */
-  forget?(key: string): void;
+  clear?(key: string): void;
 }
 
 export function createLoginThrottle(clock: Clock): LoginThrottle {
@@ -48,7 +48,7 @@ export function createLoginThrottle(clock: Clock): LoginThrottle {
   const atAccounts = windows(clock, max.account, true);
   const accounts = pauses(clock);
 
-  function countersOf({ address, account, browser }: Guess): [Counter, string][] {
+  function countersOf({ address, account, browser }: LoginAttempt): [Counter, string][] {
     if (browser !== null) return [[atAccounts, `${account} browser ${browser}`]];
     const network = clientOf(address);
     return [
@@ -59,8 +59,8 @@ export function createLoginThrottle(clock: Clock): LoginThrottle {
   }
 
   return {
-    async judge(guess, isRight) {
-      const counters = countersOf(guess);
+    async attempt(login, isRight) {
+      const counters = countersOf(login);
       const waitMs = Math.max(...counters.map(([counter, key]) => counter.waitMs(key)));
       if (waitMs > 0) return { waitMs };
       // Counted before it is judged: of many that come at once, no more are judged than may be wrong.
@@ -70,14 +70,14 @@ export function createLoginThrottle(clock: Clock): LoginThrottle {
         verdict = await isRight();
         return verdict;
       } finally {
-        if (verdict !== false) for (const [counter, key] of counters) counter.takeBack(key);
-        if (verdict === true) for (const [counter, key] of counters) counter.forget?.(key);
+        if (verdict !== false) for (const [counter, key] of counters) counter.undo(key);
+        if (verdict === true) for (const [counter, key] of counters) counter.clear?.(key);
       }
     },
   };
 }
 
-function windows(clock: Clock, allowed: number, isForgotten = false): Counter {
+function windows(clock: Clock, allowed: number, isClearedOnSuccess = false): Counter {
   const open = new LRUCache<string, { since: number; count: number }>(lruOptions(maxKept));
   const current = (key: string) => {
     const known = open.get(key);
@@ -93,11 +93,11 @@ function windows(clock: Clock, allowed: number, isForgotten = false): Counter {
       known.count += 1;
       open.set(key, known);
     },
-    takeBack(key) {
+    undo(key) {
       const known = current(key);
       if (known) known.count -= 1;
     },
-    ...(isForgotten && { forget: (key) => void open.delete(key) }),
+    ...(isClearedOnSuccess && { clear: (key) => void open.delete(key) }),
   };
 }
 
@@ -105,19 +105,19 @@ function pauses(clock: Clock): Counter {
   const open = new LRUCache<string, { lastAt: number; count: number }>(lruOptions(maxKept));
   const current = (key: string) => {
     const known = open.get(key);
-    return known && clock.now() - known.lastAt < pausesEndMs ? known : null;
+    return known && clock.now() - known.lastAt < pauseTtlMs ? known : null;
   };
   return {
     waitMs(key) {
       const known = current(key);
-      if (!known || known.count < freeGuesses) return 0;
-      const pauseMs = Math.min(firstPauseMs * 2 ** (known.count - freeGuesses), longestPauseMs);
+      if (!known || known.count < attemptsWithoutPause) return 0;
+      const pauseMs = Math.min(minPauseMs * 2 ** (known.count - attemptsWithoutPause), maxPauseMs);
       return Math.max(known.lastAt + pauseMs - clock.now(), 0);
     },
     count(key) {
       open.set(key, { lastAt: clock.now(), count: (current(key)?.count ?? 0) + 1 });
     },
-    takeBack(key) {
+    undo(key) {
       const known = current(key);
       if (known) known.count -= 1;
     },

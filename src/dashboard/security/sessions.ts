@@ -23,8 +23,8 @@ const day = 24 * 3_600_000;
 const idleMs = 7 * day;
 const ttlMs = 30 * day;
 /** How exactly it is known when somebody was here: a write a minute, not one a page. */
-const exactMs = 60_000;
-const longestAgent = 300;
+const seenPrecisionMs = 60_000;
+const maxAgentLength = 300;
 
 export interface Sessions {
   /** Whose browser this is; null: nobody's who is signed in. */
@@ -50,7 +50,7 @@ export function createSessions(
     const now = clock.now();
     const { session } = found;
     if (now >= session.expiresAt || now >= session.seenAt + idleMs) return null;
-    if (now >= session.seenAt + exactMs) await touchSession(db, session.id, now);
+    if (now >= session.seenAt + seenPrecisionMs) await touchSession(db, session.id, now);
     return found;
   };
   return {
@@ -63,7 +63,7 @@ export function createSessions(
         if (old) await endSession(trx, old.user.id, old.session.id);
         await changeUser(trx, user.id, { signedInAt: now });
         const address = clientAddress(context).slice(0, 100);
-        const agent = context.get('user-agent').slice(0, longestAgent);
+        const agent = context.get('user-agent').slice(0, maxAgentLength);
         const session = { hash: tokenHash(token), userId: user.id, address, agent, expiresAt: now + ttlMs };
         await insertSession(trx, session, now);
       });

@@ -9,9 +9,9 @@ import { checkForm, type Errors, line } from '../../forms.ts';
 import { agentName } from '../../number-format.ts';
 import {
   type DashboardPage,
-  goTo,
   type PageAnswer,
   type PageParts,
+  redirect,
   show,
   type UserVisit,
 } from '../../page.ts';
@@ -43,7 +43,7 @@ async function changeName(visit: UserVisit, parts: PageParts): Promise<PageAnswe
   const given = checkForm(visit.form, z.object({ name: line('your name') }));
   if (!given.ok) return account(visit, parts, given.errors);
   await changeUser(parts.db, visit.user.id, given.values);
-  return goTo('/dashboard/account', 'Your name is changed.');
+  return redirect('/dashboard/account', 'Your name is changed.');
 }
 
 async function changePassword(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
@@ -60,7 +60,7 @@ async function changePassword(visit: UserVisit, parts: PageParts): Promise<PageA
   });
   parts.knownBrowsers.remember(visit.context, { id: user.id, passwordHash });
   const also = ended > 0 ? ' Wherever else you were signed in, you are signed out.' : '';
-  return goTo('/dashboard/account', `Your password is changed.${also}`);
+  return redirect('/dashboard/account', `Your password is changed.${also}`);
 }
 
 /** What is wrong with the password that a form asks for once more; null: it is right. Guessed as rarely as at the door. */
@@ -68,7 +68,7 @@ export async function wrongPassword(visit: UserVisit, parts: PageParts): Promise
   const { user, form, context } = visit;
   const browser = parts.knownBrowsers.idOf(context, user);
   const guess = { address: clientAddress(context), account: user.id, browser };
-  const verdict = await parts.loginThrottle.judge(guess, () =>
+  const verdict = await parts.loginThrottle.attempt(guess, () =>
     parts.passwords.verify(form.get('current') ?? '', user.passwordHash),
   );
   if (typeof verdict === 'object') return 'Too many tries; wait some minutes.';
@@ -82,14 +82,14 @@ async function endOne(
   const id = form.get('id') ?? '';
   if (id === session.id) {
     await sessions.end(context, session);
-    return goTo('/dashboard/sign-in', { tone: 'note', text: 'You have signed out.' });
+    return redirect('/dashboard/sign-in', { tone: 'note', text: 'You have signed out.' });
   }
   const isId = z.guid().safeParse(id).success;
   if (!isId || !(await endSession(db, user.id, id))) throw notFound('session');
-  return goTo('/dashboard/account', 'That session has ended.');
+  return redirect('/dashboard/account', 'That session has ended.');
 }
 
 async function endOthers({ user, session }: UserVisit, { db }: PageParts): Promise<PageAnswer> {
   await endSessions(db, user.id, session.id);
-  return goTo('/dashboard/account', 'All other sessions have ended.');
+  return redirect('/dashboard/account', 'All other sessions have ended.');
 }

@@ -6,9 +6,9 @@ import { endSessions } from '../../../db/accounts/sessions-table.ts';
 import { changeUser } from '../../../db/accounts/users.ts';
 import {
   type DashboardPage,
-  goTo,
   type PageAnswer,
   type PageParts,
+  redirect,
   show,
   type UserVisit,
 } from '../../page.ts';
@@ -69,10 +69,11 @@ function offered(sealed: string, { user }: UserVisit, { seal }: PageParts): stri
 
 async function turnOff(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   const wrong = await wrongPassword(visit, parts);
-  if (wrong) return goTo('/dashboard/account', { tone: 'bad', text: `${wrong} The second factor stays on.` });
+  if (wrong)
+    return redirect('/dashboard/account', { tone: 'bad', text: `${wrong} The second factor stays on.` });
   await parts.db.transaction(async (trx) => {
     await changeUser(trx, visit.user.id, { totpSecret: null, totpStep: null });
     await setRecoveryCodes(trx, visit.user.id, []);
   });
-  return goTo('/dashboard/account', 'The second factor is off.');
+  return redirect('/dashboard/account', 'The second factor is off.');
 }

@@ -7,10 +7,10 @@ import { checkForm, type Errors, valuesOf } from '../../forms.ts';
 import { count } from '../../number-format.ts';
 import {
   type DashboardPage,
-  goTo,
   type OrgVisit,
   type PageAnswer,
   type PageParts,
+  redirect,
   show,
 } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
@@ -65,7 +65,7 @@ async function give(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { amount } = given.values;
   const changed = await parts.db.transaction((trx) => grant(trx, visit.org.id, amount, visit.now));
   if (!changed) return list(visit, parts, { amount: 'The wallet does not hold so many.' });
-  return goTo(
+  return redirect(
     `${visit.base}/credits`,
     `The wallet of ${visit.org.name} holds ${count(changed.wallet)} credits now.`,
   );
@@ -77,5 +77,5 @@ async function change(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { quota } = given.values;
   await parts.db.transaction((trx) => setQuota(trx, visit.org.id, quota, visit.now));
   const said = quota === null ? 'may send without limit' : `has ${count(quota)} credits a month`;
-  return goTo(`${visit.base}/credits`, `${visit.org.name} ${said} from now on.`);
+  return redirect(`${visit.base}/credits`, `${visit.org.name} ${said} from now on.`);
 }

@@ -8,10 +8,10 @@ import type { Finding, FindingStatus } from '../../../operate/doctor/finding.ts'
 import { checkForm, type Errors, valuesOf } from '../../forms.ts';
 import {
   type DashboardPage,
-  goTo,
   type PageAnswer,
   type PageParts,
   part,
+  redirect,
   show,
   type UserVisit,
 } from '../../page.ts';
@@ -19,7 +19,7 @@ import {
 export const doctorPage: DashboardPage = {
   operator: {
     'GET /dashboard/doctor': (visit, parts) => doctor(visit, parts),
-    'POST /dashboard/doctor': call,
+    'POST /dashboard/doctor': start,
   },
 };
 
@@ -30,8 +30,8 @@ const words: Record<FindingStatus, { word: string; tone: string }> = {
   skipped: { word: 'Not known', tone: 'quiet' },
 };
 
-function doctor(visit: UserVisit, { operatorJobs: desk }: PageParts, errors: Errors = {}): PageAnswer {
-  const run = desk.doctor.last();
+function doctor(visit: UserVisit, { operatorJobs }: PageParts, errors: Errors = {}): PageAnswer {
+  const run = operatorJobs.doctor.last();
   const isRunning = run?.endedAt === null;
   const isPoll = visit.context.get('hx-request') === 'true';
   const findings = run?.result ?? [];
@@ -56,12 +56,12 @@ const fields = z.object({
     }),
 });
 
-function call(visit: UserVisit, parts: PageParts): PageAnswer {
+function start(visit: UserVisit, parts: PageParts): PageAnswer {
   const given = checkForm(visit.form, fields);
   if (!given.ok) return doctor(visit, parts, given.errors);
   // Who asks while one goes on sees that one.
   parts.operatorJobs.doctor.start(given.values.domain);
-  return goTo('/dashboard/doctor');
+  return redirect('/dashboard/doctor');
 }
 
 /** By subject, in the order of a mail's way. */

@@ -5,12 +5,12 @@ import type { DomainRecord } from '../../../db/accounts/domains-table.ts';
 import {
   type DashboardPage,
   type Flash,
-  goTo,
   type OrgVisit,
   type PageAnswer,
   type PageParts,
+  redirect,
 } from '../../page.ts';
-import { domainIn, inTurn } from './domain-page.ts';
+import { domainIn, withDnsSlot } from './domain-page.ts';
 
 export const dkimPage: DashboardPage = {
   organization: {
@@ -28,7 +28,7 @@ async function add(
 ): Promise<PageAnswer> {
   const domain = await domainIn(visit, parts);
   const terms = { seal: parts.seal, now: visit.now };
-  const added = await inTurn(visit, parts, () => addKeys(parts.db, domain, algorithms(domain), terms));
+  const added = await withDnsSlot(visit, parts, () => addKeys(parts.db, domain, algorithms(domain), terms));
   return back(
     visit,
     domain,
@@ -51,5 +51,5 @@ async function end(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
 }
 
 function back({ base }: OrgVisit, { name }: DomainRecord, said: string | Flash): PageAnswer {
-  return goTo(`${base}/domains/${name}`, said);
+  return redirect(`${base}/domains/${name}`, said);
 }

@@ -22,14 +22,14 @@ import {
 } from '../../../db/accounts/domains-table.ts';
 import { listReports } from '../../../db/bounces/domain-reports-table.ts';
 import { toDomain } from '../../../mail/address.ts';
-import { checkForm, type Errors, ticked } from '../../forms.ts';
+import { checkbox, checkForm, type Errors } from '../../forms.ts';
 import {
   type DashboardPage,
-  goTo,
   type OrgVisit,
   type PageAnswer,
   type PageParts,
   part,
+  redirect,
   show,
 } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
@@ -40,7 +40,7 @@ export const domainPage: DashboardPage = {
   organization: {
     'GET /dashboard/o/:org/domains/:name': async (visit, parts) =>
       page(visit, parts, await domainIn(visit, parts)),
-    'GET /dashboard/o/:org/domains/:name/records': look,
+    'GET /dashboard/o/:org/domains/:name/records': showRecords,
     'POST /dashboard/o/:org/domains/:name/check': check,
     'POST /dashboard/o/:org/domains/:name/tracking': setTracking,
     'POST /dashboard/o/:org/domains/:name/tls': setTls,
@@ -98,9 +98,9 @@ function recordsData(base: string, domain: DomainRecord, records: (DnsRecord | C
 }
 
 /** A look that changes nothing. */
-async function look(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
+async function showRecords(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const domain = await domainIn(visit, parts);
-  const records = await inTurn(visit, parts, () =>
+  const records = await withDnsSlot(visit, parts, () =>
     checkRecords(recordsFor(domain, parts.names), parts.resolve),
   );
   return part('domains/records', recordsData(visit.base, domain, records));
@@ -109,7 +109,7 @@ async function look(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
 async function check(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { db, names: known, resolve, keepKeysMs: keepMs } = parts;
   const before = await domainIn(visit, parts);
-  const { records } = await inTurn(visit, parts, () =>
+  const { records } = await withDnsSlot(visit, parts, () =>
     verifyDomain(db, before, { names: known, resolve, now: visit.now, keepMs }),
   );
   const domain = await domainIn(visit, parts);
@@ -118,12 +118,12 @@ async function check(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   return page(visit, parts, domain, { records });
 }
 
-export async function inTurn<Seen>(
+export async function withDnsSlot<Seen>(
   { context, org }: OrgVisit,
-  { longWork }: PageParts,
+  { longWorkSlots }: PageParts,
   work: () => Promise<Seen>,
 ) {
-  const leave = longWork.looks.take(context, org.id);
+  const leave = longWorkSlots.dnsChecks.take(context, org.id);
   try {
     return await work();
   } finally {
@@ -132,8 +132,8 @@ export async function inTurn<Seen>(
 }
 
 const trackingFields = z.object({
-  opens: ticked,
-  clicks: ticked,
+  opens: checkbox,
+  clicks: checkbox,
   host: z
     .union([
       z
@@ -157,7 +157,7 @@ async function setTracking(visit: OrgVisit, parts: PageParts): Promise<PageAnswe
   await setDomainTracking(parts.db, domain.id, given.values);
   const isNew = given.values.host !== null && given.values.host !== domain.trackingHost;
   const also = isNew ? ' Publish the record of its tracking links, below.' : '';
-  return goTo(
+  return redirect(
     `${visit.base}/domains/${domain.name}`,
     `What mail from ${domain.name} counts is changed.${also}`,
   );
@@ -171,7 +171,7 @@ async function setTls(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   );
   if (!given.ok) return page(visit, parts, domain, { errors: given.errors });
   await setDomainTls(parts.db, domain.id, given.values.tls);
-  return goTo(
+  return redirect(
     `${visit.base}/domains/${domain.name}`,
     `What mail from ${domain.name} demands of connections is changed.`,
   );
@@ -185,7 +185,7 @@ async function remove(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
       errors: { typed: `Nothing was removed: type ${domain.name} to remove it.` },
     });
   await deleteDomain(parts.db, domain.id);
-  return goTo(
+  return redirect(
     `${visit.base}/domains`,
     `${domain.name} is removed, and its key with it: nothing is sent from it any more.`,
   );

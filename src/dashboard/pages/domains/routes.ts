@@ -6,10 +6,10 @@ import { toDomain } from '../../../mail/address.ts';
 import { checkForm, type Errors, valuesOf } from '../../forms.ts';
 import {
   type DashboardPage,
-  goTo,
   type OrgVisit,
   type PageAnswer,
   type PageParts,
+  redirect,
   show,
 } from '../../page.ts';
 
@@ -48,7 +48,7 @@ async function add(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const given = checkForm(visit.form, z.object({ name: domainName }));
   if (!given.ok) return list(visit, parts, given.errors);
   const { name } = given.values;
-  const leave = parts.longWork.looks.take(visit.context, visit.org.id);
+  const leave = parts.longWorkSlots.dnsChecks.take(visit.context, visit.org.id);
   try {
     const added = await addDomain(
       parts.db,
@@ -59,5 +59,8 @@ async function add(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   } finally {
     leave();
   }
-  return goTo(`${visit.base}/domains/${name}`, `${name} is there. Publish its records; then it can send.`);
+  return redirect(
+    `${visit.base}/domains/${name}`,
+    `${name} is there. Publish its records; then it can send.`,
+  );
 }

@@ -13,24 +13,24 @@ export interface JourneyStep {
   detail: string;
 }
 
-interface Way {
+interface JourneyFacts {
   delivery: DeliveryRecord;
   last: AttemptRecord | null;
   createdAt: number;
   now: number;
 }
 
-export function journeyOf(way: Way): JourneyStep[] {
-  const { status } = way.delivery;
-  const accepted: JourneyStep = { name: 'Accepted', state: 'done', detail: exactly(way.createdAt) };
+export function journeyOf(facts: JourneyFacts): JourneyStep[] {
+  const { status } = facts.delivery;
+  const accepted: JourneyStep = { name: 'Accepted', state: 'done', detail: exactly(facts.createdAt) };
   if (status === 'suppressed')
     return [accepted, { name: 'Not sent', state: 'failed', detail: 'on the suppression list' }];
   if (status === 'insufficient_credit')
     return [accepted, { name: 'Not sent', state: 'failed', detail: 'no credits were left' }];
-  return [accepted, connected(way), encrypted(way), outcome(way)];
+  return [accepted, connected(facts), encrypted(facts), outcome(facts)];
 }
 
-function connected({ delivery, last }: Way): JourneyStep {
+function connected({ delivery, last }: JourneyFacts): JourneyStep {
   if (delivery.status === 'sending')
     return { name: 'Connecting', state: 'now', detail: `attempt ${delivery.attempts + 1}` };
   if (!last) {
@@ -46,7 +46,7 @@ function connected({ delivery, last }: Way): JourneyStep {
   };
 }
 
-function encrypted({ delivery, last }: Way): JourneyStep {
+function encrypted({ delivery, last }: JourneyFacts): JourneyStep {
   if (delivery.status === 'sending' || !last?.mx) return { name: 'Encrypted', state: 'ahead', detail: '' };
   const { tls } = last;
   if (!tls) return { name: 'In clear', state: 'doubt', detail: 'the host offered no TLS that held' };
@@ -57,7 +57,7 @@ function encrypted({ delivery, last }: Way): JourneyStep {
   };
 }
 
-function outcome({ delivery, last, now }: Way): JourneyStep {
+function outcome({ delivery, last, now }: JourneyFacts): JourneyStep {
   const reply = last?.reply ? replyText(last.reply) : (last?.verdict.diagnostic ?? '');
   switch (delivery.status) {
     case 'delivered': {

@@ -10,11 +10,11 @@ import type { EmailRecord } from '../../../db/events/emails.ts';
 import { compareKey, domainOf } from '../../../mail/address.ts';
 import type { TrackingLinks } from '../../../tracking/tracking-links.ts';
 import { untracked } from '../../../tracking/untracked.ts';
-import { onceEach } from '../../sending.ts';
+import { idempotencyOf } from '../../sending.ts';
 
-const ofTheFirst = ['dkim-signature', 'message-id', 'date'];
+const ownFields = ['dkim-signature', 'message-id', 'date'];
 
-interface Again {
+interface Resend {
   email: EmailRecord;
   raw: Buffer;
   /** Of the form. */
@@ -23,7 +23,7 @@ interface Again {
   links: Pick<TrackingLinks, 'read'>;
 }
 
-export function again({ email, raw, once, requestId, links }: Again): SendRequest {
+export function resendRequest({ email, raw, once, requestId, links }: Resend): SendRequest {
   return {
     to: email.to.map((address) => ({ address, key: compareKey(address), domain: domainOf(address)! })),
     from: email.from,
@@ -33,17 +33,17 @@ export function again({ email, raw, once, requestId, links }: Again): SendReques
     headers: {},
     tags: email.tags,
     tracking: email.tracking,
-    idempotency: onceEach(once, ['resend', email.id]),
+    idempotency: idempotencyOf(once, ['resend', email.id]),
     requestId,
-    rawMessage: { raw: asBefore(raw, links), messageId: null },
+    rawMessage: { raw: withoutSignatures(raw, links), messageId: null },
   };
 }
 
 /** The message as it was before it was signed and tracked. */
-function asBefore(raw: Buffer, links: Pick<TrackingLinks, 'read'>): Buffer {
+function withoutSignatures(raw: Buffer, links: Pick<TrackingLinks, 'read'>): Buffer {
   const head = readHead(raw);
   const kept = head.fields
-    .filter(({ name }) => !ofTheFirst.includes(name))
+    .filter(({ name }) => !ownFields.includes(name))
     .map(({ start, end }) => raw.subarray(start, end));
   const whole = Buffer.concat([...kept, raw.subarray(head.end)]);
   const undone = editedParts<null>(whole, (html) => {

@@ -5,20 +5,20 @@ import { type EmailRecord, findEmail } from '../../../db/events/emails.ts';
 import { applyQueueAction, movable } from '../../../db/queue/apply-queue-action.ts';
 import { Refusal } from '../../../mail/refusal.ts';
 import { legible } from '../../legible.ts';
-import { seenOf, unlessSeen } from '../../live-fragment.ts';
+import { unlessSeen, versionOf } from '../../live-fragment.ts';
 import { span } from '../../number-format.ts';
 import {
   type DashboardPage,
-  goTo,
   type OrgVisit,
   type PageAnswer,
   type PageParts,
+  redirect,
   show,
 } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { send } from '../../sending.ts';
 import { type EmailContent, readContent, sourceOf } from './email-content.ts';
-import { again } from './resend.ts';
+import { resendRequest } from './resend.ts';
 import { preview, source, withMessage } from './stored-message.ts';
 import { readStory } from './story.ts';
 
@@ -29,7 +29,7 @@ const onEmail = (act: OnEmail) => async (visit: OrgVisit, parts: PageParts) =>
 
 export const emailPage: DashboardPage = {
   organization: {
-    'GET /dashboard/o/:org/emails/:id': onEmail(one),
+    'GET /dashboard/o/:org/emails/:id': onEmail(page),
     'GET /dashboard/o/:org/emails/:id/preview': onEmail(preview),
     'GET /dashboard/o/:org/emails/:id/source': onEmail(source),
     'POST /dashboard/o/:org/emails/:id/resend': onEmail(resend),
@@ -44,11 +44,11 @@ async function emailIn({ context, org }: OrgVisit, { db }: PageParts): Promise<E
   return email;
 }
 
-async function one(visit: OrgVisit, parts: PageParts, email: EmailRecord): Promise<PageAnswer> {
+async function page(visit: OrgVisit, parts: PageParts, email: EmailRecord): Promise<PageAnswer> {
   const { query, now, base } = visit;
   const story = await readStory(parts.db, email, now);
   const path = `${base}/emails/${email.id}`;
-  const seen = seenOf(story, now);
+  const seen = versionOf(story, now);
   const shown = {
     ...story,
     path,
@@ -120,20 +120,20 @@ async function resend(visit: OrgVisit, parts: PageParts, email: EmailRecord): Pr
     text: 'Its content is not kept any more, so it cannot be sent again.',
   } as const;
   return withMessage(visit, parts, email, async (raw) => {
-    if (!raw) return goTo(here, gone);
+    if (!raw) return redirect(here, gone);
     const { requestId } = visit.context.state;
     const once = visit.form.get('once') || newId();
     try {
       const { emailId } = await send(
         visit,
         parts,
-        again({ email, raw, once, requestId, links: parts.links }),
+        resendRequest({ email, raw, once, requestId, links: parts.links }),
         raw.length,
       );
-      return goTo(`${visit.base}/emails/${emailId}`, 'Sent again: this is the new email.');
+      return redirect(`${visit.base}/emails/${emailId}`, 'Sent again: this is the new email.');
     } catch (error) {
       if (!(error instanceof Refusal) || error.code === 'SEND_FAILED') throw error;
-      return goTo(here, { tone: 'bad', text: `It was not sent again. ${error.message}` });
+      return redirect(here, { tone: 'bad', text: `It was not sent again. ${error.message}` });
     }
   });
 }
@@ -154,5 +154,5 @@ async function cancel(visit: OrgVisit, { db }: PageParts, email: EmailRecord): P
     moved === 0
       ? `Nothing was waiting.${left}`
       : `Canceled for ${moved === 1 ? 'one recipient' : `${moved} recipients`}; nothing more is sent there.${left}`;
-  return goTo(`${base}/emails/${email.id}`, { tone: moved > 0 ? 'good' : 'bad', text: said });
+  return redirect(`${base}/emails/${email.id}`, { tone: moved > 0 ? 'good' : 'bad', text: said });
 }

@@ -3,7 +3,7 @@ import { createSlotsPerOrganization } from '../../../api/server-busy.ts';
 import type { DeliveryRecord, EmailRecord } from '../../../db/events/emails.ts';
 import { readMessages } from '../../../db/queue/lease-statements.ts';
 import { untracked } from '../../../tracking/untracked.ts';
-import { give, type OrgVisit, type PageParts } from '../../page.ts';
+import { type OrgVisit, type PageParts, sendBody } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { readHtml } from './email-content.ts';
 
@@ -44,7 +44,7 @@ export function preview(visit: OrgVisit, parts: PageParts, email: EmailRecord) {
     if (html === null) throw notFound('preview');
     const pictures = visit.query.get('images') === '1' ? 'data: https: http:' : 'data:';
     // Where links open in other windows there are none: a sandbox opens no windows.
-    return give(
+    return sendBody(
       `<!doctype html><meta name="referrer" content="no-referrer"><base target="_blank">${html}`,
       'text/html; charset=utf-8',
       {
@@ -69,7 +69,7 @@ const policy = [
 export function source(visit: OrgVisit, parts: PageParts, email: EmailRecord) {
   return withMessage(visit, parts, email, (raw) => {
     if (!raw) throw notFound('message');
-    return give(raw, 'message/rfc822', {
+    return sendBody(raw, 'message/rfc822', {
       'Content-Disposition': `attachment; filename="${email.id}.eml"`,
       'Content-Security-Policy': "default-src 'none'; sandbox",
     });

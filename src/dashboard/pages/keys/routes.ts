@@ -3,13 +3,13 @@ import { z } from 'zod';
 import { grants, parseScopes } from '../../../accounts/api-keys.ts';
 import { makeKey, rotateKey } from '../../../accounts/create-key.ts';
 import { findKey, type KeyRecord, listKeys, revokeKey } from '../../../db/accounts/keys.ts';
-import { checkForm, type Errors, line, several, valuesOf } from '../../forms.ts';
+import { checkboxes, checkForm, type Errors, line, valuesOf } from '../../forms.ts';
 import {
   type DashboardPage,
-  goTo,
   type OrgVisit,
   type PageAnswer,
   type PageParts,
+  redirect,
   show,
 } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
@@ -45,7 +45,7 @@ function present(key: KeyRecord) {
 const fields = z
   .object({
     label: line('what the key is for'),
-    scopes: several.pipe(z.array(z.enum(grants)).min(1, 'Tick what the key may do.')),
+    scopes: checkboxes.pipe(z.array(z.enum(grants)).min(1, 'Tick what the key may do.')),
     domains: z.string().max(5000).default(''),
   })
   .transform((given, context) => {
@@ -71,7 +71,7 @@ async function rotate(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const key = await keyIn(visit, parts);
   const made = await rotateKey(parts.db, key, visit.now);
   if (!made)
-    return goTo(`${visit.base}/keys`, {
+    return redirect(`${visit.base}/keys`, {
       tone: 'bad',
       text: `${key.label} was revoked already; make a new key.`,
     });
@@ -81,7 +81,7 @@ async function rotate(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
 async function revoke(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const key = await keyIn(visit, parts);
   await revokeKey(parts.db, key.id, visit.now);
-  return goTo(`${visit.base}/keys`, `${key.label} is revoked: whoever uses it is refused from now on.`);
+  return redirect(`${visit.base}/keys`, `${key.label} is revoked: whoever uses it is refused from now on.`);
 }
 
 /** Of this organization; another's is not there. */

@@ -13,10 +13,10 @@ import { limitOf } from '../../form-amounts.ts';
 import { checkForm, type Errors, valuesOf } from '../../forms.ts';
 import {
   type DashboardPage,
-  goTo,
   type OrgVisit,
   type PageAnswer,
   type PageParts,
+  redirect,
   show,
 } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
@@ -25,7 +25,7 @@ export const limitsPage: DashboardPage = {
   organization: {
     'GET /dashboard/o/:org/limits': (visit, parts) => list(visit, parts),
     'POST /dashboard/o/:org/limits': change,
-    'POST /dashboard/o/:org/pool': pin,
+    'POST /dashboard/o/:org/pool': setPool,
   },
 };
 
@@ -60,10 +60,10 @@ async function change(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   if (!given.ok) return list(visit, parts, given.errors);
   const { perSecond: requestsPerSecond, perDay: requestsPerDay, emailsPerDay } = given.values;
   await setLimits(parts.db, visit.org.id, { requestsPerSecond, requestsPerDay, emailsPerDay });
-  return goTo(`${visit.base}/limits`, `The limits of ${visit.org.name} hold within a second.`);
+  return redirect(`${visit.base}/limits`, `The limits of ${visit.org.name} hold within a second.`);
 }
 
-const pinning = z.object({
+const poolFields = z.object({
   pool: z
     .string()
     .trim()
@@ -78,14 +78,14 @@ const pinning = z.object({
     }),
 });
 
-async function pin(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const given = checkForm(visit.form, pinning);
+async function setPool(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
+  const given = checkForm(visit.form, poolFields);
   if (!given.ok) return list(visit, parts, given.errors);
   const { pool } = given.values;
   await assignPool(parts.db, visit.org.id, pool);
   const isThere = (await readPools(parts.db, visit.now)).has(pool);
   const waits = isThere ? '' : ' No server that runs has one: its mail waits until one has.';
-  return goTo(
+  return redirect(
     `${visit.base}/limits`,
     `Mail of ${visit.org.name} leaves from the addresses of the pool ${pool} within a second.${waits}`,
   );

@@ -6,9 +6,9 @@ import { NameTaken } from '../../../db/accounts/organizations.ts';
 import { checkForm, line } from '../../forms.ts';
 import {
   type DashboardPage,
-  goTo,
   type PageAnswer,
   type PageParts,
+  redirect,
   show,
   type UserVisit,
 } from '../../page.ts';
@@ -27,7 +27,7 @@ async function first({ user }: UserVisit, { db }: PageParts): Promise<PageAnswer
   const some = user.isOperator
     ? await searchOrganizations(db, { text: '', limit: 2 })
     : await listMemberships(db, user.id);
-  return goTo(some.length === 1 ? `/dashboard/o/${some[0]!.id}` : '/dashboard/organizations');
+  return redirect(some.length === 1 ? `/dashboard/o/${some[0]!.id}` : '/dashboard/organizations');
 }
 
 const pageSize = 50;
@@ -52,5 +52,5 @@ async function make(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   });
   if (!made) return list(visit, parts, 'Another organization has this name; choose a different one.');
   const { id, name } = made;
-  return goTo(`/dashboard/o/${id}`, `${name} is there, and may send without limit.`);
+  return redirect(`/dashboard/o/${id}`, `${name} is there, and may send without limit.`);
 }

@@ -24,7 +24,7 @@ export interface AttentionFacts {
   domains: string[];
   webhooks: TroubledWebhook[];
   waiting: WaitingMail[];
-  standings: DestinationStatuses;
+  statuses: DestinationStatuses;
   /** Which destination serves a domain. */
   routes: Map<string, string>;
   bounces: Rate;
@@ -34,19 +34,19 @@ export interface AttentionFacts {
 /** Mail that a host defers comes through within the hour, mostly. */
 const longWaitMs = 3_600_000;
 
-export function attentionItems(scene: AttentionFacts): AttentionItem[] {
+export function attentionItems(facts: AttentionFacts): AttentionItem[] {
   const all = [
-    ...creditTroubles(scene),
-    ...rateTroubles(scene),
-    ...sourceTroubles(scene),
-    ...destinationTroubles(scene),
-    ...domainTroubles(scene),
-    ...webhookTroubles(scene),
+    ...creditItems(facts),
+    ...rateItems(facts),
+    ...sourceItems(facts),
+    ...destinationItems(facts),
+    ...domainItems(facts),
+    ...webhookItems(facts),
   ];
   return [...all.filter(({ tone }) => tone === 'bad'), ...all.filter(({ tone }) => tone === 'warn')];
 }
 
-function creditTroubles({ org, lowShare, now }: AttentionFacts): AttentionItem[] {
+function creditItems({ org, lowShare, now }: AttentionFacts): AttentionItem[] {
   const { limit, remaining, renewsAt } = quotaState(org, now);
   if (limit === null || remaining === null) return [];
   const path = '/credits';
@@ -66,8 +66,8 @@ function creditTroubles({ org, lowShare, now }: AttentionFacts): AttentionItem[]
   return [{ tone: 'warn', title: 'Credits are low', text: `${left}${renews}`, path }];
 }
 
-function rateTroubles({ bounces, complaints }: AttentionFacts): AttentionItem[] {
-  const trouble = (
+function rateItems({ bounces, complaints }: AttentionFacts): AttentionItem[] {
+  const itemsFor = (
     name: string,
     { share, tone, good, bad }: Rate,
     advice: string,
@@ -83,13 +83,13 @@ function rateTroubles({ bounces, complaints }: AttentionFacts): AttentionItem[] 
         ]
       : [];
   return [
-    ...trouble(
+    ...itemsFor(
       'Bounces',
       bounces,
       'See which addresses bounce, and where they came from.',
       '/emails?status=bounced',
     ),
-    ...trouble(
+    ...itemsFor(
       'Complaints',
       complaints,
       'Write only to those who asked for it.',
@@ -99,8 +99,8 @@ function rateTroubles({ bounces, complaints }: AttentionFacts): AttentionItem[] 
 }
 
 /** That is the operator's to mend. */
-function sourceTroubles({ org, waiting, standings }: AttentionFacts): AttentionItem[] {
-  const isMissing = standings.missingPools.includes(org.pool ?? defaultPool);
+function sourceItems({ org, waiting, statuses }: AttentionFacts): AttentionItem[] {
+  const isMissing = statuses.missingPools.includes(org.pool ?? defaultPool);
   if (!isMissing || waiting.length === 0) return [];
   const text =
     'No running server has an address that this organization’s mail is to leave from; the operator can mend that.';
@@ -108,17 +108,17 @@ function sourceTroubles({ org, waiting, standings }: AttentionFacts): AttentionI
 }
 
 /** Of the mail that waits: where nothing is sent now, and what has waited for long otherwise. */
-function destinationTroubles(scene: AttentionFacts): AttentionItem[] {
-  const { waiting, standings, now } = scene;
+function destinationItems(facts: AttentionFacts): AttentionItem[] {
+  const { waiting, statuses, now } = facts;
   const path = '/emails?status=deferred';
   const stopped = new Map<string, AttentionItem>();
   const others: WaitingMail[] = [];
   for (const mail of waiting) {
-    const destination = scene.routes.get(mail.domain) ?? mail.domain;
-    const suspension = standings.suspensions.find((one) =>
+    const destination = facts.routes.get(mail.domain) ?? mail.domain;
+    const suspension = statuses.suspensions.find((one) =>
       [destination, mail.domain].includes(one.destination),
     );
-    const circuit = standings.states.get(destination)?.circuit;
+    const circuit = statuses.states.get(destination)?.circuit;
     if (suspension) {
       const text = `The operator suspended it: ${suspension.reason}. It goes on ${relative(suspension.until, now)}.`;
       stopped.set(suspension.destination, {
@@ -148,16 +148,16 @@ function destinationTroubles(scene: AttentionFacts): AttentionItem[] {
 
 export const maxOfAKind = 3;
 
-function domainTroubles({ domains }: AttentionFacts): AttentionItem[] {
+function domainItems({ domains }: AttentionFacts): AttentionItem[] {
   return domains.map((name) => ({
     ...{ tone: 'warn', title: `${name} is not verified`, path: `/domains/${name}` },
     text: 'Nothing can be sent from it until its DNS records are found.',
   }));
 }
 
-function webhookTroubles({ webhooks, now }: AttentionFacts): AttentionItem[] {
-  const troubled = webhooks.filter(({ reason }) => reason !== disabledByOwner);
-  return troubled.map(({ id, url, isDisabled, reason, failingSince }) => ({
+function webhookItems({ webhooks, now }: AttentionFacts): AttentionItem[] {
+  const failing = webhooks.filter(({ reason }) => reason !== disabledByOwner);
+  return failing.map(({ id, url, isDisabled, reason, failingSince }) => ({
     tone: isDisabled ? 'bad' : 'warn',
     title: isDisabled ? 'A webhook is disabled' : `A webhook ${failureOf(failingSince, now)}`,
     text: `${url}${reason ? `: ${reason}` : ''}`,

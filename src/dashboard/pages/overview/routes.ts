@@ -36,11 +36,11 @@ async function overview(visit: OrgVisit, { db, config }: PageParts): Promise<Pag
       clicked: shareOf(total.clicked, total.delivered),
     },
     ...{ bounces: bounceRate(total), complaints: complaintRate(total) },
-    troubles: await troubles(),
+    attention: await attention(),
   };
   return show('overview/overview', 'Overview', data, { scripts: ['uplot.js', 'chart.js'] });
 
-  async function troubles(): Promise<AttentionItem[]> {
+  async function attention(): Promise<AttentionItem[]> {
     const organization = await findOrganization(db, org.id);
     if (!organization) throw notFound('organization');
     const waiting = await longestWaiting(db, org.id);
@@ -48,7 +48,7 @@ async function overview(visit: OrgVisit, { db, config }: PageParts): Promise<Pag
       ...{ now, org: organization, lowShare: config.creditsLow / 100, waiting },
       domains: await unverifiedDomains(db, org.id, maxOfAKind),
       webhooks: await troubledWebhooks(db, org.id, maxOfAKind),
-      standings: await readDestinationStatuses(db, now),
+      statuses: await readDestinationStatuses(db, now),
       routes: await routesOf(
         db,
         waiting.map(({ domain }) => domain),

@@ -19,9 +19,9 @@ import { count } from '../../number-format.ts';
 import {
   type DashboardPage,
   type Flash,
-  goTo,
   type PageAnswer,
   type PageParts,
+  redirect,
   show,
   type UserVisit,
 } from '../../page.ts';
@@ -31,14 +31,14 @@ import { destinationField, reason } from './suspension-forms.ts';
 export const queueActionsPage: DashboardPage = {
   operator: {
     'GET /dashboard/queue/order': (visit, parts) => preview(visit, parts),
-    'POST /dashboard/queue/orders': give,
+    'POST /dashboard/queue/orders': submit,
   },
 };
 
 const kinds = Object.keys(actionWords) as [QueueAction, ...QueueAction[]];
 
 /** A field that is left empty asks for nothing. */
-const orNothing = <Schema extends z.ZodType>(schema: Schema) =>
+const optional = <Schema extends z.ZodType>(schema: Schema) =>
   z.preprocess(
     (text) => (typeof text === 'string' && text.trim() === '' ? undefined : text),
     schema.optional(),
@@ -46,8 +46,8 @@ const orNothing = <Schema extends z.ZodType>(schema: Schema) =>
 
 const filters = z.object({
   order: z.enum(kinds, { error: 'Choose what to do.' }),
-  destination: orNothing(destinationField),
-  domain: orNothing(
+  destination: optional(destinationField),
+  domain: optional(
     z
       .string()
       .transform(
@@ -55,22 +55,20 @@ const filters = z.object({
           toDomain(text.trim()) ?? wrong(context, 'That is no domain name, such as example.com.'),
       ),
   ),
-  to: orNothing(
+  to: optional(
     z
       .string()
       .trim()
       .refine((text) => domainOf(text) !== null, 'That is no email address.'),
   ),
-  org: orNothing(
+  org: optional(
     z
       .string()
       .trim()
       .toLowerCase()
       .refine((text) => z.guid().safeParse(text).success, "That is no organization's id."),
   ),
-  status: orNothing(
-    z.enum(['queued', 'deferred', 'held'], { error: 'That is no state that mail waits in.' }),
-  ),
+  status: optional(z.enum(['queued', 'deferred', 'held'], { error: 'That is no state that mail waits in.' })),
 });
 
 type Filters = z.output<typeof filters>;
@@ -92,7 +90,7 @@ async function preview(
   const values = { order: 'retry', ...valuesOf(asked) } as Record<string, string>;
   const checked = checkForm(asked, filters);
   const isAsked = names.some((name) => (values[name] ?? '') !== '');
-  const shown = checked.ok && isAsked ? await look(checked.values, visit, parts) : null;
+  const shown = checked.ok && isAsked ? await dryRun(checked.values, visit, parts) : null;
   const errors = { ...(isAsked && !checked.ok ? checked.errors : {}), ...shown?.errors, ...given.errors };
   const data = {
     values,
@@ -106,7 +104,7 @@ async function preview(
   return show('queue/order', 'Order to the queue', data, { status });
 }
 
-async function look(asked: Filters, { now }: UserVisit, parts: PageParts) {
+async function dryRun(asked: Filters, { now }: UserVisit, parts: PageParts) {
   const { order, org: orgId, ...rest } = asked;
   const org = orgId === undefined ? null : await findOrganization(parts.db, orgId);
   if (orgId !== undefined && !org) return { errors: { org: 'There is no such organization.' } };
@@ -136,8 +134,8 @@ function selectionOf({ order: _, org, ...rest }: Filters): Selection {
 /** As long as anybody waits for a page; then it goes on by itself. */
 const timeoutMs = 2_000;
 
-async function give(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
-  const { operatorJobs: desk, log } = parts;
+async function submit(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
+  const { operatorJobs, log } = parts;
   const by = visit.user.email;
   const checked = checkForm(visit.form, filters.extend({ reason }));
   const why = visit.form.get('reason') ?? '';
@@ -150,17 +148,17 @@ async function give(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
       reason: why,
       errors: { destination: 'Say which mail: by one of these at least.' },
     });
-  if (!desk.orders.start({ order: asked.order, selection, reason: given, by }))
-    return goTo('/dashboard/queue', {
+  if (!operatorJobs.queueActions.start({ order: asked.order, selection, reason: given, by }))
+    return redirect('/dashboard/queue', {
       tone: 'bad',
       text: 'Another order is being carried out; give yours when it is done.',
     });
   log.info({ by, order: asked.order, selection, reason: given }, 'an order to the queue');
-  await desk.orders.ended(timeoutMs);
-  return goTo('/dashboard/queue', said(asked.order, desk.orders.last()));
+  await operatorJobs.queueActions.waitUntilEnded(timeoutMs);
+  return redirect('/dashboard/queue', flashOf(asked.order, operatorJobs.queueActions.last()));
 }
 
-function said(
+function flashOf(
   order: QueueAction,
   run: { endedAt: number | null; result: QueueActionResult | null } | null,
 ): Flash {

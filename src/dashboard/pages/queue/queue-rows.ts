@@ -19,10 +19,10 @@ const conditions: Record<DestinationStatus['is'], { word: string; tone: string }
 
 const worst: DestinationStatus['is'][] = ['unattended', 'no_source', 'circuit_open', 'suspended'];
 
-export type DestinationView = ReturnType<typeof presentLine>;
+export type DestinationView = ReturnType<typeof presentRow>;
 
 /** `most`: the largest count of the table, which the shades are held against. */
-export function presentLine(line: QueueRow, now: number, max = Math.max(0, ...line.ages)) {
+export function presentRow(line: QueueRow, now: number, max = Math.max(0, ...line.ages)) {
   const { is } = line.condition;
   return {
     ...line,
@@ -37,12 +37,12 @@ export function presentLine(line: QueueRow, now: number, max = Math.max(0, ...li
       count: line.ages[at]!,
       shade: shadeOf(line.ages[at]!, max),
     })),
-    next: nextTry(line.nextAttemptAt, now),
+    next: nextAttempt(line.nextAttemptAt, now),
   };
 }
 
 /** Words for what is near; null: a time is better. */
-export function nextTry(time: number | null, now: number): string | null {
+export function nextAttempt(time: number | null, now: number): string | null {
   if (time === null) return 'none';
   if (time <= now) return 'due';
   return time - now < 60_000 ? ahead(time, now) : null;
@@ -52,9 +52,9 @@ function ahead(time: number, now: number): string {
   return time > now && time - now < 60_000 ? `in ${Math.ceil((time - now) / 1000)} s` : relative(time, now);
 }
 
-export function presentLines(lines: QueueRow[], now: number): DestinationView[] {
+export function presentRows(lines: QueueRow[], now: number): DestinationView[] {
   const max = Math.max(0, ...lines.flatMap(({ ages }) => ages));
-  return lines.map((line) => presentLine(line, now, max));
+  return lines.map((line) => presentRow(line, now, max));
 }
 
 /** A text in its name, or in one of its domains. */

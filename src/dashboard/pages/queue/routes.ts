@@ -18,7 +18,7 @@ import {
 } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { pageOf } from '../../pagination.ts';
-import { matching, nextTry, presentLine, presentLines, totals } from './queue-rows.ts';
+import { matching, nextAttempt, presentRow, presentRows, totals } from './queue-rows.ts';
 
 export const queuePage: DashboardPage = {
   operator: {
@@ -28,24 +28,24 @@ export const queuePage: DashboardPage = {
 };
 
 /** A page has room for so many; the rest is a search away. */
-const maxLines = 100;
+const maxRows = 100;
 
 export async function overview(
   visit: UserVisit,
-  { operatorJobs: desk }: PageParts,
+  { operatorJobs }: PageParts,
   errors: Errors = {},
 ): Promise<PageAnswer> {
   const { now, query, context } = visit;
   const text = (query.get('q') ?? '').trim();
-  const all = await desk.summary();
+  const all = await operatorJobs.summary();
   const found = matching(all, text);
   const data = {
-    lines: presentLines(found.slice(0, maxLines), now),
-    more: Math.max(found.length - maxLines, 0),
+    lines: presentRows(found.slice(0, maxRows), now),
+    more: Math.max(found.length - maxRows, 0),
     totals: totals(all),
     text,
     self: text === '' ? '/dashboard/queue' : `/dashboard/queue?${new URLSearchParams({ q: text })}`,
-    order: desk.orders.last(),
+    order: operatorJobs.queueActions.last(),
   };
   if (isPoll(visit)) return part('queue/summary', data);
   const values = context.method === 'POST' ? valuesOf(visit.form) : {};
@@ -59,10 +59,10 @@ const pageSize = 50;
 async function destination(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   const { now, query } = visit;
   const name = readDestination((visit.context.params as { destination: string }).destination);
-  const line = name === null ? null : await lineOf(name, visit, parts);
+  const line = name === null ? null : await rowOf(name, visit, parts);
   if (name === null || line === null) throw notFound('destination');
-  const view = presentLine(line, now);
-  if (isPoll(visit)) return part('queue/standing', { line: view });
+  const view = presentRow(line, now);
+  if (isPoll(visit)) return part('queue/destination-status', { line: view });
   const status = z.enum(statuses).safeParse(query.get('status')).data;
   const mail = await pageOf(visit, pageSize, (page) =>
     listQueue(parts.db, { destination: name, ...(status && { status }), ...page }, now),
@@ -71,12 +71,12 @@ async function destination(visit: UserVisit, parts: PageParts): Promise<PageAnsw
   return show('queue/destination', name, { ...mail, rows, line: view, status: status ?? '', statuses });
 }
 
-async function lineOf(
+async function rowOf(
   name: string,
   { now }: UserVisit,
-  { db, operatorJobs: desk }: PageParts,
+  { db, operatorJobs }: PageParts,
 ): Promise<QueueRow | null> {
-  const known = (await desk.summary()).find(
+  const known = (await operatorJobs.summary()).find(
     ({ destination: one, domains }) => one === name || domains.includes(name),
   );
   if (known) return known;
@@ -107,7 +107,7 @@ export async function presentMail(
     organization: names.get(entry.orgId) ?? '',
     lastReply: entry.lastReply && replyText(entry.lastReply),
     href: `/dashboard/o/${entry.orgId}/emails/${entry.emailId}`,
-    next: nextTry(entry.nextAttemptAt, now),
+    next: nextAttempt(entry.nextAttemptAt, now),
   }));
 }
 

@@ -4,7 +4,7 @@ import { resume, suspend } from '../../../db/queue/suspensions.ts';
 import { readDestination } from '../../../operate/explain/action-words.ts';
 import { duration } from '../../../settings/durations.ts';
 import { checkForm, line } from '../../forms.ts';
-import { type DashboardPage, goTo, type PageAnswer, type PageParts, type UserVisit } from '../../page.ts';
+import { type DashboardPage, type PageAnswer, type PageParts, redirect, type UserVisit } from '../../page.ts';
 import { hrefOf } from './queue-rows.ts';
 import { overview } from './routes.ts';
 
@@ -47,9 +47,9 @@ async function begin(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   if (!given.ok) return overview(visit, parts, given.errors);
   const { destination, for: ms, reason: why } = given.values;
   await suspend(parts.db, { destination, reason: why, createdAt: now, until: now + ms });
-  parts.operatorJobs.lookAgain();
+  parts.operatorJobs.invalidateSummary();
   parts.log.info({ by: user.email, destination, reason: why, ms }, 'a destination was suspended');
-  return goTo(
+  return redirect(
     hrefOf(destination),
     `${destination} is suspended: what waits for it waits on, what is being sent goes on.`,
   );
@@ -60,8 +60,8 @@ async function end(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   if (!given.ok) return overview(visit, parts, given.errors);
   const { destination, reason: why } = given.values;
   const ended = await resume(parts.db, destination, visit.now);
-  parts.operatorJobs.lookAgain();
-  if (!ended) return goTo('/dashboard/queue', { tone: 'bad', text: `${destination} is not suspended.` });
+  parts.operatorJobs.invalidateSummary();
+  if (!ended) return redirect('/dashboard/queue', { tone: 'bad', text: `${destination} is not suspended.` });
   parts.log.info({ by: visit.user.email, destination, reason: why }, 'a suspension was ended');
-  return goTo(hrefOf(destination), `${destination} is resumed: its mail goes on.`);
+  return redirect(hrefOf(destination), `${destination} is resumed: its mail goes on.`);
 }

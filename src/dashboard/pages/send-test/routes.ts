@@ -8,17 +8,17 @@ import { Refusal, type RefusalCode } from '../../../mail/refusal.ts';
 import { checkForm, type Errors, line, valuesOf } from '../../forms.ts';
 import {
   type DashboardPage,
-  goTo,
   type OrgVisit,
   type PageAnswer,
   type PageParts,
+  redirect,
   show,
 } from '../../page.ts';
-import { onceEach, send } from '../../sending.ts';
+import { idempotencyOf, send } from '../../sending.ts';
 import { testMail } from './test-mail.ts';
 
 export const sendTestPage: DashboardPage = {
-  largestForm: 5 * 1024 * 1024,
+  maxFormBytes: 5 * 1024 * 1024,
   organization: {
     'GET /dashboard/o/:org/send-test': (visit, parts) => form(visit, parts),
     'POST /dashboard/o/:org/send-test': post,
@@ -68,11 +68,11 @@ async function post(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
     const faults = parsed.error.issues.map(({ path, message }) => [String(path[0] ?? ''), `It ${message}.`]);
     return form(visit, parts, Object.fromEntries(faults));
   }
-  const idempotency = onceEach(once || newId(), content);
+  const idempotency = idempotencyOf(once || newId(), content);
   const request = { ...toRequest(parsed.data), idempotency, requestId: visit.context.state.requestId };
   try {
     const { emailId } = await send(visit, parts, request, html.length + text.length);
-    return goTo(`${visit.base}/emails/${emailId}`, 'Accepted. Watch it on its way.');
+    return redirect(`${visit.base}/emails/${emailId}`, 'Accepted. Watch it on its way.');
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     return form(visit, parts, { [fieldOf[error.code] ?? '']: inWords(error, to) });

@@ -7,7 +7,14 @@ import { findLink } from '../../../db/accounts/one-time.ts';
 import { hasOrganizations, NameTaken } from '../../../db/accounts/organizations.ts';
 import { hasOperator } from '../../../db/accounts/users.ts';
 import { checkForm, emailField, line, valuesOf } from '../../forms.ts';
-import { type DashboardPage, goTo, type PageAnswer, type PageParts, show, type Visit } from '../../page.ts';
+import {
+  type DashboardPage,
+  type PageAnswer,
+  type PageParts,
+  redirect,
+  show,
+  type Visit,
+} from '../../page.ts';
 import { PageError } from '../../page-error.ts';
 
 export const setUpPage: DashboardPage = {
@@ -46,7 +53,7 @@ async function make(visit: Visit, parts: PageParts): Promise<PageAnswer> {
   }
   if (id === null) throw used();
   await parts.sessions.begin(visit.context, { id, passwordHash });
-  return goTo('/dashboard', `Welcome, ${first.name}. Postern is yours.`);
+  return redirect('/dashboard', `Welcome, ${first.name}. Postern is yours.`);
 }
 
 async function form(visit: Visit, { db }: PageParts, errors: Record<string, string>): Promise<PageAnswer> {

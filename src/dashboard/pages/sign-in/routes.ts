@@ -17,9 +17,9 @@ import { checkForm } from '../../forms.ts';
 import { span } from '../../number-format.ts';
 import {
   type DashboardPage,
-  goTo,
   type PageAnswer,
   type PageParts,
+  redirect,
   show,
   type UserVisit,
   type Visit,
@@ -30,10 +30,10 @@ export const signInPage: DashboardPage = {
   open: {
     'GET /dashboard/sign-in': ({ user, query }) => {
       const to = pathWithin(query.get('to'));
-      return user ? goTo(to) : form({ to, hasEnded: query.has('ended') });
+      return user ? redirect(to) : form({ to, hasEnded: query.has('ended') });
     },
-    'POST /dashboard/sign-in': takePassword,
-    'POST /dashboard/sign-in/code': takeCode,
+    'POST /dashboard/sign-in': submitPassword,
+    'POST /dashboard/sign-in/code': submitCode,
   },
   user: { 'POST /dashboard/sign-out': signOut },
 };
@@ -46,7 +46,7 @@ const credentials = z.object({
   to: z.string().optional(),
 });
 
-async function takePassword(visit: Visit, parts: PageParts): Promise<PageAnswer> {
+async function submitPassword(visit: Visit, parts: PageParts): Promise<PageAnswer> {
   const given = checkForm(visit.form, credentials);
   if (!given.ok) return form({ to: '', error: 'Give your address and your password.' }, 422);
   const { email, password } = given.values;
@@ -57,7 +57,7 @@ async function takePassword(visit: Visit, parts: PageParts): Promise<PageAnswer>
     account: user?.id ?? compareKey(email),
     browser: user && parts.knownBrowsers.idOf(visit.context, user),
   };
-  const verdict = await parts.loginThrottle.judge(guess, async () => {
+  const verdict = await parts.loginThrottle.attempt(guess, async () => {
     const isRight = await parts.passwords.verify(password, user?.passwordHash ?? null);
     return isRight && user?.disabledAt === null;
   });
@@ -68,7 +68,7 @@ async function takePassword(visit: Visit, parts: PageParts): Promise<PageAnswer>
     const halfWay = JSON.stringify({ userId: user.id, visitor: visit.visitor, until: visit.now + halfWayMs });
     return codeForm({ to, halfWay: parts.seal.close(halfWay) });
   }
-  return enter(visit, parts, user, to);
+  return startSession(visit, parts, user, to);
 }
 
 const secondStep = z.object({
@@ -77,7 +77,7 @@ const secondStep = z.object({
   to: z.string().optional(),
 });
 
-async function takeCode(visit: Visit, parts: PageParts): Promise<PageAnswer> {
+async function submitCode(visit: Visit, parts: PageParts): Promise<PageAnswer> {
   const given = checkForm(visit.form, secondStep);
   const user = given.ok ? await halfWayUser(given.values.half_way, visit, parts) : null;
   if (!given.ok || !user?.totpSecret)
@@ -89,10 +89,10 @@ async function takeCode(visit: Visit, parts: PageParts): Promise<PageAnswer> {
     account: `code ${user.id}`,
     browser: parts.knownBrowsers.idOf(visit.context, user),
   };
-  const verdict = await parts.loginThrottle.judge(guess, () => isRightCode(user, code, visit.now, parts));
+  const verdict = await parts.loginThrottle.attempt(guess, () => isRightCode(user, code, visit.now, parts));
   if (typeof verdict === 'object') return codeForm({ to, halfWay, error: waitFor(verdict.waitMs) }, 429);
   if (!verdict) return codeForm({ to, halfWay, error: 'That code is not right, or was used already.' }, 422);
-  return enter(visit, parts, user, to);
+  return startSession(visit, parts, user, to);
 }
 
 async function halfWayUser(halfWay: string, visit: Visit, { seal, db }: PageParts): Promise<User | null> {
@@ -112,11 +112,16 @@ async function isRightCode(user: User, code: string, now: number, { seal, db }: 
   return useRecoveryCode(db, user.id, recoveryCodeHash(code));
 }
 
-async function enter(visit: Visit, { db, sessions }: PageParts, user: User, to: string): Promise<PageAnswer> {
+async function startSession(
+  visit: Visit,
+  { db, sessions }: PageParts,
+  user: User,
+  to: string,
+): Promise<PageAnswer> {
   const pause = await pauseOfAll(db, user);
   if (pause) return form({ to, email: user.email, error: pausedMessage(pause) }, 403);
   await sessions.begin(visit.context, user);
-  return goTo(to);
+  return redirect(to);
 }
 
 /** Of somebody who belongs to paused organizations alone; the latest pause. */
@@ -129,7 +134,7 @@ async function pauseOfAll(db: Db, user: User): Promise<Pause | null> {
 
 async function signOut({ context, session }: UserVisit, { sessions }: PageParts): Promise<PageAnswer> {
   await sessions.end(context, session);
-  return goTo('/dashboard/sign-in', { tone: 'note', text: 'You have signed out.' });
+  return redirect('/dashboard/sign-in', { tone: 'note', text: 'You have signed out.' });
 }
 
 interface Form {

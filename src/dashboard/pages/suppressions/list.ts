@@ -6,11 +6,11 @@ import { addSuppressions, suppressionOf } from '../../../db/accounts/suppression
 import { count } from '../../number-format.ts';
 import {
   type DashboardPage,
-  give,
-  goTo,
   type OrgVisit,
   type PageAnswer,
   type PageParts,
+  redirect,
+  sendBody,
   show,
 } from '../../page.ts';
 
@@ -21,17 +21,17 @@ export const listPage: DashboardPage = {
     'POST /dashboard/o/:org/suppressions/import': importList,
   },
   // As many addresses as an import takes are some 3 MiB; form encoding adds to that.
-  largestForm: 12 * 1024 * 1024,
+  maxFormBytes: 12 * 1024 * 1024,
 };
 
 /** How long a browser may take nothing: on the real clock, as all of a socket's patience. */
 const timeoutMs = 60_000;
 
-function exportList({ context, org }: OrgVisit, { db, longWork }: PageParts): PageAnswer {
-  context.res.once('close', longWork.exports.take(context, org.id));
+function exportList({ context, org }: OrgVisit, { db, longWorkSlots }: PageParts): PageAnswer {
+  context.res.once('close', longWorkSlots.exports.take(context, org.id));
   context.res.setTimeout(timeoutMs, () => context.res.destroy());
   const body = Readable.from(csvPages(db, org.id), { objectMode: false, highWaterMark: 1 });
-  return give(body, 'text/csv; charset=utf-8', {
+  return sendBody(body, 'text/csv; charset=utf-8', {
     'Content-Disposition': 'attachment; filename="suppressions.csv"',
   });
 }
@@ -46,7 +46,7 @@ async function importList(visit: OrgVisit, { db, eventSignal }: PageParts): Prom
   eventSignal.notify();
   const before = list.length - added;
   const also = before === 0 ? '' : ` ${count(before)} ${before === 1 ? 'was' : 'were'} on it before.`;
-  return goTo(
+  return redirect(
     `${base}/suppressions`,
     `${count(added)} ${added === 1 ? 'address is' : 'addresses are'} new on the list.${also}`,
   );

@@ -15,10 +15,10 @@ import { compareKey, domainOf } from '../../../mail/address.ts';
 import { checkForm, type Errors, emailField, line, valuesOf } from '../../forms.ts';
 import {
   type DashboardPage,
-  goTo,
   type OrgVisit,
   type PageAnswer,
   type PageParts,
+  redirect,
   show,
 } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
@@ -96,7 +96,7 @@ async function add(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   if (!(await addSuppression(parts.db, suppressionOf(org.id, address, reason), now)))
     return list(visit, parts, { address: 'It is on the list already.' });
   parts.eventSignal.notify();
-  return goTo(`${base}/suppressions`, `${address} is on the list: nothing is sent there any more.`);
+  return redirect(`${base}/suppressions`, `${address} is on the list: nothing is sent there any more.`);
 }
 
 async function why(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
@@ -109,7 +109,7 @@ async function why(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
 async function remove(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { address, addressKey } = await suppressionIn(visit, parts);
   if (await removeSuppression(parts.db, visit.org.id, addressKey, visit.now)) parts.eventSignal.notify();
-  return goTo(`${visit.base}/suppressions`, `${address} is off the list, and may be written to again.`);
+  return redirect(`${visit.base}/suppressions`, `${address} is off the list, and may be written to again.`);
 }
 
 /** Of this organization; another's is not there. */

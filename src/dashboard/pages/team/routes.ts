@@ -8,10 +8,10 @@ import { checkForm, type Errors, emailField, line, valuesOf } from '../../forms.
 import {
   type DashboardPage,
   type Flash,
-  goTo,
   type OrgVisit,
   type PageAnswer,
   type PageParts,
+  redirect,
   show,
 } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
@@ -87,7 +87,8 @@ async function invite(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
     { now, byOperator: user.isOperator },
   );
   if ('fault' in invited) return list(visit, parts, { email: faults[invited.fault] });
-  if (invited.link === null) return goTo(`${base}/team`, `${email} is of the team, and signs in as before.`);
+  if (invited.link === null)
+    return redirect(`${base}/team`, `${email} is of the team, and signs in as before.`);
   return showLink(invited.link, name, parts);
 }
 
@@ -107,17 +108,17 @@ async function newLink(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const link = await inviteAgain(parts.db, { orgId: visit.org.id, user: member, byOperator }, visit.now);
   if (link) return showLink(link, member.name, parts);
   const text = `There is no new link for ${member.email}. Ask who runs the server.`;
-  return goTo(`${visit.base}/team`, { tone: 'bad', text });
+  return redirect(`${visit.base}/team`, { tone: 'bad', text });
 }
 
 async function setRole(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const member = await memberIn(visit, parts);
   const given = checkForm(visit.form, z.object({ role: roleField }));
-  if (!given.ok) return goTo(`${visit.base}/team`, { tone: 'bad', text: given.errors.role! });
+  if (!given.ok) return redirect(`${visit.base}/team`, { tone: 'bad', text: given.errors.role! });
   const { role } = given.values;
   const moved = await changeRole(parts.db, { orgId: visit.org.id, userId: member.id, role }, visit.now);
   if (moved === 'gone') throw notFound('member');
-  return goTo(
+  return redirect(
     await whereTo(visit, parts),
     moved === 'done' ? `${member.name} is ${role} now.` : lastOwner(member.name),
   );
@@ -127,7 +128,7 @@ async function remove(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const member = await memberIn(visit, parts);
   const moved = await removeMember(parts.db, { orgId: visit.org.id, userId: member.id });
   if (moved === 'gone') throw notFound('member');
-  return goTo(
+  return redirect(
     await whereTo(visit, parts),
     moved === 'done' ? `${member.name} is not of the team any more.` : lastOwner(member.name),
   );

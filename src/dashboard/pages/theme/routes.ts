@@ -1,5 +1,5 @@
 /** Light, dark, or as the machine has it: a switch that a cookie remembers. */
-import { type DashboardPage, goTo, type PageAnswer, type PageParts, type Visit } from '../../page.ts';
+import { type DashboardPage, type PageAnswer, type PageParts, redirect, type Visit } from '../../page.ts';
 
 export const themePage: DashboardPage = { open: { 'POST /dashboard/theme': change } };
 
@@ -8,7 +8,7 @@ const yearMs = 365 * 24 * 3_600_000;
 function change({ form, context }: Visit, { cookies }: PageParts): PageAnswer {
   const theme = form.get('theme');
   cookies.set(context, 'theme', theme === 'light' || theme === 'dark' ? theme : null, yearMs);
-  return goTo(backTo(context.get('referer')));
+  return redirect(backTo(context.get('referer')));
 }
 
 /** The page that the switch was on, by its path alone: another site's is none of ours. */

@@ -13,11 +13,11 @@ import { disabledByOwner, rotateSecret } from '../../../webhooks/endpoints.ts';
 import { checkForm, type Errors } from '../../forms.ts';
 import {
   type DashboardPage,
-  goTo,
   type OrgVisit,
   type PageAnswer,
   type PageParts,
   part,
+  redirect,
   show,
 } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
@@ -69,14 +69,14 @@ async function setEvents(visit: OrgVisit, parts: PageParts): Promise<PageAnswer>
   const given = checkForm(visit.form, eventFields);
   if (!given.ok) return page(visit, parts, given.errors);
   await setWebhookTypes(parts.db, id, given.values, visit.now);
-  return goTo(`${visit.base}/webhooks/${id}`, 'What the endpoint is told of is changed, from now on.');
+  return redirect(`${visit.base}/webhooks/${id}`, 'What the endpoint is told of is changed, from now on.');
 }
 
 async function enable(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { id } = await webhookIn(visit, parts);
   await activateWebhook(parts.db, id, visit.now);
   parts.eventSignal.notify();
-  return goTo(
+  return redirect(
     `${visit.base}/webhooks/${id}`,
     'The endpoint is told again of what happens from now on. Replay what it has missed.',
   );
@@ -85,7 +85,7 @@ async function enable(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
 async function disable(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { id } = await webhookIn(visit, parts);
   await disableWebhook(parts.db, id, disabledByOwner, visit.now);
-  return goTo(`${visit.base}/webhooks/${id}`, 'Nothing is posted to the endpoint any more.');
+  return redirect(`${visit.base}/webhooks/${id}`, 'Nothing is posted to the endpoint any more.');
 }
 
 async function rotate(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
@@ -98,7 +98,7 @@ async function rotate(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
 async function remove(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { id } = await webhookIn(visit, parts);
   await deleteWebhook(parts.db, id);
-  return goTo(`${visit.base}/webhooks`, 'The endpoint is removed, and what waited for it with it.');
+  return redirect(`${visit.base}/webhooks`, 'The endpoint is removed, and what waited for it with it.');
 }
 
 /** Of this organization; another's is not there. */

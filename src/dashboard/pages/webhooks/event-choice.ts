@@ -1,7 +1,7 @@
 /** Which events an endpoint is told of, as a form has it: all, or those that are ticked. */
 import { z } from 'zod';
 import { eventTypes } from '../../../glossary.ts';
-import { several } from '../../forms.ts';
+import { checkboxes } from '../../forms.ts';
 
 /** A test is told to the endpoint that is tested, whatever it has asked for. */
 const choosable = eventTypes.filter((type) => type !== 'webhook.test');
@@ -13,7 +13,10 @@ export const groups = [...Map.groupBy(choosable, (type) => type.split('.')[0]!)]
 }));
 
 export const eventFields = z
-  .object({ which: z.enum(['all', 'some']).default('all'), events: several.pipe(z.array(z.enum(choosable))) })
+  .object({
+    which: z.enum(['all', 'some']).default('all'),
+    events: checkboxes.pipe(z.array(z.enum(choosable))),
+  })
   .transform(({ which, events }, context) => {
     if (which === 'all') return [];
     if (events.length > 0) return events;

@@ -8,33 +8,37 @@ import { count, span } from '../../number-format.ts';
 import {
   type DashboardPage,
   type Flash,
-  goTo,
   type OrgVisit,
   type PageAnswer,
   type PageParts,
+  redirect,
 } from '../../page.ts';
 import { PageError } from '../../page-error.ts';
 import { webhookIn } from './endpoint-page.ts';
 
 export const webhookTestPage: DashboardPage = {
   organization: {
-    'POST /dashboard/o/:org/webhooks/:id/test': test,
-    'POST /dashboard/o/:org/webhooks/:id/replay': again,
+    'POST /dashboard/o/:org/webhooks/:id/test': submitTest,
+    'POST /dashboard/o/:org/webhooks/:id/replay': submitReplay,
   },
 };
 
-async function test(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const { db, attemptWebhook: tryIt, clock, longWork } = parts;
+async function submitTest(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
+  const { db, attemptWebhook, clock, longWorkSlots } = parts;
   const { context, org, base } = visit;
   const webhook = await webhookIn(visit, parts);
-  const leave = longWork.tests.take(context, org.id);
+  const leave = longWorkSlots.tests.take(context, org.id);
   try {
-    const attempt = await testWebhook(db, webhook, { tryIt, clock, signal: goneSignal(context) });
+    const attempt = await testWebhook(db, webhook, {
+      attemptWebhook,
+      clock,
+      signal: goneSignal(context),
+    });
     const { answer, error, duration } = attempt;
     const said: Flash = error
       ? { tone: 'bad', text: `The endpoint did not take the test: ${error}.` }
       : { tone: 'good', text: `The endpoint took the test: HTTP ${answer!.status} in ${span(duration)}.` };
-    return goTo(`${base}/webhooks/${webhook.id}`, said);
+    return redirect(`${base}/webhooks/${webhook.id}`, said);
   } finally {
     leave();
   }
@@ -48,17 +52,17 @@ const fields = z.union([
   z.object({ hours: z.enum(['1', '24', '168']).transform(Number) }),
 ]);
 
-async function again(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const { db, eventSignal: watch, longWork } = parts;
+async function submitReplay(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
+  const { db, eventSignal, longWorkSlots } = parts;
   const { context, org, base, now } = visit;
   const webhook = await webhookIn(visit, parts);
   const given = checkForm(visit.form, fields);
   if (!given.ok) throw new PageError(422, 'That did not work', 'Say what is to be posted again.');
-  const leave = longWork.replays.take(context, org.id);
+  const leave = longWorkSlots.replays.take(context, org.id);
   try {
     const replayed = await replay(db, webhook, selectionOf(given.values, now), now, goneSignal(context));
-    watch.notify();
-    return goTo(`${base}/webhooks/${webhook.id}`, wordsOn(replayed, webhook.status === 'disabled'));
+    eventSignal.notify();
+    return redirect(`${base}/webhooks/${webhook.id}`, wordsOn(replayed, webhook.status === 'disabled'));
   } finally {
     leave();
   }

@@ -4,7 +4,14 @@ import { passwordFault } from '../../../accounts/passwords.ts';
 import { setPasswordByLink } from '../../../accounts/people.ts';
 import { findLink, type OneTimeLink } from '../../../db/accounts/one-time.ts';
 import { findUser, type User } from '../../../db/accounts/users.ts';
-import { type DashboardPage, goTo, type PageAnswer, type PageParts, show, type Visit } from '../../page.ts';
+import {
+  type DashboardPage,
+  type PageAnswer,
+  type PageParts,
+  redirect,
+  show,
+  type Visit,
+} from '../../page.ts';
 import { PageError } from '../../page-error.ts';
 
 export const welcomePage: DashboardPage = {
@@ -27,7 +34,7 @@ async function setPassword(visit: Visit, parts: PageParts): Promise<PageAnswer> 
   const hash = await parts.passwords.hash(password);
   if (!(await setPasswordByLink(parts.db, guest.link, hash, visit.now))) throw used();
   // Signing in asks for the second factor, which a link is not.
-  return goTo('/dashboard/sign-in', 'Your password is set. Sign in with it.');
+  return redirect('/dashboard/sign-in', 'Your password is set. Sign in with it.');
 }
 
 function form({ user, link }: Guest, error?: string): PageAnswer {

@@ -1,9 +1,9 @@
 /** What takes long, or much memory: so many at once for each organization, so that the rest of the dashboard goes on. */
 import { createSlotsPerOrganization, type SlotsPerOrganization } from '../api/server-busy.ts';
 
-export interface LongWork {
+export interface LongWorkSlots {
   /** DNS may take some seconds. */
-  looks: SlotsPerOrganization;
+  dnsChecks: SlotsPerOrganization;
   /** An endpoint may take 15 seconds. */
   tests: SlotsPerOrganization;
   replays: SlotsPerOrganization;
@@ -11,9 +11,9 @@ export interface LongWork {
   exports: SlotsPerOrganization;
 }
 
-export function createLongWork(): LongWork {
+export function createLongWorkSlots(): LongWorkSlots {
   return {
-    looks: createSlotsPerOrganization(4),
+    dnsChecks: createSlotsPerOrganization(4),
     tests: createSlotsPerOrganization(4),
     replays: createSlotsPerOrganization(1),
     exports: createSlotsPerOrganization(4),
