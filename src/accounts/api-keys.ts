@@ -1,6 +1,6 @@
 /**
- * API keys: `em_` and 256 bits at random, shown once, kept as their SHA-256. What a key may do are its scopes;
- * `domain_scope:D` among them restricts the sender's domain, whatever else the key may do, and grants nothing.
+ * API keys: `em_` and 256 random bits, shown once, stored as their SHA-256. Scopes say what a key may do. `domain_scope:D`
+ * restricts the sender domain and grants nothing by itself.
  */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { KeyInUse } from '../db/accounts/keys.ts';
@@ -15,13 +15,13 @@ export type Grant = (typeof grants)[number];
 
 const domainScope = 'domain_scope:';
 
-/** What a request's key stands for. */
+/** Who makes a request, according to its key. */
 export interface Caller {
   keyId: string;
   orgId: string;
   scopes: string[];
   limits: RequestLimits;
-  /** Its organization is paused: nothing is granted. */
+  /** Set if the organization is paused; then no grant is given. */
   pause: Pause | null;
 }
 
@@ -30,7 +30,7 @@ export function newKey(): { key: string; hash: string; hint: string } {
   return { key, hash: hashOf(key), hint: key.slice(0, 9) };
 }
 
-/** The key's owner and scopes, or null where the key is malformed, unknown or revoked. */
+/** Null if the key is malformed, unknown, revoked or past its end. */
 export async function findCaller(
   key: string,
   findByHash: (hash: string) => Promise<KeyInUse | null>,
@@ -41,7 +41,7 @@ export async function findCaller(
   const record = await findByHash(hashed);
   if (!record || record.revokedAt !== null) return null;
   if (record.endsAt !== null && record.endsAt <= now) return null;
-  // The index found it by its hash already; compared once more so that no comparison of ours tells by its time.
+  // The index has found the hash; this comparison in constant time keeps our code free of timing differences.
   if (!timingSafeEqual(Buffer.from(record.hash), Buffer.from(hashed))) return null;
   const { id: keyId, orgId, scopes, limits, pause } = record;
   return { keyId, orgId, scopes, limits, pause };
@@ -65,21 +65,21 @@ export function mayDo(caller: Caller, grant: Grant): boolean {
   return caller.scopes.includes(grant) || caller.scopes.includes('full_access');
 }
 
-/** Managing: a key that is restricted to domains could otherwise make itself one that is not. */
+/** For management calls. A key restricted to domains must not manage: it could create a key without the restriction. */
 export function requireManager(caller: Caller): void {
   requireGrant(caller, 'full_access');
   if (allowedDomains(caller).length === 0) return;
   throw new Refusal('FORBIDDEN', 'The API key is restricted to domains; managing takes one that is not.');
 }
 
-/** The domains that the key is restricted to; none means no restriction. */
+/** The domains that the key is restricted to; empty means no restriction. */
 export function allowedDomains(caller: Pick<Caller, 'scopes'>): string[] {
   return caller.scopes
     .filter((scope) => scope.startsWith(domainScope))
     .map((scope) => scope.slice(domainScope.length));
 }
 
-/** The scopes in their canonical form, or what is wrong with the first that is none. */
+/** The scopes in canonical form, or what is wrong with the first invalid one. */
 export function parseScopes(scopes: string[]): string[] | { fault: string } {
   const parsed = new Set<string>();
   for (const scope of scopes) {

@@ -1,4 +1,4 @@
-/** API keys as they are made and replaced, from wherever. The key itself is answered this once. */
+/** Creates and rotates API keys, for API, command line and dashboard. The key itself is returned only once. */
 import { endKeyAt, insertKey, type KeyRecord, revokeKey } from '../db/accounts/keys.ts';
 import type { Db } from '../db/engine/open.ts';
 import { newKey } from './api-keys.ts';
@@ -19,7 +19,7 @@ export async function makeKey(
   return { id, key, scopes };
 }
 
-/** A new one with the same label and scopes; the old one ends, after `graceMs`. Null where its end was set before. */
+/** A new key with the same label and scopes; the old one ends after `graceMs`. Null if the old key already has an end. */
 export async function rotateKey(db: Db, old: KeyRecord, now: number, graceMs = 0): Promise<MadeKey | null> {
   return db.transaction(async (trx) => ((await end(trx, old, now, graceMs)) ? makeKey(trx, old, now) : null));
 }

@@ -1,4 +1,4 @@
-/** Organizations as they are made, from wherever; and what those who belong to a paused one are told. */
+/** Creates organizations, for API, command line and dashboard; the message that a paused organization gets. */
 import { iso } from '../base/clock.ts';
 import { grant, setQuota } from '../db/accept/credit-ledger.ts';
 import {
@@ -11,7 +11,7 @@ import type { Db } from '../db/engine/open.ts';
 
 export interface NewOrganization {
   name: string;
-  /** Credits a month; null: without limit, as where neither is given. */
+  /** Credits per month; null is unlimited, which is also the default if `wallet` is 0. */
   quota?: number | null;
   wallet?: number;
 }
@@ -31,7 +31,7 @@ export async function makeOrganization(
   });
 }
 
-/** The reason is the operator's, for the people of the organization. */
+/** `reason` is written by the operator for the people of the organization. */
 export function pausedMessage({ since, reason }: Pause): string {
   return `The organization has been paused since ${iso(since)} by the operator of this service: ${reason}. Ask the operator to resume it.`;
 }

@@ -1,7 +1,7 @@
 /**
- * New DKIM keys for a domain that has one: made under a selector of their own, watched for in DNS, and used from the look
- * that finds them. Nothing is signed with a key that nobody can look up, and the record of the one before must stay for as
- * long as mail that it has signed may wait in the queue.
+ * DKIM key rotation: a new key gets a selector of its own and signs from the DNS check that first finds its record. No mail is
+ * signed with a key that receivers cannot look up, and the previous key's record must stay published for as long as mail that
+ * it signed may be in the queue.
  */
 import {
   type DkimAlgorithm,
@@ -19,13 +19,13 @@ import type { Db } from '../db/engine/open.ts';
 import { checkRecords, dkimRecord, isUnknown, newDkimKey, type Resolve } from './domains.ts';
 import type { Seal } from './seal.ts';
 
-/** What the domain's mail is signed with. */
+/** The algorithms that sign the domain's mail. */
 export function algorithmsOf({ otherKeys }: Pick<DomainRecord, 'otherKeys'>): DkimAlgorithm[] {
   const isDouble = otherKeys.some(({ algorithm, status }) => algorithm === 'ed25519' && status === 'signing');
   return isDouble ? ['rsa', 'ed25519'] : ['rsa'];
 }
 
-/** Makes a key of each algorithm of which none waits for its record yet; answers for how many. */
+/** Creates a key of each algorithm that has no pending key yet; returns how many. */
 export async function addKeys(
   db: Db,
   { id: domainId }: Pick<DomainRecord, 'id'>,
@@ -41,7 +41,7 @@ export async function addKeys(
   return added;
 }
 
-/** Ed25519 ends; false where the domain had no such key. */
+/** Stops signing with Ed25519; false if the domain had no such key. */
 export async function endEd25519(
   db: Db,
   { id }: Pick<DomainRecord, 'id'>,
@@ -62,7 +62,7 @@ export interface KeyCheck {
 
 export type KeyChange = 'signs' | 'gone' | null;
 
-/** Looks a key up, and does what follows from that: a new one signs, a retired one that is out of DNS is forgotten. */
+/** Looks a key up in DNS and acts on the result: a pending key starts to sign, a retired key without a record is deleted. */
 export async function checkKey(
   db: Db,
   domainName: string,
@@ -87,7 +87,7 @@ function isDone({ status, keepUntil }: DkimKeyRecord, now: number): boolean {
 
 const [minute, hour] = [60_000, 3_600_000];
 
-/** A record is usually published soon or late: looks become rarer with the wait, from each minute to each hour. */
+/** Most records are published soon, so checks get rarer with the age of the key, from every minute to every hour. */
 function isDue(key: DkimKeyRecord, now: number): boolean {
   if (key.status === 'retired' && !isDone(key, now)) return false;
   const pause = key.status === 'retired' ? 6 * hour : (now - key.createdAt) / 10;
@@ -101,11 +101,11 @@ const firstId = '00000000-0000-0000-0000-000000000000';
 
 interface KeyWatch extends Pick<KeyCheck, 'resolve' | 'keepMs'> {
   now(): number;
-  /** Told of a key that signs from now on. */
+  /** Called when a key starts to sign. */
   onSigns(domainName: string, key: DkimKeyRecord): void;
 }
 
-/** A chore: looks at the next keys for which it is time. */
+/** A maintenance job: checks the next keys that are due. */
 export function watchKeys(db: Db, { now: clock, onSigns, ...watching }: KeyWatch): () => Promise<number> {
   let after = firstId;
   return async () => {

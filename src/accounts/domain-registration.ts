@@ -1,4 +1,4 @@
-/** Sender domains as they are registered and looked at, from wherever. */
+/** Registers and verifies sender domains, for API, command line and dashboard. */
 import {
   type DomainRecord,
   findDomain,
@@ -20,10 +20,10 @@ import {
 } from './domains.ts';
 import type { Seal } from './seal.ts';
 
-/** Each has a key that was costly to make. */
+/** Each domain has an RSA key, which is costly to generate. */
 const maxDomains = 1000;
 
-/** As an organization registers one for itself: what is wrong with that, in a sentence, is known before a key is made. */
+/** For an organization that registers its own domain. Faults are sentences, found before the costly key generation. */
 export async function addDomain(
   db: Db,
   { orgId, name }: Pick<DomainRecord, 'orgId' | 'name'>,
@@ -35,7 +35,7 @@ export async function addDomain(
   if (domains.some((one) => one.name === name)) return taken;
   if (domains.length >= maxDomains) return full;
   const domain = await withKey({ orgId, name }, terms.seal);
-  // Others may have been added while the key was made.
+  // Other domains may have been added during the key generation.
   const limit = { orgId, table: 'domains', max: maxDomains };
   const added = await insertWithin(db, limit, async (trx) => ({
     id: await insertDomain(trx, domain, terms.now),
@@ -44,7 +44,7 @@ export async function addDomain(
   return added.id === null ? taken : ((await findDomain(db, orgId, name)) ?? taken);
 }
 
-/** With a DKIM key of its own. Null where the organization has it already. */
+/** With a new DKIM key. Null if the organization already has the domain. */
 export async function registerDomain(
   db: Db,
   { orgId, name }: Pick<DomainRecord, 'orgId' | 'name'>,
@@ -67,7 +67,7 @@ async function withKey(domain: Pick<DomainRecord, 'orgId' | 'name'>, seal: Seal)
 export interface DomainCheck {
   status: DomainRecord['status'];
   records: CheckedRecord[];
-  /** Where DNS gave no answer nothing is known: the domain keeps the status that it has. */
+  /** False if DNS gave no answer; then the domain keeps its status. */
   isKnown: boolean;
 }
 

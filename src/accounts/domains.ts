@@ -1,7 +1,6 @@
 /**
- * Sender domains: the DKIM key made for each, the DNS records to publish, the look at what is published, and the
- * protection that their mail demands. DKIM decides: a domain is verified when its DKIM record carries our public key.
- * The other records are advice, looked up all the same.
+ * Sender domains: DKIM keys, the DNS records to publish, the check of what is published, and the TLS that a domain's mail
+ * requires. A domain is verified if its DKIM record has our public key. The other records are recommended and are checked, too.
  */
 import { generateKeyPair, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -16,14 +15,14 @@ export interface DnsRecord {
   name: string;
   value: string;
   purpose: RecordPurpose;
-  /** What it is for, and what to do about a record that is there already. */
+  /** The purpose of the record, and what to do about an existing one. */
   note: string;
   required: boolean;
 }
 
 export interface CheckedRecord extends DnsRecord {
   ok: boolean;
-  /** What DNS has there; the reason where the look-up failed. */
+  /** The records in DNS; the reason if the lookup failed. */
   found: string[];
 }
 
@@ -32,20 +31,20 @@ export type Resolve = (name: string, type?: string) => Promise<unknown[]>;
 export interface DkimKey {
   selector: string;
   privateKey: string;
-  /** In base64, as the DNS record carries it: of RSA the DER, of Ed25519 the 32 octets (RFC 8463 section 4). */
+  /** Base64 as in the DNS record: DER for RSA, the 32 raw octets for Ed25519 (RFC 8463 section 4). */
   publicKey: string;
 }
 
-/** The laxest first. */
+/** From the least strict to the strictest. */
 export const tlsFloors = ['opportunistic', 'encrypted', 'verified'] as const satisfies TlsFloor[];
 
-/** What mail from a domain demands: the stricter of its own word and its organization's. */
+/** The stricter of the domain's and its organization's TLS setting. */
 export function demandedTls(domain: { tls: TlsFloor; organizationTls: TlsFloor }): TlsFloor {
   const strictness = Math.max(...[domain.tls, domain.organizationTls].map((tls) => tlsFloors.indexOf(tls)));
   return tlsFloors[strictness]!;
 }
 
-/** RSA-2048 (RFC 8301 section 3.2) or Ed25519, under a selector that no other service of the domain will have. */
+/** RSA-2048 (RFC 8301 section 3.2) or Ed25519, with a random selector that no other service of the domain uses. */
 export async function newDkimKey(algorithm: DkimAlgorithm = 'rsa'): Promise<DkimKey> {
   const { privateKey, publicKey } =
     algorithm === 'rsa'
@@ -62,7 +61,7 @@ export async function newDkimKey(algorithm: DkimAlgorithm = 'rsa'): Promise<Dkim
 export interface Names {
   hostname: string;
   returnPathDomain: string;
-  /** Where reports come in; null or absent: they do not. */
+  /** The port on which DMARC reports are received; null or absent if none are. */
   inboundPort?: number | null;
 }
 
@@ -115,7 +114,7 @@ export function recordsFor(
   ];
 }
 
-/** All keys of a domain, the one first that signs all mail. */
+/** All keys of a domain; the first is the RSA key that signs all mail. */
 export function dkimKeys(domain: { dkimSelector: string; otherKeys: DkimKeyRecord[] }) {
   const main = {
     selector: domain.dkimSelector,
@@ -131,7 +130,7 @@ export function dkimKeys(domain: { dkimSelector: string; otherKeys: DkimKeyRecor
   ];
 }
 
-/** Of a key beside the one that signs all mail. */
+/** The record of an additional key. */
 export function dkimRecord(name: string, key: DkimKeyRecord): DnsRecord {
   return {
     type: 'TXT',
@@ -158,7 +157,7 @@ function noteOn({ status, algorithm, keepUntil }: DkimKeyRecord): string {
   }
 }
 
-/** RFC 7489 section 7.1: who is to get reports on other domains must agree. */
+/** RFC 7489 section 7.1: a domain that receives reports about another domain must publish its consent. */
 function reportsRecord(name: string, returnPathDomain: string): DnsRecord {
   return {
     type: 'TXT',
@@ -202,12 +201,12 @@ function isVerified(records: CheckedRecord[]): boolean {
   return records.every(({ ok, required }) => ok || !required);
 }
 
-/** Whether DNS gave no answer (SERVFAIL, a timeout): then nothing is known of the record, for good or ill. */
+/** DNS gave no answer (SERVFAIL, a timeout), so it is unknown whether the record exists. */
 export function isUnknown({ ok, found }: CheckedRecord): boolean {
   return !ok && found.length === 1 && found[0]!.startsWith(noAnswer);
 }
 
-/** What the look says of the domain; null where a record that decides could not be looked up. */
+/** The domain's status after a check; null if a required record could not be looked up. */
 export function statusAfter(records: CheckedRecord[]): 'verified' | 'pending' | null {
   if (isVerified(records)) return 'verified';
   return records.some((record) => record.required && isUnknown(record)) ? null : 'pending';
@@ -240,7 +239,7 @@ function satisfies(record: DnsRecord, found: string): boolean {
   }
 }
 
-/** In lower case, without the qualifier that they have anyway (RFC 7208 section 4.6.2). */
+/** The terms in lower case, without `+`, which is the default qualifier (RFC 7208 section 4.6.2). */
 function mechanismsOf(spf: string): string[] {
   return spf
     .toLowerCase()
@@ -248,7 +247,7 @@ function mechanismsOf(spf: string): string[] {
     .map((term) => term.replace(/^\+/, ''));
 }
 
-/** A tag of a DKIM record (RFC 6376 section 3.2), without the white space that may stand anywhere in it. */
+/** A tag of a DKIM record (RFC 6376 section 3.2), without white space, which may be anywhere in the value. */
 function dkimTag(record: string, tag: string): string | undefined {
   const tags = record.split(';').map((part) => part.split('='));
   const found = tags.find(([name]) => name!.trim() === tag);

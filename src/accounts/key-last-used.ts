@@ -1,6 +1,6 @@
 /**
- * When keys were last used, to the minute: noted in memory with each call and written together, one statement a minute, so
- * that no call waits for it or costs one more. A process that is killed loses a minute of it, which nobody misses.
+ * Records when API keys were last used, to the minute: collected in memory and written in one statement per minute, so that no
+ * request waits for it. A killed process loses at most one minute of it.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Caller } from './api-keys.ts';
@@ -28,7 +28,7 @@ export function createKeyUseLog(
     if (uses.length > 0)
       writing = writing
         .then(() => write(uses))
-        .catch((error) => onError('when keys were used last could not be written', error));
+        .catch((error) => onError('the last use of API keys could not be written', error));
     return writing;
   }
 
@@ -41,7 +41,7 @@ export function createKeyUseLog(
       }
       return caller;
     },
-    /** When nobody calls any more. */
+    /** Writes what is left, after the last request. */
     settled: flush,
   };
 }

@@ -1,7 +1,6 @@
 /**
- * Request limits of an organization: a window of one second, which opens with its first request, and the day of UTC.
- * Pure functions over what is kept of an organization's day. A null limit is no limit; a request that is refused
- * counts in no window.
+ * Request limits of an organization: a window of one second, which opens with its first request, and the UTC day. Pure
+ * functions of the organization's stored usage of the day. A null limit is no limit. A refused request is not counted.
  */
 import { Refusal } from '../mail/refusal.ts';
 
@@ -28,26 +27,26 @@ export interface Window {
 export interface Taken {
   allowed: boolean;
   usage: Usage;
-  /** The windows that limit, as they stand after this request. */
+  /** The windows that have a limit, after this request. */
   windows: Window[];
 }
 
 const secondMs = 1000;
 const dayMs = 86_400_000;
 
-/** The day of UTC as YYYY-MM-DD. */
+/** The UTC day as YYYY-MM-DD. */
 export function dayOf(now: number): string {
   return new Date(now).toISOString().slice(0, 10);
 }
 
-/** Milliseconds to 00:00:00 UTC. */
+/** Milliseconds to the next 00:00 UTC. */
 export function untilMidnight(now: number): number {
   return dayMs - (now % dayMs);
 }
 
-/** Counts one request, if both windows have room for it. */
+/** Counts one request if neither window is full. */
 export function takeRequest(usage: Usage, limits: RequestLimits, now: number): Taken {
-  // One that comes a little later than one that looked at its clock after it, on another node perhaps, is in its window.
+  // Requests can arrive out of order between nodes, so `now` may lie a little before the start of the window.
   const isOpen = Math.abs(now - usage.secondSince) < secondMs;
   const current = isOpen ? usage : { ...usage, secondSince: now, secondRequests: 0 };
   const counted = {
@@ -89,7 +88,7 @@ export function overLimit(windows: Window[]): Refusal {
   return new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: resetMs });
 }
 
-/** The window that binds: the second's, unless the day's has fewer left. None where nothing limits. */
+/** The window with the fewest requests left; the second's on a tie. Null without limits. */
 export function bindingWindow(windows: Window[]): Window | null {
   return windows.reduce<Window | null>(
     (binding, window) => (binding === null || window.remaining < binding.remaining ? window : binding),

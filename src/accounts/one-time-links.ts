@@ -1,4 +1,4 @@
-/** One-time links of the dashboard: 256 bits at random in the path, kept as their SHA-256. */
+/** One-time links of the dashboard: 256 random bits in the path, stored as their SHA-256. */
 import { hash, randomBytes } from 'node:crypto';
 import { insertLink, type LinkPurpose, type OneTimeLink } from '../db/accounts/one-time.ts';
 import type { Db } from '../db/engine/open.ts';
@@ -11,7 +11,7 @@ const ttls: Record<LinkPurpose, number> = {
 };
 
 export interface MadeLink {
-  /** Below the base URL. */
+  /** Relative to the base URL. */
   path: string;
   expiresAt: number;
 }
@@ -27,7 +27,7 @@ export async function makeLink(
   return { path: `/dashboard/${purpose === 'set-up' ? 'set-up' : 'welcome'}/${token}`, expiresAt };
 }
 
-/** For links and sessions: what is random needs no salt and no slow hash. */
+/** For links and sessions. Random tokens need neither a salt nor a slow hash. */
 export function tokenHash(token: string): string {
   return hash('sha256', token);
 }

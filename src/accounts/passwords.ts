@@ -1,6 +1,6 @@
 /**
- * Passwords: scrypt (RFC 7914), kept with its parameters, so that they can be raised and old hashes still verify. One is
- * worked out at a time and few wait in line: each takes 16 MiB and a thread that the database needs as well.
+ * Passwords: scrypt (RFC 7914), stored with its parameters, so that they can be raised while old hashes still verify. One hash
+ * is computed at a time and few may wait, because each takes 16 MiB and a thread of the pool that the database also uses.
  */
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
 import { Refusal } from '../mail/refusal.ts';
@@ -21,21 +21,22 @@ const maxLength = 500;
 const maxWaiting = 32;
 const retryDelayMs = 5000;
 
-/** What is wrong with a password that somebody chose; null where nothing is. */
+/** What is wrong with a new password; null if nothing is. */
 export function passwordFault(password: string, email: string): string | null {
   if (password.length < minLength)
-    return `Take ${minLength} characters or more; a few words are easy to remember.`;
-  if (password.length > maxLength) return `Take ${maxLength} characters at most.`;
-  if (new Set(password).size < 5) return 'That repeats itself too much; take a few words.';
+    return `Use at least ${minLength} characters. A few words are easy to remember.`;
+  if (password.length > maxLength) return `Use at most ${maxLength} characters.`;
+  if (new Set(password).size < 5)
+    return 'This password repeats too few characters. Use a few different words.';
   const own = email.toLowerCase();
   if (own.includes(password.toLowerCase()) || password.toLowerCase().includes(own))
-    return 'That is your address; take something that nobody knows.';
+    return 'This password is part of your email address or contains it. Choose another one.';
   return null;
 }
 
 export interface Passwords {
   hash(password: string): Promise<string>;
-  /** Takes as long where there is no hash: nobody learns from the time who has an account. */
+  /** Takes as long without a hash, so that the time does not show whether an account exists. */
   verify(password: string, hash: string | null): Promise<boolean>;
 }
 
@@ -50,7 +51,7 @@ export function createPasswords(cost: Cost = defaultCost): Passwords {
     if (waiting >= maxWaiting)
       throw new Refusal(
         'RATE_LIMIT_EXCEEDED',
-        'Too many people sign in just now; try again in a few seconds.',
+        'Too many people are signing in right now. Try again in a few seconds.',
         {
           retryAfterMs: retryDelayMs,
         },
@@ -78,7 +79,7 @@ export function createPasswords(cost: Cost = defaultCost): Passwords {
   };
 }
 
-/** The same text typed on two machines may differ in its code points; so it is normalized (NIST SP 800-63B). */
+/** Normalized (NIST SP 800-63B), because the same password typed on two systems may differ in its code points. */
 function derive(password: string, salt: Buffer, options: ScryptOptions): Promise<Buffer> {
   const { N, r, p } = options as Cost;
   const maxmem = 2 * 128 * r * (N + p + 2);

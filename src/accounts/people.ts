@@ -1,4 +1,4 @@
-/** How people come to be: the first operator by the link of set-up, everybody else by an invitation. */
+/** Creates users: the first operator by the set-up link, everyone else by an invitation. Resets, disables and enables them. */
 
 import { setMembership } from '../db/accounts/memberships.ts';
 import { type LinkPurpose, type OneTimeLink, useLink, useSetUp } from '../db/accounts/one-time.ts';
@@ -9,7 +9,7 @@ import { makeOrganization } from './create-organization.ts';
 import { type MadeLink, makeLink } from './one-time-links.ts';
 import type { Role } from './roles.ts';
 
-/** Null where there is an operator: then there is nothing to set up. */
+/** Null if an operator exists: then set-up is done. */
 export async function makeSetUpLink(db: Db, now: number): Promise<MadeLink | null> {
   return (await hasOperator(db)) ? null : makeLink(db, { purpose: 'set-up', userId: null }, now);
 }
@@ -18,15 +18,15 @@ export interface FirstOperator {
   email: string;
   name: string;
   passwordHash: string;
-  /** One to begin with; empty: none. */
+  /** Name of a first organization; empty for none. */
   organization: string;
 }
 
-/** The new operator's id; null where the link holds no more. */
+/** The new operator's id; null if the link is no longer valid. */
 export async function setUp(db: Db, hash: string, first: FirstOperator, now: number): Promise<string | null> {
   return db.transaction(async (trx) => {
     if (!(await useSetUp(trx, hash, now)) || (await hasOperator(trx))) return null;
-    // The command line may have made the same person, who never set a password.
+    // The command line may have created the same user, without a password.
     const known = await findUserByEmail(trx, first.email);
     const id = known?.id ?? (await insertUser(trx, { ...first, isOperator: true }, now))!;
     const { name, passwordHash } = first;
@@ -46,7 +46,7 @@ export interface Invitation {
   member: { orgId: string; role: Role } | null;
 }
 
-/** Somebody who has an account becomes a member with it, and has a link only where there is no password yet. */
+/** An existing user becomes a member with the account. A link is made only if the user has no password yet. */
 export async function invite(
   db: Db,
   { member, ...person }: Invitation,
@@ -62,7 +62,7 @@ export async function invite(
   });
 }
 
-/** For who has lost the password, or never set one. The old password holds until the link is used. */
+/** A link to set a password. The old password is valid until the link is used. */
 export async function makeUserLink(
   db: Db,
   user: Pick<User, 'id'>,
@@ -72,7 +72,7 @@ export async function makeUserLink(
   return makeLink(db, { purpose, userId: user.id }, now);
 }
 
-/** Nobody gets in as them any more, and what they have open ends; what they are of stays, for when they are let in again. */
+/** Ends the user's sessions and refuses new ones. Memberships are kept, for `enableUser`. */
 export async function disableUser(db: Db, id: string, now: number): Promise<void> {
   await db.transaction(async (trx) => {
     await changeUser(trx, id, { disabledAt: now });
@@ -84,7 +84,7 @@ export async function enableUser(db: Db, id: string): Promise<void> {
   await changeUser(db, id, { disabledAt: null });
 }
 
-/** By a link. What was open elsewhere ends. False where the link holds no more. */
+/** Ends the user's other sessions. False if the link is no longer valid. */
 export async function setPasswordByLink(
   db: Db,
   link: OneTimeLink,

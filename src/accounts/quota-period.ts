@@ -1,8 +1,8 @@
-/** The period of a quota: one calendar month, counted in UTC from the day it began. */
+/** The period of a quota: one calendar month in UTC, counted from the day on which the quota began. */
 
 /**
- * When the quota renews next: whole months after `since` until it lies after `now`. Each is counted from `since`
- * itself and cut to the month's length, so that 31 January goes on to 28 February and then to 31 March.
+ * The next renewal: the first whole number of months after `since` that lies after `now`. Months are counted from `since`
+ * itself and cut to the month's length, so that 31 January is followed by 28 February and 31 March.
  */
 export function renewsAt(since: number, now: number): number {
   const start = new Date(since);
@@ -12,8 +12,8 @@ export function renewsAt(since: number, now: number): number {
 }
 
 /**
- * The day that a quota's months are counted from stays the organization's for ever; what moves on is how many of
- * them have begun. Answers the newest beginning after `period` and not after `now`, or null while the period lasts.
+ * The latest renewal after `period` and not after `now`; null while the current period lasts. The day that months are counted
+ * from never changes.
  */
 export function renewedAt(since: number, period: number, now: number): number | null {
   const start = new Date(since);
@@ -30,7 +30,7 @@ function monthsBetween(start: Date, end: Date): number {
 
 function monthsAfter(start: Date, months: number): number {
   const at = new Date(start);
-  // The first of a month has a namesake in every month; the day itself may not.
+  // From the 1st, because adding months to the 31st would skip short months.
   at.setUTCDate(1);
   at.setUTCMonth(at.getUTCMonth() + months);
   const lastDay = new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 0)).getUTCDate();

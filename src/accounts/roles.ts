@@ -1,6 +1,6 @@
-/** What members of an organization may do: a viewer looks, a developer works with mail, an owner also has people and credits. */
+/** Roles in an organization: viewers can see everything except the team, developers also manage mail, owners also manage the team. */
 
-/** Each may do what those before it may. */
+/** Each role includes the ones before it. */
 export const roles = ['viewer', 'developer', 'owner'] as const;
 export type Role = (typeof roles)[number];
 

@@ -1,6 +1,6 @@
 /**
- * Private DKIM keys and webhooks' secrets at rest: AES-256-GCM under a key derived from the service's secret. A sealed text is
- * `v1.<nonce>.<tag>.<ciphertext>`, each part base64url; a changed one does not open.
+ * Encrypts private DKIM keys and webhook secrets at rest: AES-256-GCM with a key derived from POSTERN_SECRET. A sealed text is
+ * `v1.<nonce>.<tag>.<ciphertext>`, each part in base64url. A modified text does not open.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { deriveKey, keysOf, type Secrets } from '../base/secrets.ts';
@@ -8,17 +8,17 @@ import { deriveKey, keysOf, type Secrets } from '../base/secrets.ts';
 export interface Seal {
   /** With the current secret. */
   close(text: string): string;
-  /** With any of the secrets. Throws where the text was sealed with another one, or changed. */
+  /** With any of the secrets. Throws if the text was sealed with another secret or was modified. */
   open(sealed: string): string;
   opens(sealed: string): boolean;
-  /** The same, sealed with the current secret; null where it is. */
+  /** The text sealed with the current secret; null if it already is. */
   renew(sealed: string): string | null;
 }
 
-/** What an operator can do about a secret that is not the database's, in one line. */
+/** The database was sealed with another secret. The message tells the operator what to do, in one line. */
 export class SealError extends Error {}
 
-/** Said when opening, or else a tag cut short to four bytes would do. */
+/** Given when opening, because Node would otherwise accept a tag cut to four bytes. */
 const authTagLength = 16;
 
 export function createSeal(secrets: Secrets): Seal {

@@ -1,12 +1,11 @@
 /**
- * Lists of suppressed addresses as CSV: read, and written.
+ * Reads and writes suppression lists as CSV.
  *
- * Read are the addresses of the first column, with or without a line of headings; a list with one address a line is that
- * too. Empty lines and # comments are skipped. All of it counts or nothing: a bad line is named with its number.
+ * Reading takes the addresses of the first column, with or without a header line; a plain list with one address per line is
+ * valid, too. Empty lines and # comments are skipped. If a line is bad, nothing is read and the line is named by its number.
  *
- * An address may begin with what a spreadsheet takes for a formula (`=cmd…@example.org` is one by RFC 5321), and so may a
- * reason. Such a cell is written with an apostrophe before it, as OWASP advises, which is taken off when it is read; a cell
- * that has such an apostrophe itself gets another.
+ * Spreadsheets take some texts for formulas, and `=cmd…@example.org` is a valid address (RFC 5321). Such a cell is written with
+ * a leading apostrophe, as OWASP recommends, which reading removes. A cell that already has such an apostrophe gets another.
  */
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -20,11 +19,11 @@ import { compareKey, domainOf } from '../mail/address.ts';
 
 export interface BadLine {
   line: number;
-  /** What is there instead of an address, cut where it is long. */
+  /** The text that is not an address, shortened. */
   text: string;
 }
 
-/** What is wrong with a list, and the first bad lines where it is lines. */
+/** What is wrong with a list, with the first bad lines if there are some. */
 export class ListFault extends Error {
   readonly lines: BadLine[];
 
@@ -34,7 +33,7 @@ export class ListFault extends Error {
   }
 }
 
-/** That one import takes. */
+/** Addresses in one import. */
 export const maxImported = 100_000;
 
 const maxNamed = 5;
@@ -43,7 +42,7 @@ const maxRepeats = 4;
 /** A list with more bad lines than this is not read to its end. */
 const maxBad = 100;
 const maxNamedLength = 80;
-/** A quote that is never closed would make a record of all that follows. */
+/** Without this limit, an unclosed quote would make one record of the rest of the list. */
 const maxRecordLength = 16_384;
 
 const form = {
@@ -60,8 +59,8 @@ const form = {
 };
 
 /**
- * The addresses, the first of each that compare as the same. More than `most` of them are a fault: reading stops there, or
- * after a hundred bad lines, so that the work is bounded by `most` and not by the size of the list.
+ * The addresses without duplicates. Reading stops with a fault after `max` addresses or `maxBad` bad lines, so that the work is
+ * bounded by `max` and not by the size of the list.
  */
 export async function readAddresses(bytes: Buffer, max = Number.POSITIVE_INFINITY): Promise<string[]> {
   const list = createList(max);
@@ -123,17 +122,17 @@ interface Line {
   info: { lines: number };
 }
 
-/** Quotes with something between them and the comma are no quotes to the parser; no address ends in one. */
+/** The parser does not treat quotes as such if there is a space before the comma; no address ends in a quote. */
 function unquote(text: string): string {
   return text.trim().replace(/^"(.*)"$/, '$1');
 }
 
-/** What stands for bytes that are not UTF-8. */
+/** Decoding writes this character for bytes that are not UTF-8. */
 const undecodable = '\uFFFD';
 
 const sliceLength = 16_384;
 
-/** Others have their turn between two. */
+/** Yields to other work between slices. */
 async function* slices(bytes: Buffer): AsyncGenerator<Buffer> {
   for (let start = 0; start < bytes.length; start += sliceLength) {
     yield bytes.subarray(start, start + sliceLength);
@@ -149,7 +148,7 @@ function wordsOf({ code, message, lines }: CsvError & { lines?: number }): strin
 export const csvHead = csv([['address', 'reason', 'createdAt']]);
 const pageSize = 500;
 
-/** An organization's list, page by page as it is taken. */
+/** An organization's list, read page by page as it is consumed. */
 export async function* csvPages(db: Db, orgId: string): AsyncGenerator<string> {
   yield csvHead;
   for (let after: string | null = null; ; ) {
@@ -174,7 +173,7 @@ function csv(rows: string[][]): string {
   return stringify(rows, { quoted_string: true, record_delimiter: 'windows' });
 }
 
-/** What makes a formula of a cell. */
+/** Cells that a spreadsheet takes for a formula. */
 const formula = /^'*[=+\-@\t\r]/;
 
 function escapeFormula(text: string): string {

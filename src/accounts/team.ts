@@ -1,7 +1,7 @@
 /**
- * Who works in an organization, as its owners see to it. An organization always keeps an owner. An owner's word brings in
- * only who has no account here yet: nobody has shown that an account's holder reads mail at its address, so that letting an
- * account that came to be elsewhere into one's own organization, or handing out its link, takes the operator.
+ * Members of an organization, managed by its owners. An organization always keeps an owner. An owner can invite only people
+ * without an account: addresses of accounts are not verified, so adding an account of another organization, or creating a link
+ * for it, could hand it to the wrong person. Only an operator may do that.
  */
 import {
   findMember,
@@ -24,7 +24,7 @@ interface NewMember extends Pick<Invitation, 'email' | 'name'> {
   role: Role;
 }
 
-/** `link`: null where the person has a password already. */
+/** `link`: null if the person already has a password. */
 export async function inviteMember(
   db: Db,
   { orgId, role, ...person }: NewMember,
@@ -36,12 +36,12 @@ export async function inviteMember(
     if (known && !byOperator && !(await isOnlyOurs(trx, orgId, known))) return { fault: 'elsewhere' };
     const { link, isNew } = await invite(trx, { ...person, isOperator: false, member: { orgId, role } }, now);
     if (isNew === (known !== null))
-      throw new Refusal('BAD_REQUEST', 'Somebody else did that just now; try again.');
+      throw new Refusal('BAD_REQUEST', 'Another request changed this person at the same time. Try again.');
     return { link };
   });
 }
 
-/** A new link for who has not come yet; those before it end. Null where that is not the organization's to give. */
+/** A new invitation link, which ends earlier ones. Null if the person has a password or belongs to others, too. */
 export async function inviteAgain(
   db: Db,
   { orgId, user, byOperator }: { orgId: string; user: User; byOperator: boolean },
@@ -51,7 +51,7 @@ export async function inviteAgain(
   return isOurs ? makeUserLink(db, user, 'invitation', now) : null;
 }
 
-/** Somebody who has never signed in, and to whom a new link opens nothing but this organization. */
+/** The person has no password and no access except to this organization. */
 async function isOnlyOurs(db: Db, orgId: string, user: User): Promise<boolean> {
   return user.passwordHash === null && !user.isOperator && !(await isMemberElsewhere(db, user.id, orgId));
 }

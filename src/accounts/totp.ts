@@ -1,6 +1,6 @@
 /**
- * The second factor: codes by time (RFC 6238) from an app on a phone, and recovery codes for when the phone is lost. A code
- * is taken once; one step of a clock that is off is forgiven.
+ * The second factor: time-based codes (RFC 6238) from an app, and recovery codes for a lost phone. A code works once; the phone's
+ * clock may be off by one step.
  */
 import { hash, randomBytes } from 'node:crypto';
 import { Secret, TOTP } from 'otpauth';
@@ -8,17 +8,17 @@ import { Secret, TOTP } from 'otpauth';
 const stepSeconds = 30;
 const issuer = 'Postern';
 
-/** In base32, as apps take it. */
+/** In base32, the format that apps accept. */
 export function newTotpSecret(): string {
   return new Secret({ size: 20 }).base32;
 }
 
-/** What the QR code says. */
+/** The content of the QR code. */
 export function totpUri(secret: string, email: string): string {
   return totp(secret, email).toString();
 }
 
-/** The time step of a right code, null of a wrong one. */
+/** The time step of the code; null if the code is wrong. */
 export function totpStepOf(secret: string, code: string, now: number): number | null {
   const token = code.replaceAll(/\s/g, '');
   if (!/^\d{6}$/.test(token)) return null;
@@ -31,7 +31,7 @@ function totp(secret: string, label: string): TOTP {
 }
 
 const codeCount = 10;
-/** Without those that look alike. */
+/** Without letters and digits that look alike. */
 const letters = 'abcdefghjkmnpqrstuvwxyz23456789';
 
 export function newRecoveryCodes(): { codes: string[]; hashes: string[] } {
@@ -39,7 +39,7 @@ export function newRecoveryCodes(): { codes: string[]; hashes: string[] } {
   return { codes, hashes: codes.map(recoveryCodeHash) };
 }
 
-/** Sixteen letters of 31 are 79 bits: no guess, and so no slow hash. */
+/** 16 characters of 31 are 79 bits: too many to guess, so a fast hash is enough. */
 function newCode(): string {
   const taken: string[] = [];
   while (taken.length < 16) {

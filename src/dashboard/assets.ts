@@ -1,6 +1,6 @@
 /**
- * Styles, scripts and pictures, served under the hash of what they hold, so that a browser asks for each once. Read when the
- * first page is shown; small enough to stay in memory.
+ * Styles, scripts and images. Each URL contains a hash of the content, so that browsers fetch each version once. They are
+ * read when the first page is shown and stay in memory.
  */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -10,9 +10,9 @@ import { gzip } from 'node:zlib';
 import type { Context } from 'koa';
 
 export interface Assets {
-  /** Where the world finds it. Throws where there is no such file: a mistake in a view. */
+  /** The URL of a file. Throws if there is no such file: a mistake in a view. */
   url(name: string): string;
-  /** False: it is none. */
+  /** Returns false if the request is not for an asset. */
   serve(context: Context): Promise<boolean>;
 }
 
@@ -20,7 +20,7 @@ interface Asset {
   name: string;
   type: string;
   body: Buffer;
-  small?: Buffer;
+  gzipped?: Buffer;
 }
 
 const prefix = '/dashboard/assets/';
@@ -31,7 +31,7 @@ const types: Record<string, string> = {
   '.svg': 'image/svg+xml',
 };
 
-/** Of packages, as they are. */
+/** Files of dependencies. */
 const packaged = () => ({
   'htmx.js': import.meta.resolve('htmx.org/dist/htmx.min.js'),
   'uplot.js': import.meta.resolve('uplot/dist/uPlot.iife.min.js'),
@@ -41,10 +41,10 @@ const packaged = () => ({
 const zip = promisify(gzip);
 
 export function createAssets(): Assets {
-  let made: { urls: Map<string, string>; byUrl: Map<string, Asset> } | undefined;
+  let loaded: { urls: Map<string, string>; byUrl: Map<string, Asset> } | undefined;
   const all = () => {
-    made ??= load();
-    return made;
+    loaded ??= load();
+    return loaded;
   };
   return {
     url(name) {
@@ -59,12 +59,12 @@ export function createAssets(): Assets {
       context.set('Cache-Control', 'public, max-age=31536000, immutable');
       context.vary('Accept-Encoding');
       context.set('Content-Type', asset.type);
-      const takesSmall = context.acceptsEncodings('gzip', 'identity') === 'gzip';
-      if (takesSmall) {
-        asset.small ??= await zip(asset.body);
+      const acceptsGzip = context.acceptsEncodings('gzip', 'identity') === 'gzip';
+      if (acceptsGzip) {
+        asset.gzipped ??= await zip(asset.body);
         context.set('Content-Encoding', 'gzip');
       }
-      context.body = takesSmall ? asset.small : asset.body;
+      context.body = acceptsGzip ? asset.gzipped : asset.body;
       return true;
     },
   };
@@ -95,7 +95,7 @@ function named(folder: string, names: string[]): [string, Buffer][] {
   return names.map((name) => [name, readFileSync(join(folder, name))]);
 }
 
-/** One file for the browser: the ground first, then the pieces, none of which leans on another's place. */
+/** Concatenates the styles into one file: base.css first, the others in any order. */
 function styles(folder: string): Buffer {
   const names = readdirSync(folder).filter((name) => name !== 'base.css');
   return Buffer.concat(named(folder, ['base.css', ...names.sort()]).map(([, body]) => body));

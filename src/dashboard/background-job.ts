@@ -1,6 +1,6 @@
 /**
- * What takes long and goes on in the background, one at a time, while pages look at how far it has come. The last one is
- * kept, in memory: after a restart there is none.
+ * Long jobs that run in the background, one at a time, while pages show their progress. The last job is kept in memory, so
+ * after a restart there is none.
  */
 import type { Clock } from '../base/clock.ts';
 
@@ -8,20 +8,20 @@ interface BackgroundJob<Request, Progress, Result> {
   request: Request;
   startedAt: number;
   progress: Progress | null;
-  /** Null: it goes on. */
+  /** Null while it is running. */
   endedAt: number | null;
-  /** Null while it goes on, and where it failed. */
+  /** Null while it is running, and if it failed. */
   result: Result | null;
 }
 
 export interface BackgroundJobs<Request, Progress, Result> {
-  /** The one that goes on, or the last. */
+  /** The running job, else the last one. */
   last(): BackgroundJob<Request, Progress, Result> | null;
-  /** False: one goes on already, and nothing is begun. */
+  /** Returns false, and starts nothing, if a job is running. */
   start(request: Request): boolean;
-  /** Waits until nothing goes on, or so long. */
+  /** Waits until no job is running, for at most this long. */
   waitUntilEnded(timeoutMs: number): Promise<void>;
-  /** Breaks off what goes on, and begins nothing any more; resolves when nothing goes on. */
+  /** Aborts the running job and starts no more; resolves when it has ended. */
   stop(): Promise<void>;
 }
 

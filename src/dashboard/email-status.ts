@@ -1,4 +1,4 @@
-/** States of emails and deliveries, as people read them, and the tone of their badge. */
+/** Labels and badge colours of the states of emails and deliveries. */
 import type { EmailStatus } from '../record/states.ts';
 
 interface Words {
@@ -27,5 +27,5 @@ export function statusWords(status: EmailStatus): Words {
   return words[status];
 }
 
-/** For a field to choose from. */
+/** Options of a select field. */
 export const statusOptions = Object.entries(words).map(([status, { text }]) => [status, text] as const);

@@ -1,4 +1,4 @@
-/** What is said once, on the page after a form: in a cookie, signed, so that nobody else puts words on our pages. */
+/** A message that is shown once, on the page after a form. It travels in a signed cookie, so that nobody else can put text on our pages. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Context } from 'koa';
 import { deriveKey, keysOf, type Secrets } from '../base/secrets.ts';
@@ -7,7 +7,7 @@ import type { Cookies } from './security/cookies.ts';
 
 export interface Flashes {
   set(context: Context, flash: Flash): void;
-  /** What there is to say, and says it no more. */
+  /** Returns the message and deletes it. */
   take(context: Context): Flash | null;
 }
 

@@ -1,7 +1,7 @@
-/** Amounts in forms: whole numbers, and limits, of which "unlimited" is one. */
+/** Whole numbers and limits in forms. */
 import { z } from 'zod';
 
-/** `unlimited` in any letter case is no limit: null, as in the database. */
+/** A limit; `unlimited` in any letter case is null, as in the database. */
 export function limitOf(max: number) {
   return z
     .string()
@@ -12,13 +12,13 @@ export function limitOf(max: number) {
       if (value !== null && value >= 0 && value <= max) return value;
       context.addIssue({
         code: 'custom',
-        message: `A whole number up to ${max.toLocaleString('en-GB')}, or “unlimited”.`,
+        message: `Enter a whole number up to ${max.toLocaleString('en-GB')}, or “unlimited”.`,
       });
       return z.NEVER;
     });
 }
 
-/** Thousands may be parted as people part them. */
+/** Accepts the usual separators of thousands. */
 export function wholeOf(text: string): number | null {
   const digits = text.replace(/(?<=\d)[ ,.’'\u00a0\u202f](?=\d{3}(?!\d))/g, '');
   return /^[+-]?\d{1,12}$/.test(digits) ? Number(digits) : null;

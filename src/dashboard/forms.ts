@@ -1,4 +1,4 @@
-/** Forms as browsers send them, read within bounds and held against a schema. */
+/** Reads forms within limits of size and time, and checks them against a schema. */
 import type { Context } from 'koa';
 import getRawBody from 'raw-body';
 import { z } from 'zod';
@@ -9,7 +9,7 @@ import { PageError } from './page-error.ts';
 
 const defaultMaxBytes = 64 * 1024;
 const timeoutMs = 10_000;
-/** A larger form has the time that the rest of it takes at this rate. */
+/** A form over the default size gets more time, at this rate. */
 const bytesPerSecond = 16 * 1024;
 
 export async function readForm(
@@ -18,15 +18,15 @@ export async function readForm(
   maxBytes = defaultMaxBytes,
 ): Promise<URLSearchParams> {
   const type = req.headers['content-type'] ?? '';
-  // What has no body has nothing to say but its route.
+  // A form without fields has no body.
   if (req.headers['content-length'] === '0' || (type === '' && req.headers['content-length'] === undefined))
     return new URLSearchParams();
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type))
-    throw new PageError(415, 'That did not work', 'A form is sent as application/x-www-form-urlencoded.');
+    throw new PageError(415, 'Request failed', 'A form must be sent as application/x-www-form-urlencoded.');
   const { promise: tooSlow, reject } = Promise.withResolvers<never>();
   const maxMs = timeoutMs + ((maxBytes - defaultMaxBytes) / bytesPerSecond) * 1000;
   const cancel = clock.after(maxMs, () =>
-    reject(new PageError(408, 'That did not work', 'The form took too long to arrive. Send it again.')),
+    reject(new PageError(408, 'Request failed', 'The form took too long to arrive. Submit it again.')),
   );
   try {
     const body = await Promise.race([readBody(req, maxBytes), tooSlow]);
@@ -42,24 +42,26 @@ function readBody(req: Context['req'], maxBytes: number): Promise<Buffer> {
     const isLarge = error.type === 'entity.too.large';
     throw new PageError(
       isLarge ? 413 : 400,
-      'That did not work',
+      'Request failed',
       isLarge
         ? `The form is larger than ${Math.floor(maxBytes / 1024)} KiB.`
-        : 'The form did not arrive whole.',
+        : 'The form was not received completely. Submit it again.',
     );
   });
 }
 
 export type Errors = Record<string, string>;
 
-/** What a form said, or what is wrong with each of its fields. A name that is given several times is a list. */
+/** A form's values, or an error for each wrong field. A field that is sent several times becomes a list. */
 export function checkForm<Schema extends z.ZodType>(
   form: URLSearchParams,
   schema: Schema,
 ): { ok: true; values: z.output<Schema> } | { ok: false; errors: Errors } {
-  const parsed = schema.safeParse(fieldsOf(form));
+  const parsed = schema.safeParse(fieldsOf(form), {
+    error: ({ code }) => (code === 'invalid_type' ? 'Fill in this field.' : undefined),
+  });
   if (parsed.success) return { ok: true, values: parsed.data };
-  // The first fault of each field.
+  // Keeps the first issue of each field.
   const faults = parsed.error.issues.toReversed().map(({ path, message }) => [path[0] ?? '', message]);
   return { ok: false, errors: Object.fromEntries(faults) };
 }
@@ -74,33 +76,33 @@ function fieldsOf(form: URLSearchParams): Record<string, string | string[]> {
   );
 }
 
-/** What was given, to show it again beside what is wrong with it. */
+/** The values as sent, to show the form again with its errors. */
 export function valuesOf(form: URLSearchParams): Record<string, string> {
   return Object.fromEntries([...form.entries()].reverse());
 }
 
-/** Some text of one line, without the blanks around it. */
+/** One line of text, trimmed. `what` names it in errors, with an article. */
 export function line(what: string, longest = 200) {
   return z
-    .string({ error: `Say ${what}.` })
+    .string({ error: `Enter ${what}.` })
     .trim()
-    .min(1, `Say ${what}.`)
-    .refine((text) => isOneLine(text, longest), `One line, ${longest} characters at most.`);
+    .min(1, `Enter ${what}.`)
+    .refine((text) => isOneLine(text, longest), `Enter one line of at most ${longest} characters.`);
 }
 
 export const emailField = z
-  .string({ error: 'Give an email address.' })
+  .string({ error: 'Enter an email address.' })
   .trim()
-  .max(254, 'That is no email address.')
-  .refine((text) => domainOf(text) !== null, 'That is no email address.');
+  .max(254, 'Enter an email address, such as ann@example.org.')
+  .refine((text) => domainOf(text) !== null, 'Enter an email address, such as ann@example.org.');
 
-/** A checkbox: there or not. */
+/** A checkbox, which is sent only if it is checked. */
 export const checkbox = z
   .string()
   .optional()
   .transform((value) => value !== undefined);
 
-/** Checkboxes of one name: a list, whether none, one or several are ticked. */
+/** Checkboxes that share a name: always a list. */
 export const checkboxes = z.preprocess(
   (value) => (value === undefined ? [] : [value].flat()),
   z.array(z.string()),

@@ -1,4 +1,4 @@
-/** The dashboard's icons: lines on a grid of 24, in the colour of the text beside them. They say nothing to screen readers. */
+/** The dashboard's icons: strokes on a 24 by 24 grid, in the text colour, hidden from screen readers. */
 const paths: Record<string, string> = {
   overview: 'M4 20V11M10 20V4M16 20v-7M21 20H3',
   emails: 'M3 6.5h18v11.5H3zM3 7l9 6.5L21 7',
@@ -33,7 +33,7 @@ const paths: Record<string, string> = {
   search: 'M11 4.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13M16 16l4.5 4.5',
 };
 
-/** HTML, as it stands. */
+/** Returns HTML that needs no escaping. */
 export function icon(name: string): string {
   const path = paths[name];
   if (path === undefined) throw new Error(`there is no icon ${name}`);

@@ -1,13 +1,13 @@
-/** What takes long, or much memory: so many at once for each organization, so that the rest of the dashboard goes on. */
+/** Limits slow or memory-hungry work per organization, so that the rest of the dashboard stays fast. */
 import { createSlotsPerOrganization, type SlotsPerOrganization } from '../api/server-busy.ts';
 
 export interface LongWorkSlots {
-  /** DNS may take some seconds. */
+  /** A DNS check may take several seconds. */
   dnsChecks: SlotsPerOrganization;
-  /** An endpoint may take 15 seconds. */
+  /** A webhook test may take 15 seconds. */
   tests: SlotsPerOrganization;
   replays: SlotsPerOrganization;
-  /** Each holds a page of a list. */
+  /** Each holds a page of the list in memory. */
   exports: SlotsPerOrganization;
 }
 

@@ -1,11 +1,11 @@
-/** What the side of each page leads to. A link is shown where its page is there and the visitor may see it. */
+/** The links of the sidebar. A link is shown if its page exists and the visitor may open it. */
 import { isAtLeast, type Role } from '../accounts/roles.ts';
 import { access, type RouteAccess } from './security/route-access.ts';
 
 interface NavEntry {
   name: string;
   icon: string;
-  /** Below the organization, or for operators below /dashboard. */
+  /** Relative to the organization's pages, or to /dashboard for operators' pages. */
   path: string;
 }
 

@@ -1,4 +1,4 @@
-/** Numbers and times as people read them: pure functions, the present a parameter. */
+/** Formats numbers and times for people. Pure functions: the current time is a parameter. */
 import { iso } from '../base/clock.ts';
 
 const numbers = new Intl.NumberFormat('en-GB');
@@ -8,7 +8,7 @@ export function count(value: number): string {
   return numbers.format(value);
 }
 
-/** 12.3 %; one that is not zero never looks like it. */
+/** `12.3 %`. A share above 0 is never shown as `0 %`. */
 export function percent(share: number): string {
   if (share > 0 && share < 0.0001) return '< 0.01 %';
   const digits = share < 0.01 ? 2 : 1;
@@ -21,7 +21,7 @@ const units = [
   ['minute', 60_000],
 ] as const;
 
-/** How long: `230 ms`, `4.2 s`, `3 minutes`, `2 hours`. */
+/** A duration: `230 ms`, `4.2 s`, `3 minutes`, `2 hours`. */
 export function span(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${Math.floor(ms / 100) / 10} s`;
@@ -42,7 +42,7 @@ export function exactly(time: number): string {
   return `${iso(time).slice(0, 19).replace('T', ' ')} UTC`;
 }
 
-/** What the user agent says of itself, in two words that people know. */
+/** Browser and system of a User-Agent header, such as `Firefox on Linux`. */
 export function agentName(agent: string): string {
   const browsers = [
     ['Edge', /Edg(e|A|iOS)?\//],

@@ -1,4 +1,4 @@
-/** What operators' pages share and keep in memory: a recent look at the queue, the order under way, the doctor's last visit. */
+/** What the operators' pages share in memory: a recent summary of the queue, the running queue action, the doctor's last run. */
 import { orAborted } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config.ts';
@@ -20,19 +20,19 @@ interface QueueActionJob {
   order: QueueAction;
   selection: Selection;
   reason: string;
-  /** Who gave it. */
+  /** Email address of the operator. */
   by: string;
 }
 
 export interface OperatorJobs {
-  /** What waits where. */
+  /** Queued mail by destination, possibly a little old. */
   summary(): Promise<QueueRow[]>;
-  /** Something has been done that the next look is to show. */
+  /** The next `summary` is read afresh, after a change that it must show. */
   invalidateSummary(): void;
   queueActions: BackgroundJobs<QueueActionJob, { moved: number }, QueueActionResult>;
-  /** By the domain that is looked at; null: all. */
+  /** The request is the domain to check; null for all. */
   doctor: BackgroundJobs<string | null, ExamineProgress, Finding[]>;
-  /** Breaks off what goes on; resolves when none of it asks the database for anything any more. */
+  /** Aborts running jobs; resolves when none of them uses the database any more. */
   stop(): Promise<void>;
 }
 
@@ -59,21 +59,21 @@ export function createOperatorJobs({
       const given = { order, reason, now: clock.now(), onProgress: onMoved, signal };
       return applyQueueAction(db, selection, given).finally(summary.again);
     },
-    (error) => onError('an order to the queue broke off; what it has not reached is as it was', error),
+    (error) => onError('a queue action failed; the mail that it did not reach is unchanged', error),
   );
   const doctor = createBackgroundJobs<string | null, ExamineProgress, Finding[]>(
     clock,
     (domain, onProgress, signal) =>
       orAborted(runDoctor({ config, domain, now: clock.now, onProgress, surroundings }), signal),
-    (error) => onError('the doctor broke off', error),
+    (error) => onError('the doctor failed', error),
   );
   const stop = async () => void (await Promise.all([queueActions.stop(), doctor.stop()]));
   return { summary: summary.latest, invalidateSummary: summary.again, queueActions, doctor, stop };
 }
 
 /**
- * By a connection of its own: it only looks, so one that is broken off is left to itself until nothing hangs any more, and
- * the service's is closed by then.
+ * With a database connection of its own: the doctor only reads, so an aborted run is left to end by itself, which may be after
+ * the server's connection is closed.
  */
 async function runDoctor(examination: Omit<Examination, 'openDb'>): Promise<Finding[]> {
   const opened = openDatabase(examination.config);
@@ -84,10 +84,10 @@ async function runDoctor(examination: Omit<Examination, 'openDb'>): Promise<Find
   }
 }
 
-/** Of all time, a look at a long queue may take so much. */
+/** Reading the summary of a long queue may take this share of the time. */
 const maxShareOfTime = 1 / 20;
 
-/** However many pages ask, and however often: one look at a time, and a rest after it that is longer than it took. */
+/** One read at a time, however many pages ask; the result is kept for a multiple of the time that the read took. */
 function cachedByCost<Found>(read: () => Promise<Found>) {
   let cached: Promise<Found> | null = null;
   let freshUntil = Number.POSITIVE_INFINITY;

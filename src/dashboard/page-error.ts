@@ -1,4 +1,4 @@
-/** What a page can refuse with: a status and words for people. Everything else that is thrown is trouble of ours. */
+/** Errors that a page shows to people: a status, a title and a message. Any other error becomes a 500. */
 import { pausedMessage } from '../accounts/create-organization.ts';
 import type { Pause } from '../db/accounts/organizations.ts';
 import { Refusal, statusOf } from '../mail/refusal.ts';
@@ -15,7 +15,7 @@ export class PageError extends Error {
 }
 
 export function notFound(what = 'page'): PageError {
-  return new PageError(404, 'Not found', `There is no such ${what}, or it is not yours to see.`);
+  return new PageError(404, 'Not found', `This ${what} does not exist, or you have no access to it.`);
 }
 
 export function forbidden(message: string): PageError {
@@ -26,23 +26,23 @@ export function paused(pause: Pause): PageError {
   return new PageError(403, 'This organization is paused', pausedMessage(pause));
 }
 
-/** The form was made for another session, or too long ago. */
+/** The CSRF token of the form belongs to another session. */
 export function staleForm(): PageError {
   const message =
-    'This form is no longer valid: you have signed in or out since. Go back, reload the page and try again.';
+    'You have signed in or out since this form was opened. Go back, reload the page and try again.';
   return new PageError(403, 'The form has expired', message);
 }
 
-/** Null: trouble of ours. */
+/** Null for an internal error. */
 export function asPageError(error: unknown): PageError | null {
   if (error instanceof PageError) return error;
   if (error instanceof Refusal && error.code !== 'SEND_FAILED') {
-    const titles: Record<number, string> = { 404: 'Not found', 403: 'Not allowed', 429: 'Too much at once' };
+    const titles: Record<number, string> = { 404: 'Not found', 403: 'Not allowed', 429: 'Too many requests' };
     const status = statusOf[error.code];
-    return new PageError(status, titles[status] ?? 'That did not work', error.message);
+    return new PageError(status, titles[status] ?? 'Request failed', error.message);
   }
   const { status } = error as { status?: number };
   if (status !== undefined && status >= 400 && status < 500)
-    return new PageError(status, 'That did not work', 'The request is malformed.');
+    return new PageError(status, 'Request failed', 'The request is malformed.');
   return null;
 }

@@ -1,7 +1,7 @@
 /**
- * What a page is made of: handlers by route, each a function from a visit to an answer. The guard (security/authorize-page.ts) has let the
- * visit in before a handler sees it, by the table in dashboard/security/route-access.ts; so a handler of `organization` has one to act in, and
- * hands its id to every query.
+ * A page is a set of handlers by route, each a function from a visit to an answer. security/authorize-page.ts has checked the
+ * visit against the table in security/route-access.ts before a handler runs. A handler of `organization` gets the organization
+ * of the path and must pass its id to every query.
  */
 import type { Context } from 'koa';
 import type { Passwords } from '../accounts/passwords.ts';
@@ -22,7 +22,7 @@ import type { LoginThrottle } from './security/login-throttle.ts';
 import type { Sessions } from './security/sessions.ts';
 import type { Sending } from './sending.ts';
 
-/** Neighbours: what pages act on. The management API's own functions are given the same. */
+/** What handlers work with; the management API gets the same. */
 export interface PageParts extends Omit<Management, 'authorize' | 'admission'> {
   config: Config;
   seal: Seal;
@@ -32,11 +32,11 @@ export interface PageParts extends Omit<Management, 'authorize' | 'admission'> {
   knownBrowsers: KnownBrowsers;
   cookies: Cookies;
   sending: Sending;
-  /** To know our own links again. */
+  /** Recognizes our own tracking links. */
   links: Pick<TrackingLinks, 'read'>;
   longWorkSlots: LongWorkSlots;
   operatorJobs: OperatorJobs;
-  /** Who did what to the service. */
+  /** Records what operators did. */
   log: Pick<Log, 'info'>;
   baseUrl(): string;
   onError(what: string, error: unknown): void;
@@ -44,11 +44,11 @@ export interface PageParts extends Omit<Management, 'authorize' | 'admission'> {
 
 export interface Visit {
   context: Context;
-  /** Of a POST; empty otherwise. */
+  /** The form of a POST; empty otherwise. */
   form: URLSearchParams;
   query: URLSearchParams;
   now: number;
-  /** Whose browser it is: the token in its forms is made for this. */
+  /** Identifies the browser, signed in or not; CSRF tokens are made for it. */
   visitor: string;
   user: User | null;
   session: Session | null;
@@ -61,37 +61,37 @@ export interface UserVisit extends Visit {
 
 export interface OrgVisit extends UserVisit {
   org: Membership;
-  /** `/dashboard/o/ORGID`: where the organization's pages are. */
+  /** `/dashboard/o/ORGID`, the root of the organization's pages. */
   base: string;
   may(role: Role): boolean;
 }
 
 export type Handler<V extends Visit> = (visit: V, parts: PageParts) => PageAnswer | Promise<PageAnswer>;
 
-/** By route, such as `GET /dashboard/o/:org/keys`. Each has its entry in dashboard/security/route-access.ts, or the service does not start. */
+/** Handlers by route, such as `GET /dashboard/o/:org/keys`. A route without an entry in security/route-access.ts stops the start. */
 export interface DashboardPage {
-  /** For who is not signed in, too. */
+  /** Also open to visitors who are not signed in. */
   open?: Record<string, Handler<Visit>>;
-  /** For whoever is signed in, about themselves. */
+  /** For every signed-in person, about their own account. */
   user?: Record<string, Handler<UserVisit>>;
   /** Below `/dashboard/o/:org`. */
   organization?: Record<string, Handler<OrgVisit>>;
-  /** About the whole service. */
+  /** About the whole server. */
   operator?: Record<string, Handler<UserVisit>>;
-  /** How large its forms may be, in bytes, where they are larger than usual. */
+  /** Largest form in bytes, if the default is too small. */
   maxFormBytes?: number;
 }
 
 export type PageAnswer = PageView | Redirect | PageBody;
 
-/** A page in the dashboard's frame, or without one a part of a page, for htmx. */
+/** A page in the dashboard's frame, or a part of a page for htmx. */
 export interface PageView {
   view: string;
   title: string;
   data: object;
   status: number;
   isPart: boolean;
-  /** Scripts of assets/ beside the usual ones. */
+  /** Scripts of assets/ in addition to those that every page loads. */
   scripts: string[];
 }
 
@@ -100,7 +100,7 @@ export interface Redirect {
   flash: Flash | null;
 }
 
-/** Anything else: a file to save, a frame's content, a stream. */
+/** A body of another kind: a download, the content of a frame, a stream. */
 export interface PageBody {
   body: string | Buffer | NodeJS.ReadableStream;
   type: string;
@@ -112,7 +112,7 @@ export interface Flash {
   text: string;
 }
 
-/** `view`: below pages/, such as `keys/keys`. */
+/** `view`: path below pages/, such as `keys/keys`. */
 export function show(
   view: string,
   title: string,
@@ -126,7 +126,7 @@ export function part(view: string, data: object = {}): PageView {
   return { view, title: '', data, status: 200, isPart: true, scripts: [] };
 }
 
-/** After a POST. What is `said` is shown on the next page, once. */
+/** After a POST. `flash` is shown once, on the next page. */
 export function redirect(to: string, flash: string | Flash | null = null): Redirect {
   return { to, flash: typeof flash === 'string' ? { tone: 'good', text: flash } : flash };
 }

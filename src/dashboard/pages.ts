@@ -1,4 +1,4 @@
-/** The pages that there are. A new one: its folder in pages/, a line here, its routes in dashboard/security/route-access.ts. */
+/** All pages. To add one, add its folder in pages/, a line here, and its routes in security/route-access.ts. */
 import type { DashboardPage } from './page.ts';
 import { accountPage } from './pages/account/routes.ts';
 import { secondFactorPage } from './pages/account/second-factor.ts';
@@ -28,7 +28,7 @@ import { webhooksPage } from './pages/webhooks/routes.ts';
 import { webhookTestPage } from './pages/webhooks/test-forms.ts';
 import { welcomePage } from './pages/welcome/routes.ts';
 
-/** Where two routes fit a path, the first is taken: a list's own before that of one of its rows. */
+/** If two routes match a path, the first is used: `/suppressions/export` must come before `/suppressions/:id`. */
 export const pages: DashboardPage[] = [
   signInPage,
   setUpPage,

@@ -1,16 +1,16 @@
-/** Lists by key: `?after=ID` goes on after a row, and costs the same however far down the list it is. */
+/** Pages by key: `?after=ID` continues after a row, at the same cost for every page. */
 import { z } from 'zod';
 import type { Visit } from './page.ts';
 import { notFound } from './page-error.ts';
 
 export interface PageOfRows<Row> {
   rows: Row[];
-  /** Where the next page is; null: this is the last. */
+  /** URL of the next page; null on the last. */
   next: string | null;
   isFirst: boolean;
 }
 
-/** `read` is asked for one row more than are shown, to know whether there are more. */
+/** Reads one row more than it shows, to know whether there is a next page. */
 export async function pageOf<Row extends { id: string }>(
   { query, context }: Visit,
   size: number,

@@ -1,7 +1,7 @@
 /**
- * Views to HTML: eta, which escapes whatever a view writes with `<%= %>`; a view is compiled when it is first shown, and kept.
- * In each view stand `part(name, data)` (one of views/partials, which sees its own data alone), `icon`, `count`, `percent`,
- * `span` and `when`; `it` has the page's data, and what the frame knows: `csrf`, `user`, `org`, `base`, `may`, `now`.
+ * Renders views to HTML with eta, which escapes everything that a view writes with `<%= %>` and compiles each view once.
+ * Views can use `part(name, data)` (a view of views/partials, which sees only its own data), `icon`, `count`, `percent`,
+ * `span` and `when`. `it` has the page's data and `csrf`, `user`, `org`, `base`, `may` and `now`.
  */
 import { Eta } from 'eta';
 import type { Assets } from './assets.ts';
@@ -10,7 +10,7 @@ import type { NavLink } from './navigation.ts';
 import { count, exactly, percent, relative, span } from './number-format.ts';
 import type { Flash, OrgVisit, PageView, Visit } from './page.ts';
 
-/** What the frame shows around a page. */
+/** What the layout shows around a page. */
 export interface Frame {
   visit: Visit | OrgVisit;
   csrf: string;
@@ -23,7 +23,7 @@ export interface Frame {
 
 export type Render = (shown: PageView, frame: Frame) => string;
 
-/** Before each view's own code. A partial sees no more of the page than it is given. */
+/** Prepended to each view's code. A partial gets only `kit`, `now`, `csrf` and the data passed to it. */
 const functionHeader = `
 const { icon, count, percent, span, exactly } = it.kit;
 const when = (time) => it.kit.when(time, it.now);
@@ -53,7 +53,7 @@ export function createRender(assets: Assets): Render {
   };
 }
 
-/** HTML, as it stands: the time in words, exactly where one points at it. */
+/** HTML of a relative time, with the exact time as its tooltip. */
 function when(time: number | null, now: number): string {
   if (time === null) return '<span class="quiet">never</span>';
   const at = new Date(time).toISOString();

@@ -1,10 +1,10 @@
 /**
- * What comes of a try: a pure function of the answer. 2xx is done; 410 means that the endpoint wants no more; all else
- * is tried again, and a redirect is no better than the rest. `Retry-After` may lengthen a wait, never shorten it, or a
- * receiver that always says "in a second" would use up its tries in ten.
+ * What follows from an attempt: a pure function of the response. 2xx is delivered; 410 means that the endpoint wants no more
+ * events; anything else, redirects included, is retried. `Retry-After` may lengthen a delay but never shorten it: a receiver that
+ * always asks for one second would otherwise use up all attempts in ten seconds.
  *
- * The waits are not spread: an endpoint that fails is asked by one request at a time (posting-slots.ts), so that what was put
- * off together does not come back together.
+ * The delays have no jitter: a failing endpoint gets one request at a time (posting-slots.ts), so deferred messages do not all
+ * return at once.
  */
 import ms from 'ms';
 
@@ -15,36 +15,36 @@ export interface WebhookResponse {
   text: string;
 }
 
-/** A try as it is kept. */
+/** An attempt as it is stored. */
 export interface WebhookAttempt {
   startedAt: number;
   endedAt: number;
-  /** In milliseconds, as a stopwatch has it. */
+  /** In milliseconds, by a monotonic clock. */
   duration: number;
   url: string;
   answer: WebhookResponse | null;
-  /** In a sentence, where it failed. */
+  /** What failed, in a sentence; null if nothing did. */
   error: string | null;
 }
 
 export type WebhookVerdict =
   | { kind: 'delivered' }
-  /** `pausedUntil`: the endpoint asked to be left alone. */
+  /** `pausedUntil`: the endpoint asked for a pause with `Retry-After`. */
   | { kind: 'again'; dueAt: number; pausedUntil: number | null }
   | { kind: 'failed'; pausedUntil: number | null }
   | { kind: 'gone' };
 
-/** Before the second try, the third, and so on (docs/design.md section 3). */
+/** Delays before the second attempt, the third, and so on (docs/design.md section 3). */
 export const retryDelays = ['5s', '5m', '30m', '2h', '5h', '10h', '14h', '20h', '24h'].map((each) =>
   ms(each as ms.StringValue),
 );
 
-/** What all tries of a message take, at least. An endpoint that takes nothing for so long is disabled. */
+/** The least time that all attempts of a message take. An endpoint that accepts nothing for this long is disabled. */
 export const maxFailingMs = retryDelays.reduce((sum, each) => sum + each, 0);
 
 const maxPauseMs = retryDelays.at(-1)!;
 
-/** `before`: tries made before this one. */
+/** `before`: number of earlier attempts. */
 export function verdictOf(
   { answer }: Pick<WebhookAttempt, 'answer'>,
   before: number,
@@ -67,7 +67,7 @@ function retryAfterMs(text: string | null, now: number): number | null {
   return Number.isNaN(value) ? null : Math.min(Math.max(value, 0), maxPauseMs);
 }
 
-/** Why a status that was answered is a failure; null where it is none. */
+/** Why a status is a failure; null for 2xx. */
 export function failureOf(status: number): string | null {
   if (status >= 200 && status < 300) return null;
   if (status >= 300 && status < 400) return `HTTP ${status}: redirects are not followed`;

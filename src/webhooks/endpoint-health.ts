@@ -1,14 +1,14 @@
 /**
- * What tries make of an endpoint: since when it fails, until when it wants to be left alone, and whether it is to be
- * disabled: when it says that it is gone, or when nothing has got through for as long as all tries of a message take.
- * One message that it never takes does not disable an endpoint that takes others.
+ * An endpoint's health after attempts: since when it fails, until when it asked for a pause, and whether to disable it. It is
+ * disabled if it answers 410, or if nothing was accepted for as long as all attempts of one message take. A single message that
+ * it never accepts does not disable an endpoint that accepts others.
  */
 import { maxFailingMs, type WebhookVerdict } from './classify-response.ts';
 
 export interface EndpointHealth {
   failingSince: number | null;
   pausedUntil: number | null;
-  /** Why it is to be disabled. */
+  /** The reason to disable it; null if there is none. */
   disable: string | null;
 }
 
@@ -16,7 +16,7 @@ export interface EndpointAttempt {
   startedAt: number;
   endedAt: number;
   verdict: WebhookVerdict;
-  /** In a sentence, where it failed. */
+  /** What failed, in a sentence; null if nothing did. */
   error: string | null;
 }
 

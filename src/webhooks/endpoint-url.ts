@@ -1,20 +1,20 @@
 /**
- * What an endpoint's URL may be. Addresses are looked at where they are written out; names when they are resolved, at
- * each connection (guarded-post.ts). WHATWG's parser makes dotted decimals of all the ways to write an IPv4 address.
+ * Which URLs an endpoint may have. Literal IP addresses are checked here; names are checked when they are resolved, for each
+ * connection (guarded-post.ts). The WHATWG parser normalizes every way to write an IPv4 address to dotted decimals.
  */
 import { isIP } from 'node:net';
 import { isForbidden } from '../vendor/mx-connect.ts';
 
 const maxLength = 2048;
 
-/** In the form in which it is kept, or what is wrong with it. */
+/** The URL as it is stored, or what is wrong with it. */
 export function parseWebhookUrl(text: string, allowPrivate: boolean): string | { fault: string } {
   const url = URL.parse(text.trim());
   if (!url || !['http:', 'https:'].includes(url.protocol)) {
     return { fault: `"${text}" is not a URL such as https://app.example.com/webhooks` };
   }
   if (url.href.length > maxLength) return { fault: `the URL is longer than ${maxLength} characters` };
-  // They would stand in logs and answers; and the signature says who calls.
+  // Credentials would appear in logs and API answers; the signature authenticates the caller instead.
   if (url.username || url.password) return { fault: 'the URL has a user name or password; leave them out' };
   url.hash = '';
   const fault = allowPrivate ? null : faultOf(url);
@@ -26,7 +26,7 @@ function faultOf(url: URL): string | null {
   if ((isIP(host) && isForbidden(host, false)) || isLocalhost(host)) {
     return `${host} is a private or special address, which POSTERN_WEBHOOK_ALLOW_PRIVATE=true would allow`;
   }
-  // What else listens below 1024 speaks another protocol, and may take a body's lines for commands.
+  // Other services on ports below 1024 speak other protocols and might take lines of the body for commands.
   const port = Number(url.port || 443);
   if (port < 1024 && ![80, 443].includes(port)) {
     return `port ${port} is for another protocol; there are 80, 443, and those from 1024 on`;
@@ -39,7 +39,7 @@ export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[(.*)\]$/, '$1');
 }
 
-/** RFC 6761 section 6.3: these are this machine, and DNS is not asked for them. */
+/** RFC 6761 section 6.3: these names mean this machine and are never looked up in DNS. */
 export function isLocalhost(host: string): boolean {
   return /(^|\.)localhost\.?$/i.test(host);
 }

@@ -1,6 +1,6 @@
 /**
- * What the owner of an endpoint does with it, from wherever: add, rotate its secret, test. A secret is shown when it is
- * made, and kept sealed. What cannot be done is a WebhookFault, whose message says why.
+ * Adds endpoints, rotates their secrets and tests them, for API, command line and dashboard. A secret is shown once and stored
+ * sealed. Invalid input throws a WebhookFault whose message says what is wrong.
  */
 import type { Seal } from '../accounts/seal.ts';
 import type { Clock } from '../base/clock.ts';
@@ -18,29 +18,29 @@ import type { AttemptWebhook } from './webhook-attempt.ts';
 
 class WebhookFault extends Error {}
 
-/** Of one organization, as it adds them itself: each is told of every event. */
+/** Endpoints of one organization; each may get a copy of every event. */
 const maxWebhooks = 50;
 
-/** Why one that its owner has disabled is. */
+/** The reason stored when the owner disables an endpoint. */
 export const disabledByOwner = 'its owner has disabled it';
 
-/** How long the old secret signs beside the new one. */
+/** How long the old secret also signs after a rotation. */
 const overlapMs = 24 * 60 * 60_000;
 
 export interface AddedWebhook {
   webhook: Webhook;
-  /** Shown this once. */
+  /** Not available later. */
   secret: string;
 }
 
 export interface WebhookRequest {
   orgId: string;
   url: string;
-  /** None: all. */
+  /** Event types; empty means all. */
   types: readonly string[];
 }
 
-/** As an organization adds one for itself. The fault: it has as many as it may. */
+/** For an organization that adds its own endpoint. Returns a fault if it already has the maximum number. */
 export async function addOwnWebhook(
   db: Db,
   wanted: WebhookRequest,
@@ -68,7 +68,7 @@ export async function addWebhook(
   return { webhook: (await findWebhook(db, id, orgId))!, secret };
 }
 
-/** Null where the endpoint is gone. */
+/** Null if the endpoint no longer exists. */
 export async function rotateSecret(
   db: Db,
   id: string,
@@ -84,11 +84,11 @@ export async function rotateSecret(
 interface TestParts {
   attemptWebhook: AttemptWebhook;
   clock: Pick<Clock, 'now'>;
-  /** Nobody waits for it any more. */
+  /** Aborted when nobody waits for the result any more. */
   signal?: AbortSignal;
 }
 
-/** The event webhook.test, posted at once and once, to an endpoint that is disabled too; kept like any other. */
+/** Posts the event webhook.test once and immediately, even to a disabled endpoint, and stores the attempt. */
 export async function testWebhook(
   db: Db,
   webhook: Webhook,
@@ -97,21 +97,40 @@ export async function testWebhook(
   const now = clock.now();
   const { id: webhookId, orgId, url } = webhook;
   const event = {
-    ...{ id: newId(), orgId, type: 'webhook.test', at: now, recipient: null },
-    ...{ data: { webhookId, url }, email: null, position: 0 },
+    id: newId(),
+    orgId,
+    type: 'webhook.test',
+    at: now,
+    recipient: null,
+    data: { webhookId, url },
+    email: null,
+    position: 0,
   };
   const secrets = secretsOf(webhook, now);
   const attempt = await attemptWebhook({ url, secrets, event }, signal);
   const message = { id: newId(), webhookId, eventId: event.id, lane: event.id, attempts: 0 };
   await insertTried(db, {
     event: {
-      ...{ id: event.id, org_id: orgId, email_id: null, type: event.type, recipient: null, at: now },
+      id: event.id,
+      org_id: orgId,
+      email_id: null,
+      type: event.type,
+      recipient: null,
+      at: now,
       data: JSON.stringify(event.data),
     },
     message: {
-      ...{ id: message.id, webhook_id: webhookId, event_id: event.id, type: event.type, position: 0 },
-      ...{ lane: null, status: attempt.error === null ? 'delivered' : 'failed', attempts: 1, due_at: null },
-      ...{ created_at: now, updated_at: now },
+      id: message.id,
+      webhook_id: webhookId,
+      event_id: event.id,
+      type: event.type,
+      position: 0,
+      lane: null,
+      status: attempt.error === null ? 'delivered' : 'failed',
+      attempts: 1,
+      due_at: null,
+      created_at: now,
+      updated_at: now,
     },
     attempt: attemptRow({ message, attempt }),
   });

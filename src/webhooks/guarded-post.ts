@@ -1,11 +1,10 @@
 /**
- * One POST to an endpoint, whose owner is a stranger: it is resolved by our resolver and connected to at the very
- * addresses that were checked, at each new connection (there is no second look-up for a name server to answer
- * otherwise); no redirect is followed; certificates are verified; neither time nor memory is left to the other side.
+ * One POST to an endpoint that we do not trust. Its name is resolved by our resolver, and each new connection goes to exactly the
+ * addresses that were checked: there is no second lookup that a name server could answer differently. Redirects are not followed,
+ * certificates are verified, time and memory are bounded.
  *
- * The status decides, and the body only illustrates it: it is read for a moment, and its beginning kept. Connections
- * are kept for the next event, and stay with the address that was checked. Rejects with an Error whose message is one
- * sentence, or with the signal's reason.
+ * Only the status matters. The body is read for a moment and its beginning kept, to show it. Connections are kept for the next
+ * event and stay with the checked address. Rejects with an Error whose message is one sentence, or with the signal's reason.
  */
 import {
   type ClientRequest,
@@ -30,7 +29,7 @@ export type Post = (request: Request, stopped: AbortSignal) => Promise<WebhookRe
 
 export interface Poster {
   post: Post;
-  /** Ends the connections that wait for their next event. */
+  /** Closes idle connections. */
   close(): void;
 }
 
@@ -38,15 +37,15 @@ export interface PosterOptions extends AddressOptions {
   timeoutMs: number;
 }
 
-/** 2xx within this time is done. */
+/** An endpoint must answer within this time. */
 export const timeoutMs = 15_000;
 const bodyTimeoutMs = 2_000;
-/** After which the next address is tried; Node's 250 ms are less than it takes to connect to the other side of the earth. */
+/** Delay before the next address is tried. Node's 250 ms are too short to connect to another continent. */
 const nextAddressMs = 2_000;
-/** What is kept of a body, and what is read so that the connection can be used again. */
+/** Bytes of a body that are kept, and that are read at most so that the connection can be reused. */
 const maxKeptBytes = 1024;
 const maxReadBytes = 64 * 1024;
-/** Below the five seconds after which many servers close. */
+/** Many servers close idle connections after five seconds. */
 const idleMs = 4_000;
 
 export function createPoster(options: PosterOptions): Poster {
@@ -72,7 +71,7 @@ export function createPoster(options: PosterOptions): Poster {
       });
       outgoing.on('response', resolve);
       outgoing.on('error', (error: NodeJS.ErrnoException) => {
-        // A kept connection that was closed as we wrote: nobody has read the request, or it may come twice.
+        // The server closed the kept connection while we wrote. Sending again is safe: a receiver must expect duplicates.
         const isStale = outgoing.reusedSocket && ['ECONNRESET', 'EPIPE'].includes(error.code!);
         if (isStale && !signal.aborted) resolve(open(url, request, signal, true));
         else reject(error);
@@ -85,7 +84,7 @@ export function createPoster(options: PosterOptions): Poster {
     async post(request, stopped) {
       const url = new URL(request.url);
       const host = hostOf(url);
-      // What is an address already is never looked up.
+      // A literal address is not looked up, so `lookup` cannot check it.
       if (isIP(host) && isForbidden(host, allowPrivate)) throw new Error(`${host} is a private address`);
       const timedOut = AbortSignal.timeout(timeoutMs);
       try {
@@ -128,12 +127,12 @@ async function readBeginning(response: IncomingMessage): Promise<string> {
       if (read > maxReadBytes) break;
     }
   } catch {
-    // It broke off, or took too long: what there is will do.
+    // The body ended early or took too long: its beginning is enough.
   } finally {
     clearTimeout(timedOut);
     response.destroy();
   }
-  // A character that is cut in two at the end is left out. PostgreSQL takes no NUL.
+  // Streaming mode drops an incomplete character at the end. PostgreSQL does not accept NUL in text.
   return new TextDecoder().decode(Buffer.concat(beginning), { stream: true }).replaceAll('\0', '\uFFFD');
 }
 
@@ -146,7 +145,7 @@ const reasons: Record<string, string> = {
   ETIMEDOUT: 'does not take the connection',
 };
 
-/** Of several addresses that all failed Node says the code alone; it adds advice after a semicolon. */
+/** If all of several addresses fail, Node gives only a code; after a semicolon it adds advice, which is cut off. */
 function sentenceOf(host: string, { code = '', message }: NodeJS.ErrnoException): string {
   if (code in reasons) return `${host} ${reasons[code]}`;
   const reason = message.split(';', 1)[0] || `no connection (${code})`;

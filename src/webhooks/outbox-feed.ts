@@ -1,13 +1,13 @@
 /**
- * Turns new events into messages for the endpoints that want them (db/webhooks/webhook-feed.ts), whenever the watch tells that
- * there may be some. While nobody has an endpoint it looks at none, and only keeps up.
+ * Turns new events into messages for the endpoints that want them (db/webhooks/webhook-feed.ts), whenever the event signal says
+ * that there may be some. Without any active endpoint it reads no events and only advances its position.
  */
 import { pause } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
 import type { EventSignal } from '../record/event-signal.ts';
 
 export interface FeedParts {
-  /** The position up to which there are events now. */
+  /** The position of the newest event. */
   settled(): Promise<number>;
   hasActive(): Promise<boolean>;
   passOver(position: number): Promise<void>;
@@ -21,18 +21,18 @@ export interface FeedParts {
 const batchSize = 500;
 const passOverIntervalMs = 10_000;
 const retryDelayMs = 1000;
-/** Without a ring. */
+/** The longest wait without a signal. */
 const intervalMs = 10 * 60_000;
 
 export function createFeed(parts: FeedParts) {
   const { clock, watch } = parts;
   const stopping = new AbortController();
-  /** All up to here has been seen. */
+  /** Events up to this position are done. */
   let seen = -1;
   let passedOverAt = Number.NEGATIVE_INFINITY;
 
   async function step(): Promise<boolean> {
-    // In this order: an endpoint that is made after it was asked for is told nothing before this position.
+    // In this order: an endpoint that is added after `settled` was read gets only events after that position.
     const settled = await parts.settled();
     if (settled <= seen) return false;
     const now = clock.now();
@@ -51,12 +51,12 @@ export function createFeed(parts: FeedParts) {
 
   async function follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const signals = watch.signalsAfter();
+      const signals = watch.count();
       try {
         while ((await step()) && !signal.aborted);
         await watch.wait(signals, intervalMs, signal);
       } catch (error) {
-        parts.onError('events could not be read for webhooks; trying again', error);
+        parts.onError('events could not be read for webhooks; retrying', error);
         await pause(clock, retryDelayMs, signal);
       }
     }

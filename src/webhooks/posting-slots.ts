@@ -1,6 +1,6 @@
 /**
- * How much may be posted at once: in all, and to each endpoint; to one that fails one thing at a time, and to all that
- * fail together no more than half. So a receiver that hangs holds a place for 15 seconds, and never everybody's.
+ * Bounds concurrent posts in total and per endpoint. A failing endpoint gets one post at a time, and all failing endpoints
+ * together at most half of the slots, so that hanging receivers, which hold a slot for 15 seconds, never block the others.
  */
 export interface DueWebhook {
   id: string;
@@ -18,11 +18,11 @@ export function createPostingSlots(max: number) {
   const inFlight = new Map<string, number>();
   let total = 0;
   let failing = 0;
-  /** The last that was served: the next in line is served first. */
+  /** The endpoint served last; the next share begins after it. */
   let lastServed = '';
 
   return {
-    /** Notes what is begun; what is returned notes that it has ended. */
+    /** Takes a slot; returns the function that frees it. */
     take({ id, isFailing }: DueWebhook): () => void {
       inFlight.set(id, (inFlight.get(id) ?? 0) + 1);
       total += 1;
@@ -35,7 +35,7 @@ export function createPostingSlots(max: number) {
         if (isFailing) failing -= 1;
       };
     },
-    /** How much of each may be begun now. */
+    /** How many posts to each endpoint may start now. */
     share(due: readonly DueWebhook[]): Pick[] {
       const inTurn = [
         ...due.filter(({ id }) => id > lastServed),

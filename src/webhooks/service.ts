@@ -1,4 +1,4 @@
-/** Builds webhooks: events → messages → posts → attempts, each part handed its neighbours. main.ts starts and stops it. */
+/** Builds the webhook pipeline: events → messages → posts → attempts. main.ts starts and stops it. */
 import type { Seal } from '../accounts/seal.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -34,17 +34,17 @@ export interface WebhookParts {
 }
 
 export interface Webhooks {
-  /** One try, as the runner makes them: for tests that somebody asks for. */
+  /** One attempt, the same as the runner's, for tests that a person asks for. */
   attemptWebhook: AttemptWebhook;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Posts at once, in all. */
+/** Concurrent posts in total. */
 const concurrency = 256;
-/** A post takes some 15 seconds at most. */
+/** A post takes about 15 seconds at most. */
 const leaseMs = 60_000;
-/** How long an outcome waits for others, so that they share a commit. */
+/** How long an outcome waits for others to share its commit. */
 const recordMaxWaitMs = 20;
 
 export function createWebhooks({
@@ -75,7 +75,7 @@ export function createWebhooks({
       const { webhook, reason } = disabled;
       log.warn(
         { webhookId: webhook.id, orgId: webhook.orgId, url: webhook.url },
-        `a webhook is disabled: ${reason}; \`postern webhook enable ${webhook.id}\` enables it again`,
+        `a webhook was disabled: ${reason}; enable it with \`postern webhook enable ${webhook.id}\``,
       );
       watch.notify();
     },

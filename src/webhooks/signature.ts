@@ -1,9 +1,9 @@
-/** Secrets and signatures as Standard Webhooks has them: https://github.com/standard-webhooks/standard-webhooks. */
+/** Secrets and signatures of Standard Webhooks: https://github.com/standard-webhooks/standard-webhooks. */
 import { createHmac, randomBytes } from 'node:crypto';
 
 const prefix = 'whsec_';
 
-/** 256 bits; the specification wants 192 to 512. */
+/** 256 bits; the specification requires 192 to 512. */
 export function newSecret(): string {
   return prefix + randomBytes(32).toString('base64');
 }
@@ -15,7 +15,7 @@ export interface Signed {
   body: string;
 }
 
-/** One signature for each secret, so that whoever still has the old one can verify as well. */
+/** One signature per secret, so that a receiver with the old secret can also verify. */
 export function sign(secrets: readonly string[], { id, timestamp, body }: Signed): string {
   const signatures = secrets.map((secret) =>
     createHmac('sha256', Buffer.from(secret.slice(prefix.length), 'base64'))
@@ -25,7 +25,7 @@ export function sign(secrets: readonly string[], { id, timestamp, body }: Signed
   return signatures.map((signature) => `v1,${signature}`).join(' ');
 }
 
-/** What signs now, the newest first: after a rotation the old one as well, for a while. */
+/** The secrets that sign now, newest first. After a rotation the old one signs, too, until `oldSecretUntil`. */
 export function secretsOf(
   {
     secret,

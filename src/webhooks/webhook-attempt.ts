@@ -1,4 +1,4 @@
-/** One try: an event is put into words, signed, posted; what came back is an attempt. Never rejects but when stopped. */
+/** One attempt: builds the body of an event, signs it and posts it. Rejects only if it is stopped. */
 import type { Clock } from '../base/clock.ts';
 import type { EventRecord } from '../db/events/read-events.ts';
 import { failureOf, type WebhookAttempt, type WebhookResponse } from './classify-response.ts';
@@ -10,7 +10,7 @@ interface AttemptRequest {
   url: string;
   /** Sealed. */
   secrets: readonly string[];
-  /** Null where it is not kept any more. */
+  /** Null if the event has been deleted. */
   event: EventRecord | null;
 }
 
@@ -30,7 +30,7 @@ export function createAttemptWebhook({ post, openSecret, clock }: AttemptParts):
       const duration = Math.round(performance.now() - begun);
       return { startedAt, endedAt: clock.now(), duration, url, answer, error };
     };
-    if (event === null) return attemptOf(null, 'the event is so old that it is not kept any more');
+    if (event === null) return attemptOf(null, 'the event has been deleted because of its age');
     try {
       const body = bodyOf(event);
       const headers = headersOf(
@@ -46,7 +46,7 @@ export function createAttemptWebhook({ post, openSecret, clock }: AttemptParts):
   };
 }
 
-/** As Standard Webhooks has them. The id is the event's: the same on every try, and in the feed of events. */
+/** The headers of Standard Webhooks. The id is the event's id: the same on every attempt, and in the event feed. */
 function headersOf(signed: Parameters<typeof sign>[1], secrets: string[]): Record<string, string> {
   return {
     'content-type': 'application/json',

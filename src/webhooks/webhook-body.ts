@@ -1,14 +1,14 @@
 /**
- * An event as a webhook tells it: `{type, timestamp, data}`. Made anew for each try, and the same each time, for events
- * and emails do not change. It has no mail content, and is less than 20 kB: where a text of somebody else's (a reply,
- * a clicked URL) would make it longer, the long ones are cut, and end in "…".
+ * The body of a webhook: `{type, timestamp, data}`. Built again for each attempt with the same result, because events do not
+ * change. It has no mail content and is smaller than 20 kB: if texts from outside (a reply, a clicked URL) are too long, they are
+ * cut and end in "…".
  */
 import type { EventRecord } from '../db/events/read-events.ts';
 import { outwardEvent } from '../record/event.ts';
 
 const maxBytes = 20_000;
 
-/** Of a text, before it is cut further. */
+/** Maximum lengths of a text, tried in turn until the body fits. */
 const lengths = [2000, 1000, 500, 200, 100, 50, 20];
 
 export function bodyOf(event: EventRecord): string {
@@ -30,7 +30,7 @@ function fits(text: string): boolean {
   return Buffer.byteLength(text) < maxBytes;
 }
 
-/** Never between the halves of a surrogate pair. */
+/** Never cuts a surrogate pair. */
 function cut(text: string, length: number): string {
   if (text.length <= length) return text;
   const isHalf = /[\uD800-\uDBFF]/.test(text[length - 1]!);

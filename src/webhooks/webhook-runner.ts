@@ -1,28 +1,27 @@
 /**
- * Works through the outbox: leases what is due as far as there is room, tries it, records what came of it. What is in
- * memory is what is being tried, and no more. Nothing here waits for mail or makes it wait: the two share the database
- * and this thread, and nothing else.
+ * Works through the outbox: leases due messages while slots are free, attempts them and records the outcomes. Only messages
+ * under attempt are in memory. Webhooks and mail never wait for each other: they share only the database and this thread.
  *
- * An outcome that cannot be recorded is kept until it can. A stop gives tries under way a moment, then cuts them short
- * and gives them back; their endpoint may be told twice.
+ * An outcome that cannot be recorded is kept and retried. On stop, running attempts get a moment to finish; then they are aborted
+ * and their leases released, so their endpoints may get them twice.
  */
 import { pause } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
 import { createDebouncedLoop } from '../base/debounced-loop.ts';
 import type { WebhookMessage } from '../db/webhooks/webhook-outbox.ts';
 import type { WebhookTry } from '../db/webhooks/webhook-outcomes.ts';
-import { verdictOf } from './classify-response.ts';
+import { verdictOf, type WebhookVerdict } from './classify-response.ts';
 import { createPostingSlots, type DueWebhook, type Pick } from './posting-slots.ts';
 import type { AttemptWebhook } from './webhook-attempt.ts';
 
 export interface WebhookRunnerParts {
   listDue(now: number): Promise<DueWebhook[]>;
   claim(picks: Pick[], now: number): Promise<WebhookMessage[]>;
-  /** All that this node has leased and does not try is due at once. */
+  /** Makes all messages that this node has leased due immediately. */
   releaseLeases(now: number): Promise<void>;
   attemptWebhook: AttemptWebhook;
   record(one: WebhookTry): Promise<void>;
-  /** Tries at once, in all. */
+  /** Concurrent attempts in total. */
   concurrency: number;
   clock: Clock;
   onError(what: string, error: unknown): void;
@@ -48,7 +47,7 @@ export function createWebhookRunner(parts: WebhookRunnerParts): WebhookRunner {
     gapMs: 25,
     intervalMs: 1000,
     clock,
-    onError: (error) => onError('webhooks that are due could not be read; trying again', error),
+    onError: (error) => onError('due webhooks could not be read; retrying', error),
   });
 
   async function beat(): Promise<boolean> {
@@ -60,35 +59,14 @@ export function createWebhookRunner(parts: WebhookRunnerParts): WebhookRunner {
     const byId = new Map(due.map((one) => [one.id, one]));
     for (const message of await parts.claim(picks, now)) {
       const release = slots.take(byId.get(message.webhookId)!);
-      const processing = process(message).finally(() => {
+      const attempting = attemptAndRecord(parts, message, stopping.signal).finally(() => {
         release();
-        inFlight.delete(processing);
+        inFlight.delete(attempting);
         loop.wake();
       });
-      inFlight.add(processing);
+      inFlight.add(attempting);
     }
     return false;
-  }
-
-  async function process(message: WebhookMessage): Promise<void> {
-    const { signal } = stopping;
-    const attempt = await parts.attemptWebhook(message, signal).catch(() => null);
-    // It was cut short.
-    if (attempt === null) return;
-    // The event was deleted (retention) before its message was sent: there is no body to post, so a retry cannot help.
-    const verdict =
-      message.event === null
-        ? ({ kind: 'failed', pausedUntil: null } as const)
-        : verdictOf(attempt, message.attempts, attempt.endedAt);
-    for (;;) {
-      try {
-        return await parts.record({ message, attempt, verdict });
-      } catch (error) {
-        onError('what came of a webhook could not be recorded; trying again', error);
-        if (signal.aborted) return;
-        await pause(clock, retryDelayMs, signal);
-      }
-    }
   }
 
   return {
@@ -106,4 +84,28 @@ export function createWebhookRunner(parts: WebhookRunnerParts): WebhookRunner {
       await parts.releaseLeases(clock.now());
     },
   };
+}
+
+async function attemptAndRecord(
+  { attemptWebhook, record, clock, onError }: WebhookRunnerParts,
+  message: WebhookMessage,
+  stopped: AbortSignal,
+): Promise<void> {
+  const attempt = await attemptWebhook(message, stopped).catch(() => null);
+  // It was aborted by a stop.
+  if (attempt === null) return;
+  // A message without its event can never be delivered: retrying is pointless.
+  const verdict: WebhookVerdict =
+    message.event === null
+      ? { kind: 'failed', pausedUntil: null }
+      : verdictOf(attempt, message.attempts, attempt.endedAt);
+  for (;;) {
+    try {
+      return await record({ message, attempt, verdict });
+    } catch (error) {
+      onError('the outcome of a webhook could not be recorded; retrying', error);
+      if (stopped.aborted) return;
+      await pause(clock, retryDelayMs, stopped);
+    }
+  }
 }

@@ -120,7 +120,7 @@ test('a POST without a token, with another session’s, or from another site doe
   ];
   for (const answer of refused) {
     t.is(answer.status, 403);
-    t.regex(answer.text, /form has expired|another site/i);
+    t.regex(answer.text, /form has expired|Another site/i);
     checkHeaders(t, answer);
   }
   t.is(await count(), before);

@@ -55,16 +55,16 @@ async function look(browser: Browser, domain = '') {
 
 test('all is well; then one thing is broken, and is named with what to do and the record to set', async (t) => {
   const { world, desk, operator } = await arrive(t);
-  t.regex((await operator.get(path)).text, /Not looked yet/);
+  t.regex((await operator.get(path)).text, /Not run yet/);
   t.is(desk.looks, 0, 'nobody asked');
   const well = await look(operator);
-  t.regex(well.text, /Ready to send\. \d+ OK 1 Not known looked/);
+  t.regex(well.text, /Ready to send\. \d+ OK 1 Unknown checked/);
   t.regex(well.text, /OK disk space 50 GiB free/);
   t.notRegex(well.text, /What to do/);
 
   world.dns.set({ '1.0.0.127.in-addr.arpa': null });
   const ill = await look(operator);
-  t.regex(ill.text, /Not ready to send: .* 1 Failure \d+ OK 1 Not known looked/);
+  t.regex(ill.text, /Not ready to send: .* 1 Failure \d+ OK 1 Unknown checked/);
   t.regex(ill.text, /Failure PTR no PTR record What to do: /);
   t.is(ill.text.match(/What to do/g)!.length, 1);
   t.regex(ill.text, /PTR 1\.0\.0\.127\.in-addr\.arpa mx1\.invalid/);
@@ -79,18 +79,18 @@ test('while one goes on it says how far it has come, and a second is not begun',
   await operator.get(path);
   const begun = await operator.submit(path, { domain: dkimDomain });
   t.is(begun.path, path);
-  t.regex(begun.text, /Looking at sender\.invalid…/);
+  t.regex(begun.text, /Checking sender\.invalid…/);
   await until(async () => /waiting for disk space of this machine/.test(await poll(operator)));
   t.regex(await poll(operator), /^\s*<div [^>]*id="doctor-result" hx-get="\/dashboard\/doctor"/);
 
   await operator.get(path);
   const second = await operator.submit(path, { domain: 'other.invalid' });
-  t.regex(second.text, /Looking at sender\.invalid…/);
+  t.regex(second.text, /Checking sender\.invalid…/);
   t.is(desk.looks, 1);
   letGo();
   await until(async () => !/hx-trigger/.test(await poll(operator)));
   const ended = await operator.get(path);
-  t.regex(ended.text, /Ready to send\..* looked at sender\.invalid/);
+  t.regex(ended.text, /Ready to send\..* checked for sender\.invalid/);
   t.notRegex(ended.text, /other\.invalid/);
   t.is(desk.looks, 1);
 });
@@ -100,7 +100,7 @@ test('what is no domain is refused, and nobody but an operator looks or begins',
   await operator.get(path);
   const refused = await operator.submit(path, { domain: 'not a domain' });
   t.is(refused.status, 422);
-  t.regex(refused.text, /That is no domain name, such as example\.com/);
+  t.regex(refused.text, /Enter a domain name, such as example\.com/);
   t.regex(refused.html, /value="not a domain"/);
 
   const { id: orgId } = await world.db('organizations').first('id');

@@ -30,7 +30,7 @@ test('a domain is added, said to lack its records, verified when they are there,
   const { world, browser, base } = await arrive(t);
   await browser.get(base);
   t.regex(browser.page().text, /sender\.invalid Verified/);
-  t.regex((await browser.submit('/domains', { name: 'not a domain' })).text, /no domain name/);
+  t.regex((await browser.submit('/domains', { name: 'not a domain' })).text, /not a domain name/);
   t.is(browser.page().status, 422);
   t.regex(
     (await browser.submit('/domains', { name: 'sender.invalid' })).text,
@@ -54,11 +54,11 @@ test('a domain is added, said to lack its records, verified when they are there,
     /Different .* ends after \d+ of \d+ characters: it was cut off/,
   );
   world.dns.set({ [dkim.name]: 'SERVFAIL' });
-  t.regex((await browser.submit('/check')).text, /No answer .* DNS gave no answer \(ESERVFAIL\)/);
+  t.regex((await browser.submit('/check')).text, /No answer .* The DNS lookup failed \(ESERVFAIL\)/);
 
   world.dns.set({ [dkim.name]: { TXT: [dkim.value] }, 'shop.invalid': { TXT: ['v=spf1 mx -all'] } });
   const seen = await browser.get(`${base}/shop.invalid/records`);
-  t.regex(seen.text, /The record that decides is there\. Check again/);
+  t.regex(seen.text, /The required record was found\. Check again/);
   t.is(
     (await world.db('domains').where({ name: 'shop.invalid' }).first()).status,
     'pending',
@@ -66,12 +66,15 @@ test('a domain is added, said to lack its records, verified when they are there,
   );
   await browser.get(`${base}/shop.invalid`);
   const verified = await browser.submit('/check');
-  t.regex(verified.text, /DNS records Verified Mail may be sent/);
-  t.regex(verified.text, /Found v=spf1 mx -all .* Put a:postern\.invalid into it/);
+  t.regex(verified.text, /DNS records Verified You can send mail/);
+  t.regex(verified.text, /Found v=spf1 mx -all .* Add a:postern\.invalid before/);
 
-  t.regex((await browser.submit('/remove', { typed: 'sender.invalid' })).text, /Nothing was removed/);
+  t.regex((await browser.submit('/remove', { typed: 'sender.invalid' })).text, /was not removed/);
   t.is((await world.db('domains').where({ name: 'shop.invalid' })).length, 1);
-  t.regex((await browser.submit('/remove', { typed: 'shop.invalid' })).text, /shop\.invalid is removed/);
+  t.regex(
+    (await browser.submit('/remove', { typed: 'shop.invalid' })).text,
+    /shop\.invalid and its DKIM keys were removed/,
+  );
   t.is((await world.db('domains').where({ name: 'shop.invalid' })).length, 0);
 });
 
@@ -83,7 +86,7 @@ test('tracking and TLS are set as the API shows them; what is wrong is said at i
   t.like(await domain(), {
     tracking: { openTracking: true, clickTracking: false, host: 'links.sender.invalid' },
   });
-  t.regex(browser.page().text, /Tracking links advised .*links\.sender\.invalid/);
+  t.regex(browser.page().text, /Tracking links recommended .*links\.sender\.invalid/);
   t.regex(
     (await browser.submit('/tracking', { host: 'no host' })).html,
     /field wrong">\s*<label for="field-host"/,
@@ -108,7 +111,7 @@ test('reports on a domain are shown, whatever they say', async (t) => {
   };
   await keepReport(world.db, { ...report, policy: 'none', totals, sources: [] }, [], world.clock.now());
   const { text, html } = await browser.get(`${base}/sender.invalid`);
-  t.regex(text, /<b>Big<\/b> Mail DMARC of sender\.invalid none just now 1,234 mails 34/);
+  t.regex(text, /<b>Big<\/b> Mail DMARC of sender\.invalid none just now 1,234 messages 34/);
   t.false(html.includes('<b>Big'));
 });
 
@@ -136,8 +139,8 @@ test('a new DKIM key is made, waits for its record, can be dropped, and takes th
   const { world, browser, base } = await arrive(t);
   const page = `${base}/sender.invalid`;
   await browser.get(page);
-  t.regex((await browser.submit('/rotate')).text, /A new key is made.* Waits for its record/);
-  t.regex((await browser.submit('/rotate/cancel')).text, /The new key is dropped/);
+  t.regex((await browser.submit('/rotate')).text, /A new key was created.* Waiting for DNS/);
+  t.regex((await browser.submit('/rotate/cancel')).text, /The new key was discarded/);
   await browser.submit('/rotate');
   const pending = await world.db('dkim_keys').where({ status: 'pending' }).first();
   world.dns.set({
@@ -146,6 +149,6 @@ test('a new DKIM key is made, waits for its record, can be dropped, and takes th
   const settled = await browser.submit('/check');
   t.regex(settled.text, /Verified/);
   t.is((await world.db('domains').where({ name: 'sender.invalid' }).first()).dkim_selector, pending.selector);
-  t.regex((await browser.get(page)).text, new RegExp(`${pending.selector} RSA Signs .* Retired`));
-  t.regex((await browser.submit('/ed25519')).text, /Ed25519 Waits for its record/);
+  t.regex((await browser.get(page)).text, new RegExp(`${pending.selector} RSA Signing .* Retired`));
+  t.regex((await browser.submit('/ed25519')).text, /Ed25519 Waiting for DNS/);
 });

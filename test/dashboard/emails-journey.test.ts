@@ -45,15 +45,15 @@ for (const [size, theme] of ways) {
     const base = await baseOf(world);
 
     await page.goto(`${base}/emails`);
-    await page.getByText('No email yet').waitFor();
+    await page.getByText('No emails yet').waitFor();
     await check('no email yet');
     await page.getByRole('link', { name: 'Send a test' }).first().click();
     await page.getByLabel('To', { exact: true }).fill('ann@there.invalid');
     await check('the form');
     await shot('send-test');
-    await page.getByRole('button', { name: 'Send it' }).click();
+    await page.getByRole('button', { name: 'Send' }).click();
 
-    await page.getByText('Accepted. Watch it on its way.').waitFor();
+    await page.getByText('The test email was accepted. Its status updates below.').waitFor();
     await page.getByText('It is being sent now, attempt 1.').waitFor();
     await check('being sent');
     await shot('sending');
@@ -65,7 +65,7 @@ for (const [size, theme] of ways) {
     t.is(await page.locator('[data-live]').count(), 0, 'what is final is asked for no more');
     await page.getByText('Attempt 1', { exact: true }).click();
     await page.getByText('MAIL FROM').waitFor();
-    await page.frameLocator('iframe').getByText('If you can read it, it has arrived.').waitFor();
+    await page.frameLocator('iframe').getByText('If you can read it, it was delivered.').waitFor();
     await check('delivered');
     await shot('email');
     await page.getByRole('link', { name: 'Source', exact: true }).click();
@@ -89,7 +89,7 @@ for (const [size, theme] of ways) {
     if (size === 'desktop') {
       const listUrl = page.url();
       await world.db('sessions').delete();
-      await page.getByText('Your session has ended. Sign in to go on.').waitFor();
+      await page.getByText('Your session has ended. Sign in to continue.').waitFor();
       await check('a session has ended');
       await page.getByLabel('Email address').fill('olga@postern.invalid');
       await page.getByLabel('Password').fill(password);
@@ -101,8 +101,8 @@ for (const [size, theme] of ways) {
     await page.goto(emailUrl);
     await page.getByRole('button', { name: 'Send again' }).click();
     await check('a question');
-    await page.getByRole('dialog').getByRole('button', { name: 'Send it again' }).click();
-    await page.getByText('Sent again: this is the new email.').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Send the email again' }).click();
+    await page.getByText('The email was sent again. This is the new email.').waitFor();
     t.not(new URL(page.url()).pathname, emailUrl);
     await page.locator('#email-status').getByText('Delivered').waitFor();
     t.is((await world.mx[0]!.received(3)).length, 3);

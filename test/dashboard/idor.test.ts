@@ -37,7 +37,7 @@ test('what a form names is looked for in one’s own organization', async (t) =>
   const told = () => world.db('webhook_messages').where({ webhook_id: webhookId }).pluck('event_id');
   const replay = (event: string) =>
     browser.post(`/dashboard/o/${a.id}/webhooks/${webhookId}/replay`, { _csrf: browser._csrf, event });
-  t.regex((await replay(await idOf(b))).text, /nothing to post again/);
+  t.regex((await replay(await idOf(b))).text, /no events to replay/);
   t.deepEqual(await told(), []);
   await replay(await idOf(a));
   t.deepEqual(await told(), [await idOf(a)]);

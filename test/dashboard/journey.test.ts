@@ -29,7 +29,7 @@ for (const [size, theme] of ways) {
 
     await page.getByRole('heading', { name: 'Welcome to Postern' }).waitFor();
     await page.getByText('Welcome, Olga Operator').waitFor();
-    await page.getByRole('button', { name: 'Put this message away' }).click();
+    await page.getByRole('button', { name: 'Dismiss this message' }).click();
     t.false(await page.getByText('Welcome, Olga Operator').isVisible());
     if (size === 'phone') await page.getByRole('button', { name: 'Menu' }).click();
     await page.getByRole('link', { name: 'API keys' }).click();
@@ -38,7 +38,7 @@ for (const [size, theme] of ways) {
     await page.getByLabel('Send emails').check();
     await check('a form for a key');
     await shot('form');
-    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByRole('button', { name: 'Create key' }).click();
 
     await page.getByRole('button', { name: 'Copy' }).click();
     const copied = await page.evaluate<string>('navigator.clipboard.readText()');
@@ -58,7 +58,7 @@ for (const [size, theme] of ways) {
     await check('a question');
     await shot('question');
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
-    await page.getByText('shop, production is revoked').waitFor();
+    await page.getByText('shop, production was revoked').waitFor();
     await check('keys');
     await shot('keys');
 
@@ -79,11 +79,11 @@ for (const [size, theme] of ways) {
     if (size === 'phone') await menu.click();
     await page.getByRole('button', { name: 'Sign out' }).click();
 
-    await page.getByText('You have signed out.').waitFor();
+    await page.getByText('You are signed out.').waitFor();
     await page.getByLabel('Email address').fill('olga@postern.invalid');
     await page.getByLabel('Password').fill('not my password');
     await page.keyboard.press('Enter');
-    await page.getByText('do not go together').waitFor();
+    await page.getByText('or the password is wrong').waitFor();
     await check('sign-in');
     await shot('sign-in');
     await page.getByLabel('Password').fill(password);

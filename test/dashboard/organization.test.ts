@@ -49,30 +49,30 @@ for (const size of ['desktop', 'phone'] satisfies Size[]) {
       await seen('domain-wrong');
       world.dns.set({ [name]: { TXT: [value] } });
       await page.getByRole('button', { name: 'Check again' }).click();
-      await page.getByText('Mail may be sent from this domain').waitFor();
+      await page.getByText('You can send mail from this domain').waitFor();
       await shoot('domain');
       await page.getByLabel('Opens').check();
       await page.getByRole('button', { name: 'Save' }).first().click();
-      await page.getByText('What mail from shop.invalid counts is changed').waitFor();
+      await page.getByText('The tracking settings of shop.invalid were saved').waitFor();
       await page.getByRole('button', { name: 'Remove shop.invalid' }).click();
-      await page.getByLabel('Type shop.invalid to go on').fill('shop');
+      await page.getByLabel('Type shop.invalid to confirm').fill('shop');
       await seen('domain-remove');
       await page.getByRole('button', { name: 'Remove the domain' }).click();
-      await page.getByRole('alert').getByText('Nothing was removed').waitFor();
+      await page.getByRole('alert').getByText('was not removed').waitFor();
 
       await page.goto(`${base}/suppressions`);
       await shoot('suppressions-none');
       await page.getByText('Add an address').click();
       await page.getByLabel('Address', { exact: true }).fill('ann@there.invalid');
       await page.getByRole('button', { name: 'Add to the list' }).click();
-      await page.getByText('ann@there.invalid is on the list').waitFor();
+      await page.getByText('ann@there.invalid was added').waitFor();
       await page.getByRole('link', { name: 'Import' }).click();
       const buffer = Buffer.from('address,reason\nbob@there.invalid,spam\n');
-      await page.getByLabel('A file').setInputFiles({ name: 'list.csv', mimeType: 'text/csv', buffer });
+      await page.getByLabel('File').setInputFiles({ name: 'list.csv', mimeType: 'text/csv', buffer });
       await page.waitForFunction("document.querySelector('textarea').value.includes('bob@')");
       await seen('suppressions-import');
       await page.getByRole('button', { name: 'Import' }).click();
-      await page.getByText('1 address is new on the list').waitFor();
+      await page.getByText('1 address was added to the list').waitFor();
       await world.send({ to: 'unknown@there.invalid' });
       await page.getByRole('searchbox').fill('unknown@');
       await until(async () => {
@@ -82,7 +82,7 @@ for (const size of ['desktop', 'phone'] satisfies Size[]) {
       await page.goto(`${base}/suppressions`);
       await seen('suppressions');
       await page.getByRole('link', { name: 'unknown@there.invalid' }).click();
-      await page.getByRole('link', { name: 'The email that did it' }).waitFor();
+      await page.getByRole('link', { name: 'Show the email that caused it' }).waitFor();
       await seen('suppression');
 
       await page.goto(`${base}/webhooks`);
@@ -94,7 +94,7 @@ for (const size of ['desktop', 'phone'] satisfies Size[]) {
       await seen('webhooks');
       await page.getByRole('link', { name: receiver.url }).click();
       await page.getByRole('button', { name: 'Send a test' }).click();
-      await page.getByText('The endpoint took the test').waitFor();
+      await page.getByText('The endpoint accepted the test').waitFor();
       receiver.answer = (_, response) => response.writeHead(500).end('out of coffee');
       await page.getByRole('button', { name: 'Send a test' }).click();
       await page.getByText('out of coffee').first().waitFor();
@@ -103,29 +103,29 @@ for (const size of ['desktop', 'phone'] satisfies Size[]) {
       receiver.answer = (_, response) => response.writeHead(204).end();
       const before = receiver.accepted().length;
       await page.getByRole('button', { name: 'Replay email.bounced' }).click();
-      await page.getByText('One event is posted again').waitFor();
+      await page.getByText('One event is being replayed').waitFor();
       await world.clock.advance(1000);
       await receiver.received(receiver.requests.length);
-      await page.getByText('Nothing waits to be told').waitFor();
+      await page.getByText('No events are waiting').waitFor();
       t.true(receiver.accepted().length > before);
       await page.getByRole('button', { name: 'Rotate the secret' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click();
-      await page.getByText('It is shown this once').waitFor();
+      await page.getByText('It is not shown again').waitFor();
       await shoot('webhook-secret');
 
       await page.goto(`${base}/team`);
-      await page.getByText('Invite somebody').click();
+      await page.getByText('Invite a person').click();
       await page.getByLabel('Email address').fill('dora@shop.invalid');
       await page.getByLabel('Name').fill('Dora Developer');
       await seen('team-invite');
-      await page.getByRole('button', { name: 'Make the invitation' }).click();
+      await page.getByRole('button', { name: 'Create invitation' }).click();
       await page.getByRole('button', { name: 'Copy the link' }).click();
       t.regex(
         await page.evaluate<string>('navigator.clipboard.readText()'),
         /\/dashboard\/welcome\/[\w-]{40,}$/,
       );
       await seen('team-invited');
-      await page.getByRole('link', { name: 'I have it' }).click();
+      await page.getByRole('link', { name: 'I have copied it' }).click();
       await page.getByText('dora@shop.invalid').waitFor();
       await seen('team');
     },

@@ -54,7 +54,7 @@ for (const kind of kinds) {
     const browser = createBrowser(world);
     await setUp(browser, world);
     const { id, base } = await tenant(world);
-    t.regex((await browser.get(base)).text, /Make an API key Done.*Send a test/);
+    t.regex((await browser.get(base)).text, /Create an API key Done.*Send a test email/);
 
     const { body } = await world.send({ to: 'ann@there.invalid' });
     await world.when(body.emailId, ({ status }) => status === 'delivered');
@@ -93,13 +93,13 @@ for (const kind of kinds) {
     await past(world, id, { sent: 10, delivered: 10, bounced: 1, complained: 1 });
     const { text } = await browser.get(base);
     t.regex(text, /No credits left/);
-    t.regex(text, /Bounces are far too many: 1\d(\.\d)? % in 7 days/);
-    t.regex(text, /Complaints are far too many/);
-    t.regex(text, /Mail for dead\.invalid is held up .*they asked/);
+    t.regex(text, /The bounce rate is too high: 1\d(\.\d)? % in the last 7 days/);
+    t.regex(text, /The complaint rate is too high/);
+    t.regex(text, /Mail to dead\.invalid is suspended .*they asked/);
     t.regex(text, /new\.invalid is not verified/);
     t.regex(text, /A webhook is disabled https:\/\/a\.invalid: gone/);
-    t.regex(text, /A webhook has just begun to fail https:\/\/b\.invalid/);
-    t.regex(text, /A webhook has failed for 1 hour https:\/\/c\.invalid/);
+    t.regex(text, /A webhook has just started to fail https:\/\/b\.invalid/);
+    t.regex(text, /A webhook has been failing for 1 hour https:\/\/c\.invalid/);
     t.regex((await browser.get(`${base}?window=30d`)).text, /Sent 7,\d\d\d/);
   });
 
@@ -111,31 +111,37 @@ for (const kind of kinds) {
     await browser.get(`${base}/credits`);
     t.regex(
       (await browser.submit('/grant', { amount: '1,500' })).text,
-      /holds 1,500 credits now.*Wallet 1,500/,
+      /now has 1,500 credits.*Wallet 1,500/,
     );
-    t.regex((await browser.submit('/grant', { amount: '-1501' })).text, /does not hold so many/);
+    t.regex((await browser.submit('/grant', { amount: '-1501' })).text, /has fewer credits than that/);
     t.is(browser.page().status, 422);
     t.regex((await browser.submit('/grant', { amount: '0' })).text, /A whole number/);
-    t.regex((await browser.submit('/quota', { quota: '' })).text, /A whole number up to 999,999,999,999/);
+    t.regex(
+      (await browser.submit('/quota', { quota: '' })).text,
+      /Enter a whole number up to 999,999,999,999/,
+    );
     t.regex(
       (await browser.submit('/quota', { quota: '1000' })).text,
-      /1,000 of 1,000 left.*2,500 quota and wallet/,
+      /1,000 of 1,000 left.*2,500 recipients: quota and wallet/,
     );
     for (let n = 0; n < 60; n++) await world.db.transaction((trx) => grant(trx, id, 1, world.clock.now()));
     const first = await browser.get(`${base}/credits`);
     const next = /href="([^"]+after=[^"]+)"/.exec(first.html)![1]!;
-    t.regex((await browser.get(next)).text, /quota 1000.*To the first/);
+    t.regex((await browser.get(next)).text, /quota 1000.*First page/);
 
     await browser.get(`${base}/limits`);
-    t.regex((await browser.submit('/pool', { pool: 'b_lk' })).text, /Up to 40 letters, digits and hyphens/);
+    t.regex(
+      (await browser.submit('/pool', { pool: 'b_lk' })).text,
+      /Enter up to 40 letters, digits and hyphens/,
+    );
     t.regex(
       (await browser.submit('/pool', { pool: 'Bulk' })).text,
-      /the addresses of the pool bulk within a second\. No server that runs has one.*that run have: default\./,
+      /from the pool bulk within a second\. No running server has this pool.*the running servers: default\./,
     );
     t.is((await world.db('organizations').first()).pool, 'bulk');
     await browser.submit('/pool', { pool: 'default' });
     await browser.submit('/limits', { perSecond: '5', perDay: 'Unlimited', emailsPerDay: '20 000' });
-    t.regex(browser.page().text, /API requests a second 5 .*a day Unlimited .*Recipients a day 20,000/);
+    t.regex(browser.page().text, /API requests per second 5 .*per day Unlimited .*Recipients per day 20,000/);
     const row = await world.db('organizations').where({ id }).first();
     t.deepEqual([row.requests_per_second, row.requests_per_day, row.emails_per_day], [5, null, 20_000]);
     t.is((await browser.submit('/limits', { perSecond: '-1' })).status, 422);
@@ -177,12 +183,12 @@ for (const size of ['desktop', 'phone'] satisfies Size[]) {
     await world.db('domains').where({ org_id: id }).update({ status: 'pending' });
     for (const window of ['24 hours', '7 days', '30 days']) {
       await page.goto(base);
-      await page.getByRole('link', { name: `The last ${window}` }).click();
+      await page.getByRole('link', { name: `The last ${window}`, exact: true }).click();
       await page.locator('.chart canvas').waitFor();
       await check(window);
       await shot(window.replace(' ', ''));
     }
-    const chart = page.getByRole('img', { name: 'Bars of' });
+    const chart = page.getByRole('img', { name: 'Bar chart of' });
     await chart.focus();
     await page.keyboard.press('ArrowLeft');
     await page.keyboard.press('ArrowLeft');
@@ -191,7 +197,7 @@ for (const size of ['desktop', 'phone'] satisfies Size[]) {
       .waitFor({ state: 'attached' });
     t.regex(await page.locator('.chart-tip').innerText(), /Sent\s+[\d,]+/);
     await shot('tip');
-    await page.getByText('As a table').click();
+    await page.getByText('Show as a table').click();
     await check('a table');
     t.is(await page.locator('.as-table tbody tr').count(), 30);
     await shot('table');

@@ -21,7 +21,7 @@ async function startQueue(t: ExecutionContext) {
 test('what waits is shown by destination, found by a part of a name, and followed to its emails', async (t) => {
   const { browser } = await startQueue(t);
   const queue = await browser.get('/dashboard/queue');
-  t.regex(queue.text, /Waiting 3 .* Destinations in trouble 0/);
+  t.regex(queue.text, /Waiting 3 .* Blocked destinations 0/);
   t.regex(queue.text, /there\.invalid OK 451 4\.3\.0 try again later 2 2 ·/);
   t.notRegex((await browser.get('/dashboard/queue?q=elsewhere')).text, /451 4/);
   const found = await browser.get('/dashboard/queue?q=ELSE');
@@ -38,15 +38,15 @@ test('what waits is shown by destination, found by a part of a name, and followe
     t.true(destination.text.includes(to));
   t.false(destination.text.includes('else.invalid'));
   t.regex(destination.html, /href="\/dashboard\/o\/[^/]+\/emails\/[^"]+"/);
-  t.regex((await browser.get(`${path}?status=held`)).text, /No mail to it is held/);
+  t.regex((await browser.get(`${path}?status=held`)).text, /No mail to this destination is held/);
   t.is((await browser.get('/dashboard/queue/to/nobody.invalid')).status, 404);
 });
 
 test('an order says how much it will touch, wants a reason, and does it', async (t) => {
   const { browser, states } = await startQueue(t);
   const path = '/dashboard/queue/order?order=hold&domain=there.invalid';
-  t.regex((await browser.get(path)).text, /2 mails will be held/);
-  t.regex((await browser.submit('/queue/orders', { reason: '' })).text, /Say why/);
+  t.regex((await browser.get(path)).text, /2 deliveries will be held/);
+  t.regex((await browser.submit('/queue/orders', { reason: '' })).text, /Enter a reason/);
   t.deepEqual(await states(), ['deferred', 'deferred', 'deferred']);
   await browser.get(path);
   const done = await browser.submit('/queue/orders', { reason: 'a look at it' });
@@ -56,10 +56,10 @@ test('an order says how much it will touch, wants a reason, and does it', async 
 
   t.regex(
     (await browser.get('/dashboard/queue/order?order=retry&domain=there.invalid')).text,
-    /Nothing would be made due now.*2 held/,
+    /No delivery would be made due now.*2 held/,
   );
   await browser.get('/dashboard/queue/order?order=cancel&to=Tempfail%2B1@there.invalid');
-  t.regex(browser.page().text, /1 mail will be canceled/);
+  t.regex(browser.page().text, /1 delivery will be canceled/);
   t.regex((await browser.submit('/queue/orders', { reason: 'not needed' })).text, /1 canceled/);
   await browser.get('/dashboard/queue/order?order=release&status=held');
   await browser.submit('/queue/orders', { reason: 'enough' });
@@ -71,12 +71,12 @@ test('filters that are none are refused, and say what would be right', async (t)
   const { browser, states } = await startQueue(t);
   const ask = async (query: string) =>
     (await browser.get(`/dashboard/queue/order?order=cancel&${query}`)).text;
-  t.regex(await ask('domain=not a domain'), /no domain name, such as example\.com/);
-  t.regex(await ask('to=nobody'), /no email address/);
-  t.regex(await ask('org=x'), /no organization's id/);
-  t.regex(await ask('org=01a1ffff-0000-7000-8000-000000000000'), /no such organization/);
-  t.regex(await ask('status=delivered'), /no state that mail waits in/);
-  t.regex(await ask('destination=%3Cb%3E'), /Give a recipient domain/);
+  t.regex(await ask('domain=not a domain'), /Enter a domain name, such as example\.com/);
+  t.regex(await ask('to=nobody'), /Enter an email address/);
+  t.regex(await ask('org=x'), /Enter an organization's id/);
+  t.regex(await ask('org=01a1ffff-0000-7000-8000-000000000000'), /No organization has this id/);
+  t.regex(await ask('status=delivered'), /Choose a state/);
+  t.regex(await ask('destination=%3Cb%3E'), /Enter a recipient domain/);
   const { html } = await browser.get('/dashboard/queue/order');
   t.notRegex(html, /method="post" action="\/dashboard\/queue\/orders"/, 'nothing to give yet');
   const _csrf = browser.csrf();
@@ -104,6 +104,6 @@ test('a destination is suspended for a while, and resumed', async (t) => {
   const [suspension] = await listSuspensions(world.db, now);
   t.like(suspension, { destination: 'mx1.invalid', until: now + 2 * 3_600_000 });
   const resumed = await browser.submit('/resume', { reason: 'they are well' });
-  t.regex(resumed.text, /mx1\.invalid is resumed/);
+  t.regex(resumed.text, /mx1\.invalid was resumed/);
   t.deepEqual(await listSuspensions(world.db, now), []);
 });

@@ -42,7 +42,7 @@ test('sessions are listed with where and what with, and end one by one, all othe
   await signIn(phone, olga);
   t.regex(
     (await desk.get('/dashboard/account')).text,
-    /Firefox on Linux This one .* Safari on iPhone 192\.0\.2\.7/,
+    /Firefox on Linux This browser .* Safari on iPhone 192\.0\.2\.7/,
   );
   const [theirs] = await world.db('sessions').where({ address: '192.0.2.7' });
   await desk.submit('/sessions/end', { id: theirs.id });
@@ -58,12 +58,12 @@ test('sessions are listed with where and what with, and end one by one, all othe
   await desk.get('/dashboard/account');
   t.regex(
     (await desk.submit('/account/password', { current: 'x', password: `new ${password}` })).text,
-    /not your password/,
+    /The password is wrong/,
   );
   t.true(await isIn(phone));
   t.regex(
     (await desk.submit('/account/password', { current: password, password: `new ${password}` })).text,
-    /is changed/,
+    /has been changed/,
   );
   t.false(await isIn(phone));
   t.true(await isIn(desk));

@@ -33,8 +33,8 @@ for (const database of kinds) {
     await one.get(link);
     const refused = await one.submit('', { name: 'Olga', email: 'nonsense', password: 'short' });
     t.is(refused.status, 422);
-    t.regex(refused.text, /That is no email address/);
-    t.regex((await one.submit('', { email: olga, password: 'aaaaaaaaaaaaaaaa' })).text, /repeats itself/);
+    t.regex(refused.text, /Enter an email address/);
+    t.regex((await one.submit('', { email: olga, password: 'aaaaaaaaaaaaaaaa' })).text, /repeats too few/);
     t.false(one.page().html.includes('aaaaaaaaaaaa'), 'a password is never shown again');
 
     t.is((await setUp(one, world)).status, 200);
@@ -73,7 +73,7 @@ test('signing in takes the right address and password, and says no more than tha
   );
   const wrong = await browser.submit('/sign-in', { email: olga, password: 'not her password' });
   const unknown = await browser.submit('/sign-in', { email: 'nobody@postern.invalid', password });
-  const words = (text: string) => /That address[^.]*\./.exec(text)?.[0];
+  const words = (text: string) => /The email address or[^.]*\./.exec(text)?.[0];
   t.truthy(words(wrong.text));
   t.is(words(unknown.text), words(wrong.text));
   t.is(
@@ -188,7 +188,7 @@ test('of ninety codes that are sent at once, ten are judged; of ninety passwords
     const answers = await Promise.all(
       Array.from({ length: 90 }, () => eve.ask('POST', path, { body, headers })),
     );
-    return answers.map(({ text }) => /code is not right|do not go together/.test(text)).filter((one) => one)
+    return answers.map(({ text }) => /code is wrong|password is wrong/.test(text)).filter((one) => one)
       .length;
   };
   const secret = new Secret({ size: 20 });
@@ -253,11 +253,11 @@ test('a second factor: turned on by a code, asked for, taken once; recovery code
   const now = () => world.clock.now();
   t.regex(
     (await browser.submit('/second-factor', { code: '000000', current: password })).text,
-    /That is not the code/,
+    /The code is wrong/,
   );
   t.regex(
     (await browser.submit('/second-factor', { code: codeAt(now()), current: 'x' })).text,
-    /not your password/,
+    /The password is wrong/,
   );
   const shown = await browser.submit('/second-factor', { code: codeAt(now()), current: password });
   const codes = [...shown.html.matchAll(/<li>([a-z2-9-]{19})<\/li>/g)].map(([, code]) => code!);
@@ -266,7 +266,7 @@ test('a second factor: turned on by a code, asked for, taken once; recovery code
   t.regex(user.totp_secret, /^v1\./, 'sealed');
 
   const phone = createBrowser(world);
-  t.regex((await signIn(phone, olga)).text, /Your code/);
+  t.regex((await signIn(phone, olga)).text, /Enter your code/);
   t.false(await isIn(phone), 'the password alone does not do');
   await signIn(phone, olga);
   t.is(
@@ -285,7 +285,7 @@ test('a second factor: turned on by a code, asked for, taken once; recovery code
   const stolen = { ...Object.fromEntries(halfWay), _csrf: thief.csrf(), code: codes[0]! };
   t.regex(
     (await thief.post('/dashboard/sign-in/code', stolen)).text,
-    /took too long/,
+    /sign-in has expired/,
     'it is bound to its browser',
   );
 
@@ -296,14 +296,14 @@ test('a second factor: turned on by a code, asked for, taken once; recovery code
   await signIn(again, olga);
   t.is((await again.submit('/code', { code: codes[0]! })).status, 422, 'a recovery code is taken once');
   await world.clock.advance('5m');
-  t.regex((await again.submit('/code', { code: codes[1]! })).text, /took too long/);
+  t.regex((await again.submit('/code', { code: codes[1]! })).text, /sign-in has expired/);
   await signIn(again, olga);
   for (let n = 0; n < 9; n++) await again.submit('/code', { code: '123' });
   t.is((await again.submit('/code', { code: codes[1]! })).status, 429, 'codes are not guessed either');
 
   await other.get('/dashboard/account');
   t.regex(other.page().text, /9 recovery codes left/);
-  t.regex((await other.submit('/second-factor/off', { current: 'x' })).text, /stays on/);
+  t.regex((await other.submit('/second-factor/off', { current: 'x' })).text, /still on/);
   t.regex((await other.submit('/second-factor/off', { current: password })).text, /second factor is off/);
   t.is((await signIn(createBrowser(world), olga)).status, 200);
 });

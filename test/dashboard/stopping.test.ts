@@ -55,7 +55,7 @@ for (const kind of kinds) {
     t.not(endedAt, null);
     t.is(result, null);
     t.deepEqual(troubles, [
-      'an order to the queue broke off; what it has not reached is as it was: Postern stops',
+      'a queue action failed; the mail that it did not reach is unchanged: Postern stops',
     ]);
     const canceled = await db('deliveries').where({ status: 'canceled' });
     t.is(canceled.length, 1000);
@@ -82,5 +82,5 @@ test('the service stops while the doctor waits for an answer', async (t) => {
   await browser.submit('/doctor', { domain: '' });
   await until(() => looks === 1);
   await world.stop();
-  t.deepEqual(errors, [[{ err: new Error('Postern stops') }, 'the doctor broke off']]);
+  t.deepEqual(errors, [[{ err: new Error('Postern stops') }, 'the doctor failed']]);
 });

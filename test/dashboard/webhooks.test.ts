@@ -33,12 +33,12 @@ test('an endpoint is added with a secret that is shown once, tested, told and re
   const page = /href="([^"]+)">http:/.exec(list.html)![1]!;
 
   await browser.get(page);
-  t.regex((await browser.submit('/test')).text, /took the test: HTTP 204/);
+  t.regex((await browser.submit('/test')).text, /accepted the test: HTTP 204/);
   t.is(receiver.requests[0]!.body.type, 'webhook.test');
   t.is(receiver.requests[0]!.fault, null, 'the secret on the page signs');
   receiver.answer = (_, response) => response.writeHead(500).end('<b>broken</b>');
   const failed = await browser.submit('/test');
-  t.regex(failed.text, /did not take the test: HTTP 500/);
+  t.regex(failed.text, /The test failed: HTTP 500/);
   t.regex(failed.text, /webhook\.test \S+ 500 <b>broken<\/b>/);
   t.false(failed.html.includes('<b>broken'));
 
@@ -50,19 +50,19 @@ test('an endpoint is added with a secret that is shown once, tested, told and re
     const now = await browser.get(page);
     return /email\.delivered/.test(now.text) && /200 thanks/.test(now.text) && now;
   });
-  t.regex(told.text, /Nothing waits to be told/);
+  t.regex(told.text, /No events are waiting/);
   t.regex(
     (await browser.submit('/replay', { event: receiver.requests[2]!.id })).text,
-    /One event is posted again/,
+    /One event is being replayed/,
   );
   await world.clock.advance(1000);
   await receiver.received(4);
   t.is(receiver.requests[3]!.id, receiver.requests[2]!.id);
   // What is being told is not told once more for the asking.
-  await until(async () => /Nothing waits to be told/.test((await browser.get(page)).text));
+  await until(async () => /No events are waiting/.test((await browser.get(page)).text));
   t.regex(
     (await browser.post(`${page}/replay`, { _csrf: browser.csrf(), hours: '1' })).text,
-    /One event is posted again/,
+    /One event is being replayed/,
   );
   await world.clock.advance(1000);
   await receiver.received(5);
@@ -84,7 +84,7 @@ test('a rotated secret signs beside the old one; events, standing and end are as
   await browser.submit('/test');
   t.is(receiver.requests[1]!.fault, null, 'the new one');
 
-  t.regex((await browser.submit('/events', { which: 'some' })).text, /Tick at least one/);
+  t.regex((await browser.submit('/events', { which: 'some' })).text, /Select at least one/);
   await browser.get(page);
   await browser.submit('/events', { which: 'some', events: ['email.bounced', 'email.opened'] });
   t.deepEqual((await webhook()).events, ['email.bounced', 'email.opened']);
@@ -92,12 +92,12 @@ test('a rotated secret signs beside the old one; events, standing and end are as
   t.deepEqual((await webhook()).events, []);
   t.regex(
     (await browser.submit('/disable')).text,
-    /It is disabled, and nothing is posted to it: its owner has disabled it/,
+    /nothing is posted to it\. Reason: its owner has disabled it/,
   );
   t.is((await webhook()).status, 'disabled');
   await browser.submit('/enable');
   t.is((await webhook()).status, 'active');
-  t.regex((await browser.submit('/remove')).text, /No endpoint yet/);
+  t.regex((await browser.submit('/remove')).text, /No endpoints yet/);
   t.is((await world.call('GET', `/api/public/webhooks/${id}`)).status, 404);
 });
 
@@ -116,7 +116,7 @@ test('what is wrong with a URL or the choice of events is said at the field', as
     t.is(answer.status, 422);
     t.regex(answer.text, fault);
     t.regex(answer.html, /field wrong">\s*<label for="field-url"/);
-    t.regex(answer.text, /Tick at least one/);
+    t.regex(answer.text, /Select at least one/);
   }
   t.is((await world.db('webhooks')).length, 0);
 });

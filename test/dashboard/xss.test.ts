@@ -87,7 +87,7 @@ async function fill(scene: Scene) {
   await browser.post('/dashboard/queue/orders', { _csrf: browser._csrf, ...order });
   await browser.post('/dashboard/doctor', { _csrf: browser._csrf, domain: a.domain });
   await until(async () =>
-    /ooked at .* ago|looked at .* just now/i.test((await browser.get('/dashboard/doctor')).text),
+    /checked for .* (ago|just now)/.test((await browser.get('/dashboard/doctor')).text),
   );
   return browser;
 }

@@ -46,7 +46,11 @@ export function createBrowser(world: Pick<World, 'url'>, headers: Record<string,
       headers: { cookie: cookies(), ...headers, ...init.headers },
     });
     for (const line of response.headers.getSetCookie()) keep(line);
-    page = pageOf(response, path, await response.text());
+    const html = await response.text();
+    // A view prints `undefined` for a member that does not exist: no type checker sees that.
+    if (/\b(undefined|NaN)\b/.test(html) && response.headers.get('content-type')?.startsWith('text/html'))
+      throw new Error(`${method} ${path} shows ${/.{0,80}\b(undefined|NaN)\b/.exec(html)![0]}`);
+    page = pageOf(response, path, html);
     return page;
   }
 

@@ -1,7 +1,6 @@
 /**
- * The one place that decides who comes in. For each route: where it comes from (of a POST), who it is, whether they are
- * of the organization in the path and may do this there, and the form with its token. A foreign organization is as absent
- * as one that never was.
+ * The only place that decides access to pages: the origin of a POST, the session, the membership and role in the organization
+ * of the path, and the CSRF token of the form. Another organization is answered like one that does not exist.
  */
 import type { Context } from 'koa';
 import { isAtLeast, type Role, roles } from '../../accounts/roles.ts';
@@ -25,13 +24,13 @@ interface AuthorizePageParts {
   sessions: Sessions;
 }
 
-/** Forms that are larger than usual, at once: each takes several times its size. */
+/** Forms over the default size, at once: each takes several times its size in memory. */
 const maxLarge = { inAll: 4, ofOne: 2 };
 
 export interface AuthorizePage {
-  /** Who asks, if they may. Reads nothing of a form. */
+  /** The visit, if it is allowed; throws otherwise. Does not read the form. */
   authorize(context: Context, min: RouteAccess): Promise<Visit | UserVisit | OrgVisit | 'sign in first'>;
-  /** The visit with its form. Takes as long as the client does, so nothing is held for it meanwhile. */
+  /** The visit with its form. This takes as long as the client needs, so the caller must hold no slot meanwhile. */
   withForm<V extends Visit>(visit: V, largestForm: number | undefined): Promise<V>;
 }
 
@@ -75,7 +74,7 @@ export function createAuthorizePage({ db, clock, csrf, sessions }: AuthorizePage
     if (min === 'operator') requireOperator(visit.user);
     else if (!isAtLeast(org.role, min as Role))
       throw forbidden(
-        `You are a ${org.role} of ${org.name}; this takes ${roles.slice(roles.indexOf(min as Role)).join(' or ')}. An owner can change that.`,
+        `Your role in ${org.name} is ${org.role}. This page requires ${roles.slice(roles.indexOf(min as Role)).join(' or ')}. Ask an owner to change your role.`,
       );
     return { ...visit, org, base: `/dashboard/o/${org.id}`, may: (role) => isAtLeast(org.role, role) };
   }
@@ -93,7 +92,7 @@ function forUser(visit: UserVisit, min: RouteAccess): UserVisit {
 }
 
 function requireOperator(user: User): void {
-  if (!user.isOperator) throw forbidden('This is for operators of the service.');
+  if (!user.isOperator) throw forbidden('Only operators of this server can open this page.');
 }
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

@@ -1,12 +1,12 @@
 /**
- * The dashboard's cookies. None is for scripts, none goes with another site's forms; where the world sees the service by
- * https they are Secure and `__Host-`, which no neighbour of the domain can set.
+ * The dashboard's cookies: HttpOnly, SameSite=Lax and, if the base URL is https, Secure with the `__Host-` prefix, so that no
+ * other host of the domain can set them.
  */
 import type { Context } from 'koa';
 
 export interface Cookies {
   get(context: Context, name: CookieName): string | null;
-  /** Null: away with it. Without `maxAgeMs` it goes with the browser. */
+  /** Null deletes the cookie. Without `maxAgeMs` it lasts until the browser is closed. */
   set(context: Context, name: CookieName, value: string | null, maxAgeMs?: number): void;
 }
 

@@ -1,7 +1,6 @@
 /**
- * Forms that another site made are refused three times over: the session's cookie does not go with them (SameSite), the
- * browser says where they come from (Sec-Fetch-Site, Origin), and they lack the token that this service writes into
- * each of its own, made for one session.
+ * Three defences against forms of other sites: the session cookie is not sent with them (SameSite), the browser tells their
+ * origin (Sec-Fetch-Site, Origin), and they lack the token that each of our forms has, made for one session.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Context } from 'koa';
@@ -10,9 +9,9 @@ import { PageError, staleForm } from '../page-error.ts';
 
 export interface Csrf {
   tokenFor(visitor: string): string;
-  /** Before anything is read. Throws where another site asks. */
+  /** Throws if another site made the request. Called before the body is read. */
   checkOrigin(context: Context): void;
-  /** Throws where the token is missing, or another session's. */
+  /** Throws if the token is missing or belongs to another session. */
   checkToken(context: Context, form: URLSearchParams, visitor: string): void;
 }
 
@@ -42,7 +41,7 @@ export function createCsrf(secrets: Secrets, baseUrl: () => string): Csrf {
   };
 }
 
-/** As the world sees the service, or as this browser has reached it (through a tunnel, say). */
+/** Our base URL, or the host that this browser used, for example through a tunnel. */
 function isOurs(origin: string, host: string, baseUrl: string): boolean {
   if (!URL.canParse(origin)) return false;
   const given = new URL(origin);
@@ -50,9 +49,5 @@ function isOurs(origin: string, host: string, baseUrl: string): boolean {
 }
 
 function foreign(): PageError {
-  return new PageError(
-    403,
-    'Not allowed',
-    'This request was made by another site, and nothing has been done.',
-  );
+  return new PageError(403, 'Not allowed', 'Another site made this request. Nothing was changed.');
 }

@@ -1,6 +1,6 @@
 /**
- * Browsers that have signed in to an account before. Wrong passwords that others give do not keep their owner out. A cookie
- * holds an id of the browser, signed for one account and its password: a new password ends it, and it opens nothing.
+ * Recognizes browsers that have signed in to an account before, so that wrong passwords of others do not lock their owner out.
+ * A cookie holds an id of the browser, signed for one account and its password. A new password ends it, and it grants no access.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Context } from 'koa';

@@ -1,9 +1,9 @@
 /**
- * Guessing, throttled, for a quarter of an hour: 30 wrong guesses of a network, 10 of a network at one account. Who guesses
- * from many networks makes the account slow for browsers that it does not know; nobody locks it. A browser that has signed
- * in to the account before has 10 guesses of its own and waits for nobody else's (known-browsers.ts).
+ * Throttles wrong passwords and codes. In 15 minutes a network may fail 30 times, and 10 times at one account. An attack from many
+ * networks slows an account down for unknown browsers, but never locks it. A browser that has signed in to the account before
+ * has 10 attempts of its own and is not slowed down by others (known-browsers.ts).
  *
- * In memory, for a bounded number of each: losing it costs an attacker's quarter of an hour, no more.
+ * The counters are in memory and their number is bounded. Losing them gives an attacker one more window, nothing else.
  */
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../base/clock.ts';
@@ -14,7 +14,7 @@ const windowMs = 15 * 60_000;
 const max = { network: 30, account: 10 };
 const maxKept = 50_000;
 
-/** As many wrong guesses at an account cost no time, wherever they come from. After the next the pause doubles each time. */
+/** An account has this many failures, from all networks, before pauses begin; each further failure doubles the pause. */
 const attemptsWithoutPause = 20;
 const minPauseMs = 1000;
 const maxPauseMs = 60_000;
@@ -29,17 +29,17 @@ interface LoginAttempt {
 }
 
 export interface LoginThrottle {
-  /** Whether the guess is right; a wait if it was not judged. */
+  /** Whether the login is right, or how long to wait if it was not checked. */
   attempt(login: LoginAttempt, isRight: () => Promise<boolean>): Promise<boolean | { waitMs: number }>;
 }
 
-/** The wrong guesses of one kind. */
+/** Counts failures by key. */
 interface Counter {
   waitMs(key: string): number;
   count(key: string): void;
-  /** One that was counted was right, or was not judged. */
+  /** Removes one failure: the login was right, or was not checked. */
   undo(key: string): void;
-  /** Who gets in has guessed nothing. */
+  /** Removes all failures, after a successful login. */
   clear?(key: string): void;
 }
 
@@ -63,7 +63,7 @@ export function createLoginThrottle(clock: Clock): LoginThrottle {
       const counters = countersOf(login);
       const waitMs = Math.max(...counters.map(([counter, key]) => counter.waitMs(key)));
       if (waitMs > 0) return { waitMs };
-      // Counted before it is judged: of many that come at once, no more are judged than may be wrong.
+      // Counted before it is checked, so that concurrent attempts cannot exceed the limit.
       for (const [counter, key] of counters) counter.count(key);
       let verdict: boolean | null = null;
       try {

@@ -1,18 +1,18 @@
 /**
- * Who may go where: THE table, one line a route. A route without a line, or a line without a route, stops the start, and
- * so does an entry that does not fit its path. Tests walk it (`accessTable`).
+ * The access table: one line per route. The server does not start if a route has no line, a line has no route, or an entry
+ * does not fit its path. Tests walk the table (`accessTable`).
  *
- *   anyone       also who is not signed in
- *   user         whoever is signed in, about themselves
- *   viewer, developer, owner   the least role in the organization of the path; another's is not found
- *   operator     who runs the service
+ *   anyone       everybody, signed in or not
+ *   user         every signed-in person, about their own account
+ *   viewer, developer, owner   the least role in the organization of the path; others get 404
+ *   operator     operators of this server
  */
 import { type Role, roles } from '../../accounts/roles.ts';
 
 export type RouteAccess = 'anyone' | 'user' | Role | 'operator';
 
 export const access: Record<string, RouteAccess> = {
-  // Coming and going
+  // Signing in and out
   'GET /dashboard': 'user',
   'GET /dashboard/sign-in': 'anyone',
   'POST /dashboard/sign-in': 'anyone',
@@ -137,7 +137,7 @@ function scopeOf(path: string, min: RouteAccess): AccessEntry['scope'] {
   return min === 'operator' ? 'operator' : 'user';
 }
 
-/** What is wrong with the table, as it stands beside the routes that there are; nothing, where all is well. */
+/** Differences between the table and the routes; empty if they match. */
 export function accessFaults(routes: { route: string; scope: AccessEntry['scope'] }[]): string[] {
   const table = accessTable();
   const entries = new Map(table.map((entry) => [`${entry.method} ${entry.path}`, entry]));

@@ -1,4 +1,4 @@
-/** What every page says about itself: what it may load (nothing but ours, nothing inline), and that nobody keeps it. */
+/** Headers of every page: it loads only our own files, nothing inline, and is not cached. */
 import type { Context } from 'koa';
 import { newId } from '../../base/id.ts';
 
@@ -22,7 +22,7 @@ export function setPageHeaders(context: Context): void {
     'Content-Security-Policy': policy,
     'X-Content-Type-Options': 'nosniff',
     'X-Frame-Options': 'DENY',
-    // A one-time link's path is a secret.
+    // The path of a one-time link is a secret.
     'Referrer-Policy': 'same-origin',
     'Cross-Origin-Opener-Policy': 'same-origin',
     'Cross-Origin-Resource-Policy': 'same-origin',

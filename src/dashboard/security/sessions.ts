@@ -1,6 +1,6 @@
 /**
- * Sessions: 256 bits at random in a cookie, their SHA-256 in the database. One ends when it is ended, after a week
- * without use, or after thirty days; and with its user.
+ * Sessions: 256 random bits in a cookie, their SHA-256 in the database. A session ends on sign-out, after a week without use,
+ * after 30 days, or when its user is disabled.
  */
 import { randomBytes } from 'node:crypto';
 import type { Context } from 'koa';
@@ -22,17 +22,17 @@ import type { KnownBrowsers } from './known-browsers.ts';
 const day = 24 * 3_600_000;
 const idleMs = 7 * day;
 const ttlMs = 30 * day;
-/** How exactly it is known when somebody was here: a write a minute, not one a page. */
+/** "Last active" has this precision, so that it costs one write per minute and not one per page. */
 const seenPrecisionMs = 60_000;
 const maxAgentLength = 300;
 
 export interface Sessions {
-  /** Whose browser this is; null: nobody's who is signed in. */
+  /** The session of the browser and its user; null if nobody is signed in. */
   find(context: Context): Promise<{ session: Session; user: User } | null>;
-  /** A new one at each sign-in; what the browser had before ends. */
+  /** Starts a new session and ends the browser's previous one. */
   begin(context: Context, user: Pick<User, 'id' | 'passwordHash'>): Promise<void>;
   end(context: Context, session: Session): Promise<void>;
-  /** What the browser is known by, whether signed in or not. A new one gets a cookie. */
+  /** Identifies the browser, signed in or not; a new browser gets a cookie. */
   visitor(context: Context): string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Where a browser goes after signing in. The path comes from the address bar, so anybody can write it: it is judged as a
- * browser will read it, after `..` and `\` are resolved, and is never another site's.
+ * The page to return to after signing in. Anyone can put any path into the URL, so it is checked as a browser will resolve
+ * it, with `..` and `\`: it never leads outside the dashboard.
  */
 export function pathWithin(to: string | null): string {
   const origin = 'http://here.invalid';
@@ -10,7 +10,7 @@ export function pathWithin(to: string | null): string {
   return url.origin === origin && isWithin ? url.pathname + url.search : '/dashboard';
 }
 
-/** Of a whole URL; null if it is none. */
+/** Path and query of an absolute URL; null if it is invalid. */
 export function pathOf(url: string): string | null {
   return URL.canParse(url) ? new URL(url).pathname + new URL(url).search : null;
 }

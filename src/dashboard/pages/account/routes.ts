@@ -1,4 +1,4 @@
-/** What somebody sees and changes of themselves: name, password, second factor (second-factor.ts), where they are signed in. */
+/** The signed-in person's account: name, password, sessions. The second factor is in second-factor.ts. */
 import { z } from 'zod';
 import { passwordFault } from '../../../accounts/passwords.ts';
 import { clientAddress } from '../../../api/authorize.ts';
@@ -43,7 +43,7 @@ async function changeName(visit: UserVisit, parts: PageParts): Promise<PageAnswe
   const given = checkForm(visit.form, z.object({ name: line('your name') }));
   if (!given.ok) return account(visit, parts, given.errors);
   await changeUser(parts.db, visit.user.id, given.values);
-  return redirect('/dashboard/account', 'Your name is changed.');
+  return redirect('/dashboard/account', 'Your name has been changed.');
 }
 
 async function changePassword(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
@@ -59,11 +59,11 @@ async function changePassword(visit: UserVisit, parts: PageParts): Promise<PageA
     return endSessions(trx, user.id, session.id);
   });
   parts.knownBrowsers.remember(visit.context, { id: user.id, passwordHash });
-  const also = ended > 0 ? ' Wherever else you were signed in, you are signed out.' : '';
-  return redirect('/dashboard/account', `Your password is changed.${also}`);
+  const also = ended > 0 ? ' Your other sessions have ended.' : '';
+  return redirect('/dashboard/account', `Your password has been changed.${also}`);
 }
 
-/** What is wrong with the password that a form asks for once more; null: it is right. Guessed as rarely as at the door. */
+/** Checks the current password that a form asks for, throttled like a sign-in. Returns what is wrong; null if it is right. */
 export async function wrongPassword(visit: UserVisit, parts: PageParts): Promise<string | null> {
   const { user, form, context } = visit;
   const browser = parts.knownBrowsers.idOf(context, user);
@@ -71,8 +71,8 @@ export async function wrongPassword(visit: UserVisit, parts: PageParts): Promise
   const verdict = await parts.loginThrottle.attempt(guess, () =>
     parts.passwords.verify(form.get('current') ?? '', user.passwordHash),
   );
-  if (typeof verdict === 'object') return 'Too many tries; wait some minutes.';
-  return verdict ? null : 'That is not your password.';
+  if (typeof verdict === 'object') return 'Too many failed attempts. Try again in a few minutes.';
+  return verdict ? null : 'The password is wrong.';
 }
 
 async function endOne(
@@ -82,11 +82,11 @@ async function endOne(
   const id = form.get('id') ?? '';
   if (id === session.id) {
     await sessions.end(context, session);
-    return redirect('/dashboard/sign-in', { tone: 'note', text: 'You have signed out.' });
+    return redirect('/dashboard/sign-in', { tone: 'note', text: 'You are signed out.' });
   }
   const isId = z.guid().safeParse(id).success;
   if (!isId || !(await endSession(db, user.id, id))) throw notFound('session');
-  return redirect('/dashboard/account', 'That session has ended.');
+  return redirect('/dashboard/account', 'The session has ended.');
 }
 
 async function endOthers({ user, session }: UserVisit, { db }: PageParts): Promise<PageAnswer> {

@@ -1,4 +1,4 @@
-/** The second factor: shown as a picture, on once a code proves that the app has it, off by the password. */
+/** The second factor: shown as a QR code, turned on by a code that proves the app has the secret, turned off with the password. */
 import { renderSVG } from 'uqr';
 import { newRecoveryCodes, newTotpSecret, totpStepOf, totpUri } from '../../../accounts/totp.ts';
 import { setRecoveryCodes } from '../../../db/accounts/one-time.ts';
@@ -40,13 +40,13 @@ async function turnOn(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   const { user, form, session, now } = visit;
   const secret = offered(form.get('sealed') ?? '', visit, parts);
   if (secret === null)
-    return offer(visit, parts, newTotpSecret(), { code: 'Scan the picture once more: this is another.' });
+    return offer(visit, parts, newTotpSecret(), { code: 'The code had expired. Scan this new one.' });
   const wrong = await wrongPassword(visit, parts);
   if (wrong) return offer(visit, parts, secret, { current: wrong });
   const step = totpStepOf(secret, form.get('code') ?? '', now);
   if (step === null)
     return offer(visit, parts, secret, {
-      code: "That is not the code. See that your phone's clock is right.",
+      code: "The code is wrong. If it came from the app, check your phone's clock.",
     });
   const { codes, hashes } = newRecoveryCodes();
   await parts.db.transaction(async (trx) => {
@@ -57,7 +57,7 @@ async function turnOn(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   return show('account/recovery-codes', 'Recovery codes', { codes });
 }
 
-/** The secret that this person was shown; null where it is not one that we have shown. */
+/** The secret that we showed to this person; null if the sealed text is not ours or belongs to someone else. */
 function offered(sealed: string, { user }: UserVisit, { seal }: PageParts): string | null {
   try {
     const { userId, secret } = JSON.parse(seal.open(sealed));
@@ -70,7 +70,7 @@ function offered(sealed: string, { user }: UserVisit, { seal }: PageParts): stri
 async function turnOff(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   const wrong = await wrongPassword(visit, parts);
   if (wrong)
-    return redirect('/dashboard/account', { tone: 'bad', text: `${wrong} The second factor stays on.` });
+    return redirect('/dashboard/account', { tone: 'bad', text: `${wrong} The second factor is still on.` });
   await parts.db.transaction(async (trx) => {
     await changeUser(trx, visit.user.id, { totpSecret: null, totpStep: null });
     await setRecoveryCodes(trx, visit.user.id, []);

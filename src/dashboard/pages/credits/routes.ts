@@ -1,4 +1,4 @@
-/** Credits: the quota, the wallet and every movement. Operators grant credits and set the quota, as on the command line. */
+/** Credits: quota, wallet and ledger. Operators grant credits and set the quota, as `postern credits` does. */
 import { z } from 'zod';
 import { balanceOf, grant, listLedger, quotaState, setQuota } from '../../../db/accept/credit-ledger.ts';
 import { findOrganization } from '../../../db/accounts/organizations.ts';
@@ -34,10 +34,14 @@ async function list(visit: OrgVisit, { db, config }: PageParts, errors: Errors =
   const quota = quotaState(org, visit.now);
   const used = quota.limit ? Math.min(quota.used / quota.limit, 1) : 0;
   const data = {
-    ...{ ...ledger, quota, used, wallet: org.wallet },
+    ...ledger,
+    quota,
+    used,
+    wallet: org.wallet,
     balance: balanceOf({ ...org, quotaUsed: quota.used }),
     tone: toneOf(used, config.creditsLow / 100),
-    ...{ errors, values: valuesOf(visit.form) },
+    errors,
+    values: valuesOf(visit.form),
   };
   return show('credits/credits', 'Credits', data, { status: Object.keys(errors).length > 0 ? 422 : 200 });
 }
@@ -54,7 +58,10 @@ const grantFields = z.object({
     .transform((text, context) => {
       const amount = wholeOf(text);
       if (amount) return amount;
-      context.addIssue({ code: 'custom', message: 'A whole number; a negative one takes credits back.' });
+      context.addIssue({
+        code: 'custom',
+        message: 'Enter a whole number; a negative one takes credits back.',
+      });
       return z.NEVER;
     }),
 });
@@ -64,10 +71,10 @@ async function give(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   if (!given.ok) return list(visit, parts, given.errors);
   const { amount } = given.values;
   const changed = await parts.db.transaction((trx) => grant(trx, visit.org.id, amount, visit.now));
-  if (!changed) return list(visit, parts, { amount: 'The wallet does not hold so many.' });
+  if (!changed) return list(visit, parts, { amount: 'The wallet has fewer credits than that.' });
   return redirect(
     `${visit.base}/credits`,
-    `The wallet of ${visit.org.name} holds ${count(changed.wallet)} credits now.`,
+    `The wallet of ${visit.org.name} now has ${count(changed.wallet)} credits.`,
   );
 }
 
@@ -76,6 +83,6 @@ async function change(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   if (!given.ok) return list(visit, parts, given.errors);
   const { quota } = given.values;
   await parts.db.transaction((trx) => setQuota(trx, visit.org.id, quota, visit.now));
-  const said = quota === null ? 'may send without limit' : `has ${count(quota)} credits a month`;
-  return redirect(`${visit.base}/credits`, `${visit.org.name} ${said} from now on.`);
+  const quotaText = quota === null ? 'can send without a quota' : `has ${count(quota)} credits per month`;
+  return redirect(`${visit.base}/credits`, `${visit.org.name} now ${quotaText}.`);
 }

@@ -1,6 +1,6 @@
 /**
- * Can this machine send? The findings of `postern doctor`. It runs when it is asked to, in the background and one at a time,
- * while the page looks how far it has come; the last result stays until the next, or until a restart.
+ * The checks of `postern doctor`. They run on request, in the background and one run at a time, while the page shows the
+ * progress. The last result is kept until the next run or a restart.
  */
 import { z } from 'zod';
 import { toDomain } from '../../../mail/address.ts';
@@ -27,7 +27,7 @@ const words: Record<FindingStatus, { word: string; tone: string }> = {
   failure: { word: 'Failure', tone: 'bad' },
   warning: { word: 'Warning', tone: 'warn' },
   ok: { word: 'OK', tone: 'good' },
-  skipped: { word: 'Not known', tone: 'quiet' },
+  skipped: { word: 'Unknown', tone: 'quiet' },
 };
 
 function doctor(visit: UserVisit, { operatorJobs }: PageParts, errors: Errors = {}): PageAnswer {
@@ -51,7 +51,7 @@ const fields = z.object({
       if (text === '') return null;
       const name = toDomain(text);
       if (name !== null) return name;
-      context.addIssue({ code: 'custom', message: 'That is no domain name, such as example.com.' });
+      context.addIssue({ code: 'custom', message: 'Enter a domain name, such as example.com.' });
       return z.NEVER;
     }),
 });
@@ -59,12 +59,12 @@ const fields = z.object({
 function start(visit: UserVisit, parts: PageParts): PageAnswer {
   const given = checkForm(visit.form, fields);
   if (!given.ok) return doctor(visit, parts, given.errors);
-  // Who asks while one goes on sees that one.
+  // If a run is under way, the page shows that one.
   parts.operatorJobs.doctor.start(given.values.domain);
   return redirect('/dashboard/doctor');
 }
 
-/** By subject, in the order of a mail's way. */
+/** Grouped by subject, in the order in which a mail meets them. */
 function groupsOf(findings: Finding[]) {
   const groups = Map.groupBy(findings, ({ subject }) => subject);
   return [...groups].map(([subject, all]) => ({

@@ -1,4 +1,4 @@
-/** A domain's DKIM keys: a new one is made here and signs when its record is found, by a check or by the server's own looks. */
+/** A domain's DKIM keys. A new key signs once its record is found, by a check on the page or by the server's own. */
 import { addKeys, algorithmsOf, endEd25519 } from '../../../accounts/dkim-rotation.ts';
 import { dropPendingKeys } from '../../../db/accounts/dkim-keys.ts';
 import type { DomainRecord } from '../../../db/accounts/domains-table.ts';
@@ -33,21 +33,21 @@ async function add(
     visit,
     domain,
     added > 0
-      ? 'A new key is made. Publish its record and leave the old one: mail is signed with it as soon as it is found.'
-      : { tone: 'note', text: 'A new key waits for its record already.' },
+      ? 'A new key was created. Publish its record and keep the old one: the new key signs mail as soon as its record is found.'
+      : { tone: 'note', text: 'A new key already exists and is waiting for its DNS record.' },
   );
 }
 
 async function cancel(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const domain = await domainIn(visit, parts);
   await dropPendingKeys(parts.db, domain.id);
-  return back(visit, domain, 'The new key is dropped. The one before goes on.');
+  return back(visit, domain, 'The new key was discarded. The current key keeps signing.');
 }
 
 async function end(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const domain = await domainIn(visit, parts);
   await endEd25519(parts.db, domain, { now: visit.now, keepMs: parts.keepKeysMs });
-  return back(visit, domain, 'Mail is signed by RSA alone.');
+  return back(visit, domain, 'Mail is now signed with RSA only.');
 }
 
 function back({ base }: OrgVisit, { name }: DomainRecord, said: string | Flash): PageAnswer {

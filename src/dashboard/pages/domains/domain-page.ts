@@ -1,6 +1,6 @@
 /**
- * One sender domain: its DNS records beside what DNS has, what its mail counts and demands, the reports on it. The page comes
- * without the look at DNS, which may take seconds: that is a part of it, asked for by the browser.
+ * One sender domain: its DNS records and what DNS has, tracking and TLS settings, reports. The DNS check may take seconds, so
+ * the page is sent without it and the browser requests the records as a part of the page.
  */
 import { z } from 'zod';
 import { verifyDomain } from '../../../accounts/domain-registration.ts';
@@ -50,7 +50,7 @@ export const domainPage: DashboardPage = {
 
 interface Shown {
   errors?: Errors;
-  /** As DNS has them; where it was not asked, without what is found. */
+  /** Checked against DNS; absent if DNS was not asked. */
   records?: CheckedRecord[];
   values?: Record<string, unknown>;
 }
@@ -82,7 +82,7 @@ async function page(
   return show('domains/domain', domain.name, data, { status });
 }
 
-/** For the part of the page that shows the records, too. */
+/** Shared with the records part of the page. */
 function recordsData(base: string, domain: DomainRecord, records: (DnsRecord | CheckedRecord)[]) {
   return {
     domain,
@@ -97,7 +97,7 @@ function recordsData(base: string, domain: DomainRecord, records: (DnsRecord | C
   };
 }
 
-/** A look that changes nothing. */
+/** Checks the records without changing the domain's status. */
 async function showRecords(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const domain = await domainIn(visit, parts);
   const records = await withDnsSlot(visit, parts, () =>
@@ -151,15 +151,15 @@ async function setTracking(visit: OrgVisit, parts: PageParts): Promise<PageAnswe
   if (!given.ok) {
     const { form } = visit;
     const values = { opens: form.has('opens'), clicks: form.has('clicks'), host: form.get('host') };
-    const errors = { host: 'That is no host name; one such as links.example.com is, or none.' };
+    const errors = { host: 'Enter a host name, such as links.example.com, or leave this empty.' };
     return page(visit, parts, domain, { errors, values });
   }
   await setDomainTracking(parts.db, domain.id, given.values);
   const isNew = given.values.host !== null && given.values.host !== domain.trackingHost;
-  const also = isNew ? ' Publish the record of its tracking links, below.' : '';
+  const also = isNew ? ' Publish the tracking record shown below.' : '';
   return redirect(
     `${visit.base}/domains/${domain.name}`,
-    `What mail from ${domain.name} counts is changed.${also}`,
+    `The tracking settings of ${domain.name} were saved.${also}`,
   );
 }
 
@@ -167,31 +167,31 @@ async function setTls(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const domain = await domainIn(visit, parts);
   const given = checkForm(
     visit.form,
-    z.object({ tls: z.enum(tlsFloors, { error: 'Choose one of the three.' }) }),
+    z.object({ tls: z.enum(tlsFloors, { error: 'Choose one of the three options.' }) }),
   );
   if (!given.ok) return page(visit, parts, domain, { errors: given.errors });
   await setDomainTls(parts.db, domain.id, given.values.tls);
   return redirect(
     `${visit.base}/domains/${domain.name}`,
-    `What mail from ${domain.name} demands of connections is changed.`,
+    `The encryption settings of ${domain.name} were saved.`,
   );
 }
 
-/** The name is typed, so that nobody removes another one than is meant. */
+/** The name must be typed, so that nobody removes the wrong domain by mistake. */
 async function remove(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const domain = await domainIn(visit, parts);
   if (toDomain((visit.form.get('typed') ?? '').trim()) !== domain.name)
     return page(visit, parts, domain, {
-      errors: { typed: `Nothing was removed: type ${domain.name} to remove it.` },
+      errors: { typed: `The domain was not removed. Type ${domain.name} to confirm.` },
     });
   await deleteDomain(parts.db, domain.id);
   return redirect(
     `${visit.base}/domains`,
-    `${domain.name} is removed, and its key with it: nothing is sent from it any more.`,
+    `${domain.name} and its DKIM keys were removed. Sends from it are refused.`,
   );
 }
 
-/** Of this organization; another's is not there. */
+/** Another organization's domain is not found. */
 export async function domainIn({ context, org }: OrgVisit, { db }: PageParts): Promise<DomainRecord> {
   const name = toDomain((context.params as { name: string }).name);
   const domain = name === null ? null : await findDomain(db, org.id, name);

@@ -1,4 +1,4 @@
-/** What a look at DNS found of a record, in words: what is wrong, and what to do about it. */
+/** The result of checking a DNS record, in words: what is wrong and what to do about it. */
 import { type CheckedRecord, isUnknown, type RecordPurpose } from '../../../accounts/domains.ts';
 
 export const names: Record<RecordPurpose, string> = {
@@ -13,14 +13,14 @@ export const names: Record<RecordPurpose, string> = {
 export interface RecordVerdict {
   tone: 'good' | 'bad' | 'warn';
   badge: string;
-  /** What is wrong; null: nothing. */
+  /** What is wrong; null if the record is right. */
   wrong: string | null;
 }
 
 export function verdictOn(record: CheckedRecord): RecordVerdict {
   if (record.ok) return { tone: 'good', badge: 'Found', wrong: null };
   if (isUnknown(record)) {
-    const wrong = `DNS gave no answer (${record.found[0]!.split(' ').at(-1)}): nothing is known of this record. Check again in a while.`;
+    const wrong = `The DNS lookup failed (${record.found[0]!.split(' ').at(-1)}), so the record could not be checked. Check again in a few minutes.`;
     return { tone: 'warn', badge: 'No answer', wrong };
   }
   const tone = record.required ? 'bad' : 'warn';
@@ -29,7 +29,7 @@ export function verdictOn(record: CheckedRecord): RecordVerdict {
 }
 
 function missing({ type, name }: CheckedRecord): string {
-  return `There is no ${type} record at ${name} yet. A new one can take some minutes to be seen. Some DNS providers add the domain themselves to the name that you enter.`;
+  return `There is no ${type} record at ${name} yet. A new record can take a few minutes to appear. Some DNS providers append the domain to the name that you enter.`;
 }
 
 function different(record: CheckedRecord): string {
@@ -40,12 +40,12 @@ function different(record: CheckedRecord): string {
     case 'spf':
       return ofSpf(record);
     case 'return_path':
-      return `Mail to this name goes elsewhere: bounces would not come back. Let it go to ${value.split(' ')[1]}.`;
+      return `Mail to this name goes to another server, so bounces do not come back. Point the record to ${value.split(' ')[1]}.`;
     case 'dmarc':
     case 'dmarc_reports':
-      return 'There is a record, but none that begins with v=DMARC1.';
+      return 'There is a record, but it does not begin with v=DMARC1.';
     case 'tracking':
-      return `The name leads to ${found.join(' and ')}, not to this server.`;
+      return `The name points to ${found.join(' and ')}, not to this server.`;
   }
 }
 
@@ -55,20 +55,20 @@ function ofDkim({ found, value }: CheckedRecord): string {
   const wanted = squeezed(value);
   const cut = found.map(squeezed).find((text) => text.length < wanted.length && wanted.startsWith(text));
   if (cut !== undefined)
-    return `The record ends after ${cut.length} of ${wanted.length} characters: it was cut off when it was entered. Enter it whole; where your provider limits the length, as several strings in quotes.`;
+    return `The record ends after ${cut.length} of ${wanted.length} characters: it was cut off when it was entered. Enter the whole value; if your provider limits the length, split it into several quoted strings.`;
   if (found.some((text) => squeezed(text).replaceAll('\\', '') === wanted))
-    return 'The record has backslashes in it: enter the value without them.';
+    return 'The record contains backslashes. Enter the value without them.';
   if (found.some((text) => /(^|;)\s*p\s*=/.test(text)))
-    return 'There is a DKIM record, but with another key: perhaps one of an earlier registration. Put this value in its place.';
-  return 'There is a TXT record, but it has no DKIM key. Put this value in its place.';
+    return 'There is a DKIM record, but with a different key, perhaps from an earlier registration. Replace it with this value.';
+  return 'There is a TXT record, but it has no DKIM key. Replace it with this value.';
 }
 
 function ofSpf({ found, value }: CheckedRecord): string {
   const policies = found.filter((text) => /^v=spf1( |$)/i.test(text));
   const mechanism = value.split(' ')[1]!;
   if (policies.length === 0)
-    return 'The name has TXT records, but no SPF record among them. Add this one; the others stay.';
+    return 'The name has TXT records, but none of them is an SPF record. Add this one and keep the others.';
   if (policies.length > 1)
-    return `There are ${policies.length} SPF records, and only one may be. Make one of them, with ${mechanism} in it.`;
-  return `The SPF record does not name this server. Put ${mechanism} into it, before its last word.`;
+    return `There are ${policies.length} SPF records, but only one is allowed. Merge them into one that contains ${mechanism}.`;
+  return `The SPF record does not include this server. Add ${mechanism} before its last term.`;
 }

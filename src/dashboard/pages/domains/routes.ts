@@ -1,4 +1,4 @@
-/** Sender domains: the list, and a new one. One domain: domain-page.ts. */
+/** The list of sender domains, and adding one. domain-page.ts shows one domain. */
 import { z } from 'zod';
 import { addDomain } from '../../../accounts/domain-registration.ts';
 import { listDomains } from '../../../db/accounts/domains-table.ts';
@@ -26,7 +26,7 @@ async function list(visit: OrgVisit, { db }: PageParts, errors: Errors = {}): Pr
   return show('domains/domains', 'Domains', { domains, values: valuesOf(visit.form), errors }, { status });
 }
 
-/** People copy it from wherever: out of a URL, or an address. */
+/** People paste URLs and email addresses, too. */
 const bare = (text: string) =>
   text
     .trim()
@@ -36,11 +36,14 @@ const bare = (text: string) =>
     .replace(/\.$/, '');
 
 export const domainName = z
-  .string({ error: 'Give a domain name, such as example.com.' })
+  .string({ error: 'Enter a domain name, such as example.com.' })
   .transform((text, context) => {
     const name = toDomain(bare(text));
     if (name !== null) return name;
-    context.addIssue({ code: 'custom', message: 'That is no domain name; one such as example.com is.' });
+    context.addIssue({
+      code: 'custom',
+      message: 'That is not a domain name. Enter one such as example.com.',
+    });
     return z.NEVER;
   });
 
@@ -61,6 +64,6 @@ async function add(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   }
   return redirect(
     `${visit.base}/domains/${name}`,
-    `${name} is there. Publish its records; then it can send.`,
+    `${name} was added. Publish its DNS records to start sending.`,
   );
 }

@@ -1,6 +1,6 @@
 /**
- * What a stored message holds, read off its tree (compose/mime-tree.ts, which is bounded in parts, depth and header): the
- * HTML for the preview, the text, the header, the names of what is attached. What is shown of each is bounded too.
+ * The content of a stored message for its page: HTML preview, text, header, attachment names. Read from the MIME tree
+ * (compose/mime-tree.ts), which bounds parts, depth and header; the size of each text shown is bounded here.
  */
 import { isUtf8 } from 'node:buffer';
 import { type Field, fieldValue } from '../../../compose/head.ts';
@@ -23,11 +23,11 @@ interface Shown {
 
 const maxText = 256 * 1024;
 const maxHtml = 3 * 1024 * 1024;
-/** Pictures that the HTML shows by their Content-ID, all together. */
+/** Total of the inline images that the HTML refers to by Content-ID. */
 const maxPictures = 6 * 1024 * 1024;
 const pictureType = /^image\/(png|jpeg|gif|webp|bmp|svg\+xml)$/;
 
-/** Null: it is no message that could be read. */
+/** Null if the message cannot be parsed. */
 export function readContent(raw: Buffer): EmailContent | null {
   const tree = readTree(raw);
   if (!tree) return null;
@@ -49,19 +49,19 @@ export function readContent(raw: Buffer): EmailContent | null {
   };
 }
 
-/** The bytes as text, for whoever wants to see them without saving them. */
+/** The raw message as text, to be read on the page. */
 export function sourceOf(raw: Buffer): Shown {
   return { text: raw.toString(isUtf8(raw) ? 'utf8' : 'latin1', 0, maxText), isCut: raw.length > maxText };
 }
 
-/** Null: there is none. `undo` takes our own tracking out of it. */
+/** Null if the message has no HTML. `undo` removes our own tracking from it. */
 export function readHtml(raw: Buffer, undo: (html: string) => string): string | null {
   const tree = readTree(raw);
   const part = tree && htmlParts(tree)[0];
   return part ? withPictures(undo(textOf(raw, part, maxHtml)), raw, tree) : null;
 }
 
-/** `cid:` (RFC 2392) is no address to a browser. */
+/** Browsers cannot load `cid:` URLs (RFC 2392), so the images are inlined. */
 function withPictures(html: string, raw: Buffer, tree: MimeTreePart): string {
   if (!/cid:/i.test(html)) return html;
   const pictures = new Map<string, string>();
@@ -96,7 +96,7 @@ function bodyOf(raw: Buffer, part: MimeTreePart): Buffer {
   return decoded(body, part.encoding) ?? body;
 }
 
-/** Decoded; of base64 as it can be told without decoding. */
+/** The decoded size; for base64 an estimate that needs no decoding. */
 function sizeOf({ head, end, encoding }: MimeTreePart): number {
   const size = end - head.bodyStart;
   return encoding === 'base64' ? Math.floor((size * 76 * 3) / (78 * 4)) : size;

@@ -1,6 +1,6 @@
 /**
- * A recipient's mail on its way, as steps that people know: accepted, connected, encrypted, delivered. A pure function
- * of what is stored: an attempt is written down when it has ended, so the steps of one that runs are still to come.
+ * The progress of one delivery as steps: accepted, connected, encrypted, delivered. A pure function of what is stored: an
+ * attempt is stored when it ends, so the steps of a running attempt are still ahead.
  */
 import type { AttemptRecord, DeliveryRecord } from '../../../db/events/emails.ts';
 import { replyText } from '../../../outcome.ts';
@@ -8,7 +8,7 @@ import { exactly, relative, span } from '../../number-format.ts';
 
 export interface JourneyStep {
   name: string;
-  /** Behind us, with a doubt, going on, gone wrong, or to come. */
+  /** `doubt`: done, but not as it should be, such as without TLS. */
   state: 'done' | 'doubt' | 'now' | 'failed' | 'ahead';
   detail: string;
 }
@@ -49,7 +49,7 @@ function connected({ delivery, last }: JourneyFacts): JourneyStep {
 function encrypted({ delivery, last }: JourneyFacts): JourneyStep {
   if (delivery.status === 'sending' || !last?.mx) return { name: 'Encrypted', state: 'ahead', detail: '' };
   const { tls } = last;
-  if (!tls) return { name: 'In clear', state: 'doubt', detail: 'the host offered no TLS that held' };
+  if (!tls) return { name: 'Not encrypted', state: 'doubt', detail: 'TLS was not offered or failed' };
   return {
     name: 'Encrypted',
     state: 'done',
@@ -76,13 +76,13 @@ function outcome({ delivery, last, now }: JourneyFacts): JourneyStep {
     case 'bounced':
       return { name: 'Bounced', state: 'failed', detail: delivery.bounce?.diagnostic ?? reply };
     case 'expired':
-      return { name: 'Given up', state: 'failed', detail: reply };
+      return { name: 'Expired', state: 'failed', detail: reply };
     case 'complained':
-      return { name: 'Complained of', state: 'failed', detail: 'it was delivered, and marked as unwanted' };
+      return { name: 'Marked as spam', state: 'failed', detail: 'delivered, then reported as spam' };
     case 'held':
       return { name: 'Held', state: 'doubt', detail: 'by the operator' };
     case 'canceled':
-      return { name: 'Canceled', state: 'failed', detail: 'nothing more is sent' };
+      return { name: 'Canceled', state: 'failed', detail: 'no further attempts' };
     default:
       return { name: 'Delivered', state: 'ahead', detail: '' };
   }

@@ -1,6 +1,6 @@
 /**
- * An email once more: the stored message without what belonged to the first sending (its identity, date, signatures and
- * tracking), given to accept as a submitted one is. A new email in every respect: checked, charged, with its own id.
+ * Sends an email again: the stored message without its Message-ID, date, signatures and tracking goes to `accept` like a
+ * submitted message. The result is a new email: checked, charged, with its own id.
  */
 
 import type { SendRequest } from '../../../accept.ts';
@@ -17,7 +17,7 @@ const ownFields = ['dkim-signature', 'message-id', 'date'];
 interface Resend {
   email: EmailRecord;
   raw: Buffer;
-  /** Of the form. */
+  /** The form's id. */
   once: string;
   requestId: string;
   links: Pick<TrackingLinks, 'read'>;

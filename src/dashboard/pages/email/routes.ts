@@ -1,4 +1,4 @@
-/** One email: what becomes of it, live; what it says; once more, or no more. Another organization's is not there. */
+/** One email: its live status, its content, sending it again, canceling it. Another organization's email is not found. */
 import { z } from 'zod';
 import { newId } from '../../../base/id.ts';
 import { type EmailRecord, findEmail } from '../../../db/events/emails.ts';
@@ -95,7 +95,11 @@ function isThere(view: (typeof views)[number], content: EmailContent | null): bo
 function factsOf(email: EmailRecord) {
   const { id, messageId, from, replyTo, subject, to, tags, tracking, credits, createdAt } = email;
   return {
-    ...{ id, messageId, tracking, credits, createdAt },
+    id,
+    messageId,
+    tracking,
+    credits,
+    createdAt,
     from: legible(from),
     replyTo: replyTo === null ? null : legible(replyTo),
     subject: legible(subject),
@@ -104,7 +108,7 @@ function factsOf(email: EmailRecord) {
   };
 }
 
-/** Where each recipient has a message of its own. */
+/** With tracking, each recipient has a message of its own; empty if all share one. */
 function copiesOf({ deliveries }: EmailRecord) {
   const ids = new Set(deliveries.flatMap(({ messageId }) => messageId ?? []));
   if (ids.size < 2) return [];
@@ -117,7 +121,7 @@ async function resend(visit: OrgVisit, parts: PageParts, email: EmailRecord): Pr
   const here = `${visit.base}/emails/${email.id}`;
   const gone = {
     tone: 'bad',
-    text: 'Its content is not kept any more, so it cannot be sent again.',
+    text: 'The content of this email has been deleted, so it cannot be sent again.',
   } as const;
   return withMessage(visit, parts, email, async (raw) => {
     if (!raw) return redirect(here, gone);
@@ -125,15 +129,15 @@ async function resend(visit: OrgVisit, parts: PageParts, email: EmailRecord): Pr
     const once = visit.form.get('once') || newId();
     try {
       const { emailId } = await send(
-        visit,
+        visit.org.id,
         parts,
         resendRequest({ email, raw, once, requestId, links: parts.links }),
         raw.length,
       );
-      return redirect(`${visit.base}/emails/${emailId}`, 'Sent again: this is the new email.');
+      return redirect(`${visit.base}/emails/${emailId}`, 'The email was sent again. This is the new email.');
     } catch (error) {
       if (!(error instanceof Refusal) || error.code === 'SEND_FAILED') throw error;
-      return redirect(here, { tone: 'bad', text: `It was not sent again. ${error.message}` });
+      return redirect(here, { tone: 'bad', text: `The email was not sent again. ${error.message}` });
     }
   });
 }
@@ -148,11 +152,11 @@ async function cancel(visit: OrgVisit, { db }: PageParts, email: EmailRecord): P
   );
   const left =
     sending > 0
-      ? ` ${sending === 1 ? 'One is' : `${sending} are`} being sent at this moment; ask again in a while.`
+      ? ` ${sending === 1 ? 'One delivery is' : `${sending} deliveries are`} being sent right now; try again in a minute.`
       : '';
   const said =
     moved === 0
-      ? `Nothing was waiting.${left}`
-      : `Canceled for ${moved === 1 ? 'one recipient' : `${moved} recipients`}; nothing more is sent there.${left}`;
+      ? `There was nothing left to cancel.${left}`
+      : `Canceled for ${moved === 1 ? 'one recipient' : `${moved} recipients`}.${left}`;
   return redirect(`${base}/emails/${email.id}`, { tone: moved > 0 ? 'good' : 'bad', text: said });
 }

@@ -1,4 +1,4 @@
-/** The stored bytes of an email, for its page, its preview and whoever saves them. They may be gone: they are kept for a while. */
+/** The stored message of an email, for its page, its preview and the download. It may have been deleted after its retention. */
 import { createSlotsPerOrganization } from '../../../api/server-busy.ts';
 import type { DeliveryRecord, EmailRecord } from '../../../db/events/emails.ts';
 import { readMessages } from '../../../db/queue/lease-statements.ts';
@@ -7,10 +7,10 @@ import { type OrgVisit, type PageParts, sendBody } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { readHtml } from './email-content.ts';
 
-/** A message may have many MiB: so many of an organization's are in memory for its pages. */
+/** Messages in memory at once for an organization's pages; each may be many MiB. */
 const places = createSlotsPerOrganization(6);
 
-/** Reads the message of one of the deliveries and hands it on; null: it is not kept any more, or never was. */
+/** Calls `use` with the message of a delivery; null if the message was deleted or never stored. */
 export async function withMessage<Result>(
   { context, org, query }: OrgVisit,
   { db }: Pick<PageParts, 'db'>,
@@ -28,22 +28,22 @@ export async function withMessage<Result>(
   }
 }
 
-/** Whose copy, where tracking made one for each; the first, where nobody says. */
+/** With tracking, each delivery has a copy of its own. Without an id, the first. */
 function copyOf({ deliveries }: EmailRecord, id: string | null): DeliveryRecord | undefined {
   const queued = deliveries.filter(({ messageId }) => messageId !== null);
   return id === null ? queued[0] : queued.find((each) => each.id === id);
 }
 
 /**
- * The HTML in a frame that is another origin and may do nothing: no scripts, no forms, no way out, nothing loaded from
- * elsewhere unless somebody asks for pictures.
+ * The HTML for a sandboxed frame of an opaque origin: no scripts, no forms, no navigation, and nothing loaded from other
+ * sites unless the reader asks for remote images.
  */
 export function preview(visit: OrgVisit, parts: PageParts, email: EmailRecord) {
   return withMessage(visit, parts, email, (raw) => {
     const html = raw && readHtml(raw, (text) => untracked(text, parts.links));
     if (html === null) throw notFound('preview');
     const pictures = visit.query.get('images') === '1' ? 'data: https: http:' : 'data:';
-    // Where links open in other windows there are none: a sandbox opens no windows.
+    // The sandbox opens no windows, so links that target one do nothing.
     return sendBody(
       `<!doctype html><meta name="referrer" content="no-referrer"><base target="_blank">${html}`,
       'text/html; charset=utf-8',
@@ -65,7 +65,7 @@ const policy = [
   'sandbox',
 ].join('; ');
 
-/** Exactly what goes on the wire. */
+/** The exact bytes that were sent. */
 export function source(visit: OrgVisit, parts: PageParts, email: EmailRecord) {
   return withMessage(visit, parts, email, (raw) => {
     if (!raw) throw notFound('message');

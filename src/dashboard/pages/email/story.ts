@@ -1,4 +1,4 @@
-/** What is live of an email's page: each recipient's way, why it stands there, its attempts with their transcripts; the events. */
+/** The live part of an email's page: each delivery's progress, its explanation, its attempts with transcripts; the events. */
 
 import { readPause } from '../../../db/accounts/pauses.ts';
 import type { Db } from '../../../db/engine/open.ts';
@@ -17,14 +17,14 @@ import { timelineOf } from './timeline.ts';
 const remedies: Remedies = {
   release: () => '',
   report: () => '',
-  unsuppress: () => 'Take it off under Suppressions, for later mail.',
-  grant: () => 'Credits says what is left, and when there are more; this is for later mail.',
-  source: () => 'The operator of this server can mend that.',
-  verify: '(its records are under Domains)',
-  doctor: 'The operator of this server can see under Doctor whether it is on a blocklist.',
+  unsuppress: () => 'To send to the address again, remove it under Suppressions.',
+  grant: () => 'The Credits page shows what is left and when the quota renews. This email is not sent later.',
+  source: () => 'The operator of this server can fix that.',
+  verify: '(see its DNS records under Domains)',
+  doctor: 'The operator of this server can check under Doctor whether it is on a blocklist.',
 };
 
-/** Where something is about to happen, people look closely. */
+/** How often the page updates: often while an attempt is under way or about to begin. */
 const soonMs = 1000;
 const laterMs = 5000;
 const maxAttempts = 40;
@@ -47,7 +47,7 @@ export async function readStory(db: Db, email: EmailRecord, now: number) {
   };
 }
 
-/** Null: nothing more is to come by itself. */
+/** Null if all deliveries are final. */
 function intervalMs({ deliveries }: EmailRecord): number | null {
   if (deliveries.every(({ status }) => isFinal(status))) return null;
   return deliveries.some(({ status }) => status === 'queued' || status === 'sending') ? soonMs : laterMs;
@@ -60,13 +60,17 @@ function present(story: WhyFacts, email: EmailRecord, all: AttemptRecord[]) {
   const when = (time: number) => `${exactly(time)} (${relative(time, now)})`;
   const steps = journeyOf({ delivery, last, createdAt: email.createdAt, now });
   return {
-    ...{ id, opens, clicks, status: statusWords(status), isFinal: isFinal(status) },
+    id,
+    opens,
+    clicks,
+    status: statusWords(status),
+    isFinal: isFinal(status),
     address: legible(recipient),
     steps: steps.map((step) => ({ ...step, detail: legible(step.detail) })),
     why: legible(why(story, when, remedies)),
     attempts: own.slice(-maxAttempts).reverse().map(presentAttempt),
     earlier: Math.max(own.length - maxAttempts, 0),
-    /** Attempts are kept for a while; their number for ever. */
+    /** Attempts are deleted after their retention; their number is kept. */
     forgotten: delivery.attempts - own.length,
   };
 }
@@ -79,14 +83,20 @@ function presentAttempt(attempt: AttemptRecord) {
     span(endedAt - startedAt),
     mx ? `${mx.host} [${mx.address}]:${mx.port}` : 'no host',
     ...(mx
-      ? [tls ? `${tls.protocol}, ${tls.cipher}, ${tls.verified ? 'verified' : 'not verified'}` : 'in clear']
+      ? [
+          tls
+            ? `${tls.protocol}, ${tls.cipher}, ${tls.verified ? 'verified' : 'not verified'}`
+            : 'not encrypted',
+        ]
       : []),
     ...(verdict.category ? [`${verdict.category}, ${verdict.fault}`] : []),
     ...(verdict.rule ? [`rule ${verdict.rule}`] : []),
-    ...(verdict.possibleDuplicate ? ['may have arrived'] : []),
+    ...(verdict.possibleDuplicate ? ['may have been delivered'] : []),
   ];
   return {
-    ...{ number, startedAt, id: `attempt-${deliveryId}-${number}` },
+    number,
+    startedAt,
+    id: `attempt-${deliveryId}-${number}`,
     badge: { text: statusWords(verdict.outcome).text, tone: outcomes[verdict.outcome] },
     facts: facts.map(legible),
     lines: transcript.flatMap(linesOf),

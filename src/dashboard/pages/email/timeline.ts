@@ -1,4 +1,4 @@
-/** Events in words: what happened, to whom, and what was said. */
+/** An email's events in words, with the receiving server's reply. */
 import type { EmailRecord } from '../../../db/events/emails.ts';
 import type { Reply } from '../../../glossary.ts';
 import { replyText } from '../../../outcome.ts';
@@ -30,7 +30,7 @@ const kinds: Record<string, { title: string; tone: Tone; detail?: (data: Data) =
     tone: 'bad',
     detail: (data) => said(data) || text((data.bounce as Data | undefined)?.diagnostic),
   },
-  'email.expired': { title: 'Given up', tone: 'bad', detail: said },
+  'email.expired': { title: 'Expired', tone: 'bad', detail: said },
   'email.suppressed': { title: 'Not sent: on the suppression list', tone: 'warn' },
   'email.opened': { title: 'Opened', tone: 'good', detail: visitor },
   'email.clicked': {
@@ -38,12 +38,12 @@ const kinds: Record<string, { title: string; tone: Tone; detail?: (data: Data) =
     tone: 'good',
     detail: (data) => [text(data.url), visitor(data)].filter(Boolean).join(', '),
   },
-  'email.complained': { title: 'Marked as unwanted', tone: 'bad' },
+  'email.complained': { title: 'Marked as spam', tone: 'bad' },
   'email.held': { title: 'Held', tone: 'warn', detail: reason },
   'email.canceled': { title: 'Canceled', tone: 'quiet', detail: reason },
 };
 
-/** The newest first; of very many, the newest. */
+/** Newest first, at most `maxShown`. */
 export function timelineOf({ events }: EmailRecord) {
   return events
     .slice(-maxShown)

@@ -1,4 +1,4 @@
-/** What the list of emails is asked for, read off the address of the page. What makes no sense is left out. */
+/** The filters of the email list, read from the page's URL. Invalid values are ignored. */
 import type { Search } from '../../../db/events/search-emails.ts';
 import type { EmailStatus } from '../../../record/states.ts';
 import { statusOptions } from '../../email-status.ts';
@@ -42,7 +42,7 @@ export function searchOf(values: Values, now: number): Omit<Search, 'orgId' | 'l
   };
 }
 
-/** The address of the same search, going on elsewhere. */
+/** The URL of the same search, with more parameters. */
 export function addressOf(path: string, values: Values, more: Record<string, string | number> = {}): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries({ ...values, ...more }))
@@ -54,7 +54,7 @@ function isStatus(text: string): text is EmailStatus {
   return statusOptions.some(([status]) => status === text);
 }
 
-/** Days are those of UTC. */
+/** Start of a UTC day. */
 function dayAt(text: string): number | undefined {
   const time = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
   return Number.isNaN(time) ? undefined : time;

@@ -1,7 +1,7 @@
 /**
- * Emails: searched, filtered, the newest first, the first page live. One request goes through so many emails and no
- * more (db/events/search-emails.ts); where that did not fill the page, the page says how far it has looked, and the browser asks on
- * by itself for a while. Without scripts, a link does.
+ * The list of emails: searched, filtered, newest first, the first page live. One request scans a bounded number of emails
+ * (db/events/search-emails.ts). If that does not fill the page, the page says how far it has searched and the browser
+ * continues by itself, up to `maxRounds` times. Without scripts, a link does that.
  */
 import { z } from 'zod';
 import { type EmailSummary, searchEmails, timeOfId } from '../../../db/events/search-emails.ts';
@@ -24,7 +24,7 @@ export const emailsPage: DashboardPage = {
 };
 
 const pageSize = 50;
-/** How often a browser asks on by itself. */
+/** How often a browser continues a search by itself. */
 const maxRounds = 100;
 const maxTags = 3;
 
@@ -46,7 +46,7 @@ async function list(visit: OrgVisit, { db }: PageParts): Promise<PageAnswer> {
     isFiltered: addressOf(path, values) !== path,
     isFirst: after === undefined,
     older: next !== null && isFull ? addressOf(path, values, { after: next }) : null,
-    /** Where to look on, where the page is not full and there is more. */
+    /** URL that continues the search, if the page is not full and there are older emails. */
     further: next !== null && !isFull ? addressOf(path, values, further) : null,
     lookedTo: next === null ? null : timeOfId(next),
     isAsking: round < maxRounds,
@@ -64,7 +64,9 @@ async function list(visit: OrgVisit, { db }: PageParts): Promise<PageAnswer> {
 function present({ id, status, to, subject, tags, from, createdAt }: EmailSummary) {
   const pairs = Object.entries(tags);
   return {
-    ...{ id, createdAt, status: statusWords(status) },
+    id,
+    createdAt,
+    status: statusWords(status),
     to: legible(to[0]?.address ?? ''),
     others: to.length - 1,
     subject: legible(subject),
@@ -74,7 +76,7 @@ function present({ id, status, to, subject, tags, from, createdAt }: EmailSummar
   };
 }
 
-/** Whether one of the fields is in use that are folded away. */
+/** Whether one of the folded fields has a value. */
 function hasMore({ from, tag, since, until }: Values): boolean {
   return [from, tag, since, until].some((value) => value !== '');
 }

@@ -1,4 +1,4 @@
-/** Settings → API keys: the same functions as the public API's and the command line's. A key's value is shown once. */
+/** API keys, with the same functions as the public API and the command line. A key's value is shown once. */
 import { z } from 'zod';
 import { grants, parseScopes } from '../../../accounts/api-keys.ts';
 import { makeKey, rotateKey } from '../../../accounts/create-key.ts';
@@ -44,8 +44,8 @@ function present(key: KeyRecord) {
 
 const fields = z
   .object({
-    label: line('what the key is for'),
-    scopes: checkboxes.pipe(z.array(z.enum(grants)).min(1, 'Tick what the key may do.')),
+    label: line('a label'),
+    scopes: checkboxes.pipe(z.array(z.enum(grants)).min(1, 'Select at least one permission.')),
     domains: z.string().max(5000).default(''),
   })
   .transform((given, context) => {
@@ -55,7 +55,7 @@ const fields = z
     context.addIssue({
       code: 'custom',
       path: ['domains'],
-      message: 'That is no list of domain names, such as example.com.',
+      message: 'Enter domain names, such as example.com, separated by spaces.',
     });
     return z.NEVER;
   });
@@ -73,7 +73,7 @@ async function rotate(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   if (!made)
     return redirect(`${visit.base}/keys`, {
       tone: 'bad',
-      text: `${key.label} was revoked already; make a new key.`,
+      text: `${key.label} was already revoked or replaced. Create a new key.`,
     });
   return show('keys/made', 'API keys', { ...made, label: key.label, isNew: false });
 }
@@ -81,10 +81,13 @@ async function rotate(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
 async function revoke(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const key = await keyIn(visit, parts);
   await revokeKey(parts.db, key.id, visit.now);
-  return redirect(`${visit.base}/keys`, `${key.label} is revoked: whoever uses it is refused from now on.`);
+  return redirect(
+    `${visit.base}/keys`,
+    `${key.label} was revoked. Requests that use it are refused from now on.`,
+  );
 }
 
-/** Of this organization; another's is not there. */
+/** Another organization's key is not found. */
 async function keyIn({ context, org }: OrgVisit, { db }: PageParts): Promise<KeyRecord> {
   const { id } = context.params as { id: string };
   const key = z.guid().safeParse(id).success ? await findKey(db, id.toLowerCase(), org.id) : null;

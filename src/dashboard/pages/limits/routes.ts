@@ -1,7 +1,4 @@
-/**
- * Limits: how much an organization may ask for and send, and how much of it today has taken; and which source addresses it
- * sends from. Operators set them.
- */
+/** An organization's limits and today's use of them, and its IP pool. Operators change them. */
 import { z } from 'zod';
 import { dayOf } from '../../../accounts/limits.ts';
 import { readUsage } from '../../../db/accept/daily-usage.ts';
@@ -34,9 +31,9 @@ async function list(visit: OrgVisit, { db }: PageParts, errors: Errors = {}): Pr
   if (!org) throw notFound('organization');
   const today = await readUsage(db, org.id, dayOf(visit.now));
   const limits = [
-    { name: 'perSecond', title: 'API requests a second', limit: org.requestsPerSecond, used: null },
-    { name: 'perDay', title: 'API requests a day', limit: org.requestsPerDay, used: today.requests },
-    { name: 'emailsPerDay', title: 'Recipients a day', limit: org.emailsPerDay, used: today.emails },
+    { name: 'perSecond', title: 'API requests per second', limit: org.requestsPerSecond, used: null },
+    { name: 'perDay', title: 'API requests per day', limit: org.requestsPerDay, used: today.requests },
+    { name: 'emailsPerDay', title: 'Recipients per day', limit: org.emailsPerDay, used: today.emails },
   ].map((one) => ({
     ...one,
     share: one.used !== null && one.limit !== null ? shareOf(one.used, one.limit) : null,
@@ -51,7 +48,7 @@ function shareOf(used: number, limit: number): number {
   return limit === 0 ? 1 : Math.min(used / limit, 1);
 }
 
-/** The database keeps them in 32 bits. */
+/** The database stores limits as 32-bit integers. */
 const limit = limitOf(2 ** 31 - 1);
 const fields = z.object({ perSecond: limit, perDay: limit, emailsPerDay: limit });
 
@@ -60,7 +57,10 @@ async function change(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   if (!given.ok) return list(visit, parts, given.errors);
   const { perSecond: requestsPerSecond, perDay: requestsPerDay, emailsPerDay } = given.values;
   await setLimits(parts.db, visit.org.id, { requestsPerSecond, requestsPerDay, emailsPerDay });
-  return redirect(`${visit.base}/limits`, `The limits of ${visit.org.name} hold within a second.`);
+  return redirect(
+    `${visit.base}/limits`,
+    `The limits of ${visit.org.name} were saved and apply within a second.`,
+  );
 }
 
 const poolFields = z.object({
@@ -71,7 +71,7 @@ const poolFields = z.object({
       try {
         return text === '' ? defaultPool : poolName.read(text);
       } catch {
-        const message = 'Up to 40 letters, digits and hyphens, such as transactional or bulk-2.';
+        const message = 'Enter up to 40 letters, digits and hyphens, such as transactional or bulk-2.';
         context.addIssue({ code: 'custom', message });
         return z.NEVER;
       }
@@ -84,9 +84,9 @@ async function setPool(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { pool } = given.values;
   await assignPool(parts.db, visit.org.id, pool);
   const isThere = (await readPools(parts.db, visit.now)).has(pool);
-  const waits = isThere ? '' : ' No server that runs has one: its mail waits until one has.';
+  const waits = isThere ? '' : ' No running server has this pool, so the mail waits until one has.';
   return redirect(
     `${visit.base}/limits`,
-    `Mail of ${visit.org.name} leaves from the addresses of the pool ${pool} within a second.${waits}`,
+    `Mail of ${visit.org.name} is sent from the pool ${pool} within a second.${waits}`,
   );
 }

@@ -1,4 +1,4 @@
-/** Where somebody goes first, and the organizations to choose from. Operators see all, and make new ones. */
+/** The start page, and the list of organizations. Operators see all of them and create new ones. */
 import { z } from 'zod';
 import { makeOrganization } from '../../../accounts/create-organization.ts';
 import { listMemberships, searchOrganizations } from '../../../db/accounts/memberships.ts';
@@ -22,7 +22,7 @@ export const organizationsPage: DashboardPage = {
   operator: { 'POST /dashboard/organizations': make },
 };
 
-/** Who has one organization is in it at once. */
+/** A person with exactly one organization goes straight to it. */
 async function first({ user }: UserVisit, { db }: PageParts): Promise<PageAnswer> {
   const some = user.isOperator
     ? await searchOrganizations(db, { text: '', limit: 2 })
@@ -50,7 +50,7 @@ async function make(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
     if (error instanceof NameTaken) return null;
     throw error;
   });
-  if (!made) return list(visit, parts, 'Another organization has this name; choose a different one.');
+  if (!made) return list(visit, parts, 'Another organization has this name. Choose a different one.');
   const { id, name } = made;
-  return redirect(`/dashboard/o/${id}`, `${name} is there, and may send without limit.`);
+  return redirect(`/dashboard/o/${id}`, `${name} was created and can send without limits.`);
 }

@@ -1,4 +1,4 @@
-/** What stands in the way of an organization's mail, the worst first, each with where to do something about it. */
+/** Problems that affect an organization's mail, worst first, each with the page where to act on it. */
 import { balanceOf, quotaState } from '../../../db/accept/credit-ledger.ts';
 import type { TroubledWebhook, WaitingMail } from '../../../db/accounts/attention-rows.ts';
 import type { Organization } from '../../../db/accounts/organizations.ts';
@@ -12,26 +12,26 @@ export interface AttentionItem {
   tone: 'bad' | 'warn';
   title: string;
   text: string;
-  /** Below the organization. */
+  /** Relative to the organization's pages. */
   path: string;
 }
 
 export interface AttentionFacts {
   now: number;
   org: Organization;
-  /** Of the quota: what is left is low below it. */
+  /** Credits are low if less than this share of the quota is left. */
   lowShare: number;
   domains: string[];
   webhooks: TroubledWebhook[];
   waiting: WaitingMail[];
   statuses: DestinationStatuses;
-  /** Which destination serves a domain. */
+  /** Recipient domain to destination. */
   routes: Map<string, string>;
   bounces: Rate;
   complaints: Rate;
 }
 
-/** Mail that a host defers comes through within the hour, mostly. */
+/** Most deferred mail is delivered within an hour. */
 const longWaitMs = 3_600_000;
 
 export function attentionItems(facts: AttentionFacts): AttentionItem[] {
@@ -57,12 +57,12 @@ function creditItems({ org, lowShare, now }: AttentionFacts): AttentionItem[] {
       {
         tone: 'bad',
         title: 'No credits left',
-        text: `Sends are refused until there are more.${renews}`,
+        text: `Sends are refused until credits are added.${renews}`,
         path,
       },
     ];
   if (limit === 0 || remaining > limit * lowShare) return [];
-  const left = `${count(remaining)} of ${count(limit)} are left, and ${count(org.wallet)} in the wallet.`;
+  const left = `${count(remaining)} of ${count(limit)} credits are left in the quota, and ${count(org.wallet)} in the wallet.`;
   return [{ tone: 'warn', title: 'Credits are low', text: `${left}${renews}`, path }];
 }
 
@@ -76,38 +76,41 @@ function rateItems({ bounces, complaints }: AttentionFacts): AttentionItem[] {
     tone === 'bad' || tone === 'warn'
       ? [
           {
-            ...{ tone, path },
-            title: `${name} are ${tone === 'bad' ? 'far too many' : 'too many'}: ${percent(share!)} in 7 days`,
-            text: `Mailbox providers want less than ${percent(good)}, and hold mail back from ${percent(bad)} on. ${advice}`,
+            tone,
+            path,
+            title: `The ${name} rate is ${tone === 'bad' ? 'too high' : 'high'}: ${percent(share!)} in the last 7 days`,
+            text: `Keep it below ${percent(good)}. From ${percent(bad)} on, mailbox providers throttle or reject your mail. ${advice}`,
           },
         ]
       : [];
   return [
     ...itemsFor(
-      'Bounces',
+      'bounce',
       bounces,
-      'See which addresses bounce, and where they came from.',
+      'Check which addresses bounce and where you got them.',
       '/emails?status=bounced',
     ),
     ...itemsFor(
-      'Complaints',
+      'complaint',
       complaints,
-      'Write only to those who asked for it.',
+      'Send only to people who asked for your mail.',
       '/emails?status=complained',
     ),
   ];
 }
 
-/** That is the operator's to mend. */
+/** Only the operator can fix a missing IP pool. */
 function sourceItems({ org, waiting, statuses }: AttentionFacts): AttentionItem[] {
   const isMissing = statuses.missingPools.includes(org.pool ?? defaultPool);
   if (!isMissing || waiting.length === 0) return [];
   const text =
-    'No running server has an address that this organization’s mail is to leave from; the operator can mend that.';
-  return [{ tone: 'bad', title: 'Mail waits for a source address', text, path: '/emails?status=queued' }];
+    'No running server has a source address of this organization’s IP pool. Ask the operator of this server.';
+  return [
+    { tone: 'bad', title: 'Mail is waiting for a source address', text, path: '/emails?status=queued' },
+  ];
 }
 
-/** Of the mail that waits: where nothing is sent now, and what has waited for long otherwise. */
+/** Destinations to which nothing is sent now, and the oldest other mail if it has waited for long. */
 function destinationItems(facts: AttentionFacts): AttentionItem[] {
   const { waiting, statuses, now } = facts;
   const path = '/emails?status=deferred';
@@ -120,15 +123,15 @@ function destinationItems(facts: AttentionFacts): AttentionItem[] {
     );
     const circuit = statuses.states.get(destination)?.circuit;
     if (suspension) {
-      const text = `The operator suspended it: ${suspension.reason}. It goes on ${relative(suspension.until, now)}.`;
+      const text = `The operator suspended this destination: ${suspension.reason}. Sending resumes ${relative(suspension.until, now)}.`;
       stopped.set(suspension.destination, {
         tone: 'warn',
-        title: `Mail for ${suspension.destination} is held up`,
+        title: `Mail to ${suspension.destination} is suspended`,
         text,
         path,
       });
     } else if (circuit) {
-      const text = `Nobody answers there: ${circuit.reason}. That began ${relative(circuit.since, now)}; it is tried again ${relative(circuit.nextProbeAt, now)}.`;
+      const text = `Connections fail since ${relative(circuit.since, now)}: ${circuit.reason}. The next attempt is ${relative(circuit.nextProbeAt, now)}.`;
       stopped.set(destination, { tone: 'warn', title: `${destination} cannot be reached`, text, path });
     } else others.push(mail);
   }
@@ -138,8 +141,8 @@ function destinationItems(facts: AttentionFacts): AttentionItem[] {
     isLong
       ? {
           tone: 'warn',
-          title: `Mail for ${oldest.domain} has waited for ${span(now - oldest.oldestAt)}`,
-          text: 'Its host puts it off; it is tried again and again until it is too old.',
+          title: `Mail to ${oldest.domain} has been deferred for ${span(now - oldest.oldestAt)}`,
+          text: 'The receiving server defers it. Postern retries until the mail expires.',
           path,
         }
       : [],
@@ -150,8 +153,10 @@ export const maxOfAKind = 3;
 
 function domainItems({ domains }: AttentionFacts): AttentionItem[] {
   return domains.map((name) => ({
-    ...{ tone: 'warn', title: `${name} is not verified`, path: `/domains/${name}` },
-    text: 'Nothing can be sent from it until its DNS records are found.',
+    tone: 'warn',
+    title: `${name} is not verified`,
+    path: `/domains/${name}`,
+    text: 'You cannot send from this domain until its DNS records are found.',
   }));
 }
 
@@ -165,8 +170,8 @@ function webhookItems({ webhooks, now }: AttentionFacts): AttentionItem[] {
   }));
 }
 
-/** "For 0 ms" would say no more than that it has only just begun. */
+/** Under a minute, a duration says less than "just now". */
 function failureOf(since: number | null, now: number): string {
-  if (since === null) return 'has failed for a while';
-  return now - since < 60_000 ? 'has just begun to fail' : `has failed for ${span(now - since)}`;
+  if (since === null) return 'is failing';
+  return now - since < 60_000 ? 'has just started to fail' : `has been failing for ${span(now - since)}`;
 }

@@ -1,4 +1,4 @@
-/** From the figures of hours to what the overview shows: sums of a window, and bars of the chart. Pure functions. */
+/** From hourly figures to what the overview shows: totals of a window and bars of the chart. Pure functions. */
 import { type Counts, countNames, type HourFigures, hourMs } from '../../../db/events/statistics.ts';
 import { latencyBounds, quantile } from '../../../record/latency.ts';
 
@@ -6,7 +6,7 @@ export interface FigureWindow {
   name: string;
   title: string;
   hours: number;
-  /** Of a bar of the chart. */
+  /** Hours in one bar of the chart. */
   barHours: number;
 }
 
@@ -52,14 +52,14 @@ function add(to: Counts, more: Counts): void {
   for (const name of countNames) to[name] += more[name];
 }
 
-/** Null where there is nothing to have a share of. What was sent before the window may make it more than all. */
+/** Null if `all` is 0. Capped at 1: mail sent before the window can be delivered in it. */
 export function shareOf(count: number, all: number): number | null {
   return all === 0 ? null : Math.min(count / all, 1);
 }
 
 const milestones = [1000, 10_000, 60_000, 300_000, 3_600_000];
 
-/** How long mail took to be delivered; null where none was. */
+/** Time from acceptance to delivery; null if nothing was delivered. */
 export function timesOf(figures: HourFigures[]) {
   const counts = [...latencyBounds, Number.POSITIVE_INFINITY].map((_, index) =>
     figures.reduce((sum, { took }) => sum + took[index]!, 0),

@@ -1,23 +1,23 @@
 /**
- * Rates against what mailbox providers hold senders to. Bounces: the usual terms of sending services, good below 2 %, in
- * danger above 5 %. Complaints: Gmail's and Yahoo's rules for senders, which want less than 0.1 % and block from 0.3 %
- * on. Too little mail says nothing.
+ * Bounce and complaint rates against the thresholds of mailbox providers. Bounces: the usual terms of sending services,
+ * good below 2 %, in danger above 5 %. Complaints: Gmail's and Yahoo's rules for senders, which ask for less than 0.1 %
+ * and block from 0.3 % on. With too little mail a rate is not rated.
  */
 import type { Counts } from '../../../db/events/statistics.ts';
 import { shareOf } from './figures.ts';
 
 export interface Rate {
   share: number | null;
-  /** Null: too little mail to say. */
+  /** Null if there is too little mail to rate. */
   tone: 'good' | 'warn' | 'bad' | null;
   good: number;
   bad: number;
-  /** How much mail it takes. */
+  /** The least mail for which the rate is rated. */
   min: number;
 }
 
 const bounces = { good: 0.02, bad: 0.05, min: 100 };
-/** One complaint of a thousand is the first step. */
+/** With 1000 deliveries, one complaint is 0.1 %. */
 const complaints = { good: 0.001, bad: 0.003, min: 1000 };
 
 export function bounceRate({ bounced, sent }: Counts): Rate {

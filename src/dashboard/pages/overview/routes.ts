@@ -1,4 +1,4 @@
-/** An organization's first page: how its mail fares, and what needs attention; before its first mail, how to get there. */
+/** An organization's overview: figures and what needs attention. Before its first email, the steps to send one. */
 
 import {
   longestWaiting,
@@ -29,13 +29,18 @@ async function overview(visit: OrgVisit, { db, config }: PageParts): Promise<Pag
   const total = totalOf(of(window));
   const lastWeek = totalOf(of(week));
   const data = {
-    ...{ windows, window, total, bars: barsOf(of(window), window, now), times: timesOf(of(window)) },
+    windows,
+    window,
+    total,
+    bars: barsOf(of(window), window, now),
+    times: timesOf(of(window)),
     shares: {
       delivered: shareOf(total.delivered, total.sent),
       opened: shareOf(total.opened, total.delivered),
       clicked: shareOf(total.clicked, total.delivered),
     },
-    ...{ bounces: bounceRate(total), complaints: complaintRate(total) },
+    bounces: bounceRate(total),
+    complaints: complaintRate(total),
     attention: await attention(),
   };
   return show('overview/overview', 'Overview', data, { scripts: ['uplot.js', 'chart.js'] });
@@ -45,7 +50,10 @@ async function overview(visit: OrgVisit, { db, config }: PageParts): Promise<Pag
     if (!organization) throw notFound('organization');
     const waiting = await longestWaiting(db, org.id);
     return attentionItems({
-      ...{ now, org: organization, lowShare: config.creditsLow / 100, waiting },
+      now,
+      org: organization,
+      lowShare: config.creditsLow / 100,
+      waiting,
       domains: await unverifiedDomains(db, org.id, maxOfAKind),
       webhooks: await troubledWebhooks(db, org.id, maxOfAKind),
       statuses: await readDestinationStatuses(db, now),
@@ -53,7 +61,8 @@ async function overview(visit: OrgVisit, { db, config }: PageParts): Promise<Pag
         db,
         waiting.map(({ domain }) => domain),
       ),
-      ...{ bounces: bounceRate(lastWeek), complaints: complaintRate(lastWeek) },
+      bounces: bounceRate(lastWeek),
+      complaints: complaintRate(lastWeek),
     });
   }
 }

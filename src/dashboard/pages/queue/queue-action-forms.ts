@@ -1,6 +1,6 @@
 /**
- * Retry, hold, release, cancel: whatever a filter finds. First it is shown how much that is; then the order is given, with
- * a reason, and goes on in the background where it takes long. The same functions as the command line's.
+ * Retry, hold, release or cancel the mail that a filter matches. The page first shows how much mail matches; the action then
+ * needs a reason and runs in the background if it takes long. The same functions as on the command line.
  */
 import { z } from 'zod';
 import { findOrganization } from '../../../db/accounts/organizations.ts';
@@ -37,7 +37,7 @@ export const queueActionsPage: DashboardPage = {
 
 const kinds = Object.keys(actionWords) as [QueueAction, ...QueueAction[]];
 
-/** A field that is left empty asks for nothing. */
+/** An empty field is no filter. */
 const optional = <Schema extends z.ZodType>(schema: Schema) =>
   z.preprocess(
     (text) => (typeof text === 'string' && text.trim() === '' ? undefined : text),
@@ -45,30 +45,30 @@ const optional = <Schema extends z.ZodType>(schema: Schema) =>
   );
 
 const filters = z.object({
-  order: z.enum(kinds, { error: 'Choose what to do.' }),
+  order: z.enum(kinds, { error: 'Choose an action.' }),
   destination: optional(destinationField),
   domain: optional(
     z
       .string()
       .transform(
         (text, context) =>
-          toDomain(text.trim()) ?? wrong(context, 'That is no domain name, such as example.com.'),
+          toDomain(text.trim()) ?? wrong(context, 'Enter a domain name, such as example.com.'),
       ),
   ),
   to: optional(
     z
       .string()
       .trim()
-      .refine((text) => domainOf(text) !== null, 'That is no email address.'),
+      .refine((text) => domainOf(text) !== null, 'Enter an email address, such as ann@example.org.'),
   ),
   org: optional(
     z
       .string()
       .trim()
       .toLowerCase()
-      .refine((text) => z.guid().safeParse(text).success, "That is no organization's id."),
+      .refine((text) => z.guid().safeParse(text).success, "Enter an organization's id."),
   ),
-  status: optional(z.enum(['queued', 'deferred', 'held'], { error: 'That is no state that mail waits in.' })),
+  status: optional(z.enum(['queued', 'deferred', 'held'], { error: 'Choose a state.' })),
 });
 
 type Filters = z.output<typeof filters>;
@@ -101,15 +101,15 @@ async function preview(
     reason: given.reason,
   };
   const status = Object.keys(errors).length > 0 ? 422 : 200;
-  return show('queue/order', 'Order to the queue', data, { status });
+  return show('queue/order', 'Change queued mail', data, { status });
 }
 
 async function dryRun(asked: Filters, { now }: UserVisit, parts: PageParts) {
   const { order, org: orgId, ...rest } = asked;
   const org = orgId === undefined ? null : await findOrganization(parts.db, orgId);
-  if (orgId !== undefined && !org) return { errors: { org: 'There is no such organization.' } };
+  if (orgId !== undefined && !org) return { errors: { org: 'No organization has this id.' } };
   const done = await dryRunQueueAction(parts.db, selectionOf(asked), order);
-  // Of an address the list has no filter of its own.
+  // listQueue has no filter for an address.
   const status = rest.status ?? (movable[order].length === 1 ? movable[order][0] : undefined);
   const { to: _, status: __, ...plain } = rest;
   const some = rest.to
@@ -131,7 +131,7 @@ function selectionOf({ order: _, org, ...rest }: Filters): Selection {
   return Object.fromEntries(Object.entries(chosen).filter(([, value]) => value !== undefined));
 }
 
-/** As long as anybody waits for a page; then it goes on by itself. */
+/** How long the page waits for the action, which then continues in the background. */
 const timeoutMs = 2_000;
 
 async function submit(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
@@ -142,16 +142,16 @@ async function submit(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   if (!checked.ok) return preview(visit, parts, { reason: why, errors: checked.errors });
   const { reason: given, ...asked } = checked.values;
   const selection = selectionOf(asked);
-  // All that waits is nobody's filter: it is asked for by name, at the command line.
+  // Without a filter the action would change the whole queue; only the command line offers that, with an explicit option.
   if (Object.keys(selection).length === 0)
     return preview(visit, parts, {
       reason: why,
-      errors: { destination: 'Say which mail: by one of these at least.' },
+      errors: { destination: 'Fill in at least one filter.' },
     });
   if (!operatorJobs.queueActions.start({ order: asked.order, selection, reason: given, by }))
     return redirect('/dashboard/queue', {
       tone: 'bad',
-      text: 'Another order is being carried out; give yours when it is done.',
+      text: 'Another action is running. Try again when it has finished.',
     });
   log.info({ by, order: asked.order, selection, reason: given }, 'an order to the queue');
   await operatorJobs.queueActions.waitUntilEnded(timeoutMs);
@@ -164,17 +164,17 @@ function flashOf(
 ): Flash {
   const { did } = actionWords[order];
   if (!run || run.endedAt === null)
-    return { tone: 'note', text: 'The order is being carried out; below you see how far it has come.' };
+    return { tone: 'note', text: 'The action is running. Its progress is shown below.' };
   if (!run.result)
     return {
       tone: 'bad',
-      text: 'The order broke off; some mail was moved. Look at the log, and give it again.',
+      text: 'The action failed part-way: some mail was changed. See the server’s log, then run it again.',
     };
   const { moved, sending, left } = run.result;
-  const also = sending > 0 ? ` ${beingSent(sending)}, and left alone.` : '';
+  const also = sending > 0 ? ` ${beingSent(sending)} and not changed.` : '';
   if (moved > 0) return { tone: 'good', text: `${count(moved)} ${did}.${also}` };
   return {
     tone: 'bad',
-    text: `Nothing was ${did}: ${leftAlone(order, left) ?? 'no mail that waits matches'}.${also}`,
+    text: `Nothing was ${did}: ${leftAlone(order, left) ?? 'no queued mail matches'}.${also}`,
   };
 }

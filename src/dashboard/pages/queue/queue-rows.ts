@@ -1,4 +1,4 @@
-/** Destinations as the queue's pages show them: pure functions of what the database says. */
+/** Destinations as the queue pages show them: pure functions of database rows. */
 
 import { briefly, type DestinationStatus } from '../../../operate/explain/destination-status.ts';
 import { ageNames } from '../../../operate/explain/queue-ages.ts';
@@ -21,27 +21,29 @@ const worst: DestinationStatus['is'][] = ['unattended', 'no_source', 'circuit_op
 
 export type DestinationView = ReturnType<typeof presentRow>;
 
-/** `most`: the largest count of the table, which the shades are held against. */
+/** `max`: the largest count of the table, which gets the darkest shade. */
 export function presentRow(line: QueueRow, now: number, max = Math.max(0, ...line.ages)) {
   const { is } = line.condition;
+  // An idle destination has no list of ages.
+  const ages = ageNames.map((_, at) => line.ages[at] ?? 0);
   return {
     ...line,
     total: totalOf(line),
-    ages: ageNames.map((_, at) => line.ages[at] ?? 0),
+    ages,
     ...conditions[is],
     is,
     said: briefly(line.condition, exactly),
     href: hrefOf(line.destination),
     byAge: ageNames.map((name, at) => ({
       name,
-      count: line.ages[at]!,
-      shade: shadeOf(line.ages[at]!, max),
+      count: ages[at]!,
+      shade: shadeOf(ages[at]!, max),
     })),
     next: nextAttempt(line.nextAttemptAt, now),
   };
 }
 
-/** Words for what is near; null: a time is better. */
+/** In words if it is less than a minute away, else null: the page shows the time. */
 export function nextAttempt(time: number | null, now: number): string | null {
   if (time === null) return 'none';
   if (time <= now) return 'due';
@@ -57,7 +59,7 @@ export function presentRows(lines: QueueRow[], now: number): DestinationView[] {
   return lines.map((line) => presentRow(line, now, max));
 }
 
-/** A text in its name, or in one of its domains. */
+/** Destinations whose name or one of whose domains contains the text. */
 export function matching(lines: QueueRow[], text: string): QueueRow[] {
   const sought = text.toLowerCase();
   return lines.filter(({ destination, domains }) =>
@@ -82,7 +84,7 @@ export function hrefOf(destination: string): string {
 
 const shades = 4;
 
-/** From 0, nothing, to 4, the most: each shade some times as many as the one before. */
+/** From 0 (none) to 4 (most), on a logarithmic scale. */
 function shadeOf(count: number, max: number): number {
   if (count === 0) return 0;
   return max <= 1 ? 1 : Math.max(1, Math.ceil((shades * Math.log(count)) / Math.log(max)));

@@ -1,4 +1,4 @@
-/** What waits where, live; one destination with its mail. Orders to it are in the files beside this one. */
+/** The queue by destination, live, and one destination with its mail. The actions are in the files beside this one. */
 import { z } from 'zod';
 import { organizationNames } from '../../../db/accounts/memberships.ts';
 import { isKnownDestination, readDestinationStatuses } from '../../../db/queue/destination-status-rows.ts';
@@ -27,7 +27,7 @@ export const queuePage: DashboardPage = {
   },
 };
 
-/** A page has room for so many; the rest is a search away. */
+/** The page shows this many rows; others are found by searching. */
 const maxRows = 100;
 
 export async function overview(
@@ -111,7 +111,7 @@ export async function presentMail(
   }));
 }
 
-/** What is live asks for itself again. */
+/** htmx requests the live part of a page again. */
 function isPoll({ context }: UserVisit): boolean {
   return context.get('hx-request') === 'true';
 }

@@ -1,4 +1,4 @@
-/** No mail to a destination for a while, and the end of that. The same functions as `postern queue suspend | resume`. */
+/** Suspends and resumes a destination, with the same functions as `postern queue suspend | resume`. */
 import { z } from 'zod';
 import { resume, suspend } from '../../../db/queue/suspensions.ts';
 import { readDestination } from '../../../operate/explain/action-words.ts';
@@ -15,26 +15,29 @@ export const suspensionsPage: DashboardPage = {
   },
 };
 
-export const reason = line('why; whoever looks at the queue reads it', 500);
+export const reason = line('a reason; it is shown in the queue', 500);
 
 export const destinationField = z
-  .string({ error: 'Name a destination.' })
+  .string({ error: 'Enter a destination.' })
   .trim()
   .transform((text, context) => {
     const name = readDestination(text);
     if (name !== null) return name;
-    context.addIssue({ code: 'custom', message: 'Give a recipient domain, or a name that the queue shows.' });
+    context.addIssue({
+      code: 'custom',
+      message: 'Enter a recipient domain, or a destination that the queue shows.',
+    });
     return z.NEVER;
   });
 
 const span = z
-  .string({ error: 'Say for how long.' })
+  .string({ error: 'Enter a duration.' })
   .trim()
   .transform((text, context) => {
     try {
       return duration.read(text);
     } catch {
-      context.addIssue({ code: 'custom', message: 'Say for how long, such as 30m, 2h or 3d; up to 365d.' });
+      context.addIssue({ code: 'custom', message: 'Enter a duration, such as 30m, 2h or 3d, up to 365d.' });
       return z.NEVER;
     }
   });
@@ -51,7 +54,7 @@ async function begin(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   parts.log.info({ by: user.email, destination, reason: why, ms }, 'a destination was suspended');
   return redirect(
     hrefOf(destination),
-    `${destination} is suspended: what waits for it waits on, what is being sent goes on.`,
+    `${destination} is suspended. Its mail stays in the queue; deliveries that are under way finish.`,
   );
 }
 
@@ -63,5 +66,5 @@ async function end(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   parts.operatorJobs.invalidateSummary();
   if (!ended) return redirect('/dashboard/queue', { tone: 'bad', text: `${destination} is not suspended.` });
   parts.log.info({ by: visit.user.email, destination, reason: why }, 'a suspension was ended');
-  return redirect(hrefOf(destination), `${destination} is resumed: its mail goes on.`);
+  return redirect(hrefOf(destination), `${destination} was resumed. Its mail is being sent.`);
 }

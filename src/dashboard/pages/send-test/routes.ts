@@ -1,4 +1,4 @@
-/** A mail to try the way out with: written here, sent as the API sends, then watched on its own page. */
+/** A form that sends one test email, the way the API sends, and then shows the email's page. */
 import { z } from 'zod';
 import { sendSchema, toRequest } from '../../../api/send/schema.ts';
 import { newId } from '../../../base/id.ts';
@@ -41,9 +41,9 @@ async function verifiedDomains(db: PageParts['db'], orgId: string): Promise<stri
 
 const fields = z
   .object({
-    local: line('who sends: what stands before the @', 64),
-    domain: line('the domain', 255),
-    to: line('where it goes', 320),
+    local: line('the part before the @', 64),
+    domain: line('a domain', 255),
+    to: line('a recipient', 320),
     subject: line('a subject', 998),
     html: z.string().default(''),
     text: z.string().default(''),
@@ -53,9 +53,9 @@ const fields = z
     const fault = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
     if (domainOf(`${local}@${domain}`) === null)
-      fault('local', 'That is no name for a mailbox, such as hello.');
-    if (domainOf(to) === null) fault('to', 'That is no email address, such as ann@example.org.');
-    if (html === '' && text === '') fault('text', 'Write a text, or HTML, or both.');
+      fault('local', 'Enter the name of a mailbox, such as hello.');
+    if (domainOf(to) === null) fault('to', 'Enter an email address, such as ann@example.org.');
+    if (html === '' && text === '') fault('text', 'Enter a text, HTML, or both.');
   });
 
 async function post(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
@@ -71,8 +71,11 @@ async function post(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const idempotency = idempotencyOf(once || newId(), content);
   const request = { ...toRequest(parsed.data), idempotency, requestId: visit.context.state.requestId };
   try {
-    const { emailId } = await send(visit, parts, request, html.length + text.length);
-    return redirect(`${visit.base}/emails/${emailId}`, 'Accepted. Watch it on its way.');
+    const { emailId } = await send(visit.org.id, parts, request, html.length + text.length);
+    return redirect(
+      `${visit.base}/emails/${emailId}`,
+      'The test email was accepted. Its status updates below.',
+    );
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     return form(visit, parts, { [fieldOf[error.code] ?? '']: inWords(error, to) });
@@ -87,5 +90,5 @@ const fieldOf: Partial<Record<RefusalCode, string>> = {
 
 function inWords({ code, message }: Refusal, to: string): string {
   if (code !== 'ALL_RECIPIENTS_SUPPRESSED') return message;
-  return `${to} is on the suppression list; nothing is sent there until it is taken off.`;
+  return `${to} is on the suppression list. Remove it from the list to send to it.`;
 }

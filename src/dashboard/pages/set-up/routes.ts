@@ -1,4 +1,4 @@
-/** The first of all: the link that the first start prints makes the first operator, once, and never again after. */
+/** Creates the first operator, by the one-time link that the first start prints. */
 import { z } from 'zod';
 import { tokenHash } from '../../../accounts/one-time-links.ts';
 import { passwordFault } from '../../../accounts/passwords.ts';
@@ -48,12 +48,12 @@ async function make(visit: Visit, parts: PageParts): Promise<PageAnswer> {
   });
   if (id === 'name taken') {
     return form(visit, parts, {
-      organization: 'Another organization has this name; choose a different one.',
+      organization: 'Another organization has this name. Choose a different one.',
     });
   }
   if (id === null) throw used();
   await parts.sessions.begin(visit.context, { id, passwordHash });
-  return redirect('/dashboard', `Welcome, ${first.name}. Postern is yours.`);
+  return redirect('/dashboard', `Welcome, ${first.name}. Postern is set up.`);
 }
 
 async function form(visit: Visit, { db }: PageParts, errors: Record<string, string>): Promise<PageAnswer> {
@@ -63,7 +63,7 @@ async function form(visit: Visit, { db }: PageParts, errors: Record<string, stri
   return show('set-up/set-up', 'Set up Postern', { isFirst, values, errors }, { status });
 }
 
-/** The link's hash. */
+/** Returns the link's hash; throws if the link is not valid. */
 async function requireLink({ context, now }: Visit, { db }: PageParts): Promise<string> {
   const hash = tokenHash((context.params as { token: string }).token);
   const link = await findLink(db, hash, now);
@@ -74,7 +74,7 @@ async function requireLink({ context, now }: Visit, { db }: PageParts): Promise<
 function used(): PageError {
   return new PageError(
     404,
-    'This link holds no more',
-    'A set-up link is used once. If you have set Postern up already, sign in; if not, start it again: it prints a new link.',
+    'This link is no longer valid',
+    'A set-up link works once. If Postern is already set up, sign in. If not, restart Postern: it prints a new link.',
   );
 }

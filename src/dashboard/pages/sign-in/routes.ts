@@ -1,7 +1,7 @@
 /**
- * Signing in and out: address and password, then a code where the person has a second factor. What is wrong is never said
- * more exactly than "address or password", and an unknown address takes as long as a known one. Between the two steps the
- * browser holds a sealed word of who has given the right password, for five minutes.
+ * Signing in and out: email address and password, then a code if the person has a second factor. An error never says which
+ * of address and password is wrong, and an unknown address takes as long as a known one. Between the two steps the browser
+ * holds a sealed note that the password was right, valid for five minutes.
  */
 import { z } from 'zod';
 import { pausedMessage } from '../../../accounts/create-organization.ts';
@@ -48,7 +48,7 @@ const credentials = z.object({
 
 async function submitPassword(visit: Visit, parts: PageParts): Promise<PageAnswer> {
   const given = checkForm(visit.form, credentials);
-  if (!given.ok) return form({ to: '', error: 'Give your address and your password.' }, 422);
+  if (!given.ok) return form({ to: '', error: 'Enter your email address and your password.' }, 422);
   const { email, password } = given.values;
   const to = pathWithin(given.values.to ?? null);
   const user = await findUserByEmail(parts.db, email);
@@ -63,7 +63,7 @@ async function submitPassword(visit: Visit, parts: PageParts): Promise<PageAnswe
   });
   if (typeof verdict === 'object') return form({ to, email, error: waitFor(verdict.waitMs) }, 429);
   if (!user || !verdict)
-    return form({ to, email, error: 'That address and password do not go together.' }, 422);
+    return form({ to, email, error: 'The email address or the password is wrong.' }, 422);
   if (user.totpSecret !== null) {
     const halfWay = JSON.stringify({ userId: user.id, visitor: visit.visitor, until: visit.now + halfWayMs });
     return codeForm({ to, halfWay: parts.seal.close(halfWay) });
@@ -81,7 +81,7 @@ async function submitCode(visit: Visit, parts: PageParts): Promise<PageAnswer> {
   const given = checkForm(visit.form, secondStep);
   const user = given.ok ? await halfWayUser(given.values.half_way, visit, parts) : null;
   if (!given.ok || !user?.totpSecret)
-    return form({ to: '', error: 'That took too long; sign in once more.' }, 422);
+    return form({ to: '', error: 'The sign-in has expired. Sign in again.' }, 422);
   const { code, half_way: halfWay } = given.values;
   const to = pathWithin(given.values.to ?? null);
   const guess = {
@@ -91,7 +91,7 @@ async function submitCode(visit: Visit, parts: PageParts): Promise<PageAnswer> {
   };
   const verdict = await parts.loginThrottle.attempt(guess, () => isRightCode(user, code, visit.now, parts));
   if (typeof verdict === 'object') return codeForm({ to, halfWay, error: waitFor(verdict.waitMs) }, 429);
-  if (!verdict) return codeForm({ to, halfWay, error: 'That code is not right, or was used already.' }, 422);
+  if (!verdict) return codeForm({ to, halfWay, error: 'The code is wrong or was already used.' }, 422);
   return startSession(visit, parts, user, to);
 }
 
@@ -124,7 +124,7 @@ async function startSession(
   return redirect(to);
 }
 
-/** Of somebody who belongs to paused organizations alone; the latest pause. */
+/** The latest pause, if all organizations of the person are paused; else null. */
 async function pauseOfAll(db: Db, user: User): Promise<Pause | null> {
   if (user.isOperator) return null;
   const pauses = (await listMemberships(db, user.id)).map(({ pause }) => pause);
@@ -134,14 +134,14 @@ async function pauseOfAll(db: Db, user: User): Promise<Pause | null> {
 
 async function signOut({ context, session }: UserVisit, { sessions }: PageParts): Promise<PageAnswer> {
   await sessions.end(context, session);
-  return redirect('/dashboard/sign-in', { tone: 'note', text: 'You have signed out.' });
+  return redirect('/dashboard/sign-in', { tone: 'note', text: 'You are signed out.' });
 }
 
 interface Form {
   to: string;
   email?: string;
   error?: string;
-  /** The session that the browser had. */
+  /** The browser had a session that has ended. */
   hasEnded?: boolean;
 }
 
@@ -154,5 +154,5 @@ function codeForm(data: { to: string; halfWay: string; error?: string }, status 
 }
 
 function waitFor(ms: number): string {
-  return `Too many tries; wait ${span(Math.max(ms, 60_000))}, then try again.`;
+  return `Too many failed attempts. Try again in ${span(Math.max(ms, 60_000))}.`;
 }

@@ -1,4 +1,4 @@
-/** The list of suppressed addresses as a whole: out as CSV, page by page as it is taken; in from a file or as text, all or nothing. */
+/** Export of all suppressions as CSV, streamed page by page; import from a file or text, all or nothing. */
 import { Readable } from 'node:stream';
 import { csvPages, ListFault, maxImported, readAddresses } from '../../../accounts/suppression-csv.ts';
 import { goneSignal } from '../../../api/management.ts';
@@ -20,11 +20,11 @@ export const listPage: DashboardPage = {
     'GET /dashboard/o/:org/suppressions/import': () => form(),
     'POST /dashboard/o/:org/suppressions/import': importList,
   },
-  // As many addresses as an import takes are some 3 MiB; form encoding adds to that.
+  // The largest import is about 3 MiB of addresses; form encoding adds to that.
   maxFormBytes: 12 * 1024 * 1024,
 };
 
-/** How long a browser may take nothing: on the real clock, as all of a socket's patience. */
+/** A browser that reads nothing for this long is disconnected; real time, as for all socket timeouts. */
 const timeoutMs = 60_000;
 
 function exportList({ context, org }: OrgVisit, { db, longWorkSlots }: PageParts): PageAnswer {
@@ -45,24 +45,24 @@ async function importList(visit: OrgVisit, { db, eventSignal }: PageParts): Prom
   const added = await addSuppressions(db, list, now, goneSignal(context));
   eventSignal.notify();
   const before = list.length - added;
-  const also = before === 0 ? '' : ` ${count(before)} ${before === 1 ? 'was' : 'were'} on it before.`;
+  const also = before === 0 ? '' : ` ${count(before)} ${before === 1 ? 'was' : 'were'} already on it.`;
   return redirect(
     `${base}/suppressions`,
-    `${count(added)} ${added === 1 ? 'address is' : 'addresses are'} new on the list.${also}`,
+    `${count(added)} ${added === 1 ? 'address was' : 'addresses were'} added to the list.${also}`,
   );
 }
 
 async function addressesIn(text: string): Promise<{ addresses: string[] } | { fault: string }> {
   try {
     const addresses = await readAddresses(Buffer.from(text), maxImported);
-    return addresses.length > 0 ? { addresses } : { fault: 'There is no address in it.' };
+    return addresses.length > 0 ? { addresses } : { fault: 'The list has no addresses.' };
   } catch (error) {
     if (error instanceof ListFault) return { fault: `Nothing was imported: ${error.message}.` };
     throw error;
   }
 }
 
-/** What is longer than anybody would mend by hand is not sent back. */
+/** A longer text is not sent back with the error: nobody would correct it by hand. */
 const longestShown = 20_000;
 
 function form(text = '', error?: string): PageAnswer {

@@ -1,4 +1,4 @@
-/** Addresses that an organization does not write to: search, add, remove, and why each is there. As CSV: list.ts. */
+/** An organization's suppression list: search, add, remove, the reason of each entry. list.ts imports and exports CSV. */
 import { z } from 'zod';
 import { cursorOf, suppressionsQuery } from '../../../api/suppressions/schema.ts';
 import {
@@ -65,7 +65,7 @@ function cursorIn(query: URLSearchParams): string | null {
   return parsed.data ?? null;
 }
 
-/** A whole address is looked up; a part of one is searched for. */
+/** A complete address is looked up; anything else is searched as a part of addresses. */
 async function search({ org }: OrgVisit, { db }: PageParts, text: string, after: string | null) {
   if (domainOf(text) !== null && after === null) {
     const one = await findSuppression(db, org.id, compareKey(text));
@@ -83,7 +83,7 @@ const fields = z.object({
         .string()
         .regex(/^\s*$/)
         .transform(() => 'manual'),
-      line('why'),
+      line('a reason'),
     ])
     .default('manual'),
 });
@@ -94,9 +94,9 @@ async function add(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   if (!given.ok) return list(visit, parts, given.errors);
   const { address, reason } = given.values;
   if (!(await addSuppression(parts.db, suppressionOf(org.id, address, reason), now)))
-    return list(visit, parts, { address: 'It is on the list already.' });
+    return list(visit, parts, { address: 'The address is already on the list.' });
   parts.eventSignal.notify();
-  return redirect(`${base}/suppressions`, `${address} is on the list: nothing is sent there any more.`);
+  return redirect(`${base}/suppressions`, `${address} was added. Nothing is sent to it any more.`);
 }
 
 async function why(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
@@ -109,10 +109,10 @@ async function why(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
 async function remove(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { address, addressKey } = await suppressionIn(visit, parts);
   if (await removeSuppression(parts.db, visit.org.id, addressKey, visit.now)) parts.eventSignal.notify();
-  return redirect(`${visit.base}/suppressions`, `${address} is off the list, and may be written to again.`);
+  return redirect(`${visit.base}/suppressions`, `${address} was removed. Mail can be sent to it again.`);
 }
 
-/** Of this organization; another's is not there. */
+/** Another organization's suppression is not found. */
 async function suppressionIn({ context, org }: OrgVisit, { db }: PageParts): Promise<SuppressionRecord> {
   const { id } = context.params as { id: string };
   const one = z.guid().safeParse(id).success ? await findSuppressionById(db, org.id, id.toLowerCase()) : null;

@@ -1,39 +1,45 @@
-/** Why an address is not written to, in words. */
+/** The reason of a suppression in words. */
 
-/** What a bounce or a complaint left as the reason begins so (record/transition.ts). */
+/** How the reason that a bounce leaves begins (record/transition.ts). */
 const bounce = 'hard bounce: ';
 
 const categories: Record<string, string> = {
-  unknown_user: 'its server says that there is no such mailbox',
-  mailbox_disabled: 'its server says that the mailbox is disabled',
-  dns: 'its domain is not there, or takes no mail',
-  protocol: 'its server does not take such an address',
+  unknown_user: 'the server says that the mailbox does not exist',
+  mailbox_disabled: 'the server says that the mailbox is disabled',
+  dns: 'the domain does not exist or accepts no mail',
+  protocol: 'the server does not accept this form of address',
 };
 
 export interface Why {
   tone: 'bad' | 'warn' | 'quiet';
   badge: string;
   text: string;
-  /** Whether an email is the cause. */
+  /** An email caused it, by a bounce or a complaint. */
   isByEmail: boolean;
 }
 
 export function whyOf(reason: string): Why {
   if (reason.startsWith(bounce)) {
     const category = reason.slice(bounce.length);
-    const said = categories[category] ?? `its server refused for good: ${category.replaceAll('_', ' ')}`;
-    return { tone: 'bad', badge: 'Bounced', text: `Mail to it bounced for good: ${said}.`, isByEmail: true };
+    const said =
+      categories[category] ?? `the server rejected it permanently (${category.replaceAll('_', ' ')})`;
+    return {
+      tone: 'bad',
+      badge: 'Bounced',
+      text: `Mail to this address bounced permanently: ${said}.`,
+      isByEmail: true,
+    };
   }
   if (reason === 'complaint')
     return {
       tone: 'warn',
       badge: 'Complained',
-      text: 'Its reader has called your mail spam, and the mailbox provider has told us.',
+      text: 'The recipient reported your mail as spam, and the mailbox provider told us.',
       isByEmail: true,
     };
-  if (reason === 'imported') return plain('Imported', 'It came with an import of a list.');
-  if (reason === 'manual') return plain('By hand', 'Somebody put it on the list.');
-  return plain('By hand', `Somebody put it on the list, and said: ${reason}`);
+  if (reason === 'imported') return plain('Imported', 'The address was imported with a list.');
+  if (reason === 'manual') return plain('Manual', 'The address was added manually.');
+  return plain('Manual', `The address was added manually, with the reason: ${reason}`);
 }
 
 function plain(badge: string, text: string): Why {

@@ -1,4 +1,4 @@
-/** Who works in an organization: for its owners. Of nobody is it shown where else they are. */
+/** An organization's members, for its owners. The page never shows a member's other organizations. */
 import { z } from 'zod';
 import type { MadeLink } from '../../../accounts/one-time-links.ts';
 import { type Role, roles } from '../../../accounts/roles.ts';
@@ -30,9 +30,9 @@ export const teamPage: DashboardPage = {
 const pageSize = 50;
 
 const roleSays: Record<Role, string> = {
-  viewer: 'sees everything but the team',
-  developer: 'works with emails, domains, keys, suppressions and webhooks',
-  owner: 'does everything, and sees to the team',
+  viewer: 'can see everything except the team',
+  developer: 'can also manage emails, domains, keys, suppressions and webhooks',
+  owner: 'can also manage the team',
 };
 
 async function list(visit: OrgVisit, { db }: PageParts, errors: Errors = {}): Promise<PageAnswer> {
@@ -47,11 +47,16 @@ async function list(visit: OrgVisit, { db }: PageParts, errors: Errors = {}): Pr
   return show('team/team', 'Team', data, { status: Object.keys(errors).length > 0 ? 422 : 200 });
 }
 
-/** No more than the organization's business. */
+/** Only what concerns the organization. */
 function present(member: Member, me: string) {
   const { id, name, email, role, joinedAt, signedInAt, totpSecret, passwordHash, disabledAt } = member;
   return {
-    ...{ id, name, email, role, joinedAt, signedInAt },
+    id,
+    name,
+    email,
+    role,
+    joinedAt,
+    signedInAt,
     isMe: id === me,
     hasSecondFactor: totpSecret !== null,
     isInvited: passwordHash === null,
@@ -88,14 +93,14 @@ async function invite(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   );
   if ('fault' in invited) return list(visit, parts, { email: faults[invited.fault] });
   if (invited.link === null)
-    return redirect(`${base}/team`, `${email} is of the team, and signs in as before.`);
+    return redirect(`${base}/team`, `${email} is now a member and signs in as before.`);
   return showLink(invited.link, name, parts);
 }
 
 const faults = {
-  member: 'Somebody of the team has this address already.',
+  member: 'A member with this address already exists.',
   elsewhere:
-    'This address has an account on this server. Ask who runs the server to let it into your organization.',
+    'This address already has an account on this server. Ask the operator of the server to add it to your organization.',
 };
 
 function showLink({ path, expiresAt }: MadeLink, name: string, { baseUrl }: PageParts): PageAnswer {
@@ -107,7 +112,7 @@ async function newLink(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const byOperator = visit.user.isOperator;
   const link = await inviteAgain(parts.db, { orgId: visit.org.id, user: member, byOperator }, visit.now);
   if (link) return showLink(link, member.name, parts);
-  const text = `There is no new link for ${member.email}. Ask who runs the server.`;
+  const text = `You cannot create a new link for ${member.email}. Ask the operator of this server.`;
   return redirect(`${visit.base}/team`, { tone: 'bad', text });
 }
 
@@ -120,7 +125,7 @@ async function setRole(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   if (moved === 'gone') throw notFound('member');
   return redirect(
     await whereTo(visit, parts),
-    moved === 'done' ? `${member.name} is ${role} now.` : lastOwner(member.name),
+    moved === 'done' ? `${member.name} is now ${role}.` : lastOwner(member.name),
   );
 }
 
@@ -130,21 +135,21 @@ async function remove(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   if (moved === 'gone') throw notFound('member');
   return redirect(
     await whereTo(visit, parts),
-    moved === 'done' ? `${member.name} is not of the team any more.` : lastOwner(member.name),
+    moved === 'done' ? `${member.name} was removed from the team.` : lastOwner(member.name),
   );
 }
 
 function lastOwner(name: string): Flash {
-  return { tone: 'bad', text: `${name} is the last owner; make somebody else one first.` };
+  return { tone: 'bad', text: `${name} is the only owner. Make another member an owner first.` };
 }
 
-/** Who is no owner any more, by their own hand, sees the team no more. */
+/** A member who gave up the owner role can no longer see the team page. */
 async function whereTo({ user, org, base }: OrgVisit, { db }: PageParts): Promise<string> {
   const isOwner = user.isOperator || (await findMember(db, org.id, user.id))?.role === 'owner';
   return isOwner ? `${base}/team` : '/dashboard';
 }
 
-/** Of this organization; another's is not there. */
+/** Another organization's member is not found. */
 async function memberIn({ context, org }: OrgVisit, { db }: PageParts): Promise<Member> {
   const { id } = context.params as { id: string };
   const member = z.guid().safeParse(id).success ? await findMember(db, org.id, id.toLowerCase()) : null;

@@ -1,4 +1,4 @@
-/** Light, dark, or as the machine has it: a switch that a cookie remembers. */
+/** The theme: light, dark, or as the system has it, kept in a cookie. */
 import { type DashboardPage, type PageAnswer, type PageParts, redirect, type Visit } from '../../page.ts';
 
 export const themePage: DashboardPage = { open: { 'POST /dashboard/theme': change } };
@@ -11,7 +11,7 @@ function change({ form, context }: Visit, { cookies }: PageParts): PageAnswer {
   return redirect(backTo(context.get('referer')));
 }
 
-/** The page that the switch was on, by its path alone: another site's is none of ours. */
+/** The page with the switch. Only the path of the referrer is used, so that it cannot lead to another site. */
 function backTo(referer: string): string {
   const path = URL.canParse(referer) ? new URL(referer).pathname + new URL(referer).search : '';
   return path.startsWith('/dashboard/') ? path : '/dashboard';

@@ -1,4 +1,4 @@
-/** One endpoint of webhooks: how it stands, what it is told of, its secret. What is posted to it: test-forms.ts. */
+/** One webhook endpoint: its health, attempts, event types and secret. test-forms.ts posts tests and replays. */
 import { z } from 'zod';
 import { countMessages, listWebhookAttempts } from '../../../db/webhooks/webhook-attempts.ts';
 import {
@@ -52,13 +52,13 @@ async function page(visit: OrgVisit, parts: PageParts, errors: Errors = {}): Pro
   return show('webhooks/webhook', 'Webhook', data, { status: isGiven ? 422 : 200 });
 }
 
-/** For the part of the page that shows the attempts, too. */
+/** Shared with the attempts part of the page. */
 async function attemptsData(visit: OrgVisit, { db }: PageParts, webhook: Webhook) {
   const url = `${visit.base}/webhooks/${webhook.id}`;
   const attempts = await pageOf(visit, pageSize, (of) => listWebhookAttempts(db, webhook.id, of));
   const next = attempts.next && url + attempts.next.slice(attempts.next.indexOf('?'));
   const counts = await countMessages(db, webhook.id);
-  // What an endpoint that is well has to be told is told in a moment, and is worth looking again.
+  // A healthy endpoint gets its events within moments, so the page updates itself until then.
   const isLive =
     counts.open > 0 && attempts.isFirst && webhook.status === 'active' && webhook.failingSince === null;
   return { ...attempts, ...counts, next, webhook, url, isLive };
@@ -69,7 +69,7 @@ async function setEvents(visit: OrgVisit, parts: PageParts): Promise<PageAnswer>
   const given = checkForm(visit.form, eventFields);
   if (!given.ok) return page(visit, parts, given.errors);
   await setWebhookTypes(parts.db, id, given.values, visit.now);
-  return redirect(`${visit.base}/webhooks/${id}`, 'What the endpoint is told of is changed, from now on.');
+  return redirect(`${visit.base}/webhooks/${id}`, 'The events were saved. The change applies to new events.');
 }
 
 async function enable(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
@@ -78,14 +78,14 @@ async function enable(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   parts.eventSignal.notify();
   return redirect(
     `${visit.base}/webhooks/${id}`,
-    'The endpoint is told again of what happens from now on. Replay what it has missed.',
+    'The endpoint is enabled and gets new events. Use Replay to post the events that it missed.',
   );
 }
 
 async function disable(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { id } = await webhookIn(visit, parts);
   await disableWebhook(parts.db, id, disabledByOwner, visit.now);
-  return redirect(`${visit.base}/webhooks/${id}`, 'Nothing is posted to the endpoint any more.');
+  return redirect(`${visit.base}/webhooks/${id}`, 'The endpoint is disabled. Nothing is posted to it.');
 }
 
 async function rotate(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
@@ -98,10 +98,10 @@ async function rotate(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
 async function remove(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { id } = await webhookIn(visit, parts);
   await deleteWebhook(parts.db, id);
-  return redirect(`${visit.base}/webhooks`, 'The endpoint is removed, and what waited for it with it.');
+  return redirect(`${visit.base}/webhooks`, 'The endpoint and its waiting events were removed.');
 }
 
-/** Of this organization; another's is not there. */
+/** Another organization's webhook is not found. */
 export async function webhookIn({ context, org }: OrgVisit, { db }: PageParts): Promise<Webhook> {
   const { id } = context.params as { id: string };
   const webhook = z.guid().safeParse(id).success ? await findWebhook(db, id.toLowerCase(), org.id) : null;

@@ -1,12 +1,12 @@
-/** Which events an endpoint is told of, as a form has it: all, or those that are ticked. */
+/** The event types of an endpoint in a form: all, or the selected ones. */
 import { z } from 'zod';
 import { eventTypes } from '../../../glossary.ts';
 import { checkboxes } from '../../forms.ts';
 
-/** A test is told to the endpoint that is tested, whatever it has asked for. */
+/** webhook.test is always posted to the endpoint that is tested, so it cannot be chosen. */
 const choosable = eventTypes.filter((type) => type !== 'webhook.test');
 
-/** For the form: email, suppression, and so on, with their types. */
+/** The types grouped by what they are about: email, suppression, and so on. */
 export const groups = [...Map.groupBy(choosable, (type) => type.split('.')[0]!)].map(([name, types]) => ({
   name: `${name[0]!.toUpperCase()}${name.slice(1)}`,
   types,
@@ -20,6 +20,10 @@ export const eventFields = z
   .transform(({ which, events }, context) => {
     if (which === 'all') return [];
     if (events.length > 0) return events;
-    context.addIssue({ code: 'custom', path: ['events'], message: 'Tick at least one, or choose all.' });
+    context.addIssue({
+      code: 'custom',
+      path: ['events'],
+      message: 'Select at least one event type, or choose all.',
+    });
     return z.NEVER;
   });

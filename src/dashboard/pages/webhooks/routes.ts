@@ -1,4 +1,4 @@
-/** Endpoints that are told of events: the list, and a new one, whose secret is shown once. One endpoint: endpoint-page.ts. */
+/** The list of webhook endpoints, and adding one. Its secret is shown once. endpoint-page.ts shows one endpoint. */
 import { listWebhooks } from '../../../db/webhooks/webhooks.ts';
 import { parseWebhookUrl } from '../../../webhooks/endpoint-url.ts';
 import { addOwnWebhook } from '../../../webhooks/endpoints.ts';

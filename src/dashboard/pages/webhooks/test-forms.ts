@@ -1,4 +1,4 @@
-/** What somebody has posted to an endpoint: a test at once, or again what happened before. */
+/** Posts a test event to an endpoint immediately, or replays earlier events. */
 import { z } from 'zod';
 import { goneSignal } from '../../../api/management.ts';
 import { type ReplaySelection, replay } from '../../../db/webhooks/webhook-replay-rows.ts';
@@ -36,8 +36,11 @@ async function submitTest(visit: OrgVisit, parts: PageParts): Promise<PageAnswer
     });
     const { answer, error, duration } = attempt;
     const said: Flash = error
-      ? { tone: 'bad', text: `The endpoint did not take the test: ${error}.` }
-      : { tone: 'good', text: `The endpoint took the test: HTTP ${answer!.status} in ${span(duration)}.` };
+      ? { tone: 'bad', text: `The test failed: ${error}.` }
+      : {
+          tone: 'good',
+          text: `The endpoint accepted the test: HTTP ${answer!.status} in ${span(duration)}.`,
+        };
     return redirect(`${base}/webhooks/${webhook.id}`, said);
   } finally {
     leave();
@@ -57,7 +60,7 @@ async function submitReplay(visit: OrgVisit, parts: PageParts): Promise<PageAnsw
   const { context, org, base, now } = visit;
   const webhook = await webhookIn(visit, parts);
   const given = checkForm(visit.form, fields);
-  if (!given.ok) throw new PageError(422, 'That did not work', 'Say what is to be posted again.');
+  if (!given.ok) throw new PageError(422, 'That did not work', 'Choose which events to replay.');
   const leave = longWorkSlots.replays.take(context, org.id);
   try {
     const replayed = await replay(db, webhook, selectionOf(given.values, now), now, goneSignal(context));
@@ -74,8 +77,8 @@ function selectionOf(given: z.output<typeof fields>, now: number): ReplaySelecti
 }
 
 function wordsOn(replayed: number, isDisabled: boolean): Flash {
-  if (replayed === 0) return { tone: 'note', text: 'There is nothing to post again.' };
+  if (replayed === 0) return { tone: 'note', text: 'There are no events to replay.' };
   const what = replayed === 1 ? 'One event is' : `${count(replayed)} events are`;
-  if (isDisabled) return { tone: 'note', text: `${what} posted again when the endpoint is enabled.` };
-  return { tone: 'good', text: `${what} posted again.` };
+  if (isDisabled) return { tone: 'note', text: `${what} replayed when the endpoint is enabled.` };
+  return { tone: 'good', text: `${what} being replayed.` };
 }

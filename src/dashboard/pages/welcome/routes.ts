@@ -1,4 +1,4 @@
-/** By a one-time link somebody sets the password: the first one, or a new one for one that was lost. */
+/** Sets a password by a one-time link: the first one after an invitation, or a new one after a reset. */
 import { tokenHash } from '../../../accounts/one-time-links.ts';
 import { passwordFault } from '../../../accounts/passwords.ts';
 import { setPasswordByLink } from '../../../accounts/people.ts';
@@ -33,13 +33,13 @@ async function setPassword(visit: Visit, parts: PageParts): Promise<PageAnswer> 
   if (fault) return form(guest, fault);
   const hash = await parts.passwords.hash(password);
   if (!(await setPasswordByLink(parts.db, guest.link, hash, visit.now))) throw used();
-  // Signing in asks for the second factor, which a link is not.
+  // The link does not sign anyone in: signing in also asks for the second factor.
   return redirect('/dashboard/sign-in', 'Your password is set. Sign in with it.');
 }
 
 function form({ user, link }: Guest, error?: string): PageAnswer {
   const isNew = link.purpose === 'invitation';
-  const title = isNew ? `Welcome, ${user.name}` : 'A new password';
+  const title = isNew ? `Welcome, ${user.name}` : 'Choose a new password';
   return show('welcome/welcome', title, { title, isNew, person: user, error }, { status: error ? 422 : 200 });
 }
 
@@ -54,7 +54,7 @@ async function linkOf({ context, now }: Visit, { db }: PageParts): Promise<Guest
 function used(): PageError {
   return new PageError(
     404,
-    'This link holds no more',
-    'It was used, or is too old. If you have set your password, sign in; if not, ask for a new link.',
+    'This link is no longer valid',
+    'It was used or has expired. If you have set your password, sign in. If not, ask for a new link.',
   );
 }

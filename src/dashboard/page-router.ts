@@ -1,0 +1,43 @@
+/** Routes requests to the handlers of pages.ts. Throws at the start if routes and the access table do not match. */
+import Router from '@koa/router';
+import type { Context } from 'koa';
+import type { DashboardPage, Handler, Visit } from './page.ts';
+import { notFound, PageError } from './page-error.ts';
+import { pages } from './pages.ts';
+import { access, accessFaults, type RouteAccess } from './security/route-access.ts';
+
+type Serve = (
+  context: Context,
+  min: RouteAccess,
+  page: DashboardPage,
+  handler: Handler<Visit>,
+) => Promise<void>;
+
+const scopes = ['open', 'user', 'organization', 'operator'] as const;
+
+export function createPageRouter(serve: Serve): (context: Context) => Promise<void> {
+  const routes = pages.flatMap((page) =>
+    scopes.flatMap((scope) =>
+      Object.entries(page[scope] ?? {}).map(([route, handler]) => ({ route, scope, page, handler })),
+    ),
+  );
+  const faults = accessFaults(routes);
+  if (faults.length > 0) throw new Error(`dashboard/security/route-access.ts: ${faults.join('; ')}`);
+  const router = new Router();
+  for (const { route, page, handler } of routes) {
+    const [method, path] = route.split(' ') as ['GET' | 'POST', string];
+    const min = access[route]!;
+    router.register(path, [method], (context) =>
+      serve(context as Context, min, page, handler as Handler<Visit>),
+    );
+  }
+  const middleware = router.routes();
+  return async (context) => void (await middleware(context as never, async () => refuse(router, context)));
+}
+
+function refuse(router: Router, context: Context): never {
+  const methods = router.match(context.path, context.method).path.flatMap((layer) => layer.methods);
+  if (methods.length === 0) throw notFound();
+  context.set('Allow', [...new Set(methods)].join(', '));
+  throw new PageError(405, 'Method not allowed', 'This page does not accept this kind of request.');
+}

@@ -1,0 +1,124 @@
+/** Writes responses: a page in its frame, a part of a page, a redirect, a body; error pages; the way to the sign-in page. */
+import type { Context } from 'koa';
+import type { Clock } from '../base/clock.ts';
+import { listMemberships, searchOrganizations } from '../db/accounts/memberships.ts';
+import type { Db } from '../db/engine/open.ts';
+import type { Flashes } from './flash.ts';
+import { organizationLinks, serviceLinks } from './navigation.ts';
+import { type OrgVisit, type PageAnswer, show, type Visit } from './page.ts';
+import { asPageError, PageError } from './page-error.ts';
+import type { Frame, Render } from './render.ts';
+import type { Cookies } from './security/cookies.ts';
+import type { Csrf } from './security/csrf.ts';
+import type { Sessions } from './security/sessions.ts';
+import { pathOf, pathWithin } from './security/sign-in-return.ts';
+
+interface RespondParts {
+  db: Db;
+  csrf: Csrf;
+  cookies: Cookies;
+  flashes: Flashes;
+  render: Render;
+}
+
+type Respond = (visit: Visit | OrgVisit, answer: PageAnswer) => Promise<void>;
+
+const maxInSwitcher = 12;
+
+export function createRespond({ db, csrf, cookies, flashes, render }: RespondParts): Respond {
+  return async (visit, answer) => {
+    const { context } = visit;
+    if ('to' in answer) {
+      if (answer.flash) flashes.set(context, answer.flash);
+      seeOther(context, answer.to);
+    } else if ('body' in answer) {
+      context.set(answer.headers);
+      context.set('Content-Type', answer.type);
+      context.body = answer.body;
+    } else {
+      context.status = answer.status;
+      context.set('Content-Type', 'text/html; charset=utf-8');
+      context.body = render(answer, await frameOf(visit));
+    }
+  };
+
+  async function frameOf(visit: Visit | OrgVisit): Promise<Frame> {
+    const { context, user, visitor } = visit;
+    const theme = cookies.get(context, 'theme');
+    return {
+      visit,
+      csrf: csrf.tokenFor(visitor),
+      flash: flashes.take(context),
+      theme: theme === 'light' || theme === 'dark' ? theme : null,
+      links: 'org' in visit ? organizationLinks(visit.base, context.path, visit.org.role) : [],
+      serviceLinks: user?.isOperator ? serviceLinks(context.path) : [],
+      organizations: user ? await organizationsOf(user) : [],
+    };
+  }
+
+  async function organizationsOf({ id, isOperator }: { id: string; isOperator: boolean }) {
+    if (isOperator) return searchOrganizations(db, { text: '', limit: maxInSwitcher });
+    return (await listMemberships(db, id)).slice(0, maxInSwitcher);
+  }
+}
+
+interface RespondErrorParts {
+  respond: Respond;
+  sessions: Sessions;
+  clock: Clock;
+  onError(what: string, error: unknown): void;
+}
+
+/** Error pages have the dashboard's frame, with the navigation of the signed-in person. */
+export function createRespondError({ respond, sessions, clock, onError }: RespondErrorParts) {
+  return async (context: Context, error: unknown): Promise<void> => {
+    const known = asPageError(error);
+    if (!known) onError(`page ${context.state.requestId} failed`, error);
+    const { status, title, message } =
+      known ??
+      new PageError(
+        500,
+        'Something went wrong',
+        'The server could not show this page. Try again. The operator can find the reason in the log.',
+      );
+    // A 429 means that the server is too busy to look up the session.
+    const session = known && status !== 429 && !context.state.visit ? await sessions.find(context) : null;
+    const visit: Visit = context.state.visit ?? {
+      context,
+      form: new URLSearchParams(),
+      query: new URLSearchParams(),
+      now: clock.now(),
+      visitor: sessions.visitor(context),
+      user: session?.user ?? null,
+      session: session?.session ?? null,
+    };
+    closeIfUnread(context);
+    const data = { status, title, message, requestId: context.state.requestId };
+    await respond(visit, show('error/error', title, data, { status }));
+  };
+}
+
+export function redirectToSignIn(context: Context, cookies: Cookies): void {
+  const isPart = context.get('hx-request') === 'true';
+  // A part of a page cannot show the form, so the whole page is left; after signing in it is the page to return to.
+  const to = isPart ? pathOf(context.get('hx-current-url')) : context.method === 'GET' ? context.url : null;
+  const query = new URLSearchParams({ to: pathWithin(to) });
+  if (cookies.get(context, 'session') !== null) query.set('ended', '');
+  const location = `/dashboard/sign-in?${query}`;
+  closeIfUnread(context);
+  if (isPart) {
+    context.set('HX-Redirect', location);
+    context.body = '';
+  } else seeOther(context, location);
+}
+
+function seeOther(context: Context, to: string): void {
+  context.status = 303;
+  context.set('Location', to);
+  context.body = '';
+}
+
+/** On a kept connection, the rest of an unread body would be taken for the next request. */
+function closeIfUnread(context: Context): void {
+  if (!context.req.complete) context.set('Connection', 'close');
+}
