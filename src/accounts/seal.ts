@@ -38,7 +38,7 @@ export function createSeal(secrets: Secrets): Seal {
       if (text !== null) return text;
       throw new SealError(
         'the DKIM keys in the database were sealed with another POSTERN_SECRET; restore that secret, or remove ' +
-          'the domains (postern domain remove) and add them anew',
+          'the domains (postern domain remove) and add them again',
       );
     },
     opens(sealed) {

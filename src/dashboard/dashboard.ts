@@ -38,18 +38,18 @@ export interface Dashboard {
   stop(): Promise<void>;
 }
 
-export function createDashboard(given: DashboardParts): Dashboard {
-  const { db, clock, secrets, config, baseUrl, onError } = given;
+export function createDashboard(dependencies: DashboardParts): Dashboard {
+  const { db, clock, secrets, config, baseUrl, onError } = dependencies;
   const cookies = createCookies(config.baseUrl.startsWith('https:'));
   const knownBrowsers = createKnownBrowsers(secrets, clock, cookies);
   const sessions = createSessions(db, clock, cookies, knownBrowsers);
-  const operatorJobs = createOperatorJobs(given);
+  const operatorJobs = createOperatorJobs(dependencies);
   const parts: PageParts = {
-    ...given,
+    ...dependencies,
     cookies,
     sessions,
     knownBrowsers,
-    passwords: createPasswords(given.passwordCost),
+    passwords: createPasswords(dependencies.passwordCost),
     loginThrottle: createLoginThrottle(clock),
     longWorkSlots: createLongWorkSlots(),
     operatorJobs,

@@ -82,12 +82,12 @@ export function valuesOf(form: URLSearchParams): Record<string, string> {
 }
 
 /** One line of text, trimmed. `what` names it in errors, with an article. */
-export function line(what: string, longest = 200) {
+export function oneLine(what: string, maxLength = 200) {
   return z
     .string({ error: `Enter ${what}.` })
     .trim()
     .min(1, `Enter ${what}.`)
-    .refine((text) => isOneLine(text, longest), `Enter one line of at most ${longest} characters.`);
+    .refine((text) => isOneLine(text, maxLength), `Enter one line of at most ${maxLength} characters.`);
 }
 
 export const emailField = z

@@ -12,8 +12,8 @@ export function versionOf(data: unknown, now: number): string {
 }
 
 /** The part, or 204 if the browser already shows this version. */
-export function unlessSeen({ query, context }: Visit, seen: string, view: string, data: object) {
-  if (query.get('seen') !== seen) return part(view, data) satisfies PageView;
+export function unlessCurrent({ query, context }: Visit, version: string, view: string, data: object) {
+  if (query.get('seen') !== version) return part(view, data) satisfies PageView;
   context.status = 204;
   return sendBody('', 'text/html; charset=utf-8');
 }

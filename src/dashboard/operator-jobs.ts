@@ -56,8 +56,8 @@ export function createOperatorJobs({
     clock,
     async ({ order, selection, reason }, onProgress, signal) => {
       const onMoved = (moved: number) => onProgress({ moved });
-      const given = { order, reason, now: clock.now(), onProgress: onMoved, signal };
-      return applyQueueAction(db, selection, given).finally(summary.again);
+      const options = { order, reason, now: clock.now(), onProgress: onMoved, signal };
+      return applyQueueAction(db, selection, options).finally(summary.again);
     },
     (error) => onError('a queue action failed; the mail that it did not reach is unchanged', error),
   );
@@ -96,14 +96,14 @@ function cachedByCost<Found>(read: () => Promise<Found>) {
   };
   const latest = async (): Promise<Found> => {
     if (cached === null || performance.now() >= freshUntil) {
-      const began = performance.now();
+      const startedAt = performance.now();
       freshUntil = Number.POSITIVE_INFINITY;
-      const mine = read();
-      cached = mine;
-      mine.then(
+      const reading = read();
+      cached = reading;
+      reading.then(
         () => {
-          const ended = performance.now();
-          freshUntil = ended + (ended - began) / maxShareOfTime;
+          const endedAt = performance.now();
+          freshUntil = endedAt + (endedAt - startedAt) / maxShareOfTime;
         },
         () => invalidate(),
       );

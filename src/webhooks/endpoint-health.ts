@@ -20,7 +20,7 @@ export interface EndpointAttempt {
   error: string | null;
 }
 
-/** `tries`: in the order in which they ended. */
+/** `attempts`: in the order in which they ended. */
 export function endpointHealthAfter(
   before: Omit<EndpointHealth, 'disable'>,
   attempts: readonly EndpointAttempt[],
@@ -35,15 +35,15 @@ export function endpointHealthAfter(
     health.failingSince ??= startedAt;
     if (verdict.kind === 'gone') health.disable = 'it answered HTTP 410: gone';
     else {
-      health.pausedUntil = later(health.pausedUntil, verdict.pausedUntil);
+      health.pausedUntil = laterOf(health.pausedUntil, verdict.pausedUntil);
       if (endedAt - health.failingSince >= maxFailingMs) {
-        health.disable = `nothing got through for three days; the last try: ${error}`;
+        health.disable = `nothing was accepted for three days; the last attempt: ${error}`;
       }
     }
   }
   return health;
 }
 
-function later(a: number | null, b: number | null): number | null {
+function laterOf(a: number | null, b: number | null): number | null {
   return a === null || b === null ? (a ?? b) : Math.max(a, b);
 }

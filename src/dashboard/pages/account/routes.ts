@@ -5,7 +5,7 @@ import { clientAddress } from '../../../api/authorize.ts';
 import { countRecoveryCodes } from '../../../db/accounts/one-time.ts';
 import { endSession, endSessions, listSessions } from '../../../db/accounts/sessions-table.ts';
 import { changeUser } from '../../../db/accounts/users.ts';
-import { checkForm, type Errors, line } from '../../forms.ts';
+import { checkForm, type Errors, oneLine } from '../../forms.ts';
 import { agentName } from '../../number-format.ts';
 import {
   type DashboardPage,
@@ -40,9 +40,9 @@ async function account(visit: UserVisit, { db }: PageParts, errors: Errors = {})
 }
 
 async function changeName(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
-  const given = checkForm(visit.form, z.object({ name: line('your name') }));
-  if (!given.ok) return account(visit, parts, given.errors);
-  await changeUser(parts.db, visit.user.id, given.values);
+  const checked = checkForm(visit.form, z.object({ name: oneLine('your name') }));
+  if (!checked.ok) return account(visit, parts, checked.errors);
+  await changeUser(parts.db, visit.user.id, checked.values);
   return redirect('/dashboard/account', 'Your name has been changed.');
 }
 
@@ -67,8 +67,8 @@ async function changePassword(visit: UserVisit, parts: PageParts): Promise<PageA
 export async function wrongPassword(visit: UserVisit, parts: PageParts): Promise<string | null> {
   const { user, form, context } = visit;
   const browser = parts.knownBrowsers.idOf(context, user);
-  const guess = { address: clientAddress(context), account: user.id, browser };
-  const verdict = await parts.loginThrottle.attempt(guess, () =>
+  const login = { address: clientAddress(context), account: user.id, browser };
+  const verdict = await parts.loginThrottle.attempt(login, () =>
     parts.passwords.verify(form.get('current') ?? '', user.passwordHash),
   );
   if (typeof verdict === 'object') return 'Too many failed attempts. Try again in a few minutes.';

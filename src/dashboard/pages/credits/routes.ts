@@ -67,9 +67,9 @@ const grantFields = z.object({
 });
 
 async function give(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const given = checkForm(visit.form, grantFields);
-  if (!given.ok) return list(visit, parts, given.errors);
-  const { amount } = given.values;
+  const checked = checkForm(visit.form, grantFields);
+  if (!checked.ok) return list(visit, parts, checked.errors);
+  const { amount } = checked.values;
   const changed = await parts.db.transaction((trx) => grant(trx, visit.org.id, amount, visit.now));
   if (!changed) return list(visit, parts, { amount: 'The wallet has fewer credits than that.' });
   return redirect(
@@ -79,9 +79,9 @@ async function give(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
 }
 
 async function change(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const given = checkForm(visit.form, z.object({ quota: limitOf(maxCredits) }));
-  if (!given.ok) return list(visit, parts, given.errors);
-  const { quota } = given.values;
+  const checked = checkForm(visit.form, z.object({ quota: limitOf(maxCredits) }));
+  if (!checked.ok) return list(visit, parts, checked.errors);
+  const { quota } = checked.values;
   await parts.db.transaction((trx) => setQuota(trx, visit.org.id, quota, visit.now));
   const quotaText = quota === null ? 'can send without a quota' : `has ${count(quota)} credits per month`;
   return redirect(`${visit.base}/credits`, `${visit.org.name} now ${quotaText}.`);

@@ -23,11 +23,11 @@ export const doctorPage: DashboardPage = {
   },
 };
 
-const words: Record<FindingStatus, { word: string; tone: string }> = {
-  failure: { word: 'Failure', tone: 'bad' },
-  warning: { word: 'Warning', tone: 'warn' },
-  ok: { word: 'OK', tone: 'good' },
-  skipped: { word: 'Unknown', tone: 'quiet' },
+const words: Record<FindingStatus, { label: string; tone: string }> = {
+  failure: { label: 'Failure', tone: 'bad' },
+  warning: { label: 'Warning', tone: 'warn' },
+  ok: { label: 'OK', tone: 'good' },
+  skipped: { label: 'Unknown', tone: 'quiet' },
 };
 
 function doctor(visit: UserVisit, { operatorJobs }: PageParts, errors: Errors = {}): PageAnswer {
@@ -57,10 +57,10 @@ const fields = z.object({
 });
 
 function start(visit: UserVisit, parts: PageParts): PageAnswer {
-  const given = checkForm(visit.form, fields);
-  if (!given.ok) return doctor(visit, parts, given.errors);
+  const checked = checkForm(visit.form, fields);
+  if (!checked.ok) return doctor(visit, parts, checked.errors);
   // If a run is under way, the page shows that one.
-  parts.operatorJobs.doctor.start(given.values.domain);
+  parts.operatorJobs.doctor.start(checked.values.domain);
   return redirect('/dashboard/doctor');
 }
 

@@ -50,6 +50,6 @@ async function end(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   return back(visit, domain, 'Mail is now signed with RSA only.');
 }
 
-function back({ base }: OrgVisit, { name }: DomainRecord, said: string | Flash): PageAnswer {
-  return redirect(`${base}/domains/${name}`, said);
+function back({ base }: OrgVisit, { name }: DomainRecord, flash: string | Flash): PageAnswer {
+  return redirect(`${base}/domains/${name}`, flash);
 }

@@ -147,15 +147,15 @@ const trackingFields = z.object({
 
 async function setTracking(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const domain = await domainIn(visit, parts);
-  const given = checkForm(visit.form, trackingFields);
-  if (!given.ok) {
+  const checked = checkForm(visit.form, trackingFields);
+  if (!checked.ok) {
     const { form } = visit;
     const values = { opens: form.has('opens'), clicks: form.has('clicks'), host: form.get('host') };
     const errors = { host: 'Enter a host name, such as links.example.com, or leave this empty.' };
     return page(visit, parts, domain, { errors, values });
   }
-  await setDomainTracking(parts.db, domain.id, given.values);
-  const isNew = given.values.host !== null && given.values.host !== domain.trackingHost;
+  await setDomainTracking(parts.db, domain.id, checked.values);
+  const isNew = checked.values.host !== null && checked.values.host !== domain.trackingHost;
   const also = isNew ? ' Publish the tracking record shown below.' : '';
   return redirect(
     `${visit.base}/domains/${domain.name}`,
@@ -165,12 +165,12 @@ async function setTracking(visit: OrgVisit, parts: PageParts): Promise<PageAnswe
 
 async function setTls(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const domain = await domainIn(visit, parts);
-  const given = checkForm(
+  const checked = checkForm(
     visit.form,
     z.object({ tls: z.enum(tlsFloors, { error: 'Choose one of the three options.' }) }),
   );
-  if (!given.ok) return page(visit, parts, domain, { errors: given.errors });
-  await setDomainTls(parts.db, domain.id, given.values.tls);
+  if (!checked.ok) return page(visit, parts, domain, { errors: checked.errors });
+  await setDomainTls(parts.db, domain.id, checked.values.tls);
   return redirect(
     `${visit.base}/domains/${domain.name}`,
     `The encryption settings of ${domain.name} were saved.`,

@@ -48,9 +48,9 @@ export const domainName = z
   });
 
 async function add(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const given = checkForm(visit.form, z.object({ name: domainName }));
-  if (!given.ok) return list(visit, parts, given.errors);
-  const { name } = given.values;
+  const checked = checkForm(visit.form, z.object({ name: domainName }));
+  if (!checked.ok) return list(visit, parts, checked.errors);
+  const { name } = checked.values;
   const leave = parts.longWorkSlots.dnsChecks.take(visit.context, visit.org.id);
   try {
     const added = await addDomain(

@@ -5,7 +5,7 @@ import { type EmailRecord, findEmail } from '../../../db/events/emails.ts';
 import { applyQueueAction, movable } from '../../../db/queue/apply-queue-action.ts';
 import { Refusal } from '../../../mail/refusal.ts';
 import { legible } from '../../legible.ts';
-import { unlessSeen, versionOf } from '../../live-fragment.ts';
+import { unlessCurrent, versionOf } from '../../live-fragment.ts';
 import { span } from '../../number-format.ts';
 import {
   type DashboardPage,
@@ -48,14 +48,14 @@ async function page(visit: OrgVisit, parts: PageParts, email: EmailRecord): Prom
   const { query, now, base } = visit;
   const story = await readStory(parts.db, email, now);
   const path = `${base}/emails/${email.id}`;
-  const seen = versionOf(story, now);
+  const version = versionOf(story, now);
   const shown = {
     ...story,
     path,
-    live: story.intervalMs === null ? null : `${path}?part=story&seen=${seen}`,
+    live: story.intervalMs === null ? null : `${path}?part=story&seen=${version}`,
   };
   if (query.get('part') === 'story')
-    return unlessSeen(visit, seen, 'email/story', { ...shown, isPart: true });
+    return unlessCurrent(visit, version, 'email/story', { ...shown, isPart: true });
   const content = await withMessage(visit, parts, email, (raw) => (raw ? contentOf(raw, query) : null));
   const data = {
     ...shown,

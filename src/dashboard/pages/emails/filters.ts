@@ -22,10 +22,10 @@ const lengths: Record<string, number> = { '1h': hour, '24h': day, '7d': 7 * day,
 
 export const statuses = [['', 'Any status'], ...statusOptions] as const;
 
-const longest = 320;
+const maxLength = 320;
 
 export function readFilters(query: URLSearchParams): Values {
-  const given = names.map((name) => [name, (query.get(name) ?? '').trim().slice(0, longest)] as const);
+  const given = names.map((name) => [name, (query.get(name) ?? '').trim().slice(0, maxLength)] as const);
   return Object.fromEntries(given) as Values;
 }
 

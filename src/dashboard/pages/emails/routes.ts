@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { type EmailSummary, searchEmails, timeOfId } from '../../../db/events/search-emails.ts';
 import { statusWords } from '../../email-status.ts';
 import { legible } from '../../legible.ts';
-import { unlessSeen, versionOf } from '../../live-fragment.ts';
+import { unlessCurrent, versionOf } from '../../live-fragment.ts';
 import {
   type DashboardPage,
   type OrgVisit,
@@ -53,10 +53,10 @@ async function list(visit: OrgVisit, { db }: PageParts): Promise<PageAnswer> {
     hasNone: had + emails.length === 0,
   };
   if (query.get('part') === 'rows') return part('emails/rows', { ...data, isPart: true });
-  const seen = versionOf(data, now);
+  const version = versionOf(data, now);
   const isLive = data.isFirst && data.further === null;
-  const live = isLive ? addressOf(path, values, { part: 'list', seen }) : null;
-  if (query.get('part') === 'list') return unlessSeen(visit, seen, 'emails/list', { ...data, live });
+  const live = isLive ? addressOf(path, values, { part: 'list', seen: version }) : null;
+  if (query.get('part') === 'list') return unlessCurrent(visit, version, 'emails/list', { ...data, live });
   const fields = { values, spans, statuses, hasMore: hasMore(values) };
   return show('emails/emails', 'Emails', { ...data, ...fields, live }, { scripts: ['live.js'] });
 }

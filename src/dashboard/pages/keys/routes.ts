@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { grants, parseScopes } from '../../../accounts/api-keys.ts';
 import { makeKey, rotateKey } from '../../../accounts/create-key.ts';
 import { findKey, type KeyRecord, listKeys, revokeKey } from '../../../db/accounts/keys.ts';
-import { checkboxes, checkForm, type Errors, line, valuesOf } from '../../forms.ts';
+import { checkboxes, checkForm, type Errors, oneLine, valuesOf } from '../../forms.ts';
 import {
   type DashboardPage,
   type OrgVisit,
@@ -44,14 +44,14 @@ function present(key: KeyRecord) {
 
 const fields = z
   .object({
-    label: line('a label'),
+    label: oneLine('a label'),
     scopes: checkboxes.pipe(z.array(z.enum(grants)).min(1, 'Select at least one permission.')),
     domains: z.string().max(5000).default(''),
   })
-  .transform((given, context) => {
-    const domains = given.domains.split(/[\s,]+/).filter((name) => name !== '');
-    const scopes = parseScopes([...given.scopes, ...domains.map((name) => `domain_scope:${name}`)]);
-    if (Array.isArray(scopes)) return { label: given.label, scopes };
+  .transform((checked, context) => {
+    const domains = checked.domains.split(/[\s,]+/).filter((name) => name !== '');
+    const scopes = parseScopes([...checked.scopes, ...domains.map((name) => `domain_scope:${name}`)]);
+    if (Array.isArray(scopes)) return { label: checked.label, scopes };
     context.addIssue({
       code: 'custom',
       path: ['domains'],
@@ -61,10 +61,10 @@ const fields = z
   });
 
 async function make(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const given = checkForm(visit.form, fields);
-  if (!given.ok) return list(visit, parts, given.errors);
-  const made = await makeKey(parts.db, { orgId: visit.org.id, ...given.values }, visit.now);
-  return show('keys/made', 'API keys', { ...made, label: given.values.label, isNew: true });
+  const checked = checkForm(visit.form, fields);
+  if (!checked.ok) return list(visit, parts, checked.errors);
+  const made = await makeKey(parts.db, { orgId: visit.org.id, ...checked.values }, visit.now);
+  return show('keys/made', 'API keys', { ...made, label: checked.values.label, isNew: true });
 }
 
 async function rotate(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {

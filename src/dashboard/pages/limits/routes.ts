@@ -53,9 +53,9 @@ const limit = limitOf(2 ** 31 - 1);
 const fields = z.object({ perSecond: limit, perDay: limit, emailsPerDay: limit });
 
 async function change(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const given = checkForm(visit.form, fields);
-  if (!given.ok) return list(visit, parts, given.errors);
-  const { perSecond: requestsPerSecond, perDay: requestsPerDay, emailsPerDay } = given.values;
+  const checked = checkForm(visit.form, fields);
+  if (!checked.ok) return list(visit, parts, checked.errors);
+  const { perSecond: requestsPerSecond, perDay: requestsPerDay, emailsPerDay } = checked.values;
   await setLimits(parts.db, visit.org.id, { requestsPerSecond, requestsPerDay, emailsPerDay });
   return redirect(
     `${visit.base}/limits`,
@@ -79,9 +79,9 @@ const poolFields = z.object({
 });
 
 async function setPool(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const given = checkForm(visit.form, poolFields);
-  if (!given.ok) return list(visit, parts, given.errors);
-  const { pool } = given.values;
+  const checked = checkForm(visit.form, poolFields);
+  if (!checked.ok) return list(visit, parts, checked.errors);
+  const { pool } = checked.values;
   await assignPool(parts.db, visit.org.id, pool);
   const isThere = (await readPools(parts.db, visit.now)).has(pool);
   const waits = isThere ? '' : ' No running server has this pool, so the mail waits until one has.';

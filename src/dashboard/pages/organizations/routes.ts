@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { makeOrganization } from '../../../accounts/create-organization.ts';
 import { listMemberships, searchOrganizations } from '../../../db/accounts/memberships.ts';
 import { NameTaken } from '../../../db/accounts/organizations.ts';
-import { checkForm, line } from '../../forms.ts';
+import { checkForm, oneLine } from '../../forms.ts';
 import {
   type DashboardPage,
   type PageAnswer,
@@ -44,9 +44,9 @@ async function list(visit: UserVisit, { db }: PageParts, error?: string): Promis
 }
 
 async function make(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
-  const given = checkForm(visit.form, z.object({ name: line('a name') }));
-  if (!given.ok) return list(visit, parts, given.errors.name);
-  const made = await makeOrganization(parts.db, given.values, visit.now).catch((error) => {
+  const checked = checkForm(visit.form, z.object({ name: oneLine('a name') }));
+  if (!checked.ok) return list(visit, parts, checked.errors.name);
+  const made = await makeOrganization(parts.db, checked.values, visit.now).catch((error) => {
     if (error instanceof NameTaken) return null;
     throw error;
   });

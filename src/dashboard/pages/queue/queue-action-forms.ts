@@ -86,9 +86,9 @@ async function preview(
   parts: PageParts,
   given: { reason?: string; errors?: Errors } = {},
 ): Promise<PageAnswer> {
-  const asked = visit.context.method === 'POST' ? visit.form : visit.query;
-  const values = { order: 'retry', ...valuesOf(asked) } as Record<string, string>;
-  const checked = checkForm(asked, filters);
+  const fields = visit.context.method === 'POST' ? visit.form : visit.query;
+  const values = { order: 'retry', ...valuesOf(fields) } as Record<string, string>;
+  const checked = checkForm(fields, filters);
   const isAsked = names.some((name) => (values[name] ?? '') !== '');
   const shown = checked.ok && isAsked ? await dryRun(checked.values, visit, parts) : null;
   const errors = { ...(isAsked && !checked.ok ? checked.errors : {}), ...shown?.errors, ...given.errors };
@@ -104,11 +104,11 @@ async function preview(
   return show('queue/order', 'Change queued mail', data, { status });
 }
 
-async function dryRun(asked: Filters, { now }: UserVisit, parts: PageParts) {
-  const { order, org: orgId, ...rest } = asked;
+async function dryRun(fields: Filters, { now }: UserVisit, parts: PageParts) {
+  const { order, org: orgId, ...rest } = fields;
   const org = orgId === undefined ? null : await findOrganization(parts.db, orgId);
   if (orgId !== undefined && !org) return { errors: { org: 'No organization has this id.' } };
-  const done = await dryRunQueueAction(parts.db, selectionOf(asked), order);
+  const done = await dryRunQueueAction(parts.db, selectionOf(fields), order);
   // listQueue has no filter for an address.
   const status = rest.status ?? (movable[order].length === 1 ? movable[order][0] : undefined);
   const { to: _, status: __, ...plain } = rest;
@@ -138,24 +138,24 @@ async function submit(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   const { operatorJobs, log } = parts;
   const by = visit.user.email;
   const checked = checkForm(visit.form, filters.extend({ reason }));
-  const why = visit.form.get('reason') ?? '';
-  if (!checked.ok) return preview(visit, parts, { reason: why, errors: checked.errors });
-  const { reason: given, ...asked } = checked.values;
-  const selection = selectionOf(asked);
+  const typed = visit.form.get('reason') ?? '';
+  if (!checked.ok) return preview(visit, parts, { reason: typed, errors: checked.errors });
+  const { reason: why, ...fields } = checked.values;
+  const selection = selectionOf(fields);
   // Without a filter the action would change the whole queue; only the command line offers that, with an explicit option.
   if (Object.keys(selection).length === 0)
     return preview(visit, parts, {
-      reason: why,
+      reason: typed,
       errors: { destination: 'Fill in at least one filter.' },
     });
-  if (!operatorJobs.queueActions.start({ order: asked.order, selection, reason: given, by }))
+  if (!operatorJobs.queueActions.start({ order: fields.order, selection, reason: why, by }))
     return redirect('/dashboard/queue', {
       tone: 'bad',
       text: 'Another action is running. Try again when it has finished.',
     });
-  log.info({ by, order: asked.order, selection, reason: given }, 'an order to the queue');
+  log.info({ by, order: fields.order, selection, reason: why }, 'a queue action was started');
   await operatorJobs.queueActions.waitUntilEnded(timeoutMs);
-  return redirect('/dashboard/queue', flashOf(asked.order, operatorJobs.queueActions.last()));
+  return redirect('/dashboard/queue', flashOf(fields.order, operatorJobs.queueActions.last()));
 }
 
 function flashOf(

@@ -3,43 +3,43 @@
 import { briefly, type DestinationStatus } from '../../../operate/explain/destination-status.ts';
 import { ageNames } from '../../../operate/explain/queue-ages.ts';
 import { type QueueRow, totalOf } from '../../../operate/explain/queue-rows-by-destination.ts';
-import { exactly, relative } from '../../number-format.ts';
+import { exactly } from '../../number-format.ts';
 
-const conditions: Record<DestinationStatus['is'], { word: string; tone: string }> = {
-  suspended: { word: 'Suspended', tone: 'warn' },
-  circuit_open: { word: 'Circuit open', tone: 'bad' },
-  busy: { word: 'Busy', tone: 'busy' },
-  throttled: { word: 'Throttled', tone: 'warn' },
-  greylisting: { word: 'Greylisting', tone: 'warn' },
-  paused: { word: 'Paused', tone: 'warn' },
-  no_source: { word: 'No source', tone: 'bad' },
-  unattended: { word: 'No server', tone: 'bad' },
-  ok: { word: 'OK', tone: 'good' },
+const conditions: Record<DestinationStatus['is'], { label: string; tone: string }> = {
+  suspended: { label: 'Suspended', tone: 'warn' },
+  circuit_open: { label: 'Circuit open', tone: 'bad' },
+  busy: { label: 'Busy', tone: 'busy' },
+  throttled: { label: 'Throttled', tone: 'warn' },
+  greylisting: { label: 'Greylisting', tone: 'warn' },
+  paused: { label: 'Paused', tone: 'warn' },
+  no_source: { label: 'No source', tone: 'bad' },
+  unattended: { label: 'No server', tone: 'bad' },
+  ok: { label: 'OK', tone: 'good' },
 };
 
-const worst: DestinationStatus['is'][] = ['unattended', 'no_source', 'circuit_open', 'suspended'];
+const blocking: DestinationStatus['is'][] = ['unattended', 'no_source', 'circuit_open', 'suspended'];
 
 export type DestinationView = ReturnType<typeof presentRow>;
 
 /** `max`: the largest count of the table, which gets the darkest shade. */
-export function presentRow(line: QueueRow, now: number, max = Math.max(0, ...line.ages)) {
-  const { is } = line.condition;
+export function presentRow(row: QueueRow, now: number, max = Math.max(0, ...row.ages)) {
+  const { is } = row.condition;
   // An idle destination has no list of ages.
-  const ages = ageNames.map((_, at) => line.ages[at] ?? 0);
+  const ages = ageNames.map((_, at) => row.ages[at] ?? 0);
   return {
-    ...line,
-    total: totalOf(line),
+    ...row,
+    total: totalOf(row),
     ages,
     ...conditions[is],
     is,
-    said: briefly(line.condition, exactly),
-    href: hrefOf(line.destination),
+    text: briefly(row.condition, exactly),
+    href: hrefOf(row.destination),
     byAge: ageNames.map((name, at) => ({
       name,
       count: ages[at]!,
       shade: shadeOf(ages[at]!, max),
     })),
-    next: nextAttempt(line.nextAttemptAt, now),
+    next: nextAttempt(row.nextAttemptAt, now),
   };
 }
 
@@ -47,34 +47,30 @@ export function presentRow(line: QueueRow, now: number, max = Math.max(0, ...lin
 export function nextAttempt(time: number | null, now: number): string | null {
   if (time === null) return 'none';
   if (time <= now) return 'due';
-  return time - now < 60_000 ? ahead(time, now) : null;
+  return time - now < 60_000 ? `in ${Math.ceil((time - now) / 1000)} s` : null;
 }
 
-function ahead(time: number, now: number): string {
-  return time > now && time - now < 60_000 ? `in ${Math.ceil((time - now) / 1000)} s` : relative(time, now);
-}
-
-export function presentRows(lines: QueueRow[], now: number): DestinationView[] {
-  const max = Math.max(0, ...lines.flatMap(({ ages }) => ages));
-  return lines.map((line) => presentRow(line, now, max));
+export function presentRows(rows: QueueRow[], now: number): DestinationView[] {
+  const max = Math.max(0, ...rows.flatMap(({ ages }) => ages));
+  return rows.map((row) => presentRow(row, now, max));
 }
 
 /** Destinations whose name or one of whose domains contains the text. */
-export function matching(lines: QueueRow[], text: string): QueueRow[] {
+export function matching(rows: QueueRow[], text: string): QueueRow[] {
   const sought = text.toLowerCase();
-  return lines.filter(({ destination, domains }) =>
+  return rows.filter(({ destination, domains }) =>
     [destination, ...domains].some((name) => name.includes(sought)),
   );
 }
 
-export function totals(lines: QueueRow[]) {
-  const sum = (countOf: (line: QueueRow) => number) => lines.reduce((all, line) => all + countOf(line), 0);
+export function totals(rows: QueueRow[]) {
+  const sum = (countOf: (row: QueueRow) => number) => rows.reduce((all, row) => all + countOf(row), 0);
   return {
     waiting: sum(({ counts }) => counts.queued + counts.deferred),
     due: sum(({ parked }) => parked),
     sending: sum(({ counts }) => counts.sending),
     held: sum(({ counts }) => counts.held),
-    inTrouble: lines.filter(({ condition }) => worst.includes(condition.is)).length,
+    blocked: rows.filter(({ condition }) => blocking.includes(condition.is)).length,
   };
 }
 

@@ -40,7 +40,7 @@ export async function overview(
   const all = await operatorJobs.summary();
   const found = matching(all, text);
   const data = {
-    lines: presentRows(found.slice(0, maxRows), now),
+    rows: presentRows(found.slice(0, maxRows), now),
     more: Math.max(found.length - maxRows, 0),
     totals: totals(all),
     text,
@@ -59,16 +59,16 @@ const pageSize = 50;
 async function destination(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   const { now, query } = visit;
   const name = readDestination((visit.context.params as { destination: string }).destination);
-  const line = name === null ? null : await rowOf(name, visit, parts);
-  if (name === null || line === null) throw notFound('destination');
-  const view = presentRow(line, now);
-  if (isPoll(visit)) return part('queue/destination-status', { line: view });
+  const row = name === null ? null : await rowOf(name, visit, parts);
+  if (name === null || row === null) throw notFound('destination');
+  const view = presentRow(row, now);
+  if (isPoll(visit)) return part('queue/destination-status', { row: view });
   const status = z.enum(statuses).safeParse(query.get('status')).data;
   const mail = await pageOf(visit, pageSize, (page) =>
     listQueue(parts.db, { destination: name, ...(status && { status }), ...page }, now),
   );
   const rows = await presentMail(mail.rows, parts, now);
-  return show('queue/destination', name, { ...mail, rows, line: view, status: status ?? '', statuses });
+  return show('queue/destination', name, { ...mail, rows, row: view, status: status ?? '', statuses });
 }
 
 async function rowOf(

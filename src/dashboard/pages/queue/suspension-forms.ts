@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { resume, suspend } from '../../../db/queue/suspensions.ts';
 import { readDestination } from '../../../operate/explain/action-words.ts';
 import { duration } from '../../../settings/durations.ts';
-import { checkForm, line } from '../../forms.ts';
+import { checkForm, oneLine } from '../../forms.ts';
 import { type DashboardPage, type PageAnswer, type PageParts, redirect, type UserVisit } from '../../page.ts';
 import { hrefOf } from './queue-rows.ts';
 import { overview } from './routes.ts';
@@ -15,7 +15,7 @@ export const suspensionsPage: DashboardPage = {
   },
 };
 
-export const reason = line('a reason; it is shown in the queue', 500);
+export const reason = oneLine('a reason; it is shown in the queue', 500);
 
 export const destinationField = z
   .string({ error: 'Enter a destination.' })
@@ -46,9 +46,9 @@ const suspension = z.object({ destination: destinationField, for: span, reason }
 
 async function begin(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   const { now, user } = visit;
-  const given = checkForm(visit.form, suspension);
-  if (!given.ok) return overview(visit, parts, given.errors);
-  const { destination, for: ms, reason: why } = given.values;
+  const checked = checkForm(visit.form, suspension);
+  if (!checked.ok) return overview(visit, parts, checked.errors);
+  const { destination, for: ms, reason: why } = checked.values;
   await suspend(parts.db, { destination, reason: why, createdAt: now, until: now + ms });
   parts.operatorJobs.invalidateSummary();
   parts.log.info({ by: user.email, destination, reason: why, ms }, 'a destination was suspended');
@@ -59,9 +59,9 @@ async function begin(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
 }
 
 async function end(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
-  const given = checkForm(visit.form, z.object({ destination: destinationField, reason }));
-  if (!given.ok) return overview(visit, parts, given.errors);
-  const { destination, reason: why } = given.values;
+  const checked = checkForm(visit.form, z.object({ destination: destinationField, reason }));
+  if (!checked.ok) return overview(visit, parts, checked.errors);
+  const { destination, reason: why } = checked.values;
   const ended = await resume(parts.db, destination, visit.now);
   parts.operatorJobs.invalidateSummary();
   if (!ended) return redirect('/dashboard/queue', { tone: 'bad', text: `${destination} is not suspended.` });

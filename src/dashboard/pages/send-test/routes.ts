@@ -5,7 +5,7 @@ import { newId } from '../../../base/id.ts';
 import { type DomainRecord, listDomains } from '../../../db/accounts/domains-table.ts';
 import { domainOf } from '../../../mail/address.ts';
 import { Refusal, type RefusalCode } from '../../../mail/refusal.ts';
-import { checkForm, type Errors, line, valuesOf } from '../../forms.ts';
+import { checkForm, type Errors, oneLine, valuesOf } from '../../forms.ts';
 import {
   type DashboardPage,
   type OrgVisit,
@@ -27,8 +27,8 @@ export const sendTestPage: DashboardPage = {
 
 async function form(visit: OrgVisit, { db }: PageParts, errors: Errors = {}): Promise<PageAnswer> {
   const domains = await verifiedDomains(db, visit.org.id);
-  const given = valuesOf(visit.form);
-  const values = { ...testMail(visit.org.name), to: visit.user.email, ...given };
+  const checked = valuesOf(visit.form);
+  const values = { ...testMail(visit.org.name), to: visit.user.email, ...checked };
   const data = { domains, values, errors, once: newId() };
   const status = Object.keys(errors).length > 0 ? 422 : 200;
   return show('send-test/send-test', 'Send a test', data, { status });
@@ -41,10 +41,10 @@ async function verifiedDomains(db: PageParts['db'], orgId: string): Promise<stri
 
 const fields = z
   .object({
-    local: line('the part before the @', 64),
-    domain: line('a domain', 255),
-    to: line('a recipient', 320),
-    subject: line('a subject', 998),
+    local: oneLine('the part before the @', 64),
+    domain: oneLine('a domain', 255),
+    to: oneLine('a recipient', 320),
+    subject: oneLine('a subject', 998),
     html: z.string().default(''),
     text: z.string().default(''),
     once: z.string().max(36).default(''),
@@ -59,9 +59,9 @@ const fields = z
   });
 
 async function post(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const given = checkForm(visit.form, fields);
-  if (!given.ok) return form(visit, parts, given.errors);
-  const { once, local, domain, to, subject, html, text } = given.values;
+  const checked = checkForm(visit.form, fields);
+  if (!checked.ok) return form(visit, parts, checked.errors);
+  const { once, local, domain, to, subject, html, text } = checked.values;
   const content = { from: `${local}@${domain}`, to, subject, ...(html && { html }), ...(text && { text }) };
   const parsed = sendSchema.safeParse({ ...content, tags: { sent: 'by hand' } });
   if (!parsed.success) {
@@ -78,7 +78,7 @@ async function post(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
     );
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    return form(visit, parts, { [fieldOf[error.code] ?? '']: inWords(error, to) });
+    return form(visit, parts, { [fieldOf[error.code] ?? '']: messageOf(error, to) });
   }
 }
 
@@ -88,7 +88,7 @@ const fieldOf: Partial<Record<RefusalCode, string>> = {
   DOMAIN_NOT_VERIFIED: 'domain',
 };
 
-function inWords({ code, message }: Refusal, to: string): string {
+function messageOf({ code, message }: Refusal, to: string): string {
   if (code !== 'ALL_RECIPIENTS_SUPPRESSED') return message;
   return `${to} is on the suppression list. Remove it from the list to send to it.`;
 }

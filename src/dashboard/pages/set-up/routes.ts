@@ -6,7 +6,7 @@ import { setUp } from '../../../accounts/people.ts';
 import { findLink } from '../../../db/accounts/one-time.ts';
 import { hasOrganizations, NameTaken } from '../../../db/accounts/organizations.ts';
 import { hasOperator } from '../../../db/accounts/users.ts';
-import { checkForm, emailField, line, valuesOf } from '../../forms.ts';
+import { checkForm, emailField, oneLine, valuesOf } from '../../forms.ts';
 import {
   type DashboardPage,
   type PageAnswer,
@@ -28,17 +28,17 @@ export const setUpPage: DashboardPage = {
 };
 
 const fields = z.object({
-  name: line('your name'),
+  name: oneLine('your name'),
   email: emailField,
   password: z.string({ error: 'Choose a password.' }),
-  organization: z.union([z.literal(''), line('a name')]).default(''),
+  organization: z.union([z.literal(''), oneLine('a name')]).default(''),
 });
 
 async function make(visit: Visit, parts: PageParts): Promise<PageAnswer> {
   const hash = await requireLink(visit, parts);
-  const given = checkForm(visit.form, fields);
-  if (!given.ok) return form(visit, parts, given.errors);
-  const { password, ...first } = given.values;
+  const checked = checkForm(visit.form, fields);
+  if (!checked.ok) return form(visit, parts, checked.errors);
+  const { password, ...first } = checked.values;
   const fault = passwordFault(password, first.email);
   if (fault) return form(visit, parts, { password: fault });
   const passwordHash = await parts.passwords.hash(password);

@@ -47,17 +47,17 @@ const credentials = z.object({
 });
 
 async function submitPassword(visit: Visit, parts: PageParts): Promise<PageAnswer> {
-  const given = checkForm(visit.form, credentials);
-  if (!given.ok) return form({ to: '', error: 'Enter your email address and your password.' }, 422);
-  const { email, password } = given.values;
-  const to = pathWithin(given.values.to ?? null);
+  const checked = checkForm(visit.form, credentials);
+  if (!checked.ok) return form({ to: '', error: 'Enter your email address and your password.' }, 422);
+  const { email, password } = checked.values;
+  const to = pathWithin(checked.values.to ?? null);
   const user = await findUserByEmail(parts.db, email);
-  const guess = {
+  const login = {
     address: clientAddress(visit.context),
     account: user?.id ?? compareKey(email),
     browser: user && parts.knownBrowsers.idOf(visit.context, user),
   };
-  const verdict = await parts.loginThrottle.attempt(guess, async () => {
+  const verdict = await parts.loginThrottle.attempt(login, async () => {
     const isRight = await parts.passwords.verify(password, user?.passwordHash ?? null);
     return isRight && user?.disabledAt === null;
   });
@@ -78,18 +78,18 @@ const secondStep = z.object({
 });
 
 async function submitCode(visit: Visit, parts: PageParts): Promise<PageAnswer> {
-  const given = checkForm(visit.form, secondStep);
-  const user = given.ok ? await halfWayUser(given.values.half_way, visit, parts) : null;
-  if (!given.ok || !user?.totpSecret)
+  const checked = checkForm(visit.form, secondStep);
+  const user = checked.ok ? await halfWayUser(checked.values.half_way, visit, parts) : null;
+  if (!checked.ok || !user?.totpSecret)
     return form({ to: '', error: 'The sign-in has expired. Sign in again.' }, 422);
-  const { code, half_way: halfWay } = given.values;
-  const to = pathWithin(given.values.to ?? null);
-  const guess = {
+  const { code, half_way: halfWay } = checked.values;
+  const to = pathWithin(checked.values.to ?? null);
+  const login = {
     address: clientAddress(visit.context),
     account: `code ${user.id}`,
     browser: parts.knownBrowsers.idOf(visit.context, user),
   };
-  const verdict = await parts.loginThrottle.attempt(guess, () => isRightCode(user, code, visit.now, parts));
+  const verdict = await parts.loginThrottle.attempt(login, () => isRightCode(user, code, visit.now, parts));
   if (typeof verdict === 'object') return codeForm({ to, halfWay, error: waitFor(verdict.waitMs) }, 429);
   if (!verdict) return codeForm({ to, halfWay, error: 'The code is wrong or was already used.' }, 422);
   return startSession(visit, parts, user, to);

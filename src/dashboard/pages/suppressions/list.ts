@@ -63,10 +63,10 @@ async function addressesIn(text: string): Promise<{ addresses: string[] } | { fa
 }
 
 /** A longer text is not sent back with the error: nobody would correct it by hand. */
-const longestShown = 20_000;
+const maxShownLength = 20_000;
 
 function form(text = '', error?: string): PageAnswer {
-  const value = text.length > longestShown ? '' : text;
+  const value = text.length > maxShownLength ? '' : text;
   const data = { value, error, max: maxImported };
   return show('suppressions/import', 'Import suppressions', data, { status: error ? 422 : 200 });
 }

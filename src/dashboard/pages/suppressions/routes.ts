@@ -12,7 +12,7 @@ import {
   suppressionOf,
 } from '../../../db/accounts/suppressions.ts';
 import { compareKey, domainOf } from '../../../mail/address.ts';
-import { checkForm, type Errors, emailField, line, valuesOf } from '../../forms.ts';
+import { checkForm, type Errors, emailField, oneLine, valuesOf } from '../../forms.ts';
 import {
   type DashboardPage,
   type OrgVisit,
@@ -58,9 +58,9 @@ async function list(visit: OrgVisit, parts: PageParts, errors: Errors = {}): Pro
 }
 
 function cursorIn(query: URLSearchParams): string | null {
-  const given = query.get('after');
-  if (given === null) return null;
-  const parsed = suppressionsQuery.shape.after.safeParse(given);
+  const checked = query.get('after');
+  if (checked === null) return null;
+  const parsed = suppressionsQuery.shape.after.safeParse(checked);
   if (!parsed.success) throw notFound();
   return parsed.data ?? null;
 }
@@ -83,16 +83,16 @@ const fields = z.object({
         .string()
         .regex(/^\s*$/)
         .transform(() => 'manual'),
-      line('a reason'),
+      oneLine('a reason'),
     ])
     .default('manual'),
 });
 
 async function add(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { org, base, form, now } = visit;
-  const given = checkForm(form, fields);
-  if (!given.ok) return list(visit, parts, given.errors);
-  const { address, reason } = given.values;
+  const checked = checkForm(form, fields);
+  if (!checked.ok) return list(visit, parts, checked.errors);
+  const { address, reason } = checked.values;
   if (!(await addSuppression(parts.db, suppressionOf(org.id, address, reason), now)))
     return list(visit, parts, { address: 'The address is already on the list.' });
   parts.eventSignal.notify();

@@ -4,7 +4,7 @@ import type { MadeLink } from '../../../accounts/one-time-links.ts';
 import { type Role, roles } from '../../../accounts/roles.ts';
 import { changeRole, inviteAgain, inviteMember, removeMember } from '../../../accounts/team.ts';
 import { findMember, listMembers, type Member } from '../../../db/accounts/memberships.ts';
-import { checkForm, type Errors, emailField, line, valuesOf } from '../../forms.ts';
+import { checkForm, type Errors, emailField, oneLine, valuesOf } from '../../forms.ts';
 import {
   type DashboardPage,
   type Flash,
@@ -36,9 +36,9 @@ const roleSays: Record<Role, string> = {
 };
 
 async function list(visit: OrgVisit, { db }: PageParts, errors: Errors = {}): Promise<PageAnswer> {
-  const { rows, ...place } = await pageOf(visit, pageSize, (page) => listMembers(db, visit.org.id, page));
+  const { rows, ...pager } = await pageOf(visit, pageSize, (page) => listMembers(db, visit.org.id, page));
   const data = {
-    ...place,
+    ...pager,
     rows: rows.map((member) => present(member, visit.user.id)),
     roles: roles.map((role) => [role, roleSays[role]]),
     values: valuesOf(visit.form),
@@ -74,7 +74,7 @@ const fields = z.object({
         .string()
         .regex(/^\s*$/)
         .transform(() => null),
-      line('a name'),
+      oneLine('a name'),
     ])
     .default(null),
   role: roleField,
@@ -82,10 +82,10 @@ const fields = z.object({
 
 async function invite(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { org, user, form, base, now } = visit;
-  const given = checkForm(form, fields);
-  if (!given.ok) return list(visit, parts, given.errors);
-  const { email, role } = given.values;
-  const name = given.values.name ?? email;
+  const checked = checkForm(form, fields);
+  if (!checked.ok) return list(visit, parts, checked.errors);
+  const { email, role } = checked.values;
+  const name = checked.values.name ?? email;
   const invited = await inviteMember(
     parts.db,
     { orgId: org.id, email, name, role },
@@ -118,9 +118,9 @@ async function newLink(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
 
 async function setRole(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const member = await memberIn(visit, parts);
-  const given = checkForm(visit.form, z.object({ role: roleField }));
-  if (!given.ok) return redirect(`${visit.base}/team`, { tone: 'bad', text: given.errors.role! });
-  const { role } = given.values;
+  const checked = checkForm(visit.form, z.object({ role: roleField }));
+  if (!checked.ok) return redirect(`${visit.base}/team`, { tone: 'bad', text: checked.errors.role! });
+  const { role } = checked.values;
   const moved = await changeRole(parts.db, { orgId: visit.org.id, userId: member.id, role }, visit.now);
   if (moved === 'gone') throw notFound('member');
   return redirect(

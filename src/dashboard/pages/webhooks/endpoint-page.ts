@@ -66,9 +66,9 @@ async function attemptsData(visit: OrgVisit, { db }: PageParts, webhook: Webhook
 
 async function setEvents(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const { id } = await webhookIn(visit, parts);
-  const given = checkForm(visit.form, eventFields);
-  if (!given.ok) return page(visit, parts, given.errors);
-  await setWebhookTypes(parts.db, id, given.values, visit.now);
+  const checked = checkForm(visit.form, eventFields);
+  if (!checked.ok) return page(visit, parts, checked.errors);
+  await setWebhookTypes(parts.db, id, checked.values, visit.now);
   return redirect(`${visit.base}/webhooks/${id}`, 'The events were saved. The change applies to new events.');
 }
 

@@ -35,13 +35,13 @@ async function submitTest(visit: OrgVisit, parts: PageParts): Promise<PageAnswer
       signal: goneSignal(context),
     });
     const { answer, error, duration } = attempt;
-    const said: Flash = error
+    const flash: Flash = error
       ? { tone: 'bad', text: `The test failed: ${error}.` }
       : {
           tone: 'good',
           text: `The endpoint accepted the test: HTTP ${answer!.status} in ${span(duration)}.`,
         };
-    return redirect(`${base}/webhooks/${webhook.id}`, said);
+    return redirect(`${base}/webhooks/${webhook.id}`, flash);
   } finally {
     leave();
   }
@@ -59,11 +59,11 @@ async function submitReplay(visit: OrgVisit, parts: PageParts): Promise<PageAnsw
   const { db, eventSignal, longWorkSlots } = parts;
   const { context, org, base, now } = visit;
   const webhook = await webhookIn(visit, parts);
-  const given = checkForm(visit.form, fields);
-  if (!given.ok) throw new PageError(422, 'That did not work', 'Choose which events to replay.');
+  const checked = checkForm(visit.form, fields);
+  if (!checked.ok) throw new PageError(422, 'That did not work', 'Choose which events to replay.');
   const leave = longWorkSlots.replays.take(context, org.id);
   try {
-    const replayed = await replay(db, webhook, selectionOf(given.values, now), now, goneSignal(context));
+    const replayed = await replay(db, webhook, selectionOf(checked.values, now), now, goneSignal(context));
     eventSignal.notify();
     return redirect(`${base}/webhooks/${webhook.id}`, wordsOn(replayed, webhook.status === 'disabled'));
   } finally {
@@ -71,9 +71,9 @@ async function submitReplay(visit: OrgVisit, parts: PageParts): Promise<PageAnsw
   }
 }
 
-function selectionOf(given: z.output<typeof fields>, now: number): ReplaySelection {
-  if ('event' in given) return { eventId: given.event };
-  return 'failed' in given ? { failed: true } : { since: now - given.hours * hour, until: now };
+function selectionOf(checked: z.output<typeof fields>, now: number): ReplaySelection {
+  if ('event' in checked) return { eventId: checked.event };
+  return 'failed' in checked ? { failed: true } : { since: now - checked.hours * hour, until: now };
 }
 
 function wordsOn(replayed: number, isDisabled: boolean): Flash {
