@@ -81,7 +81,7 @@ export function recordsFor(
       type: 'TXT',
       ...dkimNameAndValue(domain.name, domain.dkimSelector, 'rsa', domain.dkimPublicKey),
       purpose: 'dkim',
-      note: 'Proves that your mail is yours. Sending starts when this record is found.',
+      note: 'Proves that the mail is yours. You can send when this record is found.',
       required: true,
     },
     ...(domain.otherKeys ?? []).map((key) => dkimRecord(domain.name, key)),
@@ -90,7 +90,7 @@ export function recordsFor(
       name: domain.name,
       value: `v=spf1 a:${hostname} ~all`,
       purpose: 'spf',
-      note: `Says that ${hostname} may send for the domain. Where an SPF record is there, add a:${hostname} to it: only one may be.`,
+      note: `Allows ${hostname} to send for the domain. If the domain already has an SPF record, add a:${hostname} to that record: only one is allowed.`,
       required: false,
     },
     {
@@ -98,7 +98,7 @@ export function recordsFor(
       name: returnPathDomain,
       value: `10 ${hostname}`,
       purpose: 'return_path',
-      note: 'Brings bounces back to this server. One for the whole service, whatever the number of domains.',
+      note: 'Brings bounces back to this server. One record serves all domains.',
       required: false,
     },
     {
@@ -106,7 +106,7 @@ export function recordsFor(
       name: `_dmarc.${domain.name}`,
       value: `v=DMARC1; p=none${takesReports ? `; rua=mailto:dmarc@${returnPathDomain}` : ''}`,
       purpose: 'dmarc',
-      note: 'The large mailbox providers ask for one. Move on to p=quarantine when all your mail is signed.',
+      note: 'The large mailbox providers require a DMARC record. Change it to p=quarantine when all your mail is signed.',
       required: false,
     },
     ...(takesReports ? [reportsRecord(domain.name, returnPathDomain)] : []),
@@ -164,7 +164,7 @@ function reportsRecord(name: string, returnPathDomain: string): DnsRecord {
     name: `${name}._report._dmarc.${returnPathDomain}`,
     value: 'v=DMARC1',
     purpose: 'dmarc_reports',
-    note: 'Agrees that DMARC reports on the domain come to this server. With * instead of the domain one record serves all.',
+    note: 'Allows DMARC reports on the domain to be sent to this server. With * instead of the domain, one record serves all domains.',
     required: false,
   };
 }
@@ -175,7 +175,7 @@ function trackingRecord(host: string, hostname: string): DnsRecord {
     name: host,
     value: hostname,
     purpose: 'tracking',
-    note: `Brings tracking links under your own name here. They are https://${host}/…: the web server before Postern needs a certificate for it.`,
+    note: `Points tracking links under your own name to this server. They begin with https://${host}/, so the web server in front of Postern needs a certificate for that name.`,
     required: false,
   };
 }

@@ -131,7 +131,7 @@ function destinationItems(facts: AttentionFacts): AttentionItem[] {
         path,
       });
     } else if (circuit) {
-      const text = `Connections fail since ${relative(circuit.since, now)}: ${circuit.reason}. The next attempt is ${relative(circuit.nextProbeAt, now)}.`;
+      const text = `Connections have failed for ${span(now - circuit.since)}: ${circuit.reason}. The next attempt is ${relative(circuit.nextProbeAt, now)}.`;
       stopped.set(destination, { tone: 'warn', title: `${destination} cannot be reached`, text, path });
     } else others.push(mail);
   }
