@@ -94,7 +94,7 @@ function snapshot(fields: Partial<Snapshot> = {}): Snapshot {
         queueLine('a-very-long-name-of-a-host.example', { parked: 12_345, oldestAt: now - 2000 }),
       ],
     },
-    ...{ isServed: true, trouble: null },
+    ...{ isServed: true, problem: null },
     ...fields,
   };
 }
@@ -139,8 +139,8 @@ test('has as many lines as the terminal, none too wide, whatever its size and wh
     traffic.add(
       line('deferred', number, { host: evil + number, destination: evil + number, reply: evil, ms: 1e9 }),
     );
-  const full = snapshot({ ...traffic.read(now), hostname: evil, queue: { at: 0, lines }, trouble: evil });
-  for (const picture of [snapshot(), full, { ...full, trouble: null }]) {
+  const full = snapshot({ ...traffic.read(now), hostname: evil, queue: { at: 0, lines }, problem: evil });
+  for (const picture of [snapshot(), full, { ...full, problem: null }]) {
     for (const columns of [1, 2, 9, 20, 39, 40, 60, 79, 80, 81, 120, 250]) {
       for (const rows of [1, 2, 5, 12, 24, 60]) {
         const shown = plain(render(picture, { columns, rows }, { sort: 'oldest', isPaused: true }));
@@ -162,6 +162,19 @@ test('with more rows all is shown; sorted as asked; the queue says how old it is
   t.deepEqual(order('oldest'), ['mx.slow', 'a-very']);
   t.deepEqual(order('due'), ['a-very', 'mx.slow']);
   t.regex(shown('due').at(-1)!, /s sort by due .*queue as of 30 s ago/);
+});
+
+test('the keys are shown while no server runs and while the queue cannot be read', (t) => {
+  const footer = (fields: Partial<Snapshot>, isPaused = false) =>
+    plain(render(snapshot(fields), { columns: 90, rows: 24 }, { sort: 'due', isPaused })).at(-1);
+  t.is(
+    footer({ isServed: false }),
+    ' q quit   s sort by due   p pause   no server is running: no mail is sent',
+  );
+  t.is(
+    footer({ isServed: false, problem: 'the database is locked' }, true),
+    ' PAUSED  q quit   s sort by due   p go on   the database is locked',
+  );
 });
 
 test('sparklines and widths', (t) => {

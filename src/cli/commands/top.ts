@@ -48,7 +48,7 @@ async function top(context: CommandContext, options: Options): Promise<void> {
     await view.look();
     await view.settled();
     const snapshot = view.snapshot();
-    if (snapshot.trouble !== null) throw new Error(snapshot.trouble);
+    if (snapshot.problem !== null) throw new Error(snapshot.problem);
     if (!snapshot.isServed) out.warn(notServed);
     out.print(documentOf(snapshot), ...blocksOf(snapshot));
   } else await watch(view, Math.max(options.every, minEvery));
@@ -75,7 +75,7 @@ async function createView(context: CommandContext): Promise<View> {
   let isServed = true;
   let nextLookAt = 0;
   let looking: Promise<void> | null = null;
-  let trouble: string | null = null;
+  let problem: string | null = null;
 
   async function lookAtQueue(): Promise<void> {
     const at = now();
@@ -83,9 +83,9 @@ async function createView(context: CommandContext): Promise<View> {
     try {
       const queues = await summarizeQueue(db, { now: at, bounds: [] });
       queue = { lines: queueRows(queues, await readDestinationStatuses(db, at, isServed), false, at), at };
-      trouble = null;
+      problem = null;
     } catch (error) {
-      trouble = `the queue cannot be read: ${(error as Error).message.split(' - ').at(-1)}`;
+      problem = `the queue cannot be read: ${(error as Error).message.split(' - ').at(-1)}`;
     }
     nextLookAt = now() + restFactor * (performance.now() - begun);
     looking = null;
@@ -100,7 +100,7 @@ async function createView(context: CommandContext): Promise<View> {
     async settled() {
       await looking;
     },
-    snapshot: () => ({ at: now(), hostname, queue, isServed, trouble, ...traffic.read(now()) }),
+    snapshot: () => ({ at: now(), hostname, queue, isServed, problem, ...traffic.read(now()) }),
     close: log.close,
   };
 }

@@ -6,7 +6,6 @@ import { styleText } from 'node:util';
 import { sanitize } from '../../base/sanitize.ts';
 import { briefly } from '../../operate/explain/destination-status.ts';
 import { type QueueRow, totalOf } from '../../operate/explain/queue-rows-by-destination.ts';
-import { notServed } from '../command-context.ts';
 import {
   type CountedLines,
   minutesKept,
@@ -26,8 +25,8 @@ export interface Snapshot extends Seen {
   queue: { lines: QueueRow[]; at: number };
   /** Whether a server is running that sends mail. */
   isServed: boolean;
-  /** What could not be read, and why. */
-  trouble: string | null;
+  /** Why the queue cannot be read. */
+  problem: string | null;
 }
 
 export interface Size {
@@ -52,7 +51,7 @@ export function render(snapshot: Snapshot, size: Size, manner: RenderOptions): s
     0,
     Math.max(size.rows - 1, 0),
   );
-  return [...filled, foot(snapshot, manner, columns)].slice(-size.rows);
+  return [...filled, footer(snapshot, manner, columns)].slice(-size.rows);
 }
 
 function title({ hostname, queue, at }: Snapshot, columns: number): string {
@@ -215,17 +214,18 @@ function saidRow({ at, verb, destination, host, reply, times }: Said, columns: n
   return left.replace(verb, () => coloured(verb)) + rest;
 }
 
-function foot(
-  { queue, at, isServed, trouble }: Snapshot,
+/** The keys are always shown: they work also while the queue cannot be read and while no server runs. */
+function footer(
+  { queue, at, isServed, problem }: Snapshot,
   { sort, isPaused }: RenderOptions,
   columns: number,
 ): string {
-  if (trouble !== null) return styleText('red', cut(` ${sanitize(trouble)}`, columns));
-  if (!isServed) return styleText('red', cut(` ${sanitize(notServed)}`, columns));
-  const age = at - queue.at >= 10_000 ? `   queue as of ${span(at - queue.at)} ago` : '';
-  const keys = ` q quit   s sort by ${sort}   p ${isPaused ? 'go on' : 'pause'}${age}`;
-  const shown = cut(keys, columns);
-  return isPaused ? styleText('yellow', cut(` PAUSED  ${keys}`, columns)) : dim(shown);
+  const alarm = problem ?? (isServed ? null : 'no server is running: no mail is sent');
+  const age = at - queue.at >= 10_000 ? `queue as of ${span(at - queue.at)} ago` : '';
+  const keys = `${isPaused ? ' PAUSED ' : ''} q quit   s sort by ${sort}   p ${isPaused ? 'go on' : 'pause'}`;
+  const text = cut(`${keys}   ${sanitize(alarm ?? age)}`.trimEnd(), columns);
+  if (alarm !== null) return styleText('red', text);
+  return isPaused ? styleText('yellow', text) : dim(text);
 }
 
 function sorted(lines: QueueRow[], sort: Sort): QueueRow[] {
