@@ -1,8 +1,8 @@
 /**
- * Every setting of Postern: one zod schema with a name, a default and a sentence for each. From it come the Config
- * type, the start-up check, `postern config`, the table in README.md and the sample in config/. Settings are read
- * once, at start; whoever needs one is handed it. All that is wrong is said at once, a line for each fault.
- * The written forms are in settings/grammar.ts and settings/durations.ts, the sources in settings/setting-sources.ts.
+ * Every setting of Postern: one zod schema with a name, a default and a description for each. The Config type, the check
+ * at start, `postern config`, docs/settings.md and the sample in config/ derive from it. Settings are read once, at
+ * start, and passed to the code that needs them. All faults are reported together, one line each.
+ * settings/grammar.ts and settings/durations.ts parse the values; settings/setting-sources.ts reads the sources.
  */
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -44,14 +44,14 @@ import { sourceAddresses } from './settings/source-address-grammar.ts';
 
 const none = () => null;
 
-/** Wherever a command is given, it means the same. */
+/** Does not depend on the working directory, so that a command finds the same data from anywhere. */
 const dataBesideProgram = () => join(import.meta.dirname, '../data');
 
 const systemServers = (): string[] => [];
 
 const noSources = () => [];
 
-/** Names of one label pass here, for many a machine has no other; what no EHLO may say does not. */
+/** A name of one label is allowed, because many machines have no other; a name that EHLO does not allow is not. */
 const machineName = () => asHostName(hostname()) ?? 'localhost';
 
 const terminalFormat = () => (process.stdout.isTTY ? 'pretty' : 'json');
@@ -67,129 +67,132 @@ const schema = z.object({
     name: 'POSTERN_DATABASE_URL',
     default: 'SQLite in the data directory',
     example: 'postgres://postern:PASSWORD@127.0.0.1:5432/postern',
-    description: 'PostgreSQL to use instead of SQLite, where one machine is not enough.',
+    description: 'URL of a PostgreSQL database, used instead of SQLite; needed to run more than one node.',
   }),
   databaseConnections: setting(wholeNumber('a number of connections', 4, 100), {
     name: 'POSTERN_DATABASE_CONNECTIONS',
     default: '10',
     description:
-      'Connections to PostgreSQL that this node may open for its work; three more are for metrics and for hearing other nodes.',
+      'Maximum connections of this node to PostgreSQL; it opens up to three more for metrics and for messages between nodes.',
   }),
   roles: setting(eachOf('a role', ['http', 'mta', 'inbound']), {
     name: 'POSTERN_ROLES',
     default: 'http mta inbound',
     description:
-      'What this node does, of several on one PostgreSQL: http (API, dashboard, submission), mta (delivery, webhooks), inbound (returned mail).',
+      'Roles of this node: http (API, dashboard, submission), mta (delivery, webhooks), inbound (returned mail). A node may leave one out only if other nodes share its PostgreSQL database.',
   }),
   hostname: computed(domainName, machineName, {
     name: 'POSTERN_HOSTNAME',
     default: "the machine's name",
     example: 'mail.example.org',
     description:
-      'Name of this host in EHLO, Message-ID and return paths; its address should resolve back to it.',
+      'Public name of this host in EHLO, Message-ID and return paths; the PTR record of its address should have this name.',
   }),
   httpHost: setting(hostToListen, {
     name: 'POSTERN_HTTP_HOST',
     default: '127.0.0.1',
-    description: 'Address that the API listens on; 0.0.0.0 or :: for all.',
+    description: 'Address that the API listens on; 0.0.0.0 or :: makes it listen on all addresses.',
   }),
   httpPort: setting(portToListen, {
     name: 'POSTERN_HTTP_PORT',
     default: '8080',
-    description: 'Port of the API; 0 takes any free one.',
+    description: 'Port of the API; 0 selects any free port.',
   }),
   httpProxies: computed(addresses, (): string[] => [], {
     name: 'POSTERN_HTTP_PROXIES',
-    default: 'those on this machine',
+    default: 'only those on this machine',
     example: '192.0.2.20',
     description:
-      'Proxies whose X-Forwarded-For tells the address of the client, besides those on this machine.',
+      'Addresses of proxies whose X-Forwarded-For header is trusted as the address of the client, in addition to proxies on this machine.',
   }),
   httpConcurrency: setting(wholeNumber('a number of sends', 2, 100000), {
     name: 'POSTERN_HTTP_CONCURRENCY',
     default: '1000',
-    description: 'Sends taken at once; more wait a moment, then are answered 429.',
+    description: 'Maximum send requests in progress; further requests wait briefly, then get a 429 response.',
   }),
   minFreeSpace: setting(byteSize, {
     name: 'POSTERN_MIN_FREE_SPACE',
     default: '100M',
-    description: 'Space of the data directory below which new mail is refused (429), kept for outcomes.',
+    description:
+      'Free disk space of the data directory below which new mail is refused (429); the rest is reserved for recording outcomes.',
   }),
   baseUrl: computed(webAddress, none, {
     name: 'POSTERN_BASE_URL',
     default: 'http://HOST:PORT',
     example: 'https://mail.example.org',
-    description: 'Address of the API as the world sees it, in tracking links too.',
+    description: 'Public URL of the API and the dashboard; tracking links begin with it.',
   }),
   secret: computed(secretText, none, {
     name: 'POSTERN_SECRET',
     default: 'generated in the data directory',
     example: 'CHANGE-ME',
     description:
-      "Encrypts DKIM keys and webhooks' secrets at rest, signs links and sessions; the same on all nodes of a database.",
+      'Secret that encrypts stored DKIM keys and webhook secrets and signs links and sessions; all nodes of a database need the same one.',
   }),
   secretOthers: computed(secretTexts, (): string[] => [], {
     name: 'POSTERN_SECRET_OTHERS',
     default: 'none',
     example: 'THE-SECRET-BEFORE-THIS-ONE',
-    description: 'Secrets that open and verify beside POSTERN_SECRET: the ones before it, or the next one.',
+    description:
+      'Previous or next secrets, accepted for decrypting and verifying but not used for new data; needed while POSTERN_SECRET changes.',
   }),
   dnsServers: computed(dnsServers, systemServers, {
     name: 'POSTERN_DNS_SERVERS',
     default: "the system's",
     example: '127.0.0.1:53',
     description:
-      "DNS servers (IP:PORT or [IPv6]:PORT), best first. DANE trusts these, and the system's on loopback.",
+      "DNS servers (IP:PORT or [IPv6]:PORT), in order of preference. DANE trusts the answers of these servers, and of the system's if they are on loopback.",
   }),
   mtaPort: setting(portToReach, {
     name: 'POSTERN_MTA_PORT',
     default: '25',
-    description: "Port of the recipients' mail servers; anything but 25 is for tests.",
+    description: "Port of the recipients' mail servers; only tests need a value other than 25.",
   }),
   mtaAllowPrivate: setting(yesOrNo, {
     name: 'POSTERN_MTA_ALLOW_PRIVATE',
     default: 'false',
-    description: 'Whether mail may be delivered to loopback and private addresses.',
+    description:
+      'Whether mail may be delivered to loopback and private addresses; true lets senders reach servers in your own network.',
   }),
   mtaSources: computed(sourceAddresses, noSources, {
     name: 'POSTERN_MTA_SOURCES',
-    default: "the system's choice, as POSTERN_HOSTNAME",
+    default: 'chosen by the system, with POSTERN_HOSTNAME as the EHLO name',
     example: '192.0.2.10=mail1.example.org 2001:db8::10 192.0.2.30@bulk',
     description:
-      'Addresses to send from in turn, ADDRESS[=EHLO-NAME][@POOL], each with its EHLO name or else POSTERN_HOSTNAME; without one of a family, none of that family is delivered to. Those with @POOL are for the organizations pinned to that pool.',
+      'Local addresses to send from in turn, each as ADDRESS[=EHLO-NAME][@POOL]; the EHLO name is POSTERN_HOSTNAME unless given. Without an IPv4 (or IPv6) address here, no mail is delivered over IPv4 (or IPv6). An address with @POOL is used only by organizations assigned to that IP pool.',
   }),
   mtaRetry: setting(retryWaits, {
     name: 'POSTERN_MTA_RETRY',
     default: '30s 2m 5m 10m 20m 40m 1h 2h 4h*12',
-    description: 'Waits between the attempts of a delivery, each varied by up to 20 %.',
+    description: 'Delays between the attempts of a delivery, each varied at random by up to 20 %.',
   }),
   mtaMaxAge: setting(duration, {
     name: 'POSTERN_MTA_MAX_AGE',
     default: '48h',
-    description: 'Age at which mail that could not be delivered expires.',
+    description: 'Age at which undelivered mail expires; no further attempt is made.',
   }),
   mtaConcurrency: setting(wholeNumber('a number of deliveries', 1, 10000), {
     name: 'POSTERN_MTA_CONCURRENCY',
     default: '500',
-    description: 'Deliveries at once, in all.',
+    description: 'Maximum deliveries in progress on this node, over all destinations.',
   }),
   mtaPerDestination: setting(wholeNumber('a number of connections', 1, 1000), {
     name: 'POSTERN_MTA_PER_DESTINATION',
     default: '20',
     description:
-      'Connections at once, at most, to the hosts that serve a domain, whichever of their domains the mail is for.',
+      'Maximum connections of this node to one destination (the MX hosts of a domain), counting all domains that these hosts serve.',
   }),
   shapingFile: computed(anyText, none, {
     name: 'POSTERN_SHAPING_FILE',
-    default: 'the built-in rules',
+    default: 'only the built-in rules',
     example: '/etc/postern-shaping.jsonc',
     description:
-      'File of rules for single destinations, which come before the built-in config/shaping.jsonc.',
+      'File of shaping rules for single destinations; they take precedence over the built-in rules in config/shaping.jsonc.',
   }),
   mtaTimeouts: setting(timeouts, {
     name: 'POSTERN_MTA_TIMEOUTS',
     default: timeouts.print(defaultTimeouts),
-    description: 'Patience at each step of an SMTP conversation; steps left out keep their defaults.',
+    description: 'Timeouts of the steps of an SMTP session; steps left out keep their defaults.',
   }),
   suppressAfter: setting(
     someOf('a category of hard bounces', ['unknown_user', 'mailbox_disabled', 'dns', 'protocol']),
@@ -197,126 +200,134 @@ const schema = z.object({
       name: 'POSTERN_SUPPRESS_AFTER',
       default: 'unknown_user mailbox_disabled dns',
       description:
-        "Hard bounces of the recipient's fault after which an address is suppressed, by category; off for none.",
+        'Categories of hard bounces after which the recipient is suppressed; off disables automatic suppression.',
     },
   ),
   idempotencyKeep: setting(duration, {
     name: 'POSTERN_IDEMPOTENCY_KEEP',
     default: '24h',
-    description: 'How long an idempotency key is remembered.',
+    description:
+      'Time that an idempotency key is remembered; a repeated request within it does not send the mail twice.',
   }),
   keepMessages: setting(durationOrNone, {
     name: 'POSTERN_KEEP_MESSAGES',
     default: '24h',
     description:
-      "How long a message's bytes are kept for `postern email source` when its last delivery is final; 0 for not at all.",
+      'Time that a message is kept for `postern email source` after its last delivery is final; 0 deletes it at once.',
   }),
   keepEvents: setting(duration, {
     name: 'POSTERN_KEEP_EVENTS',
     default: '30d',
-    description: 'How long events and attempts, with their transcripts, are kept.',
+    description: 'Time that events, attempts and SMTP transcripts are kept.',
   }),
   keepEmails: computed(longDuration, none, {
     name: 'POSTERN_KEEP_EMAILS',
-    default: 'for good',
+    default: 'forever',
     example: '730d',
     description:
-      'How long emails are kept, with what became of them; one of which something is still to be sent stays.',
+      'Time that emails and their final status are kept; an email with an unfinished delivery is always kept.',
   }),
   creditsLow: setting(wholeNumber('a percentage', 0, 100), {
     name: 'POSTERN_CREDITS_LOW',
     default: '10',
-    description: 'Percentage of the quota that, when no more is left, makes the event credits.low.',
+    description: 'Remaining percentage of the quota at which the event credits.low is sent.',
   }),
   inboundPort: setting(portOrOff, {
     name: 'POSTERN_INBOUND_PORT',
     default: 'off',
-    description: 'Port for returned mail and complaints, 25 in production.',
+    description:
+      'Port that receives bounces and complaints, 25 in production; without it, bounces that arrive as mail are not seen.',
   }),
   submissionPort: setting(portOrOff, {
     name: 'POSTERN_SUBMISSION_PORT',
     default: 'off',
-    description: 'Port where applications submit mail over SMTP, usually 587; TLS by STARTTLS.',
+    description: 'Port where applications submit mail over SMTP with STARTTLS, usually 587.',
   }),
   submissionTlsPort: setting(portOrOff, {
     name: 'POSTERN_SUBMISSION_TLS_PORT',
     default: 'off',
-    description: 'Port of the same with TLS from the start, usually 465.',
+    description: 'Port where applications submit mail over SMTP with TLS from the start, usually 465.',
   }),
   submissionAllowClear: setting(yesOrNo, {
     name: 'POSTERN_SUBMISSION_ALLOW_CLEAR',
     default: 'false',
-    description: 'Whether applications on this machine may log in without TLS.',
+    description:
+      'Whether applications on this machine may log in without TLS; other machines always need TLS.',
   }),
   smtpHost: computed(hostToListen, none, {
     name: 'POSTERN_SMTP_HOST',
     default: 'every address of the machine',
     example: '192.0.2.10',
-    description: 'Address that mail is taken on, by these ports.',
+    description: 'Address that the inbound and submission ports listen on.',
   }),
   smtpConnections: setting(wholeNumber('a number of connections', 1, 100000), {
     name: 'POSTERN_SMTP_CONNECTIONS',
     default: '1000',
-    description: 'Clients at once on the submission ports together, and as many on the inbound port.',
+    description:
+      'Maximum client connections on both submission ports together; the inbound port allows as many again.',
   }),
   smtpPerClient: setting(wholeNumber('a number of connections', 1, 100000), {
     name: 'POSTERN_SMTP_PER_CLIENT',
     default: '50',
     description:
-      'Connections at once from one address (of IPv6, one network of 64 bits). On the inbound port, at most an eighth of all.',
+      'Maximum connections from one client address (for IPv6, from one /64 network); on the inbound port, at most an eighth of POSTERN_SMTP_CONNECTIONS.',
   }),
   smtpProxies: computed(addresses, (): string[] => [], {
     name: 'POSTERN_SMTP_PROXIES',
     default: 'none',
     example: '192.0.2.20',
-    description: 'Balancers, whose connections to these ports begin with a PROXY header (version 1).',
+    description:
+      'Addresses of load balancers; a connection from one to the inbound or submission ports must begin with a PROXY header (version 1).',
   }),
   tlsCert: computed(anyText, none, {
     name: 'POSTERN_TLS_CERT',
-    default: 'one that is made, and vouches for itself',
+    default: 'a generated self-signed certificate',
     example: '/etc/letsencrypt/live/mail.example.org/fullchain.pem',
-    description: 'Certificate that these ports show, with its chain, in PEM; read anew when it changes.',
+    description:
+      'PEM file with the TLS certificate and chain of the inbound and submission ports; it is read again when it changes.',
   }),
   tlsKey: computed(anyText, none, {
     name: 'POSTERN_TLS_KEY',
     default: 'in the file of POSTERN_TLS_CERT',
     example: '/etc/letsencrypt/live/mail.example.org/privkey.pem',
-    description: "The certificate's private key in PEM.",
+    description: 'PEM file with the private key of the certificate.',
   }),
   metricsToken: computed(secretText, none, {
     name: 'POSTERN_METRICS_TOKEN',
-    default: 'none: /metrics is for this machine alone',
+    default: 'none: only this machine may read /metrics',
     example: 'CHANGE-ME-TO-A-LONG-RANDOM-TEXT',
     description:
-      'Token that /metrics takes as Authorization: Bearer, from anybody; then it is needed on this machine too.',
+      'Bearer token that allows access to /metrics from any address; once set, clients on this machine need it too.',
   }),
   stopDelay: setting(durationOrNone, {
     name: 'POSTERN_STOP_DELAY',
     default: '0',
     description:
-      'How long mail is still taken after SIGTERM while /health/ready says 503, for a balancer to turn away; 0 for not at all.',
+      'Time after SIGTERM during which mail is still accepted while /health/ready answers 503, so that a load balancer can stop sending requests; 0 stops at once.',
   }),
   returnPathDomain: computed(domainName, none, {
     name: 'POSTERN_RETURN_PATH_DOMAIN',
     default: 'POSTERN_HOSTNAME',
     example: 'bounces.example.org',
-    description: 'Domain of return paths, where bounces come back.',
+    description:
+      'Domain of the return paths (MAIL FROM); its MX record must lead to this server, because bounces are sent there.',
   }),
   webhookAllowPrivate: setting(yesOrNo, {
     name: 'POSTERN_WEBHOOK_ALLOW_PRIVATE',
     default: 'false',
-    description: 'Whether webhooks may post to loopback and private addresses, and to any port.',
+    description:
+      'Whether webhooks may post to loopback and private addresses and to any port; true lets organizations reach servers in your own network.',
   }),
   logLevel: setting(oneOf('a log level', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']), {
     name: 'POSTERN_LOG_LEVEL',
     default: 'info',
-    description: 'Least serious log line to write: trace, debug, info, warn, error, fatal or silent.',
+    description: 'Lowest level of log lines to write: trace, debug, info, warn, error, fatal or silent.',
   }),
   logFormat: computed(oneOf('a log format', ['json', 'pretty']), terminalFormat, {
     name: 'POSTERN_LOG_FORMAT',
     default: 'json, or pretty on a terminal',
     example: 'json',
-    description: 'Form of the log on standard output: json or pretty.',
+    description: 'Format of the log on standard output: json or pretty.',
   }),
 });
 
@@ -328,7 +339,7 @@ function about(key: Key): Registered {
   return registered.get(schema.shape[key])!;
 }
 
-/** What does not go together is refused; then the defaults that follow other settings. */
+/** Refuses settings that contradict each other, then fills in defaults that depend on other settings. */
 const complete = schema
   .superRefine(refuseRolesAlone)
   .superRefine(refuseShortStories)
@@ -340,7 +351,7 @@ const complete = schema
 
 export type Config = z.output<typeof complete>;
 
-/** Its message is what the operator reads: a line for each fault. */
+/** The operator reads the message: one line for each fault. */
 export class ConfigError extends Error {
   override name = 'ConfigError';
   readonly faults: readonly string[];
@@ -380,7 +391,7 @@ export interface EffectiveSetting {
   description: string;
 }
 
-/** What `postern config` prints: what holds, where it came from, and no secret. */
+/** For `postern config`: the effective values and their sources, with secrets masked. */
 export function effectiveConfig(env: Environment = process.env): EffectiveSetting[] {
   const { config, given } = load(env);
   return keys.map((key) => {
@@ -392,7 +403,7 @@ export function effectiveConfig(env: Environment = process.env): EffectiveSettin
   });
 }
 
-/** What an operator should know who has left the name of a machine that nobody else can look up; else null. */
+/** Advice if the hostname is a local name that other servers cannot look up; else null. */
 export function hostnameAdvice({ hostname }: Pick<Config, 'hostname'>): string | null {
   if (hostname.includes('.')) return null;
   return `POSTERN_HOSTNAME is "${hostname}", which no other server can look up; set it to this machine's public name`;

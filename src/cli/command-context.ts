@@ -31,7 +31,7 @@ export interface CommandContext {
 
 /** For whoever looks at mail that waits. */
 export const notServed =
-  'no server is running, so no mail is sent; start one, with `systemctl start postern` where it is a service';
+  'no server is running, so no mail is sent; start one (`systemctl start postern` if it is a service)';
 
 export function createCommandContext(): CommandContext {
   const { now } = systemClock;
@@ -71,8 +71,8 @@ export function createCommandContext(): CommandContext {
       const file = secretFile(dataDir);
       if (secret === null && !existsSync(file)) {
         throw new Failure(
-          `${file} is not there, and a new secret opens nothing of this database: set POSTERN_DATA_DIR to the directory ` +
-            'that the server has, or POSTERN_SECRET to its secret',
+          `${file} does not exist, and a new secret could not decrypt this database: set POSTERN_DATA_DIR to the data ` +
+            'directory of the server, or POSTERN_SECRET to its secret',
         );
       }
       try {
@@ -80,7 +80,7 @@ export function createCommandContext(): CommandContext {
       } catch (error) {
         const reason = (error as Error).message;
         throw new Failure(
-          `the data directory ${dataDir} cannot be used: ${reason}; mend its owner and permissions, or set POSTERN_DATA_DIR`,
+          `the data directory ${dataDir} cannot be used: ${reason}; correct its owner and permissions, or set POSTERN_DATA_DIR`,
         );
       }
     },

@@ -57,10 +57,10 @@ class Strict extends Command {
 export async function createProgram(context: CommandContext, args: string[]): Promise<Command> {
   const program = new Strict('postern')
     .description(
-      'Sends transactional email: organizations, keys, domains, credits, and what became of each mail.',
+      'Manage Postern: organizations, keys, domains, credits, the queue, and the status of each email.',
     )
     .version(about.version, '-V, --version', 'print the version')
-    .option('--json', 'print one JSON document on standard output, nothing else')
+    .option('--json', 'print one JSON document on standard output and nothing else')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'Print the help of a command.')
     .configureHelp({ showGlobalOptions: true, visibleGlobalOptions })

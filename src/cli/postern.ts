@@ -63,14 +63,14 @@ function reasonOf(error: unknown): string {
   const { message, code } =
     error instanceof Error ? (error as NodeJS.ErrnoException) : { message: String(error) };
   const isStatement = /^(select|insert|update|delete|begin|pragma|create|alter)\b/i.test(message);
-  const reason = isStatement ? `the database refused: ${message.split(' - ').at(-1)}` : message;
+  const reason = isStatement ? `database error: ${message.split(' - ').at(-1)}` : message;
   return [reason.replace(/\s+/g, ' '), remedies[code ?? '']].filter(Boolean).join('; ');
 }
 
 const remedies: Record<string, string> = {
   SQLITE_BUSY:
-    'another program holds it: `fuser` on the file says which; end what that one does there, then try again',
-  SQLITE_FULL: 'make room on its disk, then try again',
+    'another program has locked the database: `fuser` on the file shows which; stop it, then try again',
+  SQLITE_FULL: 'free some disk space, then try again',
   SQLITE_READONLY: 'run this as the user who owns the data directory',
 };
 

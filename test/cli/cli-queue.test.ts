@@ -107,16 +107,19 @@ test('why says what mail waits for', async (t) => {
   };
   t.regex(
     await why('dead'),
-    /^It has not been tried yet\. It waits because mx\.dead\.invalid failed 5 times in a row \(last: no answer\), and its circuit is open since 2[^;]*; the next probe is due 2/,
+    /^It has not been tried yet\. It waits because mx\.dead\.invalid failed 5 times in a row \(last: no answer\), and its circuit has been open since 2[^;]*; the next probe is due 2/,
   );
-  t.regex(await why('busy'), /It waits for a connection: all of mx\.busy\.invalid are busy \(3 of 3\)\./);
+  t.regex(
+    await why('busy'),
+    /It waits for a connection: all connections to mx\.busy\.invalid are in use \(3 of 3\)\./,
+  );
   t.regex(
     await why('shut'),
     /waits because the operator suspended shut\.invalid at 2\S+ \("their wish"\), until 2\S+\. It expires 2/,
   );
   t.regex(
     await why('throttled'),
-    /It waits because mx\.throttled\.invalid has asked us since 2\S+ to slow down \("421 4\.7\.0 slow down"\); it is given 1 of 2 connections now\./,
+    /It waits because mx\.throttled\.invalid has been asking us since 2\S+ to slow down \("421 4\.7\.0 slow down"\); it now gets 1 of 2 connections\./,
   );
   t.regex(await why('fine'), /The next attempt is due 2\S+; it expires 2/);
   await db('deliveries')
@@ -138,7 +141,7 @@ test('an order says what it did, and what it found where it did nothing', async 
   });
   t.regex(
     await refusal(1, `${hold} --domain busy.invalid`),
-    /nothing was held: of what matches 2 held; only queued or deferred mail can be$/m,
+    /nothing was held: the matching mail is 2 held; only queued or deferred mail can be$/m,
   );
   t.regex(
     await refusal(1, `${hold} --domain nowhere.invalid`),
@@ -161,7 +164,7 @@ test('what is being sent is left alone and counted', async (t) => {
   t.like(await json('queue cancel --domain busy.invalid --reason test'), { moved: 1, sending: 1 });
   t.regex(
     await refusal(1, `queue cancel ${mail.busy.emailId} --reason test`),
-    /1 is being sent right now; ask again in a moment/,
+    /1 is being sent now; try again in a moment/,
   );
   t.is((await cli(`queue retry ${mail.busy.emailId} --reason test`)).code, 1);
 });
@@ -170,7 +173,7 @@ test('bad usage of the queue is named', async (t) => {
   const { refusal } = createCli(t, (await openQueue(t, 'sqlite')).settings);
   t.regex(
     await refusal(2, 'queue hold --reason test'),
-    /nothing says which mail; give an emailId, or --domain, .*; see `postern queue hold --help`/,
+    /nothing selects the mail; give an emailId, or --domain, .*; see `postern queue hold --help`/,
   );
   for (const order of ['retry', 'hold', 'release', 'cancel'])
     t.regex(await refusal(2, `queue ${order} --domain there.invalid`), /required option '--reason <R>'/);

@@ -61,9 +61,12 @@ test('what cannot be is said in a sentence', async (t) => {
     /email\.delivered/,
   );
   const { id } = await json('webhook add https://app.invalid/ --org Acme');
-  t.regex(await refusal(1, `webhook replay ${id}`), /say what to post again/);
-  t.regex(await refusal(1, `webhook replay ${id} --failed --since 2h`), /say what to post again/);
-  t.regex(await refusal(1, `webhook replay ${id} --until 2h`), /say what to post again/);
+  t.regex(await refusal(1, `webhook replay ${id}`), /nothing selects the events to post again/);
+  t.regex(
+    await refusal(1, `webhook replay ${id} --failed --since 2h`),
+    /nothing selects the events to post again/,
+  );
+  t.regex(await refusal(1, `webhook replay ${id} --until 2h`), /nothing selects the events to post again/);
   t.regex(await refusal(1, `webhook replay ${id} nothing`), /is not the id of an event/);
   t.regex(await refusal(2, `webhook replay ${id} --since yesterday`), /2026-01-31T12:00:00Z/);
   t.is((await json(`webhook replay ${id} --since 2026-01-01T00:00:00Z --until 1h`)).replayed, 0);

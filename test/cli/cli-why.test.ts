@@ -61,13 +61,13 @@ const rows: [what: string, story: WhyFacts, said: string][] = [
   [
     'put off by us',
     story('deferred', { last: attempt({ origin: 'local', diagnostic: 'the disk is full' }) }, soon),
-    'This server itself put it off at attempt 1: the disk is full. That is not final. ' +
+    'This server itself deferred it at attempt 1: the disk is full. That is not final. ' +
       'The next attempt is due in 5 m; it expires in 60 m.',
   ],
   [
     'put off by them, before its time, and suspended since',
     story('deferred', { last: attempt({}), condition: { is: 'suspended', suspension, isWhole: true } }, soon),
-    'Attempt 1 failed: no answer. That is not final: the other side put it off. The next attempt is due in 5 m; it ' +
+    'Attempt 1 failed: no answer. That is not final: the failure is on the remote side. The next attempt is due in 5 m; it ' +
       'expires in 60 m. It waits because the operator suspended mx.invalid at in -10 m ("their wish"), until in 50 m.',
   ],
   [
@@ -77,8 +77,8 @@ const rows: [what: string, story: WhyFacts, said: string][] = [
       { condition: { is: 'no_source', pools: ['bulk'], count: 1, isWhole: true } },
       { attempts: 0, ...due },
     ),
-    'It has not been tried yet. It waits because its organization sends from the source pool bulk, and no running ' +
-      'node has an address of it. Give a node one (POSTERN_MTA_SOURCES, with @POOL), or `postern org pool O NAME` has ' +
+    'It has not been tried yet. It waits because its organization sends from the IP pool bulk, and no running ' +
+      'node has an address in it. Give a node one (POSTERN_MTA_SOURCES, with @POOL), or `postern org pool O NAME` has ' +
       'it send from another pool. It expires in 60 m.',
   ],
   [
@@ -97,9 +97,9 @@ const rows: [what: string, story: WhyFacts, said: string][] = [
       },
       soon,
     ),
-    'Attempt 1 failed: 450 4.2.0 Greylisted. That is not final: the other side put it off. The next attempt is due in 5 m; ' +
-      'it expires in 60 m. mx.invalid has been greylisting since in -3 m ("450 4.2.0 Greylisted"): it takes mail that ' +
-      'comes again after a while.',
+    'Attempt 1 failed: 450 4.2.0 Greylisted. That is not final: the failure is on the remote side. The next attempt is due in 5 m; ' +
+      'it expires in 60 m. mx.invalid has been greylisting since in -3 m ("450 4.2.0 Greylisted"): it accepts mail ' +
+      'that is retried after a while.',
   ],
   [
     'of an organization that is paused',
@@ -114,12 +114,12 @@ const rows: [what: string, story: WhyFacts, said: string][] = [
       due,
     ),
     'It has not been tried yet. It waits because the operator has paused its organization since in -2 m ("unpaid ' +
-      'bills"); it does not grow old meanwhile. It expires in 60 m.',
+      'bills"); the pause does not count toward its expiry. It expires in 60 m.',
   ],
   [
     'held before there was an event of it',
     story('held'),
-    'It is held by the operator, until it is released (`postern queue release E --reason R`).',
+    'It has been held by the operator until it is released (`postern queue release E --reason R`).',
   ],
   [
     'canceled after an attempt that may have arrived',
@@ -135,7 +135,7 @@ const rows: [what: string, story: WhyFacts, said: string][] = [
     blocked('550 5.7.1 Service unavailable, Client host [203.0.113.9] blocked using zen.spamhaus.org'),
     'mx.invalid [192.0.2.1] said "550 5.7.1 Service unavailable, Client host [203.0.113.9] blocked using ' +
       'zen.spamhaus.org" at attempt 1. That is final, a soft bounce (blocked): the address 203.0.113.9 is on the ' +
-      'blocklist zen.spamhaus.org: learn why, and how to be taken off, at https://check.spamhaus.org/; end the cause first.',
+      'blocklist zen.spamhaus.org: find out the reason and how to be removed at https://check.spamhaus.org/; fix the cause first.',
   ],
   [
     'bounced by a list that is not known: its name and the link of the reply',
@@ -144,8 +144,8 @@ const rows: [what: string, story: WhyFacts, said: string][] = [
     ),
     'mx.invalid [192.0.2.1] said "554 5.7.1 192.0.2.1: 203.0.113.9 is listed in bl.lists.invalid, see ' +
       'https://lists.invalid/q?203.0.113.9." at attempt 1. That is final, a soft bounce (blocked): the address ' +
-      '203.0.113.9 is on the blocklist bl.lists.invalid: learn why, and how to be taken off, at ' +
-      'https://lists.invalid/q?203.0.113.9; end the cause first.',
+      '203.0.113.9 is on the blocklist bl.lists.invalid: find out the reason and how to be removed at ' +
+      'https://lists.invalid/q?203.0.113.9; fix the cause first.',
   ],
   [
     'bounced for our reputation, and no list named',

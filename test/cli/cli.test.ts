@@ -56,7 +56,7 @@ test('org pool: pinned, shown, and warned of a pool that no node has', async (t)
   t.is(pinned.code, 0);
   t.regex(
     pinned.stderr,
-    /no running node has a source address of the pool bulk-2 \(no node runs\): its mail waits/,
+    /no running node has a source address of the pool bulk-2 \(no node is running\): the mail waits/,
   );
   t.is((await json('org show Acme')).pool, 'bulk-2');
   t.regex((await cli('org show Acme')).stdout.toString(), /source pool\tbulk-2\n/);
@@ -87,13 +87,13 @@ test('key: made, listed without the key, rotated, revoked', async (t) => {
   t.false(JSON.stringify(listed).includes(rotated.key));
 
   t.regex((await json('key revoke', rotated.id)).revokedAt, isIso);
-  t.regex(await refusal(1, 'key rotate', rotated.id), /was revoked already/);
+  t.regex(await refusal(1, 'key rotate', rotated.id), /has already been revoked/);
   t.is((await json('key list --org Acme')).length, 2, 'a rotation that is refused makes no key');
   t.regex(await refusal(1, 'key revoke nonsense'), /no key with the id "nonsense"/);
   t.regex(await refusal(2, `${create} email:sned`), /"email:sned" is not a scope; there are email:send, /);
   const idle = await cli(`${create} domain_scope:example.invalid`);
   t.is(idle.code, 0);
-  t.regex(idle.stderr, /this key grants nothing/);
+  t.regex(idle.stderr, /this key cannot do anything/);
 });
 
 test('domain: verified when its DKIM record is found, and no DNS trouble takes that away', async (t) => {
@@ -106,7 +106,7 @@ test('domain: verified when its DKIM record is found, and no DNS trouble takes t
   const [dkim] = added.records;
   t.deepEqual(Object.keys(dkim), ['type', 'name', 'value', 'purpose', 'note', 'required']);
   const ofAcme = 'example.invalid --org Acme';
-  t.regex(await refusal(1, `domain add ${ofAcme}`), /example\.invalid is registered in Acme already/);
+  t.regex(await refusal(1, `domain add ${ofAcme}`), /example\.invalid is already registered in Acme/);
 
   const verify = async () => {
     const { code, stdout, stderr } = await cli(`domain verify ${ofAcme} --json`);
@@ -156,7 +156,7 @@ test('credits: every change is in the ledger', async (t) => {
   await json('credits quota Acme 20');
   await json('credits grant Acme 30');
   t.is((await json('credits grant Acme -5')).wallet, 25);
-  t.regex(await refusal(1, 'credits grant Acme -26'), /holds 25 credits; 26 cannot be taken/);
+  t.regex(await refusal(1, 'credits grant Acme -26'), /has 25 credits, so 26 cannot be removed/);
   const shown = await json('credits show', acme.id);
   t.deepEqual(Object.keys(shown), ['quota', 'wallet', 'ledger']);
   t.deepEqual(Object.keys(shown.quota), ['limit', 'used', 'remaining', 'renewsAt']);
@@ -190,7 +190,10 @@ test('suppression: added, imported whole or not at all, removed', async (t) => {
     { address: 'Bob@there.invalid', reason: 'imported' },
   ]);
   await json('suppression remove ANN@there.invalid --org Acme');
-  t.regex(await refusal(1, 'suppression remove ann@there.invalid --org Acme'), /is not on the list of Acme/);
+  t.regex(
+    await refusal(1, 'suppression remove ann@there.invalid --org Acme'),
+    /is not on the suppression list of Acme/,
+  );
 });
 
 /** Sends to one recipient of each fate, and waits until each has met it. */
@@ -243,7 +246,7 @@ test('email: beside a running server, the story, the reason and the bytes', asyn
   const why = (await json('email why', emailId)).recipients;
   t.regex(
     why[0].why,
-    /said "451 4\.7\.1 greylisted, try again" .* not final: the other side put it off\. .* next attempt is due 2/,
+    /said "451 4\.7\.1 greylisted, try again" .* not final: the failure is on the remote side\. .* next attempt is due 2/,
   );
   t.regex(why[1].why, /said "550 5\.1\.1 no such mailbox" .* final, a hard bounce \(unknown_user\)/);
   t.regex(why[2].why, /Attempt 1 at mx1\.invalid .* may have arrived/);
@@ -399,7 +402,7 @@ test('a database that somebody else holds: who to look for, after a while', asyn
   await other.transaction(async () => {
     t.regex(
       await refusal(1, 'org create --name Other'),
-      /database is locked; another program holds it: `fuser`/,
+      /database is locked; another program has locked the database: `fuser`/,
     );
   });
   await other.destroy();

@@ -80,7 +80,7 @@ onScript('top ends with Ctrl-C too, and without colours where NO_COLOR is set', 
 
 onScript('logs -f shows a story in colours and columns as it happens', async (t) => {
   const logs = await onTerminal(t, 'logs -f');
-  await logs.shows('no such line');
+  await logs.shows('no line matches');
   await appendFile(logs.file, logLine('accepted', null) + logLine('deferred', '451 later \u001b]0;x\u0007'));
   await logs.shows('deferred');
   await logs.shows('451 later \\x1b]0;x\\x07');

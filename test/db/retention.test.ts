@@ -54,7 +54,7 @@ for (const database of kinds) {
     t.like(await world.get(done.emailId), { status: 'delivered', recipients: [{ attempts: 1 }] });
     const gone = await cli('email source', done.emailId);
     t.is(gone.code, 1);
-    t.regex(gone.stderr, /not kept any more \(POSTERN_KEEP_MESSAGES/);
+    t.regex(gone.stderr, /has been deleted \(POSTERN_KEEP_MESSAGES/);
     t.is((await cli('email show', done.emailId)).code, 0);
     t.is((await cli('email why', done.emailId)).code, 0);
   });

@@ -122,7 +122,7 @@ test('a backup that cannot be used is none', async (t) => {
   const place = await directory(t);
   const dataDir = join(place, 'data');
   const { cli, json, refusal } = createCli(t, { POSTERN_DATA_DIR: dataDir });
-  t.regex(await refusal(1, 'backup', join(place, 'none')), /is POSTERN_DATA_DIR right\?/);
+  t.regex(await refusal(1, 'backup', join(place, 'none')), /POSTERN_DATA_DIR/);
   await makeInstallation(dataDir);
   const org = await json('org create --name Acme');
   await json('domain add sender.invalid --org', org.id);
@@ -130,15 +130,15 @@ test('a backup that cannot be used is none', async (t) => {
 
   const made = await cli('backup', file);
   t.is(made.code, 0);
-  t.regex(made.stderr, /backup\.secret opens what is sealed/);
-  t.regex(await refusal(1, 'backup', file), /is there already; --force/);
+  t.regex(made.stderr, /backup\.secret decrypts the keys in the backup/);
+  t.regex(await refusal(1, 'backup', file), /already exists; --force/);
   t.is((await cli('backup --force', file)).code, 0);
   t.regex(await refusal(1, 'backup', join(place, 'no/such')), /cannot be written to/);
 
   const secret = join(dataDir, 'secret');
   const kept = await readFile(secret);
   await writeFile(secret, 'of another service altogether\n');
-  t.regex(await refusal(1, 'backup', join(place, 'other')), /does not open 1 of 1 keys/);
+  t.regex(await refusal(1, 'backup', join(place, 'other')), /cannot decrypt 1 of 1 keys/);
   await writeFile(secret, kept);
   t.deepEqual((await readdir(place)).sort(), ['backup', 'backup.secret', 'data']);
 });
@@ -154,9 +154,9 @@ test('a restore changes nothing until all is well', async (t) => {
   t.is((await cli('backup', file)).code, 0);
   await json('org create --name Later');
 
-  t.regex(await refusal(2, 'restore'), /nothing says which backup/);
-  t.regex(await refusal(1, 'restore', join(place, 'none')), /is not there/);
-  t.regex(await refusal(1, 'restore', file), /--force sets it aside/);
+  t.regex(await refusal(2, 'restore'), /no backup is given/);
+  t.regex(await refusal(1, 'restore', join(place, 'none')), /does not exist/);
+  t.regex(await refusal(1, 'restore', file), /--force renames it/);
   const torn = join(place, 'torn');
   await copyFile(file, torn);
   await truncate(torn, (await stat(torn)).size - 8192);
@@ -167,7 +167,10 @@ test('a restore changes nothing until all is well', async (t) => {
   const apart = join(place, 'apart');
   await mkdir(join(place, 'anew'));
   await copyFile(file, apart);
-  t.regex(await anew.refusal(1, 'restore', apart), /put the one that was kept with it at .*apart\.secret/);
+  t.regex(
+    await anew.refusal(1, 'restore', apart),
+    /put the secret that was saved with the backup at .*apart\.secret/,
+  );
   t.false(existsSync(join(place, 'anew/postern.sqlite')));
   await copyFile(`${file}.secret`, `${apart}.secret`);
   t.is((await anew.cli('restore', apart)).code, 0);

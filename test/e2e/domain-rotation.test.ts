@@ -56,7 +56,7 @@ for (const kind of kinds) {
         [selector, 'pending'],
       ],
     );
-    t.regex(await refusal(1, `domain rotate ${name} --org Tenant`), /waits for its record already/);
+    t.regex(await refusal(1, `domain rotate ${name} --org Tenant`), /already has a pending key/);
     await later(world);
     t.deepEqual(await signatures(world), [`${old} pass`], 'not before it is published');
 
@@ -109,7 +109,7 @@ for (const kind of kinds) {
     t.is(looked.code, 0, 'a look signs at once');
     const both = [`${first} pass`, `${rsa} pass`].sort();
     await until(async () => (await signatures(world)).join() === both.join(), { what: 'two signatures' });
-    t.regex(await refusal(1, `domain ed25519 ${name} on --org Tenant`), /signs by Ed25519 already/);
+    t.regex(await refusal(1, `domain ed25519 ${name} on --org Tenant`), /already has an Ed25519 key/);
 
     const rotated = await json(`domain rotate ${name} --org Tenant`);
     const pending = rotated.keys.filter((key: { status: string }) => key.status === 'pending');
@@ -136,7 +136,7 @@ for (const kind of kinds) {
       ['pending'],
     );
     t.is((await json(`domain rotate ${name} --org Tenant --cancel`)).keys.length, 1);
-    t.regex(await refusal(1, `domain rotate ${name} --org Tenant --cancel`), /waits for its record/);
+    t.regex(await refusal(1, `domain rotate ${name} --org Tenant --cancel`), /has no pending DKIM key/);
     publish(world, record);
     await later(world);
     t.deepEqual(await signatures(world), [`${old} pass`]);

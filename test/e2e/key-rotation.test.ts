@@ -17,7 +17,7 @@ for (const kind of kinds) {
       (await world.call('GET', '/api/public/credits', { headers: { authorization: `Bearer ${key}` } }))
         .status;
     t.deepEqual([await ask(world.key), await ask(made.key)], [200, 200]);
-    t.regex(await refusal(1, 'key rotate', id), /was rotated already, and ends 2.*Z/);
+    t.regex(await refusal(1, 'key rotate', id), /has already been rotated and ends 2.*Z/);
 
     await world.clock.advance('25h');
     await until(async () => (await ask(world.key)) === 401, { what: 'the old one to end' });

@@ -37,7 +37,7 @@ for (const database of kinds) {
     const [why] = (await json(`email why ${emailId}`)).recipients;
     t.regex(
       why.why,
-      /^It is held by the operator since 2.* \("looks like a mistake"\), until it is released/,
+      /^It has been held by the operator since 2.* \("looks like a mistake"\) until it is released/,
     );
 
     await json(`queue release ${emailId} --reason`, 'it was none');

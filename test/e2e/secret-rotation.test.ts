@@ -74,7 +74,7 @@ for (const kind of kinds) {
     await world.restart();
     t.is((await world.send({ to: 'bob@there.invalid' })).status, 200);
 
-    t.regex(await refusal(1, 'secret retire'), /signs since .* wait until/);
+    t.regex(await refusal(1, 'secret retire'), /in use only since .* wait until/);
     const before = new Date(Date.now() - 31 * 24 * 3_600_000);
     await utimes(file, before, before);
     const retired = await cli('secret retire');
@@ -82,7 +82,7 @@ for (const kind of kinds) {
     t.deepEqual(readSecrets(file), [current]);
     await until(async () => (await follow(link)) === 404, { what: 'the old link to be unknown' });
     t.is((await world.send({ to: 'eve@there.invalid' })).status, 200);
-    t.regex(await refusal(1, 'secret retire'), /no other secret/);
+    t.regex(await refusal(1, 'secret retire'), /only the current secret/);
   });
 }
 

@@ -35,9 +35,9 @@ test('a database that cannot be used', async (t) => {
     t.deepEqual(
       skippedOnes.map(({ check, found: why }) => [check, why]),
       [
-        ['server', 'not known: the database does not say'],
-        ['source pools', 'not known: the database does not say'],
-        ['registered', 'not known: the database does not say'],
+        ['server', 'not known: the database cannot be read'],
+        ['source pools', 'not known: the database cannot be read'],
+        ['registered', 'not known: the database cannot be read'],
       ],
     );
     t.false(rest.some(({ verdict }) => verdict === 'failure'));
@@ -46,12 +46,12 @@ test('a database that cannot be used', async (t) => {
 
 names('a secret that others may read', ({ dataDir }) => chmod(join(dataDir, 'secret'), 0o640), {
   ...{ check: 'secret', subject: machine, verdict: 'failure' },
-  ...{ found: /may be read by others \(0640\)$/, advice: /^chmod 600 / },
+  ...{ found: /can be read by other users \(0640\)$/, advice: /^chmod 600 / },
 });
 
 names('another secret', ({ dataDir }) => writeFile(join(dataDir, 'secret'), `${'x'.repeat(40)}\n`), {
   ...{ check: 'secret', subject: machine, verdict: 'failure' },
-  ...{ found: /does not open 1 of the 1 that are sealed in the database$/, advice: /bring back the secret/ },
+  ...{ found: /cannot decrypt 1 of the 1 keys in the database$/, advice: /restore the secret/ },
 });
 
 names(
@@ -59,7 +59,7 @@ names(
   async ({ db }) => assignPool(db, (await listOrganizations(db))[0]!.id, 'bulk'),
   {
     ...{ check: 'source pools', subject: machine, verdict: 'failure' },
-    ...{ found: /^1 organization sends from bulk, and no node/, advice: /192\.0\.2\.10@bulk/ },
+    ...{ found: /^1 organization sends from bulk, but no running node/, advice: /192\.0\.2\.10@bulk/ },
   },
 );
 
@@ -77,7 +77,7 @@ names(
 
 names('a full disk', () => ({ surroundings: { freeBytes: async () => 99 * 1024 ** 2 } }), {
   ...{ check: 'disk space', subject: machine, verdict: 'failure' },
-  ...{ found: /^99 MiB free; mail is refused below 100 MiB/, advice: /^make room/ },
+  ...{ found: /^99 MiB free; mail is refused below 100 MiB/, advice: /^free some space/ },
 });
 
 names('a disk that is nearly full', () => ({ surroundings: { freeBytes: async () => 150 * 1024 ** 2 } }), {
@@ -122,7 +122,7 @@ function unsynchronized({ time, surroundings }: DoctorWorld): Change {
 const ofCertificate = { check: 'certificate', subject: machine } as const;
 
 for (const [file, verdict, found, advice] of [
-  ['expired', 'failure', /cert\.pem ended on 2021-01-01$/, /renew/],
+  ['expired', 'failure', /cert\.pem expired on 2021-01-01$/, /renew/],
   ['other', 'warning', /cert\.pem is for other\.invalid, not for mx1\.invalid$/, /certbot certonly -d mx1/],
 ] as const) {
   names(
@@ -145,8 +145,8 @@ names('a certificate that is not there', () => ({ config: { tlsCert: '/nowhere/c
   ...{ ...ofCertificate, verdict: 'failure', found: /ENOENT/ },
 });
 
-names('applications get a certificate that vouches for itself', () => ({ config: { tlsCert: null } }), {
-  ...{ ...ofCertificate, verdict: 'warning', found: /^one that vouches for itself/, advice: /certbot/ },
+names('applications get a self-signed certificate', () => ({ config: { tlsCert: null } }), {
+  ...{ ...ofCertificate, verdict: 'warning', found: /^self-signed/, advice: /certbot/ },
 });
 
 function fixture(name: string): string {
@@ -178,7 +178,7 @@ test('tracking links that lead to this machine alone', async (t) => {
   t.deepEqual(more, []);
   t.like(base, { check: 'base URL', verdict: 'failure' });
   t.like(gone, { check: 'tracking links' });
-  t.regex(base!.found, /nobody else can open it/);
+  t.regex(base!.found, /which other machines cannot open$/);
 });
 
 test('the real machine is measured, and left as it was', async (t) => {

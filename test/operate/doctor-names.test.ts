@@ -18,7 +18,7 @@ names(
 );
 
 names('answers that nobody vouches for', ({ dns }) => dns.set({ 'signed.invalid': { A: ['192.0.2.1'] } }), {
-  ...{ check: 'DNSSEC', subject: 'DNS', verdict: 'warning', found: /does not vouch/, advice: /unbound/ },
+  ...{ check: 'DNSSEC', subject: 'DNS', verdict: 'warning', found: /does not validate/, advice: /unbound/ },
 });
 
 // Names and addresses.
@@ -42,7 +42,7 @@ names('a hostname without an address', ({ dns }) => dns.set({ [hostname]: null }
 
 names('a hostname that leads elsewhere', ({ dns }) => dns.set({ [hostname]: { A: ['192.0.2.9'] } }), {
   ...{ check: 'address', subject: hostname, verdict: 'failure' },
-  ...{ found: /^it leads to 192\.0\.2\.9, and mail leaves from 127\.0\.0\.1$/, records: [hostRecord] },
+  ...{ found: /^it resolves to 192\.0\.2\.9, but mail is sent from 127\.0\.0\.1$/, records: [hostRecord] },
 });
 
 const reverse = '1.0.0.127.in-addr.arpa';
@@ -62,13 +62,17 @@ names('no PTR', ({ dns }) => dns.set({ [reverse]: null }), {
 });
 
 names('a PTR that does not lead back', ({ dns }) => dns.set({ [reverse]: { PTR: ['vps7.invalid'] } }), {
-  ...{ ...ofPtr, verdict: 'failure', found: /^it leads to vps7\.invalid, which does not lead back$/ },
+  ...{ ...ofPtr, verdict: 'failure', found: /^it is vps7\.invalid, which does not resolve to this address$/ },
 });
 
 names(
   'a PTR that leads back under another name',
   ({ dns }) => dns.set({ [reverse]: { PTR: ['vps7.invalid'] }, 'vps7.invalid': { A: ['127.0.0.1'] } }),
-  { ...ofPtr, verdict: 'warning', found: /^it leads to vps7\.invalid and back, but EHLO says mx1\.invalid$/ },
+  {
+    ...ofPtr,
+    verdict: 'warning',
+    found: /^it is vps7\.invalid, which resolves to this address, but EHLO says mx1\.invalid$/,
+  },
 );
 
 names('a PTR that DNS fails on', ({ dns }) => dns.set({ [reverse]: 'SERVFAIL' }), {
@@ -86,7 +90,7 @@ for (const [name, entry, subject, verdict] of [
   names(`${subject} is on ${name}`, ({ dns }) => dns.set({ [entry]: { A: ['127.0.0.3'] } }), {
     ...{ check: name, subject, verdict, found: /^listed: 127\.0\.0\.3/ },
     advice: new RegExp(
-      `^learn why ${subject.replaceAll('.', '\\.')} is on ${name}, and how to be taken off, at https:`,
+      `^find out at https:\\S+ why ${subject.replaceAll('.', '\\.')} is on ${name} and how to be removed`,
     ),
   });
 }

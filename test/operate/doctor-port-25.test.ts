@@ -125,7 +125,7 @@ test('port 25 is shut for IPv6 alone: mail goes by IPv4', async (t) => {
   const [finding, ...more] = await world.changed();
   t.deepEqual(more, []);
   t.like(finding, { check: 'port 25 by IPv6', subject: machine, verdict: 'warning' });
-  t.regex(finding!.advice!, /^mail goes by IPv4/);
+  t.regex(finding!.advice!, /^mail is sent over IPv4/);
 });
 
 test('addresses turned round, as RFC 3596 has it', (t) => {
@@ -148,6 +148,6 @@ test('a source address that is not this machine’s', async (t) => {
   t.like(finding, {
     subject: '192.0.2.77',
     verdict: 'failure',
-    found: '192.0.2.77 is no address of this machine',
+    found: '192.0.2.77 is not an address of this machine',
   });
 });

@@ -14,7 +14,7 @@ for (const kind of kinds) {
     const others = rest.filter(({ verdict }) => verdict !== 'ok');
     t.deepEqual(
       others.map(({ check, found }) => [check, found]),
-      [['port 25 by IPv6', 'no host to knock at has an IPv6 address']],
+      [['port 25 by IPv6', 'no probed host has an IPv6 address']],
     );
     t.is(database!.check, 'database');
     t.regex(database!.found, /^(SQLite|PostgreSQL) [\d.]+.*, [\d.]+ [KM]iB, its schema up to date/);

@@ -9,7 +9,7 @@ export async function readAddressFile(file: string): Promise<string[]> {
     return await readAddresses(await readBytes(file));
   } catch (error) {
     if (!(error instanceof ListFault)) throw error;
-    throw new Failure(`${file}: ${error.message}; nothing was imported, mend them first`);
+    throw new Failure(`${file}: ${error.message}; nothing was imported; correct the file and try again`);
   }
 }
 
@@ -18,6 +18,6 @@ async function readBytes(file: string): Promise<Buffer> {
     return await (file === '-' ? buffer(process.stdin) : readFile(file));
   } catch (error) {
     const reason = (error as Error).message.split(',')[0];
-    throw new Failure(`${file} cannot be read: ${reason}; name a file that can be`);
+    throw new Failure(`${file} cannot be read: ${reason}; give a readable file`);
   }
 }

@@ -62,7 +62,7 @@ export const limit = orUnlimited('a limit', 2 ** 31 - 1);
 export const movement = parser({
   read(text) {
     if (/^[+-]?\d{1,12}$/.test(text) && Number(text) !== 0) return Number(text);
-    return refuse(text, 'a number of credits', 'a whole number, a negative one to take credits back');
+    return refuse(text, 'a number of credits', 'a whole number, negative to remove credits');
   },
 });
 
@@ -76,9 +76,10 @@ export function choice<const T extends string>(what: string, choices: readonly T
 
 export const onOff = choice('a switch', ['on', 'off']);
 
-export const tlsFloor = choice('a demand of TLS', tlsFloors);
+export const tlsFloor = choice('a TLS level', tlsFloors);
 export const tlsArgument = `<${tlsFloors.join('|')}>`;
-export const tlsIs = 'what the host gives, clear text too; TLS with any certificate; TLS with a valid one';
+export const tlsIs =
+  'opportunistic: TLS if the host offers it; encrypted: TLS with any certificate; verified: TLS with a valid certificate';
 
 /** A pool of source addresses. */
 export const pool = parser(poolName);

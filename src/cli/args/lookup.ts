@@ -21,14 +21,14 @@ export async function requireOrganization(db: Db, idOrName: string): Promise<Org
   const byId = isUuid(idOrName) ? await findOrganization(db, idOrName.toLowerCase()) : null;
   const found = byId ?? (await findOrganizationByName(db, idOrName));
   if (found) return found;
-  throw new Failure(`there is no organization "${idOrName}"; \`postern org list\` shows them all`);
+  throw new Failure(`there is no organization "${idOrName}"; \`postern org list\` lists them`);
 }
 
 export async function requireDomain(db: Db, org: Organization, name: string): Promise<DomainRecord> {
   const found = await findDomain(db, org.id, name);
   if (found) return found;
   throw new Failure(
-    `${name} is not registered in ${org.name}; \`postern domain list --org ${quoted(org.name)}\` shows what is`,
+    `${name} is not registered in ${org.name}; \`postern domain list --org ${quoted(org.name)}\` lists its domains`,
   );
 }
 
@@ -44,7 +44,7 @@ export async function requireEmail(db: Db, id: string): Promise<EmailRecord> {
   const found = isUuid(id) ? await findEmail(db, id.toLowerCase(), null) : null;
   if (found) return found;
   throw new Failure(
-    `there is no email with the id "${id}"; it is the emailId of the send's response, and \`postern logs\` shows it`,
+    `there is no email with the id "${id}"; give the emailId from the response to the send or from \`postern logs\``,
   );
 }
 

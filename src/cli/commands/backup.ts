@@ -25,10 +25,13 @@ interface Options {
 export function backupCommands(program: Command, context: CommandContext): void {
   program
     .command('backup')
-    .description('Copy the SQLite database to a file while it is used, and the secret beside it.')
-    .argument('<FILE>', 'where to; the secret goes to FILE.secret. - is standard output, without the secret')
-    .option('--force', 'replace FILE where it is there')
-    .option('--no-secret', 'leave the secret out; without it the copy is of no use')
+    .description('Back up the SQLite database and the secret; the server may keep running.')
+    .argument(
+      '<FILE>',
+      'file to write; the secret goes to FILE.secret. With -, the database goes to standard output, without the secret',
+    )
+    .option('--force', 'replace FILE if it exists')
+    .option('--no-secret', 'do not copy the secret; DKIM keys in the backup cannot be used without it')
     .action((file: string, options: Options, command: Command) => {
       if (file !== '-') return backUp(context, resolve(file), options);
       const isWanted = !context.out.json && !process.stdout.isTTY;
@@ -53,7 +56,7 @@ async function writeBackup(context: CommandContext, { secret }: Options): Promis
 function requireSqlite({ config }: CommandContext): Config {
   if (config().databaseUrl === null) return config();
   throw new Failure(
-    'the database is PostgreSQL, which has its own: `pg_dump --format=custom --file=FILE "$POSTERN_DATABASE_URL"`; keep the secret as well',
+    'the database is PostgreSQL; back it up with `pg_dump --format=custom --file=FILE "$POSTERN_DATABASE_URL"`, and keep the secret as well',
   );
 }
 
@@ -65,7 +68,7 @@ async function copyTo(workshop: string, context: CommandContext): Promise<string
     onProgress: (share) => out.progress(`${Math.floor(share * 100)} % copied`),
     signal: interrupted(),
   });
-  out.progress('looking through the copy');
+  out.progress('checking the copy');
   await examine(context, workshop);
   await chmod(made, 0o600);
   return made;
@@ -76,7 +79,7 @@ async function backUp(context: CommandContext, file: string, { force, secret }: 
   const { dataDir } = requireSqlite(context);
   const beside = secret && config().secret === null ? `${file}.secret` : null;
   for (const each of [file, ...(beside === null ? [] : [beside])]) {
-    if (existsSync(each) && !force) throw new Failure(`${each} is there already; --force replaces it`);
+    if (existsSync(each) && !force) throw new Failure(`${each} already exists; --force replaces it`);
   }
   const workshop = await workshopFor(file);
   try {
@@ -108,7 +111,9 @@ async function workshopFor(file: string): Promise<string> {
   try {
     return await mkdtemp(`${file}.partial-`);
   } catch (error) {
-    throw new Failure(`${dirname(file)} cannot be written to: ${(error as Error).message}`);
+    throw new Failure(
+      `${dirname(file)} cannot be written to: ${(error as Error).message}; choose another FILE`,
+    );
   }
 }
 
@@ -121,7 +126,7 @@ async function examine({ secrets }: CommandContext, workshop: string): Promise<v
     const { all, closed } = await countSealed(db, createSeal(secrets()).opens);
     if (closed > 0) {
       throw new Failure(
-        `the secret does not open ${closed} of ${all} keys of the database; is POSTERN_SECRET right?`,
+        `the secret cannot decrypt ${closed} of ${all} keys in the database; check POSTERN_SECRET`,
       );
     }
   } finally {
@@ -136,7 +141,7 @@ async function copySecret(from: string, to: string, workshop: string): Promise<v
 }
 
 function advice(beside: string | null, isFromSetting: boolean): string {
-  if (beside) return `${beside} opens what is sealed in the backup: keep both, best not in one place`;
+  if (beside) return `${beside} decrypts the keys in the backup: keep both, preferably in different places`;
   const what = isFromSetting ? 'POSTERN_SECRET' : 'the file "secret" of the data directory';
   return `keep ${what} as well: without it the DKIM keys of the backup cannot be used`;
 }

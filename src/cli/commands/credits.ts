@@ -15,11 +15,13 @@ const shownOnTerminal = 20;
 const all = 2 ** 31 - 1;
 
 export function creditsCommands(program: Command, { db, out, now }: CommandContext): void {
-  const credits = program.command('credits').description('Quota, wallet and ledger of an organization.');
+  const credits = program
+    .command('credits')
+    .description('Manage the quota, wallet and credit ledger of an organization.');
 
   credits
     .command('show')
-    .description("Show an organization's quota and wallet, and the ledger, the newest entry first.")
+    .description('Show the quota, wallet and ledger of an organization, newest entry first.')
     .argument('<ORG>', 'id or name of the organization')
     .action(async (idOrName: string) => {
       const org = await requireOrganization(await db(), idOrName);
@@ -29,15 +31,15 @@ export function creditsCommands(program: Command, { db, out, now }: CommandConte
 
   credits
     .command('grant')
-    .description('Add credits to the wallet; a negative number takes them back.')
+    .description('Add credits to the wallet; a negative number removes credits.')
     .argument('<ORG>', 'id or name of the organization')
-    .argument('<N>', 'how many', movement)
+    .argument('<N>', 'number of credits', movement)
     .action(async (idOrName: string, amount: number) => {
       const org = await requireOrganization(await db(), idOrName);
       const changed = await (await db()).transaction((trx) => grant(trx, org.id, amount, now()));
       if (!changed) {
         throw new Failure(
-          `the wallet of ${org.name} holds ${org.wallet} credits; ${-amount} cannot be taken from it`,
+          `the wallet of ${org.name} has ${org.wallet} credits, so ${-amount} cannot be removed; remove at most ${org.wallet}`,
         );
       }
       out.print(organizationDocument(changed, now()), organizationFacts(changed, now()));
@@ -45,9 +47,9 @@ export function creditsCommands(program: Command, { db, out, now }: CommandConte
 
   credits
     .command('quota')
-    .description("Set the period's limit; what was used in it stays used.")
+    .description('Set the monthly quota; credits already used this month stay used.')
     .argument('<ORG>', 'id or name of the organization')
-    .argument('<N|unlimited>', 'credits a month', quota)
+    .argument('<N|unlimited>', 'credits per month', quota)
     .action(async (idOrName: string, limit: OrUnlimited) => {
       const org = await requireOrganization(await db(), idOrName);
       const changed = await (await db()).transaction((trx) => setQuota(trx, org.id, toLimit(limit), now()));

@@ -12,9 +12,9 @@ export function doctorCommands(program: Command, context: CommandContext): void 
   program
     .command('doctor')
     .description(
-      'Look whether this machine can send: ports, names, DNS records, blocklists, disk; the exit code is 1 on a failure.',
+      'Check whether this machine can send mail: ports, names, DNS records, blocklists, disk. Exit with 1 on a failure.',
     )
-    .argument('[DOMAIN]', 'look at this sender domain alone, not at all verified ones', domainArgument)
+    .argument('[DOMAIN]', 'check only this sender domain, not all verified ones', domainArgument)
     .action((domain?: string) => run(context, domain ?? null));
 }
 
@@ -53,5 +53,5 @@ async function openTheOne(config: Config): Promise<Db | null> {
 
 function lineOf({ done, known, waitingFor }: ExamineProgress): string {
   const [first] = waitingFor;
-  return first === undefined ? '' : `${done} of ${known} looked at, waiting for ${first}`;
+  return first === undefined ? '' : `${done} of ${known} checks done, waiting for ${first}`;
 }

@@ -20,45 +20,47 @@ import { local, relative } from '../render/times.ts';
 import { why } from '../render/why-view.ts';
 
 export function emailCommands(program: Command, { db, out, now, isServed }: CommandContext): void {
-  const email = program.command('email').description('One email: what became of it, why, its bytes.');
+  const email = program.command('email').description('Show the status, history and source of an email.');
   const withId = (command: string, description: string) =>
-    email.command(command).description(description).argument('<ID>', "the emailId of the send's response");
+    email.command(command).description(description).argument('<ID>', 'emailId from the response to the send');
 
-  withId('show', 'Tell the whole story of an email, with the SMTP transcripts.').action(
-    async (id: string) => {
-      const found = await requireEmail(await db(), id);
-      printStory(out, found, await listAttempts(await db(), found.id), now());
-    },
-  );
+  withId('show', 'Show an email with all its attempts and SMTP transcripts.').action(async (id: string) => {
+    const found = await requireEmail(await db(), id);
+    printStory(out, found, await listAttempts(await db(), found.id), now());
+  });
 
-  withId('why', 'Say for each recipient what happened, in whose words, and what comes next.').action(
-    async (id: string) => {
-      const found = await requireEmail(await db(), id);
-      const attempts = await listAttempts(await db(), found.id);
-      const standings = await readDestinationStatuses(await db(), now(), await isServed());
-      const pool = await poolOf(await db(), found.orgId);
-      const pause = await readPause(await db(), found.orgId);
-      const routes = await routesOf(
-        await db(),
-        found.deliveries.map(({ domain }) => domain),
-      );
-      printReasons(out, storiesOf(found, { attempts, standings, routes, pool, pause, now: now() }), found);
-    },
-  );
+  withId(
+    'why',
+    'Explain the status of each recipient: the last reply, its meaning, and the next step.',
+  ).action(async (id: string) => {
+    const found = await requireEmail(await db(), id);
+    const attempts = await listAttempts(await db(), found.id);
+    const standings = await readDestinationStatuses(await db(), now(), await isServed());
+    const pool = await poolOf(await db(), found.orgId);
+    const pause = await readPause(await db(), found.orgId);
+    const routes = await routesOf(
+      await db(),
+      found.deliveries.map(({ domain }) => domain),
+    );
+    printReasons(out, storiesOf(found, { attempts, standings, routes, pool, pause, now: now() }), found);
+  });
 
-  withId('source', 'Print the bytes that are sent, exactly, to standard output.')
-    .option('--to <ADDRESS>', 'whose copy, where tracking makes a copy for each recipient', address)
+  withId('source', 'Print the exact message bytes to standard output.')
+    .option(
+      '--to <ADDRESS>',
+      'recipient whose copy to print, if tracking made one copy per recipient',
+      address,
+    )
     .action(async (id: string, { to }: { to?: string }) => {
       const found = await requireEmail(await db(), id);
       const [source] = await readMessages(await db(), [theMessage(found, to)]);
-      if (!source?.length)
-        throw new Failure(`the bytes of email ${found.id} are not kept any more (${keep})`);
+      if (!source?.length) throw new Failure(`the message of email ${found.id} has been deleted (${keep})`);
       if (out.json) out.print({ emailId: found.id, encoding: 'base64', source: source.toString('base64') });
       else out.write(source);
     });
 }
 
-const keep = 'POSTERN_KEEP_MESSAGES says for how long after the last delivery';
+const keep = 'POSTERN_KEEP_MESSAGES sets how long messages are kept after the last delivery';
 
 function theMessage({ id, deliveries }: EmailRecord, to: string | undefined): string {
   const asked = deliveries.filter(
@@ -67,9 +69,12 @@ function theMessage({ id, deliveries }: EmailRecord, to: string | undefined): st
   if (asked.length === 0) throw new Failure(`email ${id} is not for ${to}`);
   const ids = new Set(asked.flatMap(({ messageId }) => messageId ?? []));
   const [messageId, ...others] = ids;
-  if (messageId === undefined) throw new Failure(`nothing was queued for ${to}`);
+  if (messageId === undefined)
+    throw new Failure(
+      to === undefined ? `no message of email ${id} was queued` : `no message was queued for ${to}`,
+    );
   if (others.length > 0)
-    throw new Failure(`email ${id} has a copy for each recipient; name one with --to ADDRESS`);
+    throw new Failure(`email ${id} has a copy for each recipient; select one with --to ADDRESS`);
   return messageId;
 }
 
@@ -132,7 +137,7 @@ function printReasons(out: Output, stories: WhyFacts[], email: EmailRecord): voi
       lines: [
         `${delivery.recipient}  ${coloured(delivery.status)}`,
         sentence,
-        ...(last ? ['', ...attemptLines(delivery, last)] : [dim('There was no attempt.')]),
+        ...(last ? ['', ...attemptLines(delivery, last)] : [dim('There has been no attempt.')]),
       ],
       rows: [
         ['recipient', delivery.recipient, delivery.status, sentence],

@@ -21,24 +21,24 @@ interface ListOptions {
 export function inboundCommands(program: Command, { db, out }: CommandContext): void {
   const inbound = program
     .command('inbound')
-    .description('Mail that came in and is kept: bounces, complaints, letters to postmaster and abuse.');
+    .description('Show received mail: bounces, complaints, and mail to postmaster and abuse.');
 
   inbound
     .command('list')
-    .description('List the mail that came in, the newest first.')
+    .description('List received mail, newest first.')
     .option('--kind <K>', `one of ${kinds.join(', ')}`, choice('a kind', kinds))
-    .option('--email <ID>', 'only what is about this email, by its emailId')
+    .option('--email <ID>', 'only mail about the email with this emailId')
     .option('--limit <N>', 'how many at most', lines(1, maxMails), defaultLimit)
     .action(async ({ kind, email, limit }: ListOptions) => {
       if (email !== undefined && !isUuid(email))
-        throw new Failure(`"${email}" is no emailId; it is a UUID, as the send's response has it`);
+        throw new Failure(`"${email}" is not an emailId; give the UUID from the response to the send`);
       printList(out, await listInbound(await db(), { kind, emailId: email?.toLowerCase(), limit }));
     });
 
   inbound
     .command('source')
-    .description('Print a mail as it came, of a long one the beginning, to standard output.')
-    .argument('<ID>', 'its id in the list')
+    .description('Print the source of a received mail to standard output; of a long one, the beginning.')
+    .argument('<ID>', 'id of the mail, from `postern inbound list`')
     .action(async (id: string) => {
       const found = isUuid(id) ? await readInbound(await db(), id.toLowerCase()) : null;
       if (!found) throw new Failure(`there is no mail "${id}"; \`postern inbound list\` shows them all`);
@@ -60,7 +60,7 @@ function printList(out: Output, mails: InboundRecord[]): void {
         mail.emailTo === null ? mail.recipient : 'a return path',
         mail.emailTo === null ? null : `${mail.emailTo}, email ${mail.emailId}`,
       ]),
-      empty: 'Nothing that is kept came in.',
+      empty: 'There is no received mail.',
       cut: 'last',
     },
   );

@@ -17,15 +17,19 @@ interface CreateOptions {
 }
 
 export function keyCommands(program: Command, { db, out, now }: CommandContext): void {
-  const key = program.command('key').description('API keys of an organization.');
+  const key = program.command('key').description('Manage the API keys of an organization.');
 
   key
     .command('create')
-    .description('Make an API key; it is shown this once.')
+    .description('Create an API key; it is shown only once.')
     .requiredOption('--org <ORG>', 'id or name of the organization')
-    .requiredOption('--label <L>', 'what it is for', name)
+    .requiredOption('--label <L>', 'what the key is used for', name)
     .requiredOption('--scope <S>', 'email:send, email:read, full_access or domain_scope:DOMAIN', scopes)
-    .option('--domain <D>', 'restrict it to senders of this domain: short for domain_scope:D', domainScopes)
+    .option(
+      '--domain <D>',
+      'restrict the key to senders of this domain; the same as --scope domain_scope:D',
+      domainScopes,
+    )
     .action(async ({ org, label, scope, domain = [] }: CreateOptions) => {
       const { id: orgId } = await requireOrganization(await db(), org);
       const owner = { orgId, label, scopes: [...new Set([...scope, ...domain])] };
@@ -43,7 +47,7 @@ export function keyCommands(program: Command, { db, out, now }: CommandContext):
 
   key
     .command('revoke')
-    .description('End a key at once.')
+    .description('Revoke a key at once.')
     .argument('<ID>', 'id of the key')
     .action(async (id: string) => {
       const found = await requireKey(await db(), id);
@@ -61,9 +65,13 @@ export function keyCommands(program: Command, { db, out, now }: CommandContext):
 
   key
     .command('rotate')
-    .description('Replace a key by a new one with the same label and scopes.')
+    .description('Replace a key with a new one that has the same label and scopes.')
     .argument('<ID>', 'id of the key')
-    .option('--grace <TIME>', 'how long the old one is good yet, such as 24h; else it ends at once', timeSpan)
+    .option(
+      '--grace <TIME>',
+      'how long the old key stays valid, such as 24h; without it, the old key is revoked at once',
+      timeSpan,
+    )
     .action(async (id: string, { grace = 0 }: { grace?: number }) => {
       const found = await requireKey(await db(), id);
       const rotatedAt = now();
@@ -77,11 +85,11 @@ function revokedBefore(key: KeyRecord, now: number): Failure {
   if (key.revokedAt === null && key.endsAt !== null) {
     const advice = key.endsAt > now ? '; `postern key revoke` ends it at once' : '';
     return new Failure(
-      `the key ${key.id} (${key.label}) was rotated already, and ends ${iso(key.endsAt)}${advice}`,
+      `the key ${key.id} (${key.label}) has already been rotated and ends ${iso(key.endsAt)}${advice}`,
     );
   }
   const revokedAt = key.revokedAt === null ? 'just now' : iso(key.revokedAt);
-  return new Failure(`the key ${key.id} (${key.label}) was revoked already, ${revokedAt}`);
+  return new Failure(`the key ${key.id} (${key.label}) has already been revoked, ${revokedAt}`);
 }
 
 function printKey(out: Output, made: MadeKey, oldUntil: number | null = null): void {
@@ -94,9 +102,11 @@ function printKey(out: Output, made: MadeKey, oldUntil: number | null = null): v
       ...(oldUntil === null ? [] : [['the old one ends', { time: oldUntil }] as [string, Cell]]),
     ],
   });
-  out.note('the key is shown this once; keep it where your application finds it');
+  out.note('the key is shown only this time; store it where your application can read it');
   if (made.scopes.every((scope) => scope.startsWith('domain_scope:'))) {
-    out.warn('this key grants nothing: a domain only restricts; add --scope email:send to let it send');
+    out.warn(
+      'this key cannot do anything: a domain scope only restricts; add --scope email:send to allow sending',
+    );
   }
 }
 
@@ -117,7 +127,7 @@ function printKeys(out: Output, keys: KeyRecord[], now: number): void {
       key.label,
       key.scopes.join(' '),
     ]),
-    empty: 'There is no key yet; `postern key create` makes one.',
+    empty: 'There is no key yet; `postern key create` creates one.',
   });
 }
 

@@ -28,11 +28,15 @@ const pageSize = 100;
 export function listenCommands(program: Command, context: CommandContext): void {
   program
     .command('listen')
-    .description('Forward events as they come to a URL of yours, signed as webhooks are; for development.')
-    .requiredOption('--forward <URL>', 'where to post them', url)
+    .description('Post new events to a local URL, signed like webhooks; for development.')
+    .requiredOption('--forward <URL>', 'URL to post the events to', url)
     .option('--org <ORG>', 'only events of this organization, by id or name')
     .option('--event <T>', 'only events of this type', eventTypes)
-    .option('--secret <SECRET>', 'what to sign with (whsec_…); one is made otherwise', webhookSecret)
+    .option(
+      '--secret <SECRET>',
+      'secret to sign with (whsec_…); without it, a new one is generated',
+      webhookSecret,
+    )
     .action((options: Options) => listen(context, options));
 }
 
@@ -42,7 +46,7 @@ async function listen(context: CommandContext, options: Options): Promise<void> 
   const orgId = options.org === undefined ? null : (await requireOrganization(db, options.org)).id;
   const secret = options.secret ?? newSecret();
   let after = await settledPosition(db);
-  out.warn(`forwarding to ${options.forward}, signed with ${secret}; Ctrl-C ends it`);
+  out.warn(`forwarding to ${options.forward}, signed with ${secret}; press Ctrl-C to stop`);
   for (;;) {
     const page = await readEvents(db, { orgId, after, limit: pageSize, types: options.event });
     for (const event of page.events) {

@@ -44,23 +44,31 @@ const maxLines = 1_000_000;
 export function logsCommands(program: Command, context: CommandContext): void {
   program
     .command('logs')
-    .description('Print the last lines of the mail log; with -f go on with what is added.')
-    .option('-f, --follow', 'do not stop at the end')
+    .description('Print the last lines of the mail log; with -f, follow the log as it grows.')
+    .option('-f, --follow', 'wait for new lines and print them')
     .option('--org <ORG>', 'only mail of this organization, by id or name')
     .option('--domain <D>', 'only mail to this recipient domain', domain)
-    .option('--destination <NAME>', 'only mail to this destination, as the queue names it', destination)
+    .option(
+      '--destination <NAME>',
+      'only mail to this destination, as named by `postern queue summary`',
+      destination,
+    )
     .option('--to <ADDRESS>', 'only mail to this recipient', address)
-    .option('--from <SENDER>', 'only mail from this address, or from this domain', senderOrDomain)
+    .option('--from <SENDER>', 'only mail from this address or domain', senderOrDomain)
     .option('--email <ID>', 'only this email, by its emailId')
     .option(
       '--id <ID>',
-      "the whole story of the mail with this id, be it the request's, the Message-ID or the remote host's",
+      'all lines of the emails with this id: a request id, Message-ID, emailId, or a queue id in a reply',
     )
-    .option('--status <S>', 'only lines with this verb, or expired', logStates)
-    .option('--since <TIME>', 'only since then: 2026-01-31T12:00:00Z, or 2h ago', moment)
+    .option('--status <S>', 'only lines of this event', logStates)
+    .option(
+      '--since <TIME>',
+      'only lines since this time: 2026-01-31T12:00:00Z, or 2h for two hours ago',
+      moment,
+    )
     .option(
       '-n, --lines <N>',
-      `how many lines; ${defaultLines}, or with --since, --email or --id all`,
+      `number of lines; ${defaultLines} by default, or all with --since, --email or --id`,
       lines(0, maxLines),
     )
     .action((options: Options) => print(context, options));
@@ -82,7 +90,7 @@ async function print(context: CommandContext, options: Options): Promise<void> {
   if (max === null) {
     for await (const portion of log.forward(filters.since)) printer.add(portion.filter(keep));
   } else printer.add(await lastOf(log, max, keep, filters.since));
-  if (printer.count() === 0) out.note(`no such line in ${file}${options.follow ? ' yet' : ''}`);
+  if (printer.count() === 0) out.note(`no line matches in ${file}${options.follow ? ' yet' : ''}`);
   if (options.follow) for await (const portion of log.follow()) printer.add(portion.filter(keep));
   printer.end();
   await log.close();

@@ -16,7 +16,9 @@ import type { CommandContext } from '../command-context.ts';
 export function migrateCommands(program: Command, context: CommandContext): void {
   program
     .command('migrate')
-    .description("Upgrade the database's schema to this program's, while no server of another version runs.")
+    .description(
+      'Upgrade the database schema to the version of this program, while no server of another version runs.',
+    )
     .action(() => run(context));
 }
 

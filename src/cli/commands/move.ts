@@ -19,7 +19,7 @@ export function moveCommands(program: Command, context: CommandContext): void {
   program
     .command('move')
     .description(
-      'Move the database from SQLite to an empty PostgreSQL, while no server runs; killed, it goes on.',
+      'Move the database from SQLite to an empty PostgreSQL while no server runs; after an interruption, run it again to continue.',
     )
     .addOption(
       // The arguments of a process are for everybody to see.
@@ -35,8 +35,8 @@ async function run({ config, out, now }: CommandContext, url: string): Promise<v
   const { dataDir, databaseUrl } = config();
   if (databaseUrl !== null) {
     throw new Failure(
-      'POSTERN_DATABASE_URL is set, so this Postern is on PostgreSQL already; if SQLite is what is to be moved, take the setting ' +
-        'out until it is; from one PostgreSQL to another, use pg_dump and pg_restore',
+      'POSTERN_DATABASE_URL is set, so this installation already uses PostgreSQL; to move a SQLite database, remove the ' +
+        'setting until the move is done; to move from one PostgreSQL to another, use pg_dump and pg_restore',
     );
   }
   const to = postgresGrammar.print(url);
@@ -45,7 +45,7 @@ async function run({ config, out, now }: CommandContext, url: string): Promise<v
   const open: Db[] = [];
   try {
     const source = await openExisting({ dataDir, databaseUrl: null });
-    if (!source) throw new Failure(`there is no SQLite database in ${dataDir}; is POSTERN_DATA_DIR right?`);
+    if (!source) throw new Failure(`there is no SQLite database in ${dataDir}; check POSTERN_DATA_DIR`);
     open.push(source);
     const target = await openDatabase({ dataDir, databaseUrl: url, givenBy: '--to' });
     open.push(target);
@@ -61,7 +61,7 @@ async function run({ config, out, now }: CommandContext, url: string): Promise<v
     out.progress('');
     if (readNote(dataDir)?.finishedAt === null) {
       out.warn(
-        `the move is not finished: the same command goes on where it stopped; to give it up, remove ${noteFile(dataDir)}`,
+        `the move is not finished: run the same command again to continue; to give up the move, delete ${noteFile(dataDir)}`,
       );
     }
     throw error;
@@ -141,17 +141,17 @@ function tell(out: Output, { to, dataDir, waiting, ms }: Around, { tables, resum
       rows: tables
         .filter((table) => table.rows > 0)
         .map((table) => [table.table, table.rows, table.digest.slice(0, 16)]),
-      empty: 'there was nothing in it',
+      empty: 'The database was empty.',
     },
   );
   for (const { table, replaced: values } of replaced) {
     out.warn(
-      `${values} values of ${table} had NUL characters, which PostgreSQL does not store: they are U+FFFD there`,
+      `${values} values of ${table} contained NUL characters, which PostgreSQL cannot store; they were replaced with U+FFFD`,
     );
   }
   if (out.json) return;
   out.warn(
-    `set POSTERN_DATABASE_URL to it and start the server, with the same data directory (${dataDir}): the secret, node-id, the ` +
-      'mail log and certificates stay there, and postern.sqlite, which is not used any more',
+    `set POSTERN_DATABASE_URL to the new database and start the server with the same data directory (${dataDir}): the ` +
+      'secret, node-id, mail log and certificates stay there; postern.sqlite is no longer used',
   );
 }

@@ -37,14 +37,16 @@ import type { Block, Cell } from '../render/output.ts';
 
 export function orgCommands(program: Command, context: CommandContext): void {
   const { db, out, now } = context;
-  const org = program.command('org').description('Organizations: who sends, and how much.');
+  const org = program
+    .command('org')
+    .description('Manage organizations: the senders, with their quotas and limits.');
 
   org
     .command('create')
-    .description('Make an organization; without --quota and --wallet it may send without limit.')
-    .requiredOption('--name <NAME>', 'what people call it', name)
-    .option('--quota <N|unlimited>', 'credits a month, one a recipient', quota)
-    .option('--wallet <N>', 'credits that outlast the month, used after the quota', credits)
+    .description('Create an organization; without --quota and --wallet it may send without limit.')
+    .requiredOption('--name <NAME>', 'name of the organization', name)
+    .option('--quota <N|unlimited>', 'credits per month; each recipient costs one', quota)
+    .option('--wallet <N>', 'credits that do not expire, used once the quota is used up', credits)
     .action(async (options: { name: string; quota?: OrUnlimited; wallet?: number }) => {
       const made = await create(await db(), options, now());
       out.print(organizationDocument(made, now()), organizationFacts(made, now()));
@@ -60,7 +62,7 @@ export function orgCommands(program: Command, context: CommandContext): void {
         {
           head: ['ID', 'QUOTA', 'USED', 'LEFT', 'WALLET', 'CREATED', 'PAUSED', 'NAME'],
           rows: organizations.map((each) => organizationRow(each, now())),
-          empty: 'There is no organization yet; `postern org create --name NAME` makes one.',
+          empty: 'There is no organization yet; `postern org create --name NAME` creates one.',
         },
       );
     });
@@ -76,11 +78,11 @@ export function orgCommands(program: Command, context: CommandContext): void {
 
   org
     .command('limits')
-    .description('Set how much an organization may ask for and send; days begin at midnight UTC.')
+    .description('Set the request and sending limits of an organization; a day begins at midnight UTC.')
     .argument('<ORG>', 'id or name')
-    .option('--per-second <N>', 'API requests a second, or unlimited', limit)
-    .option('--per-day <N>', 'API requests a day, or unlimited', limit)
-    .option('--emails-per-day <N>', 'recipients a day, or unlimited', limit)
+    .option('--per-second <N>', 'API requests per second, or unlimited', limit)
+    .option('--per-day <N>', 'API requests per day, or unlimited', limit)
+    .option('--emails-per-day <N>', 'recipients per day, or unlimited', limit)
     .action(async (idOrName: string, options: LimitOptions) => {
       const found = await requireOrganization(await db(), idOrName);
       const changed = await changeLimits(await db(), found, options);
@@ -89,9 +91,7 @@ export function orgCommands(program: Command, context: CommandContext): void {
 
   org
     .command('tls')
-    .description(
-      'Set the least protection that all mail of an organization is sent with; a domain may demand more.',
-    )
+    .description('Set the minimum TLS protection for all mail of an organization; a domain may require more.')
     .argument('<ORG>', 'id or name')
     .argument(tlsArgument, tlsIs, tlsFloor)
     .action(async (idOrName: string, tls: TlsFloor) => {
@@ -105,10 +105,12 @@ export function orgCommands(program: Command, context: CommandContext): void {
 
   org
     .command('pool')
-    .description('Pin an organization to a pool of source addresses: its mail leaves from no others.')
+    .description(
+      'Assign an organization to an IP pool: its mail is sent only from the addresses of that pool.',
+    )
     .argument('<ORG>', 'id or name')
-    .argument('[NAME]', 'as the sources of some node have it (POSTERN_MTA_SOURCES)', pool)
-    .option('--none', 'pin it to none: it sends from the addresses without a pool')
+    .argument('[NAME]', 'name of the pool in POSTERN_MTA_SOURCES', pool)
+    .option('--none', 'remove the assignment: send from the addresses without a pool')
     .action(async (idOrName: string, name: string | undefined, { none = false }, command: Command) => {
       if ((name === undefined) !== none)
         command.error('error: give either the NAME of a pool or --none', { exitCode: 2 });
@@ -117,10 +119,10 @@ export function orgCommands(program: Command, context: CommandContext): void {
 }
 
 function pauseCommands(org: Command, context: CommandContext): void {
-  const reasonIs = 'why; its API keys and its people are told';
+  const reasonIs = 'reason, shown to the API clients and users of the organization';
   org
     .command('pause')
-    .description('Stop an organization at once: its keys, its sign-ins and its mail, which waits.')
+    .description('Pause an organization at once: reject its API keys and sign-ins, and hold its mail.')
     .argument('<ORG>', 'id or name')
     .requiredOption('--reason <R>', reasonIs, reason)
     .action(async (idOrName: string, options: { reason: string }) => {
@@ -134,7 +136,7 @@ function pauseCommands(org: Command, context: CommandContext): void {
   org
     .command('resume')
     .description(
-      'Let a paused organization go on; the mail that waits gets back the time that it has waited.',
+      'Resume a paused organization; the expiry of its held mail is extended by the length of the pause.',
     )
     .argument('<ORG>', 'id or name')
     .requiredOption('--reason <R>', 'why', reason)
@@ -143,7 +145,8 @@ function pauseCommands(org: Command, context: CommandContext): void {
 
 async function resume({ db, out, now }: CommandContext, idOrName: string, why: string): Promise<void> {
   const { id, name: called, pause } = await requireOrganization(await db(), idOrName);
-  if (!pause) throw new Failure(`${called} is not paused; \`postern org list\` shows who is`);
+  if (!pause)
+    throw new Failure(`${called} is not paused; \`postern org list\` shows which organizations are`);
   const onProgress = (count: number) => out.progress(`${count} mails made due again so far`);
   const waiting = await resumeOrganization(await db(), id, pause, now(), onProgress).finally(() =>
     out.progress(''),
@@ -171,9 +174,9 @@ async function pin({ db, out, now }: CommandContext, idOrName: string, name: str
   const there = await readPools(await db(), now());
   if (there.has(name) || (name === defaultPool && there.size === 0)) return;
   const others =
-    there.size === 0 ? 'no node runs' : `the nodes that run have ${[...there].sort().join(', ')}`;
+    there.size === 0 ? 'no node is running' : `the running nodes have ${[...there].sort().join(', ')}`;
   out.warn(
-    `no running node has a source address of the pool ${name} (${others}): its mail waits until one has (POSTERN_MTA_SOURCES)`,
+    `no running node has a source address of the pool ${name} (${others}): the mail waits until a node has one (POSTERN_MTA_SOURCES)`,
   );
 }
 
@@ -268,7 +271,7 @@ export function organizationFacts(org: Organization, now: number): Block {
       ['requests a day', orUnlimited(org.requestsPerDay)],
       ['emails a day', orUnlimited(org.emailsPerDay)],
       ['TLS', org.tls],
-      ['source pool', org.pool ?? `${defaultPool} (pinned to none)`],
+      ['source pool', org.pool ?? `${defaultPool} (not assigned)`],
       ['created', { time: org.createdAt }],
       ...(org.pause
         ? ([

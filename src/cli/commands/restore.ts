@@ -32,10 +32,10 @@ const reason = 'the database was restored from a backup; this may have been sent
 export function restoreCommands(program: Command, context: CommandContext): void {
   const command = program.command('restore');
   command
-    .description('Bring a backup back, while no server runs; the mail that waited in it is held.')
-    .argument('[FILE]', 'what `postern backup` made; none on PostgreSQL, after pg_restore')
-    .option('--force', 'set the database aside that is there')
-    .option('--no-hold', 'leave the queue as it was: mail that went out since the backup goes out again')
+    .description('Restore a backup while no server runs; its queued mail is held.')
+    .argument('[FILE]', 'backup made by `postern backup`; on PostgreSQL none, after pg_restore')
+    .option('--force', 'rename the existing database and restore in its place')
+    .option('--no-hold', 'do not hold the queue: mail that was sent after the backup is sent again')
     .action(async (file: string | undefined, options: Options) => {
       const isPostgres = context.config().databaseUrl !== null;
       if (isPostgres === (file === undefined)) {
@@ -43,7 +43,7 @@ export function restoreCommands(program: Command, context: CommandContext): void
       }
       const fault = isPostgres
         ? 'PostgreSQL is restored by `pg_restore --dbname="$POSTERN_DATABASE_URL" FILE`; then `postern restore` without a file'
-        : 'nothing says which backup; give the FILE that `postern backup` made';
+        : 'no backup is given; give the FILE that `postern backup` made';
       command.error(`error: ${fault}`, { exitCode: 2 });
     });
 }
@@ -84,7 +84,8 @@ async function prepare({ out, now }: CommandContext, db: Db, hold: boolean): Pro
 }
 
 async function restoreFile(context: CommandContext, file: string, { force, hold }: Options) {
-  if (!existsSync(file)) throw new Failure(`${file} is not there`);
+  if (!existsSync(file))
+    throw new Failure(`${file} does not exist; give the FILE that \`postern backup\` made`);
   const { dataDir } = context.config();
   makeDataDir(context);
   refuseLeft(dataDir);
@@ -93,7 +94,7 @@ async function restoreFile(context: CommandContext, file: string, { force, hold 
   const workshop = await mkdtemp(join(dataDir, 'restore-'));
   try {
     if (existsSync(target) && !force) {
-      throw new Failure(`${target} is there; --force sets it aside under another name`);
+      throw new Failure(`${target} already exists; --force renames it and restores in its place`);
     }
     const made = join(workshop, 'postern.sqlite');
     await copyFile(file, made);
@@ -126,25 +127,27 @@ function makeDataDir({ config, out }: CommandContext): void {
   const isNew = !existsSync(config().dataDir);
   loadSecrets(config());
   if (isNew)
-    out.note(`${resolve(config().dataDir)} is new: the data directory of a service that begins here`);
+    out.note(`${resolve(config().dataDir)} did not exist and has been created as a new data directory`);
 }
 
 /** The secrets that are here stay in use; those of the backup come after them, where they are needed. */
 async function takeSecret({ config, secrets }: CommandContext, db: Db, beside: string): Promise<void> {
   const { all, closed } = await countSealed(db, createSeal(secrets()).opens);
   if (closed === 0) return;
-  const lacks = `the secret here does not open ${closed} of the ${all} keys of the backup`;
+  const lacks = `the secret of this installation cannot decrypt ${closed} of the ${all} keys in the backup`;
   if (config().secret !== null) {
-    throw new Failure(
-      `${lacks}; set POSTERN_SECRET to what it was, or name that one in POSTERN_SECRET_OTHERS`,
-    );
+    throw new Failure(`${lacks}; add the secret that belongs to the backup to POSTERN_SECRET_OTHERS`);
   }
-  if (!existsSync(beside)) throw new Failure(`${lacks}; put the one that was kept with it at ${beside}`);
+  if (!existsSync(beside))
+    throw new Failure(`${lacks}; put the secret that was saved with the backup at ${beside}`);
   const file = secretFile(config().dataDir);
   const [current, ...others] = readSecrets(file);
   writeSecrets(file, [current, ...new Set([...others, ...readSecrets(beside)])]);
   const still = await countSealed(db, createSeal(secrets()).opens);
-  if (still.closed > 0) throw new Failure(`${beside} does not open ${still.closed} of them either`);
+  if (still.closed > 0)
+    throw new Failure(
+      `${beside} cannot decrypt ${still.closed} of them either; find the secret that was saved with the backup`,
+    );
 }
 
 async function syncFile(path: string): Promise<void> {

@@ -29,27 +29,31 @@ const month = 30 * 24 * 60 * 60_000;
 const inHandsMs = 3_000;
 
 export function secretCommands(program: Command, context: CommandContext): void {
-  const secret = program.command('secret').description('The secrets that seal and sign.');
+  const secret = program
+    .command('secret')
+    .description('Manage the secrets that encrypt stored keys and sign links.');
   secret
     .command('show')
-    .description('List the secrets by their fingerprints, and how much is sealed with each.')
+    .description('List the secrets by fingerprint, with the number of keys encrypted with each.')
     .action(() => show(context));
   secret
     .command('rotate')
-    .description('Make a new secret, and seal everything with it; a running server takes it up by itself.')
-    .option('--only-node', 'on PostgreSQL: no other node uses this database')
+    .description(
+      'Create a new secret and encrypt all stored keys with it; a running server notices the change.',
+    )
+    .option('--only-node', 'confirm, on PostgreSQL, that no other node uses this database')
     .action((options: { onlyNode?: true }) => rotate(context, options));
   secret
     .command('reseal')
-    .description('Seal with the current secret what is sealed with another one.')
+    .description('Encrypt all stored keys with the current secret.')
     .action(async () => {
       const resealed = await reseal(context);
       context.out.print({ resealed }, { facts: [['resealed', resealed]] });
     });
   secret
     .command('retire')
-    .description('Forget all secrets but the current one; what they have signed counts no more.')
-    .option('--after <TIME>', 'how long the current one must have signed', timeSpan, month)
+    .description('Delete all secrets except the current one; what they signed is no longer valid.')
+    .option('--after <TIME>', 'minimum age of the current secret', timeSpan, month)
     .action((options: { after: number }) => retire(context, options));
 }
 
@@ -69,7 +73,8 @@ async function show({ db, out, secrets, config }: CommandContext): Promise<void>
       empty: '',
     },
   );
-  if (unopened > 0) out.warn(`none of them opens ${unopened} keys of the database`);
+  if (unopened > 0)
+    out.warn(`${unopened} keys in the database cannot be decrypted with any of these secrets`);
 }
 
 async function rotate(context: CommandContext, { onlyNode }: { onlyNode?: true }): Promise<void> {
@@ -77,14 +82,14 @@ async function rotate(context: CommandContext, { onlyNode }: { onlyNode?: true }
   const { dataDir, databaseUrl, secret } = config();
   if (secret !== null) {
     throw new Failure(
-      'the secret is set by POSTERN_SECRET. Put the next one into POSTERN_SECRET_OTHERS on every node and restart it; ' +
-        'then exchange the two in the same way; then `postern secret reseal`',
+      'the secret is set by POSTERN_SECRET. Put the new secret into POSTERN_SECRET_OTHERS on every node and restart it; ' +
+        'then swap the two settings and restart each node again; then run `postern secret reseal`',
     );
   }
   if (databaseUrl !== null && !onlyNode) {
     throw new Failure(
-      'other nodes may use this database, and must know the new secret first: set it as POSTERN_SECRET on all of ' +
-        'them (README.md has the steps), or say --only-node',
+      'other nodes may use this database and must have the new secret first: set it as POSTERN_SECRET on all of ' +
+        'them (docs/operations.md has the steps), or give --only-node',
     );
   }
   context.secrets();
@@ -105,8 +110,8 @@ async function rotate(context: CommandContext, { onlyNode }: { onlyNode?: true }
       },
     );
     out.warn(
-      'back up the secret anew. The one before still verifies return paths and tracking links of mail that was sent; ' +
-        '`postern secret retire` ends that, in a month or later',
+      'back up the new secret. The old secret still verifies the return paths and tracking links of mail already sent; ' +
+        'after a month or more, delete it with `postern secret retire`',
     );
   } finally {
     await unlock();
@@ -122,31 +127,35 @@ async function retire(context: CommandContext, { after }: { after: number }): Pr
   const { db, out, config, now, secrets } = context;
   const { dataDir, secret } = config();
   if (secret !== null) {
-    throw new Failure('the secrets are set: take the old one out of POSTERN_SECRET_OTHERS, and restart');
+    throw new Failure(
+      'the secrets come from settings; remove the old one from POSTERN_SECRET_OTHERS and restart',
+    );
   }
   secrets();
   const unlock = await lockSecrets(dataDir);
   try {
     const file = secretFile(dataDir);
     const [current, ...others] = readSecrets(file);
-    if (others.length === 0) throw new Failure('there is no other secret than the current one');
+    if (others.length === 0) throw new Failure('there is only the current secret; nothing to retire');
     const since = statSync(file).mtimeMs;
     if (now() - since < after) {
       throw new Failure(
-        `the current secret signs since ${iso(since)}: bounces and complaints of mail from before it would be refused, ` +
-          `and its tracking links lead nowhere; wait until ${iso(since + after)}, or say --after 0s`,
+        `the current secret has been in use only since ${iso(since)}: bounces and complaints of older mail would be ` +
+          `refused, and its tracking links would break; wait until ${iso(since + after)}, or give --after 0s`,
       );
     }
     if ((await reseal(context)) > 0) await pause(inHandsMs);
     const { closed } = await countSealed(await db(), createSeal(fixedSecrets(current)).opens);
     if (closed > 0)
-      throw new Failure(`${closed} keys of the database are not sealed with it; nothing was retired`);
+      throw new Failure(
+        `${closed} keys in the database are not encrypted with the current secret; nothing was retired`,
+      );
     writeSecrets(file, [current]);
     out.print(
       { retired: others.map(fingerprint) },
       { facts: [['retired', others.map(fingerprint).join(' ')]] },
     );
-    out.warn(`tracking links and return paths of mail sent before ${iso(since)} are not known any more`);
+    out.warn(`tracking links and return paths of mail sent before ${iso(since)} are no longer valid`);
   } finally {
     await unlock();
   }

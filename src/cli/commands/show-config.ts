@@ -6,7 +6,7 @@ import type { CommandContext } from '../command-context.ts';
 export function configCommands(program: Command, { out, env }: CommandContext): void {
   program
     .command('config')
-    .description('Show every setting: its value, and where it came from.')
+    .description('Show every setting with its value and source.')
     .action(() => {
       const settings = effectiveConfig(env());
       out.print(settings, {

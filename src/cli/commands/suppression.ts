@@ -22,24 +22,24 @@ interface Owner {
 export function suppressionCommands(program: Command, context: CommandContext): void {
   const suppression = program
     .command('suppression')
-    .description('Addresses that are not written to any more.');
+    .description('Manage the suppression list: addresses that no mail is sent to.');
   const ofOrg = (command: string, description: string) =>
     suppression
       .command(command)
       .description(description)
       .requiredOption('--org <ORG>', 'id or name of the organization');
 
-  ofOrg('add', 'Put an address on the list; mail to it is not sent.')
+  ofOrg('add', 'Add an address to the suppression list.')
     .argument('<ADDRESS>', 'the address', addressArgument)
     .action((address: string, { org }: Owner) => add(context, org, address));
 
-  ofOrg('remove', 'Take an address off the list; it is written to again.')
+  ofOrg('remove', 'Remove an address from the suppression list, so that mail is sent to it again.')
     .argument('<ADDRESS>', 'the address', addressArgument)
     .action((address: string, { org }: Owner) => remove(context, org, address));
 
-  ofOrg('list', 'List the addresses.').action(({ org }: Owner) => list(context, org));
+  ofOrg('list', 'List the suppressed addresses.').action(({ org }: Owner) => list(context, org));
 
-  ofOrg('import', 'Put all addresses of a file on the list: one a line, in CSV the first column.')
+  ofOrg('import', 'Add all addresses of a file: one per line, or the first column of a CSV file.')
     .argument('<FILE>', 'the file; - is standard input')
     .action((file: string, { org }: Owner) => importFile(context, org, file));
 }
@@ -56,14 +56,14 @@ async function add({ db, out, now }: CommandContext, org: string, address: strin
       ],
     },
   );
-  if (!added) out.note(`${address} was on the list of ${owner.name} before`);
+  if (!added) out.note(`${address} was already on the suppression list of ${owner.name}`);
 }
 
 async function remove({ db, out, now }: CommandContext, org: string, address: string): Promise<void> {
   const owner = await requireOrganization(await db(), org);
   if (!(await removeSuppression(await db(), owner.id, compareKey(address), now()))) {
     throw new Failure(
-      `${address} is not on the list of ${owner.name}; \`postern suppression list --org ${quoted(owner.name)}\` shows who is`,
+      `${address} is not on the suppression list of ${owner.name}; \`postern suppression list --org ${quoted(owner.name)}\` prints the list`,
     );
   }
   out.print({ address, removed: true }, { facts: [['removed', address]] });
@@ -77,7 +77,7 @@ async function list({ db, out }: CommandContext, org: string): Promise<void> {
     {
       head: ['ADDRESS', 'SINCE', 'REASON'],
       rows: entries.map(({ address, reason, createdAt }) => [address, { time: createdAt }, reason]),
-      empty: 'Nobody is on the list.',
+      empty: 'The suppression list is empty.',
     },
   );
 }

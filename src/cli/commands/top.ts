@@ -35,9 +35,9 @@ const maxBytes = 32 * 1024 * 1024;
 export function topCommands(program: Command, context: CommandContext): void {
   program
     .command('top')
-    .description('Watch it live: mail a minute, the queue by destination, slow destinations, last replies.')
-    .option('--once', 'print it once and end, as in a pipe')
-    .option('--every <2s>', 'how often it is drawn anew', timeSpan, defaultEvery)
+    .description('Watch mail rates, the queue by destination, slow destinations and the last replies live.')
+    .option('--once', 'print one snapshot and exit, as in a pipe')
+    .option('--every <2s>', 'time between two updates', timeSpan, defaultEvery)
     .action((options: Options) => top(context, options));
 }
 

@@ -23,22 +23,24 @@ interface CreateOptions {
 }
 
 export function userCommands(program: Command, { db, out, now, config }: CommandContext): void {
-  const user = program.command('user').description('People who use the dashboard.');
+  const user = program.command('user').description('Manage the users of the dashboard.');
   const linkOf = (made: MadeLink) => config().baseUrl + made.path;
 
   user
     .command('create')
-    .description('Let somebody into the dashboard; prints a one-time link to set the password with.')
+    .description('Create a dashboard user and print a one-time link for setting the password.')
     .option('--org <ORG>', 'id or name of the organization')
-    .requiredOption('--email <E>', 'what they sign in with', address)
-    .option('--name <NAME>', 'what people call them; the address, where not given', name)
-    .addOption(new Option('--role <ROLE>', 'viewer, developer or owner').choices(roles).default('owner'))
-    .option('--operator', 'they run the service: all organizations, the queue')
+    .requiredOption('--email <E>', 'email address to sign in with', address)
+    .option('--name <NAME>', 'name of the user; without it, the address', name)
+    .addOption(
+      new Option('--role <ROLE>', 'role in the organization: viewer, developer or owner')
+        .choices(roles)
+        .default('owner'),
+    )
+    .option('--operator', 'make the user an operator, who manages all organizations and the queue')
     .action(async ({ org, email, name: called, role, operator = false }: CreateOptions) => {
       if (org === undefined && !operator)
-        throw new Failure(
-          'say which organization they are of (--org ORG), or that they run the service (--operator)',
-        );
+        throw new Failure('the user would have no access; give an organization (--org ORG) or --operator');
       const { id: orgId } = org === undefined ? { id: null } : await requireOrganization(await db(), org);
       const member = orgId === null ? null : { orgId, role };
       const person = { email, name: called ?? email, isOperator: operator };
@@ -51,17 +53,17 @@ export function userCommands(program: Command, { db, out, now, config }: Command
           facts: [
             ['id', userId],
             ['email', email],
-            ['link', url ?? 'none: they have a password already'],
+            ['link', url ?? 'none: the user already has a password'],
             ['until', { time: expiresAt }],
           ],
         },
       );
-      if (url) out.note('the link works once: whoever has it sets the password');
+      if (url) out.note('the link works once; anyone who has it can set the password');
     });
 
   user
     .command('list')
-    .description('List the users, or those of an organization.')
+    .description('List all users, or those of one organization.')
     .option('--org <ORG>', 'id or name of the organization')
     .action(async ({ org }: { org?: string }) => {
       const found = org === undefined ? undefined : await requireOrganization(await db(), org);
@@ -83,16 +85,14 @@ export function userCommands(program: Command, { db, out, now, config }: Command
               .filter(Boolean)
               .join(', '),
           ]),
-          empty: 'There is no user yet; `postern user create` makes one.',
+          empty: 'There is no user yet; `postern user create` creates one.',
         },
       );
     });
 
   user
     .command('disable')
-    .description(
-      'Shut somebody out of the dashboard at once, until they are enabled; API keys are not touched.',
-    )
+    .description('Disable a user at once: end all sessions and refuse sign-ins. API keys keep working.')
     .argument('<EMAIL>', 'address of the user', address)
     .action(async (email: string) => {
       const { id } = await requireUser(await db(), email);
@@ -102,7 +102,7 @@ export function userCommands(program: Command, { db, out, now, config }: Command
 
   user
     .command('enable')
-    .description('Let somebody in again who was disabled, with the password and the organizations of before.')
+    .description('Re-enable a disabled user, with the previous password and organizations.')
     .argument('<EMAIL>', 'address of the user', address)
     .action(async (email: string) => {
       const { id } = await requireUser(await db(), email);
@@ -126,7 +126,7 @@ export function userCommands(program: Command, { db, out, now, config }: Command
 
   user
     .command('reset')
-    .description('Print a one-time link to set a new password with; the old one holds until then.')
+    .description('Print a one-time link for setting a new password; the old password works until then.')
     .argument('<EMAIL>', 'address of the user', address)
     .action(async (email: string) => {
       const found = await requireUser(await db(), email);

@@ -18,12 +18,12 @@ interface Options {
 export function replayCommand(webhook: Command, context: CommandContext): void {
   webhook
     .command('replay')
-    .description('Post again: one event, all that failed, or what happened in a time.')
+    .description('Post events again: one event, all failed ones, or those of a period.')
     .argument('<ID>', 'id of the webhook')
     .argument('[EVENT]', 'id of the event: the webhook-id of its posts')
-    .option('--failed', 'all that was given up')
-    .option('--since <TIME>', 'what happened since then: 2026-01-31T12:00:00Z, or 2h ago', moment)
-    .option('--until <TIME>', 'and until then', moment)
+    .option('--failed', 'all events whose posts failed for good')
+    .option('--since <TIME>', 'events since this time: 2026-01-31T12:00:00Z, or 2h for two hours ago', moment)
+    .option('--until <TIME>', 'events until this time', moment)
     .action((id: string, event: string | undefined, options: Options) => run(context, id, event, options));
 }
 
@@ -40,7 +40,7 @@ async function run(
   }
   out.print({ id: webhook.id, replayed: count }, { facts: [['replayed', count]] });
   if (webhook.status === 'disabled') {
-    out.note(`it is disabled, and nothing is posted before \`postern webhook enable ${webhook.id}\``);
+    out.note(`the webhook is disabled: nothing is posted until \`postern webhook enable ${webhook.id}\``);
   }
 }
 
@@ -51,7 +51,9 @@ function selectionOf(
 ): ReplaySelection {
   const ways = [event, failed, since ?? until].filter((way) => way !== undefined);
   if (ways.length !== 1 || (until && !since)) {
-    throw new Failure('say what to post again: the id of an EVENT, --failed, or --since TIME [--until TIME]');
+    throw new Failure(
+      'nothing selects the events to post again; give the id of an EVENT, --failed, or --since TIME [--until TIME]',
+    );
   }
   if (event !== undefined) {
     if (isUuid(event)) return { eventId: event.toLowerCase() };

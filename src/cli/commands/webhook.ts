@@ -29,46 +29,49 @@ const maxLines = 1000;
 export function webhookCommands(program: Command, context: CommandContext): void {
   const webhook = program
     .command('webhook')
-    .description('Endpoints of an organization that are told of events.');
+    .description('Manage webhook endpoints, which receive events by HTTP POST.');
   const ofOne = (command: string, description: string) =>
     webhook.command(command).description(description).argument('<ID>', 'id of the webhook');
 
   webhook
     .command('add')
-    .description('Have events posted to a URL; the secret that signs them is shown this once.')
-    .argument('<URL>', 'where they are posted, https or http')
+    .description('Add a webhook endpoint; the secret that signs its posts is shown only once.')
+    .argument('<URL>', 'URL that events are posted to, https or http')
     .requiredOption('--org <ORG>', 'id or name of the organization')
-    .option('--event <T>', 'which events; without, all', eventTypes)
+    .option('--event <T>', 'only events of this type; without it, all events', eventTypes)
     .action((url: string, options: { org: string; event?: string[] }) => add(context, url, options));
 
   webhook
     .command('list')
-    .description("List an organization's webhooks, or everybody's.")
+    .description('List the webhooks of one or all organizations.')
     .option('--org <ORG>', 'id or name of the organization')
     .action(({ org }: { org?: string }) => list(context, org));
 
-  ofOne('show', 'Show a webhook, and what waits for it or failed.').action((id: string) => show(context, id));
+  ofOne('show', 'Show a webhook and the number of its pending and failed messages.').action((id: string) =>
+    show(context, id),
+  );
 
-  ofOne('test', 'Post the event webhook.test now; where it is not taken, the exit code is 1.').action(
+  ofOne('test', 'Post the event webhook.test now; exit with 1 if the endpoint does not accept it.').action(
     (id: string) => test(context, id),
   );
 
-  ofOne('attempts', 'List what was tried lately, and what was answered.')
-    .argument('[EVENT]', 'only of this event')
+  ofOne('attempts', 'List the latest attempts and their responses.')
+    .argument('[EVENT]', 'id of an event: only its attempts')
     .option('-n <N>', 'how many', lines(1, maxLines), defaultLines)
     .action((id: string, event: string | undefined, { n }: { n: number }) => attempts(context, id, event, n));
 
   replayCommand(webhook, context);
 
-  ofOne('enable', 'Go on with a webhook that was disabled; what waits for it is posted.').action(
-    (id: string) => enable(context, id),
+  ofOne('enable', 'Re-enable a disabled webhook; its pending messages are posted.').action((id: string) =>
+    enable(context, id),
   );
 
-  ofOne('rotate', 'Make a new secret, shown this once; for 24 hours the old one signs as well.').action(
-    (id: string) => rotate(context, id),
-  );
+  ofOne(
+    'rotate',
+    'Create a new secret, shown only once; for 24 hours the old secret signs posts as well.',
+  ).action((id: string) => rotate(context, id));
 
-  ofOne('remove', 'Forget a webhook, and what waits for it.').action((id: string) => remove(context, id));
+  ofOne('remove', 'Delete a webhook and its pending messages.').action((id: string) => remove(context, id));
 }
 
 async function add(
@@ -91,8 +94,8 @@ async function add(
       ],
     },
   );
-  out.note('the secret is shown this once; your application verifies with it what it gets');
-  if (webhook.url.startsWith('http:')) out.note('over http, anybody on the way can read what is posted');
+  out.note('the secret is shown only this time; your application verifies the signatures with it');
+  if (webhook.url.startsWith('http:')) out.note('over http, anyone on the network path can read the events');
 }
 
 async function list({ db, out }: CommandContext, org: string | undefined): Promise<void> {
@@ -161,10 +164,12 @@ async function enable({ db, out, now }: CommandContext, id: string): Promise<voi
       ],
     },
   );
-  if (webhook.status === 'active') out.note('it was enabled already');
+  if (webhook.status === 'active') out.note('it was already enabled');
   if (failed > 0) out.note(`\`postern webhook replay ${webhook.id} --failed\` posts what failed again`);
   if (webhook.status === 'disabled')
-    out.note('it was told nothing of what happened meanwhile; `postern webhook replay … --since` does that');
+    out.note(
+      'events that happened while it was disabled were not posted; `postern webhook replay … --since` posts them',
+    );
 }
 
 async function rotate({ db, out, secrets, now }: CommandContext, id: string): Promise<void> {
@@ -181,7 +186,7 @@ async function rotate({ db, out, secrets, now }: CommandContext, id: string): Pr
       ],
     },
   );
-  out.note('the secret is shown this once');
+  out.note('the secret is shown only this time');
 }
 
 async function remove({ db, out }: CommandContext, id: string): Promise<void> {

@@ -141,7 +141,7 @@ function blockedDomain({ dns, surroundings }: SharedFacts, name: string): Check[
 
 function noDomain({ domain }: SharedFacts, isUnknown: boolean): Check {
   const look: Check['look'] = async () => {
-    if (isUnknown) return skipped('not known: the database does not say');
+    if (isUnknown) return skipped('not known: the database cannot be read');
     if (domain !== null) {
       return failure(
         'not registered here',
@@ -149,7 +149,7 @@ function noDomain({ domain }: SharedFacts, isUnknown: boolean): Check {
       );
     }
     return warning(
-      'no domain is verified, so nobody can send',
+      'no domain is verified, so no mail can be sent',
       'postern domain add NAME --org ORG, publish its records, then postern domain verify NAME --org ORG',
     );
   };
@@ -161,6 +161,6 @@ function theRest(): Check {
     check: 'the rest',
     subject: 'sender domains',
     look: async () =>
-      skipped(`more than ${maxDomains} are verified`, 'postern doctor DOMAIN looks at any one'),
+      skipped(`more than ${maxDomains} are verified`, 'check any other one with postern doctor DOMAIN'),
   };
 }

@@ -89,11 +89,11 @@ async function look(task: Check): Promise<FindingDraft> {
   } catch (error) {
     const { message } = error as Error;
     if (!(error instanceof Unanswered))
-      return failure(`the check itself failed: ${message}`, 'report this fault');
+      return failure(`the check itself failed: ${message}`, 'report this as a bug in Postern');
     if (error.isSilence) return skipped(`not known: ${message}`);
     return warning(
       message,
-      'if it lasts, receivers have no answer either: look at the name servers of that name, and its DNSSEC signatures',
+      'if this persists, receivers get no answer either: check the name servers of that name and its DNSSEC signatures',
     );
   }
 }

@@ -96,6 +96,6 @@ async function openWithin(timeoutMs: number, openDb: OpenDb): Promise<Db | null>
   const opened = await withTimeout<Db | null | typeof late>(timeoutMs, openDb(), () => late);
   if (opened !== late) return opened;
   throw new Error(
-    `the database did not answer within ${timeoutMs / 1000} s; check POSTERN_DATABASE_URL, and that it runs`,
+    `the database did not answer within ${timeoutMs / 1000} s; check POSTERN_DATABASE_URL and that the database is running`,
   );
 }

@@ -3,21 +3,24 @@ import { movable, type QueueAction, type QueueActionResult } from '../../db/queu
 import { asHostName } from '../../settings/grammar.ts';
 
 export const actionWords: Record<QueueAction, { is: string; did: string }> = {
-  retry: { is: 'Make mail that waits for its next attempt due now.', did: 'made due now' },
-  hold: { is: 'Hold mail back until it is released; it does not grow old meanwhile.', did: 'held' },
-  release: { is: 'Let held mail go; it is due now.', did: 'released' },
-  cancel: { is: 'Give mail up for good: nothing more is sent of it.', did: 'canceled' },
+  retry: { is: 'Retry deferred mail now, without waiting for its next attempt.', did: 'made due now' },
+  hold: {
+    is: 'Hold mail until it is released; the time on hold does not count toward its expiry.',
+    did: 'held',
+  },
+  release: { is: 'Release held mail; it is due at once.', did: 'released' },
+  cancel: { is: 'Cancel mail: no further attempt is made.', did: 'canceled' },
 };
 
 export function beingSent(count: number): string {
-  return count === 1 ? '1 is being sent right now' : `${count} are being sent right now`;
+  return count === 1 ? '1 is being sent now' : `${count} are being sent now`;
 }
 
 /** What matches but is not what the order is for; null: nothing does. */
 export function leftAlone(order: QueueAction, left: QueueActionResult['left']): string | null {
   const others = Object.entries(left).map(([status, count]) => `${count} ${status}`);
   if (others.length === 0) return null;
-  return `of what matches ${others.join(' and ')}; only ${movable[order].join(' or ')} mail can be`;
+  return `the matching mail is ${others.join(' and ')}; only ${movable[order].join(' or ')} mail can be`;
 }
 
 /** A recipient domain, or a destination's name: its hosts parted by commas, or what a shaping rule calls it. */

@@ -24,8 +24,8 @@ export function blocklistAdvice({ text, host, senderDomain }: Refused, doctor: s
   const subject = isOfDomains
     ? `the domain ${senderDomain}`
     : `the address ${address ?? 'that this server sends from'}`;
-  const where = list.help === null ? 'from whoever runs the list' : `at ${list.help}`;
-  return `${subject} is on the blocklist ${list.name}: learn why, and how to be taken off, ${where}; end the cause first.`;
+  const where = list.help === null ? 'from the operator of the list' : `at ${list.help}`;
+  return `${subject} is on the blocklist ${list.name}: find out the reason and how to be removed ${where}; fix the cause first.`;
 }
 
 /** The first IP address in the text that is not the host's own. */

@@ -122,7 +122,7 @@ export function briefly(condition: DestinationStatus, when: When): string {
 }
 
 function poolsNamed(pools: string[]): string {
-  return `the source ${pools.length === 1 ? 'pool' : 'pools'} ${[...new Set(pools)].sort().join(' and ')}`;
+  return `the IP ${pools.length === 1 ? 'pool' : 'pools'} ${[...new Set(pools)].sort().join(' and ')}`;
 }
 
 function connections({ connections: count, limit }: DestinationState): string {
@@ -145,27 +145,27 @@ export function reasonToWait(
     case 'circuit_open': {
       const { since, failures, nextProbeAt, reason } = condition.circuit;
       const times = failures === 1 ? 'once' : `${failures} times`;
-      return `It waits because ${destination} failed ${times} in a row (last: ${reason}), and its circuit is open since ${when(since)}; the next probe is due ${when(nextProbeAt)}.`;
+      return `It waits because ${destination} failed ${times} in a row (last: ${reason}), and its circuit has been open since ${when(since)}; the next probe is due ${when(nextProbeAt)}.`;
     }
     case 'busy': {
       const { connections: count, limit, busySince } = condition.state;
       const since = busySince === null ? '' : `, since ${when(busySince)}`;
-      return `It waits for a connection: all of ${destination} are busy (${count} of ${limit})${since}.`;
+      return `It waits for a connection: all connections to ${destination} are in use (${count} of ${limit})${since}.`;
     }
     case 'throttled': {
       const { state, since, reply } = condition;
       const said = reply === null ? '' : ` ("${reply}")`;
-      return `It waits because ${destination} has asked us since ${when(since)} to slow down${said}; it is given ${connections(state)} now.`;
+      return `It waits because ${destination} has been asking us since ${when(since)} to slow down${said}; it now gets ${connections(state)}.`;
     }
     case 'greylisting':
-      return `${destination} has been greylisting since ${when(condition.since)} ("${condition.reply}"): it takes mail that comes again after a while.`;
+      return `${destination} has been greylisting since ${when(condition.since)} ("${condition.reply}"): it accepts mail that is retried after a while.`;
     case 'paused': {
       const { pause } = condition;
       const since = pause === null ? '' : ` since ${when(pause.since)} ("${pause.reason}")`;
-      return `It waits because the operator has paused its organization${since}; it does not grow old meanwhile.`;
+      return `It waits because the operator has paused its organization${since}; the pause does not count toward its expiry.`;
     }
     case 'no_source':
-      return `It waits because its organization sends from ${poolsNamed(condition.pools)}, and no running node has an address of it.`;
+      return `It waits because its organization sends from ${poolsNamed(condition.pools)}, and no running node has an address in it.`;
     case 'unattended':
       return `It has been due since ${when(condition.since)}, and no server is running; start one.`;
     case 'ok':

@@ -68,14 +68,14 @@ const sentences: Record<DeliveryStatus, Tell> = {
     return `${said(story)} That is not final${remotely(story)}.${doubt(story)}${listed(story, remedies)} ${next(story, when, remedies)}`;
   },
   held(story, when, { release }) {
-    return `It is held by the operator${ordered(story, when, 'since')}, until it is released${release(story)}.${before(story)}`;
+    return `It has been held by the operator${ordered(story, when, 'since')} until it is released${release(story)}.${before(story)}`;
   },
   canceled(story, when) {
     return `It was canceled by the operator${ordered(story, when, 'at')}; nothing more is sent.${before(story)}`;
   },
   delivered(story, when) {
     const at = story.delivery.deliveredAt === null ? '' : ` ${when(story.delivery.deliveredAt)}`;
-    return `Delivered${at}: ${said(story)} From here on the message is in that host's hands.`;
+    return `Delivered${at}: ${said(story)} That host is now responsible for the message.`;
   },
   bounced(story, when, remedies) {
     const { bounce, deliveredAt } = story.delivery;
@@ -83,19 +83,20 @@ const sentences: Record<DeliveryStatus, Tell> = {
     if (story.last?.verdict.outcome === 'bounced' || !bounce) {
       return `${said(story)} That is final, ${kind}: ${advice(story, remedies)}`;
     }
-    const taken = deliveredAt === null ? 'It may have been taken' : `It was taken ${when(deliveredAt)}`;
-    return `${taken}, and came back by mail ${when(story.delivery.updatedAt)}: "${bounce.diagnostic}". That is final, ${kind}: ${advice(story, remedies)} ${remedies.report(story)}`.trimEnd();
+    const taken = deliveredAt === null ? 'It may have been accepted' : `It was accepted ${when(deliveredAt)}`;
+    return `${taken}, and returned as a bounce message ${when(story.delivery.updatedAt)}: "${bounce.diagnostic}". That is final, ${kind}: ${advice(story, remedies)} ${remedies.report(story)}`.trimEnd();
   },
   complained: (story) =>
-    `It was delivered, and the recipient complained; do not write there again.${before(story)}`,
+    `It was delivered, and the recipient complained about it as spam; do not send to this address again.${before(story)}`,
   expired(story, when) {
     const { attempts, expiresAt } = story.delivery;
     const tried = attempts === 1 ? 'one attempt' : `${attempts} attempts`;
-    return `It was given up after ${tried}, at its maximum age (${when(expiresAt)}). ${said(story)}${doubt(story)} Nothing more is sent.`;
+    return `It expired after ${tried}, at its maximum age (${when(expiresAt)}). ${said(story)}${doubt(story)} Nothing more is sent.`;
   },
   suppressed: (story, _, { unsuppress }) =>
     `It was not sent: the address is on the suppression list. ${unsuppress(story)}`,
-  insufficient_credit: (story, _, { grant }) => `It was not sent: the credits had run out. ${grant(story)}`,
+  insufficient_credit: (story, _, { grant }) =>
+    `It was not sent: the organization had no credits left. ${grant(story)}`,
 };
 
 /** What comes next of mail that waits. */
@@ -118,7 +119,7 @@ function ordered({ order }: WhyFacts, when: When, word: 'since' | 'at'): string 
 
 /** Our own deferrals say so where they are quoted. */
 function remotely({ last }: WhyFacts): string {
-  return last?.verdict.origin === 'remote' ? ': the other side put it off' : '';
+  return last?.verdict.origin === 'remote' ? ': the failure is on the remote side' : '';
 }
 
 /** The remote reply in quotation marks where there was one, else what went wrong. */
@@ -127,7 +128,7 @@ function said({ last }: WhyFacts): string {
   const host = last.mx ? `${last.mx.host} [${last.mx.address}]` : null;
   if (last.reply) return `${host ?? 'The host'} said "${replyText(last.reply)}" at attempt ${last.number}.`;
   const { origin, diagnostic } = last.verdict;
-  if (origin === 'local') return `This server itself put it off at attempt ${last.number}: ${diagnostic}.`;
+  if (origin === 'local') return `This server itself deferred it at attempt ${last.number}: ${diagnostic}.`;
   return `Attempt ${last.number}${host ? ` at ${host}` : ''} failed: ${diagnostic}.`;
 }
 
@@ -137,15 +138,15 @@ function before(story: WhyFacts): string {
 
 function doubt({ last }: WhyFacts): string {
   return last?.verdict.possibleDuplicate
-    ? ' The connection ended after the whole message had gone out, so it may have arrived all the same.'
+    ? ' The connection ended after the whole message had been sent, so it may have arrived nevertheless.'
     : '';
 }
 
 const advices: Record<Fault, (remedies: Remedies) => string> = {
-  recipient: () => 'the address does not take this mail; correct it, or write there no more.',
-  sender: ({ verify }) => `the host does not trust the sender; look at the domain ${verify}.`,
-  content: () => 'the host did not take this message; another one may pass.',
-  infrastructure: () => 'the host takes no mail like this; its reply says what it wants.',
+  recipient: () => 'the address does not accept this mail; correct the address, or stop sending to it.',
+  sender: ({ verify }) => `the host does not trust the sender; check the domain ${verify}.`,
+  content: () => 'the host rejected the content of this message; other messages may be accepted.',
+  infrastructure: () => 'the host does not accept mail like this; its reply says what it wants.',
 };
 
 function advice(story: WhyFacts, remedies: Remedies): string {

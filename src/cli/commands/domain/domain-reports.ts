@@ -14,7 +14,7 @@ const maxReports = 1000;
 export function reportsCommand(domain: Command, { db, out }: CommandContext): void {
   domain
     .command('reports')
-    .description('Show the DMARC and TLS reports on a domain that came by mail, the newest first.')
+    .description('Show the DMARC and TLS reports that receivers sent about a domain, newest first.')
     .argument('<NAME>', 'the domain', domainArgument)
     .option('--limit <N>', 'how many at most', lines(1, maxReports), defaultLimit)
     .action(async (name: string, { limit }: { limit: number }) => {
@@ -31,7 +31,7 @@ function printReports(out: Output, name: string, records: ReportRecord[]): void 
     endsAt: iso(endsAt),
     receivedAt: iso(receivedAt),
   }));
-  const empty = `No report on ${name} came in. README.md says which DNS records ask for them.`;
+  const empty = `No reports on ${name} have arrived. docs/deliverability.md lists the DNS records that request them.`;
   const none: Block = { head: [], rows: [], empty };
   const blocks = [...dmarcBlocks(dmarc), ...tlsBlocks(tls)];
   out.print(documents, ...(blocks.length === 0 ? [none] : blocks));

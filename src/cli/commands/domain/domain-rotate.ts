@@ -26,25 +26,25 @@ export function rotationCommands(
   const lookUp = async (org: string, name: string) =>
     requireDomain(await db(), await requireOrganization(await db(), org), name);
 
-  named('rotate', 'Make a new DKIM key; mail is signed with it as soon as its record is found.')
-    .option('--cancel', 'drop the new key instead, while it waits for its record')
+  named('rotate', 'Create a new DKIM key; mail is signed with it as soon as its DNS record is found.')
+    .option('--cancel', 'delete the new key while its DNS record has not been found yet')
     .action(async (name: string, { org, cancel }: Owner & { cancel?: true }) => {
       const domain = await lookUp(org, name);
       if (cancel) {
         const dropped = await dropPendingKeys(await db(), domain.id);
-        if (dropped === 0) throw new Failure(`no key of ${name} waits for its record`);
+        if (dropped === 0) throw new Failure(`${name} has no pending DKIM key`);
       } else {
         await add(context, domain, algorithmsOf(domain), org);
       }
       print(context, await lookUp(org, name));
     });
 
-  named('ed25519', 'Set whether mail carries a second signature, by Ed25519 (RFC 8463).')
-    .argument('<on|off>', 'on: a key is made, which signs as soon as its record is found', onOff)
+  named('ed25519', 'Turn a second DKIM signature with Ed25519 (RFC 8463) on or off.')
+    .argument('<on|off>', 'on: create a key, which signs as soon as its DNS record is found', onOff)
     .action(async (name: string, state: 'on' | 'off', { org }: Owner) => {
       const domain = await lookUp(org, name);
       if (state === 'on') {
-        if (algorithmsOf(domain).includes('ed25519')) throw new Failure(`${name} signs by Ed25519 already`);
+        if (algorithmsOf(domain).includes('ed25519')) throw new Failure(`${name} already has an Ed25519 key`);
         await add(context, domain, ['ed25519'], org);
       } else if (!(await endEd25519(await db(), domain, { now: now(), keepMs: config().mtaMaxAge }))) {
         throw new Failure(`${name} has no Ed25519 key`);
@@ -62,11 +62,11 @@ async function add(
   const terms = { seal: createSeal(secrets()), now: now() };
   const show = `\`postern domain show ${domain.name} --org ${quoted(org)}\``;
   if ((await addKeys(await db(), domain, algorithms, terms)) === 0) {
-    throw new Failure(`a new key of ${domain.name} waits for its record already; ${show} has it`);
+    throw new Failure(`${domain.name} already has a pending key; ${show} prints its DNS record`);
   }
   out.note(
-    'publish the new record, and leave the old one: mail is signed with the new key when a server finds it, within ' +
-      'minutes, or at once by `postern domain verify`',
+    'publish the new record and keep the old one: mail is signed with the new key when a server finds the record, ' +
+      'within minutes, or at once after `postern domain verify`',
   );
 }
 

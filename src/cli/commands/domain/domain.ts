@@ -41,7 +41,7 @@ const ownerIs = 'id or name of the organization';
 
 export function domainCommands(program: Command, context: CommandContext): void {
   const { db, out } = context;
-  const domain = program.command('domain').description('Sender domains and their DNS records.');
+  const domain = program.command('domain').description('Manage sender domains and their DNS records.');
   const named = (command: string, description: string) =>
     domain
       .command(command)
@@ -49,7 +49,7 @@ export function domainCommands(program: Command, context: CommandContext): void 
       .argument('<NAME>', 'the domain', domainArgument)
       .requiredOption(ownerFlags, ownerIs);
 
-  named('add', 'Register a domain; its DNS records are printed.').action(
+  named('add', 'Register a domain and print its DNS records.').action(
     async (name: string, { org }: Owner) => {
       const owner = await requireOrganization(await db(), org);
       const added = await register(context, owner, name);
@@ -59,14 +59,14 @@ export function domainCommands(program: Command, context: CommandContext): void 
       const advice = hostnameAdvice(context.config());
       if (advice) out.warn(`${advice} before you publish these records`);
       out.note(
-        `publish these records; then \`postern domain verify ${name} --org ${quoted(owner.name)}\` looks whether they are there`,
+        `publish these records; then \`postern domain verify ${name} --org ${quoted(owner.name)}\` checks them`,
       );
     },
   );
 
   domain
     .command('list')
-    .description("List an organization's domains.")
+    .description('List the domains of an organization.')
     .requiredOption(ownerFlags, ownerIs)
     .action(async ({ org }: Owner) => {
       const owner = await requireOrganization(await db(), org);
@@ -79,7 +79,7 @@ export function domainCommands(program: Command, context: CommandContext): void 
     out.print({ ...domainDocument(found), records }, ...domainBlocks(found, records));
   });
 
-  named('remove', 'Forget a domain and its DKIM key; sending from it ends.').action(
+  named('remove', 'Delete a domain and its DKIM keys; mail can no longer be sent from it.').action(
     async (name: string, { org }: Owner) => {
       const found = await lookUp(context, org, name);
       await deleteDomain(await db(), found.id);
@@ -89,16 +89,20 @@ export function domainCommands(program: Command, context: CommandContext): void 
 
   named(
     'verify',
-    'Look for the DNS records; the domain is verified when DKIM is found, else the exit code is 1.',
+    'Check the DNS records; the domain is verified once its DKIM record is found. Exit with 1 if it is not.',
   ).action((name: string, { org }: Owner) => verify(context, org, name));
 
-  named('tracking', 'Set whether mail from the domain counts opens and clicks.')
-    .option('--opens <on|off>', 'count opens', onOff)
-    .option('--clicks <on|off>', 'count clicks', onOff)
-    .option('--host <HOST|none>', 'where tracking links lead: a name of yours, a CNAME to here', hostOrNone)
+  named('tracking', 'Turn open and click tracking on or off for mail from a domain.')
+    .option('--opens <on|off>', 'track opens', onOff)
+    .option('--clicks <on|off>', 'track clicks', onOff)
+    .option(
+      '--host <HOST|none>',
+      'host name in tracking links; it needs a CNAME record that leads to this server',
+      hostOrNone,
+    )
     .action((name: string, options: TrackingOptions) => setTracking(context, name, options));
 
-  named('tls', 'Set the least protection that mail from the domain is sent with.')
+  named('tls', 'Set the minimum TLS protection for mail from a domain.')
     .argument(tlsArgument, tlsIs, tlsFloor)
     .action((name: string, tls: TlsFloor, { org }: Owner) => setTls(context, org, name, tls));
 
@@ -123,7 +127,7 @@ async function register(
   const added = await registerDomain(await db(), { orgId: owner.id, name }, terms);
   if (added === null) {
     throw new Failure(
-      `${name} is registered in ${owner.name} already; \`postern domain show ${name} --org ${quoted(owner.name)}\` has its records`,
+      `${name} is already registered in ${owner.name}; \`postern domain show ${name} --org ${quoted(owner.name)}\` has its records`,
     );
   }
   return added;
@@ -150,7 +154,7 @@ async function verify(context: CommandContext, org: string, name: string): Promi
     recordsBlock(records),
   );
   if (!isKnown)
-    out.warn(`${name} stays ${status}: ${failedLookUps(records)}; nothing is known, try again later`);
+    out.warn(`${name} stays ${status}: ${failedLookUps(records)}; the DNS lookups failed, try again later`);
   if (status !== 'verified') process.exitCode = 1;
 }
 

@@ -34,26 +34,26 @@ export function actionCommands(queue: Command, context: CommandContext): void {
     const command = queue.command(order);
     command
       .description(actionWords[order].is)
-      .argument('[SELECTOR]', "the emailId of the send's response; or filters instead of it")
+      .argument('[SELECTOR]', 'emailId of one email; or use the filters instead')
       .option('--domain <D>', 'mail to this recipient domain', domain)
-      .option('--destination <NAME>', 'mail to this destination, as the summary names it', destination)
+      .option(
+        '--destination <NAME>',
+        'mail to this destination, as named by `postern queue summary`',
+        destination,
+      )
       .option('--org <ORG>', 'mail of this organization, by id or name')
       .option(
         '--status <S>',
         `mail in this state: ${movable[order].join(', ')}`,
-        choice('a status that this order is for', movable[order]),
+        choice('a status that this action applies to', movable[order]),
       )
       .option('--to <ADDRESS>', 'mail to this address', address)
-      .requiredOption(
-        '--reason <R>',
-        'why; of what is held or canceled, `email why` and its events say it',
-        reason,
-      )
+      .requiredOption('--reason <R>', 'reason, shown by `email why` and in the events', reason)
       .action(async (emailId: string | undefined, options: Options) => {
         const { reason: _, ...filters } = options;
         if (emailId === undefined && Object.keys(filters).length === 0) {
-          const give = 'an emailId, or --domain, --destination, --org, --status or --to';
-          command.error(`error: nothing says which mail; give ${give}`, { exitCode: 2 });
+          const give = 'an emailId, --domain, --destination, --org, --status or --to';
+          command.error(`error: nothing selects the mail; give ${give}`, { exitCode: 2 });
         }
         await carryOut(context, order, emailId, options);
       });
@@ -87,7 +87,7 @@ async function carryOut(
       ],
     },
   );
-  if (sending > 0) out.note(`${beingSent(sending)}; ask again in a moment`);
+  if (sending > 0) out.note(`${beingSent(sending)}; try again in a moment`);
 }
 
 /** What there is instead of mail that the order is for. */
@@ -97,14 +97,14 @@ function found(
   email: EmailRecord | null,
   to: string | undefined,
 ): string {
-  if (sending > 0) return `${beingSent(sending)}; ask again in a moment`;
+  if (sending > 0) return `${beingSent(sending)}; try again in a moment`;
   const only = `only ${movable[order].join(' or ')} mail can be`;
   if (email) {
     const asked = email.deliveries.filter(({ recipient }) => to === undefined || isSame(recipient, to));
     if (asked.length === 0) return `no such recipient of email ${email.id}`;
     return `${asked.map(({ recipient, status }) => `${recipient} is ${status}`).join(', ')}; ${only}`;
   }
-  return leftAlone(order, left) ?? 'no mail that waits matches; `postern queue list` shows what does';
+  return leftAlone(order, left) ?? 'no queued mail matches; `postern queue list` shows the queue';
 }
 
 function isSame(recipient: string, to: string): boolean {

@@ -11,8 +11,10 @@ import { timeOfDay } from '../../render/times.ts';
 export function summaryCommand(queue: Command, { db, out, now, isServed }: CommandContext): void {
   queue
     .command('summary')
-    .description('Count what waits, one line a destination, by age; its condition, next try and last reply.')
-    .option('--domains', 'one line a recipient domain')
+    .description(
+      'Count queued mail by destination and age; show the status, next attempt and last reply of each destination.',
+    )
+    .option('--domains', 'one row per recipient domain instead of per destination')
     .action(async ({ domains: isByDomain = false }: { domains?: boolean }) => {
       const at = now();
       const lines = await readSummary(await db(), { now: at, isByDomain, served: await isServed() });

@@ -10,20 +10,20 @@ import type { Block } from '../../render/output.ts';
 
 const defaultSpan = 60 * 60_000;
 
-const destinationIs = 'a recipient domain, or a destination as the summary names it';
+const destinationIs = 'a recipient domain, or a destination as named by `postern queue summary`';
 
 export function suspensionCommands(queue: Command, context: CommandContext): void {
   queue
     .command('suspend')
-    .description('Send nothing to a destination for a while, one hour unless --for says otherwise.')
+    .description('Suspend delivery to a destination for one hour, or as long as --for says.')
     .argument('<DESTINATION>', destinationIs, destination)
-    .option('--for <1h>', 'how long; then it is resumed by itself', timeSpan, defaultSpan)
+    .option('--for <1h>', 'how long; then delivery resumes automatically', timeSpan, defaultSpan)
     .requiredOption('--reason <R>', 'why', reason)
     .action((name: string, options: { for: number; reason: string }) => begin(context, name, options));
 
   queue
     .command('resume')
-    .description('End a suspension before its time.')
+    .description('Resume delivery to a suspended destination.')
     .argument('<DESTINATION>', destinationIs, destination)
     .requiredOption('--reason <R>', 'why', reason)
     .action((name: string, options: { reason: string }) => end(context, name, options.reason));

@@ -30,7 +30,9 @@ interface ListOptions {
 }
 
 export function queueCommands(program: Command, context: CommandContext): void {
-  const queue = program.command('queue').description('What waits to be delivered, and orders to it.');
+  const queue = program
+    .command('queue')
+    .description('Show the queue, and retry, hold, release or cancel its mail.');
   queue.hook('postAction', async () => {
     if (!(await context.isServed())) context.out.warn(notServed);
   });
@@ -43,9 +45,13 @@ export function queueCommands(program: Command, context: CommandContext): void {
 function listCommand(queue: Command, { db, out, now }: CommandContext): void {
   queue
     .command('list')
-    .description('List what waits, oldest first; with --status anything in that state.')
+    .description('List queued mail, oldest first; with --status, mail in that state.')
     .option('--domain <D>', 'only mail to this recipient domain', domain)
-    .option('--destination <NAME>', 'only mail to this destination, as the summary names it', destination)
+    .option(
+      '--destination <NAME>',
+      'only mail to this destination, as named by `postern queue summary`',
+      destination,
+    )
     .option('--org <ORG>', 'only mail of this organization, by id or name')
     .option(
       '--status <S>',
@@ -58,7 +64,7 @@ function listCommand(queue: Command, { db, out, now }: CommandContext): void {
       const found = await listQueue(await db(), { ...filter, orgId, limit: filter.limit + 1 }, now());
       printEntries(out, found.slice(0, filter.limit));
       if (found.length > filter.limit)
-        out.note(`there is more; --limit N shows up to N, not ${filter.limit}`);
+        out.note(`only the first ${filter.limit} are shown; --limit N shows more`);
     });
 }
 
@@ -80,7 +86,7 @@ function printEntries(out: Output, entries: QueueEntry[]): void {
         entry.recipient,
         entry.lastReply && replyText(entry.lastReply),
       ]),
-      empty: 'There is no such mail.',
+      empty: 'No mail matches.',
       cut: 'last',
     },
   );

@@ -5,7 +5,7 @@ import { isForbidden } from '../../../vendor/mx-connect.ts';
 import { type FindingDraft, failure, ok, warning } from '../finding.ts';
 
 const setIt =
-  'set POSTERN_BASE_URL to the https address of the web server before Postern (config/ has a sample for Caddy)';
+  'set POSTERN_BASE_URL to the https URL of the web server in front of Postern (config/Caddyfile is a sample)';
 
 /** `isTracking`: some domain has its opens or clicks counted through it. */
 export function checkBaseUrl({ baseUrl }: Pick<Config, 'baseUrl'>, isTracking: boolean): FindingDraft {
@@ -13,12 +13,12 @@ export function checkBaseUrl({ baseUrl }: Pick<Config, 'baseUrl'>, isTracking: b
   const host = hostname.replace(/^\[|\]$/g, '');
   const isPrivate = host === 'localhost' || (isIP(host) !== 0 && isForbidden(host, false));
   if (isPrivate && isTracking) {
-    return failure(`${baseUrl} is where tracking links lead, and nobody else can open it`, setIt);
+    return failure(`tracking links lead to ${baseUrl}, which other machines cannot open`, setIt);
   }
   if (protocol === 'https:') return ok(baseUrl);
-  if (isPrivate) return ok(`${baseUrl}: for this machine and its network alone`);
+  if (isPrivate) return ok(`${baseUrl}: reachable only from this machine and its network`);
   return warning(
-    `${baseUrl} is not https: API keys and passwords go in clear, and tracking links look like bait`,
+    `${baseUrl} is not https: API keys and passwords are sent unencrypted, and tracking links look like phishing`,
     setIt,
   );
 }

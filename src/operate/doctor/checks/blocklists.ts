@@ -77,7 +77,7 @@ async function lookFor(
   const listings = codes.filter(isListing);
   if (listings.length === 0) return ok('not listed');
   const said = listings.map((code) => `${code}${meaningOf(code, list.zone)}`).join(', ');
-  const advice = `learn why ${subject} is on ${list.name}, and how to be taken off, at ${list.help}; end the cause first`;
+  const advice = `find out at ${list.help} why ${subject} is on ${list.name} and how to be removed; fix the cause first`;
   return (list.verdict === 'failure' ? failure : warning)(`listed: ${said}`, advice);
 }
 
@@ -90,19 +90,19 @@ function isListing(code: string): boolean {
 }
 
 const refusals: Record<string, string> = {
-  '127.255.255.252': 'the zone is misspelt',
+  '127.255.255.252': 'the zone name is wrong',
   '127.255.255.254': 'it is a public resolver',
-  '127.255.255.255': 'it asks too much',
+  '127.255.255.255': 'it sends too many queries',
 };
 
 /** What Spamhaus writes its codes for. */
 const meanings: Record<string, Record<string, string>> = {
   'zen.spamhaus.org': {
-    '127.0.0.2': 'SBL, a source of spam',
-    '127.0.0.3': 'CSS, sends like a spammer',
-    '127.0.0.4': 'XBL, a machine that was broken into',
-    '127.0.0.9': 'DROP, a network of criminals',
-    '127.0.0.10': 'PBL, whose network says that no mail servers are in it',
+    '127.0.0.2': 'SBL, a spam source',
+    '127.0.0.3': 'CSS, sends mail like a spammer',
+    '127.0.0.4': 'XBL, a compromised machine',
+    '127.0.0.9': 'DROP, a network run by criminals',
+    '127.0.0.10': 'PBL, the network operator says that it has no mail servers here',
     '127.0.0.11': 'PBL, a network where no mail servers are expected',
   },
 };

@@ -13,35 +13,39 @@ const dayMs = 86_400_000;
 /** Certbot and its like renew thirty days before the end: after half of that something is wrong. */
 const soonDays = 14;
 
-const renew = 'renew it (certbot renew), and look at why that did not happen by itself';
+const renew = 'renew it (certbot renew), and find out why it was not renewed automatically';
 
 export async function checkCertificate(config: CertificateConfig, now: number): Promise<FindingDraft> {
   const takesApplications = config.submissionPort !== null || config.submissionTlsPort !== null;
-  if (!takesApplications && config.inboundPort === null) return skipped('no port shows one');
+  if (!takesApplications && config.inboundPort === null) return skipped('no port uses a certificate');
   if (config.tlsCert === null) {
-    if (!takesApplications) return ok('one that vouches for itself, which is enough for returned mail');
-    return warning(
-      'one that vouches for itself: applications refuse it, or cannot know whom they talk to',
-      get(config),
-    );
+    if (!takesApplications) return ok('self-signed, which is enough for returned mail');
+    return warning('self-signed: applications refuse it, or cannot verify the server', get(config));
   }
   const pair = await readPair(config.tlsCert, config.tlsKey ?? config.tlsCert);
   if ('trouble' in pair) {
-    return failure(pair.trouble, 'mend POSTERN_TLS_CERT and POSTERN_TLS_KEY, or the files’ permissions');
+    return failure(
+      pair.trouble,
+      'correct POSTERN_TLS_CERT and POSTERN_TLS_KEY, or the permissions of the files',
+    );
   }
   const { cert } = pair;
   const left = Math.floor((Date.parse(cert.validTo) - now) / dayMs);
   const age = Math.floor((now - Date.parse(cert.validFrom)) / dayMs);
   const found = `${config.tlsCert}: ${days(age)} old, valid for ${days(left)} more`;
   if (Date.parse(cert.validTo) <= now)
-    return failure(`${config.tlsCert} ended on ${day(cert.validTo)}`, renew);
-  if (age < 0) return failure(`${config.tlsCert} begins on ${day(cert.validFrom)}`, 'look at the clock');
+    return failure(`${config.tlsCert} expired on ${day(cert.validTo)}`, renew);
+  if (age < 0)
+    return failure(
+      `${config.tlsCert} is valid only from ${day(cert.validFrom)}`,
+      'check the clock of this machine',
+    );
   if (cert.checkHost(config.hostname) === undefined) {
     const names = cert.subjectAltName?.replaceAll('DNS:', '') ?? cert.subject;
     return warning(`${config.tlsCert} is for ${names}, not for ${config.hostname}`, get(config));
   }
   if (takesApplications && cert.checkIssued(cert)) {
-    return warning(`${config.tlsCert} vouches for itself`, get(config));
+    return warning(`${config.tlsCert} is self-signed`, get(config));
   }
   return left < soonDays ? warning(found, renew) : ok(found);
 }

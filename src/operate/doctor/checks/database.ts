@@ -14,26 +14,26 @@ export async function checkDatabase(openDb: OpenDb): Promise<FindingDraft> {
     db = await openDb();
   } catch (error) {
     const [found, ...advice] = (error as Error).message.split('; ');
-    return failure(found!, advice.join('; ') || 'look at POSTERN_DATABASE_URL and POSTERN_DATA_DIR');
+    return failure(found!, advice.join('; ') || 'check POSTERN_DATABASE_URL and POSTERN_DATA_DIR');
   }
-  if (db === null) return skipped('there is none yet; the first start makes it');
+  if (db === null) return skipped('it does not exist yet; the first start of the server creates it');
   const { engine, bytes, unsafe, pending, unknown } = await databaseInfo(db);
   const found = `${engine}, ${size(bytes)}`;
   if (unknown.length > 0) {
     return failure(
-      `${found}; its schema (${unknown.at(-1)}) is of a newer Postern`,
+      `${found}; its schema (${unknown.at(-1)}) was made by a newer version of Postern`,
       'run that version, or restore the backup from before the upgrade',
     );
   }
   if (pending.length > 0) {
     return warning(
       `${found}; its schema lacks ${pending.join(', ')}`,
-      'make a backup, stop the older Postern, then give `postern migrate` or start this version',
+      'make a backup, stop the older version, then run `postern migrate` or start this version',
     );
   }
   if (unsafe.length === 0) return ok(`${found}, its schema up to date`);
   return warning(
-    `${found}, its schema up to date; ${unsafe.join(' and ')} off, so a crash of its machine can lose mail or damage the database`,
+    `${found}, its schema up to date; ${unsafe.join(' and ')} off, so a crash of the database machine can lose mail or damage the database`,
     `set ${unsafe.map((name) => `${name} = on`).join(' and ')} in postgresql.conf and reload PostgreSQL${
       unsafe.includes('full_page_writes')
         ? ' (full_page_writes may be off if the storage never tears a page)'
@@ -45,10 +45,10 @@ export async function checkDatabase(openDb: OpenDb): Promise<FindingDraft> {
 /** Without one no mail goes out, however well all else is. */
 export async function lookForServer(openDb: OpenDb, dataDir: string): Promise<FindingDraft> {
   const db = await openDb().catch(() => null);
-  if (db === null) return skipped('not known: the database does not say');
+  if (db === null) return skipped('not known: the database cannot be read');
   if (await isServed(db, dataDir)) return ok('running');
   return warning(
     'no server is running, so no mail is sent',
-    'start one, with systemctl start postern where it is a service',
+    'start one (systemctl start postern if it is a service)',
   );
 }

@@ -12,10 +12,7 @@ export async function measureSync(dataDir: string, { syncTimes }: Surroundings):
   const median = times.sort((a, b) => a - b)[times.length >> 1]!;
   const found = `${median.toFixed(median < 10 ? 1 : 0)} ms to reach the disk`;
   if (median <= slowMs) return ok(found);
-  return warning(
-    found,
-    'every answer to a send waits for that: put POSTERN_DATA_DIR on an SSD of this machine',
-  );
+  return warning(found, 'every send request waits for the disk: put POSTERN_DATA_DIR on a local SSD');
 }
 
 export async function measureSpace(
@@ -25,16 +22,17 @@ export async function measureSpace(
   const free = await freeBytes(dataDir).catch((error: NodeJS.ErrnoException) => error);
   if (free instanceof Error) return troubleOf(dataDir, free);
   const found = `${size(free)} free; mail is refused below ${size(minFreeSpace)} (POSTERN_MIN_FREE_SPACE)`;
-  const makeRoom = `make room in ${dataDir}, or shorten POSTERN_KEEP_MESSAGES and POSTERN_KEEP_EVENTS`;
+  const makeRoom = `free some space in ${dataDir}, or shorten POSTERN_KEEP_MESSAGES and POSTERN_KEEP_EVENTS`;
   if (free < minFreeSpace) return failure(found, makeRoom);
   return free < 2 * minFreeSpace ? warning(found, makeRoom) : ok(found);
 }
 
 function troubleOf(dataDir: string, { code, message }: NodeJS.ErrnoException): FindingDraft {
-  if (code === 'ENOENT') return skipped(`${dataDir} is not there yet; the first start makes it`);
+  if (code === 'ENOENT')
+    return skipped(`${dataDir} does not exist yet; the first start of the server creates it`);
   return failure(
     `${dataDir} cannot be used: ${message}`,
-    'mend its owner and permissions, or the disk; run this as the user that Postern runs as',
+    'correct its owner and permissions, or repair the disk; run this command as the user of the server',
   );
 }
 

@@ -20,7 +20,7 @@ export async function checkDmarc(domain: string, { dns, config, record }: DmarcP
     resolver: dns.resolve as never,
     strict: true,
   });
-  if (judged === false) return failure(`${domain} cannot be judged by DMARC`, 'register another domain');
+  if (judged === false) return failure(`DMARC cannot be evaluated for ${domain}`, 'register another domain');
   if (judged.status.result === 'temperror') {
     // Says more: whether it is DNS as a whole that is silent.
     await dns.records(`_dmarc.${domain}`, 'TXT');
@@ -40,8 +40,8 @@ async function missing(dns: Dns, { type, name, value }: DnsRecord): Promise<Find
     ]);
   }
   return warning(
-    `${name} has no one valid DMARC record: ${found.join(' | ')}`,
-    'publish this in its place: only one may be, beginning with v=DMARC1 and with a policy',
+    `${name} does not have exactly one valid DMARC record: ${found.join(' | ')}`,
+    'publish this record instead: there must be exactly one, starting with v=DMARC1 and containing a policy',
     [{ type, name, value }],
   );
 }

@@ -3,7 +3,7 @@ import { createSecureResolve } from '../../../route/dnssec.ts';
 import type { ServerState } from '../doctor-dns.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
 
-const mend = 'look at the network, and at POSTERN_DNS_SERVERS or /etc/resolv.conf';
+const mend = 'check the network, and POSTERN_DNS_SERVERS or /etc/resolv.conf';
 
 export function checkDnsServers(states: ServerState[]): FindingDraft {
   const silent = states.filter(({ trouble }) => trouble !== null);
@@ -22,19 +22,22 @@ interface Validation {
 }
 
 const validating =
-  'run a resolver here that validates (apt install unbound) and set POSTERN_DNS_SERVERS=127.0.0.1; then DANE protects mail';
+  'to use DANE, run a validating resolver on this machine (apt install unbound) and set POSTERN_DNS_SERVERS=127.0.0.1';
 
 /** Without it mail goes all the same, with DANE left out. */
 export async function checkValidation({ servers, signedName, timeoutMs }: Validation): Promise<FindingDraft> {
   const resolve = createSecureResolve(servers, { timeoutMs: timeoutMs, tries: 1 });
   if (resolve === null) {
     return warning(
-      "the system's DNS servers are not on this machine, so what they validate is not believed",
+      "the system's DNS servers are not on this machine, so their validation cannot be trusted",
       validating,
     );
   }
   const answer = await resolve(signedName, 'A').catch((error: Error) => error.message);
   if (typeof answer === 'string') return skipped(`not known: ${answer}`);
   if (answer.secure) return ok('answers are validated');
-  return warning(`${signedName} is signed, and the DNS server does not vouch for it`, validating);
+  return warning(
+    `the DNS server does not validate answers: ${signedName} is signed, and was not marked as authentic`,
+    validating,
+  );
 }

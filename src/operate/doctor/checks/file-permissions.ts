@@ -24,12 +24,12 @@ export async function lookForReadable({ dataDir }: Pick<Config, 'dataDir'>): Pro
     seen++;
     if (mode & othersRead && (await isReached(path))) open.push(path);
   }
-  if (seen === 0) return skipped('no file is there yet, or this user may not look');
+  if (seen === 0) return skipped('there are no files yet, or this user may not read the directory');
   if (open.length === 0) return ok('no other user can read the database, secrets and settings');
   const more = open.length > maxNamed ? ` and ${open.length - maxNamed} more` : '';
   return warning(
     `every user of this machine can read ${open.slice(0, maxNamed).join(', ')}${more}`,
-    `take that right away: chmod -R o= ${dataDir}, and chmod o= for a file elsewhere`,
+    `remove that permission: chmod -R o= ${dataDir}, and chmod o= for a file elsewhere`,
   );
 }
 

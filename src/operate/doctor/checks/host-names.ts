@@ -33,8 +33,8 @@ export async function checkForwardName(
   const missing = ours.filter((address) => !found.some((one) => isSame(one, address)));
   if (missing.length === 0) return ok(found.join(', '));
   return failure(
-    `it leads to ${found.join(', ')}, and mail leaves from ${missing.join(', ')}`,
-    'publish these too, in place of what is not this machine; or set POSTERN_HOSTNAME to the name of that address',
+    `it resolves to ${found.join(', ')}, but mail is sent from ${missing.join(', ')}`,
+    'publish these records too and remove those of other machines; or set POSTERN_HOSTNAME to the name of that address',
     missing.map((address) => addressRecord(name, address)),
   );
 }
@@ -47,7 +47,7 @@ function addressRecord(name: string, address: string): PasteRecord {
 export async function checkPtr(dns: Dns, { address, name }: SendingAddress): Promise<FindingDraft> {
   const found = (await dns.records<string>(reverseName(address), 'PTR')).map(bare);
   const record = { type: 'PTR', name: reverseName(address), value: name };
-  const advice = `set the reverse name of ${address} to ${name}, where the machine or its address is rented`;
+  const advice = `set the reverse name of ${address} to ${name} at the provider of this machine or its address`;
   if (found.length === 0) return failure('no PTR record', advice, [record]);
   // Whether that name leads back is the finding of the name.
   if (found.includes(name)) return ok(found.join(', '));
@@ -56,8 +56,8 @@ export async function checkPtr(dns: Dns, { address, name }: SendingAddress): Pro
   );
   const names = found.join(', ');
   if (!confirmed.includes(true))
-    return failure(`it leads to ${names}, which does not lead back`, advice, [record]);
-  return warning(`it leads to ${names} and back, but EHLO says ${name}`, advice, [record]);
+    return failure(`it is ${names}, which does not resolve to this address`, advice, [record]);
+  return warning(`it is ${names}, which resolves to this address, but EHLO says ${name}`, advice, [record]);
 }
 
 function bare(name: string): string {

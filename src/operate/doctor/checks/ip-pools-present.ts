@@ -7,7 +7,7 @@ import type { OpenDb } from './database.ts';
 /** `own`: by the settings given here, which a server that starts next will have. */
 export async function checkIpPools(openDb: OpenDb, own: string[], now: number): Promise<FindingDraft> {
   const db = await openDb().catch(() => null);
-  if (db === null) return skipped('not known: the database does not say');
+  if (db === null) return skipped('not known: the database cannot be read');
   const wanted = await countAssigned(db).catch(() => null);
   if (wanted === null) return skipped('not known: the database is not up to date');
   const there = new Set([...own, ...(await readPools(db, now))]);
@@ -17,8 +17,8 @@ export async function checkIpPools(openDb: OpenDb, own: string[], now: number): 
   const said = missing.map(([pool, count]) => `${organizations(count)} from ${pool}`).join(', ');
   const example = missing[0]![0] === defaultPool ? '192.0.2.10' : `192.0.2.10@${missing[0]![0]}`;
   return failure(
-    `${said}, and no node that runs has an address of that; there are addresses of ${names}`,
-    `give a node one in POSTERN_MTA_SOURCES (such as ${example}) and restart it, or postern org pool ORG NAME`,
+    `${said}, but no running node has an address in that pool; the pools with addresses are ${names}`,
+    `add an address to POSTERN_MTA_SOURCES of a node (such as ${example}) and restart it, or assign another pool with postern org pool ORG NAME`,
   );
 }
 

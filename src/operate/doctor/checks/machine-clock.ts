@@ -15,7 +15,7 @@ const noticeableMs = 2_000;
 /** A signature from the future is refused by some, and so are links and certificates of another day. */
 const harmfulMs = 60_000;
 
-const mend = 'let the system keep the time: `timedatectl set-ntp true`, or install chrony';
+const mend = 'synchronize the clock: `timedatectl set-ntp true`, or install chrony';
 
 /** The first server that answers is believed. */
 export async function checkClock({ dns, timeServers, now, timeoutMs }: TimeParts): Promise<FindingDraft> {
@@ -34,7 +34,7 @@ export async function checkClock({ dns, timeServers, now, timeoutMs }: TimeParts
   const { host, behindMs } = answer;
   const distance = Math.abs(behindMs);
   const seconds = `${(distance / 1000).toFixed(1)} s`;
-  if (distance < noticeableMs) return ok(`right, by ${host}`);
+  if (distance < noticeableMs) return ok(`correct, according to ${host}`);
   const found = `${seconds} ${behindMs > 0 ? 'behind' : 'ahead of'} ${host}`;
   return distance < harmfulMs ? warning(found, mend) : failure(found, mend);
 }

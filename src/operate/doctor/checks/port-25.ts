@@ -4,7 +4,7 @@ import type { Knock, Origin } from '../sending-addresses.ts';
 
 /** Most providers of virtual machines block it at first. */
 const unblock =
-  'ask the provider of this machine to open outbound TCP port 25 (most block it until asked), and look at the firewall here';
+  'ask the provider of this machine to open outbound TCP port 25 (most block it until asked), and check the firewall of this machine';
 
 /** What is said of an address of a family that the machine does not have. */
 const noFamily = /no route|no address or port of ours|EAFNOSUPPORT/;
@@ -12,7 +12,7 @@ const noFamily = /no route|no address or port of ours|EAFNOSUPPORT/;
 export function checkPort25({ from, family }: Origin, knocks: Knock[]): FindingDraft {
   if (knocks.length === 0) {
     return skipped(
-      family === 4 ? 'not known: DNS knows no host to knock at' : 'no host to knock at has an IPv6 address',
+      family === 4 ? 'not known: DNS returned no host to probe' : 'no probed host has an IPv6 address',
     );
   }
   const greeted = knocks.filter(({ greeting }) => greeting?.startsWith('2'));
@@ -22,25 +22,25 @@ export function checkPort25({ from, family }: Origin, knocks: Knock[]): FindingD
     const found = `${greeted.map(({ host }) => host).join(', ')} greeted, but ${rest.join('; ')}`;
     return warning(
       found,
-      'mail reaches the others; should it last, ask the ones named why, with their reply',
+      'mail reaches the other hosts; if this persists, contact the operators of the named ones and quote their reply',
     );
   }
   if (from === undefined && family === 6) {
     if (knocks.every(({ trouble }) => noFamily.test(trouble ?? ''))) {
-      return skipped('this machine has no IPv6; mail goes by IPv4');
+      return skipped('this machine has no IPv6; mail is sent over IPv4');
     }
-    return warning(rest.join('; '), `mail goes by IPv4 as long as that is open; or ${unblock}`);
+    return warning(rest.join('; '), `mail is sent over IPv4 as long as that is open; or ${unblock}`);
   }
   if (from !== undefined && knocks.every(({ trouble }) => trouble?.includes('no address or port of ours'))) {
     return failure(
-      `${from} is no address of this machine`,
-      'give it to an interface, or mend POSTERN_MTA_SOURCES',
+      `${from} is not an address of this machine`,
+      'add it to an interface, or correct POSTERN_MTA_SOURCES',
     );
   }
   if (knocks.some(({ greeting }) => greeting !== null)) {
     return failure(
       rest.join('; '),
-      'the port is open and nobody wants this address: look at what they say, and at its blocklists',
+      'the port is open, but the hosts refuse this address: read their replies, and check the blocklists',
     );
   }
   return failure(rest.join('; '), unblock);

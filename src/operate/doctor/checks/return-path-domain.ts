@@ -31,11 +31,9 @@ export async function checkReturnPathDns({ config, dns, ours }: ReturnParts): Pr
   const found = mx.hosts.map(({ name, addresses }) => `${name} (${addresses.join(', ')})`).join(', ');
   const isHere = mx.hosts.some(({ addresses }) => addresses.some((one) => isOurs(one, ours)));
   if (isHere) return ok(found);
-  return failure(
-    `it leads to ${found}, none of which is this machine`,
-    'publish this MX record in place of what is there',
-    [record],
-  );
+  return failure(`it leads to ${found}, none of which is this machine`, 'publish this MX record instead', [
+    record,
+  ]);
 }
 
 /** Knocks as the world does; where nobody answers, here, to tell a firewall from a server that does not run. */
@@ -48,12 +46,12 @@ export async function checkReturnPathHost({
   const { returnPort, patience } = surroundings;
   if (config.inboundPort === null) {
     return warning(
-      'POSTERN_INBOUND_PORT is off: bounces that come later, and complaints, are never seen',
+      'POSTERN_INBOUND_PORT is off: bounces that arrive as mail, and complaints, are never seen',
       'set POSTERN_INBOUND_PORT=25',
     );
   }
   const address = await whereToKnock(config.returnPathDomain, { dns, ours });
-  if (address === undefined) return skipped('not known: no address of ours is known');
+  if (address === undefined) return skipped('not known: the addresses of this machine are not known');
   const knock = (host: string, port: number) =>
     talkTo(
       { address: host, port, from: undefined, timeoutMs: patience.connect },
@@ -64,19 +62,19 @@ export async function checkReturnPathHost({
   const where = `port ${returnPort} of ${address}`;
   if (isOurGreeting(outside, config.hostname)) return ok(`${where} greets as ${config.hostname}`);
   if (outside.greeting !== null) {
-    const advice = `stop the other mail server there, or bring port ${returnPort} to POSTERN_INBOUND_PORT (${config.inboundPort})`;
-    return failure(`${where} greets as another: "${outside.greeting}"`, advice);
+    const advice = `stop the other mail server there, or forward port ${returnPort} to POSTERN_INBOUND_PORT (${config.inboundPort})`;
+    return failure(`${where} greets as another server: "${outside.greeting}"`, advice);
   }
   const inside = await knock(localHost(config.smtpHost), config.inboundPort);
   if (!isOurGreeting(inside, config.hostname)) {
     return failure(
-      `${address} ${outside.trouble}, and nothing answers here either`,
-      'start Postern; its log says why a port does not open',
+      `${address} ${outside.trouble}, and nothing answers on this machine either`,
+      'start Postern; if it runs, its log says why the port is not open',
     );
   }
   return warning(
     `this server answers at port ${config.inboundPort} here, but ${address} ${outside.trouble}`,
-    `open port ${returnPort} in the firewall, and bring it to POSTERN_INBOUND_PORT; through some NATs a machine cannot reach itself: then try from elsewhere`,
+    `open port ${returnPort} in the firewall and forward it to POSTERN_INBOUND_PORT; behind some NATs a machine cannot reach its own public address: then test from another machine`,
   );
 }
 

@@ -21,12 +21,12 @@ export async function checkSecret(
     secrets = fixedSecrets(...readSecrets(file), ...secretOthers);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT') return skipped('there is none yet; the first start makes it');
-    return failure(message, 'run this as the user that Postern runs as');
+    if (code === 'ENOENT') return skipped('it does not exist yet; the first start of the server creates it');
+    return failure(message, 'run this command as the user of the server');
   }
   const mode = (found.mode & 0o777).toString(8).padStart(4, '0');
   if ((found.mode & 0o077) !== 0) {
-    return failure(`${file} may be read by others (${mode})`, `chmod 600 ${file}`);
+    return failure(`${file} can be read by other users (${mode})`, `chmod 600 ${file}`);
   }
   return opens(secrets, `${file}, ${mode}`, openDb);
 }
@@ -37,10 +37,10 @@ async function opens(secrets: Secrets, what: string, openDb: OpenDb): Promise<Fi
   const { open } = createSeal(secrets);
   const sealed = db && (await countSealed(db, (text) => opensOne(open, text)).catch(() => null));
   if (!sealed || sealed.all === 0) return ok(what);
-  if (sealed.closed === 0) return ok(`${what}; it opens what is sealed in the database`);
+  if (sealed.closed === 0) return ok(`${what}; it decrypts all keys in the database`);
   return failure(
-    `${what}: it does not open ${sealed.closed} of the ${sealed.all} that are sealed in the database`,
-    'bring back the secret that belongs to this database',
+    `${what}: it cannot decrypt ${sealed.closed} of the ${sealed.all} keys in the database`,
+    'restore the secret that belongs to this database',
   );
 }
 

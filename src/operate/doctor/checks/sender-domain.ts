@@ -62,7 +62,7 @@ async function lookUp(
   const { type, name, value } = record;
   if (found.length === 0)
     return otherwise(`no ${type} record at ${name}`, 'publish it', [{ type, name, value }]);
-  return otherwise(`${name} has something else: ${found.join(' | ')}`, 'publish this in its place', [
+  return otherwise(`${name} has a different value: ${found.join(' | ')}`, 'publish this record instead', [
     { type, name, value },
   ]);
 }

@@ -22,7 +22,7 @@ export async function checkSpf(
   domain: string,
   { dns, senders, hostname, decides }: SpfParts,
 ): Promise<FindingDraft> {
-  if (senders.length === 0) return skipped('not known: no address of ours is known');
+  if (senders.length === 0) return skipped('not known: the addresses of this machine are not known');
   const texts = await dns.records<string[]>(domain, 'TXT');
   const published = texts.map((strings) => strings.join('')).filter((text) => /^v=spf1( |$)/i.test(text));
   const results = await Promise.all(senders.map((sender) => resultFor(domain, sender, dns)));
@@ -37,7 +37,9 @@ export async function checkSpf(
   });
   const found = `${published.length === 0 ? 'no SPF record' : published.join(' and ')}: ${said.join(', ')}`;
   const advice =
-    published.length === 0 ? 'publish one' : 'publish this one in place of what is there: only one may be';
+    published.length === 0
+      ? 'publish one'
+      : 'publish this record instead: a domain may have only one SPF record';
   const isRefused = results.some(({ result }) => result === 'fail' || result === 'permerror');
   return (decides && isRefused ? failure : warning)(found, advice, [record]);
 }
