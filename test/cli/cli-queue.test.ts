@@ -145,7 +145,7 @@ test('an order says what it did, and what it found where it did nothing', async 
   );
   t.regex(
     await refusal(1, `${hold} --domain nowhere.invalid`),
-    /no mail that waits matches; `postern queue list`/,
+    /no queued mail matches; `postern queue list`/,
   );
   t.regex(await refusal(1, `${hold} ${mail.fine.emailId} --to eve@fine.invalid`), /no such recipient/);
   t.regex(
@@ -173,7 +173,7 @@ test('bad usage of the queue is named', async (t) => {
   const { refusal } = createCli(t, (await openQueue(t, 'sqlite')).settings);
   t.regex(
     await refusal(2, 'queue hold --reason test'),
-    /nothing selects the mail; give an emailId, or --domain, .*; see `postern queue hold --help`/,
+    /nothing selects the mail; give an emailId, --domain, .*; see `postern queue hold --help`/,
   );
   for (const order of ['retry', 'hold', 'release', 'cancel'])
     t.regex(await refusal(2, `queue ${order} --domain there.invalid`), /required option '--reason <R>'/);

@@ -1,8 +1,11 @@
-/** Which lines of the mail log are asked for: pure functions of a line's text. */
+/**
+ * Filters for lines of the mail log. A filter is a function of the line alone, except for the one made with a LogStory:
+ * that one learns the emails that an id belongs to from the lines that it sees, so the log has to be read in order.
+ */
 import { compareKey, parseMailbox, toDomain } from '../../mail/address.ts';
 import type { MailLogLine } from '../../mail/mail-log.ts';
 
-/** As it was read: a log may be anybody's by the time it is. */
+/** A line as it was read. Other programs may have written to the file, so nothing beyond these three members is certain. */
 export type LogLine = Partial<MailLogLine> & { time: string; event: string; msg: string };
 
 export const states = ['accepted', 'attempted', 'delivered', 'deferred', 'bounced', 'expired'] as const;
@@ -30,7 +33,7 @@ interface Destination {
 
 export type Keep = (line: string) => boolean;
 
-/** Null where the line is not whole: a process that was killed may leave one. */
+/** Null if the line is incomplete: a process that was killed may leave one. */
 export function readLine(line: string): LogLine | null {
   try {
     const read = JSON.parse(line);
@@ -54,7 +57,7 @@ export function createKeep(filters: Filters, story?: LogStory): Keep {
   if (filters.to) tests.push(({ recipient }) => isSame(recipient, filters.to!));
   if (filters.from) tests.push(({ from }) => isFrom(from, filters.from!));
   return (text) => {
-    // Most lines of a large file are out before they are taken apart.
+    // Most lines of a large file are rejected by this text search, before the costly JSON.parse.
     if (emailId !== null && !text.includes(emailId)) return false;
     if (story && !story.maybe(text)) return false;
     const line = readLine(text);
@@ -67,15 +70,17 @@ export function endOf(id: string): string {
   return id.slice(id.lastIndexOf('-') + 1);
 }
 
-/** The emails that an id names, learned from the lines that it is shown. */
+/** The emails that an id belongs to, learned from the lines passed to `has`. */
 export interface LogStory {
-  /** False where the line cannot be about any of them. */
+  /** A cheap test before parsing: false if the line cannot be about any of these emails. */
   maybe(text: string): boolean;
   has(line: LogLine): boolean;
 }
 
-/** A client may give all its requests one id. */
+/** Bounds memory: a client may send all its requests with one id. */
 const maxEmails = 10_000;
+/** With more emails than this, one search of the text for each of them costs more than parsing the line. */
+const maxSearches = 10;
 
 /** `given`: an id of the request, the email, the delivery, the Message-ID, or a word of a host's reply. */
 export function createLogStory(given: string): LogStory {
@@ -93,7 +98,7 @@ export function createLogStory(given: string): LogStory {
   return {
     maybe(text) {
       if (text.includes(id) || text.includes(lower)) return true;
-      return emails.size > 10 || [...emails].some((email) => text.includes(email));
+      return emails.size > maxSearches || [...emails].some((email) => text.includes(email));
     },
     has(line) {
       if (typeof line.emailId !== 'string') return false;
