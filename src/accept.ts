@@ -18,7 +18,7 @@ import type { Compose, ComposeOrder } from './compose/compose-order.ts';
 import type { Decision } from './db/accept/acceptance.ts';
 import type { Send, SendAnswerRecord, SendRecipient } from './db/accept/send-record.ts';
 import type { DomainRecord } from './db/accounts/domains-table.ts';
-import { type Delivery, largestAtHand, type Mailbox } from './glossary.ts';
+import { type Delivery, type Mailbox, maxPreloadedBytes } from './glossary.ts';
 import { parseMailbox } from './mail/address.ts';
 import { Refusal } from './mail/refusal.ts';
 import type { DispatchPlace } from './queue/dispatcher.ts';
@@ -261,7 +261,7 @@ function deliveryOf(send: Send, { deliveryId, address, domain, message }: SendRe
 /** A large message is assembled only when its delivery starts. */
 function inMemoryMessage(raw: Buffer, base: Buffer | null): Pick<Delivery, 'message'> {
   if (base === null) return { message: raw };
-  return base.length <= largestAtHand ? { message: patched(base, raw) } : {};
+  return base.length <= maxPreloadedBytes ? { message: patched(base, raw) } : {};
 }
 
 /** For each member, the request's setting overrides the domain's. */

@@ -29,19 +29,19 @@ export interface DeliverParts {
   poolOf(orgId: string): string;
   sameSource: SameSource;
   /** Told of each conversation, for the mail log. */
-  onAttempted(delivery: Delivery, offer: Offer): void;
+  onAttempted(delivery: Delivery, offer: HostAttempt): void;
   clock: Clock;
   port: number;
 }
 
 /** What came of offering the message to one host. */
-export interface Offer {
+export interface HostAttempt {
   peer: Peer | null;
   /** Our own address; null: the system's choice, or there was no connection. */
   source: string | null;
   tls: TlsUsed | null;
-  ending: SessionResult;
-  judgement: Classification;
+  result: SessionResult;
+  classification: Classification;
   ms: number;
 }
 
@@ -50,7 +50,7 @@ const stoppedText = 'this server was stopped during the attempt';
 /** RFC 5321 section 5.1 asks for two addresses at least; past this the mail waits for its next attempt. */
 const maxConversations = 5;
 
-interface Errand {
+interface AttemptJob {
   delivery: Delivery;
   /** Of our own addresses the pool, and the one that is wanted again. */
   from: { pool: string; address: string | null };
@@ -66,8 +66,8 @@ type Reachable = Extract<Route, { hosts: Host[] }>;
 interface Round {
   route: Reachable;
   mail: Mail;
-  errand: Errand;
-  offers: Offer[];
+  job: AttemptJob;
+  offers: HostAttempt[];
   /** Addresses that were talked to. */
   tried: Set<string>;
 }
@@ -84,43 +84,43 @@ export function createDeliver(parts: DeliverParts) {
     const startedAt = clock.now();
     const transcript = createTranscript(() => performance.now());
     const from = { pool: parts.poolOf(delivery.orgId), address: parts.sameSource.of(delivery.id) };
-    const errand = { delivery, from, connections, transcript, stopped };
+    const job = { delivery, from, connections, transcript, stopped };
     let destination = delivery.domain;
-    let offers: [Offer, ...Offer[]];
+    let offers: [HostAttempt, ...HostAttempt[]];
     try {
       const route = await orAborted(parts.findRoute(delivery.domain), stopped);
       destination = route.destination.name;
-      offers = 'ending' in route ? [withheld(errand, null, route.ending)] : await tryAll(route, errand);
+      offers = 'result' in route ? [skipped(job, null, route.result)] : await tryAll(route, job);
     } catch (error) {
       const kind = stopped.aborted ? 'interrupted' : 'internal';
       const detail = stopped.aborted ? stoppedText : `trouble of our own: ${(error as Error).message}`;
-      errand.transcript.add('note', detail);
+      job.transcript.add('note', detail);
       offers = [offerOf(null, { kind, detail, afterDot: false })];
     }
     const decisive = decisiveOf(offers);
-    const isGreylisted = decisive.judgement.verdict.category === 'greylisting';
+    const isGreylisted = decisive.classification.outcome.category === 'greylisting';
     parts.sameSource.note(delivery.id, decisive.source, isGreylisted);
     return attemptOf(offers, { destination, startedAt, transcript });
   }
 
-  async function tryAll(route: Reachable, errand: Errand): Promise<[Offer, ...Offer[]]> {
-    const { delivery } = errand;
+  async function tryAll(route: Reachable, job: AttemptJob): Promise<[HostAttempt, ...HostAttempt[]]> {
+    const { delivery } = job;
     const message = delivery.message ?? (await parts.readMessage(delivery.messageId));
     const mail = {
       from: parts.returnPath(delivery.id),
       to: envelopeAddress(delivery.recipient, delivery.domain),
       message,
     };
-    const round: Round = { route, mail, errand, offers: [], tried: new Set() };
+    const round: Round = { route, mail, job, offers: [], tried: new Set() };
     for (const host of route.hosts) {
-      const isFinal = host.ending
-        ? !heard(round, withheld(errand, peerOf(host), host.ending))
+      const isFinal = host.result
+        ? !heard(round, skipped(job, peerOf(host), host.result))
         : await tryHost(host, round);
       if (isFinal) break;
     }
-    const isUnreachable = round.offers.some(({ ending }) => ending.kind === 'unreachable');
+    const isUnreachable = round.offers.some(({ result }) => result.kind === 'unreachable');
     if (isUnreachable && round.tried.size === 0) parts.forgetRoute(delivery.domain);
-    return round.offers as [Offer, ...Offer[]];
+    return round.offers as [HostAttempt, ...HostAttempt[]];
   }
 
   /** True where its word, or that of a host whose session was at hand, is final. */
@@ -129,7 +129,7 @@ export function createDeliver(parts: DeliverParts) {
       const targets = targetsFrom(host, round);
       if (!targets) return false;
       const offer = await offerTo(targets, round);
-      const isUnreachable = offer.ending.kind === 'unreachable';
+      const isUnreachable = offer.result.kind === 'unreachable';
       if (!isUnreachable) round.tried.add(offer.peer!.address);
       if (!heard(round, offer)) return true;
       if (isUnreachable) return false;
@@ -138,70 +138,70 @@ export function createDeliver(parts: DeliverParts) {
   }
 
   /** Whether to go on. */
-  function heard({ offers, errand }: Round, offer: Offer): boolean {
+  function heard({ offers, job }: Round, offer: HostAttempt): boolean {
     offers.push(offer);
-    return offer.judgement.tryNextHost && !errand.stopped.aborted;
+    return offer.classification.tryNextHost && !job.stopped.aborted;
   }
 
   /** This host with the addresses that were not tried yet, then the hosts after it; null where it has none left. */
-  function targetsFrom(host: Host, { route, errand, tried }: Round): [Target, ...Target[]] | null {
+  function targetsFrom(host: Host, { route, job, tried }: Round): [Target, ...Target[]] | null {
     const { hosts, destination } = route;
     const [target, ...others] = hosts
       .slice(hosts.indexOf(host))
-      .filter(({ ending }) => !ending)
+      .filter(({ result }) => !result)
       .map(({ name, addresses, tls }) => ({
         name,
         addresses: addresses.filter((address) => !tried.has(address)),
-        demand: demandOf(tls, destination.shape.tls, errand.delivery.tls),
+        demand: demandOf(tls, destination.shape.tls, job.delivery.tls),
         note: tls.note,
       }));
     return target!.addresses.length > 0 ? [target!, ...others] : null;
   }
 
-  async function offerTo(targets: [Target, ...Target[]], { route, mail, errand }: Round): Promise<Offer> {
-    const { transcript, stopped, from } = errand;
-    const { domain } = errand.delivery;
+  async function offerTo(targets: [Target, ...Target[]], { route, mail, job }: Round): Promise<HostAttempt> {
+    const { transcript, stopped, from } = job;
+    const { domain } = job.delivery;
     const { name, shape } = route.destination;
-    const connections = Math.min(shape.connections, errand.connections);
+    const connections = Math.min(shape.connections, job.connections);
     const destination = { name, shape: { ...shape, connections } };
     const started = performance.now();
     const report = await parts.offer({ mail, domain, from, destination, targets, transcript, stopped });
-    const offer = offerOf(report.peer, report.ending, report.tls);
-    return told(errand, { ...offer, source: report.source, ms: performance.now() - started });
+    const offer = offerOf(report.peer, report.result, report.tls);
+    return told(job, { ...offer, source: report.source, ms: performance.now() - started });
   }
 
   const peerOf = ({ name, addresses }: Host): Peer | null =>
     addresses[0] ? { host: name, address: addresses[0], port: parts.port } : null;
 
   /** What stands in the way before any conversation. */
-  function withheld(errand: Errand, peer: Peer | null, ending: SessionResult): Offer {
-    const offer = offerOf(peer, ending);
-    errand.transcript.add('note', offer.judgement.verdict.diagnostic);
-    return told(errand, offer);
+  function skipped(job: AttemptJob, peer: Peer | null, result: SessionResult): HostAttempt {
+    const offer = offerOf(peer, result);
+    job.transcript.add('note', offer.classification.outcome.diagnostic);
+    return told(job, offer);
   }
 
-  function told({ delivery }: Errand, offer: Offer): Offer {
+  function told({ delivery }: AttemptJob, offer: HostAttempt): HostAttempt {
     parts.onAttempted(delivery, offer);
     return offer;
   }
 
   function attemptOf(
-    offers: [Offer, ...Offer[]],
+    offers: [HostAttempt, ...HostAttempt[]],
     {
       destination,
       startedAt,
       transcript,
     }: { destination: string; startedAt: number; transcript: Transcript },
   ): Attempt {
-    const { ending, judgement, peer, tls } = decisiveOf(offers);
-    const isBusy = offers.some((offer) => offer.judgement.signal === 'busy');
+    const { result, classification, peer, tls } = decisiveOf(offers);
+    const isThrottled = offers.some((offer) => offer.classification.signal === 'throttled');
     return {
       destination,
-      signal: isBusy ? 'busy' : judgement.signal,
+      signal: isThrottled ? 'throttled' : classification.signal,
       startedAt,
       endedAt: clock.now(),
-      verdict: judgement.verdict,
-      reply: 'reply' in ending ? ending.reply : null,
+      outcome: classification.outcome,
+      reply: 'reply' in result ? result.reply : null,
       mx: peer,
       tls,
       transcript: transcript.lines,
@@ -219,7 +219,7 @@ export function createDeliver(parts: DeliverParts) {
   }
 
   /** The mail has reached its maximum age while it was held back; `reason` says by what. */
-  function withheldAtLast(destination: string, reason: string): Attempt {
+  function notAttempted(destination: string, reason: string): Attempt {
     const now = clock.now();
     const transcript = createTranscript(() => now);
     transcript.add('note', reason);
@@ -227,22 +227,22 @@ export function createDeliver(parts: DeliverParts) {
     return attemptOf([offer], { destination, startedAt: now, transcript });
   }
 
-  return { deliver, interrupted, withheld: withheldAtLast };
+  return { deliver, interrupted, notAttempted };
 }
 
-function offerOf(peer: Peer | null, ending: SessionResult, tls: TlsUsed | null = null): Offer {
-  return { peer, source: null, tls, ending, judgement: classify(ending), ms: 0 };
+function offerOf(peer: Peer | null, result: SessionResult, tls: TlsUsed | null = null): HostAttempt {
+  return { peer, source: null, tls, result, classification: classify(result), ms: 0 };
 }
 
-const decisiveOf = ([first, ...others]: [Offer, ...Offer[]]) => others.reduce(betterOf, first);
+const decisiveOf = ([first, ...others]: [HostAttempt, ...HostAttempt[]]) => others.reduce(betterOf, first);
 
 /**
  * Of two hosts' answers the one that tells more: a final word; among deferrals the one with a reply; else the later.
  * A refusal that the next host might not share (`bounced`, but try on) yields to any deferral: doubt.
  */
-function betterOf(earlier: Offer, later: Offer): Offer {
-  if (!later.judgement.tryNextHost) return later;
-  const isDeferral = (offer: Offer) => offer.judgement.verdict.outcome === 'deferred';
+function betterOf(earlier: HostAttempt, later: HostAttempt): HostAttempt {
+  if (!later.classification.tryNextHost) return later;
+  const isDeferral = (offer: HostAttempt) => offer.classification.outcome.outcome === 'deferred';
   if (isDeferral(earlier) !== isDeferral(later)) return isDeferral(earlier) ? earlier : later;
-  return 'reply' in earlier.ending && !('reply' in later.ending) ? earlier : later;
+  return 'reply' in earlier.result && !('reply' in later.result) ? earlier : later;
 }

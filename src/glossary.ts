@@ -104,7 +104,7 @@ export interface Outcome {
  * What an attempt says of the destination itself. well: it takes mail. busy: it asked us to slow down (421, 4.7.x of
  * rate limits, refused connections beside working ones). dead: nothing there answers. Null: nothing either way.
  */
-export type Signal = 'well' | 'busy' | 'dead' | null;
+export type Signal = 'well' | 'throttled' | 'dead' | null;
 
 /** One line of a transcript. `ms` is counted from the attempt's start; `note` is ours, said to nobody. */
 export interface TranscriptLine {
@@ -114,7 +114,7 @@ export interface TranscriptLine {
 }
 
 /** A larger message is read when its delivery's turn has come, so that what waits in memory stays small. */
-export const largestAtHand = 64 * 1024;
+export const maxPreloadedBytes = 64 * 1024;
 
 /** A delivery as the runner holds it while it is being sent. */
 export interface Delivery {
@@ -145,7 +145,7 @@ export interface Attempt {
   signal: Signal;
   startedAt: number;
   endedAt: number;
-  verdict: Outcome;
+  outcome: Outcome;
   /** The reply that decided, where a host gave one. */
   reply: Reply | null;
   mx: Peer | null;

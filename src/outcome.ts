@@ -39,7 +39,7 @@ export type SessionResult =
   | { kind: 'internal'; detail: string; afterDot: boolean };
 
 export interface Classification {
-  verdict: Outcome;
+  outcome: Outcome;
   /** The other side has not spoken for all its hosts: go on to the next one. */
   tryNextHost: boolean;
   /** What it tells of the destination itself. */
@@ -87,24 +87,24 @@ const table: Record<Exclude<SessionResult['kind'], 'accepted' | 'refused'>, Row>
   internal: defer('internal', 'infrastructure', false, 'local'),
 };
 
-export function classify(ending: SessionResult): Classification {
-  if (ending.kind === 'accepted') return delivered(ending.reply);
-  if (ending.kind === 'refused') return refused(ending.phase, ending.reply);
+export function classify(result: SessionResult): Classification {
+  if (result.kind === 'accepted') return delivered(result.reply);
+  if (result.kind === 'refused') return refused(result.phase, result.reply);
   // After the final dot the message may have been taken. Offering it to the next host would make sure of a
   // duplicate; waiting lets the other side's own duplicate suppression work.
-  const possibleDuplicate = 'afterDot' in ending && ending.afterDot;
-  const { tryNextHost, ...verdict } = table[ending.kind];
-  const { kind: rule, detail: diagnostic } = ending;
+  const possibleDuplicate = 'afterDot' in result && result.afterDot;
+  const { tryNextHost, ...outcome } = table[result.kind];
+  const { kind: rule, detail: diagnostic } = result;
   return {
-    verdict: { ...verdict, possibleDuplicate, diagnostic, rule, retryAfterMs: null },
+    outcome: { ...outcome, possibleDuplicate, diagnostic, rule, retryAfterMs: null },
     tryNextHost: tryNextHost && !possibleDuplicate,
-    signal: signalOf(ending),
+    signal: signalOf(result),
   };
 }
 
 function delivered(reply: Reply): Classification {
   return {
-    verdict: {
+    outcome: {
       outcome: 'delivered',
       category: null,
       fault: null,
@@ -122,16 +122,16 @@ function delivered(reply: Reply): Classification {
 
 function refused(phase: Phase, reply: Reply): Classification {
   const rule = ruleFor(phase, reply);
-  const { tryNextHost, ...verdict } = bounces(phase, reply, rule)
+  const { tryNextHost, ...outcome } = bounces(phase, reply, rule)
     ? bounce(rule.category, rule.fault, rule.bounce ?? hardness(rule.category, rule.fault))
     : defer(rule.category, rule.fault, true);
   return {
-    verdict: {
-      ...verdict,
+    outcome: {
+      ...outcome,
       possibleDuplicate: false,
       diagnostic: replyText(reply),
       rule: rule.name,
-      retryAfterMs: verdict.outcome === 'deferred' ? retryAfterMs(reply.text) : null,
+      retryAfterMs: outcome.outcome === 'deferred' ? retryAfterMs(reply.text) : null,
     },
     tryNextHost,
     signal: signalOfRefusal(phase, reply, rule),
@@ -169,15 +169,15 @@ function hardness(category: Category, fault: Fault): 'hard' | 'soft' {
 }
 
 /** What an ending without a reply tells of the destination. */
-function signalOf(ending: Exclude<SessionResult, { kind: 'accepted' | 'refused' }>): Signal {
-  switch (ending.kind) {
+function signalOf(result: Exclude<SessionResult, { kind: 'accepted' | 'refused' }>): Signal {
+  switch (result.kind) {
     case 'unreachable':
     case 'dns-failed':
       return 'dead';
     case 'lost':
     case 'timeout':
     case 'not-smtp':
-      return ending.phase === 'greeting' ? 'dead' : null;
+      return result.phase === 'greeting' ? 'dead' : null;
     // They answered EHLO; this mail is not for them.
     case 'too-big':
     case 'no-smtputf8':

@@ -113,7 +113,7 @@ function deliveredTransition(delivery: Delivery): Transition {
     signal: 'well',
     startedAt: now,
     endedAt: now,
-    verdict: {
+    outcome: {
       outcome: 'delivered',
       category: null,
       fault: null,

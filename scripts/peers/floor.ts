@@ -126,12 +126,12 @@ async function smtp({ mails, sink }: FloorOptions, message: Buffer): Promise<Ste
     stopped,
   });
   if (!('session' in opened))
-    throw new Error(`the sink does not take mail: ${JSON.stringify(opened.ending)}`);
+    throw new Error(`the sink does not take mail: ${JSON.stringify(opened.result)}`);
   const { session } = opened;
   const mail = { from: 'bounce@postern.invalid', to: 'rcpt@there1.invalid', message };
   const step = await measure('smtp', mails, (count) =>
     oneByOne(count, async () => {
-      const { ending } = await session.send(mail, transcript(), stopped);
+      const { result: ending } = await session.send(mail, transcript(), stopped);
       if (ending.kind !== 'accepted' || !(await session.tidy())) throw new Error(JSON.stringify(ending));
     }),
   );

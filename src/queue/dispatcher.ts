@@ -8,7 +8,7 @@
  */
 import { orAborted } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
-import { type Attempt, type Delivery, largestAtHand } from '../glossary.ts';
+import { type Attempt, type Delivery, maxPreloadedBytes } from '../glossary.ts';
 import type { Destination } from '../mail/destination-shape.ts';
 import type { Backlog } from './backlogs.ts';
 import { createDestinationLookup } from './destination-lookup.ts';

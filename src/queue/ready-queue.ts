@@ -184,7 +184,7 @@ export class ReadyQueue {
     this.#inFlight -= 1;
     this.#lastActivityAt = now;
     this.#throughput.count(now);
-    if (signal === 'busy') this.#busyReply = diagnostic;
+    if (signal === 'throttled') this.#busyReply = diagnostic;
     if (signal !== null) this.#lastReply = { text: diagnostic, at: now };
   }
 

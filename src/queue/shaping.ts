@@ -112,7 +112,7 @@ export function afterAttempt(
 ): ConcurrencyState {
   if (observation.signal === 'dead') return afterFailure(state, observation.reason, now);
   const answered = afterAnswer(state, shape, observation.signal === null ? state.answeredAt : now);
-  if (observation.signal === 'busy') return afterBusy(answered, observation.inUse, now);
+  if (observation.signal === 'throttled') return afterBusy(answered, observation.inUse, now);
   return observation.signal === 'well' ? afterSuccess(answered, shape, observation.isFull, now) : answered;
 }
 

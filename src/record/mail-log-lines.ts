@@ -66,7 +66,7 @@ export function logAttempted(
 }
 
 export function logOutcome(mailLog: MailLog, { delivery, attempt, status, dueAt }: Transition): void {
-  const { verdict, mx, tls } = attempt;
+  const { outcome: verdict, mx, tls } = attempt;
   const expired = status === 'expired';
   const verb: Verb = expired ? 'bounced' : verdict.outcome;
   const where = mx ? ` by ${mx.host} [${mx.address}]` : '';

@@ -24,7 +24,7 @@ export function createRecorder(parts: RecorderParts) {
   /** The time of the next attempt; null if there is none, or if this node no longer owns the delivery. */
   return async (delivery: Delivery, attempt: Attempt): Promise<number | null> => {
     const learnedMs = await parts.observeGreylisting(delivery, attempt);
-    const hintMs = attempt.verdict.retryAfterMs ?? learnedMs;
+    const hintMs = attempt.outcome.retryAfterMs ?? learnedMs;
     const change = transition(delivery, attempt, nextAt(delivery, attempt, hintMs));
     failpoint('attempted');
     const isOurs = await parts.commit(change);
@@ -37,7 +37,7 @@ export function createRecorder(parts: RecorderParts) {
   function nextAt(delivery: Delivery, attempt: Attempt, hintMs: number | null): number | null {
     const now = parts.clock.now();
     // This server aborted the attempt, so there is no reason to wait.
-    if (attempt.verdict.category === 'interrupted') return now;
+    if (attempt.outcome.category === 'interrupted') return now;
     const { expiresAt, attempts } = delivery;
     return nextAttemptAt(parts.schedule, { attempts: attempts + 1, now, expiresAt, hintMs });
   }

@@ -24,7 +24,7 @@ export interface Bounce {
 
 /** `nextAt`: the time of the next attempt, or null if the mail is too old for one. */
 export function transition(delivery: Delivery, attempt: Attempt, nextAt: number | null): Transition {
-  const { verdict, reply, mx, tls } = attempt;
+  const { outcome: verdict, reply, mx, tls } = attempt;
   const base = { delivery, attempt, dueAt: null, deliveredAt: null, bounce: null };
   const data = { attempt: delivery.attempts + 1, response: reply, mx, tls };
   if (verdict.outcome === 'delivered') {

@@ -22,11 +22,11 @@ const judgements: ReadonlySet<Category> = new Set([
 export function signalOfRefusal(phase: Phase, reply: Reply, rule: Rule): Signal {
   if (rule.signal !== undefined) return rule.signal;
   if (rule.category === 'greylisting' || rule.category === 'tls') return null;
-  if (rule.category === 'rate_limit' || reply.code === 421) return 'busy';
+  if (rule.category === 'rate_limit' || reply.code === 421) return 'throttled';
   if (phase === 'greeting') return 'dead';
   // Design section 4: fewer on 4.7.x, where it is not about the mail.
   const unspecific = rule.category === 'policy' || rule.category === 'blocked';
-  if (unspecific && reply.code < 500 && statusOf(reply)?.startsWith('4.7.')) return 'busy';
+  if (unspecific && reply.code < 500 && statusOf(reply)?.startsWith('4.7.')) return 'throttled';
   if (judgements.has(rule.category)) return 'well';
   return rule.category === 'policy' && reply.code >= 500 ? 'well' : null;
 }

@@ -134,7 +134,7 @@ export const statuses: readonly Rule[] = [
     status: /^4\.3\.[12]$/,
     category: 'unavailable',
     fault: 'infrastructure',
-    signal: 'busy',
+    signal: 'throttled',
     quotes: ['451 4.3.2 Internal server error'],
   },
   {

@@ -74,7 +74,7 @@ export const mails: readonly Rule[] = [
     text: /(?:server|too|agent) busy|insufficient (?:disk space|system (?:storage|resources))|resources (?:temporarily )?unavailable|service temporarily refused|queue quota exceeded/i,
     category: 'unavailable',
     fault: 'infrastructure',
-    signal: 'busy',
+    signal: 'throttled',
     quotes: [
       '421 4.4.5 Server busy, try again later.',
       '452 4.3.1 Insufficient system storage',

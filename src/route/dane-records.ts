@@ -17,7 +17,7 @@ import { normal, type SecureResolve } from './dnssec.ts';
 import type { Host, Tlsa } from './route.ts';
 
 /** What DANE says of one host: how it is to be protected, or why it must not be used. */
-export type DaneFinding = Pick<Host, 'tls' | 'ending'>;
+export type DaneFinding = Pick<Host, 'tls' | 'result'>;
 
 export type Dane = (domain: string, hosts: { name: string; addresses: string[] }[]) => Promise<DaneFinding[]>;
 
@@ -115,5 +115,5 @@ function lookUpFailed(host: string, trouble: string): DaneFinding {
 }
 
 function unusable(detail: string): DaneFinding {
-  return { tls: { policy: 'opportunistic' }, ending: { kind: 'dns-failed', detail } };
+  return { tls: { policy: 'opportunistic' }, result: { kind: 'dns-failed', detail } };
 }

@@ -144,7 +144,7 @@ function findingOf(host: string, { policy, trouble }: Known): DaneFinding {
     );
   }
   if (valid) return { tls: { policy: 'mta-sts' } };
-  return { tls: { policy: 'mta-sts' }, ending: { kind: 'tls-required', detail: mismatch } };
+  return { tls: { policy: 'mta-sts' }, result: { kind: 'tls-required', detail: mismatch } };
 }
 
 function opportunistic(note: string | null): DaneFinding {

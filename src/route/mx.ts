@@ -24,7 +24,7 @@ export interface RankedHost extends Exchanger {
 }
 
 /** `names`: all MX names, those without a usable address too, so that a look-up that half fails names the same set. */
-export type Mx = { names: string[]; hosts: RankedHost[] } | { ending: SessionResult };
+export type Mx = { names: string[]; hosts: RankedHost[] } | { result: SessionResult };
 
 /** RFC 5321 section 5.1 lets a client draw the line; nobody who means well has more. */
 const maxHosts = 8;
@@ -55,7 +55,7 @@ export async function findMx(domain: string, options: MxOptions): Promise<Mx> {
     if (!options.allowPrivate) leaveOutForbidden(delivery);
     return found(delivery, options.random);
   } catch (error) {
-    return { ending: endingOf(error as MxError, delivery) };
+    return { result: resultOf(error as MxError, delivery) };
   }
 }
 
@@ -99,7 +99,7 @@ function found(delivery: MxDelivery, random: () => number): Mx {
 
 type MxError = Error & { code?: string; temporary?: boolean };
 
-function endingOf(error: MxError, delivery: MxDelivery): SessionResult {
+function resultOf(error: MxError, delivery: MxDelivery): SessionResult {
   const detail = error.message;
   if (error.code === 'ENULLMX') return { kind: 'null-mx', detail };
   if (delivery.blockedAddresses.length > 0) return { kind: 'private-address', detail };

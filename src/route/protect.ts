@@ -21,7 +21,7 @@ export function createProtect({ dane, sts }: { dane: Dane | null; sts: Sts }): P
 /** DANE without a usable record demands TLS with anybody: less than MTA-STS does, more than nothing. */
 function strictest(dane: DaneFinding | undefined, sts: DaneFinding): DaneFinding {
   if (!dane) return sts;
-  if (dane.ending) return dane;
+  if (dane.result) return dane;
   if (dane.tls.policy === 'dane') {
     const vouches = dane.tls.records.length > 0 || sts.tls.policy !== 'mta-sts';
     return vouches ? dane : sts;

@@ -32,7 +32,7 @@ const failureTtlMs = 10_000;
 /** A route before the dice: `ranks` is each host's preference, by name. */
 type Found = { destination: Destination } & (
   | { hosts: Host[]; ranks: Map<string, number> }
-  | { ending: SessionResult }
+  | { result: SessionResult }
 );
 
 export function createRouteCache(parts: RouteCacheParts): Routes {
@@ -58,7 +58,7 @@ export function createRouteCache(parts: RouteCacheParts): Routes {
 
   function keep(domain: string, found: Found): void {
     inFlight.delete(domain);
-    kept.set(domain, { found, until: clock.now() + ('ending' in found ? failureTtlMs : goodTtlMs) });
+    kept.set(domain, { found, until: clock.now() + ('result' in found ? failureTtlMs : goodTtlMs) });
   }
 
   return {
@@ -83,7 +83,7 @@ async function lookUp(domain: string, parts: RouteCacheParts): Promise<Found> {
     const detail = `trouble of our own on the way to ${domain}: ${(error as Error).message}`;
     return {
       destination: parts.destinationOf(domain, []),
-      ending: { kind: 'internal', detail, afterDot: false },
+      result: { kind: 'internal', detail, afterDot: false },
     };
   }
 }
@@ -93,12 +93,12 @@ async function resolved(
   { destinationOf, protect, ...options }: RouteCacheParts,
 ): Promise<Found> {
   const mx = await findMx(domain, options);
-  if ('ending' in mx) return { destination: destinationOf(domain, []), ending: mx.ending };
+  if ('result' in mx) return { destination: destinationOf(domain, []), result: mx.result };
   const hosts = await protect(
     domain,
     mx.hosts.map(({ name, addresses }) => ({ name, addresses })),
   );
-  if ('ending' in hosts) return { destination: destinationOf(domain, []), ending: hosts.ending };
+  if ('result' in hosts) return { destination: destinationOf(domain, []), result: hosts.result };
   return { destination: destinationOf(domain, mx.names), hosts, ranks: ranksOf(mx.hosts) };
 }
 
@@ -106,7 +106,7 @@ const ranksOf = (hosts: RankedHost[]) => new Map(hosts.map(({ name, preference }
 
 /** Sorting keeps the shuffled order among equals. */
 function routeOf(found: Found, random: () => number): Route {
-  if ('ending' in found) return found;
+  if ('result' in found) return found;
   const { destination, hosts, ranks } = found;
   const byRank = shuffled(hosts, random).sort((a, b) => ranks.get(a.name)! - ranks.get(b.name)!);
   return { destination, hosts: byRank };

@@ -15,7 +15,7 @@ export interface Exchanger {
 export interface Host extends Exchanger {
   tls: HostTls;
   /** This host must not be used, and why. */
-  ending?: SessionResult;
+  result?: SessionResult;
 }
 
 /** DANE without records: there are some, none of use to us; TLS is demanded whatever the certificate (RFC 7672 2.2). */
@@ -37,7 +37,7 @@ export interface Tlsa {
 }
 
 /** Hosts come best first; those of equal preference in an order that is new each time. */
-export type Route = { destination: Destination } & ({ hosts: Host[] } | { ending: SessionResult });
+export type Route = { destination: Destination } & ({ hosts: Host[] } | { result: SessionResult });
 
 export interface Routes {
   /** Never rejects. */
@@ -49,4 +49,4 @@ export interface Routes {
 }
 
 /** Which protection each host gets, or why the domain cannot be reached under its policy. */
-export type Protect = (domain: string, hosts: Exchanger[]) => Promise<Host[] | { ending: SessionResult }>;
+export type Protect = (domain: string, hosts: Exchanger[]) => Promise<Host[] | { result: SessionResult }>;

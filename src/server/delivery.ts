@@ -110,7 +110,7 @@ export function createDelivery(parts: DeliveryParts): DeliveryEngine {
     publish: (pools, now) => publishPools(db, node, pools, now),
     readOthers: (now) => readPools(db, now, node),
   });
-  const { deliver, interrupted, withheld } = createAttempts(parts, routes, connections, assignment);
+  const { deliver, interrupted, notAttempted } = createAttempts(parts, routes, connections, assignment);
   const delivering = countInFlight(deliver);
   const publisher = createDestinationPublisher({
     saveStates: (states, now) => saveStates(db, node, states, now),
@@ -125,7 +125,7 @@ export function createDelivery(parts: DeliveryParts): DeliveryEngine {
     resolve: async (domain) => (await routes.find(domain)).destination,
     deliver: delivering.call,
     interrupted,
-    withheld,
+    notAttempted,
     record: createRecord(parts, publisher, delivering.inFlight),
     onWaiting: publisher.route,
     isOurs: assignment.isOurs,

@@ -69,7 +69,7 @@ export function createConversation(plain: Socket, timeouts: Timeouts): Conversat
   /** All of it has been, and its final dot: a loss from here on leaves the other side's answer open. */
   let afterDot = false;
   let state: 'resting' | 'talking' | 'quitting' | 'over' = 'resting';
-  let ending: SessionResult | null = null;
+  let result: SessionResult | null = null;
   let waiting: { resolve(reply: Reply): void; reject(error: Broken): void } | null = null;
   let socket = plain;
   let transcript: Transcript | null = null;
@@ -86,7 +86,7 @@ export function createConversation(plain: Socket, timeouts: Timeouts): Conversat
 
   function hear(): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      if (ending) return reject(new Broken(ending));
+      if (result) return reject(new Broken(result));
       waiting = { resolve, reject };
       if (!takeReply()) deadline.set(phase());
     });
@@ -115,7 +115,7 @@ export function createConversation(plain: Socket, timeouts: Timeouts): Conversat
     // RFC 5321 section 4.2.1: whoever says 421 closes. Whoever refuses a message before its end gets no command in
     // the middle of it.
     if (reply.code === 421 || isWriting) {
-      ending = lostSessionResult(where(), 'the host has ended the conversation');
+      result = lostSessionResult(where(), 'the host has ended the conversation');
       destroy();
     }
   }
@@ -150,7 +150,7 @@ export function createConversation(plain: Socket, timeouts: Timeouts): Conversat
   function end(how: SessionResult): void {
     if (state !== 'talking') over();
     else {
-      ending = how;
+      result = how;
       if ('detail' in how) transcript?.add('note', how.detail);
       waiting?.reject(new Broken(how));
       waiting = null;
@@ -218,7 +218,7 @@ export function createConversation(plain: Socket, timeouts: Timeouts): Conversat
       hasAnswer = false;
       afterDot = false;
       if (state === 'over' || plain.destroyed)
-        ending = lostSessionResult(where(), 'the connection was closed');
+        result = lostSessionResult(where(), 'the connection was closed');
       else {
         state = 'talking';
         heed(signal);

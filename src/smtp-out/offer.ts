@@ -47,7 +47,7 @@ type Dial = (
 ) => Promise<{ socket: Socket; address: string; source: string | null; localName: string }>;
 
 /** Why TLS with a host was given up, and when. */
-export interface TlsTrouble {
+export interface TlsFailure {
   at: number;
   reason: string;
 }
@@ -55,7 +55,7 @@ export interface TlsTrouble {
 export interface OfferParts {
   connect: Dial;
   pool: ConnectionPool;
-  tlsTrouble: PersistentCache<TlsTrouble>;
+  tlsFailures: PersistentCache<TlsFailure>;
   clock: Clock;
   port: number;
   timeouts: Timeouts;
@@ -74,7 +74,7 @@ export interface DeliveryJob {
 }
 
 export interface Report {
-  ending: SessionResult;
+  result: SessionResult;
   /** Whom the mail was offered to; the first address where none answered. */
   peer: Peer;
   /** Our own address; null: the system's choice, or there was no connection. */
@@ -82,58 +82,58 @@ export interface Report {
   tls: TlsUsed | null;
 }
 
-interface Climbed {
+interface NewConnection {
   opened: Opened;
   address: string;
   source: string | null;
 }
 
-const troubleTtlMs = 24 * 60 * 60_000;
+const tlsFailureTtlMs = 24 * 60 * 60_000;
 
 export function createOffer(parts: OfferParts) {
   const { pool, clock } = parts;
 
-  async function offer(errand: DeliveryJob): Promise<Report> {
-    const { destination, targets, transcript, stopped } = errand;
-    const suits = targets.map((target) => suitOf(target, errand));
+  async function offer(job: DeliveryJob): Promise<Report> {
+    const { destination, targets, transcript, stopped } = job;
+    const suits = targets.map((target) => suitOf(target, job));
     const held = await pool.acquire(destination, suits, stopped);
-    if (!('session' in held)) return onNewConnection(errand, held.permit);
+    if (!('session' in held)) return onNewConnection(job, held.permit);
     const { session } = held;
     const { demand } = targets.find(({ name }) => name === session.host)!;
-    const protection = session.protection(demand, errand.domain);
+    const protection = session.protection(demand, job.domain);
     transcript.add('note', reuseNote(session, protection));
-    const { report, stale } = await transferMail(errand, session, protection);
+    const { report, stale } = await transferMail(job, session, protection);
     if (!stale || stopped.aborted) return report;
     transcript.add('note', 'the host had closed this connection while it waited; over a new one');
     const next = await pool.acquire(destination, [], stopped);
     // Nothing suits, so it is a permit.
-    return onNewConnection(errand, (next as { permit: Permit }).permit);
+    return onNewConnection(job, (next as { permit: Permit }).permit);
   }
 
-  async function transferMail(errand: DeliveryJob, session: Session, { tls }: Protection) {
-    const { ending, stale } = await session.send(errand.mail, errand.transcript, errand.stopped);
-    pool.giveBack(errand.destination, session);
+  async function transferMail(job: DeliveryJob, session: Session, { tls }: Protection) {
+    const { result, stale } = await session.send(job.mail, job.transcript, job.stopped);
+    pool.giveBack(job.destination, session);
     const { host, address, source } = session;
-    return { report: { ending, peer: peerOf(host, address), source, tls }, stale };
+    return { report: { result, peer: peerOf(host, address), source, tls }, stale };
   }
 
-  async function onNewConnection(errand: DeliveryJob, permit: Permit): Promise<Report> {
-    const [target] = errand.targets;
+  async function onNewConnection(job: DeliveryJob, permit: Permit): Promise<Report> {
+    const [target] = job.targets;
     try {
-      const { opened, address, source } = await connectWithTls(errand, target);
+      const { opened, address, source } = await connectWithTls(job, target);
       if ('session' in opened) {
         opened.session.closed.then(permit);
-        return (await transferMail(errand, opened.session, opened.protection)).report;
+        return (await transferMail(job, opened.session, opened.protection)).report;
       }
       opened.closed.then(permit);
-      return { ending: opened.ending, peer: peerOf(target.name, address), source, tls: opened.tls };
+      return { result: opened.result, peer: peerOf(target.name, address), source, tls: opened.tls };
     } catch (error) {
       permit();
-      if (errand.stopped.aborted) throw error;
+      if (job.stopped.aborted) throw error;
       const detail = (error as Error).message;
-      errand.transcript.add('note', detail);
+      job.transcript.add('note', detail);
       return {
-        ending: { kind: error instanceof NoSource ? 'no-source' : 'unreachable', detail },
+        result: { kind: error instanceof NoSource ? 'no-source' : 'unreachable', detail },
         peer: peerOf(target.name, target.addresses[0]!),
         ...{ source: null, tls: null },
       };
@@ -141,31 +141,31 @@ export function createOffer(parts: OfferParts) {
   }
 
   /** The ladder. Rejects where no address answered. */
-  async function connectWithTls(errand: DeliveryJob, target: Target): Promise<Climbed> {
-    const { transcript, stopped } = errand;
+  async function connectWithTls(job: DeliveryJob, target: Target): Promise<NewConnection> {
+    const { transcript, stopped } = job;
     const { policy } = target.demand;
     if (target.note) transcript.add('note', target.note);
     const known = policy === 'opportunistic' ? await troubleOf(target.name) : null;
     if (known) {
       transcript.add('note', `no TLS with ${target.name}: it failed at ${iso(known.at)} (${known.reason})`);
     }
-    const first = await open(errand, target, policy !== 'off' && !known);
-    if ('session' in first.opened || first.opened.ending.kind !== 'tls-failed' || stopped.aborted)
+    const first = await open(job, target, policy !== 'off' && !known);
+    if ('session' in first.opened || first.opened.result.kind !== 'tls-failed' || stopped.aborted)
       return first;
-    const { detail } = first.opened.ending;
+    const { detail } = first.opened.result;
     if (!allowsClear(target.demand)) {
-      return { ...first, opened: { ...first.opened, ending: { kind: 'tls-required', detail } } };
+      return { ...first, opened: { ...first.opened, result: { kind: 'tls-required', detail } } };
     }
     transcript.add('note', 'once more in clear');
     await first.opened.closed;
-    const again = await open(errand, { ...target, addresses: [first.address] }, false);
+    const again = await open(job, { ...target, addresses: [first.address] }, false);
     // A host that does not do better in clear has another trouble.
     if ('session' in again.opened) await remember(target.name, detail);
     return again;
   }
 
-  async function open(errand: DeliveryJob, { name: host, addresses, demand }: Target, startTls: boolean) {
-    const { transcript, stopped, domain, from } = errand;
+  async function open(job: DeliveryJob, { name: host, addresses, demand }: Target, startTls: boolean) {
+    const { transcript, stopped, domain, from } = job;
     transcript.add('note', `connecting to ${host} [${addresses.join(', ')}]:${parts.port}`);
     const { socket, address, source, localName } = await dial({ name: host, addresses }, from, stopped);
     const ours = source === null ? '' : ` from [${source}]`;
@@ -190,10 +190,10 @@ export function createOffer(parts: OfferParts) {
   }
 
   /** A memory that cannot be asked costs a detour, never the mail. */
-  const troubleOf = (host: string) => parts.tlsTrouble.get(host).catch(() => null);
+  const troubleOf = (host: string) => parts.tlsFailures.get(host).catch(() => null);
 
   const remember = (host: string, reason: string) =>
-    parts.tlsTrouble.set(host, { at: clock.now(), reason }, troubleTtlMs).catch(() => {});
+    parts.tlsFailures.set(host, { at: clock.now(), reason }, tlsFailureTtlMs).catch(() => {});
 
   const peerOf = (host: string, address: string): Peer => ({ host, address, port: parts.port });
 

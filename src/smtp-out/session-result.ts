@@ -2,16 +2,16 @@
 import type { Phase, SessionResult } from '../outcome.ts';
 
 export class Broken extends Error {
-  readonly ending: SessionResult;
+  readonly result: SessionResult;
 
-  constructor(ending: SessionResult) {
-    super(ending.kind);
-    this.ending = ending;
+  constructor(result: SessionResult) {
+    super(result.kind);
+    this.result = result;
   }
 }
 
 export function sessionResultOf(error: unknown): SessionResult {
-  if (error instanceof Broken) return error.ending;
+  if (error instanceof Broken) return error.result;
   throw error;
 }
 

@@ -40,7 +40,7 @@ export interface Opening {
 /** `closed` resolves when the socket is gone. */
 export type Opened =
   | { session: Session; protection: Protection }
-  | { ending: SessionResult; tls: TlsUsed | null; closed: Promise<void> };
+  | { result: SessionResult; tls: TlsUsed | null; closed: Promise<void> };
 
 export interface Session {
   readonly host: string;
@@ -61,7 +61,7 @@ export interface Session {
     mail: Mail,
     transcript: Transcript,
     stopped: AbortSignal,
-  ): Promise<{ ending: SessionResult; stale: boolean }>;
+  ): Promise<{ result: SessionResult; stale: boolean }>;
   /** Makes ready for another mail (RSET where the last one was refused); false where that is not possible. */
   tidy(): Promise<boolean>;
   /** Politely, within a second; resolves when the socket is gone. */
@@ -81,7 +81,7 @@ export async function openSession(opening: Opening): Promise<Opened> {
   const { closed } = conversation;
   if ('kind' in opened) {
     conversation.quit();
-    return { ending: opened, tls: null, closed };
+    return { result: opened, tls: null, closed };
   }
   const protection = protectionOf(conversation.socket, demand, opening);
   transcript.add('note', protection.note + opened.clearBecause);
@@ -91,7 +91,7 @@ export async function openSession(opening: Opening): Promise<Opened> {
   const detail = protection.unmet + opened.clearBecause;
   transcript.add('note', detail);
   conversation.quit();
-  return { ending: { kind: 'tls-required', detail }, tls: protection.tls, closed };
+  return { result: { kind: 'tls-required', detail }, tls: protection.tls, closed };
 }
 
 function createSession(conversation: Conversation, extensions: Extensions, opening: Opening): Session {
@@ -118,7 +118,7 @@ function createSession(conversation: Conversation, extensions: Extensions, openi
       const impossible = obstacle(mail, extensions);
       if (impossible) transcript.add('note', impossible.detail);
       last = impossible ?? (await transact(conversation, mail, extensions, [transcript, stopped]));
-      return { ending: last, stale: isReused && isStale(last, conversation) };
+      return { result: last, stale: isReused && isStale(last, conversation) };
     },
     async tidy() {
       if (!conversation.isAlive || last === null) return false;

@@ -117,9 +117,9 @@ function hasInternationalHeader(message: Buffer): boolean {
  * The host had hung up before it heard of this mail. RFC 5321 section 4.2.1: 421 comes at any moment, and what it
  * answers is then an accident.
  */
-export function isStale(ending: SessionResult, { hasAnswer }: Conversation): boolean {
-  if (ending.kind === 'lost') return !hasAnswer;
-  return ending.kind === 'refused' && ending.phase === 'mail' && ending.reply.code === 421;
+export function isStale(result: SessionResult, { hasAnswer }: Conversation): boolean {
+  if (result.kind === 'lost') return !hasAnswer;
+  return result.kind === 'refused' && result.phase === 'mail' && result.reply.code === 421;
 }
 
 /** Whether another mail may follow. */

@@ -40,7 +40,7 @@ function attempt(verdict: Partial<Outcome>, more: Partial<AttemptRecord> = {}): 
   return {
     ...{ deliveryId: 'd', number: 1, startedAt: now, endedAt: now, reply: null, mx: null, tls: null },
     transcript: [],
-    verdict: {
+    outcome: {
       ...{ outcome: 'deferred', category: 'network', fault: 'infrastructure', bounce: null },
       ...{ origin: 'remote', diagnostic: 'no answer', possibleDuplicate: false },
       ...{ rule: 'unreachable', retryAfterMs: null },

@@ -124,7 +124,7 @@ async function sendOf(db: Db): Promise<Send> {
 
 const refused: Attempt = {
   ...{ destination: 'mx1.invalid', signal: 'well', startedAt: now, endedAt: now },
-  verdict: {
+  outcome: {
     ...{ outcome: 'bounced', category: 'no_mailbox', fault: 'recipient', bounce: 'hard', origin: 'remote' },
     ...{ diagnostic: '550 no', possibleDuplicate: false, rule: null, retryAfterMs: null },
   },

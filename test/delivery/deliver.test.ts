@@ -28,14 +28,14 @@ test('an attempt names its destination, and what it says of it', async (t) => {
   const { mx, deliverer } = await start(t, [{}]);
   t.like(await deliverer.deliver(), { destination: 'mx1.invalid', signal: 'well' });
   mx[0]!.script = { mail: () => '421 4.7.0 slow down' };
-  t.like(await deliverer.deliver(), { destination: 'mx1.invalid', signal: 'busy' });
+  t.like(await deliverer.deliver(), { destination: 'mx1.invalid', signal: 'throttled' });
 });
 
-test('busy is said although the next host took the mail', async (t) => {
+test('throttled is said although the next host took the mail', async (t) => {
   const { deliverer } = await start(t, [{ script: { mail: () => '421 4.7.0 slow down' } }, {}], {
     hosts: [{}, {}],
   });
-  t.like(await deliverer.deliver(), { signal: 'busy', verdict: { outcome: 'delivered' } });
+  t.like(await deliverer.deliver(), { signal: 'throttled', outcome: { outcome: 'delivered' } });
 });
 
 test('a word that is not final: the host’s other addresses, then the next host', async (t) => {
@@ -43,7 +43,7 @@ test('a word that is not final: the host’s other addresses, then the next host
     hosts: [{ addresses: [address(1), address(2)] }, { addresses: [address(3)] }],
   });
   const attempt = await deliverer.deliver();
-  t.is(attempt.verdict.outcome, 'delivered');
+  t.is(attempt.outcome.outcome, 'delivered');
   t.deepEqual(attempt.mx, { host: 'mx2.invalid', address: address(3), port: mx[0]!.port });
   t.deepEqual(
     mx.map(({ sessions }) => sessions.length),
@@ -56,7 +56,7 @@ test('five conversations an attempt at most', async (t) => {
     hosts: [{ addresses: [1, 2, 3].map(address) }, { addresses: [4, 5, 6].map(address) }],
   });
   const attempt = await deliverer.deliver();
-  t.is(attempt.verdict.outcome, 'deferred');
+  t.is(attempt.outcome.outcome, 'deferred');
   t.deepEqual(
     mx.map(({ sessions }) => sessions.length),
     [1, 1, 1, 1, 1, 0],
@@ -66,17 +66,17 @@ test('five conversations an attempt at most', async (t) => {
 test('a final word ends it', async (t) => {
   const { mx, deliverer } = await start(t, [{}, {}], { hosts: [{}, {}] });
   const attempt = await deliverer.deliver({ recipient: 'unknown@there.invalid' });
-  t.is(attempt.verdict.outcome, 'bounced');
+  t.is(attempt.outcome.outcome, 'bounced');
   t.is(mx[1]!.sessions.length, 0);
 });
 
 test('a host that must not be used is passed over; if no other takes the mail, its reason counts', async (t) => {
-  const ending = { kind: 'tls-required', detail: 'mx1.invalid is not in the policy' } as const;
-  const { mx, deliverer } = await start(t, [{}, {}], { hosts: [{ ending }, {}] });
-  t.is((await deliverer.deliver()).verdict.outcome, 'delivered');
+  const result = { kind: 'tls-required', detail: 'mx1.invalid is not in the policy' } as const;
+  const { mx, deliverer } = await start(t, [{}, {}], { hosts: [{ result }, {}] });
+  t.is((await deliverer.deliver()).outcome.outcome, 'delivered');
   t.is(mx[0]!.sessions.length, 0);
-  const alone = startDeliverer(t, { port: mx[0]!.port, hosts: [{ ending }] });
-  t.like((await alone.deliver()).verdict, { category: 'tls', diagnostic: ending.detail });
+  const alone = startDeliverer(t, { port: mx[0]!.port, hosts: [{ result }] });
+  t.like((await alone.deliver()).outcome, { category: 'tls', diagnostic: result.detail });
   t.deepEqual(alone.forgotten, [], 'the route is as it should be');
 });
 
@@ -92,7 +92,7 @@ test('nobody answers: the route is forgotten', async (t) => {
   const { mx, deliverer } = await start(t, [{}, {}], { hosts: [{}, {}] });
   await Promise.all(mx.map((one) => one.close()));
   const attempt = await deliverer.deliver();
-  t.is(attempt.verdict.category, 'network');
+  t.is(attempt.outcome.category, 'network');
   t.deepEqual(deliverer.forgotten, ['there.invalid']);
   t.regex(said(attempt), /mx1\.invalid \[127\.0\.0\.2\]: ECONNREFUSED/);
 });
@@ -100,13 +100,13 @@ test('nobody answers: the route is forgotten', async (t) => {
 test('one host answers: the route is kept', async (t) => {
   const { mx, deliverer } = await start(t, [{}, later], { hosts: [{}, {}] });
   await mx[0]!.close();
-  t.is((await deliverer.deliver()).verdict.outcome, 'deferred');
+  t.is((await deliverer.deliver()).outcome.outcome, 'deferred');
   t.deepEqual(deliverer.forgotten, []);
 });
 
 test('of a host that must not be used and one that does not answer, the route is forgotten', async (t) => {
-  const ending = { kind: 'tls-required', detail: 'mx1.invalid is not in the policy' } as const;
-  const { mx, deliverer } = await start(t, [{}, {}], { hosts: [{ ending }, {}] });
+  const result = { kind: 'tls-required', detail: 'mx1.invalid is not in the policy' } as const;
+  const { mx, deliverer } = await start(t, [{}, {}], { hosts: [{ result }, {}] });
   await mx[1]!.close();
   await deliverer.deliver();
   t.deepEqual(deliverer.forgotten, ['there.invalid']);
@@ -116,5 +116,5 @@ test('trouble of our own is a deferral that says so', async (t) => {
   const readMessage = () => Promise.reject(new Error('the disk is gone'));
   const { deliverer } = await start(t, [{}], { readMessage });
   const attempt = await deliverer.deliver();
-  t.like(attempt.verdict, { outcome: 'deferred', category: 'internal', origin: 'local' });
+  t.like(attempt.outcome, { outcome: 'deferred', category: 'internal', origin: 'local' });
 });

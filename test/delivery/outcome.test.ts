@@ -1,14 +1,14 @@
-/** THE table, row by row: what was seen, what it is judged to be, and whether another host may be asked. */
+/** THE table, row by row: what was seen, its outcome, and whether another host may be asked. */
 import test from 'ava';
 import { classify, type Phase, type SessionResult } from '../../src/outcome.ts';
 import { parseReply } from '../../src/smtp-out/reply.ts';
 
-/** A judgement in one line: outcome, category, fault, hard or soft or -, origin, `next` or `stop`, what of the host. */
-function row(ending: SessionResult): string {
-  const { verdict, tryNextHost, signal } = classify(ending);
-  const { outcome, category, fault, bounce, origin, possibleDuplicate } = verdict;
+/** A classification in one line: outcome, category, fault, hard or soft or -, origin, `next` or `stop`, what of the host. */
+function row(result: SessionResult): string {
+  const { outcome, tryNextHost, signal } = classify(result);
+  const { category, fault, bounce, origin, possibleDuplicate } = outcome;
   const words = [
-    outcome,
+    outcome.outcome,
     category ?? '-',
     fault ?? '-',
     bounce ?? '-',
@@ -27,7 +27,7 @@ const refused = (phase: Phase, text: string): SessionResult => ({
 
 const detail = 'what happened';
 
-const withoutReply: [what: string, ending: SessionResult, expected: string][] = [
+const withoutReply: [what: string, result: SessionResult, expected: string][] = [
   ['nothing answers', { kind: 'unreachable', detail }, 'deferred network infrastructure - remote next dead'],
   ['TLS fails', { kind: 'tls-failed', detail }, 'deferred tls infrastructure - remote next -'],
   ['larger than they take', { kind: 'too-big', detail }, 'bounced size content soft remote stop well'],
@@ -62,11 +62,11 @@ const cutRows: Record<(typeof cut)[number], [before: string, afterDot: string]> 
   ],
 };
 
-for (const [what, ending, expected] of withoutReply) {
-  test(`${ending.kind}: ${what}`, (t) => {
-    t.is(row(ending), expected);
-    t.is(classify(ending).verdict.diagnostic, detail);
-    t.is(classify(ending).verdict.rule, ending.kind, 'what `email why` shows');
+for (const [what, result, expected] of withoutReply) {
+  test(`${result.kind}: ${what}`, (t) => {
+    t.is(row(result), expected);
+    t.is(classify(result).outcome.diagnostic, detail);
+    t.is(classify(result).outcome.rule, result.kind, 'what `email why` shows');
   });
 }
 
@@ -83,9 +83,9 @@ for (const kind of cut) {
 }
 
 test('accepted: delivered, whatever the reply says besides', (t) => {
-  const ending: SessionResult = { kind: 'accepted', reply: parseReply('250 2.0.0 queued as 4711')! };
-  t.is(row(ending), 'delivered - - - remote stop well');
-  t.is(classify(ending).verdict.diagnostic, '250 2.0.0 queued as 4711');
+  const result: SessionResult = { kind: 'accepted', reply: parseReply('250 2.0.0 queued as 4711')! };
+  t.is(row(result), 'delivered - - - remote stop well');
+  t.is(classify(result).outcome.diagnostic, '250 2.0.0 queued as 4711');
   t.is(
     row({ kind: 'accepted', reply: parseReply('250 greylisted, but taken')! }),
     'delivered - - - remote stop well',
@@ -97,24 +97,24 @@ const refusals: [Phase, reply: string, expected: string][] = [
   ['greeting', '554 no service here', 'deferred unavailable infrastructure - remote next dead'],
   ['greeting', '554 5.7.1 your address is on a list', 'deferred policy sender - remote next dead'],
   ['greeting', '521 5.3.2 takes no mail', 'deferred unavailable infrastructure - remote next dead'],
-  ['greeting', '421 4.3.2 too busy', 'deferred unavailable infrastructure - remote next busy'],
+  ['greeting', '421 4.3.2 too busy', 'deferred unavailable infrastructure - remote next throttled'],
   ['ehlo', '550 who are you', 'deferred unavailable infrastructure - remote next -'],
   ['ehlo', '504 5.5.2 bad name', 'deferred protocol infrastructure - remote next -'],
   ['starttls', '454 4.7.0 not now', 'deferred tls infrastructure - remote next -'],
   ['starttls', '554 5.7.0 never', 'deferred tls infrastructure - remote next -'],
   // Not now.
-  ['mail', '421 4.4.2 closing', 'deferred network infrastructure - remote next busy'],
+  ['mail', '421 4.4.2 closing', 'deferred network infrastructure - remote next throttled'],
   ['mail', '451 later', 'deferred unavailable infrastructure - remote next -'],
-  ['rcpt', '421 closing', 'deferred unavailable infrastructure - remote next busy'],
+  ['rcpt', '421 closing', 'deferred unavailable infrastructure - remote next throttled'],
   ['rcpt', '450 4.2.0 busy mailbox', 'deferred unavailable recipient - remote next well'],
   ['rcpt', '451 4.7.1 Greylisted, try again', 'deferred greylisting infrastructure - remote next -'],
   ['rcpt', '450 4.2.0 you have been gray-listed', 'deferred greylisting infrastructure - remote next -'],
   ['rcpt', '452 4.2.2 full', 'deferred mailbox_full recipient - remote next well'],
   ['rcpt', '452 4.5.3 too many recipients', 'deferred rate_limit infrastructure - remote next -'],
   ['data', '451 4.3.0 later', 'deferred unavailable infrastructure - remote next -'],
-  ['dot', '451 4.7.0 later', 'deferred policy sender - remote next busy'],
-  ['dot', '452 4.3.1 disk full', 'deferred unavailable infrastructure - remote next busy'],
-  ['dot', '421 4.3.0 stopping', 'deferred unavailable infrastructure - remote next busy'],
+  ['dot', '451 4.7.0 later', 'deferred policy sender - remote next throttled'],
+  ['dot', '452 4.3.1 disk full', 'deferred unavailable infrastructure - remote next throttled'],
+  ['dot', '421 4.3.0 stopping', 'deferred unavailable infrastructure - remote next throttled'],
   // Never.
   ['mail', '550 5.7.1 not from you', 'bounced policy sender soft remote stop well'],
   ['mail', '553 5.1.8 your domain does not exist', 'bounced policy sender soft remote stop well'],
@@ -155,7 +155,7 @@ const refusals: [Phase, reply: string, expected: string][] = [
 for (const [phase, reply, expected] of refusals) {
   test(`refused at ${phase}: ${reply}`, (t) => {
     t.is(row(refused(phase, reply)), expected);
-    t.is(classify(refused(phase, reply)).verdict.diagnostic, reply, 'the reply is the evidence');
+    t.is(classify(refused(phase, reply)).outcome.diagnostic, reply, 'the reply is the evidence');
   });
 }
 
@@ -174,7 +174,7 @@ const enhanced: [codes: string, expected: string, host: string][] = [
   ['5.5.0 5.5.1 5.5.3 5.5.6', 'protocol infrastructure soft', '-'],
   ['5.6.0 5.6.1 5.6.7', 'content content soft', 'well'],
   ['5.7.20 5.7.23 5.7.25 5.7.26 5.7.29 5.7.30', 'auth sender soft', 'well'],
-  ['5.7.28', 'rate_limit sender soft', 'busy'],
+  ['5.7.28', 'rate_limit sender soft', 'throttled'],
   ['5.7.0 5.7.1 5.7.2 5.7.19 5.7.31 5.7.606', 'policy sender soft', 'well'],
   // No word says that the mailbox does not exist: it bounces, but is not suppressed.
   ['5.0.0 5.1.0 5.1.4 5.1.9 5.9.9', 'unknown_user recipient soft', 'well'],
@@ -190,15 +190,15 @@ for (const [codes, expected, host] of enhanced) {
 
 test('a code about the recipient at MAIL is about the sender: it never suppresses', (t) => {
   for (const reply of ['550 5.1.1 user unknown', '550 5.2.1 disabled', '550 5.1.2 no such domain']) {
-    const { verdict } = classify(refused('mail', reply));
-    t.is(verdict.outcome, 'bounced', reply);
-    t.is(verdict.bounce, 'soft', reply);
+    const { outcome } = classify(refused('mail', reply));
+    t.is(outcome.outcome, 'bounced', reply);
+    t.is(outcome.bounce, 'soft', reply);
   }
 });
 
 test("the words of an address are not the server's", (t) => {
   const reply = '550 5.1.1 <spam.policy@greylist.blacklist.example>: nobody';
-  t.is(classify(refused('rcpt', reply)).verdict.rule, 'status-unknown-user');
+  t.is(classify(refused('rcpt', reply)).outcome.rule, 'status-unknown-user');
 });
 
 test('the status in the text counts where qmail puts it', (t) => {
@@ -207,8 +207,8 @@ test('the status in the text counts where qmail puts it', (t) => {
 });
 
 test('nothing but a permanent reply or a plain answer of DNS bounces a mail', (t) => {
-  const kinds = [...withoutReply.map(([, ending]) => ending)].filter(
-    (ending) => classify(ending).verdict.outcome === 'bounced',
+  const kinds = [...withoutReply.map(([, result]) => result)].filter(
+    (result) => classify(result).outcome.outcome === 'bounced',
   );
   t.deepEqual(kinds.map(({ kind }) => kind).sort(), ['no-mail-host', 'no-smtputf8', 'null-mx', 'too-big']);
 });

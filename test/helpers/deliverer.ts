@@ -15,7 +15,7 @@ import { createSameSource } from '../../src/route/same-source.ts';
 import { defaultTimeouts } from '../../src/settings/durations.ts';
 import { createConnectionPool } from '../../src/smtp-out/connection-pool.ts';
 import type { Timeouts } from '../../src/smtp-out/deadline.ts';
-import { createOffer, type TlsTrouble } from '../../src/smtp-out/offer.ts';
+import { createOffer, type TlsFailure } from '../../src/smtp-out/offer.ts';
 
 const defaultShape: DestinationShape = {
   connections: 5,
@@ -34,7 +34,7 @@ export interface DelivererOptions {
   shape?: Partial<DestinationShape>;
   timeouts?: Partial<Timeouts>;
   /** Shared by two of them, they remember alike. */
-  memory?: PersistentCache<TlsTrouble>;
+  memory?: PersistentCache<TlsFailure>;
   readMessage?: () => Promise<Buffer>;
 }
 
@@ -91,7 +91,7 @@ export function startDeliverer(t: ExecutionContext, options: DelivererOptions) {
         return opened;
       },
       pool,
-      tlsTrouble,
+      tlsFailures: tlsTrouble,
       clock: systemClock,
       port,
       timeouts: { ...defaultTimeouts, ...options.timeouts },

@@ -108,7 +108,7 @@ test('others are taken over by a node that has reached the database for a while'
 function attemptAt(at: number, outcome: 'delivered' | 'deferred', diagnostic: string): Attempt {
   return {
     ...{ destination: 'mx1.invalid', signal: 'well', startedAt: at, endedAt: at },
-    verdict: {
+    outcome: {
       ...{
         outcome,
         category: 'connection',

@@ -50,12 +50,12 @@ test('the limit grows by one with each success while all of it is in use, up to 
 });
 
 test('a request to slow down sets the limit below what was in use, and at least to one', (t) => {
-  t.is(observe({ ...newConcurrencyState(shape), limit: 10 }, 'busy', 8).limit, 7);
-  t.is(observe(newConcurrencyState(shape), 'busy', 1).limit, 1);
+  t.is(observe({ ...newConcurrencyState(shape), limit: 10 }, 'throttled', 8).limit, 7);
+  t.is(observe(newConcurrencyState(shape), 'throttled', 1).limit, 1);
 });
 
 test('a limit that proved too high is tried again after a minute, then after two, at most after half an hour', (t) => {
-  let state = observe({ ...newConcurrencyState(shape), limit: 4 }, 'busy', 4, 0);
+  let state = observe({ ...newConcurrencyState(shape), limit: 4 }, 'throttled', 4, 0);
   let now = 0;
   const holds: number[] = [];
   for (let n = 0; n < 7; n++) {
@@ -65,24 +65,24 @@ test('a limit that proved too high is tried again after a minute, then after two
     now = until;
     const raised = observe(state, 'well', 3, now);
     t.is(raised.limit, 4);
-    state = observe(raised, 'busy', 4, now);
+    state = observe(raised, 'throttled', 4, now);
     t.is(state.limit, 3);
   }
   t.deepEqual(holds, [1, 2, 4, 8, 16, 30, 30]);
 });
 
 test('one refusal of a number that worked before is taken for chance, a second soon after it is not', (t) => {
-  const settled = observe({ ...newConcurrencyState(shape), limit: 4 }, 'busy', 4, 0);
-  const once = observe(settled, 'busy', 3, 30_000);
+  const settled = observe({ ...newConcurrencyState(shape), limit: 4 }, 'throttled', 4, 0);
+  const once = observe(settled, 'throttled', 3, 30_000);
   t.is(once.limit, 3);
-  t.is(observe(once, 'busy', 3, 31_000).limit, 2);
-  t.is(observe(once, 'busy', 3, 50_000).limit, 3);
+  t.is(observe(once, 'throttled', 3, 31_000).limit, 2);
+  t.is(observe(once, 'throttled', 3, 50_000).limit, 3);
 });
 
 test('several refusals at once end at the number that the host accepts', (t) => {
   // Ten connections, of which the other side takes three: seven are refused, one after the other.
   let state: ConcurrencyState = { ...newConcurrencyState(shape), limit: 10 };
-  for (let inUse = 10; inUse > 3; inUse--) state = observe(state, 'busy', inUse);
+  for (let inUse = 10; inUse > 3; inUse--) state = observe(state, 'throttled', inUse);
   t.is(state.limit, 3);
 });
 
@@ -91,12 +91,12 @@ test('after a request to slow down with nothing else in use, the next start wait
   const waits: number[] = [];
   let now = 0;
   for (let n = 0; n < 10; n++) {
-    state = observe(state, 'busy', 1, now);
+    state = observe(state, 'throttled', 1, now);
     waits.push((state.nextStartAt - now) / 1000);
     now = state.nextStartAt;
   }
   t.deepEqual(waits, [2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
-  state = observe(observe(state, 'well', 1, now), 'busy', 1, now);
+  state = observe(observe(state, 'well', 1, now), 'throttled', 1, now);
   t.is(state.nextStartAt - now, 2000, 'a success makes the next rest short again');
 });
 
@@ -138,7 +138,7 @@ test('a retry that falls due may probe, but not right after a failure, and not b
   t.false(mayProbe(newConcurrencyState(shape), 90_000));
 });
 
-for (const signal of ['well', 'busy', null] as const) {
+for (const signal of ['well', 'throttled', null] as const) {
   test(`a probe that is answered (${signal}) closes the circuit, and it begins low again`, (t) => {
     const open = fail({ ...newConcurrencyState(shape), limit: 20 }, 5);
     const state = observe(afterStart(open, null, 15_000), signal, 1, 15_000);

@@ -15,7 +15,7 @@ function startWatch(known: Record<string, Greylisting> = {}) {
   };
   const watch = createGreylistObserver(memory);
   const note = (id: string, attempts: number, endedAt: number, verdict: Partial<Outcome>) =>
-    watch({ id, attempts } as Delivery, { destination: 'mx.example', endedAt, verdict } as Attempt);
+    watch({ id, attempts } as Delivery, { destination: 'mx.example', endedAt, outcome: verdict } as Attempt);
   return { learned, note };
 }
 

@@ -14,9 +14,9 @@ const refusedWith = (code: number, text: string): SessionResult => ({
   reply: { code, enhanced: null, text },
 });
 
-/** A judgement as the first line of a row has it. */
-function judged(phase: Phase, raw: string): string {
-  const { verdict, signal } = classify({ kind: 'refused', phase, reply: parseReply(raw)! });
+/** A classification, written like the first line of a row. */
+function classified(phase: Phase, raw: string): string {
+  const { outcome: verdict, signal } = classify({ kind: 'refused', phase, reply: parseReply(raw)! });
   const { outcome, bounce, category, fault, rule } = verdict;
   const words = [outcome, bounce, category, fault, `(${rule})`].filter((word) => word !== null).join(' ');
   const host = signal === null ? '' : `, host ${signal}`;
@@ -29,7 +29,7 @@ const inOneLine = (raw: string) => replyText(parseReply(raw)!).replace(/\s+/g, '
 for (const file of new Set(rows.map((row) => row.file))) {
   test(`real replies: ${file}`, (t) => {
     for (const row of rows.filter((one) => one.file === file)) {
-      t.is(judged(row.phase, row.reply), row.expected, row.reply);
+      t.is(classified(row.phase, row.reply), row.expected, row.reply);
     }
   });
 }
@@ -67,7 +67,7 @@ test('every quote of a rule begins a reply of the table, of which that very rule
 test('a 4xx never bounces, whatever it says', (t) => {
   for (const { phase, reply } of rows) {
     const temporary = reply.replaceAll(/(^|\n)5/g, '$14').replaceAll(/^(4\d\d[ -])5\./gm, '$14.');
-    t.true(judged(phase, temporary).startsWith('deferred '), temporary);
+    t.true(classified(phase, temporary).startsWith('deferred '), temporary);
   }
 });
 
@@ -112,12 +112,12 @@ test('when we are asked to come back: read off the words, within bounds', (t) =>
 test('only a deferral has a time to come back', (t) => {
   const asked = 'try again in 300 seconds';
   t.is(
-    classify({ kind: 'refused', phase: 'rcpt', reply: parseReply(`450 4.2.0 ${asked}`)! }).verdict
+    classify({ kind: 'refused', phase: 'rcpt', reply: parseReply(`450 4.2.0 ${asked}`)! }).outcome
       .retryAfterMs,
     300_000,
   );
   t.is(
-    classify({ kind: 'refused', phase: 'rcpt', reply: parseReply(`550 5.1.1 ${asked}`)! }).verdict
+    classify({ kind: 'refused', phase: 'rcpt', reply: parseReply(`550 5.1.1 ${asked}`)! }).outcome
       .retryAfterMs,
     null,
   );
@@ -146,7 +146,7 @@ test('a reply of 64 KB made of the words that the rules look for is judged in no
 
 test('text that is no text is judged like any other', (t) => {
   for (const text of ['', '\u0000\u0001', '\ud800', '用户不存在', 'ñ'.repeat(1000), '(#5.1.1', '#5.1.1x']) {
-    const { verdict } = classify(refusedWith(550, text));
+    const { outcome: verdict } = classify(refusedWith(550, text));
     t.is(verdict.outcome, 'bounced');
     t.is(verdict.bounce === 'hard', text === '(#5.1.1', JSON.stringify(text));
   }

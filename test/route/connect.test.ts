@@ -66,14 +66,14 @@ test.serial('nothing is left of a race, however it ends', async (t) => {
       .filter((kind) => /^(TCPSocketWrap|TCPConnectWrap|Timeout)$/.test(kind))
       .sort();
   const before = open();
-  const endings: [string, string[], number, ((stop: AbortController) => void)?][] = [
+  const cases: [string, string[], number, ((stop: AbortController) => void)?][] = [
     ['won', ['127.0.7.3', '127.0.7.2'], 30_000],
     ['refused', ['127.0.7.4', '127.0.7.5'], 30_000],
     ['overdue', ['127.0.7.3'], 50],
     ['stopped', ['127.0.7.3', v6('127.0.7.3')], 30_000, (stop) => setTimeout(() => stop.abort(), 300)],
     ['stopped before', ['127.0.7.2'], 30_000, (stop) => stop.abort()],
   ];
-  for (const [name, addresses, timeoutMs, act] of endings) {
+  for (const [name, addresses, timeoutMs, act] of cases) {
     const stop = new AbortController();
     const connect = connector(t, { port, timeoutMs });
     act?.(stop);

@@ -67,20 +67,20 @@ test('unsigned TLSA records are none', async (t) => {
 for (const failure of ['SERVFAIL', 'TIMEOUT'] as const) {
   test(`a host whose TLSA look-up ends in ${failure} must not be used`, async (t) => {
     const { findings } = await find(t, { '_25._tcp.mx1.invalid': failure });
-    t.is(findings[0]?.ending?.kind, 'dns-failed');
-    t.regex(JSON.stringify(findings[0]?.ending), /TLSA records of mx1.invalid could not be looked up: /);
+    t.is(findings[0]?.result?.kind, 'dns-failed');
+    t.regex(JSON.stringify(findings[0]?.result), /TLSA records of mx1.invalid could not be looked up: /);
   });
 }
 
 test('nor a host whose address fails under a signed MX', async (t) => {
   const { findings } = await find(t, { 'mx1.invalid': { A: 'SERVFAIL', secure: true } });
-  t.is(findings[0]?.ending?.kind, 'dns-failed');
+  t.is(findings[0]?.result?.kind, 'dns-failed');
 });
 
 test('nor a host that is not in the signed MX records', async (t) => {
   const { findings } = await find(t, {}, [mx1, { name: 'evil.invalid', addresses: ['127.6.6.6'] }]);
   t.is(findings[0]?.tls.policy, 'dane');
-  t.deepEqual(findings[1]?.ending, {
+  t.deepEqual(findings[1]?.result, {
     kind: 'dns-failed',
     detail: 'evil.invalid is not among the mail hosts in the signed records of there.invalid',
   });
@@ -88,14 +88,14 @@ test('nor a host that is not in the signed MX records', async (t) => {
 
 test('where only the MX look-up fails it is not known, and noted', async (t) => {
   const { findings } = await find(t, { 'there.invalid': 'SERVFAIL' });
-  t.is(findings[0]?.ending, undefined);
+  t.is(findings[0]?.result, undefined);
   t.is(findings[0]?.tls.policy, 'opportunistic');
   t.regex(findings[0]?.tls.note ?? '', /^not known whether DANE protects there.invalid: .*SERVFAIL$/);
 });
 
 test('nor is it known where the MX look-up takes too long', async (t) => {
   const { findings } = await find(t, { 'there.invalid': 'TIMEOUT' });
-  t.is(findings[0]?.ending, undefined);
+  t.is(findings[0]?.result, undefined);
   t.is(findings[0]?.tls.note, 'not known whether DANE protects there.invalid: no answer in time');
 });
 

@@ -58,9 +58,9 @@ test('enforce: a host that matches is to be verified, another must not be used',
   t.deepEqual(await find('MX1.invalid'), protectedHost);
   t.deepEqual(await find('a.mail.invalid'), protectedHost);
   for (const name of ['mx2.invalid', 'a.mx1.invalid', 'mail.invalid', 'a.b.mail.invalid']) {
-    const { ending } = await find(name);
-    t.is(ending?.kind, 'tls-required', name);
-    t.deepEqual(ending, {
+    const { result } = await find(name);
+    t.is(result?.kind, 'tls-required', name);
+    t.deepEqual(result, {
       kind: 'tls-required',
       detail: `${name} is not among the hosts of the domain's MTA-STS policy (mx1.invalid, *.mail.invalid)`,
     });
@@ -73,7 +73,7 @@ test('testing: nothing is demanded, and what would have been is noted', async (t
   t.like(matching, opportunistic);
   t.regex(matching.tls.note ?? '', /testing mode; enforced, it would demand a valid certificate/);
   const other = await find('mx2.invalid');
-  t.like(other, { ...opportunistic, ending: undefined });
+  t.like(other, { ...opportunistic, result: undefined });
   t.regex(
     other.tls.note ?? '',
     /testing mode; enforced, it would forbid this host: mx2.invalid is not among/,
@@ -116,7 +116,7 @@ test('two records are none, and one among others is one', async (t) => {
   dns.set({ '_mta-sts.there.invalid': { TXT: ['v=STSv1; id=one;', 'v=STSv1; id=two;'] } });
   t.deepEqual(await find('mx2.invalid'), opportunistic);
   dns.set({ '_mta-sts.there.invalid': { TXT: ['v=spf1 -all', 'v=STSv1; id=one;'] } });
-  t.is((await find('mx2.invalid')).ending?.kind, 'tls-required');
+  t.is((await find('mx2.invalid')).result?.kind, 'tls-required');
 });
 
 test('the policy is fetched once while the id is the same, and remembered for as long as it says', async (t) => {
@@ -134,9 +134,9 @@ test('the policy is fetched once while the id is the same, and remembered for as
 
 test('a new id brings the new policy', async (t) => {
   const { host, dns, find } = await start(t, policy('enforce', ['mx1.invalid']));
-  t.is((await find('mx2.invalid')).ending?.kind, 'tls-required');
+  t.is((await find('mx2.invalid')).result?.kind, 'tls-required');
   host.policies['there.invalid'] = policy('enforce', ['mx2.invalid']);
-  t.is((await find('mx2.invalid')).ending?.kind, 'tls-required', 'the id tells when to look');
+  t.is((await find('mx2.invalid')).result?.kind, 'tls-required', 'the id tells when to look');
   dns.set(published('two'));
   t.deepEqual(await find('mx2.invalid'), protectedHost);
 });
@@ -154,7 +154,7 @@ test('a remembered policy holds when nothing newer can be had, whatever the reas
   delete host.policies['there.invalid'];
   dns.set(published('two'));
   t.deepEqual(await find(), protectedHost);
-  t.is((await find('mx2.invalid')).ending?.kind, 'tls-required');
+  t.is((await find('mx2.invalid')).result?.kind, 'tls-required');
 });
 
 test('an unlucky fetch without a remembered policy is no policy, and is not repeated for five minutes', async (t) => {
@@ -162,14 +162,14 @@ test('an unlucky fetch without a remembered policy is no policy, and is not repe
   const good = host.policies['there.invalid']!;
   host.policies['there.invalid'] = (_request, response) => void response.writeHead(503).end();
   const first = await find('mx2.invalid');
-  t.is(first.ending, undefined);
+  t.is(first.result, undefined);
   t.is(first.tls.note, 'its MTA-STS policy could not be fetched: the policy host answers HTTP 503');
   host.policies['there.invalid'] = good;
   await clock.advance(4 * minute);
   t.deepEqual(await find('mx2.invalid'), first);
   t.is(host.asked.length, 1);
   await clock.advance(minute);
-  t.is((await find('mx2.invalid')).ending?.kind, 'tls-required');
+  t.is((await find('mx2.invalid')).result?.kind, 'tls-required');
   t.is(host.asked.length, 2);
   dns.set(published('two'));
   await find();
@@ -210,7 +210,7 @@ test('a slow policy host keeps no mail waiting, and its policy holds for the mai
   t.is((await sts('there.invalid'))('mx2.invalid').tls.note, 'its MTA-STS policy did not come in time');
   await until(() => host.asked.length === 1, { what: () => 'the policy host to be asked' });
   answer();
-  await until(async () => (await sts('there.invalid'))('mx2.invalid').ending?.kind === 'tls-required', {
+  await until(async () => (await sts('there.invalid'))('mx2.invalid').result?.kind === 'tls-required', {
     what: () => 'the policy to hold',
   });
   t.is(host.asked.length, 1);
@@ -226,7 +226,7 @@ test('where the memory fails the policy still holds', async (t) => {
   const { policies, find } = await start(t, policy('enforce', ['mx1.invalid']));
   policies.get = () => Promise.reject(new Error('disk'));
   policies.set = () => Promise.reject(new Error('disk'));
-  t.is((await find('mx2.invalid')).ending?.kind, 'tls-required');
+  t.is((await find('mx2.invalid')).result?.kind, 'tls-required');
 });
 
 const broken: [what: string, text: string][] = [
@@ -243,8 +243,8 @@ const broken: [what: string, text: string][] = [
 for (const [what, text] of broken) {
   test(`a policy with ${what} is none`, async (t) => {
     const { policies, find } = await start(t, text);
-    const { tls, ending } = await find('mx2.invalid');
-    t.is(ending, undefined);
+    const { tls, result } = await find('mx2.invalid');
+    t.is(result, undefined);
     t.regex(tls.note ?? '', /could not be fetched: (Invalid|Missing) /);
     t.is(policies.kept.size, 0);
   });

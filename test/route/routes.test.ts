@@ -43,12 +43,12 @@ async function start(t: ExecutionContext, zone: Zone, own: Partial<RouteCachePar
 }
 
 function hostsOf(route: Route | null): Host[] {
-  if (route === null || 'ending' in route) throw new Error(`no hosts: ${JSON.stringify(route)}`);
+  if (route === null || 'result' in route) throw new Error(`no hosts: ${JSON.stringify(route)}`);
   return route.hosts;
 }
 
 const namesOf = (route: Route | null) => hostsOf(route).map(({ name }) => name);
-const endingOf = (route: Route) => ('ending' in route ? route.ending.kind : 'none');
+const resultKind = (route: Route) => ('result' in route ? route.result.kind : 'none');
 
 test('each host comes once, with all its addresses, the best first', async (t) => {
   const { routes } = await start(t, {
@@ -107,18 +107,18 @@ test('an MX whose look-up fails is left out; the destination keeps its name', as
   t.is(route.destination.name, 'mx1.invalid,mx2.invalid');
 });
 
-const endings: [string, Zone[string], string][] = [
+const cases: [string, Zone[string], string][] = [
   ['a null MX', { MX: ['0 .'] }, 'null-mx'],
   ['neither MX nor address', { TXT: ['v=spf1 -all'] }, 'no-mail-host'],
   ['a server failure', 'SERVFAIL', 'dns-failed'],
   ['an MX that leads nowhere', { MX: ['10 gone.invalid'] }, 'dns-failed'],
   ['an address that may not be', { A: ['0.0.0.0'] }, 'private-address'],
 ];
-for (const [what, entry, kind] of endings) {
-  test(`${what} is an ending (${kind}), and the destination is the domain`, async (t) => {
+for (const [what, entry, kind] of cases) {
+  test(`${what} is a result (${kind}), and the destination is the domain`, async (t) => {
     const { routes } = await start(t, { 'there.invalid': entry });
     const route = await routes.find('there.invalid');
-    t.is(endingOf(route), kind);
+    t.is(resultKind(route), kind);
     t.is(route.destination.name, 'there.invalid');
   });
 }
@@ -138,9 +138,9 @@ test('private addresses are left out, and when there is no other the domain is r
     hosts.map(({ name, addresses }) => ({ name, addresses })),
     [{ name: 'mixed.invalid', addresses: ['8.8.8.8'] }],
   );
-  t.is(endingOf(await routes.find('whole.invalid')), 'private-address');
+  t.is(resultKind(await routes.find('whole.invalid')), 'private-address');
   t.deepEqual(hostsOf(await routes.find('azure.invalid'))[0]!.addresses, ['9.9.9.9']);
-  t.is(endingOf(await routes.find('azure-only.invalid')), 'private-address');
+  t.is(resultKind(await routes.find('azure-only.invalid')), 'private-address');
 });
 
 const twins: Zone = {
@@ -163,14 +163,14 @@ test('hosts of equal preference come in a new order at every call, from one look
   t.is(asked('twins.invalid', 'MX'), 1);
 });
 
-test('a route is kept five minutes, an ending ten seconds', async (t) => {
+test('a route is kept five minutes, a result ten seconds', async (t) => {
   const { routes, clock, asked, dns } = await start(t, { ...twins, 'broken.invalid': 'REFUSED' });
   t.is(routes.peek('twins.invalid'), null);
   await routes.find('twins.invalid');
   await routes.find('broken.invalid');
   const askedOfBroken = asked('broken.invalid', 'MX');
   await clock.advance(9_999);
-  t.is(endingOf(await routes.find('broken.invalid')), 'dns-failed');
+  t.is(resultKind(await routes.find('broken.invalid')), 'dns-failed');
   t.is(asked('broken.invalid', 'MX'), askedOfBroken);
   dns.set({ 'broken.invalid': { A: ['127.0.0.2'] } });
   await clock.advance(1);
@@ -221,15 +221,15 @@ test('what was forgotten while it was looked up is not kept', async (t) => {
   t.is(routes.peek('there.invalid'), null);
 });
 
-test('a policy may end the way, or one host of it; its trouble is an ending of ours', async (t) => {
-  const ending = { kind: 'tls-required', detail: 'the policy names other hosts' } as const;
+test('a policy may end the way, or one host of it; its trouble is a result of ours', async (t) => {
+  const result = { kind: 'tls-required', detail: 'the policy names other hosts' } as const;
   const protect: Protect = async (domain, hosts) => {
-    if (domain === 'closed.invalid') return { ending };
+    if (domain === 'closed.invalid') return { result };
     if (domain === 'odd.invalid') throw new Error('no such policy');
     return hosts.map((host) => ({
       ...host,
       tls: { policy: 'mta-sts' },
-      ...(host.name === 'a.invalid' && { ending }),
+      ...(host.name === 'a.invalid' && { result }),
     }));
   };
   const zone: Zone = {
@@ -239,11 +239,11 @@ test('a policy may end the way, or one host of it; its trouble is an ending of o
   };
   const { routes } = await start(t, zone, { protect });
   const closed = await routes.find('closed.invalid');
-  t.is(endingOf(closed), 'tls-required');
+  t.is(resultKind(closed), 'tls-required');
   t.is(closed.destination.name, 'closed.invalid');
-  t.is(endingOf(await routes.find('odd.invalid')), 'internal');
+  t.is(resultKind(await routes.find('odd.invalid')), 'internal');
   const hosts = hostsOf(await routes.find('twins.invalid'));
-  t.deepEqual(hosts.find(({ name }) => name === 'a.invalid')?.ending, ending);
+  t.deepEqual(hosts.find(({ name }) => name === 'a.invalid')?.result, result);
 });
 
 test('of a flood of domains three hundred are looked up at once', async (t) => {

@@ -49,7 +49,7 @@ async function protect(t: ExecutionContext, zone: Zone, text = '', trusted = tru
       clock: systemClock,
     }),
   })('there.invalid', hosts);
-  if (!Array.isArray(found)) throw new Error('an ending for all hosts');
+  if (!Array.isArray(found)) throw new Error('a result for all hosts');
   return { found, queries: dns.queries };
 }
 
@@ -86,14 +86,14 @@ test('DANE goes before MTA-STS for a host that has both; MTA-STS holds for the o
 
 test('a host under DANE is used though the MTA-STS policy does not name it', async (t) => {
   const { found } = await protect(t, { ...announced, ...withTlsa }, policy('enforce', ['mx9.invalid']));
-  t.is(found[0]?.ending, undefined);
-  t.is(found[1]?.ending?.kind, 'tls-required');
+  t.is(found[0]?.result, undefined);
+  t.is(found[1]?.result?.kind, 'tls-required');
 });
 
 test('a failing DANE look-up is not made good by MTA-STS (RFC 8461 section 2)', async (t) => {
   const zone: Zone = { ...announced, '_25._tcp.mx1.invalid': 'SERVFAIL' };
   const { found } = await protect(t, zone, policy('enforce', ['*.invalid']));
-  t.is(found[0]?.ending?.kind, 'dns-failed');
+  t.is(found[0]?.result?.kind, 'dns-failed');
   t.is(found[1]?.tls.policy, 'mta-sts');
 });
 
@@ -107,7 +107,7 @@ test('TLSA records of no use demand TLS, and leave the rest to MTA-STS', async (
   t.like(testing.found[0]?.tls, { policy: 'dane', records: [] });
   const enforced = await protect(t, zone, policy('enforce', ['mx1.invalid']));
   t.is(enforced.found[0]?.tls.policy, 'mta-sts');
-  t.is(enforced.found[1]?.ending?.kind, 'tls-required');
+  t.is(enforced.found[1]?.result?.kind, 'tls-required');
 });
 
 test('what is not known of DANE is noted beside what MTA-STS says', async (t) => {

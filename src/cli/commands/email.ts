@@ -100,7 +100,7 @@ function printStory(out: Output, email: EmailRecord, attempts: AttemptRecord[], 
 }
 
 function attemptDocument(attempt: AttemptRecord) {
-  const { outcome, category, fault, origin, diagnostic, possibleDuplicate, rule } = attempt.verdict;
+  const { outcome, category, fault, origin, diagnostic, possibleDuplicate, rule } = attempt.outcome;
   return {
     number: attempt.number,
     startedAt: iso(attempt.startedAt),

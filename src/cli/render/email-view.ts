@@ -42,7 +42,7 @@ export function recipientTable(email: EmailRecord, now: number): Block {
 const signs: Record<TranscriptLine['from'], string> = { client: '>', server: '<', note: '*' };
 
 export function attemptLines({ recipient }: DeliveryRecord, attempt: AttemptRecord): string[] {
-  const { outcome, category, fault, diagnostic, possibleDuplicate, rule } = attempt.verdict;
+  const { outcome, category, fault, diagnostic, possibleDuplicate, rule } = attempt.outcome;
   const { mx, tls } = attempt;
   const facts = [
     `attempt ${attempt.number} for ${recipient}`,
@@ -69,7 +69,7 @@ function transcriptLines({ ms, from, text }: TranscriptLine): string[] {
 }
 
 export function attemptRows({ recipient }: DeliveryRecord, attempt: AttemptRecord): Cell[][] {
-  const { mx, verdict } = attempt;
+  const { mx, outcome: verdict } = attempt;
   return [
     [
       'attempt',

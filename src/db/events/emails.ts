@@ -133,7 +133,7 @@ export async function listAttempts(db: Db, emailId: string): Promise<AttemptReco
     number: row.number,
     startedAt: row.started_at,
     endedAt: row.ended_at,
-    verdict: JSON.parse(row.verdict),
+    outcome: JSON.parse(row.verdict),
     reply: parsed(row.reply),
     mx: parsed(row.mx),
     tls: parsed(row.tls),

@@ -7,7 +7,7 @@
  * So no statement costs more if more mail waits: each reads its answer from an index, and a bounded number of rows.
  * On PostgreSQL any number of nodes claim in parallel (SKIP LOCKED); SQLite has one writer.
  */
-import { type Delivery, largestAtHand, type TlsFloor } from '../../glossary.ts';
+import { type Delivery, maxPreloadedBytes, type TlsFloor } from '../../glossary.ts';
 import { pausedOrganizations } from '../accounts/pauses.ts';
 import { jsonRows, query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
@@ -213,7 +213,7 @@ async function readDeliveries(trx: Trx, ids: string[], dueAt: (id: string) => nu
     `select deliveries.id, deliveries.email_id, deliveries.org_id, deliveries.message_id, recipient, domain,
        attempts, deliveries.created_at, expires_at, sender, emails.tags, emails.tls as tls_floor, messages.raw
      from ${from} cross join deliveries join emails on emails.id = deliveries.email_id
-       left join messages on messages.id = deliveries.message_id and messages.size <= ${largestAtHand}
+       left join messages on messages.id = deliveries.message_id and messages.size <= ${maxPreloadedBytes}
          and not messages.is_patch
      where deliveries.id = ${column('id')} order by deliveries.id`,
     [JSON.stringify(ids.map((id) => ({ id })))],
@@ -296,7 +296,7 @@ export async function readMessages(db: Db, ids: string[]): Promise<Buffer[]> {
 
 /** Null for large messages. */
 export async function readSmallMessages(db: Db, ids: string[]): Promise<(Buffer | null)[]> {
-  const found = await readStored(db, ids, `and size <= ${largestAtHand}`);
+  const found = await readStored(db, ids, `and size <= ${maxPreloadedBytes}`);
   return ids.map((id) => found.get(id) ?? null);
 }
 

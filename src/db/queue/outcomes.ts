@@ -123,7 +123,7 @@ function attemptRow({ delivery, attempt }: Transition): object {
     number: delivery.attempts + 1,
     started_at: attempt.startedAt,
     ended_at: attempt.endedAt,
-    verdict: json(attempt.verdict),
+    verdict: json(attempt.outcome),
     reply: json(attempt.reply),
     mx: json(attempt.mx),
     tls: json(attempt.tls),

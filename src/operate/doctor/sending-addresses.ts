@@ -59,7 +59,7 @@ export async function knockFrom(
   const knocks = probes.map(async (probe): Promise<Knock[]> => {
     const options = { resolve: dns.resolve, allowPrivate: config.mtaAllowPrivate, random: () => 0 };
     const found = await findMx(probe, options);
-    if ('ending' in found) return [];
+    if ('result' in found) return [];
     const targets = found.hosts.flatMap((host) =>
       host.addresses.map((address) => ({ host: host.name, address })),
     );

@@ -80,7 +80,7 @@ const sentences: Record<DeliveryStatus, Tell> = {
   bounced(story, when, remedies) {
     const { bounce, deliveredAt } = story.delivery;
     const kind = bounce ? `a ${bounce.type} bounce (${bounce.category})` : 'a bounce';
-    if (story.last?.verdict.outcome === 'bounced' || !bounce) {
+    if (story.last?.outcome.outcome === 'bounced' || !bounce) {
       return `${said(story)} That is final, ${kind}: ${advice(story, remedies)}`;
     }
     const taken = deliveredAt === null ? 'It may have been accepted' : `It was accepted ${when(deliveredAt)}`;
@@ -119,7 +119,7 @@ function ordered({ order }: WhyFacts, when: When, word: 'since' | 'at'): string 
 
 /** Our own deferrals say so where they are quoted. */
 function remotely({ last }: WhyFacts): string {
-  return last?.verdict.origin === 'remote' ? ': the failure is on the remote side' : '';
+  return last?.outcome.origin === 'remote' ? ': the failure is on the remote side' : '';
 }
 
 /** The remote reply in quotation marks where there was one, else what went wrong. */
@@ -127,7 +127,7 @@ function said({ last }: WhyFacts): string {
   if (!last) return 'No attempt is recorded.';
   const host = last.mx ? `${last.mx.host} [${last.mx.address}]` : null;
   if (last.reply) return `${host ?? 'The host'} said "${replyText(last.reply)}" at attempt ${last.number}.`;
-  const { origin, diagnostic } = last.verdict;
+  const { origin, diagnostic } = last.outcome;
   if (origin === 'local') return `This server itself deferred it at attempt ${last.number}: ${diagnostic}.`;
   return `Attempt ${last.number}${host ? ` at ${host}` : ''} failed: ${diagnostic}.`;
 }
@@ -137,7 +137,7 @@ function before(story: WhyFacts): string {
 }
 
 function doubt({ last }: WhyFacts): string {
-  return last?.verdict.possibleDuplicate
+  return last?.outcome.possibleDuplicate
     ? ' The connection ended after the whole message had been sent, so it may have arrived nevertheless.'
     : '';
 }
@@ -151,8 +151,8 @@ const advices: Record<Fault, (remedies: Remedies) => string> = {
 
 function advice(story: WhyFacts, remedies: Remedies): string {
   const { last, delivery } = story;
-  const isLast = last?.verdict.outcome === 'bounced' || !delivery.bounce;
-  const told = isLast ? last?.verdict : delivery.bounce;
+  const isLast = last?.outcome.outcome === 'bounced' || !delivery.bounce;
+  const told = isLast ? last?.outcome : delivery.bounce;
   if (told?.category === 'blocked') return blocklistAdvice(refused(story, told.diagnostic), remedies.doctor);
   return told?.fault ? advices[told.fault](remedies) : 'nothing more is sent.';
 }
@@ -160,8 +160,8 @@ function advice(story: WhyFacts, remedies: Remedies): string {
 /** Mail that was put off because of a blocklist waits for somebody to do something about it. */
 function listed(story: WhyFacts, { doctor }: Remedies): string {
   const { last } = story;
-  if (last?.verdict.category !== 'blocked') return '';
-  const text = blocklistAdvice(refused(story, last.verdict.diagnostic), doctor);
+  if (last?.outcome.category !== 'blocked') return '';
+  const text = blocklistAdvice(refused(story, last.outcome.diagnostic), doctor);
   return ` ${text[0]!.toUpperCase()}${text.slice(1)}`;
 }
 
@@ -215,11 +215,11 @@ export function storiesOf(
 
 /** Where the last attempt was greylisted: since the first that was. */
 function greylistedBy(attempts: AttemptRecord[]): StatusSubject['greylisted'] {
-  const isGreylisted = ({ verdict }: AttemptRecord) =>
+  const isGreylisted = ({ outcome: verdict }: AttemptRecord) =>
     verdict.outcome === 'deferred' && verdict.category === 'greylisting';
   const last = attempts.at(-1);
   if (!last || !isGreylisted(last)) return null;
-  return { since: attempts.find(isGreylisted)!.endedAt, reply: last.verdict.diagnostic };
+  return { since: attempts.find(isGreylisted)!.endedAt, reply: last.outcome.diagnostic };
 }
 
 /** The event that tells of the operator's last word. */

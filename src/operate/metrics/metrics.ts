@@ -127,8 +127,8 @@ function countDecisions(meters: Meters, decisions: Decision[]): void {
 function countMoves({ outcomes, attemptDuration, deliveryLatency }: Meters, moves: Transition[]): void {
   const alike = new Map<string, number>();
   for (const { delivery, attempt, status, deliveredAt } of moves) {
-    const outcome = status === 'expired' ? status : attempt.verdict.outcome;
-    const key = `${outcome} ${attempt.verdict.category ?? 'none'}`;
+    const outcome = status === 'expired' ? status : attempt.outcome.outcome;
+    const key = `${outcome} ${attempt.outcome.category ?? 'none'}`;
     alike.set(key, (alike.get(key) ?? 0) + 1);
     attemptDuration.observe({ outcome }, secondsBetween(attempt.startedAt, attempt.endedAt));
     if (deliveredAt !== null) deliveryLatency.observe(secondsBetween(delivery.createdAt, deliveredAt));

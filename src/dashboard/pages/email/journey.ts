@@ -41,8 +41,8 @@ function connected({ delivery, last }: JourneyFacts): JourneyStep {
   if (mx) return { name: 'Connected', state: 'done', detail: `${mx.host} [${mx.address}]` };
   return {
     name: 'Not connected',
-    state: last.verdict.origin === 'local' ? 'doubt' : 'failed',
-    detail: last.verdict.diagnostic,
+    state: last.outcome.origin === 'local' ? 'doubt' : 'failed',
+    detail: last.outcome.diagnostic,
   };
 }
 
@@ -58,7 +58,7 @@ function encrypted({ delivery, last }: JourneyFacts): JourneyStep {
 }
 
 function outcome({ delivery, last, now }: JourneyFacts): JourneyStep {
-  const reply = last?.reply ? replyText(last.reply) : (last?.verdict.diagnostic ?? '');
+  const reply = last?.reply ? replyText(last.reply) : (last?.outcome.diagnostic ?? '');
   switch (delivery.status) {
     case 'delivered': {
       const took = last ? ` in ${span(last.endedAt - last.startedAt)}` : '';

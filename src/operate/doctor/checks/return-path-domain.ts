@@ -25,8 +25,8 @@ export async function checkReturnPathDns({ config, dns, ours }: ReturnParts): Pr
   const domain = config.returnPathDomain;
   const record = { type: 'MX', name: domain, value: `10 ${config.hostname}` };
   const mx = await mailHosts(domain, dns);
-  if ('ending' in mx) {
-    return failure(detailOf(mx.ending, domain), 'publish its MX record', [record]);
+  if ('result' in mx) {
+    return failure(detailOf(mx.result, domain), 'publish its MX record', [record]);
   }
   const found = mx.hosts.map(({ name, addresses }) => `${name} (${addresses.join(', ')})`).join(', ');
   const isHere = mx.hosts.some(({ addresses }) => addresses.some((one) => isOurs(one, ours)));
@@ -88,7 +88,7 @@ async function whereToKnock(domain: string, { dns, ours }: Pick<ReturnParts, 'dn
 /** Throws Unanswered where DNS does not know; names that lead nowhere are known to. */
 async function mailHosts(domain: string, dns: Dns): Promise<Mx> {
   const mx = await findMx(domain, { resolve: dns.resolve, allowPrivate: true, random: () => 0 });
-  if ('ending' in mx && mx.ending.kind === 'dns-failed') {
+  if ('result' in mx && mx.result.kind === 'dns-failed') {
     const records = await dns.records<{ exchange: string }>(domain, 'MX');
     await Promise.all([domain, ...records.map(({ exchange }) => exchange)].map(dns.addresses));
   }
@@ -96,9 +96,9 @@ async function mailHosts(domain: string, dns: Dns): Promise<Mx> {
 }
 
 /** That names lead nowhere is known here, once DNS has not failed. */
-function detailOf(ending: SessionResult, domain: string): string {
-  if (ending.kind === 'dns-failed') return `the hosts in the MX record of ${domain} have no address`;
-  return 'detail' in ending ? ending.detail : ending.kind;
+function detailOf(result: SessionResult, domain: string): string {
+  if (result.kind === 'dns-failed') return `the hosts in the MX record of ${domain} have no address`;
+  return 'detail' in result ? result.detail : result.kind;
 }
 
 function isOurGreeting({ greeting }: GreetingTimes, hostname: string): boolean {
