@@ -72,6 +72,14 @@ export interface TlsUsed {
   policy: TlsFloor | 'mta-sts' | 'dane';
 }
 
+/** One TLSA record (RFC 6698 section 2.1): what a host's certificate is, published in DNS. */
+export interface TlsaRecord {
+  usage: number;
+  selector: number;
+  matching: number;
+  data: Buffer;
+}
+
 /**
  * The least protection that a sender demands. opportunistic: what the host gives, clear text too; encrypted: TLS with
  * any certificate; verified: TLS with a certificate of a known authority for the host's name.

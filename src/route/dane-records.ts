@@ -13,8 +13,9 @@
  */
 import { isIPv4 } from 'node:net';
 import { withTimeout } from '../base/with-timeout.ts';
+import type { TlsaRecord } from '../glossary.ts';
 import { normal, type SecureResolve } from './dnssec.ts';
-import type { Host, Tlsa } from './route.ts';
+import type { Host } from './route.ts';
 
 /** What DANE says of one host: how it is to be protected, or why it must not be used. */
 export type DaneFinding = Pick<Host, 'tls' | 'result'>;
@@ -78,7 +79,12 @@ export function createDane({ secureResolve, port, timeoutMs = 10_000 }: DanePart
   }
 }
 
-function toTlsa(data: { usage: number; selector: number; matchingType: number; certificate: Buffer }): Tlsa {
+function toTlsa(data: {
+  usage: number;
+  selector: number;
+  matchingType: number;
+  certificate: Buffer;
+}): TlsaRecord {
   return {
     usage: data.usage,
     selector: data.selector,
@@ -89,7 +95,7 @@ function toTlsa(data: { usage: number; selector: number; matchingType: number; c
 }
 
 /** RFC 7672 section 2.2: records of no use to us still say that the host speaks TLS; then none is handed over. */
-function daneOf(host: string, records: Tlsa[]): DaneFinding {
+function daneOf(host: string, records: TlsaRecord[]): DaneFinding {
   const usable = records.filter(isUsable);
   if (usable.length > 0) return { tls: { policy: 'dane', records: usable } };
   const note = `none of the TLSA records of ${host} is of a kind that SMTP uses: TLS is demanded, whoever it is`;
@@ -100,7 +106,7 @@ function daneOf(host: string, records: Tlsa[]): DaneFinding {
 const lengths = [null, 32, 64];
 
 /** RFC 7672 section 3.1.3: SMTP has no use for the usages 0 and 1, which ask for the public authorities. */
-function isUsable({ usage, selector, matching, data }: Tlsa): boolean {
+function isUsable({ usage, selector, matching, data }: TlsaRecord): boolean {
   const length = lengths[matching];
   if (length === undefined) return false;
   return (

@@ -9,24 +9,18 @@
  * BUGS: the record's id is no secret and DNS is not signed: an attacker who is there before the first mail to a domain
  * can keep its policy from us, as the RFC says (section 10.1).
  */
-import { createRequire } from 'node:module';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../base/clock.ts';
 import { lruOptions } from '../base/lru-options.ts';
 import type { PersistentCache } from '../base/persistent-cache.ts';
 import { withTimeout } from '../base/with-timeout.ts';
+import { type MtaStsPolicy, parsePolicy, resolvePolicy, validateMx } from '../vendor/mailauth-mta-sts.ts';
 import type { DaneFinding } from './dane-records.ts';
 import type { FetchPolicy } from './fetch-mta-sts.ts';
 import type { Resolve } from './resolver.ts';
 
-interface Policy {
-  mode: 'enforce' | 'testing' | 'none';
-  /** Patterns of host names; `*.` stands for one label. */
-  mx: string[];
-}
-
 /** A policy as it is remembered, by its domain. */
-export interface StoredPolicy extends Policy {
+export interface StoredPolicy extends MtaStsPolicy {
   /** Of the record that announced it. */
   id: string;
   fetchedAt: number;
@@ -49,21 +43,6 @@ export interface StsParts {
   /** How long a mail waits for a policy; the look-up goes on after that, for the mails to come. */
   timeoutMs?: number;
 }
-
-const {
-  resolvePolicy,
-  parsePolicy,
-  validateMx,
-}: {
-  /** The id of the domain's record, false where it has none. Rejects where it is not known. */
-  resolvePolicy(domain: string, options: { resolver: Resolve; strict: true }): Promise<string | false>;
-  /** Throws at a policy that breaks the grammar. */
-  parsePolicy(
-    text: string,
-    options: { strict: true },
-  ): Partial<Policy> & { mode: Policy['mode']; maxAge: number };
-  validateMx(host: string, policy: Policy): { valid: boolean };
-} = createRequire(import.meta.url)('mailauth/lib/mta-sts');
 
 /** RFC 8461 section 3.3: after a failure, "five minutes or longer per version ID". */
 const retryMs = 5 * 60_000;

@@ -2,7 +2,7 @@
  * The words of the way to a destination, as types. A host is one MX name with all its addresses: what is preferred,
  * protected and greeted is the name; which of its addresses answers is the business of connect.ts.
  */
-
+import type { TlsaRecord } from '../glossary.ts';
 import type { Destination } from '../mail/destination-shape.ts';
 import type { SessionResult } from '../outcome.ts';
 
@@ -22,19 +22,11 @@ export interface Host extends Exchanger {
 export type HostTls = (
   | { policy: 'opportunistic' }
   | { policy: 'mta-sts' }
-  | { policy: 'dane'; records: Tlsa[] }
+  | { policy: 'dane'; records: TlsaRecord[] }
 ) & {
   /** What an operator may want to know of how the policy was come by. */
   note?: string;
 };
-
-/** One TLSA record (RFC 6698 section 2.1). */
-export interface Tlsa {
-  usage: number;
-  selector: number;
-  matching: number;
-  data: Buffer;
-}
 
 /** Hosts come best first; those of equal preference in an order that is new each time. */
 export type Route = { destination: Destination } & ({ hosts: Host[] } | { result: SessionResult });

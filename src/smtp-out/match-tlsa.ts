@@ -5,37 +5,14 @@
  * BUGS: name constraints and path lengths of a DANE-TA chain are not looked at.
  */
 import type { X509Certificate } from 'node:crypto';
-import { createRequire } from 'node:module';
-
-export interface Tlsa {
-  usage: number;
-  selector: number;
-  matching: number;
-  data: Buffer;
-}
-
-interface LibraryRecord {
-  usage: number;
-  selector: number;
-  mtype: number;
-  cert: Buffer;
-}
-
-const require = createRequire(import.meta.url);
-
-const { verifyCertAgainstTlsa } = require('mx-connect/lib/dane') as {
-  verifyCertAgainstTlsa(
-    leaf: X509Certificate,
-    records: LibraryRecord[],
-    chain: X509Certificate[],
-  ): { valid: boolean };
-};
+import type { TlsaRecord } from '../glossary.ts';
+import { verifyCertAgainstTlsa } from '../vendor/mx-connect.ts';
 
 const trustAnchor = 2;
 const endEntity = 3;
 
 /** The records that say something of a mail host. None: the host is to be spoken to under TLS, whoever it is. */
-export function usableRecords(records: Tlsa[]): Tlsa[] {
+export function usableRecords(records: TlsaRecord[]): TlsaRecord[] {
   return records.filter(
     ({ usage, selector, matching }) =>
       (usage === trustAnchor || usage === endEntity) && selector <= 1 && matching <= 2,
@@ -46,7 +23,11 @@ export function usableRecords(records: Tlsa[]): Tlsa[] {
  * Null where a record vouches for the certificate, else why none does. `chain`: the leaf first, as the host sent it.
  * `names`: of which the certificate must bear one where an authority is pinned (RFC 7672 section 3.2.2).
  */
-export function tlsaMismatch(records: Tlsa[], chain: X509Certificate[], names: string[]): string | null {
+export function tlsaMismatch(
+  records: TlsaRecord[],
+  chain: X509Certificate[],
+  names: string[],
+): string | null {
   const [leaf, ...issuers] = chain;
   if (!leaf) return 'it shows no certificate';
   const matches = (usage: number, above: X509Certificate[]) => {

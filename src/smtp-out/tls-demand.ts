@@ -7,13 +7,13 @@
 import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import type { TlsFloor, TlsUsed } from '../glossary.ts';
-import { type Tlsa, tlsaMismatch, usableRecords } from './match-tlsa.ts';
+import type { TlsaRecord, TlsFloor, TlsUsed } from '../glossary.ts';
+import { tlsaMismatch, usableRecords } from './match-tlsa.ts';
 
-export type Demand = { policy: 'off' | TlsFloor | 'mta-sts' } | { policy: 'dane'; records: Tlsa[] };
+export type Demand = { policy: 'off' | TlsFloor | 'mta-sts' } | { policy: 'dane'; records: TlsaRecord[] };
 
 /** What the host's own policies ask for, as the route knows them. */
-export type HostPolicy = { policy: 'opportunistic' | 'mta-sts' } | { policy: 'dane'; records: Tlsa[] };
+export type HostPolicy = { policy: 'opportunistic' | 'mta-sts' } | { policy: 'dane'; records: TlsaRecord[] };
 
 const ladder = ['off', 'opportunistic', 'encrypted', 'verified', 'mta-sts', 'dane'];
 

@@ -3,9 +3,9 @@ import { createHash, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import test, { type ExecutionContext } from 'ava';
-import type { TlsFloor } from '../../src/glossary.ts';
+import type { TlsaRecord, TlsFloor } from '../../src/glossary.ts';
 import type { DestinationShape } from '../../src/mail/destination-shape.ts';
-import type { HostTls, Tlsa } from '../../src/route/route.ts';
+import type { HostTls } from '../../src/route/route.ts';
 import { memory, said, startDeliverer } from '../helpers/deliverer.ts';
 import { type MxOptions, mxPem, startMx } from '../helpers/mx.ts';
 
@@ -19,7 +19,7 @@ const pems = {
 setDefaultCACertificates([...getCACertificates('default'), pemOf('ca').toString()]);
 
 /** The TLSA record that pins a certificate. */
-function pin(pem: Buffer, usage: number, selector = 1, matching = 1): Tlsa {
+function pin(pem: Buffer, usage: number, selector = 1, matching = 1): TlsaRecord {
   const certificate = new X509Certificate(pem);
   const what =
     selector === 0 ? certificate.raw : certificate.publicKey.export({ type: 'spki', format: 'der' });
@@ -48,7 +48,7 @@ async function attempt(t: ExecutionContext, mxOptions: MxOptions, { host, shape,
   return { made, mx, deliverer, learned, commands };
 }
 
-const dane = (...records: Tlsa[]): HostTls => ({ policy: 'dane', records });
+const dane = (...records: TlsaRecord[]): HostTls => ({ policy: 'dane', records });
 
 type Row = [what: string, mx: MxOptions, ask: Ask, policy: string | null, verified: boolean];
 
