@@ -1,286 +1,297 @@
 /**
- * A conversation with a host: commands go out, replies come in, each by its deadline and each held against what it
- * answers. Who leads it (opening.ts, transaction.ts) reads like the dialogue: say, hear, say, hear.
+ * The dialogue with a host over one socket: commands go out, replies come in, each with a deadline and each checked
+ * against the command that it answers. Knows no order of commands; opening.ts and transaction.ts have that.
  *
- * What cannot go on (silence, a loss, rubbish, replies out of turn, the stop of this server) ends it for good: the
- * socket is destroyed, and `hear` rejects with Broken, which has the ending. It is led in stretches, the opening and
- * each mail, and rests in between, where whatever the host says or does ends it.
- *
- * A reply has one deadline, set when it is first waited for; bytes that trickle in do not move it.
+ * It is active in exchanges (the opening, then each mail) and idle between them. Whatever makes an exchange impossible
+ * (silence, a lost connection, bytes that are not SMTP, a reply that nothing asked for, the stop of this server) ends
+ * it for good: the socket is destroyed and `readReply` rejects with Broken, which has the result. Anything that an idle
+ * host says ends it too. A reply's deadline is set once; bytes that trickle in do not extend it.
  */
 import type { Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import type { Reply } from '../glossary.ts';
 import type { Phase, SessionResult } from '../outcome.ts';
-import { createDeadline, type Timeouts } from './deadline.ts';
+import { createDeadline, type Deadline, type Timeouts } from './deadline.ts';
 import { dotStuffed } from './dot-stuffing.ts';
 import { notSmtp, problemOf } from './expected-replies.ts';
 import { parseReply } from './reply.ts';
 import { createReplyReader } from './reply-reader.ts';
-import { Broken, handshakeResult, lostSessionResult } from './session-result.ts';
+import { Broken, handshakeResult, lostSessionResult, type Position } from './session-result.ts';
 import type { Transcript } from './transcript.ts';
 
-/** What its reply is to answer, and the line. */
+/** The phase that its reply belongs to, and the line. */
 export type Command = readonly [Phase, string];
 
-export interface Conversation {
-  /** The TLS one, once there is TLS. */
-  readonly socket: Socket;
-  /** Resolves when the socket is gone. */
-  readonly closed: Promise<void>;
-  /** It can go on, as far as we have heard. */
-  readonly isAlive: boolean;
-  /** Something was answered in this stretch. */
-  readonly hasAnswer: boolean;
-  /** The newest reply as it came. */
-  readonly newest: string;
-  begin(transcript: Transcript | null, stopped: AbortSignal | null): void;
-  rest(): void;
-  /** Called when the host, or the line, has ended the conversation while it rested. */
-  onEnd(action: () => void): void;
-  /** In one write. */
-  say(...commands: Command[]): void;
-  sayMessage(message: Buffer): void;
-  hear(): Promise<Reply>;
-  /** TLS from here on. */
-  secure(options: ConnectionOptions): Promise<void>;
-  /** After a rest. Politely, within a second; resolves when the socket is gone. */
-  quit(): Promise<void>;
-  destroy(): void;
-}
+type Mode = 'idle' | 'active' | 'quitting' | 'closed';
 
-const politenessMs = 1_000;
-/** Somebody may be long in answering: the address translators on the way are kept from forgetting the connection. */
+/** From each mode, the modes that may follow. */
+const transitions: Record<Mode, readonly Mode[]> = {
+  idle: ['active', 'quitting', 'closed'],
+  active: ['idle', 'closed'],
+  quitting: ['closed'],
+  closed: ['closed'],
+};
+
+const quitTimeoutMs = 1_000;
+/** A host may take minutes to answer; keep-alive packets stop address translators from forgetting the connection. */
 const keepAliveMs = 30_000;
 
-/** `plain` is connected, and nobody has read from it. */
-export function createConversation(plain: Socket, timeouts: Timeouts): Conversation {
-  const reader = createReplyReader();
-  const { promise: closed, resolve: onClosed } = Promise.withResolvers<void>();
-  /** What the replies to come answer. */
-  const awaited: Phase[] = ['greeting'];
-  let answered: Phase = 'greeting';
-  let newest = '';
-  let hasAnswer = false;
-  /** STARTTLS was agreed on, and nothing was heard under its protection yet. */
-  let isSecuring = false;
+export class Conversation {
+  /** Resolves when the socket is gone. */
+  readonly closed: Promise<void>;
+  #mode: Mode = 'idle';
+  /** The phases whose replies have not come yet. */
+  readonly #awaited: Phase[] = ['greeting'];
+  #answered: Phase = 'greeting';
+  #lastReply = '';
+  #hasReply = false;
+  /** STARTTLS was agreed on, and no reply has come over TLS yet. */
+  #isSecuring = false;
   /** Part of the message has not been handed to the kernel yet. */
-  let isWriting = false;
-  /** All of it has been, and its final dot: a loss from here on leaves the other side's answer open. */
-  let afterDot = false;
-  let state: 'resting' | 'talking' | 'quitting' | 'over' = 'resting';
-  let result: SessionResult | null = null;
-  let waiting: { resolve(reply: Reply): void; reject(error: Broken): void } | null = null;
-  let socket = plain;
-  let transcript: Transcript | null = null;
-  let stopped: AbortSignal | null = null;
-  let onEnd = () => {};
-  let impatience: NodeJS.Timeout | undefined;
+  #isWriting = false;
+  /** The whole message has been, with its final dot: if the connection is lost now, it may have been accepted. */
+  #afterDot = false;
+  #result: SessionResult | null = null;
+  #pendingRead: { resolve(reply: Reply): void; reject(error: Broken): void } | null = null;
+  readonly #replies = createReplyReader();
+  readonly #deadline: Deadline;
+  readonly #plain: Socket;
+  #socket: Socket;
+  #transcript: Transcript | null = null;
+  #stopped: AbortSignal | null = null;
+  #endListener = () => {};
+  #quitTimer: NodeJS.Timeout | undefined;
 
-  const phase = () => awaited[0] ?? answered;
-  const where = () => ({ phase: phase(), afterDot });
+  /** `plain` is connected, and nothing has read from it. */
+  constructor(plain: Socket, timeouts: Timeouts) {
+    this.#plain = plain;
+    this.#socket = plain;
+    this.#deadline = createDeadline(timeouts, (ms) =>
+      this.#fail('timeout', `no answer within ${ms / 1000} s, waiting for ${this.#phase}`),
+    );
+    plain.setNoDelay(true);
+    plain.setKeepAlive(true, keepAliveMs);
+    this.closed = new Promise((resolve) => {
+      if (plain.closed) resolve();
+      else plain.once('close', () => resolve());
+    });
+    this.#listenTo(plain);
+  }
 
-  const deadline = createDeadline(timeouts, (ms) =>
-    fail('timeout', `no answer within ${ms / 1000} s, waiting for ${phase()}`),
-  );
+  /** The TLS socket, once there is TLS. */
+  get socket(): Socket {
+    return this.#socket;
+  }
 
-  function hear(): Promise<Reply> {
+  /** As far as is known, another exchange is possible. */
+  get isAlive(): boolean {
+    return this.#mode !== 'closed' && this.#replies.unread === 0 && this.#socket.writable;
+  }
+
+  /** A reply has come in this exchange. */
+  get hasReply(): boolean {
+    return this.#hasReply;
+  }
+
+  /** The newest reply, unparsed. */
+  get lastReply(): string {
+    return this.#lastReply;
+  }
+
+  beginExchange(transcript: Transcript | null, stopped: AbortSignal | null): void {
+    this.#transcript = transcript;
+    this.#hasReply = false;
+    this.#afterDot = false;
+    if (this.#mode === 'closed' || this.#plain.destroyed) {
+      this.#result = lostSessionResult(this.#position, 'the connection was closed');
+      return;
+    }
+    this.#enter('active');
+    this.#watchStop(stopped);
+    if (stopped?.aborted) this.#onStop();
+  }
+
+  endExchange(): void {
+    this.#deadline.clear();
+    if (this.#mode === 'active') this.#enter('idle');
+  }
+
+  /** Calls `listener` when the host or the network ends the conversation while it is idle. */
+  onEnd(listener: () => void): void {
+    this.#endListener = listener;
+  }
+
+  /** Sends the commands in one write. */
+  send(...commands: Command[]): void {
+    for (const [phase, text] of commands) {
+      this.#transcript?.add('client', text);
+      this.#awaited.push(phase);
+    }
+    if (this.#mode === 'active') this.#socket.write(commands.map(([, text]) => `${text}\r\n`).join(''));
+  }
+
+  sendMessage(message: Buffer): void {
+    const [bytes, dot] = dotStuffed(message);
+    this.#awaited.push('dot');
+    this.#isWriting = true;
+    this.#socket.cork();
+    this.#socket.write(bytes);
+    this.#socket.write(dot, (error) => {
+      if (error) return;
+      this.#isWriting = false;
+      this.#afterDot = true;
+      this.#transcript?.add('client', `<message, ${bytes.length + dot.length} bytes with its final dot>`);
+      this.#deadline.extend();
+    });
+    this.#socket.uncork();
+  }
+
+  readReply(): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      if (result) return reject(new Broken(result));
-      waiting = { resolve, reject };
-      if (!takeReply()) deadline.set(phase());
+      if (this.#result) return reject(new Broken(this.#result));
+      this.#pendingRead = { resolve, reject };
+      if (!this.#takeReply()) this.#deadline.set(this.#phase);
     });
   }
 
-  /** False where none has come yet. */
-  function takeReply(): boolean {
-    const text = waiting && reader.next();
+  startTls(options: ConnectionOptions): Promise<void> {
+    // RFC 3207 section 4.2: everything said in clear text is discarded.
+    const discarded = this.#replies.clear();
+    const note = `the host said ${discarded} bytes in clear after agreeing to TLS; thrown away`;
+    if (discarded > 0) this.#transcript?.add('note', note);
+    this.#plain.off('data', this.#onData).off('end', this.#onClose).off('close', this.#onClose);
+    this.#isSecuring = true;
+    return new Promise((resolve, reject) => {
+      this.#pendingRead = { resolve: () => {}, reject };
+      this.#deadline.set('tls');
+      this.#socket = connectTls({ ...options, socket: this.#plain }, () => {
+        this.#pendingRead = null;
+        resolve();
+      });
+      this.#listenTo(this.#socket);
+    });
+  }
+
+  /** When idle: sends QUIT and waits a second at most for the host to close. Resolves when the socket is gone. */
+  quit(): Promise<void> {
+    if (this.#mode === 'closed' || !this.#socket.writable) this.destroy();
+    else if (this.#mode !== 'quitting') {
+      this.#enter('quitting');
+      this.#quitTimer = setTimeout(() => this.destroy(), quitTimeoutMs).unref();
+      this.#socket.write('QUIT\r\n');
+    }
+    return this.closed;
+  }
+
+  destroy(): void {
+    this.#enter('closed');
+    this.#deadline.clear();
+    clearTimeout(this.#quitTimer);
+    this.#watchStop(null);
+    // The TLS socket, if there is one, and the one that it wraps.
+    this.#socket.destroy();
+    this.#plain.destroy();
+  }
+
+  #enter(mode: Mode): void {
+    if (!transitions[this.#mode].includes(mode)) {
+      throw new Error(`an SMTP conversation cannot go from ${this.#mode} to ${mode}`);
+    }
+    this.#mode = mode;
+  }
+
+  get #phase(): Phase {
+    return this.#awaited[0] ?? this.#answered;
+  }
+
+  get #position(): Position {
+    return { phase: this.#phase, afterDot: this.#afterDot };
+  }
+
+  /** False if no whole reply has come yet. */
+  #takeReply(): boolean {
+    const text = this.#pendingRead && this.#replies.next();
     if (text === null) return false;
-    newest = text;
-    transcript?.add('server', text);
-    answered = awaited.shift() ?? answered;
-    hasAnswer = true;
-    isSecuring = false;
+    this.#lastReply = text;
+    this.#transcript?.add('server', text);
+    this.#answered = this.#awaited.shift() ?? this.#answered;
+    this.#hasReply = true;
+    this.#isSecuring = false;
     const reply = parseReply(text);
-    const isAhead = reader.ahead > awaited.length;
-    const problem = problemOf(text, reply, { phase: answered, isWriting, isAhead });
-    if (problem) fail('not-smtp', problem);
-    else hand(reply!);
+    const hasExtra = this.#replies.unread > this.#awaited.length;
+    const problem = problemOf(text, reply, { phase: this.#answered, isWriting: this.#isWriting, hasExtra });
+    if (problem) this.#fail('not-smtp', problem);
+    else this.#resolveRead(reply!);
     return true;
   }
 
-  function hand(reply: Reply): void {
-    waiting!.resolve(reply);
-    waiting = null;
-    // RFC 5321 section 4.2.1: whoever says 421 closes. Whoever refuses a message before its end gets no command in
-    // the middle of it.
-    if (reply.code === 421 || isWriting) {
-      result = lostSessionResult(where(), 'the host has ended the conversation');
-      destroy();
+  #resolveRead(reply: Reply): void {
+    this.#pendingRead!.resolve(reply);
+    this.#pendingRead = null;
+    // RFC 5321 section 4.2.1: a host that says 421 closes. After a refusal before the end of the message, a command
+    // would be read as part of the message.
+    if (reply.code === 421 || this.#isWriting) {
+      this.#result = lostSessionResult(this.#position, 'the host has ended the conversation');
+      this.destroy();
     }
   }
 
-  function onData(chunk: Buffer): void {
-    if (!reader.push(chunk)) fail('not-smtp', 'the host says too much and ends no reply');
-    else if (state === 'talking') takeReply();
-    else if (state === 'quitting') socket.end();
-    else if (reader.ahead > 0) over();
-  }
-
-  /** What was heard counts before the manner in which the line went down. */
-  function lost(why: string): void {
-    if (state !== 'talking') {
-      over();
-      return;
-    }
-    const rest = reader.takeRest();
-    if (rest !== '') transcript?.add('server', rest);
-    const reply = parseReply(rest);
-    if (reply && reply.code >= 400) end({ kind: 'refused', phase: phase(), reply });
-    else if (rest !== '' && !reply) fail('not-smtp', notSmtp(rest));
-    else if (isSecuring) fail('lost', why);
-    else end(lostSessionResult(where(), why));
-  }
-
-  function fail(kind: 'timeout' | 'not-smtp' | 'lost' | 'interrupted', detail: string): void {
-    const isHandshake = isSecuring && kind !== 'interrupted';
-    end(isHandshake ? handshakeResult(detail) : { kind, ...where(), detail });
-  }
-
-  function end(how: SessionResult): void {
-    if (state !== 'talking') over();
-    else {
-      result = how;
-      if ('detail' in how) transcript?.add('note', how.detail);
-      waiting?.reject(new Broken(how));
-      waiting = null;
-      destroy();
-    }
-  }
-
-  function over(): void {
-    const hasRested = state === 'resting';
-    destroy();
-    if (hasRested) onEnd();
-  }
-
-  function destroy(): void {
-    state = 'over';
-    deadline.clear();
-    clearTimeout(impatience);
-    heed(null);
-    // The TLS one, where there is one; and what it is wrapped around.
-    socket.destroy();
-    plain.destroy();
-  }
-
-  function onStop(): void {
-    if (state === 'talking') fail('interrupted', 'this server was stopped during the conversation');
-  }
-
-  /** The signal of a mail is most often that of the mail before. */
-  function heed(signal: AbortSignal | null): void {
-    if (signal === stopped) return;
-    stopped?.removeEventListener('abort', onStop);
-    signal?.addEventListener('abort', onStop, { once: true });
-    stopped = signal;
-  }
-
-  const onError = (error: Error & { reason?: string }) => lost(error.reason ?? error.message);
-  const onClose = () => lost('the connection was closed');
-
-  function listenTo(one: Socket): void {
-    one.on('data', onData).on('error', onError).on('end', onClose).on('close', onClose);
-  }
-
-  plain.setNoDelay(true);
-  plain.setKeepAlive(true, keepAliveMs);
-  if (plain.closed) onClosed();
-  else plain.once('close', () => onClosed());
-  listenTo(plain);
-
-  return {
-    closed,
-    get socket() {
-      return socket;
-    },
-    get isAlive() {
-      return state !== 'over' && reader.ahead === 0 && socket.writable;
-    },
-    get hasAnswer() {
-      return hasAnswer;
-    },
-    get newest() {
-      return newest;
-    },
-    begin(kept, signal) {
-      transcript = kept;
-      hasAnswer = false;
-      afterDot = false;
-      if (state === 'over' || plain.destroyed)
-        result = lostSessionResult(where(), 'the connection was closed');
-      else {
-        state = 'talking';
-        heed(signal);
-        if (signal?.aborted) onStop();
-      }
-    },
-    rest() {
-      deadline.clear();
-      if (state === 'talking') state = 'resting';
-    },
-    onEnd(action) {
-      onEnd = action;
-    },
-    say(...commands) {
-      for (const [answer, text] of commands) {
-        transcript?.add('client', text);
-        awaited.push(answer);
-      }
-      if (state === 'talking') socket.write(commands.map(([, text]) => `${text}\r\n`).join(''));
-    },
-    sayMessage(message) {
-      const [bytes, dot] = dotStuffed(message);
-      awaited.push('dot');
-      isWriting = true;
-      socket.cork();
-      socket.write(bytes);
-      socket.write(dot, (error) => {
-        if (error) return;
-        isWriting = false;
-        afterDot = true;
-        transcript?.add('client', `<message, ${bytes.length + dot.length} bytes with its final dot>`);
-        deadline.extend();
-      });
-      socket.uncork();
-    },
-    hear,
-    secure(options) {
-      // RFC 3207 section 4.2: what was said in clear counts no more.
-      const discarded = reader.clear();
-      const what = `the host said ${discarded} bytes in clear after agreeing to TLS; thrown away`;
-      if (discarded > 0) transcript?.add('note', what);
-      plain.off('data', onData).off('end', onClose).off('close', onClose);
-      isSecuring = true;
-      return new Promise((resolve, reject) => {
-        waiting = { resolve: () => {}, reject };
-        deadline.set('tls');
-        socket = connectTls({ ...options, socket: plain }, () => {
-          waiting = null;
-          resolve();
-        });
-        listenTo(socket);
-      });
-    },
-    quit() {
-      if (state === 'over' || !socket.writable) destroy();
-      else {
-        state = 'quitting';
-        impatience = setTimeout(destroy, politenessMs).unref();
-        socket.write('QUIT\r\n');
-      }
-      return closed;
-    },
-    destroy,
+  readonly #onData = (chunk: Buffer): void => {
+    if (!this.#replies.push(chunk)) this.#fail('not-smtp', 'the host sends too much without ending a reply');
+    else if (this.#mode === 'active') this.#takeReply();
+    else if (this.#mode === 'quitting') this.#socket.end();
+    else if (this.#replies.unread > 0) this.#endOutsideExchange();
   };
+
+  readonly #onError = (error: Error & { reason?: string }) => this.#onLost(error.reason ?? error.message);
+  readonly #onClose = () => this.#onLost('the connection was closed');
+
+  #listenTo(socket: Socket): void {
+    socket.on('data', this.#onData).on('error', this.#onError);
+    socket.on('end', this.#onClose).on('close', this.#onClose);
+  }
+
+  /** An unfinished refusal that came before the loss decides, whatever way the connection was lost. */
+  #onLost(why: string): void {
+    if (this.#mode !== 'active') return this.#endOutsideExchange();
+    const rest = this.#replies.takeRest();
+    if (rest !== '') this.#transcript?.add('server', rest);
+    const reply = parseReply(rest);
+    if (reply && reply.code >= 400) this.#end({ kind: 'refused', phase: this.#phase, reply });
+    else if (rest !== '' && !reply) this.#fail('not-smtp', notSmtp(rest));
+    else if (this.#isSecuring) this.#fail('lost', why);
+    else this.#end(lostSessionResult(this.#position, why));
+  }
+
+  #fail(kind: 'timeout' | 'not-smtp' | 'lost' | 'interrupted', detail: string): void {
+    const isHandshake = this.#isSecuring && kind !== 'interrupted';
+    this.#end(isHandshake ? handshakeResult(detail) : { kind, ...this.#position, detail });
+  }
+
+  #end(result: SessionResult): void {
+    if (this.#mode !== 'active') return this.#endOutsideExchange();
+    this.#result = result;
+    if ('detail' in result) this.#transcript?.add('note', result.detail);
+    this.#pendingRead?.reject(new Broken(result));
+    this.#pendingRead = null;
+    this.destroy();
+  }
+
+  #endOutsideExchange(): void {
+    const wasIdle = this.#mode === 'idle';
+    this.destroy();
+    if (wasIdle) this.#endListener();
+  }
+
+  readonly #onStop = (): void => {
+    if (this.#mode === 'active') this.#fail('interrupted', 'this server was stopped during the conversation');
+  };
+
+  /** A mail's signal is usually that of the mail before, so the listener often stays. */
+  #watchStop(signal: AbortSignal | null): void {
+    if (signal === this.#stopped) return;
+    this.#stopped?.removeEventListener('abort', this.#onStop);
+    signal?.addEventListener('abort', this.#onStop, { once: true });
+    this.#stopped = signal;
+  }
 }

@@ -27,15 +27,15 @@ export interface Circumstances {
   phase: Phase;
   /** The message is on its way. */
   isWriting: boolean;
-  /** More replies have come than are waited for. */
-  isAhead: boolean;
+  /** More replies have come than commands were sent. */
+  hasExtra: boolean;
 }
 
 /** Null where the reply is one that the conversation can go on or end with. `reply`: what was made of the text. */
 export function problemOf(
   text: string,
   reply: Reply | null,
-  { phase, isWriting, isAhead }: Circumstances,
+  { phase, isWriting, hasExtra }: Circumstances,
 ): string | null {
   if (!reply) return notSmtp(text);
   if (!isRefusal(reply)) {
@@ -43,7 +43,7 @@ export function problemOf(
     if (isWriting) return `the host answered ${reply.code} before the message was out`;
   }
   const goesOn = isRefusal(reply) ? goesOnAfterRefusal : goesOnAfterConsent;
-  return goesOn.has(phase) && isAhead ? 'the host speaks out of turn' : null;
+  return goesOn.has(phase) && hasExtra ? 'the host sent a reply that no command asked for' : null;
 }
 
 export function notSmtp(text: string): string {

@@ -1,11 +1,11 @@
 /**
- * One mail offered to one host: over a session that waits for it where there is one, else over a new one.
+ * Offers one mail to one host, over an idle session if a suitable one exists, else over a new connection.
  *
- * Holds the TLS ladder (RFC 7435): where TLS is only wished for and its handshake fails, once more in clear, and the
- * host is remembered for a day, in which its connections go in clear at once. Where TLS is demanded, neither happens.
- * A session that turns out to have been closed while it waited costs the mail nothing: it goes on over a new one.
+ * Falls back from TLS to clear text (RFC 7435): if TLS is only preferred and its handshake fails, it connects once more
+ * without TLS and for a day uses no TLS with that host. If TLS is demanded, it does neither. If an idle session turns
+ * out to be closed, the mail goes over a new connection and loses nothing.
  *
- * Decides nothing on the mail; reports where it went and how that ended.
+ * Decides nothing about the mail; reports which host it was offered to and the result.
  */
 import type { Socket } from 'node:net';
 import { orAborted } from '../base/abort.ts';
@@ -26,19 +26,19 @@ export interface Target {
   name: string;
   addresses: string[];
   demand: Demand;
-  /** Why the demand is what it is, where there is something to say. */
+  /** A remark on the demand for the transcript, if there is one. */
   note?: string;
 }
 
-/** What our own end is to be: of this pool of our addresses, and this address where one is wanted and can be had. */
+/** Our end of the connection: the IP pool, and the address of it that is preferred, if any. */
 interface OurEnd {
   pool: string;
   address: string | null;
 }
 
 /**
- * Opens a socket to one of the host's addresses; rejects with an Error that is one sentence. `source`: our own address,
- * null where the system chose it.
+ * Opens a socket to one of the host's addresses; rejects with an Error whose message is one sentence. `source`: our own
+ * address, null if the system chose it.
  */
 type Dial = (
   host: { name: string; addresses: string[] },
@@ -46,7 +46,7 @@ type Dial = (
   stopped: AbortSignal,
 ) => Promise<{ socket: Socket; address: string; source: string | null; localName: string }>;
 
-/** Why TLS with a host was given up, and when. */
+/** When and why the TLS handshake with a host failed. */
 export interface TlsFailure {
   at: number;
   reason: string;
@@ -63,11 +63,11 @@ export interface OfferParts {
 
 export interface DeliveryJob {
   mail: Mail;
-  /** The recipient's. */
+  /** The recipient's domain. */
   domain: string;
   from: OurEnd;
   destination: Destination;
-  /** The best first: that one is dialed; a session that waits at any of them is taken before. */
+  /** In order of preference. The first one is dialed, but an idle session at any of them is used before that. */
   targets: [Target, ...Target[]];
   transcript: Transcript;
   stopped: AbortSignal;
@@ -75,12 +75,14 @@ export interface DeliveryJob {
 
 export interface Report {
   result: SessionResult;
-  /** Whom the mail was offered to; the first address where none answered. */
+  /** The host that the mail was offered to; its first address if none answered. */
   peer: Peer;
-  /** Our own address; null: the system's choice, or there was no connection. */
+  /** Our own address; null: the system chose it, or there was no connection. */
   source: string | null;
   tls: TlsUsed | null;
 }
+
+export type Offer = (job: DeliveryJob) => Promise<Report>;
 
 interface NewConnection {
   opened: Opened;
@@ -90,23 +92,25 @@ interface NewConnection {
 
 const tlsFailureTtlMs = 24 * 60 * 60_000;
 
-export function createOffer(parts: OfferParts) {
-  const { pool, clock } = parts;
+export function createOffer(parts: OfferParts): Offer {
+  const { pool } = parts;
+  const openConnection = createOpenConnection(parts);
+  const peerOf = (host: string, address: string): Peer => ({ host, address, port: parts.port });
 
   async function offer(job: DeliveryJob): Promise<Report> {
     const { destination, targets, transcript, stopped } = job;
     const suits = targets.map((target) => suitOf(target, job));
-    const held = await pool.acquire(destination, suits, stopped);
-    if (!('session' in held)) return onNewConnection(job, held.permit);
-    const { session } = held;
+    const acquired = await pool.acquire(destination, suits, stopped);
+    if (!('session' in acquired)) return onNewConnection(job, acquired.permit);
+    const { session } = acquired;
     const { demand } = targets.find(({ name }) => name === session.host)!;
     const protection = session.protection(demand, job.domain);
     transcript.add('note', reuseNote(session, protection));
     const { report, stale } = await transferMail(job, session, protection);
     if (!stale || stopped.aborted) return report;
-    transcript.add('note', 'the host had closed this connection while it waited; over a new one');
+    transcript.add('note', 'the host had closed this connection while it was idle; using a new one');
     const next = await pool.acquire(destination, [], stopped);
-    // Nothing suits, so it is a permit.
+    // Without a condition no session suits, so this is a permit.
     return onNewConnection(job, (next as { permit: Permit }).permit);
   }
 
@@ -120,7 +124,7 @@ export function createOffer(parts: OfferParts) {
   async function onNewConnection(job: DeliveryJob, permit: Permit): Promise<Report> {
     const [target] = job.targets;
     try {
-      const { opened, address, source } = await connectWithTls(job, target);
+      const { opened, address, source } = await openConnection(job, target);
       if ('session' in opened) {
         opened.session.closed.then(permit);
         return (await transferMail(job, opened.session, opened.protection)).report;
@@ -135,69 +139,89 @@ export function createOffer(parts: OfferParts) {
       return {
         result: { kind: error instanceof NoSource ? 'no-source' : 'unreachable', detail },
         peer: peerOf(target.name, target.addresses[0]!),
-        ...{ source: null, tls: null },
+        source: null,
+        tls: null,
       };
     }
   }
 
-  /** The ladder. Rejects where no address answered. */
+  return offer;
+}
+
+/** Opens a session, with TLS if possible. Rejects if no address answered. */
+function createOpenConnection(parts: OfferParts) {
   async function connectWithTls(job: DeliveryJob, target: Target): Promise<NewConnection> {
     const { transcript, stopped } = job;
     const { policy } = target.demand;
     if (target.note) transcript.add('note', target.note);
-    const known = policy === 'opportunistic' ? await troubleOf(target.name) : null;
+    const known = policy === 'opportunistic' ? await failureOf(target.name) : null;
     if (known) {
       transcript.add('note', `no TLS with ${target.name}: it failed at ${iso(known.at)} (${known.reason})`);
     }
-    const first = await open(job, target, policy !== 'off' && !known);
-    if ('session' in first.opened || first.opened.result.kind !== 'tls-failed' || stopped.aborted)
+    const first = await open(parts, job, target, policy !== 'off' && !known);
+    if ('session' in first.opened || first.opened.result.kind !== 'tls-failed' || stopped.aborted) {
       return first;
+    }
     const { detail } = first.opened.result;
     if (!allowsClear(target.demand)) {
       return { ...first, opened: { ...first.opened, result: { kind: 'tls-required', detail } } };
     }
-    transcript.add('note', 'once more in clear');
+    transcript.add('note', 'once more without TLS');
     await first.opened.closed;
-    const again = await open(job, { ...target, addresses: [first.address] }, false);
-    // A host that does not do better in clear has another trouble.
+    const again = await open(parts, job, { ...target, addresses: [first.address] }, false);
+    // If clear text fails too, TLS was not the cause.
     if ('session' in again.opened) await remember(target.name, detail);
     return again;
   }
 
-  async function open(job: DeliveryJob, { name: host, addresses, demand }: Target, startTls: boolean) {
-    const { transcript, stopped, domain, from } = job;
-    transcript.add('note', `connecting to ${host} [${addresses.join(', ')}]:${parts.port}`);
-    const { socket, address, source, localName } = await dial({ name: host, addresses }, from, stopped);
-    const ours = source === null ? '' : ` from [${source}]`;
-    if (addresses.length > 1 || source !== null) transcript.add('note', `connected to [${address}]${ours}`);
-    const { timeouts } = parts;
-    const opened = await openSession({
-      ...{ socket, host, address, domain, demand, startTls, timeouts, transcript, stopped },
-      ...{ source, sourcePool: from.pool, name: localName },
-    });
-    return { opened, address, source };
-  }
-
-  /** What connects after the stop is not left open. */
-  async function dial(host: { name: string; addresses: string[] }, from: OurEnd, stopped: AbortSignal) {
-    const connecting = parts.connect(host, from, stopped);
-    try {
-      return await orAborted(connecting, stopped);
-    } catch (error) {
-      connecting.then(({ socket }) => socket.destroy()).catch(() => {});
-      throw error;
-    }
-  }
-
-  /** A memory that cannot be asked costs a detour, never the mail. */
-  const troubleOf = (host: string) => parts.tlsFailures.get(host).catch(() => null);
+  /** If the cache fails, that costs one vain handshake, never the mail. */
+  const failureOf = (host: string) => parts.tlsFailures.get(host).catch(() => null);
 
   const remember = (host: string, reason: string) =>
-    parts.tlsFailures.set(host, { at: clock.now(), reason }, tlsFailureTtlMs).catch(() => {});
+    parts.tlsFailures.set(host, { at: parts.clock.now(), reason }, tlsFailureTtlMs).catch(() => {});
 
-  const peerOf = (host: string, address: string): Peer => ({ host, address, port: parts.port });
+  return connectWithTls;
+}
 
-  return offer;
+async function open(parts: OfferParts, job: DeliveryJob, target: Target, startTls: boolean) {
+  const { name: host, addresses, demand } = target;
+  const { transcript, stopped, domain, from } = job;
+  transcript.add('note', `connecting to ${host} [${addresses.join(', ')}]:${parts.port}`);
+  const { socket, address, source, localName } = await dial(
+    parts.connect,
+    { name: host, addresses },
+    from,
+    stopped,
+  );
+  const ours = source === null ? '' : ` from [${source}]`;
+  if (addresses.length > 1 || source !== null) transcript.add('note', `connected to [${address}]${ours}`);
+  const opened = await openSession({
+    socket,
+    host,
+    address,
+    domain,
+    source,
+    sourcePool: from.pool,
+    name: localName,
+    demand,
+    startTls,
+    timeouts: parts.timeouts,
+    transcript,
+    stopped,
+  });
+  return { opened, address, source };
+}
+
+/** A socket that connects after the stop is destroyed. */
+async function dial(connect: Dial, ...args: Parameters<Dial>): ReturnType<Dial> {
+  const [, , stopped] = args;
+  const connecting = connect(...args);
+  try {
+    return await orAborted(connecting, stopped);
+  } catch (error) {
+    connecting.then(({ socket }) => socket.destroy()).catch(() => {});
+    throw error;
+  }
 }
 
 function suitOf({ name, addresses, demand }: Target, { domain, from }: DeliveryJob) {

@@ -23,13 +23,13 @@ export type Opened =
   | Extract<SessionResult, { kind: 'refused' }>;
 
 export async function open(conversation: Conversation, greeting: Greeting): Promise<Opened> {
-  const reply = await conversation.hear();
+  const reply = await conversation.readReply();
   if (isRefusal(reply)) return refused('greeting', reply);
   const extensions = await hello(conversation, greeting.name);
   if ('kind' in extensions || !greeting.startTls) return opened(extensions);
   if (!extensions.has('STARTTLS')) return opened(extensions, ': it does not offer STARTTLS');
-  conversation.say(['starttls', 'STARTTLS']);
-  const answer = await conversation.hear();
+  conversation.send(['starttls', 'STARTTLS']);
+  const answer = await conversation.readReply();
   if (answer.code === 421) return refused('starttls', answer);
   if (isRefusal(answer)) return opened(extensions, ': it refuses STARTTLS');
   await secure(conversation, greeting);
@@ -44,12 +44,12 @@ function opened(extensions: Extensions | Extract<Opened, { kind: 'refused' }>, c
 const refused = (phase: Phase, reply: Reply) => ({ kind: 'refused', phase, reply }) as const;
 
 async function hello(conversation: Conversation, name: string) {
-  conversation.say(['ehlo', `EHLO ${name}`]);
-  const reply = await conversation.hear();
-  if (!isRefusal(reply)) return extensionsOf(conversation.newest);
+  conversation.send(['ehlo', `EHLO ${name}`]);
+  const reply = await conversation.readReply();
+  if (!isRefusal(reply)) return extensionsOf(conversation.lastReply);
   if (reply.code === 421) return refused('ehlo', reply);
-  conversation.say(['ehlo', `HELO ${name}`]);
-  const second = await conversation.hear();
+  conversation.send(['ehlo', `HELO ${name}`]);
+  const second = await conversation.readReply();
   return isRefusal(second) ? refused('ehlo', second) : noExtensions;
 }
 
@@ -57,5 +57,5 @@ async function hello(conversation: Conversation, name: string) {
 function secure(conversation: Conversation, { host, secureContext }: Greeting): Promise<void> {
   // RFC 6066 section 3: no addresses in SNI.
   const servername = isIP(host) ? '' : host;
-  return conversation.secure({ host, servername, rejectUnauthorized: false, secureContext });
+  return conversation.startTls({ host, servername, rejectUnauthorized: false, secureContext });
 }

@@ -12,7 +12,7 @@ export interface ReplyReader {
   /** The next whole reply, its lines joined by \n. */
   next(): string | null;
   /** How many replies, whole or begun, have come and were not heard yet. */
-  readonly ahead: number;
+  readonly unread: number;
   /** Takes away what was begun and not ended. */
   takeRest(): string;
   /** Throws away all that was not heard; how many bytes that was, line ends aside. */
@@ -24,7 +24,7 @@ export function createReplyReader(): ReplyReader {
   const replies: string[] = [];
   let begun = '';
   let line = '';
-  let unheard = 0;
+  let unreadBytes = 0;
 
   function onLine(text: string): void {
     if (begun === '' && text.trim() === '') return;
@@ -36,8 +36,8 @@ export function createReplyReader(): ReplyReader {
 
   return {
     push(chunk) {
-      unheard += chunk.length;
-      if (unheard > maxUnreadReplies) return false;
+      unreadBytes += chunk.length;
+      if (unreadBytes > maxUnreadReplies) return false;
       const text = chunk.toString('latin1');
       let from = 0;
       for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', from)) {
@@ -51,10 +51,10 @@ export function createReplyReader(): ReplyReader {
     next() {
       const reply = replies.shift();
       if (reply === undefined) return null;
-      unheard = 0;
+      unreadBytes = 0;
       return decoded(reply);
     },
-    get ahead() {
+    get unread() {
       return replies.length + (begun !== '' || line.trim() !== '' ? 1 : 0);
     },
     takeRest() {
@@ -68,7 +68,7 @@ export function createReplyReader(): ReplyReader {
       replies.length = 0;
       begun = '';
       line = '';
-      unheard = 0;
+      unreadBytes = 0;
       return bytes;
     },
   };

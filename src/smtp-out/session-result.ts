@@ -15,15 +15,15 @@ export function sessionResultOf(error: unknown): SessionResult {
   throw error;
 }
 
-/** What was being waited for, and whether the whole message was out. */
-export interface Where {
+/** The phase that was waited for, and whether the whole message had been sent. */
+export interface Position {
   phase: Phase;
   afterDot: boolean;
 }
 
-export function lostSessionResult(where: Where, why: string): SessionResult {
-  const when = where.afterDot ? 'after the message, before its reply' : `waiting for ${where.phase}`;
-  return { kind: 'lost', ...where, detail: `connection lost ${when}: ${why}` };
+export function lostSessionResult(position: Position, why: string): SessionResult {
+  const when = position.afterDot ? 'after the message, before its reply' : `waiting for ${position.phase}`;
+  return { kind: 'lost', ...position, detail: `connection lost ${when}: ${why}` };
 }
 
 export function handshakeResult(why: string): SessionResult {

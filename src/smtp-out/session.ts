@@ -1,7 +1,7 @@
 /**
  * One SMTP session over a socket that is already connected: `openSession` takes it through greeting, EHLO (or HELO),
  * STARTTLS and the check of what it gives against what is demanded; then it carries mails, one transaction after the
- * other. Reports how each ended and decides nothing; outcome.ts judges.
+ * other. Reports how each ended and decides nothing; outcome.ts classifies.
  *
  * Nothing of a mail goes out over a connection that does not meet the demand.
  */
@@ -9,7 +9,7 @@ import type { Socket } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { TlsUsed } from '../glossary.ts';
 import type { SessionResult } from '../outcome.ts';
-import { type Conversation, createConversation } from './conversation.ts';
+import { Conversation } from './conversation.ts';
 import type { Timeouts } from './deadline.ts';
 import type { Extensions } from './extensions.ts';
 import { open } from './opening.ts';
@@ -54,7 +54,7 @@ export interface Session {
   readonly isAlive: boolean;
   readonly closed: Promise<void>;
   /** Calls back when the host, or the line, ended the session. */
-  onEnd(action: () => void): void;
+  onEnd(listener: () => void): void;
   protection(demand: Demand, domain: string): Protection;
   /** `stale`: the host had hung up before it heard of this mail, which was not to be known. */
   send(
@@ -73,11 +73,11 @@ let secureContext: SecureContext | undefined;
 
 export async function openSession(opening: Opening): Promise<Opened> {
   const { demand, transcript } = opening;
-  const conversation = createConversation(opening.socket, opening.timeouts);
-  conversation.begin(transcript, opening.stopped);
+  const conversation = new Conversation(opening.socket, opening.timeouts);
+  conversation.beginExchange(transcript, opening.stopped);
   secureContext ??= createSecureContext();
   const opened = await open(conversation, { ...opening, secureContext }).catch(sessionResultOf);
-  conversation.rest();
+  conversation.endExchange();
   const { closed } = conversation;
   if ('kind' in opened) {
     conversation.quit();
@@ -111,7 +111,7 @@ function createSession(conversation: Conversation, extensions: Extensions, openi
     get isAlive() {
       return conversation.isAlive;
     },
-    onEnd: conversation.onEnd,
+    onEnd: (listener) => conversation.onEnd(listener),
     protection: (demand, domain) => protectionOf(conversation.socket, demand, { host, domain }),
     async send(mail, transcript, stopped) {
       const isReused = mails++ > 0;
@@ -124,6 +124,6 @@ function createSession(conversation: Conversation, extensions: Extensions, openi
       if (!conversation.isAlive || last === null) return false;
       return last.kind === 'refused' ? reset(conversation) : true;
     },
-    quit: conversation.quit,
+    quit: () => conversation.quit(),
   };
 }

@@ -40,17 +40,17 @@ export async function transact(
   extensions: Extensions,
   [transcript, stopped]: [Transcript, AbortSignal],
 ): Promise<SessionResult> {
-  conversation.begin(transcript, stopped);
+  conversation.beginExchange(transcript, stopped);
   try {
     const refusal = await envelope(conversation, commandsOf(mail, extensions), extensions);
     if (refusal) return refusal;
-    conversation.sayMessage(mail.message);
-    const reply = await conversation.hear();
+    conversation.sendMessage(mail.message);
+    const reply = await conversation.readReply();
     return isRefusal(reply) ? { kind: 'refused', phase: 'dot', reply } : { kind: 'accepted', reply };
   } catch (error) {
     return sessionResultOf(error);
   } finally {
-    conversation.rest();
+    conversation.endExchange();
   }
 }
 
@@ -61,12 +61,12 @@ async function envelope(
   { has }: Extensions,
 ): Promise<Refusal | null> {
   const isBatch = has('PIPELINING');
-  if (isBatch) conversation.say(...commands);
+  if (isBatch) conversation.send(...commands);
   let refusal: Refusal | null = null;
   for (const command of commands) {
-    if (!isBatch) conversation.say(command);
+    if (!isBatch) conversation.send(command);
     try {
-      const reply = await conversation.hear();
+      const reply = await conversation.readReply();
       const [phase] = command;
       if (isRefusal(reply)) refusal ??= { kind: 'refused', phase, reply };
       else if (refusal && phase === 'data') await endEmptyMessage(conversation, refusal);
@@ -85,8 +85,8 @@ async function envelope(
  */
 async function endEmptyMessage(conversation: Conversation, { phase }: Refusal): Promise<void> {
   if (phase === 'mail') return conversation.destroy();
-  conversation.say(['dot', '.']);
-  await conversation.hear();
+  conversation.send(['dot', '.']);
+  await conversation.readReply();
 }
 
 function commandsOf({ from, to, message }: Mail, { has }: Extensions): Command[] {
@@ -117,20 +117,20 @@ function hasInternationalHeader(message: Buffer): boolean {
  * The host had hung up before it heard of this mail. RFC 5321 section 4.2.1: 421 comes at any moment, and what it
  * answers is then an accident.
  */
-export function isStale(result: SessionResult, { hasAnswer }: Conversation): boolean {
-  if (result.kind === 'lost') return !hasAnswer;
+export function isStale(result: SessionResult, { hasReply }: Conversation): boolean {
+  if (result.kind === 'lost') return !hasReply;
   return result.kind === 'refused' && result.phase === 'mail' && result.reply.code === 421;
 }
 
 /** Whether another mail may follow. */
 export async function reset(conversation: Conversation): Promise<boolean> {
-  conversation.begin(null, null);
-  conversation.say(['quit', 'RSET']);
+  conversation.beginExchange(null, null);
+  conversation.send(['quit', 'RSET']);
   try {
-    return !isRefusal(await conversation.hear()) && conversation.isAlive;
+    return !isRefusal(await conversation.readReply()) && conversation.isAlive;
   } catch {
     return false;
   } finally {
-    conversation.rest();
+    conversation.endExchange();
   }
 }

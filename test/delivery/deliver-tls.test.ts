@@ -167,14 +167,14 @@ for (const [what, mxOptions, ask, why] of refused) {
     t.regex(made.outcome.diagnostic, why);
     t.deepEqual(mx.messages, []);
     t.false(commands.some((command) => command.startsWith('MAIL')));
-    t.is(mx.sessions.length, 1, 'never once more in clear');
+    t.is(mx.sessions.length, 1, 'never once more without TLS');
     t.is(learned.values.size, 0);
   });
 }
 
 test('a host whose TLS failed is remembered, but not against a demand', async (t) => {
   const { made, mx, deliverer, learned } = await attempt(t, { tls: 'broken' }, {});
-  t.regex(said(made), /once more in clear/);
+  t.regex(said(made), /once more without TLS/);
   t.is(learned.values.size, 1);
   await deliverer.pool.close();
   const tries = mx.sessions.length;

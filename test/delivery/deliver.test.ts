@@ -112,7 +112,7 @@ test('of a host that must not be used and one that does not answer, the route is
   t.deepEqual(deliverer.forgotten, ['there.invalid']);
 });
 
-test('trouble of our own is a deferral that says so', async (t) => {
+test('an internal error is a deferral that names it', async (t) => {
   const readMessage = () => Promise.reject(new Error('the disk is gone'));
   const { deliverer } = await start(t, [{}], { readMessage });
   const attempt = await deliverer.deliver();

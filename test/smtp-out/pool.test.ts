@@ -133,7 +133,7 @@ test('stopped while waiting for room: interrupted, and nothing left', async (t) 
   t.deepEqual(pool.stats(name), { open: 0, idle: 0 });
 });
 
-test('once more in clear after a failed handshake: still one socket at a time', async (t) => {
+test('once more without TLS after a failed handshake: still one socket at a time', async (t) => {
   const mx = await start(t, { tls: 'broken' });
   const { deliver, max } = startDeliverer(t, { port: mx.port, shape: { connections: 1 } });
   t.is((await deliver()).outcome.outcome, 'delivered');
@@ -141,7 +141,7 @@ test('once more in clear after a failed handshake: still one socket at a time', 
   t.is(max(), 1);
 });
 
-test('a connection that is dead when its mail comes: over a new one, at the cap too', async (t) => {
+test('a mail whose idle connection has died goes over a new one, also at the connection limit', async (t) => {
   const mx = await start(t);
   const { deliver, max } = startDeliverer(t, { port: mx.port, shape: { connections: 1 } });
   await deliver();
