@@ -1,18 +1,18 @@
-/** One TCP connection to one address, from one address of ours, within a time; called off by a signal. */
+/** Opens one TCP connection to one address, from one of our addresses, with a timeout and an abort signal. */
 import { connect, type Socket } from 'node:net';
 import { NoSource } from '../mail/ip-pool.ts';
 
 export interface Call {
   address: string;
   port: number;
-  /** Our end; undefined: the system's choice. */
+  /** Our own address; undefined: the system chooses. */
   from: string | undefined;
   timeoutMs: number;
 }
 
 /**
- * Rejects with a NoSource where the machine has no socket for it. The socket keeps one listener of ours, for errors: without
- * any, one that comes before its new owner listens would bring the process down. The socket is destroyed then.
+ * Rejects with a NoSource if the system has no socket left. The socket keeps one listener of ours for errors, because an
+ * error before its new owner listens would end the process; that listener destroys the socket.
  */
 export function dial({ address, port, from, timeoutMs }: Call, over: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
@@ -46,7 +46,7 @@ const shortages: Record<string, string> = {
   ENOMEM: 'cannot be called: the system has no memory left for connections',
 };
 
-const troubles: Record<string, string> = {
+const failures: Record<string, string> = {
   ECONNREFUSED: 'refused the connection',
   ECONNRESET: 'reset the connection',
   EHOSTUNREACH: 'cannot be reached (no route to the host)',
@@ -55,8 +55,8 @@ const troubles: Record<string, string> = {
   EADDRNOTAVAIL: 'cannot be reached (no address or port of ours for it)',
 };
 
-/** What befell a call, to be read after the address. */
-export function troubleOf(error: NodeJS.ErrnoException): string {
+/** What went wrong, as a predicate that follows the address. */
+export function failureText(error: NodeJS.ErrnoException): string {
   if (error.code === undefined) return error.message;
-  return troubles[error.code] ?? `cannot be connected to (${error.code})`;
+  return failures[error.code] ?? `cannot be connected to (${error.code})`;
 }

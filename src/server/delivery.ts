@@ -51,7 +51,7 @@ import { createRouteCache } from '../route/route-cache.ts';
 import { createSameSource } from '../route/same-source.ts';
 import { loadShaping } from '../settings/shaping-file.ts';
 import { createDestinationOf, defaultShape } from '../settings/shaping-rules.ts';
-import { type ConnectionPool, createConnectionPool } from '../smtp-out/connection-pool.ts';
+import { ConnectionPool } from '../smtp-out/connection-pool.ts';
 import { createOffer } from '../smtp-out/offer.ts';
 import type { ServerContext } from './context.ts';
 
@@ -102,7 +102,7 @@ type Publisher = ReturnType<typeof createDestinationPublisher>;
 export function createDelivery(parts: DeliveryParts): DeliveryEngine {
   const { config, db, node, clock } = parts;
   const routes = createRouting(parts);
-  const connections = createConnectionPool();
+  const connections = new ConnectionPool();
   const assignment = createPoolAssignment({
     sources: config.mtaSources,
     readPins: () => readPoolAssignments(db),

@@ -1,164 +1,159 @@
 /**
- * The sockets of every destination: who may open one, and the sessions that wait for their next mail.
+ * The connections to every destination: which delivery may open one, and the idle sessions that wait for another mail.
  *
- * A destination never has more sockets than its shape's `connections`, idle ones and those being closed included: at
- * that number an idle one is closed and its end awaited before another is dialed. A session waits `idleMs` for its
- * next mail, and carries `mailsPerConnection` of them. What ends while it waits is forgotten.
+ * A destination never has more sockets than its shape's `connections`, including idle ones and those being closed: at
+ * the limit an idle session is closed, and its end awaited, before another socket is opened. A session stays idle for
+ * `idleMs` at most and carries `mailsPerConnection` mails. A session that ends while idle is dropped.
  *
- * Owns no policy: which session suits a mail is asked of the caller, the best first.
+ * Holds no policy: the caller says which sessions suit a mail, in order of preference.
  */
 import { orAborted } from '../base/abort.ts';
-import type { Destination, DestinationShape } from '../mail/destination-shape.ts';
+import type { Destination } from '../mail/destination-shape.ts';
 import type { Session } from './session.ts';
 
-/** The right to one socket; called, it is given back. That is when the socket is gone. */
+/** Permission to open one socket. Calling it gives the permission back, once the socket is gone. */
 export type Permit = () => void;
 
-export interface ConnectionPool {
-  /**
-   * An idle session that one of `suits` accepts, tried in their order; else a permit to dial, which may have to be
-   * waited for. Rejects when stopped.
-   */
-  acquire(
-    destination: Destination,
-    suits: ((session: Session) => boolean)[],
-    stopped: AbortSignal,
-  ): Promise<{ session: Session } | { permit: Permit }>;
-  /** A session that has carried a mail: kept for the next where it is clean. */
-  giveBack(destination: Destination, session: Session): Promise<void>;
-  stats(destination: string): { open: number; idle: number };
-  /** Of all destinations; busy: those that are being opened or closed too. */
-  totals(): { busy: number; idle: number };
-  /** Ends the idle ones, politely and within a second. */
-  endIdle(): Promise<void>;
-  /** Ends them, and keeps none from now on. */
-  close(): Promise<void>;
-}
+type Suits = (session: Session) => boolean;
 
 interface ConnectionKey {
-  /** Sockets, or permits to open one. */
+  name: string;
+  /** Sockets, and permits to open one. */
   open: number;
   closing: number;
-  /** The newest last: it is taken first, so that the others lapse. */
-  idle: Session[];
-  /** Told of every change. */
+  /** The newest last. It is taken first, so that the others reach their idle timeout. */
+  idle: { session: Session; timer: NodeJS.Timeout }[];
+  /** Called at every change. */
   waiting: Set<() => void>;
 }
 
-export function createConnectionPool(): ConnectionPool {
-  const lanes = new Map<string, ConnectionKey>();
-  const lapses = new Map<Session, NodeJS.Timeout>();
-  let isClosed = false;
+export class ConnectionPool {
+  readonly #keys = new Map<string, ConnectionKey>();
+  #isClosed = false;
 
-  function connectionKeyOf(name: string): ConnectionKey {
-    const lane = lanes.get(name) ?? { open: 0, closing: 0, idle: [], waiting: new Set() };
-    lanes.set(name, lane);
-    return lane;
-  }
-
-  function changed(name: string, lane: ConnectionKey): void {
-    for (const tell of lane.waiting) tell();
-    if (lane.open === 0 && lane.waiting.size === 0) lanes.delete(name);
-  }
-
-  /** A session leaves the idle ones; false where it was none of them. */
-  function take(lane: ConnectionKey, session: Session): boolean {
-    const at = lane.idle.indexOf(session);
-    if (at < 0) return false;
-    lane.idle.splice(at, 1);
-    clearTimeout(lapses.get(session));
-    lapses.delete(session);
-    session.onEnd(() => {});
-    return true;
-  }
-
-  function end(lane: ConnectionKey, session: Session): void {
-    lane.closing++;
-    session.quit().then(() => lane.closing--);
-  }
-
-  function permitOf(name: string, lane: ConnectionKey): Permit {
-    let isHeld = true;
-    lane.open++;
-    return () => {
-      if (isHeld) lane.open--;
-      isHeld = false;
-      changed(name, lane);
-    };
-  }
-
-  function takeSuitable(lane: ConnectionKey, suits: ((session: Session) => boolean)[]): Session | null {
-    for (const suit of suits) {
-      const session = lane.idle.findLast((one) => one.isAlive && suit(one));
-      if (session && take(lane, session)) return session;
+  /**
+   * An idle session that one of `suits` accepts, tried in their order; else a permit to open a socket, when one is
+   * available. Rejects when stopped.
+   */
+  async acquire(
+    { name, shape }: Destination,
+    suits: Suits[],
+    stopped: AbortSignal,
+  ): Promise<{ session: Session } | { permit: Permit }> {
+    for (;;) {
+      const key = this.#keyOf(name);
+      const session = takeSuitable(key, suits);
+      if (session) return { session };
+      if (key.open < shape.connections) return { permit: this.#permitOf(key) };
+      // Every waiting caller has one unsuitable idle session closed.
+      const oldest = key.closing <= key.waiting.size ? key.idle[0]?.session : undefined;
+      if (oldest && take(key, oldest)) end(key, oldest);
+      await change(key, stopped);
     }
-    return null;
   }
 
-  function rest(name: string, lane: ConnectionKey, session: Session, { idleMs }: DestinationShape): void {
-    lane.idle.push(session);
-    const lapse = () => take(lane, session) && end(lane, session);
-    lapses.set(session, setTimeout(lapse, idleMs).unref());
-    session.onEnd(() => {
-      if (take(lane, session)) end(lane, session);
-    });
-    changed(name, lane);
+  /** After a mail: keeps the session for the next mail if it is clean, else ends it. */
+  async giveBack({ name, shape }: Destination, session: Session): Promise<void> {
+    const key = this.#keyOf(name);
+    // Counted as closing at once, so that no caller has another session closed as well.
+    if (!session.isAlive) return end(key, session);
+    const isClean = await session.tidy();
+    const isSpent = session.mails >= shape.mailsPerConnection || shape.idleMs <= 0;
+    if (isClean && !isSpent && !this.#isClosed) this.#keep(key, session, shape.idleMs);
+    else end(key, session);
   }
 
-  async function endIdle(): Promise<void> {
-    const ends = [...lanes.values()].flatMap((lane) =>
-      [...lane.idle].map((session) => {
-        take(lane, session);
-        return session.quit();
-      }),
+  stats(destination: string): { open: number; idle: number } {
+    const key = this.#keys.get(destination);
+    return { open: key?.open ?? 0, idle: key?.idle.length ?? 0 };
+  }
+
+  /** Of all destinations. `busy` includes connections that are being opened or closed. */
+  totals(): { busy: number; idle: number } {
+    let open = 0;
+    let idle = 0;
+    for (const key of this.#keys.values()) {
+      open += key.open;
+      idle += key.idle.length;
+    }
+    return { busy: open - idle, idle };
+  }
+
+  /** Ends the idle sessions with QUIT, within a second. */
+  async endIdle(): Promise<void> {
+    const ends = [...this.#keys.values()].flatMap((key) =>
+      key.idle
+        .map(({ session }) => session)
+        .map((session) => {
+          take(key, session);
+          return session.quit();
+        }),
     );
     await Promise.all(ends);
   }
 
-  return {
-    async acquire({ name, shape }, suits, stopped) {
-      for (;;) {
-        const lane = connectionKeyOf(name);
-        const session = takeSuitable(lane, suits);
-        if (session) return { session };
-        if (lane.open < shape.connections) return { permit: permitOf(name, lane) };
-        // Somebody else's session is in the way; each who waits has one end.
-        const oldest = lane.closing <= lane.waiting.size ? lane.idle[0] : undefined;
-        if (oldest && take(lane, oldest)) end(lane, oldest);
-        await change(lane, stopped);
-      }
-    },
-    async giveBack({ name, shape }, session) {
-      const lane = connectionKeyOf(name);
-      // Said at once, so that nobody ends another session to make room.
-      if (!session.isAlive) return end(lane, session);
-      const isClean = await session.tidy();
-      const isSpent = session.mails >= shape.mailsPerConnection || shape.idleMs <= 0;
-      if (isClean && !isSpent && !isClosed) rest(name, lane, session, shape);
-      else end(lane, session);
-    },
-    stats(name) {
-      const lane = lanes.get(name);
-      return { open: lane?.open ?? 0, idle: lane?.idle.length ?? 0 };
-    },
-    totals() {
-      let [open, idle] = [0, 0];
-      for (const lane of lanes.values()) {
-        open += lane.open;
-        idle += lane.idle.length;
-      }
-      return { busy: open - idle, idle };
-    },
-    endIdle,
-    close() {
-      isClosed = true;
-      return endIdle();
-    },
-  };
+  /** Ends the idle sessions, and keeps none from now on. */
+  close(): Promise<void> {
+    this.#isClosed = true;
+    return this.endIdle();
+  }
+
+  #keyOf(name: string): ConnectionKey {
+    const key = this.#keys.get(name) ?? { name, open: 0, closing: 0, idle: [], waiting: new Set() };
+    this.#keys.set(name, key);
+    return key;
+  }
+
+  #permitOf(key: ConnectionKey): Permit {
+    let isHeld = true;
+    key.open++;
+    return () => {
+      if (isHeld) key.open--;
+      isHeld = false;
+      this.#changed(key);
+    };
+  }
+
+  #keep(key: ConnectionKey, session: Session, idleMs: number): void {
+    const drop = () => {
+      if (take(key, session)) end(key, session);
+    };
+    key.idle.push({ session, timer: setTimeout(drop, idleMs).unref() });
+    session.onEnd(drop);
+    this.#changed(key);
+  }
+
+  #changed(key: ConnectionKey): void {
+    for (const wake of key.waiting) wake();
+    if (key.open === 0 && key.waiting.size === 0) this.#keys.delete(key.name);
+  }
 }
 
-function change(lane: ConnectionKey, stopped: AbortSignal): Promise<void> {
+function takeSuitable(key: ConnectionKey, suits: Suits[]): Session | null {
+  for (const suit of suits) {
+    const found = key.idle.findLast(({ session }) => session.isAlive && suit(session));
+    if (found && take(key, found.session)) return found.session;
+  }
+  return null;
+}
+
+/** Removes a session from the idle ones; false if it is not one of them. */
+function take(key: ConnectionKey, session: Session): boolean {
+  const at = key.idle.findIndex((one) => one.session === session);
+  if (at < 0) return false;
+  const [taken] = key.idle.splice(at, 1);
+  clearTimeout(taken!.timer);
+  session.onEnd(() => {});
+  return true;
+}
+
+function end(key: ConnectionKey, session: Session): void {
+  key.closing++;
+  session.quit().then(() => key.closing--);
+}
+
+function change(key: ConnectionKey, stopped: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  lane.waiting.add(resolve);
-  return orAborted(promise, stopped).finally(() => lane.waiting.delete(resolve));
+  key.waiting.add(resolve);
+  return orAborted(promise, stopped).finally(() => key.waiting.delete(resolve));
 }

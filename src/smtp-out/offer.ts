@@ -61,7 +61,7 @@ export interface OfferParts {
   timeouts: Timeouts;
 }
 
-export interface DeliveryJob {
+interface DeliveryJob {
   mail: Mail;
   /** The recipient's domain. */
   domain: string;
@@ -73,7 +73,7 @@ export interface DeliveryJob {
   stopped: AbortSignal;
 }
 
-export interface Report {
+interface Report {
   result: SessionResult;
   /** The host that the mail was offered to; its first address if none answered. */
   peer: Peer;

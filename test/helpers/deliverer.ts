@@ -13,7 +13,7 @@ import type { DestinationShape } from '../../src/mail/destination-shape.ts';
 import type { Route } from '../../src/route/route.ts';
 import { createSameSource } from '../../src/route/same-source.ts';
 import { defaultTimeouts } from '../../src/settings/durations.ts';
-import { createConnectionPool } from '../../src/smtp-out/connection-pool.ts';
+import { ConnectionPool } from '../../src/smtp-out/connection-pool.ts';
 import type { Timeouts } from '../../src/smtp-out/deadline.ts';
 import { createOffer, type TlsFailure } from '../../src/smtp-out/offer.ts';
 
@@ -65,7 +65,7 @@ async function connect({ name, addresses }: { name: string; addresses: string[] 
 export function startDeliverer(t: ExecutionContext, options: DelivererOptions) {
   const { port, hosts = [{}], memory: tlsTrouble = memory() } = options;
   const shape = { ...defaultShape, ...options.shape };
-  const pool = createConnectionPool();
+  const pool = new ConnectionPool();
   const forgotten: string[] = [];
   const sockets = new Set<net.Socket>();
   const stop = new AbortController();

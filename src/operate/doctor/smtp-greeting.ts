@@ -3,7 +3,7 @@
  * address that it sees us at, in brackets, which behind a NAT nobody else can tell us. Never rejects.
  */
 import { isIP, type Socket } from 'node:net';
-import { type Call, dial, troubleOf } from '../../route/tcp-dial.ts';
+import { type Call, dial, failureText } from '../../route/tcp-dial.ts';
 
 export interface GreetingTimes {
   /** The first line said; null: none, or no connection. */
@@ -24,7 +24,7 @@ export async function talkTo(call: Call, ehloName: string, talkMs: number): Prom
   try {
     socket = await dial(call, new AbortController().signal);
   } catch (error) {
-    return { greeting: null, seesUs: null, localAddress: null, trouble: troubleOf(error as Error) };
+    return { greeting: null, seesUs: null, localAddress: null, trouble: failureText(error as Error) };
   }
   const localAddress = socket.localAddress ?? null;
   const said = await listen(socket, ehloName, talkMs);
