@@ -1,17 +1,17 @@
 /**
- * The glossary: what the words of this program mean, as types.
+ * The main terms of this program, as types.
  *
  *   email      one accepted send; has an emailId (UUID v7)
  *   message    the exact bytes for the wire, signed, written once, shared by the email's recipients
  *   delivery   one email for one recipient: the unit of queueing, with a return path of its own
- *   attempt    one try of one delivery: the hosts tried, TLS, the SMTP transcript, one verdict
- *   verdict    delivered, deferred or bounced, decided in outcome.ts from what was seen; doubt means deferred
+ *   attempt    one try of one delivery: the hosts tried, TLS, the SMTP transcript, one outcome
+ *   outcome    delivered, deferred or bounced, decided in outcome.ts; in doubt deferred
  *   event      a fact about an email; never changed, only added
  *
  * Times are milliseconds since the epoch unless a name says otherwise.
  */
 
-/** The states of a delivery; queue/README.md has the moves between them. */
+/** The states of a delivery; queue/README.md has the transitions between them. */
 export type DeliveryStatus =
   | 'queued'
   | 'sending'
@@ -47,14 +47,14 @@ export const eventTypes = [
 
 export type EventType = (typeof eventTypes)[number];
 
-/** One SMTP reply. `enhanced` is the enhanced status code of RFC 3463 ("5.1.1"), null where the host sent none. */
+/** One SMTP reply. `enhanced` is the enhanced status code of RFC 3463 ("5.1.1"), null if the host sent none. */
 export interface Reply {
   code: number;
   enhanced: string | null;
   text: string;
 }
 
-/** The host that was talked to: its name, the address connected to, the port. */
+/** The host of a session: its name, the address connected to, the port. */
 export interface Peer {
   host: string;
   address: string;
@@ -62,8 +62,8 @@ export interface Peer {
 }
 
 /**
- * How the connection was protected, and what asked for it. `verified`: the certificate is one that the policy, or
- * where there is none the usual authorities, vouch for. In clear there is none of this.
+ * How the connection was protected, and which policy applied. `verified`: the certificate satisfies the policy, or if
+ * there is none, a public authority has issued it for the host. Null takes its place for a connection without TLS.
  */
 export interface TlsUsed {
   protocol: string;
@@ -81,47 +81,47 @@ export interface TlsaRecord {
 }
 
 /**
- * The least protection that a sender demands. opportunistic: what the host gives, clear text too; encrypted: TLS with
- * any certificate; verified: TLS with a certificate of a known authority for the host's name.
+ * The least protection that a sender demands. opportunistic: TLS if the host offers it; encrypted: TLS with any
+ * certificate; verified: TLS with a certificate of a known authority for the host's name.
  */
 export type TlsFloor = 'opportunistic' | 'encrypted' | 'verified';
 
-/** Whose fault a failure is: what tells the sender whom to talk to. */
+/** The cause of a failure, so that the sender knows where to look for a remedy. */
 export type Fault = 'recipient' | 'sender' | 'infrastructure' | 'content';
 
 export interface Outcome {
   outcome: 'delivered' | 'deferred' | 'bounced';
-  /** What kind of trouble, as in outcome.ts; null when delivered. */
+  /** The kind of failure, as in outcome.ts; null when delivered. */
   category: string | null;
   fault: Fault | null;
   /** Hard: this recipient will never work. Soft: this mail failed, another may pass. Null unless bounced. */
   bounce: 'hard' | 'soft' | null;
-  /** Who held the mail back: they (remote) or we (local). */
+  /** Where the mail was held back: at the recipient's hosts (remote) or here (local). */
   origin: 'remote' | 'local';
   /** One sentence of evidence: the remote reply, or what went wrong. */
   diagnostic: string;
   /** The message may have arrived although no reply said so: the connection was lost after the final dot. */
   possibleDuplicate: boolean;
-  /** The rule that decided, by its name in outcome.ts or in the reply rules; null when delivered. */
+  /** The name of the deciding rule in outcome.ts or reply-rules/; null when delivered. */
   rule: string | null;
-  /** When the other side asked us to come back, in milliseconds from now; null where it did not say. */
+  /** When the host asked us to retry, in milliseconds from now; null if it did not say. */
   retryAfterMs: number | null;
 }
 
 /**
- * What an attempt says of the destination itself. well: it takes mail. busy: it asked us to slow down (421, 4.7.x of
- * rate limits, refused connections beside working ones). dead: nothing there answers. Null: nothing either way.
+ * What an attempt says about the destination itself. well: it accepts mail. throttled: it asked us to slow down (421,
+ * rate limits in 4.7.x, refused connections beside working ones). dead: nothing there answers. Null: nothing.
  */
 export type Signal = 'well' | 'throttled' | 'dead' | null;
 
-/** One line of a transcript. `ms` is counted from the attempt's start; `note` is ours, said to nobody. */
+/** One line of a transcript. `ms` is counted from the attempt's start; `note` is our own remark, not sent. */
 export interface TranscriptLine {
   ms: number;
   from: 'client' | 'server' | 'note';
   text: string;
 }
 
-/** A larger message is read when its delivery's turn has come, so that what waits in memory stays small. */
+/** A larger message is read only when its delivery starts, so that queued messages use little memory. */
 export const maxPreloadedBytes = 64 * 1024;
 
 /** A delivery as the runner holds it while it is being sent. */
@@ -131,7 +131,7 @@ export interface Delivery {
   orgId: string;
   messageId: string;
   recipient: string;
-  /** The recipient's domain as its A-label in lower case: what is looked up. */
+  /** The recipient's domain as a lower-case A-label, as it is looked up. */
   domain: string;
   from: string;
   tags: Record<string, string>;
@@ -141,20 +141,20 @@ export interface Delivery {
   /** When this attempt fell due. */
   dueAt: number;
   expiresAt: number;
-  /** What its sender demands of the connection. */
+  /** The TLS that the sender demands. */
   tls: TlsFloor;
-  /** The message's bytes, where they are at hand; else they are read when the delivery's turn has come. */
+  /** The message's bytes if they are in memory; else they are read when the delivery starts. */
   message?: Buffer;
 }
 
 export interface Attempt {
-  /** Whose hosts were tried (mail/destination-shape.ts). */
+  /** The destination whose hosts were tried (mail/destination-shape.ts). */
   destination: string;
   signal: Signal;
   startedAt: number;
   endedAt: number;
   outcome: Outcome;
-  /** The reply that decided, where a host gave one. */
+  /** The deciding reply, if a host gave one. */
   reply: Reply | null;
   mx: Peer | null;
   tls: TlsUsed | null;

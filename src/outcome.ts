@@ -1,10 +1,10 @@
 /**
- * THE table: from what was seen to delivered, deferred or bounced, and whether another host may be tried.
+ * THE table: from a session's result to delivered, deferred or bounced, and whether the next host is tried.
  *
- * Everyone else reports facts; only this file judges. What a refusal is about, the rules in reply-rules/ say. Doubt means
- * deferred: a delivery bounces on a clear, permanent word of the other side alone (a 5xx reply to a command of the mail
- * transaction, or a DNS answer that the domain takes no mail), never on silence, on DNS failure or on something that
- * is not SMTP.
+ * All other files report facts; only this file decides. The rules in reply-rules/ say what a refusal is about. In doubt
+ * a delivery is deferred: it bounces only on a clear, permanent answer (a 5xx reply to a command of the mail
+ * transaction, or a DNS answer that the domain accepts no mail), never on silence, on a DNS failure or on bytes that
+ * are not SMTP.
  */
 import type { Fault, Outcome, Reply, Signal } from './glossary.ts';
 import { ruleFor, statusOf } from './reply-rules/classify.ts';
@@ -14,18 +14,18 @@ import { retryAfterMs } from './reply-rules/retry-after.ts';
 
 export type { Phase } from './reply-rules/reply-rule.ts';
 
-/** How one conversation, or the way to it, ended. */
+/** How one SMTP session ended, or why there was none. */
 export type SessionResult =
   | { kind: 'accepted'; reply: Reply }
   | { kind: 'refused'; phase: Phase; reply: Reply }
   | { kind: 'unreachable'; detail: string }
-  /** None of our own addresses could serve, or there was no socket: the host was not asked. */
+  /** None of our own addresses could be used, or the system had no socket: the host was not contacted. */
   | { kind: 'no-source'; detail: string }
   | { kind: 'lost'; phase: Phase; detail: string; afterDot: boolean }
   | { kind: 'timeout'; phase: Phase; detail: string; afterDot: boolean }
   | { kind: 'not-smtp'; phase: Phase; detail: string; afterDot: boolean }
   | { kind: 'tls-failed'; detail: string }
-  /** A policy (DANE, MTA-STS) or the sender demands TLS that the host does not give: nothing was sent. */
+  /** A policy (DANE, MTA-STS) or the sender demands TLS that the host does not offer: no mail was sent. */
   | { kind: 'tls-required'; detail: string }
   | { kind: 'too-big'; detail: string }
   | { kind: 'no-smtputf8'; detail: string }
@@ -33,16 +33,16 @@ export type SessionResult =
   | { kind: 'no-mail-host'; detail: string }
   | { kind: 'dns-failed'; detail: string }
   | { kind: 'private-address'; detail: string }
-  /** We did not try: the destination is suspended, or its circuit is open. */
+  /** No attempt was made: the destination is suspended, or its circuit is open. */
   | { kind: 'withheld'; detail: string }
   | { kind: 'interrupted'; detail: string; afterDot: boolean }
   | { kind: 'internal'; detail: string; afterDot: boolean };
 
 export interface Classification {
   outcome: Outcome;
-  /** The other side has not spoken for all its hosts: go on to the next one. */
+  /** The result says nothing about the other hosts, so the next one is tried. */
   tryNextHost: boolean;
-  /** What it tells of the destination itself. */
+  /** What it says about the destination itself. */
   signal: Signal;
 }
 
@@ -58,28 +58,28 @@ const bounce = (
   origin: Outcome['origin'] = 'remote',
 ) => ({ outcome: 'bounced', category, fault, bounce: type, origin, tryNextHost: false }) as const;
 
-/** Endings without a reply. */
+/** Results without a reply. */
 const table: Record<Exclude<SessionResult['kind'], 'accepted' | 'refused'>, Row> = {
-  // Nothing answered, or the line went dead before the message was out: another host may do better.
+  // Nothing answered, or the connection was lost before the message was sent: another host may work.
   unreachable: defer('network', 'infrastructure', true),
-  // Another host may have an address of the family that our addresses are of.
+  // Another host may have an address of a family that we have source addresses for.
   'no-source': defer('network', 'infrastructure', true, 'local'),
   lost: defer('network', 'infrastructure', true),
   timeout: defer('network', 'infrastructure', true),
   'not-smtp': defer('protocol', 'infrastructure', true),
   'tls-failed': defer('tls', 'infrastructure', true),
-  // RFC 1870 section 6.3: a message over the announced size is not worth sending; all hosts of a domain agree on it.
+  // RFC 1870 section 6.3: a message over the announced size is not sent; the hosts of a domain have the same limit.
   'too-big': bounce('size', 'content', 'soft'),
-  // RFC 6531 section 3.2: an internationalized address cannot pass a host without SMTPUTF8. Another host may have it.
+  // RFC 6531 section 3.2: a host without SMTPUTF8 cannot accept an internationalized address. Another host may.
   'no-smtputf8': { ...bounce('protocol', 'recipient', 'hard'), tryNextHost: true },
   // RFC 5321 section 5.1: a domain that does not exist, or has neither MX nor address, is a permanent error.
   'no-mail-host': bounce('dns', 'recipient', 'hard'),
   // RFC 7505 section 3.
   'null-mx': bounce('dns', 'recipient', 'hard'),
-  // SERVFAIL, REFUSED, a timeout, a host name without address: not known, so ask again. RFC 7672 section 2.1.2: a host
-  // whose TLSA records are not known is passed over; what is known of the next one stands.
+  // SERVFAIL, REFUSED, a timeout, a host name without an address: not known, so retry. RFC 7672 section 2.1.2: a host
+  // whose TLSA records are not known is skipped; the next host may be used.
   'dns-failed': defer('dns', 'infrastructure', true),
-  // RFC 8461 section 5, RFC 7672 section 2.2: delay, never fall back. Another host may do as the policy says.
+  // RFC 8461 section 5, RFC 7672 section 2.2: delay, never fall back. Another host may meet the policy.
   'tls-required': defer('tls', 'infrastructure', true),
   withheld: defer('withheld', 'infrastructure', false, 'local'),
   'private-address': defer('policy', 'infrastructure', false, 'local'),
@@ -90,8 +90,8 @@ const table: Record<Exclude<SessionResult['kind'], 'accepted' | 'refused'>, Row>
 export function classify(result: SessionResult): Classification {
   if (result.kind === 'accepted') return delivered(result.reply);
   if (result.kind === 'refused') return refused(result.phase, result.reply);
-  // After the final dot the message may have been taken. Offering it to the next host would make sure of a
-  // duplicate; waiting lets the other side's own duplicate suppression work.
+  // After the final dot the message may have been accepted. Offering it to the next host could deliver it twice;
+  // waiting lets the receiver's own duplicate suppression work.
   const possibleDuplicate = 'afterDot' in result && result.afterDot;
   const { tryNextHost, ...outcome } = table[result.kind];
   const { kind: rule, detail: diagnostic } = result;
@@ -122,6 +122,8 @@ function delivered(reply: Reply): Classification {
 
 function refused(phase: Phase, reply: Reply): Classification {
   const rule = ruleFor(phase, reply);
+  // A deferral always tries the next host, a rate limit on our address too: hosts count separately and may belong to
+  // another provider. A host that shares the limit costs us one connection, and the signal still slows us down.
   const { tryNextHost, ...outcome } = bounces(phase, reply, rule)
     ? bounce(rule.category, rule.fault, rule.bounce ?? hardness(rule.category, rule.fault))
     : defer(rule.category, rule.fault, true);
@@ -139,8 +141,8 @@ function refused(phase: Phase, reply: Reply): Classification {
 }
 
 /**
- * A refusal that came back by mail, after a host had taken the message: nobody tries again, whatever the digits say, but
- * only a permanent word says that the recipient will never work.
+ * A refusal that was returned by mail, after a host had accepted the message: it is never retried, whatever its code,
+ * but only a permanent reply says that the recipient will never work.
  */
 export function classifyReturned(phase: Phase, reply: Reply) {
   const rule = ruleFor(phase, reply);
@@ -149,18 +151,18 @@ export function classifyReturned(phase: Phase, reply: Reply) {
   return { type, category, fault, rule: rule.name };
 }
 
-/** Whether a refusal is final: a 5xx of the mail transaction of which nothing says that it passes. */
+/** Whether a refusal is final: a 5xx in the mail transaction, unless a rule knows it to be temporary. */
 function bounces(phase: Phase, reply: Reply, rule: Rule): boolean {
-  // A 5xx greeting or EHLO speaks for the host, not for the mailbox (RFC 5321 section 3.1): the next one may serve.
-  // 521 and 556 of RFC 7504 say so of the host too.
+  // A 5xx greeting or EHLO reply is about the host, not about the mailbox (RFC 5321 section 3.1), and so are 521 and
+  // 556 (RFC 7504): the next host may accept the mail.
   const inTransaction = phase === 'mail' || phase === 'rcpt' || phase === 'data' || phase === 'dot';
   const permanent = reply.code >= 500 && reply.code <= 599;
-  // The code says permanent, the enhanced code says not: doubt.
+  // The code says permanent and the enhanced code says temporary: in doubt, temporary.
   const agreed = statusOf(reply)?.startsWith('5') ?? true;
   return inTransaction && permanent && agreed && !rule.passes;
 }
 
-/** Categories of bounces that say the recipient will never work; all others are about this mail, or about today. */
+/** Bounces that say the recipient will never work; all others are about this mail or a passing condition. */
 const lasting: ReadonlySet<Category> = new Set(['unknown_user', 'mailbox_disabled', 'dns']);
 
 /** A bounce for anything that is not the recipient's fault must never suppress the recipient. */
@@ -168,7 +170,7 @@ function hardness(category: Category, fault: Fault): 'hard' | 'soft' {
   return fault === 'recipient' && lasting.has(category) ? 'hard' : 'soft';
 }
 
-/** What an ending without a reply tells of the destination. */
+/** What a result without a reply says about the destination. */
 function signalOf(result: Exclude<SessionResult, { kind: 'accepted' | 'refused' }>): Signal {
   switch (result.kind) {
     case 'unreachable':
@@ -178,7 +180,7 @@ function signalOf(result: Exclude<SessionResult, { kind: 'accepted' | 'refused' 
     case 'timeout':
     case 'not-smtp':
       return result.phase === 'greeting' ? 'dead' : null;
-    // They answered EHLO; this mail is not for them.
+    // The host answered EHLO, so it works; only this mail does not suit it.
     case 'too-big':
     case 'no-smtputf8':
       return 'well';

@@ -1,9 +1,9 @@
-/** The three digits (RFC 5321 section 4.2.3), where a reply has nothing else to say. The last rule always matches. */
+/** The three digits (RFC 5321 section 4.2.3), for replies that no other rule matches. The last rule always matches. */
 import type { Rule } from './reply-rule.ts';
 
 export const codes: readonly Rule[] = [
   {
-    // Before the mail a host speaks of itself (RFC 5321 section 3.1).
+    // Before the mail transaction a reply is about the host itself (RFC 5321 section 3.1).
     name: 'code-before-mail',
     phases: ['greeting', 'ehlo'],
     category: 'unavailable',
@@ -18,7 +18,7 @@ export const codes: readonly Rule[] = [
     quotes: ['450 busy - please try later', '450 4.0.0 Temporary failure'],
   },
   {
-    // Permanent, but no word says that the mailbox does not exist: 550 may be a policy too.
+    // Permanent, but the text does not say that the mailbox does not exist: 550 may also be a policy.
     name: 'code-mailbox',
     phases: ['rcpt'],
     code: /^55[013]$/,

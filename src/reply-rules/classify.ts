@@ -1,7 +1,7 @@
 /**
- * Finds the rule that speaks of a reply: the first that matches, the specific before the general. Providers' own words
- * come first, then statuses that are used with care everywhere, then words that many servers share, then the rest of
- * the enhanced status codes, which are often given carelessly, and last the three digits, which always match.
+ * Finds the rule for a reply: the first that matches, specific rules before general ones. Providers' own texts come
+ * first, then the status codes that all servers use carefully, then texts that many servers share, then the other
+ * enhanced status codes, which are often wrong, and last the three-digit codes, which always match.
  */
 import type { Reply } from '../glossary.ts';
 import { codes } from './basic-codes.ts';
@@ -28,7 +28,7 @@ export const rules: readonly Rule[] = [
   ...codes,
 ];
 
-/** The words of an address are not the server's: "<spam@example.com>: no" says nothing of spam. */
+/** Addresses are removed from the text: "<spam@example.com>: no" is not about spam. */
 const addresses = /[^\s<>@]{1,64}@[^\s<>@]{1,255}/g;
 
 export function ruleFor(phase: Phase, reply: Reply): Rule {
@@ -44,7 +44,7 @@ export function ruleFor(phase: Phase, reply: Reply): Rule {
   )!;
 }
 
-/** The enhanced status code, also where it stands in the text as qmail and its kin put it: "sorry (#5.1.1)". */
+/** The enhanced status code, also if it is inside the text, as qmail writes it: "sorry (#5.1.1)". */
 export function statusOf(reply: Reply): string | null {
   return reply.enhanced ?? /(?:^|\()#([245]\.\d{1,3}\.\d{1,3})\b/.exec(reply.text)?.[1] ?? null;
 }

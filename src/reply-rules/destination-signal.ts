@@ -1,13 +1,13 @@
 /**
- * What a refusal tells of the destination itself, for its concurrency and its circuit. A host that judges this mail or
- * this mailbox works; one that says 421 or speaks of rates asks us to slow down; a greeting that is none is no service.
+ * What a refusal says about the destination itself, for its concurrency and its circuit. A host that refuses this mail
+ * or this mailbox works; a 421 or a rate limit asks us to slow down; a refusal instead of a greeting is an outage.
  */
 import type { Reply, Signal } from '../glossary.ts';
 import { statusOf } from './classify.ts';
 import type { Category, Phase, Rule } from './reply-rule.ts';
 
-/** About this mail or this mailbox, so about a host that works. */
-const judgements: ReadonlySet<Category> = new Set([
+/** Refusals of this mail or this mailbox: the host works. */
+const aboutThisMail: ReadonlySet<Category> = new Set([
   'unknown_user',
   'mailbox_disabled',
   'mailbox_full',
@@ -24,9 +24,9 @@ export function signalOfRefusal(phase: Phase, reply: Reply, rule: Rule): Signal 
   if (rule.category === 'greylisting' || rule.category === 'tls') return null;
   if (rule.category === 'rate_limit' || reply.code === 421) return 'throttled';
   if (phase === 'greeting') return 'dead';
-  // Design section 4: fewer on 4.7.x, where it is not about the mail.
+  // A 4.7.x that is not about this mail asks us to slow down.
   const unspecific = rule.category === 'policy' || rule.category === 'blocked';
   if (unspecific && reply.code < 500 && statusOf(reply)?.startsWith('4.7.')) return 'throttled';
-  if (judgements.has(rule.category)) return 'well';
+  if (aboutThisMail.has(rule.category)) return 'well';
   return rule.category === 'policy' && reply.code >= 500 ? 'well' : null;
 }

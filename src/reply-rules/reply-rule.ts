@@ -1,14 +1,14 @@
 /**
- * What a rule about replies is: what it looks at, what it says of the refusal, and the real replies that it was made
- * from. The rules themselves are data, in the files beside this one; classify.ts has their order. No rule decides
- * whether a delivery bounces: outcome.ts does, and asks a rule only whether a 5xx is known to pass.
+ * The type of a reply rule: what it matches, what it says about the refusal, and the real replies that it was made
+ * from. The rules are data in the files of this folder; classify.ts has their order. No rule decides whether a delivery
+ * bounces: outcome.ts does, and asks a rule only whether a 5xx is known to be temporary.
  */
 import type { Fault, Signal } from '../glossary.ts';
 
-/** What a reply answered, in the order of a session. `dot` is the end of the message. */
+/** The command that a reply answers, in the order of a session. `dot` is the end of the message. */
 export type Phase = 'greeting' | 'ehlo' | 'starttls' | 'mail' | 'rcpt' | 'data' | 'dot' | 'quit';
 
-/** The kinds of trouble that a reply can tell of; api/email/schema.ts has them for the public. */
+/** The kinds of failure that a reply can report; api/email/schema.ts documents them. */
 export type Category =
   | 'unknown_user'
   | 'mailbox_disabled'
@@ -17,14 +17,14 @@ export type Category =
   | 'rate_limit'
   /** The content was judged to be spam. */
   | 'spam'
-  /** Our address, domain or reputation is on somebody's list, whatever the mail says and whoever it is for. */
+  /** Our address or domain is on a blocklist or has a bad reputation, whatever the mail and its recipient. */
   | 'blocked'
   | 'policy'
   /** SPF, DKIM, DMARC, reverse DNS. */
   | 'auth'
   | 'content'
   | 'size'
-  /** A domain that does not exist or takes no mail: the recipient's, or by its fault the sender's. */
+  /** A domain that does not exist or accepts no mail: the recipient's, or with fault `sender` the sender's. */
   | 'dns'
   | 'network'
   | 'tls'
@@ -33,25 +33,25 @@ export type Category =
   | 'unavailable'
   | 'other';
 
-/** A rule speaks where everything holds that it asks for. */
+/** A rule matches if all its conditions hold. */
 export interface Rule {
   /** What operators read in `email why`. */
   name: string;
-  /** The phases that it speaks of; all where absent. */
+  /** The phases that it applies to; absent: all. */
   phases?: readonly Phase[];
-  /** Of the three digits. */
+  /** Matches the three-digit code. */
   code?: RegExp;
-  /** Of the enhanced status code (RFC 3463). */
+  /** Matches the enhanced status code (RFC 3463). */
   status?: RegExp;
-  /** Of the text. No pattern may need more than linear time: a hostile reply is long (test/reply-rules/replies.test.ts). */
+  /** Matches the text. No pattern may need more than linear time: a hostile reply is long (test/reply-rules/replies.test.ts). */
   text?: RegExp;
   category: Category;
   fault: Fault;
-  /** Where a bounce is not what its category and fault make it (outcome.ts). */
+  /** Overrides the bounce type that category and fault imply (outcome.ts). */
   bounce?: 'hard' | 'soft';
-  /** Its words are known to pass although the code says 5xx. */
+  /** Known to be temporary although the code says 5xx. */
   passes?: true;
-  /** What it tells of the destination, where that is not what its category tells (destination-signal.ts). */
+  /** Overrides the signal that the category implies (destination-signal.ts). */
   signal?: Signal;
   /** The beginnings of real replies that it was made from; each has its source in test/fixtures/replies. */
   quotes: readonly string[];

@@ -1,21 +1,21 @@
 /**
- * When a reply asks us to come back, read off its words: "try again in 300 seconds", "come back in 00:04:32",
- * "Greylisted for 5 minutes". Bounded, because the other side's word must neither make us knock without pause nor
- * hold a mail for days; outside the bounds it is no hint at all.
+ * Reads from a reply's text when to retry: "try again in 300 seconds", "come back in 00:04:32", "Greylisted for 5
+ * minutes". A time outside the bounds is ignored, so that a host can neither make us retry without pause nor hold a
+ * mail for days.
  */
 const minMs = 10_000;
 const maxMs = 24 * 3_600_000;
 
 const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000 };
 
-/** What goes before a time that is meant for us; other times are of limits ("100 mails in 5 minutes"). */
+/** The words before a time that is meant as a delay; other times belong to limits ("100 mails in 5 minutes"). */
 const asked = String.raw`(?:\b(?:try|retry|come back|resend|again|wait)\b[^.\d]{0,40}|(?:gr[ae]y-?listed|deferred|delayed) for )`;
 const clock = String.raw`(?<clock>(?:\d{1,2}:)?\d{1,2}:\d\d)`;
-/** With ISO 8601's PT5M among the ways to write it. */
+/** Includes ISO 8601's PT5M. */
 const count = String.raw`(?:PT)?(?<count>\d{1,6}) {0,2}(?<unit>s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)`;
 const hint = new RegExp(`${asked}(?:${clock}|${count})\\b`, 'i');
 
-/** In milliseconds from now; null where it does not say, or what it says cannot be meant. */
+/** In milliseconds from now; null if there is no time or it is out of bounds. */
 export function retryAfterMs(text: string): number | null {
   const found = hint.exec(text)?.groups;
   if (!found) return null;
