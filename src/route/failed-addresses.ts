@@ -1,6 +1,6 @@
 /**
- * The addresses that did not answer lately. It is a hint for the order of trying and keeps no address from being
- * tried, so losing an entry costs a moment, and being wrong costs none. Age is counted by the Clock.
+ * The addresses that failed recently. They only affect the order: every address is still tried, so a lost entry costs
+ * a short delay and a wrong one costs nothing. Age is counted by the Clock.
  */
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../base/clock.ts';

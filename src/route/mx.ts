@@ -3,7 +3,7 @@
  *
  * The steps are mx-connect's: MX records by preference, the domain's own A and AAAA where it has none (RFC 5321
  * section 5.1), null MX (RFC 7505), addresses of private and special networks refused unless allowed. DNS has three
- * answers, not two: hosts, none, don't know; they come back as a value, never as an exception.
+ * answers, not two: hosts, none, unknown. All three are return values, never exceptions.
  */
 import type { SessionResult } from '../outcome.ts';
 import {
@@ -23,10 +23,10 @@ export interface RankedHost extends Exchanger {
   preference: number;
 }
 
-/** `names`: all MX names, those without a usable address too, so that a look-up that half fails names the same set. */
+/** `names`: all MX names, even without a usable address, so that the set is the same if one look-up fails. */
 export type Mx = { names: string[]; hosts: RankedHost[] } | { result: SessionResult };
 
-/** RFC 5321 section 5.1 lets a client draw the line; nobody who means well has more. */
+/** RFC 5321 section 5.1 allows a limit; real domains stay below it. */
 const maxHosts = 8;
 const maxAddresses = 8;
 
@@ -47,8 +47,8 @@ export async function findMx(domain: string, options: MxOptions): Promise<Mx> {
   try {
     await formatAddress(delivery);
     await resolveMX(delivery);
-    // For a domain without MX that step stops at its A records and has no AAAA. The next one asks for both, and
-    // judges every address.
+    // For a domain without MX that step finds its A records but no AAAA. The next step looks up both and checks
+    // every address.
     delivery.mx = bestOf(delivery.mx).map((mx) => ({ ...mx, A: [], AAAA: [] }));
     delivery.dnsOptions = { ...delivery.dnsOptions, ...addressRules(options.allowPrivate) };
     await resolveIP(delivery);
@@ -72,7 +72,7 @@ function leaveOutForbidden(delivery: MxDelivery): void {
     throw new Error(`${delivery.domain} is at ${forbidden.join(', ')}, a private or special address`);
 }
 
-/** Each name once, at its best preference. Among equals the alphabet decides, so that the set is always the same. */
+/** Each name once, at its best preference. Equals are in alphabetical order, so that the set is always the same. */
 function bestOf(mx: MxDelivery['mx']): MxDelivery['mx'] {
   const byName = new Map<string, MxDelivery['mx'][number]>();
   for (const one of mx) {
@@ -103,7 +103,7 @@ function resultOf(error: MxError, delivery: MxDelivery): SessionResult {
   const detail = error.message;
   if (error.code === 'ENULLMX') return { kind: 'null-mx', detail };
   if (delivery.blockedAddresses.length > 0) return { kind: 'private-address', detail };
-  // MX records whose names lead nowhere are somebody's mistake of the hour as often as a dead domain: doubt.
+  // MX records whose hosts do not resolve are as often a passing mistake as a dead domain: unknown.
   if (error.temporary || delivery.mx.length > 0) return { kind: 'dns-failed', detail };
   return {
     kind: 'no-mail-host',

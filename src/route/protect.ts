@@ -1,16 +1,16 @@
 /**
- * What protects the hosts of a domain: DANE where it speaks of a host, else MTA-STS (RFC 8461 section 2: it must not
- * override DANE), else nothing but what the host offers. Both are asked at the same time; a domain that publishes
- * neither costs one MX and one TXT query.
+ * Which policy protects each host of a domain: DANE if the host has it, else MTA-STS (RFC 8461 section 2: it must not
+ * override DANE), else opportunistic TLS. Both are looked up in parallel; a domain that publishes neither costs one MX
+ * and one TXT query.
  *
- * Never rejects and never takes longer than its parts' patience. What could not be found out is said in a note, or,
- * where a policy must hold and cannot, in the host's ending.
+ * Never rejects and never takes longer than the timeouts of its parts. A look-up that failed is told in a note, or in
+ * the host's result if the host must not be used without it.
  */
 import type { Dane, DaneFinding } from './dane-records.ts';
 import type { Sts } from './mta-sts.ts';
 import type { Protect } from './route.ts';
 
-/** `dane`: null where no resolver can be trusted. */
+/** `dane`: null if there is no trusted resolver. */
 export function createProtect({ dane, sts }: { dane: Dane | null; sts: Sts }): Protect {
   return async (domain, hosts) => {
     const [byDane, bySts] = await Promise.all([dane?.(domain, hosts) ?? [], sts(domain)]);
@@ -18,7 +18,7 @@ export function createProtect({ dane, sts }: { dane: Dane | null; sts: Sts }): P
   };
 }
 
-/** DANE without a usable record demands TLS with anybody: less than MTA-STS does, more than nothing. */
+/** DANE without a usable record demands TLS with any certificate: weaker than MTA-STS, stronger than nothing. */
 function strictest(dane: DaneFinding | undefined, sts: DaneFinding): DaneFinding {
   if (!dane) return sts;
   if (dane.result) return dane;

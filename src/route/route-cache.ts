@@ -1,11 +1,10 @@
 /**
- * The way to each domain, looked up once and kept a while: its hosts with their addresses and the protection that
- * each demands, and the destination that they are.
+ * Caches the route to each domain: its hosts with their addresses and protection, and the destination that they form.
  *
- * `find` never rejects: what stands in the way of a route is its ending. Look-ups of one domain under way are
- * shared, and so many domains at once are looked up and no more, that a flood of them exhausts no sockets. What is
- * kept is the look-up; the order among hosts of equal preference is drawn anew at every call (RFC 5321 section 5.1),
- * which is how they share the load. Age is counted by the Clock.
+ * `find` never rejects: without a route there is a result that says why. Concurrent look-ups of one domain are shared,
+ * and the number of parallel look-ups is limited so that a flood of domains does not exhaust the sockets. The cache
+ * holds the look-up; hosts of equal preference get a new random order at every call (RFC 5321 section 5.1), which
+ * balances the load. Age is counted by the Clock.
  */
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../base/clock.ts';
@@ -26,10 +25,10 @@ export interface RouteCacheParts extends MxOptions {
 const maxDomains = 20_000;
 const maxLookups = 300;
 const goodTtlMs = 5 * 60_000;
-/** Long enough for the mails of one moment to share it, too short for a retry to meet it again. */
+/** Long enough for mails of the same moment to share it, too short for a retry to see it again. */
 const failureTtlMs = 10_000;
 
-/** A route before the dice: `ranks` is each host's preference, by name. */
+/** A route before its hosts are shuffled: `ranks` is each host's preference, by name. */
 type Found = { destination: Destination } & (
   | { hosts: Host[]; ranks: Map<string, number> }
   | { result: SessionResult }
@@ -48,7 +47,7 @@ export function createRouteCache(parts: RouteCacheParts): Routes {
 
   function ask(domain: string): Promise<Found> {
     const asked = inTurn(() => lookUp(domain, parts)).then((found) => {
-      // Forgotten meanwhile: those who wait still get it, nobody after them.
+      // If `forget` was called meanwhile, the waiting callers still get it, but it is not cached.
       if (inFlight.get(domain) === asked) keep(domain, found);
       return found;
     });
@@ -66,7 +65,7 @@ export function createRouteCache(parts: RouteCacheParts): Routes {
       return routeOf(known(domain) ?? (await (inFlight.get(domain) ?? ask(domain))), random);
     },
     peek(domain) {
-      // Asked for each mail, and for the destination alone: the order stays as it is.
+      // Called for each mail, only for the destination, so the hosts are not shuffled.
       return known(domain);
     },
     forget(domain) {
@@ -80,7 +79,7 @@ async function lookUp(domain: string, parts: RouteCacheParts): Promise<Found> {
   try {
     return await resolved(domain, parts);
   } catch (error) {
-    const detail = `trouble of our own on the way to ${domain}: ${(error as Error).message}`;
+    const detail = `internal error on the way to ${domain}: ${(error as Error).message}`;
     return {
       destination: parts.destinationOf(domain, []),
       result: { kind: 'internal', detail, afterDot: false },

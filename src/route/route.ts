@@ -1,12 +1,12 @@
 /**
- * The words of the way to a destination, as types. A host is one MX name with all its addresses: what is preferred,
- * protected and greeted is the name; which of its addresses answers is the business of connect.ts.
+ * The types of routing. A host is one MX name with all its addresses: preference and protection belong to the name;
+ * connect.ts chooses the address.
  */
 import type { TlsaRecord } from '../glossary.ts';
 import type { Destination } from '../mail/destination-shape.ts';
 import type { SessionResult } from '../outcome.ts';
 
-/** What DNS says of one MX: addresses of both families, best guess first. */
+/** One MX as DNS has it: addresses of both families, in order of preference. */
 export interface Exchanger {
   name: string;
   addresses: string[];
@@ -14,31 +14,31 @@ export interface Exchanger {
 
 export interface Host extends Exchanger {
   tls: HostTls;
-  /** This host must not be used, and why. */
+  /** Set if this host must not be used: the reason. */
   result?: SessionResult;
 }
 
-/** DANE without records: there are some, none of use to us; TLS is demanded whatever the certificate (RFC 7672 2.2). */
+/** DANE with no records: none of those published is usable; TLS is demanded with any certificate (RFC 7672 2.2). */
 export type HostTls = (
   | { policy: 'opportunistic' }
   | { policy: 'mta-sts' }
   | { policy: 'dane'; records: TlsaRecord[] }
 ) & {
-  /** What an operator may want to know of how the policy was come by. */
+  /** A remark for the operator on how the policy was found. */
   note?: string;
 };
 
-/** Hosts come best first; those of equal preference in an order that is new each time. */
+/** Hosts in order of preference; those of equal preference in a new random order each time. */
 export type Route = { destination: Destination } & ({ hosts: Host[] } | { result: SessionResult });
 
 export interface Routes {
   /** Never rejects. */
   find(domain: string): Promise<Route>;
-  /** What `find` would say at once; null where it would have to ask. */
+  /** The cached route; null if `find` would have to look it up. */
   peek(domain: string): Route | null;
-  /** The next `find` asks anew. */
+  /** Makes the next `find` look the domain up again. */
   forget(domain: string): void;
 }
 
-/** Which protection each host gets, or why the domain cannot be reached under its policy. */
+/** Adds the protection to each host, or says why the domain's policy forbids delivery. */
 export type Protect = (domain: string, hosts: Exchanger[]) => Promise<Host[] | { result: SessionResult }>;

@@ -1,16 +1,15 @@
 /**
- * Greylisting knows a mail by the address that it comes from (RFC 6647 section 2.3): one that came back from another would
- * be new to it, and be put off again. So where a mail was greylisted, its next attempt comes from the same address of
- * ours.
+ * Remembers our source address for a greylisted mail, so that its next attempt uses the same one. Greylisting identifies
+ * a mail by its source address (RFC 6647 section 2.3): from another address it would be deferred again.
  *
- * Held in memory, for a bounded number of mails: over a restart, or at another node, it is as if none was wanted.
+ * Kept in memory for a bounded number of mails; after a restart or on another node any address may be used.
  */
 import { LRUCache } from 'lru-cache';
 
 export interface SameSource {
-  /** The address of ours that this delivery is to come from again; null: any. */
+  /** The source address that this delivery must use again; null: any. */
   of(deliveryId: string): string | null;
-  /** An attempt from `source` has ended; `isGreylisted`: by being told to come again. */
+  /** An attempt from `source` has ended; `isGreylisted`: the host asked us to retry because of greylisting. */
   note(deliveryId: string, source: string | null, isGreylisted: boolean): void;
 }
 

@@ -1,13 +1,13 @@
-/** In which order equals are tried. Pure but for the dice. */
+/** The order in which equal hosts and addresses are tried. Pure, except for the random source. */
 
 /** Fisher and Yates: every order is as likely as any other. */
 export function shuffled<T>(list: readonly T[], random: () => number): T[] {
-  const cards = [...list];
-  for (let left = cards.length; left > 1; left--) {
+  const items = [...list];
+  for (let left = items.length; left > 1; left--) {
     const pick = Math.floor(random() * left);
-    [cards[pick], cards[left - 1]] = [cards[left - 1]!, cards[pick]!];
+    [items[pick], items[left - 1]] = [items[left - 1]!, items[pick]!];
   }
-  return cards;
+  return items;
 }
 
 /** One of each in turn, the first list leading (RFC 8305 section 4, with a first address family count of 1). */

@@ -1,10 +1,10 @@
 /**
- * Our own addresses: which one the next connection comes from, and what we call ourselves there.
+ * Our own addresses: which one the next connection uses, and its name in EHLO.
  *
- * Without any given the system chooses. Those of a pool take turns, each family for itself; a family without any is not
- * used at all. One that cannot be bound rests for a while, which the operator is told once and not again until it
- * has served. While all of a family rest, the system chooses; but where addresses are in several pools its choice might
- * be another pool's, so they are tried all the same.
+ * If none is configured, the system chooses. The addresses of a pool take turns, each family separately; a family
+ * without an address is not used. An address that cannot be bound is avoided for ten minutes and logged once, until it
+ * works again. If all addresses of a family are avoided, the system chooses; but with several pools its choice might
+ * belong to another pool, so the avoided addresses are tried after all.
  */
 import { isIPv6 } from 'node:net';
 import type { Clock } from '../base/clock.ts';
@@ -14,26 +14,26 @@ export interface Source {
   address: string;
   /** What it says in EHLO; null: POSTERN_HOSTNAME. */
   name: string | null;
-  /** The set of addresses that it is one of. */
+  /** Its IP pool. */
   pool: string;
 }
 
-/** What one delivery asks of our end: the pool, and the address that it came from before, if it is to come again. */
+/** What a delivery needs: the IP pool, and the address it must use again, if any. */
 export interface Wanted {
   pool: string;
   address: string | null;
 }
 
-/** One end of a connection; `address` undefined: the system's choice. */
+/** Our end of a connection; `address` undefined: the system chooses. */
 interface Origin {
   address: string | undefined;
   localName: string;
 }
 
 export interface Sources {
-  /** Whether the pool has an end of the address's family. */
+  /** Whether the pool has an address of the same family. */
   canReach(address: string, pool: string): boolean;
-  /** Whose turn it is for a connection to `address`, and who follows where that one cannot be used. */
+  /** Our addresses for a connection to `address`, in the order in which they are to be used. */
   turns(address: string, wanted: Wanted): Iterable<Origin>;
   unusable(origin: Origin, error: Error): void;
   worked(origin: Origin): void;

@@ -1,10 +1,9 @@
 /**
  * A staggered race (RFC 8305 section 5): runners start one after the other, each a head start after the one before,
- * or at once when one has failed. The first to arrive wins; the others are called off by their signal. Rejects when
- * all have failed, with their errors in the runners' order, or when `stopped` is given, with its reason.
+ * or at once when one has failed. The first to succeed wins; the others are aborted by their signal. Rejects when
+ * all have failed, with their errors in the runners' order, or when `stopped` aborts, with its reason.
  *
- * The head start is network time and runs on the real clock. Nothing is left when it ends: no timer, no listener,
- * and who arrives too late is discarded.
+ * The head start uses the real clock. No timer or listener remains when the race ends, and late results are discarded.
  */
 export interface RaceRunner<T> {
   /** False: the next one starts together with this one. */
@@ -54,20 +53,20 @@ export function race<T>(
       if (over.signal.aborted) return discard(value);
       end(() => resolve(value));
     };
-    const fail = (error: Error, lane: number) => {
+    const fail = (error: Error, at: number) => {
       if (over.signal.aborted) return;
-      errors[lane] = error;
+      errors[at] = error;
       failed += 1;
       if (failed === runners.length) end(() => reject(new AllFailed(errors)));
       else startNext();
     };
     const startNext = () => {
       clearTimeout(timer);
-      const lane = started;
-      const runner = runners[lane];
+      const at = started;
+      const runner = runners[at];
       if (!runner) return;
       started += 1;
-      runner.run(over.signal).then(arrive, (error) => fail(error, lane));
+      runner.run(over.signal).then(arrive, (error) => fail(error, at));
       if (runner.headStart) timer = setTimeout(startNext, headStartMs);
       else startNext();
     };

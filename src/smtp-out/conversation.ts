@@ -253,7 +253,10 @@ export class Conversation {
 
   /** An unfinished refusal that came before the loss decides, whatever way the connection was lost. */
   #onLost(why: string): void {
-    if (this.#mode !== 'active') return this.#endOutsideExchange();
+    if (this.#mode !== 'active') {
+      this.#endOutsideExchange();
+      return;
+    }
     const rest = this.#replies.takeRest();
     if (rest !== '') this.#transcript?.add('server', rest);
     const reply = parseReply(rest);
@@ -269,7 +272,10 @@ export class Conversation {
   }
 
   #end(result: SessionResult): void {
-    if (this.#mode !== 'active') return this.#endOutsideExchange();
+    if (this.#mode !== 'active') {
+      this.#endOutsideExchange();
+      return;
+    }
     this.#result = result;
     if ('detail' in result) this.#transcript?.add('note', result.detail);
     this.#pendingRead?.reject(new Broken(result));

@@ -1,8 +1,8 @@
-/** What may answer what, so that nobody takes a reply for the answer to something else. */
+/** Which reply may follow which command, so that no reply is taken for the answer to another command. */
 import type { Reply } from '../glossary.ts';
 import type { Phase } from '../outcome.ts';
 
-/** What a conversation goes on from: RFC 5321 section 4.3.2. A refusal fits everywhere. */
+/** The positive replies to each command: RFC 5321 section 4.3.2. A refusal is valid everywhere. */
 const consent: Record<Phase, RegExp> = {
   greeting: /^220/,
   ehlo: /^2/,
@@ -15,7 +15,7 @@ const consent: Record<Phase, RegExp> = {
   quit: /^2/,
 };
 
-/** After which something else is said, and a reply too many would be taken for its answer. */
+/** Phases with a next command, to which an extra reply would be taken as the answer. */
 const goesOnAfterConsent = new Set<Phase>(['greeting', 'ehlo', 'mail', 'rcpt', 'data']);
 /** Refused EHLO, we say HELO; refused STARTTLS, we go on in clear. */
 const goesOnAfterRefusal = new Set<Phase>(['ehlo', 'starttls']);
@@ -25,13 +25,13 @@ export const isRefusal = ({ code }: Reply) => code >= 400;
 export interface Circumstances {
   /** What the reply answers. */
   phase: Phase;
-  /** The message is on its way. */
+  /** The message is still being sent. */
   isWriting: boolean;
   /** More replies have come than commands were sent. */
   hasExtra: boolean;
 }
 
-/** Null where the reply is one that the conversation can go on or end with. `reply`: what was made of the text. */
+/** Null if the reply is valid here. `reply`: the parsed text. */
 export function problemOf(
   text: string,
   reply: Reply | null,

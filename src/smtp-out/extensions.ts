@@ -3,7 +3,7 @@ import { printableReply } from './reply.ts';
 
 export interface Extensions {
   has(keyword: string): boolean;
-  /** Of RFC 1870; 0 where the host named none. What is no number is none. */
+  /** Of RFC 1870; 0 if the host gave none. Anything but a number counts as none. */
   sizeLimit: number;
 }
 

@@ -1,21 +1,21 @@
 /**
  * Whole replies out of the bytes of a host: RFC 5321 section 4.2. Lines may end in LF alone; empty ones are no replies.
  *
- * Bounded: a host that says too much without ending a reply that somebody hears is not speaking SMTP.
+ * Bounded: a host that sends too much before a reply is complete is not speaking SMTP.
  */
 
 const maxUnreadReplies = 64 * 1024;
 
 export interface ReplyReader {
-  /** False where the host has said too much. */
+  /** False if the host has sent too much. */
   push(chunk: Buffer): boolean;
   /** The next whole reply, its lines joined by \n. */
   next(): string | null;
-  /** How many replies, whole or begun, have come and were not heard yet. */
+  /** How many replies, whole or begun, have come and were not read yet. */
   readonly unread: number;
   /** Takes away what was begun and not ended. */
   takeRest(): string;
-  /** Throws away all that was not heard; how many bytes that was, line ends aside. */
+  /** Discards everything unread; returns its length without line ends. */
   clear(): number;
 }
 

@@ -35,7 +35,7 @@ function usableDemand(host: Exclude<HostPolicy, { policy: 'opportunistic' }> | H
   return records.length > 0 ? { policy: 'dane', records } : { policy: 'encrypted' };
 }
 
-/** Clear text will do. */
+/** Clear text is acceptable. */
 export function allowsClear({ policy }: Demand): boolean {
   return policy === 'off' || policy === 'opportunistic';
 }
@@ -45,7 +45,7 @@ export interface Protection {
   tls: TlsUsed | null;
   /** One sentence: what protects the connection. */
   note: string;
-  /** What the demand lacks, in one sentence; null where it is met. */
+  /** Why the demand is not met, in one sentence; null if it is. */
   unmet: string | null;
 }
 
@@ -72,26 +72,26 @@ export function protectionOf(
       : `${names.host} gives no TLS, which ${demanding[demand.policy]}`;
     return { tls: null, note: 'in clear', unmet };
   }
-  const trouble =
+  const mismatch =
     demand.policy === 'dane'
       ? tlsaMismatch(demand.records, chainOf(socket), [names.host, names.domain])
-      : authorityTrouble(socket, names.host);
+      : authorityMismatch(socket, names.host);
   const protocol = socket.getProtocol()!;
   const cipher = socket.getCipher()?.standardName ?? 'unknown';
   const policy = demand.policy === 'off' ? 'opportunistic' : demand.policy;
   const needsTrust = demand.policy !== 'encrypted' && !allowsClear(demand);
   return {
-    tls: { protocol, cipher, verified: trouble === null, policy },
-    note: `${protocol}, ${trouble === null ? `verified (${policy})` : `not verified: ${trouble}`}`,
+    tls: { protocol, cipher, verified: mismatch === null, policy },
+    note: `${protocol}, ${mismatch === null ? `verified (${policy})` : `not verified: ${mismatch}`}`,
     unmet:
-      needsTrust && trouble !== null
-        ? `${names.host} does not prove who it is, which ${demanding[demand.policy]}: ${trouble}`
+      needsTrust && mismatch !== null
+        ? `${names.host} does not prove who it is, which ${demanding[demand.policy]}: ${mismatch}`
         : null,
   };
 }
 
-/** Node's verdict on chain, dates and name, in words. */
-function authorityTrouble(socket: TLSSocket, host: string): string | null {
+/** What Node found wrong with chain, dates or name; null if nothing. */
+function authorityMismatch(socket: TLSSocket, host: string): string | null {
   if (socket.authorized) return null;
   // Typed as an Error; it is a code.
   const reason = String(socket.authorizationError);

@@ -16,9 +16,9 @@ export interface Mail {
 type Refusal = Extract<SessionResult, { kind: 'refused' }>;
 type Obstacle = Extract<SessionResult, { kind: 'too-big' | 'no-smtputf8' | 'internal' }>;
 
-/** What makes it pointless to begin, most often what the host has announced. */
+/** A reason not to begin, usually a limit that the host has announced. */
 export function obstacle({ from, to, message }: Mail, { sizeLimit, has }: Extensions): Obstacle | null {
-  // Long refused; here it would become a command of the user's own.
+  // Addresses are checked on acceptance; a line end here would inject an SMTP command.
   if (/[\r\n]/.test(from + to)) {
     return { kind: 'internal', detail: 'an address of the envelope has a line end in it', afterDot: false };
   }
@@ -54,7 +54,7 @@ export async function transact(
   }
 }
 
-/** Null where the host waits for the message. */
+/** Null if the host waits for the message. */
 async function envelope(
   conversation: Conversation,
   commands: Command[],
@@ -71,7 +71,7 @@ async function envelope(
       if (isRefusal(reply)) refusal ??= { kind: 'refused', phase, reply };
       else if (refusal && phase === 'data') await endEmptyMessage(conversation, refusal);
     } catch (error) {
-      // What comes after a refusal is its consequence.
+      // An error after a refusal is a consequence of it.
       if (!refusal) throw error;
     }
     if (refusal && !isBatch) return refusal;
@@ -80,8 +80,8 @@ async function envelope(
 }
 
 /**
- * The host wants the message although it took no recipient: it gets an empty one (RFC 2920 section 3.1). If it did
- * not even take the sender, who knows what it would do with that.
+ * The host wants the message although it took no recipient: it gets an empty one (RFC 2920 section 3.1). If it
+ * refused the sender too, its state is unknown, so the connection is destroyed.
  */
 async function endEmptyMessage(conversation: Conversation, { phase }: Refusal): Promise<void> {
   if (phase === 'mail') return conversation.destroy();
@@ -107,7 +107,7 @@ function commandsOf({ from, to, message }: Mail, { has }: Extensions): Command[]
 
 const isInternational = (address: string) => /[^\x00-\x7f]/.test(address);
 
-/** Our composer encodes words; what is left beyond ASCII in a header is an address. */
+/** Our composer encodes words, so the only non-ASCII text in a header is an address. */
 function hasInternationalHeader(message: Buffer): boolean {
   const end = message.indexOf('\r\n\r\n');
   return !isAscii(message.subarray(0, end < 0 ? message.length : end));
