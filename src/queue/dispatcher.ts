@@ -164,7 +164,7 @@ export class Dispatcher {
     readyQueue.ready.push(delivery);
     this.#readyQueues.active.add(readyQueue);
     this.#drain(readyQueue);
-    const isTooMuch = sizeOf(delivery) > largestAtHand || this.#messageBytes > maxReadyBytes;
+    const isTooMuch = sizeOf(delivery) > maxPreloadedBytes || this.#messageBytes > maxReadyBytes;
     if (isTooMuch && readyQueue.ready.includes(delivery)) this.#dropMessage(delivery);
   }
 
@@ -208,7 +208,7 @@ export class Dispatcher {
   async #attempt(readyQueue: ReadyQueue, delivery: Delivery): Promise<void> {
     const { deliver, stopped } = this.#parts;
     const attempt = await deliver(delivery, stopped, Math.max(readyQueue.limit(), 1));
-    readyQueue.attemptFinished(attempt.signal, attempt.verdict.diagnostic, this.#clock.now());
+    readyQueue.attemptFinished(attempt.signal, attempt.outcome.diagnostic, this.#clock.now());
     this.#attempting -= 1;
     const isRequeued = this.#requeueIfTooFast(readyQueue, delivery, attempt);
     this.#startNext(readyQueue);
@@ -216,7 +216,7 @@ export class Dispatcher {
   }
 
   #requeueIfTooFast(readyQueue: ReadyQueue, delivery: Delivery, { signal, reply }: Attempt): boolean {
-    const wasTooFast = signal === 'busy' && reply?.code === 421 && readyQueue.inFlight > 0;
+    const wasTooFast = signal === 'throttled' && reply?.code === 421 && readyQueue.inFlight > 0;
     const count = (this.#requeues.get(delivery.id) ?? 0) + 1;
     if (!wasTooFast || this.#mode !== 'running' || count > maxRequeues) return false;
     this.#requeues.set(delivery.id, count);

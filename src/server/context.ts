@@ -83,7 +83,7 @@ export async function createContext(
     position: () => settledPosition(db),
     clock,
     onError,
-    tellOthers: notify.events,
+    notifyOthers: notify.events,
   });
   const metrics = createMetrics(readVersion(), onError);
   return { ...all, config, db, node, secrets, mailLog, metrics, eventSignal, notify, onError };

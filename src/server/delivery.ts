@@ -5,6 +5,7 @@ import { createPersistentCache, type PersistentCache } from '../base/persistent-
 import { readVersion } from '../base/version.ts';
 import { withTimeout } from '../base/with-timeout.ts';
 import { createReturnPath } from '../bounces/return-path.ts';
+import { createPeers } from '../cluster/peers.ts';
 import { createPoolAssignment, type PoolAssignment } from '../cluster/pool-assignment.ts';
 import { readPaused } from '../db/accounts/pauses.ts';
 import { groupCommit } from '../db/engine/group-commit.ts';
@@ -31,8 +32,8 @@ import { createDeliver } from '../deliver.ts';
 import type { Attempt, Delivery } from '../glossary.ts';
 import { defaultPool } from '../mail/ip-pool.ts';
 import { createReads } from '../queue/large-reads.ts';
-import { createPeers, noPeers, type Peers } from '../queue/peers.ts';
-import { createRunner, type Runner, type Store } from '../queue/runner.ts';
+import { QueueRunner, type Runner, type Store } from '../queue/runner.ts';
+import { noPeers, type Peers } from '../queue/share.ts';
 import { createDestinationPublisher } from '../record/destination-publisher.ts';
 import { signalsAfter } from '../record/event-signal.ts';
 import { createGreylistObserver } from '../record/greylist-observer.ts';
@@ -105,7 +106,7 @@ export function createDelivery(parts: DeliveryParts): DeliveryEngine {
   const connections = new ConnectionPool();
   const assignment = createPoolAssignment({
     sources: config.mtaSources,
-    readPins: () => readPoolAssignments(db),
+    readAssignments: () => readPoolAssignments(db),
     readPaused: () => readPaused(db),
     publish: (pools, now) => publishPools(db, node, pools, now),
     readOthers: (now) => readPools(db, now, node),
@@ -118,9 +119,9 @@ export function createDelivery(parts: DeliveryParts): DeliveryEngine {
     sockets: (name) => connections.stats(name).open,
     keepMs: isPostgres(db) ? publishIdleMs : 0,
   });
-  const runner = createRunner({
+  const runner = new QueueRunner({
     store: createStore(parts, assignment, publisher.publish),
-    neighbours: peersOf(parts, () => void connections.endIdle()),
+    peers: peersOf(parts, () => void connections.endIdle()),
     destinationOf: (domain) => routes.peek(domain)?.destination ?? null,
     resolve: async (domain) => (await routes.find(domain)).destination,
     deliver: delivering.call,
@@ -130,7 +131,7 @@ export function createDelivery(parts: DeliveryParts): DeliveryEngine {
     onWaiting: publisher.route,
     isOurs: assignment.isOurs,
     isPaused: assignment.isPaused,
-    passOn: parts.notify.lane,
+    notifyOthers: parts.notify.backlog,
     onError: parts.onError,
     clock,
     concurrency: config.mtaConcurrency,
@@ -166,7 +167,8 @@ function createAttempts(
     returnPath: createReturnPath(parts.secrets, config.returnPathDomain),
     poolOf: assignment.poolOf,
     sameSource: createSameSource(),
-    onAttempted: (delivery, offer) => logAttempted(parts.mailLog, delivery, offer),
+    onAttempted: (delivery, { peer, classification, tls, ms }) =>
+      logAttempted(parts.mailLog, delivery, { peer, diagnostic: classification.outcome.diagnostic, tls, ms }),
     clock: parts.clock,
     port: config.mtaPort,
   });
@@ -188,7 +190,7 @@ function createRecord(parts: DeliveryParts, publisher: Publisher, inFlight: () =
       return commit(transition);
     },
     schedule: { waits: config.mtaRetry, random: parts.random },
-    watchGreylisting: createGreylistObserver(learnedCache(parts, 'greylisting')),
+    observeGreylisting: createGreylistObserver(learnedCache(parts, 'greylisting')),
     mailLog: parts.mailLog,
     clock,
   });
@@ -243,7 +245,7 @@ function createOfferWithTls(parts: DeliveryParts, pool: ConnectionPool) {
   return createOffer({
     connect,
     pool,
-    tlsTrouble: learnedCache(parts, 'tls-trouble'),
+    tlsFailures: learnedCache(parts, 'tls-trouble'),
     clock,
     port,
     timeouts,
@@ -258,10 +260,10 @@ function peersOf({ config, db, node, clock, onError }: DeliveryParts, onChange: 
   return createPeers({
     node,
     min: hasPools ? 1 : 0,
-    beat: (members, at) => heartbeat(db, { node, members, at, version }),
-    async tales(after) {
+    exchangeHeartbeats: (members, at) => heartbeat(db, { node, members, at, version }),
+    async readReports(after) {
       const rows = await readStates(db, node, after);
-      return rows.map(({ state, ...row }) => ({ ...row, told: JSON.parse(state).told }));
+      return rows.map(({ state, ...row }) => ({ ...row, state: JSON.parse(state).told }));
     },
     async leave() {
       const left = leave(db, node).catch((error) => {
@@ -289,11 +291,11 @@ function createStore(
 ): Store {
   return {
     findDue: (range) => findDue(db, range),
-    claimLanes: (now, picks) => claimBacklogs(db, picks, { node, now, leaseMs }),
+    claimBacklogs: (now, picks) => claimBacklogs(db, picks, { node, now, leaseMs }),
     claimExpired: (now, limit) =>
       claimExpired(db, limit, { node, now, leaseMs }, assignment.elsewhere(), assignment.anyPaused()),
-    giveBack: (deliveries) => releaseLeases(db, node, deliveries),
-    lanes: (page) => listBacklogs(db, page),
+    releaseLeases: (deliveries) => releaseLeases(db, node, deliveries),
+    listBacklogs: (page) => listBacklogs(db, page),
     suspensions: (now) => listSuspensions(db, now),
     readPools: assignment.refresh,
     publish(readyQueues, now) {

@@ -72,10 +72,10 @@ export interface Intake {
 
 export function createIntake(context: ServerContext, parts: IntakeParts): Intake {
   const { config, clock, db, eventSignal, metrics, onError } = context;
-  const uses = createUses((list) => noteKeysUsed(db, list), clock, onError);
+  const uses = createKeyUseLog((list) => noteKeysUsed(db, list), clock, onError);
   const callers = createCallers(context, uses);
   const sending = {
-    room: createAdmission(config.httpConcurrency, clock),
+    admission: createAdmission(config.httpConcurrency, clock),
     hasSpace: parts.hasSpace,
     accept: createAcceptance(context, parts),
   };
@@ -92,14 +92,14 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
     clock,
   });
   const feed = createEventFeed(context);
-  const management = managementOf(context, parts.tryIt);
+  const management = managementOf(context, parts.attemptWebhook);
   const dashboard = createDashboard({
     ...management,
     config,
     secrets: context.secrets,
     passwordCost: context.passwordCost,
     surroundings: context.surroundings,
-    sending: { ...sending, take: callers.take },
+    sending: { ...sending, countRequest: callers.take },
     links,
     log: context.log,
     baseUrl: parts.baseUrl,
@@ -107,7 +107,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
   });
   const app = createApi({
     ...sending,
-    gate: createAuthorize(callers),
+    authorize: createAuthorize(callers),
     tracking: tracking.router,
     findEmail: (id, orgId) => findEmail(db, id, orgId),
     searchEmails: (search) => searchEmails(db, search),
@@ -154,7 +154,7 @@ function createAcceptance(context: ServerContext, { compose, admit, baseUrl }: I
       // PostgreSQL may be away for a minute; the caller must still learn whether the send was committed.
       giveUpAfterMs: 3 * context.databaseTimeoutMs,
     }),
-    rehearse: (send) => dryRun(db, send, policy),
+    dryRun: (send) => dryRun(db, send, policy),
     admit,
     onAccepted: (send, accepted, requestId) => logAccepted(context.mailLog, send, accepted, requestId),
     clock,
@@ -166,14 +166,14 @@ function createAcceptance(context: ServerContext, { compose, admit, baseUrl }: I
 }
 
 /** Who calls, and how much they may; shared by the API, submission and the dashboard. */
-function createCallers({ db, clock, metrics }: ServerContext, uses: ReturnType<typeof createUses>) {
+function createCallers({ db, clock, metrics }: ServerContext, uses: ReturnType<typeof createKeyUseLog>) {
   const findKey = cached((hash) => findKeyByHash(db, hash), 10_000);
   const record = groupCommit(metrics.timed('usage', (list: UsageRequest[]) => recordRequests(db, list)));
   return {
     findCaller: uses.noted((key: string) => findCaller(key, findKey, clock.now())),
     take: (orgId: string, limits: RequestLimits) =>
       record({ orgId, limits, now: clock.now(), day: dayOf(clock.now()) }),
-    giveBack: (orgId: string) => giveBack(db, orgId, dayOf(clock.now())),
+    uncount: (orgId: string) => giveBack(db, orgId, dayOf(clock.now())),
     authThrottle: createAuthThrottle(clock),
   };
 }
@@ -185,14 +185,17 @@ function createEventFeed({ db, secrets, eventSignal, onError }: ServerContext) {
     readEvents: read,
     cursors,
     settledPosition: () => settledPosition(db),
-    watch: eventSignal,
+    eventSignal,
     onError,
     timeoutMs: streamTimeoutMs,
   });
   return { readEvents: read, cursors, streams };
 }
 
-function managementOf({ config, db, clock, secrets, eventSignal }: ServerContext, tryIt: TryWebhook) {
+function managementOf(
+  { config, db, clock, secrets, eventSignal }: ServerContext,
+  attemptWebhook: AttemptWebhook,
+) {
   return {
     db,
     clock,
@@ -201,8 +204,8 @@ function managementOf({ config, db, clock, secrets, eventSignal }: ServerContext
     resolve: createResolver(config.dnsServers),
     keepKeysMs: config.mtaMaxAge,
     allowPrivate: config.webhookAllowPrivate,
-    tryIt,
-    watch: eventSignal,
+    attemptWebhook,
+    eventSignal,
   };
 }
 

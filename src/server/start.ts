@@ -89,23 +89,25 @@ export async function start(config: Config, overrides: Partial<Overrides> = {}):
 async function buildParts(context: ServerContext, baseUrl: () => string, stops: Stops): Promise<Parts> {
   const { config, clock, onError } = context;
   const delivers = config.roles.includes('mta');
-  // A node that delivers registers itself with its heartbeat (queue/peers.ts).
+  // A node that delivers registers itself with its heartbeat (cluster/peers.ts).
   if (!delivers) stops.push(stayRegistered(context));
   const webhooks = webhooksOf(context);
   if (delivers) {
     stops.push(webhooks.stop);
     await webhooks.start();
   }
-  const delivery = delivers ? createDelivery({ ...context, leaseMs }) : disabledDelivery(context.notify.lane);
+  const delivery = delivers
+    ? createDelivery({ ...context, leaseMs })
+    : disabledDelivery(context.notify.backlog);
   const composers = startComposers(context);
   stops.push(composers.close);
   const diskGuard = await openDiskGuard(context);
   stops.push(() => diskGuard.stop());
   const intakeParts = {
     compose: composers.compose,
-    admit: delivery.runner.admit,
+    admit: (domain: string, orgId: string) => delivery.runner.admit(domain, orgId),
     hasSpace: () => diskGuard.hasSpace(),
-    tryIt: webhooks.tryIt,
+    attemptWebhook: webhooks.attemptWebhook,
     baseUrl,
   };
   const intake = config.roles.includes('http') ? createIntake(context, intakeParts) : disabledIntake;
@@ -128,11 +130,11 @@ async function startDelivering(
   stops.push(() => runner.stop(graceMs));
   if (config.roles.includes('mta')) stops.push(await makeAllDue(context));
   notify.listen({
-    lane: runner.noteLane,
-    events: eventSignal.heard,
+    backlog: (backlog) => runner.noteBacklog(backlog),
+    events: eventSignal.notifyLocal,
     anything() {
       runner.wake();
-      eventSignal.heard();
+      eventSignal.notifyLocal();
     },
   });
 }
@@ -161,7 +163,7 @@ async function openPorts(context: ServerContext, parts: Parts, stops: Stops): Pr
     onError: context.onError,
   });
   open.push(listeners);
-  stops.push(intake.endLongRequests, endpoints.leave, async () => server.leave());
+  stops.push(intake.endLongRequests, endpoints.leave, async () => server.drain());
   return server.port;
 }
 

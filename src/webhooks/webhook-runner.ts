@@ -43,8 +43,8 @@ export function createWebhookRunner(parts: WebhookRunnerParts): WebhookRunner {
   const stopping = new AbortController();
 
   const loop = createDebouncedLoop({
-    beat,
-    gapMs: 25,
+    run: beat,
+    debounceMs: 25,
     intervalMs: 1000,
     clock,
     onError: (error) => onError('due webhooks could not be read; retrying', error),

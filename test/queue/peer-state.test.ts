@@ -27,18 +27,18 @@ test('a request to slow down that one node has received holds for all, rest and 
     { ...newConcurrencyState(shape), limit: 12 },
     { ...newConcurrencyState(shape), limit: 12 },
   ];
-  const slowed = observe(a, 'busy', 6, 1000);
+  const slowed = observe(a, 'throttled', 6, 1000);
   const heard = merge(b, slowed);
   t.is(heard.limit, 5);
   t.deepEqual(heard.ceiling, slowed.ceiling);
   t.is(heard.busySince, 1000);
   t.is(merge(slowed, b).limit, 5, 'and older states of other nodes do not undo it');
-  const resting = observe({ ...newConcurrencyState(shape), limit: 1 }, 'busy', 1, 1000);
+  const resting = observe({ ...newConcurrencyState(shape), limit: 1 }, 'throttled', 1, 1000);
   t.is(merge(newConcurrencyState(shape), resting).nextStartAt, resting.nextStartAt);
 });
 
 test('a larger limit that has worked since then is allowed for all again', (t) => {
-  const slowed = observe({ ...newConcurrencyState(shape), limit: 12 }, 'busy', 6, 1000);
+  const slowed = observe({ ...newConcurrencyState(shape), limit: 12 }, 'throttled', 6, 1000);
   const later = observe(slowed, 'well', 5, slowed.ceiling!.until);
   t.is(later.limit, 6);
   t.is(merge(slowed, later).limit, 6);
