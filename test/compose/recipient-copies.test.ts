@@ -72,7 +72,7 @@ for (const database of kinds) {
         t.deepEqual(await stored(world, 'message_bases'), []);
         t.deepEqual(await stored(world, 'messages'), [0, 0, 0]);
         const gone = await cli('email source', emailId, '--to', others[0]!);
-        t.regex(gone.stderr, /not kept any more/);
+        t.regex(gone.stderr, /has been deleted/);
       }
     }
     t.is((await stored(world, 'message_bases')).length, 1);

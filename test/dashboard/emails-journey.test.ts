@@ -59,7 +59,7 @@ for (const [size, theme] of ways) {
     await shot('sending');
     const emailUrl = new URL(page.url()).pathname;
     deliver();
-    await page.getByText('From here on the message is in that host’s hands.'.replace('’', "'")).waitFor();
+    await page.getByText('That host is now responsible for the message.').waitFor();
     await page.locator('#email-status').getByText('Delivered').waitFor();
     await page.locator('.timeline').getByText('Delivered').waitFor();
     t.is(await page.locator('[data-live]').count(), 0, 'what is final is asked for no more');

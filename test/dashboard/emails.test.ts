@@ -107,7 +107,7 @@ for (const database of kinds) {
     await delivered(world, id);
     const url = `${base}/emails/${id}`;
     const page = await browser.get(url);
-    t.regex(page.text, /250 2\.0\.0 .*From here on the message is in that host's hands/);
+    t.regex(page.text, /250 2\.0\.0 .*That host is now responsible for the message/);
     t.regex(page.text, /MAIL FROM:<b-.*a <b>\.txt/s);
     const preview = await browser.get(`${url}/preview`);
     t.regex(preview.html, /href="https:\/\/there\.invalid\/\?a=1&amp;b=2"/);
