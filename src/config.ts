@@ -7,6 +7,7 @@
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { ConfigError } from './settings/config-error.ts';
 import {
   defaultTimeouts,
   duration,
@@ -351,17 +352,6 @@ const complete = schema
 
 export type Config = z.output<typeof complete>;
 
-/** The operator reads the message: one line for each fault. */
-export class ConfigError extends Error {
-  override name = 'ConfigError';
-  readonly faults: readonly string[];
-
-  constructor(faults: readonly string[]) {
-    super(faults.join('\n'));
-    this.faults = faults;
-  }
-}
-
 export const settings: readonly Setting[] = keys.map((key) => {
   const { grammar, ...documented } = about(key);
   return documented;
@@ -401,10 +391,4 @@ export function effectiveConfig(env: Environment = process.env): EffectiveSettin
     const source = given.get(name)?.source ?? 'default';
     return { name, value: printed === '' ? byDefault : printed, source, description };
   });
-}
-
-/** Advice if the hostname is a local name that other servers cannot look up; else null. */
-export function hostnameAdvice({ hostname }: Pick<Config, 'hostname'>): string | null {
-  if (hostname.includes('.')) return null;
-  return `POSTERN_HOSTNAME is "${hostname}", which no other server can look up; set it to this machine's public name`;
 }

@@ -7,11 +7,12 @@ import ms from 'ms';
 import { systemClock } from './base/clock.ts';
 import { createLog } from './base/log.ts';
 import { clearHeapFlags } from './base/v8-flags.ts';
-import { type Config, hostnameAdvice, loadConfig } from './config.ts';
+import { type Config, loadConfig } from './config.ts';
 import { watchProcess } from './operate/metrics/process-metrics.ts';
 import { watchClock } from './server/clock-jump.ts';
 import { type Running, start } from './server/start.ts';
 import { describeStartError, firstSteps } from './server/start-messages.ts';
+import { hostnameAdvice } from './settings/hostname-advice.ts';
 import { besideService, commandPrefix } from './settings/installation.ts';
 import { otherVariables } from './settings/setting-sources.ts';
 

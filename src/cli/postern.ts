@@ -4,7 +4,7 @@
  * Importing this file has no effect.
  */
 import { type Command, CommanderError } from 'commander';
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../settings/config-error.ts';
 import { createCommandContext } from './command-context.ts';
 import { createProgram, pathOf } from './commands.ts';
 

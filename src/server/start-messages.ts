@@ -1,8 +1,8 @@
 /** What the process prints for a person at its start: the first steps, or why it could not start. */
 import { SealError } from '../accounts/seal.ts';
 import { ListenError } from '../base/tcp-listen.ts';
-import { ConfigError } from '../config.ts';
 import { DatabaseError } from '../db/engine/open.ts';
+import { ConfigError } from '../settings/config-error.ts';
 import { CertificateError } from '../smtp-in/listener-certificate.ts';
 
 /** `postern`: how the command is called in this installation. */

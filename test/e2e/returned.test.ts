@@ -40,7 +40,7 @@ for (const database of kinds) {
     t.true((await cli('inbound source', kept.id)).stdout.includes(bounce.subarray(0, 200)));
     t.regex(
       (await cli('email why', emailId)).stdout.toString(),
-      /came back by mail [^"]+"550 5\.1\.1 .*a hard bounce \(unknown_user\)/,
+      /returned as a bounce message [^"]+"550 5\.1\.1 .*a hard bounce \(unknown_user\)/,
     );
     const bounced = async () =>
       (await readFile(mailLogFile(world.config.dataDir), 'utf8')).match(/"event":"bounced"/g)?.length;

@@ -91,10 +91,7 @@ test('mail of a pool whose node is gone waits for it, and for no other', async (
   t.deepEqual([...(await readPools(world.db, world.clock.now()))], ['transactional']);
   const told = await cliOf(t, world).json('email why', waiting);
   t.is(told.recipients[0].condition, 'no_source');
-  t.regex(
-    told.recipients[0].why,
-    /sends from the source pool bulk, and no running node has an address of it\./,
-  );
+  t.regex(told.recipients[0].why, /sends from the IP pool bulk, and no running node has an address in it\./);
 
   await startBulk();
   await arrived(world, 3);

@@ -107,7 +107,7 @@ for (const database of kinds) {
       );
       await world.clock.advance('1s');
       const reply = await submit(talk, ['c@there.invalid', 'd@there.invalid'], good, '451');
-      t.regex(reply, /^451 4\.7\.1 RATE_LIMIT_EXCEEDED: .* 3 recipients a day; .* Retry in \d+ s\.\r\n$/);
+      t.regex(reply, /^451 4\.7\.1 RATE_LIMIT_EXCEEDED: .* 3 recipients a day, .* Retry in \d+ s\.\r\n$/);
       const [usage] = await world
         .db('daily_usage')
         .where({ org_id: tenant.orgId })

@@ -272,6 +272,6 @@ test('the operator gives a domain a tracking host, and sees each copy', async (t
 
   for (const { to, raw } of [ann, bob])
     t.deepEqual((await cli('email source', emailId, '--to', to[0]!)).stdout, raw);
-  t.regex(await refusal(1, 'email source', emailId), /has a copy for each recipient; name one with --to/);
+  t.regex(await refusal(1, 'email source', emailId), /has a copy for each recipient; select one with --to/);
   t.regex(await refusal(1, 'email source --to cy@there.invalid', emailId), /is not for cy@there\.invalid/);
 });

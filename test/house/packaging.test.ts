@@ -84,7 +84,7 @@ asRoot(
     t.regex(imported.stdout.toString(), /^added\t2\n/);
     const missing = await postern('suppression', 'import', join(callers, 'none.csv'), '--org', 'Acme');
     t.is(missing.code, 1);
-    t.regex(missing.stderr, /^postern: \S+none\.csv cannot be read; name a file that can be\n$/);
+    t.regex(missing.stderr, /^postern: \S+none\.csv cannot be read; give a readable file\n$/);
 
     const file = join(callers, 'backup.sqlite');
     const made = await postern('backup', file);
@@ -94,7 +94,7 @@ asRoot(
     t.deepEqual([uid, mode & 0o777], [0, 0o600]);
     t.is(await readFile(`${file}.secret`, 'utf8'), `${'s'.repeat(43)}\n`);
     const again = await postern('backup', file);
-    t.deepEqual([again.code, /is there already; --force replaces it/.test(again.stderr)], [1, true]);
+    t.deepEqual([again.code, /already exists; --force replaces it/.test(again.stderr)], [1, true]);
     t.is((await postern('backup', '--force', '--no-secret', file)).code, 0);
     t.is((await postern('backup', join(callers, 'no/such'))).code, 1);
     t.deepEqual((await readdir(callers)).sort(), ['backup.sqlite', 'backup.sqlite.secret', 'list.csv']);

@@ -22,7 +22,10 @@ for (const kind of kinds) {
     if (kind === 'sqlite') t.is(database!.verdict, 'ok');
     else {
       t.is(database!.verdict, 'warning');
-      t.regex(database!.found, /; fsync and full_page_writes off, so a crash of its machine can lose mail/);
+      t.regex(
+        database!.found,
+        /; fsync and full_page_writes off, so a crash of the database machine can lose mail/,
+      );
       t.regex(database!.advice!, /^set fsync = on and full_page_writes = on in postgresql.conf/);
     }
     t.true(healthy.length >= 25);
@@ -42,7 +45,7 @@ for (const kind of kinds) {
     const [ahead, ...others] = await changed();
     t.deepEqual(others, []);
     t.like(ahead, { check: 'database', verdict: 'failure' });
-    t.regex(ahead!.found, /its schema \(999-future\) is of a newer Postern/);
+    t.regex(ahead!.found, /its schema \(999-future\) was made by a newer version of Postern/);
   });
 }
 

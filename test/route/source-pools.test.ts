@@ -75,8 +75,8 @@ for (const kind of kinds) {
     await publishPools(db, 'one', ['default'], now);
     t.deepEqual(await readMissing(db, now), ['bulk']);
     t.deepEqual(await said(), {
-      'both.invalid': '1 of them waits for the source pool bulk, which no running node has',
-      'one.invalid': 'waits for the source pool bulk, which no running node has',
+      'both.invalid': '1 of them waits for the IP pool bulk, which no running node has',
+      'one.invalid': 'waits for the IP pool bulk, which no running node has',
     });
     await publishPools(db, 'two', ['bulk'], now);
     t.deepEqual(await said(), { 'both.invalid': 'ok', 'one.invalid': 'ok' });

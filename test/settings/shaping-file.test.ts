@@ -6,7 +6,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { ConfigError, loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/config.ts';
+import { ConfigError } from '../../src/settings/config-error.ts';
 import { loadShaping } from '../../src/settings/shaping-file.ts';
 import { createDestinationOf, defaultShape } from '../../src/settings/shaping-rules.ts';
 

@@ -41,7 +41,7 @@ for (const database of kinds) {
     await json('org tls Tenant opportunistic');
     await json('domain tls sender.invalid opportunistic --org Tenant');
     await until(async () => (await demandOfNextSend()) === 'opportunistic');
-    t.regex(await refusal(2, 'org tls Tenant always'), /"always" is not a demand of TLS; give one of /);
+    t.regex(await refusal(2, 'org tls Tenant always'), /"always" is not a TLS level; give one of /);
   });
 
   test(`${database}: a delivery carries the demand of its send`, async (t) => {

@@ -3,7 +3,6 @@ import type { Command } from 'commander';
 import { registerDomain, verifyDomain } from '../../../accounts/domain-registration.ts';
 import { type CheckedRecord, isUnknown, recordsFor } from '../../../accounts/domains.ts';
 import { createSeal } from '../../../accounts/seal.ts';
-import { hostnameAdvice } from '../../../config.ts';
 import {
   type DomainRecord,
   deleteDomain,
@@ -14,6 +13,7 @@ import {
 import type { Organization } from '../../../db/accounts/organizations.ts';
 import type { TlsFloor } from '../../../glossary.ts';
 import { createResolver } from '../../../route/resolver.ts';
+import { hostnameAdvice } from '../../../settings/hostname-advice.ts';
 import {
   domain as domainArgument,
   hostOrNone,

@@ -1,5 +1,5 @@
 /** Our names and addresses: whether others can look us up, and find what we say in EHLO (RFC 5321 section 4.1.4). */
-import { hostnameAdvice } from '../../../config.ts';
+import { hostnameAdvice } from '../../../settings/hostname-advice.ts';
 import type { Dns } from '../doctor-dns.ts';
 import { type FindingDraft, failure, ok, type PasteRecord, warning } from '../finding.ts';
 import { isSame, reverseName } from '../reverse-name.ts';
