@@ -24,6 +24,10 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
+import { conclude } from '../test/lab/load/conclude.ts';
+import { progress, quantile } from '../test/lab/load/figures.ts';
+import { cpuSeconds } from '../test/lab/load/processes.ts';
+import { perform, readOptions, type Stage } from '../test/lab/load/stage.ts';
 import { type Attack, type Verdict, verdict } from './attacks/attack.ts';
 import { bounds } from './attacks/bounds.ts';
 import type { Observation } from './attacks/bystander.ts';
@@ -36,10 +40,6 @@ import { redirects } from './attacks/redirects.ts';
 import { reservations } from './attacks/reservations.ts';
 import { returnedMail } from './attacks/returned-mail.ts';
 import { type Scene, startScene } from './attacks/scene.ts';
-import { conclude } from './peers/conclude.ts';
-import { progress, quantile } from './peers/figures.ts';
-import { cpuSeconds } from './peers/processes.ts';
-import { perform, readOptions, type Stage } from './peers/stage.ts';
 
 const attacks: Attack[] = [
   ...hostileBodies,

@@ -11,7 +11,7 @@
  *
  * Both Posterns deliver to the same sink and are measured in turns (A B A B; the other one is frozen meanwhile). All waiting
  * mail is for destinations where nothing listens, which Postern keeps probing during the measurement. The rows are created
- * in the database, like those that the program leaves (peers/backlog-rows.ts). Ten million take about 30 GB under TMPDIR and
+ * in the database, like those that the program leaves (test/lab/database/backlog-rows.ts). Ten million take about 30 GB under TMPDIR and
  * some minutes.
  *
  * Exits 0 if the targets are met (throughput within 15 %, start-up under 3 s, memory under 300 MB), 1 if not. Linux only.
@@ -19,17 +19,17 @@
  */
 import { writeFileSync } from 'node:fs';
 import Table from 'cli-table3';
-import type { Amounts } from './peers/backlog-rows.ts';
-import { type Side, type Start, startSide } from './peers/backlog-side.ts';
-import { type Times, timeCommands, timeStatements } from './peers/backlog-statements.ts';
-import { cases } from './peers/bench-cases.ts';
-import { type PosternRound, runPostern } from './peers/bench-run.ts';
-import { median, progress } from './peers/figures.ts';
-import { type Loader, startLoader } from './peers/loader.ts';
-import { startPostgres } from './peers/postgres.ts';
-import { peakMb } from './peers/processes.ts';
-import { type SmtpSink, startSmtpSink } from './peers/smtp-sink.ts';
-import { perform, readOptions, type Stage, settingsOf } from './peers/stage.ts';
+import type { Amounts } from '../test/lab/database/backlog-rows.ts';
+import { startPostgres } from '../test/lab/database/postgres-server.ts';
+import { median, progress } from '../test/lab/load/figures.ts';
+import { type Loader, startLoader } from '../test/lab/load/loader.ts';
+import { peakMb } from '../test/lab/load/processes.ts';
+import { perform, readOptions, type Stage, settingsOf } from '../test/lab/load/stage.ts';
+import { type SmtpSink, startSmtpSink } from '../test/lab/mx/smtp-sink.ts';
+import { type Side, type Start, startSide } from './backlog/backlog-side.ts';
+import { type Times, timeCommands, timeStatements } from './backlog/backlog-statements.ts';
+import { cases } from './bench/bench-cases.ts';
+import { type PosternRound, runPostern } from './bench/bench-run.ts';
 
 const given = readOptions(
   'node scripts/backlog.ts [--waiting N] [--past N] [--postgres] … (see its header)',

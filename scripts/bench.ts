@@ -20,8 +20,13 @@
  * not even after Ctrl-C.
  */
 import { writeFileSync } from 'node:fs';
-import { type Case, cases } from './peers/bench-cases.ts';
-import { countSyncs, floorOf, measureCase, type Plan, profileCase } from './peers/bench-measure.ts';
+import { progress } from '../test/lab/load/figures.ts';
+import { startLoader } from '../test/lab/load/loader.ts';
+import { perform, readOptions, type Stage, settingsOf } from '../test/lab/load/stage.ts';
+import { obstacle } from '../test/lab/programs/postfix.ts';
+import { isInstalled } from '../test/lab/programs/programs.ts';
+import { type Case, cases } from './bench/bench-cases.ts';
+import { countSyncs, floorOf, measureCase, type Plan, profileCase } from './bench/bench-measure.ts';
 import {
   type CaseResult,
   caseTable,
@@ -30,13 +35,8 @@ import {
   type Profiled,
   peerTable,
   profileTables,
-} from './peers/bench-report.ts';
-import { progress } from './peers/figures.ts';
-import type { Step } from './peers/floor.ts';
-import { startLoader } from './peers/loader.ts';
-import { obstacle } from './peers/postfix.ts';
-import { isInstalled } from './peers/programs.ts';
-import { perform, readOptions, type Stage, settingsOf } from './peers/stage.ts';
+} from './bench/bench-report.ts';
+import type { Step } from './bench/floor.ts';
 
 const given = readOptions(
   'node scripts/bench.ts [--quick] [--case NAME]… [--vs postfix] … (see its header)',

@@ -17,23 +17,23 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Table from 'cli-table3';
 import { listInbound } from '../src/db/bounces/inbound-mails.ts';
-import { startDns, type Zone } from '../test/helpers/dns.ts';
-import { type Mx, startMx } from '../test/helpers/mx.ts';
-import { until } from '../test/helpers/until.ts';
-import { eximProgram } from './peers/exim.ts';
-import { progress } from './peers/figures.ts';
+import { startDns, type Zone } from '../test/lab/dns/dns.ts';
+import { progress } from '../test/lab/load/figures.ts';
+import { freePort } from '../test/lab/load/ports.ts';
+import { perform, readOptions, type Stage } from '../test/lab/load/stage.ts';
+import { type Mx, startMx } from '../test/lab/mx/mx.ts';
+import { eximProgram } from '../test/lab/programs/exim.ts';
 import {
   type Forwarder,
   type ForwarderOptions,
   startForwardingExim,
   startForwardingOpenSmtpd,
   startForwardingPostfix,
-} from './peers/forwarders.ts';
-import { locate } from './peers/jail.ts';
-import { openSmtpdProgram } from './peers/opensmtpd.ts';
-import { freePort } from './peers/ports.ts';
-import { type Email, type Postern, startPostern } from './peers/postern.ts';
-import { perform, readOptions, type Stage } from './peers/stage.ts';
+} from '../test/lab/programs/forwarders.ts';
+import { locate } from '../test/lab/programs/jail.ts';
+import { openSmtpdProgram } from '../test/lab/programs/opensmtpd.ts';
+import { type Email, type Postern, startPostern } from '../test/lab/scenes/postern.ts';
+import { until } from '../test/lab/until.ts';
 
 const given = readOptions('node scripts/bouncers.ts [--only NAME]… [--packages DIR] [--json]', {
   only: { type: 'string', multiple: true, default: [] },
@@ -65,7 +65,7 @@ function obstacle(): string | null {
     : `not there: ${missing.join(', ')}. The header of scripts/receivers.ts says how to get it`;
 }
 
-/** Expected result by the local part of the recipient, which decides how the second host answers (test/helpers/mx-script.ts). */
+/** Expected result by the local part of the recipient, which decides how the second host answers (test/lab/mx/mx-script.ts). */
 const mails: Record<string, string> = {
   unknown: 'bounced hard unknown_user, suppressed',
   full: 'bounced soft mailbox_full',

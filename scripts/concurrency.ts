@@ -10,7 +10,7 @@
  *   --set NAME=VALUE     a Postern setting; may be repeated
  *   --json               print all results as JSON
  *
- * Two runs, each with its own Postern process and MX process (peers/sink.ts). In the first run the host accepts everything:
+ * Two runs, each with its own Postern process and MX process (test/lab/mx/sink.ts). In the first run the host accepts everything:
  * all mails must arrive over at most POSTERN_MTA_PER_DESTINATION simultaneous connections, with ten or more mails per
  * connection on average. In the second run it greets each connection over the limit with `421 4.7.0 too many connections`:
  * all mails must arrive, and while the second half of them arrived, the median number of open connections must have been the
@@ -20,13 +20,13 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
-import { startDns } from '../test/helpers/dns.ts';
-import { until } from '../test/helpers/until.ts';
-import { bars, median, progress } from './peers/figures.ts';
-import { recipients, sendAll } from './peers/load.ts';
-import { launchPostern, type Postern } from './peers/postern.ts';
-import { type Connection, startSink } from './peers/sink.ts';
-import { perform, readOptions, type Stage, settingsOf } from './peers/stage.ts';
+import { startDns } from '../test/lab/dns/dns.ts';
+import { bars, median, progress } from '../test/lab/load/figures.ts';
+import { recipients, sendAll } from '../test/lab/load/load.ts';
+import { perform, readOptions, type Stage, settingsOf } from '../test/lab/load/stage.ts';
+import { type Connection, startSink } from '../test/lab/mx/sink.ts';
+import { launchPostern, type Postern } from '../test/lab/scenes/postern.ts';
+import { until } from '../test/lab/until.ts';
 
 const given = readOptions('node scripts/concurrency.ts [--mails N] [--limit N] [--tls] … (see its header)', {
   mails: { type: 'string', default: '2000' },

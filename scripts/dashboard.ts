@@ -6,7 +6,7 @@
  *   --requests 20        to each page, one after the other, after three that do not count
  *   --limit 100          in milliseconds
  *
- * Creates the emails in the database (peers/backlog-rows.ts), starts the server, computes the statistics, signs in as the
+ * Creates the emails in the database (test/lab/database/backlog-rows.ts), starts the server, computes the statistics, signs in as the
  * operator, and requests each page of src/dashboard/security/route-access.ts that a signed-in user has, with ids that exist.
  * Lists are also requested with search terms. Files and streams are timed until they begin.
  *
@@ -19,16 +19,16 @@ import { makeSetUpLink } from '../src/accounts/people.ts';
 import { accessTable } from '../src/dashboard/security/route-access.ts';
 import { isPostgres } from '../src/db/engine/open.ts';
 import { sumUp } from '../src/db/events/statistics.ts';
-import { createBrowser, setUp } from '../test/helpers/browser.ts';
-import type { World } from '../test/helpers/world.ts';
-import { startSide } from './peers/backlog-side.ts';
-import { domainOf } from './peers/bench-cases.ts';
-import { exampleOf, furnishOrganization } from './peers/dashboard-rows.ts';
-import { median, ms, progress, quantile } from './peers/figures.ts';
-import type { Measured } from './peers/measured-postern.ts';
-import { startPostgres } from './peers/postgres.ts';
-import { startSmtpSink } from './peers/smtp-sink.ts';
-import { perform, readOptions, type Stage } from './peers/stage.ts';
+import { createBrowser, setUp } from '../test/lab/browser/browser.ts';
+import { exampleOf, furnishOrganization } from '../test/lab/database/dashboard-rows.ts';
+import { startPostgres } from '../test/lab/database/postgres-server.ts';
+import { median, ms, progress, quantile } from '../test/lab/load/figures.ts';
+import { perform, readOptions, type Stage } from '../test/lab/load/stage.ts';
+import { startSmtpSink } from '../test/lab/mx/smtp-sink.ts';
+import type { Measured } from '../test/lab/scenes/measured-postern.ts';
+import type { World } from '../test/lab/scenes/world.ts';
+import { startSide } from './backlog/backlog-side.ts';
+import { domainOf } from './bench/bench-cases.ts';
 
 const given = readOptions('node scripts/dashboard.ts [--emails N] [--postgres] … (see its header)', {
   emails: { type: 'string', default: '1000000' },
@@ -133,7 +133,8 @@ async function pathsOf({ db }: Measured, orgId: string) {
   for (const { method, path, access } of accessTable()) {
     if (method !== 'GET' || access === 'anyone') continue;
     const filled = await filledIn(path);
-    if (filled === null) faults.push(`${path}: nobody says what to ask for (peers/dashboard-rows.ts)`);
+    if (filled === null)
+      faults.push(`${path}: nobody says what to ask for (test/lab/database/dashboard-rows.ts)`);
     else for (const search of ['', ...(searches[`GET ${path}`] ?? [])]) paths.push(filled + search);
   }
   return { paths, faults };

@@ -11,11 +11,11 @@
 import { styleText } from 'node:util';
 import pino from 'pino';
 import type { Log } from '../src/base/log.ts';
-import { verifyDkim } from '../test/helpers/dkim.ts';
-import { type Dns, startDns } from '../test/helpers/dns.ts';
-import { type Mx, startMx } from '../test/helpers/mx.ts';
-import { type Email, type Postern, startPostern } from './peers/postern.ts';
-import { perform, readOptions, type Stage } from './peers/stage.ts';
+import { verifyDkim } from '../test/lab/dkim.ts';
+import { type Dns, startDns } from '../test/lab/dns/dns.ts';
+import { perform, readOptions, type Stage } from '../test/lab/load/stage.ts';
+import { type Mx, startMx } from '../test/lab/mx/mx.ts';
+import { type Email, type Postern, startPostern } from '../test/lab/scenes/postern.ts';
 
 interface Story {
   to: string;
@@ -26,7 +26,7 @@ interface Story {
   events: string[];
 }
 
-/** The local part decides how the MX host behaves: test/helpers/mx-script.ts. */
+/** The local part decides how the MX host behaves: test/lab/mx/mx-script.ts. */
 const stories: Story[] = [
   {
     to: 'ann@there.invalid',

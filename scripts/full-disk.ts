@@ -8,8 +8,8 @@
  *   --act full           only this case; or full-large, nearly-full, long-look, slow, read-only, sync-fails
  *   --json               print all results as JSON
  *
- * The disk is ext4 in a file (peers/small-disk.ts), so this needs root and Linux. SQLite is on it; for PostgreSQL the test
- * suite has test/e2e/full-disk.test.ts.
+ * The disk is ext4 in a file (test/lab/load/small-disk.ts), so this needs root and Linux. SQLite is on it; for PostgreSQL the test
+ * suite has test/slow/full-disk.test.ts.
  *
  *   full          without the low-space guard, until sends are answered 500; then there is space again
  *   full-large    the same with mails of 1 MB, so that one transaction exceeds what SQLite keeps in memory
@@ -30,19 +30,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
 import { type Db, openDatabase } from '../src/db/engine/open.ts';
 import { migrate } from '../src/db/schema/migrate.ts';
-import { startDns } from '../test/helpers/dns.ts';
-import { type PosternProcess, startProcess } from '../test/helpers/process.ts';
-import { until } from '../test/helpers/until.ts';
-import { createTenant, testConfig, testSettings } from '../test/helpers/world.ts';
-import { type Audit, audit, faultsOf } from './peers/books.ts';
-import { conclude } from './peers/conclude.ts';
-import { progress } from './peers/figures.ts';
-import { type Answers, pour, repeat } from './peers/load.ts';
-import { isInstalled } from './peers/programs.ts';
-import { type Sink, startSink } from './peers/sink.ts';
-import { makeSmallDisk, type SmallDisk } from './peers/small-disk.ts';
-import { perform, readOptions, type Stage } from './peers/stage.ts';
-import { failSyncs } from './peers/syncs.ts';
+import { startDns } from '../test/lab/dns/dns.ts';
+import { conclude } from '../test/lab/load/conclude.ts';
+import { progress } from '../test/lab/load/figures.ts';
+import { type Answers, pour, repeat } from '../test/lab/load/load.ts';
+import { type Audit, audit, faultsOf } from '../test/lab/load/reconciliation.ts';
+import { makeSmallDisk, type SmallDisk } from '../test/lab/load/small-disk.ts';
+import { perform, readOptions, type Stage } from '../test/lab/load/stage.ts';
+import { failSyncs } from '../test/lab/load/syncs.ts';
+import { type Sink, startSink } from '../test/lab/mx/sink.ts';
+import { isInstalled } from '../test/lab/programs/programs.ts';
+import { type PosternProcess, startProcess } from '../test/lab/scenes/process.ts';
+import { createTenant, testConfig, testSettings } from '../test/lab/scenes/world.ts';
+import { until } from '../test/lab/until.ts';
 
 const given = readOptions('node scripts/full-disk.ts [--senders N] [--act NAME] … (see its header)', {
   senders: { type: 'string', default: '32' },
@@ -296,7 +296,7 @@ async function play(name: string, act: Act, { disk, sink, key, withDb, launch }:
 const notPromised = (answers: Answers) =>
   [...answers].filter(([status]) => status !== 200).flatMap(([, list]) => list);
 
-/** Repeats each send with its key. A send that was accepted twice would be two copies without a flag (peers/books.ts). */
+/** Repeats each send with its key. A send that was accepted twice would be two copies without a flag (test/lab/load/reconciliation.ts). */
 async function repeatAll(db: Db, target: Parameters<typeof repeat>[0], unsure: string[]): Promise<Repeats> {
   const known = new Set<string>(await db('deliveries').pluck('recipient'));
   const replays = await repeat(target, unsure);

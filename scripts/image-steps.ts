@@ -1,7 +1,7 @@
 /**
  * `node scripts/image-steps.ts`, as root: checks that the image works, on machines without a container engine.
  *
- * Runs the steps of the Dockerfile in clean Debian directories (peers/image.ts). Then it starts the result as an engine does
+ * Runs the steps of the Dockerfile in clean Debian directories (test/lab/programs/image.ts). Then it starts the result as an engine does
  * with `--read-only --cap-drop ALL --security-opt no-new-privileges`: as process 1 and as the image's user, without
  * capabilities, in a network of its own, with an empty data volume as the only writable directory. It waits until the image's
  * HEALTHCHECK succeeds, creates an organization with the command line inside, tries to write elsewhere, stops the image with
@@ -14,9 +14,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { asUser, buildImage, execute, type Image } from './peers/image.ts';
-import { isInstalled } from './peers/programs.ts';
-import { perform, readOptions } from './peers/stage.ts';
+import { perform, readOptions } from '../test/lab/load/stage.ts';
+import { asUser, buildImage, execute, type Image } from '../test/lab/programs/image.ts';
+import { isInstalled } from '../test/lab/programs/programs.ts';
 
 readOptions('node scripts/image-steps.ts', {});
 const missing = ['debootstrap', 'bwrap', 'nsenter'].filter((program) => !isInstalled(program));

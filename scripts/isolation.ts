@@ -13,7 +13,7 @@
  *   --json               print all results as JSON
  *
  * Part one has three cases: no backlog; a backlog for a host that accepts connections and never greets (mute); one for a host
- * that never answers a SYN (deaf, peers/deaf.ts). Each case has its own Postern process: some healthy mails warm it up, the
+ * that never answers a SYN (deaf, test/lab/mx/deaf.ts). Each case has its own Postern process: some healthy mails warm it up, the
  * backlog is accepted, then the healthy mails are sent. All must arrive, and the p95 from the 200 to the MX host must be less
  * than twice that without a backlog. Both times are small, so use a quiet machine; a p95 below a millisecond counts as one.
  * `--set 'POSTERN_MTA_TIMEOUTS=connect=1s greeting=1s'` shows what a backlog does once its attempts time out.
@@ -32,16 +32,16 @@
 import { availableParallelism, loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
-import { startDns, type Zone } from '../test/helpers/dns.ts';
-import { until } from '../test/helpers/until.ts';
-import { startDeaf } from './peers/deaf.ts';
-import { judgeFairness, measureFairness } from './peers/fairness.ts';
-import { median, ms, progress, quantile } from './peers/figures.ts';
-import { judgeLargeSends, measureLargeSends } from './peers/large-sends.ts';
-import { recipients, type Sent, sendAll } from './peers/load.ts';
-import { launchPostern } from './peers/postern.ts';
-import { type Exchanger, type Sink, startSink } from './peers/sink.ts';
-import { perform, readOptions, type Stage, settingsOf } from './peers/stage.ts';
+import { startDns, type Zone } from '../test/lab/dns/dns.ts';
+import { judgeFairness, measureFairness } from '../test/lab/load/fairness.ts';
+import { median, ms, progress, quantile } from '../test/lab/load/figures.ts';
+import { judgeLargeSends, measureLargeSends } from '../test/lab/load/large-sends.ts';
+import { recipients, type Sent, sendAll } from '../test/lab/load/load.ts';
+import { perform, readOptions, type Stage, settingsOf } from '../test/lab/load/stage.ts';
+import { startDeaf } from '../test/lab/mx/deaf.ts';
+import { type Exchanger, type Sink, startSink } from '../test/lab/mx/sink.ts';
+import { launchPostern } from '../test/lab/scenes/postern.ts';
+import { until } from '../test/lab/until.ts';
 
 const usage = 'node scripts/isolation.ts [--mails N] [--backlog N] [--rounds N] … (see its header)';
 

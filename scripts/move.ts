@@ -11,7 +11,7 @@
  * The same database is moved twice, into two databases of one PostgreSQL: once from a copy, undisturbed and timed, and once
  * with kills. In the end both must have the same rows, by the digests of `postern move` and by this script's own counts: mail
  * by state, credits by organization. Then Postern starts on the second one, with SQLite's data directory. Held mail is
- * released, deferred mail made due, and an MX host (peers/sink.ts) must receive each waiting mail once and nothing else.
+ * released, deferred mail made due, and an MX host (test/lab/mx/sink.ts) must receive each waiting mail once and nothing else.
  *
  * Exits 0 if all of that is so, 1 if not. Leaves nothing behind, not even after Ctrl-C.
  */
@@ -24,16 +24,16 @@ import { isDeepStrictEqual } from 'node:util';
 import Table from 'cli-table3';
 import { moveTable } from '../src/db/admin/moved-marker.ts';
 import { type Db, openDatabase } from '../src/db/engine/open.ts';
-import { postern } from '../test/helpers/cli.ts';
-import { startDns } from '../test/helpers/dns.ts';
-import { startProcess } from '../test/helpers/process.ts';
-import { until } from '../test/helpers/until.ts';
-import { conclude } from './peers/conclude.ts';
-import { progress } from './peers/figures.ts';
-import { command, makeSource, zoneOf } from './peers/move-scene.ts';
-import { startPostgres } from './peers/postgres.ts';
-import { startSink } from './peers/sink.ts';
-import { perform, readOptions, type Stage } from './peers/stage.ts';
+import { postern } from '../test/lab/cli.ts';
+import { startPostgres } from '../test/lab/database/postgres-server.ts';
+import { startDns } from '../test/lab/dns/dns.ts';
+import { conclude } from '../test/lab/load/conclude.ts';
+import { progress } from '../test/lab/load/figures.ts';
+import { perform, readOptions, type Stage } from '../test/lab/load/stage.ts';
+import { startSink } from '../test/lab/mx/sink.ts';
+import { command, makeSource, zoneOf } from '../test/lab/scenes/move-scene.ts';
+import { startProcess } from '../test/lab/scenes/process.ts';
+import { until } from '../test/lab/until.ts';
 
 const given = readOptions('node scripts/move.ts [--mails N] [--waiting N] … (see its header)', {
   mails: { type: 'string', default: '100000' },

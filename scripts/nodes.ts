@@ -13,7 +13,7 @@
  *   --set NAME=VALUE       a Postern setting; may be repeated
  *   --json                 print all results as JSON
  *
- * Each mail has a recipient of its own, so that the MX host (peers/sink.ts, a process of its own) can tell every copy apart.
+ * Each mail has a recipient of its own, so that the MX host (test/lab/mx/sink.ts, a process of its own) can tell every copy apart.
  * No mail that was answered 200 may be missing. Every extra copy must have an attempt that is flagged. What is reported as
  * delivered must be what arrived. The credits must be exact, and exactly as many mails accepted as the daily limit and the
  * credits allow. No window of a second (a trigger in the database records all of them) may have more requests than its limit,
@@ -25,14 +25,14 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
-import type { PosternProcess } from '../test/helpers/process.ts';
-import { type Audit, faultsOf } from './peers/books.ts';
-import { type Cluster, countOf, startCluster, type Tenant } from './peers/cluster.ts';
-import { conclude } from './peers/conclude.ts';
-import { progress } from './peers/figures.ts';
-import { type Answers, pour } from './peers/load.ts';
-import { perform, readOptions, type Stage, settingsOf } from './peers/stage.ts';
-import { faultsOfWindows, noteWindows, type Windows, windowsOf } from './peers/windows.ts';
+import { conclude } from '../test/lab/load/conclude.ts';
+import { progress } from '../test/lab/load/figures.ts';
+import { type Answers, pour } from '../test/lab/load/load.ts';
+import { type Audit, faultsOf } from '../test/lab/load/reconciliation.ts';
+import { perform, readOptions, type Stage, settingsOf } from '../test/lab/load/stage.ts';
+import { faultsOfWindows, noteWindows, type Windows, windowsOf } from '../test/lab/load/windows.ts';
+import { type Cluster, countOf, startCluster, type Tenant } from '../test/lab/scenes/cluster.ts';
+import type { PosternProcess } from '../test/lab/scenes/process.ts';
 
 const given = readOptions('node scripts/nodes.ts [--nodes N] [--mails N] … (see its header)', {
   nodes: { type: 'string', default: '3' },

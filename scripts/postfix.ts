@@ -1,7 +1,7 @@
 /**
  * `node scripts/postfix.ts`, as root: delivers to a real Postfix and lets a real OpenDKIM verify the signature.
  *
- * Sends some mails through Postern's HTTP API to a private Postfix on loopback (peers/postfix.ts), the MX host of a fake
+ * Sends some mails through Postern's HTTP API to a private Postfix on loopback (test/lab/programs/postfix.ts), the MX host of a fake
  * zone. Prints what Postfix answered, how TLS was used, what OpenDKIM says of the signature with the key from the same zone,
  * and whether the bytes in the Maildir are the bytes in Postern's database. A control mail, signed by Postern and changed by
  * one letter afterwards, must fail; otherwise OpenDKIM's result would prove nothing.
@@ -13,13 +13,13 @@ import { fileURLToPath } from 'node:url';
 import Table from 'cli-table3';
 import { createTransport } from 'nodemailer';
 import { readSources } from '../src/db/events/emails.ts';
-import { type Dns, startDns } from '../test/helpers/dns.ts';
-import { takeApart } from './peers/maildir.ts';
-import { mails } from './peers/mails.ts';
-import { startOpenDkim } from './peers/opendkim.ts';
-import { type Postern, startPostern } from './peers/postern.ts';
-import { obstacle, type Postfix, startPostfix } from './peers/postfix.ts';
-import { perform, type Stage } from './peers/stage.ts';
+import { type Dns, startDns } from '../test/lab/dns/dns.ts';
+import { perform, type Stage } from '../test/lab/load/stage.ts';
+import { takeApart } from '../test/lab/programs/maildir.ts';
+import { mails } from '../test/lab/programs/mails.ts';
+import { startOpenDkim } from '../test/lab/programs/opendkim.ts';
+import { obstacle, type Postfix, startPostfix } from '../test/lab/programs/postfix.ts';
+import { type Postern, startPostern } from '../test/lab/scenes/postern.ts';
 
 interface World {
   dns: Dns;

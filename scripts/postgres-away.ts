@@ -22,13 +22,13 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
-import { until } from '../test/helpers/until.ts';
-import { type Audit, faultsOf } from './peers/books.ts';
-import { type Cluster, startCluster, type Tenant } from './peers/cluster.ts';
-import { conclude } from './peers/conclude.ts';
-import { progress } from './peers/figures.ts';
-import { type Answers, pour } from './peers/load.ts';
-import { perform, readOptions, type Stage, settingsOf } from './peers/stage.ts';
+import { conclude } from '../test/lab/load/conclude.ts';
+import { progress } from '../test/lab/load/figures.ts';
+import { type Answers, pour } from '../test/lab/load/load.ts';
+import { type Audit, faultsOf } from '../test/lab/load/reconciliation.ts';
+import { perform, readOptions, type Stage, settingsOf } from '../test/lab/load/stage.ts';
+import { type Cluster, startCluster, type Tenant } from '../test/lab/scenes/cluster.ts';
+import { until } from '../test/lab/until.ts';
 
 const given = readOptions('node scripts/postgres-away.ts [--nodes N] [--rounds N] … (see its header)', {
   nodes: { type: 'string', default: '2' },

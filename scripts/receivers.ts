@@ -1,7 +1,7 @@
 /**
  * `node scripts/receivers.ts`, as root: delivers to real mail servers. Postfix, Exim, OpenSMTPD, and a Postfix that greylists
  * with postgrey are the MX hosts of four domains of a fake zone. Each is a private instance on a loopback address that does
- * not touch the system's own (peers/). Four mails go to each of them through Postern's HTTP API.
+ * not touch the system's own (test/lab/programs/). Four mails go to each of them through Postern's HTTP API.
  *
  *   --only NAME          postfix, exim, opensmtpd or postgrey; may be repeated
  *   --packages DIR       directory of unpacked packages that are not installed
@@ -27,19 +27,19 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Table from 'cli-table3';
 import { readSources } from '../src/db/events/emails.ts';
-import { verifyDkim } from '../test/helpers/dkim.ts';
-import { type Dns, startDns, type Zone } from '../test/helpers/dns.ts';
-import { eximProgram, startExim } from './peers/exim.ts';
-import { progress } from './peers/figures.ts';
-import { locate } from './peers/jail.ts';
-import { takeApart } from './peers/maildir.ts';
-import { mails } from './peers/mails.ts';
-import { openSmtpdProgram, startOpenSmtpd } from './peers/opensmtpd.ts';
-import { freePort } from './peers/ports.ts';
-import { type Postern, startPostern } from './peers/postern.ts';
-import { startGreylistingPostfix, startPlainPostfix } from './peers/postfix-receiver.ts';
-import type { Receiver, ReceiverOptions } from './peers/receiver.ts';
-import { perform, readOptions, type Stage } from './peers/stage.ts';
+import { verifyDkim } from '../test/lab/dkim.ts';
+import { type Dns, startDns, type Zone } from '../test/lab/dns/dns.ts';
+import { progress } from '../test/lab/load/figures.ts';
+import { freePort } from '../test/lab/load/ports.ts';
+import { perform, readOptions, type Stage } from '../test/lab/load/stage.ts';
+import { eximProgram, startExim } from '../test/lab/programs/exim.ts';
+import { locate } from '../test/lab/programs/jail.ts';
+import { takeApart } from '../test/lab/programs/maildir.ts';
+import { mails } from '../test/lab/programs/mails.ts';
+import { openSmtpdProgram, startOpenSmtpd } from '../test/lab/programs/opensmtpd.ts';
+import { startGreylistingPostfix, startPlainPostfix } from '../test/lab/programs/postfix-receiver.ts';
+import type { Receiver, ReceiverOptions } from '../test/lab/programs/receiver.ts';
+import { type Postern, startPostern } from '../test/lab/scenes/postern.ts';
 
 const given = readOptions('node scripts/receivers.ts [--only NAME]… [--packages DIR] [--delay S] [--json]', {
   only: { type: 'string', multiple: true, default: [] },

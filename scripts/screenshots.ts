@@ -1,6 +1,6 @@
 /**
  * `node scripts/screenshots.ts`: takes the eight pictures of the dashboard that README.md and docs/dashboard.md show.
- * It first sends the mail that they show through a real server on loopback (peers/acme.ts), which takes a minute or two.
+ * It first sends the mail that they show through a real server on loopback (test/lab/scenes/acme.ts), which takes a minute or two.
  *
  *   --out DIRECTORY      write the pictures there instead of to docs/screenshots/
  */
@@ -8,11 +8,11 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import chromium from '@sparticuz/chromium';
 import { type Browser, type BrowserContext, chromium as playwright } from 'playwright-core';
-import { password } from '../test/helpers/browser.ts';
-import { type Acme, startAcme } from './peers/acme.ts';
-import { type Ended, tellStory } from './peers/acme-story.ts';
-import { progress } from './peers/figures.ts';
-import { perform, readOptions, type Stage } from './peers/stage.ts';
+import { password } from '../test/lab/browser/browser.ts';
+import { progress } from '../test/lab/load/figures.ts';
+import { perform, readOptions, type Stage } from '../test/lab/load/stage.ts';
+import { type Acme, startAcme } from '../test/lab/scenes/acme.ts';
+import { type Ended, tellStory } from '../test/lab/scenes/acme-story.ts';
 
 const given = readOptions('node scripts/screenshots.ts [--out DIRECTORY]', {
   out: { type: 'string', default: join(import.meta.dirname, '../docs/screenshots') },

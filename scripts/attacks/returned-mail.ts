@@ -2,9 +2,9 @@
 import { crc32, deflateRawSync, gzipSync } from 'node:zlib';
 import { loadSecrets } from '../../src/base/secrets.ts';
 import { createReturnPath } from '../../src/bounces/return-path.ts';
-import { goldenMail } from '../../test/helpers/returns.ts';
-import { startTalk, type Talk } from '../../test/helpers/smtp-talk.ts';
-import { until } from '../../test/helpers/until.ts';
+import { startTalk, type Talk } from '../../test/lab/mx/smtp-talk.ts';
+import { goldenMail } from '../../test/lab/scenes/returns.ts';
+import { until } from '../../test/lab/until.ts';
 import { callJson } from './ask.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import { addresses, type Scene } from './scene.ts';

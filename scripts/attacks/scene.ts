@@ -7,14 +7,14 @@ import net from 'node:net';
 import { makeSetUpLink } from '../../src/accounts/people.ts';
 import type { Config } from '../../src/config.ts';
 import type { Db } from '../../src/db/engine/open.ts';
-import { type Browser, createBrowser, setUp } from '../../test/helpers/browser.ts';
-import { startDns } from '../../test/helpers/dns.ts';
-import { testConfig } from '../../test/helpers/world.ts';
-import { launch } from '../peers/measured-postern.ts';
-import { freePort } from '../peers/ports.ts';
-import { launchPostern, type Postern } from '../peers/postern.ts';
-import { startSink } from '../peers/sink.ts';
-import type { Stage } from '../peers/stage.ts';
+import { type Browser, createBrowser, setUp } from '../../test/lab/browser/browser.ts';
+import { startDns } from '../../test/lab/dns/dns.ts';
+import { freePort } from '../../test/lab/load/ports.ts';
+import type { Stage } from '../../test/lab/load/stage.ts';
+import { startSink } from '../../test/lab/mx/sink.ts';
+import { launch } from '../../test/lab/scenes/measured-postern.ts';
+import { launchPostern, type Postern } from '../../test/lab/scenes/postern.ts';
+import { testConfig } from '../../test/lab/scenes/world.ts';
 import { type Bystander, startBystander } from './bystander.ts';
 
 export interface Scene extends Pick<Postern, 'url' | 'db' | 'key' | 'dataDir' | 'addTenant' | 'after'> {

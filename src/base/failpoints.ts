@@ -1,6 +1,6 @@
 /**
  * Named steps of accepting, recording and moving, published on the diagnostics channel `postern:step`. Crash tests kill the
- * process at them (test/helpers/kill-at.ts). In production nothing subscribes, and publishing costs nothing.
+ * process at them (test/lab/kill-at.ts). In production nothing subscribes, and publishing costs nothing.
  */
 import { channel } from 'node:diagnostics_channel';
 

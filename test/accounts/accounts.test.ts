@@ -14,7 +14,7 @@ import { createSeal } from '../../src/accounts/seal.ts';
 import { fixedSecrets } from '../../src/base/secrets.ts';
 import type { KeyInUse } from '../../src/db/accounts/keys.ts';
 import { createResolver } from '../../src/route/resolver.ts';
-import { startDns, type Zone } from '../helpers/dns.ts';
+import { startDns, type Zone } from '../lab/dns/dns.ts';
 
 // The seal.
 

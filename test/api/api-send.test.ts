@@ -14,8 +14,8 @@ import { compareKey } from '../../src/mail/address.ts';
 import { jsonTypes, justGood, noSenders, unreadable } from '../fixtures/send/edges.ts';
 import { gates, orders, paths, scopesOf } from '../fixtures/send/gates.ts';
 import { invalidSends } from '../fixtures/send/invalid.ts';
-import { type DatabaseKind, kinds } from '../helpers/databases.ts';
-import { type Answer, createTenant, startWorld, type World, type WorldOptions } from '../helpers/world.ts';
+import { type DatabaseKind, kinds } from '../lab/database/databases.ts';
+import { type Answer, createTenant, startWorld, type World, type WorldOptions } from '../lab/scenes/world.ts';
 
 // One world for each database, for the whole file; tenants of their own keep the tests apart.
 

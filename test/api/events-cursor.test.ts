@@ -15,8 +15,8 @@ import { type EventPage, readEvents, settledPosition } from '../../src/db/events
 import { first } from '../../src/db/schema/migrations/001-first.ts';
 import { engine } from '../../src/db/schema/migrations/002-engine.ts';
 import { events } from '../../src/db/schema/migrations/005-events.ts';
-import { createDatabase, createMigrated, type DatabaseKind, kinds } from '../helpers/databases.ts';
-import { until } from '../helpers/until.ts';
+import { createDatabase, createMigrated, type DatabaseKind, kinds } from '../lab/database/databases.ts';
+import { until } from '../lab/until.ts';
 
 const now = Date.UTC(2026, 0, 1);
 const types = ['email.queued', 'email.delivered', 'email.bounced'];

@@ -11,8 +11,8 @@ import test, { type ExecutionContext } from 'ava';
 import { limitNetworks } from '../../src/api/connections-per-network.ts';
 import { listen } from '../../src/api/http-server.ts';
 import { setLimits } from '../../src/db/accounts/organizations.ts';
-import { until } from '../helpers/until.ts';
-import { createTenant, startWorld, type World } from '../helpers/world.ts';
+import { createTenant, startWorld, type World } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 
 const megabyte = 1_000_000;
 const sendPath = '/api/public/email/send';

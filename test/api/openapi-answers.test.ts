@@ -7,10 +7,10 @@ import test from 'ava';
 import { setQuota } from '../../src/db/accept/credit-ledger.ts';
 import { findOrganization, setLimits } from '../../src/db/accounts/organizations.ts';
 import { applyQueueAction, type QueueAction } from '../../src/db/queue/apply-queue-action.ts';
-import { emailPath, exampleWorld, rename, sendPath, suppress } from '../helpers/example-world.ts';
-import { errorExamples, keyWith, masked, provoker } from '../helpers/provoke.ts';
-import { until } from '../helpers/until.ts';
-import type { Answer } from '../helpers/world.ts';
+import { errorExamples, keyWith, masked, provoker } from '../lab/provoke.ts';
+import { emailPath, exampleWorld, rename, sendPath, suppress } from '../lab/scenes/example-world.ts';
+import type { Answer } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 
 /** Deliveries run in parallel, so the events of several recipients come in any order. */
 function inOrder(email: Answer['body']) {

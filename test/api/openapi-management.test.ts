@@ -12,11 +12,11 @@ import { findDomain } from '../../src/db/accounts/domains-table.ts';
 import { listKeys } from '../../src/db/accounts/keys.ts';
 import { insertOrganization, setLimits } from '../../src/db/accounts/organizations.ts';
 import { addWebhook } from '../../src/webhooks/endpoints.ts';
-import { exampleWorld, rename, suppress } from '../helpers/example-world.ts';
-import { operationsOf } from '../helpers/openapi.ts';
-import { errorExamples, keyWith, masked, provoker } from '../helpers/provoke.ts';
-import { startReceiver } from '../helpers/receiver.ts';
-import type { Answer, World } from '../helpers/world.ts';
+import { operationsOf } from '../lab/openapi.ts';
+import { errorExamples, keyWith, masked, provoker } from '../lab/provoke.ts';
+import { exampleWorld, rename, suppress } from '../lab/scenes/example-world.ts';
+import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
+import type { Answer, World } from '../lab/scenes/world.ts';
 
 const tags = managementTags.map(({ name }) => name);
 

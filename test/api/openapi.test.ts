@@ -2,8 +2,8 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import test from 'ava';
 import { findOrganization, insertOrganization, setLimits } from '../../src/db/accounts/organizations.ts';
-import { baseUrl, exampleWorld, rename, sendPath } from '../helpers/example-world.ts';
-import { operationsOf } from '../helpers/openapi.ts';
+import { operationsOf } from '../lab/openapi.ts';
+import { baseUrl, exampleWorld, rename, sendPath } from '../lab/scenes/example-world.ts';
 
 test('a public validator accepts the document, and its own examples fit its schemas', async (t) => {
   const { contract } = await exampleWorld(t);

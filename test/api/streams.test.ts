@@ -11,8 +11,8 @@ import { newId } from '../../src/base/id.ts';
 import { fixedSecrets } from '../../src/base/secrets.ts';
 import type { EventQuery } from '../../src/db/events/read-events.ts';
 import { createEventSignal } from '../../src/record/event-signal.ts';
-import { manualClock } from '../helpers/clock.ts';
-import { until } from '../helpers/until.ts';
+import { manualClock } from '../lab/clock.ts';
+import { until } from '../lab/until.ts';
 
 const pageOfBytes = 1_000_000;
 

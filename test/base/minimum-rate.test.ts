@@ -1,6 +1,6 @@
 import test from 'ava';
 import { createMinimumRate } from '../../src/base/minimum-rate.ts';
-import { manualClock } from '../helpers/clock.ts';
+import { manualClock } from '../lab/clock.ts';
 
 function scene() {
   const clock = manualClock();

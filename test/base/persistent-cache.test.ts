@@ -6,8 +6,8 @@ import test, { type ExecutionContext } from 'ava';
 import { createPersistentCache, type PersistentEntry } from '../../src/base/persistent-cache.ts';
 import { openDatabase } from '../../src/db/engine/open.ts';
 import { forgetLearned, learnedRows } from '../../src/db/queue/learned-rows.ts';
-import { manualClock } from '../helpers/clock.ts';
-import { createMigrated, type DatabaseKind, kinds } from '../helpers/databases.ts';
+import { manualClock } from '../lab/clock.ts';
+import { createMigrated, type DatabaseKind, kinds } from '../lab/database/databases.ts';
 
 const minute = 60_000;
 

@@ -13,7 +13,7 @@ import { textBounceRules } from '../../src/bounces/parse/text-bounce.ts';
 import { createReturnPath, createReturnPathReader } from '../../src/bounces/return-path.ts';
 import { createServiceAddressReader, type ServiceAddress } from '../../src/bounces/service-addresses.ts';
 import type { DeliveryStatus } from '../../src/glossary.ts';
-import { goldenDelivery, goldenDomain, goldenMails, goldenSecret, reportOf } from '../helpers/golden.ts';
+import { goldenDelivery, goldenDomain, goldenMails, goldenSecret, reportOf } from '../lab/golden.ts';
 
 const golden = goldenMails();
 

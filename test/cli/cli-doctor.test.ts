@@ -5,8 +5,8 @@ import { stripVTControlCharacters } from 'node:util';
 import test from 'ava';
 import { doctorBlocks } from '../../src/cli/render/doctor-view.ts';
 import type { Finding } from '../../src/operate/doctor/finding.ts';
-import { createCli, directory } from '../helpers/cli.ts';
-import { dkimDomain, startDoctorWorld } from '../helpers/doctor-world.ts';
+import { createCli, directory } from '../lab/cli.ts';
+import { dkimDomain, startDoctorWorld } from '../lab/scenes/doctor-world.ts';
 
 const real = { 'gmail.com': 'big', 'outlook.com': 'big', 'yahoo.com': 'large', 'icloud.com': 'large' };
 

@@ -2,11 +2,11 @@
 import test from 'ava';
 import { iso } from '../../src/base/clock.ts';
 import { lockDataDir } from '../../src/db/engine/data-dir-lock.ts';
-import { cliOf, createCli } from '../helpers/cli.ts';
-import { kinds } from '../helpers/databases.ts';
-import { minute, openQueue } from '../helpers/queue-rows.ts';
-import { until } from '../helpers/until.ts';
-import { startWorld } from '../helpers/world.ts';
+import { cliOf, createCli } from '../lab/cli.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { minute, openQueue } from '../lab/database/queue-rows.ts';
+import { startWorld } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 
 const circuitOf = (at: number) => ({
   ...{ connections: 0, limit: 1, waiting: 0, busySince: null, lastReply: null, lastReplyAt: null },

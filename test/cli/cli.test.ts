@@ -10,10 +10,10 @@ import { v7 as uuid } from 'uuid';
 import { commandTable } from '../../src/cli/commands.ts';
 import { openDatabase } from '../../src/db/engine/open.ts';
 import { mailLogFile } from '../../src/mail/mail-log.ts';
-import { cliOf, createCli, directory, postern, root, run, startCli } from '../helpers/cli.ts';
-import { startDns } from '../helpers/dns.ts';
-import { until } from '../helpers/until.ts';
-import { startWorld, type World } from '../helpers/world.ts';
+import { cliOf, createCli, directory, postern, root, run, startCli } from '../lab/cli.ts';
+import { startDns } from '../lab/dns/dns.ts';
+import { startWorld, type World } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 
 const isUuid = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const isIso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import test, { type ExecutionContext } from 'ava';
 import { type LogFile, openLog } from '../../src/cli/maillog/log-file.ts';
-import { directory } from '../helpers/cli.ts';
+import { directory } from '../lab/cli.ts';
 
 async function logDirectory(t: ExecutionContext) {
   const folder = join(await directory(t), 'log');

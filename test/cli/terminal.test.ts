@@ -8,9 +8,9 @@ import { appendFile, mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { mailLogFile } from '../../src/mail/mail-log.ts';
-import { postern, startCli } from '../helpers/cli.ts';
-import { testNeeding } from '../helpers/needing.ts';
-import { until } from '../helpers/until.ts';
+import { postern, startCli } from '../lab/cli.ts';
+import { testNeeding } from '../lab/needing.ts';
+import { until } from '../lab/until.ts';
 
 const hasScript = (() => {
   try {

@@ -12,7 +12,7 @@ import type { Fields } from '../../src/compose/mime.ts';
 import { parseMailbox } from '../../src/mail/address.ts';
 import { Refusal } from '../../src/mail/refusal.ts';
 import { createTrackingLinks } from '../../src/tracking/tracking-links.ts';
-import { until } from '../helpers/until.ts';
+import { until } from '../lab/until.ts';
 
 const secret = 'a secret of the tests, long enough';
 const dkim = await newDkimKey();

@@ -9,7 +9,7 @@ import fc from 'fast-check';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import PostalMime, { decodeWords } from 'postal-mime';
 import { composeMime, type Fields, toBytes } from '../../src/compose/mime.ts';
-import { cases, fieldsOf, folder, toFields, type Written } from '../helpers/compose-cases.ts';
+import { cases, fieldsOf, folder, toFields, type Written } from '../lab/compose-cases.ts';
 
 const rawOf = (fields: Fields) => toBytes(composeMime(fields).message);
 const compose = (written: Written) => rawOf(toFields(written)).toString('latin1');

@@ -7,7 +7,7 @@ import { newDkimKey } from '../../src/accounts/domains.ts';
 import { readHead } from '../../src/compose/head.ts';
 import { partsOf, readTree } from '../../src/compose/mime-tree.ts';
 import { composeRaw } from '../../src/compose/raw-message.ts';
-import { partOf } from '../helpers/mail.ts';
+import { partOf } from '../lab/mail.ts';
 
 const dkim = await newDkimKey();
 const signer = {

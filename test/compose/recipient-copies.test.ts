@@ -5,11 +5,11 @@
 import test from 'ava';
 import { forgetEmails } from '../../src/db/events/forget-emails.ts';
 import { removeMessages } from '../../src/db/events/retention.ts';
-import { cliOf } from '../helpers/cli.ts';
-import { kinds } from '../helpers/databases.ts';
-import { verifyDkim } from '../helpers/dkim.ts';
-import { partOf } from '../helpers/mail.ts';
-import { startWorld, type World } from '../helpers/world.ts';
+import { cliOf } from '../lab/cli.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { verifyDkim } from '../lab/dkim.ts';
+import { partOf } from '../lab/mail.ts';
+import { startWorld, type World } from '../lab/scenes/world.ts';
 
 const links = (count: number) =>
   Array.from(

@@ -7,7 +7,7 @@ import { dkimSign } from 'mailauth/lib/dkim/sign.js';
 import { newDkimKey } from '../../src/accounts/domains.ts';
 import { composeMime, type MimeMessage, toBytes } from '../../src/compose/mime.ts';
 import { createKeyRing, type Signer, signatures } from '../../src/compose/sign.ts';
-import { cases, fieldsOf, toFields } from '../helpers/compose-cases.ts';
+import { cases, fieldsOf, toFields } from '../lab/compose-cases.ts';
 
 const at = Date.UTC(2026, 0, 2, 3, 4, 5);
 

@@ -1,7 +1,7 @@
 /** docs/api.md, sections 2.1 to 2.3: the send request, field by field; what each takes and what it refuses. */
 import test from 'ava';
-import { cliOf } from '../helpers/cli.ts';
-import { until } from '../helpers/until.ts';
+import { cliOf } from '../lab/cli.ts';
+import { until } from '../lab/until.ts';
 import { isError, isInvalid, isReplay, isSent, mailTo } from './answer.ts';
 import { emailPath, openTenant, people, sharedWorld, someone, type Tenant } from './client.ts';
 

@@ -1,8 +1,8 @@
 /** Section 3, which docs/api.md leaves to docs/design.md: states of a delivery and of an email, and what GET tells of them. */
 import test, { type ExecutionContext } from 'ava';
-import { cliOf } from '../helpers/cli.ts';
-import { until } from '../helpers/until.ts';
-import type { World } from '../helpers/world.ts';
+import { cliOf } from '../lab/cli.ts';
+import type { World } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 import { hasHeaders, isoForm, isSent } from './answer.ts';
 import { openTenant, ownWorld, sharedWorld, someone, type Tenant } from './client.ts';
 

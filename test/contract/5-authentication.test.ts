@@ -1,7 +1,7 @@
 /** docs/api.md, section 5: keys, scopes, and who is refused. */
 import test from 'ava';
-import { cliOf } from '../helpers/cli.ts';
-import { until } from '../helpers/until.ts';
+import { cliOf } from '../lab/cli.ts';
+import { until } from '../lab/until.ts';
 import { isError, isSent } from './answer.ts';
 import {
   type Call,

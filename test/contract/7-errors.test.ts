@@ -1,7 +1,7 @@
 /** docs/api.md, section 7: every error, on every operation that can have it, and that there are no others. */
 import { connect } from 'node:net';
 import test from 'ava';
-import type { Answer, World } from '../helpers/world.ts';
+import type { Answer, World } from '../lab/scenes/world.ts';
 import { isError, isInvalid, isSent } from './answer.ts';
 import {
   breakSubject,

@@ -3,9 +3,9 @@
  * clock stands still at noon; tests that turn it run alone, before the others.
  */
 import test, { type ExecutionContext } from 'ava';
-import { cliOf } from '../helpers/cli.ts';
-import { until } from '../helpers/until.ts';
-import type { Answer, World } from '../helpers/world.ts';
+import { cliOf } from '../lab/cli.ts';
+import type { Answer, World } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 import { isError, isInvalid, isSent, rate } from './answer.ts';
 import {
   breakSubject,

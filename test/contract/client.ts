@@ -16,8 +16,8 @@ import { insertKey, revokeKey } from '../../src/db/accounts/keys.ts';
 import { insertOrganization, setLimits } from '../../src/db/accounts/organizations.ts';
 import { addSuppression } from '../../src/db/accounts/suppressions.ts';
 import { compareKey } from '../../src/mail/address.ts';
-import type { DatabaseKind } from '../helpers/databases.ts';
-import { type Answer, startWorld, tenantName, type World, type WorldOptions } from '../helpers/world.ts';
+import type { DatabaseKind } from '../lab/database/databases.ts';
+import { type Answer, startWorld, tenantName, type World, type WorldOptions } from '../lab/scenes/world.ts';
 
 export const sendPath = '/api/public/email/send';
 export const emailPath = (id: string) => `/api/public/email/${id}`;

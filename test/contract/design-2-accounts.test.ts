@@ -1,8 +1,8 @@
 /** docs/design.md, section 2, the rows about accounts and the whole: credits, keys, tracking, changes, OpenAPI, versioning, codes. */
 import test from 'ava';
-import { cliOf } from '../helpers/cli.ts';
-import { until } from '../helpers/until.ts';
-import type { Answer } from '../helpers/world.ts';
+import { cliOf } from '../lab/cli.ts';
+import type { Answer } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 import { hasHeaders, isError, isSent } from './answer.ts';
 import {
   client,

@@ -1,8 +1,8 @@
 /** docs/design.md, section 2, the rows about fields: sizes, contents, attachments, addresses, types, headers, tags. */
 import test from 'ava';
-import { cliOf } from '../helpers/cli.ts';
-import { until } from '../helpers/until.ts';
-import type { Answer } from '../helpers/world.ts';
+import { cliOf } from '../lab/cli.ts';
+import type { Answer } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 import { isError, isInvalid, isReplay, isSent, mailTo } from './answer.ts';
 import { openTenant, people, sendPath, sharedWorld, someone, type Tenant } from './client.ts';
 

@@ -4,8 +4,8 @@ import { invite } from '../../src/accounts/people.ts';
 import { type Role, roles } from '../../src/accounts/roles.ts';
 import { access, accessFaults, accessTable } from '../../src/dashboard/security/route-access.ts';
 import { insertOrganization } from '../../src/db/accounts/organizations.ts';
-import { checkHeaders, createBrowser, password, setUp, signIn } from '../helpers/browser.ts';
-import { startWorld } from '../helpers/world.ts';
+import { checkHeaders, createBrowser, password, setUp, signIn } from '../lab/browser/browser.ts';
+import { startWorld } from '../lab/scenes/world.ts';
 
 const somewhere = '01a1ffff-0000-7000-8000-000000000000';
 

@@ -3,9 +3,9 @@ import ava, { type ExecutionContext } from 'ava';
 import { invite } from '../../src/accounts/people.ts';
 import { createLog } from '../../src/base/log.ts';
 import { start } from '../../src/server/start.ts';
-import { type Browser, createBrowser, password, setUp, signIn } from '../helpers/browser.ts';
-import { dkimDomain, startDoctorWorld } from '../helpers/doctor-world.ts';
-import { until } from '../helpers/until.ts';
+import { type Browser, createBrowser, password, setUp, signIn } from '../lab/browser/browser.ts';
+import { dkimDomain, startDoctorWorld } from '../lab/scenes/doctor-world.ts';
+import { until } from '../lab/until.ts';
 
 /** Each world is a few servers; many of them at once would keep each other waiting. */
 const test = ava.serial;

@@ -7,8 +7,8 @@ import { registerDomain } from '../../src/accounts/domain-registration.ts';
 import { createSeal } from '../../src/accounts/seal.ts';
 import { loadSecrets } from '../../src/base/secrets.ts';
 import { keepReport } from '../../src/db/bounces/domain-reports-table.ts';
-import { createBrowser, setUp } from '../helpers/browser.ts';
-import { startWorld, type World, type WorldOptions } from '../helpers/world.ts';
+import { createBrowser, setUp } from '../lab/browser/browser.ts';
+import { startWorld, type World, type WorldOptions } from '../lab/scenes/world.ts';
 
 async function arrive(t: ExecutionContext, options: WorldOptions = {}) {
   const world = await startWorld(t, options);

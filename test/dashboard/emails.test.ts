@@ -1,9 +1,9 @@
 /** Emails: each filter, page by page; one email with what it holds; once more, no more; nobody else's. */
 import test, { type ExecutionContext } from 'ava';
 import { insertOrganization } from '../../src/db/accounts/organizations.ts';
-import { createBrowser, setUp } from '../helpers/browser.ts';
-import { kinds } from '../helpers/databases.ts';
-import { startWorld, type World, type WorldOptions } from '../helpers/world.ts';
+import { createBrowser, setUp } from '../lab/browser/browser.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { startWorld, type World, type WorldOptions } from '../lab/scenes/world.ts';
 
 async function begin(t: ExecutionContext, options: WorldOptions = {}) {
   const world = await startWorld(t, options);

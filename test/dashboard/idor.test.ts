@@ -4,10 +4,10 @@
  */
 import test from 'ava';
 import { isAtLeast, type Role, roles } from '../../src/accounts/roles.ts';
-import type { Page } from '../helpers/browser.ts';
-import { pathOf, type Sample, sampledTable, staleSamples } from '../helpers/dashboard-samples.ts';
-import { type Org, type Scene, startScene } from '../helpers/dashboard-scene.ts';
-import { until } from '../helpers/until.ts';
+import type { Page } from '../lab/browser/browser.ts';
+import { pathOf, type Sample, sampledTable, staleSamples } from '../lab/scenes/dashboard-samples.ts';
+import { type Org, type Scene, startScene } from '../lab/scenes/dashboard-scene.ts';
+import { until } from '../lab/until.ts';
 
 type Tried = (typeof sampledTable)[number];
 type SceneBrowser = Awaited<ReturnType<Scene['browserOf']>>;

@@ -10,9 +10,9 @@ import type { Document } from '../../src/api/openapi/openapi-types.ts';
 import { loadSecrets } from '../../src/base/secrets.ts';
 import { addSuppression, suppressionOf } from '../../src/db/accounts/suppressions.ts';
 import { keepReport } from '../../src/db/bounces/domain-reports-table.ts';
-import { pathOf, sampledTable } from '../helpers/dashboard-samples.ts';
-import { type Org, type Scene, startScene } from '../helpers/dashboard-scene.ts';
-import { operationsOf, readContract } from '../helpers/openapi.ts';
+import { operationsOf, readContract } from '../lab/openapi.ts';
+import { pathOf, sampledTable } from '../lab/scenes/dashboard-samples.ts';
+import { type Org, type Scene, startScene } from '../lab/scenes/dashboard-scene.ts';
 
 /** In everything that only the other organization may see. */
 const canary = 'canary';

@@ -1,9 +1,9 @@
 /** An organization's pages in a real browser: a domain verified, an address suppressed, a webhook tested and replayed. */
 import test from 'ava';
-import { createBrowser, password, setUp } from '../helpers/browser.ts';
-import { type Size, startChromium } from '../helpers/chromium.ts';
-import { until } from '../helpers/until.ts';
-import { startWebhookWorld } from '../helpers/webhook-world.ts';
+import { createBrowser, password, setUp } from '../lab/browser/browser.ts';
+import { type Size, startChromium } from '../lab/browser/chromium.ts';
+import { startWebhookWorld } from '../lab/scenes/webhook-world.ts';
+import { until } from '../lab/until.ts';
 
 const { visit } = startChromium(test);
 

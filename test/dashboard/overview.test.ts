@@ -7,11 +7,11 @@ import { insertRows } from '../../src/db/engine/insert-rows.ts';
 import { countNames, hourMs } from '../../src/db/events/statistics.ts';
 import { suspend } from '../../src/db/queue/suspensions.ts';
 import { latencyBounds } from '../../src/record/latency.ts';
-import { createBrowser, password, setUp } from '../helpers/browser.ts';
-import { type Size, startChromium } from '../helpers/chromium.ts';
-import { kinds } from '../helpers/databases.ts';
-import { until } from '../helpers/until.ts';
-import { startWorld, type World } from '../helpers/world.ts';
+import { createBrowser, password, setUp } from '../lab/browser/browser.ts';
+import { type Size, startChromium } from '../lab/browser/chromium.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { startWorld, type World } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 
 const { visit } = startChromium(test);
 

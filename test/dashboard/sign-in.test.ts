@@ -13,11 +13,11 @@ import {
   password,
   setUp,
   signIn,
-} from '../helpers/browser.ts';
-import { cliOf } from '../helpers/cli.ts';
-import { kinds } from '../helpers/databases.ts';
-import { until } from '../helpers/until.ts';
-import { startWorld, type World } from '../helpers/world.ts';
+} from '../lab/browser/browser.ts';
+import { cliOf } from '../lab/cli.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { startWorld, type World } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 
 const olga = 'olga@postern.invalid';
 

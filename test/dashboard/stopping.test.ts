@@ -4,12 +4,12 @@ import { createLog } from '../../src/base/log.ts';
 import { loadConfig } from '../../src/config.ts';
 import { createBackgroundJobs } from '../../src/dashboard/background-job.ts';
 import { createOperatorJobs } from '../../src/dashboard/operator-jobs.ts';
-import { createBrowser, setUp } from '../helpers/browser.ts';
-import { manualClock } from '../helpers/clock.ts';
-import { kinds } from '../helpers/databases.ts';
-import { openQueue } from '../helpers/queue-rows.ts';
-import { until } from '../helpers/until.ts';
-import { startWorld } from '../helpers/world.ts';
+import { createBrowser, setUp } from '../lab/browser/browser.ts';
+import { manualClock } from '../lab/clock.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { openQueue } from '../lab/database/queue-rows.ts';
+import { startWorld } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 
 test('what goes on is told, and waited for; nothing is begun after it', async (t) => {
   const { promise: ending, resolve: end } = Promise.withResolvers<void>();

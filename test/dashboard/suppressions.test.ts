@@ -2,9 +2,9 @@
 import test, { type ExecutionContext } from 'ava';
 import { makeOrganization } from '../../src/accounts/create-organization.ts';
 import { addSuppression, suppressionOf } from '../../src/db/accounts/suppressions.ts';
-import { createBrowser, setUp } from '../helpers/browser.ts';
-import { kinds } from '../helpers/databases.ts';
-import { startWorld, type WorldOptions } from '../helpers/world.ts';
+import { createBrowser, setUp } from '../lab/browser/browser.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { startWorld, type WorldOptions } from '../lab/scenes/world.ts';
 
 async function arrive(t: ExecutionContext, options: WorldOptions = {}) {
   const world = await startWorld(t, options);

@@ -3,9 +3,9 @@ import test, { type ExecutionContext } from 'ava';
 import { makeOrganization } from '../../src/accounts/create-organization.ts';
 import { invite } from '../../src/accounts/people.ts';
 import { changeRole, inviteMember, removeMember } from '../../src/accounts/team.ts';
-import { createBrowser, password, setUp, signIn } from '../helpers/browser.ts';
-import { kinds } from '../helpers/databases.ts';
-import { startWorld, type WorldOptions } from '../helpers/world.ts';
+import { createBrowser, password, setUp, signIn } from '../lab/browser/browser.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { startWorld, type WorldOptions } from '../lab/scenes/world.ts';
 
 async function arrive(t: ExecutionContext, options: WorldOptions = {}) {
   const world = await startWorld(t, options);

@@ -2,11 +2,11 @@
 import test, { type ExecutionContext } from 'ava';
 import { makeOrganization } from '../../src/accounts/create-organization.ts';
 import { addWebhook } from '../../src/webhooks/endpoints.ts';
-import { createBrowser, setUp } from '../helpers/browser.ts';
-import { startReceiver } from '../helpers/receiver.ts';
-import { until } from '../helpers/until.ts';
-import { startWebhookWorld } from '../helpers/webhook-world.ts';
-import { startWorld } from '../helpers/world.ts';
+import { createBrowser, setUp } from '../lab/browser/browser.ts';
+import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
+import { startWebhookWorld } from '../lab/scenes/webhook-world.ts';
+import { startWorld } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 
 async function arrive(t: ExecutionContext) {
   const made = await startWebhookWorld(t);

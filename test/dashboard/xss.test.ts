@@ -5,11 +5,11 @@
 import test, { type ExecutionContext } from 'ava';
 import { type DefaultTreeAdapterTypes, defaultTreeAdapter, parse } from 'parse5';
 import { listSuspensions, suspend } from '../../src/db/queue/suspensions.ts';
-import type { Page } from '../helpers/browser.ts';
-import { type Size, startChromium } from '../helpers/chromium.ts';
-import { pathOf, sampledTable } from '../helpers/dashboard-samples.ts';
-import { markup, type Scene, startScene } from '../helpers/dashboard-scene.ts';
-import { until } from '../helpers/until.ts';
+import type { Page } from '../lab/browser/browser.ts';
+import { type Size, startChromium } from '../lab/browser/chromium.ts';
+import { pathOf, sampledTable } from '../lab/scenes/dashboard-samples.ts';
+import { markup, type Scene, startScene } from '../lab/scenes/dashboard-scene.ts';
+import { until } from '../lab/until.ts';
 
 const { visit } = startChromium(test);
 

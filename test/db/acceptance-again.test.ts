@@ -5,9 +5,9 @@ import { setQuota } from '../../src/db/accept/credit-ledger.ts';
 import { forgetAnswers } from '../../src/db/accept/idempotency.ts';
 import type { Send } from '../../src/db/accept/send-record.ts';
 import { freeOrphans } from '../../src/db/queue/lease-statements.ts';
-import { type DatabaseKind, kinds } from '../helpers/databases.ts';
-import { minute, now, openQueue } from '../helpers/queue-rows.ts';
-import { leaseMs, sendOf } from '../helpers/sends.ts';
+import { type DatabaseKind, kinds } from '../lab/database/databases.ts';
+import { minute, now, openQueue } from '../lab/database/queue-rows.ts';
+import { leaseMs, sendOf } from '../lab/sends.ts';
 
 const policy = { keepMs: 60 * minute, lowShare: 0.1 };
 

@@ -2,10 +2,10 @@
 import test from 'ava';
 import { forgetEmails } from '../../src/db/events/forget-emails.ts';
 import { sumUp } from '../../src/db/events/statistics.ts';
-import { cliOf } from '../helpers/cli.ts';
-import { kinds } from '../helpers/databases.ts';
-import { putEmail } from '../helpers/growing-rows.ts';
-import { startWorld, type World } from '../helpers/world.ts';
+import { cliOf } from '../lab/cli.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { putEmail } from '../lab/database/growing-rows.ts';
+import { startWorld, type World } from '../lab/scenes/world.ts';
 
 const day = 86_400_000;
 

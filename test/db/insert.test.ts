@@ -2,8 +2,8 @@
 import test from 'ava';
 import { newId } from '../../src/base/id.ts';
 import { insertRows } from '../../src/db/engine/insert-rows.ts';
-import { kinds } from '../helpers/databases.ts';
-import { openQueue } from '../helpers/queue-rows.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { openQueue } from '../lab/database/queue-rows.ts';
 
 const texts = ['', 'null', '1', `'"\\`, '{"a":[1]}', 'Grüße 😀', 'line\r\n\tline', 'x'.repeat(100_000)];
 const numbers = [0, -1, Number.MAX_SAFE_INTEGER];

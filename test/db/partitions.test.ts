@@ -19,9 +19,9 @@ import {
 } from '../../src/db/schema/partitions.ts';
 import { cutAhead } from '../../src/db/schema/partitions-ahead.ts';
 import { dropPast } from '../../src/db/schema/partitions-past.ts';
-import { createDatabase } from '../helpers/databases.ts';
-import { putEmail } from '../helpers/growing-rows.ts';
-import { until } from '../helpers/until.ts';
+import { createDatabase } from '../lab/database/databases.ts';
+import { putEmail } from '../lab/database/growing-rows.ts';
+import { until } from '../lab/until.ts';
 
 const day = 86_400_000;
 const noon = Date.UTC(2026, 5, 10, 12);

@@ -4,7 +4,6 @@
  */
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
-import { fill } from '../../scripts/peers/backlog-rows.ts';
 import { acceptAll } from '../../src/db/accept/acceptance.ts';
 import { forgetAnswers } from '../../src/db/accept/idempotency.ts';
 import type { Send } from '../../src/db/accept/send-record.ts';
@@ -35,10 +34,11 @@ import { oldestDue, queueDepth, webhookBacklog } from '../../src/db/queue/queue-
 import { listQueue, summarizeQueue } from '../../src/db/queue/queue-view.ts';
 import type { Attempt, Delivery } from '../../src/glossary.ts';
 import { transition } from '../../src/record/transition.ts';
-import { kinds } from '../helpers/databases.ts';
-import { cutByHand } from '../helpers/growing-rows.ts';
-import { plansOf } from '../helpers/plans.ts';
-import { startWorld } from '../helpers/world.ts';
+import { fill } from '../lab/database/backlog-rows.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { cutByHand } from '../lab/database/growing-rows.ts';
+import { plansOf } from '../lab/database/plans.ts';
+import { startWorld } from '../lab/scenes/world.ts';
 
 /** Those that grow: with each mail, or with each recipient that is suppressed. */
 const long = [

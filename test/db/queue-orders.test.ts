@@ -12,8 +12,8 @@ import { readDestinationStatuses } from '../../src/db/queue/destination-status-r
 import { claimBacklogs } from '../../src/db/queue/lease-statements.ts';
 import { listQueue, summarizeQueue } from '../../src/db/queue/queue-view.ts';
 import { listSuspensions, resume, suspend } from '../../src/db/queue/suspensions.ts';
-import { kinds } from '../helpers/databases.ts';
-import { minute, now, openQueue, type Row } from '../helpers/queue-rows.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { minute, now, openQueue, type Row } from '../lab/database/queue-rows.ts';
 
 const states: Record<string, Row> = {
   queued: { status: 'queued', attempts: 0, due_at: now + minute },

@@ -13,7 +13,7 @@ import {
   listBacklogs,
   releaseLeases,
 } from '../../src/db/queue/lease-statements.ts';
-import { createMigrated, type DatabaseKind, kinds } from '../helpers/databases.ts';
+import { createMigrated, type DatabaseKind, kinds } from '../lab/database/databases.ts';
 
 const now = Date.UTC(2026, 0, 1);
 const terms = { node: 'node', now, leaseMs: 1000 };

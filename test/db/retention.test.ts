@@ -3,11 +3,11 @@ import test, { type ExecutionContext } from 'ava';
 import { newId } from '../../src/base/id.ts';
 import { forgetAttempts, forgetEvents, lastIdOf, removeMessages } from '../../src/db/events/retention.ts';
 import { startMaintenance } from '../../src/server/maintenance.ts';
-import { cliOf } from '../helpers/cli.ts';
-import { manualClock } from '../helpers/clock.ts';
-import { type DatabaseKind, kinds } from '../helpers/databases.ts';
-import { until } from '../helpers/until.ts';
-import { startWorld, type World } from '../helpers/world.ts';
+import { cliOf } from '../lab/cli.ts';
+import { manualClock } from '../lab/clock.ts';
+import { type DatabaseKind, kinds } from '../lab/database/databases.ts';
+import { startWorld, type World } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 
 const script = { rcpt: ({ address = '' }) => (address.startsWith('greta') ? '451 4.7.1 later' : undefined) };
 const newWorld = (t: ExecutionContext, database: DatabaseKind, settings = {}) =>

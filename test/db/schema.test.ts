@@ -13,7 +13,7 @@ import { migrate } from '../../src/db/schema/migrate.ts';
 import { first } from '../../src/db/schema/migrations/001-first.ts';
 import { engine } from '../../src/db/schema/migrations/002-engine.ts';
 import { flat } from '../../src/db/schema/migrations/004-flat.ts';
-import { createDatabase, type DatabaseKind, kinds } from '../helpers/databases.ts';
+import { createDatabase, type DatabaseKind, kinds } from '../lab/database/databases.ts';
 
 async function emptyDatabase(t: ExecutionContext, kind: DatabaseKind) {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-schema-'));

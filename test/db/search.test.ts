@@ -4,9 +4,9 @@ import { newId } from '../../src/base/id.ts';
 import { insertOrganization } from '../../src/db/accounts/organizations.ts';
 import { searchEmails } from '../../src/db/events/search-emails.ts';
 import type { DeliveryStatus } from '../../src/glossary.ts';
-import { kinds } from '../helpers/databases.ts';
-import { readContract } from '../helpers/openapi.ts';
-import { startWorld, type World } from '../helpers/world.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { readContract } from '../lab/openapi.ts';
+import { startWorld, type World } from '../lab/scenes/world.ts';
 
 const path = '/api/public/emails';
 const start = Date.UTC(2026, 0, 10);

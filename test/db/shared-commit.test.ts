@@ -2,8 +2,8 @@
 import test, { type ExecutionContext } from 'ava';
 import type { Trx } from '../../src/db/engine/open.ts';
 import { inSharedCommit } from '../../src/db/engine/shared-commit.ts';
-import { type DatabaseKind, kinds } from '../helpers/databases.ts';
-import { openQueue } from '../helpers/queue-rows.ts';
+import { type DatabaseKind, kinds } from '../lab/database/databases.ts';
+import { openQueue } from '../lab/database/queue-rows.ts';
 
 const insert = (trx: Trx, name: string) =>
   trx('learned').insert({ kind: 'test', name, value: '1', expires_at: 1 });

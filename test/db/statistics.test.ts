@@ -12,9 +12,9 @@ import {
   sumUp,
 } from '../../src/db/events/statistics.ts';
 import { latencyBounds, quantile } from '../../src/record/latency.ts';
-import { kinds } from '../helpers/databases.ts';
-import { until } from '../helpers/until.ts';
-import { startWorld, type World } from '../helpers/world.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { startWorld, type World } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 
 /** The world's own service is stopped: the tests count by themselves. */
 async function still(t: ExecutionContext, database: (typeof kinds)[number]) {

@@ -6,8 +6,8 @@ import test, { type ExecutionContext } from 'ava';
 import type { TlsaRecord, TlsFloor } from '../../src/glossary.ts';
 import type { DestinationShape } from '../../src/mail/destination-shape.ts';
 import type { HostTls } from '../../src/route/route.ts';
-import { memory, said, startDeliverer } from '../helpers/deliverer.ts';
-import { type MxOptions, mxPem, startMx } from '../helpers/mx.ts';
+import { type MxOptions, mxPem, startMx } from '../lab/mx/mx.ts';
+import { memory, said, startDeliverer } from '../lab/scenes/deliverer.ts';
 
 const pemOf = (name: string) => readFileSync(new URL(`../fixtures/tls/${name}.pem`, import.meta.url));
 const pems = {

@@ -5,8 +5,8 @@ import { curl } from '../../src/api/docs/curl.ts';
 import { Html, html } from '../../src/api/docs/html.ts';
 import { blocks } from '../../src/api/docs/markdown.ts';
 import type { ComponentSchema } from '../../src/api/openapi/openapi-types.ts';
-import { operationsOf, readContract } from '../helpers/openapi.ts';
-import { startWorld } from '../helpers/world.ts';
+import { operationsOf, readContract } from '../lab/openapi.ts';
+import { startWorld } from '../lab/scenes/world.ts';
 
 /** The names of all members of a schema, in all depths. */
 function membersOf(node: unknown): string[] {

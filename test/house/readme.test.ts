@@ -8,9 +8,9 @@ import { promisify } from 'node:util';
 import test from 'ava';
 import { type ParseError, parse } from 'jsonc-parser';
 import { Webhook } from 'standardwebhooks';
-import { isInstalled } from '../../scripts/peers/programs.ts';
-import { testNeeding } from '../helpers/needing.ts';
-import { startWorld } from '../helpers/world.ts';
+import { testNeeding } from '../lab/needing.ts';
+import { isInstalled } from '../lab/programs/programs.ts';
+import { startWorld } from '../lab/scenes/world.ts';
 
 const root = join(import.meta.dirname, '../..');
 const read = (path: string) => readFileSync(join(root, path), 'utf8');

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import test from 'ava';
 import type { Log } from '../../src/base/log.ts';
 import { createMailLog, mailLogFile } from '../../src/mail/mail-log.ts';
-import { manualClock } from '../helpers/clock.ts';
-import { until } from '../helpers/until.ts';
+import { manualClock } from '../lab/clock.ts';
+import { until } from '../lab/until.ts';
 
 const line = { emailId: 'e', orgId: 'o', recipient: 'a@there.invalid', destination: 'there.invalid' };
 

@@ -7,8 +7,8 @@ import type { Db } from '../../src/db/engine/open.ts';
 import { assignPool } from '../../src/db/queue/ip-pools.ts';
 import { checkCertificate } from '../../src/operate/doctor/checks/certificate.ts';
 import { realSurroundings } from '../../src/operate/doctor/surroundings.ts';
-import { type Change, names } from '../helpers/doctor-names.ts';
-import { type DoctorWorld, hostname, startDoctorWorld } from '../helpers/doctor-world.ts';
+import { type Change, names } from '../lab/scenes/doctor-names.ts';
+import { type DoctorWorld, hostname, startDoctorWorld } from '../lab/scenes/doctor-world.ts';
 
 /** Each world is a few servers; many of them at once would keep each other waiting. */
 const test = ava.serial;

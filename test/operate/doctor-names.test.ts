@@ -1,7 +1,7 @@
 /** `postern doctor` on DNS, names, addresses and blocklists: when one thing alone is wrong, exactly that is named. */
 import ava from 'ava';
-import { names } from '../helpers/doctor-names.ts';
-import { dkimDomain, hostname, startDoctorWorld } from '../helpers/doctor-world.ts';
+import { names } from '../lab/scenes/doctor-names.ts';
+import { dkimDomain, hostname, startDoctorWorld } from '../lab/scenes/doctor-world.ts';
 
 /** Each world is a few servers; many of them at once would keep each other waiting. */
 const test = ava.serial;

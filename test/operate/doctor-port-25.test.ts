@@ -1,9 +1,9 @@
 /** `postern doctor` on the way out, from each address and family: when one thing alone is wrong, exactly that is named. */
 import ava from 'ava';
 import { isSame, reversed, reverseName } from '../../src/operate/doctor/reverse-name.ts';
-import { names } from '../helpers/doctor-names.ts';
-import { dkimDomain, hostname, startDoctorWorld } from '../helpers/doctor-world.ts';
-import { startSilent } from '../helpers/silent.ts';
+import { startSilent } from '../lab/mx/silent.ts';
+import { names } from '../lab/scenes/doctor-names.ts';
+import { dkimDomain, hostname, startDoctorWorld } from '../lab/scenes/doctor-world.ts';
 
 /** Each world is a few servers; many of them at once would keep each other waiting. */
 const test = ava.serial;

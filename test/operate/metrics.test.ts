@@ -9,12 +9,12 @@ import { createMetrics } from '../../src/operate/metrics/metrics.ts';
 import { accessOf } from '../../src/operate/metrics/metrics-access.ts';
 import { watchProcess } from '../../src/operate/metrics/process-metrics.ts';
 import { createReadings } from '../../src/operate/metrics/readings.ts';
-import { manualClock } from '../helpers/clock.ts';
-import { kinds } from '../helpers/databases.ts';
-import { readExposition } from '../helpers/exposition.ts';
-import { minute, now, openQueue } from '../helpers/queue-rows.ts';
-import { until } from '../helpers/until.ts';
-import { startWorld } from '../helpers/world.ts';
+import { manualClock } from '../lab/clock.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { minute, now, openQueue } from '../lab/database/queue-rows.ts';
+import { readExposition } from '../lab/exposition.ts';
+import { startWorld } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 
 const token = 'a-token-that-is-long-enough';
 

@@ -11,9 +11,9 @@ import { recordAll } from '../../src/db/queue/outcomes.ts';
 import type { Attempt, Delivery } from '../../src/glossary.ts';
 import { createHeldLeases } from '../../src/queue/held-leases.ts';
 import { transition } from '../../src/record/transition.ts';
-import { manualClock } from '../helpers/clock.ts';
-import { kinds } from '../helpers/databases.ts';
-import { minute, now, openQueue } from '../helpers/queue-rows.ts';
+import { manualClock } from '../lab/clock.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { minute, now, openQueue } from '../lab/database/queue-rows.ts';
 
 const leaseMs = 3 * minute;
 const lane = { domain: 'there.invalid', limit: 5 };

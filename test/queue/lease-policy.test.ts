@@ -3,7 +3,7 @@ import test from 'ava';
 import { LeasePolicy } from '../../src/queue/lease-policy.ts';
 import { ReadyQueues } from '../../src/queue/ready-queues.ts';
 import { defaultShape } from '../../src/settings/shaping-rules.ts';
-import { manualClock } from '../helpers/clock.ts';
+import { manualClock } from '../lab/clock.ts';
 
 function policyFor(domains: string[]) {
   const clock = manualClock();

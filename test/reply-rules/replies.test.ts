@@ -4,7 +4,7 @@ import { classify, type Phase, replyText, type SessionResult } from '../../src/o
 import { rules } from '../../src/reply-rules/classify.ts';
 import { retryAfterMs } from '../../src/reply-rules/retry-after.ts';
 import { parseReply } from '../../src/smtp-out/reply.ts';
-import { seenReplies } from '../helpers/replies.ts';
+import { seenReplies } from '../lab/mx/replies.ts';
 
 const rows = seenReplies();
 

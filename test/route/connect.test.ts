@@ -10,10 +10,10 @@ import test, { type ExecutionContext } from 'ava';
 import { type ConnectParts, createConnect, type Opened } from '../../src/route/connect.ts';
 import { createSources, type Source, type Wanted } from '../../src/route/source-addresses.ts';
 import { race } from '../../src/route/staggered-race.ts';
-import { manualClock } from '../helpers/clock.ts';
-import { type Mx, startMx, startMxs } from '../helpers/mx.ts';
-import { startSilent } from '../helpers/silent.ts';
-import { until } from '../helpers/until.ts';
+import { manualClock } from '../lab/clock.ts';
+import { type Mx, startMx, startMxs } from '../lab/mx/mx.ts';
+import { startSilent } from '../lab/mx/silent.ts';
+import { until } from '../lab/until.ts';
 
 const v6 = (address: string) => `::ffff:${address}`;
 

@@ -2,7 +2,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { createDane } from '../../src/route/dane-records.ts';
 import { createSecureResolve } from '../../src/route/dnssec.ts';
-import { startDns, type Zone } from '../helpers/dns.ts';
+import { startDns, type Zone } from '../lab/dns/dns.ts';
 
 const digest = 'ab'.repeat(32);
 const record = { usage: 3, selector: 1, matching: 1, data: Buffer.from(digest, 'hex') };

@@ -5,7 +5,7 @@ import net, { type AddressInfo } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { decode, encode, type Packet } from 'dns-packet';
 import { createSecureResolve } from '../../src/route/dnssec.ts';
-import { startDns, type Zone } from '../helpers/dns.ts';
+import { startDns, type Zone } from '../lab/dns/dns.ts';
 
 const timing = { timeoutMs: 300, tries: 2 };
 

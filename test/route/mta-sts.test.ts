@@ -4,10 +4,10 @@ import type { PersistentCache } from '../../src/base/persistent-cache.ts';
 import { createFetchPolicy } from '../../src/route/fetch-mta-sts.ts';
 import { createSts, type StoredPolicy } from '../../src/route/mta-sts.ts';
 import { createResolver } from '../../src/route/resolver.ts';
-import { type ManualClock, manualClock } from '../helpers/clock.ts';
-import { startDns, type Zone } from '../helpers/dns.ts';
-import { policy, startPolicyHost, trustAuthority } from '../helpers/policy-host.ts';
-import { until } from '../helpers/until.ts';
+import { type ManualClock, manualClock } from '../lab/clock.ts';
+import { startDns, type Zone } from '../lab/dns/dns.ts';
+import { policy, startPolicyHost, trustAuthority } from '../lab/mx/policy-host.ts';
+import { until } from '../lab/until.ts';
 
 trustAuthority();
 

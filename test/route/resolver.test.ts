@@ -2,7 +2,7 @@ import type { ResolverOptions } from 'node:dns';
 import { Resolver } from 'node:dns/promises';
 import test, { type ExecutionContext } from 'ava';
 import { createResolver } from '../../src/route/resolver.ts';
-import { startDns } from '../helpers/dns.ts';
+import { startDns } from '../lab/dns/dns.ts';
 
 const patience = { timeoutMs: 1000, tries: 1 };
 

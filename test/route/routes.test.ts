@@ -5,8 +5,8 @@ import { createResolver, type Resolve } from '../../src/route/resolver.ts';
 import type { Exchanger, Host, Protect, Route } from '../../src/route/route.ts';
 import { createRouteCache, type RouteCacheParts } from '../../src/route/route-cache.ts';
 import { interleaved, shuffled } from '../../src/route/shuffle.ts';
-import { manualClock } from '../helpers/clock.ts';
-import { startDns, type Zone } from '../helpers/dns.ts';
+import { manualClock } from '../lab/clock.ts';
+import { startDns, type Zone } from '../lab/dns/dns.ts';
 
 const shape: DestinationShape = {
   connections: 20,

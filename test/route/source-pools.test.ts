@@ -15,8 +15,8 @@ import {
 import { claimExpired } from '../../src/db/queue/lease-statements.ts';
 import { briefly } from '../../src/operate/explain/destination-status.ts';
 import { readSummary } from '../../src/operate/explain/queue-ages.ts';
-import { kinds } from '../helpers/databases.ts';
-import { minute, now, openQueue } from '../helpers/queue-rows.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { minute, now, openQueue } from '../lab/database/queue-rows.ts';
 
 for (const kind of kinds) {
   test(`${kind}: organizations are pinned and unpinned`, async (t) => {

@@ -1,12 +1,12 @@
 /** A clock that is set back: it is noticed, and what waits does not wait for the hours of the clock before. */
 import test from 'ava';
 import { watchClock } from '../../src/server/clock-jump.ts';
-import { manualClock } from '../helpers/clock.ts';
-import { kinds } from '../helpers/databases.ts';
-import { startProcess } from '../helpers/process.ts';
-import { until } from '../helpers/until.ts';
-import { startWebhookWorld } from '../helpers/webhook-world.ts';
-import { startWorld } from '../helpers/world.ts';
+import { manualClock } from '../lab/clock.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { startProcess } from '../lab/scenes/process.ts';
+import { startWebhookWorld } from '../lab/scenes/webhook-world.ts';
+import { startWorld } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 
 test('a minute back is noticed, each time; less, and a leap forward, are not', async (t) => {
   const clock = manualClock();

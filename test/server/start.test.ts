@@ -4,10 +4,10 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { createCli, run } from '../helpers/cli.ts';
-import { startProcess } from '../helpers/process.ts';
-import { until } from '../helpers/until.ts';
-import { startWorld } from '../helpers/world.ts';
+import { createCli, run } from '../lab/cli.ts';
+import { startProcess } from '../lab/scenes/process.ts';
+import { startWorld } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 
 async function directory(t: ExecutionContext): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'postern-start-'));

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import test from 'ava';
 import { parseEnvFile } from '../../src/settings/env-file.ts';
-import { createCli, directory, makeInstallation, postern, root, run } from '../helpers/cli.ts';
+import { createCli, directory, makeInstallation, postern, root, run } from '../lab/cli.ts';
 
 const read = (text: string) => {
   const { variables, faults } = parseEnvFile(text);

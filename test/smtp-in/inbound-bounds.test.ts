@@ -4,16 +4,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { freePort } from '../../scripts/peers/ports.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { createMinimumRate } from '../../src/base/minimum-rate.ts';
 import { loadConfig } from '../../src/config.ts';
 import { openListeners } from '../../src/server/smtp-listeners.ts';
 import { SmtpRefusal } from '../../src/smtp-in/mail-handler.ts';
 import { createMemoryBudget } from '../../src/smtp-in/memory-budget.ts';
-import { startListener } from '../helpers/listener.ts';
-import { plain, startTalk, type Talk } from '../helpers/smtp-talk.ts';
-import { until } from '../helpers/until.ts';
+import { freePort } from '../lab/load/ports.ts';
+import { startListener } from '../lab/mx/listener.ts';
+import { plain, startTalk, type Talk } from '../lab/mx/smtp-talk.ts';
+import { until } from '../lab/until.ts';
 
 const mebi = 1024 * 1024;
 

@@ -9,10 +9,10 @@ import { ListenError } from '../../src/base/tcp-listen.ts';
 import { clientOf } from '../../src/smtp-in/connection-limits.ts';
 import { CertificateError, openCertificate } from '../../src/smtp-in/listener-certificate.ts';
 import { selfSigned } from '../../src/smtp-in/self-signed.ts';
-import { manualClock } from '../helpers/clock.ts';
-import { startListener } from '../helpers/listener.ts';
-import { startTalk } from '../helpers/smtp-talk.ts';
-import { until } from '../helpers/until.ts';
+import { manualClock } from '../lab/clock.ts';
+import { startListener } from '../lab/mx/listener.ts';
+import { startTalk } from '../lab/mx/smtp-talk.ts';
+import { until } from '../lab/until.ts';
 
 function folder(t: ExecutionContext): string {
   const directory = mkdtempSync(join(tmpdir(), 'postern-'));

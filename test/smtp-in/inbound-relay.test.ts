@@ -6,9 +6,9 @@
 import test from 'ava';
 import { SmtpRefusal } from '../../src/smtp-in/mail-handler.ts';
 import { relayTricks } from '../fixtures/relay-tricks.ts';
-import { startListener } from '../helpers/listener.ts';
-import { startTalk } from '../helpers/smtp-talk.ts';
-import { submissionWorlds } from '../helpers/submission.ts';
+import { startListener } from '../lab/mx/listener.ts';
+import { startTalk } from '../lab/mx/smtp-talk.ts';
+import { submissionWorlds } from '../lab/scenes/submission.ts';
 
 const worlds = submissionWorlds(['sqlite']);
 

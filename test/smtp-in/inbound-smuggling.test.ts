@@ -5,8 +5,8 @@
  * waited for is refused before what he sent ahead means anything.
  */
 import test from 'ava';
-import { startListener } from '../helpers/listener.ts';
-import { startTalk } from '../helpers/smtp-talk.ts';
+import { startListener } from '../lab/mx/listener.ts';
+import { startTalk } from '../lab/mx/smtp-talk.ts';
 
 const header = 'From: a@there.invalid\r\nSubject: one\r\n\r\nfirst';
 const smuggled =

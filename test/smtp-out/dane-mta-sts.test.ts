@@ -7,8 +7,8 @@ import { createFetchPolicy } from '../../src/route/fetch-mta-sts.ts';
 import { createSts, type StoredPolicy } from '../../src/route/mta-sts.ts';
 import { createProtect } from '../../src/route/protect.ts';
 import { createResolver } from '../../src/route/resolver.ts';
-import { startDns, type Zone } from '../helpers/dns.ts';
-import { policy, startPolicyHost, trustAuthority } from '../helpers/policy-host.ts';
+import { startDns, type Zone } from '../lab/dns/dns.ts';
+import { policy, startPolicyHost, trustAuthority } from '../lab/mx/policy-host.ts';
 
 trustAuthority();
 

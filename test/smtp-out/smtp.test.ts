@@ -1,10 +1,10 @@
 /** What goes over the wire: the envelope's parameters, and the message byte for byte. */
 import test, { type ExecutionContext } from 'ava';
 import type { Timeouts } from '../../src/smtp-out/deadline.ts';
-import { said, startDeliverer } from '../helpers/deliverer.ts';
-import { type MxOptions, startMx } from '../helpers/mx.ts';
-import { type Step, startHostile } from '../helpers/mx-hostile.ts';
-import { until } from '../helpers/until.ts';
+import { type MxOptions, startMx } from '../lab/mx/mx.ts';
+import { type Step, startHostile } from '../lab/mx/mx-hostile.ts';
+import { said, startDeliverer } from '../lab/scenes/deliverer.ts';
+import { until } from '../lab/until.ts';
 
 async function deliver(t: ExecutionContext, mxOptions: MxOptions, message: string, recipient?: string) {
   const mx = await startMx({ host: '127.0.0.2', tls: false, ...mxOptions });

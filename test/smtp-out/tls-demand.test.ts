@@ -2,10 +2,10 @@
 import test from 'ava';
 import { demandedTls, tlsFloors } from '../../src/accounts/domains.ts';
 import { claimBacklogs } from '../../src/db/queue/lease-statements.ts';
-import { cliOf } from '../helpers/cli.ts';
-import { kinds } from '../helpers/databases.ts';
-import { until } from '../helpers/until.ts';
-import { startWorld } from '../helpers/world.ts';
+import { cliOf } from '../lab/cli.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { startWorld } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 
 test('the stricter of both demands holds', (t) => {
   for (const [one, floor] of tlsFloors.entries()) {

@@ -1,6 +1,6 @@
 /** The MTA-STS grammar of mailauth is still what src/vendor/mailauth-mta-sts.ts expects. */
 import test from 'ava';
-import { checkPart, checkVersion } from '../helpers/vendor.ts';
+import { checkPart, checkVersion } from '../lab/vendor.ts';
 
 const file = 'src/vendor/mailauth-mta-sts.ts';
 const load = () => import('../../src/vendor/mailauth-mta-sts.ts');

@@ -3,7 +3,7 @@ import { createHash, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import test from 'ava';
 import type { MxDelivery } from '../../src/vendor/mx-connect.ts';
-import { checkPart, checkVersion } from '../helpers/vendor.ts';
+import { checkPart, checkVersion } from '../lab/vendor.ts';
 
 const file = 'src/vendor/mx-connect.ts';
 const load = () => import('../../src/vendor/mx-connect.ts');

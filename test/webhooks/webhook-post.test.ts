@@ -9,10 +9,10 @@ import { createResolver } from '../../src/route/resolver.ts';
 import { addressesOf } from '../../src/route/web-host-addresses.ts';
 import { parseWebhookUrl } from '../../src/webhooks/endpoint-url.ts';
 import { createPoster, type PosterOptions } from '../../src/webhooks/guarded-post.ts';
-import { type Dns, startDns, type Zone } from '../helpers/dns.ts';
-import { authorizedPem, trustAuthority } from '../helpers/policy-host.ts';
-import { startReceiver } from '../helpers/receiver.ts';
-import { until } from '../helpers/until.ts';
+import { type Dns, startDns, type Zone } from '../lab/dns/dns.ts';
+import { authorizedPem, trustAuthority } from '../lab/mx/policy-host.ts';
+import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
+import { until } from '../lab/until.ts';
 
 trustAuthority();
 

@@ -20,7 +20,7 @@ import { recordTries } from '../../src/db/webhooks/webhook-outcomes.ts';
 import { type ReplaySelection, replay } from '../../src/db/webhooks/webhook-replay-rows.ts';
 import { findWebhook, insertWebhook } from '../../src/db/webhooks/webhooks.ts';
 import { verdictOf, type WebhookVerdict } from '../../src/webhooks/classify-response.ts';
-import { createMigrated, type DatabaseKind, kinds } from '../helpers/databases.ts';
+import { createMigrated, type DatabaseKind, kinds } from '../lab/database/databases.ts';
 
 const start = Date.UTC(2026, 0, 1);
 

@@ -2,7 +2,7 @@
  * What a rule about bounces in prose is. The rules themselves are data, in text-bounces/; text-bounce.ts applies them, the
  * first that matches. Each has at least one mail of its format in test/fixtures/returned.
  *
- * No pattern may need more than linear time: they meet whatever a stranger writes (test/bounces/returned-fuzz.test.ts).
+ * No pattern may need more than linear time: they meet whatever a stranger writes (test/slow/returned-fuzz.test.ts).
  */
 
 export interface TextBounceRule {

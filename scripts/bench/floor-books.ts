@@ -1,0 +1,142 @@
+/** The acceptance and recording transactions that floor.ts measures, in batches of a hundred mails on a separate database. */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { v7 as uuid } from 'uuid';
+import { acceptAll } from '../../src/db/accept/acceptance.ts';
+import type { Send } from '../../src/db/accept/send-record.ts';
+import { type Db, openDatabase } from '../../src/db/engine/open.ts';
+import { recordAll } from '../../src/db/queue/outcomes.ts';
+import { migrate } from '../../src/db/schema/migrate.ts';
+import type { Attempt, Delivery } from '../../src/glossary.ts';
+import { type Transition, transition } from '../../src/record/transition.ts';
+import { createTranscript } from '../../src/smtp-out/transcript.ts';
+import { startDns } from '../../test/lab/dns/dns.ts';
+import { createTenant, testConfig } from '../../test/lab/scenes/world.ts';
+
+export interface Books {
+  /** Accepts this many sends. */
+  accept(mails: number): Promise<void>;
+  /** Records outcomes of sends that were accepted and not recorded yet. */
+  record(mails: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+const batch = 100;
+const node = 'floor';
+const policy = { keepMs: 86_400_000, lowShare: 0.1 };
+
+export async function openBooks(directory: string, message: Buffer): Promise<Books> {
+  const dataDir = join(directory, 'floor');
+  mkdirSync(dataDir);
+  const dns = await startDns();
+  const config = testConfig({ dataDir, databaseUrl: null, dns, mtaPort: 25 });
+  const db = await openDatabase(config);
+  await migrate(db);
+  await createTenant(db, config, dns);
+  await dns.close();
+  return { ...(await booksOf(db, message)), close: () => db.destroy() };
+}
+
+/** `db` must have an organization with an API key. */
+export async function booksOf(db: Db, message: Buffer): Promise<Omit<Books, 'close'>> {
+  const { id: keyId, org_id: orgId } = await db('api_keys').first('id', 'org_id');
+  const accepted: Send[] = [];
+  return {
+    async accept(mails) {
+      for (let done = 0; done < mails; done += batch) {
+        const sends = Array.from({ length: batch }, () => sendOf(orgId, keyId, message));
+        await acceptAll(db, sends, policy);
+        accepted.push(...sends);
+      }
+    },
+    async record(mails) {
+      for (let done = 0; done < mails; done += batch)
+        await recordAll(db, node, accepted.splice(0, batch).map(transitionOf), []);
+    },
+  };
+}
+
+function sendOf(orgId: string, keyId: string, raw: Buffer): Send {
+  const emailId = uuid();
+  const now = Date.now();
+  const domain = 'there1.invalid';
+  const address = `${emailId}@${domain}`;
+  return {
+    emailId,
+    orgId,
+    keyId,
+    messageId: `${emailId}@postern.invalid`,
+    from: 'Shop <shop@sender.invalid>',
+    replyTo: null,
+    subject: 'Your order 4711 has been sent',
+    tags: {},
+    tls: 'opportunistic',
+    tracking: { openTracking: false, clickTracking: false },
+    recipients: [{ deliveryId: uuid(), address, key: address, domain, message: 0, entry: 'leased' }],
+    messages: [{ id: uuid(), raw }],
+    base: null,
+    trackedLinks: null,
+    idempotency: { kind: 'window', key: emailId, requestHash: emailId },
+    acceptedAt: now,
+    expiresAt: now + 172_800_000,
+    lease: { node, until: now + 300_000 },
+  };
+}
+
+function transitionOf(send: Send): Transition {
+  const [recipient] = send.recipients;
+  const delivery: Delivery = {
+    id: recipient!.deliveryId,
+    emailId: send.emailId,
+    orgId: send.orgId,
+    messageId: send.messages[0]!.id,
+    recipient: recipient!.address,
+    domain: recipient!.domain,
+    from: send.from,
+    tags: {},
+    attempts: 0,
+    createdAt: send.acceptedAt,
+    dueAt: send.acceptedAt,
+    expiresAt: send.expiresAt,
+    tls: send.tls,
+  };
+  return deliveredTransition(delivery);
+}
+
+/** The transition of a delivery that the first host accepts. */
+function deliveredTransition(delivery: Delivery): Transition {
+  const now = Date.now();
+  const transcript = createTranscript(() => now);
+  for (const line of dialogue) transcript.add(line.startsWith('2') ? 'server' : 'client', line);
+  const attempt: Attempt = {
+    destination: 'mx.there1.invalid',
+    signal: 'well',
+    startedAt: now,
+    endedAt: now,
+    outcome: {
+      outcome: 'delivered',
+      category: null,
+      fault: null,
+      bounce: null,
+      origin: 'remote',
+      diagnostic: '250 2.0.0 Ok',
+      possibleDuplicate: false,
+      rule: null,
+      retryAfterMs: null,
+    },
+    reply: { code: 250, enhanced: '2.0.0', text: 'Ok' },
+    mx: { host: 'mx.there1.invalid', address: '127.0.1.1', port: 25 },
+    tls: null,
+    transcript: transcript.lines,
+  };
+  return transition(delivery, attempt, null);
+}
+
+const dialogue = [
+  'MAIL FROM:<bounce+0123456789@postern.invalid> SIZE=4300',
+  'RCPT TO:<somebody@there1.invalid>',
+  'DATA',
+  '250 2.1.0 Ok',
+  '250 2.1.5 Ok',
+  '250 2.0.0 Ok',
+];

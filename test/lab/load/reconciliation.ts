@@ -1,0 +1,75 @@
+/** Compares what Postern recorded with what it promised and what arrived: nothing may be lost or invented. */
+import type { Db } from '../../../src/db/engine/open.ts';
+
+export interface Audit {
+  /** Recipients that were answered 200. */
+  answered: number;
+  /** Recipients whose mail arrived. */
+  arrived: number;
+  /** Answered 200 and not arrived. */
+  lost: number;
+  /** Extra copies, and how many of them have an attempt that is flagged as a possible duplicate. */
+  duplicates: number;
+  flagged: number;
+  /** Reported as delivered and not arrived. */
+  invented: number;
+  /** Arrived and not reported as delivered. */
+  untold: number;
+  /** Credits charged minus the number of deliveries, by the ledger's balance and by its entries. */
+  creditsOff: number;
+  ledgerOff: number;
+}
+
+/**
+ * `answered` and `arrived` are recipients, each of which is sent to once; `arrived` has an entry for each copy. `given` is the
+ * number of credits that all organizations together were given.
+ */
+export async function audit(db: Db, answered: string[], arrived: string[], given = 0): Promise<Audit> {
+  const copies = new Map<string, number>();
+  for (const to of arrived) copies.set(to, (copies.get(to) ?? 0) + 1);
+  const told = new Set<string>(await db('deliveries').where({ status: 'delivered' }).pluck('recipient'));
+  const doubts = await doubtsOf(db);
+  const extra = [...copies].filter(([, count]) => count > 1);
+  const [orgs] = await db('organizations').sum('ledger_total as total');
+  const [entries] = await db('credit_entries').sum('change as total');
+  const [deliveries] = await db('deliveries').count('* as n');
+  const count = Number(deliveries!.n) - given;
+  return {
+    answered: answered.length,
+    arrived: copies.size,
+    lost: answered.filter((to) => !copies.has(to)).length,
+    duplicates: extra.reduce((sum, [, number]) => sum + number - 1, 0),
+    flagged: extra.reduce((sum, [to, number]) => sum + Math.min(number - 1, doubts.get(to) ?? 0), 0),
+    invented: [...told].filter((to) => !copies.has(to)).length,
+    untold: [...copies.keys()].filter((to) => !told.has(to)).length,
+    creditsOff: Number(orgs!.total) + count,
+    ledgerOff: Number(entries!.total) + count,
+  };
+}
+
+/** For each recipient, the number of attempts that are flagged as possible duplicates. */
+async function doubtsOf(db: Db): Promise<Map<string, number>> {
+  const rows: { recipient: string; verdict: string }[] = await db('attempts')
+    .join('deliveries', 'deliveries.id', 'attempts.delivery_id')
+    .where('verdict', 'like', '%possibleDuplicate%')
+    .select('recipient', 'verdict');
+  const counts = new Map<string, number>();
+  for (const { recipient, verdict } of rows) {
+    if (JSON.parse(verdict).possibleDuplicate) counts.set(recipient, (counts.get(recipient) ?? 0) + 1);
+  }
+  return counts;
+}
+
+export function faultsOf(books: Audit): string[] {
+  const { lost, duplicates, flagged, invented, untold, creditsOff, ledgerOff } = books;
+  const checks: [number, string][] = [
+    [Number(books.answered === 0), 'times nothing was answered 200 at all'],
+    [lost, 'mails were answered 200 and did not arrive'],
+    [duplicates - flagged, 'copies too many are not flagged'],
+    [invented, 'are told as delivered and did not arrive'],
+    [untold, 'arrived and are not told as delivered'],
+    [creditsOff, 'credits too many or too few are left'],
+    [ledgerOff, 'credits are not in the ledger, or too often'],
+  ];
+  return checks.filter(([count]) => count !== 0).map(([count, what]) => `${count} ${what}`);
+}

@@ -1,0 +1,69 @@
+/** A listener by itself, on loopback, in front of a handler that keeps what it is given; for what is the listener's alone. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ExecutionContext } from 'ava';
+import { createConnectionLimits } from '../../../src/smtp-in/connection-limits.ts';
+import { type Certificate, openCertificate } from '../../../src/smtp-in/listener-certificate.ts';
+import {
+  type Envelope,
+  type MailHandler,
+  type MailSession,
+  SmtpRefusal,
+} from '../../../src/smtp-in/mail-handler.ts';
+import { createMemoryBudget } from '../../../src/smtp-in/memory-budget.ts';
+import { type ListenerParts, openListener } from '../../../src/smtp-in/smtp-listener.ts';
+import { manualClock } from '../clock.ts';
+
+interface Taken {
+  raw: Buffer;
+  envelope: Envelope;
+  session: MailSession<unknown>;
+}
+
+interface Options extends Partial<Omit<ListenerParts<unknown>, 'handler' | 'connectionLimits'>> {
+  handler?: Partial<MailHandler<unknown>>;
+  max?: number;
+  perClient?: number;
+}
+
+/** Takes mail for ours.invalid, from everybody. */
+const ours = /@ours\.invalid$/i;
+
+export async function startListener(t: ExecutionContext, options: Options = {}) {
+  const { handler, max = 1000, perClient = 1000, ...rest } = options;
+  const taken: Taken[] = [];
+  const troubles: unknown[] = [];
+  const listener = await openListener({
+    ...{ host: '127.0.0.1', port: 0, setting: 'PORT', hostname: 'ours.invalid', implicitTls: false },
+    ...{ proxies: [], allowClearLogin: false, bounds: { largest: 1024 * 1024, longestLine: null } },
+    ...{ maxRecipients: 10, maxClients: max, connectionLimits: createConnectionLimits({ max, perClient }) },
+    memoryBudget: createMemoryBudget({ max: 16 * 1024 * 1024, perClient: 8 * 1024 * 1024 }),
+    certificate: rest.certificate ?? (await ownCertificate(t)),
+    onError: (_, error) => troubles.push(error),
+    ...rest,
+    handler: {
+      authenticate: null,
+      async onMailFrom() {},
+      async onRcpt(address) {
+        if (!ours.test(address)) throw new SmtpRefusal(550, '5.7.1', 'This server relays nothing');
+      },
+      async onMessage(raw, envelope, session) {
+        taken.push({ raw, envelope, session });
+        return 'Taken';
+      },
+      ...handler,
+    },
+  });
+  t.teardown(() => listener.close());
+  return { ...listener, taken, troubles };
+}
+
+async function ownCertificate(t: ExecutionContext): Promise<Certificate> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
+  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  return openCertificate({
+    ...{ certFile: null, keyFile: null, dataDir, hostname: 'ours.invalid' },
+    ...{ clock: manualClock(Date.now()), onError: () => {} },
+  });
+}

@@ -1,0 +1,87 @@
+/**
+ * Several Posterns on one PostgreSQL, each a process with its own directory, between a DNS server and one MX host on loopback
+ * (test/lab/mx/sink.ts, a process of its own); organizations that may send; and the final comparison (books.ts).
+ */
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { grant } from '../../../src/db/accept/credit-ledger.ts';
+import { type Limits, setLimits } from '../../../src/db/accounts/organizations.ts';
+import { type Db, openDatabase } from '../../../src/db/engine/open.ts';
+import { migrate } from '../../../src/db/schema/migrate.ts';
+import { startPostgres } from '../database/postgres-server.ts';
+import { startDns } from '../dns/dns.ts';
+import { type Audit, audit } from '../load/reconciliation.ts';
+import type { Stage } from '../load/stage.ts';
+import { startSink } from '../mx/sink.ts';
+import { until } from '../until.ts';
+import { type PosternProcess, startProcess } from './process.ts';
+import { createTenant, testConfig, testSettings } from './world.ts';
+
+export interface Tenant {
+  key: string;
+  orgId: string;
+}
+
+interface Terms {
+  /** The quota, null for unlimited; the wallet is additional. */
+  quota?: number | null;
+  wallet?: number;
+  limits?: Partial<Limits>;
+}
+
+export type Cluster = Awaited<ReturnType<typeof startCluster>>;
+
+const host = '127.0.0.2';
+const unlimited: Limits = { requestsPerSecond: null, requestsPerDay: null, emailsPerDay: null };
+
+export async function startCluster(stage: Stage, more: Record<string, string> = {}) {
+  const sink = await stage.start(startSink([{ host }]), (it) => it.stop());
+  const zone = { 'there.invalid': { MX: ['10 mx.invalid'] }, 'mx.invalid': { A: [host] } };
+  const dns = await stage.start(startDns(zone), (it) => it.close());
+  const postgres = await stage.start(startPostgres(stage.directory), (it) => it.stop());
+  const where = { dataDir: stage.directory, databaseUrl: postgres.url, dns, mtaPort: sink.port };
+  const shared = { POSTERN_SECRET: 'one secret for all of these nodes', POSTERN_MTA_RETRY: '1s', ...more };
+  const settings = testSettings(where, { ...shared, POSTERN_LOG_LEVEL: 'info' });
+  const config = testConfig(where, shared);
+  const db = await stage.start(openDatabase(config), (it) => it.destroy());
+  await migrate(db);
+  let given = 0;
+
+  return {
+    db,
+    postgres,
+    async addTenant({ quota = null, wallet = 0, limits }: Terms = {}): Promise<Tenant> {
+      const key = await createTenant(db, config, dns, { quota });
+      const { id: orgId } = await db('organizations').orderBy('id', 'desc').first('id');
+      await setLimits(db, orgId, { ...unlimited, ...limits });
+      if (wallet > 0) await db.transaction((trx) => grant(trx, orgId, wallet, Date.now()));
+      given += (quota ?? 0) + wallet;
+      return { key, orgId };
+    },
+    /** Starts on the data directory that the node of this name left behind, if it ran before. */
+    async launch(name: string): Promise<PosternProcess> {
+      const dataDir = join(stage.directory, name);
+      await mkdir(dataDir, { recursive: true });
+      const starting = startProcess({ ...settings, POSTERN_DATA_DIR: dataDir });
+      return stage.start(starting, (it) => it.end('SIGKILL'));
+    },
+    async drained(timeoutMs: number): Promise<void> {
+      const waiting = () => countOf(db, (rows) => rows.whereNotNull('due_at'));
+      const what = 'the queue to run empty';
+      await until(async () => (await waiting()) === 0, { timeout: timeoutMs, what });
+    },
+    /** At the end: compares what was answered 200 with what arrived. */
+    async books(answered: string[]): Promise<Audit> {
+      const { taken } = await sink.books();
+      const arrived = taken.map(({ to }) => to);
+      return audit(db, answered, arrived, given);
+    },
+  };
+}
+
+/** Counts deliveries; `which` filters them. */
+export async function countOf(db: Db, which: (rows: ReturnType<Db>) => unknown = () => {}): Promise<number> {
+  const rows = db('deliveries');
+  which(rows);
+  return Number((await rows.count('* as n').first())?.n);
+}

@@ -1,0 +1,229 @@
+/**
+ * Two organizations and their people, filled with text that tries to become HTML wherever others may put a text: what tests
+ * that walk the dashboard's access table act in. Whoever signs in here does so by a row in the database, at once.
+ *
+ *   const scene = await startScene(t);
+ *   const browser = await scene.browserOf(scene.a.people.owner);
+ */
+import { randomBytes } from 'node:crypto';
+import { serialize } from 'node:v8';
+import type { ExecutionContext } from 'ava';
+import { makeKey } from '../../../src/accounts/create-key.ts';
+import { makeOrganization } from '../../../src/accounts/create-organization.ts';
+import { addKeys } from '../../../src/accounts/dkim-rotation.ts';
+import { newDkimKey } from '../../../src/accounts/domains.ts';
+import { tokenHash } from '../../../src/accounts/one-time-links.ts';
+import { createPasswords } from '../../../src/accounts/passwords.ts';
+import { type Role, roles } from '../../../src/accounts/roles.ts';
+import { createSeal } from '../../../src/accounts/seal.ts';
+import { loadSecrets } from '../../../src/base/secrets.ts';
+import { insertDomain, setDomainStatus } from '../../../src/db/accounts/domains-table.ts';
+import { setMembership } from '../../../src/db/accounts/memberships.ts';
+import { insertSession } from '../../../src/db/accounts/sessions-table.ts';
+import { addSuppression, suppressionOf } from '../../../src/db/accounts/suppressions.ts';
+import { changeUser, insertUser } from '../../../src/db/accounts/users.ts';
+import { insertWebhook } from '../../../src/db/webhooks/webhooks.ts';
+import { wellKnown } from '../../../src/operate/doctor/checks/blocklists.ts';
+import type { Surroundings } from '../../../src/operate/doctor/surroundings.ts';
+import { newSecret } from '../../../src/webhooks/signature.ts';
+import { createBrowser, password } from '../browser/browser.ts';
+import { until } from '../until.ts';
+import { startReceiver } from './webhook-receiver.ts';
+import { startWorld } from './world.ts';
+
+const tagName = `"'><pwned-x pwned=1>tag-name`;
+
+/** A text that would become an element, a script and a handler; `of` is found again where it is shown. */
+export const markup = (of: string) =>
+  `"'><pwned-x pwned=1><script>window.pwned="${of}"</script><img src=x onerror=window.pwned=1>${of}`;
+
+/** For where no angle brackets get in. */
+const attribute = (of: string) => `" pwned=1 onfocus=window.pwned=1 autofocus x=" ${of}`;
+
+export interface Org {
+  id: string;
+  /** Of its addresses: mail from and to it is at `SLUG.invalid`. */
+  slug: string;
+  key: string;
+  people: Record<Role, string>;
+  /** What it has, to look at. */
+  domain: string;
+  emailId: string;
+  webhookId: string;
+}
+
+export type Scene = Awaited<ReturnType<typeof startScene>>;
+
+const quoted = (text: string) => `"${text.replaceAll('"', '\\"')}"`;
+
+const said = (code: string, of: string) => `${code} ${markup(of)}`;
+
+const never = Number.MAX_SAFE_INTEGER;
+
+/** Events that there are none of here. */
+const quiet = ['webhook.disabled'];
+
+/** Everything that the doctor asks is asked of loopback. */
+const surroundings: Partial<Surroundings> = {
+  ...{
+    probes: ['there.invalid'],
+    signedName: 'there.invalid',
+    timeServers: [],
+    blocklists: wellKnown.slice(0, 1),
+  },
+  ...{ ownAddresses: () => ['127.0.0.1'], openFiles: async () => 65_536 },
+  patience: { dns: 2_000, connect: 2_000, talk: 2_000, time: 500, database: 5_000, all: 8_000 },
+};
+
+export async function startScene(t: ExecutionContext) {
+  const world = await startWorld(t, {
+    settings: { POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true' },
+    hands: { surroundings },
+    exchangers: [{ script: { ehlo: () => '250 mx1.invalid' } }],
+  });
+  const { db, config, clock, dns } = world;
+  const seal = createSeal(loadSecrets(config));
+  const passwordHash = await createPasswords({ N: 2, r: 1, p: 1 }).hash(password);
+  world.mx[0]!.script = {
+    rcpt({ address = '' }) {
+      if (address.startsWith('bounce')) return said('550 5.1.1', 'bounce-reply');
+      return address.startsWith('defer') ? said('451 4.3.0', 'defer-reply') : undefined;
+    },
+    dot: () => said('250 2.0.0', 'dot-reply'),
+  };
+  const receiver = await startReceiver(t, { now: clock.now });
+  receiver.answer = (_request, response) => response.writeHead(500).end(markup('webhook-answer'));
+
+  let made = 0;
+  const dkim = await newDkimKey();
+  const make = {
+    user: async (name: string, isOperator = false) => {
+      made += 1;
+      const id = (await insertUser(
+        db,
+        { email: `user-${made}@postern.invalid`, name, isOperator },
+        clock.now(),
+      ))!;
+      await changeUser(db, id, { passwordHash });
+      return id;
+    },
+    member: async (orgId: string, role: Role) => {
+      const userId = await make.user(markup(`user-${role}`));
+      await setMembership(db, { userId, orgId, role }, clock.now());
+      return userId;
+    },
+    key: async (orgId: string) =>
+      makeKey(db, { orgId, label: markup('key-label'), scopes: ['full_access'] }, clock.now()),
+    domain: async (orgId: string, name = `d${++made}.invalid`) => {
+      const kept = { orgId, name, dkimSelector: dkim.selector, dkimPublicKey: dkim.publicKey };
+      const domain = { ...kept, dkimPrivateKey: seal.close(dkim.privateKey) };
+      const id = (await insertDomain(db, domain, clock.now()))!;
+      await setDomainStatus(db, id, 'verified', clock.now());
+      dns.set({
+        [`${dkim.selector}._domainkey.${name}`]: { TXT: [`v=DKIM1; k=rsa; p=${dkim.publicKey}`] },
+        [name]: { TXT: [`v=spf1 ${markup('found-spf')} -all`], MX: ['10 mx1.invalid'] },
+        [`_dmarc.${name}`]: { TXT: [markup('found-dmarc')] },
+      });
+      return name;
+    },
+    /** A second key, which waits for its record. */
+    ed25519: async (name: string) => {
+      const { id } = await db('domains').where({ name }).first('id');
+      await addKeys(db, { id }, ['ed25519'], { seal, now: clock.now() });
+    },
+    suppression: async (orgId: string) => {
+      const address = `gone-${++made}@there.invalid`;
+      await addSuppression(db, suppressionOf(orgId, address, markup('suppression-reason')), clock.now());
+      const row = await db('suppressions').where({ org_id: orgId, address }).first('id');
+      return { id: row.id as string, address };
+    },
+    webhook: async (orgId: string, url = receiver.url, types: string[] = quiet) =>
+      insertWebhook(db, { orgId, url, types, secret: seal.close(newSecret()) }, clock.now()),
+    /** Sent, and come as far as it comes by itself. */
+    email: async (org: Pick<Org, 'slug' | 'key'>, to: string, fields: object = {}) => {
+      const { status, body } = await world.call('POST', '/api/public/email/send', {
+        headers: { authorization: `Bearer ${org.key}` },
+        body: JSON.stringify({
+          ...{
+            from: `${quoted(attribute('from-name'))} <app@${org.slug}.invalid>`,
+            to,
+            text: markup('text'),
+          },
+          subject: markup(`subject ${++made}`),
+          html: `<p>${markup('html')}</p><a href="https://there.invalid/">there</a>`,
+          tags: { [tagName]: markup('tag-value') },
+          ...fields,
+        }),
+      });
+      if (status !== 200) throw new Error(`the mail was not taken: ${JSON.stringify(body)}`);
+      return body.emailId as string;
+    },
+  };
+
+  async function organization(slug: string): Promise<Org> {
+    const { id } = await makeOrganization(db, { name: markup(`org-${slug}`) }, clock.now());
+    await db('organizations').where({ id }).update({ requests_per_second: null });
+    const { key } = await make.key(id);
+    const domain = await make.domain(id, `${slug}.invalid`);
+    const people = Object.fromEntries(
+      await Promise.all(roles.map(async (role) => [role, await make.member(id, role)])),
+    ) as Record<Role, string>;
+    await make.suppression(id);
+    const webhookId = await make.webhook(id, receiver.url, []);
+    // Such a URL is refused by whatever takes one; what is in the table is shown all the same.
+    await make.webhook(id, `http://127.0.0.1:9/${markup('webhook-url')}`);
+    const org = { id, slug, key };
+    const emailId = await make.email(org, `ann@there.invalid`);
+    await make.email(org, `bounce-${slug}@there.invalid`);
+    await make.email(org, `defer-${slug}@there.invalid`);
+    return { ...org, people, domain, emailId, webhookId };
+  }
+
+  const a = await organization('acme');
+  const b = await organization('other');
+  const operator = await make.user(markup('operator-name'), true);
+  await until(async () => (await db('webhook_attempts').distinct('webhook_id')).length === 2);
+  await clock.advance(2_000);
+  await settled();
+
+  /** Until nothing goes on by itself: the clock stands, and no webhook is tried. */
+  async function settled(): Promise<void> {
+    const isQuiet = async (table: string, condition: string) =>
+      (await db(table).whereRaw(condition).limit(1)).length === 0;
+    await until(() => isQuiet('deliveries', "status in ('queued', 'sending') or lease_owner is not null"));
+    await db('webhooks').where({ status: 'active' }).update({ status: 'disabled' });
+    // The runner may have listed an endpoint before it was disabled: then it finds nothing that is due.
+    await db('webhook_messages').where({ status: 'queued', lease_owner: null }).update({ due_at: never });
+    await until(() => isQuiet('webhook_messages', 'lease_owner is not null'));
+  }
+
+  /** A new session, with a token for forms. */
+  async function browserOf(userId: string | null) {
+    const browser = createBrowser(world);
+    if (userId !== null) {
+      const token = randomBytes(32).toString('base64url');
+      const session = { hash: tokenHash(token), userId, address: '127.0.0.1', agent: markup('user-agent') };
+      await insertSession(db, { ...session, expiresAt: clock.now() + 86_400_000 }, clock.now());
+      browser.jar.set('postern-session', token);
+    }
+    await browser.get(userId === null ? '/dashboard/sign-in' : '/dashboard/account');
+    const _csrf = browser.csrf();
+    return { ...browser, _csrf };
+  }
+
+  /** The database by table, without what changes in the background: when sessions were seen, how far events were read. */
+  async function everything(): Promise<Map<string, Buffer>> {
+    const tables = await db('sqlite_master').where({ type: 'table' }).pluck('name');
+    const kept = tables.filter((name: string) => !/^(sqlite_|sessions$|event_readers$|knex)/.test(name));
+    const rows = kept.map(async (name: string) => [name, serialize(await db(name).select())] as const);
+    return new Map(await Promise.all(rows));
+  }
+
+  /** Tables that are not what they were. */
+  async function changedSince(before: Map<string, Buffer>): Promise<string[]> {
+    const now = await everything();
+    return [...now.keys()].filter((name) => !before.get(name)?.equals(now.get(name)!));
+  }
+
+  return { settled, world, a, b, operator, make, browserOf, everything, changedSince };
+}

@@ -1,0 +1,140 @@
+/**
+ * The delivery path without the rest of the program: deliver.ts with a pool of its own, real sockets, and a route
+ * that the test writes down. Ends with the test.
+ */
+import { once } from 'node:events';
+import net from 'node:net';
+import type { ExecutionContext } from 'ava';
+import { systemClock } from '../../../src/base/clock.ts';
+import type { PersistentCache } from '../../../src/base/persistent-cache.ts';
+import { createDeliver } from '../../../src/deliver.ts';
+import type { Attempt, Delivery } from '../../../src/glossary.ts';
+import type { DestinationShape } from '../../../src/mail/destination-shape.ts';
+import type { Route } from '../../../src/route/route.ts';
+import { createSameSource } from '../../../src/route/same-source.ts';
+import { defaultTimeouts } from '../../../src/settings/durations.ts';
+import { ConnectionPool } from '../../../src/smtp-out/connection-pool.ts';
+import type { Timeouts } from '../../../src/smtp-out/deadline.ts';
+import { createOffer, type TlsFailure } from '../../../src/smtp-out/offer.ts';
+
+const defaultShape: DestinationShape = {
+  connections: 5,
+  startWith: 5,
+  perMinute: null,
+  mailsPerConnection: 100,
+  idleMs: 5_000,
+  tls: 'opportunistic',
+};
+
+type HostLiteral = Partial<Extract<Route, { hosts: unknown }>['hosts'][number]>;
+
+export interface DelivererOptions {
+  port: number;
+  hosts?: HostLiteral[];
+  shape?: Partial<DestinationShape>;
+  timeouts?: Partial<Timeouts>;
+  /** Shared by two of them, they remember alike. */
+  memory?: PersistentCache<TlsFailure>;
+  readMessage?: () => Promise<Buffer>;
+}
+
+export function memory<Value>(): PersistentCache<Value> & { values: Map<string, Value> } {
+  const values = new Map<string, Value>();
+  return {
+    values,
+    get: async (name) => values.get(name) ?? null,
+    set: async (name, value) => void values.set(name, value),
+  };
+}
+
+/** One address of the host, in their order; each that fails is named, as production's errors do. */
+async function connect({ name, addresses }: { name: string; addresses: string[] }, port: number) {
+  const troubles: string[] = [];
+  for (const address of addresses) {
+    const socket = net.connect({ host: address, port });
+    try {
+      await once(socket, 'connect');
+      return { socket, address, source: null, localName: 'postern.invalid' };
+    } catch (error) {
+      troubles.push(`${name} [${address}]: ${(error as NodeJS.ErrnoException).code}`);
+    }
+  }
+  throw new Error(troubles.join(', '));
+}
+
+export function startDeliverer(t: ExecutionContext, options: DelivererOptions) {
+  const { port, hosts = [{}], memory: tlsTrouble = memory() } = options;
+  const shape = { ...defaultShape, ...options.shape };
+  const pool = new ConnectionPool();
+  const forgotten: string[] = [];
+  const sockets = new Set<net.Socket>();
+  const stop = new AbortController();
+  let made = 0;
+  let max = 0;
+  const { deliver } = createDeliver({
+    findRoute: async () => ({
+      destination: { name: 'mx1.invalid', shape },
+      hosts: hosts.map((host, index) => ({
+        name: `mx${index + 1}.invalid`,
+        addresses: [`127.0.0.${index + 2}`],
+        tls: { policy: 'opportunistic' },
+        ...host,
+      })),
+    }),
+    forgetRoute: (domain) => forgotten.push(domain),
+    offer: createOffer({
+      connect: async (host) => {
+        const opened = await connect(host, port);
+        sockets.add(opened.socket);
+        max = Math.max(max, sockets.size);
+        opened.socket.once('close', () => sockets.delete(opened.socket));
+        return opened;
+      },
+      pool,
+      tlsFailures: tlsTrouble,
+      clock: systemClock,
+      port,
+      timeouts: { ...defaultTimeouts, ...options.timeouts },
+    }),
+    readMessage: options.readMessage ?? (async () => Buffer.from('Subject: hello\r\n\r\nHello\r\n')),
+    returnPath: (id) => `b-${id}@postern.invalid`,
+    poolOf: () => 'default',
+    sameSource: createSameSource(),
+    onAttempted: () => {},
+    clock: systemClock,
+    port,
+  });
+  t.teardown(() => pool.close());
+  return {
+    pool,
+    forgotten,
+    /** Open now. */
+    sockets,
+    /** The most that were open at once. */
+    max: () => max,
+    stop,
+    deliver: (fields: Partial<Delivery> = {}): Promise<Attempt> =>
+      deliver({ ...plainDelivery(++made), ...fields }, stop.signal),
+  };
+}
+
+function plainDelivery(n: number): Delivery {
+  return {
+    id: `delivery-${n}`,
+    emailId: `email-${n}`,
+    orgId: 'org',
+    messageId: 'message',
+    recipient: `user${n}@there.invalid`,
+    domain: 'there.invalid',
+    from: 'app@sender.invalid',
+    tags: {},
+    attempts: 0,
+    createdAt: 0,
+    dueAt: 0,
+    expiresAt: Number.MAX_SAFE_INTEGER,
+    tls: 'opportunistic',
+  };
+}
+
+/** What an attempt's transcript notes, and what was said. */
+export const said = ({ transcript }: Attempt) => transcript.map(({ text }) => text).join('\n');

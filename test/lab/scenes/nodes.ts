@@ -1,0 +1,43 @@
+/** Another node beside a world's own, in this process: on its database and clock, with a directory of its own. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ExecutionContext } from 'ava';
+import { createLog } from '../../../src/base/log.ts';
+import type { Config } from '../../../src/config.ts';
+import { type Running, start } from '../../../src/server/start.ts';
+import { until } from '../until.ts';
+import type { World } from './world.ts';
+
+/** For the settings of the world. */
+export const sharedSecret = { POSTERN_SECRET: 'one secret for all nodes' };
+
+/** `changes`: what is set otherwise than for the world's node. */
+export async function startNode(
+  t: ExecutionContext,
+  world: World,
+  changes: Partial<Config> = {},
+): Promise<Running> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'postern-node-'));
+  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const config = { ...world.config, dataDir, ...changes };
+  const node = await start(config, { clock: world.clock, log: createLog(config) });
+  t.teardown(node.stop);
+  return node;
+}
+
+/** A second passes, and each of so many nodes that send has had its look since. */
+export async function tickAll(world: World, count: number): Promise<void> {
+  const before = world.clock.now();
+  await world.clock.advance('1s');
+  await until(async () => (await world.db('nodes').where('at', '>', before)).length === count, {
+    what: () => `a look of ${count} nodes`,
+  });
+}
+
+/** They have made room for each other. */
+export async function settleAll(world: World, count: number): Promise<void> {
+  for (let n = 0; n < 5; n++) await tickAll(world, count);
+  const counted = new Set(await world.db('nodes').pluck('members'));
+  if (counted.size !== 1) throw new Error(`the nodes count ${counted.size} different rosters`);
+}

@@ -1,0 +1,214 @@
+/**
+ * A world for one test: a DNS, mail exchangers, and the real Postern between them, started as the program starts
+ * itself, on ephemeral ports of loopback, with a directory, a database and a clock of its own. Everything ends with
+ * the test.
+ *
+ *   const world = await startWorld(t, { zone: { 'there.invalid': { MX: ['10 mx1.invalid'] } … } });
+ *   const { body } = await world.send({ to: 'a@there.invalid' });
+ *   await world.settled(body.emailId);
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ExecutionContext } from 'ava';
+import { newKey } from '../../../src/accounts/api-keys.ts';
+import { newDkimKey } from '../../../src/accounts/domains.ts';
+import { createSeal } from '../../../src/accounts/seal.ts';
+import { newId } from '../../../src/base/id.ts';
+import { createLog } from '../../../src/base/log.ts';
+import { loadSecrets } from '../../../src/base/secrets.ts';
+import { type Config, loadConfig } from '../../../src/config.ts';
+import { setQuota } from '../../../src/db/accept/credit-ledger.ts';
+import { insertDomain, setDomainStatus } from '../../../src/db/accounts/domains-table.ts';
+import { insertKey } from '../../../src/db/accounts/keys.ts';
+import { insertOrganization, setLimits } from '../../../src/db/accounts/organizations.ts';
+import { type Db, openDatabase } from '../../../src/db/engine/open.ts';
+import type { Overrides } from '../../../src/server/context.ts';
+import { start } from '../../../src/server/start.ts';
+import { manualClock } from '../clock.ts';
+import { createMigrated, type DatabaseKind } from '../database/databases.ts';
+import { type Dns, startDns, type Zone } from '../dns/dns.ts';
+import { type Mx, type MxOptions, startMxs } from '../mx/mx.ts';
+import { until } from '../until.ts';
+
+export interface WorldOptions {
+  /** Beside the exchangers' own names: mx1.invalid is 127.0.0.2, mx2.invalid 127.0.0.3, and so on. */
+  zone?: Zone;
+  /** One exchanger for each element; none needs options. */
+  exchangers?: MxOptions[];
+  database?: DatabaseKind;
+  /** A PostgreSQL that is there already. */
+  databaseUrl?: string;
+  settings?: Record<string, string>;
+  hands?: Partial<Overrides>;
+  tenant?: { quota?: number | null; scopes?: string[] };
+}
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: what the API says is what the tests look at
+  body: any;
+}
+
+export type World = Awaited<ReturnType<typeof startWorld>>;
+
+export async function startWorld(t: ExecutionContext, options: WorldOptions = {}) {
+  const { exchangers = [{}], database: kind = 'sqlite' } = options;
+  const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
+  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const database = options.databaseUrl
+    ? { url: options.databaseUrl, drop: async () => {} }
+    : await createMigrated(kind, dataDir);
+  t.teardown(() => database.drop());
+  const mx = await startMxs(
+    exchangers.map((mxOptions, index) => ({ host: `127.0.0.${index + 2}`, ...mxOptions })),
+  );
+  t.teardown(() => Promise.all(mx.map((one) => one.close())));
+  const dns = await startDns({
+    ...exchangerNames(mx),
+    'there.invalid': { MX: ['10 mx1.invalid'] },
+    ...options.zone,
+  });
+  t.teardown(() => dns.close());
+
+  const config = testConfig(
+    { dataDir, databaseUrl: database.url, dns, mtaPort: mx[0]!.port },
+    options.settings,
+  );
+  const clock = manualClock(Date.now());
+  /** Passwords cost next to nothing here. */
+  const hands = { random: () => 0.5, passwordCost: { N: 2, r: 1, p: 1 } };
+  const launch = () => start(config, { clock, ...hands, log: createLog(config), ...options.hands });
+  let postern = await launch();
+  const db = await openDatabase(config);
+  t.teardown(async () => {
+    await postern.stop();
+    await db.destroy();
+  });
+
+  const key = await createTenant(db, config, dns, options.tenant);
+  const call = async (method: string, path: string, init: RequestInit = {}): Promise<Answer> => {
+    const response = await fetch(`${postern.url}${path}`, {
+      method,
+      ...init,
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...init.headers },
+    });
+    return { status: response.status, headers: response.headers, body: await response.json() };
+  };
+  const get = async (emailId: string) => (await call('GET', `/api/public/email/${emailId}`)).body;
+
+  return {
+    dns,
+    mx,
+    clock,
+    db,
+    config,
+    key,
+    call,
+    get,
+    /** Sends; fields that are not given get plain ones. */
+    send: (fields: object) =>
+      call('POST', '/api/public/email/send', {
+        body: JSON.stringify({
+          from: 'App <app@sender.invalid>',
+          subject: 'Hello',
+          text: 'Hello there',
+          ...fields,
+        }),
+      }),
+    /** The email, once `holds` holds of it. */
+    when: (emailId: string, holds: (email: Answer['body']) => boolean) => {
+      let last: unknown;
+      return until(
+        async () => {
+          last = await get(emailId);
+          return holds(last) && (last as Answer['body']);
+        },
+        { what: () => `the email to come that far; last: ${JSON.stringify(last)}` },
+      );
+    },
+    async restart() {
+      await postern.stop();
+      postern = await launch();
+    },
+    stop: () => postern.stop(),
+    url: () => postern.url,
+    setUpUrl: () => postern.setUpUrl,
+  };
+}
+
+function exchangerNames(mx: Mx[]): Zone {
+  return Object.fromEntries(mx.map(({ host }, index) => [`mx${index + 1}.invalid`, { A: [host] }]));
+}
+
+interface Surroundings {
+  dataDir: string;
+  databaseUrl: string | null;
+  dns: Dns;
+  mtaPort: number;
+}
+
+export function testConfig(surroundings: Surroundings, settings = {}): Config {
+  return loadConfig(testSettings(surroundings, settings));
+}
+
+/** As a process by itself gets them, in its environment. */
+export function testSettings({ dataDir, databaseUrl, dns, mtaPort }: Surroundings, settings = {}) {
+  return {
+    POSTERN_DATA_DIR: dataDir,
+    ...(databaseUrl && { POSTERN_DATABASE_URL: databaseUrl }),
+    POSTERN_HOSTNAME: 'postern.invalid',
+    POSTERN_HTTP_PORT: '0',
+    POSTERN_DNS_SERVERS: dns.address,
+    POSTERN_MTA_PORT: String(mtaPort),
+    POSTERN_MTA_ALLOW_PRIVATE: 'true',
+    POSTERN_SMTP_HOST: '127.0.0.1',
+    POSTERN_LOG_LEVEL: 'silent',
+    ...settings,
+  };
+}
+
+/** The first is called Tenant; names are unique. */
+export async function tenantName(db: Db): Promise<string> {
+  const first = await db('organizations').where({ name: 'Tenant' }).first('id');
+  return first ? `Tenant ${newId()}` : 'Tenant';
+}
+
+/** Making one takes as long as starting a world does. */
+let tenantKey: ReturnType<typeof newDkimKey> | undefined;
+
+/** An organization without limits, its key, and the verified domain sender.invalid with its DKIM record in DNS. */
+export async function createTenant(
+  db: Db,
+  config: Config,
+  dns: Dns,
+  { quota = null, scopes = ['full_access'] }: { quota?: number | null; scopes?: string[] } = {},
+): Promise<string> {
+  const now = Date.now();
+  const { key, hash, hint } = newKey();
+  tenantKey ??= newDkimKey();
+  const dkim = await tenantKey;
+  await db.transaction(async (trx) => {
+    const orgId = await insertOrganization(trx, await tenantName(trx), now);
+    await setQuota(trx, orgId, quota, now);
+    await setLimits(trx, orgId, { requestsPerSecond: null, requestsPerDay: null, emailsPerDay: null });
+    await insertKey(trx, { orgId, label: 'test', hash, hint, scopes }, now);
+    const domainId = await insertDomain(
+      trx,
+      {
+        orgId,
+        name: 'sender.invalid',
+        dkimSelector: dkim.selector,
+        dkimPublicKey: dkim.publicKey,
+        dkimPrivateKey: createSeal(loadSecrets(config)).close(dkim.privateKey),
+      },
+      now,
+    );
+    await setDomainStatus(trx, domainId!, 'verified', now);
+  });
+  dns.set({
+    [`${dkim.selector}._domainkey.sender.invalid`]: { TXT: [`v=DKIM1; k=rsa; p=${dkim.publicKey}`] },
+  });
+  return key;
+}

@@ -1,0 +1,22 @@
+/** A send as the accepting commit takes it (src/db/accept/acceptance.ts). */
+import { v7 as uuid } from 'uuid';
+import type { Send } from '../../src/db/accept/send-record.ts';
+import { minute, now } from './database/queue-rows.ts';
+
+export const leaseMs = 3 * minute;
+
+export function sendOf(orgId: string, raw = Buffer.from('Subject: Hello')): Send {
+  const address = 'bob@there.invalid';
+  return {
+    ...{ emailId: uuid(), orgId, keyId: null, messageId: uuid(), from: 'app@sender.invalid', replyTo: null },
+    ...{ subject: 'Hello', tags: {}, tls: 'opportunistic' },
+    tracking: { openTracking: false, clickTracking: false },
+    recipients: [
+      { deliveryId: uuid(), address, key: address, domain: 'there.invalid', message: 0, entry: 'leased' },
+    ],
+    messages: [{ id: uuid(), raw }],
+    ...{ base: null, trackedLinks: null },
+    idempotency: { kind: 'window', key: uuid(), requestHash: 'hash' },
+    ...{ acceptedAt: now, expiresAt: now + 60 * minute, lease: { node: 'node', until: now + leaseMs } },
+  };
+}

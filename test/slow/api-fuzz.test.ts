@@ -1,0 +1,217 @@
+/**
+ * Every request gets a documented response, nothing is half done, and the ledger balances. A thousand requests
+ * in every run of the tests; `FUZZ_RUNS=10000 npm test -- test/slow/api-fuzz.test.ts` for more.
+ */
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import test, { type ExecutionContext } from 'ava';
+import fc from 'fast-check';
+import { composeMime, toBytes } from '../../src/compose/mime.ts';
+import { compareKey, domainOf, envelopeAddress, parseMailbox } from '../../src/mail/address.ts';
+import { startWorld, type World } from '../lab/scenes/world.ts';
+
+const runs = Number(process.env.FUZZ_RUNS ?? 1000);
+
+const codes = new Set([
+  ...['VALIDATION_ERROR', 'BAD_REQUEST', 'UNAUTHORIZED', 'INSUFFICIENT_CREDITS', 'FORBIDDEN', 'NOT_FOUND'],
+  ...['DOMAIN_NOT_ALLOWED', 'DOMAIN_NOT_FOUND', 'DOMAIN_NOT_VERIFIED', 'ALL_RECIPIENTS_SUPPRESSED'],
+  'RATE_LIMIT_EXCEEDED',
+]);
+
+/** Strings that often cause errors. */
+const nasty = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 40 }),
+  fc.constantFrom(
+    '',
+    '\r\n',
+    'a\r\nBcc: x@y.invalid',
+    '\0',
+    '\ud800',
+    '.',
+    '..',
+    '<',
+    '"',
+    '@',
+    'a@b',
+    '__proto__',
+  ),
+  fc.constantFrom('ann@there.invalid', 'Ann <ann@there.invalid>', 'app@sender.invalid', 'é@bücher.invalid'),
+);
+const anything = fc.anything({ maxDepth: 2, values: [nasty, fc.integer(), fc.boolean(), fc.constant(null)] });
+const pairs = fc.dictionary(nasty, fc.oneof(nasty, anything), { maxKeys: 12 });
+
+const validSend = {
+  from: 'App <app@sender.invalid>',
+  to: ['ann@there.invalid'],
+  subject: 'Hello',
+  text: 'Hello',
+};
+
+const mutations = {
+  from: fc.oneof(nasty, anything),
+  to: fc.oneof(nasty, fc.array(nasty, { maxLength: 12 }), anything),
+  subject: fc.oneof(nasty, anything),
+  html: fc.oneof(nasty, anything),
+  text: fc.oneof(nasty, anything),
+  replyTo: fc.oneof(nasty, anything),
+  headers: fc.oneof(pairs, anything),
+  tags: fc.oneof(pairs, anything),
+  tracking: fc.oneof(fc.record({ openTracking: anything, clickTracking: fc.boolean() }), anything),
+  idempotencyKey: fc.oneof(nasty, anything),
+  attachments: fc.oneof(
+    fc.array(fc.record({ filename: nasty, content: fc.oneof(nasty, fc.base64String()), contentType: nasty })),
+    anything,
+  ),
+};
+
+/** A valid send with up to two members changed or, sometimes, an arbitrary value. */
+const body = fc.oneof(
+  { weight: 1, arbitrary: anything },
+  {
+    weight: 9,
+    arbitrary: fc
+      .uniqueArray(fc.constantFrom(...(Object.keys(mutations) as (keyof typeof mutations)[])), {
+        maxLength: 2,
+      })
+      .chain((keys) => fc.record(Object.fromEntries(keys.map((key) => [key, mutations[key]]))))
+      .map((changes) => ({ ...validSend, ...changes })),
+  },
+);
+
+/** Bytes of the heap in use after garbage collection. */
+function heapInUse(): number {
+  setFlagsFromString('--expose-gc');
+  runInNewContext('gc')();
+  return process.memoryUsage().heapUsed;
+}
+
+async function checkAnswer(
+  t: ExecutionContext,
+  status: number,
+  answer: Record<string, unknown>,
+  what: unknown,
+) {
+  if (status === 200) return void t.true(answer.success);
+  t.true(status >= 400 && status < 500, `${status} for ${JSON.stringify(what)}`);
+  t.true(codes.has(answer.error as string), `${answer.error}`);
+  t.is(typeof answer.message, 'string');
+  t.true(Array.isArray(answer.issues));
+  t.is((answer.issues as unknown[]).length > 0, answer.error === 'VALIDATION_ERROR');
+}
+
+test('no request is answered outside the contract, and the ledger balances', async (t) => {
+  t.timeout(300_000);
+  const world = await startWorld(t, { tenant: { quota: 1_000_000 } });
+  const before = heapInUse();
+  const answers = new Map<string, number>();
+  await fc.assert(
+    fc.asyncProperty(body, async (value) => {
+      const json = JSON.stringify(value) ?? 'undefined';
+      const answer = await world.call('POST', '/api/public/email/send', { body: json });
+      await checkAnswer(t, answer.status, answer.body, value);
+      const kind = answer.body.error ?? 'accepted';
+      answers.set(kind, (answers.get(kind) ?? 0) + 1);
+    }),
+    { numRuns: runs },
+  );
+  await t.notThrowsAsync(balanced(world));
+  const growth = Math.round((heapInUse() - before) / 2 ** 20);
+  t.log(`${runs} requests, memory grew by ${growth} MiB; ${JSON.stringify(Object.fromEntries(answers))}`);
+});
+
+async function balanced(world: World): Promise<void> {
+  const [org] = await world.db('organizations').select('quota_limit', 'quota_used', 'ledger_total');
+  const changes: number[] = await world.db('credit_entries').pluck('change');
+  const sum = changes.reduce((total, change) => total + change, 0);
+  const spent = await world.db('deliveries').whereNot({ status: 'suppressed' }).pluck('id');
+  if (
+    sum !== org.ledger_total ||
+    sum !== org.quota_limit - org.quota_used ||
+    org.quota_used !== spent.length
+  ) {
+    throw new Error(`the books do not balance: ${JSON.stringify({ ...org, sum, spent: spent.length })}`);
+  }
+}
+
+test('bytes that are not valid HTTP get a response or a closed connection, and the server keeps working', async (t) => {
+  const world = await startWorld(t);
+  const { hostname, port } = new URL(world.url());
+  const line = fc.oneof(
+    fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)),
+    nasty.map((path) => Buffer.from(`GET /api/public/email/${path} HTTP/1.1\r\nHost: x\r\n\r\n`)),
+    nasty.map((value) => Buffer.from(`GET / HTTP/1.1\r\nHost: x\r\nAuthorization: ${value}\r\n\r\n`)),
+    fc.constant(Buffer.from('POST /api/public/email/send HTTP/1.1\r\nContent-Length: x\r\n\r\n')),
+    fc.constant(Buffer.from(`GET / HTTP/1.1\r\nX: ${'y'.repeat(100_000)}\r\n\r\n`)),
+  );
+  await fc.assert(
+    fc.asyncProperty(line, async (bytes) => {
+      const socket = connect(Number(port), hostname);
+      socket.on('error', () => {});
+      socket.end(bytes);
+      const answer = await text(socket).catch(() => '');
+      t.regex(answer, /^(HTTP\/1\.1 ([34]\d\d|200) |$)/);
+    }),
+    { numRuns: Math.ceil(runs / 5) },
+  );
+  t.is((await world.send({ to: 'ann@there.invalid' })).status, 200);
+});
+
+test('an accepted address is safe in an SMTP command, and equal to its other spellings', (t) => {
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        nasty,
+        fc.tuple(nasty, nasty).map(([a, b]) => `${a}@${b}.invalid`),
+        fc.emailAddress(),
+      ),
+      (text) => {
+        if (domainOf(text) === null) return;
+        t.notRegex(envelopeAddress(text), /[\r\n\0<>]/);
+        t.is(compareKey(text), compareKey(compareKey(text)));
+        t.is(parseMailbox(text)?.address, text);
+      },
+    ),
+    { numRuns: runs },
+  );
+});
+
+test('no text adds a bare CR or LF, or a header, to the message', async (t) => {
+  const texts = fc.oneof(
+    nasty,
+    fc.string({ unit: fc.constantFrom('a', '\r', '\n', '.', ' ', 'é', '\t'), maxLength: 60 }),
+  );
+  fc.assert(
+    fc.property(texts, texts, texts, (subject, html, plain) => {
+      const { message: composed } = composeMime({
+        from: {
+          name: subject.replace(/[\r\n\0]/g, ''),
+          address: 'app@sender.invalid',
+          domain: 'sender.invalid',
+        },
+        to: ['ann@there.invalid'],
+        subject,
+        html: html || 'x',
+        text: plain || 'x',
+        attachments: [{ filename: 'a.txt', content: Buffer.from(plain) }],
+        headers: {},
+        messageId: '1@postern.invalid',
+        date: 0,
+      });
+      const message = toBytes(composed).toString('latin1');
+      t.notRegex(message, /\r(?!\n)|(?<!\r)\n/);
+      const names = message
+        .split('\r\n\r\n', 1)[0]!
+        .split(/\r\n(?![ \t])/)
+        .map((field) => field.split(':', 1)[0]);
+      t.deepEqual(
+        names.sort(),
+        ['Content-Type', 'Date', 'From', 'MIME-Version', 'Message-ID', 'Subject', 'To'].filter((name) =>
+          names.includes(name),
+        ),
+      );
+    }),
+    { numRuns: Math.ceil(runs / 4) },
+  );
+});

@@ -1,0 +1,227 @@
+/**
+ * What a move does with rows: hostile ones arrive as they are or are refused by name, large ones in small steps, the
+ * numbers that were given go on, a connection that is lost costs nothing, and what differs in the end is found.
+ */
+
+import { randomBytes } from 'node:crypto';
+import test, { type ExecutionContext } from 'ava';
+import { v7 as uuid } from 'uuid';
+import { type MoveResult, moveDatabase } from '../../src/db/admin/move/move-database.ts';
+import { readNote, refuseMoved } from '../../src/db/admin/moved-marker.ts';
+import { type Db, openDatabase } from '../../src/db/engine/open.ts';
+import { migrate } from '../../src/db/schema/migrate.ts';
+import { createDatabase } from '../lab/database/databases.ts';
+import { startOwnPostgres } from '../lab/database/postgres.ts';
+import { now, openQueue } from '../lab/database/queue-rows.ts';
+
+interface Scene extends Awaited<ReturnType<typeof openQueue>> {
+  dataDir: string;
+  target: Db;
+  moved(hands?: Hands): Promise<MoveResult>;
+}
+
+type Hands = Partial<Pick<Parameters<typeof moveDatabase>[0], 'onProgress' | 'onError' | 'timeoutMs'>>;
+
+async function between(t: ExecutionContext, url?: string): Promise<Scene> {
+  const queue = await openQueue(t, 'sqlite');
+  const dataDir = queue.settings.POSTERN_DATA_DIR;
+  const database = url ? { url, drop: async () => {} } : await createDatabase('postgres');
+  t.teardown(database.drop);
+  const target = await openDatabase({ dataDir, databaseUrl: database.url });
+  t.teardown(() => target.destroy());
+  return {
+    ...queue,
+    ...{ dataDir, target },
+    moved: (hands = {}) =>
+      moveDatabase({
+        ...{ source: queue.db, target, to: 'postgres://there', dataDir, now: () => now },
+        ...{ onUpgrade() {}, onProgress() {}, onError() {}, ...hands },
+      }),
+  };
+}
+
+async function both(scene: Scene, table: string, id: string) {
+  return [await scene.db(table).where({ id }).first(), await scene.target(table).where({ id }).first()];
+}
+
+test('rows arrive as they are, the hostile ones too', async (t) => {
+  const scene = await between(t);
+  const { db, orgId, target } = scene;
+  const { emailId, ids } = await scene.add({
+    last_reply: '\u0001\u001b[2J \\u0000 \ud83d\ude00 é\u0301 \u2028 ﷽ ??',
+  });
+  await db('deliveries').update({ recipient: 'o\'brien"\\?$1{},\\x00@there.invalid' });
+  await db.raw(`update emails set subject = cast(x'61EDA08062' as text), tags = '{"a":"\\ud800"}'`);
+  await db('organizations').update({ told_low: true, wallet: 2 ** 52, name: 'a\0b' });
+  const messages = [
+    randomBytes(9_000_000),
+    Buffer.alloc(0),
+    randomBytes(5_000_000),
+    Buffer.from([0, 255, 92, 48]),
+  ];
+  const messageIds = messages.map(() => uuid());
+  for (const [at, raw] of messages.entries())
+    await db('messages').insert({ id: messageIds[at], email_id: emailId, size: raw.length, raw });
+
+  const { tables } = await scene.moved();
+  for (const [at, id] of messageIds.entries()) {
+    const row = await target('messages').where({ id }).first();
+    t.true(row.raw.equals(messages[at]), `message ${at}`);
+  }
+  const [here, there] = await both(scene, 'deliveries', ids[0]!);
+  t.deepEqual(there, here);
+  const [email, itsCopy] = await both(scene, 'emails', emailId);
+  t.deepEqual(itsCopy, email, 'what is no UTF-8 is what Postern reads on SQLite');
+  const org = await target('organizations').where({ id: orgId }).first();
+  t.like(org, { told_low: true, told_exhausted: false, wallet: 2 ** 52, name: 'a\ufffdb' });
+  t.deepEqual(
+    tables.filter(({ replaced }) => replaced > 0).map(({ table, replaced }) => [table, replaced]),
+    [['organizations', 1]],
+    'and what PostgreSQL does not store is told',
+  );
+});
+
+test('a value that its column does not take is refused by its place, and nothing else is lost by it', async (t) => {
+  const scene = await between(t);
+  const { ids } = await scene.add({});
+  await scene.db('deliveries').where({ id: ids[0]! }).update({ attempts: 'many' });
+  await t.throwsAsync(scene.moved(), {
+    message:
+      /in the row of deliveries with rowid 1 attempts is "many", which is no integer; mend it in SQLite/,
+  });
+  await t.throwsAsync(refuseMoved(scene.target, ''), { message: /is not finished/ });
+  await scene.db('deliveries').update({ attempts: 3 });
+  await scene.moved();
+  t.is((await scene.target('deliveries').first()).attempts, 3);
+  await refuseMoved(scene.target, '');
+});
+
+test('numbers that were given are not given again', async (t) => {
+  const scene = await between(t);
+  const { emailId } = await scene.add({});
+  const event = () => ({
+    ...{ id: uuid(), org_id: scene.orgId, email_id: emailId, type: 'email.sent', at: now, data: '{}' },
+  });
+  for (let at = 0; at < 5; at++) await scene.db('events').insert(event());
+  // Readers have seen it, and retention has taken it.
+  await scene.db('events').where({ position: 5 }).delete();
+  await scene.moved();
+  const [{ position }] = await scene.target('events').insert(event()).returning('position');
+  t.true(position > 5);
+  const { rows } = await scene.target.raw('select events_settled() as settled');
+  t.true(rows[0].settled >= position);
+});
+
+test('what was changed in the target meanwhile is found, and the target is not declared good', async (t) => {
+  const scene = await between(t);
+  for (let at = 0; at < 3; at++) await scene.add({});
+  const done = new Set<string>();
+  await t.throwsAsync(
+    scene.moved({
+      onProgress({ doing }) {
+        if (done.size === 0 && doing === 'copied') done.add(doing);
+        if (doing === 'checked') throw new Error('stopped here');
+      },
+    }),
+    { message: 'stopped here' },
+  );
+  await scene.target('deliveries').limit(1).update({ attempts: 7 });
+  await t.throwsAsync(scene.moved(), {
+    message:
+      /deliveries is not the same on both sides: 3 rows \(\w{16}\) in SQLite, 3 rows \(\w{16}\) in PostgreSQL/,
+  });
+  t.is(readNote(scene.dataDir)!.finishedAt, null);
+  await t.throwsAsync(refuseMoved(scene.target, ''), { message: /is not finished/ });
+});
+
+test('a table or a column that only one side has is refused before anything is copied', async (t) => {
+  const scene = await between(t);
+  await scene.add({});
+  await scene.db.schema.createTable('left_over', (table) => void table.text('id').primary());
+  await migrate(scene.target);
+  await scene.target.raw('alter table emails add column later timestamptz');
+  await t.throwsAsync(scene.moved(), {
+    message:
+      'the two databases differ: PostgreSQL has no table left_over; SQLite has no emails.later; ' +
+      'emails.later is of type timestamp with time zone, which this program cannot move',
+  });
+  t.is(readNote(scene.dataDir), null, 'SQLite goes on as before');
+});
+
+test('a second move into the same target is refused', async (t) => {
+  const scene = await between(t);
+  await scene.add({});
+  const other = await between(t);
+  let refused: unknown;
+  let asked: Promise<unknown> | undefined;
+  await scene.moved({
+    onProgress() {
+      asked ??= moveDatabase({
+        ...{ source: other.db, target: scene.target, to: 'postgres://there', dataDir: other.dataDir },
+        ...{ now: () => now, onUpgrade() {}, onProgress() {}, onError() {} },
+      }).catch((error) => {
+        refused = error;
+      });
+    },
+  });
+  await asked;
+  t.regex(String(refused), /the target holds (an unfinished move|what was moved) from/);
+  t.is(readNote(other.dataDir), null);
+});
+
+test('PostgreSQL crashes in the middle: it is waited for, and nothing is lost or doubled', async (t) => {
+  t.timeout(60_000);
+  const server = await startOwnPostgres();
+  t.teardown(server.stop);
+  const scene = await between(t, server.url);
+  const { emailId } = await scene.add({}, {}, {});
+  for (let at = 0; at < 6; at++) {
+    const raw = randomBytes(3_000_000);
+    await scene.db('messages').insert({ id: uuid(), email_id: emailId, size: raw.length, raw });
+  }
+  const crashed = Promise.withResolvers<void>();
+  let batches = 0;
+  const told: string[] = [];
+  const moving = scene.moved({
+    // Not by the steps: those of the other tests' moves are told there too.
+    onProgress({ doing, table }) {
+      if (doing !== 'copied' || table !== 'messages') return;
+      batches++;
+      if (batches === 2) server.crash().then(server.restart).then(crashed.resolve, crashed.reject);
+    },
+    onError: (what) => told.push(what),
+  });
+  // Both at once: a server that does not come back is what fails here, and not the move that waits for it.
+  const [{ tables }] = await Promise.all([moving, crashed.promise]);
+  t.is(told.length > 0, true);
+  t.regex(told[0]!, /PostgreSQL is away .*; waiting for it/);
+  t.like(
+    tables.find(({ table }) => table === 'messages'),
+    { rows: 6 },
+  );
+});
+
+test('a connection that is lost is waited for, however long its statement had been at work', async (t) => {
+  const scene = await between(t);
+  const { target } = scene;
+  await scene.add({});
+  await migrate(target);
+  // The first insert loses its connection: what a sequence has given is not taken back by that.
+  await target.raw('create sequence inserts');
+  await target.raw(
+    `create function lose_first() returns trigger language plpgsql as $$ begin
+       if nextval('inserts') = 1 then perform pg_terminate_backend(pg_backend_pid()); end if;
+       return null;
+     end $$`,
+  );
+  await target.raw(
+    'create trigger lose_first before insert on organizations for each statement execute function lose_first()',
+  );
+  const told: string[] = [];
+  // Any statement takes longer than that.
+  await scene.moved({ timeoutMs: 0, onError: (what) => told.push(what) });
+  t.is(told.length, 1);
+  const { rows } = await target.raw('select last_value from inserts');
+  t.is(Number(rows[0].last_value), 2, 'and the insert was made once more');
+  t.deepEqual(await target('organizations').pluck('id'), [scene.orgId]);
+});

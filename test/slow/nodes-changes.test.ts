@@ -1,0 +1,108 @@
+/**
+ * What is changed on one node, or by the command line, holds on the others within a second. Most is read anew for each
+ * call; verified domains and keys are kept for a second (src/base/lookup-cache.ts); suspensions are read once a second.
+ */
+import test, { type ExecutionContext } from 'ava';
+import { setDomainStatus, setDomainTracking } from '../../src/db/accounts/domains-table.ts';
+import { setLimits } from '../../src/db/accounts/organizations.ts';
+import { addSuppression, suppressionOf } from '../../src/db/accounts/suppressions.ts';
+import { suspend } from '../../src/db/queue/suspensions.ts';
+import { disableWebhook } from '../../src/db/webhooks/webhooks.ts';
+import { sharedSecret, startNode, tickAll } from '../lab/scenes/nodes.ts';
+import { startWebhookWorld } from '../lab/scenes/webhook-world.ts';
+import { until } from '../lab/until.ts';
+
+/** The world's node sends and takes mail; the other one takes mail, and is asked here. Its caches are warm. */
+async function startBoth(t: ExecutionContext) {
+  const scene = await startWebhookWorld(t, { database: 'postgres', settings: sharedSecret });
+  const { world } = scene;
+  const other = await startNode(t, world, { roles: ['http'] });
+  let sent = 0;
+  const send = async (to = 'ann@there.invalid') => {
+    sent += 1;
+    const response = await fetch(`${other.url}/api/public/email/send`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${world.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        ...{ from: 'app@sender.invalid', to, subject: `${sent}` },
+        html: '<a href="https://example.com/">Hello</a>',
+      }),
+    });
+    // biome-ignore lint/suspicious/noExplicitAny: what the API says is what the test looks at
+    return { status: response.status, headers: response.headers, body: (await response.json()) as any };
+  };
+  t.is((await send()).status, 200);
+  await world.mx[0]!.received(1);
+  /** A second, and what a busy machine adds to it. */
+  const soon = (holds: () => Promise<boolean>, what: string) => until(holds, { timeout: 10_000, what });
+  return { ...scene, send, soon };
+}
+
+test('a key that is revoked opens nothing anywhere', async (t) => {
+  const { world, send, soon } = await startBoth(t);
+  const [id] = await world.db('api_keys').pluck('id');
+  t.is((await world.call('DELETE', `/api/public/keys/${id}`)).status, 200);
+  await soon(async () => (await send()).status === 401, 'the key to be refused');
+  t.pass();
+});
+
+test('a domain that is no longer verified sends nothing, and again once it is', async (t) => {
+  const { world, send, soon } = await startBoth(t);
+  const [id] = await world.db('domains').pluck('id');
+  await setDomainStatus(world.db, id, 'pending', world.clock.now());
+  await soon(async () => (await send()).status === 403, 'the domain to be refused');
+  await setDomainStatus(world.db, id, 'verified', world.clock.now());
+  t.is((await send()).status, 200, 'at once');
+});
+
+test('the next mail is signed with the new key, and tracked as the domain says now', async (t) => {
+  const { world, send, soon } = await startBoth(t);
+  const [id] = await world.db('domains').pluck('id');
+  await world.db('domains').where({ id }).update({ dkim_selector: 'rotated' });
+  await setDomainTracking(world.db, id, { clicks: true, host: 'links.sender.invalid' });
+  await soon(async () => {
+    const { body } = await send();
+    const { raw } = await world.db('messages').where({ email_id: body.emailId }).first();
+    const text = raw.toString().replaceAll('=\r\n', '');
+    return text.includes('s=rotated') && text.includes('links.sender.invalid');
+  }, 'the new key and the links');
+  t.pass();
+});
+
+test('limits hold for the next calls', async (t) => {
+  const { world, orgId, send, soon } = await startBoth(t);
+  await setLimits(world.db, orgId, { requestsPerSecond: 1000, requestsPerDay: 77 });
+  await soon(async () => (await send()).headers.get('x-ratelimit-limit') === '77', 'the limit');
+  t.pass();
+});
+
+test('an address that is suppressed gets nothing, at once', async (t) => {
+  const { world, orgId, send } = await startBoth(t);
+  await addSuppression(world.db, suppressionOf(orgId, 'ann@there.invalid', 'manual'), world.clock.now());
+  t.is((await send()).status, 422);
+});
+
+test('a webhook that is disabled is posted to no more', async (t) => {
+  const { world, endpoint, send } = await startBoth(t);
+  const { receiver, id } = await endpoint(['email.queued']);
+  await send('bob@there.invalid');
+  await until(() => receiver.requests.length === 1, { what: 'the first post' });
+  await disableWebhook(world.db, id, 'not wanted', world.clock.now());
+  await send('cid@there.invalid');
+  await world.mx[0]!.received(3);
+  for (let n = 0; n < 2; n++) await tickAll(world, 1);
+  t.is(receiver.requests.length, 1);
+});
+
+test('a destination that is suspended gets nothing from any node', async (t) => {
+  const { world, send } = await startBoth(t);
+  await startNode(t, world, { roles: ['mta'] });
+  const now = world.clock.now();
+  const order = { destination: 'there.invalid', reason: 'a test', createdAt: now };
+  await suspend(world.db, { ...order, until: now + 3600_000 });
+  for (let n = 0; n < 5; n++) await tickAll(world, 2);
+  const { body } = await send();
+  for (let n = 0; n < 3; n++) await tickAll(world, 2);
+  t.is((await world.get(body.emailId)).recipients[0].attempts, 0);
+  t.is(world.mx[0]!.messages.length, 1);
+});

@@ -1,0 +1,159 @@
+/** The files that operators install name only settings that exist, and the image contains what it needs. */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import test from 'ava';
+import { loadConfig, settings } from '../../src/config.ts';
+import { insertOrganization } from '../../src/db/accounts/organizations.ts';
+import { openDatabase } from '../../src/db/engine/open.ts';
+import { createCli, directory, run as runCommand } from '../lab/cli.ts';
+import { createMigrated } from '../lab/database/databases.ts';
+import { inContext, readEnv, readStages } from '../lab/programs/dockerfile.ts';
+
+const root = join(import.meta.dirname, '../..');
+const read = (path: string) => readFile(join(root, path), 'utf8');
+const run = promisify(execFile);
+
+for (const path of [
+  'Dockerfile',
+  'config/compose.yaml',
+  'config/postern.env',
+  'config/postern.service',
+  'config/postern-command',
+]) {
+  test(`${path} names only settings that exist`, async (t) => {
+    const names = [...(await read(path)).matchAll(/\bPOSTERN_\w+/g)].map(([name]) => name);
+    t.true(names.length > 0);
+    const known = [...settings.map(({ name }) => name), 'POSTERN_ENV_FILE', 'POSTERN_ENV_FD'];
+    t.deepEqual(
+      names.filter((name) => !known.includes(name)),
+      [],
+    );
+  });
+}
+
+test('postern.env is valid as shipped and with its commented lines enabled, also for a shell', async (t) => {
+  const text = await read('config/postern.env');
+  const { stdout } = await run('sh', ['-c', 'set -a; . "$1"; env', 'sh', join(root, 'config/postern.env')], {
+    env: { PATH: process.env.PATH },
+  });
+  const sourced = Object.fromEntries(stdout.split('\n').map((line) => line.split('=', 2)));
+  t.is(loadConfig(sourced).hostname, 'mail.example.org');
+  t.is(loadConfig(sourced).inboundPort, 25);
+  const offered = [...text.matchAll(/^#?(POSTERN_\w+)=(.*)$/gm)];
+  t.true(offered.length > 8);
+  for (const [, name, value] of offered) t.notThrows(() => loadConfig({ [name!]: value! }), name);
+});
+
+const asRoot = process.getuid?.() === 0 ? test : test.skip;
+
+asRoot(
+  'the installed `postern` opens FILE arguments as the caller and runs as the service user',
+  async (t) => {
+    const [service, callers] = [await directory(t), await directory(t)];
+    await chmod(service, 0o711);
+    const dataDir = join(service, 'data');
+    await mkdir(dataDir);
+    const { url } = await createMigrated('sqlite', dataDir);
+    const db = await openDatabase({ dataDir, databaseUrl: url });
+    await insertOrganization(db, 'Acme', Date.now());
+    await db.destroy();
+    await writeFile(join(dataDir, 'secret'), `${'s'.repeat(43)}\n`);
+    await run('chown', ['-R', 'nobody', dataDir]);
+    const env = { PATH: process.env.PATH };
+    await writeFile(
+      join(service, 'postern.env'),
+      `POSTERN_HOSTNAME=mail.postern.invalid\nPOSTERN_DATA_DIR=${dataDir}\n`,
+    );
+    const installed = (await read('config/postern-command'))
+      .replaceAll('/var/lib/postern', dataDir)
+      .replaceAll('/etc/postern', service)
+      .replaceAll('/opt/postern', root)
+      .replaceAll('-u postern', '-u nobody');
+    const command = join(service, 'postern');
+    await writeFile(command, installed, { mode: 0o755 });
+    const postern = (...args: string[]) => runCommand(command, args, env);
+
+    // Only the caller can read this directory.
+    const list = join(callers, 'list.csv');
+    await writeFile(list, 'ann@there.invalid\nben@there.invalid\n', { mode: 0o600 });
+    const imported = await postern('suppression', 'import', '--org', 'Acme', list);
+    t.is(imported.code, 0, imported.stderr);
+    t.regex(imported.stdout.toString(), /^added\t2\n/);
+    const missing = await postern('suppression', 'import', join(callers, 'none.csv'), '--org', 'Acme');
+    t.is(missing.code, 1);
+    t.regex(missing.stderr, /^postern: \S+none\.csv cannot be read; give a readable file\n$/);
+
+    const file = join(callers, 'backup.sqlite');
+    const made = await postern('backup', file);
+    t.is(made.code, 0, made.stderr);
+    const { size, uid, mode } = await stat(file);
+    t.is(made.stdout.toString(), `backup\t${file}\nbytes\t${size}\nsecret\t${file}.secret\n`);
+    t.deepEqual([uid, mode & 0o777], [0, 0o600]);
+    t.is(await readFile(`${file}.secret`, 'utf8'), `${'s'.repeat(43)}\n`);
+    const again = await postern('backup', file);
+    t.deepEqual([again.code, /already exists; --force replaces it/.test(again.stderr)], [1, true]);
+    t.is((await postern('backup', '--force', '--no-secret', file)).code, 0);
+    t.is((await postern('backup', join(callers, 'no/such'))).code, 1);
+    t.deepEqual((await readdir(callers)).sort(), ['backup.sqlite', 'backup.sqlite.secret', 'list.csv']);
+    t.deepEqual(
+      (await readdir(dataDir)).filter((name) => name.startsWith('backup')),
+      [],
+    );
+
+    // The backup is complete.
+    const copy = await directory(t);
+    await run('cp', [file, join(copy, 'postern.sqlite')]);
+    const { json, refusal } = createCli(t, { POSTERN_DATA_DIR: copy });
+    t.is((await json('suppression list --org Acme')).length, 2);
+    t.regex(await refusal(2, 'backup - --json'), /the backup itself goes to standard output/);
+  },
+);
+
+test('the image runs as an unprivileged user and has a health check', async (t) => {
+  const last = readStages(await read('Dockerfile')).at(-1)!;
+  const given = (instruction: string) => last.steps.filter((step) => step.instruction === instruction);
+  t.is(given('USER').at(-1)!.rest, 'node');
+  t.regex(String(given('HEALTHCHECK')[0]!.rest), /\/health\/ready/);
+  const env = readEnv(String(given('ENV')[0]!.rest), { PATH: '/usr/bin' });
+  t.is(env.PATH, '/postern/scripts:/usr/bin');
+  const { dataDir, httpHost } = loadConfig(env);
+  t.deepEqual([dataDir, httpHost], [given('VOLUME')[0]!.rest, '0.0.0.0']);
+});
+
+test('the build context has every file that the image copies, and neither secrets nor data', async (t) => {
+  const goes = inContext(await read('.dockerignore'));
+  for (const { steps } of readStages(await read('Dockerfile'))) {
+    for (const { instruction, flags, rest } of steps) {
+      if (instruction !== 'COPY' || flags.from) continue;
+      for (const source of String(rest).split(' ').slice(0, -1)) {
+        t.true(existsSync(join(root, source)), source);
+        t.true(goes(source), source);
+      }
+    }
+  }
+  for (const path of ['config/postern.env', 'src/main.ts', 'scripts']) t.true(goes(path), path);
+  for (const path of ['config/.env', 'data', 'node_modules', '.git', 'test', 'scripts/bench.ts'])
+    t.false(goes(path), path);
+});
+
+test('a Dockerfile is parsed into stages and steps, and unknown instructions are refused', (t) => {
+  const text =
+    '# one\nFROM a AS b\nENV A=1 \\\n    PATH=/c:$PATH\n\nFROM d\nCOPY --from=b --chown=x:y e f\nCMD ["g", "h"]\n';
+  t.deepEqual(readStages(text), [
+    { image: 'a', name: 'b', steps: [{ instruction: 'ENV', flags: {}, rest: 'A=1      PATH=/c:$PATH' }] },
+    {
+      image: 'd',
+      name: null,
+      steps: [
+        { instruction: 'COPY', flags: { from: 'b', chown: 'x:y' }, rest: 'e f' },
+        { instruction: 'CMD', flags: {}, rest: ['g', 'h'] },
+      ],
+    },
+  ]);
+  t.deepEqual(readEnv('A=1      PATH=/c:$PATH', { PATH: '/d' }), { A: '1', PATH: '/c:/d' });
+  t.throws(() => readStages('FROM a\nONBUILD RUN b'), { message: /ONBUILD/ });
+  t.throws(() => readStages('RUN a'), { message: /before its first FROM/ });
+});

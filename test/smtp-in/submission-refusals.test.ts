@@ -1,0 +1,289 @@
+/** What is refused over SMTP, by the API's rules: its code in the text, the SMTP codes that fit, nothing left behind. */
+import test from 'ava';
+import { revokeKey } from '../../src/db/accounts/keys.ts';
+import { setLimits } from '../../src/db/accounts/organizations.ts';
+import { addSuppression } from '../../src/db/accounts/suppressions.ts';
+import { compareKey } from '../../src/mail/address.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { plain, startTalk } from '../lab/mx/smtp-talk.ts';
+import {
+  delivered,
+  emailIdOf,
+  loggedIn,
+  startSubmission,
+  submissionWorlds,
+  submit,
+  type Tenant,
+  tenantOf,
+  transportOf,
+  withKey,
+} from '../lab/scenes/submission.ts';
+import { until } from '../lab/until.ts';
+
+const worlds = submissionWorlds(kinds);
+
+const to = ['ann@there.invalid'];
+const from = 'From: App <app@sender.invalid>';
+const good = [from, 'Subject: Hi', '', 'Hi'];
+
+async function suppress({ world, orgId }: Tenant, ...addresses: string[]): Promise<void> {
+  for (const address of addresses) {
+    const suppression = { orgId, address, addressKey: compareKey(address), reason: 'test' };
+    await addSuppression(world.db, suppression, Date.now());
+  }
+}
+
+const limited = { requestsPerSecond: null, requestsPerDay: null, emailsPerDay: null };
+
+for (const database of kinds) {
+  test(`${database}: whose domain it is, who may send from it, and what the key may do`, async (t) => {
+    const world = worlds[database];
+    const tenant = await tenantOf(world);
+    const other = [from.replace('sender', 'stranger'), ...good.slice(1)];
+    const text = (reply: string) => reply.trimEnd();
+    t.is(
+      text(await submit(await loggedIn(tenant), to, other, '550')),
+      '550 5.7.1 DOMAIN_NOT_FOUND: The domain stranger.invalid is not registered in this organization.',
+    );
+    const bound = await withKey(tenant, ['email:send', 'domain_scope:other.invalid']);
+    t.is(
+      text(await submit(await loggedIn(bound), to, good, '550')),
+      '550 5.7.1 DOMAIN_NOT_ALLOWED: This API key cannot send from sender.invalid. It can send from other.invalid.',
+    );
+    const pending = await tenantOf(world);
+    await world.db('domains').where({ org_id: pending.orgId }).update({ status: 'pending' });
+    t.regex(
+      await submit(await loggedIn(pending), to, good, '550'),
+      /^550 5\.7\.1 DOMAIN_NOT_VERIFIED: The domain sender\.invalid is not verified yet/,
+    );
+    const reader = await loggedIn(await withKey(tenant, ['email:read']));
+    t.is(
+      text(await reader.says('MAIL FROM:<a@b.invalid>\r\n', '550')),
+      '550 5.7.1 FORBIDDEN: The API key lacks the scope email:send.',
+    );
+    t.is((await world.db('emails').whereIn('org_id', [tenant.orgId, pending.orgId])).length, 0);
+  });
+
+  test(`${database}: suppressed recipients are skipped and named; all of them are a refusal`, async (t) => {
+    const world = worlds[database];
+    const tenant = await tenantOf(world);
+    await suppress(tenant, 'gone@there.invalid', 'left@there.invalid');
+    const talk = await loggedIn(tenant);
+    const reply = await submit(talk, ['gone@there.invalid', ...to], good);
+    t.regex(reply, /; skipped: gone@there\.invalid \(suppressed\)\r\n$/);
+    const email = await delivered(tenant, emailIdOf(reply));
+    t.is(email.recipients[0].status, 'suppressed');
+    t.is(
+      await submit(talk, ['gone@there.invalid', 'left@there.invalid'], good, '550'),
+      '550 5.7.1 ALL_RECIPIENTS_SUPPRESSED: Every recipient is on the suppression list.\r\n',
+    );
+  });
+
+  test(`${database}: credits are spent by recipient, and missing ones are said`, async (t) => {
+    const tenant = await tenantOf(worlds[database], { quota: 1 });
+    const talk = await loggedIn(tenant);
+    const reply = await submit(talk, [...to, 'bob@there.invalid'], good);
+    t.regex(reply, /; skipped: bob@there\.invalid \(no credit\)\r\n$/);
+    t.is(
+      await submit(talk, ['joe@there.invalid'], good, '550'),
+      '550 5.7.1 INSUFFICIENT_CREDITS: Neither the quota nor the wallet has credits left.\r\n',
+    );
+  });
+
+  // Alone, for it turns the clock of all.
+  test.serial(
+    `${database}: beyond the request rate and the day’s capacity it is 451 with the seconds`,
+    async (t) => {
+      const world = worlds[database];
+      const tenant = await tenantOf(world);
+      await setLimits(world.db, tenant.orgId, { ...limited, requestsPerSecond: 2, emailsPerDay: 3 });
+      await world.clock.advance('5s');
+      const talk = await loggedIn(tenant);
+      await submit(talk, to, good);
+      await submit(talk, ['bob@there.invalid'], good);
+      t.is(
+        await talk.says('MAIL FROM:<a@b.invalid>\r\n', '451'),
+        '451 4.7.1 RATE_LIMIT_EXCEEDED: This organization may make 2 requests a second; wait for the next. Retry in 1 s.\r\n',
+      );
+      await world.clock.advance('1s');
+      const reply = await submit(talk, ['c@there.invalid', 'd@there.invalid'], good, '451');
+      t.regex(reply, /^451 4\.7\.1 RATE_LIMIT_EXCEEDED: .* 3 recipients a day, .* Retry in \d+ s\.\r\n$/);
+      const [usage] = await world
+        .db('daily_usage')
+        .where({ org_id: tenant.orgId })
+        .select('requests', 'emails');
+      t.deepEqual({ ...usage }, { requests: 2, emails: 2 });
+    },
+  );
+
+  test(`${database}: trouble of ours is 451, and nothing is charged`, async (t) => {
+    const tenant = await tenantOf(worlds[database], { quota: 10 });
+    const { db } = tenant.world;
+    await db('domains').where({ org_id: tenant.orgId }).update({ dkim_private_key: 'v1.AAAA.AAAA.AAAA' });
+    const reply = await submit(await loggedIn(tenant), to, good, '451');
+    t.regex(reply, /^451 4\.3\.0 SEND_FAILED: .* Nothing was charged\. Try again\.\r\n$/);
+    t.is((await db('organizations').where({ id: tenant.orgId }).first('quota_used')).quota_used, 0);
+  });
+
+  test(`${database}: a key that is revoked sends no more, in the same session`, async (t) => {
+    const world = worlds[database];
+    const tenant = await tenantOf(world);
+    const talk = await loggedIn(tenant);
+    await submit(talk, to, good);
+    const { id } = await world.db('api_keys').where({ org_id: tenant.orgId }).first('id');
+    await revokeKey(world.db, id, Date.now());
+    const refused = await until(async () => {
+      talk.write('RSET\r\n');
+      await talk.reply('250');
+      talk.write('MAIL FROM:<a@b.invalid>\r\n');
+      return (await talk.reply('')).startsWith('535 5.7.8 UNAUTHORIZED: ');
+    });
+    t.true(refused);
+  });
+}
+
+test.serial(
+  'a wrong password is 535; the eleventh in a minute from an address ends the connection, the right one passes',
+  async (t) => {
+    const world = worlds.sqlite;
+    const login = async (key: string, expected: string) => {
+      const talk = await startTalk(world.ports.implicit, { tls: true, from: '127.0.0.9' });
+      await talk.says('EHLO x\r\n', '250');
+      const reply = await talk.says(`AUTH PLAIN ${plain(key)}\r\n`, expected);
+      if (expected === '421') await talk.over();
+      talk.close();
+      return reply;
+    };
+    const text =
+      '535 5.7.8 UNAUTHORIZED: The password is not a valid API key, or the key has been revoked.\r\n';
+    for (let n = 0; n < 10; n++) t.is(await login('em_wrong', '535'), text);
+    t.regex(await login('em_wrong', '421'), /^421 4\.7\.0 RATE_LIMIT_EXCEEDED: .* Retry in 60 s\.\r\n$/);
+    await login(world.key, '235');
+    await world.clock.advance('1m');
+    await login('em_wrong', '535');
+  },
+);
+
+test('nodemailer’s client reads the refusal', async (t) => {
+  const tenant = await tenantOf(worlds.sqlite);
+  const wrong = await t.throwsAsync(transportOf({ ...tenant, key: 'em_wrong_wrong_wrong_wrong' }).verify());
+  t.regex(wrong!.message, /535 5\.7\.8 UNAUTHORIZED: /);
+  const mail = { from: 'x@stranger.invalid', to, subject: 'Hi', text: 'Hi' };
+  const refused = await t.throwsAsync(transportOf(tenant).sendMail(mail));
+  t.regex(refused!.message, /550 5\.7\.1 DOMAIN_NOT_FOUND: /);
+});
+
+test('without TLS there is no login, unless clear text is allowed on loopback; without a login there is no mail', async (t) => {
+  const world = worlds.sqlite;
+  const talk = await startTalk(world.ports.starttls);
+  const offered = await talk.says('EHLO x\r\n', '250');
+  t.notRegex(offered, /AUTH/);
+  t.regex(offered, /STARTTLS/);
+  t.regex(await talk.says(`AUTH PLAIN ${plain(world.key)}\r\n`, '538 5.7.11'), /UNAUTHORIZED/);
+  t.regex(await talk.says('MAIL FROM:<a@b.invalid>\r\n', '530 5.7.0'), /UNAUTHORIZED/);
+  await talk.says('STARTTLS\r\n', '220');
+  await talk.secure();
+  t.regex(await talk.says('EHLO x\r\n', '250'), /AUTH PLAIN LOGIN/);
+  await talk.says('MAIL FROM:<a@b.invalid>\r\n', '530 5.7.0');
+  await talk.says(`AUTH PLAIN ${plain(world.key)}\r\n`, '235');
+  await submit(talk, to, good);
+
+  const lenient = await startSubmission(t, { settings: { POSTERN_SUBMISSION_ALLOW_CLEAR: 'true' } });
+  const clear = await startTalk(lenient.ports.starttls);
+  t.regex(await clear.says('EHLO x\r\n', '250'), /AUTH PLAIN LOGIN/);
+  await clear.says(`AUTH PLAIN ${plain(lenient.key)}\r\n`, '235');
+  await submit(clear, to, good);
+});
+
+const attachment = (name: string, type = 'application/octet-stream') => [
+  ...[from, 'MIME-Version: 1.0', 'Content-Type: multipart/mixed; boundary="b"', '', '--b', '', 'Hi', '--b'],
+  ...[`Content-Type: ${type}`, `Content-Disposition: attachment; ${name}`, '', 'x', '--b--'],
+];
+
+const contents: Record<string, [lines: string[], expected: string]> = {
+  'no From': [good.slice(1), '554 5.6.0 BAD_REQUEST: from: '],
+  'two From fields': [[from, ...good], '554 5.6.0 BAD_REQUEST: from: '],
+  'two addresses in From': [
+    ['From: a@sender.invalid, b@sender.invalid', ...good.slice(1)],
+    '554 5.6.0 BAD_REQUEST: from: ',
+  ],
+  'an empty From': [['From:', ...good.slice(1)], '554 5.6.0 BAD_REQUEST: from: '],
+  'a line that is no field': [
+    ['Subject Hi', ...good],
+    '554 5.6.0 BAD_REQUEST: "Subject Hi" is not a header field',
+  ],
+  'a field name with a space': [['X-A : b', ...good], '554 5.6.0 BAD_REQUEST: '],
+  'a line of white space in the header': [[from, ' ', 'Subject: x', '', 'Hi'], '554 5.6.0 BAD_REQUEST: '],
+  'two subjects': [['Subject: a', ...good], '554 5.6.0 BAD_REQUEST: subject: '],
+  'a Message-ID that is none': [['Message-ID: nonsense', ...good], '554 5.6.0 BAD_REQUEST: message-id: '],
+  'a circle': [[...Array<string>(51).fill('Received: x'), ...good], '554 5.6.0 BAD_REQUEST: mail loop'],
+  'a NUL': [[...good, 'a\0b'], '554 5.6.0 BAD_REQUEST: the message contains a NUL byte'],
+  'too many fields': [
+    [...Array<string>(501).fill('X-A: b'), ...good],
+    '554 5.6.0 BAD_REQUEST: the header is too large',
+  ],
+  'a line of 999 octets': [
+    [...good, 'x'.repeat(999)],
+    '554 5.6.0 The message has a line longer than 998 octets',
+  ],
+  'a subject of 999 characters': [
+    [from, `Subject: ${'x'.repeat(500)}`, ` ${'x'.repeat(498)}`, '', 'Hi'],
+    '554 5.6.0 VALIDATION_ERROR: subject: at most 998 characters',
+  ],
+  'a tag value too long': [
+    [`X-Postern-Tag-a: ${'x'.repeat(257)}`, ...good],
+    '554 5.6.0 VALIDATION_ERROR: tags.a: ',
+  ],
+  'a tag without a name': [['X-Postern-Tag-: x', ...good], '554 5.6.0 VALIDATION_ERROR: tags'],
+  'a tag twice': [
+    ['X-Postern-Tag-a: x', 'X-Postern-Tag-a: y', ...good],
+    '554 5.6.0 VALIDATION_ERROR: tags: a',
+  ],
+  'eleven tags': [
+    [...Array.from({ length: 11 }, (_, n) => `X-Postern-Tag-${n}: x`), ...good],
+    '554 5.6.0 VALIDATION_ERROR: tags: must be at most 10 pairs',
+  ],
+  'an executable': [
+    attachment('filename="setup.EXE"'),
+    '554 5.6.0 VALIDATION_ERROR: attachments: setup.EXE is an executable',
+  ],
+  'an executable in disguise': [
+    attachment("filename*=utf-8''run%2Esh"),
+    '554 5.6.0 VALIDATION_ERROR: attachments: run.sh',
+  ],
+  'an executable by its type': [
+    attachment('filename=x', 'application/x-sh'),
+    '554 5.6.0 VALIDATION_ERROR: attachments: x is',
+  ],
+};
+
+test('a message that is not well-formed, or against the contract, is refused, and the session goes on', async (t) => {
+  const world = worlds.sqlite;
+  const tenant = await tenantOf(world, { quota: 100 });
+  for (const [name, [lines, expected]] of Object.entries(contents)) {
+    const talk = await loggedIn(tenant);
+    await t.notThrowsAsync(submit(talk, to, lines, expected), name);
+    await t.notThrowsAsync(talk.says('NOOP\r\n', '250'), name);
+    talk.close();
+  }
+  t.is((await world.db('emails').where({ org_id: tenant.orgId })).length, 0);
+  t.is((await world.db('organizations').where({ id: tenant.orgId }).first('quota_used')).quota_used, 0);
+});
+
+test('senders, recipients and sizes that cannot be are refused at their command', async (t) => {
+  const tenant = await tenantOf(worlds.sqlite);
+  const talk = await loggedIn(tenant);
+  await talk.says('MAIL FROM:<>\r\n', '553 5.1.7');
+  await talk.says('MAIL FROM:nonsense\r\n', '501 5.1.7');
+  await talk.says('MAIL FROM:<a@b.invalid> SIZE=30000000\r\n', '552 5.3.4');
+  await talk.says('RCPT TO:<a@b.invalid>\r\n', '503 5.5.1');
+  await talk.says('MAIL FROM:<a@localhost> SIZE=300 BODY=8BITMIME\r\n', '250');
+  await talk.says('RCPT TO:<ann@localhost>\r\n', '553 5.1.3');
+  await talk.says('RCPT TO:<ann@[192.0.2.1]>\r\n', '553 5.1.3');
+  await talk.says('DATA\r\n', '503 5.5.1');
+  for (let n = 0; n < 10; n++) await talk.says(`RCPT TO:<a${n}@there.invalid>\r\n`, '250');
+  await talk.says('RCPT TO:<one-more@there.invalid>\r\n', '452 4.5.3');
+  await talk.says('DATA\r\n', '354');
+  const reply = await talk.says(`${good.join('\r\n')}\r\n.\r\n`, '250 2.6.0');
+  t.is((await delivered(tenant, emailIdOf(reply))).recipients.length, 10);
+});
