@@ -1,9 +1,10 @@
 /**
- * Files run side by side in processes of their own. The time-out is for what hangs: it counts from the last test that ended, and on
- * a busy machine a file whose tests all start processes may have none for a minute.
+ * scripts/test.ts runs all tests with one process for each room: `test/.rooms/` has a file for each, which imports the
+ * test files of the room. Named files run in processes of their own. The time-out is for what hangs: it counts from the
+ * last test that ended.
  */
 export default {
-  files: ['test/**/*.test.ts'],
+  files: process.env.TEST_ROOMS ? ['test/.rooms/*.ts'] : ['test/**/*.test.ts'],
   extensions: ['ts'],
   workerThreads: false,
   timeout: '3m',

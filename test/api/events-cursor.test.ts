@@ -2,9 +2,6 @@
  * The cursor of the event feed skips and repeats nothing, on both databases: several writers commit real transactions
  * that overlap, stay open and roll back, on their own connections, while several readers read page by page.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { newId } from '../../src/base/id.ts';
@@ -16,14 +13,14 @@ import { first } from '../../src/db/schema/migrations/001-first.ts';
 import { engine } from '../../src/db/schema/migrations/002-engine.ts';
 import { events } from '../../src/db/schema/migrations/005-events.ts';
 import { createDatabase, createMigrated, type DatabaseKind, kinds } from '../lab/database/databases.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 import { until } from '../lab/until.ts';
 
 const now = Date.UTC(2026, 0, 1);
 const types = ['email.queued', 'email.delivered', 'email.bounced'];
 
 async function newFeed(t: ExecutionContext, kind: DatabaseKind, lay?: (trx: Trx) => Promise<string[]>) {
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
-  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const dataDir = await temporaryDirectory(t);
   const database = await (lay ? createDatabase(kind) : createMigrated(kind, dataDir));
   t.teardown(() => database.drop());
   const open = async () => {

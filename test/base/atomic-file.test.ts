@@ -1,14 +1,13 @@
 /** Files that exist completely or not at all. */
 import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test from 'ava';
+import { temporaryDirectory } from '../lab/evidence.ts';
 
 test('if several processes create a file at once, one writes it and all read the same', async (t) => {
-  const directory = await mkdtemp(join(tmpdir(), 'postern-whole-'));
-  t.teardown(() => rm(directory, { recursive: true, force: true }));
+  const directory = await temporaryDirectory(t);
   const file = join(directory, 'secret');
   const program = `
     import { readFileSync } from 'node:fs';

@@ -1,19 +1,16 @@
 /** Entries are stored in the database, cached in memory, expire, and never stop a delivery. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { createPersistentCache, type PersistentEntry } from '../../src/base/persistent-cache.ts';
 import { openDatabase } from '../../src/db/engine/open.ts';
 import { forgetLearned, learnedRows } from '../../src/db/queue/learned-rows.ts';
 import { manualClock } from '../lab/clock.ts';
 import { createMigrated, type DatabaseKind, kinds } from '../lab/database/databases.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 
 const minute = 60_000;
 
 async function startDatabase(t: ExecutionContext, kind: DatabaseKind) {
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-memory-'));
-  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const dataDir = await temporaryDirectory(t);
   const { url, drop } = await createMigrated(kind, dataDir);
   t.teardown(drop);
   const db = await openDatabase({ dataDir, databaseUrl: url });

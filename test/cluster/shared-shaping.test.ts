@@ -2,11 +2,11 @@
  * Several nodes share a destination's limits: together they never have more connections there, nor begin more in a
  * minute, than one node would; what one learns holds for all.
  */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import type { Running } from '../../src/server/start.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 import type { Mx, MxOptions } from '../lab/mx/mx.ts';
 import { settleAll, sharedSecret, startNode, tickAll } from '../lab/scenes/nodes.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
@@ -27,8 +27,7 @@ async function startNodes(
   rule: { connections?: number; perMinute?: number },
   exchanger: MxOptions = {},
 ): Promise<Scene> {
-  const directory = await mkdtemp(join(tmpdir(), 'postern-shaping-'));
-  t.teardown(() => rm(directory, { recursive: true, force: true }));
+  const directory = await temporaryDirectory(t);
   const POSTERN_SHAPING_FILE = join(directory, 'shaping.jsonc');
   await writeFile(POSTERN_SHAPING_FILE, JSON.stringify({ rules: [{ domain: 'there.invalid', ...rule }] }));
   const world = await startWorld(t, {

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import test, { type ExecutionContext } from 'ava';
 import { dkimVerify } from 'mailauth';
-import { newDkimKey } from '../../src/accounts/domains.ts';
 import { createSeal } from '../../src/accounts/seal.ts';
 import { fixedSecrets } from '../../src/base/secrets.ts';
 import type { ComposeOrder } from '../../src/compose/compose-order.ts';
@@ -12,11 +11,11 @@ import type { Fields } from '../../src/compose/mime.ts';
 import { parseMailbox } from '../../src/mail/address.ts';
 import { Refusal } from '../../src/mail/refusal.ts';
 import { createTrackingLinks } from '../../src/tracking/tracking-links.ts';
+import { dkimKey } from '../lab/dkim.ts';
 import { until } from '../lab/until.ts';
 
 const secret = 'a secret of the tests, long enough';
-const dkim = await newDkimKey();
-const sealedKey = createSeal(fixedSecrets(secret)).close(dkim.privateKey);
+const sealedKey = createSeal(fixedSecrets(secret)).close(dkimKey.privateKey);
 const deliveryId = '01980000-0000-7000-8000-000000000000';
 
 function createOrder(fields: Partial<Fields> = {}, more: Partial<ComposeOrder> = {}): ComposeOrder {
@@ -34,7 +33,7 @@ function createOrder(fields: Partial<Fields> = {}, more: Partial<ComposeOrder> =
       ...fields,
     },
     tracking: { opens: false, clicks: false, base: 'http://track.invalid', deliveryIds: [deliveryId] },
-    signer: { domain: 'sender.invalid', selector: dkim.selector, sealedKey },
+    signer: { domain: 'sender.invalid', selector: dkimKey.selector, sealedKey },
     ...more,
   };
 }
@@ -61,7 +60,7 @@ function startComposers(t: ExecutionContext, { count = 1, url = program } = {}) 
 }
 
 async function dkimResult(raw: Buffer): Promise<string | undefined> {
-  const resolver = async () => [[`v=DKIM1; k=rsa; p=${dkim.publicKey}`]];
+  const resolver = async () => [[`v=DKIM1; k=rsa; p=${dkimKey.publicKey}`]];
   return (await dkimVerify(raw, { resolver })).results[0]?.status.result;
 }
 
@@ -168,7 +167,7 @@ test('an order that cannot be signed fails alone', async (t) => {
   };
   const foreign = {
     ...broken,
-    sealedKey: createSeal(fixedSecrets('another secret, as long as that')).close(dkim.privateKey),
+    sealedKey: createSeal(fixedSecrets('another secret, as long as that')).close(dkimKey.privateKey),
   };
   const results = await Promise.allSettled([
     compose(createOrder()),

@@ -3,17 +3,16 @@ import { createPrivateKey } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
 import { dkimVerify } from 'mailauth';
-import { newDkimKey } from '../../src/accounts/domains.ts';
 import { readHead } from '../../src/compose/head.ts';
 import { partsOf, readTree } from '../../src/compose/mime-tree.ts';
 import { composeRaw } from '../../src/compose/raw-message.ts';
+import { dkimKey } from '../lab/dkim.ts';
 import { partOf } from '../lab/mail.ts';
 
-const dkim = await newDkimKey();
 const signer = {
   domain: 'sender.invalid',
-  selector: dkim.selector,
-  privateKey: createPrivateKey(dkim.privateKey),
+  selector: dkimKey.selector,
+  privateKey: createPrivateKey(dkimKey.privateKey),
 };
 const tracker = {
   pixel: () => 'http://t.invalid/o',
@@ -140,7 +139,7 @@ test('the signature verifies in any character set of a header and however it is 
     signer,
   );
   t.true(messages[0]!.subarray(-raw.length).equals(raw));
-  const resolver = async () => [[`v=DKIM1; k=rsa; p=${dkim.publicKey}`]];
+  const resolver = async () => [[`v=DKIM1; k=rsa; p=${dkimKey.publicKey}`]];
   const { results } = await dkimVerify(messages[0]!, { resolver });
   t.is(results[0]!.status.result, 'pass');
 });

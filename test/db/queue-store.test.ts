@@ -1,7 +1,4 @@
 /** The queue's statements on both databases: what is seen, leased and given back, by whom, in which order. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
 import { insertOrganization } from '../../src/db/accounts/organizations.ts';
@@ -14,13 +11,13 @@ import {
   releaseLeases,
 } from '../../src/db/queue/lease-statements.ts';
 import { createMigrated, type DatabaseKind, kinds } from '../lab/database/databases.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 
 const now = Date.UTC(2026, 0, 1);
 const terms = { node: 'node', now, leaseMs: 1000 };
 
 async function newQueue(t: ExecutionContext, kind: DatabaseKind) {
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
-  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const dataDir = await temporaryDirectory(t);
   const database = await createMigrated(kind, dataDir);
   t.teardown(() => database.drop());
   const db = await openDatabase({ dataDir, databaseUrl: database.url });

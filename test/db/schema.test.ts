@@ -2,8 +2,7 @@
  * The schema as the migrations make it, dumped beside them for review: a migration whose effect on either database
  * is not what its author thinks shows up in the diff. `UPDATE_SCHEMA=1 npm test -- test/db/schema.test.ts` writes it.
  */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
@@ -14,10 +13,10 @@ import { first } from '../../src/db/schema/migrations/001-first.ts';
 import { engine } from '../../src/db/schema/migrations/002-engine.ts';
 import { flat } from '../../src/db/schema/migrations/004-flat.ts';
 import { createDatabase, type DatabaseKind, kinds } from '../lab/database/databases.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 
 async function emptyDatabase(t: ExecutionContext, kind: DatabaseKind) {
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-schema-'));
-  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const dataDir = await temporaryDirectory(t);
   const { url, drop } = await createDatabase(kind);
   t.teardown(drop);
   const open = async () => {

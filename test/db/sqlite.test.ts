@@ -1,15 +1,14 @@
 /** knex's SQLite client with prepared statements: what is asked is answered as if each were compiled anew. */
-import { mkdtemp, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { insertRows } from '../../src/db/engine/insert-rows.ts';
 import { keepLogShort, openDatabase } from '../../src/db/engine/open.ts';
 import { inSharedCommit } from '../../src/db/engine/shared-commit.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 
 async function newDatabase(t: ExecutionContext) {
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
-  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const dataDir = await temporaryDirectory(t);
   const open = () => openDatabase({ dataDir, databaseUrl: null });
   const db = await open();
   t.teardown(() => db.destroy());

@@ -1,13 +1,13 @@
 /** The README and the pages of docs/: the files that they name exist, and their samples work. Links: paths.test.ts. */
 import { execFile } from 'node:child_process';
 import { existsSync, globSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test from 'ava';
 import { type ParseError, parse } from 'jsonc-parser';
 import { Webhook } from 'standardwebhooks';
+import { temporaryDirectory } from '../lab/evidence.ts';
 import { testNeeding } from '../lab/needing.ts';
 import { isInstalled } from '../lab/programs/programs.ts';
 import { startWorld } from '../lab/scenes/world.ts';
@@ -71,8 +71,7 @@ const readers: Record<string, [program: string, ...args: string[]]> = {
 };
 
 test('code samples are of the language that their fence names', async (t) => {
-  const directory = await mkdtemp(join(tmpdir(), 'postern-readme-'));
-  t.teardown(() => rm(directory, { recursive: true, force: true }));
+  const directory = await temporaryDirectory(t);
   const checks = samples.map(async ({ page, language, text }, index) => {
     const [program, ...args] = readers[language] ?? [];
     if (!program || (program !== process.execPath && !isInstalled(program))) return;
@@ -98,8 +97,7 @@ const mail = {
 
 test('the Node sample sends a mail once, even if it is called twice, and reports a refusal', async (t) => {
   const world = await startWorld(t);
-  const directory = await mkdtemp(join(tmpdir(), 'postern-readme-'));
-  t.teardown(() => rm(directory, { recursive: true, force: true }));
+  const directory = await temporaryDirectory(t);
   await writeFile(join(directory, 'send.mjs'), sampleWith('js', 'sendMail'));
   const { sendMail } = await import(join(directory, 'send.mjs'));
   const server = { url: world.url(), key: world.key };

@@ -2,20 +2,20 @@
  * The command line as its users have it: a process, its arguments, its exit code, and what stands on which stream.
  */
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { newSecret, secretFile, writeSecrets } from '../../src/base/secrets.ts';
 import { createMigrated } from './database/databases.ts';
+import { temporaryDirectory } from './evidence.ts';
 import type { World } from './scenes/world.ts';
 
 export const root = join(import.meta.dirname, '../..');
 export const postern = join(root, 'scripts/postern');
 
 export async function directory(t: ExecutionContext): Promise<string> {
-  const path = await mkdtemp(join(tmpdir(), 'postern-cli-'));
-  t.teardown(() => rm(path, { recursive: true, force: true }));
+  const path = await temporaryDirectory(t);
   return path;
 }
 

@@ -1,15 +1,9 @@
-/**
- * What the tests that kill Postern have in common: a Postern process with all around it that outlives it, load, and
- * the promises that are looked at when it is over.
- */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as rest } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import { createMigrated, type DatabaseKind } from './database/databases.ts';
 import { startDns } from './dns/dns.ts';
+import { temporaryDirectory } from './evidence.ts';
 import { type Mx, startMx } from './mx/mx.ts';
 import { createTenant, testConfig, testSettings } from './scenes/world.ts';
 import { until } from './until.ts';
@@ -26,8 +20,7 @@ export async function surround(
   kind: DatabaseKind,
   more: Record<string, string> = {},
 ): Promise<Surroundings> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-kill-'));
-  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const dataDir = await temporaryDirectory(t);
   const database = await createMigrated(kind, dataDir);
   t.teardown(() => database.drop());
   const mx = await startMx();

@@ -1,17 +1,15 @@
-import { mkdir, mkdtemp, readFile, rm, rmdir } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { mkdir, readFile, rmdir } from 'node:fs/promises';
 import test from 'ava';
 import type { Log } from '../../src/base/log.ts';
 import { createMailLog, mailLogFile } from '../../src/mail/mail-log.ts';
 import { manualClock } from '../lab/clock.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 import { until } from '../lab/until.ts';
 
 const line = { emailId: 'e', orgId: 'o', recipient: 'a@there.invalid', destination: 'there.invalid' };
 
 test('if the file cannot be written, the error is logged and the file is opened again', async (t) => {
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-maillog-'));
-  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const dataDir = await temporaryDirectory(t);
   const warnings: string[] = [];
   const log = { writeLines() {}, warn: (_: object, what: string) => warnings.push(what) } as unknown as Log;
   const clock = manualClock();

@@ -1,13 +1,12 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { temporaryDirectory } from '../lab/evidence.ts';
 import { startWorld } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
 async function shapingFile(t: ExecutionContext, content: object): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'postern-shaping-'));
-  t.teardown(() => rm(directory, { recursive: true, force: true }));
+  const directory = await temporaryDirectory(t);
   const path = join(directory, 'shaping.jsonc');
   await writeFile(path, JSON.stringify(content));
   return path;

@@ -1,8 +1,8 @@
 /** Hosts with several addresses, and several hosts: IPv6 here is ::ffff:127.0.0.x, which every machine has. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { temporaryDirectory } from '../lab/evidence.ts';
 import { startSilent } from '../lab/mx/silent.ts';
 import { startWorld } from '../lab/scenes/world.ts';
 
@@ -49,8 +49,7 @@ test('every address of every host is tried before the mail is deferred', async (
 });
 
 async function oneMailAConnection(t: ExecutionContext): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'postern-shaping-'));
-  t.teardown(() => rm(directory, { recursive: true, force: true }));
+  const directory = await temporaryDirectory(t);
   const path = join(directory, 'shaping.jsonc');
   await writeFile(path, JSON.stringify({ rules: [{ mx: '.invalid', mailsPerConnection: 1 }] }));
   return path;

@@ -1,8 +1,8 @@
 /** The bench's reading of a CPU profile: whose behalf time was spent on, from when on, and without idle time. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { temporaryDirectory } from '../lab/evidence.ts';
 import { readProfiles } from '../lab/load/cpu-profile.ts';
 
 const frame = (functionName: string, url = '', lineNumber = 0) => ({ functionName, url, lineNumber });
@@ -28,8 +28,7 @@ const profile = {
 };
 
 async function directoryWith(t: ExecutionContext, ...profiles: object[]): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'postern-'));
-  t.teardown(() => rm(directory, { recursive: true, force: true }));
+  const directory = await temporaryDirectory(t);
   for (const [index, one] of profiles.entries())
     await writeFile(join(directory, `${index}.cpuprofile`), JSON.stringify(one));
   return directory;

@@ -1,17 +1,16 @@
 /** Starting and stopping the program: one clear line when it cannot start, nothing lost when it is stopped. */
-import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { createCli, run } from '../lab/cli.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 import { startProcess } from '../lab/scenes/process.ts';
 import { startWorld } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
 async function directory(t: ExecutionContext): Promise<string> {
-  const path = await mkdtemp(join(tmpdir(), 'postern-start-'));
-  t.teardown(() => rm(path, { recursive: true, force: true }));
+  const path = await temporaryDirectory(t);
   return path;
 }
 

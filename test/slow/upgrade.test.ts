@@ -1,10 +1,3 @@
-/**
- * A database of another version: an older one is upgraded, and that is said before; a newer one is refused, whole and
- * unchanged, by the server and by the command line.
- */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import type { Knex } from 'knex';
 import { type Db, openDatabase } from '../../src/db/engine/open.ts';
@@ -14,11 +7,11 @@ import { first } from '../../src/db/schema/migrations/001-first.ts';
 import { engine } from '../../src/db/schema/migrations/002-engine.ts';
 import { createCli } from '../lab/cli.ts';
 import { createDatabase, type DatabaseKind, kinds } from '../lab/database/databases.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 import { startProcess } from '../lab/scenes/process.ts';
 
 async function emptyDatabase(t: ExecutionContext, kind: DatabaseKind) {
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-upgrade-'));
-  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const dataDir = await temporaryDirectory(t);
   const { url, drop } = await createDatabase(kind);
   t.teardown(drop);
   const settings = { POSTERN_DATA_DIR: dataDir, ...(url && { POSTERN_DATABASE_URL: url }) };
@@ -129,8 +122,7 @@ for (const kind of kinds) {
     await makeBehind(db);
     t.regex(await refusal(1, 'migrate'), /a Postern is running on .*; stop it first/);
     if (kind === 'postgres') {
-      const own = await mkdtemp(join(tmpdir(), 'postern-upgrade-'));
-      t.teardown(() => rm(own, { recursive: true, force: true }));
+      const own = await temporaryDirectory(t);
       const other = { ...settings, POSTERN_DATA_DIR: own };
       const lives =
         /a node of Postern \d[^ ]* is running on it \([0-9a-f-]{36}, heard of \d+ s ago\): stop all its nodes first/;

@@ -1,7 +1,4 @@
 /** What clients may take up: connections, time, memory. However they try, others are served. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../src/base/clock.ts';
@@ -10,6 +7,7 @@ import { loadConfig } from '../../src/config.ts';
 import { openListeners } from '../../src/server/smtp-listeners.ts';
 import { SmtpRefusal } from '../../src/smtp-in/mail-handler.ts';
 import { createMemoryBudget } from '../../src/smtp-in/memory-budget.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 import { freePort } from '../lab/load/ports.ts';
 import { startListener } from '../lab/mx/listener.ts';
 import { plain, startTalk, type Talk } from '../lab/mx/smtp-talk.ts';
@@ -163,8 +161,7 @@ test('strangers take no connections of applications, and one stranger an eighth 
 
 /** Both kinds of ports as the service opens them, in front of handlers that note where a mail came in. */
 async function bothPorts(t: ExecutionContext, settings: Record<string, string> = {}) {
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
-  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const dataDir = await temporaryDirectory(t);
   const ports = { inbound: await freePort('127.0.0.1'), submission: await freePort('127.0.0.1') };
   const taken: string[] = [];
   const handler = (name: string) => ({

@@ -1,24 +1,18 @@
 /** The listener's surroundings: a balancer in front of it, certificates that change, a stop in the middle. */
-import { copyFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
-import test, { type ExecutionContext } from 'ava';
+import test from 'ava';
 import { ListenError } from '../../src/base/tcp-listen.ts';
 import { clientOf } from '../../src/smtp-in/connection-limits.ts';
 import { CertificateError, openCertificate } from '../../src/smtp-in/listener-certificate.ts';
 import { selfSigned } from '../../src/smtp-in/self-signed.ts';
 import { manualClock } from '../lab/clock.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 import { startListener } from '../lab/mx/listener.ts';
 import { startTalk } from '../lab/mx/smtp-talk.ts';
 import { until } from '../lab/until.ts';
-
-function folder(t: ExecutionContext): string {
-  const directory = mkdtempSync(join(tmpdir(), 'postern-'));
-  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
-  return directory;
-}
 
 /** The name of the certificate that is shown on a port with TLS from the start. */
 function nameShown(port: number): Promise<string> {
@@ -32,7 +26,7 @@ function nameShown(port: number): Promise<string> {
 }
 
 test('certificate files are taken up when they change; a bad one leaves the old in place, and is told once', async (t) => {
-  const directory = folder(t);
+  const directory = await temporaryDirectory(t);
   const [certFile, keyFile] = [join(directory, 'cert.pem'), join(directory, 'key.pem')];
   const put = (name: string) => {
     const { cert, key } = selfSigned(name, Date.now());
@@ -63,8 +57,8 @@ test('certificate files are taken up when they change; a bad one leaves the old 
   t.deepEqual(clock.pending, []);
 });
 
-test('a key in the certificate’s file will do; a file that is none stops the start and says so', (t) => {
-  const directory = folder(t);
+test('a key in the certificate’s file will do; a file that is none stops the start and says so', async (t) => {
+  const directory = await temporaryDirectory(t);
   const file = join(directory, 'both.pem');
   copyFileSync(new URL('../fixtures/mx.pem', import.meta.url), file);
   const parts = { dataDir: directory, hostname: 'x.invalid', clock: manualClock(), onError: () => {} };
@@ -78,8 +72,8 @@ test('a key in the certificate’s file will do; a file that is none stops the s
   );
 });
 
-test('where there is no file one is made, for its owner alone, and stays the same', (t) => {
-  const dataDir = folder(t);
+test('where there is no file one is made, for its owner alone, and stays the same', async (t) => {
+  const dataDir = await temporaryDirectory(t);
   const open = (hostname: string) =>
     openCertificate({
       ...{ certFile: null, keyFile: null, dataDir, hostname },

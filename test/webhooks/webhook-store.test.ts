@@ -1,7 +1,4 @@
 /** The outbox's statements on both databases: what is made of events, who is due, in which order, what is kept. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { newId } from '../../src/base/id.ts';
 import { insertOrganization } from '../../src/db/accounts/organizations.ts';
@@ -21,12 +18,12 @@ import { type ReplaySelection, replay } from '../../src/db/webhooks/webhook-repl
 import { findWebhook, insertWebhook } from '../../src/db/webhooks/webhooks.ts';
 import { verdictOf, type WebhookVerdict } from '../../src/webhooks/classify-response.ts';
 import { createMigrated, type DatabaseKind, kinds } from '../lab/database/databases.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 
 const start = Date.UTC(2026, 0, 1);
 
 async function newStore(t: ExecutionContext, kind: DatabaseKind) {
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
-  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const dataDir = await temporaryDirectory(t);
   const database = await createMigrated(kind, dataDir);
   t.teardown(() => database.drop());
   const open = async () => {

@@ -1,5 +1,5 @@
 /**
- * A real browser, out of an npm package: started once a test file, a context of its own for each test. What a page says
+ * A real browser, out of an npm package: started once for a process, when the first test needs it; each test has a context of its own. What a page says
  * on its console, and what its content policy blocks, is kept, and is a fault.
  *
  *   const { visit } = startChromium(test);
@@ -38,20 +38,23 @@ const unwanted = [
 
 const axe = readFileSync(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 
-export function startChromium(test: TestFn) {
-  let browser: Browser;
-  test.before(async () => {
-    browser = await playwright.launch({
-      executablePath: await chromium.executablePath(),
-      args: [...chromium.args.filter((arg) => !unwanted.some((one) => one.test(arg))), ...quiet],
-      headless: true,
-    });
+let started: Promise<Browser> | undefined;
+
+async function launch(): Promise<Browser> {
+  return playwright.launch({
+    executablePath: await chromium.executablePath(),
+    args: [...chromium.args.filter((arg) => !unwanted.some((one) => one.test(arg))), ...quiet],
+    headless: true,
   });
-  test.after.always(() => browser?.close());
+}
+
+export function startChromium(test: TestFn) {
+  test.after.always(async () => (await started)?.close());
 
   return {
     async visit(t: ExecutionContext, world: Pick<World, 'url'>, size: Size, colorScheme: Theme = 'light') {
-      const context = await browser.newContext({
+      started ??= launch();
+      const context = await (await started).newContext({
         ...{ baseURL: world.url(), viewport: sizes[size], colorScheme, reducedMotion: 'reduce' },
         // What the machine's says may be no language tag.
         locale: 'en-GB',

@@ -1,13 +1,11 @@
 /** A database without a server, whose queue a test fills row by row. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
 import { insertOrganization } from '../../../src/db/accounts/organizations.ts';
 import { insertRows } from '../../../src/db/engine/insert-rows.ts';
 import { openDatabase } from '../../../src/db/engine/open.ts';
 import { domainOf } from '../../../src/mail/address.ts';
+import { temporaryDirectory } from '../evidence.ts';
 import { createMigrated, type DatabaseKind } from './databases.ts';
 
 /** The present of these tests. */
@@ -28,8 +26,7 @@ export interface Row {
 }
 
 export async function openQueue(t: ExecutionContext, kind: DatabaseKind) {
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-queue-'));
-  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const dataDir = await temporaryDirectory(t);
   const { url, drop } = await createMigrated(kind, dataDir);
   t.teardown(drop);
   const db = await openDatabase({ dataDir, databaseUrl: url });

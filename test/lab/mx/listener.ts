@@ -1,7 +1,4 @@
 /** A listener by itself, on loopback, in front of a handler that keeps what it is given; for what is the listener's alone. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { createConnectionLimits } from '../../../src/smtp-in/connection-limits.ts';
 import { type Certificate, openCertificate } from '../../../src/smtp-in/listener-certificate.ts';
@@ -14,6 +11,7 @@ import {
 import { createMemoryBudget } from '../../../src/smtp-in/memory-budget.ts';
 import { type ListenerParts, openListener } from '../../../src/smtp-in/smtp-listener.ts';
 import { manualClock } from '../clock.ts';
+import { temporaryDirectory } from '../evidence.ts';
 
 interface Taken {
   raw: Buffer;
@@ -60,8 +58,7 @@ export async function startListener(t: ExecutionContext, options: Options = {}) 
 }
 
 async function ownCertificate(t: ExecutionContext): Promise<Certificate> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
-  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const dataDir = await temporaryDirectory(t);
   return openCertificate({
     ...{ certFile: null, keyFile: null, dataDir, hostname: 'ours.invalid' },
     ...{ clock: manualClock(Date.now()), onError: () => {} },

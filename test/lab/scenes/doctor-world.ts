@@ -8,9 +8,8 @@
  */
 import dgram from 'node:dgram';
 import { once } from 'node:events';
-import { chmod, copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, copyFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { ExecutionContext } from 'ava';
@@ -26,6 +25,7 @@ import type { Finding } from '../../../src/operate/doctor/finding.ts';
 import type { Surroundings } from '../../../src/operate/doctor/surroundings.ts';
 import { createMigrated, type DatabaseKind } from '../database/databases.ts';
 import { startDns, type Zone } from '../dns/dns.ts';
+import { temporaryDirectory } from '../evidence.ts';
 import { startListener } from '../mx/listener.ts';
 import { startMxs } from '../mx/mx.ts';
 import { until } from '../until.ts';
@@ -58,8 +58,7 @@ export async function startDoctorWorld(
   t: ExecutionContext,
   { database: kind = 'sqlite', settings = {} }: { database?: DatabaseKind; settings?: object } = {},
 ) {
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
-  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const dataDir = await temporaryDirectory(t);
   const database = await createMigrated(kind, dataDir);
   t.teardown(() => database.drop());
   const dns = await startDns(zone);

@@ -1,11 +1,8 @@
 /** Another node beside a world's own, in this process: on its database and clock, with a directory of its own. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import { createLog } from '../../../src/base/log.ts';
 import type { Config } from '../../../src/config.ts';
 import { type Running, start } from '../../../src/server/start.ts';
+import { keepOnFailure, memoryLog, temporaryDirectory } from '../evidence.ts';
 import { until } from '../until.ts';
 import type { World } from './world.ts';
 
@@ -18,11 +15,12 @@ export async function startNode(
   world: World,
   changes: Partial<Config> = {},
 ): Promise<Running> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-node-'));
-  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const dataDir = await temporaryDirectory(t);
   const config = { ...world.config, dataDir, ...changes };
-  const node = await start(config, { clock: world.clock, log: createLog(config) });
+  const { log, text } = memoryLog();
+  const node = await start(config, { clock: world.clock, log });
   t.teardown(node.stop);
+  keepOnFailure(t, dataDir, 'server.log', text);
   return node;
 }
 

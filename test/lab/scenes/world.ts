@@ -7,15 +7,10 @@
  *   const { body } = await world.send({ to: 'a@there.invalid' });
  *   await world.settled(body.emailId);
  */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { newKey } from '../../../src/accounts/api-keys.ts';
-import { newDkimKey } from '../../../src/accounts/domains.ts';
 import { createSeal } from '../../../src/accounts/seal.ts';
 import { newId } from '../../../src/base/id.ts';
-import { createLog } from '../../../src/base/log.ts';
 import { loadSecrets } from '../../../src/base/secrets.ts';
 import { type Config, loadConfig } from '../../../src/config.ts';
 import { setQuota } from '../../../src/db/accept/credit-ledger.ts';
@@ -27,7 +22,9 @@ import type { Overrides } from '../../../src/server/context.ts';
 import { start } from '../../../src/server/start.ts';
 import { manualClock } from '../clock.ts';
 import { createMigrated, type DatabaseKind } from '../database/databases.ts';
+import { dkimKey } from '../dkim.ts';
 import { type Dns, startDns, type Zone } from '../dns/dns.ts';
+import { keepOnFailure, memoryLog, rowsOf, temporaryDirectory } from '../evidence.ts';
 import { type Mx, type MxOptions, startMxs } from '../mx/mx.ts';
 import { until } from '../until.ts';
 
@@ -55,8 +52,7 @@ export type World = Awaited<ReturnType<typeof startWorld>>;
 
 export async function startWorld(t: ExecutionContext, options: WorldOptions = {}) {
   const { exchangers = [{}], database: kind = 'sqlite' } = options;
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
-  t.teardown(() => rm(dataDir, { recursive: true, force: true }));
+  const dataDir = await temporaryDirectory(t);
   const database = options.databaseUrl
     ? { url: options.databaseUrl, drop: async () => {} }
     : await createMigrated(kind, dataDir);
@@ -79,13 +75,17 @@ export async function startWorld(t: ExecutionContext, options: WorldOptions = {}
   const clock = manualClock(Date.now());
   /** Passwords cost next to nothing here. */
   const hands = { random: () => 0.5, passwordCost: { N: 2, r: 1, p: 1 } };
-  const launch = () => start(config, { clock, ...hands, log: createLog(config), ...options.hands });
+  const { log, text } = memoryLog();
+  const launch = () => start(config, { clock, ...hands, log, ...options.hands });
   let postern = await launch();
   const db = await openDatabase(config);
   t.teardown(async () => {
     await postern.stop();
     await db.destroy();
   });
+  keepOnFailure(t, dataDir, 'server.log', text);
+  keepOnFailure(t, dataDir, 'rows.txt', () => rowsOf(db));
+  keepOnFailure(t, dataDir, 'smtp.txt', () => mx.map(({ host, sessions }) => ({ host, sessions })));
 
   const key = await createTenant(db, config, dns, options.tenant);
   const call = async (method: string, path: string, init: RequestInit = {}): Promise<Answer> => {
@@ -175,9 +175,6 @@ export async function tenantName(db: Db): Promise<string> {
   return first ? `Tenant ${newId()}` : 'Tenant';
 }
 
-/** Making one takes as long as starting a world does. */
-let tenantKey: ReturnType<typeof newDkimKey> | undefined;
-
 /** An organization without limits, its key, and the verified domain sender.invalid with its DKIM record in DNS. */
 export async function createTenant(
   db: Db,
@@ -187,8 +184,6 @@ export async function createTenant(
 ): Promise<string> {
   const now = Date.now();
   const { key, hash, hint } = newKey();
-  tenantKey ??= newDkimKey();
-  const dkim = await tenantKey;
   await db.transaction(async (trx) => {
     const orgId = await insertOrganization(trx, await tenantName(trx), now);
     await setQuota(trx, orgId, quota, now);
@@ -199,16 +194,16 @@ export async function createTenant(
       {
         orgId,
         name: 'sender.invalid',
-        dkimSelector: dkim.selector,
-        dkimPublicKey: dkim.publicKey,
-        dkimPrivateKey: createSeal(loadSecrets(config)).close(dkim.privateKey),
+        dkimSelector: dkimKey.selector,
+        dkimPublicKey: dkimKey.publicKey,
+        dkimPrivateKey: createSeal(loadSecrets(config)).close(dkimKey.privateKey),
       },
       now,
     );
     await setDomainStatus(trx, domainId!, 'verified', now);
   });
   dns.set({
-    [`${dkim.selector}._domainkey.sender.invalid`]: { TXT: [`v=DKIM1; k=rsa; p=${dkim.publicKey}`] },
+    [`${dkimKey.selector}._domainkey.sender.invalid`]: { TXT: [`v=DKIM1; k=rsa; p=${dkimKey.publicKey}`] },
   });
   return key;
 }
