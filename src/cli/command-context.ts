@@ -1,7 +1,6 @@
 /**
- * What the commands act on: the settings, the database and the secrets, each opened when it is first asked for, all
- * closed by `close`. The database is the server's own, whether it runs or not. A command makes none, and changes no schema:
- * the server does, and `postern migrate`.
+ * What the commands work with: settings, database and secrets, each opened on first use. It is the database of the server,
+ * running or not. Commands never create it or change its schema, except `postern migrate`.
  */
 import { existsSync } from 'node:fs';
 import { systemClock } from '../base/clock.ts';
@@ -18,7 +17,7 @@ import { createOutput, type Output } from './render/output.ts';
 
 export interface CommandContext {
   out: Output;
-  /** Where the settings come from. */
+  /** The source of the settings. */
   env(): Environment;
   config(): Config;
   db(): Promise<Db>;
@@ -29,18 +28,17 @@ export interface CommandContext {
   close(): Promise<void>;
 }
 
-/** For whoever looks at mail that waits. */
+/** A warning for commands that show waiting mail. */
 export const notServed =
   'no server is running, so no mail is sent; start one (`systemctl start postern` if it is a service)';
 
 export function createCommandContext(): CommandContext {
   const { now } = systemClock;
-  const out = createOutput(process, now);
   let env: Environment | undefined;
   let config: Config | undefined;
   let db: Db | undefined;
   const context: CommandContext = {
-    out,
+    out: createOutput(process, now),
     now,
     env() {
       env ??= commandEnvironment();
@@ -66,28 +64,30 @@ export function createCommandContext(): CommandContext {
     async isServed() {
       return isServed(await context.db(), context.config().dataDir);
     },
-    secrets() {
-      const { dataDir, secret } = context.config();
-      const file = secretFile(dataDir);
-      if (secret === null && !existsSync(file)) {
-        throw new Failure(
-          `${file} does not exist, and a new secret could not decrypt this database: set POSTERN_DATA_DIR to the data ` +
-            'directory of the server, or POSTERN_SECRET to its secret',
-        );
-      }
-      try {
-        return openSecrets(context.config());
-      } catch (error) {
-        const reason = (error as Error).message;
-        throw new Failure(
-          `the data directory ${dataDir} cannot be used: ${reason}; correct its owner and permissions, or set POSTERN_DATA_DIR`,
-        );
-      }
-    },
+    secrets: () => secretsOf(context.config()),
     async close() {
       await db?.destroy();
       db = undefined;
     },
   };
   return context;
+}
+
+function secretsOf(config: Config): Secrets {
+  const { dataDir, secret } = config;
+  const file = secretFile(dataDir);
+  if (secret === null && !existsSync(file)) {
+    throw new Failure(
+      `${file} does not exist, and a new secret could not decrypt this database: set POSTERN_DATA_DIR to the data ` +
+        'directory of the server, or POSTERN_SECRET to its secret',
+    );
+  }
+  try {
+    return openSecrets(config);
+  } catch (error) {
+    const reason = (error as Error).message;
+    throw new Failure(
+      `the data directory ${dataDir} cannot be used: ${reason}; correct its owner and permissions, or set POSTERN_DATA_DIR`,
+    );
+  }
 }

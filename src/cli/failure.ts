@@ -1,4 +1,4 @@
-/** What the command line could not do, or would not: its message is the one line that the operator reads, exit 1. */
+/** An error of the command line itself. Its message is the one line that the operator reads; the exit code is 1. */
 export class Failure extends Error {
   override name = 'Failure';
 }

@@ -1,7 +1,6 @@
 /**
- * The command line's process: arguments in, an exit code out. 0 done, 1 refused or failed, 2 bad usage. Complaints go
- * to standard error, one line each, and say what to do; a stack trace helps no operator and is never printed.
- * Importing this file has no effect.
+ * The process of the command line. Exit codes: 0 success, 1 refused or failed, 2 bad usage. Errors go to standard error,
+ * one line each, and say what to do; stack traces are never printed. Importing this file has no effect.
  */
 import { type Command, CommanderError } from 'commander';
 import { ConfigError } from '../settings/config-error.ts';
@@ -15,21 +14,23 @@ async function run(args: string[]): Promise<void> {
     if (args.every((arg) => arg === '--json')) program.outputHelp();
     else await program.parseAsync(args, { from: 'user' });
   } catch (error) {
-    process.exitCode = error instanceof CommanderError ? usage(program, args, error) : failure(error);
+    const isUsage = error instanceof CommanderError;
+    for (const line of isUsage ? usageErrors(program, args, error) : errorLines(error))
+      context.out.warn(line);
+    process.exitCode = isUsage ? (error.exitCode === 0 ? 0 : 2) : 1;
   } finally {
+    context.out.progress('');
     await context.close();
   }
 }
 
-/** Help that was asked for is no error; help because a command was missing is, and stands on standard error already. */
-function usage(program: Command, args: string[], error: CommanderError): number {
-  if (error.exitCode === 0) return 0;
-  if (error.code !== 'commander.help')
-    say(`${sentence(error)}; see \`${pathOf(deepest(program, args))} --help\``);
-  return 2;
+/** Nothing to add if help was printed: on request, or because the command is missing. */
+function usageErrors(program: Command, args: string[], error: CommanderError): string[] {
+  if (error.exitCode === 0 || error.code === 'commander.help') return [];
+  return [`${sentence(error)}; see \`${pathOf(deepest(program, args))} --help\``];
 }
 
-/** Commander's own words, on one line. */
+/** Commander's message on one line, without its repetitions. */
 function sentence({ message }: CommanderError): string {
   return message
     .replace(/^error: /, '')
@@ -41,7 +42,7 @@ function sentence({ message }: CommanderError): string {
     .replace(/[.;]$/, '');
 }
 
-/** The command that the arguments name, as far as they do. */
+/** The most specific command that the arguments name. */
 function deepest(program: Command, args: string[]): Command {
   let command = program;
   for (const arg of args.filter((each) => !each.startsWith('-'))) {
@@ -52,19 +53,14 @@ function deepest(program: Command, args: string[]): Command {
   return command;
 }
 
-function failure(error: unknown): number {
-  if (error instanceof ConfigError) for (const fault of error.faults) say(fault);
-  else say(reasonOf(error));
-  return 1;
-}
-
-/** knex puts the statement before the reason; an operator needs the reason, and what to do about it. */
-function reasonOf(error: unknown): string {
+function errorLines(error: unknown): readonly string[] {
+  if (error instanceof ConfigError) return error.faults;
   const { message, code } =
     error instanceof Error ? (error as NodeJS.ErrnoException) : { message: String(error) };
+  // knex puts the SQL statement before the reason.
   const isStatement = /^(select|insert|update|delete|begin|pragma|create|alter)\b/i.test(message);
   const reason = isStatement ? `database error: ${message.split(' - ').at(-1)}` : message;
-  return [reason.replace(/\s+/g, ' '), remedies[code ?? '']].filter(Boolean).join('; ');
+  return [[reason.replace(/\s+/g, ' '), remedies[code ?? '']].filter(Boolean).join('; ')];
 }
 
 const remedies: Record<string, string> = {
@@ -74,14 +70,10 @@ const remedies: Record<string, string> = {
   SQLITE_READONLY: 'run this as the user who owns the data directory',
 };
 
-function say(text: string): void {
-  process.stderr.write(`postern: ${text}\n`);
-}
-
 if (import.meta.main) {
-  // What a command writes has secrets in it, and people's mails.
+  // The files that commands write contain secrets and mail.
   process.umask(0o077);
-  // Whoever reads (head, less) may have had enough.
+  // The reader of a pipe (head, less) may close it early.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   await run(process.argv.slice(2));
 }

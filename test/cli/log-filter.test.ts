@@ -1,7 +1,7 @@
 /** Which lines are asked for, and how they look. */
 import test from 'ava';
 import { sanitize, sanitizeJson } from '../../src/base/sanitize.ts';
-import { createKeep, createLogStory, type Filters } from '../../src/cli/maillog/log-filter.ts';
+import { createIdSearch, createKeep, type Filters } from '../../src/cli/maillog/log-filter.ts';
 import { readable } from '../../src/cli/render/log-view.ts';
 
 const emailId = '01a1fde4-3a44-750e-831d-9eda6307a7e9';
@@ -60,7 +60,7 @@ test('what is no line of the log is left out', (t) => {
   const broken = ['', '{"time":"2026', 'null', '7', '[]', '{"msg":1,"time":"x","event":"y"}', '\0\0'];
   t.deepEqual(broken.filter(createKeep({})), []);
   for (const fields of [{ recipient: 7 }, { from: {} }, { destination: [] }, { reply: {} }, { emailId: 1 }]) {
-    const keep = createKeep({ to: 'a@b.example', from: 'b.example' }, createLogStory('4711'));
+    const keep = createKeep({ to: 'a@b.example', from: 'b.example' }, createIdSearch('4711'));
     t.false(keep(text(fields)));
     t.notThrows(() => readable(JSON.parse(text(fields)), 80));
   }
@@ -74,11 +74,11 @@ test('any id leads to the whole story, once its line was seen', (t) => {
   const other = text({ emailId: emailId.replace('01', '02'), deliveryId: 'x', reply: '250 as 4XqN0CF3WAB' });
   const ids = ['req-1', '<m1@mail.example>', 'm1@mail.example', '4XqN0CF3WA', '9eda6307a7e9'];
   for (const id of [...ids, emailId.toUpperCase(), line.deliveryId]) {
-    const keep = createKeep({}, createLogStory(id));
+    const keep = createKeep({}, createIdSearch(id));
     for (const each of [accepted, text(), other]) keep(each);
     t.deepEqual([accepted, text(), other].map(keep), [true, true, id === '9eda6307a7e9'], id);
   }
-  t.false(createKeep({}, createLogStory('.*'))(text()), 'an id is no pattern');
+  t.false(createKeep({}, createIdSearch('.*'))(text()), 'an id is no pattern');
 });
 
 const plain = (shown: string) => shown.replace(/\u001b\[\d+m/g, '').replace(/\u00a0/g, ' ');

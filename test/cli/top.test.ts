@@ -1,10 +1,11 @@
 /** `postern top`: what the log's lines come to, and the picture for a terminal of any size. */
 import test from 'ava';
+import stringWidth from 'string-width';
 import type { LogLine } from '../../src/cli/maillog/log-filter.ts';
-import { createTraffic } from '../../src/cli/maillog/traffic.ts';
+import { Traffic } from '../../src/cli/maillog/traffic.ts';
 import { sparkline } from '../../src/cli/render/sparkline.ts';
 import { render, type Snapshot, sorts } from '../../src/cli/render/top-view.ts';
-import { cut, fit, widthOf } from '../../src/cli/render/width.ts';
+import { cut, fit } from '../../src/cli/render/width.ts';
 import type { QueueRow } from '../../src/operate/explain/queue-rows-by-destination.ts';
 
 /** On the operator's own clock. */
@@ -16,8 +17,8 @@ function line(event: string, ago: number, fields: object = {}): LogLine {
 }
 
 test('counts the last sixty seconds, and whole minutes as far as they are known', (t) => {
-  const traffic = createTraffic();
-  traffic.knownSince(now - 4 * minute);
+  const traffic = new Traffic();
+  traffic.coversSince(now - 4 * minute);
   for (const ago of [0, 1000, 59_000, 61_000, 2 * minute]) traffic.add(line('accepted', ago));
   for (const event of ['attempted', 'else']) traffic.add(line(event, 0));
   traffic.add({ ...line('accepted', 0), time: 'no time' });
@@ -29,7 +30,7 @@ test('counts the last sixty seconds, and whole minutes as far as they are known'
 });
 
 test('tells the slow destinations of five minutes, the slowest first', (t) => {
-  const traffic = createTraffic();
+  const traffic = new Traffic();
   const took = (destination: string, ms: number, ago = 1000) =>
     traffic.add(line('delivered', ago, { destination, ms }));
   took('fast.example', 10);
@@ -43,7 +44,7 @@ test('tells the slow destinations of five minutes, the slowest first', (t) => {
 });
 
 test('of what goes well the last reply of each host, of trouble each once and how often; a bounded number', (t) => {
-  const traffic = createTraffic();
+  const traffic = new Traffic();
   const said = (event: string, ago: number, reply: string) =>
     traffic.add(line(event, ago, { host: 'mx.d.example', reply }));
   said('delivered', 1000, '250 two');
@@ -75,8 +76,8 @@ function queueLine(destination: string, fields: Partial<QueueRow> = {}): QueueRo
 }
 
 function snapshot(fields: Partial<Snapshot> = {}): Snapshot {
-  const traffic = createTraffic();
-  traffic.knownSince(now - 30 * minute);
+  const traffic = new Traffic();
+  traffic.coversSince(now - 30 * minute);
   for (let ago = 0; ago < 30 * minute; ago += 1000 + (ago >> 10)) traffic.add(line('accepted', ago));
   traffic.add(
     line('delivered', 0, { ms: 1234, host: 'mx.d.example', reply: '250 2.0.0 Ok: queued as 4711' }),
@@ -134,7 +135,7 @@ test('the picture at 80 by 24', (t) => {
 test('has as many lines as the terminal, none too wide, whatever its size and whatever is in it', (t) => {
   const evil = '\u001b[2J\u009b\u202e日本語😀\r\n'.repeat(20);
   const lines = Array.from({ length: 40 }, (_, number) => queueLine(`${evil}${number}`));
-  const traffic = createTraffic();
+  const traffic = new Traffic();
   for (let number = 0; number < 50; number++)
     traffic.add(
       line('deferred', number, { host: evil + number, destination: evil + number, reply: evil, ms: 1e9 }),
@@ -145,7 +146,7 @@ test('has as many lines as the terminal, none too wide, whatever its size and wh
       for (const rows of [1, 2, 5, 12, 24, 60]) {
         const shown = plain(render(picture, { columns, rows }, { sort: 'oldest', isPaused: true }));
         t.is(shown.length, rows);
-        const wide = shown.find((each) => widthOf(each) > columns);
+        const wide = shown.find((each) => stringWidth(each) > columns);
         t.is(wide, undefined, `${columns} by ${rows}`);
         t.notRegex(shown.join(''), /[\p{Cc}\p{Bidi_Control}]/u);
       }
@@ -180,7 +181,10 @@ test('the keys are shown while no server runs and while the queue cannot be read
 test('sparklines and widths', (t) => {
   t.is(sparkline([null, 0, 1, 50, 100], 100), ' ▁▂▅█');
   t.is(sparkline([0, 0], 0), '▁▁');
-  t.deepEqual(['abc', '日本', 'é', 'e\u0301', '😀'].map(widthOf), [3, 4, 1, 1, 2]);
+  t.deepEqual(
+    ['abc', '日本', 'é', 'e\u0301', '😀'].map((text) => stringWidth(text)),
+    [3, 4, 1, 1, 2],
+  );
   t.is(cut('日本語', 5), '日本…');
   t.is(cut('日本語', 4), '日…');
   t.is(fit('日本語', 4), '日… ');

@@ -1,7 +1,7 @@
 /**
- * `postern backup FILE`: the SQLite database as it is, also while a server runs, and beside it the secret that unlocks it.
- * FILE appears when it is whole: copied, on disk, looked through, its keys opened. The database is not brought up to date
- * for it: the program of an upgrade can back up what it is about to change.
+ * `postern backup FILE`: copies the SQLite database, also while a server runs, and its secret. FILE appears only when it
+ * is complete: copied, on disk, checked, its keys decrypted. The schema is not upgraded, so that a new version of the
+ * program can back up the database before it changes it.
  */
 import { createReadStream, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { chmod, mkdtemp, open, rename, rm, stat } from 'node:fs/promises';
@@ -40,16 +40,15 @@ export function backupCommands(program: Command, context: CommandContext): void 
     });
 }
 
-/** To standard output, once it is whole. */
+/** Writes to standard output, once the copy is complete. */
 async function writeBackup(context: CommandContext, { secret }: Options): Promise<void> {
   const { dataDir } = requireSqlite(context);
-  const workshop = await workshopFor(join(dataDir, 'backup'));
+  const temporary = await temporaryDirectory(join(dataDir, 'backup'));
   try {
-    await pipeline(createReadStream(await copyTo(workshop, context)), process.stdout);
+    await pipeline(createReadStream(await copyTo(temporary, context)), process.stdout);
     if (secret) context.out.warn(advice(null, context.config().secret !== null));
   } finally {
-    context.out.progress('');
-    await rm(workshop, { recursive: true, force: true });
+    await rm(temporary, { recursive: true, force: true });
   }
 }
 
@@ -60,54 +59,44 @@ function requireSqlite({ config }: CommandContext): Config {
   );
 }
 
-/** The copy, looked through. */
-async function copyTo(workshop: string, context: CommandContext): Promise<string> {
+/** Makes a copy and checks it. */
+async function copyTo(temporary: string, context: CommandContext): Promise<string> {
   const { out, config } = context;
-  const made = join(workshop, 'postern.sqlite');
-  await copyDatabase(join(config().dataDir, 'postern.sqlite'), made, {
+  const copy = join(temporary, 'postern.sqlite');
+  await copyDatabase(join(config().dataDir, 'postern.sqlite'), copy, {
     onProgress: (share) => out.progress(`${Math.floor(share * 100)} % copied`),
     signal: interrupted(),
   });
   out.progress('checking the copy');
-  await examine(context, workshop);
-  await chmod(made, 0o600);
-  return made;
+  await examine(context, temporary);
+  await chmod(copy, 0o600);
+  return copy;
 }
 
 async function backUp(context: CommandContext, file: string, { force, secret }: Options): Promise<void> {
   const { out, config } = context;
   const { dataDir } = requireSqlite(context);
-  const beside = secret && config().secret === null ? `${file}.secret` : null;
-  for (const each of [file, ...(beside === null ? [] : [beside])]) {
-    if (existsSync(each) && !force) throw new Failure(`${each} already exists; --force replaces it`);
+  const savedSecret = secret && config().secret === null ? `${file}.secret` : null;
+  for (const each of [file, savedSecret]) {
+    if (each !== null && existsSync(each) && !force)
+      throw new Failure(`${each} already exists; --force replaces it`);
   }
-  const workshop = await workshopFor(file);
+  const temporary = await temporaryDirectory(file);
   try {
-    const made = await copyTo(workshop, context);
-    const { size } = await stat(made);
-    if (beside) await copySecret(secretFile(dataDir), beside, workshop);
-    await rename(made, file);
-    await syncDirectory(dirname(file));
-    out.progress('');
-    out.print(
-      { file, bytes: size, secret: beside },
-      {
-        facts: [
-          ['backup', file],
-          ['bytes', size],
-          ['secret', beside],
-        ],
-      },
-    );
-    out.warn(advice(beside, config().secret !== null));
+    const copy = await copyTo(temporary, context);
+    const { size: bytes } = await stat(copy);
+    if (savedSecret) await copySecret(secretFile(dataDir), savedSecret, temporary);
+    await rename(copy, file);
+    await sync(dirname(file));
+    out.print({ file, bytes, secret: savedSecret }, { facts: { backup: file, bytes, secret: savedSecret } });
+    out.warn(advice(savedSecret, config().secret !== null));
   } finally {
-    out.progress('');
-    await rm(workshop, { recursive: true, force: true });
+    await rm(temporary, { recursive: true, force: true });
   }
 }
 
-/** A directory for the copy while it is not whole: on the same file system, readable by its owner alone. */
-async function workshopFor(file: string): Promise<string> {
+/** For the unfinished copy: on the same file system, and readable by its owner only. */
+async function temporaryDirectory(file: string): Promise<string> {
   try {
     return await mkdtemp(`${file}.partial-`);
   } catch (error) {
@@ -117,9 +106,9 @@ async function workshopFor(file: string): Promise<string> {
   }
 }
 
-/** A copy that nobody could use is no backup. */
-async function examine({ secrets }: CommandContext, workshop: string): Promise<void> {
-  const db = await openDatabase({ dataDir: workshop, databaseUrl: null });
+/** A backup is of no use if the database is damaged or its keys cannot be decrypted. */
+async function examine({ secrets }: CommandContext, temporary: string): Promise<void> {
+  const db = await openDatabase({ dataDir: temporary, databaseUrl: null });
   try {
     const fault = await faultOf(db);
     if (fault) throw new Failure(`the database is damaged: ${fault}; restore it from an earlier backup`);
@@ -134,16 +123,17 @@ async function examine({ secrets }: CommandContext, workshop: string): Promise<v
   }
 }
 
-async function copySecret(from: string, to: string, workshop: string): Promise<void> {
-  const made = join(workshop, 'secret');
-  writeFileSync(made, readFileSync(from), { mode: 0o600, flush: true });
-  await rename(made, to);
+async function copySecret(from: string, to: string, temporary: string): Promise<void> {
+  const copy = join(temporary, 'secret');
+  writeFileSync(copy, readFileSync(from), { mode: 0o600, flush: true });
+  await rename(copy, to);
 }
 
-function advice(beside: string | null, isFromSetting: boolean): string {
-  if (beside) return `${beside} decrypts the keys in the backup: keep both, preferably in different places`;
-  const what = isFromSetting ? 'POSTERN_SECRET' : 'the file "secret" of the data directory';
-  return `keep ${what} as well: without it the DKIM keys of the backup cannot be used`;
+function advice(savedSecret: string | null, isFromSetting: boolean): string {
+  if (savedSecret)
+    return `${savedSecret} decrypts the keys in the backup: keep both, preferably in different places`;
+  const secret = isFromSetting ? 'POSTERN_SECRET' : 'the file "secret" of the data directory';
+  return `keep ${secret} as well: without it the DKIM keys of the backup cannot be used`;
 }
 
 function interrupted(): AbortSignal {
@@ -154,12 +144,12 @@ function interrupted(): AbortSignal {
   return controller.signal;
 }
 
-/** So that the name is on disk as well. */
-export async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path);
+/** Writes a file to disk, or the names in a directory. */
+export async function sync(path: string): Promise<void> {
+  const handle = await open(path);
   try {
-    await directory.sync();
+    await handle.sync();
   } finally {
-    await directory.close();
+    await handle.close();
   }
 }

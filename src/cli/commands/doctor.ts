@@ -1,4 +1,4 @@
-/** `postern doctor`: can this machine send? What was found, what to do, and the records to publish. */
+/** `postern doctor`: checks whether this machine can send mail. Prints findings, advice and DNS records to publish. */
 import type { Command } from 'commander';
 import type { Config } from '../../config.ts';
 import { refuseMoved } from '../../db/admin/moved-marker.ts';
@@ -18,29 +18,31 @@ export function doctorCommands(program: Command, context: CommandContext): void 
     .action((domain?: string) => run(context, domain ?? null));
 }
 
-/** A connection to a database that is being made cannot be called off. */
-const timeoutMs = 1_000;
+/** An attempt to connect to a database cannot be canceled, so the process exits after this time. */
+const exitDelayMs = 1_000;
 
-/** Opens what is there, and makes nothing: a look at a machine is no start of a service. */
+/** Creates nothing: neither a data directory nor a database. */
 async function run({ out, config, now }: CommandContext, domain: string | null): Promise<void> {
-  const opening = openTheOne(config());
+  const opening = openUnmoved(config());
   opening.catch(() => {});
   const findings = await examine({
-    ...{ config: config(), domain, now },
+    config: config(),
+    domain,
+    now,
     openDb: () => opening,
-    onProgress: (progress) => out.progress(lineOf(progress)),
+    onProgress: (progress) => out.progress(progressLine(progress)),
   });
-  out.progress('');
   out.print(doctorDocument(findings), ...doctorBlocks(findings, process.stdout.columns));
   if (findings.some(({ verdict }) => verdict === 'failure')) process.exitCode = 1;
-  setTimeout(() => process.exit(), timeoutMs).unref();
+  setTimeout(() => process.exit(), exitDelayMs).unref();
   await opening.then(
     (db) => db?.destroy(),
     () => {},
   );
 }
 
-async function openTheOne(config: Config): Promise<Db | null> {
+/** Refuses a database that was moved to PostgreSQL. */
+async function openUnmoved(config: Config): Promise<Db | null> {
   const db = await openExisting(config);
   try {
     if (db) await refuseMoved(db, config.dataDir);
@@ -51,7 +53,7 @@ async function openTheOne(config: Config): Promise<Db | null> {
   }
 }
 
-function lineOf({ done, known, waitingFor }: ExamineProgress): string {
+function progressLine({ done, known, waitingFor }: ExamineProgress): string {
   const [first] = waitingFor;
   return first === undefined ? '' : `${done} of ${known} checks done, waiting for ${first}`;
 }

@@ -1,8 +1,13 @@
-/** `postern email`: what became of one email, why, and its exact bytes. */
+/** `postern email`: the history of one email, the explanation of its status, and its exact bytes. */
 import type { Command } from 'commander';
 import { iso } from '../../base/clock.ts';
 import { readPause } from '../../db/accounts/pauses.ts';
-import { type AttemptRecord, type EmailRecord, listAttempts } from '../../db/events/emails.ts';
+import {
+  type AttemptRecord,
+  type DeliveryRecord,
+  type EmailRecord,
+  listAttempts,
+} from '../../db/events/emails.ts';
 import { readDestinationStatuses, routesOf } from '../../db/queue/destination-status-rows.ts';
 import { poolOf } from '../../db/queue/ip-pools.ts';
 import { readMessages } from '../../db/queue/lease-statements.ts';
@@ -19,55 +24,82 @@ import { coloured, dim, type Output } from '../render/output.ts';
 import { local, relative } from '../render/times.ts';
 import { why } from '../render/why-view.ts';
 
-export function emailCommands(program: Command, { db, out, now, isServed }: CommandContext): void {
+export function emailCommands(program: Command, context: CommandContext): void {
   const email = program.command('email').description('Show the status, history and source of an email.');
-  const withId = (command: string, description: string) =>
+  const named = (command: string, description: string) =>
     email.command(command).description(description).argument('<ID>', 'emailId from the response to the send');
 
-  withId('show', 'Show an email with all its attempts and SMTP transcripts.').action(async (id: string) => {
-    const found = await requireEmail(await db(), id);
-    printStory(out, found, await listAttempts(await db(), found.id), now());
-  });
+  named('show', 'Show an email with all its attempts and SMTP transcripts.').action((id: string) =>
+    show(context, id),
+  );
 
-  withId(
+  named(
     'why',
     'Explain the status of each recipient: the last reply, its meaning, and the next step.',
-  ).action(async (id: string) => {
-    const found = await requireEmail(await db(), id);
-    const attempts = await listAttempts(await db(), found.id);
-    const standings = await readDestinationStatuses(await db(), now(), await isServed());
-    const pool = await poolOf(await db(), found.orgId);
-    const pause = await readPause(await db(), found.orgId);
-    const routes = await routesOf(
-      await db(),
-      found.deliveries.map(({ domain }) => domain),
-    );
-    printReasons(out, storiesOf(found, { attempts, standings, routes, pool, pause, now: now() }), found);
-  });
+  ).action((id: string) => explain(context, id));
 
-  withId('source', 'Print the exact message bytes to standard output.')
+  named('source', 'Print the exact message bytes to standard output.')
     .option(
       '--to <ADDRESS>',
       'recipient whose copy to print, if tracking made one copy per recipient',
       address,
     )
-    .action(async (id: string, { to }: { to?: string }) => {
-      const found = await requireEmail(await db(), id);
-      const [source] = await readMessages(await db(), [theMessage(found, to)]);
-      if (!source?.length) throw new Failure(`the message of email ${found.id} has been deleted (${keep})`);
-      if (out.json) out.print({ emailId: found.id, encoding: 'base64', source: source.toString('base64') });
-      else out.write(source);
-    });
+    .action((id: string, { to }: { to?: string }) => printSource(context, id, to));
+}
+
+async function show({ db, out, now }: CommandContext, id: string): Promise<void> {
+  const email = await requireEmail(await db(), id);
+  const attempts = await listAttempts(await db(), email.id);
+  const attemptsOf = ({ id: own }: DeliveryRecord) => attempts.filter(({ deliveryId }) => deliveryId === own);
+  const document = telemetry(email);
+  out.print(
+    {
+      ...document,
+      recipients: document.recipients.map((recipient, at) => ({
+        ...recipient,
+        attemptLog: attemptsOf(email.deliveries[at]!).map(attemptDocument),
+      })),
+    },
+    emailFacts(email, document.status),
+    recipientTable(email, now()),
+    ...email.deliveries.map((delivery) => ({
+      lines: attemptsOf(delivery).flatMap((attempt) => attemptLines(delivery, attempt)),
+      rows: attemptsOf(delivery).flatMap((attempt) => attemptRows(delivery, attempt)),
+    })),
+  );
+}
+
+async function explain({ db, out, now, isServed }: CommandContext, id: string): Promise<void> {
+  const email = await requireEmail(await db(), id);
+  const domains = email.deliveries.map(({ domain }) => domain);
+  const facts = storiesOf(email, {
+    attempts: await listAttempts(await db(), email.id),
+    standings: await readDestinationStatuses(await db(), now(), await isServed()),
+    routes: await routesOf(await db(), domains),
+    pool: await poolOf(await db(), email.orgId),
+    pause: await readPause(await db(), email.orgId),
+    now: now(),
+  });
+  printReasons(out, facts, email);
+}
+
+async function printSource({ db, out }: CommandContext, id: string, to: string | undefined): Promise<void> {
+  const email = await requireEmail(await db(), id);
+  const [source] = await readMessages(await db(), [selectMessage(email, to)]);
+  if (!source?.length) throw new Failure(`the message of email ${email.id} has been deleted (${keep})`);
+  if (out.json) out.print({ emailId: email.id, encoding: 'base64', source: source.toString('base64') });
+  else out.write(source);
 }
 
 const keep = 'POSTERN_KEEP_MESSAGES sets how long messages are kept after the last delivery';
 
-function theMessage({ id, deliveries }: EmailRecord, to: string | undefined): string {
-  const asked = deliveries.filter(
+/** The id of the message row for recipient `to`, or of the one message that all recipients have in common. */
+function selectMessage({ id, deliveries }: EmailRecord, to: string | undefined): string {
+  const selected = deliveries.filter(
     ({ recipient }) => to === undefined || compareKey(recipient) === compareKey(to),
   );
-  if (asked.length === 0) throw new Failure(`email ${id} is not for ${to}`);
-  const ids = new Set(asked.flatMap(({ messageId }) => messageId ?? []));
+  if (selected.length === 0) throw new Failure(`email ${id} is not for ${to}`);
+  const ids = new Set(selected.flatMap(({ messageId }) => messageId ?? []));
   const [messageId, ...others] = ids;
   if (messageId === undefined)
     throw new Failure(
@@ -78,34 +110,19 @@ function theMessage({ id, deliveries }: EmailRecord, to: string | undefined): st
   return messageId;
 }
 
-function printStory(out: Output, email: EmailRecord, attempts: AttemptRecord[], now: number): void {
-  const attemptsOf = (at: number) =>
-    attempts.filter(({ deliveryId }) => deliveryId === email.deliveries[at]!.id);
-  const document = telemetry(email);
-  out.print(
-    {
-      ...document,
-      recipients: document.recipients.map((each, at) => ({
-        ...each,
-        attemptLog: attemptsOf(at).map(attemptDocument),
-      })),
-    },
-    emailFacts(email, document.status),
-    recipientTable(email, now),
-    ...email.deliveries.map((delivery, at) => ({
-      lines: attemptsOf(at).flatMap((attempt) => attemptLines(delivery, attempt)),
-      rows: attemptsOf(at).flatMap((attempt) => attemptRows(delivery, attempt)),
-    })),
-  );
-}
-
 function attemptDocument(attempt: AttemptRecord) {
-  const { outcome, category, fault, origin, diagnostic, possibleDuplicate, rule } = attempt.outcome;
+  const { outcome, category, fault, origin, diagnostic, possibleDuplicate, rule = null } = attempt.outcome;
   return {
     number: attempt.number,
     startedAt: iso(attempt.startedAt),
     endedAt: iso(attempt.endedAt),
-    ...{ outcome, category, fault, origin, diagnostic, possibleDuplicate, rule: rule ?? null },
+    outcome,
+    category,
+    fault,
+    origin,
+    diagnostic,
+    possibleDuplicate,
+    rule,
     response: attempt.reply,
     mx: attempt.mx,
     tls: attempt.tls,
@@ -113,17 +130,17 @@ function attemptDocument(attempt: AttemptRecord) {
   };
 }
 
-function printReasons(out: Output, stories: WhyFacts[], email: EmailRecord): void {
-  const forPeople = (now: number) => (time: number) => `${local(time)} (${relative(time, now)})`;
-  const told = stories.map((story) => ({
-    ...story,
-    sentence: why(story, out.terminal && !out.json ? forPeople(story.now) : iso),
+function printReasons(out: Output, facts: WhyFacts[], email: EmailRecord): void {
+  const readableTime = (now: number) => (time: number) => `${local(time)} (${relative(time, now)})`;
+  const explained = facts.map((each) => ({
+    ...each,
+    sentence: why(each, out.terminal && !out.json ? readableTime(each.now) : iso),
   }));
   out.print(
     {
       emailId: email.id,
       status: telemetry(email).status,
-      recipients: told.map(({ delivery, last, sentence, place, condition }) => ({
+      recipients: explained.map(({ delivery, last, sentence, place, condition }) => ({
         address: delivery.recipient,
         status: delivery.status,
         why: sentence,
@@ -133,7 +150,7 @@ function printReasons(out: Output, stories: WhyFacts[], email: EmailRecord): voi
         evidence: last && attemptDocument(last),
       })),
     },
-    ...told.map(({ delivery, last, sentence }) => ({
+    ...explained.map(({ delivery, last, sentence }) => ({
       lines: [
         `${delivery.recipient}  ${coloured(delivery.status)}`,
         sentence,

@@ -1,4 +1,4 @@
-/** `postern inbound`: mail that came in and is kept: bounces and complaints that counted, and what only people read. */
+/** `postern inbound`: received mail that is kept: bounces, complaints, and mail to postmaster and abuse. */
 import type { Command } from 'commander';
 import { validate as isUuid } from 'uuid';
 import { iso } from '../../base/clock.ts';
@@ -55,7 +55,9 @@ function printList(out: Output, mails: InboundRecord[]): void {
     {
       head: ['ID', 'KIND', 'CAME', 'FROM', 'TO', 'ABOUT'],
       rows: mails.map((mail) => [
-        ...[mail.id, mail.kind, { time: mail.at }],
+        mail.id,
+        mail.kind,
+        { time: mail.at },
         mail.sender || '<>',
         mail.emailTo === null ? mail.recipient : 'a return path',
         mail.emailTo === null ? null : `${mail.emailTo}, email ${mail.emailId}`,

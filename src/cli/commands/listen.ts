@@ -1,7 +1,6 @@
 /**
- * `postern listen`: follows the events as they come and posts each, signed as a webhook, to a URL of the developer's own
- * machine. It reads the database itself, so it needs no server and no way in from outside. It tells each event once:
- * what a receiver does not take is said and passed over.
+ * `postern listen`: posts each new event, signed like a webhook, to a URL on the developer's own machine. It reads the
+ * database itself, so it needs no running server. Each event is posted once; a failure is printed and not retried.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
@@ -10,9 +9,9 @@ import { outwardEvent } from '../../record/event.ts';
 import { newSecret, sign } from '../../webhooks/signature.ts';
 import { bodyOf } from '../../webhooks/webhook-body.ts';
 import { eventTypes, url, webhookSecret } from '../args/arguments.ts';
-import { requireOrganization } from '../args/lookup.ts';
+import { organizationId } from '../args/lookup.ts';
 import type { CommandContext } from '../command-context.ts';
-import { clean, type Output } from '../render/output.ts';
+import { type Output, sanitize } from '../render/output.ts';
 
 interface Options {
   forward: string;
@@ -43,18 +42,18 @@ export function listenCommands(program: Command, context: CommandContext): void 
 async function listen(context: CommandContext, options: Options): Promise<void> {
   const { out } = context;
   const db = await context.db();
-  const orgId = options.org === undefined ? null : (await requireOrganization(db, options.org)).id;
+  const orgId = (await organizationId(db, options.org)) ?? null;
   const secret = options.secret ?? newSecret();
   let after = await settledPosition(db);
   out.warn(`forwarding to ${options.forward}, signed with ${secret}; press Ctrl-C to stop`);
   for (;;) {
     const page = await readEvents(db, { orgId, after, limit: pageSize, types: options.event });
     for (const event of page.events) {
-      const { id, ...told } = outwardEvent(event);
+      const { id, ...described } = outwardEvent(event);
       const body = bodyOf(event);
       const begun = performance.now();
-      const answer = await post(options.forward, body, headersFor(id, body, secret, context.now()));
-      say(out, { id, ...told, ...answer, ms: Math.round(performance.now() - begun) });
+      const response = await post(options.forward, body, headersFor(id, body, secret, context.now()));
+      printResult(out, { id, ...described, ...response, ms: Math.round(performance.now() - begun) });
     }
     after = page.position;
     if (!page.isMore) await sleep(pollMs);
@@ -70,12 +69,12 @@ function headersFor(id: string, body: string, secret: string, now: number): Reco
   };
 }
 
-interface Answered {
+interface PostResult {
   status: number | null;
   error: string | null;
 }
 
-async function post(url: string, body: string, headers: Record<string, string>): Promise<Answered> {
+async function post(url: string, body: string, headers: Record<string, string>): Promise<PostResult> {
   try {
     const response = await fetch(url, {
       method: 'POST',
@@ -92,7 +91,7 @@ async function post(url: string, body: string, headers: Record<string, string>):
   }
 }
 
-interface Said extends Answered {
+interface Result extends PostResult {
   id: string;
   type: string;
   timestamp: string;
@@ -100,9 +99,10 @@ interface Said extends Answered {
   ms: number;
 }
 
-/** With --json a document a line, for it has no end. */
-function say(out: Output, told: Said): void {
-  const what = [told.timestamp, told.type, told.recipient ?? ''].join('  ').trimEnd();
-  const readable = `${clean(what)}  ${clean(told.error ?? String(told.status))} in ${told.ms} ms`;
-  out.write(`${out.json ? JSON.stringify(told) : readable}\n`);
+/** With --json one document per line, because the output has no end. */
+function printResult(out: Output, result: Result): void {
+  const { timestamp, type, recipient, status, error, ms } = result;
+  const event = [timestamp, type, recipient ?? ''].join('  ').trimEnd();
+  const readable = `${sanitize(event)}  ${sanitize(error ?? String(status))} in ${ms} ms`;
+  out.write(`${out.json ? JSON.stringify(result) : readable}\n`);
 }

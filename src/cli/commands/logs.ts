@@ -1,40 +1,38 @@
 /**
- * `postern logs`: the mail log of this data directory, its last lines or all since a time, and with -f what is added.
- * A terminal gets columns, a pipe the log's own lines, JSON each; --json makes one document of them, a list, unless -f
- * leaves it without an end.
+ * `postern logs`: the last lines of the mail log of this data directory, or all since a time; with -f, also new ones.
+ * A terminal gets columns, a pipe the JSON lines of the log. With --json they form one list, except with -f, because that
+ * has no end.
  */
 import type { Command } from 'commander';
 import { sanitizeJson } from '../../base/sanitize.ts';
 import type { Db } from '../../db/engine/open.ts';
 import { domainsOf } from '../../db/queue/destination-status-rows.ts';
 import { mailLogFile } from '../../mail/mail-log.ts';
-import { address, destination, domain, lines, logStates, moment, senderOrDomain } from '../args/arguments.ts';
-import { requireOrganization } from '../args/lookup.ts';
+import { address, lines, logStates, type Moment, moment, senderOrDomain, timeOf } from '../args/arguments.ts';
+import { organizationId } from '../args/lookup.ts';
+import { addMailFilters, type MailFilters } from '../args/mail-filters.ts';
 import type { CommandContext } from '../command-context.ts';
 import { type LogFile, openLog } from '../maillog/log-file.ts';
 import {
+  createIdSearch,
   createKeep,
-  createLogStory,
   type Filters,
+  type IdSearch,
   type Keep,
-  type LogStory,
   readLine,
 } from '../maillog/log-filter.ts';
 import { dayOf, readable } from '../render/log-view.ts';
 import { dim, type Output } from '../render/output.ts';
 import { local } from '../render/times.ts';
 
-interface Options {
+interface Options extends MailFilters {
   follow?: boolean;
-  org?: string;
-  domain?: string;
-  destination?: string;
   to?: string;
   from?: string;
   email?: string;
   id?: string;
   status?: string[];
-  since?: ReturnType<typeof moment>;
+  since?: Moment;
   lines?: number;
 }
 
@@ -42,17 +40,11 @@ const defaultLines = 50;
 const maxLines = 1_000_000;
 
 export function logsCommands(program: Command, context: CommandContext): void {
-  program
+  const logs = program
     .command('logs')
     .description('Print the last lines of the mail log; with -f, follow the log as it grows.')
-    .option('-f, --follow', 'wait for new lines and print them')
-    .option('--org <ORG>', 'only mail of this organization, by id or name')
-    .option('--domain <D>', 'only mail to this recipient domain', domain)
-    .option(
-      '--destination <NAME>',
-      'only mail to this destination, as named by `postern queue summary`',
-      destination,
-    )
+    .option('-f, --follow', 'wait for new lines and print them');
+  addMailFilters(logs, 'only mail')
     .option('--to <ADDRESS>', 'only mail to this recipient', address)
     .option('--from <SENDER>', 'only mail from this address or domain', senderOrDomain)
     .option('--email <ID>', 'only this email, by its emailId')
@@ -78,12 +70,12 @@ async function print(context: CommandContext, options: Options): Promise<void> {
   const { out } = context;
   const file = mailLogFile(context.config().dataDir);
   const filters = await filtersOf(context, options);
-  // A log may be followed for days, and the database needs no guest meanwhile.
+  // Following may take days; the database connection is not needed for it.
   await context.close();
   const log = await openLog(file);
-  const story = options.id === undefined ? undefined : createLogStory(options.id);
-  if (story) await learn(log, story);
-  const keep = createKeep(filters, story);
+  const search = options.id === undefined ? undefined : createIdSearch(options.id);
+  if (search) await findEmails(log, search);
+  const keep = createKeep(filters, search);
   const printer = createPrinter(out, options.follow === true, context.now());
   const isAll = (options.since ?? options.email ?? options.id) !== undefined;
   const max = options.lines ?? (isAll ? null : defaultLines);
@@ -97,28 +89,27 @@ async function print(context: CommandContext, options: Options): Promise<void> {
 }
 
 async function filtersOf({ db, now }: CommandContext, options: Options): Promise<Filters> {
-  const { since } = options;
+  const { org, domain, destination, email, to, from, status: states, since } = options;
   return {
-    orgId: options.org === undefined ? undefined : (await requireOrganization(await db(), options.org)).id,
-    emailId: options.email?.toLowerCase(),
-    domain: options.domain,
-    destination:
-      options.destination === undefined ? undefined : await destinationOf(await db(), options.destination),
-    to: options.to,
-    from: options.from,
-    states: options.status,
-    since: since && ('at' in since ? since.at : now() - since.ago),
+    orgId: org === undefined ? undefined : await organizationId(await db(), org),
+    emailId: email?.toLowerCase(),
+    domain,
+    destination: destination === undefined ? undefined : await destinationOf(await db(), destination),
+    to,
+    from,
+    states,
+    since: since && timeOf(since, now()),
   };
 }
 
-/** Its name may be that of a domain too. */
+/** A destination may have the name of a domain. */
 async function destinationOf(db: Db, name: string) {
   return { hosts: new Set(name.split(',')), domains: new Set([name, ...(await domainsOf(db, name))]) };
 }
 
-/** An id may be in a later line than those that are asked for: that of the remote host is in one of the last. */
-async function learn(log: LogFile, story: LogStory): Promise<void> {
-  const keep = createKeep({}, story);
+/** Reads the whole log first, because the id may be in a later line than those to print: a host's reply is in the last. */
+async function findEmails(log: LogFile, search: IdSearch): Promise<void> {
+  const keep = createKeep({}, search);
   for await (const portion of log.forward()) for (const line of portion) keep(line);
 }
 
@@ -134,7 +125,6 @@ async function lastOf(log: LogFile, max: number, keep: Keep, since = 0): Promise
   return last.flat().slice(-max);
 }
 
-/** With --json and an end the lines are elements of a list. */
 function createPrinter(out: Output, isEndless: boolean, now: number) {
   const isList = out.json && !isEndless;
   const isReadable = out.terminal && !out.json;
@@ -142,11 +132,9 @@ function createPrinter(out: Output, isEndless: boolean, now: number) {
   let day = local(now).split(' ')[0];
   if (isList) out.write('[');
   const write = (text: string) => {
-    const line = isReadable ? readLine(text)! : null;
-    if (!line)
-      return out.write(
-        isList ? `${count > 0 ? ',' : ''}\n  ${sanitizeJson(text)}` : `${sanitizeJson(text)}\n`,
-      );
+    if (isList) return out.write(`${count > 0 ? ',' : ''}\n  ${sanitizeJson(text)}`);
+    if (!isReadable) return out.write(`${sanitizeJson(text)}\n`);
+    const line = readLine(text)!;
     if (dayOf(line) !== day) out.write(`${dim(dayOf(line))}\n`);
     day = dayOf(line);
     out.write(`${readable(line, out.columns)}\n`);

@@ -1,6 +1,6 @@
 /**
- * `postern migrate`: brings the schema to this program's, while no node of another version runs. A start of the server does
- * the same; no other command does.
+ * `postern migrate`: upgrades the schema to the version of this program, while no node of another version runs. The server
+ * does the same when it starts; no other command does.
  */
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
@@ -33,20 +33,16 @@ async function run(context: CommandContext): Promise<void> {
     const { done, pending } = await migrationsOf(db);
     if (done.length === 0) throw noDatabase(config());
     const upgrade = await upgradeAlone(context, db, pending.length > 0);
-    out.print(upgrade ?? { from: done.at(-1), to: done.at(-1), steps: 0 }, {
-      facts: upgrade
-        ? [
-            ['upgraded from', upgrade.from],
-            ['to', upgrade.to],
-          ]
-        : [['up to date', done.at(-1)!]],
+    const version = done.at(-1)!;
+    out.print(upgrade ?? { from: version, to: version, steps: 0 }, {
+      facts: upgrade ? { 'upgraded from': upgrade.from, to: upgrade.to } : { 'up to date': version },
     });
   } finally {
     await db.destroy();
   }
 }
 
-/** A server of this data directory is kept out by its lock, those of others are seen in the table of nodes. */
+/** The lock keeps out a server of this data directory; servers of others are listed in the table of nodes. */
 async function upgradeAlone(
   { out, config, now }: CommandContext,
   db: Db,

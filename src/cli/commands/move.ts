@@ -1,6 +1,6 @@
 /**
- * `postern move --to URL`: the database of this data directory from SQLite to PostgreSQL, while no server runs. What is
- * done is in db/admin/move/move-database.ts; here is who may do it, what is seen meanwhile, and what is to do afterwards.
+ * `postern move --to URL`: moves the database of this data directory from SQLite to PostgreSQL, while no server runs. This
+ * file has the checks before, the progress and the advice after; the move itself is in db/admin/move/move-database.ts.
  */
 import { type Command, Option } from 'commander';
 import { type MoveProgress, type MoveResult, moveDatabase } from '../../db/admin/move/move-database.ts';
@@ -12,6 +12,7 @@ import { postgresUrl as postgresGrammar } from '../../settings/grammar.ts';
 import { postgresUrl } from '../args/arguments.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
+import { grouped } from '../render/cells.ts';
 import type { Output } from '../render/output.ts';
 import { span } from '../render/times.ts';
 
@@ -22,7 +23,7 @@ export function moveCommands(program: Command, context: CommandContext): void {
       'Move the database from SQLite to an empty PostgreSQL while no server runs; after an interruption, run it again to continue.',
     )
     .addOption(
-      // The arguments of a process are for everybody to see.
+      // The URL contains a password, and every user of the machine can see the arguments of a process.
       new Option('--to <URL>', 'postgres://USER:PASSWORD@HOST:PORT/DATABASE')
         .env('POSTERN_MOVE_TO')
         .argParser(postgresUrl)
@@ -50,15 +51,18 @@ async function run({ config, out, now }: CommandContext, url: string): Promise<v
     const target = await openDatabase({ dataDir, databaseUrl: url, givenBy: '--to' });
     open.push(target);
     const moved = await moveDatabase({
-      ...{ source, target, to, dataDir, now },
+      source,
+      target,
+      to,
+      dataDir,
+      now,
       onUpgrade: (upgrade) => out.warn(upgradeNotice(upgrade)),
-      onProgress: teller(out),
+      onProgress: createProgress(out),
       onError: (what) => out.warn(what),
     });
-    out.progress('');
-    tell(out, { to, dataDir, waiting: await waitingIn(target), ms: performance.now() - begun }, moved);
+    const waiting = await countWaiting(target);
+    report(out, { to, dataDir, waiting, ms: performance.now() - begun }, moved);
   } catch (error) {
-    out.progress('');
     if (readNote(dataDir)?.finishedAt === null) {
       out.warn(
         `the move is not finished: run the same command again to continue; to give up the move, delete ${noteFile(dataDir)}`,
@@ -79,8 +83,8 @@ async function lockFor(dataDir: string): Promise<() => Promise<void>> {
   }
 }
 
-/** What is not final yet, by its state. */
-async function waitingIn(target: Db): Promise<Record<string, number>> {
+/** The deliveries that are not final yet, by their state. */
+async function countWaiting(target: Db): Promise<Record<string, number>> {
   const rows: { status: string; count: number }[] = await target('deliveries')
     .whereIn('status', ['queued', 'deferred', 'sending', 'held'])
     .groupBy('status')
@@ -89,52 +93,48 @@ async function waitingIn(target: Db): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
 }
 
-const count = new Intl.NumberFormat('en');
-/** Of a log that somebody reads later. */
+/** Between two progress lines, if standard error is not a terminal. */
 const lineIntervalMs = 10_000;
 
-/** A line that changes for somebody who sits there; else a line now and then. */
-function teller(out: Output): (progress: MoveProgress) => void {
-  let [begun, first, doing] = [performance.now(), 0, ''];
-  let told = begun;
-  return ({ doing: what, table, done, all }) => {
-    if (what !== doing) [begun, first, doing] = [performance.now(), done, what];
+function createProgress(out: Output): (progress: MoveProgress) => void {
+  let [begun, first, step] = [performance.now(), 0, ''];
+  let printedAt = begun;
+  return ({ doing, table, done, all }) => {
+    if (doing !== step) [begun, first, step] = [performance.now(), done, doing];
     const seconds = (performance.now() - begun) / 1000;
     const rate = seconds > 0.5 ? (done - first) / seconds : 0;
     const pace =
-      rate > 0
-        ? `, ${count.format(Math.round(rate))} a second, ${span(((all - done) / rate) * 1000)} left`
-        : '';
-    const line = `${count.format(done)} of ${count.format(all)} rows ${what}${pace} (${table})`;
+      rate > 0 ? `, ${grouped(Math.round(rate))} a second, ${span(((all - done) / rate) * 1000)} left` : '';
+    const line = `${grouped(done)} of ${grouped(all)} rows ${doing}${pace} (${table})`;
     if (process.stderr.isTTY) out.progress(line);
-    else if (!out.json && performance.now() - told > lineIntervalMs) {
-      told = performance.now();
+    else if (!out.json && performance.now() - printedAt > lineIntervalMs) {
+      printedAt = performance.now();
       out.warn(line);
     }
   };
 }
 
-interface Around {
+interface Summary {
   to: string;
   dataDir: string;
   waiting: Record<string, number>;
   ms: number;
 }
 
-function tell(out: Output, { to, dataDir, waiting, ms }: Around, { tables, resumed }: MoveResult): void {
+function report(out: Output, { to, dataDir, waiting, ms }: Summary, { tables, resumed }: MoveResult): void {
   const rows = tables.reduce((sum, table) => sum + table.rows, 0);
   const replaced = tables.filter((table) => table.replaced > 0);
-  const left = Object.entries(waiting).map(([status, number]) => `${count.format(number)} ${status}`);
+  const left = Object.entries(waiting).map(([status, number]) => `${grouped(number)} ${status}`);
   out.print(
     { to, rows, resumed, waiting, seconds: Math.round(ms / 100) / 10, tables },
     {
-      facts: [
-        ['moved to', to],
-        ['rows', rows],
-        ['from an earlier run', resumed],
-        ['waiting', left.join(', ') || 'nothing'],
-        ['took', span(ms)],
-      ],
+      facts: {
+        'moved to': to,
+        rows,
+        'from an earlier run': resumed,
+        waiting: left.join(', ') || 'nothing',
+        took: span(ms),
+      },
     },
     {
       head: ['TABLE', 'ROWS', 'THE SAME ON BOTH SIDES'],

@@ -1,11 +1,11 @@
 /**
- * `postern restore`: a database out of a backup, made ready for a server (db/admin/restored.ts). No server runs meanwhile. The
- * data directory is changed when all else has gone well, and a database that was there is set aside.
+ * `postern restore`: makes a database from a backup and prepares it for a server (db/admin/restored.ts), while no server
+ * runs. The data directory is changed last, once everything else has succeeded; an existing database is renamed.
  *
- * On PostgreSQL pg_restore has brought the data back, and there is no file.
+ * With PostgreSQL there is no file: pg_restore has already restored the data.
  */
 import { existsSync } from 'node:fs';
-import { chmod, copyFile, mkdtemp, open, rename, rm } from 'node:fs/promises';
+import { chmod, copyFile, mkdtemp, rename, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { createSeal } from '../../accounts/seal.ts';
@@ -19,8 +19,7 @@ import { type Db, openDatabase } from '../../db/engine/open.ts';
 import { migrate } from '../../db/schema/migrate.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
-import type { Cell } from '../render/output.ts';
-import { syncDirectory } from './backup.ts';
+import { sync } from './backup.ts';
 
 interface Options {
   force?: true;
@@ -48,39 +47,33 @@ export function restoreCommands(program: Command, context: CommandContext): void
     });
 }
 
-async function restore(
-  context: CommandContext,
-  file: string | null,
-  { force, hold }: Options,
-): Promise<void> {
+async function restore(context: CommandContext, file: string | null, options: Options): Promise<void> {
   const { out } = context;
-  const done =
+  const { replaced, held } =
     file === null
-      ? { replaced: null, held: await prepare(context, await context.db(), hold) }
-      : await restoreFile(context, file, { force, hold });
-  const { replaced, held } = done;
+      ? { replaced: null, held: await prepare(context, await context.db(), options.hold) }
+      : await restoreFile(context, file, options);
   out.print(
     { file, replaced, held },
     {
-      facts: [
-        ...(file === null ? [] : [['restored', file] as [string, Cell]]),
-        ...(replaced === null ? [] : [['set aside', replaced] as [string, Cell]]),
-        ['held', held],
-      ],
+      facts: {
+        ...(file !== null && { restored: file }),
+        ...(replaced !== null && { 'set aside': replaced }),
+        held,
+      },
     },
   );
   if (!held) return;
-  const orders = '`postern queue release --status held --reason R` sends it, `queue cancel` gives it up';
-  out.warn(`${held} mails waited when the backup was made, and may have been sent since: ${orders}`);
+  const advice = '`postern queue release --status held --reason R` sends it, `queue cancel` gives it up';
+  out.warn(`${held} mails waited when the backup was made, and may have been sent since: ${advice}`);
 }
 
-/** What was held; null: it was not asked for. */
+/** Returns the number of held deliveries, or null with --no-hold. */
 async function prepare({ out, now }: CommandContext, db: Db, hold: boolean): Promise<number | null> {
   await skipPastEvents(db);
   if (!hold) return null;
   const onProgress = (held: number) => out.progress(`${held} held so far`);
-  const { moved } = await holdQueue(db, { reason, now: now(), onProgress }).finally(() => out.progress(''));
-  return moved;
+  return (await holdQueue(db, { reason, now: now(), onProgress })).moved;
 }
 
 async function restoreFile(context: CommandContext, file: string, { force, hold }: Options) {
@@ -91,38 +84,47 @@ async function restoreFile(context: CommandContext, file: string, { force, hold 
   refuseLeft(dataDir);
   const target = join(dataDir, 'postern.sqlite');
   const unlock = await lockDataDir(dataDir);
-  const workshop = await mkdtemp(join(dataDir, 'restore-'));
+  const temporary = await mkdtemp(join(dataDir, 'restore-'));
   try {
     if (existsSync(target) && !force) {
       throw new Failure(`${target} already exists; --force renames it and restores in its place`);
     }
-    const made = join(workshop, 'postern.sqlite');
-    await copyFile(file, made);
-    await chmod(made, 0o600);
-    const db = await openDatabase({ dataDir: workshop, databaseUrl: null });
-    let held: number | null;
-    try {
-      const fault = await faultOf(db);
-      if (fault) throw new Failure(`${file} is damaged: ${fault}; take another backup`);
-      await migrate(db);
-      await takeSecret(context, db, `${file}.secret`);
-      held = await prepare(context, db, hold);
-    } finally {
-      // With the last connection the WAL goes into the file.
-      await db.destroy();
-    }
-    await syncFile(made);
+    const copy = join(temporary, 'postern.sqlite');
+    await copyFile(file, copy);
+    await chmod(copy, 0o600);
+    const held = await upgradeCopy(context, temporary, file, hold);
+    await sync(copy);
     const replaced = await setAside(target, context.now());
-    await rename(made, target);
-    await syncDirectory(dirname(target));
+    await rename(copy, target);
+    await sync(dirname(target));
     return { replaced, held };
   } finally {
-    await rm(workshop, { recursive: true, force: true });
+    await rm(temporary, { recursive: true, force: true });
     await unlock();
   }
 }
 
-/** With its secret. A directory that was made by mistake would look like an empty service, so a new one is mentioned. */
+/** Checks the copy in `temporary`, and makes it the database of this installation. */
+async function upgradeCopy(
+  context: CommandContext,
+  temporary: string,
+  file: string,
+  hold: boolean,
+): Promise<number | null> {
+  const db = await openDatabase({ dataDir: temporary, databaseUrl: null });
+  try {
+    const fault = await faultOf(db);
+    if (fault) throw new Failure(`${file} is damaged: ${fault}; take another backup`);
+    await migrate(db);
+    await addSecret(context, db, `${file}.secret`);
+    return await prepare(context, db, hold);
+  } finally {
+    // Closing the last connection writes the WAL into the file.
+    await db.destroy();
+  }
+}
+
+/** Creates the secret too. Mentions a new directory: if its path is a mistake, it would look like an empty service. */
 function makeDataDir({ config, out }: CommandContext): void {
   const isNew = !existsSync(config().dataDir);
   loadSecrets(config());
@@ -130,40 +132,31 @@ function makeDataDir({ config, out }: CommandContext): void {
     out.note(`${resolve(config().dataDir)} did not exist and has been created as a new data directory`);
 }
 
-/** The secrets that are here stay in use; those of the backup come after them, where they are needed. */
-async function takeSecret({ config, secrets }: CommandContext, db: Db, beside: string): Promise<void> {
+/** If the backup needs them, adds its secrets after those of this installation, which stay in use. */
+async function addSecret({ config, secrets }: CommandContext, db: Db, saved: string): Promise<void> {
   const { all, closed } = await countSealed(db, createSeal(secrets()).opens);
   if (closed === 0) return;
-  const lacks = `the secret of this installation cannot decrypt ${closed} of the ${all} keys in the backup`;
+  const problem = `the secret of this installation cannot decrypt ${closed} of the ${all} keys in the backup`;
   if (config().secret !== null) {
-    throw new Failure(`${lacks}; add the secret that belongs to the backup to POSTERN_SECRET_OTHERS`);
+    throw new Failure(`${problem}; add the secret that belongs to the backup to POSTERN_SECRET_OTHERS`);
   }
-  if (!existsSync(beside))
-    throw new Failure(`${lacks}; put the secret that was saved with the backup at ${beside}`);
+  if (!existsSync(saved))
+    throw new Failure(`${problem}; put the secret that was saved with the backup at ${saved}`);
   const file = secretFile(config().dataDir);
   const [current, ...others] = readSecrets(file);
-  writeSecrets(file, [current, ...new Set([...others, ...readSecrets(beside)])]);
+  writeSecrets(file, [current, ...new Set([...others, ...readSecrets(saved)])]);
   const still = await countSealed(db, createSeal(secrets()).opens);
   if (still.closed > 0)
     throw new Failure(
-      `${beside} cannot decrypt ${still.closed} of them either; find the secret that was saved with the backup`,
+      `${saved} cannot decrypt ${still.closed} of them either; find the secret that was saved with the backup`,
     );
 }
 
-async function syncFile(path: string): Promise<void> {
-  const file = await open(path, 'r+');
-  try {
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-}
-
-/** By itself, where it can still be opened; else with its WAL, without which the last commits would be missing. */
+/** Renames the database; its WAL too if the database cannot be opened, because the WAL then holds the last commits. */
 async function setAside(target: string, now: number): Promise<string | null> {
   if (!existsSync(target)) return null;
   try {
-    // The last connection brings the WAL into the file, and removes it.
+    // Closing the last connection writes the WAL into the file and deletes it.
     await (await openDatabase({ dataDir: dirname(target), databaseUrl: null })).destroy();
   } catch {}
   const aside = `${target}.replaced-${new Date(now).toISOString().replaceAll(/[:.]/g, '-')}`;

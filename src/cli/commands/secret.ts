@@ -1,9 +1,10 @@
 /**
- * `postern secret`: a new secret in the place of the one that seals and signs, without a moment in which anything cannot
- * be opened. The file has the new one before anything is sealed with it, and the old one for as long as anything is: a
- * command that is killed anywhere has lost nothing, and is given again. A running server sees the file change.
+ * `postern secret`: replaces the secret that encrypts stored keys and signs links, while everything can be decrypted at any
+ * time. The file contains the new secret before anything is encrypted with it, and the old secret as long as anything is
+ * encrypted with that. So a command that is killed has lost nothing and can be repeated. A running server notices the change
+ * of the file.
  *
- * Where the operator sets the secret, he changes it; `reseal` does the rest.
+ * If the secret is set by a setting, the operator changes the setting, and `reseal` does the rest.
  */
 import { statSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -25,8 +26,8 @@ import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 
 const month = 30 * 24 * 60 * 60_000;
-/** A server may have what was sealed with the old secret in its hands a moment longer. */
-const inHandsMs = 3_000;
+/** A running server may still store keys that it encrypted with the old secret shortly before. */
+const resealDelayMs = 3_000;
 
 export function secretCommands(program: Command, context: CommandContext): void {
   const secret = program
@@ -48,7 +49,7 @@ export function secretCommands(program: Command, context: CommandContext): void 
     .description('Encrypt all stored keys with the current secret.')
     .action(async () => {
       const resealed = await reseal(context);
-      context.out.print({ resealed }, { facts: [['resealed', resealed]] });
+      context.out.print({ resealed }, { facts: { resealed } });
     });
   secret
     .command('retire')
@@ -59,9 +60,9 @@ export function secretCommands(program: Command, context: CommandContext): void 
 
 async function show({ db, out, secrets, config }: CommandContext): Promise<void> {
   const known = [];
-  for (const [index, one] of secrets().all().entries()) {
-    const { all, closed } = await countSealed(await db(), createSeal(fixedSecrets(one)).opens);
-    known.push({ secret: fingerprint(one), isCurrent: index === 0, sealed: all - closed });
+  for (const [index, each] of secrets().all().entries()) {
+    const { all, closed } = await countSealed(await db(), createSeal(fixedSecrets(each)).opens);
+    known.push({ secret: fingerprint(each), isCurrent: index === 0, sealed: all - closed });
   }
   const { closed: unopened } = await countSealed(await db(), createSeal(secrets()).opens);
   const from = config().secret === null ? secretFile(config().dataDir) : 'POSTERN_SECRET';
@@ -69,7 +70,7 @@ async function show({ db, out, secrets, config }: CommandContext): Promise<void>
     { from, secrets: known, unopened },
     {
       head: ['SECRET', 'IS', 'SEALED'],
-      rows: known.map((one) => [one.secret, one.isCurrent ? 'current' : 'other', one.sealed]),
+      rows: known.map(({ secret, isCurrent, sealed }) => [secret, isCurrent ? 'current' : 'other', sealed]),
       empty: '',
     },
   );
@@ -96,19 +97,11 @@ async function rotate(context: CommandContext, { onlyNode }: { onlyNode?: true }
   const unlock = await lockSecrets(dataDir);
   try {
     const file = secretFile(dataDir);
-    const made = newSecret();
-    writeSecrets(file, [made, ...readSecrets(file)]);
+    const created = newSecret();
+    writeSecrets(file, [created, ...readSecrets(file)]);
     context.secrets().refresh();
-    const resealed = await reseal(context);
-    out.print(
-      { secret: fingerprint(made), resealed },
-      {
-        facts: [
-          ['secret', fingerprint(made)],
-          ['resealed', resealed],
-        ],
-      },
-    );
+    const result = { secret: fingerprint(created), resealed: await reseal(context) };
+    out.print(result, { facts: result });
     out.warn(
       'back up the new secret. The old secret still verifies the return paths and tracking links of mail already sent; ' +
         'after a month or more, delete it with `postern secret retire`',
@@ -120,7 +113,7 @@ async function rotate(context: CommandContext, { onlyNode }: { onlyNode?: true }
 
 async function reseal({ db, out, secrets }: CommandContext): Promise<number> {
   const onProgress = (seen: number) => out.progress(`${seen} seen so far`);
-  return resealAll(await db(), createSeal(secrets()).renew, onProgress).finally(() => out.progress(''));
+  return resealAll(await db(), createSeal(secrets()).renew, onProgress);
 }
 
 async function retire(context: CommandContext, { after }: { after: number }): Promise<void> {
@@ -144,17 +137,15 @@ async function retire(context: CommandContext, { after }: { after: number }): Pr
           `refused, and its tracking links would break; wait until ${iso(since + after)}, or give --after 0s`,
       );
     }
-    if ((await reseal(context)) > 0) await pause(inHandsMs);
+    if ((await reseal(context)) > 0) await pause(resealDelayMs);
     const { closed } = await countSealed(await db(), createSeal(fixedSecrets(current)).opens);
     if (closed > 0)
       throw new Failure(
         `${closed} keys in the database are not encrypted with the current secret; nothing was retired`,
       );
     writeSecrets(file, [current]);
-    out.print(
-      { retired: others.map(fingerprint) },
-      { facts: [['retired', others.map(fingerprint).join(' ')]] },
-    );
+    const retired = others.map(fingerprint);
+    out.print({ retired }, { facts: { retired: retired.join(' ') } });
     out.warn(`tracking links and return paths of mail sent before ${iso(since)} are no longer valid`);
   } finally {
     await unlock();

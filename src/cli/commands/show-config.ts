@@ -1,4 +1,4 @@
-/** `postern config`: the settings that hold, and where each came from. */
+/** `postern config`: the effective settings, each with its source. */
 import type { Command } from 'commander';
 import { effectiveConfig } from '../../config.ts';
 import type { CommandContext } from '../command-context.ts';

@@ -1,11 +1,12 @@
 /**
- * `postern top`: the service at work, on a screen that is drawn anew every two seconds; in a pipe, with --json or
- * --once one picture of it.
+ * `postern top`: the service at work, on a screen that is redrawn every two seconds; in a pipe, with --json or with --once
+ * one snapshot.
  *
- * What goes through is read off the mail log of this data directory, as it grows; what waits off the database. The log
- * costs the server nothing. The queue is looked at once for each picture, but at most a twenty-fifth of the time: of a
- * million mails, that is every half minute or so, and the screen says how old it is.
+ * Rates and replies come from the mail log of this data directory as it grows, which costs the server nothing; the queue
+ * comes from the database. It is read at most once for each frame, and for at most a twenty-fifth of the time: with a
+ * million mails that is about every 30 s. The screen shows the age of the result.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { readDestinationStatuses } from '../../db/queue/destination-status-rows.ts';
 import { summarizeQueue } from '../../db/queue/queue-view.ts';
@@ -15,7 +16,7 @@ import { timeSpan } from '../args/arguments.ts';
 import { type CommandContext, notServed } from '../command-context.ts';
 import { type LogFile, openLog } from '../maillog/log-file.ts';
 import { readLine } from '../maillog/log-filter.ts';
-import { createTraffic, minutesKept, type Traffic } from '../maillog/traffic.ts';
+import { minutesKept, Traffic } from '../maillog/traffic.ts';
 import { openScreen } from '../render/screen.ts';
 import { blocksOf, documentOf } from '../render/top-plain.ts';
 import { type RenderOptions, render, type Snapshot, sorts } from '../render/top-view.ts';
@@ -25,11 +26,11 @@ interface Options {
   every: number;
 }
 
-const defaultEvery = 2000;
-const minEvery = 200;
-/** The queue is not being looked at for so many times as long as the last look took. */
-const restFactor = 24;
-/** The last hour of the log, but no more than this of it. */
+const defaultInterval = 2000;
+const minInterval = 200;
+/** The pause between two reads of the queue, as a multiple of the duration of the first. */
+const pauseFactor = 24;
+/** Of the last hour of the log, at most this much is read. */
 const maxBytes = 32 * 1024 * 1024;
 
 export function topCommands(program: Command, context: CommandContext): void {
@@ -37,47 +38,40 @@ export function topCommands(program: Command, context: CommandContext): void {
     .command('top')
     .description('Watch mail rates, the queue by destination, slow destinations and the last replies live.')
     .option('--once', 'print one snapshot and exit, as in a pipe')
-    .option('--every <2s>', 'time between two updates', timeSpan, defaultEvery)
+    .option('--every <2s>', 'time between two updates', timeSpan, defaultInterval)
     .action((options: Options) => top(context, options));
 }
 
 async function top(context: CommandContext, options: Options): Promise<void> {
   const { out } = context;
-  const view = await createView(context);
+  const monitor = await createMonitor(context);
   if (out.json || options.once || !out.terminal) {
-    await view.look();
-    await view.settled();
-    const snapshot = view.snapshot();
+    await monitor.update();
+    await monitor.queueRead();
+    const snapshot = monitor.snapshot();
     if (snapshot.problem !== null) throw new Error(snapshot.problem);
     if (!snapshot.isServed) out.warn(notServed);
     out.print(documentOf(snapshot), ...blocksOf(snapshot));
-  } else await watch(view, Math.max(options.every, minEvery));
-  await view.close();
+  } else await watch(monitor, Math.max(options.every, minInterval));
+  await monitor.close();
 }
 
-interface View {
-  /** Reads what is new of the log, and begins to look at the queue where its time has come. */
-  look(): Promise<void>;
-  /** Waits for the queue. */
-  settled(): Promise<void>;
-  snapshot(): Snapshot;
-  close(): Promise<void>;
-}
+type Monitor = Awaited<ReturnType<typeof createMonitor>>;
 
-async function createView(context: CommandContext): Promise<View> {
+async function createMonitor(context: CommandContext) {
   const { now } = context;
   const { hostname, dataDir } = context.config();
   const db = await context.db();
   const log = await openLog(mailLogFile(dataDir));
-  const traffic = createTraffic();
+  const traffic = new Traffic();
   await readPast(log, traffic, now() - minutesKept * 60_000);
   let queue: Snapshot['queue'] = { lines: [], at: 0 };
   let isServed = true;
-  let nextLookAt = 0;
-  let looking: Promise<void> | null = null;
+  let nextReadAt = 0;
+  let reading: Promise<void> | null = null;
   let problem: string | null = null;
 
-  async function lookAtQueue(): Promise<void> {
+  async function readQueue(): Promise<void> {
     const at = now();
     const begun = performance.now();
     try {
@@ -87,21 +81,23 @@ async function createView(context: CommandContext): Promise<View> {
     } catch (error) {
       problem = `the queue cannot be read: ${(error as Error).message.split(' - ').at(-1)}`;
     }
-    nextLookAt = now() + restFactor * (performance.now() - begun);
-    looking = null;
+    nextReadAt = now() + pauseFactor * (performance.now() - begun);
+    reading = null;
   }
 
   return {
-    async look() {
+    /** Reads the new lines of the log, and starts to read the queue if it is time. */
+    async update(): Promise<void> {
       isServed = await context.isServed().catch(() => isServed);
       for await (const lines of log.added()) for (const line of lines) addLine(traffic, line);
-      if (now() >= nextLookAt) looking ??= lookAtQueue();
+      if (now() >= nextReadAt) reading ??= readQueue();
     },
-    async settled() {
-      await looking;
+    /** Waits until the queue has been read. */
+    async queueRead(): Promise<void> {
+      await reading;
     },
-    snapshot: () => ({ at: now(), hostname, queue, isServed, problem, ...traffic.read(now()) }),
-    close: log.close,
+    snapshot: (): Snapshot => ({ at: now(), hostname, queue, isServed, problem, ...traffic.read(now()) }),
+    close: () => log.close(),
   };
 }
 
@@ -112,7 +108,7 @@ function addLine(traffic: Traffic, text: string): number | null {
   return Date.parse(line.time);
 }
 
-/** From the end back, until it has all, or enough. */
+/** Reads backward from the end, to `since` or up to `maxBytes`. */
 async function readPast(log: LogFile, traffic: Traffic, since: number): Promise<void> {
   let bytes = 0;
   let oldest = Number.POSITIVE_INFINITY;
@@ -122,59 +118,47 @@ async function readPast(log: LogFile, traffic: Traffic, since: number): Promise<
       oldest = Math.min(oldest, addLine(traffic, text) ?? oldest);
     }
     if (oldest < since) break;
-    if (bytes > maxBytes) return traffic.knownSince(oldest);
+    if (bytes > maxBytes) return traffic.coversSince(oldest);
   }
-  traffic.knownSince(since);
+  traffic.coversSince(since);
 }
 
-/** Until q or Ctrl-C is pressed, or the process is asked to end. */
-async function watch(view: View, intervalMs: number): Promise<void> {
-  const manner: RenderOptions = { sort: sorts[0], isPaused: false };
-  let isOver = false;
-  let wake = () => {};
+/** Redraws the screen until q or Ctrl-C is pressed or a signal ends the process. */
+async function watch(monitor: Monitor, intervalMs: number): Promise<void> {
+  const options: RenderOptions = { sort: sorts[0], isPaused: false };
+  const ended = new AbortController();
+  let snapshot = monitor.snapshot();
   const end = () => {
-    isOver = true;
     screen.close();
-    wake();
+    ended.abort();
   };
-  let snapshot = view.snapshot();
   const keys: Record<string, () => void> = {
     q: end,
     '\x03': end,
     p: () => {
-      manner.isPaused = !manner.isPaused;
+      options.isPaused = !options.isPaused;
     },
     s: () => {
-      manner.sort = sorts[(sorts.indexOf(manner.sort) + 1) % sorts.length]!;
+      options.sort = sorts[(sorts.indexOf(options.sort) + 1) % sorts.length]!;
     },
   };
-  const draw = () => screen.draw(render(snapshot, screen.size(), manner));
-  const screen = openScreen(process.stdin, process.stdout, {
-    onKey(key) {
-      keys[key]?.();
-      if (!isOver) draw();
-    },
-    onResize: draw,
-    onEnd: end,
-  });
+  const draw = () => screen.draw(render(snapshot, screen.size(), options));
+  const onKey = (key: string) => {
+    keys[key]?.();
+    draw();
+  };
+  const screen = openScreen(process.stdin, process.stdout, { onKey, onResize: draw, onEnd: end });
   try {
-    // The first picture is a whole one.
-    await view.look();
-    await view.settled();
-    while (!isOver) {
-      if (!manner.isPaused) {
-        await view.look();
-        snapshot = view.snapshot();
+    // The first frame shows the queue.
+    await monitor.update();
+    await monitor.queueRead();
+    while (!ended.signal.aborted) {
+      if (!options.isPaused) {
+        await monitor.update();
+        snapshot = monitor.snapshot();
       }
       draw();
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, intervalMs);
-        wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-        if (isOver) wake();
-      });
+      await sleep(intervalMs, undefined, { signal: ended.signal }).catch(() => {});
     }
   } finally {
     screen.close();

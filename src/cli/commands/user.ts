@@ -1,6 +1,6 @@
 /**
- * `postern user`: who may use the dashboard. Nobody's password is ever typed here: each gets a one-time link, which is
- * printed and can be sent on by whatever way is at hand.
+ * `postern user`: the users of the dashboard. Passwords are never typed here: each user gets a one-time link, which is
+ * printed for the operator to pass on.
  */
 import { type Command, Option } from 'commander';
 import type { MadeLink } from '../../accounts/one-time-links.ts';
@@ -10,9 +10,10 @@ import { iso, isoOrNull } from '../../base/clock.ts';
 import { listMemberships, type Membership } from '../../db/accounts/memberships.ts';
 import { listUsers, type User } from '../../db/accounts/users.ts';
 import { address, name } from '../args/arguments.ts';
-import { requireOrganization, requireUser } from '../args/lookup.ts';
+import { organizationId, requireUser } from '../args/lookup.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
+import type { Cell } from '../render/output.ts';
 
 interface CreateOptions {
   org?: string;
@@ -22,9 +23,10 @@ interface CreateOptions {
   operator?: boolean;
 }
 
-export function userCommands(program: Command, { db, out, now, config }: CommandContext): void {
+export function userCommands(program: Command, context: CommandContext): void {
   const user = program.command('user').description('Manage the users of the dashboard.');
-  const linkOf = (made: MadeLink) => config().baseUrl + made.path;
+  const named = (command: string, description: string) =>
+    user.command(command).description(description).argument('<EMAIL>', 'address of the user', address);
 
   user
     .command('create')
@@ -38,124 +40,116 @@ export function userCommands(program: Command, { db, out, now, config }: Command
         .default('owner'),
     )
     .option('--operator', 'make the user an operator, who manages all organizations and the queue')
-    .action(async ({ org, email, name: called, role, operator = false }: CreateOptions) => {
-      if (org === undefined && !operator)
-        throw new Failure('the user would have no access; give an organization (--org ORG) or --operator');
-      const { id: orgId } = org === undefined ? { id: null } : await requireOrganization(await db(), org);
-      const member = orgId === null ? null : { orgId, role };
-      const person = { email, name: called ?? email, isOperator: operator };
-      const { userId, link } = await invite(await db(), { ...person, member }, now());
-      const url = link && linkOf(link);
-      const expiresAt = link?.expiresAt ?? null;
-      out.print(
-        { id: userId, email, operator, role: member && role, url, expiresAt: isoOrNull(expiresAt) },
-        {
-          facts: [
-            ['id', userId],
-            ['email', email],
-            ['link', url ?? 'none: the user already has a password'],
-            ['until', { time: expiresAt }],
-          ],
-        },
-      );
-      if (url) out.note('the link works once; anyone who has it can set the password');
-    });
+    .action((options: CreateOptions) => create(context, options));
 
   user
     .command('list')
     .description('List all users, or those of one organization.')
     .option('--org <ORG>', 'id or name of the organization')
-    .action(async ({ org }: { org?: string }) => {
-      const found = org === undefined ? undefined : await requireOrganization(await db(), org);
-      const all = await listUsers(await db(), found?.id);
-      const rows = await Promise.all(
-        all.map(async (each) => ({ each, of: await listMemberships(await db(), each.id) })),
-      );
-      out.print(
-        rows.map(({ each, of }) => userDocument(each, of)),
-        {
-          head: ['ID', 'STATUS', 'EMAIL', 'SIGNED IN', 'CREATED', 'OF'],
-          rows: rows.map(({ each, of }) => [
-            each.id,
-            { state: stateOf(each) },
-            each.email,
-            { time: each.signedInAt },
-            { time: each.createdAt },
-            [each.isOperator && 'operator', ...of.map((one) => `${one.name} (${one.role})`)]
-              .filter(Boolean)
-              .join(', '),
-          ]),
-          empty: 'There is no user yet; `postern user create` creates one.',
-        },
-      );
-    });
+    .action(({ org }: { org?: string }) => list(context, org));
 
-  user
-    .command('disable')
-    .description('Disable a user at once: end all sessions and refuse sign-ins. API keys keep working.')
-    .argument('<EMAIL>', 'address of the user', address)
-    .action(async (email: string) => {
-      const { id } = await requireUser(await db(), email);
-      await disableUser(await db(), id, now());
-      await printState(email);
-    });
+  named(
+    'disable',
+    'Disable a user at once: end all sessions and refuse sign-ins. API keys keep working.',
+  ).action(async (email: string) => {
+    const { id } = await requireUser(await context.db(), email);
+    await disableUser(await context.db(), id, context.now());
+    await printStatus(context, email);
+  });
 
-  user
-    .command('enable')
-    .description('Re-enable a disabled user, with the previous password and organizations.')
-    .argument('<EMAIL>', 'address of the user', address)
-    .action(async (email: string) => {
-      const { id } = await requireUser(await db(), email);
-      await enableUser(await db(), id);
-      await printState(email);
-    });
+  named('enable', 'Re-enable a disabled user, with the previous password and organizations.').action(
+    async (email: string) => {
+      const { id } = await requireUser(await context.db(), email);
+      await enableUser(await context.db(), id);
+      await printStatus(context, email);
+    },
+  );
 
-  async function printState(email: string): Promise<void> {
-    const found = await requireUser(await db(), email);
-    out.print(
-      { id: found.id, email: found.email, status: stateOf(found) },
-      {
-        facts: [
-          ['id', found.id],
-          ['email', found.email],
-          ['status', { state: stateOf(found) }],
-        ],
-      },
-    );
-  }
-
-  user
-    .command('reset')
-    .description('Print a one-time link for setting a new password; the old password works until then.')
-    .argument('<EMAIL>', 'address of the user', address)
-    .action(async (email: string) => {
-      const found = await requireUser(await db(), email);
-      const link = await makeUserLink(await db(), found, 'reset', now());
-      out.print(
-        { id: found.id, email: found.email, url: linkOf(link), expiresAt: iso(link.expiresAt) },
-        {
-          facts: [
-            ['id', found.id],
-            ['email', found.email],
-            ['link', linkOf(link)],
-            ['until', { time: link.expiresAt }],
-          ],
-        },
-      );
-    });
+  named(
+    'reset',
+    'Print a one-time link for setting a new password; the old password works until then.',
+  ).action((email: string) => reset(context, email));
 }
 
-function stateOf({ disabledAt, passwordHash }: User): string {
+async function create({ db, out, now, config }: CommandContext, options: CreateOptions): Promise<void> {
+  const { org, email, role, operator = false } = options;
+  if (org === undefined && !operator)
+    throw new Failure('the user would have no access; give an organization (--org ORG) or --operator');
+  const orgId = await organizationId(await db(), org);
+  const member = orgId === undefined ? null : { orgId, role };
+  const person = { email, name: options.name ?? email, isOperator: operator };
+  const { userId: id, link } = await invite(await db(), { ...person, member }, now());
+  const url = link && urlOf(link, config().baseUrl);
+  const expiresAt = link?.expiresAt ?? null;
+  out.print(
+    { id, email, operator, role: member && role, url, expiresAt: isoOrNull(expiresAt) },
+    {
+      facts: { id, email, link: url ?? 'none: the user already has a password', until: { time: expiresAt } },
+    },
+  );
+  if (url) out.note('the link works once; anyone who has it can set the password');
+}
+
+async function list({ db, out }: CommandContext, org: string | undefined): Promise<void> {
+  const users = await listUsers(await db(), await organizationId(await db(), org));
+  const found: [User, Membership[]][] = [];
+  for (const user of users) found.push([user, await listMemberships(await db(), user.id)]);
+  out.print(
+    found.map(([user, memberships]) => documentOf(user, memberships)),
+    {
+      head: ['ID', 'STATUS', 'EMAIL', 'SIGNED IN', 'CREATED', 'OF'],
+      rows: found.map(([user, memberships]) => rowOf(user, memberships)),
+      empty: 'There is no user yet; `postern user create` creates one.',
+    },
+  );
+}
+
+async function printStatus({ db, out }: CommandContext, email: string): Promise<void> {
+  const user = await requireUser(await db(), email);
+  const state = statusOf(user);
+  out.print(
+    { id: user.id, email: user.email, status: state },
+    { facts: { id: user.id, email: user.email, status: { state } } },
+  );
+}
+
+async function reset({ db, out, now, config }: CommandContext, address: string): Promise<void> {
+  const user = await requireUser(await db(), address);
+  const { id, email } = user;
+  const made = await makeUserLink(await db(), user, 'reset', now());
+  const link = urlOf(made, config().baseUrl);
+  out.print(
+    { id, email, url: link, expiresAt: iso(made.expiresAt) },
+    { facts: { id, email, link, until: { time: made.expiresAt } } },
+  );
+}
+
+function urlOf(link: MadeLink, baseUrl: string): string {
+  return baseUrl + link.path;
+}
+
+function statusOf({ disabledAt, passwordHash }: User): string {
   if (disabledAt !== null) return 'disabled';
   return passwordHash === null ? 'invited' : 'active';
 }
 
-function userDocument(user: User, memberships: Membership[]) {
+function documentOf(user: User, memberships: Membership[]) {
   return {
-    ...{ id: user.id, email: user.email, name: user.name, status: stateOf(user), operator: user.isOperator },
+    id: user.id,
+    email: user.email,
+    name: user.name,
+    status: statusOf(user),
+    operator: user.isOperator,
     secondFactor: user.totpSecret !== null,
-    organizations: memberships.map(({ id, name: called, role }) => ({ id, name: called, role })),
+    organizations: memberships.map(({ id, name: orgName, role }) => ({ id, name: orgName, role })),
     signedInAt: isoOrNull(user.signedInAt),
     createdAt: iso(user.createdAt),
   };
+}
+
+function rowOf(user: User, memberships: Membership[]): Cell[] {
+  const [signedIn, created] = [{ time: user.signedInAt }, { time: user.createdAt }];
+  const organizations = memberships.map(({ name: orgName, role }) => `${orgName} (${role})`);
+  const access = [...(user.isOperator ? ['operator'] : []), ...organizations].join(', ');
+  return [user.id, { state: statusOf(user) }, user.email, signedIn, created, access];
 }

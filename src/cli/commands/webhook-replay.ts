@@ -1,13 +1,11 @@
-/** `postern webhook replay`: tell an endpoint again. A running server posts it within a second. */
+/** `postern webhook replay`: posts events to an endpoint again. A running server does it within a second. */
 import type { Command } from 'commander';
 import { validate as isUuid } from 'uuid';
 import { type ReplaySelection, replay } from '../../db/webhooks/webhook-replay-rows.ts';
-import { moment } from '../args/arguments.ts';
+import { type Moment, moment, timeOf } from '../args/arguments.ts';
 import { requireWebhook } from '../args/lookup.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
-
-type Moment = ReturnType<typeof moment>;
 
 interface Options {
   failed?: true;
@@ -38,7 +36,7 @@ async function run(
   if (event !== undefined && count === 0) {
     throw new Failure(`there is no event with the id "${event}" in the organization of this webhook`);
   }
-  out.print({ id: webhook.id, replayed: count }, { facts: [['replayed', count]] });
+  out.print({ id: webhook.id, replayed: count }, { facts: { replayed: count } });
   if (webhook.status === 'disabled') {
     out.note(`the webhook is disabled: nothing is posted until \`postern webhook enable ${webhook.id}\``);
   }
@@ -49,8 +47,8 @@ function selectionOf(
   { failed, since, until }: Options,
   now: number,
 ): ReplaySelection {
-  const ways = [event, failed, since ?? until].filter((way) => way !== undefined);
-  if (ways.length !== 1 || (until && !since)) {
+  const selectors = [event, failed, since ?? until].filter((each) => each !== undefined);
+  if (selectors.length !== 1 || (until && !since)) {
     throw new Failure(
       'nothing selects the events to post again; give the id of an EVENT, --failed, or --since TIME [--until TIME]',
     );
@@ -60,6 +58,5 @@ function selectionOf(
     throw new Failure(`"${event}" is not the id of an event; \`postern webhook attempts ID\` shows them`);
   }
   if (failed) return { failed };
-  const timeOf = (moment: Moment) => ('at' in moment ? moment.at : now - moment.ago);
-  return { since: timeOf(since!), until: until ? timeOf(until) : now };
+  return { since: timeOf(since!, now), until: until ? timeOf(until, now) : now };
 }

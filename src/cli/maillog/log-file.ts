@@ -1,13 +1,14 @@
 /**
- * The mail log as it is read: what is in it now, from the beginning or from the end, the rotated files included
- * (compressed ones too); and then whatever is added, through rotations, truncations, and before the file exists. Lines
- * come whole; one that is being written waits for its end. Between what is in it and what is added nothing is lost and
- * nothing comes twice: both are parted at one place of one open file.
+ * Reads the mail log: first what is there now, forward or backward, with the rotated files, compressed or not; then what
+ * is added, through rotations and truncations, and before the file exists. Lines are whole; an unfinished line waits for
+ * its end. Between the two parts no line is lost or read twice, because both end at the same position of one open file.
  *
- * Polls, which works on every file system; five looks a second are nothing.
+ * It polls, which works on every file system; five polls a second cost next to nothing.
  *
- * BUGS: a file that was cut and has grown beyond its old length between two looks is taken for one that grew.
+ * BUGS: if the file is truncated and grows beyond its old length between two polls, the beginning of the new content is
+ * not read.
  */
+import type { Stats } from 'node:fs';
 import { type FileHandle, open, readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -23,42 +24,50 @@ import {
 
 const pollMs = 200;
 
-export interface LogFile {
-  /** All that was there when it was opened, in portions; files that were done with before `since` are left out. */
-  forward(since?: number): AsyncGenerator<string[]>;
-  /** Of the same what `keep` keeps, the last portion first; within a portion the lines are in their order. */
-  backward(keep: (line: string) => boolean, since?: number): AsyncGenerator<string[]>;
-  /** What was added since it was opened, or since the last time. */
-  added(): AsyncGenerator<string[]>;
-  /** The same without end. */
-  follow(): AsyncGenerator<string[]>;
-  close(): Promise<void>;
-}
-
 interface Current extends GrowingFile {
   inode: number;
 }
 
 export async function openLog(file: string): Promise<LogFile> {
-  let current = await openCurrent(file);
-  const end = current ? await endOfLines(current.handle, (await current.handle.stat()).size) : 0;
-  if (current) current.position = end;
-  const older = await rotated(file);
-  let newest = older.at(-1) ?? '';
+  const current = await openCurrent(file);
+  if (current) current.position = await endOfLines(current.handle, (await current.handle.stat()).size);
+  return new LogFile(file, current, await rotated(file));
+}
 
-  async function* forward(since = 0): AsyncGenerator<string[]> {
-    for (const path of older) {
-      const { mtimeMs = 0, ino } = (await stat(path).catch(() => null)) ?? {};
-      // Rotated since it was opened above: its lines come from there.
-      if (mtimeMs >= since && ino !== current?.inode) yield* linesOf(path);
-    }
-    if (current) yield* newLines(followFile(current.handle, 0), end);
+export class LogFile {
+  readonly #file: string;
+  /** The rotated files when the log was opened. */
+  readonly #older: string[];
+  /** The position in the first file at which `added` starts. */
+  readonly #end: number;
+  #current: Current | null;
+  /** The latest rotated file whose lines have been read, or precede `#end`. */
+  #newest: string;
+
+  constructor(file: string, current: Current | null, older: string[]) {
+    this.#file = file;
+    this.#current = current;
+    this.#older = older;
+    this.#end = current?.position ?? 0;
+    this.#newest = older.at(-1) ?? '';
   }
 
-  async function* backward(keep: (line: string) => boolean, since = 0): AsyncGenerator<string[]> {
-    if (current) for await (const lines of linesBackward(current.handle, end)) yield lines.filter(keep);
-    for (const path of older.toReversed()) {
-      if (((await stat(path).catch(() => null))?.mtimeMs ?? since) < since) return;
+  /** The lines that were there when the log was opened, without files that were last written before `since`. */
+  async *forward(since = 0): AsyncGenerator<string[]> {
+    for (const path of this.#older) {
+      const { mtimeMs = 0, ino } = (await statOrNull(path)) ?? {};
+      // Rotated after it was opened: its lines are read from the open file.
+      if (mtimeMs >= since && ino !== this.#current?.inode) yield* linesOf(path);
+    }
+    if (this.#current) yield* newLines(followFile(this.#current.handle, 0), this.#end);
+  }
+
+  /** Of the same lines those that `keep` accepts, the last portion first. A portion is in the order of the file. */
+  async *backward(keep: (line: string) => boolean, since = 0): AsyncGenerator<string[]> {
+    const current = this.#current;
+    if (current) for await (const lines of linesBackward(current.handle, this.#end)) yield lines.filter(keep);
+    for (const path of this.#older.toReversed()) {
+      if (((await statOrNull(path))?.mtimeMs ?? since) < since) return;
       const portions = path.endsWith('.gz')
         ? await lastFirst(unzippedLines(path), keep)
         : withFile(path, (handle, { size, ino }) => linesBackward(handle, ino === current?.inode ? 0 : size));
@@ -66,39 +75,48 @@ export async function openLog(file: string): Promise<LogFile> {
     }
   }
 
-  async function* added(): AsyncGenerator<string[]> {
+  /** The lines added since the log was opened, or since the previous call. */
+  async *added(): AsyncGenerator<string[]> {
     for (;;) {
-      const now = await stat(file).catch(() => null);
+      const now = await statOrNull(this.#file);
+      const current = this.#current;
       if (current && now?.ino === current.inode && now.size < current.position) restart(current);
+      // Read after `stat`: if another file has the name by then, this one is complete, and is now read to its end.
       if (current) yield* newLines(current);
-      // Where another file has its name now, this one has been read to its end after that was seen.
       if (!now || now.ino === current?.inode) return;
-      yield* missed();
+      yield* this.#rotatedSince();
       await current?.handle.close();
-      current = await openCurrent(file);
+      this.#current = await openCurrent(this.#file);
     }
   }
 
-  /** Files that were born and rotated between two looks. */
-  async function* missed(): AsyncGenerator<string[]> {
-    const paths = await rotated(file);
-    const inodes = await Promise.all(paths.map(async (path) => (await stat(path).catch(() => null))?.ino));
-    const own = current ? inodes.indexOf(current.inode) : -1;
-    if (own >= 0) newest = paths[own]!;
-    // One that has gone by another name: what was there is not known.
-    const unread = current && own < 0 ? [] : paths.filter((path) => path > newest);
-    newest = paths.at(-1) ?? newest;
-    for (const path of unread) yield* linesOf(path);
-  }
-
-  async function* follow(): AsyncGenerator<string[]> {
+  /** The same, without an end. */
+  async *follow(): AsyncGenerator<string[]> {
     for (;;) {
-      yield* added();
+      yield* this.added();
       await sleep(pollMs);
     }
   }
 
-  return { forward, backward, added, follow, close: async () => current?.handle.close() };
+  async close(): Promise<void> {
+    await this.#current?.handle.close();
+  }
+
+  /** Files that were created and rotated between two polls. */
+  async *#rotatedSince(): AsyncGenerator<string[]> {
+    const paths = await rotated(this.#file);
+    const inodes = await Promise.all(paths.map(async (path) => (await statOrNull(path))?.ino));
+    const own = this.#current ? inodes.indexOf(this.#current.inode) : -1;
+    if (own >= 0) this.#newest = paths[own]!;
+    // If the open file has none of these names, it is unknown which of them were read.
+    const unread = this.#current && own < 0 ? [] : paths.filter((path) => path > this.#newest);
+    this.#newest = paths.at(-1) ?? this.#newest;
+    for (const path of unread) yield* linesOf(path);
+  }
+}
+
+function statOrNull(path: string): Promise<Stats | null> {
+  return stat(path).catch(() => null);
 }
 
 async function openCurrent(file: string): Promise<Current | null> {
@@ -112,7 +130,7 @@ async function openCurrent(file: string): Promise<Current | null> {
   }
 }
 
-/** The oldest first. Their names begin with the time of their rotation: 20261120-1403-01-mail.log. */
+/** The oldest first. Their names begin with the time of rotation: 20261120-1403-01-mail.log. */
 async function rotated(file: string): Promise<string[]> {
   const all = await readdir(dirname(file)).catch(() => []);
   const names = all.filter((name) => /^\d{8}-\d{4}-\d+-/.test(name));
@@ -130,7 +148,7 @@ async function* linesOf(path: string): AsyncGenerator<string[]> {
   else yield* withFile(path, (handle, { size }) => newLines(followFile(handle, 0), size));
 }
 
-/** What cannot be read from its end. */
+/** For a compressed file, which can only be read from its beginning. */
 async function lastFirst(
   portions: AsyncGenerator<string[]>,
   keep: (line: string) => boolean,
@@ -140,10 +158,10 @@ async function lastFirst(
   return kept;
 }
 
-/** Nothing where it is gone: the oldest are removed. */
+/** Yields nothing if the file does not exist: the oldest files are deleted. */
 async function* withFile(
   path: string,
-  read: (handle: FileHandle, is: { size: number; ino: number }) => AsyncGenerator<string[]>,
+  read: (handle: FileHandle, stats: Stats) => AsyncGenerator<string[]>,
 ): AsyncGenerator<string[]> {
   const handle = await open(path).catch(() => null);
   if (!handle) return;

@@ -1,31 +1,29 @@
 /**
- * Filters for lines of the mail log. A filter is a function of the line alone, except for the one made with a LogStory:
- * that one learns the emails that an id belongs to from the lines that it sees, so the log has to be read in order.
+ * Filters for lines of the mail log. A filter is a function of the line alone, unless it searches for an id: then it
+ * learns from the lines which emails the id belongs to, so the log must be read in order.
  */
 import { compareKey, parseMailbox, toDomain } from '../../mail/address.ts';
 import type { MailLogLine } from '../../mail/mail-log.ts';
 
-/** A line as it was read. Other programs may have written to the file, so nothing beyond these three members is certain. */
+/** A line of the file. Other programs may have written to it, so only these three members are certain. */
 export type LogLine = Partial<MailLogLine> & { time: string; event: string; msg: string };
 
 export const states = ['accepted', 'attempted', 'delivered', 'deferred', 'bounced', 'expired'] as const;
 
 export interface Filters {
   orgId?: string;
-  /** An email's own id. */
+  /** The id of an email, in lower case. */
   emailId?: string;
-  /** The recipient. */
   to?: string;
-  /** The sender's address, or its domain. */
+  /** The sender's address or domain. */
   from?: string;
-  /** The recipient's domain. */
   domain?: string;
   destination?: Destination;
   states?: readonly string[];
   since?: number;
 }
 
-/** A destination by the hosts in its name, and the domains that they have served. */
+/** The hosts in the destination's name, and the domains that they have served. */
 interface Destination {
   hosts: ReadonlySet<string>;
   domains: ReadonlySet<string>;
@@ -33,7 +31,7 @@ interface Destination {
 
 export type Keep = (line: string) => boolean;
 
-/** Null if the line is incomplete: a process that was killed may leave one. */
+/** Null if the line is incomplete: a process that is killed may leave one. */
 export function readLine(line: string): LogLine | null {
   try {
     const read = JSON.parse(line);
@@ -44,10 +42,10 @@ export function readLine(line: string): LogLine | null {
   }
 }
 
-export function createKeep(filters: Filters, story?: LogStory): Keep {
+export function createKeep(filters: Filters, search?: IdSearch): Keep {
   const { emailId = null, since = null } = filters;
   const tests: ((line: LogLine) => boolean)[] = [];
-  if (story) tests.push(story.has);
+  if (search) tests.push(search.has);
   if (since !== null) tests.push(({ time }) => Date.parse(time) >= since);
   if (emailId !== null) tests.push((line) => line.emailId === emailId);
   if (filters.orgId) tests.push(({ orgId }) => orgId === filters.orgId);
@@ -59,7 +57,7 @@ export function createKeep(filters: Filters, story?: LogStory): Keep {
   return (text) => {
     // Most lines of a large file are rejected by this text search, before the costly JSON.parse.
     if (emailId !== null && !text.includes(emailId)) return false;
-    if (story && !story.maybe(text)) return false;
+    if (search && !search.maybe(text)) return false;
     const line = readLine(text);
     return line !== null && tests.every((test) => test(line));
   };
@@ -70,8 +68,8 @@ export function endOf(id: string): string {
   return id.slice(id.lastIndexOf('-') + 1);
 }
 
-/** The emails that an id belongs to, learned from the lines passed to `has`. */
-export interface LogStory {
+/** Finds the emails that an id belongs to, from the lines passed to `has`. */
+export interface IdSearch {
   /** A cheap test before parsing: false if the line cannot be about any of these emails. */
   maybe(text: string): boolean;
   has(line: LogLine): boolean;
@@ -82,9 +80,9 @@ const maxEmails = 10_000;
 /** With more emails than this, one search of the text for each of them costs more than parsing the line. */
 const maxSearches = 10;
 
-/** `given`: an id of the request, the email, the delivery, the Message-ID, or a word of a host's reply. */
-export function createLogStory(given: string): LogStory {
-  const id = given.trim().replace(/^<(.*)>$/, '$1');
+/** `wanted`: the id of a request, an email or a delivery, a Message-ID, or a word of a host's reply. */
+export function createIdSearch(wanted: string): IdSearch {
+  const id = wanted.trim().replace(/^<(.*)>$/, '$1');
   const lower = id.toLowerCase();
   const word = new RegExp(`(?<![\\w-])${id.replace(/\W/g, '\\$&')}(?![\\w-])`);
   const emails = new Set<string>();
@@ -120,7 +118,7 @@ function isSame(recipient: string | undefined, wanted: string): boolean {
   return typeof recipient === 'string' && compareKey(recipient) === compareKey(wanted);
 }
 
-/** `from` is as the caller gave it, perhaps with a name; `wanted` an address or a domain. */
+/** `from` is the field of the request, perhaps with a name; `wanted` is an address or a domain. */
 function isFrom(from: string | undefined, wanted: string): boolean {
   const sender = typeof from === 'string' ? parseMailbox(from) : null;
   if (!sender) return false;

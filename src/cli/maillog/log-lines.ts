@@ -1,25 +1,25 @@
 /**
- * Whole lines out of bytes, in portions, from the front or from the end: whatever the size of the file, memory holds
- * one chunk and one line. A line of more than a mebibyte is none of ours (a disk's rubbish after a crash) and left out.
+ * Reads a file as whole lines, in portions, forward or backward. Memory holds one chunk and one line, whatever the size of
+ * the file. A line of more than a mebibyte is skipped: Postern writes none, so it is garbage left by a disk after a crash.
  */
 import { createReadStream } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { createGunzip } from 'node:zlib';
 
 const chunkSize = 1 << 18;
-const longestLine = 1 << 20;
+const maxLineLength = 1 << 20;
 const newline = 0x0a;
 
 type Split = (bytes: Buffer) => string[];
 
-/** Takes bytes as they come; gives the lines that have their end, and keeps the beginning of the next. */
+/** Returns the lines that end in `bytes`, and keeps the beginning of the next line for the following call. */
 function createSplit(): Split {
   let held = Buffer.alloc(0);
   let isTooLong = false;
   return (bytes) => {
     const end = bytes.lastIndexOf(newline);
     if (end < 0) {
-      isTooLong ||= held.length + bytes.length > longestLine;
+      isTooLong ||= held.length + bytes.length > maxLineLength;
       held = isTooLong ? Buffer.alloc(0) : Buffer.concat([held, bytes]);
       return [];
     }
@@ -33,10 +33,10 @@ function createSplit(): Split {
   };
 }
 
-/** An open file that is read on as it grows. */
+/** An open file that is read as it grows. */
 export interface GrowingFile {
   handle: FileHandle;
-  /** Read up to here. */
+  /** The end of what has been read. */
   position: number;
   split: Split;
 }
@@ -45,12 +45,12 @@ export function followFile(handle: FileHandle, position: number): GrowingFile {
   return { handle, position, split: createSplit() };
 }
 
-/** The file was cut: what is in it now is new. */
+/** Reads from the beginning again, after the file was truncated. */
 export function restart(file: GrowingFile): void {
   Object.assign(file, followFile(file.handle, 0));
 }
 
-/** From where it stopped last time to the end of the file, or to `end`. */
+/** Reads from `position` to the end of the file, or to `end`. */
 export async function* newLines(file: GrowingFile, end = Number.POSITIVE_INFINITY): AsyncGenerator<string[]> {
   const chunk = Buffer.allocUnsafe(chunkSize);
   while (file.position < end) {
@@ -62,9 +62,9 @@ export async function* newLines(file: GrowingFile, end = Number.POSITIVE_INFINIT
   }
 }
 
-/** From `end` back to the beginning; the lines of a portion are in the file's order. */
+/** Reads from `end` back to the beginning. Within a portion, lines are in the order of the file. */
 export async function* linesBackward(handle: FileHandle, end: number): AsyncGenerator<string[]> {
-  /** The rest of a line that begins further up. */
+  /** The end of a line that begins in an earlier chunk. */
   let rest = Buffer.alloc(0);
   for (let at = end; at > 0; ) {
     const size = Math.min(chunkSize, at);
@@ -73,7 +73,7 @@ export async function* linesBackward(handle: FileHandle, end: number): AsyncGene
     const bytes = Buffer.concat([buffer.subarray(0, bytesRead), rest]);
     const cut = at === 0 ? -1 : bytes.indexOf(newline);
     if (at > 0 && cut < 0) {
-      rest = bytes.length > longestLine ? Buffer.alloc(0) : bytes;
+      rest = bytes.length > maxLineLength ? Buffer.alloc(0) : bytes;
       continue;
     }
     rest = cut < 0 ? Buffer.alloc(0) : bytes.subarray(0, cut);
@@ -81,14 +81,14 @@ export async function* linesBackward(handle: FileHandle, end: number): AsyncGene
   }
 }
 
-/** Where the last whole line of the first `size` bytes ends. */
+/** The end of the last whole line in the first `size` bytes. */
 export async function endOfLines(handle: FileHandle, size: number): Promise<number> {
-  const max = Math.min(longestLine, size);
+  const max = Math.min(maxLineLength, size);
   const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(max), 0, max, size - max);
   return size - max + buffer.subarray(0, bytesRead).lastIndexOf(newline) + 1;
 }
 
-/** Of a compressed file, as far as it can be read: it may be under way to become one. */
+/** Reads a compressed file as far as possible: compression may still be running. */
 export async function* unzippedLines(path: string): AsyncGenerator<string[]> {
   const split = createSplit();
   const file = createReadStream(path);

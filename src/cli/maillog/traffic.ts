@@ -1,141 +1,133 @@
 /**
- * What the mail log's lines come to: how many a minute, which destinations are slow, what hosts said last. Lines may
- * come in any order; memory is bounded whatever comes.
+ * Statistics of mail log lines: rates, slow destinations, the last replies of hosts. Lines may be added in any order.
+ * Memory is bounded.
  */
 import type { LogLine } from './log-filter.ts';
 
-export const verbs = ['accepted', 'delivered', 'deferred', 'bounced'] as const;
-export type CountedLines = (typeof verbs)[number];
+export const countedEvents = ['accepted', 'delivered', 'deferred', 'bounced'] as const;
+export type CountedEvent = (typeof countedEvents)[number];
 
 interface Rate {
   /** In the last sixty seconds. */
   perMinute: number;
-  /** Whole minutes, the oldest first; null where nothing is known of one. */
+  /** Whole minutes, the oldest first; null for a minute that the lines do not cover. */
   minutes: (number | null)[];
 }
 
-export interface Slow {
+export interface SlowDestination {
   destination: string;
   attempts: number;
   meanMs: number;
   worstMs: number;
 }
 
-export interface Said {
+export interface LastReply {
   at: number;
-  verb: CountedLines;
+  verb: CountedEvent;
   destination: string;
   host: string | null;
   reply: string;
-  /** How often it was said, as far back as is known. */
+  /** How often it came, as far back as the lines go. */
   times: number;
 }
 
-export interface Seen {
-  rates: Record<CountedLines, Rate>;
+export interface TrafficReport {
+  rates: Record<CountedEvent, Rate>;
   /** The slowest first. */
-  slowest: Slow[];
+  slowest: SlowDestination[];
   /** The latest first. */
-  said: Said[];
-}
-
-export interface Traffic {
-  add(line: LogLine): void;
-  /** All lines since then have been added. */
-  knownSince(time: number): void;
-  read(now: number): Seen;
+  said: LastReply[];
 }
 
 export const minutesKept = 60;
 const minute = 60_000;
-/** Of a second, since "now" slides. */
-const tick = 1000;
+/** The last sixty seconds are counted by the second, because they end now and not at a whole minute. */
+const second = 1000;
 const slowMinutes = 5;
 const maxDestinations = 10_000;
-const maxSaid = 200;
+const maxReplies = 200;
 
-type Times = { count: number; sum: number; worst: number };
+type Durations = { count: number; sum: number; worst: number };
 
-export function createTraffic(): Traffic {
-  /** How many lines of each verb, by the minute and, of late, by the second. */
-  const byMinute = new Map<string, number>();
-  const bySecond = new Map<string, number>();
-  const slow = new Map<number, Map<string, Times>>();
-  const said = new Map<string, Said>();
-  let since = Number.POSITIVE_INFINITY;
+export class Traffic {
+  /** Numbers of lines by `${minute} ${event}`, and the same by the second. */
+  readonly #byMinute = new Map<string, number>();
+  readonly #bySecond = new Map<string, number>();
+  /** By minute and destination. */
+  readonly #durations = new Map<number, Map<string, Durations>>();
+  readonly #replies = new Map<string, LastReply>();
+  #coveredSince = Number.POSITIVE_INFINITY;
 
-  function add(line: LogLine): void {
+  add(line: LogLine): void {
     const at = Date.parse(line.time);
-    const verb = verbs.find((each) => each === line.event);
+    const verb = countedEvents.find((each) => each === line.event);
     if (!verb || Number.isNaN(at)) return;
-    count(byMinute, verb, Math.floor(at / minute));
-    count(bySecond, verb, Math.floor(at / tick));
-    const { destination } = line;
+    count(this.#byMinute, verb, Math.floor(at / minute));
+    count(this.#bySecond, verb, Math.floor(at / second));
+    const { destination, reply, host = null } = line;
     if (verb === 'accepted' || typeof destination !== 'string') return;
-    if (typeof line.ms === 'number') addTime(Math.floor(at / minute), destination, line.ms);
-    if (typeof line.reply === 'string') {
-      const { reply, host = null } = line;
-      addSaid({ at, verb, destination, host, reply, times: 1 });
+    if (typeof line.ms === 'number') this.#addDuration(Math.floor(at / minute), destination, line.ms);
+    if (typeof reply === 'string') this.#addReply({ at, verb, destination, host, reply, times: 1 });
+  }
+
+  /** Declares that all lines since then have been added. */
+  coversSince(time: number): void {
+    this.#coveredSince = Math.min(this.#coveredSince, time);
+  }
+
+  read(now: number): TrafficReport {
+    this.#forget(now);
+    const rates = countedEvents.map((event) => [event, this.#rateOf(event, now)]);
+    return {
+      rates: Object.fromEntries(rates) as Record<CountedEvent, Rate>,
+      slowest: slowestOf([...this.#durations.values()]),
+      said: latestFirst([...this.#replies])
+        .map(([, reply]) => reply)
+        .slice(0, maxReplies),
+    };
+  }
+
+  #addDuration(at: number, destination: string, ms: number): void {
+    const durations = this.#durations.get(at) ?? new Map<string, Durations>();
+    this.#durations.set(at, durations);
+    if (durations.size < maxDestinations || durations.has(destination))
+      merge(durations, destination, { count: 1, sum: ms, worst: ms });
+  }
+
+  /** Of "delivered" only the last reply of each host is kept, or these replies would crowd out all others. */
+  #addReply(reply: LastReply): void {
+    const from = reply.host ?? reply.destination;
+    const key = reply.verb === 'delivered' ? `${reply.verb} ${from}` : `${reply.verb} ${from} ${reply.reply}`;
+    const before = this.#replies.get(key);
+    const latest = before && before.at > reply.at ? before : reply;
+    this.#replies.set(key, { ...latest, times: (before?.times ?? 0) + 1 });
+    if (this.#replies.size > 2 * maxReplies) {
+      for (const [old] of latestFirst([...this.#replies]).slice(maxReplies)) this.#replies.delete(old);
     }
   }
 
-  function addTime(at: number, destination: string, ms: number): void {
-    const times = slow.get(at) ?? new Map<string, Times>();
-    slow.set(at, times);
-    const { count: before, sum, worst } = times.get(destination) ?? { count: 0, sum: 0, worst: 0 };
-    if (before === 0 && times.size >= maxDestinations) return;
-    times.set(destination, { count: before + 1, sum: sum + ms, worst: Math.max(worst, ms) });
+  #forget(now: number): void {
+    drop(this.#byMinute, Math.floor(now / minute) - minutesKept - 1);
+    drop(this.#bySecond, Math.floor(now / second) - 60);
+    for (const at of this.#durations.keys())
+      if (at <= Math.floor(now / minute) - slowMinutes) this.#durations.delete(at);
   }
 
-  /** What goes well is said once for each host, or nothing else would be seen. */
-  function addSaid(one: Said): void {
-    const who = one.host ?? one.destination;
-    const key = one.verb === 'delivered' ? `${one.verb} ${who}` : `${one.verb} ${who} ${one.reply}`;
-    const before = said.get(key);
-    const latest = before && before.at > one.at ? before : one;
-    said.set(key, { ...latest, times: (before?.times ?? 0) + 1 });
-    if (said.size > 2 * maxSaid) {
-      for (const [old] of latestFirst([...said]).slice(maxSaid)) said.delete(old);
-    }
-  }
-
-  function forget(now: number): void {
-    drop(byMinute, Math.floor(now / minute) - minutesKept - 1);
-    drop(bySecond, Math.floor(now / tick) - 60);
-    for (const at of slow.keys()) if (at <= Math.floor(now / minute) - slowMinutes) slow.delete(at);
-  }
-
-  return {
-    add,
-    knownSince(time) {
-      since = Math.min(since, time);
-    },
-    read(now) {
-      forget(now);
-      const rates = verbs.map((verb) => [verb, rateOf(verb, now)]);
-      return {
-        rates: Object.fromEntries(rates) as Record<CountedLines, Rate>,
-        slowest: slowestOf([...slow.values()]),
-        said: latestFirst([...said])
-          .map(([, one]) => one)
-          .slice(0, maxSaid),
-      };
-    },
-  };
-
-  function rateOf(verb: CountedLines, now: number): Rate {
-    const [second, current] = [Math.floor(now / tick), Math.floor(now / minute)];
-    const seconds = Array.from({ length: 60 }, (_, back) => bySecond.get(`${second - back} ${verb}`) ?? 0);
+  #rateOf(event: CountedEvent, now: number): Rate {
+    const [thisSecond, thisMinute] = [Math.floor(now / second), Math.floor(now / minute)];
+    let perMinute = 0;
+    for (let back = 0; back < 60; back++)
+      perMinute += this.#bySecond.get(`${thisSecond - back} ${event}`) ?? 0;
     const minutes = Array.from({ length: minutesKept }, (_, index) => {
-      const at = current - minutesKept + index;
-      return at * minute < since ? null : (byMinute.get(`${at} ${verb}`) ?? 0);
+      const at = thisMinute - minutesKept + index;
+      return at * minute < this.#coveredSince ? null : (this.#byMinute.get(`${at} ${event}`) ?? 0);
     });
-    return { perMinute: seconds.reduce((all, each) => all + each, 0), minutes };
+    return { perMinute, minutes };
   }
 }
 
-function count(counts: Map<string, number>, verb: CountedLines, at: number): void {
-  const key = `${at} ${verb}`;
+function count(counts: Map<string, number>, event: CountedEvent, at: number): void {
+  const key = `${at} ${event}`;
   counts.set(key, (counts.get(key) ?? 0) + 1);
 }
 
@@ -143,26 +135,28 @@ function drop(counts: Map<string, number>, before: number): void {
   for (const key of counts.keys()) if (Number.parseInt(key, 10) <= before) counts.delete(key);
 }
 
-function latestFirst(entries: [string, Said][]): [string, Said][] {
+function latestFirst(entries: [string, LastReply][]): [string, LastReply][] {
   return entries.sort(([, a], [, b]) => b.at - a.at);
 }
 
-function slowestOf(minutes: Map<string, Times>[]): Slow[] {
-  const all = new Map<string, Times>();
-  for (const [destination, each] of minutes.flatMap((times) => [...times])) {
-    const { count: before, sum, worst } = all.get(destination) ?? { count: 0, sum: 0, worst: 0 };
-    all.set(destination, {
-      count: before + each.count,
-      sum: sum + each.sum,
-      worst: Math.max(worst, each.worst),
-    });
-  }
+function merge(durations: Map<string, Durations>, destination: string, more: Durations): void {
+  const before = durations.get(destination) ?? { count: 0, sum: 0, worst: 0 };
+  durations.set(destination, {
+    count: before.count + more.count,
+    sum: before.sum + more.sum,
+    worst: Math.max(before.worst, more.worst),
+  });
+}
+
+function slowestOf(minutes: Map<string, Durations>[]): SlowDestination[] {
+  const all = new Map<string, Durations>();
+  for (const durations of minutes) for (const [destination, each] of durations) merge(all, destination, each);
   return [...all]
-    .map(([destination, times]) => ({
+    .map(([destination, { count: attempts, sum, worst }]) => ({
       destination,
-      attempts: times.count,
-      meanMs: times.sum / times.count,
-      worstMs: times.worst,
+      attempts,
+      meanMs: sum / attempts,
+      worstMs: worst,
     }))
     .sort((a, b) => b.meanMs - a.meanMs);
 }

@@ -1,16 +1,10 @@
-/**
- * Single values as the commands show them: plain for a pipe, short and coloured for a terminal. Colour honours
- * NO_COLOR; control characters come out visible.
- */
+/** Single values: plain for a pipe, short and coloured for a terminal. Control characters are shown, not sent. */
 import { styleText } from 'node:util';
 import { iso } from '../../base/clock.ts';
 import { sanitize } from '../../base/sanitize.ts';
 import { relative, timeOfDay } from './times.ts';
 
-/**
- * A time is relative on a terminal, and `due` one is said to be past due; a count is short there; a state has a colour;
- * null is not known, or nothing.
- */
+/** Null is shown as "-". On a terminal a time is relative, a count is short, and a state has a colour. */
 export type Cell =
   | string
   | number
@@ -35,25 +29,34 @@ export function terminalCell(cell: Cell, now: number): string {
   if (cell === null) return dim('-');
   if (typeof cell !== 'object') return sanitize(String(cell)) || dim('-');
   if ('state' in cell) return coloured(cell.state);
-  if ('count' in cell) return cell.count === 0 ? dim('0') : compact.format(cell.count);
+  if ('count' in cell) return cell.count === 0 ? dim('0') : compact(cell.count);
   if (cell.time === null) return dim('-');
   return cell.due ? `due since ${timeOfDay(cell.time, now)}` : relative(cell.time, now);
 }
 
-/** 1.2K, 15K, 1M: four characters at most, up to a billion. */
-const compact = new Intl.NumberFormat('en', { notation: 'compact' });
+/** 1.2K, 15K, 1M: at most four characters for numbers below a billion. */
+export const compact = new Intl.NumberFormat('en', { notation: 'compact' }).format;
 
-const colours: Record<string, 'green' | 'yellow' | 'red' | 'cyan'> = {
-  ...{ accepted: 'cyan', queued: 'cyan', sending: 'cyan', attempted: 'cyan', processing: 'cyan' },
-  ...{ delivered: 'green', verified: 'green', active: 'green', found: 'green' },
-  ...{ deferred: 'yellow', held: 'yellow', pending: 'yellow', suppressed: 'yellow', missing: 'yellow' },
-  ...{ ending: 'yellow', ended: 'red', retired: 'yellow', signing: 'green' },
-  ...{ bounced: 'red', complained: 'red', expired: 'red', failed: 'red', revoked: 'red', disabled: 'red' },
-  ...{ partially_delivered: 'yellow', insufficient_credit: 'red', canceled: 'yellow', unknown: 'yellow' },
+/** 1,234,567 */
+export const grouped = new Intl.NumberFormat('en').format;
+
+const statesByColour = {
+  cyan: 'accepted queued sending attempted processing',
+  green: 'delivered verified active found signing',
+  yellow: 'deferred held pending suppressed missing ending retired partially_delivered canceled unknown',
+  red: 'bounced complained ended expired failed revoked disabled insufficient_credit',
 };
 
-/** A state, or other text in its colour. */
+type Colour = keyof typeof statesByColour;
+
+const colours = new Map(
+  Object.entries(statesByColour).flatMap(([colour, states]) =>
+    states.split(' ').map((state) => [state, colour as Colour]),
+  ),
+);
+
+/** `text` in the colour of `state`. */
 export function coloured(state: string, text = state): string {
-  const colour = colours[state];
+  const colour = colours.get(state);
   return colour ? styleText(colour, text) : text;
 }

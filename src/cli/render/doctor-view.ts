@@ -1,30 +1,32 @@
 /**
- * How the command line shows what the doctor found: on a terminal under each subject, a line for each check, with
- * what to do and what to publish below it. A record's value is never cut or wrapped: it is copied.
+ * The findings of the doctor: on a terminal grouped by subject, a line for each check, with advice and DNS records below
+ * it. A record's value is never cut or wrapped, because it is copied.
  */
 import { styleText } from 'node:util';
 import type { Finding, FindingStatus, PasteRecord } from '../../operate/doctor/finding.ts';
-import { type Block, clean, dim } from './output.ts';
+import { type Block, dim, sanitize } from './output.ts';
+import { wrap } from './width.ts';
 
+/** In the order of the summary. */
 const marks = {
-  ok: { sign: '✓', colour: 'green' },
-  warning: { sign: '!', colour: 'yellow' },
   failure: { sign: '✗', colour: 'red' },
+  warning: { sign: '!', colour: 'yellow' },
+  ok: { sign: '✓', colour: 'green' },
   skipped: { sign: '-', colour: 'gray' },
 } as const;
 
-const verdicts: FindingStatus[] = ['failure', 'warning', 'ok', 'skipped'];
+const verdicts = Object.keys(marks) as FindingStatus[];
 
 export function doctorDocument(findings: Finding[]) {
-  return { ok: countOf(findings, 'failure') === 0, counts: counts(findings), findings };
+  const counts = countsOf(findings);
+  return { ok: counts.failure === 0, counts, findings };
 }
 
 export function doctorBlocks(findings: Finding[], columns = 80): Block[] {
-  const subjects = [...new Set(findings.map(({ subject }) => subject))];
   const width = Math.max(...findings.map(({ check }) => check.length));
-  const lines = subjects.flatMap((subject) => [
-    styleText('bold', clean(subject)),
-    ...findings.filter((one) => one.subject === subject).flatMap((one) => findingLines(one, width, columns)),
+  const lines = [...Map.groupBy(findings, ({ subject }) => subject)].flatMap(([subject, all]) => [
+    styleText('bold', sanitize(subject)),
+    ...all.flatMap((finding) => findingLines(finding, width, columns)),
     '',
   ]);
   return [{ lines: [...lines, summary(findings)], rows: findings.map(rowOf) }];
@@ -39,62 +41,43 @@ function inLine({ type, name, value }: PasteRecord): string {
 }
 
 const arrow = '→ ';
-const longestVerdict = Math.max(...verdicts.map((verdict) => verdict.length));
+const verdictWidth = Math.max(...verdicts.map((verdict) => verdict.length));
+const minTextWidth = 30;
 
-function findingLines(
-  { verdict, check, found, advice, records }: Finding,
-  width: number,
-  columns: number,
-): string[] {
+function findingLines(finding: Finding, checkWidth: number, columns: number): string[] {
+  const { verdict, check, found, advice, records } = finding;
   const { sign, colour } = marks[verdict];
-  const head = `  ${sign} ${verdict.padEnd(longestVerdict)}  ${check.padEnd(width)}  `;
-  const indent = ' '.repeat(head.length);
-  const [first, ...more] = wrapped(clean(found), columns - head.length);
-  const todo = advice === null ? [] : wrapped(clean(advice), columns - head.length - arrow.length);
+  const mark = `${sign} ${verdict.padEnd(verdictWidth)}`;
+  const indent = ' '.repeat(`  ${mark}  `.length + checkWidth + 2);
+  const wrapped = (text: string, width: number) =>
+    wrap(sanitize(text).split(' '), Math.max(width, minTextWidth));
+  const [first, ...more] = wrapped(found, columns - indent.length);
+  const todo = advice === null ? [] : wrapped(advice, columns - indent.length - arrow.length);
   return [
-    `  ${styleText(colour, `${sign} ${verdict.padEnd(longestVerdict)}`)}  ${check.padEnd(width)}  ${first}`,
+    `  ${styleText(colour, mark)}  ${check.padEnd(checkWidth)}  ${first}`,
     ...more.map((line) => `${indent}${line}`),
     ...todo.map((line, at) => `${indent}${at === 0 ? arrow : '  '}${line}`),
     ...records.flatMap(({ type, name, value }) => [
       `${indent}${styleText('bold', `${type}  ${name}`)}`,
-      `${indent}${clean(value)}`,
+      `${indent}${sanitize(value)}`,
     ]),
   ];
 }
 
-const minRoom = 30;
-
-/** At spaces; a word that is longer than a line stays whole. */
-function wrapped(text: string, room: number): string[] {
-  const lines: string[] = [];
-  for (const word of text.split(' ')) {
-    const last = lines.at(-1);
-    if (last !== undefined && last.length + 1 + word.length <= Math.max(room, minRoom))
-      lines.push(`${lines.pop()} ${word}`);
-    else lines.push(word);
-  }
-  return lines;
-}
-
 function summary(findings: Finding[]): string {
-  const said = verdicts
-    .filter((verdict) => countOf(findings, verdict) > 0)
+  const counts = countsOf(findings);
+  const parts = verdicts
+    .filter((verdict) => counts[verdict] > 0)
     .map((verdict) => {
-      const count = countOf(findings, verdict);
-      const isCounted = count !== 1 && (verdict === 'failure' || verdict === 'warning');
-      return `${count} ${verdict}${isCounted ? 's' : ''}`;
+      const isPlural = counts[verdict] !== 1 && (verdict === 'failure' || verdict === 'warning');
+      return `${counts[verdict]} ${verdict}${isPlural ? 's' : ''}`;
     });
-  const failed = countOf(findings, 'failure') > 0;
-  return `${styleText('bold', failed ? 'Not ready to send' : 'Ready to send')} ${dim(`(${said.join(', ')})`)}`;
+  const title = counts.failure > 0 ? 'Not ready to send' : 'Ready to send';
+  return `${styleText('bold', title)} ${dim(`(${parts.join(', ')})`)}`;
 }
 
-function counts(findings: Finding[]): Record<FindingStatus, number> {
-  return Object.fromEntries(verdicts.map((verdict) => [verdict, countOf(findings, verdict)])) as Record<
-    FindingStatus,
-    number
-  >;
-}
-
-function countOf(findings: Finding[], verdict: FindingStatus): number {
-  return findings.filter((finding) => finding.verdict === verdict).length;
+function countsOf(findings: Finding[]): Record<FindingStatus, number> {
+  const counts = { failure: 0, warning: 0, ok: 0, skipped: 0 };
+  for (const { verdict } of findings) counts[verdict] += 1;
+  return counts;
 }

@@ -1,4 +1,4 @@
-/** How the command line shows domains and their DNS records. A record's value is never cut or wrapped: it is copied. */
+/** Domains and their DNS records. A record's value is never cut or wrapped, because it is copied. */
 import { styleText } from 'node:util';
 import {
   type CheckedRecord,
@@ -9,7 +9,7 @@ import {
 } from '../../accounts/domains.ts';
 import { iso, isoOrNull } from '../../base/clock.ts';
 import type { DomainRecord } from '../../db/accounts/domains-table.ts';
-import { type Block, type Cell, clean, coloured, dim, type Output } from './output.ts';
+import { type Block, type Cell, coloured, dim, type Output, sanitize } from './output.ts';
 
 export function domainDocument(domain: DomainRecord) {
   return {
@@ -20,8 +20,8 @@ export function domainDocument(domain: DomainRecord) {
     tracking: { opens: domain.openTracking, clicks: domain.clickTracking, host: domain.trackingHost },
     ...tlsDocument(domain),
     createdAt: iso(domain.createdAt),
-    verifiedAt: domain.verifiedAt === null ? null : iso(domain.verifiedAt),
-    checkedAt: domain.checkedAt === null ? null : iso(domain.checkedAt),
+    verifiedAt: isoOrNull(domain.verifiedAt),
+    checkedAt: isoOrNull(domain.checkedAt),
   };
 }
 
@@ -41,29 +41,28 @@ export function printDomains(out: Output, domains: DomainRecord[]): void {
 }
 
 export function domainBlocks(domain: DomainRecord, records: DnsRecord[]): Block[] {
-  const facts: [string, Cell][] = [
-    ['id', domain.id],
-    ['name', domain.name],
-    ['status', { state: domain.status }],
-    ['opens', domain.openTracking ? 'on' : 'off'],
-    ['clicks', domain.clickTracking ? 'on' : 'off'],
-    ...(domain.trackingHost ? [['links at', domain.trackingHost] as [string, Cell]] : []),
-    ...tlsFacts(domain),
-    ['created', { time: domain.createdAt }],
-    ['checked', { time: domain.checkedAt }],
-  ];
+  const facts: Record<string, Cell> = {
+    id: domain.id,
+    name: domain.name,
+    status: { state: domain.status },
+    opens: domain.openTracking ? 'on' : 'off',
+    clicks: domain.clickTracking ? 'on' : 'off',
+    ...(domain.trackingHost && { 'links at': domain.trackingHost }),
+    ...Object.fromEntries(tlsFacts(domain)),
+    created: { time: domain.createdAt },
+    checked: { time: domain.checkedAt },
+  };
   return [{ facts }, recordsBlock(records)];
 }
 
-/** The domain's own word, and what holds: its organization may demand more. */
+/** The level set for the domain, and the level in force: its organization may demand more. */
 export function tlsDocument(domain: DomainRecord) {
   return { tls: domain.tls, effectiveTls: demandedTls(domain) };
 }
 
 export function tlsFacts(domain: DomainRecord): [string, Cell][] {
   const effective = demandedTls(domain);
-  const isOverruled = effective !== domain.tls;
-  return [['TLS', isOverruled ? `${domain.tls}; its organization ${effective}` : effective]];
+  return [['TLS', effective === domain.tls ? effective : `${domain.tls}; its organization ${effective}`]];
 }
 
 export function recordsBlock(records: (DnsRecord | CheckedRecord)[]): Block {
@@ -91,8 +90,10 @@ function recordLines(record: DnsRecord | CheckedRecord): string {
 
 function foundLines(record: CheckedRecord): string[] {
   const state = stateOf(record);
-  const what = record.found.length === 0 ? 'no such record' : record.found.map(clean).join('\n           ');
-  return state === 'found' ? [`  ${coloured(state)}`] : [`  ${coloured(state)}  ${what}`];
+  if (state === 'found') return [`  ${coloured(state)}`];
+  const found =
+    record.found.length === 0 ? 'no such record' : record.found.map(sanitize).join('\n           ');
+  return [`  ${coloured(state)}  ${found}`];
 }
 
 function stateOf(record: CheckedRecord): 'found' | 'missing' | 'unknown' {

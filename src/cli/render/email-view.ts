@@ -1,25 +1,25 @@
-/** How the command line shows an email: the envelope, the recipients, each attempt with its SMTP transcript. */
+/** An email for a person: its envelope, its recipients, and each attempt with its SMTP transcript. */
 import type { AttemptRecord, DeliveryRecord, EmailRecord } from '../../db/events/emails.ts';
 import type { TranscriptLine } from '../../glossary.ts';
 import { replyText } from '../../outcome.ts';
-import { type Block, type Cell, clean, coloured, dim } from './output.ts';
+import { type Block, type Cell, coloured, dim, sanitize } from './output.ts';
 import { local, span } from './times.ts';
 
 export function emailFacts(email: EmailRecord, status: string): Block {
   const tags = Object.entries(email.tags).map(([key, value]) => `${key}=${value}`);
   return {
-    facts: [
-      ['emailId', email.id],
-      ['id', email.messageId],
-      ['status', { state: status }],
-      ['from', email.from],
-      ['subject', email.subject],
-      ...(email.replyTo === null ? [] : [['reply to', email.replyTo] as [string, Cell]]),
-      ...(tags.length === 0 ? [] : [['tags', tags.join(' ')] as [string, Cell]]),
-      ['credits', email.credits],
-      ['created', { time: email.createdAt }],
-      ['updated', { time: email.updatedAt }],
-    ],
+    facts: {
+      emailId: email.id,
+      id: email.messageId,
+      status: { state: status },
+      from: email.from,
+      subject: email.subject,
+      ...(email.replyTo !== null && { 'reply to': email.replyTo }),
+      ...(tags.length > 0 && { tags: tags.join(' ') }),
+      credits: email.credits,
+      created: { time: email.createdAt },
+      updated: { time: email.updatedAt },
+    },
   };
 }
 
@@ -55,11 +55,11 @@ export function attemptLines({ recipient }: DeliveryRecord, attempt: AttemptReco
     ...(rule ? [`rule ${rule}`] : []),
     ...(possibleDuplicate ? ['may have arrived'] : []),
   ];
-  const isSaid = attempt.transcript.some(({ text }) => text.includes(diagnostic));
+  const isInTranscript = attempt.transcript.some(({ text }) => text.includes(diagnostic));
   return [
     facts.join(dim(' | ')),
     ...attempt.transcript.flatMap(transcriptLines),
-    ...(isSaid || attempt.reply ? [] : [`          * ${clean(diagnostic)}`]),
+    ...(isInTranscript || attempt.reply ? [] : [`          * ${sanitize(diagnostic)}`]),
   ];
 }
 
@@ -69,25 +69,17 @@ function transcriptLines({ ms, from, text }: TranscriptLine): string[] {
 }
 
 export function attemptRows({ recipient }: DeliveryRecord, attempt: AttemptRecord): Cell[][] {
-  const { mx, outcome: verdict } = attempt;
+  const { number, startedAt, mx, transcript } = attempt;
+  const { outcome, diagnostic, rule = null } = attempt.outcome;
   return [
-    [
-      'attempt',
-      recipient,
-      attempt.number,
-      { time: attempt.startedAt },
-      verdict.outcome,
-      mx?.host ?? null,
-      verdict.diagnostic,
-      verdict.rule ?? null,
-    ],
-    ...attempt.transcript.flatMap(({ ms, from, text }) =>
-      textLines(text).map((line) => ['transcript', recipient, attempt.number, ms, signs[from], line]),
+    ['attempt', recipient, number, { time: startedAt }, outcome, mx?.host ?? null, diagnostic, rule],
+    ...transcript.flatMap(({ ms, from, text }) =>
+      textLines(text).map((line) => ['transcript', recipient, number, ms, signs[from], line]),
     ),
   ];
 }
 
-/** A reply of several lines is one line of the transcript. */
+/** A transcript line may hold a reply of several lines. */
 function textLines(text: string): string[] {
-  return text.trimEnd().split(/\r?\n/).map(clean);
+  return text.trimEnd().split(/\r?\n/).map(sanitize);
 }

@@ -1,31 +1,23 @@
 /**
- * A line of the mail log for somebody's eyes: time, verb and email in columns, then what happened, broken between words
- * and indented where the terminal is too narrow. Strangers' words come out harmless.
+ * A line of the mail log for a person: time, event and email in columns, then the message, broken between words and
+ * indented if the terminal is too narrow.
  */
 import { styleText } from 'node:util';
 import { sanitize } from '../../base/sanitize.ts';
 import { endOf, type LogLine } from '../maillog/log-filter.ts';
 import { coloured, dim } from './cells.ts';
 import { local, span } from './times.ts';
-import { widthOf } from './width.ts';
-
-interface Word {
-  text: string;
-  style: (text: string) => string;
-}
-
-const plain = (text: string) => text;
-const bold = (text: string) => styleText('bold', text);
+import { wrap } from './width.ts';
 
 const timeWidth = '12:03:04.120'.length;
-const verbWidth = 'attempted'.length;
-const indent = timeWidth + verbWidth + 4;
-/** With less than this there is nothing to be gained by breaking. */
-const minText = 30;
-/** On a narrower terminal an email is named by the end of its id. */
-const roomForId = 110;
+const eventWidth = 'attempted'.length;
+const indent = timeWidth + eventWidth + 4;
+/** If less than this is left for the message, it is not broken. */
+const minTextWidth = 30;
+/** On a narrower terminal an email is shown by the end of its id. */
+const minColumnsForId = 110;
 
-/** The day of a line, where it is another than that of the line before. */
+/** The day of a line, which is printed when it changes. */
 export function dayOf({ time }: LogLine): string {
   return local(Date.parse(time)).split(' ')[0]!;
 }
@@ -33,71 +25,48 @@ export function dayOf({ time }: LogLine): string {
 export function readable(line: LogLine, columns: number): string {
   const at = Date.parse(line.time);
   const clock = `${local(at).split(' ')[1]}.${String(at % 1000).padStart(3, '0')}`;
-  const verb = coloured(sanitize(line.event)) + ' '.repeat(Math.max(verbWidth - line.event.length, 0));
-  return `${dim(clock)}  ${verb}  ${broken(wordsOf(line, columns), columns)}`;
+  const event = coloured(sanitize(line.event)) + ' '.repeat(Math.max(eventWidth - line.event.length, 0));
+  const width = columns - indent < minTextWidth ? Number.POSITIVE_INFINITY : columns - indent;
+  const text = wrap(wordsOf(line, columns), width).join(`\n${' '.repeat(indent)}`);
+  return `${dim(clock)}  ${event}  ${text}`;
 }
 
-function wordsOf(line: LogLine, columns: number): Word[] {
+function wordsOf(line: LogLine, columns: number): string[] {
   const id = typeof line.emailId === 'string' ? line.emailId : '';
-  const said = typeof line.recipient === 'string' ? parts(line) : [sentence(line), ''];
+  const hasRecipient = typeof line.recipient === 'string';
+  const { message, details } = hasRecipient ? partsOf(line) : { message: sentence(line), details: '' };
   return [
-    ...words(columns < roomForId ? endOf(id) : id, dim),
-    ...words(typeof line.recipient === 'string' ? line.recipient : '', bold),
-    ...words(said[0]!, plain),
-    ...words(said[1]!, dim),
+    ...words(columns < minColumnsForId ? endOf(id) : id, dim),
+    ...words(hasRecipient ? line.recipient! : '', (word) => styleText('bold', word)),
+    ...words(message, (word) => word),
+    ...words(details, dim),
   ];
 }
 
-/** What the line says, without its verb. */
+/** The message without the event that it begins with. */
 function sentence({ msg, event }: LogLine): string {
   return msg.startsWith(event) ? msg.slice(event.length) : msg;
 }
 
-/** What was said, and what else is known. */
-function parts(line: LogLine): [said: string, known: string] {
+function partsOf(line: LogLine): { message: string; details: string } {
   if (line.event === 'accepted') {
-    return [
-      `from ${line.from ?? '?'}`,
-      [line.requestId && `request\u00a0${line.requestId}`, ...tags(line)].filter(Boolean).join(', '),
-    ];
+    const tags = Object.entries(line.tags ?? {}).map(([name, value]) => `${name}=${value}`);
+    const details = [line.requestId && `request\u00a0${line.requestId}`, ...tags].filter(Boolean).join(', ');
+    return { message: `from ${line.from ?? '?'}`, details };
   }
   const host = line.host ? `${line.host}${line.address ? ` [${line.address}]` : ''}: ` : '';
-  const known = [
+  const details = [
     line.category,
-    typeof line.ms === 'number' ? span(line.ms).replaceAll(' ', '\u00a0') : null,
+    typeof line.ms === 'number' && span(line.ms).replaceAll(' ', '\u00a0'),
     line.tls,
-    typeof line.attempt === 'number' && line.attempt > 1 ? `attempt ${line.attempt}` : null,
-    line.nextAttemptAt ? `next\u00a0${local(Date.parse(line.nextAttemptAt)).split(' ')[1]}` : null,
+    typeof line.attempt === 'number' && line.attempt > 1 && `attempt ${line.attempt}`,
+    line.nextAttemptAt && `next\u00a0${local(Date.parse(line.nextAttemptAt)).split(' ')[1]}`,
   ];
-  const details = known.filter(Boolean).join(', ');
-  return [`${host}${line.reply ?? sentence(line)}`, details && `(${details})`];
+  const known = details.filter(Boolean).join(', ');
+  return { message: `${host}${line.reply ?? sentence(line)}`, details: known && `(${known})` };
 }
 
-function tags({ tags: given }: LogLine): string[] {
-  return Object.entries(given ?? {}).map(([name, value]) => `${name}=${value}`);
-}
-
-function words(text: string, style: Word['style']): Word[] {
+function words(text: string, style: (word: string) => string): string[] {
   const all = text.split(' ').filter((word) => word !== '');
-  return all.map((word) => ({ text: sanitize(word), style }));
-}
-
-function broken(all: Word[], columns: number): string {
-  const width = columns - indent < minText ? Number.POSITIVE_INFINITY : columns - indent;
-  const lines: Word[][] = [[]];
-  let used = 0;
-  for (const word of all) {
-    const size = widthOf(word.text);
-    if (used > 0 && used + 1 + size > width) {
-      lines.push([]);
-      used = 0;
-    }
-    lines.at(-1)!.push(word);
-    used += size + (used > 0 ? 1 : 0);
-  }
-  return lines.map(styled).join(`\n${' '.repeat(indent)}`);
-}
-
-function styled(line: Word[]): string {
-  return line.map(({ text, style }) => style(text)).join(' ');
+  return all.map((word) => style(sanitize(word)));
 }

@@ -1,40 +1,41 @@
 /**
- * What the commands say, in one of three forms: one JSON document (--json), tables and colour (a terminal), plain
- * lines parted by tabs, times in ISO 8601 (a pipe). Standard output carries the result alone; notes and complaints
- * go to standard error. Colour honours NO_COLOR.
+ * What a command prints, in one of three forms: one JSON document (--json), tables and colour (a terminal), or lines of
+ * fields separated by tabs, with times in ISO 8601 (a pipe). Only the result goes to standard output; notes, warnings and
+ * progress go to standard error. Colour honours NO_COLOR.
  *
- * Much of what is shown was written by strangers (remote replies, subjects): control characters come out visible,
- * so that none of it can move the terminal's cursor or break a line in two.
+ * Much of it was written by strangers (SMTP replies, subjects): control characters are shown, so that none of them moves
+ * the terminal's cursor or breaks a line in two.
  */
 import { sanitize, sanitizeJson } from '../../base/sanitize.ts';
 import { type Cell, dim, plainCell, terminalCell } from './cells.ts';
 import { type Rows, tableLines } from './table.ts';
 import { local, relative } from './times.ts';
 
-export { sanitize as clean } from '../../base/sanitize.ts';
+export { sanitize } from '../../base/sanitize.ts';
 export type { Cell } from './cells.ts';
 export { coloured, dim } from './cells.ts';
 
 export type Block =
   | Rows
-  | { facts: [name: string, value: Cell][] }
-  /** Where a table would not do: lines for a terminal, rows for a pipe. */
+  /** One line each: a name and its value. */
+  | { facts: Record<string, Cell> | [name: string, value: Cell][] }
+  /** Lines for a terminal, rows for a pipe. */
   | { lines: string[]; rows: Cell[][] };
 
 export interface Output {
   json: boolean;
   readonly terminal: boolean;
-  /** How wide the terminal is now. */
+  /** The current width of the terminal. */
   readonly columns: number;
-  /** `document` is what --json prints, `blocks` the same for people and pipes. */
+  /** Prints `document` with --json, otherwise `blocks`, which say the same. */
   print(document: unknown, ...blocks: Block[]): void;
-  /** Bytes as they are. */
+  /** Writes to standard output, unchanged. */
   write(bytes: string | Uint8Array): void;
-  /** A courtesy to somebody who sits there; scripts do not get it. */
+  /** A hint for a person at a terminal; not printed to a pipe. */
   note(text: string): void;
-  /** How far long work has come, in one line that the next one overwrites; to somebody who sits there. */
+  /** The progress of long work, on a terminal only: one line, which the next output of any kind replaces. */
   progress(text: string): void;
-  /** What must be known, whoever reads. */
+  /** Printed to standard error in any case. */
   warn(text: string): void;
 }
 
@@ -47,6 +48,7 @@ export interface OutputStreams {
 
 export function createOutput({ stdout, stderr }: OutputStreams, now: () => number): Output {
   const terminal = stdout.isTTY === true;
+  let hasProgress = false;
   const output: Output = {
     json: false,
     terminal,
@@ -60,15 +62,19 @@ export function createOutput({ stdout, stderr }: OutputStreams, now: () => numbe
       output.write(`${shown.filter((text) => text !== '').join('\n\n')}\n`);
     },
     write(bytes) {
+      output.progress('');
       stdout.write(bytes);
     },
     note(text) {
       if (stderr.isTTY) output.warn(text);
     },
     progress(text) {
-      if (stderr.isTTY) stderr.write(`\r\x1b[K${text}`);
+      if (!stderr.isTTY || (text === '' && !hasProgress)) return;
+      hasProgress = text !== '';
+      stderr.write(`\r\x1b[K${text}`);
     },
     warn(text) {
+      output.progress('');
       stderr.write(`postern: ${sanitize(text)}\n`);
     },
   };
@@ -76,7 +82,7 @@ export function createOutput({ stdout, stderr }: OutputStreams, now: () => numbe
 }
 
 function asPlain(block: Block): string {
-  const rows = 'facts' in block ? block.facts : block.rows;
+  const rows = 'facts' in block ? pairsOf(block.facts) : block.rows;
   const kind = 'kind' in block ? [block.kind!] : [];
   const below = 'below' in block ? block.below!.rows : [];
   return rows
@@ -87,9 +93,13 @@ function asPlain(block: Block): string {
 
 function forTerminal(block: Block, now: number, columns: number): string {
   if ('lines' in block) return block.lines.join('\n');
-  if ('facts' in block) return factLines(block.facts, now);
+  if ('facts' in block) return factLines(pairsOf(block.facts), now);
   if (block.rows.length === 0) return dim(block.empty);
   return tableLines(block, now, columns);
+}
+
+function pairsOf(facts: Record<string, Cell> | [string, Cell][]): [string, Cell][] {
+  return Array.isArray(facts) ? facts : Object.entries(facts);
 }
 
 function factLines(facts: [string, Cell][], now: number): string {
@@ -97,7 +107,7 @@ function factLines(facts: [string, Cell][], now: number): string {
   return facts.map(([name, value]) => `${dim(name.padEnd(width))}  ${factCell(value, now)}`).join('\n');
 }
 
-/** One thing has the room to say when exactly. */
+/** A fact has room for the exact time. */
 function factCell(cell: Cell, now: number): string {
   const isTime = typeof cell === 'object' && cell !== null && 'time' in cell && cell.time !== null;
   return isTime ? `${local(cell.time!)} ${dim(`(${relative(cell.time!, now)})`)}` : terminalCell(cell, now);

@@ -1,7 +1,7 @@
 /**
- * A terminal taken over for a while and given back as it was: the alternate screen, no cursor, keys as they are
- * pressed. A frame is drawn in one write, only the rows that differ, within a synchronized update (mode 2026) where the
- * terminal knows it, so that nothing flickers. Whatever ends the process, the terminal is given back first.
+ * Takes over the terminal: alternate screen, no cursor, raw keys. `close`, which also runs when the process exits, restores
+ * it. To avoid flicker, a frame is one write of the rows that changed, within a synchronized update (mode 2026) if the
+ * terminal supports it.
  */
 import type { ReadStream, WriteStream } from 'node:tty';
 
@@ -11,11 +11,11 @@ export interface Screen {
   close(): void;
 }
 
-export interface Watcher {
-  /** One key as it came: a letter, or an escape sequence. */
+export interface ScreenHandlers {
+  /** A key: a letter, or an escape sequence. */
   onKey(key: string): void;
   onResize(): void;
-  /** The process was asked to end. */
+  /** A signal asks the process to end. */
   onEnd(): void;
 }
 
@@ -26,7 +26,7 @@ const [beginFrame, endFrame] = [`${csi}?2026h`, `${csi}?2026l`];
 
 const signals = ['SIGTERM', 'SIGHUP', 'SIGINT'] as const;
 
-export function openScreen(stdin: ReadStream, stdout: WriteStream, watcher: Watcher): Screen {
+export function openScreen(stdin: ReadStream, stdout: WriteStream, handlers: ScreenHandlers): Screen {
   let shown: string[] = [];
   let isOpen = true;
   const size = () => ({ columns: stdout.columns || 80, rows: stdout.rows || 24 });
@@ -34,14 +34,14 @@ export function openScreen(stdin: ReadStream, stdout: WriteStream, watcher: Watc
   const resized = () => {
     shown = [];
     stdout.write(`${csi}2J`);
-    watcher.onResize();
+    handlers.onResize();
   };
-  const pressed = (bytes: Buffer) => watcher.onKey(bytes.toString());
+  const pressed = (bytes: Buffer) => handlers.onKey(bytes.toString());
 
   function draw(lines: string[]): void {
     if (!isOpen) return;
     const rows = lines.slice(0, size().rows);
-    // Erased before it is written: behind a full row the cursor stands on its last letter.
+    // A row is erased before it is written: after a full row the cursor stays on its last letter, which would be erased.
     const changes = rows.map((line, at) =>
       line === shown[at] ? '' : `${csi}${at + 1};1H${csi}0m${csi}2K${line}`,
     );
@@ -55,7 +55,7 @@ export function openScreen(stdin: ReadStream, stdout: WriteStream, watcher: Watc
     if (!isOpen) return;
     isOpen = false;
     process.off('exit', close);
-    for (const signal of signals) process.off(signal, watcher.onEnd);
+    for (const signal of signals) process.off(signal, handlers.onEnd);
     stdout.off('resize', resized);
     if (stdin.isTTY) {
       stdin.off('data', pressed);
@@ -66,7 +66,7 @@ export function openScreen(stdin: ReadStream, stdout: WriteStream, watcher: Watc
   }
 
   process.on('exit', close);
-  for (const signal of signals) process.on(signal, watcher.onEnd);
+  for (const signal of signals) process.on(signal, handlers.onEnd);
   stdout.on('resize', resized);
   if (stdin.isTTY) {
     stdin.setRawMode(true);

@@ -1,4 +1,4 @@
-/** A row of small bars, one a number; nothing where a number is not known. The smallest is for zero alone. */
+/** A row of small bars, one for each number, with a gap for null. Only zero has the lowest bar. */
 
 const bars = '▁▂▃▄▅▆▇█';
 

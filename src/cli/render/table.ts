@@ -1,76 +1,65 @@
-/** Tables for a terminal: columns in line, cut where a line would not fit, and lines under a row for what has no room. */
+/** Tables for a terminal: aligned columns, one of them cut to the width of the terminal, and details below each row. */
 import { stripVTControlCharacters, styleText } from 'node:util';
-import Table from 'cli-table3';
+import stringWidth from 'string-width';
 import { type Cell, dim, terminalCell } from './cells.ts';
+import { cut, fit } from './width.ts';
 
-/**
- * `empty` is said on a terminal where there are no rows. `cut`: where a line would not fit, its first or last column
- * is cut, the talkative one. `kind` begins each line in a pipe, where others follow with other columns. `below`: more
- * columns, which stand under each row on a terminal, and at its end in a pipe.
- */
 export interface Rows {
   head: string[];
   rows: Cell[][];
+  /** Printed on a terminal if there are no rows. */
   empty: string;
+  /** The column that is cut if a line does not fit. */
   cut?: 'first' | 'last';
+  /** In a pipe, the first field of each line; it tells these rows from those of other tables. */
   kind?: string;
+  /** More columns: on a terminal a line below each row, in a pipe fields at its end. */
   below?: { head: string[]; rows: Cell[][] };
 }
 
-const noLines = {
-  ...{
-    top: '',
-    'top-mid': '',
-    'top-left': '',
-    'top-right': '',
-    left: '',
-    'left-mid': '',
-    mid: '',
-    'mid-mid': '',
-  },
-  ...{ right: '', 'right-mid': '', bottom: '', 'bottom-mid': '', 'bottom-left': '', 'bottom-right': '' },
-  middle: '  ',
-};
+const gap = '  ';
+const minCutWidth = 20;
 
-export function tableLines({ head, rows, cut, below }: Rows, now: number, columns: number): string {
-  const cells = rows.map((row) => row.map((cell) => terminalCell(cell, now)));
-  const table = new Table({
-    head: head.map((name) => styleText('bold', name)),
-    chars: noLines,
-    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0, compact: true },
-    colAligns: head.map((_, at) => (rows.every((row) => isNumber(row[at]!)) ? 'right' : 'left')),
-    colWidths: cut ? widthsWithin(columns, head, cells, cut) : [],
-  });
-  table.push(...cells);
-  const [first, ...lines] = table.toString().replace(/ +$/gm, '').split('\n');
-  if (!below) return [first, ...lines].join('\n');
-  const under = below.rows.map((row) => lineBelow(below.head, row, now, columns));
-  return [first, ...lines.flatMap((line, at) => [line, under[at]!])].join('\n');
+export function tableLines(table: Rows, now: number, columns: number): string {
+  const { head, rows, below } = table;
+  const cells = [
+    head.map((name) => styleText('bold', name)),
+    ...rows.map((row) => row.map((cell) => terminalCell(cell, now))),
+  ];
+  const widths = widthsWithin(columns, cells, table.cut);
+  const aligns = head.map((_, at) => (rows.every((row) => isNumber(row[at]!)) ? 'right' : 'left'));
+  const [title, ...lines] = cells.map((row) =>
+    row
+      .map((cell, at) => fit(cell, widths[at]!, aligns[at]))
+      .join(gap)
+      .trimEnd(),
+  );
+  const detail = (at: number) => (below ? [lineBelow(below.head, below.rows[at]!, now, columns)] : []);
+  return [title, ...lines.flatMap((line, at) => [line, ...detail(at)])].join('\n');
 }
 
 function isNumber(cell: Cell): boolean {
   return typeof cell === 'number' || (typeof cell === 'object' && cell !== null && 'count' in cell);
 }
 
-/** `  circuit open; oldest 3 m ago; next in 5 m`: what is not known is left out, what does not fit is cut. */
+/** `  circuit open; oldest 3 m ago; next in 5 m`: unknown values are left out. */
 function lineBelow(head: string[], row: Cell[], now: number, columns: number): string {
   const parts = row.flatMap((cell, at) => {
     const isKnown = typeof cell !== 'object' || (cell !== null && !('time' in cell && cell.time === null));
     const isDue = typeof cell === 'object' && cell !== null && 'due' in cell && cell.due;
-    const said = stripVTControlCharacters(terminalCell(cell, now));
-    return isKnown ? [`${isDue ? '' : head[at]} ${said}`.trim()] : [];
+    const text = stripVTControlCharacters(terminalCell(cell, now));
+    return isKnown ? [`${isDue ? '' : head[at]} ${text}`.trim()] : [];
   });
-  const line = `  ${parts.join('; ')}`;
-  return dim(line.length > columns ? `${line.slice(0, columns - 1)}…` : line);
+  return dim(cut(`  ${parts.join('; ')}`, columns));
 }
 
-const minRoom = 20;
-
-function widthsWithin(columns: number, head: string[], cells: string[][], cut: 'first' | 'last'): number[] {
-  const widthOf = (text: string) => stripVTControlCharacters(text).length;
-  const widths = head.map((name, at) => Math.max(name.length, ...cells.map((row) => widthOf(row[at]!))));
-  const at = cut === 'first' ? 0 : -1;
-  const all = widths.reduce((sum, width) => sum + width + noLines.middle.length, -noLines.middle.length);
-  const others = all - widths.at(at)!;
-  return widths.with(at, Math.min(widths.at(at)!, Math.max(columns - others, minRoom)));
+function widthsWithin(columns: number, cells: string[][], cutColumn: Rows['cut']): number[] {
+  const widths = cells[0]!.map((_, at) =>
+    cells.reduce((max, row) => Math.max(max, stringWidth(row[at]!)), 0),
+  );
+  if (!cutColumn) return widths;
+  const at = cutColumn === 'first' ? 0 : -1;
+  const own = widths.at(at)!;
+  const others = widths.reduce((sum, width) => sum + width + gap.length, -gap.length) - own;
+  return widths.with(at, Math.min(own, Math.max(columns - others, minCutWidth)));
 }

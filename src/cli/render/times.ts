@@ -1,4 +1,4 @@
-/** Times and durations as people read them: pure functions, the present a parameter. */
+/** Times and durations in the form that people read. Pure functions: the current time is a parameter. */
 
 const units = [
   ['d', 86_400_000],
@@ -7,7 +7,7 @@ const units = [
   ['s', 1000],
 ] as const;
 
-/** As exact as it is short: `230 ms`, `1.2 s`, `45 s`, `3 m`, `2 h 5 m`, `1 d 23 h`. */
+/** The largest unit, and for hours and days the next one: `230 ms`, `1.2 s`, `45 s`, `3 m`, `2 h 5 m`, `1 d 23 h`. */
 export function span(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 10_000) return `${Math.floor(ms / 100) / 10} s`;
@@ -26,12 +26,12 @@ export function relative(time: number, now: number): string {
   return time < now ? `${span(distance)} ago` : `in ${span(distance)}`;
 }
 
-/** On the operator's own clock. Swedish writes dates as ISO 8601 does, without the T. */
+/** In the operator's time zone. The Swedish form is ISO 8601 without the T. */
 export function local(time: number): string {
   return new Date(time).toLocaleString('sv-SE');
 }
 
-/** `12:03`, with its day where that is not today. */
+/** `12:03`; with the day if that is not today. */
 export function timeOfDay(time: number, now: number): string {
   const [day, clock] = local(time).split(' ') as [string, string];
   const short = clock.slice(0, 5);

@@ -1,8 +1,8 @@
-/** One picture of `postern top` for a pipe (lines that begin with what they are), for --json, and for --once. */
+/** One snapshot of `postern top`, for --json, --once and a pipe, in which the first field tells the tables apart. */
 import { iso, isoOrNull } from '../../base/clock.ts';
 import { briefly, reasonsOf } from '../../operate/explain/destination-status.ts';
 import { type QueueRow, totalOf } from '../../operate/explain/queue-rows-by-destination.ts';
-import { verbs } from '../maillog/traffic.ts';
+import { countedEvents } from '../maillog/traffic.ts';
 import type { Block } from './output.ts';
 import type { Snapshot } from './top-view.ts';
 
@@ -39,7 +39,7 @@ export function blocksOf({ rates, queue, slowest, said }: Snapshot): Block[] {
     {
       kind: 'rate',
       head: ['', 'A MINUTE'],
-      rows: verbs.map((verb) => [{ state: verb }, rates[verb].perMinute]),
+      rows: countedEvents.map((event) => [{ state: event }, rates[event].perMinute]),
       empty: '',
     },
     {

@@ -1,4 +1,4 @@
-/** Webhooks and their attempts as the commands show them: documents for --json, facts and rows for people. */
+/** Webhooks and their attempts: documents for --json, facts and rows for a person. */
 import { iso, isoOrNull } from '../../base/clock.ts';
 import type { WebhookAttemptRecord } from '../../db/webhooks/webhook-attempts.ts';
 import type { Webhook } from '../../db/webhooks/webhooks.ts';
@@ -7,9 +7,13 @@ import type { Rows } from './table.ts';
 import { span } from './times.ts';
 
 export function documentOf(webhook: Webhook) {
-  const { id, orgId, url, types, status, reason } = webhook;
   return {
-    ...{ id, orgId, url, events: types, status, reason },
+    id: webhook.id,
+    orgId: webhook.orgId,
+    url: webhook.url,
+    events: webhook.types,
+    status: webhook.status,
+    reason: webhook.reason,
     failingSince: isoOrNull(webhook.failingSince),
     pausedUntil: isoOrNull(webhook.pausedUntil),
     createdAt: iso(webhook.createdAt),
@@ -45,26 +49,14 @@ export function rowsOf(webhooks: Webhook[]): Rows {
   };
 }
 
-type Tried = Omit<WebhookAttemptRecord, 'id' | 'eventId' | 'type' | 'number'>;
+type Attempt = Omit<WebhookAttemptRecord, 'id' | 'eventId' | 'type' | 'number'>;
 
-export function attemptDocument({ startedAt, duration, url, status, answer, error }: Tried) {
+export function attemptDocument({ startedAt, duration, url, status, answer, error }: Attempt) {
   return { at: iso(startedAt), durationMs: duration, url, status, answer, error };
 }
 
-export function attemptFacts({
-  startedAt,
-  duration,
-  status,
-  answer,
-  error,
-}: Tried): [name: string, value: Cell][] {
-  return [
-    ['posted', { time: startedAt }],
-    ['took', span(duration)],
-    ['status', status],
-    ['answer', answer],
-    ['error', error],
-  ];
+export function attemptFacts({ startedAt, duration, status, answer, error }: Attempt): Record<string, Cell> {
+  return { posted: { time: startedAt }, took: span(duration), status, answer, error };
 }
 
 export function attemptRows(records: WebhookAttemptRecord[]): Rows {

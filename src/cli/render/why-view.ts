@@ -1,7 +1,7 @@
-/** `email why`: the words of operate/explain/why.ts, with the commands that help. */
+/** `email why`: the sentences of operate/explain/why.ts, with the commands that help. */
 import type { When } from '../../operate/explain/destination-status.ts';
-import { type Remedies, why as told, type WhyFacts } from '../../operate/explain/why.ts';
-import { clean } from './output.ts';
+import { why as explain, type Remedies, type WhyFacts } from '../../operate/explain/why.ts';
+import { sanitize } from './output.ts';
 
 const commands: Remedies = {
   release: ({ emailId }) => ` (\`postern queue release ${emailId} --reason R\`)`,
@@ -16,5 +16,5 @@ const commands: Remedies = {
 };
 
 export function why(story: WhyFacts, when: When): string {
-  return clean(told(story, when, commands));
+  return sanitize(explain(story, when, commands));
 }

@@ -1,38 +1,41 @@
-/** How much room text takes on a terminal: in columns, two for East Asian letters and emoji, none for what combines. */
+/**
+ * Text in a number of terminal columns, which differs from its number of letters: East Asian letters and emoji take two
+ * columns, combining marks and colour codes none.
+ */
+import { stripVTControlCharacters } from 'node:util';
+import stringWidth from 'string-width';
 
-const wide =
-  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
-const none = /[\p{Mn}\p{Me}\p{Cf}]/u;
+const letters = new Intl.Segmenter();
 
-export function widthOf(text: string): number {
-  if (/^[\x20-\x7e]*$/.test(text)) return text.length;
-  let width = 0;
-  for (const letter of text) width += columnsOf(letter);
-  return width;
-}
-
-function columnsOf(letter: string): number {
-  if (none.test(letter)) return 0;
-  return wide.test(letter) ? 2 : 1;
-}
-
-/** Exactly so wide: cut, which shows, or filled up. */
+/** Exactly `width` columns: cut to fit, or padded. */
 export function fit(text: string, width: number, align: 'left' | 'right' = 'left'): string {
   const shown = cut(text, width);
-  const space = ' '.repeat(Math.max(width - widthOf(shown), 0));
+  const space = ' '.repeat(Math.max(width - stringWidth(shown), 0));
   return align === 'left' ? shown + space : space + shown;
 }
 
-/** So wide at most. */
+/** At most `width` columns. Text that is cut ends with an ellipsis and loses its colour. */
 export function cut(text: string, width: number): string {
-  if (widthOf(text) <= width) return text;
+  if (stringWidth(text) <= width) return text;
   if (width < 1) return '';
   let shown = '';
   let used = 1;
-  for (const letter of text) {
-    used += columnsOf(letter);
+  for (const { segment } of letters.segment(stripVTControlCharacters(text))) {
+    used += stringWidth(segment);
     if (used > width) break;
-    shown += letter;
+    shown += segment;
   }
   return `${shown}…`;
+}
+
+/** Breaks between words; a word that is longer than a line stays whole. */
+export function wrap(words: string[], width: number): string[] {
+  const lines: string[] = [];
+  for (const word of words) {
+    const last = lines.at(-1);
+    if (last !== undefined && stringWidth(last) + 1 + stringWidth(word) <= width)
+      lines.push(`${lines.pop()} ${word}`);
+    else lines.push(word);
+  }
+  return lines;
 }

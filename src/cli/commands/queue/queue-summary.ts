@@ -1,12 +1,13 @@
-/** `postern queue summary`: what waits where, by its age as Postfix's qshape has it, and how each destination stands. */
+/** `postern queue summary`: waiting mail by destination and age, like Postfix's qshape, with each destination's status. */
 import type { Command } from 'commander';
-import { iso } from '../../../base/clock.ts';
+import { iso, isoOrNull } from '../../../base/clock.ts';
 import { briefly, reasonsOf } from '../../../operate/explain/destination-status.ts';
 import { ageNames, readSummary } from '../../../operate/explain/queue-ages.ts';
 import { type QueueRow, totalOf } from '../../../operate/explain/queue-rows-by-destination.ts';
 import type { CommandContext } from '../../command-context.ts';
 import type { Cell } from '../../render/output.ts';
 import { timeOfDay } from '../../render/times.ts';
+import { documentOf } from './queue-suspend.ts';
 
 export function summaryCommand(queue: Command, { db, out, now, isServed }: CommandContext): void {
   queue
@@ -17,25 +18,25 @@ export function summaryCommand(queue: Command, { db, out, now, isServed }: Comma
     .option('--domains', 'one row per recipient domain instead of per destination')
     .action(async ({ domains: isByDomain = false }: { domains?: boolean }) => {
       const at = now();
-      const lines = await readSummary(await db(), { now: at, isByDomain, served: await isServed() });
+      const rows = await readSummary(await db(), { now: at, isByDomain, served: await isServed() });
       const when = out.terminal && !out.json ? (time: number) => timeOfDay(time, at) : iso;
-      const conditions = lines.map((line) => briefly(line.condition, when));
+      const conditions = rows.map((row) => briefly(row.condition, when));
       const head = [isByDomain ? 'DOMAIN' : 'DESTINATION', 'TOTAL', ...ageNames, 'HELD', 'SENDING'];
       out.print(
-        lines.map((line, index) => lineDocument(line, conditions[index]!)),
+        rows.map((row, index) => rowDocument(row, conditions[index]!)),
         {
           head,
-          rows: lines.map((line) => cellsOf(line, isByDomain)),
+          rows: rows.map((row) => cellsOf(row, isByDomain)),
           empty: 'Nothing waits.',
           cut: 'first',
           below: {
             head: [...(isByDomain ? ['at'] : []), '', 'oldest', 'next', 'last reply:'],
-            rows: lines.map((line, index) => [
-              ...(isByDomain ? [line.destination] : []),
+            rows: rows.map((row, index) => [
+              ...(isByDomain ? [row.destination] : []),
               conditions[index]!,
-              { time: line.oldestAt },
-              { time: line.nextAttemptAt, due: line.nextAttemptAt !== null && line.nextAttemptAt < at },
-              line.lastReply,
+              { time: row.oldestAt },
+              { time: row.nextAttemptAt, due: row.nextAttemptAt !== null && row.nextAttemptAt < at },
+              row.lastReply,
             ]),
           },
         },
@@ -43,53 +44,44 @@ export function summaryCommand(queue: Command, { db, out, now, isServed }: Comma
     });
 }
 
-function cellsOf(line: QueueRow, isByDomain: boolean): Cell[] {
-  const name = isByDomain ? (line.domains[0] ?? line.destination) : line.destination;
+function cellsOf(row: QueueRow, isByDomain: boolean): Cell[] {
+  const name = isByDomain ? (row.domains[0] ?? row.destination) : row.destination;
   const numbers = [
-    totalOf(line),
-    ...ageNames.map((_, at) => line.ages[at] ?? 0),
-    line.counts.held,
-    line.counts.sending,
+    totalOf(row),
+    ...ageNames.map((_, at) => row.ages[at] ?? 0),
+    row.counts.held,
+    row.counts.sending,
   ];
   return [name, ...numbers.map((count) => ({ count }))];
 }
 
-function lineDocument(line: QueueRow, condition: string) {
-  const { destination, domains, counts, parked, state } = line;
-  const suspension = line.condition.is === 'suspended' ? line.condition.suspension : null;
+function rowDocument(row: QueueRow, condition: string) {
+  const { destination, domains, counts, parked, state } = row;
+  const suspension = row.condition.is === 'suspended' ? row.condition.suspension : null;
   return {
     destination,
     domain: domains.length === 1 ? domains[0] : null,
     domains,
-    total: totalOf(line),
+    total: totalOf(row),
     ...counts,
     parked,
-    ages: Object.fromEntries(ageNames.map((name, at) => [name, line.ages[at] ?? 0])),
-    oldestAt: isoOrNull(line.oldestAt),
-    dueAt: isoOrNull(line.dueAt),
-    nextAttemptAt: isoOrNull(line.nextAttemptAt),
-    lastReply: line.lastReply,
-    lastReplyAt: isoOrNull(line.lastReplyAt),
+    ages: Object.fromEntries(ageNames.map((name, at) => [name, row.ages[at] ?? 0])),
+    oldestAt: isoOrNull(row.oldestAt),
+    dueAt: isoOrNull(row.dueAt),
+    nextAttemptAt: isoOrNull(row.nextAttemptAt),
+    lastReply: row.lastReply,
+    lastReplyAt: isoOrNull(row.lastReplyAt),
     condition,
     connections: state?.connections ?? 0,
     limit: state?.limit ?? null,
     busySince: isoOrNull(state?.busySince ?? null),
-    ...reasonsOf(line.condition),
+    ...reasonsOf(row.condition),
     circuit: state?.circuit && {
       since: iso(state.circuit.since),
       failures: state.circuit.failures,
       nextProbeAt: iso(state.circuit.nextProbeAt),
       reason: state.circuit.reason,
     },
-    suspension: suspension && {
-      destination: suspension.destination,
-      reason: suspension.reason,
-      createdAt: iso(suspension.createdAt),
-      until: iso(suspension.until),
-    },
+    suspension: suspension && documentOf(suspension),
   };
-}
-
-function isoOrNull(time: number | null): string | null {
-  return time === null ? null : iso(time);
 }

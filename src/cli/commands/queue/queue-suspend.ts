@@ -1,4 +1,4 @@
-/** `postern queue suspend | resume`: no mail to a destination for a while. What is being sent goes on; what waits, waits. */
+/** `postern queue suspend` and `resume`: pauses delivery to a destination. Sessions that have begun are completed. */
 import type { Command } from 'commander';
 import { iso } from '../../../base/clock.ts';
 import { isKnownDestination } from '../../../db/queue/destination-status-rows.ts';
@@ -6,7 +6,6 @@ import { resume, type Suspension, suspend } from '../../../db/queue/suspensions.
 import { destination, reason, timeSpan } from '../../args/arguments.ts';
 import type { CommandContext } from '../../command-context.ts';
 import { Failure } from '../../failure.ts';
-import type { Block } from '../../render/output.ts';
 
 const defaultSpan = 60 * 60_000;
 
@@ -19,50 +18,43 @@ export function suspensionCommands(queue: Command, context: CommandContext): voi
     .argument('<DESTINATION>', destinationIs, destination)
     .option('--for <1h>', 'how long; then delivery resumes automatically', timeSpan, defaultSpan)
     .requiredOption('--reason <R>', 'why', reason)
-    .action((name: string, options: { for: number; reason: string }) => begin(context, name, options));
+    .action((name: string, options: SuspendOptions) => suspendMail(context, name, options));
 
   queue
     .command('resume')
     .description('Resume delivery to a suspended destination.')
     .argument('<DESTINATION>', destinationIs, destination)
     .requiredOption('--reason <R>', 'why', reason)
-    .action((name: string, options: { reason: string }) => end(context, name, options.reason));
+    .action((name: string, options: { reason: string }) => resumeMail(context, name, options.reason));
 }
 
-async function begin(
+interface SuspendOptions {
+  for: number;
+  reason: string;
+}
+
+async function suspendMail(
   { db, out, now }: CommandContext,
   name: string,
-  options: { for: number; reason: string },
+  options: SuspendOptions,
 ): Promise<void> {
   const createdAt = now();
   const suspension = { destination: name, reason: options.reason, createdAt, until: createdAt + options.for };
   await suspend(await db(), suspension);
-  out.print(documentOf(suspension), factsOf(suspension));
+  out.print(documentOf(suspension), {
+    facts: { suspended: name, until: { time: suspension.until }, reason: options.reason },
+  });
   if (!(await isKnownDestination(await db(), name)))
     out.note(`no mail has gone to ${name} yet; \`postern queue summary\` shows the names of destinations`);
 }
 
-async function end({ db, out, now }: CommandContext, name: string, why: string): Promise<void> {
+async function resumeMail({ db, out, now }: CommandContext, name: string, why: string): Promise<void> {
   const suspension = await resume(await db(), name, now());
-  if (!suspension) {
-    throw new Failure(`${name} is not suspended; \`postern queue summary\` shows what is`);
-  }
-  out.print(
-    { resumed: name, reason: why, suspension: documentOf(suspension) },
-    { facts: [['resumed', name]] },
-  );
+  if (!suspension) throw new Failure(`${name} is not suspended; \`postern queue summary\` shows what is`);
+  const document = { resumed: name, reason: why, suspension: documentOf(suspension) };
+  out.print(document, { facts: { resumed: name } });
 }
 
-function documentOf({ destination: name, reason: why, createdAt, until }: Suspension) {
+export function documentOf({ destination: name, reason: why, createdAt, until }: Suspension) {
   return { destination: name, reason: why, createdAt: iso(createdAt), until: iso(until) };
-}
-
-function factsOf({ destination: name, reason: why, until }: Suspension): Block {
-  return {
-    facts: [
-      ['suspended', name],
-      ['until', { time: until }],
-      ['reason', why],
-    ],
-  };
 }

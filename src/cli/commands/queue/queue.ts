@@ -1,30 +1,37 @@
-/** `postern queue`: what waits, one by one; its other commands are in the files beside this one. */
+/** `postern queue`, and `queue list`; its other commands are in the files beside this one. */
 import type { Command } from 'commander';
-import { iso } from '../../../base/clock.ts';
+import { iso, isoOrNull } from '../../../base/clock.ts';
 import { listQueue, type QueueEntry } from '../../../db/queue/queue-view.ts';
 import type { DeliveryStatus } from '../../../glossary.ts';
 import { replyText } from '../../../outcome.ts';
-import { choice, destination, domain, lines } from '../../args/arguments.ts';
-import { requireOrganization } from '../../args/lookup.ts';
+import { choice, lines } from '../../args/arguments.ts';
+import { organizationId } from '../../args/lookup.ts';
+import { addMailFilters, type MailFilters } from '../../args/mail-filters.ts';
 import { type CommandContext, notServed } from '../../command-context.ts';
 import type { Output } from '../../render/output.ts';
 import { actionCommands } from './queue-actions.ts';
 import { summaryCommand } from './queue-summary.ts';
 import { suspensionCommands } from './queue-suspend.ts';
 
+/** A record, so that the compiler finds a missing one. */
 const states: Record<DeliveryStatus, true> = {
-  ...{ queued: true, sending: true, deferred: true, held: true },
-  ...{ delivered: true, bounced: true, complained: true, expired: true },
-  ...{ canceled: true, suppressed: true, insufficient_credit: true },
+  queued: true,
+  sending: true,
+  deferred: true,
+  held: true,
+  delivered: true,
+  bounced: true,
+  complained: true,
+  expired: true,
+  canceled: true,
+  suppressed: true,
+  insufficient_credit: true,
 };
 
 const defaultLimit = 100;
 const maxEntries = 100_000;
 
-interface ListOptions {
-  domain?: string;
-  destination?: string;
-  org?: string;
+interface ListOptions extends MailFilters {
   status?: DeliveryStatus;
   limit: number;
 }
@@ -43,16 +50,10 @@ export function queueCommands(program: Command, context: CommandContext): void {
 }
 
 function listCommand(queue: Command, { db, out, now }: CommandContext): void {
-  queue
+  const list = queue
     .command('list')
-    .description('List queued mail, oldest first; with --status, mail in that state.')
-    .option('--domain <D>', 'only mail to this recipient domain', domain)
-    .option(
-      '--destination <NAME>',
-      'only mail to this destination, as named by `postern queue summary`',
-      destination,
-    )
-    .option('--org <ORG>', 'only mail of this organization, by id or name')
+    .description('List queued mail, oldest first; with --status, mail in that state.');
+  addMailFilters(list, 'only mail')
     .option(
       '--status <S>',
       `one of ${Object.keys(states).join(', ')}`,
@@ -60,7 +61,7 @@ function listCommand(queue: Command, { db, out, now }: CommandContext): void {
     )
     .option('--limit <N>', 'how many at most', lines(1, maxEntries), defaultLimit)
     .action(async ({ org, ...filter }: ListOptions) => {
-      const orgId = org === undefined ? undefined : (await requireOrganization(await db(), org)).id;
+      const orgId = await organizationId(await db(), org);
       const found = await listQueue(await db(), { ...filter, orgId, limit: filter.limit + 1 }, now());
       printEntries(out, found.slice(0, filter.limit));
       if (found.length > filter.limit)
@@ -73,14 +74,16 @@ function printEntries(out: Output, entries: QueueEntry[]): void {
     entries.map(({ id: _, createdAt, nextAttemptAt, dueSince, lastReply, ...entry }) => ({
       ...entry,
       createdAt: iso(createdAt),
-      nextAttemptAt: nextAttemptAt === null ? null : iso(nextAttemptAt),
-      dueSince: dueSince === null ? null : iso(dueSince),
+      nextAttemptAt: isoOrNull(nextAttemptAt),
+      dueSince: isoOrNull(dueSince),
       lastResponse: lastReply,
     })),
     {
       head: ['EMAIL ID', 'STATUS', 'ATTEMPTS', 'ACCEPTED', 'NEXT', 'RECIPIENT', 'LAST REPLY'],
       rows: entries.map((entry) => [
-        ...[entry.emailId, { state: entry.status }, entry.attempts],
+        entry.emailId,
+        { state: entry.status },
+        entry.attempts,
         { time: entry.createdAt },
         { time: entry.nextAttemptAt, due: entry.dueSince !== null },
         entry.recipient,

@@ -1,0 +1,64 @@
+/** An organization with its quota and limits. */
+import { iso } from '../../base/clock.ts';
+import { quotaState } from '../../db/accept/credit-ledger.ts';
+import type { Organization } from '../../db/accounts/organizations.ts';
+import { defaultPool } from '../../mail/ip-pool.ts';
+import type { CommandContext } from '../command-context.ts';
+import type { Cell } from './output.ts';
+
+export function printOrganization({ out, now }: CommandContext, org: Organization): void {
+  out.print(organizationDocument(org, now()), { facts: organizationFacts(org, now()) });
+}
+
+export function organizationDocument(org: Organization, now: number) {
+  return {
+    id: org.id,
+    name: org.name,
+    quota: quotaDocument(org, now),
+    wallet: org.wallet,
+    limits: {
+      perSecond: orUnlimited(org.requestsPerSecond),
+      perDay: orUnlimited(org.requestsPerDay),
+      emailsPerDay: orUnlimited(org.emailsPerDay),
+    },
+    tls: org.tls,
+    pool: org.pool,
+    paused: org.pause && { since: iso(org.pause.since), reason: org.pause.reason },
+    createdAt: iso(org.createdAt),
+  };
+}
+
+function organizationFacts(org: Organization, now: number): Record<string, Cell> {
+  return {
+    id: org.id,
+    name: org.name,
+    ...quotaFacts(org, now),
+    'requests a second': orUnlimited(org.requestsPerSecond),
+    'requests a day': orUnlimited(org.requestsPerDay),
+    'emails a day': orUnlimited(org.emailsPerDay),
+    TLS: org.tls,
+    'source pool': org.pool ?? `${defaultPool} (not assigned)`,
+    created: { time: org.createdAt },
+    ...(org.pause && { paused: { time: org.pause.since }, reason: org.pause.reason }),
+  };
+}
+
+export function quotaDocument(org: Organization, now: number) {
+  const { limit, used, remaining, renewsAt } = quotaState(org, now);
+  return { limit: orUnlimited(limit), used, remaining: orUnlimited(remaining), renewsAt: iso(renewsAt) };
+}
+
+export function quotaFacts(org: Organization, now: number): Record<string, Cell> {
+  const { limit, used, remaining, renewsAt } = quotaState(org, now);
+  return {
+    quota: orUnlimited(limit),
+    used,
+    left: orUnlimited(remaining),
+    renews: { time: renewsAt },
+    wallet: org.wallet,
+  };
+}
+
+export function orUnlimited(value: number | null): number | 'unlimited' {
+  return value ?? 'unlimited';
+}
