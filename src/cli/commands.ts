@@ -1,15 +1,16 @@
 /**
- * The command line as a table: one file a group, each adding its commands to the program, and loaded when it is named.
- * Nothing is opened until a command runs. The list for README.md is read off the same program, so it cannot differ from it.
+ * The table of commands: one file for each group, loaded only if the group is named. Nothing is opened until a command
+ * runs. docs/commands.md is generated from the same program.
  */
-import { Command, type Option, type ParseOptionsResult } from 'commander';
+import type { Command, Option } from 'commander';
 import about from '../../package.json' with { type: 'json' };
+import { StrictCommand } from '../vendor/commander.ts';
 import { domainScopes, eventTypes, logStates, scopes } from './args/arguments.ts';
 import { type CommandContext, createCommandContext } from './command-context.ts';
 
 type Group = (program: Command, context: CommandContext) => void;
 
-/** By their names, in the order of the help. */
+/** In the order of the help. */
 const groups: Record<string, () => Promise<Group>> = {
   org: async () => (await import('./commands/org.ts')).orgCommands,
   key: async () => (await import('./commands/key.ts')).keyCommands,
@@ -33,29 +34,9 @@ const groups: Record<string, () => Promise<Group>> = {
   config: async () => (await import('./commands/show-config.ts')).configCommands,
 };
 
-/** Commander complains of a required option that is missing before it looks at the misspelt one that stands there. */
-class Strict extends Command {
-  override createCommand(name?: string): Command {
-    return new Strict(name);
-  }
-
-  override parseOptions(args: string[]): ParseOptionsResult {
-    const parsed = super.parseOptions(args);
-    const [stray] = parsed.unknown;
-    const wantsHelp = parsed.unknown.some((each) => each === '-h' || each === '--help');
-    if (stray !== undefined && !wantsHelp && this.commands.length === 0) {
-      (this as unknown as { unknownOption(flag: string): never }).unknownOption(stray);
-    }
-    return parsed;
-  }
-}
-
-/**
- * The program for these arguments. Errors of usage are thrown, not printed: postern.ts says them, and decides the exit
- * code.
- */
+/** The program for these arguments. Usage errors are thrown, not printed: postern.ts prints them and sets the exit code. */
 export async function createProgram(context: CommandContext, args: string[]): Promise<Command> {
-  const program = new Strict('postern')
+  const program = new StrictCommand('postern')
     .description(
       'Manage Postern: organizations, keys, domains, credits, the queue, and the status of each email.',
     )
@@ -73,14 +54,14 @@ export async function createProgram(context: CommandContext, args: string[]): Pr
   return program;
 }
 
-/** The one that is named, where it is; to load them all takes as long as most commands do. */
+/** The named group if there is one: loading them all takes as long as most commands do. */
 async function groupsFor(args: string[]): Promise<Group[]> {
   const name = args.find((arg) => !arg.startsWith('-'));
   const named = name !== undefined && Object.hasOwn(groups, name) ? groups[name] : undefined;
   return Promise.all((named ? [named] : Object.values(groups)).map((load) => load()));
 }
 
-/** Of the program's own options, a command's help names the one that it obeys. */
+/** The help of a command lists the one option of the program that it obeys. */
 function visibleGlobalOptions(command: Command): Option[] {
   const program = command.parent?.parent ?? command.parent;
   return program ? program.options.filter(({ long }) => long === '--json') : [];
@@ -107,7 +88,7 @@ function usageOf(command: Command): string[] {
   return [...args, ...command.options.map(optionUsage)];
 }
 
-/** The parsers that add to a list. */
+/** The parsers of options that may be given several times. */
 const repeatable: unknown[] = [scopes, domainScopes, eventTypes, logStates];
 
 function optionUsage(option: Option): string {
