@@ -51,14 +51,14 @@ test('of what goes well the last reply of each host, of trouble each once and ho
   said('delivered', 2000, '250 one');
   said('deferred', 3000, '451 later');
   said('deferred', 4000, '451 later');
-  const seen = traffic.read(now).said.map(({ verb, reply, times }) => [verb, reply, times]);
+  const seen = traffic.read(now).replies.map(({ verb, reply, times }) => [verb, reply, times]);
   t.deepEqual(seen, [
     ['delivered', '250 two', 2],
     ['deferred', '451 later', 2],
   ]);
   for (let number = 0; number < 5000; number++) said('bounced', number, `550 ${number}`);
-  t.is(traffic.read(now).said.length, 200);
-  t.is(traffic.read(now).said[0]!.reply, '550 0');
+  t.is(traffic.read(now).replies.length, 200);
+  t.is(traffic.read(now).replies[0]!.reply, '550 0');
 });
 
 function queueLine(destination: string, fields: Partial<QueueRow> = {}): QueueRow {

@@ -141,8 +141,8 @@ export const moment = parser<Moment>((text) => {
   }
 });
 
-export function timeOf(given: Moment, now: number): number {
-  return 'at' in given ? given.at : now - given.ago;
+export function timeOf(value: Moment, now: number): number {
+  return 'at' in value ? value.at : now - value.ago;
 }
 
 /** One sender address, or a domain with all its addresses. */

@@ -146,10 +146,6 @@ function interrupted(): AbortSignal {
 
 /** Writes a file to disk, or the names in a directory. */
 export async function sync(path: string): Promise<void> {
-  const handle = await open(path);
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await using handle = await open(path);
+  await handle.sync();
 }

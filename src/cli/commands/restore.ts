@@ -94,7 +94,7 @@ async function restoreFile(context: CommandContext, file: string, { force, hold 
     await chmod(copy, 0o600);
     const held = await upgradeCopy(context, temporary, file, hold);
     await sync(copy);
-    const replaced = await setAside(target, context.now());
+    const replaced = await renameExisting(target, context.now());
     await rename(copy, target);
     await sync(dirname(target));
     return { replaced, held };
@@ -153,15 +153,15 @@ async function addSecret({ config, secrets }: CommandContext, db: Db, saved: str
 }
 
 /** Renames the database; its WAL too if the database cannot be opened, because the WAL then holds the last commits. */
-async function setAside(target: string, now: number): Promise<string | null> {
+async function renameExisting(target: string, now: number): Promise<string | null> {
   if (!existsSync(target)) return null;
   try {
     // Closing the last connection writes the WAL into the file and deletes it.
     await (await openDatabase({ dataDir: dirname(target), databaseUrl: null })).destroy();
   } catch {}
-  const aside = `${target}.replaced-${new Date(now).toISOString().replaceAll(/[:.]/g, '-')}`;
+  const renamed = `${target}.replaced-${new Date(now).toISOString().replaceAll(/[:.]/g, '-')}`;
   for (const ending of ['', '-wal', '-shm']) {
-    if (existsSync(target + ending)) await rename(target + ending, aside + ending);
+    if (existsSync(target + ending)) await rename(target + ending, renamed + ending);
   }
-  return aside;
+  return renamed;
 }

@@ -112,7 +112,7 @@ async function rotate(context: CommandContext, { onlyNode }: { onlyNode?: true }
 }
 
 async function reseal({ db, out, secrets }: CommandContext): Promise<number> {
-  const onProgress = (seen: number) => out.progress(`${seen} seen so far`);
+  const onProgress = (count: number) => out.progress(`${count} seen so far`);
   return resealAll(await db(), createSeal(secrets()).renew, onProgress);
 }
 

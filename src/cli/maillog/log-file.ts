@@ -163,11 +163,6 @@ async function* withFile(
   path: string,
   read: (handle: FileHandle, stats: Stats) => AsyncGenerator<string[]>,
 ): AsyncGenerator<string[]> {
-  const handle = await open(path).catch(() => null);
-  if (!handle) return;
-  try {
-    yield* read(handle, await handle.stat());
-  } finally {
-    await handle.close();
-  }
+  await using handle = await open(path).catch(() => null);
+  if (handle) yield* read(handle, await handle.stat());
 }

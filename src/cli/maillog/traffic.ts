@@ -36,7 +36,7 @@ export interface TrafficReport {
   /** The slowest first. */
   slowest: SlowDestination[];
   /** The latest first. */
-  said: LastReply[];
+  replies: LastReply[];
 }
 
 export const minutesKept = 60;
@@ -81,7 +81,7 @@ export class Traffic {
     return {
       rates: Object.fromEntries(rates) as Record<CountedEvent, Rate>,
       slowest: slowestOf([...this.#durations.values()]),
-      said: latestFirst([...this.#replies])
+      replies: latestFirst([...this.#replies])
         .map(([, reply]) => reply)
         .slice(0, maxReplies),
     };

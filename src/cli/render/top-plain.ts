@@ -14,7 +14,7 @@ export function documentOf(snapshot: Snapshot) {
     rates: snapshot.rates,
     queue: { at: iso(snapshot.queue.at), destinations: snapshot.queue.lines.map(queueDocument) },
     slowest: snapshot.slowest.map(({ meanMs, ...slow }) => ({ ...slow, meanMs: Math.round(meanMs) })),
-    replies: snapshot.said.map(({ at, ...said }) => ({ at: iso(at), ...said })),
+    replies: snapshot.replies.map(({ at, ...reply }) => ({ at: iso(at), ...reply })),
   };
 }
 
@@ -34,7 +34,7 @@ function queueDocument(line: QueueRow) {
   };
 }
 
-export function blocksOf({ rates, queue, slowest, said }: Snapshot): Block[] {
+export function blocksOf({ rates, queue, slowest, replies }: Snapshot): Block[] {
   return [
     {
       kind: 'rate',
@@ -66,7 +66,7 @@ export function blocksOf({ rates, queue, slowest, said }: Snapshot): Block[] {
     {
       kind: 'reply',
       head: ['SAID', '', 'HOST', 'TIMES', 'REPLY'],
-      rows: said.map(({ at, verb, host, destination, times, reply }) => [
+      rows: replies.map(({ at, verb, host, destination, times, reply }) => [
         { time: at },
         { state: verb },
         host ?? destination,

@@ -64,10 +64,8 @@ function title({ hostname, queue, at }: Snapshot, columns: number): string {
   ].join(', ');
   const clock = local(at).split(' ')[1]!;
   const left = cut(` Postern  ${sanitize(hostname)}   ${facts}`, columns - clock.length - 2);
-  return styleText(
-    'inverse',
-    `${fit(left, columns - clock.length - 1)}${cut(clock, columns)} `.slice(0, columns),
-  );
+  const line = `${fit(left, columns - clock.length - 1)}${cut(clock, columns)} `;
+  return styleText('inverse', line.slice(0, columns));
 }
 
 /** The columns to the left of the sparkline, and the one to its right. */
@@ -100,36 +98,24 @@ function rate(
   return `${coloured(event, name)}${styleText('bold', number)}${graph}${dim(fit(grouped(peak), peakWidth, 'right'))}`;
 }
 
-interface Panel<T> {
-  head: string;
-  items: T[];
-  row: (item: T) => string;
-  empty: string;
-}
-
 /** Three tables, one below the other. The queue gets most of the rows; rows that one does not need go to the others. */
 function panels(snapshot: Snapshot, { columns, rows }: Size, { sort }: RenderOptions): string[] {
-  const queue: Panel<QueueRow> = {
-    head: queueHead(columns),
-    items: sorted(snapshot.queue.lines, sort),
-    row: (each) => queueRow(each, snapshot.at, columns),
-    empty: 'Nothing waits.',
-  };
-  const slowest: Panel<SlowDestination> = {
-    head: slowHead(columns),
-    items: snapshot.slowest,
-    row: (each) => slowRow(each, columns),
-    empty: 'Nothing was sent.',
-  };
-  const replies: Panel<LastReply> = {
-    head: cut('LAST REPLIES', columns),
-    items: snapshot.said,
-    row: (each) => replyRow(each, columns),
-    empty: 'Nothing was said.',
-  };
-  const wanted = [queue, slowest, replies].map(({ items }) => Math.max(items.length, 1));
-  const [queueRows, slowRows, replyRows] = shares(wanted, rows - headLines);
-  return [...panel(queue, queueRows!), '', ...panel(slowest, slowRows!), '', ...panel(replies, replyRows!)];
+  const first = <T>(items: T[], lineOf: (item: T) => string) => items.slice(0, Math.max(rows, 1)).map(lineOf);
+  const queue = first(sorted(snapshot.queue.lines, sort), (row) => queueLine(row, snapshot.at, columns));
+  const slowest = first(snapshot.slowest, (each) => slowLine(each, columns));
+  const replies = first(snapshot.replies, (each) => replyLine(each, columns));
+  const tables = [
+    { head: queueHead(columns), lines: queue, empty: 'Nothing waits.' },
+    { head: slowHead(columns), lines: slowest, empty: 'Nothing was sent.' },
+    { head: cut('LAST REPLIES', columns), lines: replies, empty: 'Nothing was said.' },
+  ];
+  const wanted = tables.map(({ lines }) => Math.max(lines.length, 1));
+  const counts = shares(wanted, rows - headLines);
+  return tables.flatMap(({ head, lines, empty }, at) => [
+    ...(at > 0 ? [''] : []),
+    styleText('bold', head),
+    ...(lines.length > 0 ? lines.slice(0, counts[at]) : [dim(empty)]),
+  ]);
 }
 
 /** Three heads, and two lines between. */
@@ -146,30 +132,24 @@ function shares(wanted: number[], rows: number): number[] {
   return counts;
 }
 
-function panel<T>({ head, items, row, empty }: Panel<T>, count: number): string[] {
-  const rows = items.slice(0, count).map(row);
-  return [styleText('bold', head), ...(rows.length > 0 ? rows : [dim(empty)])];
-}
-
 const [countWidth, ageWidth] = [5, 9];
 
 /** On a wide terminal the name and the state, which is the last column, both grow. */
-function queueName(columns: number): number {
-  return Math.max(Math.floor(columns / 2) - 3 * countWidth - ageWidth + 6, 8);
+function queueColumns(name: string, counts: string[], age: string, columns: number): string {
+  const width = Math.max(Math.floor(columns / 2) - 3 * countWidth - ageWidth + 6, 8);
+  const numbers = counts.map((each) => fit(each, countWidth, 'right')).join('');
+  return `${fit(name, width)}${numbers}${fit(age, ageWidth, 'right')}  `;
 }
 
 function queueHead(columns: number): string {
-  const numbers = ['WAIT', 'DUE', 'SEND'].map((each) => fit(each, countWidth, 'right')).join('');
-  const left = fit('DESTINATION', queueName(columns)) + numbers;
-  return cut(`${left}${fit('OLDEST', ageWidth, 'right')}  STATE`, columns);
+  return cut(`${queueColumns('DESTINATION', ['WAIT', 'DUE', 'SEND'], 'OLDEST', columns)}STATE`, columns);
 }
 
-function queueRow(line: QueueRow, now: number, columns: number): string {
-  const { counts, parked, oldestAt, condition } = line;
+function queueLine(row: QueueRow, now: number, columns: number): string {
+  const { counts, parked, oldestAt, condition } = row;
   const numbers = [counts.queued + counts.deferred + counts.held, parked, counts.sending];
-  const shown = numbers.map((each) => fit(compact(each), countWidth, 'right')).join('');
-  const age = fit(oldestAt === null ? '-' : span(Math.max(now - oldestAt, 0)), ageWidth, 'right');
-  const left = `${fit(sanitize(line.destination), queueName(columns))}${shown}${age}  `;
+  const age = oldestAt === null ? '-' : span(Math.max(now - oldestAt, 0));
+  const left = queueColumns(sanitize(row.destination), numbers.map(compact), age, columns);
   const width = columns - stringWidth(left);
   if (width < 1) return cut(left, columns);
   const state = sanitize(briefly(condition, (time) => timeOfDay(time, now)));
@@ -183,22 +163,19 @@ function stateColour(is: QueueRow['condition']['is'], text: string): string {
 }
 
 function slowHead(columns: number): string {
-  const numbers = ['MEAN', 'WORST', 'ATTEMPTS'].map((each) => fit(each, 10, 'right')).join('');
-  return cut(`${fit('SLOWEST, 5 MINUTES', slowName(columns))}${numbers}`, columns);
+  return slowColumns('SLOWEST, 5 MINUTES', ['MEAN', 'WORST', 'ATTEMPTS'], columns);
 }
 
-function slowRow({ destination, meanMs, worstMs, attempts }: SlowDestination, columns: number): string {
-  const numbers = [span(meanMs), span(worstMs), grouped(attempts)]
-    .map((each) => fit(each, 10, 'right'))
-    .join('');
-  return cut(`${fit(sanitize(destination), slowName(columns))}${numbers}`, columns);
+function slowLine({ destination, meanMs, worstMs, attempts }: SlowDestination, columns: number): string {
+  return slowColumns(sanitize(destination), [span(meanMs), span(worstMs), grouped(attempts)], columns);
 }
 
-function slowName(columns: number): number {
-  return Math.max(Math.min(columns - 30, 50), 18);
+function slowColumns(name: string, numbers: string[], columns: number): string {
+  const width = Math.max(Math.min(columns - 30, 50), 18);
+  return cut(fit(name, width) + numbers.map((each) => fit(each, 10, 'right')).join(''), columns);
 }
 
-function replyRow({ at, verb, destination, host, reply, times }: LastReply, columns: number): string {
+function replyLine({ at, verb, destination, host, reply, times }: LastReply, columns: number): string {
   const name = cut(sanitize(host ?? destination), Math.max(Math.floor(columns / 4), 10));
   const repeated = times > 1 && verb !== 'delivered' ? `${grouped(times)}× ` : '';
   const left = `${local(at).split(' ')[1]} ${fit(verb, nameWidth)}`;

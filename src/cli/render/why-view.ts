@@ -15,6 +15,6 @@ const commands: Remedies = {
   doctor: '`postern doctor` says whether it is on a blocklist.',
 };
 
-export function why(story: WhyFacts, when: When): string {
-  return sanitize(explain(story, when, commands));
+export function why(facts: WhyFacts, when: When): string {
+  return sanitize(explain(facts, when, commands));
 }
