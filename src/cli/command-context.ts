@@ -15,8 +15,16 @@ import { type Environment, otherVariables } from '../settings/setting-sources.ts
 import { Failure } from './failure.ts';
 import { createOutput, type Output } from './render/output.ts';
 
+/** What a command sees of the process that it runs in. A test passes its own. */
+export type CommandProcess = Pick<NodeJS.Process, 'env' | 'stdin' | 'stdout' | 'stderr' | 'once'>;
+
 export interface CommandContext {
+  process: CommandProcess;
   out: Output;
+  /** The exit code if the command does not fail. */
+  exitCode: number;
+  /** Aborts when the process exits, and on these signals, which then no longer end the process. */
+  abortOn(...signals: NodeJS.Signals[]): AbortSignal;
   /** The source of the settings. */
   env(): Environment;
   config(): Config;
@@ -32,16 +40,23 @@ export interface CommandContext {
 export const notServed =
   'no server is running, so no mail is sent; start one (`systemctl start postern` if it is a service)';
 
-export function createCommandContext(): CommandContext {
+export function createCommandContext(process: CommandProcess): CommandContext {
   const { now } = systemClock;
   let env: Environment | undefined;
   let config: Config | undefined;
   let db: Db | undefined;
   const context: CommandContext = {
+    process,
     out: createOutput(process, now),
+    exitCode: 0,
+    abortOn(...signals) {
+      const controller = new AbortController();
+      for (const event of [...signals, 'exit']) process.once(event, () => controller.abort());
+      return controller.signal;
+    },
     now,
     env() {
-      env ??= commandEnvironment();
+      env ??= commandEnvironment(process.env);
       return env;
     },
     config() {

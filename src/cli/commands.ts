@@ -45,7 +45,13 @@ export async function createProgram(context: CommandContext, args: string[]): Pr
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'Print the help of a command.')
     .configureHelp({ showGlobalOptions: true, visibleGlobalOptions })
-    .configureOutput({ outputError: () => {} })
+    .configureOutput({
+      writeOut: (text) => context.out.write(text),
+      writeErr: (text) => context.process.stderr.write(text),
+      outputError: () => {},
+      getOutHelpWidth: () => context.out.columns,
+      getErrHelpWidth: () => context.process.stderr.columns,
+    })
     .exitOverride()
     .hook('preAction', () => {
       context.out.json = program.opts().json === true;
@@ -68,7 +74,7 @@ function visibleGlobalOptions(command: Command): Option[] {
 }
 
 export async function commandTable(): Promise<{ command: string; is: string }[]> {
-  const program = await createProgram(createCommandContext(), []);
+  const program = await createProgram(createCommandContext(process), []);
   return leaves(program).map((command) => ({
     command: [pathOf(command), ...usageOf(command)].join(' '),
     is: command.description(),

@@ -1,32 +1,35 @@
 /**
- * The process of the command line. Exit codes: 0 success, 1 refused or failed, 2 bad usage. Errors go to standard error,
- * one line each, and say what to do; stack traces are never printed. Importing this file has no effect.
+ * The command line as a function: arguments and a process in, an exit code out. Exit codes: 0 success, 1 refused or
+ * failed, 2 bad usage. Errors go to standard error, one line each, and say what to do; stack traces are never printed. Only
+ * the process that is passed in is read or changed. Importing this file has no effect.
  */
 import { type Command, CommanderError } from 'commander';
 import { ConfigError } from '../settings/config-error.ts';
-import { createCommandContext } from './command-context.ts';
+import { type CommandProcess, createCommandContext } from './command-context.ts';
 import { createProgram, pathOf } from './commands.ts';
 
-async function run(args: string[]): Promise<void> {
-  const context = createCommandContext();
+export async function runCommand(args: string[], process: CommandProcess): Promise<number> {
+  const context = createCommandContext(process);
   const program = await createProgram(context, args);
   try {
     if (args.every((arg) => arg === '--json')) program.outputHelp();
     else await program.parseAsync(args, { from: 'user' });
+    return context.exitCode;
   } catch (error) {
+    if (error instanceof CommanderError && error.exitCode === 0) return 0;
     const isUsage = error instanceof CommanderError;
     for (const line of isUsage ? usageErrors(program, args, error) : errorLines(error))
       context.out.warn(line);
-    process.exitCode = isUsage ? (error.exitCode === 0 ? 0 : 2) : 1;
+    return isUsage ? 2 : 1;
   } finally {
     context.out.progress('');
     await context.close();
   }
 }
 
-/** Nothing to add if help was printed: on request, or because the command is missing. */
+/** If the command is missing, its help is on standard error already. */
 function usageErrors(program: Command, args: string[], error: CommanderError): string[] {
-  if (error.exitCode === 0 || error.code === 'commander.help') return [];
+  if (error.code === 'commander.help') return [];
   return [`${sentence(error)}; see \`${pathOf(deepest(program, args))} --help\``];
 }
 
@@ -36,7 +39,6 @@ function sentence({ message }: CommanderError): string {
     .replace(/^error: /, '')
     .replace(/\n\(Did you mean (.*)\?\)$/, '; did you mean $1?')
     .replace(/ argument '.*?' is invalid\. /s, ': ')
-    .replace(/^option .* from env '(.*?)' is invalid\. /s, '$1: ')
     .replace(/^command-argument value '.*?' is invalid for argument '(.*?)'\. /s, '$1: ')
     .replace(/\s+/g, ' ')
     .replace(/[.;]$/, '');
@@ -75,5 +77,7 @@ if (import.meta.main) {
   process.umask(0o077);
   // The reader of a pipe (head, less) may close it early.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
-  await run(process.argv.slice(2));
+  process.exitCode = await runCommand(process.argv.slice(2), process);
+  // `doctor` may have given up on a connection, which would keep the process alive.
+  process.stdout.write('', () => process.exit());
 }

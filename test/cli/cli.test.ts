@@ -2,7 +2,6 @@
  * The journeys of the command line, a test a group: JSON shapes, exit codes, what is refused and how that is said.
  * Each test has a data directory of its own; its commands run one after the other, as an operator types them.
  */
-import { spawn } from 'node:child_process';
 import { appendFile, chmod, cp, mkdir, rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
@@ -10,7 +9,16 @@ import { v7 as uuid } from 'uuid';
 import { commandTable } from '../../src/cli/commands.ts';
 import { openDatabase } from '../../src/db/engine/open.ts';
 import { mailLogFile } from '../../src/mail/mail-log.ts';
-import { cliOf, createCli, directory, postern, root, run, startCli } from '../lab/cli.ts';
+import {
+  cliOf,
+  createCli,
+  createProcessCli,
+  directory,
+  makeInstallation,
+  root,
+  run,
+  startCli,
+} from '../lab/cli.ts';
 import { startDns } from '../lab/dns/dns.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
@@ -309,15 +317,10 @@ function logLine(number: number, fields: object = {}): string {
 
 test('logs: the last lines, and what follows through a rotation', async (t) => {
   const dataDir = await directory(t);
-  const { json, cli, env } = createCli(t, { POSTERN_DATA_DIR: dataDir });
-  const child = spawn(postern, ['logs', '-f', '-n', '2'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-  t.teardown(() => child.kill());
-  let followed = '';
-  child.stdout.on('data', (chunk) => {
-    followed += chunk;
-  });
+  const { json, cli, start } = createCli(t, { POSTERN_DATA_DIR: dataDir });
+  const { stdout: followed, exit } = start('logs', '-f', '-n', '2');
   const follows = (text: string) =>
-    until(() => followed.includes(text), { what: () => `${text} in ${followed}` });
+    until(() => followed().includes(text), { what: () => `${text} in ${followed()}` });
   t.deepEqual(await json('logs'), [], 'no log yet');
 
   const file = mailLogFile(dataDir);
@@ -335,7 +338,7 @@ test('logs: the last lines, and what follows through a rotation', async (t) => {
     logLine(3),
     logLine(4, { emailId: 'f', destination: 'else.invalid' }),
   ];
-  t.is(followed, expected.join(''), 'in a pipe the lines are those of the file');
+  t.is((await exit()).stdout.toString(), expected.join(''), 'in a pipe the lines are those of the file');
 
   const inJson = (await json('logs -n 2')).map(({ msg }: { msg: string }) => msg);
   t.deepEqual(inJson, ['accepted line 3', 'accepted line 4'], 'the rotated file is read too');
@@ -345,10 +348,8 @@ test('logs: the last lines, and what follows through a rotation', async (t) => {
 });
 
 test('usage: help, the nearest command, the bad value, where --json may stand', async (t) => {
-  const { cli, refusal, env } = createCli(t, {
-    POSTERN_DATA_DIR: await directory(t),
-    POSTERN_MTA_PORT: '2525',
-  });
+  const settings = { POSTERN_DATA_DIR: await directory(t), POSTERN_MTA_PORT: '2525' };
+  const { cli, refusal } = createCli(t, settings);
   const bare = await cli('');
   t.is(bare.code, 0);
   t.regex(bare.stdout.toString(), /^Usage: postern /);
@@ -369,11 +370,8 @@ test('usage: help, the nearest command, the bad value, where --json may stand', 
   t.is(first, (await cli('config --json')).stdout.toString());
   const port = JSON.parse(first).find(({ name }: { name: string }) => name === 'POSTERN_MTA_PORT');
   t.like(port, { value: '2525', source: 'environment' });
-  const bad = await run(postern, ['org', 'list'], {
-    ...env,
-    POSTERN_MTA_PORT: 'smtp',
-    POSTERN_HTTP_PORT: 'x',
-  });
+  const wrong = { ...settings, POSTERN_MTA_PORT: 'smtp', POSTERN_HTTP_PORT: 'x' };
+  const bad = await createCli(t, wrong).cli('org list');
   t.is(bad.code, 1);
   t.deepEqual(bad.stderr.match(/^postern: POSTERN_(HTTP|MTA)_PORT: .* is not a port/gm)?.length, 2);
   const table = (await commandTable()).map(({ command }) => command);
@@ -396,8 +394,30 @@ test('a Node that is too old, or none, is named in one line', async (t) => {
   t.like(await run(join(place, 'scripts/start'), [], env), { code: 1, stderr: say('this is v20.20.2') });
 });
 
+test('a process of its own answers with the same bytes and codes as the function that the other tests call', async (t) => {
+  const dataDir = await directory(t);
+  await makeInstallation(dataDir);
+  const [process, here] = [createProcessCli, createCli].map((create) =>
+    create(t, { POSTERN_DATA_DIR: dataDir }),
+  );
+  for (const [command, code] of [
+    ['--help', 0],
+    ['--version', 0],
+    ['org list --json', 0],
+    ['org show Nobody', 1],
+    ['org create --nmae x', 2],
+    ['org', 2],
+  ] as const) {
+    const answer = await process!.cli(command);
+    t.is(answer.code, code, answer.stderr);
+    t.deepEqual(await here!.cli(command), answer, command);
+  }
+});
+
 test('a database that somebody else holds: who to look for, after a while', async (t) => {
-  const { json, refusal, dataDir } = await startCli(t);
+  const dataDir = await directory(t);
+  await makeInstallation(dataDir);
+  const { json, refusal } = createProcessCli(t, { POSTERN_DATA_DIR: dataDir });
   const other = await openDatabase({ dataDir, databaseUrl: null });
   await other.transaction(async () => {
     t.regex(

@@ -1,5 +1,4 @@
-/** `postern listen` as a developer has it: a process beside the database, and a receiver that verifies by the library. */
-import { spawn } from 'node:child_process';
+/** `postern listen` as a developer has it: beside the database, and a receiver that verifies by the library. */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -7,9 +6,9 @@ import { text } from 'node:stream/consumers';
 import test, { type ExecutionContext } from 'ava';
 import { Webhook } from 'standardwebhooks';
 import { addSuppression } from '../../src/db/accounts/suppressions.ts';
-import { cliOf, postern } from '../lab/cli.ts';
+import { cliOf } from '../lab/cli.ts';
 import { kinds } from '../lab/database/databases.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
+import { startWorld } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
 interface Received {
@@ -28,31 +27,19 @@ async function startReceiver(t: ExecutionContext) {
   return { received, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook` };
 }
 
-function listen(t: ExecutionContext, world: World, ...args: string[]) {
-  const { env } = cliOf(t, world);
-  const child = spawn(postern, ['listen', ...args], { env });
-  t.teardown(() => child.kill());
-  const said = { stdout: '', stderr: '' };
-  for (const stream of ['stdout', 'stderr'] as const)
-    child[stream].on('data', (chunk) => {
-      said[stream] += chunk;
-    });
-  return { child, said };
-}
-
 for (const database of kinds) {
   test(`${database}: events are posted as they come, signed, whether the server runs or not`, async (t) => {
     const world = await startWorld(t, { database });
     const { url, received } = await startReceiver(t);
     await world.send({ to: 'before@there.invalid' });
-    const { child, said } = listen(t, world, '--forward', url, '--org', 'Tenant');
-    await until(() => said.stderr.includes('forwarding to'), {
+    const said = cliOf(t, world).start('listen', '--forward', url, '--org', 'Tenant');
+    await until(() => said.stderr().includes('forwarding to'), {
       timeout: 30_000,
-      what: () => JSON.stringify(said),
+      what: () => said.stderr(),
     });
-    const secret = /whsec_[\w+/=-]+/.exec(said.stderr)![0];
+    const secret = /whsec_[\w+/=-]+/.exec(said.stderr())![0];
     const { body } = await world.send({ to: 'ann@there.invalid', tags: { order: '4711' } });
-    await until(() => received.length === 2, { timeout: 30_000, what: () => JSON.stringify(said) });
+    await until(() => received.length === 2, { timeout: 30_000, what: () => said.stderr() });
     await world.stop();
     const suppressed = { orgId: (await world.db('organizations').first('id')).id, address: 'x@y.invalid' };
     await addSuppression(world.db, { ...suppressed, addressKey: 'x@y.invalid', reason: 'test' }, Date.now());
@@ -66,19 +53,19 @@ for (const database of kinds) {
       ['email.queued', 'email.delivered', 'suppression.added'],
     );
     t.like(told[1]!.data, { emailId: body.emailId, recipient: 'ann@there.invalid', tags: { order: '4711' } });
-    await until(() => said.stdout.split('\n').length === 4);
-    t.regex(said.stdout, /email\.queued {2}ann@there\.invalid {2}200 in \d+ ms\n/);
-    t.regex(said.stdout, /email\.delivered {2}ann@there\.invalid {2}answered 500 in \d+ ms\n/);
-    child.kill('SIGINT');
-    await once(child, 'exit');
+    await until(() => said.stdout().split('\n').length === 4);
+    t.regex(said.stdout(), /email\.queued {2}ann@there\.invalid {2}200 in \d+ ms\n/);
+    t.regex(said.stdout(), /email\.delivered {2}ann@there\.invalid {2}answered 500 in \d+ ms\n/);
+    t.is((await said.exit()).code, 0);
   });
 }
 
 test('a receiver that is not there is said, and passed over; bad usage is refused', async (t) => {
   const world = await startWorld(t);
-  const { refusal } = cliOf(t, world);
+  const { refusal, start } = cliOf(t, world);
   const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
   const args = [
+    'listen',
     '--forward',
     'http://127.0.0.1:1/',
     '--secret',
@@ -87,15 +74,19 @@ test('a receiver that is not there is said, and passed over; bad usage is refuse
     'email.delivered',
     '--json',
   ];
-  const { said } = listen(t, world, ...args);
-  await until(() => said.stderr.includes('forwarding to'), {
+  const said = start(...args);
+  await until(() => said.stderr().includes('forwarding to'), {
     timeout: 30_000,
-    what: () => JSON.stringify(said),
+    what: () => said.stderr(),
   });
   await world.send({ to: 'ann@there.invalid' });
-  await until(() => said.stdout.includes('\n'), { timeout: 30_000 });
-  t.like(JSON.parse(said.stdout), { type: 'email.delivered', recipient: 'ann@there.invalid', status: null });
-  t.regex(JSON.parse(said.stdout).error, /ECONNREFUSED|bad port/);
+  await until(() => said.stdout().includes('\n'), { timeout: 30_000 });
+  t.like(JSON.parse(said.stdout()), {
+    type: 'email.delivered',
+    recipient: 'ann@there.invalid',
+    status: null,
+  });
+  t.regex(JSON.parse(said.stdout()).error, /ECONNREFUSED|bad port/);
   t.regex(await refusal(2, 'listen'), /--forward/);
   t.regex(await refusal(2, 'listen --forward ftp://x'), /http:\/\/localhost:3000/);
   t.regex(await refusal(2, 'listen --forward http://x --event email.bounce'), /email\.bounced/);

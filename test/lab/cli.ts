@@ -1,12 +1,17 @@
 /**
- * The command line as its users have it: a process, its arguments, its exit code, and what stands on which stream.
+ * The command line: its arguments, its exit code, and what it writes to which stream. It runs in the test's own process,
+ * or in a process of its own for what only that shows: signals, the umask, a terminal, a kill.
  */
 import { execFile } from 'node:child_process';
+import { EventEmitter } from 'node:events';
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable, Writable } from 'node:stream';
 import type { ExecutionContext } from 'ava';
 import { newSecret, secretFile, writeSecrets } from '../../src/base/secrets.ts';
+import type { CommandProcess } from '../../src/cli/command-context.ts';
+import { runCommand } from '../../src/cli/postern.ts';
 import { createMigrated } from './database/databases.ts';
 import { temporaryDirectory } from './evidence.ts';
 import type { World } from './scenes/world.ts';
@@ -33,11 +38,65 @@ export function run(file: string, args: string[], env: NodeJS.ProcessEnv): Promi
   });
 }
 
-/** The command line with nothing of the surroundings but the PATH. `command` is parted at its spaces, `args` are not. */
+class Captured extends Writable {
+  readonly chunks: Buffer[] = [];
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.chunks.push(chunk);
+    done();
+  }
+
+  bytes = () => Buffer.concat(this.chunks);
+}
+
+/** Starts a command in this process. `exit` is what a signal is to a process: it ends a command that has no end. */
+function startHere(args: string[], env: NodeJS.ProcessEnv) {
+  const [stdout, stderr] = [new Captured(), new Captured()];
+  const own = Object.assign(new EventEmitter(), {
+    env: { ...env },
+    stdin: Readable.from([]),
+    stdout,
+    stderr,
+  });
+  const ended = runCommand(args, own as unknown as CommandProcess).then(
+    (code): Answer => ({ code, stdout: stdout.bytes(), stderr: stderr.bytes().toString() }),
+  );
+  const exit = () => {
+    own.emit('exit');
+    return ended;
+  };
+  return { stdout: () => stdout.bytes().toString(), stderr: () => stderr.bytes().toString(), ended, exit };
+}
+
+/** The command line in this process, with nothing of its environment. */
 export function createCli(t: ExecutionContext, settings: Record<string, string>) {
-  const env = { PATH: process.env.PATH, POSTERN_HOSTNAME: 'mail.postern.invalid', ...settings };
+  return {
+    ...cliWith(t, settings, (args, env) => startHere(args, env).ended),
+    /** Starts a command that has no end; it ends with the test. */
+    start(...args: string[]) {
+      const started = startHere(args, environment(settings));
+      t.teardown(started.exit);
+      return started;
+    },
+  };
+}
+
+/** The command line as a process of its own for each command, with nothing of our environment but the PATH. */
+export function createProcessCli(t: ExecutionContext, settings: Record<string, string>) {
+  return cliWith(t, settings, (args, env) => run(postern, args, env));
+}
+
+function environment(settings: Record<string, string>) {
+  return { PATH: process.env.PATH, POSTERN_HOSTNAME: 'mail.postern.invalid', ...settings };
+}
+
+type Run = (args: string[], env: NodeJS.ProcessEnv) => Promise<Answer>;
+
+/** `command` is split at its spaces, `args` are not. */
+function cliWith(t: ExecutionContext, settings: Record<string, string>, runWith: Run) {
+  const env = environment(settings);
   const cli = (command: string, ...args: string[]) =>
-    run(postern, [...command.split(' ').filter((word) => word !== ''), ...args], env);
+    runWith([...command.split(' ').filter((word) => word !== ''), ...args], env);
   return {
     env,
     cli,

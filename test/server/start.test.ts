@@ -3,7 +3,7 @@ import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { createCli, run } from '../lab/cli.ts';
+import { createCli, createProcessCli, run } from '../lab/cli.ts';
 import { temporaryDirectory } from '../lab/evidence.ts';
 import { startProcess } from '../lab/scenes/process.ts';
 import { startWorld } from '../lab/scenes/world.ts';
@@ -58,7 +58,7 @@ test('what it writes into a directory made by hand is for its user alone, and so
   t.is(await postern.end('SIGTERM'), 0);
   // The last connection has taken these away.
   t.false((await readdir(dataDir)).includes('postern.sqlite-wal'));
-  const { cli } = createCli(t, { POSTERN_DATA_DIR: dataDir });
+  const { cli } = createProcessCli(t, { POSTERN_DATA_DIR: dataDir });
   t.is((await cli('org create --name Acme')).code, 0);
   t.is((await cli('secret rotate')).code, 0);
   t.deepEqual(await open(), []);

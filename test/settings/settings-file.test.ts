@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import test from 'ava';
 import { parseEnvFile } from '../../src/settings/env-file.ts';
-import { createCli, directory, makeInstallation, postern, root, run } from '../lab/cli.ts';
+import { createCli, directory, makeInstallation, root, run } from '../lab/cli.ts';
 
 const read = (text: string) => {
   const { variables, faults } = parseEnvFile(text);
@@ -62,7 +62,7 @@ test('by POSTERN_ENV_FILE: with an & in it, told by its place, under the environ
     file,
     `POSTERN_DATABASE_URL=${url}\nPOSTERN_HTTP_PORT=82\nPOSTERN_MTA_PORT=27\nPGPASSWORD=x\nPOSTERN_CONFIG=${config}\n`,
   );
-  const { json, env } = createCli(t, { POSTERN_ENV_FILE: file, POSTERN_MTA_PORT: '28' });
+  const { json } = createCli(t, { POSTERN_ENV_FILE: file, POSTERN_MTA_PORT: '28' });
   const shown: { name: string; value: string; source: string }[] = await json('config');
   const given = shown.filter(({ source }) => source !== 'default');
   t.deepEqual(
@@ -76,7 +76,7 @@ test('by POSTERN_ENV_FILE: with an & in it, told by its place, under the environ
     ],
   );
   await writeFile(file, 'POSTERN_DATA_DIR="$HOME"\nPOSTERN_HTP_PORT=1\nPOSTERN_MTA_PORT=smtp\n');
-  const bad = await run(postern, ['org', 'list'], { ...env, POSTERN_MTA_PORT: '' });
+  const bad = await createCli(t, { POSTERN_ENV_FILE: file }).cli('org list');
   t.is(bad.code, 1);
   t.deepEqual(
     bad.stderr

@@ -9,7 +9,7 @@ import test, { type ExecutionContext } from 'ava';
 import { noteFile, refuseMoved } from '../../src/db/admin/moved-marker.ts';
 import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import { migrate } from '../../src/db/schema/migrate.ts';
-import { createCli, directory } from '../lab/cli.ts';
+import { createCli, createProcessCli, directory } from '../lab/cli.ts';
 import { createDatabase } from '../lab/database/databases.ts';
 import { drained, load, type Surroundings, surround } from '../lab/killing.ts';
 import { startProcess } from '../lab/scenes/process.ts';
@@ -53,7 +53,7 @@ async function stopped(t: ExecutionContext, waiting: number): Promise<Scene> {
     command: createCli(t, settings),
     async killedAt(step, nth) {
       const flags = `--import=${killer}?step=${step}&nth=${nth}&from=start`;
-      const { cli } = createCli(t, { ...settings, POSTERN_MOVE_TO: to, NODE_OPTIONS: flags });
+      const { cli } = createProcessCli(t, { ...settings, POSTERN_MOVE_TO: to, NODE_OPTIONS: flags });
       const { stdout, stderr } = await cli('move');
       t.is(stdout.toString(), '', `killed at ${step} ${nth}, it had nothing to tell: ${stderr}`);
     },

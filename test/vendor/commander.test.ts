@@ -1,7 +1,7 @@
 /** The private part of commander is still what src/vendor/commander.ts expects. */
 import test from 'ava';
 import type { CommanderError } from 'commander';
-import { checkPart, checkVersion } from '../helpers/vendor.ts';
+import { checkPart, checkVersion } from '../lab/vendor.ts';
 
 const file = 'src/vendor/commander.ts';
 

@@ -1,11 +1,12 @@
 /** Reads files of addresses, in the format of accounts/suppression-csv.ts. `-` is standard input. */
 import { readFile } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { ListFault, readAddresses } from '../../accounts/suppression-csv.ts';
 import { Failure } from '../failure.ts';
 
-export async function readAddressFile(file: string): Promise<string[]> {
-  const bytes = await (file === '-' ? buffer(process.stdin) : readFile(file)).catch((error) => {
+export async function readAddressFile(file: string, stdin: Readable): Promise<string[]> {
+  const bytes = await (file === '-' ? buffer(stdin) : readFile(file)).catch((error) => {
     const [reason] = (error as Error).message.split(',');
     throw new Failure(`${file} cannot be read: ${reason}; give a readable file`);
   });

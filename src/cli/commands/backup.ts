@@ -34,7 +34,7 @@ export function backupCommands(program: Command, context: CommandContext): void 
     .option('--no-secret', 'do not copy the secret; DKIM keys in the backup cannot be used without it')
     .action((file: string, options: Options, command: Command) => {
       if (file !== '-') return backUp(context, resolve(file), options);
-      const isWanted = !context.out.json && !process.stdout.isTTY;
+      const isWanted = !context.out.json && !context.out.terminal;
       if (!isWanted) command.error('error: the backup itself goes to standard output', { exitCode: 2 });
       return writeBackup(context, options);
     });
@@ -45,7 +45,7 @@ async function writeBackup(context: CommandContext, { secret }: Options): Promis
   const { dataDir } = requireSqlite(context);
   const temporary = await temporaryDirectory(join(dataDir, 'backup'));
   try {
-    await pipeline(createReadStream(await copyTo(temporary, context)), process.stdout);
+    await pipeline(createReadStream(await copyTo(temporary, context)), context.process.stdout);
     if (secret) context.out.warn(advice(null, context.config().secret !== null));
   } finally {
     await rm(temporary, { recursive: true, force: true });
@@ -65,7 +65,7 @@ async function copyTo(temporary: string, context: CommandContext): Promise<strin
   const copy = join(temporary, 'postern.sqlite');
   await copyDatabase(join(config().dataDir, 'postern.sqlite'), copy, {
     onProgress: (share) => out.progress(`${Math.floor(share * 100)} % copied`),
-    signal: interrupted(),
+    signal: interrupted(context),
   });
   out.progress('checking the copy');
   await examine(context, temporary);
@@ -136,11 +136,11 @@ function advice(savedSecret: string | null, isFromSetting: boolean): string {
   return `keep ${secret} as well: without it the DKIM keys of the backup cannot be used`;
 }
 
-function interrupted(): AbortSignal {
+function interrupted({ abortOn }: CommandContext): AbortSignal {
   const controller = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => controller.abort(new Failure('interrupted; there is no backup')));
-  }
+  abortOn('SIGINT', 'SIGTERM').onabort = () => {
+    controller.abort(new Failure('interrupted; there is no backup'));
+  };
   return controller.signal;
 }
 

@@ -1,5 +1,6 @@
 /** `postern doctor`: checks whether this machine can send mail. Prints findings, advice and DNS records to publish. */
 import type { Command } from 'commander';
+import { withTimeout } from '../../base/with-timeout.ts';
 import type { Config } from '../../config.ts';
 import { refuseMoved } from '../../db/admin/moved-marker.ts';
 import { type Db, openExisting } from '../../db/engine/open.ts';
@@ -18,11 +19,12 @@ export function doctorCommands(program: Command, context: CommandContext): void 
     .action((domain?: string) => run(context, domain ?? null));
 }
 
-/** An attempt to connect to a database cannot be canceled, so the process exits after this time. */
-const exitDelayMs = 1_000;
+/** An attempt to connect to a database cannot be canceled; it is waited for so long after the last check. */
+const timeoutMs = 1_000;
 
 /** Creates nothing: neither a data directory nor a database. */
-async function run({ out, config, now }: CommandContext, domain: string | null): Promise<void> {
+async function run(context: CommandContext, domain: string | null): Promise<void> {
+  const { out, config, now, process } = context;
   const opening = openUnmoved(config());
   opening.catch(() => {});
   const findings = await examine({
@@ -30,15 +32,16 @@ async function run({ out, config, now }: CommandContext, domain: string | null):
     domain,
     now,
     openDb: () => opening,
+    surroundings: { env: process.env },
     onProgress: (progress) => out.progress(progressLine(progress)),
   });
-  out.print(doctorDocument(findings), ...doctorBlocks(findings, process.stdout.columns));
-  if (findings.some(({ verdict }) => verdict === 'failure')) process.exitCode = 1;
-  setTimeout(() => process.exit(), exitDelayMs).unref();
-  await opening.then(
+  out.print(doctorDocument(findings), ...doctorBlocks(findings, out.columns));
+  if (findings.some(({ verdict }) => verdict === 'failure')) context.exitCode = 1;
+  const closed = opening.then(
     (db) => db?.destroy(),
     () => {},
   );
+  await withTimeout(timeoutMs, closed, () => {});
 }
 
 /** Refuses a database that was moved to PostgreSQL. */

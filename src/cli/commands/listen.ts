@@ -46,7 +46,8 @@ async function listen(context: CommandContext, options: Options): Promise<void> 
   const secret = options.secret ?? newSecret();
   let after = await settledPosition(db);
   out.warn(`forwarding to ${options.forward}, signed with ${secret}; press Ctrl-C to stop`);
-  for (;;) {
+  const end = context.abortOn();
+  while (!end.aborted) {
     const page = await readEvents(db, { orgId, after, limit: pageSize, types: options.event });
     for (const event of page.events) {
       const { id, ...described } = outwardEvent(event);
@@ -56,7 +57,7 @@ async function listen(context: CommandContext, options: Options): Promise<void> 
       printResult(out, { id, ...described, ...response, ms: Math.round(performance.now() - begun) });
     }
     after = page.position;
-    if (!page.isMore) await sleep(pollMs);
+    if (!page.isMore) await sleep(pollMs, undefined, { signal: end }).catch(() => {});
   }
 }
 

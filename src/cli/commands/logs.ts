@@ -67,12 +67,25 @@ export function logsCommands(program: Command, context: CommandContext): void {
 }
 
 async function print(context: CommandContext, options: Options): Promise<void> {
-  const { out } = context;
   const file = mailLogFile(context.config().dataDir);
   const filters = await filtersOf(context, options);
   // Following may take days; the database connection is not needed for it.
   await context.close();
   const log = await openLog(file);
+  try {
+    await printLog(context, log, options, filters);
+  } finally {
+    await log.close();
+  }
+}
+
+async function printLog(
+  context: CommandContext,
+  log: LogFile,
+  options: Options,
+  filters: Filters,
+): Promise<void> {
+  const { out } = context;
   const search = options.id === undefined ? undefined : createIdSearch(options.id);
   if (search) await findEmails(log, search);
   const keep = createKeep(filters, search);
@@ -82,10 +95,12 @@ async function print(context: CommandContext, options: Options): Promise<void> {
   if (max === null) {
     for await (const portion of log.forward(filters.since)) printer.add(portion.filter(keep));
   } else printer.add(await lastOf(log, max, keep, filters.since));
-  if (printer.count() === 0) out.note(`no line matches in ${file}${options.follow ? ' yet' : ''}`);
-  if (options.follow) for await (const portion of log.follow()) printer.add(portion.filter(keep));
+  if (printer.count() === 0)
+    out.note(`no line matches in ${mailLogFile(context.config().dataDir)}${options.follow ? ' yet' : ''}`);
+  if (options.follow) {
+    for await (const portion of log.follow(context.abortOn())) printer.add(portion.filter(keep));
+  }
   printer.end();
-  await log.close();
 }
 
 async function filtersOf({ db, now }: CommandContext, options: Options): Promise<Filters> {

@@ -2,13 +2,14 @@
  * `postern move --to URL`: moves the database of this data directory from SQLite to PostgreSQL, while no server runs. This
  * file has the checks before, the progress and the advice after; the move itself is in db/admin/move/move-database.ts.
  */
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { type MoveProgress, type MoveResult, moveDatabase } from '../../db/admin/move/move-database.ts';
 import { noteFile, readNote } from '../../db/admin/moved-marker.ts';
 import { lockForMove } from '../../db/engine/data-dir-lock.ts';
 import { type Db, openDatabase, openExisting } from '../../db/engine/open.ts';
 import { upgradeNotice } from '../../db/schema/migrate.ts';
 import { postgresUrl as postgresGrammar } from '../../settings/grammar.ts';
+import type { Environment } from '../../settings/setting-sources.ts';
 import { postgresUrl } from '../args/arguments.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
@@ -22,17 +23,24 @@ export function moveCommands(program: Command, context: CommandContext): void {
     .description(
       'Move the database from SQLite to an empty PostgreSQL while no server runs; after an interruption, run it again to continue.',
     )
-    .addOption(
-      // The URL contains a password, and every user of the machine can see the arguments of a process.
-      new Option('--to <URL>', 'postgres://USER:PASSWORD@HOST:PORT/DATABASE')
-        .env('POSTERN_MOVE_TO')
-        .argParser(postgresUrl)
-        .makeOptionMandatory(),
-    )
-    .action((options: { to: string }) => run(context, options.to));
+    .option('--to <URL>', 'postgres://USER:PASSWORD@HOST:PORT/DATABASE (env: POSTERN_MOVE_TO)', postgresUrl)
+    .action(({ to }: { to?: string }, command: Command) =>
+      run(context, to ?? urlFrom(context.process.env, command)),
+    );
 }
 
-async function run({ config, out, now }: CommandContext, url: string): Promise<void> {
+/** Every user of the machine can read the arguments of a process, but not its environment. */
+function urlFrom({ POSTERN_MOVE_TO: to }: Environment, command: Command): string {
+  if (to === undefined) command.error("error: required option '--to <URL>' not specified");
+  try {
+    return postgresUrl(to);
+  } catch (error) {
+    command.error(`error: POSTERN_MOVE_TO: ${(error as Error).message}`);
+  }
+}
+
+async function run(context: CommandContext, url: string): Promise<void> {
+  const { config, out, now } = context;
   const { dataDir, databaseUrl } = config();
   if (databaseUrl !== null) {
     throw new Failure(
@@ -57,7 +65,7 @@ async function run({ config, out, now }: CommandContext, url: string): Promise<v
       dataDir,
       now,
       onUpgrade: (upgrade) => out.warn(upgradeNotice(upgrade)),
-      onProgress: createProgress(out),
+      onProgress: createProgress(context),
       onError: (what) => out.warn(what),
     });
     const waiting = await countWaiting(target);
@@ -96,7 +104,7 @@ async function countWaiting(target: Db): Promise<Record<string, number>> {
 /** Between two progress lines, if standard error is not a terminal. */
 const lineIntervalMs = 10_000;
 
-function createProgress(out: Output): (progress: MoveProgress) => void {
+function createProgress({ out, process }: CommandContext): (progress: MoveProgress) => void {
   let [begun, first, step] = [performance.now(), 0, ''];
   let printedAt = begun;
   return ({ doing, table, done, all }) => {

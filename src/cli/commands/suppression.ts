@@ -82,9 +82,13 @@ async function list({ db, out }: CommandContext, org: string): Promise<void> {
   );
 }
 
-async function importFile({ db, out, now }: CommandContext, org: string, file: string): Promise<void> {
+async function importFile(
+  { db, out, now, process }: CommandContext,
+  org: string,
+  file: string,
+): Promise<void> {
   const owner = await requireOrganization(await db(), org);
-  const entries = (await readAddressFile(file)).map((address) =>
+  const entries = (await readAddressFile(file, process.stdin)).map((address) =>
     suppressionOf(owner.id, address, 'imported'),
   );
   const added = await addSuppressions(await db(), entries, now());

@@ -45,15 +45,18 @@ export function topCommands(program: Command, context: CommandContext): void {
 async function top(context: CommandContext, options: Options): Promise<void> {
   const { out } = context;
   const monitor = await createMonitor(context);
-  if (out.json || options.once || !out.terminal) {
-    await monitor.update();
-    await monitor.queueRead();
-    const snapshot = monitor.snapshot();
-    if (snapshot.problem !== null) throw new Error(snapshot.problem);
-    if (!snapshot.isServed) out.warn(notServed);
-    out.print(documentOf(snapshot), ...blocksOf(snapshot));
-  } else await watch(monitor, Math.max(options.every, minInterval));
-  await monitor.close();
+  try {
+    if (out.json || options.once || !out.terminal) {
+      await monitor.update();
+      await monitor.queueRead();
+      const snapshot = monitor.snapshot();
+      if (snapshot.problem !== null) throw new Error(snapshot.problem);
+      if (!snapshot.isServed) out.warn(notServed);
+      out.print(documentOf(snapshot), ...blocksOf(snapshot));
+    } else await watch(context, monitor, Math.max(options.every, minInterval));
+  } finally {
+    await monitor.close();
+  }
 }
 
 type Monitor = Awaited<ReturnType<typeof createMonitor>>;
@@ -123,8 +126,12 @@ async function readPast(log: LogFile, traffic: Traffic, since: number): Promise<
   traffic.coversSince(since);
 }
 
-/** Redraws the screen until q or Ctrl-C is pressed or a signal ends the process. */
-async function watch(monitor: Monitor, intervalMs: number): Promise<void> {
+/** Redraws the screen until q or Ctrl-C is pressed or a signal ends the process, and then restores the terminal. */
+async function watch(
+  { process, abortOn }: CommandContext,
+  monitor: Monitor,
+  intervalMs: number,
+): Promise<void> {
   const options: RenderOptions = { sort: sorts[0], isPaused: false };
   const ended = new AbortController();
   let snapshot = monitor.snapshot();
@@ -147,7 +154,8 @@ async function watch(monitor: Monitor, intervalMs: number): Promise<void> {
     keys[key]?.();
     draw();
   };
-  const screen = openScreen(process.stdin, process.stdout, { onKey, onResize: draw, onEnd: end });
+  const screen = openScreen(process.stdin, process.stdout, { onKey, onResize: draw });
+  abortOn('SIGTERM', 'SIGHUP', 'SIGINT').onabort = end;
   try {
     // The first frame shows the queue.
     await monitor.update();

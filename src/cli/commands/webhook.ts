@@ -113,7 +113,8 @@ async function show({ db, out }: CommandContext, id: string): Promise<void> {
   );
 }
 
-async function test({ db, out, config, secrets }: CommandContext, id: string): Promise<void> {
+async function test(context: CommandContext, id: string): Promise<void> {
+  const { db, out, config, secrets } = context;
   const webhook = await requireWebhook(await db(), id);
   const { dnsServers, webhookAllowPrivate: allowPrivate } = config();
   const poster = createPoster({ resolve: createResolver(dnsServers), allowPrivate, timeoutMs });
@@ -129,7 +130,7 @@ async function test({ db, out, config, secrets }: CommandContext, id: string): P
     { id: webhook.id, ok: attempt.error === null, ...attemptDocument(record) },
     { facts: attemptFacts(record) },
   );
-  if (attempt.error !== null) process.exitCode = 1;
+  if (attempt.error !== null) context.exitCode = 1;
 }
 
 async function attempts(

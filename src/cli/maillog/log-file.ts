@@ -90,11 +90,11 @@ export class LogFile {
     }
   }
 
-  /** The same, without an end. */
-  async *follow(): AsyncGenerator<string[]> {
-    for (;;) {
+  /** The same until `signal` aborts. */
+  async *follow(signal: AbortSignal): AsyncGenerator<string[]> {
+    while (!signal.aborted) {
       yield* this.added();
-      await sleep(pollMs);
+      await sleep(pollMs, undefined, { signal }).catch(() => {});
     }
   }
 

@@ -1,7 +1,6 @@
 /**
- * Takes over the terminal: alternate screen, no cursor, raw keys. `close`, which also runs when the process exits, restores
- * it. To avoid flicker, a frame is one write of the rows that changed, within a synchronized update (mode 2026) if the
- * terminal supports it.
+ * Takes over the terminal: alternate screen, no cursor, raw keys; `close` restores it. To avoid flicker, a frame is one
+ * write of the rows that changed, within a synchronized update (mode 2026) if the terminal supports it.
  */
 import type { ReadStream, WriteStream } from 'node:tty';
 
@@ -15,16 +14,12 @@ export interface ScreenHandlers {
   /** A key: a letter, or an escape sequence. */
   onKey(key: string): void;
   onResize(): void;
-  /** A signal asks the process to end. */
-  onEnd(): void;
 }
 
 const csi = '\x1b[';
 const enter = `${csi}?1049h${csi}?25l${csi}?7l${csi}2J`;
 const leave = `${csi}?7h${csi}?25h${csi}?1049l`;
 const [beginFrame, endFrame] = [`${csi}?2026h`, `${csi}?2026l`];
-
-const signals = ['SIGTERM', 'SIGHUP', 'SIGINT'] as const;
 
 export function openScreen(stdin: ReadStream, stdout: WriteStream, handlers: ScreenHandlers): Screen {
   let shown: string[] = [];
@@ -54,8 +49,6 @@ export function openScreen(stdin: ReadStream, stdout: WriteStream, handlers: Scr
   function close(): void {
     if (!isOpen) return;
     isOpen = false;
-    process.off('exit', close);
-    for (const signal of signals) process.off(signal, handlers.onEnd);
     stdout.off('resize', resized);
     if (stdin.isTTY) {
       stdin.off('data', pressed);
@@ -65,8 +58,6 @@ export function openScreen(stdin: ReadStream, stdout: WriteStream, handlers: Scr
     stdout.write(leave);
   }
 
-  process.on('exit', close);
-  for (const signal of signals) process.on(signal, handlers.onEnd);
   stdout.on('resize', resized);
   if (stdin.isTTY) {
     stdin.setRawMode(true);

@@ -37,7 +37,7 @@ export function machineTasks({ config, surroundings, now, dns, openDb }: SharedF
     'disk speed': () => measureSync(config.dataDir, surroundings),
     'disk space': () => measureSpace(config, surroundings),
     'open files': () => checkOpenFiles(config, surroundings),
-    'file permissions': () => lookForReadable(config),
+    'file permissions': () => lookForReadable(config, surroundings),
     clock: () => checkClock({ dns, timeServers, now, timeoutMs: patience.time }),
     certificate: () => checkCertificate(config, now()),
     'base URL': async () => {

@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { open, readFile, rm, statfs } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
+import type { Environment } from '../../settings/setting-sources.ts';
 import { type Blocklist, wellKnown } from './checks/blocklists.ts';
 
 /** Milliseconds for each step; together the longest way (look up, knock, look up) stays below `all`. */
@@ -33,6 +34,7 @@ export interface Surroundings {
   /** Where the world brings returned mail. */
   returnPort: number;
   patience: Patience;
+  env: Environment;
   /** Addresses of this machine's interfaces. */
   ownAddresses(): string[];
   /** What the file system of a directory has left for us, in bytes. */
@@ -50,6 +52,7 @@ export const realSurroundings: Surroundings = {
   blocklists: wellKnown,
   returnPort: 25,
   patience: { dns: 2_000, connect: 4_000, talk: 4_000, time: 3_000, database: 5_000, all: 15_000 },
+  env: process.env,
   ownAddresses,
   freeBytes,
   syncTimes,

@@ -155,7 +155,7 @@ async function verify(context: CommandContext, org: string, name: string): Promi
   );
   if (!isKnown)
     out.warn(`${name} stays ${status}: ${failedLookUps(records)}; the DNS lookups failed, try again later`);
-  if (status !== 'verified') process.exitCode = 1;
+  if (status !== 'verified') context.exitCode = 1;
 }
 
 function failedLookUps(records: CheckedRecord[]): string {

@@ -4,6 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { Config } from '../../../config.ts';
 import { serviceFile } from '../../../settings/env-file.ts';
 import { type FindingDraft, ok, skipped, warning } from '../finding.ts';
+import type { Surroundings } from '../surroundings.ts';
 
 /** Logs and backups may be many; a few names say what is wrong. */
 const maxFiles = 1_000;
@@ -12,8 +13,11 @@ const maxNamed = 5;
 const othersRead = 0o004;
 const othersPass = 0o001;
 
-export async function lookForReadable({ dataDir }: Pick<Config, 'dataDir'>): Promise<FindingDraft> {
-  const { POSTERN_CONFIG, POSTERN_ENV_FILE } = process.env;
+export async function lookForReadable(
+  { dataDir }: Pick<Config, 'dataDir'>,
+  { env }: Pick<Surroundings, 'env'>,
+): Promise<FindingDraft> {
+  const { POSTERN_CONFIG, POSTERN_ENV_FILE } = env;
   const single = [serviceFile, POSTERN_CONFIG?.trim(), POSTERN_ENV_FILE?.trim()];
   const paths = [...(await filesIn(dataDir)), ...single.filter((path) => !!path).map((path) => path!)];
   const open: string[] = [];
