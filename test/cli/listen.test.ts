@@ -31,7 +31,8 @@ for (const database of kinds) {
   test(`${database}: events are posted as they come, signed, whether the server runs or not`, async (t) => {
     const world = await startWorld(t, { database });
     const { url, received } = await startReceiver(t);
-    await world.send({ to: 'before@there.invalid' });
+    const before = await world.send({ to: 'before@there.invalid' });
+    await world.when(before.body.emailId, ({ status }) => status === 'delivered');
     const said = cliOf(t, world).start('listen', '--forward', url, '--org', 'Tenant');
     await until(() => said.stderr().includes('forwarding to'), {
       timeout: 30_000,
