@@ -1,12 +1,12 @@
-/** Creates and rotates API keys, for API, command line and dashboard. The key itself is returned only once. */
-import { endKeyAt, insertKey, type KeyRecord, revokeKey } from '../db/accounts/keys.ts';
+/** Creates, rotates and revokes API keys, for API, command line and dashboard. The key itself is returned only once. */
+import { iso, isoOrNull } from '../base/clock.ts';
+import { endKeyAt, findKey, insertKey, type KeyRecord, revokeKey } from '../db/accounts/keys.ts';
 import type { Db } from '../db/engine/open.ts';
+import { Refusal } from '../mail/refusal.ts';
 import { newKey } from './api-keys.ts';
 
-export interface MadeKey {
-  id: string;
+export interface MadeKey extends Pick<KeyRecord, 'id' | 'label' | 'scopes'> {
   key: string;
-  scopes: string[];
 }
 
 export async function makeKey(
@@ -16,15 +16,42 @@ export async function makeKey(
 ): Promise<MadeKey> {
   const { key, hash, hint } = newKey();
   const id = await insertKey(db, { orgId, label, scopes, hash, hint }, now);
-  return { id, key, scopes };
+  return { id, key, label, scopes };
 }
 
-/** A new key with the same label and scopes; the old one ends after `graceMs`. Null if the old key already has an end. */
-export async function rotateKey(db: Db, old: KeyRecord, now: number, graceMs = 0): Promise<MadeKey | null> {
-  return db.transaction(async (trx) => ((await end(trx, old, now, graceMs)) ? makeKey(trx, old, now) : null));
+/** A new key with the same label and scopes; the old one ends after `graceMs`. Refused if the old key already has an end. */
+export async function rotateKey(db: Db, old: KeyRecord, now: number, graceMs = 0): Promise<MadeKey> {
+  const made = await db.transaction(async (trx) =>
+    (await end(trx, old, now, graceMs)) ? makeKey(trx, old, now) : null,
+  );
+  if (made) return made;
+  // Another request may have ended the key after `old` was read.
+  throw new Refusal('BAD_REQUEST', endOf((await findKey(db, old.id, null)) ?? old, now));
 }
 
 async function end(db: Db, { id, endsAt }: KeyRecord, now: number, graceMs: number): Promise<boolean> {
   if (endsAt !== null) return false;
   return graceMs > 0 ? endKeyAt(db, id, now + graceMs) : revokeKey(db, id, now);
+}
+
+/** Why a key cannot be rotated. A key that was replaced with a grace period works until that period ends. */
+function endOf({ revokedAt, endsAt }: KeyRecord, now: number): string {
+  if (revokedAt !== null) return 'The key has been revoked. Create a new key.';
+  if (endsAt === null) return 'The key no longer exists. Create a new key.';
+  const end = iso(endsAt);
+  const state = endsAt > now ? `works until ${end} unless you revoke it` : `ended at ${end}`;
+  return `The key has been replaced and ${state}. Use the key that replaced it, or create a new key.`;
+}
+
+/** A key as API and command line show it. */
+export function keyDocument({ id, label, hint, scopes, createdAt, revokedAt, endsAt }: KeyRecord) {
+  return {
+    id,
+    label,
+    hint,
+    scopes,
+    createdAt: iso(createdAt),
+    revokedAt: isoOrNull(revokedAt),
+    endsAt: isoOrNull(endsAt),
+  };
 }

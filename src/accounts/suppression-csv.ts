@@ -148,8 +148,12 @@ function wordsOf({ code, message, lines }: CsvError & { lines?: number }): strin
 export const csvHead = csv([['address', 'reason', 'createdAt']]);
 const pageSize = 500;
 
-/** An organization's list, read page by page as it is consumed. */
-export async function* csvPages(db: Db, orgId: string): AsyncGenerator<string> {
+/** An organization's list, read page by page as fast as the client takes it, so that memory holds one page. */
+export function csvStream(db: Db, orgId: string): Readable {
+  return Readable.from(csvPages(db, orgId), { objectMode: false, highWaterMark: 1 });
+}
+
+async function* csvPages(db: Db, orgId: string): AsyncGenerator<string> {
   yield csvHead;
   for (let after: string | null = null; ; ) {
     const page = await pageOfSuppressions(db, { orgId, after, limit: pageSize });

@@ -21,12 +21,15 @@ import {
   type Endpoint,
   type EndpointErrors,
   type ErrorText,
+  invalidLimit,
   jsonExample,
+  jsonResponse,
   pathParameter,
   readErrors,
 } from './endpoint.ts';
 import { toIssues } from './issues.ts';
-import { uuidIn } from './query.ts';
+import type { Parameter } from './openapi/openapi-types.ts';
+import { readQuery, uuidIn } from './query.ts';
 import { BodyBudgetExceeded, parseJson, readBody } from './request-body.ts';
 import { rule } from './send/schema-rule.ts';
 import { createSlotsPerOrganization } from './server-busy.ts';
@@ -55,31 +58,17 @@ export interface ManagementParts {
   management: Management;
 }
 
-type Respond = (context: Context, orgId: string, parts: Management) => Promise<object>;
+type Declared = Omit<Endpoint<Management>, 'tag' | 'scopes' | 'errors'> & { errors?: EndpointErrors };
 
-type Declared = Omit<Endpoint<Management>, 'tag' | 'scopes' | 'errors' | 'handler'> & {
-  errors?: EndpointErrors;
-};
-
-interface Responding {
-  /** Resolves to the members of the response beside `success`. */
-  respond: Respond;
-  /** For calls that take long: how many of them an organization can have under way. */
-  maxInFlight?: number;
-}
-
-/** An endpoint that reads its body or writes its response itself has a handler. */
-type ManagementEndpoint = Declared & (Responding | Pick<Endpoint<Management>, 'handler'>);
-
-export function managementEndpoints(tag: string, list: ManagementEndpoint[]): Endpoint<ManagementParts>[] {
-  return list.map((declared) => ({
+/** An endpoint that reads its body and writes its response itself. */
+export function managementEndpoint(tag: string, declared: Declared): Endpoint<ManagementParts> {
+  return {
     ...declared,
     tag,
     scopes: ['full_access'],
     errors: { ...managementErrors, ...declared.errors },
-    handler: ({ management }) =>
-      'handler' in declared ? declared.handler(management) : responding(management, declared),
-  }));
+    handler: ({ management }) => declared.handler(management),
+  };
 }
 
 const managementErrors: EndpointErrors = {
@@ -95,21 +84,142 @@ const managementErrors: EndpointErrors = {
   },
 };
 
-function responding(parts: Management, { respond, maxInFlight }: Responding): Middleware {
-  const { authorize, admission } = parts;
+/** What `respond` works with. */
+interface Call<Found, Body, Query> extends Management {
+  context: Context;
+  orgId: string;
+  now: number;
+  /** The item that the path names. */
+  found: Found;
+  body: Body;
+  query: Query;
+}
+
+/** A successful response: its documentation, and the schema that `respond` is checked against. */
+interface Answer<Schema extends z.ZodType> {
+  description: string;
+  content: Content;
+  schema: Schema;
+}
+
+interface Responding<
+  Found,
+  Body extends z.ZodType,
+  Query extends z.ZodType,
+  Members extends z.ZodType<object, object>,
+> extends Omit<Declared, 'parameters' | 'query' | 'body' | 'response' | 'handler'> {
+  query?: Query;
+  /** JSON of at most 64 KiB, with an example for the OpenAPI document. */
+  body?: { schema: Body; summary: string; example: object };
+  response: Answer<Members>;
+  /** For calls that take long: how many of them an organization can have under way. */
+  maxInFlight?: number;
+  /** Resolves to the members of the response beside `success`. */
+  respond(call: Call<Found, z.output<Body>, z.output<Query>>): Promise<Omit<z.input<Members>, 'success'>>;
+}
+
+/** How a path names one item of a resource. */
+interface Item<Found> {
+  /** The resource in errors, such as `key`. */
+  noun: string;
+  parameter: Parameter;
+  invalid: Partial<ErrorText>;
+  /** The parameter in canonical form; null if it is malformed. */
+  parse(text: string): string | null;
+  /** Finds only what belongs to the organization, so that an item of another one is NOT_FOUND. */
+  find(db: Db, orgId: string, name: string): Promise<Found | null>;
+}
+
+/** Items with a UUID in the path. */
+export function byId<Found>(
+  noun: string,
+  find: (db: Db, id: string, orgId: string) => Promise<Found | null>,
+): Item<Found> {
+  return {
+    noun,
+    parameter: pathParameter('id', 'The id of the resource.', exampleId, 'uuid'),
+    invalid: {
+      when: 'The id in the path is not a UUID, or the body is not JSON.',
+      message: 'The id in the path is not a UUID.',
+    },
+    parse: uuidIn,
+    find: (db, orgId, id) => find(db, id, orgId),
+  };
+}
+
+/** Declares the endpoints of a resource: those of the whole collection, and those of one item. */
+export function resource<Found>(tag: string, item?: Item<Found>) {
+  return {
+    collection: <B extends z.ZodType, Q extends z.ZodType, M extends z.ZodType<object, object>>(
+      declared: Responding<null, B, Q, M>,
+    ) => declare(tag, declared, declared.body ? { BAD_REQUEST: invalidBody } : {}),
+    item: <B extends z.ZodType, Q extends z.ZodType, M extends z.ZodType<object, object>>(
+      declared: Responding<Found, B, Q, M>,
+    ) => {
+      const missing = {
+        when: `The ${item!.noun} does not exist or belongs to another organization.`,
+        message: noSuch(item!.noun),
+      };
+      return declare(tag, declared, { BAD_REQUEST: item!.invalid, NOT_FOUND: missing }, item);
+    },
+  };
+}
+
+function declare<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.ZodType<object, object>>(
+  tag: string,
+  declared: Responding<Found, B, Q, M>,
+  errors: EndpointErrors,
+  item?: Item<Found>,
+): Endpoint<ManagementParts> {
+  const { body, maxInFlight, respond, ...rest } = declared;
+  return managementEndpoint(tag, {
+    ...rest,
+    ...(item && { parameters: [item.parameter] }),
+    ...(body && {
+      body: { description: 'At most 64 KiB.', content: jsonExample(body.schema, body.summary, body.example) },
+    }),
+    errors: { ...(rest.query && { VALIDATION_ERROR: invalidLimit(1000) }), ...errors, ...rest.errors },
+    handler: (parts) => handlerOf(parts, declared, item),
+  });
+}
+
+function handlerOf<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.ZodType<object, object>>(
+  parts: Management,
+  { body, query, maxInFlight, respond }: Responding<Found, B, Q, M>,
+  item?: Item<Found>,
+): Middleware {
   const slots = maxInFlight === undefined ? undefined : createSlotsPerOrganization(maxInFlight);
   return async (context) => {
     let release: (() => void) | undefined;
     try {
-      const orgId = await authorizeManager(context, authorize, async (id) => {
+      const orgId = await authorizeManager(context, parts.authorize, async (id) => {
         release = slots?.take(context, id);
       });
-      context.state.acquireSlot = () => admission.acquire(orgId, 0);
-      context.body = { success: true, ...(await respond(context, orgId, parts)) };
+      const members = await respond({
+        ...parts,
+        context,
+        orgId,
+        found: item && (await findItem(context, orgId, parts.db, item)),
+        query: query && readQuery(context, query),
+        body: body && (await readJson(context, body.schema, () => parts.admission.acquire(orgId, 0))),
+        now: parts.clock.now(),
+      } as Call<Found, z.output<B>, z.output<Q>>);
+      context.body = { success: true, ...members };
     } finally {
       release?.();
     }
   };
+}
+
+async function findItem<Found>(
+  { params }: Context,
+  orgId: string,
+  db: Db,
+  { noun, parameter, invalid, parse, find }: Item<Found>,
+): Promise<Found> {
+  const name = parse(params[parameter.name]);
+  if (name === null) throw new Refusal('BAD_REQUEST', invalid.message!);
+  return requireFound(await find(db, orgId, name), noun);
 }
 
 /** Resolves to the organization that the key manages. `admit` can refuse (429) before the call is counted. */
@@ -126,11 +236,18 @@ export async function authorizeManager(
 
 const maxBytes = 64 * 1024;
 
-export async function readJson<Schema extends z.ZodType>(
+/** The slot is held only while the body is read, because the work after that can take long. */
+async function readJson<Schema extends z.ZodType>(
   context: Context,
   schema: Schema,
+  acquireSlot: () => Promise<Slot | null>,
 ): Promise<z.output<Schema>> {
-  const body = await parseJson(await readWithSlot(context));
+  const slot = await acquireSlot();
+  if (!slot) throw new BodyBudgetExceeded();
+  const bytes = await readBody(context.req, slot, { type: 'application/json', largest: maxBytes }).finally(
+    () => slot.release(),
+  );
+  const body = await parseJson(bytes);
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
   throw new Refusal('VALIDATION_ERROR', 'The request is not valid.', {
@@ -138,28 +255,22 @@ export async function readJson<Schema extends z.ZodType>(
   });
 }
 
-/** The slot is held only while the body is read, because the work after that can take long. */
-async function readWithSlot({ req, state }: Context): Promise<Buffer> {
-  const slot: Slot | null = await state.acquireSlot();
-  if (!slot) throw new BodyBudgetExceeded();
-  try {
-    return await readBody(req, slot, { type: 'application/json', largest: maxBytes });
-  } finally {
-    slot.release();
-  }
+/** Reads one row more than the page has, to know whether there is a next page. */
+export async function readPage<Row extends { id: string }>(
+  { limit, after }: { limit: number; after?: string | undefined },
+  read: (page: { after: string | undefined; limit: number }) => Promise<Row[]>,
+): Promise<{ page: Row[]; next: string | null }> {
+  const rows = await read({ after, limit: limit + 1 });
+  const page = rows.slice(0, limit);
+  return { page, next: rows.length > limit ? page.at(-1)!.id : null };
 }
 
-export function idIn(context: Context): string {
-  const id = uuidIn(context.params.id);
-  if (id === null) throw new Refusal('BAD_REQUEST', 'The id in the path is not a UUID.');
-  return id;
-}
-
-/** Callers look up only what belongs to the key's organization, so another organization's resource is NOT_FOUND. */
-export function requireFound<Found>(found: Found | null, what: string): Found {
+export function requireFound<Found>(found: Found | null, noun: string): Found {
   if (found !== null) return found;
-  throw new Refusal('NOT_FOUND', `There is no such ${what}.`);
+  throw new Refusal('NOT_FOUND', noSuch(noun));
 }
+
+const noSuch = (noun: string) => `There is no such ${noun}.`;
 
 /** Aborts when the connection closes, because the client went away or the service stops: long work ends then. */
 export function goneSignal({ res }: Context): AbortSignal {
@@ -180,10 +291,27 @@ export function oneLine(maxLength: number) {
 
 export const moment = z.iso.datetime({ precision: 3 });
 
-/** The response of calls that have nothing to report. */
-export const done = z.object({ success: z.literal(true) });
+/** The schema of a successful response. */
+export function success<Shape extends z.ZodRawShape>(members: Shape) {
+  return z.object({ success: z.literal(true), ...members });
+}
 
-export const doneContent: Content = jsonExample(done, 'Done', { success: true });
+/** A successful response with an example; `members` are those beside `success`. */
+export function answer<Schema extends z.ZodType>(
+  description: string,
+  schema: Schema,
+  summary: string,
+  members: object,
+): Answer<Schema> {
+  return { ...jsonResponse(description, schema, summary, { success: true, ...members }), schema };
+}
+
+/** The response of calls that have nothing to report. */
+export const done = success({});
+
+export function doneAnswer(description: string) {
+  return answer(description, done, 'Done', {});
+}
 
 export const nextId = z
   .uuid()
@@ -193,31 +321,13 @@ export const nextId = z
 export const exampleId = '0198c9a4-6f1e-7d52-b3a4-5f0c8b1d9e27';
 export const exampleTime = '2026-03-02T08:15:30.120Z';
 
-export const idInPath = pathParameter('id', 'The id of the resource.', exampleId, 'uuid');
-
-export function jsonBody(schema: z.ZodType, summary: string, value: object): Endpoint<never>['body'] {
-  return { description: 'At most 64 KiB.', content: jsonExample(schema, summary, value) };
-}
-
 /** A member of the body that has the wrong type. */
 export function invalidMember(path: string, expected: string, received: string): Partial<ErrorText> {
   const message = `${path}: Invalid input: expected ${expected}, received ${received}`;
   return { issues: [{ code: 'invalid_type', expected, received, path: [path], message }] };
 }
 
-export const invalidBody: Partial<ErrorText> = {
+const invalidBody: Partial<ErrorText> = {
   when: 'The body is not JSON or is larger than 64 KiB.',
   message: 'Content-Type must be application/json.',
 };
-
-export const invalidId: Partial<ErrorText> = {
-  when: 'The id in the path is not a UUID, or the body is not JSON.',
-  message: 'The id in the path is not a UUID.',
-};
-
-export function notFound(what: string): Partial<ErrorText> {
-  return {
-    when: `The ${what} does not exist or belongs to another organization.`,
-    message: `There is no such ${what}.`,
-  };
-}

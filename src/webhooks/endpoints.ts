@@ -1,6 +1,6 @@
 /**
- * Adds endpoints, rotates their secrets and tests them, for API, command line and dashboard. A secret is shown once and stored
- * sealed. Invalid input throws a WebhookFault whose message says what is wrong.
+ * Adds and changes endpoints, rotates their secrets and tests them, for API, command line and dashboard. A secret is shown once
+ * and stored sealed. Invalid input throws a WebhookFault whose message says what is wrong.
  */
 import type { Seal } from '../accounts/seal.ts';
 import type { Clock } from '../base/clock.ts';
@@ -9,8 +9,17 @@ import { insertWithin } from '../db/accounts/organizations.ts';
 import type { Db } from '../db/engine/open.ts';
 import { insertTried } from '../db/webhooks/webhook-attempts.ts';
 import { attemptRow } from '../db/webhooks/webhook-outcomes.ts';
-import { findWebhook, insertWebhook, replaceSecret, type Webhook } from '../db/webhooks/webhooks.ts';
+import {
+  activateWebhook,
+  disableWebhook,
+  findWebhook,
+  insertWebhook,
+  replaceSecret,
+  setWebhookTypes,
+  type Webhook,
+} from '../db/webhooks/webhooks.ts';
 import { eventTypes } from '../glossary.ts';
+import { Refusal } from '../mail/refusal.ts';
 import type { WebhookAttempt } from './classify-response.ts';
 import { parseWebhookUrl } from './endpoint-url.ts';
 import { newSecret, secretsOf } from './signature.ts';
@@ -18,7 +27,7 @@ import type { AttemptWebhook } from './webhook-attempt.ts';
 
 class WebhookFault extends Error {}
 
-/** Endpoints of one organization; each may get a copy of every event. */
+/** Endpoints of one organization; each may get a copy of every event. The limit does not apply to operators. */
 const maxWebhooks = 50;
 
 /** The reason stored when the owner disables an endpoint. */
@@ -40,21 +49,18 @@ export interface WebhookRequest {
   types: readonly string[];
 }
 
-/** For an organization that adds its own endpoint. Returns a fault if it already has the maximum number. */
-export async function addOwnWebhook(
-  db: Db,
-  wanted: WebhookRequest,
-  terms: Parameters<typeof addWebhook>[2],
-): Promise<AddedWebhook | { fault: string }> {
-  const limit = { orgId: wanted.orgId, table: 'webhooks', max: maxWebhooks };
-  const added = await insertWithin(db, limit, (trx) => addWebhook(trx, wanted, terms));
-  return added ?? { fault: `This organization has ${maxWebhooks} webhooks; remove one first.` };
+interface Terms {
+  seal: Seal;
+  allowPrivate: boolean;
+  now: number;
+  /** Set if the organization adds its own endpoint. */
+  byOwner?: boolean;
 }
 
 export async function addWebhook(
   db: Db,
   { orgId, url, types }: WebhookRequest,
-  { seal, allowPrivate, now }: { seal: Seal; allowPrivate: boolean; now: number },
+  { seal, allowPrivate, now, byOwner = false }: Terms,
 ): Promise<AddedWebhook> {
   const parsed = parseWebhookUrl(url, allowPrivate);
   if (typeof parsed === 'object') throw new WebhookFault(parsed.fault);
@@ -64,8 +70,27 @@ export async function addWebhook(
   }
   const secret = newSecret();
   const kept = { orgId, url: parsed, types: [...new Set(types)], secret: seal.close(secret) };
-  const id = await insertWebhook(db, kept, now);
+  const max = byOwner ? maxWebhooks : Number.POSITIVE_INFINITY;
+  const id = await insertWithin(db, { orgId, table: 'webhooks', max }, (trx) =>
+    insertWebhook(trx, kept, now),
+  );
+  if (id === null)
+    throw new Refusal('BAD_REQUEST', `This organization has ${maxWebhooks} webhooks; remove one first.`);
   return { webhook: (await findWebhook(db, id, orgId))!, secret };
+}
+
+/** Changes what is given. An endpoint that is enabled gets the events that wait for it. */
+export async function changeWebhook(
+  { db, now, eventSignal }: { db: Db; now: number; eventSignal?: { notify(): void } },
+  { id }: Pick<Webhook, 'id'>,
+  { types, enabled }: { types?: readonly string[] | undefined; enabled?: boolean | undefined },
+): Promise<void> {
+  if (types) await setWebhookTypes(db, id, types, now);
+  if (enabled === false) await disableWebhook(db, id, disabledByOwner, now);
+  if (enabled === true) {
+    await activateWebhook(db, id, now);
+    eventSignal?.notify();
+  }
 }
 
 /** Null if the endpoint no longer exists. */
@@ -84,7 +109,7 @@ export async function rotateSecret(
 interface TestParts {
   attemptWebhook: AttemptWebhook;
   clock: Pick<Clock, 'now'>;
-  /** Aborted when nobody waits for the result any more. */
+  /** Aborts when the caller has gone away. */
   signal?: AbortSignal;
 }
 

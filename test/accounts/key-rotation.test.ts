@@ -17,7 +17,10 @@ for (const kind of kinds) {
       (await world.call('GET', '/api/public/credits', { headers: { authorization: `Bearer ${key}` } }))
         .status;
     t.deepEqual([await ask(world.key), await ask(made.key)], [200, 200]);
-    t.regex(await refusal(1, 'key rotate', id), /has already been rotated and ends 2.*Z/);
+    t.regex(
+      await refusal(1, 'key rotate', id),
+      /has been replaced and works until 2.*Z unless you revoke it/,
+    );
 
     await world.clock.advance('25h');
     await until(async () => (await ask(world.key)) === 401, { what: 'the old one to end' });

@@ -259,7 +259,7 @@ for (const database of kinds) {
     t.true(await endKeyAt(world.db, rotated.id, endsAt));
     t.is(
       await refusal(`POST /keys/${rotated.id}/rotate`),
-      `400 BAD_REQUEST: The key has been replaced and works until ${new Date(endsAt).toISOString()}. ` +
+      `400 BAD_REQUEST: The key has been replaced and works until ${new Date(endsAt).toISOString()} unless you revoke it. ` +
         'Use the key that replaced it, or create a new key.',
     );
 

@@ -95,7 +95,7 @@ test('key: made, listed without the key, rotated, revoked', async (t) => {
   t.false(JSON.stringify(listed).includes(rotated.key));
 
   t.regex((await json('key revoke', rotated.id)).revokedAt, isIso);
-  t.regex(await refusal(1, 'key rotate', rotated.id), /has already been revoked/);
+  t.regex(await refusal(1, 'key rotate', rotated.id), /The key has been revoked/);
   t.is((await json('key list --org Acme')).length, 2, 'a rotation that is refused makes no key');
   t.regex(await refusal(1, 'key revoke nonsense'), /no key with the id "nonsense"/);
   t.regex(await refusal(2, `${create} email:sned`), /"email:sned" is not a scope; there are email:send, /);
@@ -114,7 +114,10 @@ test('domain: verified when its DKIM record is found, and no DNS trouble takes t
   const [dkim] = added.records;
   t.deepEqual(Object.keys(dkim), ['type', 'name', 'value', 'purpose', 'note', 'required']);
   const ofAcme = 'example.invalid --org Acme';
-  t.regex(await refusal(1, `domain add ${ofAcme}`), /example\.invalid is already registered in Acme/);
+  t.regex(
+    await refusal(1, `domain add ${ofAcme}`),
+    /example\.invalid is already registered in this organization/,
+  );
 
   const verify = async () => {
     const { code, stdout, stderr } = await cli(`domain verify ${ofAcme} --json`);

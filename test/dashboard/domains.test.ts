@@ -34,7 +34,7 @@ test('a domain is added, said to lack its records, verified when they are there,
   t.is(browser.page().status, 422);
   t.regex(
     (await browser.submit('/domains', { name: 'sender.invalid' })).text,
-    /registered in this organization already/,
+    /already registered in this organization/,
   );
 
   const added = await browser.submit('/domains', { name: 'https://Shop.Invalid/' });

@@ -1,6 +1,6 @@
 /** The schemas of credits in requests and responses. */
 import { z } from 'zod';
-import { moment, nextId } from '../management.ts';
+import { moment, nextId, success } from '../management.ts';
 import { after, id, limit } from '../query.ts';
 
 export const creditsQuery = z.object({ limit: limit(50, 1000), after: after(id) });
@@ -18,8 +18,7 @@ const entry = z
   })
   .meta({ description: 'An entry of the ledger.' });
 
-const creditsAnswer = z.object({
-  success: z.literal(true),
+const creditsAnswer = success({
   quota: z
     .object({
       limit: z.int().nullable().meta({ description: 'Credits for a month; null if unlimited.' }),
@@ -32,7 +31,5 @@ const creditsAnswer = z.object({
   ledger: z.array(entry).meta({ description: 'All changes, newest first.' }),
   next: nextId,
 });
-
-export type CreditsAnswer = z.input<typeof creditsAnswer>;
 
 export const creditSchemas = { CreditsAnswer: creditsAnswer, LedgerEntry: entry };

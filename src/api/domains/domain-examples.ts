@@ -26,18 +26,16 @@ const tracking = { openTracking: true, clickTracking: false, host: 'link.example
 
 export const change = { tracking, tls: 'encrypted' };
 
-export const pendingDomain = { success: true, domain: pending, records };
+export const pendingDomain = { domain: pending, records };
 
-export const listedDomains = { success: true, domains: [pending] };
+export const listedDomains = { domains: [pending] };
 
 export const changedDomain = {
-  success: true,
   domain: { ...pending, tracking, tls: 'encrypted', effectiveTls: 'encrypted' },
   records: recordsFor({ ...domain, trackingHost: tracking.host }, names),
 };
 
 export const verifiedDomain = {
-  success: true,
   domain: { ...pending, status: 'verified', verifiedAt: exampleTime, checkedAt: exampleTime },
   records: records.map((record) => {
     const ok = record.purpose === 'dkim';

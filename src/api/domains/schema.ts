@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { tlsFloors } from '../../accounts/domains.ts';
 import { toDomain } from '../../mail/address.ts';
-import { moment } from '../management.ts';
+import { moment, success } from '../management.ts';
 import { rule } from '../send/schema-rule.ts';
 
 const withoutDot = (text: string) => text.replace(/\.$/, '');
@@ -83,19 +83,16 @@ const record = z.object({
     .meta({ description: 'Whether the verification needs the record; the others are recommended.' }),
 });
 
-const domainAnswer = z.object({
-  success: z.literal(true),
+const domainAnswer = success({
   domain,
   records: z.array(record).meta({ description: 'The DNS records to publish.' }),
 });
 
-const domainsAnswer = z.object({
-  success: z.literal(true),
+const domainsAnswer = success({
   domains: z.array(domain).meta({ description: 'All domains, ordered by name.' }),
 });
 
-const verifyAnswer = z.object({
-  success: z.literal(true),
+const verifyAnswer = success({
   domain,
   records: z
     .array(

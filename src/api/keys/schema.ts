@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { parseScopes } from '../../accounts/api-keys.ts';
 import { limitSize } from '../at-most.ts';
-import { moment, nextId, oneLine } from '../management.ts';
+import { moment, nextId, oneLine, success } from '../management.ts';
 import { after, id, limit } from '../query.ts';
 
 export const keysQuery = z.object({ limit: limit(100, 1000), after: after(id) });
@@ -41,20 +41,16 @@ const key = z
   })
   .meta({ description: 'An API key, without the secret key itself.' });
 
-const keysAnswer = z.object({
-  success: z.literal(true),
+const keysAnswer = success({
   keys: z.array(key).meta({ description: 'Oldest first, including revoked keys.' }),
   next: nextId,
 });
 
-const newKeyAnswer = z.object({
-  success: z.literal(true),
+const newKeyAnswer = success({
   id: z.uuid(),
   key: z.string().meta({ description: 'The key. It is shown only in this response.' }),
   label: z.string(),
   scopes: z.array(z.string()),
 });
-
-export type KeyOut = z.input<typeof key>;
 
 export const keySchemas = { Key: key, KeysAnswer: keysAnswer, NewKeyAnswer: newKeyAnswer };

@@ -1,20 +1,20 @@
 /**
- * /api/public/suppressions.csv: export and import of the whole list. An export is read page by page, as fast as the
- * client takes it, so that memory holds one page. An import is all or nothing.
+ * /api/public/suppressions.csv: export and import of the whole list. If one line is bad, nothing is
+ * imported.
  */
-import { Readable } from 'node:stream';
 import type { Context, Middleware } from 'koa';
-import { csvPages, ListFault, maxImported, readAddresses } from '../../accounts/suppression-csv.ts';
-import { addSuppressions, suppressionOf } from '../../db/accounts/suppressions.ts';
+import { csvStream, ListFault, maxImported, readAddresses } from '../../accounts/suppression-csv.ts';
+import { importAddresses } from '../../accounts/suppression-list.ts';
 import { type Issue, Refusal } from '../../mail/refusal.ts';
 import type { Slot } from '../admission.ts';
-import { jsonResponse, text } from '../endpoint.ts';
+import { text } from '../endpoint.ts';
 import {
+  answer,
   authorizeManager,
   exampleTime,
   goneSignal,
   type Management,
-  managementEndpoints,
+  managementEndpoint,
 } from '../management.ts';
 import { readBody } from '../request-body.ts';
 import { createSlotsPerOrganization, refuseWhileBusy } from '../server-busy.ts';
@@ -27,8 +27,8 @@ const busyMs = 1000;
 /** A client that reads nothing for this long is disconnected. Socket timeouts run on the real clock. */
 const timeoutMs = 60_000;
 
-export const csvEndpoints = managementEndpoints('Suppressions', [
-  {
+export const csvEndpoints = [
+  managementEndpoint('Suppressions', {
     route: 'GET /suppressions.csv',
     operationId: 'exportSuppressions',
     summary: 'Export suppressions',
@@ -43,8 +43,8 @@ export const csvEndpoints = managementEndpoints('Suppressions', [
       }),
     },
     handler: exportList,
-  },
-  {
+  }),
+  managementEndpoint('Suppressions', {
     route: 'POST /suppressions.csv',
     operationId: 'importSuppressions',
     summary: 'Import suppressions',
@@ -59,15 +59,11 @@ export const csvEndpoints = managementEndpoints('Suppressions', [
         value: 'email,why\r\ndora@example.org,asked by phone\r\nemil@example.org,\r\n',
       }),
     },
-    response: jsonResponse(
+    response: answer(
       'All addresses are on the list.',
       suppressionSchemas.ImportAnswer,
       'One address was on the list before',
-      {
-        success: true,
-        added: 1,
-        before: 1,
-      },
+      { added: 1, before: 1 },
     ),
     errors: {
       VALIDATION_ERROR: {
@@ -81,8 +77,8 @@ export const csvEndpoints = managementEndpoints('Suppressions', [
       },
     },
     handler: importList,
-  },
-]);
+  }),
+];
 
 function exportList({ authorize, db }: Management): Middleware {
   const slots = createSlotsPerOrganization(maxExports);
@@ -96,8 +92,7 @@ function exportList({ authorize, db }: Management): Middleware {
     context.attachment('suppressions.csv');
     context.type = 'text/csv; charset=utf-8';
     context.res.setTimeout(timeoutMs, () => context.res.destroy());
-    if (context.method !== 'HEAD')
-      context.body = Readable.from(csvPages(db, orgId), { objectMode: false, highWaterMark: 1 });
+    if (context.method !== 'HEAD') context.body = csvStream(db, orgId);
   };
 }
 
@@ -109,12 +104,9 @@ function importList({ authorize, db, admission, clock, eventSignal }: Management
         slot = await admission.acquire(id, 0);
         if (!slot) refuseWhileBusy(context, admission.maxSlots, busyMs);
       });
-      const list = (await addressesIn(context, slot!)).map((address) =>
-        suppressionOf(orgId, address, 'imported'),
-      );
-      const added = await addSuppressions(db, list, clock.now(), goneSignal(context));
-      eventSignal.notify();
-      context.body = { success: true, added, before: list.length - added };
+      const addresses = await addressesIn(context, slot!);
+      const change = { db, orgId, now: clock.now(), eventSignal };
+      context.body = { success: true, ...(await importAddresses(change, addresses, goneSignal(context))) };
     } finally {
       (slot as Slot | null)?.release();
     }

@@ -1,29 +1,10 @@
 /** /api/public/suppressions: addresses that an organization sends no more email to. csv.ts has the list as CSV. */
-import type { Context } from 'koa';
+import { searchList, suppressAddress, unsuppressAddress } from '../../accounts/suppression-list.ts';
 import { iso } from '../../base/clock.ts';
-import {
-  addSuppression,
-  findSuppression,
-  removeSuppression,
-  type Suppression,
-  searchSuppressions,
-  suppressionOf,
-} from '../../db/accounts/suppressions.ts';
+import { findSuppression, type Suppression } from '../../db/accounts/suppressions.ts';
 import { compareKey, domainOf } from '../../mail/address.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import { invalidLimit, jsonResponse, pathParameter } from '../endpoint.ts';
-import {
-  doneContent,
-  exampleTime,
-  invalidBody,
-  jsonBody,
-  type Management,
-  managementEndpoints,
-  notFound,
-  readJson,
-  requireFound,
-} from '../management.ts';
-import { readQuery } from '../query.ts';
+import { pathParameter } from '../endpoint.ts';
+import { answer, doneAnswer, exampleTime, requireFound, resource } from '../management.ts';
 import {
   cursorOf,
   newSuppression,
@@ -33,46 +14,49 @@ import {
 } from './schema.ts';
 
 const dora = { address: 'dora@example.org', reason: 'asked by phone', createdAt: exampleTime };
-const parameters = [pathParameter('address', 'The address.', dora.address, 'idn-email')];
-const errors = {
-  BAD_REQUEST: {
+const { SuppressionAddedAnswer, SuppressionAnswer, SuppressionsAnswer } = suppressionSchemas;
+
+const suppressions = resource('Suppressions', {
+  noun: 'suppression',
+  parameter: pathParameter('address', 'The address.', dora.address, 'idn-email'),
+  invalid: {
     when: 'The address in the path is not an email address.',
     message: 'The address in the path is not an email address.',
   },
-  NOT_FOUND: notFound('suppression'),
-};
+  parse: (address) => (domainOf(address) === null ? null : compareKey(address)),
+  find: findSuppression,
+});
 
-export const suppressionEndpoints = managementEndpoints('Suppressions', [
-  {
+export const suppressionEndpoints = [
+  suppressions.collection({
     route: 'GET /suppressions',
     operationId: 'listSuppressions',
     summary: 'List suppressions',
     description: 'The suppressed addresses in alphabetical order.',
     query: suppressionsQuery,
-    response: jsonResponse('A page of addresses.', suppressionSchemas.SuppressionsAnswer, 'One address', {
-      success: true,
+    response: answer('A page of addresses.', SuppressionsAnswer, 'One address', {
       suppressions: [dora],
       next: null,
     }),
-    errors: { VALIDATION_ERROR: invalidLimit(1000) },
-    respond: list,
-  },
-  {
+    async respond({ db, orgId, query: { search = '', after = null, limit } }) {
+      const { found, next } = await searchList(db, search, { orgId, after, limit });
+      return { suppressions: found.map(present), next: next === null ? null : cursorOf(next) };
+    },
+  }),
+  suppressions.collection({
     route: 'POST /suppressions',
     operationId: 'addSuppression',
     summary: 'Suppress an address',
     description: 'Adds an address to the suppression list: no email is sent to it.',
-    body: jsonBody(newSuppression, 'An address', { address: dora.address, reason: dora.reason }),
-    response: jsonResponse(
-      'The address is on the list.',
-      suppressionSchemas.SuppressionAddedAnswer,
-      'Added',
-      {
-        success: true,
-        added: true,
-        suppression: dora,
-      },
-    ),
+    body: {
+      schema: newSuppression,
+      summary: 'An address',
+      example: { address: dora.address, reason: dora.reason },
+    },
+    response: answer('The address is on the list.', SuppressionAddedAnswer, 'Added', {
+      added: true,
+      suppression: dora,
+    }),
     errors: {
       VALIDATION_ERROR: {
         issues: [
@@ -85,81 +69,35 @@ export const suppressionEndpoints = managementEndpoints('Suppressions', [
           },
         ],
       },
-      BAD_REQUEST: invalidBody,
     },
-    respond: add,
-  },
-  {
+    async respond({ body: { address, reason }, ...call }) {
+      const added = await suppressAddress(call, address, reason);
+      const kept = await findSuppression(call.db, call.orgId, compareKey(address));
+      return { added, suppression: present(requireFound(kept, 'suppression')) };
+    },
+  }),
+  suppressions.item({
     route: 'GET /suppressions/{address}',
     operationId: 'getSuppression',
     summary: 'Look up an address',
     description: 'Whether an address is suppressed, and why.',
-    parameters,
-    response: jsonResponse(
-      'The address is suppressed.',
-      suppressionSchemas.SuppressionAnswer,
-      'A suppressed address',
-      {
-        success: true,
-        suppression: dora,
-      },
-    ),
-    errors,
-    respond: find,
-  },
-  {
+    response: answer('The address is suppressed.', SuppressionAnswer, 'A suppressed address', {
+      suppression: dora,
+    }),
+    respond: async ({ found }) => ({ suppression: present(found) }),
+  }),
+  suppressions.item({
     route: 'DELETE /suppressions/{address}',
     operationId: 'removeSuppression',
     summary: 'Remove a suppression',
     description: 'Removes an address from the suppression list, so that email is sent to it again.',
-    parameters,
-    response: { description: 'The address is no longer suppressed.', content: doneContent },
-    errors,
-    respond: remove,
-  },
-]);
-
-async function list(context: Context, orgId: string, { db }: Management): Promise<object> {
-  const { search, after = null, limit } = readQuery(context, suppressionsQuery);
-  // The keys that it is compared with are in the same form.
-  const part = search?.trim().normalize('NFC').toLowerCase() ?? null;
-  const { found, next } = await searchSuppressions(db, { orgId, part, after, limit });
-  return { suppressions: found.map(present), next: next === null ? null : cursorOf(next) };
-}
-
-async function add(context: Context, orgId: string, { db, clock, eventSignal }: Management): Promise<object> {
-  const { address, reason } = await readJson(context, newSuppression);
-  const added = await addSuppression(db, suppressionOf(orgId, address, reason), clock.now());
-  if (added) eventSignal.notify();
-  const kept = requireFound(await findSuppression(db, orgId, compareKey(address)), 'suppression');
-  return { added, suppression: present(kept) };
-}
-
-function addressKeyIn({ params: { address } }: Context): string {
-  if (domainOf(address) !== null) return compareKey(address);
-  throw new Refusal('BAD_REQUEST', 'The address in the path is not an email address.');
-}
-
-async function find(context: Context, orgId: string, { db }: Management): Promise<object> {
-  return {
-    suppression: present(
-      requireFound(await findSuppression(db, orgId, addressKeyIn(context)), 'suppression'),
-    ),
-  };
-}
-
-async function remove(
-  context: Context,
-  orgId: string,
-  { db, clock, eventSignal }: Management,
-): Promise<object> {
-  requireFound(
-    (await removeSuppression(db, orgId, addressKeyIn(context), clock.now())) || null,
-    'suppression',
-  );
-  eventSignal.notify();
-  return {};
-}
+    response: doneAnswer('The address is no longer suppressed.'),
+    async respond(call) {
+      requireFound((await unsuppressAddress(call, call.found.address)) || null, 'suppression');
+      return {};
+    },
+  }),
+];
 
 function present({ address, reason, createdAt }: Suppression): SuppressionOut {
   return { address, reason, createdAt: iso(createdAt) };

@@ -1,7 +1,8 @@
 /** The schemas of suppressions in requests and responses. */
 import { z } from 'zod';
+import { defaultReason } from '../../accounts/suppression-list.ts';
 import { domainOf } from '../../mail/address.ts';
-import { moment, oneLine } from '../management.ts';
+import { moment, oneLine, success } from '../management.ts';
 import { after, limit } from '../query.ts';
 import { rule } from '../send/schema-rule.ts';
 
@@ -33,7 +34,9 @@ const address = z.string().meta({ format: 'idn-email', examples: ['ann@example.o
 
 export const newSuppression = z.object({
   address: address.check(rule((text) => domainOf(text) !== null, 'an email address')),
-  reason: oneLine(200).default('manual').meta({ description: 'The reason, for people who read the list.' }),
+  reason: oneLine(200)
+    .default(defaultReason)
+    .meta({ description: 'The reason, for people who read the list.' }),
 });
 
 const suppression = z
@@ -46,18 +49,16 @@ const suppression = z
   })
   .meta({ description: 'An address that no email is sent to.' });
 
-const suppressionAnswer = z.object({ success: z.literal(true), suppression });
+const suppressionAnswer = success({ suppression });
 
-const addedAnswer = z.object({
-  success: z.literal(true),
+const addedAnswer = success({
   added: z
     .boolean()
     .meta({ description: 'False if the address was on the list before; its entry does not change.' }),
   suppression,
 });
 
-const suppressionsAnswer = z.object({
-  success: z.literal(true),
+const suppressionsAnswer = success({
   suppressions: z.array(suppression).meta({ description: 'In alphabetical order of the addresses.' }),
   next: z
     .string()
@@ -69,8 +70,7 @@ const suppressionsAnswer = z.object({
     }),
 });
 
-const importAnswer = z.object({
-  success: z.literal(true),
+const importAnswer = success({
   added: z.int().meta({ description: 'How many addresses this import added.' }),
   before: z
     .int()

@@ -1,35 +1,20 @@
 /** /api/public/webhooks: endpoints that events are posted to. test-and-replay.ts has the calls that post events. */
-import type { Context } from 'koa';
 import { iso } from '../../base/clock.ts';
 import { countMessages } from '../../db/webhooks/webhook-attempts.ts';
-import {
-  activateWebhook,
-  deleteWebhook,
-  disableWebhook,
-  findWebhook,
-  listWebhooks,
-  setWebhookTypes,
-  type Webhook,
-} from '../../db/webhooks/webhooks.ts';
+import { deleteWebhook, findWebhook, listWebhooks, type Webhook } from '../../db/webhooks/webhooks.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { parseWebhookUrl } from '../../webhooks/endpoint-url.ts';
-import { addOwnWebhook, disabledByOwner, rotateSecret } from '../../webhooks/endpoints.ts';
-import { jsonResponse } from '../endpoint.ts';
+import { addWebhook, changeWebhook, disabledByOwner, rotateSecret } from '../../webhooks/endpoints.ts';
 import {
-  doneContent,
+  answer,
+  byId,
+  doneAnswer,
   exampleId,
   exampleTime,
-  idIn,
-  idInPath,
-  invalidBody,
-  invalidId,
   invalidMember,
-  jsonBody,
   type Management,
-  managementEndpoints,
-  notFound,
-  readJson,
   requireFound,
+  resource,
 } from '../management.ts';
 import { presentWebhook } from './present-webhook.ts';
 import { newWebhook, webhookChange, webhookSchemas } from './schema.ts';
@@ -48,111 +33,96 @@ const active = {
 };
 const disabled = { ...active, events: [], status: 'disabled', reason: disabledByOwner };
 const secret = 'whsec_dGhpcyBpcyBub3QgYSBzZWNyZXQhIQ==';
-const parameters = [idInPath];
-const errors = { BAD_REQUEST: invalidId, NOT_FOUND: notFound('webhook') };
+const { NewSecretAnswer, NewWebhookAnswer, WebhookAnswer, WebhooksAnswer } = webhookSchemas;
 
-export const webhookEndpoints = managementEndpoints('Webhooks', [
-  {
+export const webhooks = resource('Webhooks', byId('webhook', findWebhook));
+
+export const webhookEndpoints = [
+  webhooks.collection({
     route: 'GET /webhooks',
     operationId: 'listWebhooks',
     summary: 'List webhooks',
     description: 'All webhooks, without their secrets.',
-    response: jsonResponse('The webhooks.', webhookSchemas.WebhooksAnswer, 'One webhook', {
-      success: true,
-      webhooks: [active],
-    }),
-    respond: async (_, orgId, { db }) => ({ webhooks: (await listWebhooks(db, orgId)).map(presentWebhook) }),
-  },
-  {
+    response: answer('The webhooks.', WebhooksAnswer, 'One webhook', { webhooks: [active] }),
+    respond: async ({ db, orgId }) => ({ webhooks: (await listWebhooks(db, orgId)).map(presentWebhook) }),
+  }),
+  webhooks.collection({
     route: 'POST /webhooks',
     operationId: 'addWebhook',
     summary: 'Add a webhook',
     description:
       'Posts events to a URL from now on, signed according to Standard Webhooks. The secret is shown only in this ' +
       'response. An organization can have fifty webhooks.',
-    body: jsonBody(newWebhook, 'For bounces and complaints', { url, events }),
-    response: jsonResponse('The webhook and its secret.', webhookSchemas.NewWebhookAnswer, 'Added', {
-      success: true,
-      webhook: active,
-      secret,
-    }),
-    errors: { VALIDATION_ERROR: invalidMember('url', 'string', 'undefined'), BAD_REQUEST: invalidBody },
-    respond: add,
-  },
-  {
+    body: { schema: newWebhook, summary: 'For bounces and complaints', example: { url, events } },
+    response: answer('The webhook and its secret.', NewWebhookAnswer, 'Added', { webhook: active, secret }),
+    errors: { VALIDATION_ERROR: invalidMember('url', 'string', 'undefined') },
+    async respond({ db, orgId, body, seal, allowPrivate, now }) {
+      const parsed = parseWebhookUrl(body.url, allowPrivate);
+      if (typeof parsed === 'object') throw refusedUrl(body.url, parsed.fault);
+      const request = { orgId, url: parsed, types: body.events };
+      const added = await addWebhook(db, request, { seal, allowPrivate, now, byOwner: true });
+      return { webhook: presentWebhook(added.webhook), secret: added.secret };
+    },
+  }),
+  webhooks.item({
     route: 'GET /webhooks/{id}',
     operationId: 'getWebhook',
     summary: 'Show a webhook',
     description: 'A webhook, and how many events wait for it or were given up.',
-    parameters,
-    response: jsonResponse('The webhook.', webhookSchemas.WebhookAnswer, 'Everything was posted', {
-      success: true,
+    response: answer('The webhook.', WebhookAnswer, 'Everything was posted', {
       webhook: active,
       open: 0,
       failed: 0,
     }),
-    errors,
-    respond: async (context, orgId, parts) => withCounts(await requireWebhook(context, orgId, parts), parts),
-  },
-  {
+    respond: ({ db, found }) => withCounts(found, db),
+  }),
+  webhooks.item({
     route: 'PATCH /webhooks/{id}',
     operationId: 'changeWebhook',
     summary: 'Change a webhook',
     description:
       'Sets which events are posted to a webhook, and disables or enables it. Events that happen while it is disabled are ' +
       'not posted, unless you replay them.',
-    parameters,
-    body: jsonBody(webhookChange, 'All events; disabled', { events: [], enabled: false }),
-    response: jsonResponse('The changed webhook.', webhookSchemas.WebhookAnswer, 'Disabled', {
-      success: true,
+    body: { schema: webhookChange, summary: 'All events; disabled', example: { events: [], enabled: false } },
+    response: answer('The changed webhook.', WebhookAnswer, 'Disabled', {
       webhook: disabled,
       open: 0,
       failed: 0,
     }),
-    errors: { VALIDATION_ERROR: invalidMember('enabled', 'boolean', 'string'), ...errors },
-    respond: change,
-  },
-  {
+    errors: { VALIDATION_ERROR: invalidMember('enabled', 'boolean', 'string') },
+    async respond({ body: { events: types, enabled }, ...call }) {
+      const { db, found, orgId } = call;
+      await changeWebhook(call, found, { types, enabled });
+      return withCounts(requireFound(await findWebhook(db, found.id, orgId), 'webhook'), db);
+    },
+  }),
+  webhooks.item({
     route: 'DELETE /webhooks/{id}',
     operationId: 'removeWebhook',
     summary: 'Remove a webhook',
     description: 'Deletes a webhook and the events that wait for it.',
-    parameters,
-    response: { description: 'The webhook is removed.', content: doneContent },
-    errors,
-    respond: remove,
-  },
-  {
+    response: doneAnswer('The webhook is removed.'),
+    async respond({ db, found }) {
+      await deleteWebhook(db, found.id);
+      return {};
+    },
+  }),
+  webhooks.item({
     route: 'POST /webhooks/{id}/rotate',
     operationId: 'rotateWebhookSecret',
     summary: "Rotate a webhook's secret",
     description: 'Creates a new secret. For 24 hours, posts are signed with both secrets.',
-    parameters,
-    response: jsonResponse('The new secret.', webhookSchemas.NewSecretAnswer, 'Created', {
-      success: true,
+    response: answer('The new secret.', NewSecretAnswer, 'Created', {
       id: exampleId,
       secret,
       oldSecretUntil: exampleTime,
     }),
-    errors,
-    respond: rotate,
-  },
-]);
-
-export async function requireWebhook(context: Context, orgId: string, { db }: Management): Promise<Webhook> {
-  return requireFound(await findWebhook(db, idIn(context), orgId), 'webhook');
-}
-
-async function add(context: Context, orgId: string, parts: Management): Promise<object> {
-  const { db, seal, allowPrivate, clock } = parts;
-  const { url, events: types } = await readJson(context, newWebhook);
-  const parsed = parseWebhookUrl(url, allowPrivate);
-  if (typeof parsed === 'object') throw refusedUrl(url, parsed.fault);
-  const terms = { seal, allowPrivate, now: clock.now() };
-  const added = await addOwnWebhook(db, { orgId, url, types }, terms);
-  if ('fault' in added) throw new Refusal('BAD_REQUEST', added.fault);
-  return { webhook: presentWebhook(added.webhook), secret: added.secret };
-}
+    async respond({ db, found: { id }, seal, now }) {
+      const made = requireFound(await rotateSecret(db, id, { seal, now }), 'webhook');
+      return { id, secret: made.secret, oldSecretUntil: iso(made.oldSecretUntil) };
+    },
+  }),
+];
 
 function refusedUrl(url: string, fault: string): Refusal {
   const expected = 'a URL that events can be posted to, such as https://app.example.com/webhooks';
@@ -161,32 +131,6 @@ function refusedUrl(url: string, fault: string): Refusal {
   return new Refusal('VALIDATION_ERROR', 'The request is not valid.', { issues: [issue] });
 }
 
-async function withCounts(webhook: Webhook, { db }: Management): Promise<object> {
+async function withCounts(webhook: Webhook, db: Management['db']) {
   return { webhook: presentWebhook(webhook), ...(await countMessages(db, webhook.id)) };
-}
-
-async function change(context: Context, orgId: string, parts: Management): Promise<object> {
-  const { db, clock } = parts;
-  const { id } = await requireWebhook(context, orgId, parts);
-  const { events, enabled } = await readJson(context, webhookChange);
-  if (events) await setWebhookTypes(db, id, events, clock.now());
-  if (enabled === true) await activateWebhook(db, id, clock.now());
-  if (enabled === false) await disableWebhook(db, id, disabledByOwner, clock.now());
-  return withCounts(await requireWebhook(context, orgId, parts), parts);
-}
-
-async function remove(context: Context, orgId: string, parts: Management): Promise<object> {
-  const { id } = await requireWebhook(context, orgId, parts);
-  await deleteWebhook(parts.db, id);
-  return {};
-}
-
-async function rotate(context: Context, orgId: string, parts: Management): Promise<object> {
-  const { db, seal, clock } = parts;
-  const { id } = await requireWebhook(context, orgId, parts);
-  const { secret, oldSecretUntil } = requireFound(
-    await rotateSecret(db, id, { seal, now: clock.now() }),
-    'webhook',
-  );
-  return { id, secret, oldSecretUntil: iso(oldSecretUntil) };
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { eventTypes } from '../../glossary.ts';
 import { limitSize } from '../at-most.ts';
-import { moment, nextId } from '../management.ts';
+import { moment, nextId, success } from '../management.ts';
 import { after, id, limit, time } from '../query.ts';
 import { rule } from '../send/schema-rule.ts';
 
@@ -72,13 +72,11 @@ const webhook = z
   })
   .meta({ description: 'A URL that events are posted to.' });
 
-const webhooksAnswer = z.object({
-  success: z.literal(true),
+const webhooksAnswer = success({
   webhooks: z.array(webhook).meta({ description: 'All webhooks, oldest first.' }),
 });
 
-const webhookAnswer = z.object({
-  success: z.literal(true),
+const webhookAnswer = success({
   webhook,
   open: z.int().meta({ description: 'Events that are still to be posted.' }),
   failed: z.int().meta({ description: 'Events that were given up.' }),
@@ -88,10 +86,9 @@ const secret = z
   .string()
   .meta({ description: 'The secret that verifies posts. It is shown only in this response.' });
 
-const newWebhookAnswer = z.object({ success: z.literal(true), webhook, secret });
+const newWebhookAnswer = success({ webhook, secret });
 
-const newSecretAnswer = z.object({
-  success: z.literal(true),
+const newSecretAnswer = success({
   id: z.uuid(),
   secret,
   oldSecretUntil: moment.meta({ description: 'Until this time, posts are also signed with the old secret.' }),
@@ -112,8 +109,7 @@ const tried = z.object({
     .meta({ description: 'Why the post failed, in a sentence; null if it succeeded.' }),
 });
 
-const testAnswer = z.object({
-  success: z.literal(true),
+const testAnswer = success({
   id: z.uuid(),
   ok: z.boolean().meta({ description: 'Whether the webhook accepted the event.' }),
   attempt: tried,
@@ -129,14 +125,12 @@ const attempt = z
   })
   .meta({ description: 'A post and its response.' });
 
-const attemptsAnswer = z.object({
-  success: z.literal(true),
+const attemptsAnswer = success({
   attempts: z.array(attempt).meta({ description: 'Newest first.' }),
   next: nextId,
 });
 
-const replayAnswer = z.object({
-  success: z.literal(true),
+const replayAnswer = success({
   id: z.uuid(),
   replayed: z.int().meta({ description: 'How many events are posted again.' }),
 });

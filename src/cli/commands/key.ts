@@ -1,13 +1,13 @@
-/** `postern key`: API keys. The key itself is printed once, by the command that makes it. */
+/** `postern key`: API keys. The key itself is printed once, by the command that creates it. */
 import type { Command } from 'commander';
-import { type MadeKey, makeKey, rotateKey } from '../../accounts/create-key.ts';
-import { iso, isoOrNull } from '../../base/clock.ts';
+import { keyDocument, type MadeKey, makeKey, rotateKey } from '../../accounts/create-key.ts';
+import { iso } from '../../base/clock.ts';
 import { findKey, type KeyRecord, listKeys, revokeKey } from '../../db/accounts/keys.ts';
-import { domainScopes, name, scopes, timeSpan } from '../args/arguments.ts';
+import { domainScopes, name, scopes as scopesArgument, timeSpan } from '../args/arguments.ts';
 import { requireKey, requireOrganization } from '../args/lookup.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
-import type { Cell, Output } from '../render/output.ts';
+import type { Output } from '../render/output.ts';
 
 interface CreateOptions {
   org: string;
@@ -24,7 +24,11 @@ export function keyCommands(program: Command, { db, out, now }: CommandContext):
     .description('Create an API key; it is shown only once.')
     .requiredOption('--org <ORG>', 'id or name of the organization')
     .requiredOption('--label <L>', 'what the key is used for', name)
-    .requiredOption('--scope <S>', 'email:send, email:read, full_access or domain_scope:DOMAIN', scopes)
+    .requiredOption(
+      '--scope <S>',
+      'email:send, email:read, full_access or domain_scope:DOMAIN',
+      scopesArgument,
+    )
     .option(
       '--domain <D>',
       'restrict the key to senders of this domain; the same as --scope domain_scope:D',
@@ -51,16 +55,11 @@ export function keyCommands(program: Command, { db, out, now }: CommandContext):
     .argument('<ID>', 'id of the key')
     .action(async (id: string) => {
       const found = await requireKey(await db(), id);
-      if (!(await revokeKey(await db(), found.id, now()))) throw revokedBefore(found, now());
-      const { revokedAt } = (await findKey(await db(), found.id, null))!;
-      const document = { id: found.id, label: found.label, revokedAt: iso(revokedAt!) };
-      out.print(document, {
-        facts: [
-          ['id', found.id],
-          ['label', found.label],
-          ['revoked', { time: revokedAt }],
-        ],
-      });
+      if (!(await revokeKey(await db(), found.id, now())))
+        throw new Failure(`the key ${found.id} (${found.label}) has already been revoked`);
+      const { label, revokedAt } = (await findKey(await db(), found.id, null))!;
+      const facts = Object.entries({ id: found.id, label, revoked: { time: revokedAt } });
+      out.print({ id: found.id, label, revokedAt: iso(revokedAt!) }, { facts });
     });
 
   key
@@ -76,34 +75,16 @@ export function keyCommands(program: Command, { db, out, now }: CommandContext):
       const found = await requireKey(await db(), id);
       const rotatedAt = now();
       const made = await rotateKey(await db(), found, rotatedAt, grace);
-      if (!made) throw revokedBefore(found, rotatedAt);
       printKey(out, made, grace > 0 ? rotatedAt + grace : null);
     });
 }
 
-function revokedBefore(key: KeyRecord, now: number): Failure {
-  if (key.revokedAt === null && key.endsAt !== null) {
-    const advice = key.endsAt > now ? '; `postern key revoke` ends it at once' : '';
-    return new Failure(
-      `the key ${key.id} (${key.label}) has already been rotated and ends ${iso(key.endsAt)}${advice}`,
-    );
-  }
-  const revokedAt = key.revokedAt === null ? 'just now' : iso(key.revokedAt);
-  return new Failure(`the key ${key.id} (${key.label}) has already been revoked, ${revokedAt}`);
-}
-
-function printKey(out: Output, made: MadeKey, oldUntil: number | null = null): void {
-  const document = { ...made, ...(oldUntil !== null && { oldKeyUntil: iso(oldUntil) }) };
-  out.print(document, {
-    facts: [
-      ['id', made.id],
-      ['key', made.key],
-      ['scopes', made.scopes.join(' ')],
-      ...(oldUntil === null ? [] : [['the old one ends', { time: oldUntil }] as [string, Cell]]),
-    ],
-  });
+function printKey(out: Output, { id, key, scopes }: MadeKey, oldUntil: number | null = null): void {
+  const document = { id, key, scopes, ...(oldUntil !== null && { oldKeyUntil: iso(oldUntil) }) };
+  const old = oldUntil !== null && { 'the old one ends': { time: oldUntil } };
+  out.print(document, { facts: Object.entries({ id, key, scopes: scopes.join(' '), ...old }) });
   out.note('the key is shown only this time; store it where your application can read it');
-  if (made.scopes.every((scope) => scope.startsWith('domain_scope:'))) {
+  if (scopes.every((scope) => scope.startsWith('domain_scope:'))) {
     out.warn(
       'this key cannot do anything: a domain scope only restricts; add --scope email:send to allow sending',
     );
@@ -111,13 +92,7 @@ function printKey(out: Output, made: MadeKey, oldUntil: number | null = null): v
 }
 
 function printKeys(out: Output, keys: KeyRecord[], now: number): void {
-  const documents = keys.map(({ id, label, hint, scopes: granted, createdAt, revokedAt, endsAt }) => ({
-    ...{ id, label, hint, scopes: granted },
-    createdAt: iso(createdAt),
-    revokedAt: isoOrNull(revokedAt),
-    endsAt: isoOrNull(endsAt),
-  }));
-  out.print(documents, {
+  out.print(keys.map(keyDocument), {
     head: ['ID', 'STATUS', 'KEY', 'CREATED', 'LABEL', 'SCOPES'],
     rows: keys.map((key) => [
       key.id,

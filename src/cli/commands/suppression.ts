@@ -1,14 +1,8 @@
-/** `postern suppression`: addresses that an organization does not write to any more. */
+/** `postern suppression`: addresses that an organization sends no mail to. */
 import type { Command } from 'commander';
+import { importAddresses, suppressAddress, unsuppressAddress } from '../../accounts/suppression-list.ts';
 import { iso } from '../../base/clock.ts';
-import {
-  addSuppression,
-  addSuppressions,
-  listSuppressions,
-  removeSuppression,
-  suppressionOf,
-} from '../../db/accounts/suppressions.ts';
-import { compareKey } from '../../mail/address.ts';
+import { listSuppressions } from '../../db/accounts/suppressions.ts';
 import { readAddressFile } from '../args/address-list.ts';
 import { address as addressArgument } from '../args/arguments.ts';
 import { quoted, requireOrganization } from '../args/lookup.ts';
@@ -46,22 +40,14 @@ export function suppressionCommands(program: Command, context: CommandContext): 
 
 async function add({ db, out, now }: CommandContext, org: string, address: string): Promise<void> {
   const owner = await requireOrganization(await db(), org);
-  const added = await addSuppression(await db(), suppressionOf(owner.id, address, 'manual'), now());
-  out.print(
-    { address, added },
-    {
-      facts: [
-        ['address', address],
-        ['added', added ? 'yes' : 'no'],
-      ],
-    },
-  );
+  const added = await suppressAddress({ db: await db(), orgId: owner.id, now: now() }, address);
+  out.print({ address, added }, { facts: Object.entries({ address, added: added ? 'yes' : 'no' }) });
   if (!added) out.note(`${address} was already on the suppression list of ${owner.name}`);
 }
 
 async function remove({ db, out, now }: CommandContext, org: string, address: string): Promise<void> {
   const owner = await requireOrganization(await db(), org);
-  if (!(await removeSuppression(await db(), owner.id, compareKey(address), now()))) {
+  if (!(await unsuppressAddress({ db: await db(), orgId: owner.id, now: now() }, address))) {
     throw new Failure(
       `${address} is not on the suppression list of ${owner.name}; \`postern suppression list --org ${quoted(owner.name)}\` prints the list`,
     );
@@ -88,18 +74,7 @@ async function importFile(
   file: string,
 ): Promise<void> {
   const owner = await requireOrganization(await db(), org);
-  const entries = (await readAddressFile(file, process.stdin)).map((address) =>
-    suppressionOf(owner.id, address, 'imported'),
-  );
-  const added = await addSuppressions(await db(), entries, now());
-  const before = entries.length - added;
-  out.print(
-    { added, before },
-    {
-      facts: [
-        ['added', added],
-        ['before', before],
-      ],
-    },
-  );
+  const addresses = await readAddressFile(file, process.stdin);
+  const imported = await importAddresses({ db: await db(), orgId: owner.id, now: now() }, addresses);
+  out.print(imported, { facts: imported });
 }

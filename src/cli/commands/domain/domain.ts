@@ -1,4 +1,4 @@
-/** `postern domain`: sender domains, the DNS records to publish for them, and the look at what is published. */
+/** `postern domain`: sender domains, the DNS records to publish for them, and the check of the published records. */
 import type { Command } from 'commander';
 import { registerDomain, verifyDomain } from '../../../accounts/domain-registration.ts';
 import { type CheckedRecord, isUnknown, recordsFor } from '../../../accounts/domains.ts';
@@ -10,7 +10,6 @@ import {
   setDomainTls,
   setDomainTracking,
 } from '../../../db/accounts/domains-table.ts';
-import type { Organization } from '../../../db/accounts/organizations.ts';
 import type { TlsFloor } from '../../../glossary.ts';
 import { createResolver } from '../../../route/resolver.ts';
 import { hostnameAdvice } from '../../../settings/hostname-advice.ts';
@@ -24,7 +23,6 @@ import {
 } from '../../args/arguments.ts';
 import { quoted, requireDomain, requireOrganization } from '../../args/lookup.ts';
 import type { CommandContext } from '../../command-context.ts';
-import { Failure } from '../../failure.ts';
 import {
   domainBlocks,
   domainDocument,
@@ -52,7 +50,8 @@ export function domainCommands(program: Command, context: CommandContext): void 
   named('add', 'Register a domain and print its DNS records.').action(
     async (name: string, { org }: Owner) => {
       const owner = await requireOrganization(await db(), org);
-      const added = await register(context, owner, name);
+      const terms = { seal: createSeal(context.secrets()), now: context.now() };
+      const added = await registerDomain(await db(), { orgId: owner.id, name }, terms);
       const records = recordsFor(added, context.config());
       const { id, status } = added;
       out.print({ id, name, status, records }, ...domainBlocks(added, records));
@@ -118,21 +117,6 @@ async function lookUp({ db }: CommandContext, org: string, name: string): Promis
   return requireDomain(await db(), await requireOrganization(await db(), org), name);
 }
 
-async function register(
-  { db, secrets, now }: CommandContext,
-  owner: Organization,
-  name: string,
-): Promise<DomainRecord> {
-  const terms = { seal: createSeal(secrets()), now: now() };
-  const added = await registerDomain(await db(), { orgId: owner.id, name }, terms);
-  if (added === null) {
-    throw new Failure(
-      `${name} is already registered in ${owner.name}; \`postern domain show ${name} --org ${quoted(owner.name)}\` has its records`,
-    );
-  }
-  return added;
-}
-
 async function verify(context: CommandContext, org: string, name: string): Promise<void> {
   const { db, out, config, now } = context;
   const found = await lookUp(context, org, name);
@@ -142,7 +126,8 @@ async function verify(context: CommandContext, org: string, name: string): Promi
     now: now(),
     keepMs: config().mtaMaxAge,
   };
-  const { status, records, isKnown } = await verifyDomain(await db(), found, terms);
+  const { domain, records, isKnown } = await verifyDomain(await db(), found, terms);
+  const { status } = domain;
   out.print(
     { name, status, records },
     {

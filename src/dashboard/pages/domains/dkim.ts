@@ -2,33 +2,36 @@
 import { addKeys, algorithmsOf, endEd25519 } from '../../../accounts/dkim-rotation.ts';
 import { dropPendingKeys } from '../../../db/accounts/dkim-keys.ts';
 import type { DomainRecord } from '../../../db/accounts/domains-table.ts';
-import {
-  type DashboardPage,
-  type Flash,
-  type OrgVisit,
-  type PageAnswer,
-  type PageParts,
-  redirect,
-} from '../../page.ts';
-import { domainIn, withDnsSlot } from './domain-page.ts';
+import { inSlot } from '../../form-page.ts';
+import { type DashboardPage, type Flash, type OrgVisit, type PageParts, redirect } from '../../page.ts';
+import { domainIn } from './domain-page.ts';
 
 export const dkimPage: DashboardPage = {
   organization: {
     'POST /dashboard/o/:org/domains/:name/rotate': (visit, parts) => add(visit, parts, algorithmsOf),
     'POST /dashboard/o/:org/domains/:name/ed25519': (visit, parts) => add(visit, parts, () => ['ed25519']),
-    'POST /dashboard/o/:org/domains/:name/rotate/cancel': cancel,
-    'POST /dashboard/o/:org/domains/:name/ed25519/end': end,
+    async 'POST /dashboard/o/:org/domains/:name/rotate/cancel'(visit, { db }) {
+      const domain = await domainIn(visit, db);
+      await dropPendingKeys(db, domain.id);
+      return back(visit, domain, 'The new key was discarded. The current key keeps signing.');
+    },
+    async 'POST /dashboard/o/:org/domains/:name/ed25519/end'(visit, { db, keepKeysMs: keepMs }) {
+      const domain = await domainIn(visit, db);
+      await endEd25519(db, domain, { now: visit.now, keepMs });
+      return back(visit, domain, 'Mail is now signed with RSA only.');
+    },
   },
 };
 
 async function add(
   visit: OrgVisit,
-  parts: PageParts,
+  { db, seal, longWorkSlots }: PageParts,
   algorithms: (domain: DomainRecord) => ReturnType<typeof algorithmsOf>,
-): Promise<PageAnswer> {
-  const domain = await domainIn(visit, parts);
-  const terms = { seal: parts.seal, now: visit.now };
-  const added = await withDnsSlot(visit, parts, () => addKeys(parts.db, domain, algorithms(domain), terms));
+) {
+  const domain = await domainIn(visit, db);
+  const added = await inSlot(longWorkSlots.dnsChecks, visit, () =>
+    addKeys(db, domain, algorithms(domain), { seal, now: visit.now }),
+  );
   return back(
     visit,
     domain,
@@ -38,18 +41,6 @@ async function add(
   );
 }
 
-async function cancel(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const domain = await domainIn(visit, parts);
-  await dropPendingKeys(parts.db, domain.id);
-  return back(visit, domain, 'The new key was discarded. The current key keeps signing.');
-}
-
-async function end(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const domain = await domainIn(visit, parts);
-  await endEd25519(parts.db, domain, { now: visit.now, keepMs: parts.keepKeysMs });
-  return back(visit, domain, 'Mail is now signed with RSA only.');
-}
-
-function back({ base }: OrgVisit, { name }: DomainRecord, flash: string | Flash): PageAnswer {
+function back({ base }: OrgVisit, { name }: DomainRecord, flash: string | Flash) {
   return redirect(`${base}/domains/${name}`, flash);
 }

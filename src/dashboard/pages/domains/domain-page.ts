@@ -22,29 +22,73 @@ import {
 } from '../../../db/accounts/domains-table.ts';
 import { listReports } from '../../../db/bounces/domain-reports-table.ts';
 import { toDomain } from '../../../mail/address.ts';
+import { inSlot, optional, showForm } from '../../form-page.ts';
 import { checkbox, checkForm, type Errors } from '../../forms.ts';
-import {
-  type DashboardPage,
-  type OrgVisit,
-  type PageAnswer,
-  type PageParts,
-  part,
-  redirect,
-  show,
-} from '../../page.ts';
+import { type DashboardPage, type OrgVisit, type PageParts, part, redirect } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { names, verdictOn } from './domain-words.ts';
 import { domainName } from './routes.ts';
 
+const trackingFields = z.object({ opens: checkbox, clicks: checkbox, host: optional(domainName) });
+const tlsFields = z.object({ tls: z.enum(tlsFloors, { error: 'Choose one of the three options.' }) });
+
 export const domainPage: DashboardPage = {
   organization: {
     'GET /dashboard/o/:org/domains/:name': async (visit, parts) =>
-      page(visit, parts, await domainIn(visit, parts)),
-    'GET /dashboard/o/:org/domains/:name/records': showRecords,
-    'POST /dashboard/o/:org/domains/:name/check': check,
-    'POST /dashboard/o/:org/domains/:name/tracking': setTracking,
-    'POST /dashboard/o/:org/domains/:name/tls': setTls,
-    'POST /dashboard/o/:org/domains/:name/remove': remove,
+      page(visit, parts, await domainIn(visit, parts.db)),
+    /** Checks the records without changing the domain's status. */
+    async 'GET /dashboard/o/:org/domains/:name/records'(visit, { db, names: known, resolve, longWorkSlots }) {
+      const domain = await domainIn(visit, db);
+      const records = await inSlot(longWorkSlots.dnsChecks, visit, () =>
+        checkRecords(recordsFor(domain, known), resolve),
+      );
+      return part('domains/records', recordsData(visit.base, domain, records));
+    },
+    async 'POST /dashboard/o/:org/domains/:name/check'(visit, parts) {
+      const { db, names: known, resolve, keepKeysMs: keepMs, longWorkSlots } = parts;
+      const before = await domainIn(visit, db);
+      const { domain, records } = await inSlot(longWorkSlots.dnsChecks, visit, () =>
+        verifyDomain(db, before, { names: known, resolve, now: visit.now, keepMs }),
+      );
+      const isPart = visit.context.get('hx-request') === 'true';
+      if (isPart) return part('domains/records', recordsData(visit.base, domain, records));
+      return page(visit, parts, domain, { records });
+    },
+    async 'POST /dashboard/o/:org/domains/:name/tracking'(visit, parts) {
+      const { form, base } = visit;
+      const domain = await domainIn(visit, parts.db);
+      const checked = checkForm(form, trackingFields);
+      if (!checked.ok) {
+        const values = { opens: form.has('opens'), clicks: form.has('clicks'), host: form.get('host') };
+        const errors = { host: 'Enter a host name, such as links.example.com, or leave this empty.' };
+        return page(visit, parts, domain, { errors, values });
+      }
+      await setDomainTracking(parts.db, domain.id, checked.values);
+      const isNew = checked.values.host !== null && checked.values.host !== domain.trackingHost;
+      const also = isNew ? ' Publish the tracking record shown below.' : '';
+      const flash = `The tracking settings of ${domain.name} were saved.${also}`;
+      return redirect(`${base}/domains/${domain.name}`, flash);
+    },
+    async 'POST /dashboard/o/:org/domains/:name/tls'(visit, parts) {
+      const domain = await domainIn(visit, parts.db);
+      const checked = checkForm(visit.form, tlsFields);
+      if (!checked.ok) return page(visit, parts, domain, { errors: checked.errors });
+      await setDomainTls(parts.db, domain.id, checked.values.tls);
+      const flash = `The encryption settings of ${domain.name} were saved.`;
+      return redirect(`${visit.base}/domains/${domain.name}`, flash);
+    },
+    /** The name must be typed, so that a person cannot remove the wrong domain by mistake. */
+    async 'POST /dashboard/o/:org/domains/:name/remove'(visit, parts) {
+      const domain = await domainIn(visit, parts.db);
+      const { name, id } = domain;
+      if (toDomain((visit.form.get('typed') ?? '').trim()) !== name) {
+        const errors = { typed: `The domain was not removed. Type ${name} to confirm.` };
+        return page(visit, parts, domain, { errors });
+      }
+      await deleteDomain(parts.db, id);
+      const flash = `${name} and its DKIM keys were removed. Sends from it are refused.`;
+      return redirect(`${visit.base}/domains`, flash);
+    },
   },
 };
 
@@ -58,14 +102,14 @@ interface Shown {
 const maxReports = 20;
 
 async function page(
-  { base, form, org }: OrgVisit,
+  visit: OrgVisit,
   { db, names: known }: PageParts,
   domain: DomainRecord,
   { errors = {}, records, values }: Shown = {},
-): Promise<PageAnswer> {
-  const reports = await listReports(db, { orgId: org.id, domain: domain.name }, maxReports);
+) {
+  const reports = await listReports(db, { orgId: visit.org.id, domain: domain.name }, maxReports);
   const data = {
-    ...recordsData(base, domain, records ?? recordsFor(domain, known)),
+    ...recordsData(visit.base, domain, records ?? recordsFor(domain, known)),
     effectiveTls: demandedTls(domain),
     keys: dkimKeys(domain),
     dmarc: reports.flatMap(({ report }) => (report.kind === 'dmarc' ? [report] : [])),
@@ -75,11 +119,9 @@ async function page(
       clicks: domain.clickTracking,
       host: domain.trackingHost ?? '',
     },
-    typed: form.get('typed') ?? '',
-    errors,
+    typed: visit.form.get('typed') ?? '',
   };
-  const status = Object.keys(errors).length > 0 ? 422 : 200;
-  return show('domains/domain', domain.name, data, { status });
+  return showForm('domains/domain', domain.name, visit, data, errors);
 }
 
 /** Shared with the records part of the page. */
@@ -97,102 +139,8 @@ function recordsData(base: string, domain: DomainRecord, records: (DnsRecord | C
   };
 }
 
-/** Checks the records without changing the domain's status. */
-async function showRecords(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const domain = await domainIn(visit, parts);
-  const records = await withDnsSlot(visit, parts, () =>
-    checkRecords(recordsFor(domain, parts.names), parts.resolve),
-  );
-  return part('domains/records', recordsData(visit.base, domain, records));
-}
-
-async function check(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const { db, names: known, resolve, keepKeysMs: keepMs } = parts;
-  const before = await domainIn(visit, parts);
-  const { records } = await withDnsSlot(visit, parts, () =>
-    verifyDomain(db, before, { names: known, resolve, now: visit.now, keepMs }),
-  );
-  const domain = await domainIn(visit, parts);
-  const isPart = visit.context.get('hx-request') === 'true';
-  if (isPart) return part('domains/records', recordsData(visit.base, domain, records));
-  return page(visit, parts, domain, { records });
-}
-
-export async function withDnsSlot<Seen>(
-  { context, org }: OrgVisit,
-  { longWorkSlots }: PageParts,
-  work: () => Promise<Seen>,
-) {
-  const leave = longWorkSlots.dnsChecks.take(context, org.id);
-  try {
-    return await work();
-  } finally {
-    leave();
-  }
-}
-
-const trackingFields = z.object({
-  opens: checkbox,
-  clicks: checkbox,
-  host: z
-    .union([
-      z
-        .string()
-        .regex(/^\s*$/)
-        .transform(() => null),
-      domainName,
-    ])
-    .default(null),
-});
-
-async function setTracking(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const domain = await domainIn(visit, parts);
-  const checked = checkForm(visit.form, trackingFields);
-  if (!checked.ok) {
-    const { form } = visit;
-    const values = { opens: form.has('opens'), clicks: form.has('clicks'), host: form.get('host') };
-    const errors = { host: 'Enter a host name, such as links.example.com, or leave this empty.' };
-    return page(visit, parts, domain, { errors, values });
-  }
-  await setDomainTracking(parts.db, domain.id, checked.values);
-  const isNew = checked.values.host !== null && checked.values.host !== domain.trackingHost;
-  const also = isNew ? ' Publish the tracking record shown below.' : '';
-  return redirect(
-    `${visit.base}/domains/${domain.name}`,
-    `The tracking settings of ${domain.name} were saved.${also}`,
-  );
-}
-
-async function setTls(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const domain = await domainIn(visit, parts);
-  const checked = checkForm(
-    visit.form,
-    z.object({ tls: z.enum(tlsFloors, { error: 'Choose one of the three options.' }) }),
-  );
-  if (!checked.ok) return page(visit, parts, domain, { errors: checked.errors });
-  await setDomainTls(parts.db, domain.id, checked.values.tls);
-  return redirect(
-    `${visit.base}/domains/${domain.name}`,
-    `The encryption settings of ${domain.name} were saved.`,
-  );
-}
-
-/** The name must be typed, so that nobody removes the wrong domain by mistake. */
-async function remove(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const domain = await domainIn(visit, parts);
-  if (toDomain((visit.form.get('typed') ?? '').trim()) !== domain.name)
-    return page(visit, parts, domain, {
-      errors: { typed: `The domain was not removed. Type ${domain.name} to confirm.` },
-    });
-  await deleteDomain(parts.db, domain.id);
-  return redirect(
-    `${visit.base}/domains`,
-    `${domain.name} and its DKIM keys were removed. Sends from it are refused.`,
-  );
-}
-
 /** Another organization's domain is not found. */
-export async function domainIn({ context, org }: OrgVisit, { db }: PageParts): Promise<DomainRecord> {
+export async function domainIn({ context, org }: OrgVisit, db: PageParts['db']): Promise<DomainRecord> {
   const name = toDomain((context.params as { name: string }).name);
   const domain = name === null ? null : await findDomain(db, org.id, name);
   if (!domain) throw notFound('domain');

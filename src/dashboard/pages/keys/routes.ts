@@ -3,44 +3,10 @@ import { z } from 'zod';
 import { grants, parseScopes } from '../../../accounts/api-keys.ts';
 import { makeKey, rotateKey } from '../../../accounts/create-key.ts';
 import { findKey, type KeyRecord, listKeys, revokeKey } from '../../../db/accounts/keys.ts';
+import { asFault, itemIn, showForm } from '../../form-page.ts';
 import { checkboxes, checkForm, type Errors, oneLine, valuesOf } from '../../forms.ts';
-import {
-  type DashboardPage,
-  type OrgVisit,
-  type PageAnswer,
-  type PageParts,
-  redirect,
-  show,
-} from '../../page.ts';
-import { notFound } from '../../page-error.ts';
+import { type DashboardPage, type OrgVisit, type PageParts, redirect, show } from '../../page.ts';
 import { pageOf } from '../../pagination.ts';
-
-export const keysPage: DashboardPage = {
-  organization: {
-    'GET /dashboard/o/:org/keys': (visit, parts) => list(visit, parts),
-    'POST /dashboard/o/:org/keys': make,
-    'POST /dashboard/o/:org/keys/:id/revoke': revoke,
-    'POST /dashboard/o/:org/keys/:id/rotate': rotate,
-  },
-};
-
-const pageSize = 50;
-
-async function list(visit: OrgVisit, { db }: PageParts, errors: Errors = {}): Promise<PageAnswer> {
-  const keys = await pageOf(visit, pageSize, (page) => listKeys(db, visit.org.id, page));
-  const values = { ...valuesOf(visit.form), scopes: visit.form.getAll('scopes') };
-  const status = Object.keys(errors).length > 0 ? 422 : 200;
-  return show('keys/keys', 'API keys', { ...keys, rows: keys.rows.map(present), values, errors }, { status });
-}
-
-function present(key: KeyRecord) {
-  const isDomain = (scope: string) => scope.startsWith('domain_scope:');
-  return {
-    ...key,
-    grants: key.scopes.filter((scope) => !isDomain(scope)),
-    domains: key.scopes.filter(isDomain).map((scope) => scope.slice('domain_scope:'.length)),
-  };
-}
 
 const fields = z
   .object({
@@ -60,37 +26,48 @@ const fields = z
     return z.NEVER;
   });
 
-async function make(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const checked = checkForm(visit.form, fields);
-  if (!checked.ok) return list(visit, parts, checked.errors);
-  const made = await makeKey(parts.db, { orgId: visit.org.id, ...checked.values }, visit.now);
-  return show('keys/made', 'API keys', { ...made, label: checked.values.label, isNew: true });
+export const keysPage: DashboardPage = {
+  organization: {
+    'GET /dashboard/o/:org/keys': (visit, parts) => list(visit, parts),
+    async 'POST /dashboard/o/:org/keys'(visit, parts) {
+      const checked = checkForm(visit.form, fields);
+      if (!checked.ok) return list(visit, parts, checked.errors);
+      const made = await makeKey(parts.db, { orgId: visit.org.id, ...checked.values }, visit.now);
+      return show('keys/made', 'API keys', { ...made, isNew: true });
+    },
+    async 'POST /dashboard/o/:org/keys/:id/revoke'(visit, { db }) {
+      const key = await keyIn(visit, db);
+      await revokeKey(db, key.id, visit.now);
+      const flash = `${key.label} was revoked. Requests that use it are refused from now on.`;
+      return redirect(`${visit.base}/keys`, flash);
+    },
+    async 'POST /dashboard/o/:org/keys/:id/rotate'(visit, { db }) {
+      const made = await rotateKey(db, await keyIn(visit, db), visit.now).catch(asFault);
+      if ('fault' in made) return redirect(`${visit.base}/keys`, { tone: 'bad', text: made.fault });
+      return show('keys/made', 'API keys', { ...made, isNew: false });
+    },
+  },
+};
+
+const pageSize = 50;
+
+async function list(visit: OrgVisit, { db }: PageParts, errors: Errors = {}) {
+  const keys = await pageOf(visit, pageSize, (page) => listKeys(db, visit.org.id, page));
+  const values = { ...valuesOf(visit.form), scopes: visit.form.getAll('scopes') };
+  const data = { ...keys, rows: keys.rows.map((key) => present(key, visit.now)), values };
+  return showForm('keys/keys', 'API keys', visit, data, errors);
 }
 
-async function rotate(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const key = await keyIn(visit, parts);
-  const made = await rotateKey(parts.db, key, visit.now);
-  if (!made)
-    return redirect(`${visit.base}/keys`, {
-      tone: 'bad',
-      text: `${key.label} was already revoked or replaced. Create a new key.`,
-    });
-  return show('keys/made', 'API keys', { ...made, label: key.label, isNew: false });
+function present(key: KeyRecord, now: number) {
+  const isDomain = (scope: string) => scope.startsWith('domain_scope:');
+  return {
+    ...key,
+    hasEnded: key.endsAt !== null && key.endsAt <= now,
+    grants: key.scopes.filter((scope) => !isDomain(scope)),
+    domains: key.scopes.filter(isDomain).map((scope) => scope.slice('domain_scope:'.length)),
+  };
 }
 
-async function revoke(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const key = await keyIn(visit, parts);
-  await revokeKey(parts.db, key.id, visit.now);
-  return redirect(
-    `${visit.base}/keys`,
-    `${key.label} was revoked. Requests that use it are refused from now on.`,
-  );
-}
-
-/** Another organization's key is not found. */
-async function keyIn({ context, org }: OrgVisit, { db }: PageParts): Promise<KeyRecord> {
-  const { id } = context.params as { id: string };
-  const key = z.guid().safeParse(id).success ? await findKey(db, id.toLowerCase(), org.id) : null;
-  if (!key) throw notFound('key');
-  return key;
+function keyIn(visit: OrgVisit, db: PageParts['db']): Promise<KeyRecord> {
+  return itemIn(visit, 'key', (id, orgId) => findKey(db, id, orgId));
 }

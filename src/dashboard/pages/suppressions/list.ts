@@ -1,56 +1,39 @@
 /** Export of all suppressions as CSV, streamed page by page; import from a file or text, all or nothing. */
-import { Readable } from 'node:stream';
-import { csvPages, ListFault, maxImported, readAddresses } from '../../../accounts/suppression-csv.ts';
+import { csvStream, ListFault, maxImported, readAddresses } from '../../../accounts/suppression-csv.ts';
+import { importAddresses } from '../../../accounts/suppression-list.ts';
 import { goneSignal } from '../../../api/management.ts';
-import { addSuppressions, suppressionOf } from '../../../db/accounts/suppressions.ts';
 import { count } from '../../number-format.ts';
-import {
-  type DashboardPage,
-  type OrgVisit,
-  type PageAnswer,
-  type PageParts,
-  redirect,
-  sendBody,
-  show,
-} from '../../page.ts';
-
-export const listPage: DashboardPage = {
-  organization: {
-    'GET /dashboard/o/:org/suppressions/export': exportList,
-    'GET /dashboard/o/:org/suppressions/import': () => form(),
-    'POST /dashboard/o/:org/suppressions/import': importList,
-  },
-  // The largest import is about 3 MiB of addresses; form encoding adds to that.
-  maxFormBytes: 12 * 1024 * 1024,
-};
+import { type DashboardPage, type PageView, redirect, sendBody, show } from '../../page.ts';
 
 /** A browser that reads nothing for this long is disconnected; real time, as for all socket timeouts. */
 const timeoutMs = 60_000;
 
-function exportList({ context, org }: OrgVisit, { db, longWorkSlots }: PageParts): PageAnswer {
-  context.res.once('close', longWorkSlots.exports.take(context, org.id));
-  context.res.setTimeout(timeoutMs, () => context.res.destroy());
-  const body = Readable.from(csvPages(db, org.id), { objectMode: false, highWaterMark: 1 });
-  return sendBody(body, 'text/csv; charset=utf-8', {
-    'Content-Disposition': 'attachment; filename="suppressions.csv"',
-  });
-}
-
-async function importList(visit: OrgVisit, { db, eventSignal }: PageParts): Promise<PageAnswer> {
-  const { org, base, now, context } = visit;
-  const text = visit.form.get('list') ?? '';
-  const read = await addressesIn(text);
-  if ('fault' in read) return form(text, read.fault);
-  const list = read.addresses.map((address) => suppressionOf(org.id, address, 'imported'));
-  const added = await addSuppressions(db, list, now, goneSignal(context));
-  eventSignal.notify();
-  const before = list.length - added;
-  const also = before === 0 ? '' : ` ${count(before)} ${before === 1 ? 'was' : 'were'} already on it.`;
-  return redirect(
-    `${base}/suppressions`,
-    `${count(added)} ${added === 1 ? 'address was' : 'addresses were'} added to the list.${also}`,
-  );
-}
+export const listPage: DashboardPage = {
+  organization: {
+    'GET /dashboard/o/:org/suppressions/export'({ context, org }, { db, longWorkSlots }) {
+      context.res.once('close', longWorkSlots.exports.take(context, org.id));
+      context.res.setTimeout(timeoutMs, () => context.res.destroy());
+      return sendBody(csvStream(db, org.id), 'text/csv; charset=utf-8', {
+        'Content-Disposition': 'attachment; filename="suppressions.csv"',
+      });
+    },
+    'GET /dashboard/o/:org/suppressions/import': () => form(),
+    async 'POST /dashboard/o/:org/suppressions/import'({ org, base, now, context, form: sent }, parts) {
+      const text = sent.get('list') ?? '';
+      const read = await addressesIn(text);
+      if ('fault' in read) return form(text, read.fault);
+      const change = { ...parts, orgId: org.id, now };
+      const { added, before } = await importAddresses(change, read.addresses, goneSignal(context));
+      const also = before === 0 ? '' : ` ${count(before)} ${before === 1 ? 'was' : 'were'} already on it.`;
+      return redirect(
+        `${base}/suppressions`,
+        `${count(added)} ${added === 1 ? 'address was' : 'addresses were'} added to the list.${also}`,
+      );
+    },
+  },
+  // The largest import is about 3 MiB of addresses; form encoding adds to that.
+  maxFormBytes: 12 * 1024 * 1024,
+};
 
 async function addressesIn(text: string): Promise<{ addresses: string[] } | { fault: string }> {
   try {
@@ -62,10 +45,10 @@ async function addressesIn(text: string): Promise<{ addresses: string[] } | { fa
   }
 }
 
-/** A longer text is not sent back with the error: nobody would correct it by hand. */
+/** A longer text is not sent back with the error: such a list is not corrected by hand. */
 const maxShownLength = 20_000;
 
-function form(text = '', error?: string): PageAnswer {
+function form(text = '', error?: string): PageView {
   const value = text.length > maxShownLength ? '' : text;
   const data = { value, error, max: maxImported };
   return show('suppressions/import', 'Import suppressions', data, { status: error ? 422 : 200 });

@@ -1,25 +1,10 @@
 /** One webhook endpoint: its health, attempts, event types and secret. test-forms.ts posts tests and replays. */
-import { z } from 'zod';
 import { countMessages, listWebhookAttempts } from '../../../db/webhooks/webhook-attempts.ts';
-import {
-  activateWebhook,
-  deleteWebhook,
-  disableWebhook,
-  findWebhook,
-  setWebhookTypes,
-  type Webhook,
-} from '../../../db/webhooks/webhooks.ts';
-import { disabledByOwner, rotateSecret } from '../../../webhooks/endpoints.ts';
+import { deleteWebhook, findWebhook, type Webhook } from '../../../db/webhooks/webhooks.ts';
+import { changeWebhook, rotateSecret } from '../../../webhooks/endpoints.ts';
+import { itemIn, showForm } from '../../form-page.ts';
 import { checkForm, type Errors } from '../../forms.ts';
-import {
-  type DashboardPage,
-  type OrgVisit,
-  type PageAnswer,
-  type PageParts,
-  part,
-  redirect,
-  show,
-} from '../../page.ts';
+import { type DashboardPage, type OrgVisit, type PageParts, part, redirect, show } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { pageOf } from '../../pagination.ts';
 import { eventFields, groups } from './event-choice.ts';
@@ -27,33 +12,53 @@ import { eventFields, groups } from './event-choice.ts';
 export const webhookPage: DashboardPage = {
   organization: {
     'GET /dashboard/o/:org/webhooks/:id': (visit, parts) => page(visit, parts),
-    'GET /dashboard/o/:org/webhooks/:id/attempts': async (visit, parts) =>
-      part('webhooks/attempts', await attemptsData(visit, parts, await webhookIn(visit, parts))),
-    'POST /dashboard/o/:org/webhooks/:id/events': setEvents,
-    'POST /dashboard/o/:org/webhooks/:id/enable': enable,
-    'POST /dashboard/o/:org/webhooks/:id/disable': disable,
-    'POST /dashboard/o/:org/webhooks/:id/rotate': rotate,
-    'POST /dashboard/o/:org/webhooks/:id/remove': remove,
+    'GET /dashboard/o/:org/webhooks/:id/attempts': async (visit, { db }) =>
+      part('webhooks/attempts', await attemptsData(visit, db, await webhookIn(visit, db))),
+    async 'POST /dashboard/o/:org/webhooks/:id/events'(visit, parts) {
+      const checked = checkForm(visit.form, eventFields);
+      if (!checked.ok) return page(visit, parts, checked.errors);
+      const flash = 'The events were saved. The change applies to new events.';
+      return change(visit, parts, { types: checked.values }, flash);
+    },
+    'POST /dashboard/o/:org/webhooks/:id/enable': (visit, parts) =>
+      change(
+        visit,
+        parts,
+        { enabled: true },
+        'The endpoint is enabled and gets new events. Use Replay to post the events that it missed.',
+      ),
+    'POST /dashboard/o/:org/webhooks/:id/disable': (visit, parts) =>
+      change(visit, parts, { enabled: false }, 'The endpoint is disabled. Nothing is posted to it.'),
+    async 'POST /dashboard/o/:org/webhooks/:id/rotate'(visit, { db, seal }) {
+      const webhook = await webhookIn(visit, db);
+      const made = await rotateSecret(db, webhook.id, { seal, now: visit.now });
+      if (!made) throw notFound('webhook');
+      return show('webhooks/secret', 'Webhooks', { webhook, ...made });
+    },
+    async 'POST /dashboard/o/:org/webhooks/:id/remove'(visit, { db }) {
+      const { id } = await webhookIn(visit, db);
+      await deleteWebhook(db, id);
+      return redirect(`${visit.base}/webhooks`, 'The endpoint and its waiting events were removed.');
+    },
   },
 };
 
 const pageSize = 25;
 
-async function page(visit: OrgVisit, parts: PageParts, errors: Errors = {}): Promise<PageAnswer> {
-  const webhook = await webhookIn(visit, parts);
+async function page(visit: OrgVisit, { db }: PageParts, errors: Errors = {}) {
+  const webhook = await webhookIn(visit, db);
   const isGiven = Object.keys(errors).length > 0;
   const data = {
-    ...(await attemptsData(visit, parts, webhook)),
+    ...(await attemptsData(visit, db, webhook)),
     groups,
     ticked: isGiven ? visit.form.getAll('events') : webhook.types,
     which: isGiven ? visit.form.get('which') : webhook.types.length === 0 ? 'all' : 'some',
-    errors,
   };
-  return show('webhooks/webhook', 'Webhook', data, { status: isGiven ? 422 : 200 });
+  return showForm('webhooks/webhook', 'Webhook', visit, data, errors);
 }
 
 /** Shared with the attempts part of the page. */
-async function attemptsData(visit: OrgVisit, { db }: PageParts, webhook: Webhook) {
+async function attemptsData(visit: OrgVisit, db: PageParts['db'], webhook: Webhook) {
   const url = `${visit.base}/webhooks/${webhook.id}`;
   const attempts = await pageOf(visit, pageSize, (of) => listWebhookAttempts(db, webhook.id, of));
   const next = attempts.next && url + attempts.next.slice(attempts.next.indexOf('?'));
@@ -64,47 +69,17 @@ async function attemptsData(visit: OrgVisit, { db }: PageParts, webhook: Webhook
   return { ...attempts, ...counts, next, webhook, url, isLive };
 }
 
-async function setEvents(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const { id } = await webhookIn(visit, parts);
-  const checked = checkForm(visit.form, eventFields);
-  if (!checked.ok) return page(visit, parts, checked.errors);
-  await setWebhookTypes(parts.db, id, checked.values, visit.now);
-  return redirect(`${visit.base}/webhooks/${id}`, 'The events were saved. The change applies to new events.');
+async function change(
+  visit: OrgVisit,
+  { db, eventSignal }: PageParts,
+  changes: Parameters<typeof changeWebhook>[2],
+  flash: string,
+) {
+  const webhook = await webhookIn(visit, db);
+  await changeWebhook({ db, now: visit.now, eventSignal }, webhook, changes);
+  return redirect(`${visit.base}/webhooks/${webhook.id}`, flash);
 }
 
-async function enable(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const { id } = await webhookIn(visit, parts);
-  await activateWebhook(parts.db, id, visit.now);
-  parts.eventSignal.notify();
-  return redirect(
-    `${visit.base}/webhooks/${id}`,
-    'The endpoint is enabled and gets new events. Use Replay to post the events that it missed.',
-  );
-}
-
-async function disable(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const { id } = await webhookIn(visit, parts);
-  await disableWebhook(parts.db, id, disabledByOwner, visit.now);
-  return redirect(`${visit.base}/webhooks/${id}`, 'The endpoint is disabled. Nothing is posted to it.');
-}
-
-async function rotate(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const webhook = await webhookIn(visit, parts);
-  const made = await rotateSecret(parts.db, webhook.id, { seal: parts.seal, now: visit.now });
-  if (!made) throw notFound('webhook');
-  return show('webhooks/secret', 'Webhooks', { webhook, ...made });
-}
-
-async function remove(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const { id } = await webhookIn(visit, parts);
-  await deleteWebhook(parts.db, id);
-  return redirect(`${visit.base}/webhooks`, 'The endpoint and its waiting events were removed.');
-}
-
-/** Another organization's webhook is not found. */
-export async function webhookIn({ context, org }: OrgVisit, { db }: PageParts): Promise<Webhook> {
-  const { id } = context.params as { id: string };
-  const webhook = z.guid().safeParse(id).success ? await findWebhook(db, id.toLowerCase(), org.id) : null;
-  if (!webhook) throw notFound('webhook');
-  return webhook;
+export function webhookIn(visit: OrgVisit, db: PageParts['db']): Promise<Webhook> {
+  return itemIn(visit, 'webhook', (id, orgId) => findWebhook(db, id, orgId));
 }

@@ -3,49 +3,12 @@ import { z } from 'zod';
 import { goneSignal } from '../../../api/management.ts';
 import { type ReplaySelection, replay } from '../../../db/webhooks/webhook-replay-rows.ts';
 import { testWebhook } from '../../../webhooks/endpoints.ts';
+import { inSlot } from '../../form-page.ts';
 import { checkForm } from '../../forms.ts';
 import { count, span } from '../../number-format.ts';
-import {
-  type DashboardPage,
-  type Flash,
-  type OrgVisit,
-  type PageAnswer,
-  type PageParts,
-  redirect,
-} from '../../page.ts';
+import { type DashboardPage, type Flash, redirect } from '../../page.ts';
 import { PageError } from '../../page-error.ts';
 import { webhookIn } from './endpoint-page.ts';
-
-export const webhookTestPage: DashboardPage = {
-  organization: {
-    'POST /dashboard/o/:org/webhooks/:id/test': submitTest,
-    'POST /dashboard/o/:org/webhooks/:id/replay': submitReplay,
-  },
-};
-
-async function submitTest(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const { db, attemptWebhook, clock, longWorkSlots } = parts;
-  const { context, org, base } = visit;
-  const webhook = await webhookIn(visit, parts);
-  const leave = longWorkSlots.tests.take(context, org.id);
-  try {
-    const attempt = await testWebhook(db, webhook, {
-      attemptWebhook,
-      clock,
-      signal: goneSignal(context),
-    });
-    const { answer, error, duration } = attempt;
-    const flash: Flash = error
-      ? { tone: 'bad', text: `The test failed: ${error}.` }
-      : {
-          tone: 'good',
-          text: `The endpoint accepted the test: HTTP ${answer!.status} in ${span(duration)}.`,
-        };
-    return redirect(`${base}/webhooks/${webhook.id}`, flash);
-  } finally {
-    leave();
-  }
-}
 
 const hour = 3_600_000;
 
@@ -55,21 +18,34 @@ const fields = z.union([
   z.object({ hours: z.enum(['1', '24', '168']).transform(Number) }),
 ]);
 
-async function submitReplay(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const { db, eventSignal, longWorkSlots } = parts;
-  const { context, org, base, now } = visit;
-  const webhook = await webhookIn(visit, parts);
-  const checked = checkForm(visit.form, fields);
-  if (!checked.ok) throw new PageError(422, 'That did not work', 'Choose which events to replay.');
-  const leave = longWorkSlots.replays.take(context, org.id);
-  try {
-    const replayed = await replay(db, webhook, selectionOf(checked.values, now), now, goneSignal(context));
-    eventSignal.notify();
-    return redirect(`${base}/webhooks/${webhook.id}`, wordsOn(replayed, webhook.status === 'disabled'));
-  } finally {
-    leave();
-  }
-}
+export const webhookTestPage: DashboardPage = {
+  organization: {
+    async 'POST /dashboard/o/:org/webhooks/:id/test'(visit, { db, attemptWebhook, clock, longWorkSlots }) {
+      const webhook = await webhookIn(visit, db);
+      const { answer, error, duration } = await inSlot(longWorkSlots.tests, visit, () =>
+        testWebhook(db, webhook, { attemptWebhook, clock, signal: goneSignal(visit.context) }),
+      );
+      const flash: Flash = error
+        ? { tone: 'bad', text: `The test failed: ${error}.` }
+        : {
+            tone: 'good',
+            text: `The endpoint accepted the test: HTTP ${answer!.status} in ${span(duration)}.`,
+          };
+      return redirect(`${visit.base}/webhooks/${webhook.id}`, flash);
+    },
+    async 'POST /dashboard/o/:org/webhooks/:id/replay'(visit, { db, eventSignal, longWorkSlots }) {
+      const { context, base, form, now } = visit;
+      const webhook = await webhookIn(visit, db);
+      const checked = checkForm(form, fields);
+      if (!checked.ok) throw new PageError(422, 'That did not work', 'Choose which events to replay.');
+      const replayed = await inSlot(longWorkSlots.replays, visit, () =>
+        replay(db, webhook, selectionOf(checked.values, now), now, goneSignal(context)),
+      );
+      eventSignal.notify();
+      return redirect(`${base}/webhooks/${webhook.id}`, wordsOn(replayed, webhook.status === 'disabled'));
+    },
+  },
+};
 
 function selectionOf(checked: z.output<typeof fields>, now: number): ReplaySelection {
   if ('event' in checked) return { eventId: checked.event };

@@ -1,0 +1,67 @@
+/** Changes and searches an organization's suppression list, for API, command line and dashboard. */
+import {
+  addSuppressions,
+  removeSuppression,
+  type SuppressionSearch,
+  searchSuppressions,
+  suppressionOf,
+} from '../db/accounts/suppressions.ts';
+import type { Db } from '../db/engine/open.ts';
+import { compareKey } from '../mail/address.ts';
+
+/** The reason of an entry that was added without one. */
+export const defaultReason = 'manual';
+
+interface ListChange {
+  db: Db;
+  orgId: string;
+  now: number;
+  /** Wakes the readers of events; absent on the command line, whose events the server finds within a second. */
+  eventSignal?: { notify(): void };
+}
+
+/** False if the address was on the list before; its entry does not change. */
+export async function suppressAddress(
+  change: ListChange,
+  address: string,
+  reason = defaultReason,
+): Promise<boolean> {
+  return (await add(change, [address], reason)) > 0;
+}
+
+/** In parts: an import that was aborted can be repeated. `before`: how many addresses were on the list already. */
+export async function importAddresses(
+  change: ListChange,
+  addresses: string[],
+  signal?: AbortSignal,
+): Promise<{ added: number; before: number }> {
+  const added = await add(change, addresses, 'imported', signal);
+  return { added, before: addresses.length - added };
+}
+
+async function add(
+  { db, orgId, now, eventSignal }: ListChange,
+  addresses: string[],
+  reason: string,
+  signal?: AbortSignal,
+): Promise<number> {
+  const list = addresses.map((address) => suppressionOf(orgId, address, reason));
+  const added = await addSuppressions(db, list, now, signal);
+  if (added > 0) eventSignal?.notify();
+  return added;
+}
+
+/** False if the address was not on the list. */
+export async function unsuppressAddress(
+  { db, orgId, now, eventSignal }: ListChange,
+  address: string,
+): Promise<boolean> {
+  const isRemoved = await removeSuppression(db, orgId, compareKey(address), now);
+  if (isRemoved) eventSignal?.notify();
+  return isRemoved;
+}
+
+/** Entries whose address contains `text`, in the form that addresses are compared in; all if it is empty. */
+export function searchList(db: Db, text: string, page: Omit<SuppressionSearch, 'part'>) {
+  return searchSuppressions(db, { ...page, part: text.trim().normalize('NFC').toLowerCase() || null });
+}

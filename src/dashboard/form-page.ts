@@ -1,0 +1,56 @@
+/** What the pages of an organization share: forms with errors, items that the path names, refusals, slots for long work. */
+import { z } from 'zod';
+import type { SlotsPerOrganization } from '../api/server-busy.ts';
+import { Refusal } from '../mail/refusal.ts';
+import { type Errors, valuesOf } from './forms.ts';
+import { type OrgVisit, type PageView, show, type Visit } from './page.ts';
+import { notFound } from './page-error.ts';
+
+/** A page with a form. A wrong form is shown again, as it was sent and with an error for each wrong field (422). */
+export function showForm(
+  view: string,
+  title: string,
+  { form }: Visit,
+  data: object,
+  errors: Errors,
+): PageView {
+  const status = Object.keys(errors).length > 0 ? 422 : 200;
+  return show(view, title, { values: valuesOf(form), errors, ...data }, { status });
+}
+
+/** The item with the UUID in the path. `find` looks only in the organization, so items of others are not found. */
+export async function itemIn<Item>(
+  { context, org }: OrgVisit,
+  noun: string,
+  find: (id: string, orgId: string) => Promise<Item | null>,
+): Promise<Item> {
+  const { id } = context.params as { id: string };
+  const item = z.guid().safeParse(id).success ? await find(id.toLowerCase(), org.id) : null;
+  if (item === null) throw notFound(noun);
+  return item;
+}
+
+/** The message of a refusal that the person can act on, such as a limit; any other error is thrown. */
+export function asFault(error: unknown): { fault: string } {
+  if (error instanceof Refusal && error.code === 'BAD_REQUEST') return { fault: error.message };
+  throw error;
+}
+
+/** Does long work in one of the organization's slots; refuses it if none is free. */
+export async function inSlot<Result>(
+  slots: SlotsPerOrganization,
+  { context, org }: OrgVisit,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const release = slots.take(context, org.id);
+  try {
+    return await work();
+  } finally {
+    release();
+  }
+}
+
+/** A field that may be empty. */
+export function optional<Field extends z.ZodType>(field: Field) {
+  return z.preprocess((text) => (String(text ?? '').trim() === '' ? null : text), field.nullable());
+}
