@@ -18,18 +18,19 @@ const entry = z
   })
   .meta({ description: 'An entry of the ledger.' });
 
-const creditsAnswer = success({
-  quota: z
-    .object({
-      limit: z.int().nullable().meta({ description: 'Credits for a month; null if unlimited.' }),
-      used: z.int(),
-      remaining: z.int().nullable().meta({ description: 'Null if unlimited.' }),
-      renewsAt: moment,
-    })
-    .meta({ description: 'The monthly quota, which is spent first.' }),
-  wallet: z.int().meta({ description: 'Credits that are spent when the quota is used up.' }),
-  ledger: z.array(entry).meta({ description: 'All changes, newest first.' }),
-  next: nextId,
-});
-
-export const creditSchemas = { CreditsAnswer: creditsAnswer, LedgerEntry: entry };
+export const creditSchemas = {
+  CreditsAnswer: success({
+    quota: z
+      .object({
+        limit: z.int().nullable().meta({ description: 'Credits for a month; null if unlimited.' }),
+        used: z.int(),
+        remaining: z.int().nullable().meta({ description: 'Null if unlimited.' }),
+        renewsAt: moment,
+      })
+      .meta({ description: 'The monthly quota, which is spent first.' }),
+    wallet: z.int().meta({ description: 'Credits that are spent when the quota is used up.' }),
+    ledger: z.array(entry).meta({ description: 'All changes, newest first.' }),
+    next: nextId,
+  }),
+  LedgerEntry: entry,
+};

@@ -14,7 +14,7 @@ import { toDomain } from '../../mail/address.ts';
 import { pathParameter } from '../endpoint.ts';
 import { answer, doneAnswer, invalidMember, requireFound, resource } from '../management.ts';
 import * as examples from './domain-examples.ts';
-import { type DomainOut, domainChange, domainSchemas, newDomain } from './schema.ts';
+import { domainChange, domainSchemas, newDomain } from './schema.ts';
 
 const domains = resource('Domains', {
   noun: 'domain',
@@ -129,7 +129,7 @@ function withRecords(domain: DomainRecord, names: Names) {
   return { domain: present(domain), records: recordsFor(domain, names) };
 }
 
-function present(domain: DomainRecord): DomainOut {
+function present(domain: DomainRecord) {
   const { id, name, status, openTracking, clickTracking, trackingHost, tls } = domain;
   return {
     id,

@@ -83,34 +83,26 @@ const record = z.object({
     .meta({ description: 'Whether the verification needs the record; the others are recommended.' }),
 });
 
-const domainAnswer = success({
-  domain,
-  records: z.array(record).meta({ description: 'The DNS records to publish.' }),
-});
-
-const domainsAnswer = success({
-  domains: z.array(domain).meta({ description: 'All domains, ordered by name.' }),
-});
-
-const verifyAnswer = success({
-  domain,
-  records: z
-    .array(
-      record.extend({
-        ok: z.boolean().meta({ description: 'Whether DNS has the record.' }),
-        found: z
-          .array(z.string())
-          .meta({ description: 'The values that DNS has at this name, or why the lookup failed.' }),
-      }),
-    )
-    .meta({ description: 'The DNS records and the values that were found.' }),
-});
-
-export type DomainOut = z.input<typeof domain>;
-
 export const domainSchemas = {
   Domain: domain,
-  DomainAnswer: domainAnswer,
-  DomainsAnswer: domainsAnswer,
-  VerifyAnswer: verifyAnswer,
+  DomainAnswer: success({
+    domain,
+    records: z.array(record).meta({ description: 'The DNS records to publish.' }),
+  }),
+  DomainsAnswer: success({
+    domains: z.array(domain).meta({ description: 'All domains, ordered by name.' }),
+  }),
+  VerifyAnswer: success({
+    domain,
+    records: z
+      .array(
+        record.extend({
+          ok: z.boolean().meta({ description: 'Whether DNS has the record.' }),
+          found: z
+            .array(z.string())
+            .meta({ description: 'The values that DNS has at this name, or why the lookup failed.' }),
+        }),
+      )
+      .meta({ description: 'The DNS records and the values that were found.' }),
+  }),
 };

@@ -41,16 +41,16 @@ const key = z
   })
   .meta({ description: 'An API key, without the secret key itself.' });
 
-const keysAnswer = success({
-  keys: z.array(key).meta({ description: 'Oldest first, including revoked keys.' }),
-  next: nextId,
-});
-
-const newKeyAnswer = success({
-  id: z.uuid(),
-  key: z.string().meta({ description: 'The key. It is shown only in this response.' }),
-  label: z.string(),
-  scopes: z.array(z.string()),
-});
-
-export const keySchemas = { Key: key, KeysAnswer: keysAnswer, NewKeyAnswer: newKeyAnswer };
+export const keySchemas = {
+  Key: key,
+  KeysAnswer: success({
+    keys: z.array(key).meta({ description: 'Oldest first, including revoked keys.' }),
+    next: nextId,
+  }),
+  NewKeyAnswer: success({
+    id: z.uuid(),
+    key: z.string().meta({ description: 'The key. It is shown only in this response.' }),
+    label: z.string(),
+    scopes: z.array(z.string()),
+  }),
+};

@@ -5,13 +5,7 @@ import { findSuppression, type Suppression } from '../../db/accounts/suppression
 import { compareKey, domainOf } from '../../mail/address.ts';
 import { pathParameter } from '../endpoint.ts';
 import { answer, doneAnswer, exampleTime, requireFound, resource } from '../management.ts';
-import {
-  cursorOf,
-  newSuppression,
-  type SuppressionOut,
-  suppressionSchemas,
-  suppressionsQuery,
-} from './schema.ts';
+import { cursorOf, newSuppression, suppressionSchemas, suppressionsQuery } from './schema.ts';
 
 const dora = { address: 'dora@example.org', reason: 'asked by phone', createdAt: exampleTime };
 const { SuppressionAddedAnswer, SuppressionAnswer, SuppressionsAnswer } = suppressionSchemas;
@@ -99,6 +93,6 @@ export const suppressionEndpoints = [
   }),
 ];
 
-function present({ address, reason, createdAt }: Suppression): SuppressionOut {
+function present({ address, reason, createdAt }: Suppression) {
   return { address, reason, createdAt: iso(createdAt) };
 }

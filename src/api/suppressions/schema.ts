@@ -49,40 +49,30 @@ const suppression = z
   })
   .meta({ description: 'An address that no email is sent to.' });
 
-const suppressionAnswer = success({ suppression });
-
-const addedAnswer = success({
-  added: z
-    .boolean()
-    .meta({ description: 'False if the address was on the list before; its entry does not change.' }),
-  suppression,
-});
-
-const suppressionsAnswer = success({
-  suppressions: z.array(suppression).meta({ description: 'In alphabetical order of the addresses.' }),
-  next: z
-    .string()
-    .nullable()
-    .meta({
-      description:
-        'The cursor of the next page: pass it as `after`. Null on the last page. With `search`, a page can be shorter than ' +
-        '`limit`, or empty, although more pages follow.',
-    }),
-});
-
-const importAnswer = success({
-  added: z.int().meta({ description: 'How many addresses this import added.' }),
-  before: z
-    .int()
-    .meta({ description: 'How many addresses were on the list before; their entries do not change.' }),
-});
-
-export type SuppressionOut = z.input<typeof suppression>;
-
 export const suppressionSchemas = {
   Suppression: suppression,
-  SuppressionAnswer: suppressionAnswer,
-  SuppressionAddedAnswer: addedAnswer,
-  SuppressionsAnswer: suppressionsAnswer,
-  ImportAnswer: importAnswer,
+  SuppressionAnswer: success({ suppression }),
+  SuppressionAddedAnswer: success({
+    added: z
+      .boolean()
+      .meta({ description: 'False if the address was on the list before; its entry does not change.' }),
+    suppression,
+  }),
+  SuppressionsAnswer: success({
+    suppressions: z.array(suppression).meta({ description: 'In alphabetical order of the addresses.' }),
+    next: z
+      .string()
+      .nullable()
+      .meta({
+        description:
+          'The cursor of the next page: pass it as `after`. Null on the last page. With `search`, a page can be shorter than ' +
+          '`limit`, or empty, although more pages follow.',
+      }),
+  }),
+  ImportAnswer: success({
+    added: z.int().meta({ description: 'How many addresses this import added.' }),
+    before: z
+      .int()
+      .meta({ description: 'How many addresses were on the list before; their entries do not change.' }),
+  }),
 };

@@ -4,9 +4,8 @@ import type { WebhookAttemptRecord } from '../../db/webhooks/webhook-attempts.ts
 import type { Webhook } from '../../db/webhooks/webhooks.ts';
 import type { EventType } from '../../glossary.ts';
 import type { WebhookAttempt } from '../../webhooks/classify-response.ts';
-import type { AttemptOut, WebhookAttemptsOut, WebhookOut } from './schema.ts';
 
-export function presentWebhook(webhook: Webhook): WebhookOut {
+export function presentWebhook(webhook: Webhook) {
   const { id, url, types, status, reason } = webhook;
   return {
     id,
@@ -20,18 +19,14 @@ export function presentWebhook(webhook: Webhook): WebhookOut {
   };
 }
 
-export function presentAttempts({
-  startedAt,
-  duration,
-  url,
-  answer,
-  error,
-}: WebhookAttempt): WebhookAttemptsOut {
-  const [status, text] = [answer?.status ?? null, answer?.text ?? null];
-  return { at: iso(startedAt), durationMs: duration, url, status, answer: text, error };
+/** An attempt that has just been made. */
+export function presentAttempt({ startedAt, duration, url, answer, error }: WebhookAttempt) {
+  const status = answer?.status ?? null;
+  return { at: iso(startedAt), durationMs: duration, url, status, answer: answer?.text ?? null, error };
 }
 
-export function presentAttempt({ startedAt, duration, type, ...attempt }: WebhookAttemptRecord): AttemptOut {
+/** An attempt from the database. */
+export function presentStoredAttempt({ startedAt, duration, type, ...attempt }: WebhookAttemptRecord) {
   const { id, eventId, number, url, status, answer, error } = attempt;
   return {
     id,

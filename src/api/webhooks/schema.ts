@@ -72,27 +72,9 @@ const webhook = z
   })
   .meta({ description: 'A URL that events are posted to.' });
 
-const webhooksAnswer = success({
-  webhooks: z.array(webhook).meta({ description: 'All webhooks, oldest first.' }),
-});
-
-const webhookAnswer = success({
-  webhook,
-  open: z.int().meta({ description: 'Events that are still to be posted.' }),
-  failed: z.int().meta({ description: 'Events that were given up.' }),
-});
-
 const secret = z
   .string()
   .meta({ description: 'The secret that verifies posts. It is shown only in this response.' });
-
-const newWebhookAnswer = success({ webhook, secret });
-
-const newSecretAnswer = success({
-  id: z.uuid(),
-  secret,
-  oldSecretUntil: moment.meta({ description: 'Until this time, posts are also signed with the old secret.' }),
-});
 
 const tried = z.object({
   at: moment,
@@ -109,12 +91,6 @@ const tried = z.object({
     .meta({ description: 'Why the post failed, in a sentence; null if it succeeded.' }),
 });
 
-const testAnswer = success({
-  id: z.uuid(),
-  ok: z.boolean().meta({ description: 'Whether the webhook accepted the event.' }),
-  attempt: tried,
-});
-
 const attempt = z
   .object({
     id: z.uuid(),
@@ -125,28 +101,36 @@ const attempt = z
   })
   .meta({ description: 'A post and its response.' });
 
-const attemptsAnswer = success({
-  attempts: z.array(attempt).meta({ description: 'Newest first.' }),
-  next: nextId,
-});
-
-const replayAnswer = success({
-  id: z.uuid(),
-  replayed: z.int().meta({ description: 'How many events are posted again.' }),
-});
-
-export type WebhookOut = z.input<typeof webhook>;
-export type WebhookAttemptsOut = z.input<typeof tried>;
-export type AttemptOut = z.input<typeof attempt>;
-
 export const webhookSchemas = {
   Webhook: webhook,
-  WebhooksAnswer: webhooksAnswer,
-  WebhookAnswer: webhookAnswer,
-  NewWebhookAnswer: newWebhookAnswer,
-  NewSecretAnswer: newSecretAnswer,
-  WebhookTestAnswer: testAnswer,
+  WebhooksAnswer: success({
+    webhooks: z.array(webhook).meta({ description: 'All webhooks, oldest first.' }),
+  }),
+  WebhookAnswer: success({
+    webhook,
+    open: z.int().meta({ description: 'Events that are still to be posted.' }),
+    failed: z.int().meta({ description: 'Events that were given up.' }),
+  }),
+  NewWebhookAnswer: success({ webhook, secret }),
+  NewSecretAnswer: success({
+    id: z.uuid(),
+    secret,
+    oldSecretUntil: moment.meta({
+      description: 'Until this time, posts are also signed with the old secret.',
+    }),
+  }),
+  WebhookTestAnswer: success({
+    id: z.uuid(),
+    ok: z.boolean().meta({ description: 'Whether the webhook accepted the event.' }),
+    attempt: tried,
+  }),
   WebhookAttempt: attempt,
-  WebhookAttemptsAnswer: attemptsAnswer,
-  ReplayAnswer: replayAnswer,
+  WebhookAttemptsAnswer: success({
+    attempts: z.array(attempt).meta({ description: 'Newest first.' }),
+    next: nextId,
+  }),
+  ReplayAnswer: success({
+    id: z.uuid(),
+    replayed: z.int().meta({ description: 'How many events are posted again.' }),
+  }),
 };

@@ -8,7 +8,7 @@ import { type ReplaySelection, replay } from '../../db/webhooks/webhook-replay-r
 import { Refusal } from '../../mail/refusal.ts';
 import { testWebhook } from '../../webhooks/endpoints.ts';
 import { answer, exampleId, exampleTime, goneSignal, readPage } from '../management.ts';
-import { presentAttempt, presentAttempts } from './present-webhook.ts';
+import { presentAttempt, presentStoredAttempt } from './present-webhook.ts';
 import { webhooks } from './routes.ts';
 import { attemptsQuery, expectedReplay, replayRequest, webhookSchemas } from './schema.ts';
 
@@ -41,7 +41,7 @@ export const testAndReplayEndpoints = [
     async respond({ db, found, attemptWebhook, clock, context }) {
       const signal = goneSignal(context);
       const attempt = await testWebhook(db, found, { attemptWebhook, clock, signal });
-      return { id: found.id, ok: attempt.error === null, attempt: presentAttempts(attempt) };
+      return { id: found.id, ok: attempt.error === null, attempt: presentAttempt(attempt) };
     },
   }),
   webhooks.item({
@@ -59,7 +59,7 @@ export const testAndReplayEndpoints = [
       const { page, next } = await readPage(query, (rows) =>
         listWebhookAttempts(db, found.id, { ...rows, eventId }),
       );
-      return { attempts: page.map(presentAttempt), next };
+      return { attempts: page.map(presentStoredAttempt), next };
     },
   }),
   webhooks.item({

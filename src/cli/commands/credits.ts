@@ -1,4 +1,4 @@
-/** `postern credits`: how much an organization may still send. Every change is an entry of its ledger. */
+/** `postern credits`: quota, wallet and ledger of an organization. Every change is an entry of the ledger. */
 import type { Command } from 'commander';
 import { iso } from '../../base/clock.ts';
 import { grant, listLedger, setQuota } from '../../db/accept/credit-ledger.ts';
@@ -8,8 +8,8 @@ import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 import { orUnlimited, printOrganization, quotaDocument, quotaFacts } from '../render/org-view.ts';
 
-/** On a terminal; a pipe and --json get all entries. */
-const maxShown = 20;
+/** Entries that a terminal shows; pipes and --json get all. */
+const shownOnTerminal = 20;
 const all = 2 ** 31 - 1;
 
 export function creditsCommands(program: Command, context: CommandContext): void {
@@ -55,7 +55,7 @@ async function show({ db, out, now }: CommandContext, idOrName: string): Promise
     reason,
     balance: orUnlimited(balance),
   }));
-  const shown = out.terminal ? ledger.slice(0, maxShown) : ledger;
+  const shown = out.terminal ? ledger.slice(0, shownOnTerminal) : ledger;
   out.print(
     { quota: quotaDocument(org, now()), wallet: org.wallet, ledger: entries },
     { facts: quotaFacts(org, now()) },

@@ -1,12 +1,12 @@
-/** `postern webhook`: endpoints that are told of events. A secret is printed once, by the command that makes it. */
+/** `postern webhook`: endpoints that events are posted to. A secret is printed once, by the command that creates it. */
 import type { Command } from 'commander';
 import { validate as isUuid } from 'uuid';
 import { createSeal } from '../../accounts/seal.ts';
-import { systemClock } from '../../base/clock.ts';
+import { iso, systemClock } from '../../base/clock.ts';
 import { countMessages, listWebhookAttempts } from '../../db/webhooks/webhook-attempts.ts';
-import { activateWebhook, deleteWebhook, listWebhooks } from '../../db/webhooks/webhooks.ts';
+import { deleteWebhook, listWebhooks } from '../../db/webhooks/webhooks.ts';
 import { createResolver } from '../../route/resolver.ts';
-import { addWebhook, rotateSecret, testWebhook } from '../../webhooks/endpoints.ts';
+import { addWebhook, changeWebhook, rotateSecret, testWebhook } from '../../webhooks/endpoints.ts';
 import { createPoster, timeoutMs } from '../../webhooks/guarded-post.ts';
 import { createAttemptWebhook } from '../../webhooks/webhook-attempt.ts';
 import { eventTypes, lines } from '../args/arguments.ts';
@@ -82,20 +82,11 @@ async function add(
   const { id: orgId } = await requireOrganization(await db(), org);
   const terms = { seal: createSeal(secrets()), allowPrivate: config().webhookAllowPrivate, now: now() };
   const added = await addWebhook(await db(), { orgId, url, types: event }, terms);
-  const { webhook } = added;
-  out.print(
-    { id: webhook.id, secret: added.secret, url: webhook.url, events: webhook.types },
-    {
-      facts: [
-        ['id', webhook.id],
-        ['secret', added.secret],
-        ['url', webhook.url],
-        ['events', webhook.types.join(' ') || 'all'],
-      ],
-    },
-  );
+  const { id, url: addedUrl, types } = added.webhook;
+  const document = { id, secret: added.secret, url: addedUrl, events: types };
+  out.print(document, { facts: Object.entries({ ...document, events: types.join(' ') || 'all' }) });
   out.note('the secret is shown only this time; your application verifies the signatures with it');
-  if (webhook.url.startsWith('http:')) out.note('over http, anyone on the network path can read the events');
+  if (addedUrl.startsWith('http:')) out.note('over http, anyone on the network path can read the events');
 }
 
 async function list({ db, out }: CommandContext, org: string | undefined): Promise<void> {
@@ -124,8 +115,8 @@ async function test(context: CommandContext, id: string): Promise<void> {
     attemptWebhook,
     clock: systemClock,
   }).finally(poster.close);
-  const { answer, ...tried } = attempt;
-  const record = { ...tried, status: answer?.status ?? null, answer: answer?.text ?? null };
+  const { answer, ...rest } = attempt;
+  const record = { ...rest, status: answer?.status ?? null, answer: answer?.text ?? null };
   out.print(
     { id: webhook.id, ok: attempt.error === null, ...attemptDocument(record) },
     { facts: attemptFacts(record) },
@@ -144,7 +135,9 @@ async function attempts(
   const records = await listWebhookAttempts(await db(), webhook.id, { limit, eventId });
   out.print(
     records.map(({ eventId: event, type, number, ...record }) => ({
-      ...{ eventId: event, type, number },
+      eventId: event,
+      type,
+      number,
       ...attemptDocument(record),
     })),
     attemptRows(records),
@@ -153,18 +146,10 @@ async function attempts(
 
 async function enable({ db, out, now }: CommandContext, id: string): Promise<void> {
   const webhook = await requireWebhook(await db(), id);
-  await activateWebhook(await db(), webhook.id, now());
+  await changeWebhook({ db: await db(), now: now() }, webhook, { enabled: true });
   const { open, failed } = await countMessages(await db(), webhook.id);
-  out.print(
-    { id: webhook.id, status: 'active', open, failed },
-    {
-      facts: [
-        ['enabled', webhook.id],
-        ['open', open],
-        ['failed', failed],
-      ],
-    },
-  );
+  const facts = Object.entries({ enabled: webhook.id, open, failed });
+  out.print({ id: webhook.id, status: 'active', open, failed }, { facts });
   if (webhook.status === 'active') out.note('it was already enabled');
   if (failed > 0) out.note(`\`postern webhook replay ${webhook.id} --failed\` posts what failed again`);
   if (webhook.status === 'disabled')
@@ -176,16 +161,10 @@ async function enable({ db, out, now }: CommandContext, id: string): Promise<voi
 async function rotate({ db, out, secrets, now }: CommandContext, id: string): Promise<void> {
   const webhook = await requireWebhook(await db(), id);
   const made = (await rotateSecret(await db(), webhook.id, { seal: createSeal(secrets()), now: now() }))!;
-  const until = new Date(made.oldSecretUntil).toISOString();
+  const { secret, oldSecretUntil } = made;
   out.print(
-    { id: webhook.id, secret: made.secret, oldSecretUntil: until },
-    {
-      facts: [
-        ['id', webhook.id],
-        ['secret', made.secret],
-        ['old one signs until', { time: made.oldSecretUntil }],
-      ],
-    },
+    { id: webhook.id, secret, oldSecretUntil: iso(oldSecretUntil) },
+    { facts: Object.entries({ id: webhook.id, secret, 'old one signs until': { time: oldSecretUntil } }) },
   );
   out.note('the secret is shown only this time');
 }

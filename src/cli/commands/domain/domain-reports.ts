@@ -45,8 +45,14 @@ function dmarcBlocks(reports: DmarcReport[]): Block[] {
   const table: Block = {
     head: ['DMARC REPORT OF', 'DOMAIN', 'POLICY', 'UNTIL', 'MAILS', 'PASSED', 'QUARANTINED', 'REJECTED'],
     rows: reports.map(({ reporter, domain, policy, endsAt, totals }) => [
-      ...[reporter, domain, policy, { time: endsAt }],
-      ...[totals.messages, totals.passed, totals.quarantined, totals.rejected],
+      reporter,
+      domain,
+      policy,
+      { time: endsAt },
+      totals.messages,
+      totals.passed,
+      totals.quarantined,
+      totals.rejected,
     ]),
     empty: '',
     kind: 'dmarc',
@@ -54,7 +60,10 @@ function dmarcBlocks(reports: DmarcReport[]): Block[] {
   const sources: Block = {
     head: ['FAILED DMARC FROM', 'AS', 'SEEN BY', 'MAILS', 'WAS'],
     rows: failing.map(({ ip, headerFrom, messages, disposition, report }): Cell[] => [
-      ...[ip, headerFrom, report.reporter, messages],
+      ip,
+      headerFrom,
+      report.reporter,
+      messages,
       disposition === 'none' ? 'taken' : disposition,
     ]),
     empty: '',
@@ -68,7 +77,12 @@ function tlsBlocks(reports: TlsReport[]): Block[] {
   const table: Block = {
     head: ['TLS REPORT OF', 'DOMAIN', 'POLICY', 'UNTIL', 'SESSIONS', 'FAILED'],
     rows: reports.map(({ reporter, domain, policy, endsAt, totals }) => [
-      ...[reporter, domain, policy, { time: endsAt }, totals.sessions, totals.failed],
+      reporter,
+      domain,
+      policy,
+      { time: endsAt },
+      totals.sessions,
+      totals.failed,
     ]),
     empty: '',
     kind: 'tls',

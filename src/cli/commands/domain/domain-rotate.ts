@@ -1,6 +1,6 @@
 /**
- * `postern domain rotate` and `domain ed25519`: a new DKIM key under a selector of its own. It signs as soon as its record
- * is found, by `domain verify` or by the server, which looks now and then.
+ * `postern domain rotate` and `domain ed25519`: a new DKIM key with its own selector. It signs as soon as its record is found,
+ * by `domain verify` or by a regular check of the server.
  */
 import type { Command } from 'commander';
 import { addKeys, algorithmsOf, endEd25519 } from '../../../accounts/dkim-rotation.ts';

@@ -128,16 +128,8 @@ async function verify(context: CommandContext, org: string, name: string): Promi
   };
   const { domain, records, isKnown } = await verifyDomain(await db(), found, terms);
   const { status } = domain;
-  out.print(
-    { name, status, records },
-    {
-      facts: [
-        ['name', name],
-        ['status', { state: status }],
-      ],
-    },
-    recordsBlock(records),
-  );
+  const facts = Object.entries({ name, status: { state: status } });
+  out.print({ name, status, records }, { facts }, recordsBlock(records));
   if (!isKnown)
     out.warn(`${name} stays ${status}: ${failedLookUps(records)}; the DNS lookups failed, try again later`);
   if (status !== 'verified') context.exitCode = 1;
@@ -180,17 +172,13 @@ async function setTracking(
     clicks: change.clicks ?? found.clickTracking,
     host: change.host === undefined ? found.trackingHost : change.host,
   };
-  out.print(
-    { name, tracking },
-    {
-      facts: [
-        ['name', name],
-        ['opens', tracking.opens ? 'on' : 'off'],
-        ['clicks', tracking.clicks ? 'on' : 'off'],
-        ['links at', tracking.host ?? 'the address of the service'],
-      ],
-    },
-  );
+  const facts = Object.entries({
+    name,
+    opens: tracking.opens ? 'on' : 'off',
+    clicks: tracking.clicks ? 'on' : 'off',
+    'links at': tracking.host ?? 'the address of the service',
+  });
+  out.print({ name, tracking }, { facts });
   if (change.host)
     out.note(`publish its CNAME record; \`postern domain show ${name} --org ${quoted(org)}\` has it`);
 }

@@ -3,53 +3,15 @@ import { z } from 'zod';
 import { balanceOf, grant, listLedger, quotaState, setQuota } from '../../../db/accept/credit-ledger.ts';
 import { findOrganization } from '../../../db/accounts/organizations.ts';
 import { limitOf, wholeOf } from '../../form-amounts.ts';
-import { checkForm, type Errors, valuesOf } from '../../forms.ts';
+import { showForm } from '../../form-page.ts';
+import { checkForm, type Errors } from '../../forms.ts';
 import { count } from '../../number-format.ts';
-import {
-  type DashboardPage,
-  type OrgVisit,
-  type PageAnswer,
-  type PageParts,
-  redirect,
-  show,
-} from '../../page.ts';
+import { type DashboardPage, type OrgVisit, type PageParts, redirect } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { pageOf } from '../../pagination.ts';
 
-export const creditsPage: DashboardPage = {
-  organization: {
-    'GET /dashboard/o/:org/credits': (visit, parts) => list(visit, parts),
-    'POST /dashboard/o/:org/credits/grant': give,
-    'POST /dashboard/o/:org/credits/quota': change,
-  },
-};
-
-const pageSize = 50;
 const maxCredits = 999_999_999_999;
-
-async function list(visit: OrgVisit, { db, config }: PageParts, errors: Errors = {}): Promise<PageAnswer> {
-  const org = await findOrganization(db, visit.org.id);
-  if (!org) throw notFound('organization');
-  const ledger = await pageOf(visit, pageSize, (page) => listLedger(db, org.id, page));
-  const quota = quotaState(org, visit.now);
-  const used = quota.limit ? Math.min(quota.used / quota.limit, 1) : 0;
-  const data = {
-    ...ledger,
-    quota,
-    used,
-    wallet: org.wallet,
-    balance: balanceOf({ ...org, quotaUsed: quota.used }),
-    tone: toneOf(used, config.creditsLow / 100),
-    errors,
-    values: valuesOf(visit.form),
-  };
-  return show('credits/credits', 'Credits', data, { status: Object.keys(errors).length > 0 ? 422 : 200 });
-}
-
-function toneOf(used: number, lowShare: number): string {
-  if (used >= 1) return 'bad';
-  return used >= 1 - lowShare ? 'warn' : '';
-}
+const quotaFields = z.object({ quota: limitOf(maxCredits) });
 
 const grantFields = z.object({
   amount: z
@@ -66,23 +28,53 @@ const grantFields = z.object({
     }),
 });
 
-async function give(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const checked = checkForm(visit.form, grantFields);
-  if (!checked.ok) return list(visit, parts, checked.errors);
-  const { amount } = checked.values;
-  const changed = await parts.db.transaction((trx) => grant(trx, visit.org.id, amount, visit.now));
-  if (!changed) return list(visit, parts, { amount: 'The wallet has fewer credits than that.' });
-  return redirect(
-    `${visit.base}/credits`,
-    `The wallet of ${visit.org.name} now has ${count(changed.wallet)} credits.`,
-  );
+export const creditsPage: DashboardPage = {
+  organization: {
+    'GET /dashboard/o/:org/credits': (visit, parts) => list(visit, parts),
+    async 'POST /dashboard/o/:org/credits/grant'(visit, parts) {
+      const { org, base, form, now } = visit;
+      const checked = checkForm(form, grantFields);
+      if (!checked.ok) return list(visit, parts, checked.errors);
+      const { amount } = checked.values;
+      const changed = await parts.db.transaction((trx) => grant(trx, org.id, amount, now));
+      if (!changed) return list(visit, parts, { amount: 'The wallet has fewer credits than that.' });
+      return redirect(
+        `${base}/credits`,
+        `The wallet of ${org.name} now has ${count(changed.wallet)} credits.`,
+      );
+    },
+    async 'POST /dashboard/o/:org/credits/quota'(visit, parts) {
+      const { org, base, form, now } = visit;
+      const checked = checkForm(form, quotaFields);
+      if (!checked.ok) return list(visit, parts, checked.errors);
+      const { quota } = checked.values;
+      await parts.db.transaction((trx) => setQuota(trx, org.id, quota, now));
+      const quotaText = quota === null ? 'can send without a quota' : `has ${count(quota)} credits per month`;
+      return redirect(`${base}/credits`, `${org.name} now ${quotaText}.`);
+    },
+  },
+};
+
+const pageSize = 50;
+
+async function list(visit: OrgVisit, { db, config }: PageParts, errors: Errors = {}) {
+  const org = await findOrganization(db, visit.org.id);
+  if (!org) throw notFound('organization');
+  const ledger = await pageOf(visit, pageSize, (page) => listLedger(db, org.id, page));
+  const quota = quotaState(org, visit.now);
+  const used = quota.limit ? Math.min(quota.used / quota.limit, 1) : 0;
+  const data = {
+    ...ledger,
+    quota,
+    used,
+    wallet: org.wallet,
+    balance: balanceOf({ ...org, quotaUsed: quota.used }),
+    tone: toneOf(used, config.creditsLow / 100),
+  };
+  return showForm('credits/credits', 'Credits', visit, data, errors);
 }
 
-async function change(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
-  const checked = checkForm(visit.form, z.object({ quota: limitOf(maxCredits) }));
-  if (!checked.ok) return list(visit, parts, checked.errors);
-  const { quota } = checked.values;
-  await parts.db.transaction((trx) => setQuota(trx, visit.org.id, quota, visit.now));
-  const quotaText = quota === null ? 'can send without a quota' : `has ${count(quota)} credits per month`;
-  return redirect(`${visit.base}/credits`, `${visit.org.name} now ${quotaText}.`);
+function toneOf(used: number, lowShare: number): string {
+  if (used >= 1) return 'bad';
+  return used >= 1 - lowShare ? 'warn' : '';
 }

@@ -4,35 +4,38 @@ import { makeOrganization } from '../../../accounts/create-organization.ts';
 import { listMemberships, searchOrganizations } from '../../../db/accounts/memberships.ts';
 import { NameTaken } from '../../../db/accounts/organizations.ts';
 import { checkForm, oneLine } from '../../forms.ts';
-import {
-  type DashboardPage,
-  type PageAnswer,
-  type PageParts,
-  redirect,
-  show,
-  type UserVisit,
-} from '../../page.ts';
+import { type DashboardPage, type PageParts, redirect, show, type UserVisit } from '../../page.ts';
 import { pageOf } from '../../pagination.ts';
 
 export const organizationsPage: DashboardPage = {
   user: {
-    'GET /dashboard': first,
+    /** A person with exactly one organization goes straight to it. */
+    async 'GET /dashboard'({ user }, { db }) {
+      const some = user.isOperator
+        ? await searchOrganizations(db, { text: '', limit: 2 })
+        : await listMemberships(db, user.id);
+      return redirect(some.length === 1 ? `/dashboard/o/${some[0]!.id}` : '/dashboard/organizations');
+    },
     'GET /dashboard/organizations': (visit, parts) => list(visit, parts),
   },
-  operator: { 'POST /dashboard/organizations': make },
+  operator: {
+    async 'POST /dashboard/organizations'(visit, parts) {
+      const checked = checkForm(visit.form, z.object({ name: oneLine('a name') }));
+      if (!checked.ok) return list(visit, parts, checked.errors.name);
+      const made = await makeOrganization(parts.db, checked.values, visit.now).catch((error) => {
+        if (error instanceof NameTaken) return null;
+        throw error;
+      });
+      if (!made) return list(visit, parts, 'Another organization has this name. Choose a different one.');
+      const { id, name } = made;
+      return redirect(`/dashboard/o/${id}`, `${name} was created and can send without limits.`);
+    },
+  },
 };
-
-/** A person with exactly one organization goes straight to it. */
-async function first({ user }: UserVisit, { db }: PageParts): Promise<PageAnswer> {
-  const some = user.isOperator
-    ? await searchOrganizations(db, { text: '', limit: 2 })
-    : await listMemberships(db, user.id);
-  return redirect(some.length === 1 ? `/dashboard/o/${some[0]!.id}` : '/dashboard/organizations');
-}
 
 const pageSize = 50;
 
-async function list(visit: UserVisit, { db }: PageParts, error?: string): Promise<PageAnswer> {
+async function list(visit: UserVisit, { db }: PageParts, error?: string) {
   const { user, query, context } = visit;
   const text = (query.get('q') ?? '').trim();
   const shown = user.isOperator
@@ -41,16 +44,4 @@ async function list(visit: UserVisit, { db }: PageParts, error?: string): Promis
   const name = context.method === 'POST' ? visit.form.get('name') : '';
   const data = { ...shown, text, error, name };
   return show('organizations/organizations', 'Organizations', data, { status: error ? 422 : 200 });
-}
-
-async function make(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
-  const checked = checkForm(visit.form, z.object({ name: oneLine('a name') }));
-  if (!checked.ok) return list(visit, parts, checked.errors.name);
-  const made = await makeOrganization(parts.db, checked.values, visit.now).catch((error) => {
-    if (error instanceof NameTaken) return null;
-    throw error;
-  });
-  if (!made) return list(visit, parts, 'Another organization has this name. Choose a different one.');
-  const { id, name } = made;
-  return redirect(`/dashboard/o/${id}`, `${name} was created and can send without limits.`);
 }
