@@ -15,7 +15,7 @@ export type Grant = (typeof grants)[number];
 
 const domainScope = 'domain_scope:';
 
-/** Who makes a request, according to its key. */
+/** The organization and the rights of the key that a request was made with. */
 export interface Caller {
   keyId: string;
   orgId: string;
@@ -69,7 +69,10 @@ export function mayDo(caller: Caller, grant: Grant): boolean {
 export function requireManager(caller: Caller): void {
   requireGrant(caller, 'full_access');
   if (allowedDomains(caller).length === 0) return;
-  throw new Refusal('FORBIDDEN', 'The API key is restricted to domains; managing takes one that is not.');
+  throw new Refusal(
+    'FORBIDDEN',
+    'The API key is restricted to domains. Use a key without a domain_scope to manage the organization.',
+  );
 }
 
 /** The domains that the key is restricted to; empty means no restriction. */

@@ -1,5 +1,4 @@
-/** Creates users: the first operator by the set-up link, everyone else by an invitation. Resets, disables and enables them. */
-
+/** Creates users: the first operator by the set-up link, all others by an invitation. Resets, disables and enables them. */
 import { setMembership } from '../db/accounts/memberships.ts';
 import { type LinkPurpose, type OneTimeLink, useLink, useSetUp } from '../db/accounts/one-time.ts';
 import { endSessions } from '../db/accounts/sessions-table.ts';

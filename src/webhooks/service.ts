@@ -1,4 +1,4 @@
-/** Builds the webhook pipeline: events → messages → posts → attempts. main.ts starts and stops it. */
+/** Builds the webhook pipeline: events → messages → posts → attempts. server/ starts and stops it. */
 import type { Seal } from '../accounts/seal.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';

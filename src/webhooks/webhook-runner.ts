@@ -43,14 +43,14 @@ export function createWebhookRunner(parts: WebhookRunnerParts): WebhookRunner {
   const stopping = new AbortController();
 
   const loop = createDebouncedLoop({
-    run: beat,
+    run: postDue,
     debounceMs: 25,
     intervalMs: 1000,
     clock,
     onError: (error) => onError('due webhooks could not be read; retrying', error),
   });
 
-  async function beat(): Promise<boolean> {
+  async function postDue(): Promise<boolean> {
     if (slots.isFull()) return false;
     const now = clock.now();
     const due = await parts.listDue(now);

@@ -43,6 +43,13 @@ test('a key is made, shown once, works, is rotated and revoked', async (t) => {
   t.regex((await browser.get(keys)).text, /shop <b> em_\S+ email:read sender\.invalid 3 hours ago/);
 
   const { id } = await world.db('api_keys').where(label).whereNull('revoked_at').first();
+  await world
+    .db('api_keys')
+    .where({ id })
+    .update({ ends_at: world.clock.now() + 3_600_000 });
+  const replaced = (await browser.submit(`${id}/rotate`)).text;
+  t.regex(replaced, /The key has been replaced and works until .* unless you revoke it\./);
+  t.regex(replaced, /shop <b> Replaced works until /);
   t.regex((await browser.submit(`${id}/revoke`)).text, /shop <b> was revoked/);
   t.notRegex((await browser.get(keys)).text, /was revoked\. Requests/, 'said once');
   await until(async () => (await status(second)) === 401, { what: 'the key to end' });

@@ -16,7 +16,8 @@ interface CreateOptions {
   domain?: string[];
 }
 
-export function keyCommands(program: Command, { db, out, now }: CommandContext): void {
+export function keyCommands(program: Command, context: CommandContext): void {
+  const { db, out, now } = context;
   const key = program.command('key').description('Manage the API keys of an organization.');
 
   key
@@ -53,14 +54,7 @@ export function keyCommands(program: Command, { db, out, now }: CommandContext):
     .command('revoke')
     .description('Revoke a key at once.')
     .argument('<ID>', 'id of the key')
-    .action(async (id: string) => {
-      const found = await requireKey(await db(), id);
-      if (!(await revokeKey(await db(), found.id, now())))
-        throw new Failure(`the key ${found.id} (${found.label}) has already been revoked`);
-      const { label, revokedAt } = (await findKey(await db(), found.id, null))!;
-      const facts = Object.entries({ id: found.id, label, revoked: { time: revokedAt } });
-      out.print({ id: found.id, label, revokedAt: iso(revokedAt!) }, { facts });
-    });
+    .action((id: string) => revoke(context, id));
 
   key
     .command('rotate')
@@ -77,6 +71,15 @@ export function keyCommands(program: Command, { db, out, now }: CommandContext):
       const made = await rotateKey(await db(), found, rotatedAt, grace);
       printKey(out, made, grace > 0 ? rotatedAt + grace : null);
     });
+}
+
+async function revoke({ db, out, now }: CommandContext, id: string): Promise<void> {
+  const found = await requireKey(await db(), id);
+  if (!(await revokeKey(await db(), found.id, now())))
+    throw new Failure(`the key ${found.id} (${found.label}) has already been revoked`);
+  const { label, revokedAt } = (await findKey(await db(), found.id, null))!;
+  const facts = Object.entries({ id: found.id, label, revoked: { time: revokedAt } });
+  out.print({ id: found.id, label, revokedAt: iso(revokedAt!) }, { facts });
 }
 
 function printKey(out: Output, { id, key, scopes }: MadeKey, oldUntil: number | null = null): void {

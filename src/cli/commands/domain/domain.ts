@@ -47,20 +47,8 @@ export function domainCommands(program: Command, context: CommandContext): void 
       .argument('<NAME>', 'the domain', domainArgument)
       .requiredOption(ownerFlags, ownerIs);
 
-  named('add', 'Register a domain and print its DNS records.').action(
-    async (name: string, { org }: Owner) => {
-      const owner = await requireOrganization(await db(), org);
-      const terms = { seal: createSeal(context.secrets()), now: context.now() };
-      const added = await registerDomain(await db(), { orgId: owner.id, name }, terms);
-      const records = recordsFor(added, context.config());
-      const { id, status } = added;
-      out.print({ id, name, status, records }, ...domainBlocks(added, records));
-      const advice = hostnameAdvice(context.config());
-      if (advice) out.warn(`${advice} before you publish these records`);
-      out.note(
-        `publish these records; then \`postern domain verify ${name} --org ${quoted(owner.name)}\` checks them`,
-      );
-    },
+  named('add', 'Register a domain and print its DNS records.').action((name: string, { org }: Owner) =>
+    add(context, org, name),
   );
 
   domain
@@ -115,6 +103,21 @@ interface Owner {
 
 async function lookUp({ db }: CommandContext, org: string, name: string): Promise<DomainRecord> {
   return requireDomain(await db(), await requireOrganization(await db(), org), name);
+}
+
+async function add(context: CommandContext, org: string, name: string): Promise<void> {
+  const { db, out } = context;
+  const owner = await requireOrganization(await db(), org);
+  const terms = { seal: createSeal(context.secrets()), now: context.now() };
+  const added = await registerDomain(await db(), { orgId: owner.id, name }, terms);
+  const records = recordsFor(added, context.config());
+  const { id, status } = added;
+  out.print({ id, name, status, records }, ...domainBlocks(added, records));
+  const advice = hostnameAdvice(context.config());
+  if (advice) out.warn(`${advice} before you publish these records`);
+  out.note(
+    `publish these records; then \`postern domain verify ${name} --org ${quoted(owner.name)}\` checks them`,
+  );
 }
 
 async function verify(context: CommandContext, org: string, name: string): Promise<void> {
