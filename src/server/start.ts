@@ -206,7 +206,7 @@ function webhooksOf(context: ServerContext): Webhooks {
     node,
     log,
     metrics,
-    watch: eventSignal,
+    eventSignal,
     onError,
     clock,
   });

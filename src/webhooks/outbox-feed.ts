@@ -13,7 +13,7 @@ export interface FeedParts {
   passOver(position: number): Promise<void>;
   fanOut(terms: { now: number; limit: number }): Promise<{ made: number; position: number; isMore: boolean }>;
   onMessages(): void;
-  watch: EventSignal;
+  eventSignal: EventSignal;
   clock: Clock;
   onError(what: string, error: unknown): void;
 }
@@ -25,7 +25,7 @@ const retryDelayMs = 1000;
 const intervalMs = 10 * 60_000;
 
 export function createFeed(parts: FeedParts) {
-  const { clock, watch } = parts;
+  const { clock, eventSignal } = parts;
   const stopping = new AbortController();
   /** Events up to this position are done. */
   let seen = -1;
@@ -51,10 +51,10 @@ export function createFeed(parts: FeedParts) {
 
   async function follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const signals = watch.count();
+      const signals = eventSignal.count();
       try {
         while ((await step()) && !signal.aborted);
-        await watch.wait(signals, intervalMs, signal);
+        await eventSignal.wait(signals, intervalMs, signal);
       } catch (error) {
         parts.onError('events could not be read for webhooks; retrying', error);
         await pause(clock, retryDelayMs, signal);

@@ -28,7 +28,7 @@ export interface WebhookParts {
   node: string;
   log: Log;
   metrics: Metrics;
-  watch: EventSignal;
+  eventSignal: EventSignal;
   onError(what: string, error: unknown): void;
   clock: Clock;
 }
@@ -52,7 +52,7 @@ export function createWebhooks({
   node,
   log,
   metrics,
-  watch,
+  eventSignal,
   clock,
   onError,
   seal,
@@ -77,7 +77,7 @@ export function createWebhooks({
         { webhookId: webhook.id, orgId: webhook.orgId, url: webhook.url },
         `a webhook was disabled: ${reason}; enable it with \`postern webhook enable ${webhook.id}\``,
       );
-      watch.notify();
+      eventSignal.notify();
     },
     concurrency,
     clock,
@@ -89,7 +89,7 @@ export function createWebhooks({
     passOver: (position) => passOver(db, position),
     fanOut: (terms) => fanOut(db, terms),
     onMessages: runner.wake,
-    watch,
+    eventSignal,
     clock,
     onError,
   });
