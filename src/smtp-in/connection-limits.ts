@@ -1,8 +1,5 @@
-/**
- * Limits connections in total and per client: an IPv4 address or an IPv6 /64, the smallest network that a provider assigns
- * to one customer (RFC 6177).
- */
-import { isIPv6 } from 'node:net';
+/** Limits connections in total and per client network (base/client-network.ts). */
+import { clientNetwork } from '../base/client-network.ts';
 
 export interface ConnectionLimits {
   /** Counts a connection until the returned function is called. Returns the reason instead if a limit is reached. */
@@ -22,7 +19,7 @@ export function createConnectionLimits({
   return {
     size: () => all,
     enter(address) {
-      const client = clientOf(address);
+      const client = clientNetwork(address);
       const own = clients.get(client) ?? 0;
       if (own >= perClient) return 'Too many connections from your address';
       if (all >= max) return 'Too many connections';
@@ -39,17 +36,4 @@ export function createConnectionLimits({
       };
     },
   };
-}
-
-export function clientOf(address: string): string {
-  const plain = address.replace(/^::ffff:(?=\d+\.)/i, '');
-  if (!isIPv6(plain)) return plain;
-  const [head = '', tail] = plain.toLowerCase().split('::');
-  const front = head === '' ? [] : head.split(':');
-  const missing = tail === undefined ? 0 : 8 - front.length - (tail === '' ? 0 : tail.split(':').length);
-  const groups = [...front, ...Array.from({ length: missing }, () => '0'), ...(tail?.split(':') ?? [])];
-  return `${groups
-    .slice(0, 4)
-    .map((group) => group.replace(/^0+(?=.)/, ''))
-    .join(':')}::/64`;
 }

@@ -4,7 +4,7 @@
  * refused and its memory released, so that half-received messages cannot wait for each other. One eighth of the memory is
  * reserved for small messages: a bounce still gets in, however many large messages arrive slowly.
  */
-import { clientOf } from './connection-limits.ts';
+import { clientNetwork } from '../base/client-network.ts';
 
 export interface MemoryHold {
   /** Grows the hold to `bytes`; false if the memory did not become free in time. */
@@ -78,7 +78,7 @@ export function createMemoryBudget({
 
   return {
     open(address) {
-      const client = clientOf(address);
+      const client = clientNetwork(address);
       let held = 0;
       return {
         async reach(bytes) {

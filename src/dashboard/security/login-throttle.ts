@@ -6,9 +6,9 @@
  * The counters are in memory and their number is bounded. Losing them gives an attacker one more window, nothing else.
  */
 import { LRUCache } from 'lru-cache';
+import { clientNetwork } from '../../base/client-network.ts';
 import type { Clock } from '../../base/clock.ts';
 import { lruOptions } from '../../base/lru-options.ts';
-import { clientOf } from '../../smtp-in/connection-limits.ts';
 
 const windowMs = 15 * 60_000;
 const max = { network: 30, account: 10 };
@@ -50,7 +50,7 @@ export function createLoginThrottle(clock: Clock): LoginThrottle {
 
   function countersOf({ address, account, browser }: LoginAttempt): [Counter, string][] {
     if (browser !== null) return [[atAccounts, `${account} browser ${browser}`]];
-    const network = clientOf(address);
+    const network = clientNetwork(address);
     return [
       [networks, network],
       [atAccounts, `${account} network ${network}`],
