@@ -7,9 +7,8 @@
  */
 import type { Socket } from 'node:net';
 import type { SMTPServer } from 'smtp-server';
-import { SMTPConnection, type SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js';
-import type { SMTPStream } from 'smtp-server/lib/smtp-stream.js';
 import type { MinimumRate } from '../base/minimum-rate.ts';
+import { ClientSession, type SessionOptions } from '../vendor/smtp-server.ts';
 import { type StreamFault, StrictStream } from './strict-stream.ts';
 
 export interface ConnectionTimeouts {
@@ -30,7 +29,7 @@ export interface ConnectionPolicy {
   minimumRate: MinimumRate;
   /** Whether this client may log in: over TLS, or if clear text is allowed. */
   mayLogIn(isSecure: boolean, address: string): boolean;
-  /** Called when the connection closes; a listener on the socket would not do, because STARTTLS removes all listeners. */
+  /** Called when the connection closes. */
   leave?: () => void;
 }
 
@@ -50,7 +49,7 @@ const replies: Record<StreamFault, [code: number, text: string]> = {
   flood: [552, '5.3.4 The message is far larger than the limit'],
 };
 
-export class SmtpConnection extends SMTPConnection {
+export class SmtpConnection extends ClientSession {
   readonly #policy: ConnectionPolicy;
   #deadline: NodeJS.Timeout | undefined;
   /** Of the message that comes in. */
@@ -62,63 +61,44 @@ export class SmtpConnection extends SMTPConnection {
   constructor(
     server: SMTPServer,
     socket: Socket,
-    options: SMTPConnectionOptions | null | undefined,
+    options: SessionOptions | null | undefined,
     policy: ConnectionPolicy,
   ) {
     super(server, socket, options);
     this.#policy = policy;
-    // Replaces the parser that the base constructor created before `#policy` was set.
-    this._parser = this.#strictParser();
+    this.useParser(
+      () => this.#strictParser(),
+      (error) => this.send(421, `4.3.0 ${error.message}`),
+    );
     this.#setDeadline(policy.timeouts.stranger);
-  }
-
-  /** smtp-server creates a new parser after STARTTLS. */
-  override _createParser(): SMTPStream {
-    return #policy in this ? this.#strictParser() : super._createParser();
   }
 
   #strictParser(): StrictStream {
     const { longestCommand: longestLine, largestMessage } = this.#policy;
-    const parser = new StrictStream({
+    return new StrictStream({
       longestLine,
       // A client over the announced limit is read to the end of its message, to get a 552; at twice the limit it is cut off.
       largestMessage: 2 * largestMessage,
-      endsGroup: (line) => this._nextHandler !== false || endingGroup.test(line),
+      endsGroup: (line) => this.isInLogin || endingGroup.test(line),
       onFault: (fault) => this.#end(...replies[fault]),
       onMessageBytes: (count) => this.#transfer?.received(count),
     });
-    parser.oncommand = (command, callback) => this._onCommand(command, callback);
-    parser.on('error', (error) => this.send(421, `4.3.0 ${error.message}`));
-    return parser;
   }
 
-  override _onCommand(command: Buffer, callback?: () => void): void {
+  protected override admitCommand(): boolean {
     clearTimeout(this.#deadline);
     this.#commands += 1;
-    if (this.#commands > maxCommands) this.send(421, '4.7.0 Too many commands without a message');
-    else super._onCommand(command, callback);
+    const isAdmitted = this.#commands <= maxCommands;
+    if (!isAdmitted) this.send(421, '4.7.0 Too many commands without a message');
+    return isAdmitted;
   }
 
-  override handler_EHLO(command: Buffer, callback: () => void): void {
-    const { disabledCommands } = this.session;
-    // RFC 4954 section 4: AUTH is not offered if it would be refused.
-    const hidden = this.#mayLogIn() ? [] : ['AUTH'];
-    this.session.disabledCommands = [...this._server.options.disabledCommands, ...hidden];
-    super.handler_EHLO(command, callback);
-    this.session.disabledCommands = disabledCommands;
-  }
-
-  override handler_AUTH(command: Buffer, callback: () => void): void {
-    if (this.#mayLogIn()) {
-      super.handler_AUTH(command, callback);
-      return;
-    }
-    this.send(538, '5.7.11 UNAUTHORIZED: TLS is required to log in. Use STARTTLS first.');
-    callback();
-  }
-
-  #mayLogIn(): boolean {
+  protected override mayLogIn(): boolean {
     return this.#policy.mayLogIn(this.secure, this.remoteAddress);
+  }
+
+  protected override refuseLogin(): void {
+    this.send(538, '5.7.11 UNAUTHORIZED: TLS is required to log in. Use STARTTLS first.');
   }
 
   override send(code: number, data?: string | string[] | null, context?: string | false): void {
@@ -132,13 +112,13 @@ export class SmtpConnection extends SMTPConnection {
     if (context === 'DATA_OK') this.#commands = 0;
     if (code >= 500) this.#errors += 1;
     if (this.#errors >= maxErrors) this.send(421, '4.7.0 Too many errors');
-    else if (this.#isDismissed && !this.#isBusy()) this.#sendShutdown();
+    else if (this.#isDismissed && !this.isBusy) this.#sendShutdown();
     else this.#setDeadline(this.#timeoutAfter(code));
   }
 
   /** Disconnects now, or after the command or message in progress; `atOnce` does not wait for an incomplete message. */
   dismiss(atOnce: boolean): void {
-    if (this.#isDeciding() || (!atOnce && this.#isBusy())) this.#isDismissed = true;
+    if (this.isDeciding || (!atOnce && this.isBusy)) this.#isDismissed = true;
     else this.#sendShutdown();
   }
 
@@ -147,11 +127,10 @@ export class SmtpConnection extends SMTPConnection {
     super.close();
   }
 
-  override _onClose(): void {
+  protected override onClosed(): void {
     clearTimeout(this.#deadline);
     this.#transfer?.stop();
     this.#policy.leave?.();
-    super._onClose();
   }
 
   #sendShutdown(): void {
@@ -171,16 +150,6 @@ export class SmtpConnection extends SMTPConnection {
     return isKnown ? command : stranger;
   }
 
-  #isBusy(): boolean {
-    return this._handlerPending || Boolean(this._dataStream);
-  }
-
-  /** The client waits for a reply. */
-  #isDeciding(): boolean {
-    const isWhole = this._dataStream && this._parser && !this._parser._dataMode;
-    return this._handlerPending || Boolean(isWhole);
-  }
-
   #setDeadline(ms: number): void {
     clearTimeout(this.#deadline);
     this.#deadline = setTimeout(() => this.#timeOut(), ms);
@@ -188,7 +157,6 @@ export class SmtpConnection extends SMTPConnection {
   }
 
   #timeOut(): void {
-    if (!this._closing && !this._closed && !this.#isDeciding())
-      this.send(421, '4.4.2 Timeout: the client is too slow');
+    if (!this.isEnding && !this.isDeciding) this.send(421, '4.4.2 Timeout: the client is too slow');
   }
 }

@@ -7,10 +7,9 @@
  * Stop: idle clients get 421, incoming messages have two more seconds, decisions in progress are answered.
  */
 import type { AddressInfo, Socket } from 'node:net';
-import { SMTPServer } from 'smtp-server';
-import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js';
 import { type MinimumRate, transferRate } from '../base/minimum-rate.ts';
 import { listening } from '../base/tcp-listen.ts';
+import { type SessionOptions, SessionServer } from '../vendor/smtp-server.ts';
 import type { ConnectionLimits } from './connection-limits.ts';
 import type { Certificate } from './listener-certificate.ts';
 import type { MailHandler } from './mail-handler.ts';
@@ -89,7 +88,7 @@ export async function openListener<User>(parts: ListenerParts<User>): Promise<Ma
   };
 }
 
-class Server<User> extends SMTPServer {
+class Server<User> extends SessionServer<SmtpConnection> {
   readonly #parts: ListenerParts<User>;
   readonly #policy: ConnectionPolicy;
   /** Frees the connection's slot when it closes. */
@@ -129,26 +128,16 @@ class Server<User> extends SMTPServer {
     };
   }
 
-  /** Counts before the TLS handshake, which a client can delay. Clients behind a proxy are counted in `connect`. */
-  override _acceptSocket(socket: Socket, handshake: boolean): (() => void) | false {
-    if (!this._expectsProxyHeader(socket) && !this.#admit(socket, socket.remoteAddress ?? '')) return false;
-    return super._acceptSocket(socket, handshake);
-  }
-
-  override connect(socket: Socket, options?: SMTPConnectionOptions | null): void {
-    if (options?.remoteAddress && !this.#admit(socket, options.remoteAddress)) return;
+  protected override createSession(socket: Socket, options?: SessionOptions | null): SmtpConnection {
     const leave = this.#release.get(socket);
-    const connection = new SmtpConnection(this, socket, options, { ...this.#policy, leave });
-    this.connections.add(connection);
-    connection.on('error', (error) => this._onError(error));
-    connection.init();
+    return new SmtpConnection(this, socket, options, { ...this.#policy, leave });
   }
 
   dismiss(atOnce: boolean): void {
-    for (const connection of this.connections) (connection as SmtpConnection).dismiss(atOnce);
+    for (const session of this.sessions) session.dismiss(atOnce);
   }
 
-  #admit(socket: Socket, address: string): boolean {
+  protected override admit(socket: Socket, address: string): boolean {
     const entered = this.#parts.connectionLimits.enter(address);
     if (typeof entered === 'function') {
       socket.once('close', entered);

@@ -10,7 +10,7 @@
  * Input before the fault is processed in order, input after it is not. smtp-server's parser gets one line at a time, so that
  * it never holds unchecked input.
  */
-import { SMTPStream } from 'smtp-server/lib/smtp-stream.js';
+import { CommandParser, type Next } from '../vendor/smtp-server.ts';
 
 export type StreamFault = 'line-end' | 'pipelining' | 'line-length' | 'flood';
 
@@ -26,15 +26,13 @@ export interface StrictParts {
   onMessageBytes(count: number): void;
 }
 
-type Next = (error?: Error | null) => void;
-
 const cr = 0x0d;
 const lf = 0x0a;
 
 /** Lines that are processed before other connections get a turn of the event loop. */
 const maxInARow = 100;
 
-export class StrictStream extends SMTPStream {
+export class StrictStream extends CommandParser {
   readonly #parts: StrictParts;
   /** The last octet was a CR, so an LF must follow. */
   #afterCr = false;
@@ -48,9 +46,8 @@ export class StrictStream extends SMTPStream {
     this.#parts = parts;
   }
 
-  override _write(chunk: Buffer, _: BufferEncoding | 'buffer', next: Next): void {
-    if (this.isClosed || chunk.length === 0) return void next();
-    // smtp-server calls `_write` again with the bytes that followed a message in its chunk.
+  protected override receive(chunk: Buffer, done: Next): void {
+    // Called again with the bytes that followed a message in its chunk.
     const isRest = this.#chunk > 0;
     if (!isRest) this.#chunk = chunk.length;
     const fault = bareLineEnd(chunk, this.#afterCr);
@@ -58,25 +55,13 @@ export class StrictStream extends SMTPStream {
     this.#serve(fault < 0 ? chunk : chunk.subarray(0, fault), (error) => {
       if (fault >= 0) this.#refuse('line-end');
       if (!isRest) this.#chunk = 0;
-      next(error);
+      done(error);
     });
   }
 
   /** The bytes after a message are checked again: they follow an LF, whatever their chunk ended with. */
-  override _endDataMode(chunk: Buffer | false, remainder: Buffer, callback: Next): void {
-    if (remainder.length > 0) this.#afterCr = false;
-    super._endDataMode(chunk, remainder, callback);
-  }
-
-  /** smtp-server clears the callback after calling it, which would drop the callback of a second message; so clear it first. */
-  override continue(): void {
-    const goOn = this._continueCallback;
-    if (typeof goOn !== 'function') {
-      super.continue();
-      return;
-    }
-    this._continueCallback = false;
-    goOn();
+  protected override onMessageEnd(hasMore: boolean): void {
+    if (hasMore) this.#afterCr = false;
   }
 
   #refuse(fault: StreamFault): void {
@@ -91,14 +76,14 @@ export class StrictStream extends SMTPStream {
       let isAnswered = true;
       while (isAnswered) {
         if (this.isClosed || rest.length === 0) return done();
-        if (this._dataMode) return this.#serveMessage(rest, done);
+        if (this.isInMessage) return this.#serveMessage(rest, done);
         const piece = rest.subarray(0, rest.indexOf(lf) + 1 || rest.length);
         rest = rest.subarray(piece.length);
         const endsGroup = this.#begin(piece, rest);
         if (this.isClosed) return done();
         isAnswered = false;
         let isWaiting = false;
-        super._write(piece, 'buffer', (error) => {
+        this.parse(piece, (error) => {
           if (error) return done(error);
           if (!isWaiting) isAnswered = true;
           else this.#goOn(endsGroup, nextLine);
@@ -118,7 +103,7 @@ export class StrictStream extends SMTPStream {
     this.#begun = isWhole ? 0 : length;
     if (length > this.#parts.longestLine) this.#refuse('line-length');
     if (!isWhole) return false;
-    const line = this._remainder + piece.toString('latin1');
+    const line = this.unfinishedLine + piece.toString('latin1');
     const endsGroup = this.#parts.endsGroup(line.trimEnd());
     if (endsGroup && rest.length > 0) this.#refuse('pipelining');
     return endsGroup;
@@ -135,12 +120,7 @@ export class StrictStream extends SMTPStream {
     const isFlood = this.dataBytes > this.#parts.largestMessage;
     if (isFlood) this.#refuse('flood');
     if (isFlood) done();
-    else
-      super._write(
-        bytes,
-        'buffer',
-        bytes.length < largePiece ? done : (error) => void setImmediate(done, error),
-      );
+    else this.parse(bytes, bytes.length < largePiece ? done : (error) => void setImmediate(done, error));
   }
 }
 
