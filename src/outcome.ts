@@ -8,7 +8,6 @@
  */
 import type { Fault, Outcome, Reply, Signal } from './glossary.ts';
 import { ruleFor, statusOf } from './reply-rules/classify.ts';
-import { signalOfRefusal } from './reply-rules/destination-signal.ts';
 import type { Category, Phase, Rule } from './reply-rules/reply-rule.ts';
 import { retryAfterMs } from './reply-rules/retry-after.ts';
 
@@ -168,6 +167,35 @@ const lasting: ReadonlySet<Category> = new Set(['unknown_user', 'mailbox_disable
 /** A bounce for anything that is not the recipient's fault must never suppress the recipient. */
 function hardness(category: Category, fault: Fault): 'hard' | 'soft' {
   return fault === 'recipient' && lasting.has(category) ? 'hard' : 'soft';
+}
+
+/** Refusals of this mail or this mailbox: the host works. */
+const aboutThisMail: ReadonlySet<Category> = new Set([
+  'unknown_user',
+  'mailbox_disabled',
+  'mailbox_full',
+  'spam',
+  'content',
+  'size',
+  'auth',
+  'dns',
+  'loop',
+]);
+
+/**
+ * What a refusal says about the destination, for its concurrency and its circuit: a 421 or a rate limit asks us to slow
+ * down; a refusal instead of a greeting is an outage.
+ */
+function signalOfRefusal(phase: Phase, reply: Reply, rule: Rule): Signal {
+  if (rule.signal !== undefined) return rule.signal;
+  if (rule.category === 'greylisting' || rule.category === 'tls') return null;
+  if (rule.category === 'rate_limit' || reply.code === 421) return 'throttled';
+  if (phase === 'greeting') return 'dead';
+  // A 4.7.x that is not about this mail asks us to slow down.
+  const unspecific = rule.category === 'policy' || rule.category === 'blocked';
+  if (unspecific && reply.code < 500 && statusOf(reply)?.startsWith('4.7.')) return 'throttled';
+  if (aboutThisMail.has(rule.category)) return 'well';
+  return rule.category === 'policy' && reply.code >= 500 ? 'well' : null;
 }
 
 /** What a result without a reply says about the destination. */

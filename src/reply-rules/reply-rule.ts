@@ -51,7 +51,7 @@ export interface Rule {
   bounce?: 'hard' | 'soft';
   /** Known to be temporary although the code says 5xx. */
   passes?: true;
-  /** Overrides the signal that the category implies (destination-signal.ts). */
+  /** Overrides the signal that the category implies (outcome.ts). */
   signal?: Signal;
   /** The beginnings of real replies that it was made from; each has its source in test/fixtures/replies. */
   quotes: readonly string[];
