@@ -1,11 +1,11 @@
 /**
- * The dialogue with a host over one socket: commands go out, replies come in, each with a deadline and each checked
- * against the command that it answers. Knows no order of commands; opening.ts and transaction.ts have that.
+ * The dialogue with a host over one socket: sends commands and reads replies, each with a deadline, and checks each reply
+ * against its command. The order of the commands is decided by opening.ts and transaction.ts.
  *
- * It is active in exchanges (the opening, then each mail) and idle between them. Whatever makes an exchange impossible
- * (silence, a lost connection, bytes that are not SMTP, a reply that nothing asked for, the stop of this server) ends
- * it for good: the socket is destroyed and `readReply` rejects with Broken, which has the result. Anything that an idle
- * host says ends it too. A reply's deadline is set once; bytes that trickle in do not extend it.
+ * It is active during exchanges (the opening, then each mail) and idle between them. Silence, a lost connection, bytes
+ * that are not SMTP, an unexpected reply or the stop of this server end it: the socket is destroyed and `readReply`
+ * rejects with Broken, which has the result. Bytes from an idle host end it too. A reply's deadline is set once; slowly
+ * arriving bytes do not extend it.
  */
 import type { Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
@@ -49,7 +49,7 @@ export class Conversation {
   #isSecuring = false;
   /** Part of the message has not been handed to the kernel yet. */
   #isWriting = false;
-  /** The whole message has been, with its final dot: if the connection is lost now, it may have been accepted. */
+  /** The whole message and its final dot have been handed to the kernel, so it may be accepted even if the connection is lost. */
   #afterDot = false;
   #result: SessionResult | null = null;
   #pendingRead: { resolve(reply: Reply): void; reject(error: Broken): void } | null = null;
@@ -83,7 +83,7 @@ export class Conversation {
     return this.#socket;
   }
 
-  /** As far as is known, another exchange is possible. */
+  /** Nothing is known that prevents another exchange. */
   get isAlive(): boolean {
     return this.#mode !== 'closed' && this.#replies.unread === 0 && this.#socket.writable;
   }

@@ -1,4 +1,4 @@
-/** How long a host may take, and the timer of the one reply that is waited for. */
+/** The timeouts of a session, and the timer for the one reply that is awaited. */
 import type { Phase } from '../outcome.ts';
 
 /** Milliseconds to wait for each reply; `tls` is for the handshake. */
@@ -14,7 +14,7 @@ export interface Timeouts {
 
 export interface Deadline {
   set(awaited: Phase | 'tls'): void;
-  /** The same time again, where it is set. */
+  /** Restarts the timer if it is running. */
   extend(): void;
   clear(): void;
 }

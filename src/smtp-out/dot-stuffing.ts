@@ -1,16 +1,16 @@
 /**
- * A message as it goes over the wire: a dot that begins a line is doubled (RFC 5321 section 4.5.2), and a bare CR or
- * LF is made a whole line end, so that nobody on the way takes one for the end of a line where we did not (SMTP
- * smuggling). What composes and signs leaves none; then the bytes are sent as they are.
+ * Encodes a message for DATA: doubles a dot at the beginning of a line (RFC 5321 section 4.5.2) and completes a bare CR
+ * or LF to CRLF, because servers that disagree on line ends make SMTP smuggling possible. Composed messages have no
+ * bare CR or LF, so this does not break their signatures.
  */
 
-/** A CR without its LF, a LF without its CR, and a dot after either or at the very beginning. */
+/** A CR without LF, an LF without CR, and a dot after either or at the beginning of the message. */
 const changed = /\r(?!\n)|(?<!\r)\n|(?<![^\r\n])\./;
 const everyChange = new RegExp(changed, 'g');
 
-/** In two pieces, the second being the final dot with what it needs before it. */
+/** The encoded message, and the final dot with CRLF, preceded by another CRLF if the message does not end with one. */
 export function dotStuffed(message: Buffer): [Buffer, string] {
-  // One character a byte.
+  // latin1: one character for each byte.
   const text = message.toString('latin1');
   const isPlain = !changed.test(text);
   const bytes = isPlain

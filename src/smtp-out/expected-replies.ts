@@ -15,9 +15,9 @@ const consent: Record<Phase, RegExp> = {
   quit: /^2/,
 };
 
-/** Phases with a next command, to which an extra reply would be taken as the answer. */
+/** Phases that are followed by another command: an extra reply would be taken as the reply to it. */
 const goesOnAfterConsent = new Set<Phase>(['greeting', 'ehlo', 'mail', 'rcpt', 'data']);
-/** Refused EHLO, we say HELO; refused STARTTLS, we go on in clear. */
+/** After a refused EHLO we send HELO; after a refused STARTTLS we continue without TLS. */
 const goesOnAfterRefusal = new Set<Phase>(['ehlo', 'starttls']);
 
 export const isRefusal = ({ code }: Reply) => code >= 400;

@@ -1,13 +1,13 @@
-/** What a host offers in its answer to EHLO: RFC 5321 section 4.1.1.1. Keywords are matched whole. */
+/** The extensions that a host offers in its reply to EHLO (RFC 5321 section 4.1.1.1). */
 import { printableReply } from './reply.ts';
 
 export interface Extensions {
   has(keyword: string): boolean;
-  /** Of RFC 1870; 0 if the host gave none. Anything but a number counts as none. */
+  /** From RFC 1870's SIZE; 0 if the host gave none, or not a number. */
   sizeLimit: number;
 }
 
-/** `text`: the reply as it came. Its first line is the host's name for itself, whatever that is. */
+/** `text`: the unparsed reply. Its first line is the host's own name. */
 export function extensionsOf(text: string): Extensions {
   const offered = new Map<string, string>();
   for (const line of printableReply(text).split('\n').slice(1)) {

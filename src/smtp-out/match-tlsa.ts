@@ -1,8 +1,8 @@
 /**
- * Does a certificate match a host's TLSA records? RFC 6698, as RFC 7672 section 3.1 narrows it for mail: usages 2
- * (DANE-TA) and 3 (DANE-EE) alone. The matching and the path of signatures are mx-connect's.
+ * Compares a certificate with a host's TLSA records (RFC 6698). For mail, RFC 7672 section 3.1 allows only the usages 2
+ * (DANE-TA) and 3 (DANE-EE). mx-connect matches the records and verifies the chain of signatures.
  *
- * BUGS: name constraints and path lengths of a DANE-TA chain are not looked at.
+ * BUGS: name constraints and path lengths of a DANE-TA chain are not checked.
  */
 import type { X509Certificate } from 'node:crypto';
 import type { TlsaRecord } from '../glossary.ts';
@@ -20,8 +20,8 @@ export function usableRecords(records: TlsaRecord[]): TlsaRecord[] {
 }
 
 /**
- * Null where a record vouches for the certificate, else why none does. `chain`: the leaf first, as the host sent it.
- * `names`: of which the certificate must bear one where an authority is pinned (RFC 7672 section 3.2.2).
+ * Null if the certificate matches a record, otherwise the reason. `chain`: as the host sent it, leaf first. `names`: with
+ * usage 2, the certificate must be for one of them (RFC 7672 section 3.2.2).
  */
 export function tlsaMismatch(
   records: TlsaRecord[],
@@ -40,10 +40,10 @@ export function tlsaMismatch(
     }));
     return wanted.length > 0 && verifyCertAgainstTlsa(leaf, wanted, above).valid;
   };
-  // RFC 7672 section 3.1.1: neither its name nor its dates count, the record says it all.
+  // RFC 7672 section 3.1.1: with usage 3, the certificate's names and dates are not checked.
   if (matches(endEntity, [])) return null;
   if (!records.some(({ usage }) => usage === trustAnchor)) return 'its certificate matches no TLSA record';
-  // Without this, whoever has any certificate of the pinned authority could issue one for any name.
+  // Without the check of `ca`, the owner of any certificate from that authority could issue one for any name.
   const authorities = issuers.filter((certificate) => certificate.ca && isCurrent(certificate));
   if (!matches(trustAnchor, authorities)) return 'its chain of certificates matches no TLSA record';
   if (!isCurrent(leaf)) return `its certificate is valid from ${leaf.validFrom} to ${leaf.validTo}`;
@@ -51,7 +51,7 @@ export function tlsaMismatch(
   return `its certificate is for ${leaf.subjectAltName ?? leaf.subject}, not for ${names.join(' or ')}`;
 }
 
-/** By the real clock, as the certificates of the other policies are checked. */
+/** By the real clock, like Node's own checks of certificates. */
 function isCurrent({ validFromDate, validToDate }: X509Certificate): boolean {
   const now = Date.now();
   return validFromDate.getTime() <= now && now <= validToDate.getTime();

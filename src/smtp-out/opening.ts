@@ -1,4 +1,4 @@
-/** The beginning of a conversation: greeting, EHLO or HELO, STARTTLS where it is wanted and offered. */
+/** The opening of a conversation: greeting, EHLO or HELO, and STARTTLS if it is wanted and offered. */
 import { isIP } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import type { Reply } from '../glossary.ts';
@@ -8,16 +8,16 @@ import { isRefusal } from './expected-replies.ts';
 import { type Extensions, extensionsOf, noExtensions } from './extensions.ts';
 
 export interface Greeting {
-  /** The MX's name, for SNI and for checking its certificate. */
+  /** The MX's name, for SNI and for the check of its certificate. */
   host: string;
-  /** Our own name, said in EHLO. */
+  /** Our own name in EHLO. */
   name: string;
-  /** False: stay in clear even where STARTTLS is offered. */
+  /** False: no TLS, even if the host offers STARTTLS. */
   startTls: boolean;
   secureContext: SecureContext;
 }
 
-/** `clearBecause` is empty where nobody asked for more. */
+/** `clearBecause`: why there is no TLS although it was wanted; else empty. */
 export type Opened =
   | { extensions: Extensions; clearBecause: string }
   | Extract<SessionResult, { kind: 'refused' }>;
@@ -33,7 +33,7 @@ export async function open(conversation: Conversation, greeting: Greeting): Prom
   if (answer.code === 421) return refused('starttls', answer);
   if (isRefusal(answer)) return opened(extensions, ': it refuses STARTTLS');
   await secure(conversation, greeting);
-  // RFC 3207 section 4.2: what it offered in clear counts no more.
+  // RFC 3207 section 4.2: the extensions offered before TLS are discarded.
   return opened(await hello(conversation, greeting.name));
 }
 
@@ -53,7 +53,7 @@ async function hello(conversation: Conversation, name: string) {
   return isRefusal(second) ? refused('ehlo', second) : noExtensions;
 }
 
-/** With any certificate: it is held against what is demanded afterwards. */
+/** Accepts any certificate; tls-demand.ts checks it afterwards. */
 function secure(conversation: Conversation, { host, secureContext }: Greeting): Promise<void> {
   // RFC 6066 section 3: no addresses in SNI.
   const servername = isIP(host) ? '' : host;

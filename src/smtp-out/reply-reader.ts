@@ -1,9 +1,7 @@
 /**
- * Whole replies out of the bytes of a host: RFC 5321 section 4.2. Lines may end in LF alone; empty ones are no replies.
- *
- * Bounded: a host that sends too much before a reply is complete is not speaking SMTP.
+ * Assembles replies from the bytes of a host (RFC 5321 section 4.2). Lines may end with LF alone; empty lines are
+ * ignored. A host that sends too much before a reply is complete does not speak SMTP.
  */
-
 const maxUnreadReplies = 64 * 1024;
 
 export interface ReplyReader {
@@ -11,16 +9,16 @@ export interface ReplyReader {
   push(chunk: Buffer): boolean;
   /** The next whole reply, its lines joined by \n. */
   next(): string | null;
-  /** How many replies, whole or begun, have come and were not read yet. */
+  /** Number of unread replies, including an incomplete one. */
   readonly unread: number;
-  /** Takes away what was begun and not ended. */
+  /** Removes and returns an incomplete reply. */
   takeRest(): string;
   /** Discards everything unread; returns its length without line ends. */
   clear(): number;
 }
 
 export function createReplyReader(): ReplyReader {
-  // Bytes, one a character, until a reply is whole: a character in UTF-8 may come in two pieces.
+  // latin1 until a reply is complete, because a UTF-8 character may arrive in two chunks.
   const replies: string[] = [];
   let begun = '';
   let line = '';
@@ -74,7 +72,7 @@ export function createReplyReader(): ReplyReader {
   };
 }
 
-/** Replies have no charset. Where the bytes are UTF-8 they are read so, else one by one. */
+/** SMTP defines no charset for replies: they are read as UTF-8 if they are valid UTF-8, otherwise as Latin-1. */
 function decoded(bytes: string): string {
   if (!/[\x80-\xff]/.test(bytes)) return bytes;
   const text = Buffer.from(bytes, 'latin1').toString();

@@ -1,8 +1,7 @@
 /**
- * SMTP replies as text, taken apart: RFC 5321 section 4.2, enhanced status codes of RFC 3463 and RFC 2034.
+ * Parses SMTP replies (RFC 5321 section 4.2) with their enhanced status codes (RFC 3463, RFC 2034).
  *
- * What a host says ends up in the database, in logs and on terminals: no control characters leave here, and no more
- * than the beginning of a very long speech.
+ * Replies are stored, logged and shown on terminals, so control characters are replaced and very long texts are cut.
  */
 import type { Reply } from '../glossary.ts';
 
@@ -11,8 +10,8 @@ const line = /^(?<code>[2-5]\d\d)(?:[ -](?:(?<enhanced>[245]\.\d{1,3}\.\d{1,3})(
 const longestText = 4000;
 
 /**
- * Null where the text is not an SMTP reply. The lines of a long reply are joined by spaces; all have its code (RFC
- * 5321 section 4.2.1), else nobody can tell which of them to believe.
+ * Null if the text is not an SMTP reply. The lines of a reply are joined by spaces. If their codes differ, it is not a
+ * reply (RFC 5321 section 4.2.1), because it is unclear which one counts.
  */
 export function parseReply(raw: string): Reply | null {
   const lines = printableReply(raw)
@@ -32,7 +31,7 @@ export function parseReply(raw: string): Reply | null {
   };
 }
 
-/** Fit to be kept and shown: line ends are \n (some hosts write CR CR LF), other control characters are replaced. */
+/** Safe to store and show: line ends are \n (some hosts write CR CR LF), other control characters are replaced. */
 export function printableReply(text: string): string {
   if (!/[^\n\x20-\x7e]/.test(text)) return text;
   return text

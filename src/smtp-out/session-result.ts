@@ -1,4 +1,4 @@
-/** How a conversation that cannot go on says so. */
+/** The error that ends a conversation, and the results that it carries. */
 import type { Phase, SessionResult } from '../outcome.ts';
 
 export class Broken extends Error {
@@ -15,7 +15,7 @@ export function sessionResultOf(error: unknown): SessionResult {
   throw error;
 }
 
-/** The phase that was waited for, and whether the whole message had been sent. */
+/** The phase whose reply was awaited, and whether the whole message had been sent. */
 export interface Position {
   phase: Phase;
   afterDot: boolean;

@@ -1,9 +1,10 @@
 /**
- * One SMTP session over a socket that is already connected: `openSession` takes it through greeting, EHLO (or HELO),
- * STARTTLS and the check of what it gives against what is demanded; then it carries mails, one transaction after the
- * other. Reports how each ended and decides nothing; outcome.ts classifies.
+ * One SMTP session over a connected socket. `openSession` does the greeting, EHLO or HELO, and STARTTLS, and checks the
+ * connection's protection against the demand; no mail goes over a connection that does not meet it. The session then
+ * carries mails, one transaction after the other. It reports each result; outcome.ts classifies them.
  *
- * Nothing of a mail goes out over a connection that does not meet the demand.
+ * nodemailer's client is not used. When a connection is lost, its error does not say whether the whole message was sent,
+ * so it would be unknown whether a retry may deliver it twice. Their cost is similar (scripts/smtp-client.ts shows both).
  */
 import type { Socket } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
@@ -23,14 +24,14 @@ export interface Opening {
   /** The MX's name, for SNI and for checking its certificate, and the address it was reached at. */
   host: string;
   address: string;
-  /** The domain whose mail the host takes: DANE lets its certificate bear that name. */
+  /** The recipient's domain: DANE also accepts a certificate for this name. */
   domain: string;
-  /** Our own end: its address (null: the system's choice) and the pool that it is of; the name is said in EHLO. */
+  /** Our own address (null: the system chose it), its IP pool, and our name in EHLO. */
   source: string | null;
   sourcePool: string;
   name: string;
   demand: Demand;
-  /** False: stay in clear even where STARTTLS is offered. */
+  /** False: no TLS, even if the host offers STARTTLS. */
   startTls: boolean;
   timeouts: Timeouts;
   transcript: Transcript;
@@ -45,30 +46,30 @@ export type Opened =
 export interface Session {
   readonly host: string;
   readonly address: string;
-  /** Our own address, null where the system chose it, and the pool that it is of. */
+  /** Our own address (null: the system chose it) and its IP pool. */
   readonly source: string | null;
   readonly sourcePool: string;
-  /** Transactions begun. */
+  /** Number of transactions that were started. */
   readonly mails: number;
-  /** It can carry another mail, as far as we have heard. */
+  /** Nothing is known that prevents another mail. */
   readonly isAlive: boolean;
   readonly closed: Promise<void>;
-  /** Calls back when the host, or the line, ended the session. */
+  /** Calls `listener` when the host or the network ends the session while it is idle. */
   onEnd(listener: () => void): void;
   protection(demand: Demand, domain: string): Protection;
-  /** `stale`: the host had hung up before it heard of this mail, which was not to be known. */
+  /** `stale`: the host had ended the idle session before this mail, so the mail may be sent over a new one. */
   send(
     mail: Mail,
     transcript: Transcript,
     stopped: AbortSignal,
   ): Promise<{ result: SessionResult; stale: boolean }>;
-  /** Makes ready for another mail (RSET where the last one was refused); false where that is not possible. */
+  /** Prepares for another mail, with RSET if the last one was refused; false if that is not possible. */
   tidy(): Promise<boolean>;
-  /** Politely, within a second; resolves when the socket is gone. */
+  /** Sends QUIT and waits up to a second. Resolves when the socket is gone. */
   quit(): Promise<void>;
 }
 
-/** Made once: it holds the authorities' certificates. */
+/** Created once, because it contains the certificates of all public authorities. */
 let secureContext: SecureContext | undefined;
 
 export async function openSession(opening: Opening): Promise<Opened> {

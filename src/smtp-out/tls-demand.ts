@@ -1,8 +1,8 @@
 /**
- * What is demanded of a connection, and whether it gives that.
+ * The protection that a connection must have, and the check whether it has it.
  *
- * The handshake takes any certificate (RFC 7435); nothing of a mail goes out before it has been held against the
- * demand here. In clear there is nothing to check, and only 'off' and 'opportunistic' put up with it.
+ * The handshake accepts any certificate (RFC 7435). It is checked against the demand here before any part of a mail is
+ * sent. Only 'off' and 'opportunistic' allow a connection without TLS.
  */
 import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
@@ -12,14 +12,14 @@ import { tlsaMismatch, usableRecords } from './match-tlsa.ts';
 
 export type Demand = { policy: 'off' | TlsFloor | 'mta-sts' } | { policy: 'dane'; records: TlsaRecord[] };
 
-/** What the host's own policies ask for, as the route knows them. */
+/** The demand of the domain's own policy, from the route. */
 export type HostPolicy = { policy: 'opportunistic' | 'mta-sts' } | { policy: 'dane'; records: TlsaRecord[] };
 
 const ladder = ['off', 'opportunistic', 'encrypted', 'verified', 'mta-sts', 'dane'];
 
-/** The strongest of what the host's policy, its destination's shape and the sender ask for. */
+/** The strongest of the demands of the host's policy, the destination's shape and the sender. */
 export function demandOf(host: HostPolicy, shape: TlsFloor | 'off', sender: TlsFloor): Demand {
-  // 'off' stands for no demand, and yields to any.
+  // 'off' is weaker than every demand of the sender.
   const fallback = shape === 'off' && sender === 'opportunistic' ? 'off' : sender;
   const demands: Demand[] = [{ policy: shape }, { policy: fallback }];
   if (host.policy !== 'opportunistic') demands.push(usableDemand(host));
@@ -41,7 +41,7 @@ export function allowsClear({ policy }: Demand): boolean {
 }
 
 export interface Protection {
-  /** Null in clear. */
+  /** Null without TLS. */
   tls: TlsUsed | null;
   /** One sentence: what protects the connection. */
   note: string;

@@ -1,4 +1,4 @@
-/** One mail in a conversation: MAIL, RCPT, DATA, the message, its reply; and RSET where it was refused. */
+/** One mail in a conversation: MAIL, RCPT, DATA, the message, its reply; and RSET after a refusal. */
 import { isAscii } from 'node:buffer';
 import type { SessionResult } from '../outcome.ts';
 import type { Command, Conversation } from './conversation.ts';
@@ -114,8 +114,8 @@ function hasInternationalHeader(message: Buffer): boolean {
 }
 
 /**
- * The host had hung up before it heard of this mail. RFC 5321 section 4.2.1: 421 comes at any moment, and what it
- * answers is then an accident.
+ * The host had ended the connection before this mail began. A host may send 421 at any time (RFC 5321 section 4.2.1), so
+ * a 421 after MAIL may have been sent before it.
  */
 export function isStale(result: SessionResult, { hasReply }: Conversation): boolean {
   if (result.kind === 'lost') return !hasReply;

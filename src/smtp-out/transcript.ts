@@ -1,6 +1,6 @@
 /**
- * The dialogue of one attempt as evidence: what each side said and when. Message bytes are not in it, only their
- * count. Bounded: a host that talks without end fills it up to a limit and no further.
+ * The dialogue of one attempt, with times, as evidence for the operator. It contains the size of the message instead of
+ * its bytes. The number and length of its lines are limited.
  */
 import type { TranscriptLine } from '../glossary.ts';
 import { printableReply } from './reply.ts';
