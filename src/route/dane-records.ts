@@ -1,32 +1,32 @@
 /**
- * DANE for SMTP (RFC 7672): which of a domain's hosts have published in signed DNS what their certificates are.
+ * DANE for SMTP (RFC 7672): finds the TLSA records of a domain's hosts, which say in signed DNS what their certificates are.
  *
- * Only signed records count: the domain's MX records (or, where it has none, its own address), the host's address,
- * and its TLSA records. Where one of these is not signed the host is as any other. Where the look-up of something
- * under a signed MX fails, that host must not be used (section 2.1.2), since the failure may be somebody's doing.
+ * Only signed records count: the domain's MX records (or its own address if it has none), the host's address, and its TLSA
+ * records. If one of these is not signed, DANE does not apply to the host. If a look-up under a signed MX fails, that host
+ * must not be used (section 2.1.2), because an attacker may have caused the failure.
  *
- * A failing look-up of the MX records themselves ends nothing here: the ordinary look-up has just passed through the
- * same resolver, and one that refuses forged records would have refused them there too.
+ * If the look-up of the MX records fails, DANE does not apply: the ordinary look-up has just passed through the same
+ * resolver, and a resolver that refuses forged records would have refused them there too.
  *
- * BUGS: where a mail host is an alias, a certificate under usage 2 that bears only the target's name (section 3.2.2)
- * is not known as such: the names are not handed over with the records.
+ * BUGS: if a mail host is an alias, a certificate under usage 2 that is only for the target's name (section 3.2.2) is not
+ * accepted, because the names are not passed on with the records.
  */
 import { isIPv4 } from 'node:net';
 import { withTimeout } from '../base/with-timeout.ts';
 import type { TlsaRecord } from '../glossary.ts';
 import { normal, type SecureResolve } from './dnssec.ts';
-import type { Host } from './route.ts';
+import type { Exchanger, Host } from './route.ts';
 
-/** What DANE says of one host: how it is to be protected, or why it must not be used. */
+/** The protection that a host must have, or the reason why it must not be used. */
 export type DaneFinding = Pick<Host, 'tls' | 'result'>;
 
-export type Dane = (domain: string, hosts: { name: string; addresses: string[] }[]) => Promise<DaneFinding[]>;
+export type Dane = (domain: string, hosts: Exchanger[]) => Promise<DaneFinding[]>;
 
 export interface DaneParts {
   secureResolve: SecureResolve;
-  /** The port delivered to: TLSA records are published for one. */
+  /** The SMTP port; TLSA records are published for each port. */
   port: number;
-  /** How long the look-up of the MX records may take, and after it all those for one host. */
+  /** For the look-up of the MX records, and then for all look-ups of one host. */
   timeoutMs?: number;
 }
 
@@ -34,11 +34,11 @@ const late = 'no answer in time';
 
 const notDane: DaneFinding = { tls: { policy: 'opportunistic' } };
 
-/** The findings come in the order of the hosts. */
+/** The findings are in the order of the hosts. */
 export function createDane({ secureResolve, port, timeoutMs = 10_000 }: DaneParts): Dane {
   return async (domain, hosts) => {
-    const looking = secureResolve(domain, 'MX').catch((error: Error) => error);
-    const mx = await withTimeout(timeoutMs, looking, () => new Error(late));
+    const lookup = secureResolve(domain, 'MX').catch((error: Error) => error);
+    const mx = await withTimeout(timeoutMs, lookup, () => new Error(late));
     if (mx instanceof Error) {
       const note = `not known whether DANE protects ${domain}: ${mx.message}`;
       return hosts.map(() => ({ tls: { policy: 'opportunistic', note } }));
@@ -58,7 +58,7 @@ export function createDane({ secureResolve, port, timeoutMs = 10_000 }: DanePart
     );
   };
 
-  async function findingOf(host: { name: string; addresses: string[] }): Promise<DaneFinding> {
+  async function findingOf(host: Exchanger): Promise<DaneFinding> {
     for (const name of await baseNames(host)) {
       const { records, secure } = await secureResolve(`_${port}._tcp.${name}`, 'TLSA');
       if (secure && records.length > 0) return daneOf(host.name, records.map(toTlsa));
@@ -67,10 +67,10 @@ export function createDane({ secureResolve, port, timeoutMs = 10_000 }: DanePart
   }
 
   /**
-   * The names that TLSA records may be at (RFC 7672 section 2.2.2): none where the address is not signed; for an
-   * alias its target first, if it is signed all the way, and then the alias itself, if that is signed.
+   * The names that may have TLSA records (RFC 7672 section 2.2.2): none if the address is not signed; for an alias, first
+   * its target if all of the way to it is signed, then the alias itself if it is signed.
    */
-  async function baseNames({ name, addresses }: { name: string; addresses: string[] }): Promise<string[]> {
+  async function baseNames({ name, addresses }: Exchanger): Promise<string[]> {
     const { secure, owner } = await secureResolve(name, addresses.some(isIPv4) ? 'A' : 'AAAA');
     if (secure) return [...new Set([owner, normal(name)])];
     if (owner === normal(name)) return [];
@@ -89,23 +89,23 @@ function toTlsa(data: {
     usage: data.usage,
     selector: data.selector,
     matching: data.matchingType,
-    // A copy: the slice would keep the whole packet.
+    // A copy, because a slice would keep the whole packet in memory.
     data: Buffer.from(data.certificate),
   };
 }
 
-/** RFC 7672 section 2.2: records of no use to us still say that the host speaks TLS; then none is handed over. */
+/** RFC 7672 section 2.2: if no record is usable, they still say that the host supports TLS. */
 function daneOf(host: string, records: TlsaRecord[]): DaneFinding {
   const usable = records.filter(isUsable);
   if (usable.length > 0) return { tls: { policy: 'dane', records: usable } };
-  const note = `none of the TLSA records of ${host} is of a kind that SMTP uses: TLS is demanded, whoever it is`;
+  const note = `none of the TLSA records of ${host} can be used for SMTP: TLS is required, with any certificate`;
   return { tls: { policy: 'dane', records: [], note } };
 }
 
-/** The length of the data by the matching type (RFC 6698 section 2.1.3): anything, SHA-256, SHA-512. */
+/** Octets of the data for each matching type (RFC 6698 section 2.1.3): any number, SHA-256, SHA-512. */
 const lengths = [null, 32, 64];
 
-/** RFC 7672 section 3.1.3: SMTP has no use for the usages 0 and 1, which ask for the public authorities. */
+/** RFC 7672 section 3.1.3: SMTP does not use the usages 0 and 1, which depend on public authorities. */
 function isUsable({ usage, selector, matching, data }: TlsaRecord): boolean {
   const length = lengths[matching];
   if (length === undefined) return false;
@@ -116,8 +116,8 @@ function isUsable({ usage, selector, matching, data }: TlsaRecord): boolean {
   );
 }
 
-function lookUpFailed(host: string, trouble: string): DaneFinding {
-  return unusable(`the TLSA records of ${host} could not be looked up: ${trouble}`);
+function lookUpFailed(host: string, reason: string): DaneFinding {
+  return unusable(`the TLSA records of ${host} could not be looked up: ${reason}`);
 }
 
 function unusable(detail: string): DaneFinding {

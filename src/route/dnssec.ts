@@ -1,14 +1,13 @@
 /**
- * DNS with its security: asks a validating resolver and reports whether it vouches for the answer (the AD bit of
- * RFC 4035 section 3.2.3). node:dns keeps that bit to itself, so this is a client of its own: UDP from a random port
- * with a random id, TCP for what is truncated.
+ * A DNS client that reports whether a validating resolver has authenticated the answer (the AD bit of RFC 4035 section
+ * 3.2.3), because node:dns does not. It asks by UDP from a random port with a random id, and by TCP if the answer is
+ * truncated.
  *
- * Nothing is validated here, so the bit is only as good as the resolver and the way to it (RFC 7672 section 2.1.3).
- * It is believed of the servers that the operator names in the settings, and of those of the system's that are on
- * loopback; where there are none of these, there is no secure resolver, and whoever needs one goes without.
+ * This client validates nothing itself, so it trusts the AD bit (RFC 7672 section 2.1.3) only from servers in the settings,
+ * and from servers of the system that are on loopback. If there are none of these, there is no secure resolver.
  *
- * Three answers, as everywhere: records, none (both secure or not), don't know. The last one rejects: SERVFAIL, which
- * is also what a validating resolver says of forged data, FORMERR, which is what one says that knows no EDNS, silence.
+ * An answer is a list of records or "none", each secure or not. If the answer is unknown, the promise rejects: after
+ * SERVFAIL (also a validating resolver's answer about forged data), FORMERR (from a resolver without EDNS) or no answer.
  *
  * BUGS: answers are not cached; a resolver on loopback does that.
  */
@@ -39,9 +38,9 @@ interface RecordData {
 interface SecureAnswer<Data> {
   /** Empty: the name has no such records, or does not exist. */
   records: Data[];
-  /** The resolver vouches for all of it, for the absence of records too. */
+  /** The resolver has authenticated the whole answer, also the absence of records. */
   secure: boolean;
-  /** Whose records these are: the name asked for, or the one that its aliases lead to. */
+  /** The owner of the records: the queried name, or the target of its aliases. */
   owner: string;
 }
 
@@ -51,15 +50,15 @@ export type SecureResolve = <Type extends keyof RecordData>(
 ) => Promise<SecureAnswer<RecordData[Type]>>;
 
 interface SecureOptions {
-  /** For one question to one server. */
+  /** For one query to one server. */
   timeoutMs: number;
-  /** How often each server is asked at most. */
+  /** Maximum number of queries to each server. */
   tries: number;
-  /** What the system says, as node:dns writes it. */
+  /** The servers of the system, as node:dns writes them. */
   systemServers: string[];
 }
 
-/** The library's types leave the response code out. */
+/** dns-packet's types do not have the response code. */
 type Response = DecodedPacket & { rcode: string };
 
 interface Server {
@@ -74,10 +73,10 @@ interface Query {
   packet: Buffer;
 }
 
-/** Fits into one packet of every network (RFC 9715 section 3.2). */
+/** Fits into one packet on every network (RFC 9715 section 3.2). */
 const udpPayloadSize = 1232;
 
-/** `servers`: the operator's, `host:port` each; none means the system's. Null: none that can be trusted. */
+/** `servers`: those of the settings, as `host:port`; if empty, the system's. Null: none of them can be trusted. */
 export function createSecureResolve(
   servers: string[],
   options: Partial<SecureOptions> = {},
@@ -99,7 +98,7 @@ function parseServer(text: string): Server {
   return { host: (v6 ?? v4)!, port: Number(port) };
 }
 
-/** Docker's, on loopback too, passes all on to servers elsewhere, and their bit with it. */
+/** Docker's resolver is on loopback, but forwards to other servers and passes on their AD bit. */
 const forwarder = '127.0.0.11';
 
 function isLoopback({ host }: Server): boolean {
@@ -107,16 +106,14 @@ function isLoopback({ host }: Server): boolean {
   return host === '::1' || (net.isIPv4(host) && host.startsWith('127.'));
 }
 
-// Asking.
-
-/** One server after the other, then the silent ones again; one that has answered that it failed is not asked twice. */
+/** Asks one server after the other, then again those that did not answer. A server that answered with an error is not asked again. */
 async function askAll(
   servers: Server[],
   name: string,
   type: keyof RecordData,
   { timeoutMs, tries }: Pick<SecureOptions, 'timeoutMs' | 'tries'>,
 ): Promise<Response> {
-  let trouble = '';
+  let reason = '';
   const failed = new Set<Server>();
   for (let round = 0; round < tries; round++) {
     for (const server of servers.filter((one) => !failed.has(one))) {
@@ -124,13 +121,13 @@ async function askAll(
         const response = await ask(server, newQuery(name, type), timeoutMs);
         if (response.rcode === 'NOERROR' || response.rcode === 'NXDOMAIN') return response;
         failed.add(server);
-        trouble = `the DNS server ${server.host} answered ${response.rcode}`;
+        reason = `the DNS server ${server.host} answered ${response.rcode}`;
       } catch (error) {
-        trouble = `the DNS server ${server.host} ${(error as Error).message}`;
+        reason = `the DNS server ${server.host} ${(error as Error).message}`;
       }
     }
   }
-  throw new Error(`${name} ${type}: ${trouble}`);
+  throw new Error(`${name} ${type}: ${reason}`);
 }
 
 function newQuery(name: string, type: keyof RecordData): Query {
@@ -138,7 +135,7 @@ function newQuery(name: string, type: keyof RecordData): Query {
   const packet = encode({
     type: 'query',
     id,
-    // RFC 6840 section 5.7: AD in a query asks for it in the response.
+    // RFC 6840 section 5.7: AD in a query requests the bit in the response.
     flags: RECURSION_DESIRED | AUTHENTIC_DATA,
     questions: [{ name, type }],
     additionals: [
@@ -162,7 +159,7 @@ async function ask(server: Server, query: Query, timeoutMs: number): Promise<Res
   return response === 'truncated' ? askByTcp(server, query, timeoutMs) : response;
 }
 
-/** The socket is connected, so the system lets nothing in but what comes from the server. Strays are not heeded. */
+/** The socket is connected, so it receives only packets from this server. Packets that are not the response are ignored. */
 function askByUdp({ host, port }: Server, query: Query, timeoutMs: number): Promise<Response | 'truncated'> {
   const socket = dgram.createSocket(net.isIPv6(host) ? 'udp6' : 'udp4');
   let timer: NodeJS.Timeout;
@@ -182,12 +179,12 @@ function askByUdp({ host, port }: Server, query: Query, timeoutMs: number): Prom
   });
 }
 
-/** Of a truncated response nothing counts but the advice to come by TCP (RFC 2181 section 9). */
+/** A truncated response only says to ask again by TCP; its records are ignored (RFC 2181 section 9). */
 function isTruncated(packet: Buffer, { id }: Query): boolean {
   return packet.length >= 12 && packet.readUInt16BE(0) === id && (packet[2]! & 0x82) === 0x82;
 }
 
-/** RFC 1035 section 4.2.2: on TCP every message comes after its length in two bytes. */
+/** RFC 1035 section 4.2.2: over TCP, each message follows its length in two bytes. */
 function askByTcp(server: Server, query: Query, timeoutMs: number): Promise<Response> {
   const socket = net.connect(server);
   let timer: NodeJS.Timeout;
@@ -214,9 +211,7 @@ function askByTcp(server: Server, query: Query, timeoutMs: number): Promise<Resp
   });
 }
 
-// Reading.
-
-/** The response to that query; undefined for anything else (RFC 5452 section 4.1). */
+/** The response to the query; undefined if the packet is not that (RFC 5452 section 4.1). */
 function readResponse(packet: Buffer, { id, name, type }: Query): Response | undefined {
   try {
     const response = decode(packet) as Response;
@@ -233,7 +228,7 @@ function readResponse(packet: Buffer, { id, name, type }: Query): Response | und
   }
 }
 
-/** Follows the aliases from the name asked for; what else the response holds (signatures, strays) is left. */
+/** Follows the aliases from the queried name. Other records of the response, such as signatures, are ignored. */
 function answerOf<Type extends keyof RecordData>(
   { answers = [], flag_ad: secure }: Response,
   name: string,
@@ -256,7 +251,7 @@ function dataOf<Type extends keyof RecordData>(answer: Answer): RecordData[Type]
   return (answer as unknown as { data: RecordData[Type] }).data;
 }
 
-/** Names are compared without letter case (RFC 4343) and without the root's dot. */
+/** For comparing names: without letter case (RFC 4343) and without the final dot. */
 export function normal(name: string): string {
   return name.toLowerCase().replace(/\.$/, '');
 }

@@ -9,17 +9,13 @@ import { lruOptions } from '../base/lru-options.ts';
 const maxAddresses = 10_000;
 const ttlMs = 10 * 60_000;
 
-export interface FailedAddresses {
-  isDead(address: string): boolean;
-  failed(address: string): void;
-  worked(address: string): void;
-}
-
-export function createFailedAddresses(clock: Clock): FailedAddresses {
+export function createFailedAddresses(clock: Clock) {
   const deadUntil = new LRUCache<string, number>(lruOptions(maxAddresses));
   return {
-    isDead: (address) => clock.now() < (deadUntil.get(address) ?? 0),
-    failed: (address) => void deadUntil.set(address, clock.now() + ttlMs),
-    worked: (address) => void deadUntil.delete(address),
+    isDead: (address: string) => clock.now() < (deadUntil.get(address) ?? 0),
+    failed: (address: string) => void deadUntil.set(address, clock.now() + ttlMs),
+    worked: (address: string) => void deadUntil.delete(address),
   };
 }
+
+export type FailedAddresses = ReturnType<typeof createFailedAddresses>;

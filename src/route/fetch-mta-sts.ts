@@ -1,11 +1,9 @@
 /**
- * Fetches a domain's MTA-STS policy from its policy host, https://mta-sts.DOMAIN/.well-known/mta-sts.txt (RFC 8461
- * section 3.3), and returns the text as it stands.
+ * Fetches the text of a domain's MTA-STS policy from https://mta-sts.DOMAIN/.well-known/mta-sts.txt (RFC 8461 section 3.3).
  *
- * A stranger names the host, so: it is looked up by our resolver, no address of a private or special network is
- * connected to unless allowed, no redirect is followed, and neither size nor time is left to it. The certificate must
- * be of a known authority for that very name. Rejects with an Error whose message goes on from "its MTA-STS policy
- * could not be fetched: ".
+ * Anyone can name any host in DNS, so our resolver looks it up, private and special addresses are refused unless allowed,
+ * redirects are not followed, and size and time are limited. The certificate must be from a known authority for exactly
+ * that name. Rejects with an Error whose message fits after "its MTA-STS policy could not be fetched: ".
  */
 import { X509Certificate } from 'node:crypto';
 import type { LookupAddress } from 'node:dns';
@@ -22,7 +20,7 @@ export interface PolicyHostOptions extends AddressOptions {
   timeoutMs?: number;
 }
 
-/** Both as RFC 8461 section 3.3 suggests, but that a minute is more than a mail should wait. */
+/** The size that RFC 8461 section 3.3 suggests. It suggests a minute for the time, but a mail should not wait that long. */
 const maxBytes = 64 * 1024;
 const defaultTimeoutMs = 10_000;
 
@@ -59,21 +57,21 @@ function get(
       lookup,
       checkServerIdentity,
       signal,
-      // No connection is shared: this one was verified as no other is.
+      // The connection is not shared, because its certificate is checked differently from all others.
       agent: false as const,
     };
-    const asked = request(options, resolve);
-    asked.on('error', (error) => reject(new Error(`${host}: ${reasonOf(error)}`)));
-    asked.end();
+    request(options, resolve)
+      .on('error', (error) => reject(new Error(`${host}: ${reasonOf(error)}`)))
+      .end();
   });
 }
 
-/** Node adds advice after a semicolon; of several addresses that all failed it says the code alone. */
+/** Node adds advice after a semicolon. If several addresses failed, its error has only a code. */
 function reasonOf({ message, code }: NodeJS.ErrnoException): string {
   return message.split(';', 1)[0] || `no connection (${code})`;
 }
 
-/** RFC 8461 section 3.3: the name must be a DNS-ID; a wildcard may be its first label, as a whole. */
+/** RFC 8461 section 3.3: the name must be a DNS-ID; a wildcard may only be the whole first label. */
 function checkServerIdentity(host: string, { raw }: PeerCertificate): Error | undefined {
   const named = new X509Certificate(raw).checkHost(host, {
     subject: 'never',
@@ -86,7 +84,7 @@ function checkServerIdentity(host: string, { raw }: PeerCertificate): Error | un
 async function textOf(response: IncomingMessage): Promise<string> {
   const { statusCode, headers } = response;
   try {
-    // "HTTP 3xx redirects MUST NOT be followed"; anything but 200 is a failure.
+    // "HTTP 3xx redirects MUST NOT be followed"; every status except 200 is a failure.
     if (statusCode !== 200) throw new Error(`the policy host answers HTTP ${statusCode}`);
     const [type = ''] = (headers['content-type'] ?? '').split(';');
     if (type.trim().toLowerCase() !== 'text/plain') throw new Error(`the policy's type is "${type}"`);

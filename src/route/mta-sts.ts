@@ -1,13 +1,13 @@
 /**
- * MTA-STS (RFC 8461): what a domain's policy says about its mail hosts. The policy is asked for by DNS (its id) and
- * fetched by HTTPS when the id is not the one that is remembered; it is remembered for as long as it says, over
- * restarts too. A remembered policy holds where nothing newer can be had, whatever the reason (section 3.3): else who
- * can disturb the look-up could switch it off. A domain without one is as any other.
+ * MTA-STS (RFC 8461): applies a domain's policy to its mail hosts. The id of the policy is looked up in DNS; if it differs
+ * from the id of the stored policy, the policy is fetched by HTTPS. It is stored for as long as it says, across restarts. If
+ * no newer policy can be found or fetched, the stored one stays valid (section 3.3), because otherwise an attacker could
+ * disable it by disturbing the look-up.
  *
- * The grammar of the record and of the policy, and the matching of host names, are mailauth's. Never rejects.
+ * mailauth parses the record and the policy and matches host names. Never rejects.
  *
- * BUGS: the record's id is no secret and DNS is not signed: an attacker who is there before the first mail to a domain
- * can keep its policy from us, as the RFC says (section 10.1).
+ * BUGS: DNS is not signed, so an attacker who is present before the first mail to a domain can hide its policy from us
+ * (section 10.1).
  */
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../base/clock.ts';
@@ -19,20 +19,20 @@ import type { DaneFinding } from './dane-records.ts';
 import type { FetchPolicy } from './fetch-mta-sts.ts';
 import type { Resolve } from './resolver.ts';
 
-/** A policy as it is remembered, by its domain. */
+/** A policy as it is stored, by domain. */
 export interface StoredPolicy extends MtaStsPolicy {
-  /** Of the record that announced it. */
+  /** From the DNS record. */
   id: string;
   fetchedAt: number;
 }
 
-/** What is known: the policy that holds, if any; why there is none or no newer one, if that is worth a word. */
+/** The valid policy, if any, and the reason why there is none or no newer one, for the operator. */
 interface Known {
   policy: StoredPolicy | null;
-  trouble: string | null;
+  reason: string | null;
 }
 
-/** What the domain's policy says of the host of that name. */
+/** Resolves to a function that applies the domain's policy to a host name. */
 export type Sts = (domain: string) => Promise<(host: string) => DaneFinding>;
 
 export interface StsParts {
@@ -40,28 +40,28 @@ export interface StsParts {
   fetchPolicy: FetchPolicy;
   policies: PersistentCache<StoredPolicy>;
   clock: Clock;
-  /** How long a mail waits for a policy; the look-up goes on after that, for the mails to come. */
+  /** How long a mail waits for a policy. The look-up continues after that, for later mails. */
   timeoutMs?: number;
 }
 
 /** RFC 8461 section 3.3: after a failure, "five minutes or longer per version ID". */
 const retryMs = 5 * 60_000;
 
-/** A policy in use is fetched anew once a day, so that it does not lapse (section 3.3). */
+/** A valid policy is fetched again once a day, so that it does not expire (section 3.3). */
 const refreshMs = 24 * 3600_000;
 
 export function createSts(parts: StsParts): Sts {
   const { policies, clock, timeoutMs = 5000 } = parts;
   const fetching = new Map<string, Promise<Known>>();
-  const failures = new LRUCache<string, { at: number; trouble: string }>(lruOptions(10_000));
+  const failures = new LRUCache<string, { at: number; reason: string }>(lruOptions(10_000));
 
   return async (domain) => {
-    const late = { policy: await recall(domain), trouble: 'its MTA-STS policy did not come in time' };
+    const late = { policy: await readStored(domain), reason: 'its MTA-STS policy did not come in time' };
     const known = await withTimeout(timeoutMs, newest(domain), () => late);
     return (host) => findingOf(host, known);
   };
 
-  function recall(domain: string): Promise<StoredPolicy | null> {
+  function readStored(domain: string): Promise<StoredPolicy | null> {
     return policies.get(domain).catch(() => null);
   }
 
@@ -69,30 +69,30 @@ export function createSts(parts: StsParts): Sts {
     const id = await resolvePolicy(domain, { resolver: parts.resolve, strict: true }).catch(
       () => false as const,
     );
-    const remembered = await recall(domain);
-    if (id === false) return { policy: remembered, trouble: null };
-    if (remembered?.id !== id) {
+    const stored = await readStored(domain);
+    if (id === false) return { policy: stored, reason: null };
+    if (stored?.id !== id) {
       const fetched = await fetchOnce(domain, id);
-      return { ...fetched, policy: fetched.policy ?? remembered };
+      return { ...fetched, policy: fetched.policy ?? stored };
     }
-    if (clock.now() - remembered.fetchedAt >= refreshMs) void fetchOnce(domain, id);
-    return { policy: remembered, trouble: null };
+    if (clock.now() - stored.fetchedAt >= refreshMs) void fetchOnce(domain, id);
+    return { policy: stored, reason: null };
   }
 
-  /** Fetches of one policy under way are shared; one that failed is not repeated for a while. */
+  /** Concurrent fetches of one policy are shared. A failed fetch is not repeated for `retryMs`. */
   function fetchOnce(domain: string, id: string): Promise<Known> {
     const key = `${domain} ${id}`;
     const failure = failures.get(key);
     if (failure && clock.now() - failure.at < retryMs) {
-      return Promise.resolve({ policy: null, trouble: failure.trouble });
+      return Promise.resolve({ policy: null, reason: failure.reason });
     }
     let inFlight = fetching.get(key);
     if (!inFlight) {
       inFlight = fetchAndKeep(domain, id)
         .catch((error: Error) => {
-          const trouble = `its MTA-STS policy could not be fetched: ${error.message}`;
-          failures.set(key, { at: clock.now(), trouble });
-          return { policy: null, trouble };
+          const reason = `its MTA-STS policy could not be fetched: ${error.message}`;
+          failures.set(key, { at: clock.now(), reason });
+          return { policy: null, reason };
         })
         .finally(() => fetching.delete(key));
       fetching.set(key, inFlight);
@@ -104,15 +104,15 @@ export function createSts(parts: StsParts): Sts {
     const text = await parts.fetchPolicy(domain);
     const { mode, mx = [], maxAge } = parsePolicy(text, { strict: true });
     const policy = { id, mode, mx, fetchedAt: clock.now() };
-    // Where it cannot be kept it still holds for this mail.
+    // If it cannot be stored, it still applies to this mail.
     await policies.set(domain, policy, maxAge * 1000).catch(() => {});
-    return { policy, trouble: null };
+    return { policy, reason: null };
   }
 }
 
-/** RFC 8461 section 5: under `enforce` a host that does not match must not be used; `testing` only tells. */
-function findingOf(host: string, { policy, trouble }: Known): DaneFinding {
-  if (policy === null || policy.mode === 'none') return opportunistic(trouble);
+/** RFC 8461 section 5: with `enforce`, a host that does not match must not be used; with `testing`, there is only a note. */
+function findingOf(host: string, { policy, reason }: Known): DaneFinding {
+  if (policy === null || policy.mode === 'none') return opportunistic(reason);
   const { valid } = validateMx(host, policy);
   const mismatch = `${host} is not among the hosts of the domain's MTA-STS policy (${policy.mx.join(', ')})`;
   if (policy.mode === 'testing') {

@@ -1,9 +1,9 @@
 /**
- * From a recipient domain to the hosts that take its mail, by preference, each with its addresses.
+ * Finds the mail hosts of a recipient domain, by preference, each with its addresses.
  *
- * The steps are mx-connect's: MX records by preference, the domain's own A and AAAA where it has none (RFC 5321
- * section 5.1), null MX (RFC 7505), addresses of private and special networks refused unless allowed. DNS has three
- * answers, not two: hosts, none, unknown. All three are return values, never exceptions.
+ * The steps are mx-connect's: MX records by preference, the domain's own A and AAAA if it has none (RFC 5321 section 5.1),
+ * null MX (RFC 7505), private and special addresses refused unless allowed. DNS has three answers: hosts, none, unknown.
+ * All three are return values, never exceptions.
  */
 import type { SessionResult } from '../outcome.ts';
 import {
@@ -18,7 +18,7 @@ import type { Resolve } from './resolver.ts';
 import type { Exchanger } from './route.ts';
 import { interleaved, shuffled } from './shuffle.ts';
 
-export interface RankedHost extends Exchanger {
+interface RankedHost extends Exchanger {
   /** Lower is better. */
   preference: number;
 }

@@ -1,23 +1,23 @@
 /**
- * DNS as this program asks it: the operator's servers where set, else the system's.
- * Answers come as mx-connect and mailauth want them; a name without such records rejects with ENODATA or ENOTFOUND,
- * everything that is not an answer with another code.
+ * The DNS resolver: the servers of the settings, or if there are none, the system's. Answers have the form that mx-connect
+ * and mailauth expect. If a name has no such records, it rejects with ENODATA or ENOTFOUND; if the answer is unknown, with
+ * another code.
  *
- * The system's servers can change while we run (a network that comes up late, a lease renewed elsewhere), and a Resolver
- * reads them once. So where one does not answer they are read again, for the questions that come after.
+ * The system's servers may change while the process runs (a network that comes up late, a new DHCP lease), but a Resolver
+ * reads them only once. So after a failure they are read again, for later queries.
  */
 import type { ResolverOptions } from 'node:dns';
 import { Resolver } from 'node:dns/promises';
 
-/** `(name, type)` to records, in the forms of node:dns. */
+/** Resolves to records in the forms of node:dns. */
 export type Resolve = (name: string, type?: string) => Promise<unknown[]>;
 
 const defaultTimeouts = { timeoutMs: 3000, tries: 2 };
-/** Of the real clock; names that nobody answers for are asked all the time. */
+/** Minimum time between two readings, by the real clock: some names never get an answer. */
 const readRetryDelayMs = 10_000;
 const answers = ['ENODATA', 'ENOTFOUND'];
 
-/** `servers`: `host:port` each; none means the system's, which `openSystem` reads. */
+/** `servers`: each `host:port`; if empty, the system's, which `openSystem` reads. */
 export function createResolver(
   servers: string[],
   { timeoutMs, tries } = defaultTimeouts,

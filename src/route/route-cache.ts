@@ -12,7 +12,7 @@ import { limitConcurrency } from '../base/concurrency.ts';
 import { lruOptions } from '../base/lru-options.ts';
 import type { Destination, DestinationOf } from '../mail/destination-shape.ts';
 import type { SessionResult } from '../outcome.ts';
-import { findMx, type MxOptions, type RankedHost } from './mx.ts';
+import { findMx, type MxOptions } from './mx.ts';
 import type { Host, Protect, Route, Routes } from './route.ts';
 import { shuffled } from './shuffle.ts';
 
@@ -97,11 +97,9 @@ async function resolved(
     domain,
     mx.hosts.map(({ name, addresses }) => ({ name, addresses })),
   );
-  if ('result' in hosts) return { destination: destinationOf(domain, []), result: hosts.result };
-  return { destination: destinationOf(domain, mx.names), hosts, ranks: ranksOf(mx.hosts) };
+  const ranks = new Map(mx.hosts.map(({ name, preference }) => [name, preference]));
+  return { destination: destinationOf(domain, mx.names), hosts, ranks };
 }
-
-const ranksOf = (hosts: RankedHost[]) => new Map(hosts.map(({ name, preference }) => [name, preference]));
 
 /** Sorting keeps the shuffled order among equals. */
 function routeOf(found: Found, random: () => number): Route {

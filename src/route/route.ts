@@ -40,5 +40,5 @@ export interface Routes {
   forget(domain: string): void;
 }
 
-/** Adds the protection to each host, or says why the domain's policy forbids delivery. */
-export type Protect = (domain: string, hosts: Exchanger[]) => Promise<Host[] | { result: SessionResult }>;
+/** Adds its protection to each host. Never rejects. */
+export type Protect = (domain: string, hosts: Exchanger[]) => Promise<Host[]>;

@@ -6,22 +6,19 @@
  */
 import { LRUCache } from 'lru-cache';
 
-export interface SameSource {
-  /** The source address that this delivery must use again; null: any. */
-  of(deliveryId: string): string | null;
-  /** An attempt from `source` has ended; `isGreylisted`: the host asked us to retry because of greylisting. */
-  note(deliveryId: string, source: string | null, isGreylisted: boolean): void;
-}
-
 const maxMails = 10_000;
 
-export function createSameSource(): SameSource {
+export function createSameSource() {
   const sources = new LRUCache<string, string>({ max: maxMails });
   return {
-    of: (deliveryId) => sources.get(deliveryId) ?? null,
-    note(deliveryId, source, isGreylisted) {
+    /** The source address that this delivery must use again; null: any. */
+    of: (deliveryId: string): string | null => sources.get(deliveryId) ?? null,
+    /** An attempt from `source` has ended; `isGreylisted`: the host asked us to retry because of greylisting. */
+    note(deliveryId: string, source: string | null, isGreylisted: boolean): void {
       if (isGreylisted && source !== null) sources.set(deliveryId, source);
       else if (!isGreylisted) sources.delete(deliveryId);
     },
   };
 }
+
+export type SameSource = ReturnType<typeof createSameSource>;

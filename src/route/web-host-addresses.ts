@@ -1,7 +1,7 @@
 /**
- * A web host's addresses, of those that may be connected to: none of a private or special network, unless allowed.
- * A stranger names the host; whoever connects, connects to what is answered here, and looks nothing up again. Rejects
- * with an Error that names the host.
+ * Looks up the addresses of a web host whose name comes from outside. Private and special addresses are left out unless
+ * allowed. The caller must connect to these addresses without another look-up, which could be answered differently.
+ * Rejects with an Error that names the host.
  */
 import type { LookupAddress } from 'node:dns';
 import { isIPv6 } from 'node:net';

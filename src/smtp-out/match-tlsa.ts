@@ -1,6 +1,6 @@
 /**
  * Compares a certificate with a host's TLSA records (RFC 6698). For mail, RFC 7672 section 3.1 allows only the usages 2
- * (DANE-TA) and 3 (DANE-EE). mx-connect matches the records and verifies the chain of signatures.
+ * (DANE-TA) and 3 (DANE-EE); route/dane-records.ts leaves out all other records. mx-connect matches the records and verifies the chain of signatures.
  *
  * BUGS: name constraints and path lengths of a DANE-TA chain are not checked.
  */
@@ -10,14 +10,6 @@ import { verifyCertAgainstTlsa } from '../vendor/mx-connect.ts';
 
 const trustAnchor = 2;
 const endEntity = 3;
-
-/** The records that say something of a mail host. None: the host is to be spoken to under TLS, whoever it is. */
-export function usableRecords(records: TlsaRecord[]): TlsaRecord[] {
-  return records.filter(
-    ({ usage, selector, matching }) =>
-      (usage === trustAnchor || usage === endEntity) && selector <= 1 && matching <= 2,
-  );
-}
 
 /**
  * Null if the certificate matches a record, otherwise the reason. `chain`: as the host sent it, leaf first. `names`: with

@@ -8,12 +8,12 @@ import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { TlsaRecord, TlsFloor, TlsUsed } from '../glossary.ts';
-import { tlsaMismatch, usableRecords } from './match-tlsa.ts';
+import { tlsaMismatch } from './match-tlsa.ts';
 
 export type Demand = { policy: 'off' | TlsFloor | 'mta-sts' } | { policy: 'dane'; records: TlsaRecord[] };
 
-/** The demand of the domain's own policy, from the route. */
-export type HostPolicy = { policy: 'opportunistic' | 'mta-sts' } | { policy: 'dane'; records: TlsaRecord[] };
+/** The demand of the domain's own policy, from the route. DANE: only usable records. */
+type HostPolicy = { policy: 'opportunistic' | 'mta-sts' } | { policy: 'dane'; records: TlsaRecord[] };
 
 const ladder = ['off', 'opportunistic', 'encrypted', 'verified', 'mta-sts', 'dane'];
 
@@ -22,18 +22,13 @@ export function demandOf(host: HostPolicy, shape: TlsFloor | 'off', sender: TlsF
   // 'off' is weaker than every demand of the sender.
   const fallback = shape === 'off' && sender === 'opportunistic' ? 'off' : sender;
   const demands: Demand[] = [{ policy: shape }, { policy: fallback }];
-  if (host.policy !== 'opportunistic') demands.push(usableDemand(host));
+  if (host.policy === 'mta-sts') demands.push({ policy: 'mta-sts' });
+  // RFC 7672 section 2.2: if no record is usable, they still say that the host supports TLS.
+  if (host.policy === 'dane') demands.push(host.records.length > 0 ? host : { policy: 'encrypted' });
   return demands.reduce((one, other) => (rank(other) > rank(one) ? other : one));
 }
 
 const rank = ({ policy }: Demand) => ladder.indexOf(policy);
-
-/** RFC 7672 section 2.2: records that are of no use to us still say that the host speaks TLS. */
-function usableDemand(host: Exclude<HostPolicy, { policy: 'opportunistic' }> | HostPolicy): Demand {
-  if (host.policy !== 'dane') return host;
-  const records = usableRecords(host.records);
-  return records.length > 0 ? { policy: 'dane', records } : { policy: 'encrypted' };
-}
 
 /** Clear text is acceptable. */
 export function allowsClear({ policy }: Demand): boolean {
