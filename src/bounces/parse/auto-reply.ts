@@ -1,9 +1,8 @@
 /**
- * Mail that programs write for their owners: out of office, "we have received your request", read receipts, list
- * notices. It says nothing of whether our mail arrived, and changes nothing. The rules are data; bounces have been
- * looked for before them, for many a bounce says that it was sent automatically too.
+ * Recognises automatic mail: out of office, "we have received your request", read receipts, list notices. It does not tell
+ * whether our mail arrived, and changes nothing. These rules come after those for bounces, because many bounces also say
+ * that they were sent automatically.
  */
-
 import type { ParsedReturn } from './parse-result.ts';
 import type { ParsedMail } from './parsed-mail.ts';
 
@@ -14,7 +13,7 @@ interface Rule {
 }
 
 export const automaticRules: readonly Rule[] = [
-  // RFC 8098 section 3: read, deleted, dispatched; whatever became of it, it was there.
+  // RFC 8098 section 3: the mail was read, deleted or forwarded.
   { name: 'read-receipt', header: ['content-type', /report-type\s*=\s*"?disposition-notification/i] },
   // RFC 3834 section 5.
   { name: 'auto-submitted', header: ['auto-submitted', /^\s*auto-/i] },
@@ -27,12 +26,12 @@ export const automaticRules: readonly Rule[] = [
   { name: 'auto-reply-header', header: ['x-fc-machinegenerated', /true/i] },
   { name: 'auto-reply-header', header: ['x-post-messageclass', /autoresponder/i] },
   { name: 'auto-reply-header', header: ['delivered-to', /^\s*autoresponder/i] },
-  // Exchange, for its out of office and its inbox rules.
+  // Exchange: out of office, and replies by inbox rules.
   { name: 'exchange-rule', header: ['x-ms-exchange-inbox-rules-loop', /\S/] },
   { name: 'exchange-rule', header: ['x-auto-response-suppress', /\b(?:all|oof|autoreply)\b/i] },
   { name: 'precedence', header: ['precedence', /^\s*(?:auto[-_]?reply|bulk|junk|list)\b/i] },
   { name: 'list', header: ['list-id', /\S/] },
-  // What is left are programs that say so in the subject alone, in the language of their owner.
+  // Programs that only say so in the subject, in their owner's language.
   {
     name: 'subject',
     header: [
@@ -56,7 +55,7 @@ export const automaticRules: readonly Rule[] = [
   },
 ];
 
-/** Null: not of that kind, as far as it says. */
+/** Null if no rule matches. */
 export function readAutomatic(mail: ParsedMail): ParsedReturn | null {
   const rule = automaticRules.find(({ header: [name, value] }) => value.test(mail.header(name)));
   return rule ? { is: 'automatic', format: rule.name } : null;

@@ -1,20 +1,19 @@
 /**
- * Complaints: reports in the Abuse Reporting Format (ARF, RFC 5965), and what providers send that is not quite that.
- * Which delivery is complained of is for its keyed tokens to say (bounces/complaint-tokens.ts), whatever else the report claims.
+ * Parses complaints: reports in the Abuse Reporting Format (ARF, RFC 5965) and the variants that some providers send. Only
+ * the tokens in it that have our key identify the delivery (bounces/complaint-tokens.ts), not the report's other claims.
  */
-
 import { findTokens } from '../complaint-tokens.ts';
 import type { ParsedReturn } from './parse-result.ts';
 import type { ParsedMail } from './parsed-mail.ts';
 import { type Block, fieldOf, readBlocks, typedFieldOf } from './report-fields.ts';
 
 /**
- * Reports of another kind in the same format: a message that was no spam (RFC 6430), and DMARC's failure reports
- * (RFC 6591), which tell of a message that failed authentication and of no recipient's anger.
+ * Reports in the same format that are not complaints: a message that is not spam (RFC 6430), and DMARC's failure reports
+ * about a message that failed authentication (RFC 6591).
  */
 const noComplaints = new Set(['not-spam', 'auth-failure', 'miscategorized']);
 
-/** Complaints without a feedback report: a copy of our mail under a header that says what it is. */
+/** Complaints without a feedback report: a copy of our mail, and a subject that says what it is. */
 interface Variant {
   name: string;
   from?: RegExp;
@@ -27,7 +26,7 @@ export const complaintVariants: readonly Variant[] = [
   { name: 'abuse-report', subject: /^\s*(?:abuse|spam|junk) (?:report|complaint)\b/i },
 ];
 
-/** Null: nobody complains. */
+/** Null if the mail is not a complaint. */
 export function readComplaint(mail: ParsedMail): ParsedReturn | null {
   const part = mail.parts.find(({ type }) => type === 'message/feedback-report');
   if (part) return fromReport(readBlocks(part.text)[0] ?? new Map(), mail);

@@ -1,8 +1,7 @@
 /**
- * Delivery status notifications as RFC 3464 has them, and RFC 6533 for addresses that are not ASCII. Fields that a
- * server left out or misspelt are made up for where what is meant is clear.
+ * Parses delivery status notifications (RFC 3464; RFC 6533 for internationalized addresses). Missing or misspelled fields
+ * are tolerated if their meaning is clear.
  */
-
 import { failure, hostIn } from '../classify-bounce.ts';
 import { readDiagnostic } from './diagnostic.ts';
 import type { ParsedReturn } from './parse-result.ts';
@@ -12,15 +11,15 @@ import { wordsIn } from './text-bounce.ts';
 
 const partTypes = /^message\/(?:global-)?delivery-status$/;
 
-/** Null: it is no such report. */
+/** Null if the mail is not such a report. */
 export function readStatusReport(mail: ParsedMail): ParsedReturn | null {
-  // RFC 3464 section 2 has one such part; where a bounce was bounced, the first one speaks.
+  // RFC 3464 section 2 allows one such part. If a bounce was itself bounced, the first part counts.
   const part = mail.parts.find(({ type }) => partTypes.test(type));
   const blocks = part ? readBlocks(part.text) : blocksInText(mail.text);
   return readStatusBlocks(blocks, mail, part ? 'status-report' : 'status-report-in-text');
 }
 
-/** Some servers write the fields where people read, or call the part text/plain. */
+/** Some servers write the fields into the text for people, or give the part the type text/plain. */
 function blocksInText(text: string): Block[] {
   const start = text.search(/^(?:Reporting-MTA|Original-Recipient|Final-Recipient|Action) ?: ?\S/im);
   return start < 0 ? [] : readBlocks(text.slice(start));
@@ -29,7 +28,7 @@ function blocksInText(text: string): Block[] {
 function readStatusBlocks(blocks: Block[], mail: ParsedMail, format: string): ParsedReturn | null {
   const recipients = blocks.filter((block) => actionOf(block) !== null);
   if (recipients.length === 0) return null;
-  // Mail to one address may have gone on to several (an alias, a list): what failed for one of them is told.
+  // Mail to one address may have been forwarded to several (an alias, a list): a failure of any of them counts.
   for (const action of ['failed', 'delayed', 'arrived'] as const) {
     const block = recipients.find((one) => actionOf(one) === action);
     if (block) return readingOf(action, block, { blocks, mail, format });
@@ -45,7 +44,7 @@ const actions: [RegExp, Action][] = [
   [/^(?:fail|undeliver|reject|expired|bounce)|\(failed\)/i, 'failed'],
 ];
 
-/** Null: this block tells of no recipient. */
+/** Null if the block does not describe a recipient. */
 function actionOf(block: Block): Action | null {
   const said = fieldOf(block, 'action');
   if (said !== null) return actions.find(([pattern]) => pattern.test(said))?.[1] ?? byStatus(block);
@@ -65,7 +64,7 @@ function byStatus(block: Block): Action | null {
   }
 }
 
-/** Sometimes with words after it: "5.1.1 (bad destination mailbox address)". */
+/** Some servers add text after the code: "5.1.1 (bad destination mailbox address)". */
 function statusOf(block: Block): string | null {
   return /^[245]\.\d{1,3}\.\d{1,3}/.exec(fieldOf(block, 'status') ?? '')?.[0] ?? null;
 }
@@ -93,7 +92,7 @@ function readingOf(action: Action, block: Block, { blocks, mail, format }: Aroun
   return failure({ format, recipient, reportedBy, diagnostic });
 }
 
-/** Where the field is missing the reply often stands in what is said to people. */
+/** If the field is missing, the text for people often quotes the reply. */
 function quotedIn(text: string): string {
   return /^[ \t>]*(?:\S.{0,200}[ \t])?[45]\d\d[ -][45]\.\d{1,3}\.\d{1,3}\b.*$/m.exec(text)?.[0] ?? '';
 }

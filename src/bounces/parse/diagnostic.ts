@@ -1,7 +1,7 @@
 /**
- * From the words of a bounce to the reply that they quote: the three digits, the enhanced status code, the text, as far
- * as the bounce has them, and what was answered (RCPT, DATA …). What has no digits of its own gets those that its
- * status means, so that the rules about replies (reply-rules/) read it as they read a session.
+ * Finds the SMTP reply that the text of a bounce quotes: its code, its enhanced status code, its text, and the phase (RCPT,
+ * DATA …) that it answered. Without a code, the reply gets one that fits its status, so that reply-rules/ can classify it
+ * like a reply in a session.
  */
 import type { Reply } from '../../glossary.ts';
 import type { Phase } from '../../outcome.ts';
@@ -10,7 +10,7 @@ import { printableReply } from '../../smtp-out/reply.ts';
 export interface Diagnostic {
   phase: Phase;
   reply: Reply;
-  /** As people are shown it: the words, without digits that nobody said. */
+  /** The text to show to people, without a code that was added here. */
   words: string;
 }
 
@@ -22,8 +22,8 @@ const enhanced = String.raw`(?<enhanced>[245]\.\d{1,3}\.\d{1,3})(?![.\d])`;
 const code = String.raw`(?<code>[245][0-5]\d)`;
 
 /**
- * An SMTP reply within other words: with both its codes it is one wherever it stands; with the three digits alone only
- * at the beginning of a line, or after what usually goes before one.
+ * An SMTP reply in other text: with both codes it may be anywhere; with the three digits alone, only at the beginning of a
+ * line or after words that usually precede a reply.
  */
 const quotedReplies = [
   new RegExp(String.raw`(?:^|[\s:;,>("'-])${code}[ -]{1,2}#?${enhanced}(?:${rest})?`),
@@ -32,8 +32,8 @@ const quotedReplies = [
 const anyStatus = /(?:^|[\s(#:;[<-])#?(?<status>[245]\.\d{1,3}\.\d{1,3})(?![.\d])/;
 
 /**
- * `status` is the report's own field (RFC 3464 section 2.3.4), where there is one. `context` is what the report says to
- * people: it often tells which command was answered. `lasting`: what to assume where nothing tells for how long.
+ * `status`: the report's own field (RFC 3464 section 2.3.4), if there is one. `context`: the report's text for people, which
+ * often names the command that was answered. `lasting`: whether a failure without any code is permanent.
  */
 export function readDiagnostic(
   diagnostic: string,
@@ -61,7 +61,7 @@ export function readDiagnostic(
   };
 }
 
-/** X.0.0 says no more than the digits do. */
+/** Null for X.0.0, which says nothing that the three digits do not. */
 function precise(status: string | null): string | null {
   return status === null || /^\d\.0\.0$/.test(status) ? null : status;
 }
@@ -74,7 +74,7 @@ function findReply(text: string) {
   return undefined;
 }
 
-/** A reply of several lines, "550-5.1.1 No such\n550 5.1.1 user", as one line with its codes said once. */
+/** Joins a reply of several lines, "550-5.1.1 No such\n550 5.1.1 user", to one line that has its codes once. */
 function joinReply(text: string): string {
   const all = text.split('\n').map((line) => line.trim());
   const at = Math.max(
@@ -87,7 +87,7 @@ function joinReply(text: string): string {
   return [all[at], ...all.slice(at + 1).map((line) => line.replace(again, ''))].join(' ');
 }
 
-/** Which command was answered, by the words of Postfix, Exim, qmail, Gmail and their kin; the first that fits. */
+/** The phase that was answered, by the words of Postfix, Exim, qmail, Gmail and similar servers; the first match counts. */
 const phases: [RegExp, Phase][] = [
   [/in reply to (?:the )?MAIL FROM|after (?:pipelined )?MAIL FROM|sender was rejected/i, 'mail'],
   [/in reply to (?:the )?RCPT TO|after (?:pipelined )?RCPT|does not like recipient/i, 'rcpt'],
@@ -100,7 +100,7 @@ const phases: [RegExp, Phase][] = [
 ];
 
 function phaseOf(words: string): Phase {
-  // Where nobody says: after the message, where bare digits are read with the most care.
+  // If unknown: 'dot', the phase in which codes alone are classified most carefully.
   return phases.find(([pattern]) => pattern.test(words))?.[1] ?? 'dot';
 }
 

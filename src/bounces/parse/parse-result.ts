@@ -1,34 +1,34 @@
-/** What a mail that came in says, once it is read. Plain data: it crosses from the thread that reads to the others. */
+/** The results of parsing a returned mail. Plain data, because the parser thread sends them to the main thread. */
 import type { Outcome } from '../../glossary.ts';
 import type { DmarcReport } from '../reports/dmarc-report.ts';
 import type { TlsReport } from '../reports/tls-report.ts';
 
 export type ParsedReturn =
   | Failure
-  /** Still trying, they say (RFC 3464 section 2.3.3, "delayed"). */
+  /** The host is still retrying (RFC 3464 section 2.3.3, "delayed"). */
   | Delay
-  /** It arrived, they say: delivered, relayed, expanded. */
+  /** The mail was delivered, relayed or expanded. */
   | { is: 'arrived'; format: string }
-  /** Written by a program for its owner: out of office, a ticket number, a read receipt. */
+  /** Automatic mail: out of office, a ticket number, a read receipt. */
   | { is: 'automatic'; format: string }
   | Complaint
   | { is: 'report'; report: Report }
-  /** Nothing that we know how to read; people may. */
+  /** None of these; kept for people to read. */
   | { is: 'letter' };
 
 export interface Failure {
   is: 'failed';
-  /** The rule that read it. */
+  /** The rule that recognised it. */
   format: string;
-  /** Whom it names, as it has them: for people; the delivery is found by where the bounce arrived. */
+  /** The recipient as the report names it, to show to people; the bounce's own recipient identifies the delivery. */
   recipient: string | null;
-  /** The host that says so. */
+  /** The reporting host. */
   reportedBy: string | null;
   bounce: { type: 'hard' | 'soft' } & Pick<Outcome, 'diagnostic'> & {
       category: string;
       fault: NonNullable<Outcome['fault']>;
     };
-  /** The rule about replies that judged its words. */
+  /** The rule in reply-rules/ that classified it. */
   rule: string;
 }
 
@@ -45,13 +45,11 @@ export interface Complaint {
   /** RFC 5965 section 7.3: abuse, fraud, virus, other … */
   feedbackType: string;
   reportedBy: string | null;
-  /** What in it may name a delivery of ours, the likeliest first; to be believed only where its key is right. */
+  /** May identify a delivery of ours, the most likely first; must be verified with our key. */
   tokens: Token[];
 }
 
-/**
- * The part before the @ of what looks like a return path or a Message-ID, or what looks like the token of a tracking link.
- */
+/** The local part of something like a return path or a Message-ID, or something like the token of a tracking link. */
 export type Token = { kind: 'return-path' | 'message-id' | 'open' | 'click'; text: string };
 
 export type Report = DmarcReport | TlsReport;

@@ -1,6 +1,6 @@
 /**
- * Reads a mail that came in: what it is, by its content alone. Whom it concerns is for the address to say that it came
- * to. Never throws, whatever the bytes are; a mail that nobody can read is a letter.
+ * Classifies a returned mail by its content alone; the address that it arrived at identifies the delivery. Never throws,
+ * whatever the bytes are: a mail of no known kind is a letter.
  */
 import { readReport } from '../reports/domain-report.ts';
 import type { AddressRole } from '../service-addresses.ts';

@@ -1,14 +1,14 @@
 /**
- * A returned mail taken apart, as far as its readers need: its headers, what it says to people, and the parts that
- * machines or copies of our mail are in. Bounded on every side: whoever wrote it may mean us harm. A mail that cannot
- * be taken apart at all is one that says nothing.
+ * Parses a returned mail into what its readers need: the header fields, the text for people, and the parts with reports or
+ * copies of our mail. Anyone can send such a mail, so sizes, counts and nesting are limited. A mail that cannot be parsed
+ * becomes an empty one.
  */
 import PostalMime, { type Attachment, type Email } from 'postal-mime';
 
 export interface ParsedMail {
-  /** The first field of that name, in lower case, decoded; '' where there is none. */
+  /** The decoded value of the first field with this name (in lower case); '' if there is none. */
   header(name: string): string;
-  /** What its human readers see, from the beginning; ended by line feeds. */
+  /** The beginning of the text that people see; lines end with LF. */
   text: string;
   parts: ParsedPart[];
 }
@@ -17,7 +17,7 @@ export interface ParsedPart {
   /** In lower case. */
   type: string;
   filename: string;
-  /** From the beginning; what is longer than `longestPart` is cut. */
+  /** Cut at `longestPart` octets. */
   text: string;
   bytes: Uint8Array;
 }
@@ -27,8 +27,8 @@ const longestPart = 64 * 1024;
 const maxParts = 100;
 
 /**
- * A bounce says what it has to say before the copy of our mail, and a report is packed. The parser takes its time for
- * each line, so that a mail of nothing but line ends would keep it busy for minutes.
+ * A bounce describes the failure before the copy of our mail, and reports are compressed, so this is enough. The parser
+ * takes time for each line: a mail of only line ends would keep it busy for minutes.
  */
 const longestMail = 4 * 1024 * 1024;
 const maxLines = 30_000;
@@ -39,10 +39,10 @@ export async function parseMail(whole: Uint8Array): Promise<ParsedMail> {
   const bytes = beginningOf(whole);
   try {
     const mail = mailFrom(await PostalMime.parse(bytes, { ...limits, forceRfc822Attachments: true }));
-    // A multipart whose boundary is nowhere: what it says is there all the same.
+    // A multipart whose boundary does not occur: use the whole body.
     return mail.text === '' && mail.parts.length === 0 ? { ...mail, text: bodyOf(bytes) } : mail;
   } catch {
-    // Nested or headed beyond the limits.
+    // Its nesting or its header exceeds the limits.
     return { header: () => '', text: '', parts: [] };
   }
 }
@@ -76,7 +76,7 @@ function bodyOf(bytes: Uint8Array): string {
 
 function partFrom({ mimeType, filename, content }: Attachment): ParsedPart {
   const bytes = typeof content === 'string' ? Buffer.from(content) : new Uint8Array(content);
-  // Lazily: most parts are never looked into.
+  // Decoded only when it is read; most parts never are.
   let text: string | undefined;
   return {
     type: mimeType.toLowerCase(),
@@ -93,7 +93,7 @@ function lines(text: string): string {
   return text.replace(/\r\n?/g, '\n').toWellFormed();
 }
 
-/** Of a mail that is HTML alone: enough to find words in. */
+/** The text of a mail that has only HTML; good enough to search it for words. */
 function textOf(html: string): string {
   return html
     .slice(0, 4 * longestText)

@@ -1,10 +1,10 @@
 /**
- * Blocks of "Name: value" lines, as message/delivery-status (RFC 3464 section 2.1) and message/feedback-report (RFC
- * 5965 section 3) have them: blocks are parted by empty lines, a line that begins with white space goes on with the
- * one before. A value keeps its line ends, for some are SMTP replies of several lines.
+ * Parses blocks of "Name: value" lines, as in message/delivery-status (RFC 3464 section 2.1) and message/feedback-report
+ * (RFC 5965 section 3). Empty lines separate blocks; a line that begins with white space continues the line before. Values
+ * keep their line ends, because some are SMTP replies of several lines.
  */
 
-/** By the name in lower case; a name may stand several times. */
+/** The values of each field, by its name in lower case. */
 export type Block = Map<string, string[]>;
 
 const maxBlocks = 100;
@@ -33,12 +33,12 @@ function readBlock(text: string): Block {
   return block;
 }
 
-/** The first value, in one line; null where there is none. */
+/** The first value, as one line; null if there is none. */
 export function fieldOf(block: Block, name: string): string | null {
   return block.get(name)?.[0]?.replace(/\s+/g, ' ') || null;
 }
 
-/** What follows the type: "rfc822; ann@example.org" is ann@example.org. In one line. */
+/** The value without its type, as one line: "rfc822; ann@example.org" is ann@example.org. */
 export function typedFieldOf(block: Block, name: string): string | null {
   const value = fieldOf(block, name);
   return value === null ? null : value.replace(/^[\w.-]{1,40} ?; ?/, '');

@@ -1,23 +1,23 @@
 /**
- * What a rule about bounces in prose is. The rules themselves are data, in text-bounces/; text-bounce.ts applies them, the
- * first that matches. Each has at least one mail of its format in test/fixtures/returned.
+ * A rule for bounces that are written as plain text. The rules are in text-bounces/; text-bounce.ts applies the first that
+ * matches. Each has at least one mail of its format in test/fixtures/returned.
  *
- * No pattern may need more than linear time: they meet whatever a stranger writes (test/slow/returned-fuzz.test.ts).
+ * A pattern must not need more than linear time, because anyone can send any text (test/slow/returned-fuzz.test.ts).
  */
 
 export interface TextBounceRule {
-  /** In the books and the tests. */
+  /** The `format` of the result, and the name in the tests. */
   name: string;
-  /** A field of the header that must be there: its name in lower case, and what is in it. */
+  /** A header field that the mail must have: its name in lower case, and a pattern for its value. */
   header?: [name: string, value: RegExp];
-  /** Words of the body that only this format has; what comes before them says nothing of the failure. */
+  /** Words of the body that only this format has. The text before them does not describe the failure. */
   opening?: RegExp;
-  /** Words of the body or the subject that make it a warning: they are still trying. */
+  /** Words of the body or the subject that make it a warning: the host is still retrying. */
   warning?: RegExp;
-  /** Where what it says ends and the copy of our mail begins, if not where `copies` (text-bounce.ts) has it. */
+  /** The end of the description, before the copy of our mail; besides `copies` in text-bounce.ts. */
   end?: RegExp;
-  /** The words about the failure, in the group `words`; without it an SMTP reply, or else all that is said. */
+  /** The description of the failure, in the group `words`. By default an SMTP reply, or else the whole text. */
   words?: RegExp;
-  /** What is meant, where the words are in a language that the rules about replies do not read. */
+  /** Status codes for words that reply-rules/ does not know, for example in another language. */
   means?: [words: RegExp, status: string][];
 }

@@ -1,8 +1,7 @@
 /**
- * Bounces that only people were meant to read: the rules in text-bounces/ know them by their words. Each rule is data; this
- * file finds the one that matches, cuts off the copy of our mail, and takes the words about the failure.
+ * Parses bounces that are plain text for people. Finds the rule in text-bounces/ that matches, cuts off the copy of our
+ * mail, and extracts the description of the failure.
  */
-
 import { failure } from '../classify-bounce.ts';
 import { type Diagnostic, readDiagnostic } from './diagnostic.ts';
 import type { ParsedReturn } from './parse-result.ts';
@@ -21,33 +20,33 @@ export const textBounceRules: readonly TextBounceRule[] = [
   ...general,
 ];
 
-/** A bounce says what it has to say soon. */
-const longestSpeech = 16 * 1024;
+/** A bounce describes the failure near its beginning. */
+const maxTextLength = 16 * 1024;
 
-/** Where a copy of our mail begins, in the words of most. */
+/** The beginning of the copy of our mail, in the words that most servers use. */
 const copies =
   /^(?:-{2,}.{0,10}\b(?:original|copy|returned|undelivered|forwarded|header|message|text)\b.*|-+ ?Below this line.*|Received: .*|Return-Path: .*|Included is a copy .*|Original message follows.*|[ \t]*Below is a copy of .*)$/im;
 
-/** Null: no bounce that we know. */
+/** Null if no rule matches. */
 export function readTextBounce(mail: ParsedMail): ParsedReturn | null {
-  const text = mail.text.slice(0, longestSpeech);
+  const text = mail.text.slice(0, maxTextLength);
   const format = textBounceRules.find((one) => matches(one, mail, text));
   if (!format) return null;
   const { name } = format;
   if (format.warning?.test(text) || format.warning?.test(mail.header('subject'))) {
     return { is: 'delayed', format: name, words: mail.header('subject').slice(0, 300), reportedBy: null };
   }
-  const speech = speechOf(format, text);
-  const diagnostic = diagnosticOf(format, speech);
+  const description = descriptionOf(format, text);
+  const diagnostic = diagnosticOf(format, description);
   const recipient = mail.header('x-failed-recipients').split(',', 1)[0]!.trim() || null;
   return failure({ format: name, recipient, reportedBy: null, diagnostic });
 }
 
-/** What is said to people in a format that we know; null where it is in no such format. */
+/** The description of the failure in a known format; null if no rule with an `opening` matches. */
 export function wordsIn(mail: ParsedMail): string | null {
-  const text = mail.text.slice(0, longestSpeech);
+  const text = mail.text.slice(0, maxTextLength);
   const format = textBounceRules.find((one) => one.opening && matches(one, mail, text));
-  return format ? pick(format, speechOf(format, text)) : null;
+  return format ? pick(format, descriptionOf(format, text)) : null;
 }
 
 function matches({ header, opening }: TextBounceRule, mail: ParsedMail, text: string): boolean {
@@ -55,8 +54,8 @@ function matches({ header, opening }: TextBounceRule, mail: ParsedMail, text: st
   return !opening || opening.test(text);
 }
 
-/** What it says of the failure: after its opening, before the copy. */
-function speechOf({ opening, end }: TextBounceRule, text: string): string {
+/** The text after the opening and before the copy of our mail. */
+function descriptionOf({ opening, end }: TextBounceRule, text: string): string {
   const found = opening?.exec(text);
   const from = text.slice(found ? found.index + found[0].length : 0);
   const stop = [end, copies]
@@ -66,20 +65,21 @@ function speechOf({ opening, end }: TextBounceRule, text: string): string {
   return from.slice(0, stop);
 }
 
-function diagnosticOf(format: TextBounceRule, speech: string): Diagnostic {
-  const status = format.means?.find(([pattern]) => pattern.test(speech))?.[1] ?? null;
-  return readDiagnostic(pick(format, speech), { status, context: speech });
+function diagnosticOf(format: TextBounceRule, description: string): Diagnostic {
+  const status = format.means?.find(([pattern]) => pattern.test(description))?.[1] ?? null;
+  return readDiagnostic(pick(format, description), { status, context: description });
 }
 
-function pick({ words }: TextBounceRule, speech: string): string {
-  const picked = words?.exec(speech)?.groups?.words ?? replyLines(speech) ?? firstWords(speech);
-  // The end of a quotation whose beginning was left behind.
+function pick({ words }: TextBounceRule, description: string): string {
+  const picked =
+    words?.exec(description)?.groups?.words ?? replyLines(description) ?? firstWords(description);
+  // Removes the end of a quotation whose beginning is not included.
   return picked.includes('(') ? picked : picked.trim().replace(/['")]$/, '');
 }
 
-/** The lines of the first SMTP reply that is quoted. */
-function replyLines(speech: string): string | null {
-  const lines = speech.split('\n');
+/** The lines of the first quoted SMTP reply. */
+function replyLines(description: string): string | null {
+  const lines = description.split('\n');
   const isReply = (line: string) => /(?:^|[\s:;>("'])[45]\d\d[ -]\S/.test(line);
   const start = lines.findIndex(isReply);
   if (start < 0) return null;
@@ -89,10 +89,10 @@ function replyLines(speech: string): string | null {
   return lines.slice(start, end).join('\n');
 }
 
-/** Without the lines that only name the address. */
-function firstWords(speech: string): string {
-  const said = speech
+/** Without lines that contain only an address. */
+function firstWords(description: string): string {
+  const described = description
     .split('\n')
     .filter((line) => !/^[ \t]*["'<]?[^\s<>"']{1,64}@[^\s<>"']{1,255}["'>]?[:,]?\s*$/.test(line));
-  return said.join('\n').trim().slice(0, 600);
+  return described.join('\n').trim().slice(0, 600);
 }

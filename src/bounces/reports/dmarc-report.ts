@@ -1,26 +1,26 @@
 /**
- * DMARC aggregate reports (RFC 7489 section 7.2 and appendix C; RFC 9990 keeps their shape): how a receiver saw the mail
- * that says it is from a domain. Reporters leave out what they please, so all but the domain and the counts may lack.
+ * Parses DMARC aggregate reports (RFC 7489 section 7.2 and appendix C; RFC 9990 keeps the format): a receiver's statistics
+ * about mail that claims to be from a domain. Many reporters leave fields out; only the domain is required.
  */
 import { XMLParser } from 'fast-xml-parser';
 import { toDomain } from '../../mail/address.ts';
-import { hasMoreThan } from './unpack.ts';
+import { hasMoreThan, oneLine } from './unpack.ts';
 
 export interface DmarcReport {
   kind: 'dmarc';
   domain: string;
-  /** Who reports, in their words. */
+  /** The reporter's own name. */
   reporter: string;
   reportId: string;
   beginsAt: number;
   endsAt: number;
   policy: string | null;
   totals: { messages: number; passed: number; quarantined: number; rejected: number };
-  /** The busiest first; of a very long report only these. */
+  /** Those with the most messages first; at most `maxSources`. */
   sources: DmarcSource[];
 }
 
-/** What one address sent under one name. Passed: DKIM or SPF agreed with the domain. */
+/** The mail from one address with one From domain. `dkim`, `spf`: passed, and aligned with the domain. */
 interface DmarcSource {
   ip: string;
   messages: number;
@@ -31,11 +31,10 @@ interface DmarcSource {
 }
 
 const maxSources = 100;
-/** Opening and closing ones: those of ten thousand records. A report of more is kept as a letter. */
+/** Opening and closing tags, enough for ten thousand records. A larger report is kept as a letter. */
 const maxTags = 400_000;
-const longestWord = 255;
 
-/** Entities are left as they are: what expands can explode. */
+/** Entities are not expanded, because expansion can use unlimited memory. */
 const parser = new XMLParser({
   ignoreAttributes: true,
   removeNSPrefix: true,
@@ -44,7 +43,7 @@ const parser = new XMLParser({
   isArray: (name) => name === 'record',
 });
 
-/** Null: not such a report. */
+/** Null if it is not such a report. */
 export function readDmarc(xml: string): DmarcReport | null {
   if (hasMoreThan(maxTags, '<', xml)) return null;
   try {
@@ -94,18 +93,13 @@ function sourceFrom({ row, identifiers }: Any): DmarcSource {
   };
 }
 
-/** A text of one line, whatever was there; the first where there are several. */
+/** The value as one line of text; the first value if there are several; '' if it is not text. */
 function word(value: Any): string {
   const one = Array.isArray(value) ? value[0] : value;
-  return typeof one === 'string'
-    ? one
-        .replace(/[\s\p{Cc}]+/gu, ' ')
-        .trim()
-        .slice(0, longestWord)
-    : '';
+  return typeof one === 'string' ? oneLine(one) : '';
 }
 
-/** Beyond what a day's mail can be, nothing is believed. */
+/** Larger counts are impossible for a day's mail and are ignored. */
 const max = 1e12;
 
 function count(value: Any): number {

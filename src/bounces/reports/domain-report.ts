@@ -1,15 +1,14 @@
-/** Reports on domains that come as attachments: DMARC aggregate reports and TLS reports. */
-
+/** Reports about domains in attachments: DMARC aggregate reports and TLS reports. */
 import type { ParsedReturn } from '../parse/parse-result.ts';
 import type { ParsedMail } from '../parse/parsed-mail.ts';
 import { readDmarc } from './dmarc-report.ts';
 import { readTls } from './tls-report.ts';
 import { unpack } from './unpack.ts';
 
-/** A report has one attachment, and perhaps a logo or a signature beside it. */
+/** A report has one attachment, and perhaps a logo or a signature. */
 const maxAttachments = 5;
 
-/** Of the first attachment that is one; null: none is. */
+/** The first attachment that is a report; null if there is none. */
 export async function readReport(mail: ParsedMail): Promise<ParsedReturn | null> {
   for (const part of mail.parts.slice(0, maxAttachments)) {
     const text = await unpack(part);

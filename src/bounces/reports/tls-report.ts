@@ -1,10 +1,10 @@
 /**
- * TLS reports (RFC 8460): how senders fared with the TLS that a domain's mail hosts promise by MTA-STS or DANE. A report
- * tells of one policy domain, mostly; where it tells of several, the first one names it and all are counted.
+ * Parses TLS reports (RFC 8460): a sender's statistics about TLS connections to a domain's mail hosts under MTA-STS or DANE.
+ * Most reports cover one policy domain. If there are several, the first one is the report's domain, and all are counted.
  */
 import { z } from 'zod';
 import { toDomain } from '../../mail/address.ts';
-import { hasMoreThan } from './unpack.ts';
+import { hasMoreThan, oneLine } from './unpack.ts';
 
 export interface TlsReport {
   kind: 'tls';
@@ -15,7 +15,7 @@ export interface TlsReport {
   endsAt: number;
   policy: string | null;
   totals: { sessions: number; failed: number };
-  /** What failed, the most frequent first. */
+  /** The most frequent first; at most `maxFailures`. */
   failures: TlsFailure[];
 }
 
@@ -26,20 +26,11 @@ interface TlsFailure {
   reason: string | null;
 }
 
-const longestWord = 255;
 const maxFailures = 100;
-/** Members and elements, some ten of which are one failure. A report of more is kept as a letter. */
+/** Members and elements; a failure has about ten. A larger report is kept as a letter. */
 const maxValues = 100_000;
 
-const word = z
-  .string()
-  .transform((text) =>
-    text
-      .replace(/[\s\p{Cc}]+/gu, ' ')
-      .trim()
-      .slice(0, longestWord),
-  )
-  .catch('');
+const word = z.string().transform(oneLine).catch('');
 const count = z.int().nonnegative().catch(0);
 const time = z
   .string()
@@ -71,7 +62,7 @@ const document = z.object({
   policies: z.array(policy).min(1).max(1000),
 });
 
-/** Null: not such a report. */
+/** Null if it is not such a report. */
 export function readTls(json: string): TlsReport | null {
   if (hasMoreThan(maxValues, '{[,', json)) return null;
   const read = document.safeParse(parsed(json));

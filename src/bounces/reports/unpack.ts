@@ -1,13 +1,14 @@
 /**
- * The text of a report's attachment: plain, gzip or zip, told by its first octets, for names and types are often wrong.
- * What it would unpack to is bounded: a small archive can hold a very large nothing. Null: too large, broken, or none.
+ * Returns the text of a report's attachment: plain, gzip or zip, recognised by its first octets, because names and types are
+ * often wrong. The unpacked size is limited, because a small archive can expand to any size. Null if it is too large, damaged
+ * or not a report.
  */
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import yauzl from 'yauzl';
 import type { ParsedPart } from '../parse/parsed-mail.ts';
 
-/** A month of a large sender's mail, to one reporter; beyond it we read nothing. */
+/** Enough for a month of a large sender's mail to one reporter. */
 const largestReport = 8 * 1024 * 1024;
 
 const maxEntries = 20;
@@ -27,7 +28,7 @@ async function unpacked(content: Buffer): Promise<Buffer | null> {
   return content.subarray(0, 4).toString('latin1') === 'PK\x03\x04' ? unzipFirst(content) : content;
 }
 
-/** RFC 7489 section 7.2.1.1 has one file in the archive; what else is there is not looked at. */
+/** RFC 7489 section 7.2.1.1: the archive has one file. Any others are ignored. */
 async function unzipFirst(content: Buffer): Promise<Buffer | null> {
   const archive = await yauzl.fromBufferPromise(content);
   let seen = 0;
@@ -38,7 +39,7 @@ async function unzipFirst(content: Buffer): Promise<Buffer | null> {
     const chunks: Buffer[] = [];
     let size = 0;
     for await (const chunk of await archive.openReadStreamPromise(entry)) {
-      // The size that an archive declares is its own word.
+      // The size that the archive declares may be false.
       size += chunk.length;
       if (size > largestReport) return null;
       chunks.push(chunk);
@@ -48,9 +49,19 @@ async function unzipFirst(content: Buffer): Promise<Buffer | null> {
   return null;
 }
 
+const maxLineLength = 255;
+
+/** A value of a report, written by a stranger, as one line of limited length. */
+export function oneLine(text: string): string {
+  return text
+    .replace(/[\s\p{Cc}]+/gu, ' ')
+    .trim()
+    .slice(0, maxLineLength);
+}
+
 /**
- * Whether a text has more than `most` of these characters: those that each begin an entry. Asked before a parser makes
- * objects of the entries, which takes a hundred times their bytes: 8 KB of gzip can hold three million of them.
+ * Whether a text has more than `max` of these characters, which begin entries. Checked before parsing, because a parser's
+ * objects take a hundred times the bytes of the entries, and 8 KB of gzip can contain three million of them.
  */
 export function hasMoreThan(max: number, characters: string, text: string): boolean {
   const codes = new Uint8Array(128);

@@ -1,9 +1,9 @@
-/** What is left: bounces that no known format fits, but that say clearly enough what they are. */
+/** Rules for bounces in no known format that are still clearly bounces. They come last. */
 import type { TextBounceRule } from '../text-bounce-rule.ts';
 
 export const general: readonly TextBounceRule[] = [
   {
-    // Exim's header, which Exim-based providers keep whatever their words are.
+    // Exim's header; providers that use Exim keep it even if they change the text.
     name: 'x-failed-recipients',
     header: ['x-failed-recipients', /\S@\S/],
     warning: /^Warning: message \S+ delayed|has not yet been delivered/im,
@@ -14,7 +14,7 @@ export const general: readonly TextBounceRule[] = [
     words: /^reject reason: (?<words>[^\n]{1,300})/m,
   },
   {
-    // A mail system, by its own name, that returns something, and quotes an SMTP reply.
+    // A sender that calls itself a mail system, and words about a returned mail.
     name: 'mailer-daemon',
     header: [
       'from',

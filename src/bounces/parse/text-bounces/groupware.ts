@@ -1,16 +1,16 @@
-/** Bounces in prose of Exchange, Domino, GroupWise and the filters that stand before such servers. */
+/** Rules for text bounces of Exchange, Domino, GroupWise and the filters in front of such servers. */
 import type { TextBounceRule } from '../text-bounce-rule.ts';
 
 export const groupware: readonly TextBounceRule[] = [
   {
-    // Exchange 5.5 to 2003. The status stands at the end: <mx.example.org #5.1.1 smtp;550 …>.
+    // Exchange 5.5 to 2003. The status is at the end: <mx.example.org #5.1.1 smtp;550 …>.
     name: 'exchange',
     opening: /^Your message\n(?:[^\n]{0,320}\n){1,14}?did not reach the following recipient\(s\):\s{1,4}/m,
     words: /^[ \t]+(?<words>The [^\n]{1,500}(?:\n[ \t]+[^\n]{1,500}){0,8})/m,
     means: [[/recipient name is not recognized|e-mail account does not exist/i, '5.1.1']],
   },
   {
-    // Exchange 2007 and later, Microsoft 365: where the machine's part was lost on the way.
+    // Exchange 2007 and later, Microsoft 365, if the delivery-status part was lost on the way.
     name: 'exchange-365',
     opening:
       /^(?:Delivery has failed to these recipients or (?:distribution lists|groups)|Your message (?:to \S{1,320} couldn't be delivered|wasn't delivered|can't be delivered))/m,
@@ -35,7 +35,7 @@ export const groupware: readonly TextBounceRule[] = [
     words: /\((?<words>[^\n()]{1,300})\)/,
   },
   {
-    // Sun and Oracle Messaging Server, once iPlanet and PMDF.
+    // Sun and Oracle Messaging Server, formerly iPlanet and PMDF.
     name: 'messaging-server',
     opening: /^Your message cannot be delivered to the following recipients:\s{1,4}/m,
     words:

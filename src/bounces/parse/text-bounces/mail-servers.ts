@@ -1,9 +1,9 @@
-/** Bounces in prose of mail servers that anybody may run: qmail, Exim, Sendmail, OpenSMTPD, Postfix and others. */
+/** Rules for text bounces of mail servers: qmail, Exim, Sendmail, OpenSMTPD, Postfix and others. */
 import type { TextBounceRule } from '../text-bounce-rule.ts';
 
 export const servers: readonly TextBounceRule[] = [
   {
-    // QSBMF; qmail-send, netqmail, notqmail, s/qmail, and what took its words.
+    // QSBMF: qmail-send, netqmail, notqmail, s/qmail, and servers that use the same words.
     name: 'qmail',
     opening:
       /^Hi\. This is (?:the|deliver\w* program) [^\n]{1,200}\n[^\n]*(?:wasn't able|unable|not able) to deliver[^\n]*\n(?:(?!<)[^\n]+\n)*/m,
@@ -16,14 +16,14 @@ export const servers: readonly TextBounceRule[] = [
     warning: /has not yet been delivered/,
   },
   {
-    // Before 4.87, and the relatives that kept its words (GMX, 1&1, MXLogic, Zoho).
+    // Before 4.87, and providers that kept its words (GMX, 1&1, MXLogic, Zoho).
     name: 'exim',
     opening:
       /^This message was created automatically by (?:the )?mail delivery (?:software|system)[^\n]*\n\s{0,8}A message that you (?:have )?sent could not be delivered(?:[^\n:]*\n){0,3}[^\n:]*:?[ \t]*\n/m,
     end: /^-{2,6} ?(?:This is a copy of|The (?:body|header)s? of the (?:original )?message)/m,
   },
   {
-    // Sendmail before it spoke RFC 3464, and Active!Hunter and others after it.
+    // Sendmail before it supported RFC 3464; later also Active!Hunter and others.
     name: 'sendmail',
     opening:
       /^ *-{3,} The following addresses had (?:permanent (?:fatal|delivery) errors|delivery problems) -{3,}$/m,
@@ -38,7 +38,7 @@ export const servers: readonly TextBounceRule[] = [
     warning: /transient non-fatal errors/,
   },
   {
-    // Version 5 and 8 alike, where nothing but the transcript is there.
+    // Versions 5 and 8, if there is only the transcript.
     name: 'sendmail-transcript',
     opening: /^ *-{3,} Transcript of session follows -{3,}$/m,
     warning: /Warning: message still undelivered|will keep trying/i,
@@ -56,7 +56,7 @@ export const servers: readonly TextBounceRule[] = [
     end: /^ *Below is a copy of the original message/m,
   },
   {
-    // Before 2.3 (2006), and where its notices were cut down to text.
+    // Before 2.3 (2006), and later notices that were reduced to text.
     name: 'postfix',
     opening:
       /^ *This is the (?:Postfix|mail system|\S{1,40} (?:mail system|program)) (?:program )?at host [^\n]{1,200}\n/m,
@@ -65,14 +65,14 @@ export const servers: readonly TextBounceRule[] = [
       /^<[^\n>]{1,320}>(?: \(expanded from [^\n)]{1,330}\))?: ?(?<words>[^\n]{1,1000}(?:\n {2,}[^\n]{1,500}){0,12})/m,
   },
   {
-    // DragonFly Mail Agent, the small one of the BSDs and Debian.
+    // DragonFly Mail Agent (BSD, Debian).
     name: 'dma',
     opening:
       /^This is the DragonFly Mail Agent [^\n]{1,200}\n\s{0,8}There was an error delivering your mail to <[^\n>]{1,320}>\.\s{1,4}/m,
     end: /^(?:Message headers follow|Original message follows)\./m,
   },
   {
-    // Smail 3 and what came of it.
+    // Smail 3 and its successors.
     name: 'smail',
     opening: /^\|-{3,} Failed addresses follow: -{3,}\|$/m,
     end: /^\|-{3,} Message /m,

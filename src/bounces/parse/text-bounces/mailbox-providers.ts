@@ -1,9 +1,9 @@
-/** Bounces in prose of mailbox providers and mobile carriers, where they send no report that machines read. */
+/** Rules for text bounces of mailbox providers and mobile carriers without a delivery-status part. */
 import type { TextBounceRule } from '../text-bounce-rule.ts';
 
 export const providers: readonly TextBounceRule[] = [
   {
-    // Google, before it sent reports by RFC 3464; its delays in the same words.
+    // Google, before it sent RFC 3464 reports; notices of delays use the same words.
     name: 'gmail-delay',
     opening:
       /^(?:This is an automatically generated Delivery Status Notification\s{1,4})?THIS IS A WARNING MESSAGE ONLY\.\s{1,4}YOU DO NOT NEED TO RESEND YOUR MESSAGE\./m,
@@ -41,7 +41,7 @@ export const providers: readonly TextBounceRule[] = [
       /^Your message (?:has encountered delivery problems to|cannot be delivered to|to) the following (?:recipient\(s\)|recipients?):/m,
   },
   {
-    // QQ and its kin write for people who read Chinese, with the server's words in between.
+    // QQ and similar providers write in Chinese and quote the server's reply.
     name: 'qq',
     opening: /抱歉，?您的邮件被退回来了|很抱歉，您的邮件(?:未|没有)能?送达|无法发送到/,
     words:
@@ -57,7 +57,7 @@ export const providers: readonly TextBounceRule[] = [
     means: [[/mailbox is full/i, '5.2.2']],
   },
   {
-    // au, and by the same system others in Japan.
+    // au, and other Japanese carriers with the same system.
     name: 'ezweb',
     opening:
       /^(?=Each of the following recipients was rejected by a remote\s{1,3}mail server|The user\(s\) account is (?:disabled|temporarily)|The following recipients did not receive this message:)/m,
