@@ -8,11 +8,6 @@ import type { MessagePort, Worker } from 'node:worker_threads';
 import type { ParsedReturn } from './parse/parse-result.ts';
 import type { AddressRole } from './service-addresses.ts';
 
-export interface IsolatedParser {
-  read(bytes: Uint8Array, role: AddressRole): Promise<ParsedReturn>;
-  close(): Promise<void>;
-}
-
 export interface IsolatedParserParts {
   /** Starts a thread that runs `serveParsing`. */
   spawn(): Worker;
@@ -28,11 +23,7 @@ interface Task {
   reject(error: unknown): void;
 }
 
-export function createIsolatedParser({
-  spawn,
-  onError,
-  timeoutMs = 2_000,
-}: IsolatedParserParts): IsolatedParser {
+export function createIsolatedParser({ spawn, onError, timeoutMs = 2_000 }: IsolatedParserParts) {
   const waiting: Task[] = [];
   let thread: Worker | null = null;
   let current: Task | null = null;
@@ -84,13 +75,13 @@ export function createIsolatedParser({
   }
 
   return {
-    read: (bytes, role) =>
-      new Promise((resolve, reject) => {
+    read: (bytes: Uint8Array, role: AddressRole) =>
+      new Promise<ParsedReturn>((resolve, reject) => {
         if (isClosed) throw new Error('the parser is closed');
         waiting.push({ bytes, role, resolve, reject });
         next();
       }),
-    async close() {
+    async close(): Promise<void> {
       isClosed = true;
       const lost = [current, ...waiting.splice(0)];
       for (const task of lost) task?.reject(new Error('the parser is closed'));

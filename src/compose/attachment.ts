@@ -1,9 +1,8 @@
 /** An attached file as a part of the message. nodemailer writes the parameters of its headers (RFC 2231). */
 import { buildHeaderValue, detectMimeType, parseHeaderValue } from '../vendor/nodemailer.ts';
-import { toCrlf } from './crlf.ts';
 import { encodedText, field } from './field.ts';
 import { leaf, type MimePart } from './part.ts';
-import { base64, type Encoded } from './transfer-encoding.ts';
+import { base64, type Encoded, toCrlf } from './transfer-encoding.ts';
 
 export interface Attachment {
   filename: string;

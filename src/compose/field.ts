@@ -5,7 +5,7 @@
 
 import { envelopeAddress } from '../mail/address.ts';
 import { encodeWord, encodeWords, foldLines, quoteString } from '../vendor/nodemailer.ts';
-import { isMostlyLetters } from './choose-encoding.ts';
+import { isMostlyLetters } from './transfer-encoding.ts';
 
 export interface FieldLine {
   name: string;

@@ -4,15 +4,13 @@
  * µs of CPU instead of 20 for a mail of 4 KB, and 450 instead of 150 for 40 KB (scripts/compose-cost.ts). A test compares
  * what readers see (test/compose/mime.test.ts).
  */
-
 import type { Mailbox } from '../glossary.ts';
 import { parseMailbox } from '../mail/address.ts';
 import { type Attachment, attachmentPart } from './attachment.ts';
-import { toCrlf } from './crlf.ts';
 import { type CustomHeaders, splitHeaders } from './custom-headers.ts';
 import { type FieldLine, field, mailbox, messageIds, unstructured } from './field.ts';
 import { headText, leaf, type MimePart, multipart } from './part.ts';
-import { encodeText } from './transfer-encoding.ts';
+import { encodeText, toCrlf } from './transfer-encoding.ts';
 
 export interface Fields {
   from: Mailbox;

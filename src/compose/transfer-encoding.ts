@@ -2,8 +2,6 @@
  * Transfer encodings (RFC 2045 section 6): content to lines that SMTP can carry, and back. Linear in time. Works on whole
  * buffers, because the content is in memory already.
  */
-import { isMostlyLetters } from './choose-encoding.ts';
-
 export interface Encoded {
   encoding: '7bit' | '8bit' | 'quoted-printable' | 'base64';
   bytes: Buffer;
@@ -31,6 +29,23 @@ function hasLongLine(text: string): boolean {
     at = end + 2;
   }
   return false;
+}
+
+/** Whether quoted-printable is better than base64 for a text that is not ASCII: it is if most letters are Latin. */
+export function isMostlyLetters(text: string): boolean {
+  let letters = 0;
+  let others = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at) | 0x20;
+    if (code >= 0x61 && code <= 0x7a) letters++;
+    else if (code >= 0x80) others++;
+  }
+  return others < letters;
+}
+
+/** The text with CRLF line ends only. Receivers differ on whether a bare CR ends a line (RFC 5321 section 2.3.8). */
+export function toCrlf(text: string): string {
+  return text.replace(/\r\n?|\n/g, '\r\n');
 }
 
 const tab = 0x09;

@@ -64,17 +64,6 @@ export interface RunnerParts
   leaseMs: number;
 }
 
-export interface Runner {
-  start(): Promise<void>;
-  /** Mail may be due. */
-  wake(): void;
-  /** Another node says that mail in this backlog is due. */
-  noteBacklog(backlog: Backlog): void;
-  admit(domain: string, orgId: string): DispatchPlace;
-  /** Claims nothing more, gives the attempts under way `graceMs` to end, then aborts them. */
-  stop(graceMs: number): Promise<void>;
-}
-
 type Mode = 'new' | 'running' | 'stopping' | 'stopped';
 
 const nextMode: Record<Mode, Mode | null> = {
@@ -87,7 +76,7 @@ const nextMode: Record<Mode, Mode | null> = {
 const pollMs = 1000;
 const maxPerClaim = 200;
 
-export class QueueRunner implements Runner {
+export class QueueRunner {
   readonly #parts: RunnerParts;
   readonly #clock: Clock;
   readonly #leases: HeldLeases;
@@ -154,11 +143,13 @@ export class QueueRunner implements Runner {
     this.wake();
   }
 
+  /** Mail may be due. */
   wake(): void {
     this.#isScanRequested = true;
     this.#requestClaim();
   }
 
+  /** Another node says that mail in this backlog is due. */
   noteBacklog(backlog: Backlog): void {
     if (this.#mode === 'running') this.#dispatcher.noteBacklog(backlog);
   }
@@ -167,6 +158,7 @@ export class QueueRunner implements Runner {
     return this.#dispatcher.admit(domain, orgId);
   }
 
+  /** Claims nothing more, gives the attempts under way `graceMs` to end, then aborts them. */
   async stop(graceMs: number): Promise<void> {
     this.#enter('stopping');
     this.#cancelTimer();
@@ -333,5 +325,8 @@ export class QueueRunner implements Runner {
     } while (deliveries.length > 0);
   }
 }
+
+/** A node that does not deliver has another implementation (server/disabled-roles.ts). */
+export type Runner = Pick<QueueRunner, keyof QueueRunner>;
 
 const keyOf = ({ orgId, domain }: Backlog) => `${orgId} ${domain}`;

@@ -2,14 +2,10 @@
  * How many deliveries a second a destination takes under load: the best second of the last 30 to 60 seconds. A short pause
  * does not lower it, so that the mail after the pause finds as many slots as before.
  */
-export interface Throughput {
-  count(now: number): void;
-  perSecond(now: number): number;
-}
 
 const spanMs = 30_000;
 
-export function createThroughput(): Throughput {
+export function createThroughput() {
   let second = Number.NEGATIVE_INFINITY;
   let span = Number.NEGATIVE_INFINITY;
   let current = 0;
@@ -31,11 +27,11 @@ export function createThroughput(): Throughput {
   }
 
   return {
-    count(now) {
+    count(now: number): void {
       advance(now);
       current += 1;
     },
-    perSecond(now) {
+    perSecond(now: number): number {
       advance(now);
       return Math.max(bestBefore, best, current);
     },

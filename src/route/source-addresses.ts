@@ -30,15 +30,6 @@ interface Origin {
   localName: string;
 }
 
-export interface Sources {
-  /** Whether the pool has an address of the same family. */
-  canReach(address: string, pool: string): boolean;
-  /** Our addresses for a connection to `address`, in the order in which they are to be used. */
-  turns(address: string, wanted: Wanted): Iterable<Origin>;
-  unusable(origin: Origin, error: Error): void;
-  worked(origin: Origin): void;
-}
-
 export interface SourcesParts {
   sources: Source[];
   hostname: string;
@@ -48,7 +39,7 @@ export interface SourcesParts {
 
 const restMs = 10 * 60_000;
 
-export function createSources({ sources, hostname, clock, onError }: SourcesParts): Sources {
+export function createSources({ sources, hostname, clock, onError }: SourcesParts) {
   const systems: Origin = { address: undefined, localName: hostname };
   const areInPools = sources.some(({ pool }) => pool !== defaultPool);
   /** The one whose turn is next stands first. */
@@ -64,8 +55,10 @@ export function createSources({ sources, hostname, clock, onError }: SourcesPart
   const isSystems = (pool: string) => sources.length === 0 && pool === defaultPool;
 
   return {
-    canReach: (address, pool) => isSystems(pool) || ringOf(address, pool).length > 0,
-    *turns(address, { pool, address: wanted }) {
+    /** Whether the pool has an address of the same family. */
+    canReach: (address: string, pool: string) => isSystems(pool) || ringOf(address, pool).length > 0,
+    /** Our addresses for a connection to `address`, in the order in which they are to be used. */
+    *turns(address: string, { pool, address: wanted }: Wanted): Iterable<Origin> {
       const ring = ringOf(address, pool);
       const tried = new Set<string>();
       const take = (suits: (address: string) => boolean) => {
@@ -84,14 +77,16 @@ export function createSources({ sources, hostname, clock, onError }: SourcesPart
       if (!areInPools) yield systems;
       else for (let next = take(rests); next; next = take(rests)) yield next;
     },
-    unusable({ address }, error) {
+    unusable({ address }: Origin, error: Error): void {
       if (address === undefined) return;
       const isNews = !resting.has(address);
       resting.set(address, clock.now() + restMs);
       if (isNews) onError(`POSTERN_MTA_SOURCES: mail cannot be sent from ${address}`, error);
     },
-    worked: ({ address }) => void (address !== undefined && resting.delete(address)),
+    worked: ({ address }: Origin) => void (address !== undefined && resting.delete(address)),
   };
 }
+
+export type Sources = ReturnType<typeof createSources>;
 
 const keyOf = (pool: string, address: string) => `${isIPv6(address) ? 6 : 4} ${pool}`;

@@ -1,24 +1,13 @@
 /** Limits connections in total and per client network (base/client-network.ts). */
 import { clientNetwork } from '../base/client-network.ts';
 
-export interface ConnectionLimits {
-  /** Counts a connection until the returned function is called. Returns the reason instead if a limit is reached. */
-  enter(address: string): (() => void) | string;
-  size(): number;
-}
-
-export function createConnectionLimits({
-  max,
-  perClient,
-}: {
-  max: number;
-  perClient: number;
-}): ConnectionLimits {
+export function createConnectionLimits({ max, perClient }: { max: number; perClient: number }) {
   const clients = new Map<string, number>();
   let all = 0;
   return {
     size: () => all,
-    enter(address) {
+    /** Counts a connection until the returned function is called. Returns the reason instead if a limit is reached. */
+    enter(address: string): (() => void) | string {
       const client = clientNetwork(address);
       const own = clients.get(client) ?? 0;
       if (own >= perClient) return 'Too many connections from your address';
@@ -37,3 +26,5 @@ export function createConnectionLimits({
     },
   };
 }
+
+export type ConnectionLimits = ReturnType<typeof createConnectionLimits>;

@@ -6,16 +6,6 @@
  */
 import { clientNetwork } from '../base/client-network.ts';
 
-export interface MemoryHold {
-  /** Grows the hold to `bytes`; false if the memory did not become free in time. */
-  reach(bytes: number): Promise<boolean>;
-  release(): void;
-}
-
-export interface MemoryBudget {
-  open(address: string): MemoryHold;
-}
-
 interface Waiting {
   client: string;
   /** Additional bytes. */
@@ -37,11 +27,7 @@ export interface IntakeBounds {
 const defaultTimeoutMs = 5000;
 const smallMessage = 64 * 1024;
 
-export function createMemoryBudget({
-  max,
-  perClient,
-  timeoutMs = defaultTimeoutMs,
-}: IntakeBounds): MemoryBudget {
+export function createMemoryBudget({ max, perClient, timeoutMs = defaultTimeoutMs }: IntakeBounds) {
   const shares = new Map<string, number>();
   const queue = new Set<Waiting>();
   let used = 0;
@@ -77,17 +63,18 @@ export function createMemoryBudget({
   }
 
   return {
-    open(address) {
+    open(address: string) {
       const client = clientNetwork(address);
       let held = 0;
       return {
-        async reach(bytes) {
+        /** Grows the hold to `bytes`; false if the memory did not become free in time. */
+        async reach(bytes: number): Promise<boolean> {
           const wanted = { client, bytes: bytes - held, total: bytes };
           if (wanted.bytes > 0 && !take(wanted) && !(await wait(wanted))) return false;
           held = Math.max(held, bytes);
           return true;
         },
-        release() {
+        release(): void {
           add(client, -held);
           held = 0;
           for (const one of queue) if (take(one)) one.settle(true);
@@ -96,3 +83,6 @@ export function createMemoryBudget({
     },
   };
 }
+
+export type MemoryBudget = ReturnType<typeof createMemoryBudget>;
+export type MemoryHold = ReturnType<MemoryBudget['open']>;

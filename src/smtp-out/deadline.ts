@@ -12,27 +12,23 @@ export interface Timeouts {
   dot: number;
 }
 
-export interface Deadline {
-  set(awaited: Phase | 'tls'): void;
-  /** Restarts the timer if it is running. */
-  extend(): void;
-  clear(): void;
-}
-
-export function createDeadline(timeouts: Timeouts, onLate: (ms: number) => void): Deadline {
+export function createDeadline(timeouts: Timeouts, onLate: (ms: number) => void) {
   let timer: NodeJS.Timeout | undefined;
   return {
-    set(awaited) {
+    set(awaited: Phase | 'tls'): void {
       const ms = timeouts[awaited === 'quit' || awaited === 'starttls' ? 'ehlo' : awaited];
       clearTimeout(timer);
       timer = setTimeout(onLate, ms, ms);
     },
-    extend() {
+    /** Restarts the timer if it is running. */
+    extend(): void {
       timer?.refresh();
     },
-    clear() {
+    clear(): void {
       clearTimeout(timer);
       timer = undefined;
     },
   };
 }
+
+export type Deadline = ReturnType<typeof createDeadline>;

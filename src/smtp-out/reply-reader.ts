@@ -4,20 +4,7 @@
  */
 const maxUnreadReplies = 64 * 1024;
 
-export interface ReplyReader {
-  /** False if the host has sent too much. */
-  push(chunk: Buffer): boolean;
-  /** The next whole reply, its lines joined by \n. */
-  next(): string | null;
-  /** Number of unread replies, including an incomplete one. */
-  readonly unread: number;
-  /** Removes and returns an incomplete reply. */
-  takeRest(): string;
-  /** Discards everything unread; returns its length without line ends. */
-  clear(): number;
-}
-
-export function createReplyReader(): ReplyReader {
+export function createReplyReader() {
   // latin1 until a reply is complete, because a UTF-8 character may arrive in two chunks.
   const replies: string[] = [];
   let begun = '';
@@ -33,7 +20,8 @@ export function createReplyReader(): ReplyReader {
   }
 
   return {
-    push(chunk) {
+    /** False if the host has sent too much. */
+    push(chunk: Buffer): boolean {
       unreadBytes += chunk.length;
       if (unreadBytes > maxUnreadReplies) return false;
       const text = chunk.toString('latin1');
@@ -46,22 +34,26 @@ export function createReplyReader(): ReplyReader {
       line += text.slice(from);
       return true;
     },
-    next() {
+    /** The next whole reply, its lines joined by \n. */
+    next(): string | null {
       const reply = replies.shift();
       if (reply === undefined) return null;
       unreadBytes = 0;
       return decoded(reply);
     },
-    get unread() {
+    /** Number of unread replies, including an incomplete one. */
+    get unread(): number {
       return replies.length + (begun !== '' || line.trim() !== '' ? 1 : 0);
     },
-    takeRest() {
+    /** Removes and returns an incomplete reply. */
+    takeRest(): string {
       const rest = [begun, line].join('\n').trim();
       begun = '';
       line = '';
       return decoded(rest);
     },
-    clear() {
+    /** Discards everything unread; returns its length without line ends. */
+    clear(): number {
       const bytes = [...replies, begun, line].join('').length;
       replies.length = 0;
       begun = '';

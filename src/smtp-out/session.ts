@@ -13,26 +13,21 @@ import type { SessionResult } from '../outcome.ts';
 import { Conversation } from './conversation.ts';
 import type { Timeouts } from './deadline.ts';
 import type { Extensions } from './extensions.ts';
-import { open } from './opening.ts';
+import { type Greeting, open } from './opening.ts';
 import { sessionResultOf } from './session-result.ts';
 import { type Demand, type Protection, protectionOf } from './tls-demand.ts';
 import { isStale, type Mail, obstacle, reset, transact } from './transaction.ts';
 import type { Transcript } from './transcript.ts';
 
-export interface Opening {
+export interface Opening extends Omit<Greeting, 'secureContext'> {
   socket: Socket;
-  /** The MX's name, for SNI and for checking its certificate, and the address it was reached at. */
-  host: string;
   address: string;
   /** The recipient's domain: DANE also accepts a certificate for this name. */
   domain: string;
-  /** Our own address (null: the system chose it), its IP pool, and our name in EHLO. */
+  /** Our own address (null: the system chose it) and its IP pool. */
   source: string | null;
   sourcePool: string;
-  name: string;
   demand: Demand;
-  /** False: no TLS, even if the host offers STARTTLS. */
-  startTls: boolean;
   timeouts: Timeouts;
   transcript: Transcript;
   stopped: AbortSignal;

@@ -20,18 +20,12 @@ export interface TrackingParts {
   clock: Clock;
 }
 
-export interface TrackingEndpoints {
-  router: Router;
-  /** Resolves when every visit so far is recorded. */
-  settled(): Promise<void>;
-}
-
 /** One transparent pixel: a GIF of 43 octets. */
 const pixel = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAICRAEAOw==', 'base64');
 
 const maxWaiting = 10_000;
 
-export function createTracking({ links, record, onError, clock }: TrackingParts): TrackingEndpoints {
+export function createTracking({ links, record, onError, clock }: TrackingParts) {
   const waiting = new Set<Promise<unknown>>();
 
   function recordLater(visit: Visit): void {
@@ -69,7 +63,8 @@ export function createTracking({ links, record, onError, clock }: TrackingParts)
 
   return {
     router,
-    async settled() {
+    /** Resolves when every visit so far is recorded. */
+    async settled(): Promise<void> {
       await Promise.all(waiting);
     },
   };
