@@ -35,7 +35,7 @@ export function createReturnPathReader(secrets: Secrets): ReadReturnPath {
   };
 }
 
-/** Bytes would be made a key of for every mail, which takes longer than the HMAC. */
+/** Created once, because creating a key from its bytes for every mail takes longer than the HMAC. */
 function keyOf(secret: string): KeyObject {
   return createSecretKey(deriveKey(secret, 'return-path'));
 }

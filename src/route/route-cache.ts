@@ -46,13 +46,13 @@ export function createRouteCache(parts: RouteCacheParts): Routes {
   }
 
   function ask(domain: string): Promise<Found> {
-    const asked = inTurn(() => lookUp(domain, parts)).then((found) => {
+    const lookup = inTurn(() => lookUp(domain, parts)).then((found) => {
       // If `forget` was called meanwhile, the waiting callers still get it, but it is not cached.
-      if (inFlight.get(domain) === asked) keep(domain, found);
+      if (inFlight.get(domain) === lookup) keep(domain, found);
       return found;
     });
-    inFlight.set(domain, asked);
-    return asked;
+    inFlight.set(domain, lookup);
+    return lookup;
   }
 
   function keep(domain: string, found: Found): void {

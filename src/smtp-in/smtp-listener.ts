@@ -46,7 +46,7 @@ export interface ListenerParts<User> {
 
 export interface MailListener {
   port: number;
-  /** Accepts no more commands, answers those in progress, and resolves when no handler runs. */
+  /** Stops accepting commands, answers those in progress, and resolves when no handler runs. */
   close(): Promise<void>;
 }
 

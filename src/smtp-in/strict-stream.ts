@@ -17,7 +17,7 @@ export type StreamFault = 'line-end' | 'pipelining' | 'line-length' | 'flood';
 export interface StrictParts {
   /** Octets of a command line, its CRLF included. */
   longestLine: number;
-  /** Octets of a message after which it is no longer read. */
+  /** Octets of a message after which reading stops. */
   largestMessage: number;
   /** Whether the client must wait for the reply to this line. */
   endsGroup(line: string): boolean;

@@ -155,9 +155,9 @@ export class Conversation {
   }
 
   startTls(options: ConnectionOptions): Promise<void> {
-    // RFC 3207 section 4.2: everything said in clear text is discarded.
+    // RFC 3207 section 4.2: everything received before TLS is discarded.
     const discarded = this.#replies.clear();
-    const note = `the host said ${discarded} bytes in clear after agreeing to TLS; thrown away`;
+    const note = `discarded ${discarded} bytes that the host sent without TLS after its reply to STARTTLS`;
     if (discarded > 0) this.#transcript?.add('note', note);
     this.#plain.off('data', this.#onData).off('end', this.#onClose).off('close', this.#onClose);
     this.#isSecuring = true;

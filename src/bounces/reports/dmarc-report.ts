@@ -53,7 +53,7 @@ export function readDmarc(xml: string): DmarcReport | null {
   }
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: an XML document as a stranger wrote it
+// biome-ignore lint/suspicious/noExplicitAny: an XML document from outside, of any shape
 type Any = any;
 
 function reportFrom(feedback: Any): DmarcReport | null {

@@ -51,7 +51,7 @@ async function unzipFirst(content: Buffer): Promise<Buffer | null> {
 
 const maxLineLength = 255;
 
-/** A value of a report, written by a stranger, as one line of limited length. */
+/** A value of a report, which anyone may have written, as one line of limited length. */
 export function oneLine(text: string): string {
   return text
     .replace(/[\s\p{Cc}]+/gu, ' ')

@@ -10,7 +10,7 @@ const mark = '\u0001';
 
 /** `Name <address>`, or the address; null if the field does not name exactly one mailbox. */
 export function senderOf(value: string): string | null {
-  const read = takenApart(value);
+  const read = separateQuoted(value);
   if (!read) return null;
   const { text, quoted } = read;
   const named = /^(?<name>[^<>,;:@]*)<\s*(?<address>[^<>,;:\s]+)\s*>$/u.exec(text.trim());
@@ -40,8 +40,8 @@ function shown(name: string): string {
     .trim();
 }
 
-/** Quoted strings put aside and comments left out; null where one does not end, or octets stand that no field has. */
-function takenApart(value: string): { text: string; quoted: string[] } | null {
+/** Replaces quoted strings by marks and comments by spaces. Null if one does not end, or the value has a control character or a backslash elsewhere. */
+function separateQuoted(value: string): { text: string; quoted: string[] } | null {
   if (/[^\P{Cc}\t]/u.test(value)) return null;
   const quoted: string[] = [];
   let text = '';
@@ -69,7 +69,7 @@ function endOfQuoted(value: string, start: number): number | null {
   return null;
 }
 
-/** They may stand in each other (RFC 5322 section 3.2.2). */
+/** Comments may be nested (RFC 5322 section 3.2.2). */
 function endOfComment(value: string, start: number): number | null {
   let depth = 0;
   for (let at = start; at < value.length; at++) {
