@@ -11,6 +11,10 @@ export function clientNetwork(address: string): string {
   if (!isIP(address)) return address;
   const parsed = ipaddr.process(address);
   if (parsed instanceof ipaddr.IPv4) return parsed.toString();
-  const network = parsed.parts.slice(0, 4).map((group) => group.toString(16));
-  return `${network.join(':')}::/64`;
+  return `${ipv6Groups(address).slice(0, 4).join(':')}::/64`;
+}
+
+/** The eight groups of an IPv6 address, each without leading zeros. */
+export function ipv6Groups(address: string): string[] {
+  return ipaddr.IPv6.parse(address).parts.map((group) => group.toString(16));
 }

@@ -16,7 +16,7 @@ export interface HealthParts {
 
 export interface Health {
   /** Why mail cannot be taken; empty where it can. */
-  faults(): Promise<string[]>;
+  reasons(): Promise<string[]>;
   /** From now on it cannot. */
   stop(): void;
 }
@@ -27,11 +27,11 @@ const timeoutMs = 800;
 
 export function createHealth({ ping, obstacle, clock }: HealthParts): Health {
   let stopping = false;
-  let lookedAt = Number.NEGATIVE_INFINITY;
+  let checkedAt = Number.NEGATIVE_INFINITY;
   let pinging: Promise<boolean> | null = null;
-  let look = Promise.resolve(true);
+  let answer = Promise.resolve(true);
 
-  async function answers(): Promise<boolean> {
+  async function databaseAnswers(): Promise<boolean> {
     pinging ??= ping()
       .then(
         () => true,
@@ -44,15 +44,15 @@ export function createHealth({ ping, obstacle, clock }: HealthParts): Health {
   }
 
   return {
-    async faults() {
+    async reasons() {
       if (stopping) return ['it is stopping'];
       // A clock that is set back must not make the last look hold for long.
-      if (Math.abs(clock.now() - lookedAt) >= ttlMs) {
-        lookedAt = clock.now();
-        look = answers();
+      if (Math.abs(clock.now() - checkedAt) >= ttlMs) {
+        checkedAt = clock.now();
+        answer = databaseAnswers();
       }
-      const faults = (await look) ? [] : ['the database does not answer'];
-      return [...faults, obstacle()].filter((fault) => fault !== null);
+      const reasons = (await answer) ? [] : ['the database does not answer'];
+      return [...reasons, obstacle()].filter((fault) => fault !== null);
     },
     stop() {
       stopping = true;

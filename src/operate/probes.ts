@@ -62,7 +62,7 @@ async function replyOf(
 }
 
 async function ready(health: Health): Promise<Reply> {
-  const reasons = await health.faults();
+  const reasons = await health.reasons();
   return reasons.length === 0 ? json(200, { status: 'ok' }) : json(503, { status: 'unavailable', reasons });
 }
 

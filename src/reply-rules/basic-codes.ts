@@ -1,20 +1,18 @@
-/** The three digits (RFC 5321 section 4.2.3), for replies that no other rule matches. The last rule always matches. */
-import type { Rule } from './reply-rule.ts';
+/** Three-digit codes (RFC 5321 section 4.2.3), for replies that no other rule matches. The last rule always matches. */
+import type { RuleEntry } from './reply-rule.ts';
 
-export const codes: readonly Rule[] = [
+export const codes: readonly RuleEntry[] = [
   {
     // Before the mail transaction a reply is about the host itself (RFC 5321 section 3.1).
     name: 'code-before-mail',
     phases: ['greeting', 'ehlo'],
     category: 'unavailable',
-    fault: 'infrastructure',
     quotes: ['554 st11p00im-smtpin013.me.com ESMTP not accepting connections', '550 Rejected'],
   },
   {
     name: 'code-later',
     code: /^[234]/,
     category: 'unavailable',
-    fault: 'infrastructure',
     quotes: ['450 busy - please try later', '450 4.0.0 Temporary failure'],
   },
   {
@@ -23,7 +21,6 @@ export const codes: readonly Rule[] = [
     phases: ['rcpt'],
     code: /^55[013]$/,
     category: 'unknown_user',
-    fault: 'recipient',
     bounce: 'soft',
     quotes: ['550 <neko-nyaan@ne.auone-net.jp>: Recipient address rejected.', '550 #5.1.0 Address rejected.'],
   },
@@ -33,7 +30,6 @@ export const codes: readonly Rule[] = [
     phases: ['rcpt'],
     code: /^552$/,
     category: 'mailbox_full',
-    fault: 'recipient',
     passes: true,
     quotes: ['552 Requested action not taken: exceeded storage allocation'],
   },
@@ -41,20 +37,17 @@ export const codes: readonly Rule[] = [
     name: 'code-storage',
     code: /^552$/,
     category: 'mailbox_full',
-    fault: 'recipient',
     quotes: ['552 Requested mail action aborted: exceeded storage allocation'],
   },
   {
     name: 'code-command',
     code: /^(?:50|555)/,
     category: 'protocol',
-    fault: 'infrastructure',
     quotes: ['504 Command parameter not implemented'],
   },
   {
     name: 'code-failed',
     category: 'other',
-    fault: 'infrastructure',
     quotes: ['554 Transaction failed'],
   },
 ];

@@ -11,7 +11,7 @@ import { mailboxes } from './mailbox-words.ts';
 import { mails } from './message-words.ts';
 import { microsoft } from './microsoft.ts';
 import { providers } from './other-providers.ts';
-import type { Phase, Rule } from './reply-rule.ts';
+import { faultOf, type Phase, type Rule } from './reply-rule.ts';
 import { reputation } from './reputation-words.ts';
 import { senders } from './sender-words.ts';
 
@@ -26,7 +26,7 @@ export const rules: readonly Rule[] = [
   ...mails,
   ...statuses,
   ...codes,
-];
+].map((rule) => ({ ...rule, fault: rule.fault ?? faultOf[rule.category] }));
 
 /** Addresses are removed from the text: "<spam@example.com>: no" is not about spam. */
 const addresses = /[^\s<>@]{1,64}@[^\s<>@]{1,255}/g;

@@ -1,45 +1,41 @@
 /**
- * Enhanced status codes: RFC 3463, RFC 7372 (authentication), RFC 7505 (null MX) and the IANA registry. Those that are
- * used with care come before the words of a reply, the others after: a mailbox said to be disabled may be unknown, an
- * unknown one may be a block, and 5.7.1 may be anything.
+ * Enhanced status codes: RFC 3463, RFC 7372 (authentication), RFC 7505 (null MX) and the IANA registry. `clearStatuses` are
+ * those that servers use correctly, and are tried before the words of a reply. `statuses` are tried after them, because
+ * servers also send "disabled mailbox" for an unknown one, "unknown mailbox" for a block, and 5.7.1 for anything.
  */
-import type { Rule } from './reply-rule.ts';
+import type { RuleEntry } from './reply-rule.ts';
 
 const recipientPhases = ['rcpt', 'data', 'dot'] as const;
 
-export const clearStatuses: readonly Rule[] = [
+export const clearStatuses: readonly RuleEntry[] = [
   {
-    // A refused STARTTLS says nothing of the mail, whatever its code.
+    // A refused STARTTLS says nothing about the mail, whatever its code.
     name: 'starttls-refused',
     phases: ['starttls'],
     category: 'tls',
-    fault: 'infrastructure',
     quotes: ['454 4.7.0 TLS not available due to local problem'],
   },
   {
     name: 'status-mailbox-full',
     status: /^\d\.2\.2$/,
     category: 'mailbox_full',
-    fault: 'recipient',
     quotes: [
       '552 5.2.2 <neko@nyaaan.example.org> Quota exceeded (mailbox for user is full)',
       "552 5.2.2 The recipient's inbox is out of storage space and inactive.",
     ],
   },
   {
-    // X.4.14 is Exchange's.
+    // Exchange sends X.4.14.
     name: 'status-loop',
     status: /^\d\.4\.(?:6|14)$/,
     category: 'loop',
-    fault: 'infrastructure',
     quotes: ['554 5.4.6 Too many hops'],
   },
   {
-    // RFC 7372, and X.7.24, X.7.30 and X.7.32 as Gmail gives them.
+    // RFC 7372; Gmail also sends X.7.24, X.7.30 and X.7.32.
     name: 'status-authentication',
     status: /^\d\.7\.(?:2[0-79]|30|32)$/,
     category: 'auth',
-    fault: 'sender',
     quotes: [
       "550 5.7.26 Unauthenticated email from libsisimai.org is not accepted due to domain's DMARC policy.",
       '550 5.7.25 [192.0.2.202] The IP address sending this message does not have a PTR record setup',
@@ -47,11 +43,10 @@ export const clearStatuses: readonly Rule[] = [
     ],
   },
   {
-    // The registry's "mail flood detected".
+    // The IANA registry calls it "mail flood detected".
     name: 'status-rate',
     status: /^\d\.7\.28$/,
     category: 'rate_limit',
-    fault: 'sender',
     quotes: [
       '421 4.7.28 Gmail has detected this message exceeded its quota for sending messages with the same Message-ID:.',
     ],
@@ -61,18 +56,16 @@ export const clearStatuses: readonly Rule[] = [
     phases: recipientPhases,
     status: /^\d\.7\.13$/,
     category: 'mailbox_disabled',
-    fault: 'recipient',
     quotes: ['525 5.7.13 Disabled recipient address'],
   },
 ];
 
-export const statuses: readonly Rule[] = [
+export const statuses: readonly RuleEntry[] = [
   {
     name: 'status-unknown-user',
     phases: recipientPhases,
     status: /^\d\.1\.[136]$/,
     category: 'unknown_user',
-    fault: 'recipient',
     quotes: [
       '550 5.1.1 <user@example.com> recipient rejected',
       '553 5.1.3 The recipient address <address> is not a valid RFC 5321 address.',
@@ -83,7 +76,6 @@ export const statuses: readonly Rule[] = [
     phases: recipientPhases,
     status: /^\d\.1\.(?:2|10)$/,
     category: 'dns',
-    fault: 'recipient',
     quotes: [
       "553 5.1.2 We weren't able to find the recipient domain.",
       '556 5.1.10 Recipient address has null MX',
@@ -93,7 +85,6 @@ export const statuses: readonly Rule[] = [
     name: 'status-sender',
     status: /^\d\.1\.[78]$/,
     category: 'policy',
-    fault: 'sender',
     quotes: ['553 5.1.7 The sender address address is not a valid RFC 5321 address.'],
   },
   {
@@ -101,7 +92,6 @@ export const statuses: readonly Rule[] = [
     phases: recipientPhases,
     status: /^5\.2\.1$/,
     category: 'mailbox_disabled',
-    fault: 'recipient',
     quotes: [
       '550 5.2.1 The email account that you tried to reach is disabled.',
       '550 5.2.1 The email account that you tried to reach is inactive.',
@@ -111,7 +101,6 @@ export const statuses: readonly Rule[] = [
     name: 'status-size',
     status: /^\d\.(?:2\.3|3\.4)$/,
     category: 'size',
-    fault: 'content',
     quotes: [
       '552 5.2.3 Message length exceeds limit set by recipient',
       "552 5.2.3 Your message exceeded Google's message size limits.",
@@ -129,11 +118,10 @@ export const statuses: readonly Rule[] = [
     ],
   },
   {
-    // X.3.1 is a full disk, X.3.2 a server that takes no mail for now.
+    // X.3.1: the disk is full. X.3.2: the server accepts no mail at the moment.
     name: 'status-system-busy',
     status: /^4\.3\.[12]$/,
     category: 'unavailable',
-    fault: 'infrastructure',
     signal: 'throttled',
     quotes: ['451 4.3.2 Internal server error'],
   },
@@ -141,7 +129,6 @@ export const statuses: readonly Rule[] = [
     name: 'status-system',
     status: /^\d\.3\.\d+$/,
     category: 'unavailable',
-    fault: 'infrastructure',
     quotes: [
       '451 4.3.5 <empfänger email>: Recipient address rejected: Server configuration problem.',
       '421 4.3.0 Upstream error',
@@ -151,7 +138,6 @@ export const statuses: readonly Rule[] = [
     name: 'status-network',
     status: /^\d\.4\.\d+$/,
     category: 'network',
-    fault: 'infrastructure',
     quotes: [
       '451 4.4.2 Timeout - closing connection.',
       '451 4.4.62 Mail sent to the wrong Office 365 region.',
@@ -161,21 +147,18 @@ export const statuses: readonly Rule[] = [
     name: 'status-protocol',
     status: /^\d\.5\.\d+$/,
     category: 'protocol',
-    fault: 'infrastructure',
     quotes: ['503 5.5.1 Bad sequence of commands.'],
   },
   {
     name: 'status-content',
     status: /^\d\.6\.\d+$/,
     category: 'content',
-    fault: 'content',
     quotes: ['550 5.6.9 improper use of 8-bit data in message header', '552 5.6.0 Headers too large (3 max)'],
   },
   {
     name: 'status-policy',
     status: /^\d\.7\.\d+$/,
     category: 'policy',
-    fault: 'sender',
     quotes: ['550 5.7.6 Failed to delivery', '550 5.7.9 Rejected'],
   },
 ];

@@ -1,9 +1,9 @@
-/** Google's own words, as support.google.com/a/answer/3726730 lists them and mail logs show them. */
-import type { Rule } from './reply-rule.ts';
+/** Replies of Google, from support.google.com/a/answer/3726730 and from mail logs. */
+import type { RuleEntry } from './reply-rule.ts';
 
-export const gmail: readonly Rule[] = [
+export const gmail: readonly RuleEntry[] = [
   {
-    // The status of the permanent form is that of a disabled mailbox; the mailbox is merely busy.
+    // 5.2.1 means a disabled mailbox elsewhere; here the mailbox only gets too much mail.
     name: 'mailbox-rate',
     text: /is receiving mail (?:too quickly|at a rate that)|recipient thread limit exceeded|messages they can (?:send to this recipient|receive) per hour|recipient has exceeded message rate limit/i,
     category: 'rate_limit',
@@ -25,7 +25,6 @@ export const gmail: readonly Rule[] = [
     code: /^4/,
     text: /unusual (?:rate|amount) of (?:unsolicited )?mail/i,
     category: 'rate_limit',
-    fault: 'sender',
     quotes: [
       '421 4.7.0 Our system has detected an unusual rate of unsolicited mail originating from your IP address.',
       '421 4.7.28 Gmail has detected an unusual rate of mail originating from your SPF domain',
@@ -35,7 +34,6 @@ export const gmail: readonly Rule[] = [
     name: 'gmail-blocked',
     text: /unusual rate of unsolicited mail|not in whitelist for RCPT domain|not authorized to send email directly to our servers/i,
     category: 'blocked',
-    fault: 'sender',
     quotes: [
       '550 5.7.1 [104.248.27.183 1] Our system has detected an unusual rate of unsolicited mail originating from your IP address.',
       '421 4.7.0 IP not in whitelist for RCPT domain, closing connection.',
@@ -47,15 +45,13 @@ export const gmail: readonly Rule[] = [
     code: /^4/,
     text: /^Try again later, closing connection/i,
     category: 'rate_limit',
-    fault: 'sender',
     quotes: ['421 4.7.0 Try again later, closing connection.'],
   },
   {
-    // In clear, because a handshake had failed: the next attempt tries TLS again.
+    // We sent without TLS because a handshake had failed; the next attempt tries TLS again.
     name: 'tls-wanted',
     text: /TLS required for RCPT domain|wasn't sent over a TLS connection|Must issue a STARTTLS command/i,
     category: 'tls',
-    fault: 'infrastructure',
     passes: true,
     quotes: [
       '421 4.7.0 TLS required for RCPT domain, closing connection.',
@@ -67,7 +63,6 @@ export const gmail: readonly Rule[] = [
     name: 'gmail-spam',
     text: /likely unsolicited mail|suspicious due to the nature of the content/i,
     category: 'spam',
-    fault: 'content',
     quotes: [
       '550 5.7.1 [62.210.82.129 12] Our system has detected that this message is likely unsolicited mail.',
       '421 4.7.0 This message is suspicious due to the nature of the content or the links within.',

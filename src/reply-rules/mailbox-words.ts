@@ -1,16 +1,15 @@
-/** Words about the recipient and the mailbox. They come after those about the sender, who may be unknown too. */
-import type { Rule } from './reply-rule.ts';
+/** Words about the recipient and the mailbox. Rules about the sender come first, because a sender can be "unknown" too. */
+import type { RuleEntry } from './reply-rule.ts';
 
-/** Where a word like "unknown user" can only be about the recipient: at MAIL it is about the sender. */
+/** The phases in which "unknown user" means the recipient; in reply to MAIL it means the sender. */
 const recipientPhases = ['rcpt', 'data', 'dot'] as const;
 
-export const mailboxes: readonly Rule[] = [
+export const mailboxes: readonly RuleEntry[] = [
   {
-    // Says 5xx, but of a mailbox that comes back.
+    // A 5xx, but the mailbox will work again.
     name: 'mailbox-locked-for-now',
     text: /temporar(?:y|ily) (?:locked|disabled|suspended)/i,
     category: 'mailbox_disabled',
-    fault: 'recipient',
     passes: true,
     quotes: [
       '550 5.7.1 <kijitora@example.com>: Recipient address rejected: User kijitora@example.com temporary locked.',
@@ -21,7 +20,6 @@ export const mailboxes: readonly Rule[] = [
     phases: recipientPhases,
     text: /account (?:is|has been) (?:blocked|disabled|suspended)|mailbox is (?:disabled|frozen)|inactive email address|^Disabled recipient|user is locked|is no longer valid|is a deactivated mailbox|^Mailbox disabled/i,
     category: 'mailbox_disabled',
-    fault: 'recipient',
     quotes: [
       '554 delivery error: dd Sorry your message to kijitora@example.co.jp cannot be delivered. This account has been disabled or discontinued [#102].',
       '550 5.5.0 Le compte du destinataire est bloque. The recipient account is blocked. LPN007_426',
@@ -33,7 +31,6 @@ export const mailboxes: readonly Rule[] = [
     name: 'mailbox-full',
     text: /over ?-?quota|(?<!queue )quota (?:limit )?exceeded|quota violation|QuotaExceeded|out of storage space|mailbox (?:is )?full/i,
     category: 'mailbox_full',
-    fault: 'recipient',
     quotes: [
       '552 5.1.1 Boite du destinataire pleine. Recipient overquota. OFR_417 [417]',
       '522 5.2.0 Delivery failed: Over quota',
@@ -47,7 +44,6 @@ export const mailboxes: readonly Rule[] = [
     phases: recipientPhases,
     text: /(?:user:?|addressee) unknown|unknown user|no such (?:user|mailbox|recipient)|(?:user|mailbox|recipient|address) (?:not found|unknown|does not exist)|account that you tried to reach does not exist|doesn't have an? \S{1,60} account|user not exist|not our (?:user|customer)|not a (?:valid recipient|registered)|invalid[- ](?:recipient|mailbox)|marked as invalid|not in recipient list|unrouteable address|mailbox (?:here )?by that name|no longer on server|unknown or illegal alias|Utilisateur inconnu/i,
     category: 'unknown_user',
-    fault: 'recipient',
     quotes: [
       '550 5.1.1 <neko@example.co.jp>: Recipient address rejected: User unknown in virtual mailbox table',
       '550 5.7.1 <pseudo-local-part-kijitora-nyaan@sfr.fr>: Recipient address rejected: User unknown',

@@ -1,14 +1,13 @@
-/** The words of Exchange, Microsoft 365 and Outlook.com; their status codes often name something else. */
-import type { Rule } from './reply-rule.ts';
+/** Replies of Exchange, Microsoft 365 and Outlook.com, whose status codes are often misleading. */
+import type { RuleEntry } from './reply-rule.ts';
 
-export const microsoft: readonly Rule[] = [
+export const microsoft: readonly RuleEntry[] = [
   {
-    // Directory-based edge blocking: the recipient is not in the directory. 5.4.1 and 5.7.1 say network and policy.
+    // Directory-based edge blocking: the recipient is not in the directory, although 5.4.1 means network and 5.7.1 policy.
     name: 'microsoft-no-such-recipient',
     phases: ['rcpt', 'data', 'dot'],
     text: /(?:Recipient address|All recipient addresses) rejected ?: Access denied\.? {0,3}(?:AS\(201806281\)|\[[^\]]{1,100}\.outlook\.com)/i,
     category: 'unknown_user',
-    fault: 'recipient',
     quotes: [
       '550 5.4.1 Recipient address rejected: Access denied. AS(201806281) [PR2FRA01FT009.eop-fra01.prod.protection.outlook.com]',
       '550 5.4.1 <kijitora@example.br>: Recipient address rejected: Access denied [BL2NAM02FT061.eop-nam02.prod.protection.outlook.com]',
@@ -19,19 +18,17 @@ export const microsoft: readonly Rule[] = [
     phases: ['rcpt', 'data', 'dot'],
     text: /mailbox unavailable\.? (?:\(S\d{10}\)|\[[^\]]{1,100}\.outlook\.com)/i,
     category: 'unknown_user',
-    fault: 'recipient',
     quotes: [
       '550 5.5.0 Requested action not taken: mailbox unavailable (S2017062302)',
       '550 5.5.0 Requested action not taken: mailbox unavailable. [#.eop-nam12.prod.protection.outlook.com]',
     ],
   },
   {
-    // 5.1.10 means a null MX everywhere else (RFC 7505).
+    // Elsewhere, 5.1.10 means a null MX (RFC 7505).
     name: 'exchange-no-such-recipient',
     phases: ['rcpt', 'data', 'dot'],
     text: /RESOLVER\.ADR\.Recip(?:ient)?NotFound/i,
     category: 'unknown_user',
-    fault: 'recipient',
     quotes: [
       '550 5.1.10 RESOLVER.ADR.RecipientNotFound; Recipient not found by SMTP address lookup',
       '550 5.1.1 RESOLVER.ADR.RecipNotFound; not found',
@@ -51,7 +48,6 @@ export const microsoft: readonly Rule[] = [
     name: 'microsoft-rate',
     text: /temporarily rate limited due to IP reputation|Server busy\. Please try again later from \[/i,
     category: 'rate_limit',
-    fault: 'sender',
     quotes: [
       '451 4.7.650 The mail server [192.0.2.25] has been temporarily rate limited due to IP reputation.',
       '451 4.7.500 Server busy. Please try again later from [192.0.2.2]. (AS761)',
@@ -61,7 +57,6 @@ export const microsoft: readonly Rule[] = [
     name: 'microsoft-blocked',
     text: /part of their network is on our block list|banned send(?:ing IP|er)|traffic not accepted from this IP|listed in Spamhaus\..{0,80}\(A?S8001\)/i,
     category: 'blocked',
-    fault: 'sender',
     quotes: [
       "550 5.7.1 Unfortunately, messages from [3.21.133.245] weren't sent. Please contact your Internet service provider since part of their network is on our block list (S3140).",
       '550 5.7.606 Access denied, banned sending IP [192.0.2.225].',
@@ -73,7 +68,6 @@ export const microsoft: readonly Rule[] = [
     name: 'microsoft-authentication',
     status: /^5\.7\.(?:509|515)$/,
     category: 'auth',
-    fault: 'sender',
     quotes: [
       '550 5.7.509 Access denied, sending domain [EXAMPLE.JP] does not pass DMARC verification and has a DMARC policy of reject.',
       "550 5.7.515 Access denied, sending domain NYAAAAN.EXAMPLE.JP doesn't meet the required authentication level.",

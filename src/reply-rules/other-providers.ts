@@ -1,12 +1,11 @@
-/** What other providers and filters say in a way of their own; most of these come with a code that misleads. */
-import type { Rule } from './reply-rule.ts';
+/** Replies of other providers and filters, most of them with a misleading code. */
+import type { RuleEntry } from './reply-rule.ts';
 
-export const providers: readonly Rule[] = [
+export const providers: readonly RuleEntry[] = [
   {
     name: 'yahoo-permanently-deferred',
     text: /All messages from \S{1,60} (?:will be )?permanently deferred/i,
     category: 'blocked',
-    fault: 'sender',
     quotes: [
       '421 4.7.1 [TS03] All messages from x.x.x.x permanently deferred',
       '553 5.7.2 [TSS09] All messages from 192.0.2.25 will be permanently deferred; Retrying will NOT succeed.',
@@ -17,7 +16,6 @@ export const providers: readonly Rule[] = [
     code: /^4/,
     text: /\[TSS?\d\d\]|Messages? from \S{1,60} temporarily deferred/i,
     category: 'rate_limit',
-    fault: 'sender',
     quotes: [
       '421 4.7.0 [TSS04] Messages from 192.0.2.192 temporarily deferred due to unexpected volume or user complaints',
       '421 4.7.0 [TS02] Temporarily deferred',
@@ -25,7 +23,7 @@ export const providers: readonly Rule[] = [
     ],
   },
   {
-    // The end of one session, not of the host's patience.
+    // A limit of this session only; the host itself is not overloaded.
     name: 'session-limit',
     text: /Max message per connection reached|Error: too many errors/i,
     category: 'rate_limit',
@@ -37,11 +35,10 @@ export const providers: readonly Rule[] = [
     ],
   },
   {
-    // service.mail.qq.com: the limits are for a time. "Mailbox unavailable" is said of a mailbox that gets too much.
+    // service.mail.qq.com: the limits are temporary. "Mailbox unavailable" means that the mailbox gets too much mail.
     name: 'tencent-rate',
     text: /^(?:Ip|Domain|Sender|Connection) frequency limited/i,
     category: 'rate_limit',
-    fault: 'sender',
     passes: true,
     quotes: ['550 Ip frequency limited', '550 Connection frequency limited', '550 Sender frequency limited.'],
   },
@@ -58,7 +55,6 @@ export const providers: readonly Rule[] = [
     name: 'netease-rate',
     text: /^(?:HL:(?:ICC|IFC|IFQ)|MI:(?:DMC|SFQ)|RP:DRC)\b/,
     category: 'rate_limit',
-    fault: 'sender',
     passes: true,
     quotes: ['554 HL:ICC', '554 HL:IFQ'],
   },
@@ -66,22 +62,19 @@ export const providers: readonly Rule[] = [
     name: 'netease-blocked',
     text: /^(?:HL:(?:IHU|IPB|REP|MEP)|DT:RBL|WM:BL[IU])\b/,
     category: 'blocked',
-    fault: 'sender',
     quotes: ['554 HL:IPB', '450 HL:REP'],
   },
   {
     name: 'netease-spam',
     text: /^DT:S(?:PM|UM)\b/,
     category: 'spam',
-    fault: 'content',
     quotes: ['554 DT:SPM 163 smtp12,'],
   },
   {
-    // Orange, Wanadoo (OFR) and La Poste (LPN) end their replies with a number that says what is meant.
+    // Orange, Wanadoo (OFR) and La Poste (LPN) end their replies with a number that gives the reason.
     name: 'orange-blocked',
     text: /\b(?:OFR|LPN)\w{0,8}_(?:101|102|630)\b/i,
     category: 'blocked',
-    fault: 'sender',
     quotes: [
       '550 mwinf5c04 ME Adresse IP source bloquee pour incident de spam.',
       '554 5.7.1 <xxxx.xxxx.net[#.#.#.#]:49309>: Client host rejected: #216 lpn LPN000_630',
@@ -91,7 +84,6 @@ export const providers: readonly Rule[] = [
     name: 'orange-slow-down',
     text: /\b(?:OFR|LPN)\w{0,8}_(?:10[3-9]|201|42[34]|50[35]|999)\b/i,
     category: 'rate_limit',
-    fault: 'sender',
     passes: true,
     quotes: [
       '550 5.5.0 Service refuse. Veuillez essayer plus tard. service refused, please try later. LPN001_108',
@@ -103,18 +95,16 @@ export const providers: readonly Rule[] = [
     name: 'orange-spam',
     text: /\b(?:OFR|LPN)\w{0,8}_(?:506|510)\b/i,
     category: 'spam',
-    fault: 'content',
     quotes: [
       '550 5.2.0 Mail rejete. Mail rejected. OFR_506 [506]',
       '550 5.5.0 Service refuse. Veuillez essayer plus tard. service refused, please try later. LPN007_510',
     ],
   },
   {
-    // "this hour", under the code of an unknown recipient.
+    // A limit per hour, sent with the code of an unknown recipient.
     name: 'godaddy-rate',
     text: /has sent to too many recipients this hour/i,
     category: 'rate_limit',
-    fault: 'sender',
     passes: true,
     quotes: [
       '550 5.1.1 <kijitora@example.com> - 203.0.113.222 has sent to too many recipients this hour. IB607',
@@ -125,7 +115,6 @@ export const providers: readonly Rule[] = [
     name: 'cox-blocked-for-a-day',
     text: /\bAUP#CDRBL\b/,
     category: 'blocked',
-    fault: 'sender',
     passes: true,
     quotes: ['550 5.1.0 <bounce@mailer.cnt1.example.com> sender rejected.'],
   },
@@ -134,7 +123,6 @@ export const providers: readonly Rule[] = [
     name: 'spectrum-rate',
     text: /\bAUP#I\w{0,2}-1(?:3[0-9]|4[0-9])0\b/,
     category: 'rate_limit',
-    fault: 'sender',
     passes: true,
     quotes: [
       '550 5.1.0 <010001725d8ad4fc-9fe8fb1f-0292-430b-a634-1eba65166dbb-000000@amazonses.com> sender rejected.',
@@ -151,7 +139,6 @@ export const providers: readonly Rule[] = [
     name: 't-online-blocked',
     text: /A problem occurred\. \(?Ask your postmaster|None\/bad reputation/i,
     category: 'blocked',
-    fault: 'sender',
     quotes: ['554 IP=192.0.2.254 - A problem occurred.', '554 IP=<Ihre.IP.Adresse> - None/bad reputation.'],
   },
   {
@@ -160,7 +147,6 @@ export const providers: readonly Rule[] = [
     code: /^4/,
     text: /Internal resources? (?:is |are )?temporarily unavailable/i,
     category: 'greylisting',
-    fault: 'infrastructure',
     quotes: [
       '451 Internal resource is temporarily unavailable - https://community.mimecast.com/docs/DOC-1369#451',
     ],
@@ -169,17 +155,15 @@ export const providers: readonly Rule[] = [
     name: 'mimecast-spam',
     text: /\bMCSpamSignature\b/,
     category: 'spam',
-    fault: 'content',
     quotes: ['554 email rejected due to security policies - MCSpamSignature.sa.2.2'],
   },
   {
-    // What rspamd's milter says by default of greylisting and of a soft reject.
+    // The default texts of rspamd's milter for greylisting and for a soft reject.
     name: 'rspamd-greylisting',
     code: /^4/,
     status: /^4\.7\.1$/,
     text: /^Try again later$/i,
     category: 'greylisting',
-    fault: 'infrastructure',
     quotes: ['451 4.7.1 Try again later'],
   },
 ];

@@ -8,33 +8,39 @@ import type { Fault, Signal } from '../glossary.ts';
 /** The command that a reply answers, in the order of a session. `dot` is the end of the message. */
 export type Phase = 'greeting' | 'ehlo' | 'starttls' | 'mail' | 'rcpt' | 'data' | 'dot' | 'quit';
 
-/** The kinds of failure that a reply can report; api/email/schema.ts documents them. */
-export type Category =
-  | 'unknown_user'
-  | 'mailbox_disabled'
-  | 'mailbox_full'
-  | 'greylisting'
-  | 'rate_limit'
+/**
+ * The kinds of failure that a reply can report (api/email/schema.ts documents them), and whose fault each is unless a rule
+ * says otherwise.
+ */
+export const faultOf = {
+  unknown_user: 'recipient',
+  mailbox_disabled: 'recipient',
+  mailbox_full: 'recipient',
+  greylisting: 'infrastructure',
+  rate_limit: 'sender',
   /** The content was judged to be spam. */
-  | 'spam'
+  spam: 'content',
   /** Our address or domain is on a blocklist or has a bad reputation, whatever the mail and its recipient. */
-  | 'blocked'
-  | 'policy'
+  blocked: 'sender',
+  policy: 'sender',
   /** SPF, DKIM, DMARC, reverse DNS. */
-  | 'auth'
-  | 'content'
-  | 'size'
+  auth: 'sender',
+  content: 'content',
+  size: 'content',
   /** A domain that does not exist or accepts no mail: the recipient's, or with fault `sender` the sender's. */
-  | 'dns'
-  | 'network'
-  | 'tls'
-  | 'protocol'
-  | 'loop'
-  | 'unavailable'
-  | 'other';
+  dns: 'recipient',
+  network: 'infrastructure',
+  tls: 'infrastructure',
+  protocol: 'infrastructure',
+  loop: 'infrastructure',
+  unavailable: 'infrastructure',
+  other: 'infrastructure',
+} as const satisfies Record<string, Fault>;
+
+export type Category = keyof typeof faultOf;
 
 /** A rule matches if all its conditions hold. */
-export interface Rule {
+export interface RuleEntry {
   /** What operators read in `email why`. */
   name: string;
   /** The phases that it applies to; absent: all. */
@@ -46,7 +52,8 @@ export interface Rule {
   /** Matches the text. No pattern may need more than linear time: a hostile reply is long (test/reply-rules/replies.test.ts). */
   text?: RegExp;
   category: Category;
-  fault: Fault;
+  /** Only if it differs from `faultOf`. */
+  fault?: Fault;
   /** Overrides the bounce type that category and fault imply (outcome.ts). */
   bounce?: 'hard' | 'soft';
   /** Known to be temporary although the code says 5xx. */
@@ -56,3 +63,5 @@ export interface Rule {
   /** The beginnings of real replies that it was made from; each has its source in test/fixtures/replies. */
   quotes: readonly string[];
 }
+
+export type Rule = RuleEntry & { fault: Fault };

@@ -1,13 +1,12 @@
-/** Words about us: who we are, how much we send, and whose lists we are on. */
-import type { Rule } from './reply-rule.ts';
+/** Words about this server: its identity, the amount of its mail, and blocklists. */
+import type { RuleEntry } from './reply-rule.ts';
 
-export const reputation: readonly Rule[] = [
+export const reputation: readonly RuleEntry[] = [
   {
     name: 'greylisted',
     code: /^4/,
     text: /gr[ae]y-?list/i,
     category: 'greylisting',
-    fault: 'infrastructure',
     quotes: [
       '450 4.2.0 <greyforktest@mailbox.org>: Recipient address rejected: Greylisted, see',
       '451 4.7.1 Greylisting in action, please come back in 00:09:00',
@@ -18,7 +17,6 @@ export const reputation: readonly Rule[] = [
     name: 'reverse-dns',
     text: /\bPTR\b|reverse (?:DNS|host)|\brDNS\b|cannot find your hostname|name lookup failed/i,
     category: 'auth',
-    fault: 'sender',
     quotes: [
       '554 mail.com (mxgmxus002) Nemesis ESMTP Service not available No SMTP service Bad DNS PTR resource record.',
       '571 No PTR Record found. Reverse DNS required: 203.0.113.22',
@@ -30,7 +28,6 @@ export const reputation: readonly Rule[] = [
     name: 'sender-authentication',
     text: /\bDMARC\b|\bSPF\b|\bDKIM\b(?!-)|unauthenticated|does not have authentication information|Purported Responsible Address|mismatches client ip/i,
     category: 'auth',
-    fault: 'sender',
     quotes: [
       "554 5.7.1 Your message was rejected due to libsisimai.org's DMARC policy.",
       '550 Bad SPF records for [example.org:192.0.2.2]',
@@ -42,7 +39,6 @@ export const reputation: readonly Rule[] = [
     name: 'too-many-unknown-recipients',
     text: /(?:too many|excessive) (?:invalid|unknown) recipients/i,
     category: 'policy',
-    fault: 'sender',
     quotes: ['550 Too many invalid recipients'],
   },
   {
@@ -59,7 +55,7 @@ export const reputation: readonly Rule[] = [
     ],
   },
   {
-    // RFC 5321 section 4.5.3.1.10: 552 to RCPT was once "too many recipients", and is to be read as 452.
+    // RFC 5321 section 4.5.3.1.10: 552 to RCPT used to mean "too many recipients", and must be read as 452.
     name: 'too-many-recipients',
     text: /too many recipients|separate transaction/i,
     category: 'rate_limit',
@@ -75,7 +71,6 @@ export const reputation: readonly Rule[] = [
     name: 'rate-limited',
     text: /rate ?-?limit|(?:connection|submission) rate|too many (?:recent )?(?:messages|mails|e-?mails)|slow down|try again slower|excessive volume|relay (?:limit|quota) exceeded|daily relay quota|Intrusion prevention active/i,
     category: 'rate_limit',
-    fault: 'sender',
     passes: true,
     quotes: [
       '452 4.3.2 Connection rate limit exceeded.',
@@ -90,7 +85,6 @@ export const reputation: readonly Rule[] = [
     name: 'blocklist',
     text: /block(?:ed)? (?:using|by|for)\b|block(?:ed)? ?-?list|black ?-?list|\bDNSBL|\bRBL\b|spamhaus|sorbs\.net|spamcop\.net|(?<!not )listed (?:at|in|on|by)\b|(?:bad|poor|low) reputation|_is_blocked|Blocked - see http|IP (?:address )?(?:\S{1,60} )?(?:was )?(?:rejected|blocked)\b/i,
     category: 'blocked',
-    fault: 'sender',
     quotes: [
       '550 5.7.1 Service unavailable, Client host [50.31.49.41] blocked using Spamhaus.',
       '550 5.7.1 [192.0.2.22 18] Our system has detected that this message is likely suspicious due to the very low reputation of the sending IP address.',
@@ -105,7 +99,6 @@ export const reputation: readonly Rule[] = [
     name: 'client-refused',
     text: /client host rejected|host network not allowed|dial-?up|not allowed to connect|Bad IP$|INVALID IP FOR SENDING|access to submit messages to this e-mail system has been rejected|no access for this ip|use the smtp server of your ISP/i,
     category: 'blocked',
-    fault: 'sender',
     quotes: [
       '450 4.7.1 <c135.kyoto.example.ne.jp[192.0.2.56]>: Client host rejected: may not be mail exchanger',
       '554 Host network not allowed - https://community.mimecast.com/docs/DOC-1369#554',

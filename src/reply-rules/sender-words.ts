@@ -1,12 +1,11 @@
-/** Words about the sender and about the way of the mail. */
-import type { Rule } from './reply-rule.ts';
+/** Words about the sender and the route of the mail. */
+import type { RuleEntry } from './reply-rule.ts';
 
-export const senders: readonly Rule[] = [
+export const senders: readonly RuleEntry[] = [
   {
     name: 'loop',
     text: /too many hops|mail loop|loop detected|looping message/i,
     category: 'loop',
-    fault: 'infrastructure',
     quotes: ['552 looping message.', '554 sendall: too many hops 19 (17 max)'],
   },
   {
@@ -43,11 +42,10 @@ export const senders: readonly Rule[] = [
     ],
   },
   {
-    // Ahead of all words about users: the user who is unknown here is the sender.
+    // Before all rules about users: the unknown user here is the sender.
     name: 'sender-refused',
     text: /sender (?:address )?(?:rejected|blocked|denied|unknown|not found|does not exist)|invalid sender|sender verify|denies the sender|sending for this account is disabled/i,
     category: 'policy',
-    fault: 'sender',
     quotes: [
       '550 message sending for this account is disabled',
       '501 5.1.8 Sender address rejected',
@@ -59,7 +57,6 @@ export const senders: readonly Rule[] = [
     name: 'helo-refused',
     text: /helo command rejected|HELO\/EHLO argument is invalid/i,
     category: 'policy',
-    fault: 'sender',
     quotes: [
       '450 4.7.1 <HomeServer.blablabla_crappyRouter>: Helo command rejected: Host not found',
       '501 5.5.4 HELO/EHLO argument is invalid.',

@@ -1,5 +1,4 @@
 /** What all parts of a node share: settings, secrets, the database, logs; and the overrides with which tests replace time, chance and limits. */
-import { statfs } from 'node:fs/promises';
 import { type Cost, defaultCost } from '../accounts/passwords.ts';
 import { createSeal, type Seal, SealError } from '../accounts/seal.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
@@ -17,7 +16,7 @@ import { settledPosition } from '../db/events/read-events.ts';
 import { refuseOtherNodes, register } from '../db/queue/nodes.ts';
 import { migrate, type Upgrade, upgradeNotice } from '../db/schema/migrate.ts';
 import { createMailLog, type MailLog } from '../mail/mail-log.ts';
-import type { Surroundings } from '../operate/doctor/surroundings.ts';
+import { freeBytes, type Surroundings } from '../operate/doctor/surroundings.ts';
 import { createMetrics, type Metrics } from '../operate/metrics/metrics.ts';
 import { createEventSignal, type EventSignal } from '../record/event-signal.ts';
 import { timeoutMs } from '../webhooks/guarded-post.ts';
@@ -98,7 +97,7 @@ const defaultOverrides: Omit<Overrides, 'log'> = {
   passwordCost: defaultCost,
   surroundings: {},
   databaseTimeoutMs: 20_000,
-  freeBytes: freeSpace,
+  freeBytes,
   watchProcess() {},
 };
 
@@ -134,9 +133,4 @@ async function requireSecrets(db: Db, seal: Seal): Promise<void> {
     `${closed} of the ${all} keys in the database were sealed with another POSTERN_SECRET; restore that secret, add it ` +
       'to POSTERN_SECRET_OTHERS, or remove the domains (postern domain remove) and add them again',
   );
-}
-
-async function freeSpace(directory: string): Promise<number> {
-  const { bavail, bsize } = await statfs(directory);
-  return bavail * bsize;
 }

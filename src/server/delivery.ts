@@ -300,7 +300,7 @@ function createStore(
     readPools: assignment.refresh,
     publish(readyQueues, now) {
       const all = [...readyQueues];
-      metrics.lines(all);
+      metrics.destinations(all);
       return publish(all, now);
     },
     renewLeases: (ids) => renewLeases(db, node, ids, clock.now() + leaseMs),

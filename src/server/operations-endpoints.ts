@@ -42,7 +42,7 @@ export async function openOperationsEndpoints(context: ServerContext, { load, cl
     health,
     token: config.metricsToken,
     async print() {
-      await readings.take();
+      await readings.collect();
       return { type: registry.contentType, text: await registry.metrics() };
     },
     onError,

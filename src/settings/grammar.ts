@@ -133,6 +133,15 @@ export function asHostName(text: string): string | null {
   return name.length <= 253 && !isNumeric && labels.every((each) => label.test(each)) ? name : null;
 }
 
+/**
+ * A recipient domain or the name of a destination: its hosts separated by commas, or the name that a shaping rule gives it.
+ * Hosts may be in any order; the result has them sorted.
+ */
+export function readDestination(text: string): string | null {
+  const names = text.split(',').map((each) => asHostName(each.trim()));
+  return names.includes(null) ? null : [...new Set(names)].sort().join(',');
+}
+
 export const domainName: Grammar<string> = {
   read(text) {
     const name = asHostName(text);

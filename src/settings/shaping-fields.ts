@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import type { DestinationShape } from '../mail/destination-shape.ts';
 import { duration } from './durations.ts';
-import { asHostName, type Grammar, oneOf, Refused, refuse, wholeNumber } from './grammar.ts';
+import { asHostName, type Grammar, oneOf, Refused, readDestination, refuse, wholeNumber } from './grammar.ts';
 
 /** A sentence on each field, for README.md. */
 const described = z.registry<{ is: string }>();
@@ -57,17 +57,9 @@ function hostOrSuffix(text: string): string {
   return text.startsWith('.') ? `.${name}` : name;
 }
 
-/** Hosts in any order: a destination's name has them sorted. */
 function destinationName(text: string): string {
-  const names = text.split(',').map((each) => asHostName(each.trim()));
-  if (names.includes(null)) {
-    return refuse(
-      text,
-      "a destination's name",
-      'it as `postern queue summary` shows it, hosts parted by commas',
-    );
-  }
-  return [...new Set(names)].sort().join(',');
+  const give = 'it as `postern queue summary` shows it, hosts separated by commas';
+  return readDestination(text) ?? refuse(text, "a destination's name", give);
 }
 
 function givenName(text: string): string {

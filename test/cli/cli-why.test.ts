@@ -20,12 +20,12 @@ function story(status: DeliveryStatus, more: Partial<WhyFacts> = {}, delivery: o
       ...delivery,
     },
     last: null,
-    order: null,
-    place: {
+    action: null,
+    subject: {
       destination: 'mx.invalid',
       domains: ['there.invalid'],
       dueAt: null,
-      ...{ stranded: null, paused: null, greylisted: null },
+      ...{ noSource: null, paused: null, greylisted: null },
     },
     condition: { is: 'ok', state: null },
     now,
@@ -124,7 +124,7 @@ const rows: [what: string, story: WhyFacts, said: string][] = [
   [
     'canceled after an attempt that may have arrived',
     story('canceled', {
-      order: { at: now - minute, reason: 'typo' },
+      action: { at: now - minute, reason: 'typo' },
       last: attempt({ diagnostic: 'lost after the dot', possibleDuplicate: true }),
     }),
     'It was canceled by the operator at in -1 m ("typo"); nothing more is sent. ' +

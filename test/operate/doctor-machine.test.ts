@@ -17,7 +17,7 @@ const machine = 'this machine';
 
 test('a database that cannot be used', async (t) => {
   const { changed, surroundings } = await startDoctorWorld(t);
-  const patience = { ...surroundings.patience!, database: 300 };
+  const timeouts = { ...surroundings.timeouts!, database: 300 };
   const refused = async () => {
     throw new Error('the database of POSTERN_DATABASE_URL cannot be used: ECONNREFUSED; check that it runs');
   };
@@ -25,7 +25,7 @@ test('a database that cannot be used', async (t) => {
     [refused, /ECONNREFUSED$/],
     [() => new Promise<Db>(() => {}), /did not answer within 0.3 s$/],
   ] as const) {
-    const all = await changed({ openDb, surroundings: { patience } });
+    const all = await changed({ openDb, surroundings: { timeouts } });
     const [database, ...rest] = all;
     t.like(database, { check: 'database', verdict: 'failure' });
     t.regex(database!.found, found);
@@ -116,7 +116,7 @@ names('a time server that does not know the time itself', unsynchronized, {
 
 function unsynchronized({ time, surroundings }: DoctorWorld): Change {
   time.stratum = 0;
-  return { surroundings: { patience: { ...surroundings.patience!, time: 300 } } };
+  return { surroundings: { timeouts: { ...surroundings.timeouts!, time: 300 } } };
 }
 
 const ofCertificate = { check: 'certificate', subject: machine } as const;

@@ -1,6 +1,6 @@
 /** `postern doctor` on the way out, from each address and family: when one thing alone is wrong, exactly that is named. */
 import ava from 'ava';
-import { isSame, reversed, reverseName } from '../../src/operate/doctor/reverse-name.ts';
+import { isSameAddress, reversed, reverseName } from '../../src/operate/doctor/reverse-name.ts';
 import { startSilent } from '../lab/mx/silent.ts';
 import { names } from '../lab/scenes/doctor-names.ts';
 import { dkimDomain, hostname, startDoctorWorld } from '../lab/scenes/doctor-world.ts';
@@ -39,8 +39,8 @@ test('packets to port 25 are dropped: it takes no longer than the patience for a
   const silent = await Promise.all(peers.map(({ host }) => startSilent(host, port)));
   t.teardown(() => Promise.all(silent.map((one) => one.close())));
   const began = performance.now();
-  const patience = { ...surroundings.patience!, connect: 300 };
-  const [finding, ...more] = await changed({ surroundings: { patience } });
+  const timeouts = { ...surroundings.timeouts!, connect: 300 };
+  const [finding, ...more] = await changed({ surroundings: { timeouts } });
   t.true(performance.now() - began < 10_000);
   t.deepEqual(more, []);
   t.like(finding, { ...ofPort, verdict: 'failure' });
@@ -133,10 +133,10 @@ test('addresses turned round, as RFC 3596 has it', (t) => {
   t.is(reverseName('4321:0:1:2:3:4:567:89ab'), `${nibbles}.ip6.arpa`);
   t.is(reverseName('192.0.2.1'), '1.2.0.192.in-addr.arpa');
   t.is(reversed('::'), Array(32).fill('0').join('.'));
-  t.true(isSame('::ffff:127.0.0.1', '::FFFF:7f00:1'));
-  t.true(isSame('2001:db8::1', '2001:0db8:0:0::0001'));
-  t.false(isSame('::1', '::2'));
-  t.false(isSame('127.0.0.1', '::ffff:127.0.0.1'));
+  t.true(isSameAddress('::ffff:127.0.0.1', '::FFFF:7f00:1'));
+  t.true(isSameAddress('2001:db8::1', '2001:0db8:0:0::0001'));
+  t.false(isSameAddress('::1', '::2'));
+  t.false(isSameAddress('127.0.0.1', '::ffff:127.0.0.1'));
 });
 
 test('a source address that is not this machine’s', async (t) => {

@@ -53,13 +53,13 @@ for (const kind of kinds) {
 
 test('without DNS nothing hangs, and nothing is blamed that is not known', async (t) => {
   const world = await startDoctorWorld(t);
-  const patience = { ...world.surroundings.patience!, dns: 400 };
+  const timeouts = { ...world.surroundings.timeouts!, dns: 400 };
   for (const [dnsServers, said] of [
     [['127.0.0.1:9'], 'nothing listens there'],
     [[(await silentDns(t)).address], 'it is silent'],
   ] as const) {
     const began = performance.now();
-    const surroundings = { patience, timeServers: ['time.invalid:123'] };
+    const surroundings = { timeouts, timeServers: ['time.invalid:123'] };
     const findings = await world.look({ config: { dnsServers: [...dnsServers] }, surroundings });
     t.true(performance.now() - began < 10_000);
     const failures = findings.filter(({ verdict }) => verdict === 'failure' || verdict === 'warning');
@@ -80,10 +80,10 @@ async function silentDns(t: ExecutionContext) {
 
 test('the whole run is bounded, whatever hangs', async (t) => {
   const world = await startDoctorWorld(t);
-  const patience = { ...world.surroundings.patience!, all: 1_500 };
+  const timeouts = { ...world.surroundings.timeouts!, all: 1_500 };
   const began = performance.now();
   const [finding, ...more] = await world.changed({
-    surroundings: { patience, freeBytes: () => new Promise(() => {}) },
+    surroundings: { timeouts, freeBytes: () => new Promise(() => {}) },
   });
   t.true(performance.now() - began < 10_000);
   t.deepEqual(more, []);

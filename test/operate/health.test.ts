@@ -71,7 +71,7 @@ test('whoever hammers it asks the database once a second, and never twice at onc
     pings.push(one);
     return one.promise;
   };
-  const { faults } = createHealth({ ping, obstacle: () => null, clock });
+  const { reasons: faults } = createHealth({ ping, obstacle: () => null, clock });
   const crowd = Array.from({ length: 100 }, faults);
   pings[0]!.resolve();
   for (const one of await Promise.all(crowd)) t.deepEqual(one, []);

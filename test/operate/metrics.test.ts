@@ -120,7 +120,7 @@ function readings() {
   const asked: PromiseWithResolvers<number | null>[] = [];
   const faults: string[] = [];
   const clock = manualClock();
-  const { take, stop } = createReadings({
+  const { collect: take, stop } = createReadings({
     meters,
     oldestDue() {
       const one = Promise.withResolvers<number | null>();

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import test from 'ava';
 import type { SMTPServer } from 'smtp-server';
-import { checkPart, checkVersion } from '../helpers/vendor.ts';
+import { checkPart, checkVersion } from '../lab/vendor.ts';
 
 const file = 'src/vendor/smtp-server.ts';
 const load = () => import('../../src/vendor/smtp-server.ts');

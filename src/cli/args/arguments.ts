@@ -7,13 +7,13 @@ import { parseScopes } from '../../accounts/api-keys.ts';
 import { tlsFloors } from '../../accounts/domains.ts';
 import { eventTypes as allEventTypes } from '../../glossary.ts';
 import { domainOf, toDomain } from '../../mail/address.ts';
-import { readDestination } from '../../operate/explain/action-words.ts';
 import { duration } from '../../settings/durations.ts';
 import {
   isOneLine,
   oneOf,
   postgresUrl as postgresGrammar,
   Refused,
+  readDestination,
   refuse,
   wholeNumber,
 } from '../../settings/grammar.ts';

@@ -1,19 +1,17 @@
 /** `postern email`: the history of one email, the explanation of its status, and its exact bytes. */
 import type { Command } from 'commander';
 import { iso } from '../../base/clock.ts';
-import { readPause } from '../../db/accounts/pauses.ts';
 import {
   type AttemptRecord,
   type DeliveryRecord,
   type EmailRecord,
   listAttempts,
 } from '../../db/events/emails.ts';
-import { readDestinationStatuses, routesOf } from '../../db/queue/destination-status-rows.ts';
-import { poolOf } from '../../db/queue/ip-pools.ts';
 import { readMessages } from '../../db/queue/lease-statements.ts';
 import { compareKey } from '../../mail/address.ts';
 import { reasonsOf } from '../../operate/explain/destination-status.ts';
-import { storiesOf, type WhyFacts } from '../../operate/explain/why.ts';
+import type { WhyFacts } from '../../operate/explain/why.ts';
+import { readWhyFacts } from '../../operate/explain/why-facts.ts';
 import { telemetry } from '../../record/telemetry.ts';
 import { address } from '../args/arguments.ts';
 import { requireEmail } from '../args/lookup.ts';
@@ -71,15 +69,8 @@ async function show({ db, out, now }: CommandContext, id: string): Promise<void>
 
 async function explain({ db, out, now, isServed }: CommandContext, id: string): Promise<void> {
   const email = await requireEmail(await db(), id);
-  const domains = email.deliveries.map(({ domain }) => domain);
-  const facts = storiesOf(email, {
-    attempts: await listAttempts(await db(), email.id),
-    standings: await readDestinationStatuses(await db(), now(), await isServed()),
-    routes: await routesOf(await db(), domains),
-    pool: await poolOf(await db(), email.orgId),
-    pause: await readPause(await db(), email.orgId),
-    now: now(),
-  });
+  const attempts = await listAttempts(await db(), email.id);
+  const facts = await readWhyFacts(await db(), email, { attempts, now: now(), served: await isServed() });
   printReasons(out, facts, email);
 }
 
@@ -140,11 +131,11 @@ function printReasons(out: Output, facts: WhyFacts[], email: EmailRecord): void 
     {
       emailId: email.id,
       status: telemetry(email).status,
-      recipients: explained.map(({ delivery, last, sentence, place, condition }) => ({
+      recipients: explained.map(({ delivery, last, sentence, subject, condition }) => ({
         address: delivery.recipient,
         status: delivery.status,
         why: sentence,
-        destination: place.destination,
+        destination: subject.destination,
         condition: delivery.nextAttemptAt === null ? null : condition.is,
         ...reasonsOf(condition),
         evidence: last && attemptDocument(last),

@@ -1,35 +1,35 @@
 /**
- * DNS as the checks ask it: each question once, whoever asks, in a bounded time, and of servers that are known to
- * answer. Where none does, every question fails at once, so that a machine without a network has its findings soon.
+ * DNS for the checks: asks each question once, in a bounded time, and only servers that answer. If no server answers,
+ * every question fails at once, so that the doctor finishes soon on a machine without a network.
  *
- * Three answers, as everywhere: records, none, don't know; the last one is thrown as Unanswered.
+ * A question has one of three answers: records, none, or unknown, which is thrown as Unanswered.
  */
 import { getServers } from 'node:dns';
 import { createResolver, type Resolve } from '../../route/resolver.ts';
 
-/** DNS did not say; `isSilence`: because no server answers at all, so that it says nothing about the name. */
+/** DNS did not answer. `noServerAnswers`: not for any name, so it says nothing about this one. */
 export class Unanswered extends Error {
-  readonly isSilence: boolean;
-  /** For libraries, which look at it. */
+  readonly noServerAnswers: boolean;
+  /** Like the code of a DNS error of Node, because libraries read it. */
   readonly code: string;
 
-  constructor(message: string, code: string, isSilence = false) {
+  constructor(message: string, code: string, noServerAnswers = false) {
     super(message);
     this.code = code;
-    this.isSilence = isSilence;
+    this.noServerAnswers = noServerAnswers;
   }
 }
 
 export interface ServerState {
   server: string;
-  /** Null: it answers. */
-  trouble: string | null;
+  /** Null if it answers. */
+  error: string | null;
 }
 
 export interface Dns {
-  /** As libraries want it: rejects with ENODATA or ENOTFOUND where there is nothing, else with Unanswered. */
+  /** For libraries: rejects with ENODATA or ENOTFOUND if there is no record, and with Unanswered if DNS does not answer. */
   resolve: Resolve;
-  /** The same with nothing as an empty list. */
+  /** The same, but the list is empty if there is no record. */
   records<T>(name: string, type: string): Promise<T[]>;
   /** A and AAAA. */
   addresses(name: string): Promise<string[]>;
@@ -37,9 +37,9 @@ export interface Dns {
 }
 
 interface DnsParts {
-  /** `host:port` each; none means the system's. */
+  /** `host:port` each; empty means those of the system. */
   servers: string[];
-  /** Something that is there, to see who answers. */
+  /** A domain with an MX record, to see which servers answer. */
   probe: string;
   timeoutMs: number;
 }
@@ -48,15 +48,15 @@ const tries = 2;
 
 export function createDns({ servers, probe, timeoutMs }: DnsParts): Dns {
   const resolver = (some: string[]) => createResolver(some, { timeoutMs: timeoutMs / tries, tries });
-  const asked = new Map<string, Promise<unknown[]>>();
+  const answers = new Map<string, Promise<unknown[]>>();
   const states = Promise.all(
     (servers.length > 0 ? servers : getServers()).map(async (server) => ({
       server,
-      trouble: await troubleOf(resolver([server])(probe, 'MX')),
+      error: await errorOf(resolver([server])(probe, 'MX')),
     })),
   );
   const working = states.then((all) => {
-    const good = all.filter(({ trouble }) => trouble === null);
+    const good = all.filter(({ error }) => error === null);
     return good.length > 0 ? resolver(good.map(({ server }) => server)) : null;
   });
 
@@ -69,22 +69,20 @@ export function createDns({ servers, probe, timeoutMs }: DnsParts): Dns {
 
   function once(name: string, type: string): Promise<unknown[]> {
     const question = `${type} ${name.toLowerCase()}`;
-    const known = asked.get(question);
-    if (known) return known;
-    const answer = ask(name, type);
-    asked.set(question, answer);
+    const answer = answers.get(question) ?? ask(name, type);
+    answers.set(question, answer);
     return answer;
   }
 
-  /** An error of its own for each who asks, since libraries write into them. */
+  /** Each caller gets its own error object, because libraries modify them. */
   const resolve: Resolve = async (name, type = 'A') => {
     try {
       return [...(await once(name, type))];
     } catch (error) {
       const { message, code = 'EFAILED' } = error as NodeJS.ErrnoException;
-      if (isNothing(error)) throw Object.assign(new Error(message), { code });
-      if (error instanceof Unanswered) throw new Unanswered(message, code, error.isSilence);
-      throw new Unanswered(`DNS has no answer for ${name} ${type} (${saidBy(code)})`, code);
+      if (isNoRecord(error)) throw Object.assign(new Error(message), { code });
+      if (error instanceof Unanswered) throw new Unanswered(message, code, error.noServerAnswers);
+      throw new Unanswered(`DNS has no answer for ${name} ${type} (${describeCode(code)})`, code);
     }
   };
 
@@ -92,7 +90,7 @@ export function createDns({ servers, probe, timeoutMs }: DnsParts): Dns {
     try {
       return (await resolve(name, type)) as T[];
     } catch (error) {
-      if (isNothing(error)) return [];
+      if (isNoRecord(error)) return [];
       throw error;
     }
   }
@@ -108,27 +106,27 @@ export function createDns({ servers, probe, timeoutMs }: DnsParts): Dns {
   };
 }
 
-async function troubleOf(answer: Promise<unknown>): Promise<string | null> {
+async function errorOf(answer: Promise<unknown>): Promise<string | null> {
   try {
     await answer;
     return null;
   } catch (error) {
-    return isNothing(error) ? null : saidBy((error as NodeJS.ErrnoException).code ?? 'EFAILED');
+    return isNoRecord(error) ? null : describeCode((error as NodeJS.ErrnoException).code ?? 'EFAILED');
   }
 }
 
-/** EBADNAME: one that DNS cannot even be asked for. */
-function isNothing(error: unknown): boolean {
+/** EBADNAME: the name is not valid in DNS. */
+function isNoRecord(error: unknown): boolean {
   return ['ENODATA', 'ENOTFOUND', 'EBADNAME'].includes((error as NodeJS.ErrnoException).code ?? '');
 }
 
-const words: Record<string, string> = {
+const descriptions: Record<string, string> = {
   ETIMEOUT: 'it is silent',
   ECONNREFUSED: 'nothing listens there',
   ESERVFAIL: 'SERVFAIL',
   EREFUSED: 'REFUSED',
 };
 
-function saidBy(code: string): string {
-  return words[code] ?? code;
+function describeCode(code: string): string {
+  return descriptions[code] ?? code;
 }

@@ -1,96 +1,87 @@
 /**
- * Can this machine send? All checks, side by side, each with what others have found before where it needs that; the
- * whole run is bounded, whatever hangs. Findings come in the order of a mail's way: the machine, DNS, the names and
- * addresses we send from, the way back, the sender domains.
+ * The doctor: checks whether this machine can send mail. All checks run at the same time, and the whole run has a time
+ * limit. The findings are in the order of a mail's way: the machine, DNS, the names and addresses we send from, the return
+ * path, the sender domains.
  *
- * Reads and changes nothing, but for one small file in the data directory that it removes again. Never rejects: what
- * a check throws is a finding.
+ * Changes nothing, except for a small file in the data directory that it removes again. Never rejects: an error of a check
+ * is a finding.
  */
-
 import { withTimeout } from '../../base/with-timeout.ts';
-import type { Config } from '../../config.ts';
 import {
-  addressTasks,
-  dnsTasks,
-  machineTasks,
-  originTasks,
-  returnTasks,
-  sendingDomains,
+  addressChecks,
+  dnsChecks,
+  machineChecks,
+  originChecks,
+  returnPathChecks,
+  senderDomainChecks,
 } from './check-table.ts';
-import type { OpenDb } from './checks/database.ts';
 import { Unanswered } from './doctor-dns.ts';
 import { type Check, type Finding, type FindingDraft, failure, skipped, warning } from './finding.ts';
-import { createSharedFacts } from './shared-facts.ts';
+import { createSharedFacts, type DoctorInputs } from './shared-facts.ts';
 import { realSurroundings, type Surroundings } from './surroundings.ts';
 
-export interface Examination {
-  config: Config;
-  openDb: OpenDb;
-  /** Only this sender domain; null: all that are verified. */
-  domain: string | null;
-  now(): number;
+export interface Examination extends DoctorInputs {
   surroundings?: Partial<Surroundings>;
-  /** How far it has come, and what it waits for. */
   onProgress?(progress: ExamineProgress): void;
 }
 
 export interface ExamineProgress {
   done: number;
-  /** So far: there may be more to look at when more is known. */
+  /** Grows during the run, because some checks follow from the results of others. */
   known: number;
   waitingFor: string[];
 }
 
-/** Much of what is found was written by others. */
+/** Findings quote text from other hosts, which may be of any length. */
 const maxFound = 2_000;
 
 export async function examine({ onProgress = () => {}, ...parts }: Examination): Promise<Finding[]> {
   const surroundings = { ...realSurroundings, ...parts.surroundings };
-  const scene = createSharedFacts({ ...parts, surroundings });
-  const { all: timeoutMs } = surroundings.patience;
+  const facts = createSharedFacts(parts, surroundings);
+  const { all: timeoutMs } = surroundings.timeouts;
   const began = performance.now();
   const left = () => Math.max(timeoutMs - (performance.now() - began), 0);
   const waiting = new Set<Check>();
   let known = 0;
-  const tell = () => {
+  const report = () => {
     const waitingFor = [...waiting].map(({ check, subject }) => `${check} of ${subject}`);
     onProgress({ done: known - waiting.size, known, waitingFor });
   };
 
-  async function run(tasks: Check[]): Promise<Finding[]> {
-    known += tasks.length;
-    for (const task of tasks) waiting.add(task);
-    return Promise.all(
-      tasks.map(async (task) => {
-        const { check, subject } = task;
-        const late = () => skipped(`took longer than ${timeoutMs / 1000} s`);
-        const seen = await withTimeout(left(), look(task), late);
-        waiting.delete(task);
-        tell();
-        return { check, subject, ...seen, found: seen.found.slice(0, maxFound) };
-      }),
-    );
+  async function run(check: Check): Promise<Finding> {
+    const late = () => skipped(`took longer than ${timeoutMs / 1000} s`);
+    const draft = await withTimeout(left(), findingOf(check), late);
+    waiting.delete(check);
+    report();
+    return { check: check.check, subject: check.subject, ...draft, found: draft.found.slice(0, maxFound) };
+  }
+
+  async function runGroup(group: Check[] | Promise<Check[]>): Promise<Finding[]> {
+    const checks = await withTimeout(left(), Promise.resolve(group), () => []);
+    known += checks.length;
+    for (const check of checks) waiting.add(check);
+    return Promise.all(checks.map(run));
   }
 
   const groups = [
-    machineTasks(scene),
-    dnsTasks(scene),
-    originTasks(scene),
-    addressTasks(scene),
-    returnTasks(scene),
-    sendingDomains(scene),
-  ].map(async (tasks) => run(await withTimeout(left(), Promise.resolve(tasks), () => [])));
+    machineChecks(facts),
+    dnsChecks(facts),
+    originChecks(facts),
+    addressChecks(facts),
+    returnPathChecks(facts),
+    senderDomainChecks(facts),
+  ].map(runGroup);
   return (await Promise.all(groups)).flat();
 }
 
-async function look(task: Check): Promise<FindingDraft> {
+async function findingOf(check: Check): Promise<FindingDraft> {
   try {
-    return await task.look();
+    return await check.run();
   } catch (error) {
     const { message } = error as Error;
     if (!(error instanceof Unanswered))
       return failure(`the check itself failed: ${message}`, 'report this as a bug in Postern');
-    if (error.isSilence) return skipped(`not known: ${message}`);
+    if (error.noServerAnswers) return skipped(`not known: ${message}`);
     return warning(
       message,
       'if this persists, receivers get no answer either: check the name servers of that name and its DNSSEC signatures',

@@ -1,8 +1,8 @@
-/** What a check says: one shape for all of them, whoever shows it (the command line, the dashboard). */
+/** The result of a check, for the command line and the dashboard. */
 
 export type FindingStatus = 'ok' | 'warning' | 'failure' | 'skipped';
 
-/** A DNS record as it is to be published. */
+/** A DNS record to publish. */
 export interface PasteRecord {
   type: string;
   name: string;
@@ -10,25 +10,25 @@ export interface PasteRecord {
 }
 
 export interface Finding {
-  /** What was looked at; with the subject it names a finding. */
+  /** Check and subject together identify a finding. */
   check: string;
-  /** Whose it is: the machine, DNS, a name, an address, a domain. */
+  /** The machine, DNS, a name, an address or a domain. */
   subject: string;
-  /** `skipped`: not known, or not asked for. Mail may be lost or refused on a failure; a warning costs less. */
+  /** `skipped`: not known, or not configured. After a failure, mail may be lost or refused; a warning is less serious. */
   verdict: FindingStatus;
   found: string;
-  /** What to do; null: nothing. */
+  /** What to do; null if nothing. */
   advice: string | null;
   records: PasteRecord[];
 }
 
 export type FindingDraft = Omit<Finding, 'check' | 'subject'>;
 
-/** One check of one subject. What it throws becomes a finding, so it needs to catch nothing. */
+/** One check of one subject. An error that it throws becomes a finding. */
 export interface Check {
   check: string;
   subject: string;
-  look(): Promise<FindingDraft>;
+  run(): Promise<FindingDraft>;
 }
 
 export function ok(found: string): FindingDraft {

@@ -1,34 +1,34 @@
 /**
- * Who we are to the hosts that take our mail: the knocks at their port 25, from each of our addresses, and the
- * addresses that they see us at, which are what PTR, SPF and blocklists are about.
+ * The addresses from which other hosts see our mail come; PTR, SPF and blocklists are about these. Found by connecting to
+ * port 25 of large providers from each source address: their replies to EHLO usually contain the address that they see.
  *
- * Where the hosts do not say, our own end of the connection does, if it is public; where that is not either (behind a
- * NAT, or without a network), what the EHLO name resolves to is taken for it.
+ * Otherwise it is the local address of the connection, if that is public; else (behind a NAT, or without a network) the
+ * address that the EHLO name resolves to.
  */
 import { isIPv6 } from 'node:net';
 import type { Config } from '../../config.ts';
 import { findMx } from '../../route/mx.ts';
 import { isForbidden } from '../../vendor/mx-connect.ts';
 import type { Dns } from './doctor-dns.ts';
-import { isSame } from './reverse-name.ts';
-import { type GreetingTimes, talkTo } from './smtp-greeting.ts';
+import { isSameAddress } from './reverse-name.ts';
+import { readGreeting, type SmtpGreeting } from './smtp-greeting.ts';
 import type { Surroundings } from './surroundings.ts';
 
-/** An end of ours, of one family. */
+/** A source of our connections, of one address family. */
 export interface Origin {
-  /** Undefined: the system's choice. */
+  /** Undefined: the system chooses. */
   from: string | undefined;
   family: 4 | 6;
-  /** What it says in EHLO. */
+  /** The EHLO name. */
   name: string;
 }
 
-export interface Knock extends GreetingTimes {
+export interface ProbeResult extends SmtpGreeting {
   host: string;
   address: string;
 }
 
-/** One that others see, and the name that we give there. */
+/** An address that others see, and our EHLO name there. */
 export interface SendingAddress {
   address: string;
   name: string;
@@ -38,7 +38,7 @@ type SenderConfig = Pick<Config, 'hostname' | 'mtaSources' | 'mtaPort' | 'mtaAll
 
 export function originsOf({ hostname, mtaSources }: SenderConfig): Origin[] {
   if (mtaSources.length === 0)
-    return [4, 6].map((family) => ({ from: undefined, family: family as 4 | 6, name: hostname }));
+    return ([4, 6] as const).map((family) => ({ from: undefined, family, name: hostname }));
   return mtaSources.map(({ address, name }) => ({
     from: address,
     family: isIPv6(address) ? 6 : 4,
@@ -46,17 +46,16 @@ export function originsOf({ hostname, mtaSources }: SenderConfig): Origin[] {
   }));
 }
 
-/** One address of each probe that has one of the family. Throws Unanswered where no probe could be looked up. */
-export async function knockFrom(
+/** Connects to one address of the family of each probe domain. Throws Unanswered if no DNS server answers. */
+export async function probeFrom(
   { from, family, name }: Origin,
   { config, dns, surroundings }: { config: SenderConfig; dns: Dns; surroundings: Surroundings },
-): Promise<Knock[]> {
-  const { probes, patience } = surroundings;
-  // Rejects where DNS says nothing at all: then there is nobody to knock at.
+): Promise<ProbeResult[]> {
+  const { probes, timeouts } = surroundings;
   await dns.resolve(probes[0]!, 'MX').catch((error) => {
     if (error.isSilence) throw error;
   });
-  const knocks = probes.map(async (probe): Promise<Knock[]> => {
+  const results = probes.map(async (probe): Promise<ProbeResult[]> => {
     const options = { resolve: dns.resolve, allowPrivate: config.mtaAllowPrivate, random: () => 0 };
     const found = await findMx(probe, options);
     if ('result' in found) return [];
@@ -65,37 +64,48 @@ export async function knockFrom(
     );
     const target = targets.find(({ address }) => isIPv6(address) === (family === 6));
     if (!target) return [];
-    const call = { address: target.address, port: config.mtaPort, from, timeoutMs: patience.connect };
-    return [{ ...target, ...(await talkTo(call, name, patience.talk)) }];
+    const call = { address: target.address, port: config.mtaPort, from, timeoutMs: timeouts.connect };
+    return [{ ...target, ...(await readGreeting(call, name, timeouts.greeting)) }];
   });
-  return (await Promise.all(knocks)).flat();
+  return (await Promise.all(results)).flat();
 }
 
-export async function sendersOf(
-  knocked: { origin: Origin; knocks: Knock[] }[],
+export async function sendingAddressesOf(
+  origins: { origin: Origin; results: Promise<ProbeResult[]> }[],
   { config, dns }: { config: SenderConfig; dns: Dns },
 ): Promise<SendingAddress[]> {
-  const known = knocked.map(({ origin, knocks }) => ({ origin, address: seenAt(origin, knocks, config) }));
-  const guessed = await Promise.all(
+  const known = await Promise.all(
+    origins.map(async ({ origin, results }) => {
+      const probed = await results.catch((): ProbeResult[] => []);
+      return { origin, address: seenAddress(origin, probed, config) };
+    }),
+  );
+  const addresses = await Promise.all(
     known.map(async ({ origin, address }) => {
       if (address !== null) return [address];
-      // Without sources of the operator's, a family that reaches nobody sends nothing, if the other one does.
+      // Without configured sources, a family that reaches no host sends nothing as long as the other one does.
       if (origin.from === undefined && known.some((other) => other.address !== null)) return [];
       const published = await dns.addresses(origin.name).catch((): string[] => []);
       return published.filter((one) => isIPv6(one) === (origin.family === 6));
     }),
   );
   const senders = known.flatMap(({ origin: { name } }, at) =>
-    guessed[at]!.map((address) => ({ address, name })),
+    addresses[at]!.map((address) => ({ address, name })),
   );
-  return senders.filter(({ address }, at) => senders.findIndex((one) => isSame(one.address, address)) === at);
+  return senders.filter(
+    ({ address }, at) => senders.findIndex((one) => isSameAddress(one.address, address)) === at,
+  );
 }
 
-function seenAt({ from, family }: Origin, knocks: Knock[], { mtaAllowPrivate }: SenderConfig): string | null {
+function seenAddress(
+  { from, family }: Origin,
+  results: ProbeResult[],
+  { mtaAllowPrivate }: SenderConfig,
+): string | null {
   const candidates = [
-    ...knocks.map(({ seesUs }) => seesUs),
+    ...results.map(({ seesUs }) => seesUs),
     from,
-    ...knocks.map(({ localAddress }) => localAddress),
+    ...results.map(({ localAddress }) => localAddress),
   ];
   const usable = candidates.find(
     (one) => one && isIPv6(one) === (family === 6) && !isForbidden(one, mtaAllowPrivate),

@@ -1,5 +1,4 @@
-/** What several checks need, found out once: DNS, what the knocks at port 25 brought, our addresses, the domains. */
-
+/** What several checks need, found out once: DNS, the connections to port 25, our addresses, the sender domains. */
 import { withTimeout } from '../../base/with-timeout.ts';
 import type { Config } from '../../config.ts';
 import { type DomainRecord, listSenderDomains } from '../../db/accounts/domains-table.ts';
@@ -8,12 +7,12 @@ import { isForbidden } from '../../vendor/mx-connect.ts';
 import type { OpenDb } from './checks/database.ts';
 import { createDns, type Dns } from './doctor-dns.ts';
 import {
-  type Knock,
-  knockFrom,
   type Origin,
   originsOf,
+  type ProbeResult,
+  probeFrom,
   type SendingAddress,
-  sendersOf,
+  sendingAddressesOf,
 } from './sending-addresses.ts';
 import type { Surroundings } from './surroundings.ts';
 
@@ -23,74 +22,54 @@ export interface SharedFacts {
   now(): number;
   dns: Dns;
   openDb: OpenDb;
-  /** The one asked for; null: all that are verified. */
+  /** The sender domain to check; null: all that are verified. */
   domain: string | null;
-  /** Each end of ours; `knocks` rejects where DNS is silent. */
-  origins: { origin: Origin; knocks: Promise<Knock[]> }[];
-  /** Never rejects; empty: nobody could tell. */
+  /** `results` rejects if no DNS server answers. */
+  origins: { origin: Origin; results: Promise<ProbeResult[]> }[];
+  /** Never rejects; empty if unknown. */
   senders: Promise<SendingAddress[]>;
   /** Every address that may be this machine's. */
-  ours: Promise<string[]>;
-  /** One more than are looked at, where there are more. */
+  ownAddresses: Promise<string[]>;
+  /** At most one more than are checked. */
   domains: Promise<DomainRecord[]>;
 }
 
 export const maxDomains = 50;
 
-type Given = Pick<SharedFacts, 'config' | 'surroundings' | 'now' | 'openDb' | 'domain'>;
+export type DoctorInputs = Pick<SharedFacts, 'config' | 'now' | 'openDb' | 'domain'>;
 
-export function createSharedFacts(given: Given): SharedFacts {
-  const { config, surroundings, domain } = given;
-  const { patience } = surroundings;
+export function createSharedFacts(inputs: DoctorInputs, surroundings: Surroundings): SharedFacts {
+  const { config, domain } = inputs;
+  const { timeouts } = surroundings;
   const dns = createDns({
     servers: config.dnsServers,
     probe: surroundings.probes[0]!,
-    timeoutMs: patience.dns,
+    timeoutMs: timeouts.dns,
   });
-  const opened = openWithin(patience.database, given.openDb);
+  const opened = openWithin(timeouts.database, inputs.openDb);
   const openDb = () => opened;
   const origins = originsOf(config).map((origin) => {
-    const knocks = knockFrom(origin, { config, dns, surroundings });
-    knocks.catch(() => {});
-    return { origin, knocks };
+    const results = probeFrom(origin, { config, dns, surroundings });
+    results.catch(() => {});
+    return { origin, results };
   });
-  const senders = findSenders({ config, dns, origins });
+  const senders = sendingAddressesOf(origins, { config, dns });
   const domains = opened.then((db) => (db === null ? [] : listSenderDomains(db, domain, maxDomains + 1)));
   domains.catch(() => {});
-  return {
-    ...given,
-    dns,
-    openDb,
-    origins,
-    senders,
-    ours: findOurs(senders, { config, dns, surroundings }),
-    domains,
-  };
+  const facts = { ...inputs, surroundings, dns, openDb, origins, senders, domains };
+  return { ...facts, ownAddresses: findOwnAddresses(facts) };
 }
 
-async function findSenders({
-  config,
-  dns,
-  origins,
-}: Pick<SharedFacts, 'config' | 'dns' | 'origins'>): Promise<SendingAddress[]> {
-  const knocked = await Promise.all(
-    origins.map(async ({ origin, knocks }) => ({ origin, knocks: await knocks.catch((): Knock[] => []) })),
-  );
-  return sendersOf(knocked, { config, dns });
-}
-
-async function findOurs(
-  senders: Promise<SendingAddress[]>,
-  { config, dns, surroundings }: Pick<SharedFacts, 'config' | 'dns' | 'surroundings'>,
-): Promise<string[]> {
+async function findOwnAddresses(facts: Omit<SharedFacts, 'ownAddresses'>): Promise<string[]> {
+  const { config, dns, surroundings, senders } = facts;
   const named = dns.addresses(config.hostname).catch((): string[] => []);
   const seen = (await senders).map(({ address }) => address);
   const all = [...seen, ...(await named), ...surroundings.ownAddresses()];
-  // A name that leads to loopback leads every other machine to itself.
+  // A name that resolves to loopback means a different machine for everyone else.
   return all.filter((address) => !isForbidden(address, config.mtaAllowPrivate));
 }
 
-/** The drivers have more patience than whoever waits for the doctor. */
+/** The database drivers wait longer than a person who runs the doctor. */
 async function openWithin(timeoutMs: number, openDb: OpenDb): Promise<Db | null> {
   const late = Symbol();
   const opened = await withTimeout<Db | null | typeof late>(timeoutMs, openDb(), () => late);

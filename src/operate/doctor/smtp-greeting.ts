@@ -1,59 +1,59 @@
 /**
- * A short talk with a mail server: its greeting, our EHLO, good-bye. What a server says to EHLO often holds the
- * address that it sees us at, in brackets, which behind a NAT nobody else can tell us. Never rejects.
+ * A short SMTP session with a mail server: greeting, EHLO, QUIT. The reply to EHLO often contains, in brackets, the address
+ * that the server sees us at; behind a NAT we cannot learn it otherwise. Never rejects.
  */
 import { isIP, type Socket } from 'node:net';
 import { type Call, dial, failureText } from '../../route/tcp-dial.ts';
 
-export interface GreetingTimes {
-  /** The first line said; null: none, or no connection. */
+export interface SmtpGreeting {
+  /** The first line; null if there was none. */
   greeting: string | null;
-  /** Where it sees us. */
+  /** The address at which the server sees us, if its reply contains one. */
   seesUs: string | null;
-  /** Our end of the connection; null: there was none. */
+  /** Our address of the connection; null if there was none. */
   localAddress: string | null;
-  /** To be read after the address; null: it greeted. */
-  trouble: string | null;
+  /** A predicate for the server, such as "refused the connection"; null if it greeted. */
+  error: string | null;
 }
 
-/** More than any greeting, and the answer to EHLO, has. */
+/** More than any greeting and reply to EHLO together. */
 const maxBytes = 8 * 1024;
 
-export async function talkTo(call: Call, ehloName: string, talkMs: number): Promise<GreetingTimes> {
+export async function readGreeting(call: Call, ehloName: string, timeoutMs: number): Promise<SmtpGreeting> {
   let socket: Socket;
   try {
     socket = await dial(call, new AbortController().signal);
   } catch (error) {
-    return { greeting: null, seesUs: null, localAddress: null, trouble: failureText(error as Error) };
+    return { greeting: null, seesUs: null, localAddress: null, error: failureText(error as Error) };
   }
   const localAddress = socket.localAddress ?? null;
-  const said = await listen(socket, ehloName, talkMs);
-  const [greeting = null] = said.split(/\r?\n/, 1).filter((line) => line !== '');
-  const trouble =
-    greeting === null ? `took the connection and did not greet within ${talkMs / 1000} s` : null;
-  return { greeting, seesUs: addressIn(said), localAddress, trouble };
+  const received = await readReplies(socket, ehloName, timeoutMs);
+  const [greeting = null] = received.split(/\r?\n/, 1).filter((line) => line !== '');
+  const error =
+    greeting === null ? `took the connection and did not greet within ${timeoutMs / 1000} s` : null;
+  return { greeting, seesUs: addressIn(received), localAddress, error };
 }
 
-/** Everything said until the answer to EHLO is whole, the server hangs up, or time is over. */
-function listen(socket: Socket, ehloName: string, talkMs: number): Promise<string> {
+/** Everything received until the reply to EHLO is complete, the server hangs up, or the time is over. */
+function readReplies(socket: Socket, ehloName: string, timeoutMs: number): Promise<string> {
   return new Promise((resolve) => {
-    let said = '';
+    let received = '';
     let greeted = false;
     const end = () => {
       clearTimeout(timer);
       socket.destroy();
-      resolve(said);
+      resolve(received);
     };
-    const timer = setTimeout(end, talkMs);
+    const timer = setTimeout(end, timeoutMs);
     socket.on('error', end);
     socket.on('close', end);
     socket.on('data', (chunk) => {
-      said += chunk.toString('latin1');
-      const replies = said.match(/^\d{3}(?: .*)?\r?\n/gm) ?? [];
-      // Of a server that greets with a refusal no more is asked (RFC 5321 section 3.1).
+      received += chunk.toString('latin1');
+      const replies = received.match(/^\d{3}(?: .*)?\r?\n/gm) ?? [];
+      // A server that refuses in its greeting gets no EHLO (RFC 5321 section 3.1).
       const isOver = replies.length >= 2 || (replies.length === 1 && !replies[0]!.startsWith('2'));
       if (isOver) socket.end('QUIT\r\n', end);
-      else if (said.length > maxBytes) end();
+      else if (received.length > maxBytes) end();
       else if (replies.length === 1 && !greeted) {
         greeted = true;
         socket.write(`EHLO ${ehloName}\r\n`);
@@ -62,8 +62,8 @@ function listen(socket: Socket, ehloName: string, talkMs: number): Promise<strin
   });
 }
 
-/** RFC 5321 section 4.1.3 writes addresses so, with a tag before those of IPv6. */
-function addressIn(said: string): string | null {
-  const bracketed = [...said.matchAll(/\[(?:IPv6:)?([0-9a-f.:]+)\]/gi)].map(([, text]) => text!);
+/** An address literal (RFC 5321 section 4.1.3); those of IPv6 have a tag. */
+function addressIn(received: string): string | null {
+  const bracketed = [...received.matchAll(/\[(?:IPv6:)?([0-9a-f.:]+)\]/gi)].map(([, text]) => text!);
   return bracketed.find((text) => isIP(text) !== 0) ?? null;
 }

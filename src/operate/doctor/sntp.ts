@@ -1,15 +1,15 @@
-/** How far a clock is from a time server's (SNTP, RFC 4330): one question over UDP. */
+/** Measures how far the local clock is from a time server (SNTP, RFC 4330), with one UDP request. */
 import { randomBytes } from 'node:crypto';
 import dgram from 'node:dgram';
 import { isIPv6 } from 'node:net';
 
-/** Seconds from 1900, where NTP begins, to 1970. */
+/** Seconds from 1900, the NTP epoch, to 1970. */
 const epochs = 2_208_988_800;
 const packetLength = 48;
 /** No leap warning, version 4, a client. */
 const firstOctet = 0x23;
 
-/** In milliseconds; positive where ours is behind. Rejects where no good answer comes in time. */
+/** In milliseconds; positive if our clock is behind. Rejects if no valid answer comes in time. */
 export function askTime(
   { address, port }: { address: string; port: number },
   now: () => number,
@@ -18,7 +18,7 @@ export function askTime(
   const socket = dgram.createSocket(isIPv6(address) ? 'udp6' : 'udp4');
   const question = Buffer.alloc(packetLength);
   question[0] = firstOctet;
-  // Of our time nothing is told: what comes back must be what was sent, no more.
+  // A random number instead of our time: the answer must repeat it, and it reveals nothing.
   const token = randomBytes(8);
   token.copy(question, 40);
   const sentAt = now();
@@ -39,7 +39,7 @@ export function askTime(
   });
 }
 
-/** A server's (mode 4), synchronized (stratum 1 to 15), to this very question. */
+/** From a server (mode 4) that is synchronized (stratum 1 to 15), in answer to this request. */
 function isGood(answer: Buffer, token: Buffer): boolean {
   const stratum = answer[1] ?? 0;
   return (
@@ -51,7 +51,7 @@ function isGood(answer: Buffer, token: Buffer): boolean {
   );
 }
 
-/** The era that begins in 2036 has its highest bit clear (RFC 4330 section 3). */
+/** From 2036 on, the highest bit is 0 (RFC 4330 section 3). */
 function timeAt(packet: Buffer, at: number): number {
   const seconds = packet.readUInt32BE(at);
   const era = seconds < 2 ** 31 ? 2 ** 32 : 0;

@@ -1,22 +1,22 @@
 /**
- * What the checks reach out to, each with what a real machine has: mail hosts to knock at, time servers, blocklists,
- * the file system. A test puts its own in their places; there are no settings for them.
+ * The outside world of the checks: mail hosts to connect to, time servers, blocklists, the file system. Tests replace them;
+ * there are no settings for them.
  */
 import { randomBytes } from 'node:crypto';
 import { open, readFile, rm, statfs } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import type { Environment } from '../../settings/setting-sources.ts';
-import { type Blocklist, wellKnown } from './checks/blocklists.ts';
+import { type Blocklist, wellKnownBlocklists } from './checks/blocklists.ts';
 
-/** Milliseconds for each step; together the longest way (look up, knock, look up) stays below `all`. */
-interface Patience {
-  /** One look-up at DNS; the second try waits twice as long as the first, so it may take half as long again. */
+/** In milliseconds. The longest chain (DNS lookup, SMTP session, DNS lookup) stays below `all`. */
+interface Timeouts {
+  /** One DNS lookup. It may take half as long again, because the second try waits twice as long as the first. */
   dns: number;
   connect: number;
-  /** From the connection to the answer to EHLO. */
-  talk: number;
-  /** For time servers. */
+  /** From the connection to the reply to EHLO. */
+  greeting: number;
+  /** The answer of a time server. */
   time: number;
   database: number;
   /** The whole run. */
@@ -24,24 +24,24 @@ interface Patience {
 }
 
 export interface Surroundings {
-  /** Domains whose mail hosts are knocked at, to see whether port 25 is open. */
+  /** Domains whose mail hosts show whether port 25 is open. */
   probes: string[];
-  /** A name with an A record that is signed. */
+  /** A name whose A record is signed by DNSSEC. */
   signedName: string;
   /** `HOST:PORT` each. */
   timeServers: string[];
   blocklists: Blocklist[];
-  /** Where the world brings returned mail. */
+  /** The port that other servers deliver returned mail to. */
   returnPort: number;
-  patience: Patience;
+  timeouts: Timeouts;
   env: Environment;
-  /** Addresses of this machine's interfaces. */
+  /** The addresses of this machine's interfaces. */
   ownAddresses(): string[];
-  /** What the file system of a directory has left for us, in bytes. */
+  /** Bytes that the file system of a directory has left for this user. */
   freeBytes(directory: string): Promise<number>;
-  /** How long some small writes took to reach the disk, each, in milliseconds. */
+  /** How long each of some small synced writes took, in milliseconds. */
   syncTimes(directory: string): Promise<number[]>;
-  /** How many files this process may have open; null where the system does not say. */
+  /** How many files this process may have open; null if the system does not say. */
   openFiles(): Promise<number | null>;
 }
 
@@ -49,9 +49,9 @@ export const realSurroundings: Surroundings = {
   probes: ['gmail.com', 'outlook.com', 'yahoo.com', 'icloud.com'],
   signedName: 'ietf.org',
   timeServers: ['time.cloudflare.com:123', 'pool.ntp.org:123'],
-  blocklists: wellKnown,
+  blocklists: wellKnownBlocklists,
   returnPort: 25,
-  patience: { dns: 2_000, connect: 4_000, talk: 4_000, time: 3_000, database: 5_000, all: 15_000 },
+  timeouts: { dns: 2_000, connect: 4_000, greeting: 4_000, time: 3_000, database: 5_000, all: 15_000 },
   env: process.env,
   ownAddresses,
   freeBytes,
@@ -63,12 +63,12 @@ function ownAddresses(): string[] {
   return Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address));
 }
 
-async function freeBytes(directory: string): Promise<number> {
+export async function freeBytes(directory: string): Promise<number> {
   const { bavail, bsize } = await statfs(directory);
   return bavail * bsize;
 }
 
-/** What a commit of the database does at the least: append, and wait for the disk. */
+/** Does what every commit of a database does: append, and wait for the disk. */
 async function syncTimes(directory: string): Promise<number[]> {
   const file = join(directory, `doctor-${randomBytes(6).toString('hex')}`);
   const page = Buffer.alloc(4096);

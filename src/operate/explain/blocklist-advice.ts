@@ -1,27 +1,27 @@
 /**
- * What can be done after a refusal because of our reputation: which address or domain the reply is about, which
- * blocklist it names, and where to ask to be taken off. The reply's text is a stranger's; nothing of it is a command.
+ * Advice after a refusal because of our reputation: which address or domain the reply is about, which blocklist it names,
+ * and where to request removal. The reply comes from another host, so nothing in it is trusted.
  */
 import { isIPv4, isIPv6 } from 'node:net';
-import { wellKnown } from '../doctor/checks/blocklists.ts';
+import { wellKnownBlocklists } from '../doctor/checks/blocklists.ts';
 
 export interface Refused {
-  /** The reply, or the report that came back. */
+  /** The reply, or the diagnostic of the bounce message. */
   text: string;
-  /** The host that refused: its own address is not the listed one. */
+  /** The address of the host that refused, which is not the listed one. */
   host: string | null;
   senderDomain: string;
 }
 
-/** `doctor`: where blocklists are looked at, a sentence. */
+/** `doctor`: a sentence that says how to check blocklists. */
 export function blocklistAdvice({ text, host, senderDomain }: Refused, doctor: string): string {
   const address = addressIn(text, host);
   const list = listIn(text);
   if (!list) {
     return `the host refuses ${address ?? 'the address that this server sends from'} for its reputation; its reply says what it wants. ${doctor}`;
   }
-  const isOfDomains = address === null && /dbl|surbl|uribl/i.test(`${list.name} ${text}`);
-  const subject = isOfDomains
+  const isDomainList = address === null && /dbl|surbl|uribl/i.test(`${list.name} ${text}`);
+  const subject = isDomainList
     ? `the domain ${senderDomain}`
     : `the address ${address ?? 'that this server sends from'}`;
   const where = list.help === null ? 'from the operator of the list' : `at ${list.help}`;
@@ -36,11 +36,13 @@ function addressIn(text: string, host: string | null): string | null {
 }
 
 const hostName = /\b(?:[a-z\d-]+\.)+[a-z]{2,}\b/gi;
-const namesAList = /(?:blocked using|listed (?:at|in|on|by)|DNSBL:|RBL:?) *(?:the )?([\w.-]{2,60}\w)/i;
+const listName = /(?:blocked using|listed (?:at|in|on|by)|DNSBL:|RBL:?) *(?:the )?([\w.-]{2,60}\w)/i;
 
-/** The zone where the reply has it, else the name; `help`: null where the reply has no link and the list is not known. */
+/** The list's zone if the reply contains it, else its name. `help`: null if the list is unknown and the reply has no link. */
 function listIn(text: string): { name: string; help: string | null } | null {
-  const known = wellKnown.find(({ name }) => text.toLowerCase().includes(brandOf(name).toLowerCase()));
+  const known = wellKnownBlocklists.find(({ name }) =>
+    text.toLowerCase().includes(brandOf(name).toLowerCase()),
+  );
   const zone = (text.match(hostName) ?? []).find((one) =>
     /(?:dns)?bl\.|^rbl|dnsbl|spamhaus|sorbs/i.test(one),
   );
@@ -50,7 +52,7 @@ function listIn(text: string): { name: string; help: string | null } | null {
       zone?.toLowerCase().endsWith(known.zone.split('.').slice(-2).join('.')) && !/^www\./i.test(zone);
     return { name: isZone ? zone! : brandOf(known.name), help: known.help };
   }
-  const name = zone ?? namesAList.exec(text)?.[1];
+  const name = zone ?? listName.exec(text)?.[1];
   return name === undefined ? null : { name, help: link };
 }
 

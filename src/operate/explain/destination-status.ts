@@ -1,27 +1,28 @@
 /**
- * How a destination stands, in a word or two for the summary, in a sentence for `email why`: pure functions of what
- * the database says (db/queue/destination-status-rows.ts). `When` writes a time for whoever reads it.
+ * The status of a destination: in a few words for the queue summary, in a sentence for `email why`. Pure functions of the
+ * rows in the database (db/queue/destination-status-rows.ts).
  */
 import { iso } from '../../base/clock.ts';
 import type { Pause } from '../../db/accounts/organizations.ts';
 import type { DestinationState, DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
 import type { Suspension } from '../../db/queue/suspensions.ts';
 
+/** Formats a time for the reader. */
 export type When = (time: number) => string;
 
 export type DestinationStatus =
-  /** `isWhole`: with all of the domains in question. */
+  /** `isWhole`: for all of the subject's domains, not only some. */
   | { is: 'suspended'; suspension: Suspension; isWhole: boolean }
   | { is: 'circuit_open'; circuit: NonNullable<DestinationState['circuit']> }
   /** All connections are in use. */
   | { is: 'busy'; state: DestinationState }
   /** It asks us to slow down, and mail is due. */
   | { is: 'throttled'; state: DestinationState; since: number; reply: string | null }
-  /** It puts off mail that it has not seen before. */
+  /** It defers mail that it has not seen before. */
   | ({ is: 'greylisting' } & Greylisted)
-  /** The organizations of some of its mail, or of all, are paused; `pause`: where it is known which. */
+  /** The organizations of some or all of its mail are paused; `pause`: set if it is a single one. */
   | { is: 'paused'; count: number; isWhole: boolean; pause: Pause | null }
-  /** No running node has addresses of these pools, which some of its mail, or all of it, is to leave from. */
+  /** Some or all of its mail must leave from these IP pools, of which no running node has an address. */
   | { is: 'no_source'; pools: string[]; count: number; isWhole: boolean }
   /** Its mail is due, and no server is running. */
   | { is: 'unattended'; since: number }
@@ -30,34 +31,34 @@ export type DestinationStatus =
 export interface StatusSubject {
   destination: string;
   domains: string[];
-  /** Since when its first mail is due, or when it will be. */
+  /** When its first mail is, or was, due; null if none is. */
   dueAt: number | null;
-  /** What waits for pools of source addresses that no running node has; `isWhole`: nothing else waits there. */
-  stranded: { pools: string[]; count: number; isWhole: boolean } | null;
-  /** What waits because its organization is paused. */
+  /** Mail that waits for IP pools that no running node has; `isWhole`: no other mail waits there. */
+  noSource: { pools: string[]; count: number; isWhole: boolean } | null;
+  /** Mail that waits because its organization is paused. */
   paused: { count: number; isWhole: boolean; pause: Pause | null } | null;
-  /** The mail that waits was put off by greylisting when it was last tried. */
+  /** Set if the waiting mail was greylisted at its last attempt. */
   greylisted: Greylisted | null;
 }
 
-/** Since when some of the mail that waits has been put off, and the latest reply. */
+/** When the first of the waiting mail was greylisted, and the latest reply. */
 interface Greylisted {
   since: number;
   reply: string;
 }
 
 export function destinationStatus(
-  { destination, domains, dueAt, stranded, paused, greylisted }: StatusSubject,
-  standings: DestinationStatuses,
+  { destination, domains, dueAt, noSource, paused, greylisted }: StatusSubject,
+  statuses: DestinationStatuses,
   now: number,
 ): DestinationStatus {
   if (paused?.isWhole) return { is: 'paused', ...paused };
-  if (stranded?.isWhole) return { is: 'no_source', ...stranded };
-  const suspension = suspensionOf(destination, domains, standings);
+  if (noSource?.isWhole) return { is: 'no_source', ...noSource };
+  const suspension = suspensionOf(destination, domains, statuses);
   if (suspension) return { is: 'suspended', ...suspension };
-  // What a server said that has ended since holds no more.
-  if (!standings.isServed && dueAt !== null && dueAt <= now) return { is: 'unattended', since: dueAt };
-  const state = standings.states.get(destination) ?? null;
+  // The published states below are those of a server that has stopped since.
+  if (!statuses.isServed && dueAt !== null && dueAt <= now) return { is: 'unattended', since: dueAt };
+  const state = statuses.states.get(destination) ?? null;
   if (state?.circuit) return { is: 'circuit_open', circuit: state.circuit };
   const isDue = (dueAt !== null && dueAt <= now) || (state !== null && state.waiting > 0);
   if (state && isDue && state.busySince !== null) {
@@ -66,18 +67,18 @@ export function destinationStatus(
   }
   if (greylisted) return { is: 'greylisting', ...greylisted };
   if (state && isDue && state.connections >= state.limit) return { is: 'busy', state };
-  if (stranded) return { is: 'no_source', ...stranded };
+  if (noSource) return { is: 'no_source', ...noSource };
   return paused ? { is: 'paused', ...paused } : { is: 'ok', state };
 }
 
-/** Members of JSON documents about a destination that makes mail wait: since when, and why; null where it does not. */
+/** Members of JSON output: since when, and with which reply, the destination throttles or greylists; null if it does not. */
 export function reasonsOf(condition: DestinationStatus) {
   const of = (is: 'throttled' | 'greylisting') =>
     condition.is === is ? { since: iso(condition.since), reply: condition.reply } : null;
   return { throttled: of('throttled'), greylisting: of('greylisting') };
 }
 
-/** The destination's own, or that of some of its domains. */
+/** Of the destination itself, or of some of its domains. */
 function suspensionOf(destination: string, domains: string[], { suspensions }: DestinationStatuses) {
   const own = suspensions.find((each) => each.destination === destination);
   if (own) return { suspension: own, isWhole: true };
@@ -85,7 +86,7 @@ function suspensionOf(destination: string, domains: string[], { suspensions }: D
   return some[0] && { suspension: some[0], isWhole: some.length === domains.length };
 }
 
-/** For a line of the summary, which has the destination's name already. */
+/** For a row of the summary, which already names the destination. */
 export function briefly(condition: DestinationStatus, when: When): string {
   switch (condition.is) {
     case 'suspended': {
@@ -131,7 +132,7 @@ function connections({ connections: count, limit }: DestinationState): string {
     : `${count} ${count === 1 ? 'connection' : 'connections'}`;
 }
 
-/** Why mail that is due is not sent yet. */
+/** Why mail that is due has not been sent yet. */
 export function reasonToWait(
   condition: DestinationStatus,
   { destination }: StatusSubject,

@@ -1,14 +1,14 @@
-/** What waits where, by its age as Postfix's qshape has it: as the command line and the dashboard show it. */
+/** The queue by destination and age, in the age groups of Postfix's qshape, for the command line and the dashboard. */
 import type { Db } from '../../db/engine/open.ts';
 import { readDestinationStatuses } from '../../db/queue/destination-status-rows.ts';
 import { summarizeQueue } from '../../db/queue/queue-view.ts';
 import { type QueueRow, queueRows } from './queue-rows-by-destination.ts';
 
-/** qshape's: each twice the one before, in minutes. */
+/** In minutes. */
 const ages = [5, 10, 20, 40, 80, 160, 320];
 export const ageNames = [...ages.map((minutes) => `${minutes}m`), 'older'];
 
-/** What has waited longest comes first. */
+/** The destination whose mail has waited longest comes first. */
 export async function readSummary(
   db: Db,
   { now, isByDomain = false, served }: { now: number; isByDomain?: boolean; served?: boolean },

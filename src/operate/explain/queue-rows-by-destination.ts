@@ -1,14 +1,13 @@
 /**
- * What waits, a line for each destination or recipient domain, put together from the queue (db/queue/queue-view.ts) and from
- * how destinations stand (db/queue/destination-status-rows.ts): pure functions.
+ * The rows of the queue summary, one for each destination or recipient domain: joins the queue (db/queue/queue-view.ts)
+ * with the status of destinations (db/queue/destination-status-rows.ts). Pure functions.
  */
-
 import type { DestinationState, DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
 import type { DomainQueue, WaitingFigures } from '../../db/queue/queue-view.ts';
 import { replyText } from '../../outcome.ts';
 import { type DestinationStatus, destinationStatus, type StatusSubject } from './destination-status.ts';
 
-/** A destination with all that waits for it. */
+/** A destination and the mail that waits for it. */
 export interface QueueRow {
   destination: string;
   domains: string[];
@@ -24,48 +23,55 @@ export interface QueueRow {
   nextAttemptAt: number | null;
 }
 
-/** `isByDomain`: a line for each recipient domain; else for each destination. */
+/** `isByDomain`: a row for each recipient domain; otherwise for each destination. */
 export function queueRows(
   queues: DomainQueue[],
-  standings: DestinationStatuses,
+  statuses: DestinationStatuses,
   isByDomain: boolean,
   now: number,
 ): QueueRow[] {
   const groups = Map.groupBy(queues, ({ domain, destination }) => (isByDomain ? domain : destination));
-  const lines = [...groups.values()].map((group) => lineOf(group, standings, now));
-  const named = new Set(lines.flatMap(({ destination, domains }) => [destination, ...domains]));
-  // A suspension is not to be forgotten because nothing waits for it yet.
-  const idle = standings.suspensions.filter(({ destination }) => !named.has(destination));
-  return [...lines, ...idle.map(({ destination }) => idleRow(destination, standings, now))];
+  const rows = [...groups.values()].map((group) => rowOf(group[0]!.destination, group, statuses, now));
+  const named = new Set(rows.flatMap(({ destination, domains }) => [destination, ...domains]));
+  // A suspended destination has a row even if no mail waits for it, so that the suspension is not overlooked.
+  const idle = statuses.suspensions.filter(({ destination }) => !named.has(destination));
+  return [...rows, ...idle.map(({ destination }) => idleRow(destination, statuses, now))];
 }
 
-function lineOf(group: DomainQueue[], standings: DestinationStatuses, now: number): QueueRow {
-  const { destination } = group[0]!;
+function rowOf(
+  destination: string,
+  group: DomainQueue[],
+  statuses: DestinationStatuses,
+  now: number,
+): QueueRow {
   const domains = group.map(({ domain }) => domain);
   const sum = (countOf: (queue: DomainQueue) => number) =>
     group.reduce((all, each) => all + countOf(each), 0);
-  const dueTimes = group.flatMap(({ nextAttemptAt }) => nextAttemptAt ?? []);
-  const dueAt = dueTimes.length === 0 ? null : Math.min(...dueTimes);
-  const state = standings.states.get(destination) ?? null;
-  const stranded = strandedIn(group);
-  const place = {
-    ...{ destination, domains, dueAt, stranded },
-    paused: pausedIn(group),
+  const counts = {
+    queued: sum(({ counts }) => counts.queued),
+    sending: sum(({ counts }) => counts.sending),
+    deferred: sum(({ counts }) => counts.deferred),
+    held: sum(({ counts }) => counts.held),
+  };
+  const dueAt = earliest(group.flatMap(({ nextAttemptAt }) => nextAttemptAt ?? []));
+  const state = statuses.states.get(destination) ?? null;
+  const waiting = counts.queued + counts.deferred;
+  const subject: StatusSubject = {
+    destination,
+    domains,
+    dueAt,
+    noSource: noSourceIn(group, waiting),
+    paused: pausedIn(group, waiting),
     greylisted: greylistedIn(group),
   };
-  const condition = destinationStatus(place, standings, now);
+  const condition = destinationStatus(subject, statuses, now);
   return {
     destination,
     domains,
-    counts: {
-      queued: sum(({ counts }) => counts.queued),
-      sending: sum(({ counts }) => counts.sending),
-      deferred: sum(({ counts }) => counts.deferred),
-      held: sum(({ counts }) => counts.held),
-    },
+    counts,
     parked: sum(({ parked }) => parked),
-    ages: group[0]!.ages.map((_, at) => sum((queue) => queue.ages[at]!)),
-    oldestAt: Math.min(...group.map(({ oldestAt }) => oldestAt)),
+    ages: (group[0]?.ages ?? []).map((_, at) => sum((queue) => queue.ages[at]!)),
+    oldestAt: earliest(group.map(({ oldestAt }) => oldestAt)),
     dueAt,
     ...latestReply(group, state),
     state,
@@ -74,62 +80,52 @@ function lineOf(group: DomainQueue[], standings: DestinationStatuses, now: numbe
   };
 }
 
-/** A destination that nothing waits for. */
-export function idleRow(destination: string, standings: DestinationStatuses, now: number): QueueRow {
-  return {
-    destination,
-    domains: [],
-    counts: { queued: 0, sending: 0, deferred: 0, held: 0 },
-    parked: 0,
-    ages: [],
-    ...{ oldestAt: null, dueAt: null, lastReply: null, lastReplyAt: null, nextAttemptAt: null },
-    state: standings.states.get(destination) ?? null,
-    condition: destinationStatus(
-      { destination, domains: [], ...{ dueAt: null, stranded: null, paused: null, greylisted: null } },
-      standings,
-      now,
-    ),
-  };
+/** The row of a destination for which no mail waits. */
+export function idleRow(destination: string, statuses: DestinationStatuses, now: number): QueueRow {
+  return rowOf(destination, [], statuses, now);
 }
 
-function strandedIn(group: DomainQueue[]): StatusSubject['stranded'] {
+function earliest(times: number[]): number | null {
+  return times.length === 0 ? null : Math.min(...times);
+}
+
+function noSourceIn(group: DomainQueue[], waiting: number): StatusSubject['noSource'] {
   const stranded = group.flatMap((queue) => queue.stranded);
   if (stranded.length === 0) return null;
   const count = stranded.reduce((sum, each) => sum + each.count, 0);
-  const waiting = group.reduce((sum, { counts }) => sum + counts.queued + counts.deferred, 0);
   return { pools: [...new Set(stranded.map(({ pool }) => pool))], count, isWhole: count >= waiting };
 }
 
-function pausedIn(group: DomainQueue[]): StatusSubject['paused'] {
+function pausedIn(group: DomainQueue[], waiting: number): StatusSubject['paused'] {
   const count = group.reduce((sum, { paused }) => sum + paused, 0);
-  const waiting = group.reduce((sum, { counts }) => sum + counts.queued + counts.deferred, 0);
   return count === 0 ? null : { count, isWhole: count >= waiting, pause: null };
 }
 
-/** The latest reply of all; since the first of these domains. */
+/** The latest of all replies, and when the first of these domains was greylisted; null if that reply is another one. */
 function greylistedIn(group: DomainQueue[]): StatusSubject['greylisted'] {
-  const latest = group.reduce((a, b) => ((b.lastReplyAt ?? 0) > (a.lastReplyAt ?? 0) ? b : a));
+  const latest = group.toSorted((a, b) => (b.lastReplyAt ?? 0) - (a.lastReplyAt ?? 0))[0];
   const since = group.flatMap(({ greylistedSince }) => greylistedSince ?? []);
-  if (latest.greylistedSince === null || latest.lastReply === null) return null;
+  if (!latest?.lastReply || latest.greylistedSince === null) return null;
   return { since: Math.min(...since), reply: replyText(latest.lastReply) };
 }
 
-/** What the mail that waits has met, or the server since then with other mail. */
+/** The latest reply that the waiting mail got, or a later one that the destination gave to other mail. */
 function latestReply(
   group: DomainQueue[],
   state: DestinationState | null,
 ): Pick<QueueRow, 'lastReply' | 'lastReplyAt'> {
-  const said = [
+  if (group.length === 0) return { lastReply: null, lastReplyAt: null };
+  const replies = [
     ...group.map(({ lastReply, lastReplyAt }) => ({
       lastReply: lastReply && replyText(lastReply),
       lastReplyAt,
     })),
     { lastReply: state?.lastReply ?? null, lastReplyAt: state?.lastReplyAt ?? null },
   ];
-  return said.reduce((a, b) => ((b.lastReplyAt ?? 0) > (a.lastReplyAt ?? 0) ? b : a));
+  return replies.reduce((a, b) => ((b.lastReplyAt ?? 0) > (a.lastReplyAt ?? 0) ? b : a));
 }
 
-/** What is due already is tried when its destination may be. */
+/** Mail that is due waits until its destination may be tried. */
 function nextAttemptAt(dueAt: number | null, condition: DestinationStatus): number | null {
   if (dueAt === null) return null;
   if (condition.is === 'suspended' && condition.isWhole) return Math.max(dueAt, condition.suspension.until);

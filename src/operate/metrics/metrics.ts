@@ -24,17 +24,17 @@ export interface Metrics {
   timed<Item, Answer>(
     kind: CommitKind,
     commit: Commit<Item, Answer>,
-    told?: (items: Item[], answers: Answer[]) => void,
+    onCommitted?: (items: Item[], answers: Answer[]) => void,
   ): Commit<Item, Answer>;
   decided(sends: Send[], decisions: Decision[]): void;
   /** `written`: false where the delivery was no longer ours. */
-  recorded(moves: Transition[], written: boolean[]): void;
+  recorded(transitions: Transition[], written: boolean[]): void;
   posted(tries: WebhookTry[]): void;
   inbound(reading: ParsedReturn): void;
   refused(via: 'api' | 'smtp', code: RefusalCode): void;
   answered(request: { method: string; route: string; status: number; ms: number }): void;
   /** How the destinations stand, once a second. */
-  lines(lines: Iterable<ReadyQueue>): void;
+  destinations(destinations: Iterable<ReadyQueue>): void;
 }
 
 export function createMetrics(version: string, onError: (what: string, error: unknown) => void): Metrics {
@@ -44,7 +44,7 @@ export function createMetrics(version: string, onError: (what: string, error: un
   return {
     registry,
     meters,
-    timed: (kind, commit, told) => async (items) => {
+    timed: (kind, commit, onCommitted) => async (items) => {
       const begun = performance.now();
       let answers: Awaited<ReturnType<typeof commit>>;
       try {
@@ -56,17 +56,17 @@ export function createMetrics(version: string, onError: (what: string, error: un
       try {
         meters.commitDuration.observe({ kind }, (performance.now() - begun) / 1000);
         meters.commitItems.inc({ kind }, items.length);
-        told?.(items, answers);
+        onCommitted?.(items, answers);
       } catch (error) {
         onError('a commit could not be counted', error);
       }
       return answers;
     },
     decided: (_, decisions) => countDecisions(meters, decisions),
-    recorded: (moves, written) =>
-      countMoves(
+    recorded: (transitions, written) =>
+      countTransitions(
         meters,
-        moves.filter((_move, index) => written[index]),
+        transitions.filter((_move, index) => written[index]),
       ),
     posted(tries) {
       for (const { attempt, verdict } of tries) {
@@ -81,11 +81,11 @@ export function createMetrics(version: string, onError: (what: string, error: un
       const labels = { method, route, status: `${Math.floor(status / 100)}xx` };
       meters.httpDuration.observe(labels, ms / 1000);
     },
-    lines(lines) {
+    destinations(destinations) {
       let [circuits, busy] = [0, 0];
-      for (const { concurrency: gauge } of lines) {
-        if (gauge.circuit) circuits += 1;
-        if (gauge.busySince !== null) busy += 1;
+      for (const { concurrency } of destinations) {
+        if (concurrency.circuit) circuits += 1;
+        if (concurrency.busySince !== null) busy += 1;
       }
       meters.circuitsOpen.set(circuits);
       meters.destinationsBusy.set(busy);
@@ -124,9 +124,12 @@ function countDecisions(meters: Meters, decisions: Decision[]): void {
 }
 
 /** Most of a batch are alike, so they are counted before prom-client is told: it takes a microsecond each time. */
-function countMoves({ outcomes, attemptDuration, deliveryLatency }: Meters, moves: Transition[]): void {
+function countTransitions(
+  { outcomes, attemptDuration, deliveryLatency }: Meters,
+  transitions: Transition[],
+): void {
   const alike = new Map<string, number>();
-  for (const { delivery, attempt, status, deliveredAt } of moves) {
+  for (const { delivery, attempt, status, deliveredAt } of transitions) {
     const outcome = status === 'expired' ? status : attempt.outcome.outcome;
     const key = `${outcome} ${attempt.outcome.category ?? 'none'}`;
     alike.set(key, (alike.get(key) ?? 0) + 1);

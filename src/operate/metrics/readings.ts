@@ -26,14 +26,14 @@ export interface ReadingParts {
 }
 
 const minRestMs = 5_000;
-const restsFor = 50;
+const restFactor = 50;
 const timeoutMs = 250;
 
 export function createReadings(parts: ReadingParts) {
   const { meters, clock } = parts;
   let reading: Promise<void> | null = null;
   /** By the stopwatch, for it follows from how long the database takes. */
-  let restsUntil = Number.NEGATIVE_INFINITY;
+  let nextReadAt = Number.NEGATIVE_INFINITY;
   let measuredAt: number | null = null;
 
   async function readDatabase(): Promise<void> {
@@ -52,7 +52,7 @@ export function createReadings(parts: ReadingParts) {
       parts.onError('the queue could not be counted for the metrics', error);
     }
     const ended = performance.now();
-    restsUntil = ended + Math.max(minRestMs, restsFor * (ended - begun));
+    nextReadAt = ended + Math.max(minRestMs, restFactor * (ended - begun));
     reading = null;
   }
 
@@ -67,15 +67,15 @@ export function createReadings(parts: ReadingParts) {
   }
 
   return {
-    async take(): Promise<void> {
-      if (reading === null && performance.now() >= restsUntil) reading = readDatabase();
+    async collect(): Promise<void> {
+      if (reading === null && performance.now() >= nextReadAt) reading = readDatabase();
       readMemory();
       if (reading) await Promise.race([reading, rest(timeoutMs)]);
       if (measuredAt !== null) meters.measuredAge.set(Math.max(clock.now() - measuredAt, 0) / 1000);
     },
     /** Before the database closes. */
     async stop(): Promise<void> {
-      restsUntil = Number.POSITIVE_INFINITY;
+      nextReadAt = Number.POSITIVE_INFINITY;
       await reading;
     },
   };

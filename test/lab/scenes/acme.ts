@@ -19,7 +19,7 @@ import { setMembership } from '../../../src/db/accounts/memberships.ts';
 import { setLimits } from '../../../src/db/accounts/organizations.ts';
 import { changeUser, insertUser } from '../../../src/db/accounts/users.ts';
 import { type Db, openDatabase } from '../../../src/db/engine/open.ts';
-import { wellKnown } from '../../../src/operate/doctor/checks/blocklists.ts';
+import { wellKnownBlocklists } from '../../../src/operate/doctor/checks/blocklists.ts';
 import { start } from '../../../src/server/start.ts';
 import { password } from '../browser/browser.ts';
 import { type ManualClock, manualClock } from '../clock.ts';
@@ -86,7 +86,7 @@ function zone(): Zone {
   return {
     ...Object.fromEntries(hosts.map(({ name }) => [name, { MX: [`10 mx.${name}`] }])),
     ...Object.fromEntries(hosts.map(({ name, address }) => [`mx.${name}`, { A: [address] }])),
-    ...Object.fromEntries(wellKnown.map((list) => [`${list.testEntry}.${list.zone}`, listed])),
+    ...Object.fromEntries(wellKnownBlocklists.map((list) => [`${list.testEntry}.${list.zone}`, listed])),
     [hostname]: { A: ['127.0.0.1'] },
     [returnPathDomain]: { MX: [`10 ${hostname}`], TXT: [`v=spf1 a:${hostname} -all`] },
     [`example.com._report._dmarc.${returnPathDomain}`]: { TXT: ['v=DMARC1'] },

@@ -23,7 +23,7 @@ import { insertSession } from '../../../src/db/accounts/sessions-table.ts';
 import { addSuppression, suppressionOf } from '../../../src/db/accounts/suppressions.ts';
 import { changeUser, insertUser } from '../../../src/db/accounts/users.ts';
 import { insertWebhook } from '../../../src/db/webhooks/webhooks.ts';
-import { wellKnown } from '../../../src/operate/doctor/checks/blocklists.ts';
+import { wellKnownBlocklists } from '../../../src/operate/doctor/checks/blocklists.ts';
 import type { Surroundings } from '../../../src/operate/doctor/surroundings.ts';
 import { newSecret } from '../../../src/webhooks/signature.ts';
 import { createBrowser, password } from '../browser/browser.ts';
@@ -69,10 +69,10 @@ const surroundings: Partial<Surroundings> = {
     probes: ['there.invalid'],
     signedName: 'there.invalid',
     timeServers: [],
-    blocklists: wellKnown.slice(0, 1),
+    blocklists: wellKnownBlocklists.slice(0, 1),
   },
   ...{ ownAddresses: () => ['127.0.0.1'], openFiles: async () => 65_536 },
-  patience: { dns: 2_000, connect: 2_000, talk: 2_000, time: 500, database: 5_000, all: 8_000 },
+  timeouts: { dns: 2_000, connect: 2_000, greeting: 2_000, time: 500, database: 5_000, all: 8_000 },
 };
 
 export async function startScene(t: ExecutionContext) {

@@ -19,7 +19,7 @@ import { listSenderDomains, setDomainTracking } from '../../../src/db/accounts/d
 import { lockDataDir } from '../../../src/db/engine/data-dir-lock.ts';
 import { type Db, openDatabase } from '../../../src/db/engine/open.ts';
 import { isServed } from '../../../src/db/queue/server-running.ts';
-import { wellKnown } from '../../../src/operate/doctor/checks/blocklists.ts';
+import { wellKnownBlocklists } from '../../../src/operate/doctor/checks/blocklists.ts';
 import { type Examination, examine } from '../../../src/operate/doctor/examine.ts';
 import type { Finding } from '../../../src/operate/doctor/finding.ts';
 import type { Surroundings } from '../../../src/operate/doctor/surroundings.ts';
@@ -51,7 +51,7 @@ const zone: Zone = {
   '_dmarc.sender.invalid': { TXT: ['v=DMARC1; p=reject; rua=mailto:dmarc@bounces.invalid'] },
   'sender.invalid._report._dmarc.bounces.invalid': { TXT: ['v=DMARC1'] },
   'links.sender.invalid': { CNAME: [hostname] },
-  ...Object.fromEntries(wellKnown.map((list) => [`${list.testEntry}.${list.zone}`, listed])),
+  ...Object.fromEntries(wellKnownBlocklists.map((list) => [`${list.testEntry}.${list.zone}`, listed])),
 };
 
 export async function startDoctorWorld(
@@ -96,7 +96,7 @@ export async function startDoctorWorld(
     timeServers: [`127.0.0.1:${time.port}`],
     returnPort: returned.port,
     // For a busy machine; a test that waits for one of these has its own.
-    patience: { dns: 20_000, connect: 20_000, talk: 20_000, time: 20_000, database: 20_000, all: 40_000 },
+    timeouts: { dns: 20_000, connect: 20_000, greeting: 20_000, time: 20_000, database: 20_000, all: 40_000 },
     ownAddresses: () => ['127.0.0.1'],
     freeBytes: async () => 50 * 1024 ** 3,
     syncTimes: async () => [1, 2, 1],

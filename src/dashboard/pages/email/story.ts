@@ -1,12 +1,10 @@
 /** The live part of an email's page: each delivery's progress, its explanation, its attempts with transcripts; the events. */
 
-import { readPause } from '../../../db/accounts/pauses.ts';
 import type { Db } from '../../../db/engine/open.ts';
 import { type AttemptRecord, type EmailRecord, listAttempts } from '../../../db/events/emails.ts';
-import { readDestinationStatuses, routesOf } from '../../../db/queue/destination-status-rows.ts';
-import { poolOf } from '../../../db/queue/ip-pools.ts';
 import type { TranscriptLine } from '../../../glossary.ts';
-import { type Remedies, storiesOf, type WhyFacts, why } from '../../../operate/explain/why.ts';
+import { type Remedies, type WhyFacts, why } from '../../../operate/explain/why.ts';
+import { readWhyFacts } from '../../../operate/explain/why-facts.ts';
 import { isFinal, statusOf } from '../../../record/states.ts';
 import { statusWords } from '../../email-status.ts';
 import { legible } from '../../legible.ts';
@@ -31,14 +29,7 @@ const maxAttempts = 40;
 
 export async function readStory(db: Db, email: EmailRecord, now: number) {
   const attempts = await listAttempts(db, email.id);
-  const standings = await readDestinationStatuses(db, now);
-  const pool = await poolOf(db, email.orgId);
-  const pause = await readPause(db, email.orgId);
-  const routes = await routesOf(
-    db,
-    email.deliveries.map(({ domain }) => domain),
-  );
-  const stories = storiesOf(email, { attempts, standings, routes, pool, pause, now });
+  const stories = await readWhyFacts(db, email, { attempts, now });
   return {
     status: statusWords(statusOf(email.deliveries.map(({ status }) => status))),
     recipients: stories.map((story) => present(story, email, attempts)),

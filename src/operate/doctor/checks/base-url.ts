@@ -1,24 +1,24 @@
-/** The address that tracking links and the dashboard have: one that others reach, over HTTPS. */
+/** The public URL of tracking links and the dashboard: whether other machines can open it, over HTTPS. */
 import { isIP } from 'node:net';
 import type { Config } from '../../../config.ts';
 import { isForbidden } from '../../../vendor/mx-connect.ts';
 import { type FindingDraft, failure, ok, warning } from '../finding.ts';
 
-const setIt =
+const advice =
   'set POSTERN_BASE_URL to the https URL of the web server in front of Postern (config/Caddyfile is a sample)';
 
-/** `isTracking`: some domain has its opens or clicks counted through it. */
+/** `isTracking`: some domain has tracking links that begin with this URL. */
 export function checkBaseUrl({ baseUrl }: Pick<Config, 'baseUrl'>, isTracking: boolean): FindingDraft {
   const { protocol, hostname } = new URL(baseUrl);
   const host = hostname.replace(/^\[|\]$/g, '');
   const isPrivate = host === 'localhost' || (isIP(host) !== 0 && isForbidden(host, false));
   if (isPrivate && isTracking) {
-    return failure(`tracking links lead to ${baseUrl}, which other machines cannot open`, setIt);
+    return failure(`tracking links lead to ${baseUrl}, which other machines cannot open`, advice);
   }
   if (protocol === 'https:') return ok(baseUrl);
   if (isPrivate) return ok(`${baseUrl}: reachable only from this machine and its network`);
   return warning(
     `${baseUrl} is not https: API keys and passwords are sent unencrypted, and tracking links look like phishing`,
-    setIt,
+    advice,
   );
 }

@@ -1,10 +1,10 @@
 /**
- * DNS blocklists (RFC 5782): whether an address or a domain of ours is on one.
+ * DNS blocklists (RFC 5782): whether one of our addresses or domains is listed.
  *
- * A list is believed only where it knows its own test entry: many refuse what comes through public resolvers, some
- * with an answer that says so (Spamhaus: 127.255.255.x), others by knowing nobody any more.
+ * A list's answer counts only if the list also knows its own test entry: many lists refuse queries from public resolvers.
+ * Some say so in the answer (Spamhaus: 127.255.255.x), others pretend that nothing is listed.
  */
-import { isIPv6 } from 'node:net';
+import { isIP, isIPv4 } from 'node:net';
 import type { Dns } from '../doctor-dns.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
 import { reversed } from '../reverse-name.ts';
@@ -12,54 +12,60 @@ import { reversed } from '../reverse-name.ts';
 export interface Blocklist {
   name: string;
   zone: string;
-  of: 'IPv4' | 'all addresses' | 'domains';
-  /** What is always on it, as it stands before the zone. */
+  lists: 'IPv4' | 'all addresses' | 'domains';
+  /** An entry that the list always has, as written before the zone. */
   testEntry: string;
-  /** What a listing costs: with the large ones, most of the mail. */
+  /** The finding if we are listed: `failure` if many receivers use the list. */
   verdict: 'warning' | 'failure';
-  /** Where to see why, and to be taken off. */
+  /** Where to see the reason and to request removal. */
   help: string;
 }
 
 const testAddress = reversed('127.0.0.2');
 
-export const wellKnown: Blocklist[] = [
+export const wellKnownBlocklists: Blocklist[] = [
   {
-    ...{ name: 'Spamhaus ZEN', zone: 'zen.spamhaus.org', of: 'all addresses', testEntry: testAddress },
-    ...{ verdict: 'failure', help: 'https://check.spamhaus.org/' },
+    name: 'Spamhaus ZEN',
+    zone: 'zen.spamhaus.org',
+    lists: 'all addresses',
+    testEntry: testAddress,
+    verdict: 'failure',
+    help: 'https://check.spamhaus.org/',
   },
   {
-    ...{ name: 'SpamCop', zone: 'bl.spamcop.net', of: 'IPv4', testEntry: testAddress },
-    ...{ verdict: 'warning', help: 'https://www.spamcop.net/bl.shtml' },
+    name: 'SpamCop',
+    zone: 'bl.spamcop.net',
+    lists: 'IPv4',
+    testEntry: testAddress,
+    verdict: 'warning',
+    help: 'https://www.spamcop.net/bl.shtml',
   },
   {
-    ...{ name: 'Barracuda', zone: 'b.barracudacentral.org', of: 'IPv4', testEntry: testAddress },
-    ...{ verdict: 'warning', help: 'https://www.barracudacentral.org/lookups' },
+    name: 'Barracuda',
+    zone: 'b.barracudacentral.org',
+    lists: 'IPv4',
+    testEntry: testAddress,
+    verdict: 'warning',
+    help: 'https://www.barracudacentral.org/lookups',
   },
   {
-    ...{ name: 'Spamhaus DBL', zone: 'dbl.spamhaus.org', of: 'domains', testEntry: 'dbltest.com' },
-    ...{ verdict: 'failure', help: 'https://check.spamhaus.org/' },
+    name: 'Spamhaus DBL',
+    zone: 'dbl.spamhaus.org',
+    lists: 'domains',
+    testEntry: 'dbltest.com',
+    verdict: 'failure',
+    help: 'https://check.spamhaus.org/',
   },
 ];
 
-export function holdsAddress({ of }: Blocklist, address: string): boolean {
-  return of === 'all addresses' || (of === 'IPv4' && !isIPv6(address));
+/** Whether the list has entries of this kind. `subject`: an address or a domain. */
+export function covers({ lists }: Blocklist, subject: string): boolean {
+  if (lists === 'domains') return !isIP(subject);
+  return lists === 'IPv4' ? isIPv4(subject) : isIP(subject) !== 0;
 }
 
-export function checkAddressBlocklists(dns: Dns, list: Blocklist, address: string): Promise<FindingDraft> {
-  return lookFor(dns, list, { entry: reversed(address), subject: address });
-}
-
-export function checkDomainBlocklists(dns: Dns, list: Blocklist, domain: string): Promise<FindingDraft> {
-  return lookFor(dns, list, { entry: domain, subject: domain });
-}
-
-/** `entry`: how the subject, an address or a domain, stands in the list's zone. */
-async function lookFor(
-  dns: Dns,
-  list: Blocklist,
-  { entry, subject }: { entry: string; subject: string },
-): Promise<FindingDraft> {
+export async function checkBlocklist(dns: Dns, list: Blocklist, subject: string): Promise<FindingDraft> {
+  const entry = isIP(subject) ? reversed(subject) : subject;
   const ask = (name: string) => dns.records<string>(`${name}.${list.zone}`, 'A');
   const answers = await Promise.all([ask(entry), ask(list.testEntry)]).catch((error: Error) => error);
   if (answers instanceof Error) return skipped(`not known: ${answers.message}`);
@@ -68,23 +74,23 @@ async function lookFor(
   if (refused !== undefined) {
     return skipped(
       `not known: ${list.name} refuses this resolver (${refused}${meaningOf(refused)})`,
-      ownResolver,
+      resolverAdvice,
     );
   }
   if (!test.some(isListing)) {
-    return skipped(`not known: ${list.name} does not know its own test entry`, ownResolver);
+    return skipped(`not known: ${list.name} does not know its own test entry`, resolverAdvice);
   }
   const listings = codes.filter(isListing);
   if (listings.length === 0) return ok('not listed');
-  const said = listings.map((code) => `${code}${meaningOf(code, list.zone)}`).join(', ');
+  const described = listings.map((code) => `${code}${meaningOf(code, list.zone)}`).join(', ');
   const advice = `find out at ${list.help} why ${subject} is on ${list.name} and how to be removed; fix the cause first`;
-  return (list.verdict === 'failure' ? failure : warning)(`listed: ${said}`, advice);
+  return (list.verdict === 'failure' ? failure : warning)(`listed: ${described}`, advice);
 }
 
-const ownResolver =
+const resolverAdvice =
   'blocklists do not answer public resolvers: run one here (apt install unbound) and set POSTERN_DNS_SERVERS=127.0.0.1';
 
-/** Anything else is a resolver that invents answers. */
+/** Any other address comes from a resolver that invents answers. */
 function isListing(code: string): boolean {
   return code.startsWith('127.');
 }
@@ -95,7 +101,7 @@ const refusals: Record<string, string> = {
   '127.255.255.255': 'it sends too many queries',
 };
 
-/** What Spamhaus writes its codes for. */
+/** The meanings of codes, as their lists document them. */
 const meanings: Record<string, Record<string, string>> = {
   'zen.spamhaus.org': {
     '127.0.0.2': 'SBL, a spam source',

@@ -1,4 +1,4 @@
-/** The certificate that our own SMTP ports show: there, valid for long enough, for our name, with its key. */
+/** The certificate of our own SMTP ports: whether it can be read, fits its key, names this host and is valid long enough. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Config } from '../../../config.ts';
@@ -10,22 +10,22 @@ type CertificateConfig = Pick<
 >;
 
 const dayMs = 86_400_000;
-/** Certbot and its like renew thirty days before the end: after half of that something is wrong. */
+/** ACME clients such as Certbot renew thirty days before expiry; if half of that has passed, the renewal fails. */
 const soonDays = 14;
 
 const renew = 'renew it (certbot renew), and find out why it was not renewed automatically';
 
 export async function checkCertificate(config: CertificateConfig, now: number): Promise<FindingDraft> {
-  const takesApplications = config.submissionPort !== null || config.submissionTlsPort !== null;
-  if (!takesApplications && config.inboundPort === null) return skipped('no port uses a certificate');
+  const hasSubmission = config.submissionPort !== null || config.submissionTlsPort !== null;
+  if (!hasSubmission && config.inboundPort === null) return skipped('no port uses a certificate');
   if (config.tlsCert === null) {
-    if (!takesApplications) return ok('self-signed, which is enough for returned mail');
-    return warning('self-signed: applications refuse it, or cannot verify the server', get(config));
+    if (!hasSubmission) return ok('self-signed, which is enough for returned mail');
+    return warning('self-signed: applications refuse it, or cannot verify the server', advice(config));
   }
   const pair = await readPair(config.tlsCert, config.tlsKey ?? config.tlsCert);
-  if ('trouble' in pair) {
+  if ('fault' in pair) {
     return failure(
-      pair.trouble,
+      pair.fault,
       'correct POSTERN_TLS_CERT and POSTERN_TLS_KEY, or the permissions of the files',
     );
   }
@@ -42,10 +42,10 @@ export async function checkCertificate(config: CertificateConfig, now: number): 
     );
   if (cert.checkHost(config.hostname) === undefined) {
     const names = cert.subjectAltName?.replaceAll('DNS:', '') ?? cert.subject;
-    return warning(`${config.tlsCert} is for ${names}, not for ${config.hostname}`, get(config));
+    return warning(`${config.tlsCert} is for ${names}, not for ${config.hostname}`, advice(config));
   }
-  if (takesApplications && cert.checkIssued(cert)) {
-    return warning(`${config.tlsCert} is self-signed`, get(config));
+  if (hasSubmission && cert.checkIssued(cert)) {
+    return warning(`${config.tlsCert} is self-signed`, advice(config));
   }
   return left < soonDays ? warning(found, renew) : ok(found);
 }
@@ -53,17 +53,17 @@ export async function checkCertificate(config: CertificateConfig, now: number): 
 async function readPair(
   certFile: string,
   keyFile: string,
-): Promise<{ cert: X509Certificate } | { trouble: string }> {
+): Promise<{ cert: X509Certificate } | { fault: string }> {
   try {
     const cert = new X509Certificate(await readFile(certFile));
     const key = createPrivateKey(await readFile(keyFile));
-    return cert.checkPrivateKey(key) ? { cert } : { trouble: `${keyFile} is not the key of ${certFile}` };
+    return cert.checkPrivateKey(key) ? { cert } : { fault: `${keyFile} is not the key of ${certFile}` };
   } catch (error) {
-    return { trouble: `${certFile} with ${keyFile}: ${(error as Error).message}` };
+    return { fault: `${certFile} with ${keyFile}: ${(error as Error).message}` };
   }
 }
 
-function get({ hostname }: CertificateConfig): string {
+function advice({ hostname }: CertificateConfig): string {
   return `get one for ${hostname} (certbot certonly -d ${hostname}) and name it in POSTERN_TLS_CERT and POSTERN_TLS_KEY`;
 }
 

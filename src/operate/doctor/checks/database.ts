@@ -1,11 +1,11 @@
-/** The database: whether it answers, what it weighs, whether its schema is this program's. */
+/** The database: whether it answers, its size, and whether its schema fits this version of Postern. */
 import { databaseInfo } from '../../../db/admin/server-info.ts';
 import type { Db } from '../../../db/engine/open.ts';
 import { isServed } from '../../../db/queue/server-running.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
-import { size } from './disk.ts';
+import { formatBytes } from './disk.ts';
 
-/** Null: not there yet. Rejects with a DatabaseError, whose message says what to do after a semicolon. */
+/** Null: it does not exist yet. Rejects with a DatabaseError, whose message says after a semicolon what to do. */
 export type OpenDb = () => Promise<Db | null>;
 
 export async function checkDatabase(openDb: OpenDb): Promise<FindingDraft> {
@@ -18,7 +18,7 @@ export async function checkDatabase(openDb: OpenDb): Promise<FindingDraft> {
   }
   if (db === null) return skipped('it does not exist yet; the first start of the server creates it');
   const { engine, bytes, unsafe, pending, unknown } = await databaseInfo(db);
-  const found = `${engine}, ${size(bytes)}`;
+  const found = `${engine}, ${formatBytes(bytes)}`;
   if (unknown.length > 0) {
     return failure(
       `${found}; its schema (${unknown.at(-1)}) was made by a newer version of Postern`,
@@ -42,8 +42,7 @@ export async function checkDatabase(openDb: OpenDb): Promise<FindingDraft> {
   );
 }
 
-/** Without one no mail goes out, however well all else is. */
-export async function lookForServer(openDb: OpenDb, dataDir: string): Promise<FindingDraft> {
+export async function checkServerRunning(openDb: OpenDb, dataDir: string): Promise<FindingDraft> {
   const db = await openDb().catch(() => null);
   if (db === null) return skipped('not known: the database cannot be read');
   if (await isServed(db, dataDir)) return ok('running');

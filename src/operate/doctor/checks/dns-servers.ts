@@ -1,36 +1,35 @@
-/** The DNS servers: whether they answer, and whether one that can be trusted validates. */
+/** The DNS servers: whether they answer, and whether their answers are validated by DNSSEC. */
 import { createSecureResolve } from '../../../route/dnssec.ts';
 import type { ServerState } from '../doctor-dns.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
+import type { SharedFacts } from '../shared-facts.ts';
 
-const mend = 'check the network, and POSTERN_DNS_SERVERS or /etc/resolv.conf';
+const advice = 'check the network, and POSTERN_DNS_SERVERS or /etc/resolv.conf';
 
 export function checkDnsServers(states: ServerState[]): FindingDraft {
-  const silent = states.filter(({ trouble }) => trouble !== null);
+  const silent = states.filter(({ error: trouble }) => trouble !== null);
   const names = states.map(({ server }) => server).join(', ');
   if (silent.length === 0) return ok(`${names} ${states.length === 1 ? 'answers' : 'answer'}`);
   const found = silent
-    .map(({ server, trouble }) => `no answer from DNS server ${server}: ${trouble}`)
+    .map(({ server, error: trouble }) => `no answer from DNS server ${server}: ${trouble}`)
     .join('; ');
-  return silent.length === states.length ? failure(found, mend) : warning(found, mend);
+  return silent.length === states.length ? failure(found, advice) : warning(found, advice);
 }
 
-interface Validation {
-  servers: string[];
-  signedName: string;
-  timeoutMs: number;
-}
-
-const validating =
+const validationAdvice =
   'to use DANE, run a validating resolver on this machine (apt install unbound) and set POSTERN_DNS_SERVERS=127.0.0.1';
 
-/** Without it mail goes all the same, with DANE left out. */
-export async function checkValidation({ servers, signedName, timeoutMs }: Validation): Promise<FindingDraft> {
-  const resolve = createSecureResolve(servers, { timeoutMs: timeoutMs, tries: 1 });
+/** Without validated answers, mail is still delivered, but without DANE. */
+export async function checkValidation({
+  config,
+  surroundings,
+}: Pick<SharedFacts, 'config' | 'surroundings'>): Promise<FindingDraft> {
+  const { signedName, timeouts } = surroundings;
+  const resolve = createSecureResolve(config.dnsServers, { timeoutMs: timeouts.dns, tries: 1 });
   if (resolve === null) {
     return warning(
       "the system's DNS servers are not on this machine, so their validation cannot be trusted",
-      validating,
+      validationAdvice,
     );
   }
   const answer = await resolve(signedName, 'A').catch((error: Error) => error.message);
@@ -38,6 +37,6 @@ export async function checkValidation({ servers, signedName, timeoutMs }: Valida
   if (answer.secure) return ok('answers are validated');
   return warning(
     `the DNS server does not validate answers: ${signedName} is signed, and was not marked as authentic`,
-    validating,
+    validationAdvice,
   );
 }

@@ -1,4 +1,4 @@
-/** Files that are for the service alone, and that every user of the machine can read: mails, secrets, settings. */
+/** Files with mail, secrets or settings that every user of the machine can read. */
 import { readdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Config } from '../../../config.ts';
@@ -6,27 +6,27 @@ import { serviceFile } from '../../../settings/env-file.ts';
 import { type FindingDraft, ok, skipped, warning } from '../finding.ts';
 import type { Surroundings } from '../surroundings.ts';
 
-/** Logs and backups may be many; a few names say what is wrong. */
+/** There may be many logs and backups; a few names are enough in the finding. */
 const maxFiles = 1_000;
 const maxNamed = 5;
 
 const othersRead = 0o004;
-const othersPass = 0o001;
+const othersSearch = 0o001;
 
-export async function lookForReadable(
+export async function checkFilePermissions(
   { dataDir }: Pick<Config, 'dataDir'>,
   { env }: Pick<Surroundings, 'env'>,
 ): Promise<FindingDraft> {
   const { POSTERN_CONFIG, POSTERN_ENV_FILE } = env;
-  const single = [serviceFile, POSTERN_CONFIG?.trim(), POSTERN_ENV_FILE?.trim()];
-  const paths = [...(await filesIn(dataDir)), ...single.filter((path) => !!path).map((path) => path!)];
+  const single = [serviceFile, POSTERN_CONFIG?.trim(), POSTERN_ENV_FILE?.trim()].filter((path) => !!path);
+  const paths = [...(await filesIn(dataDir)), ...single].map((path) => resolve(path!));
   const open: string[] = [];
   let seen = 0;
-  for (const path of new Set(paths.map((each) => resolve(each)))) {
+  for (const path of new Set(paths)) {
     const mode = await modeOf(path);
     if (mode === null) continue;
     seen++;
-    if (mode & othersRead && (await isReached(path))) open.push(path);
+    if (mode & othersRead && (await isReachable(path))) open.push(path);
   }
   if (seen === 0) return skipped('there are no files yet, or this user may not read the directory');
   if (open.length === 0) return ok('no other user can read the database, secrets and settings');
@@ -43,19 +43,16 @@ async function filesIn(directory: string): Promise<string[]> {
   return files.slice(0, maxFiles).map(({ parentPath, name }) => join(parentPath, name));
 }
 
-/** Null: it is not there, or not for us to look at. */
+/** Null: it does not exist, or this user may not look at it. */
 async function modeOf(path: string): Promise<number | null> {
-  return stat(path).then(
-    ({ mode }) => mode,
-    () => null,
-  );
+  return (await stat(path).catch(() => null))?.mode ?? null;
 }
 
-/** A directory that others may not pass keeps them from all that is in it. */
-async function isReached(path: string): Promise<boolean> {
+/** Other users cannot reach a file below a directory that they may not search. */
+async function isReachable(path: string): Promise<boolean> {
   for (let directory = dirname(path); ; directory = dirname(directory)) {
     const mode = await modeOf(directory);
-    if (mode !== null && !(mode & othersPass)) return false;
+    if (mode !== null && !(mode & othersSearch)) return false;
     if (directory === dirname(directory)) return true;
   }
 }

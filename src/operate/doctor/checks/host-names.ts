@@ -1,11 +1,11 @@
-/** Our names and addresses: whether others can look us up, and find what we say in EHLO (RFC 5321 section 4.1.4). */
+/** Our EHLO names and addresses: whether forward and reverse DNS agree with what we say in EHLO (RFC 5321 section 4.1.4). */
 import { hostnameAdvice } from '../../../settings/hostname-advice.ts';
 import type { Dns } from '../doctor-dns.ts';
 import { type FindingDraft, failure, ok, type PasteRecord, warning } from '../finding.ts';
-import { isSame, reverseName } from '../reverse-name.ts';
+import { isSameAddress, reverseName } from '../reverse-name.ts';
 import type { SendingAddress } from '../sending-addresses.ts';
 
-/** Of RFC 6762, RFC 8375, ICANN's, and of habit: nobody outside can look these up. */
+/** Names for private networks (RFC 6762, RFC 8375, ICANN, common use), which no public DNS server knows. */
 const privateEndings = /(^|\.)(local|localhost|localdomain|lan|internal|intranet|home|corp|home\.arpa)$/;
 
 export function checkHostname(hostname: string): FindingDraft {
@@ -27,10 +27,10 @@ export async function checkForwardName(
   const found = await dns.addresses(name);
   const wanted = ours.map((address) => addressRecord(name, address));
   if (found.length === 0) {
-    const what = ours.length > 0 ? 'publish it' : "publish an A record with this machine's public address";
-    return failure('no A or AAAA record', what, wanted);
+    const advice = ours.length > 0 ? 'publish it' : "publish an A record with this machine's public address";
+    return failure('no A or AAAA record', advice, wanted);
   }
-  const missing = ours.filter((address) => !found.some((one) => isSame(one, address)));
+  const missing = ours.filter((address) => !found.some((one) => isSameAddress(one, address)));
   if (missing.length === 0) return ok(found.join(', '));
   return failure(
     `it resolves to ${found.join(', ')}, but mail is sent from ${missing.join(', ')}`,
@@ -43,16 +43,16 @@ function addressRecord(name: string, address: string): PasteRecord {
   return { type: address.includes(':') ? 'AAAA' : 'A', name, value: address };
 }
 
-/** Large receivers refuse addresses without a PTR, and distrust one whose name does not lead back. */
+/** Large receivers refuse addresses without a PTR record, and distrust those whose name does not resolve to them. */
 export async function checkPtr(dns: Dns, { address, name }: SendingAddress): Promise<FindingDraft> {
   const found = (await dns.records<string>(reverseName(address), 'PTR')).map(bare);
   const record = { type: 'PTR', name: reverseName(address), value: name };
   const advice = `set the reverse name of ${address} to ${name} at the provider of this machine or its address`;
   if (found.length === 0) return failure('no PTR record', advice, [record]);
-  // Whether that name leads back is the finding of the name.
+  // checkForwardName checks whether that name resolves to the address.
   if (found.includes(name)) return ok(found.join(', '));
   const confirmed = await Promise.all(
-    found.map(async (one) => (await dns.addresses(one)).some((each) => isSame(each, address))),
+    found.map(async (one) => (await dns.addresses(one)).some((each) => isSameAddress(each, address))),
   );
   const names = found.join(', ');
   if (!confirmed.includes(true))

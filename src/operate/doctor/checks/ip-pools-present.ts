@@ -1,23 +1,24 @@
-/** Pools of source addresses: whether every pool that organizations send from is one that some node has. */
+/** IP pools: whether some running node has an address in each pool that organizations send from. */
+import { poolsOf } from '../../../cluster/pool-assignment.ts';
 import { countAssigned, readPools } from '../../../db/queue/ip-pools.ts';
 import { defaultPool } from '../../../mail/ip-pool.ts';
 import { type FindingDraft, failure, ok, skipped } from '../finding.ts';
-import type { OpenDb } from './database.ts';
+import type { SharedFacts } from '../shared-facts.ts';
 
-/** `own`: by the settings given here, which a server that starts next will have. */
-export async function checkIpPools(openDb: OpenDb, own: string[], now: number): Promise<FindingDraft> {
+export async function checkIpPools({ config, openDb, now }: SharedFacts): Promise<FindingDraft> {
   const db = await openDb().catch(() => null);
   if (db === null) return skipped('not known: the database cannot be read');
   const wanted = await countAssigned(db).catch(() => null);
   if (wanted === null) return skipped('not known: the database is not up to date');
-  const there = new Set([...own, ...(await readPools(db, now))]);
-  const missing = [...wanted].filter(([pool]) => !there.has(pool));
-  const names = [...there].sort().join(', ');
+  // The settings given here count too: a server that is started next will have them.
+  const present = new Set([...poolsOf(config.mtaSources), ...(await readPools(db, now()))]);
+  const missing = [...wanted].filter(([pool]) => !present.has(pool));
+  const names = [...present].sort().join(', ');
   if (missing.length === 0) return ok(names);
-  const said = missing.map(([pool, count]) => `${organizations(count)} from ${pool}`).join(', ');
+  const described = missing.map(([pool, count]) => `${organizations(count)} from ${pool}`).join(', ');
   const example = missing[0]![0] === defaultPool ? '192.0.2.10' : `192.0.2.10@${missing[0]![0]}`;
   return failure(
-    `${said}, but no running node has an address in that pool; the pools with addresses are ${names}`,
+    `${described}, but no running node has an address in that pool; the pools with addresses are ${names}`,
     `add an address to POSTERN_MTA_SOURCES of a node (such as ${example}) and restart it, or assign another pool with postern org pool ORG NAME`,
   );
 }

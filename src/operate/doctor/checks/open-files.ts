@@ -1,11 +1,11 @@
-/** How many files may be open: each connection is one, in both directions. */
+/** The limit on open files: each connection, in or out, is one. */
 import type { Config } from '../../../config.ts';
 import { type FindingDraft, ok, skipped, warning } from '../finding.ts';
 import type { Surroundings } from '../surroundings.ts';
 
 type Ports = Pick<Config, 'inboundPort' | 'submissionPort' | 'submissionTlsPort'>;
 
-/** The database, logs, DNS, webhooks (256), and what Node itself has open. */
+/** For the database, logs, DNS, webhooks (256) and Node itself. */
 const others = 512;
 
 export async function checkOpenFiles(

@@ -1,23 +1,22 @@
-/** Whether mail gets out: port 25 of some large providers, knocked at from each address of ours. */
+/** Whether mail gets out: connects to port 25 of some large providers from each of our addresses. */
 import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
-import type { Knock, Origin } from '../sending-addresses.ts';
+import type { Origin, ProbeResult } from '../sending-addresses.ts';
 
-/** Most providers of virtual machines block it at first. */
 const unblock =
   'ask the provider of this machine to open outbound TCP port 25 (most block it until asked), and check the firewall of this machine';
 
-/** What is said of an address of a family that the machine does not have. */
+/** Connection errors if the machine has no address of that family. */
 const noFamily = /no route|no address or port of ours|EAFNOSUPPORT/;
 
-export function checkPort25({ from, family }: Origin, knocks: Knock[]): FindingDraft {
-  if (knocks.length === 0) {
+export function checkPort25({ from, family }: Origin, results: ProbeResult[]): FindingDraft {
+  if (results.length === 0) {
     return skipped(
       family === 4 ? 'not known: DNS returned no host to probe' : 'no probed host has an IPv6 address',
     );
   }
-  const greeted = knocks.filter(({ greeting }) => greeting?.startsWith('2'));
-  const rest = knocks.filter((knock) => !greeted.includes(knock)).map(troubleWith);
-  if (greeted.length === knocks.length) return ok(`${greeted.map(({ host }) => host).join(', ')} greeted`);
+  const greeted = results.filter(({ greeting }) => greeting?.startsWith('2'));
+  const rest = results.filter((result) => !greeted.includes(result)).map(describeFailure);
+  if (greeted.length === results.length) return ok(`${greeted.map(({ host }) => host).join(', ')} greeted`);
   if (greeted.length > 0) {
     const found = `${greeted.map(({ host }) => host).join(', ')} greeted, but ${rest.join('; ')}`;
     return warning(
@@ -26,18 +25,21 @@ export function checkPort25({ from, family }: Origin, knocks: Knock[]): FindingD
     );
   }
   if (from === undefined && family === 6) {
-    if (knocks.every(({ trouble }) => noFamily.test(trouble ?? ''))) {
+    if (results.every(({ error: trouble }) => noFamily.test(trouble ?? ''))) {
       return skipped('this machine has no IPv6; mail is sent over IPv4');
     }
     return warning(rest.join('; '), `mail is sent over IPv4 as long as that is open; or ${unblock}`);
   }
-  if (from !== undefined && knocks.every(({ trouble }) => trouble?.includes('no address or port of ours'))) {
+  if (
+    from !== undefined &&
+    results.every(({ error: trouble }) => trouble?.includes('no address or port of ours'))
+  ) {
     return failure(
       `${from} is not an address of this machine`,
       'add it to an interface, or correct POSTERN_MTA_SOURCES',
     );
   }
-  if (knocks.some(({ greeting }) => greeting !== null)) {
+  if (results.some(({ greeting }) => greeting !== null)) {
     return failure(
       rest.join('; '),
       'the port is open, but the hosts refuse this address: read their replies, and check the blocklists',
@@ -46,6 +48,6 @@ export function checkPort25({ from, family }: Origin, knocks: Knock[]): FindingD
   return failure(rest.join('; '), unblock);
 }
 
-function troubleWith({ host, address, greeting, trouble }: Knock): string {
+function describeFailure({ host, address, greeting, error: trouble }: ProbeResult): string {
   return greeting === null ? `${host} (${address}) ${trouble}` : `${host} (${address}) said "${greeting}"`;
 }

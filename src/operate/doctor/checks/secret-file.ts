@@ -1,4 +1,4 @@
-/** The secret: for its owner's eyes alone, and the one that the DKIM keys were sealed with. */
+/** The secret: whether only its owner can read it, and whether it decrypts the keys in the database. */
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createSeal } from '../../../accounts/seal.ts';
@@ -13,7 +13,8 @@ export async function checkSecret(
   openDb: OpenDb,
 ): Promise<FindingDraft> {
   const file = secretFile(dataDir);
-  if (secret !== null) return opens(fixedSecrets(secret, ...secretOthers), 'set by POSTERN_SECRET', openDb);
+  if (secret !== null)
+    return checkDecryption(fixedSecrets(secret, ...secretOthers), 'set by POSTERN_SECRET', openDb);
   let found: Stats;
   let secrets: Secrets;
   try {
@@ -28,11 +29,10 @@ export async function checkSecret(
   if ((found.mode & 0o077) !== 0) {
     return failure(`${file} can be read by other users (${mode})`, `chmod 600 ${file}`);
   }
-  return opens(secrets, `${file}, ${mode}`, openDb);
+  return checkDecryption(secrets, `${file}, ${mode}`, openDb);
 }
 
-/** Without a database there is nothing to open; that is the database's finding. */
-async function opens(secrets: Secrets, what: string, openDb: OpenDb): Promise<FindingDraft> {
+async function checkDecryption(secrets: Secrets, what: string, openDb: OpenDb): Promise<FindingDraft> {
   const db = await openDb().catch(() => null);
   const { open } = createSeal(secrets);
   const sealed = db && (await countSealed(db, (text) => opensOne(open, text)).catch(() => null));

@@ -1,27 +1,20 @@
 /**
- * SPF (RFC 7208): whether a domain's record lets each of our addresses pass, and what the record should be. The
- * return path's domain is the one that receivers judge; a sender domain's own record is advice.
+ * SPF (RFC 7208): whether a domain's record lets each of our addresses pass, and what the record should be. Receivers
+ * evaluate the record of the return path's domain; a sender domain's own record is a recommendation only.
  */
 import { isIPv6 } from 'node:net';
+import { evaluateSpf } from '../../../vendor/mailauth-spf-dmarc.ts';
 import { type Dns, Unanswered } from '../doctor-dns.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
-import { isSame } from '../reverse-name.ts';
+import { isSameAddress } from '../reverse-name.ts';
 import type { SendingAddress } from '../sending-addresses.ts';
-
-interface SpfParts {
-  dns: Dns;
-  senders: SendingAddress[];
-  hostname: string;
-  /** Whether receivers judge our mail by it. */
-  decides: boolean;
-}
+import type { SharedFacts } from '../shared-facts.ts';
 
 const timeoutMs = 8_000;
 
-export async function checkSpf(
-  domain: string,
-  { dns, senders, hostname, decides }: SpfParts,
-): Promise<FindingDraft> {
+export async function checkSpf(domain: string, facts: SharedFacts): Promise<FindingDraft> {
+  const { dns, config } = facts;
+  const senders = await facts.senders;
   if (senders.length === 0) return skipped('not known: the addresses of this machine are not known');
   const texts = await dns.records<string[]>(domain, 'TXT');
   const published = texts.map((strings) => strings.join('')).filter((text) => /^v=spf1( |$)/i.test(text));
@@ -29,37 +22,38 @@ export async function checkSpf(
   const failed = senders.filter((_, at) => results[at]!.result !== 'pass');
   if (failed.length === 0) return ok(`${published.join(' and ')}: pass for ${addressesOf(senders)}`);
 
-  const terms = await termsFor(failed, hostname, dns);
+  const terms = await termsFor(failed, config.hostname, dns);
   const record = { type: 'TXT', name: domain, value: withTerms(published, terms) };
-  const said = failed.map(({ address }) => {
+  const failures = failed.map(({ address }) => {
     const { result, comment } = results[senders.findIndex((sender) => sender.address === address)]!;
     return `${result} for ${address}${result === 'permerror' && comment ? ` (${comment})` : ''}`;
   });
-  const found = `${published.length === 0 ? 'no SPF record' : published.join(' and ')}: ${said.join(', ')}`;
+  const found = `${published.length === 0 ? 'no SPF record' : published.join(' and ')}: ${failures.join(', ')}`;
   const advice =
     published.length === 0
       ? 'publish one'
       : 'publish this record instead: a domain may have only one SPF record';
   const isRefused = results.some(({ result }) => result === 'fail' || result === 'permerror');
-  return (decides && isRefused ? failure : warning)(found, advice, [record]);
+  return (domain === config.returnPathDomain && isRefused ? failure : warning)(found, advice, [record]);
 }
 
 async function resultFor(domain: string, { address, name }: SendingAddress, dns: Dns) {
-  // Brings some thirty megabytes of modules with it, which only who asks should carry.
-  const { spf } = await import('mailauth/lib/spf/index.js');
-  const { status } = await spf({
-    ...{ sender: `postmaster@${domain}`, ip: address, helo: name, mta: name },
-    ...{ resolver: dns.resolve as never, maxElapsedTime: timeoutMs },
+  const { result, comment } = await evaluateSpf({
+    sender: `postmaster@${domain}`,
+    ip: address,
+    helo: name,
+    resolver: dns.resolve,
+    maxElapsedTime: timeoutMs,
   });
-  if (status.result === 'temperror') throw new Unanswered(`SPF of ${domain}: ${status.comment}`, 'ESERVFAIL');
-  return { result: status.result, comment: status.comment };
+  if (result === 'temperror') throw new Unanswered(`SPF of ${domain}: ${comment}`, 'ESERVFAIL');
+  return { result, comment };
 }
 
-/** By the host's name where that leads to the address, so that the record outlives a change of address. */
+/** Uses the hostname if it resolves to the address, so that the record stays right when the address changes. */
 async function termsFor(senders: SendingAddress[], hostname: string, dns: Dns): Promise<string[]> {
   const named = await dns.addresses(hostname).catch((): string[] => []);
   const terms = senders.map(({ address }) => {
-    if (named.some((one) => isSame(one, address))) return `a:${hostname}`;
+    if (named.some((one) => isSameAddress(one, address))) return `a:${hostname}`;
     return `${isIPv6(address) ? 'ip6' : 'ip4'}:${address}`;
   });
   return [...new Set(terms)];
@@ -67,13 +61,15 @@ async function termsFor(senders: SendingAddress[], hostname: string, dns: Dns): 
 
 const isAll = (term: string) => /^[-~?+]?all$/i.test(term);
 
-/** What is there stays, several records become one (RFC 7208 section 3.2), ours come first, and `all` stays last. */
+/**
+ * Joins several records into one (RFC 7208 section 3.2) and keeps their terms. Our terms come first, and `all` stays last.
+ */
 function withTerms(published: string[], terms: string[]): string {
-  const there = published.flatMap((record) => record.trim().split(/\s+/).slice(1));
-  const rest = [...new Set(there.filter((term) => !isAll(term)))].filter((term) => !terms.includes(term));
-  // A redirect holds where there is no `all` (RFC 7208 section 6.1).
+  const existing = published.flatMap((record) => record.trim().split(/\s+/).slice(1));
+  const rest = [...new Set(existing.filter((term) => !isAll(term)))].filter((term) => !terms.includes(term));
+  // A redirect works only without `all` (RFC 7208 section 6.1).
   const hasRedirect = rest.some((term) => /^redirect=/i.test(term));
-  const last = there.find(isAll) ?? (hasRedirect ? [] : '~all');
+  const last = existing.find(isAll) ?? (hasRedirect ? [] : '~all');
   return ['v=spf1', ...terms, ...rest].concat(last).join(' ');
 }
 

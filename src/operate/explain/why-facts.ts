@@ -1,0 +1,62 @@
+/** Reads from the database what why.ts explains. */
+import { readPause } from '../../db/accounts/pauses.ts';
+import type { Db } from '../../db/engine/open.ts';
+import type { AttemptRecord, DeliveryRecord, EmailRecord } from '../../db/events/emails.ts';
+import { readDestinationStatuses, routesOf } from '../../db/queue/destination-status-rows.ts';
+import { poolOf } from '../../db/queue/ip-pools.ts';
+import { parseMailbox } from '../../mail/address.ts';
+import { destinationStatus, type StatusSubject } from './destination-status.ts';
+import type { WhyFacts } from './why.ts';
+
+/** One for each recipient. `served`: whether a server runs; read from the database if left out. */
+export async function readWhyFacts(
+  db: Db,
+  email: EmailRecord,
+  { attempts, now, served }: { attempts: AttemptRecord[]; now: number; served?: boolean },
+): Promise<WhyFacts[]> {
+  const statuses = await readDestinationStatuses(db, now, served);
+  const pool = await poolOf(db, email.orgId);
+  const pause = await readPause(db, email.orgId);
+  const domains = email.deliveries.map(({ domain }) => domain);
+  const routes = await routesOf(db, domains);
+  const hasNoSource = statuses.missingPools.includes(pool);
+  return email.deliveries.map((delivery) => {
+    const { id, domain } = delivery;
+    const own = attempts.filter(({ deliveryId }) => deliveryId === id);
+    const subject: StatusSubject = {
+      destination: routes.get(domain) ?? domain,
+      domains: [domain],
+      dueAt: delivery.nextAttemptAt,
+      noSource: hasNoSource ? { pools: [pool], count: 1, isWhole: true } : null,
+      paused: pause && { count: 1, isWhole: true, pause },
+      greylisted: greylistedBy(own),
+    };
+    return {
+      delivery,
+      last: own.at(-1) ?? null,
+      action: actionOf(email, delivery),
+      subject,
+      condition: destinationStatus(subject, statuses, now),
+      now,
+      emailId: email.id,
+      orgId: email.orgId,
+      from: parseMailbox(email.from)?.address ?? email.from,
+    };
+  });
+}
+
+/** Null unless the last attempt was greylisted. */
+function greylistedBy(attempts: AttemptRecord[]): StatusSubject['greylisted'] {
+  const isGreylisted = ({ outcome }: AttemptRecord) =>
+    outcome.outcome === 'deferred' && outcome.category === 'greylisting';
+  const last = attempts.at(-1);
+  if (!last || !isGreylisted(last)) return null;
+  return { since: attempts.find(isGreylisted)!.endedAt, reply: last.outcome.diagnostic };
+}
+
+/** From the event of the operator's latest action. */
+function actionOf({ events }: EmailRecord, { recipient, status }: DeliveryRecord): WhyFacts['action'] {
+  const event = events.findLast((each) => each.type === `email.${status}` && each.recipient === recipient);
+  const reason = event?.data.reason;
+  return event && typeof reason === 'string' ? { at: event.at, reason } : null;
+}
