@@ -7,6 +7,7 @@
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { bracketed } from './base/tcp-listen.ts';
 import { ConfigError } from './settings/config-error.ts';
 import {
   defaultTimeouts,
@@ -20,7 +21,6 @@ import {
   addresses,
   anyText,
   asHostName,
-  bracketed,
   byteSize,
   dnsServers,
   domainName,
@@ -39,7 +39,7 @@ import {
   yesOrNo,
 } from './settings/grammar.ts';
 import { computed, type Registered, registered, type Setting, setting } from './settings/setting.ts';
-import { refuseRolesAlone, refuseShortStories } from './settings/setting-conflicts.ts';
+import { refuseRolesAlone, refuseShortEmailRetention } from './settings/setting-conflicts.ts';
 import { type Environment, type Given, gather } from './settings/setting-sources.ts';
 import { sourceAddresses } from './settings/source-address-grammar.ts';
 
@@ -343,7 +343,7 @@ function about(key: Key): Registered {
 /** Refuses settings that contradict each other, then fills in defaults that depend on other settings. */
 const complete = schema
   .superRefine(refuseRolesAlone)
-  .superRefine(refuseShortStories)
+  .superRefine(refuseShortEmailRetention)
   .transform((config) => ({
     ...config,
     baseUrl: config.baseUrl ?? `http://${bracketed(config.httpHost)}:${config.httpPort}`,

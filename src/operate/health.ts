@@ -1,31 +1,26 @@
 /**
- * Whether mail can be taken now: the database answers and is in its place, the disk has space, we are not stopping. The
- * database is asked once a second at most, however often we are, and never while its last answer is still to come: so
- * nobody can keep it busy by asking.
+ * Whether this node can accept mail: the database answers and is in its place, the disk has space, and the node is not
+ * stopping. The database is pinged at most once a second, and never while a ping is in progress, so that health checks
+ * cannot keep it busy.
  */
 import { setTimeout as rest } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
 
 export interface HealthParts {
-  /** Rejects where the database does not answer as it should. */
+  /** Rejects if the database does not answer. */
   ping(): Promise<unknown>;
-  /** Why nothing can be written, if so. */
+  /** Why mail is refused (server/disk-guard.ts); null if it is accepted. */
   obstacle(): string | null;
   clock: Clock;
 }
 
-export interface Health {
-  /** Why mail cannot be taken; empty where it can. */
-  reasons(): Promise<string[]>;
-  /** From now on it cannot. */
-  stop(): void;
-}
+export type Health = ReturnType<typeof createHealth>;
 
 const ttlMs = 1000;
-/** Those who ask seldom wait for longer than a second. */
+/** Health checks often time out after one second. */
 const timeoutMs = 800;
 
-export function createHealth({ ping, obstacle, clock }: HealthParts): Health {
+export function createHealth({ ping, obstacle, clock }: HealthParts) {
   let stopping = false;
   let checkedAt = Number.NEGATIVE_INFINITY;
   let pinging: Promise<boolean> | null = null;
@@ -33,10 +28,8 @@ export function createHealth({ ping, obstacle, clock }: HealthParts): Health {
 
   async function databaseAnswers(): Promise<boolean> {
     pinging ??= ping()
-      .then(
-        () => true,
-        () => false,
-      )
+      .then(() => true)
+      .catch(() => false)
       .finally(() => {
         pinging = null;
       });
@@ -44,9 +37,10 @@ export function createHealth({ ping, obstacle, clock }: HealthParts): Health {
   }
 
   return {
-    async reasons() {
+    /** Why mail cannot be accepted; empty if it can. */
+    async reasons(): Promise<string[]> {
       if (stopping) return ['it is stopping'];
-      // A clock that is set back must not make the last look hold for long.
+      // `abs`: if the clock is set back, the last answer must not be used for long.
       if (Math.abs(clock.now() - checkedAt) >= ttlMs) {
         checkedAt = clock.now();
         answer = databaseAnswers();
@@ -54,7 +48,8 @@ export function createHealth({ ping, obstacle, clock }: HealthParts): Health {
       const reasons = (await answer) ? [] : ['the database does not answer'];
       return [...reasons, obstacle()].filter((fault) => fault !== null);
     },
-    stop() {
+    /** Reports that the node is stopping from now on. */
+    stop(): void {
       stopping = true;
     },
   };

@@ -1,11 +1,11 @@
 /**
- * What the machinery around us asks for, no part of the public API and without its keys, limits and errors:
+ * The endpoints for monitoring. They are not part of the public API and have none of its keys, limits and errors:
  *
- *   /metrics        for Prometheus; operate/metrics/metrics-access.ts has who may read it
+ *   /metrics        for Prometheus; operate/metrics/metrics-access.ts decides who may read it
  *   /health/live    the process is up
- *   /health/ready   mail can be taken now, or why not (503)
+ *   /health/ready   mail can be accepted, or why not (503)
  *
- * Goes before the API, and passes on what is not its own.
+ * Every other request is passed on to the API.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Health } from './health.ts';
@@ -13,9 +13,9 @@ import { accessOf } from './metrics/metrics-access.ts';
 
 export interface ProbeParts {
   health: Health;
-  /** Null: there is none. */
+  /** POSTERN_METRICS_TOKEN, if set. */
   token: string | null;
-  /** The metrics as they are now. */
+  /** The current metrics. */
   print(): Promise<{ type: string; text: string }>;
   onError(what: string, error: unknown): void;
 }
@@ -29,7 +29,7 @@ interface Reply {
   headers?: Record<string, string>;
 }
 
-/** Null: nothing is here, so the API says so in its own words. */
+/** Null: the API answers instead, with its own 404. */
 type Probe = (request: IncomingMessage) => Promise<Reply | null>;
 
 export function createProbes(parts: ProbeParts): (next: Handler) => Handler {
@@ -54,10 +54,10 @@ async function replyOf(
   try {
     const reply = await probe(request);
     if (!reply || request.method === 'GET' || request.method === 'HEAD') return reply;
-    return { ...text(405, 'This path takes GET.\n'), headers: { Allow: 'GET, HEAD' } };
+    return { ...text(405, 'This path allows only GET and HEAD.\n'), headers: { Allow: 'GET, HEAD' } };
   } catch (error) {
     onError(`${request.url} could not be answered`, error);
-    return text(500, 'It could not be told; the log says why.\n');
+    return text(500, 'Internal error; the log has the reason.\n');
   }
 }
 
@@ -71,11 +71,11 @@ async function metrics({ token, print }: ProbeParts, request: IncomingMessage): 
   if (access === 'unknown') return null;
   if (access === 'granted') return { status: 200, ...(await print()) };
   const headers = { 'WWW-Authenticate': 'Bearer realm="metrics"' };
-  return { ...text(401, 'This takes the token of POSTERN_METRICS_TOKEN.\n'), headers };
+  return { ...text(401, 'The metrics need the token of POSTERN_METRICS_TOKEN.\n'), headers };
 }
 
 function answer(request: IncomingMessage, response: ServerResponse, reply: Reply): void {
-  // A body that nobody read would be taken for the next request.
+  // The rest of an unread body would be parsed as the next request.
   if (!request.complete && hasBody(request)) response.setHeader('Connection', 'close');
   response.writeHead(reply.status, {
     'Content-Type': reply.type,

@@ -1,6 +1,6 @@
 /**
- * The written forms of settings that speak of time: one duration (`48h`), the waits between attempts
- * (`30s 2m 4h*12`) and the patience of an SMTP conversation (`connect=30s dot=10m`). All in milliseconds.
+ * The written forms of times: a duration (`48h`), the delays between attempts (`30s 2m 4h*12`) and the timeouts of an SMTP
+ * session (`connect=30s dot=10m`). All values are in milliseconds.
  */
 import ms, { type StringValue } from 'ms';
 import { type Grammar, refuse, wordsOf } from './grammar.ts';
@@ -15,7 +15,7 @@ const units = [
   ['ms', 1],
 ] as const;
 
-/** Null where the text is no duration. The unit is required: a bare 30 is 30 ms to one reader, 30 s to another. */
+/** Null if the text is not a duration. The unit is required: one reader takes a bare 30 for 30 ms, another for 30 s. */
 function readDuration(text: string, max = longest): number | null {
   if (!/^\d{1,9}(\.\d{1,3})?(ms|s|m|h|d)$/i.test(text)) return null;
   const value = ms(text as StringValue);
@@ -28,22 +28,20 @@ function printDuration(value: number): string {
   return `${value / size}${unit}`;
 }
 
-export const duration: Grammar<number> = {
-  read: (text) => readDuration(text) ?? refuse(text, 'a duration', 'one such as 30s, 2m or 48h, up to 365d'),
-  print: printDuration,
-};
+function durationUpTo(max: number, give: string): Grammar<number> {
+  return {
+    read: (text) => readDuration(text, max) ?? refuse(text, 'a duration', give),
+    print: printDuration,
+  };
+}
 
-export const longDuration: Grammar<number> = {
-  read: (text) =>
-    readDuration(text, longestOfAll) ?? refuse(text, 'a duration', 'one such as 90d or 730d, up to 3650d'),
-  print: printDuration,
-};
+export const duration = durationUpTo(longest, 'one such as 30s, 2m or 48h, up to 365d');
+export const longDuration = durationUpTo(longestOfAll, 'one such as 90d or 730d, up to 3650d');
+
+const positive = durationUpTo(longest, 'one such as 30s, 2m or 48h, up to 365d, or 0');
 
 export const durationOrNone: Grammar<number> = {
-  read(text) {
-    if (text === '0') return 0;
-    return readDuration(text) ?? refuse(text, 'a duration', 'one such as 30s, 2m or 48h, up to 365d, or 0');
-  },
+  read: (text) => (text === '0' ? 0 : positive.read(text)),
   print: (value) => (value === 0 ? '0' : printDuration(value)),
 };
 
@@ -54,16 +52,13 @@ function readWaits(word: string): number[] {
   const wait = readDuration(each);
   const count = Number(times);
   if (wait === null || count < 1 || count > maxRepeats) {
-    return refuse(
-      word,
-      'a wait',
-      `durations such as 30s 2m 1h, 4h*12 for twelve of them (${maxRepeats} at most)`,
-    );
+    const give = `durations such as 30s 2m 1h, 4h*12 for twelve of them (${maxRepeats} at most)`;
+    return refuse(word, 'a delay', give);
   }
   return Array<number>(count).fill(wait);
 }
 
-/** Consecutive equal waits share a word, as in the written form. */
+/** Consecutive equal delays share a word (`4h*12`). */
 function printWaits(waits: number[]): string {
   const runs: { wait: number; count: number }[] = [];
   for (const wait of waits) {
@@ -77,30 +72,19 @@ function printWaits(waits: number[]): string {
 export const retryWaits: Grammar<number[]> = {
   read(text) {
     const waits = wordsOf(text).flatMap(readWaits);
-    return waits.length > 0 ? waits : refuse(text, 'a list of waits', 'durations such as 30s 2m 1h');
+    return waits.length > 0 ? waits : refuse(text, 'a list of delays', 'durations such as 30s 2m 1h');
   },
   print: printWaits,
   list: true,
 };
 
 /**
- * How long each step of a conversation may take. RFC 5321 4.5.3.2 asks for 5 minutes at the greeting, MAIL and
- * RCPT, 2 at DATA, 3 for each block and 10 after the final dot; on connecting, EHLO and the TLS handshake it is
- * silent. Hosts that answer at all today answer in seconds and the queue tries again, so the steps up to DATA
- * wait less. The dot keeps its 10 minutes: to hang up early there is to deliver the message twice.
+ * How long each step of an SMTP session may take. RFC 5321 section 4.5.3.2 asks for 5 minutes for the greeting, MAIL and
+ * RCPT, 2 for DATA, 3 for each block and 10 after the final dot; it says nothing about connecting, EHLO and the TLS
+ * handshake. Today, hosts that answer at all answer in seconds, and the queue retries, so the steps up to DATA have less.
+ * The final dot keeps its 10 minutes, because hanging up early there delivers the message twice.
  */
-export interface Timeouts {
-  connect: number;
-  greeting: number;
-  ehlo: number;
-  tls: number;
-  mail: number;
-  rcpt: number;
-  data: number;
-  dot: number;
-}
-
-export const defaultTimeouts: Readonly<Timeouts> = {
+export const defaultTimeouts = {
   connect: ms('30s'),
   greeting: ms('1m'),
   ehlo: ms('1m'),
@@ -111,24 +95,26 @@ export const defaultTimeouts: Readonly<Timeouts> = {
   dot: ms('10m'),
 };
 
-const phases = Object.keys(defaultTimeouts) as (keyof Timeouts)[];
+export type Timeouts = typeof defaultTimeouts;
 
-/** A socket's timer keeps 31 bits of milliseconds and fires at once beyond them. */
+const steps = Object.keys(defaultTimeouts) as (keyof Timeouts)[];
+
+/** A timer of a socket has 31 bits of milliseconds; with a longer time it fires at once. */
 const longestTimeout = ms('1d');
 
 function readTimeout(word: string): [keyof Timeouts, number] {
   const [, name, text = ''] = /^(\w+)=(.+)$/.exec(word) ?? [];
-  const phase = phases.find((each) => each === name?.toLowerCase());
+  const step = steps.find((each) => each === name?.toLowerCase());
   const value = readDuration(text);
-  if (phase === undefined || value === null || value > longestTimeout) {
-    const give = `PHASE=DURATION, such as connect=30s, up to 1d; the phases are ${phases.join(', ')}`;
+  if (step === undefined || value === null || value > longestTimeout) {
+    const give = `STEP=DURATION, such as connect=30s, up to 1d; the steps are ${steps.join(', ')}`;
     return refuse(word, 'a timeout', give);
   }
-  return [phase, value];
+  return [step, value];
 }
 
 export const timeouts: Grammar<Timeouts> = {
   read: (text) => ({ ...defaultTimeouts, ...Object.fromEntries(wordsOf(text).map(readTimeout)) }),
-  print: (value) => phases.map((phase) => `${phase}=${printDuration(value[phase])}`).join(' '),
+  print: (value) => steps.map((step) => `${step}=${printDuration(value[step])}`).join(' '),
   list: true,
 };

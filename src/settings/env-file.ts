@@ -1,11 +1,11 @@
 /**
- * The settings file of a service (config/postern.env): a line NAME=VALUE for each setting. systemd (EnvironmentFile=), Docker
- * Compose (env_file:) and this parser read the same file, so a line that they would read differently is a fault here. No
- * shell reads it: an `&` is a character like any other.
+ * Parses the settings file of a service (config/postern.env): a line NAME=VALUE for each setting. systemd (EnvironmentFile=)
+ * and Docker Compose (env_file:) read the same file, so a line that they would read differently is a fault here. No shell
+ * reads it, so an `&` needs no quotes.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 
-/** Where systemd's service has it, and its data (config/postern.service). */
+/** The settings file and the data directory of the systemd service (config/postern.service). */
 export const serviceFile = '/etc/postern/postern.env';
 export const serviceDataDir = '/var/lib/postern';
 
@@ -16,16 +16,15 @@ interface Variable {
 
 export interface EnvFile {
   variables: Map<string, Variable>;
-  /** By the number of the line. */
   faults: { line: number; message: string }[];
 }
 
-/** A text is a reason why the file cannot be read. `descriptor`: where the caller has opened it already. */
+/** A string is the reason why the file cannot be read. `descriptor`: set if the caller has already opened the file. */
 export function readEnvFile(path: string, descriptor: number | null): EnvFile | string {
   try {
     return parseEnvFile(descriptor === null ? readAll(path) : readOpen(descriptor));
   } catch (error) {
-    return `${path} cannot be read: ${(error as Error).message}; check that it is there, and who may read it`;
+    return `${path} cannot be read: ${(error as Error).message}; check that it exists and that this user may read it`;
   }
 }
 
@@ -38,7 +37,7 @@ function readAll(path: string): string {
   }
 }
 
-/** From the beginning, however often. */
+/** Reads from the beginning, wherever the descriptor's position is. */
 function readOpen(descriptor: number): string {
   const bytes = Buffer.alloc(fstatSync(descriptor).size);
   return bytes.toString('utf8', 0, readSync(descriptor, bytes, 0, bytes.length, 0));
@@ -58,14 +57,14 @@ export function parseEnvFile(text: string): EnvFile {
 
 type Line = { name: string; value: string } | { fault: string } | null;
 
-const quoted = 'write it between single quotes';
+const quoted = 'put the value in single quotes';
 
 function readLine(raw: string): Line {
   const line = raw.trim();
   if (line === '') return null;
   if (line.startsWith('#')) {
-    const goesOn = 'a comment ends in \\, and for systemd the next line belongs to it; take the \\ away';
-    return line.endsWith('\\') ? { fault: goesOn } : null;
+    const continues = 'a comment ends in \\, and systemd treats the next line as part of it; remove the \\';
+    return line.endsWith('\\') ? { fault: continues } : null;
   }
   const [, name, value] = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/.exec(line) ?? [];
   if (name === undefined || value === undefined)
@@ -74,14 +73,14 @@ function readLine(raw: string): Line {
   return 'fault' in read ? { fault: `${name}: ${read.fault}` } : { name, ...read };
 }
 
-/** No value is quoted in a fault: it may be a secret. */
+/** Messages never quote the value, because it may be a secret. */
 function readValue(value: string): { value: string } | { fault: string } {
   const quote = value[0];
   if (quote === "'" || quote === '"') return readQuoted(value, quote);
   const [special] = /[\\'"`$]/.exec(value) ?? [];
   if (special !== undefined) return { fault: `systemd and Docker read a ${special} differently; ${quoted}` };
   if (/(^|\s)#/.test(value))
-    return { fault: `for systemd a # belongs to the value, for Docker it begins a comment; ${quoted}` };
+    return { fault: `systemd reads a # as part of the value, Docker as the start of a comment; ${quoted}` };
   return { value };
 }
 
@@ -89,9 +88,10 @@ function readQuoted(value: string, quote: string): { value: string } | { fault: 
   const end = value.indexOf(quote, 1);
   if (end === -1) return { fault: `the quote ${quote} is not closed on this line; close it` };
   if (end < value.length - 1)
-    return { fault: `something follows the quoted value; put all of it into the quotes` };
+    return { fault: `there is text after the quoted value; put all of it inside the quotes` };
   const inner = value.slice(1, -1);
-  if (inner.includes('\\')) return { fault: 'systemd and Docker read a \\ differently; use a value without' };
+  if (inner.includes('\\'))
+    return { fault: 'systemd and Docker read a \\ differently; use a value without it' };
   const isExpanded = quote === '"' && /[$`]/.test(inner);
-  return isExpanded ? { fault: `Docker takes a $ for a variable; ${quoted}` } : { value: inner };
+  return isExpanded ? { fault: `Docker expands a $ as a variable; ${quoted}` } : { value: inner };
 }

@@ -1,16 +1,16 @@
 /**
- * The written forms of single settings: a port, a domain name, an address, yes or no. A Grammar reads a text that
- * is already trimmed and not empty, or throws Refused with a sentence that says what to give instead. It prints
- * values so that they read back the same, except that no password and no secret is ever printed, nor quoted in
- * a refusal. Grammars know neither the settings' names nor where a text came from.
+ * The written forms of setting values: ports, domain names, addresses, switches. A Grammar reads a text that is trimmed and
+ * not empty, or throws Refused with a message that says what to give instead. What it prints can be read again, except that
+ * passwords and secrets are never printed or quoted in a message. setting-sources.ts knows names and sources.
  */
 import { isIP, isIPv6 } from 'node:net';
 import { domainToASCII } from 'node:url';
+import { bracketed } from '../base/tcp-listen.ts';
 
 export interface Grammar<T> {
   read(text: string): T;
   print(value: T): string;
-  /** Several words: in a file it may be written as an array too. */
+  /** The value has several words; a JSON file may give them as an array. */
   list?: true;
 }
 
@@ -22,27 +22,49 @@ export function refuse(text: string, what: string, give: string): never {
   throw new Refused(`${JSON.stringify(text)} is not ${what}; give ${give}`);
 }
 
-/** The words of a list, which spaces, commas or both may part. */
+/** The words of a list, separated by spaces, commas or both. */
 export function wordsOf(text: string): string[] {
   return text.split(/[\s,]+/).filter((word) => word !== '');
 }
 
-/** Names, labels and reasons are for people: anything that fits a line. */
+/** For names, labels and reasons: any text without control characters. */
 export function isOneLine(text: string, longest: number): boolean {
   return text !== '' && text.length <= longest && !/\p{Cc}/u.test(text);
 }
 
-export const anyText: Grammar<string> = { read: (text) => text, print: (value) => value };
+function textOf<T extends string>(read: (text: string) => T): Grammar<T> {
+  return { read, print: (value) => value };
+}
+
+export function listOf<T>(read: (word: string) => T, print: (value: T) => string = String): Grammar<T[]> {
+  return {
+    read: (text) => wordsOf(text).map(read),
+    print: (values) => values.map(print).join(' '),
+    list: true,
+  };
+}
+
+export const anyText = textOf((text) => text);
 
 export function wholeNumber(what: string, min: number, max: number): Grammar<number> {
+  const give = `a whole number from ${min} to ${max}`;
+  return { read: (text) => numberBetween(text, min, max) ?? refuse(text, what, give), print: String };
+}
+
+/** `word` stands for null. */
+export function wholeNumberOr(word: string, what: string, min: number, max: number): Grammar<number | null> {
+  const give = `"${word}" or a whole number from ${min} to ${max}`;
   return {
     read(text) {
-      const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-      if (value >= min && value <= max) return value;
-      return refuse(text, what, `a whole number from ${min} to ${max}`);
+      return text.toLowerCase() === word ? null : (numberBetween(text, min, max) ?? refuse(text, what, give));
     },
-    print: String,
+    print: (value) => (value === null ? word : String(value)),
   };
+}
+
+function numberBetween(text: string, min: number, max: number): number | null {
+  const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  return value >= min && value <= max ? value : null;
 }
 
 const units = { k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 };
@@ -61,18 +83,11 @@ export const byteSize: Grammar<number> = {
   },
 };
 
-/** Port 0 is whichever is free: good for listening, meaningless for connecting. */
+/** Port 0 means any free port, which makes sense only for listening. */
 export const portToListen = wholeNumber('a port', 0, 65535);
 export const portToReach = wholeNumber('a port', 1, 65535);
 
-export const portOrOff: Grammar<number | null> = {
-  read(text) {
-    if (text.toLowerCase() === 'off') return null;
-    if (/^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= 65535) return Number(text);
-    return refuse(text, 'a port', '"off" or a whole number from 1 to 65535');
-  },
-  print: (value) => (value === null ? 'off' : String(value)),
-};
+export const portOrOff = wholeNumberOr('off', 'a port', 1, 65535);
 
 export const yesOrNo: Grammar<boolean> = {
   read(text) {
@@ -84,13 +99,8 @@ export const yesOrNo: Grammar<boolean> = {
 };
 
 export function oneOf<const T extends string>(what: string, choices: readonly T[]): Grammar<T> {
-  return {
-    read(text) {
-      const choice = choices.find((each) => each === text.toLowerCase());
-      return choice ?? refuse(text, what, `one of ${choices.join(', ')}`);
-    },
-    print: (value) => value,
-  };
+  const give = `one of ${choices.join(', ')}`;
+  return textOf((text) => choices.find((each) => each === text.toLowerCase()) ?? refuse(text, what, give));
 }
 
 /** One or more of the choices, each once. */
@@ -109,23 +119,23 @@ export function someOf<const T extends string>(what: string, choices: readonly T
 }
 
 function choiceOf<T extends string>(what: string, choices: readonly T[], give: string): Grammar<T[]> {
+  const words = listOf(
+    (word) => choices.find((each) => each === word.toLowerCase()) ?? refuse(word, what, give),
+  );
   return {
+    ...words,
     read(text) {
-      const found = wordsOf(text).map(
-        (word) => choices.find((each) => each === word.toLowerCase()) ?? refuse(word, what, give),
-      );
+      const found = words.read(text);
       return found.length > 0 ? [...new Set(found)] : refuse(text, what, give);
     },
-    print: (value) => value.join(' '),
-    list: true,
   };
 }
 
 const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** The A-label form of a name of one label or more, or null where it is none; an IP address is none. */
+/** The A-label form of a host name of one or more labels; null if the text is not one. An IP address is not one. */
 export function asHostName(text: string): string | null {
-  // domainToASCII reads plain ASCII as a URL's host does, percent signs and hexadecimal numbers included.
+  // domainToASCII reads ASCII like the host of a URL, so it would decode percent signs and hexadecimal numbers.
   const isASCII = /^[\x21-\x7e]*$/.test(text);
   const name = (isASCII ? text.toLowerCase() : domainToASCII(text)).replace(/\.$/, '');
   const labels = name.split('.');
@@ -142,34 +152,22 @@ export function readDestination(text: string): string | null {
   return names.includes(null) ? null : [...new Set(names)].sort().join(',');
 }
 
-export const domainName: Grammar<string> = {
-  read(text) {
-    const name = asHostName(text);
-    return name?.includes('.') ? name : refuse(text, 'a domain name', 'a name such as mail.example.org');
-  },
-  print: (value) => value,
-};
+export const domainName = textOf((text) => {
+  const name = asHostName(text);
+  return name?.includes('.') ? name : refuse(text, 'a domain name', 'a name such as mail.example.org');
+});
 
-export const hostToListen: Grammar<string> = {
-  read(text) {
-    if (isIP(text)) return text;
-    const give = 'an IP address such as 127.0.0.1, 0.0.0.0 or ::, or a host name';
-    return asHostName(text) ?? refuse(text, 'an address to listen on', give);
-  },
-  print: (value) => value,
-};
-
-/** A host as it stands in a URL or before a port. */
-export function bracketed(host: string): string {
-  return isIPv6(host) ? `[${host}]` : host;
-}
+export const hostToListen = textOf((text) => {
+  if (isIP(text)) return text;
+  const give = 'an IP address such as 127.0.0.1, 0.0.0.0 or ::, or a host name';
+  return asHostName(text) ?? refuse(text, 'an address to listen on', give);
+});
 
 function dnsServer(word: string): string {
   const give = 'IP addresses with or without a port, such as 127.0.0.1:5353 or [2001:db8::1]:53';
-  const parts = /^\[(?<v6>[^\]]*)\](?::(?<port>\d+))?$|^(?<host>[^:[\]]+)(?::(?<port>\d+))?$/.exec(
-    word,
-  )?.groups;
-  // A resolver cannot be looked up by name before there is a resolver; this one name needs no look-up.
+  const pattern = /^\[(?<v6>[^\]]*)\](?::(?<port>\d+))?$|^(?<host>[^:[\]]+)(?::(?<port>\d+))?$/;
+  const parts = pattern.exec(word)?.groups;
+  // A DNS server must be given by its address; `localhost` is the one name that needs no lookup.
   const host = isIPv6(word) ? word : (parts?.v6 ?? parts?.host?.replace(/^localhost$/i, '127.0.0.1') ?? '');
   const port = Number(parts?.port ?? 53);
   const isAddress = parts?.v6 === undefined ? isIP(host) !== 0 : isIPv6(host);
@@ -177,39 +175,23 @@ function dnsServer(word: string): string {
   return `${bracketed(host)}:${port}`;
 }
 
-export const dnsServers: Grammar<string[]> = {
-  read: (text) => wordsOf(text).map(dnsServer),
-  print: (servers) => servers.join(' '),
-  list: true,
-};
+export const dnsServers = listOf(dnsServer);
 
-export const addresses: Grammar<string[]> = {
-  read(text) {
-    const words = wordsOf(text);
-    const wrong = words.find((word) => isIP(word) === 0);
-    return wrong === undefined ? words : refuse(wrong, 'an IP address', 'addresses such as 192.0.2.20');
-  },
-  print: (value) => value.join(' '),
-  list: true,
-};
+export const addresses = listOf((word) =>
+  isIP(word) ? word : refuse(word, 'an IP address', 'addresses such as 192.0.2.20'),
+);
 
-export const webAddress: Grammar<string> = {
-  read(text) {
-    const url = URL.canParse(text) ? new URL(text) : null;
-    const isPlain = url !== null && !url.username && !url.password && !/[?#]/.test(text);
-    if (url === null || !isPlain || !/^https?:\/\//i.test(text)) {
-      return refuse(
-        withoutPassword(text),
-        'a web address',
-        'http(s)://HOST, with a path at most, such as https://mail.example.org',
-      );
-    }
-    return url.origin + url.pathname.replace(/\/+$/, '');
-  },
-  print: (value) => value,
-};
+export const webAddress = textOf((text) => {
+  const url = URL.parse(text);
+  const isPlain = !url?.username && !url?.password && !/[?#]/.test(text);
+  if (url === null || !isPlain || !/^https?:\/\//i.test(text)) {
+    const give = 'http(s)://HOST, with a path at most, such as https://mail.example.org';
+    return refuse(withoutPassword(text), 'a web address', give);
+  }
+  return url.origin + url.pathname.replace(/\/+$/, '');
+});
 
-/** Reads to the last @, so that a password with unescaped characters is hidden whole. */
+/** Replaces everything up to the last @, because a password may contain an unescaped @. */
 function withoutPassword(url: string): string {
   return url.replace(/^([a-z0-9+.-]+:\/\/[^:@/]*):.*@/is, '$1:***@').replace(/(password=)[^&#]*/gi, '$1***');
 }
@@ -233,8 +215,4 @@ export const secretText: Grammar<string> = {
   print: () => '***',
 };
 
-export const secretTexts: Grammar<string[]> = {
-  read: (text) => wordsOf(text).map(secretText.read),
-  print: (value) => value.map(secretText.print).join(' '),
-  list: true,
-};
+export const secretTexts = listOf(secretText.read, secretText.print);

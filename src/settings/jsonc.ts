@@ -1,6 +1,6 @@
 /**
- * The one reader of JSON files with comments: text in, syntax tree out, so that whoever complains of a value can say
- * on which line it stands. What cannot be read or is not JSON comes back as a sentence that says so, and where.
+ * Reads JSON files with comments into a syntax tree, so that a message about a value can name its line. If the file cannot
+ * be read or is not JSON, the result is a message that says so.
  */
 import { readFileSync } from 'node:fs';
 import { type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser';
@@ -10,7 +10,6 @@ export interface Jsonc {
   lineOf(node: Node): number;
 }
 
-/** The file, or a sentence on why there is none. */
 export function readJsonc(path: string): Jsonc | string {
   let text: string;
   try {
@@ -23,7 +22,7 @@ export function readJsonc(path: string): Jsonc | string {
   const root = parseTree(text, errors, { allowTrailingComma: true });
   const [first] = errors;
   if (first)
-    return `${path} is not JSON: ${sentence(first)} at ${position(text, first.offset)}; mend it there`;
+    return `${path} is not JSON: ${sentence(first)} at ${position(text, first.offset)}; correct it there`;
   return { root, lineOf: ({ offset }) => lineAt(text, offset) };
 }
 

@@ -1,4 +1,4 @@
-/** Settings that do not go together: each is fine by itself, and the fault is told of one of them. */
+/** Settings that contradict each other although each is valid by itself. The message names one of them. */
 import { longDuration } from './durations.ts';
 
 const everyRole = 3;
@@ -7,38 +7,36 @@ interface Issues {
   addIssue(issue: { code: 'custom'; path: string[]; message: string }): void;
 }
 
-/** Whoever leaves something to other nodes needs a database that other nodes can reach. */
+/** A node without all roles needs other nodes, and therefore a database that they can reach. */
 export function refuseRolesAlone(
   { roles, databaseUrl }: { roles: string[]; databaseUrl: string | null },
   context: Issues,
 ): void {
   if (databaseUrl !== null || roles.length === everyRole) return;
   const message =
-    `"${roles.join(' ')}" leaves the rest to other nodes, and SQLite has none; ` +
-    'name a PostgreSQL in POSTERN_DATABASE_URL, or leave POSTERN_ROLES out';
+    `"${roles.join(' ')}" leaves the other roles to other nodes, which SQLite does not support; ` +
+    'set POSTERN_DATABASE_URL to a PostgreSQL database, or leave POSTERN_ROLES out';
   context.addIssue({ code: 'custom', path: ['roles'], message });
 }
 
-/** What tells of emails. */
-const storied = {
+/** The retention of rows that refer to an email. */
+const retentions = {
   keepEvents: 'POSTERN_KEEP_EVENTS',
   keepMessages: 'POSTERN_KEEP_MESSAGES',
   idempotencyKeep: 'POSTERN_IDEMPOTENCY_KEEP',
-};
+} as const;
 
-/** Events tell of their emails, and so do the answers that repeated sends get. */
-export function refuseShortStories(
-  config: Record<keyof typeof storied, number> & { keepEmails: number | null },
+/** An email must be kept at least as long as its events, its message and the response for its idempotency key. */
+export function refuseShortEmailRetention(
+  config: Record<keyof typeof retentions, number> & { keepEmails: number | null },
   context: Issues,
 ): void {
   const { keepEmails } = config;
   if (keepEmails === null) return;
-  for (const [key, name] of Object.entries(storied)) {
-    if (config[key as keyof typeof storied] <= keepEmails) continue;
-    const [mine, other] = [keepEmails, config[key as keyof typeof storied]].map((value) =>
-      longDuration.print(value),
-    );
-    const message = `"${mine}" is less than ${name} (${other}), and what is kept for that tells of its email; name a time at least as long`;
+  for (const key of Object.keys(retentions) as (keyof typeof retentions)[]) {
+    if (config[key] <= keepEmails) continue;
+    const [given, other] = [keepEmails, config[key]].map(longDuration.print);
+    const message = `"${given}" is less than ${retentions[key]} (${other}), and what is kept that long refers to its email; give a time at least as long`;
     context.addIssue({ code: 'custom', path: ['keepEmails'], message });
   }
 }

@@ -1,9 +1,8 @@
 /**
- * Where settings come from: the environment; the file of NAME=VALUE that POSTERN_ENV_FILE names; and the JSON file (comments
- * allowed) that POSTERN_CONFIG names. Gathers the texts as given, the earlier before the later, and says of each where it stood. What is wrong with
- * the sources themselves (a file that cannot be read, a name that no setting has) comes back as faults, one line
- * each; what the texts mean is not its business. An empty value counts as not given, for that is how shells and
- * compose files say so.
+ * Reads the settings from their sources: the environment, the NAME=VALUE file of POSTERN_ENV_FILE, and the JSON file of
+ * POSTERN_CONFIG (comments allowed); an earlier source takes precedence. Each text keeps its source. Faults of the sources
+ * (an unreadable file, an unknown name) are returned, one line each. config.ts parses the texts. An empty value counts as
+ * not given, because shells and compose files leave out a setting that way.
  */
 import type { Node } from 'jsonc-parser';
 import { type EnvFile, readEnvFile, serviceDataDir, serviceFile } from './env-file.ts';
@@ -19,7 +18,7 @@ export interface Known {
 export interface Given {
   text: string;
   source: 'environment' | `file ${string}`;
-  /** What a complaint about it ends with. */
+  /** The end of a message about it: the file and the line. */
   where: string;
 }
 
@@ -31,19 +30,18 @@ export interface Gathered {
 const prefix = 'POSTERN_';
 const fileSetting = 'POSTERN_CONFIG';
 const envFileSetting = 'POSTERN_ENV_FILE';
-/** A descriptor on which the caller has opened that file: it may be unreadable for the user who runs this. */
+/** A descriptor of that file, opened by the caller because this user may not be allowed to read it. */
 const envFileDescriptor = 'POSTERN_ENV_FD';
-/** Names in the environment that are no settings: where settings are, and what one command takes (`postern move`). */
+/** Variables that are not settings: the sources, and an argument of `postern move`. */
 const others = [fileSetting, envFileSetting, envFileDescriptor, 'POSTERN_MOVE_TO'];
 
 export function gather(env: Environment, known: readonly Known[]): Gathered {
   const gathered: Gathered = { given: new Map(), faults: [] };
   const envFile = gatherEnvFile(env, known, gathered);
   const path = env[fileSetting]?.trim() || envFile?.variables.get(fileSetting)?.text;
-  const before = gathered.given;
-  gathered.given = new Map();
+  const fromEnvFile = [...gathered.given];
   if (path) gatherFile(path, known, gathered);
-  for (const [name, given] of before) gathered.given.set(name, given);
+  for (const [name, given] of fromEnvFile) gathered.given.set(name, given);
   for (const [name, value] of Object.entries(env)) {
     const text = value?.trim() ?? '';
     if (!name.startsWith(prefix) || others.includes(name)) continue;
@@ -60,7 +58,7 @@ function envFileOf(env: Environment): { path: string; file: EnvFile | string } |
   return { path, file: readEnvFile(path, descriptor ? Number(descriptor) : null) };
 }
 
-/** What the file has for other programs, such as PGPASSWORD, and the environment does not have. */
+/** Variables of the env file for libraries, such as PGPASSWORD, that the environment does not set. */
 export function otherVariables(env: Environment): Record<string, string> {
   const read = envFileOf(env)?.file;
   if (read === undefined || typeof read === 'string') return {};
@@ -119,7 +117,7 @@ interface Member {
   line: number;
 }
 
-/** The members of the file's one object, or a sentence on why there are none. */
+/** The members of the file's object, or a message that says why there are none. */
 function readObject(path: string): Member[] | string {
   const file = readJsonc(path);
   if (typeof file === 'string') return file;
@@ -131,7 +129,7 @@ function readObject(path: string): Member[] | string {
   });
 }
 
-/** Undefined where the value has no written form. */
+/** Undefined if the value cannot be the value of a setting. */
 function textOf(node: Node, list: boolean): string | undefined {
   if (['string', 'number', 'boolean'].includes(node.type)) return String(node.value).trim();
   if (!list || node.type !== 'array') return undefined;
@@ -140,18 +138,18 @@ function textOf(node: Node, list: boolean): string | undefined {
 }
 
 function notText(node: Node, list: boolean): string {
-  if (node.type === 'null') return 'null is not a value; leave the line out for the default';
+  if (node.type === 'null') return 'null is not a value; omit the line to use the default';
   const give = list ? 'a string, or an array of strings' : 'a string, a number, true or false';
   return `${node.type === 'array' ? 'this array' : 'an object'} is not a value here; give ${give}`;
 }
 
 function unknown(name: string, known: readonly Known[]): string {
-  if (others.includes(name)) return `${name}: belongs in the environment; a file cannot name another`;
+  if (others.includes(name)) return `${name}: set it in the environment; a file cannot name another file`;
   const nearest = nearestName(name, known);
-  return `${name}: no such setting; ${nearest ? `did you mean ${nearest}?` : 'README.md lists them all'}`;
+  return `${name}: no such setting; ${nearest ? `did you mean ${nearest}?` : 'docs/settings.md lists all settings'}`;
 }
 
-/** Null where at best half of the letters are right, the prefix that they all share left aside. */
+/** Null if less than half of the letters match; the common prefix does not count. */
 function nearestName(name: string, known: readonly Known[]): string | null {
   const bare = (each: string) => each.toUpperCase().replace(prefix, '');
   const [nearest] = known

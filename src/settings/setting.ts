@@ -1,13 +1,13 @@
-/** One key of the schema of settings: how it is written, its default, and a sentence, kept beside what zod makes of them. */
+/** One key of the schema of settings: its written form, its default and its description, registered for the zod schema. */
 import { z } from 'zod';
 import { type Grammar, Refused } from './grammar.ts';
 
 export interface Setting {
   name: string;
-  /** As written, or in words where `example` is there. */
+  /** The value as written; a description of it if there is an `example`. */
   default: string;
   description: string;
-  /** A value for the sample, where the default cannot be written down. */
+  /** A value for the sample, for a default that cannot be written down. */
   example?: string;
 }
 
@@ -17,25 +17,26 @@ export interface Registered extends Setting {
 
 export const registered = z.registry<Registered>();
 
-/** One key of the schema: a text that `grammar` reads, its default in that same form. */
+/** A key whose default is a text that `grammar` reads. */
 export function setting<T>(grammar: Grammar<T>, documented: Setting) {
-  const schema = readBy(grammar).prefault(documented.default);
+  const schema = readBy(z.string(), grammar.read).prefault(documented.default);
   registered.add(schema, { ...documented, grammar: grammar as Grammar<unknown> });
   return schema;
 }
 
-/** The same where the default depends on the machine or on other settings, and only words can say what it is. */
+/** A key whose default depends on the machine or on other settings, so that it can only be described. */
 export function computed<T, D>(grammar: Grammar<T>, byDefault: () => D, documented: Required<Setting>) {
-  // zod's type of a default cannot be met by a type parameter, only by the types put in its place.
-  const schema = readBy<T | D>(grammar).default(byDefault as never);
+  // A type parameter does not fit zod's type of a default; the actual types do.
+  const schema = readBy<string, T | D>(z.string(), grammar.read).default(byDefault as never);
   registered.add(schema, { ...documented, grammar: grammar as Grammar<unknown> });
   return schema;
 }
 
-function readBy<T>(grammar: Grammar<T>) {
-  return z.string().transform((text, context): T => {
+/** A schema whose value `read` parses; a Refused becomes an issue. */
+export function readBy<Input, T>(input: z.ZodType<Input, Input>, read: (value: Input) => T) {
+  return input.transform((value, context): T => {
     try {
-      return grammar.read(text);
+      return read(value);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       context.addIssue({ code: 'custom', message: error.message });

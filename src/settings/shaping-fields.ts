@@ -1,45 +1,44 @@
 /**
- * The schema of a rule of the shaping file: each field's written form, with a sentence for README.md, and what may
- * stand together. Complaints say what to give instead; which rule it is and where it stands, they do not know.
+ * The schema of a rule of the shaping file: the written form and description of each field, and which fields may be
+ * combined. Messages say what to give instead; shaping-file.ts adds the rule and the line.
  */
 import { z } from 'zod';
 import type { DestinationShape } from '../mail/destination-shape.ts';
 import { duration } from './durations.ts';
-import { asHostName, type Grammar, oneOf, Refused, readDestination, refuse, wholeNumber } from './grammar.ts';
+import {
+  asHostName,
+  type Grammar,
+  oneOf,
+  readDestination,
+  refuse,
+  wholeNumber,
+  wholeNumberOr,
+} from './grammar.ts';
+import { readBy } from './setting.ts';
 
-/** A sentence on each field, for README.md. */
+/** Descriptions for docs/settings.md. */
 const described = z.registry<{ is: string }>();
 
 type Reader<T> = (text: string) => T;
 
 function field<T>(read: Reader<T>, is: string) {
-  const schema = readBy((value) => read(textOf(value))).optional();
-  described.add(schema, { is });
-  return schema;
+  return describe((value) => read(textOf(value)), is);
 }
 
-/** One, or an array of several. */
+/** A value, or an array of values. */
 function fieldOfSeveral(read: Reader<string>, is: string) {
-  const schema = readBy((value) => {
+  return describe((value) => {
     const values: unknown[] = Array.isArray(value) ? value : [value];
     return values.length > 0
       ? values.map((each) => read(textOf(each)))
-      : refuse('[]', 'a value', 'one at least');
-  }).optional();
-  described.add(schema, { is });
-  return schema;
+      : refuse('[]', 'a value', 'at least one');
+  }, is);
 }
 
-function readBy<T>(read: (value: unknown) => T) {
-  return z.unknown().transform((value, context): T => {
-    try {
-      return read(value);
-    } catch (error) {
-      if (!(error instanceof Refused)) throw error;
-      context.addIssue({ code: 'custom', message: error.message });
-      return z.NEVER;
-    }
-  });
+function describe<T>(read: (value: unknown) => T, is: string) {
+  const schema = readBy(z.unknown(), read).optional();
+  described.add(schema, { is });
+  return schema;
 }
 
 function textOf(value: unknown): string {
@@ -69,27 +68,19 @@ function givenName(text: string): string {
     : refuse(text, 'a name', 'letters, digits, dots and hyphens, 64 at most');
 }
 
-const maxPerMinute = 1_000_000;
-
-const perMinute: Reader<number | null> = (text) => {
-  if (text.toLowerCase() === 'unlimited') return null;
-  if (/^\d{1,7}$/.test(text) && Number(text) >= 1 && Number(text) <= maxPerMinute) return Number(text);
-  return refuse(text, 'a number of mails', `a whole number from 1 to ${maxPerMinute}, or "unlimited"`);
-};
+const perMinute = wholeNumberOr('unlimited', 'a number of mails', 1, 1_000_000);
 
 /** RFC 5321 section 4.5.3.2.7: a server need not wait longer than 5 minutes. */
-const longestIdle = 5 * 60_000;
+const maxIdleMs = 5 * 60_000;
 
 const idle: Reader<number> = (text) => {
   const value = /^[\d.]+(ms|s|m)$/i.test(text) ? duration.read(text) : Number.POSITIVE_INFINITY;
-  return value <= longestIdle
-    ? value
-    : refuse(text, 'a time to stay idle', 'a duration such as 5s, up to 5m');
+  return value <= maxIdleMs ? value : refuse(text, 'an idle time', 'a duration such as 5s, up to 5m');
 };
 
 const connections = wholeNumber('a number of connections', 1, 1000);
 
-const { read: tls }: Grammar<DestinationShape['tls']> = oneOf('a demand of TLS', [
+const { read: tls }: Grammar<DestinationShape['tls']> = oneOf('a TLS level', [
   'opportunistic',
   'encrypted',
   'verified',
@@ -97,30 +88,33 @@ const { read: tls }: Grammar<DestinationShape['tls']> = oneOf('a demand of TLS',
 ]);
 
 const rule = z.strictObject({
-  domain: fieldOfSeveral(domainName, 'For whom: recipient domains; each becomes a destination of its own.'),
+  domain: fieldOfSeveral(domainName, 'Selects recipient domains; each becomes a destination of its own.'),
   mx: fieldOfSeveral(
     hostOrSuffix,
-    'For whom: the domains all of whose MX hosts end in one of these (`.example.com`), or are one of them.',
+    'Selects domains by their MX hosts: each host must end in one of these (`.example.com`) or be one of them.',
   ),
   destination: fieldOfSeveral(
     destinationName,
-    'For whom: destinations, by the name that `postern queue summary` shows.',
+    'Selects destinations by the name that `postern queue summary` shows.',
   ),
-  name: field(givenName, 'With `domain` or `mx`: what the destination is called. All of one name are one.'),
+  name: field(
+    givenName,
+    'With `domain` or `mx`: the name of the destination. All domains with the same name share one destination.',
+  ),
   connections: field(
     connections.read,
-    'Connections at once at most; yours may be above `POSTERN_MTA_PER_DESTINATION`, the built-in ones never are.',
+    'Maximum connections at once. In your own rules it may exceed `POSTERN_MTA_PER_DESTINATION`; in the built-in rules it is limited to that.',
   ),
-  startWith: field(connections.read, 'Connections to begin with; more as it goes well.'),
-  perMinute: field(perMinute, 'Mails a minute at most, spread evenly, or `"unlimited"`.'),
+  startWith: field(connections.read, 'Connections at first; the number grows while deliveries succeed.'),
+  perMinute: field(perMinute.read, 'Maximum mails per minute, spread evenly, or `"unlimited"`.'),
   mailsPerConnection: field(
     wholeNumber('a number of mails', 1, 100_000).read,
-    'Mails over one connection, then a new one.',
+    'Mails sent over a connection before it is replaced.',
   ),
-  idle: field(idle, 'How long a connection waits for its next mail, up to `5m`.'),
+  idle: field(idle, 'Time that an idle connection waits for its next mail, up to `5m`.'),
   tls: field(
     tls,
-    'The least that is demanded, whatever the sender says: `opportunistic`, `encrypted` (any certificate), `verified`; `off` never tries TLS.',
+    'Minimum TLS level, whatever the sender requests: `opportunistic`, `encrypted` (any certificate) or `verified`; `off` never tries TLS.',
   ),
 });
 
@@ -134,17 +128,21 @@ export type WrittenRule = z.output<typeof rule>;
 const subjects = ['domain', 'mx', 'destination'] as const;
 
 export const shapingRule = rule.check(({ value, issues }) => {
-  const complain = (path: string[], message: string) =>
+  const addIssue = (path: string[], message: string) =>
     issues.push({ code: 'custom', input: value, path, message });
   const given = subjects.filter((subject) => value[subject] !== undefined);
   if (given.length !== 1) {
-    const what = given.length === 0 ? 'does not say whom it is for' : `says ${given.join(' and ')}`;
-    complain([], `${what}; give one of ${subjects.join(', ')}`);
+    const names = subjects.join(', ');
+    const message =
+      given.length === 0
+        ? `selects no destination; give one of ${names}`
+        : `has ${given.join(' and ')}; give only one of ${names}`;
+    addIssue([], message);
   }
   if (value.destination && value.name !== undefined)
-    complain(['name'], 'a destination has its name already; name it in a rule by domain or mx');
+    addIssue(['name'], 'a destination already has a name; give the name in a rule by domain or mx');
   if (value.startWith !== undefined && value.startWith > (value.connections ?? value.startWith))
-    complain(
+    addIssue(
       ['startWith'],
       `${value.startWith} is more than the ${value.connections} connections; give fewer`,
     );

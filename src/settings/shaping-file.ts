@@ -1,8 +1,7 @@
 /**
- * The shaping file: rules in JSON with comments, read once at start. The operator's own file (POSTERN_SHAPING_FILE)
- * comes first; the shipped config/shaping.jsonc holds behind it, unless it says `"builtIn": false`. A file with a
- * fault stops the start: a ConfigError with a line for each fault, naming the rule, the field, what would be right,
- * and where it stands. What the rules mean is in settings/shaping-rules.ts.
+ * Reads the shaping rules once, at start. The rules of the operator's file (POSTERN_SHAPING_FILE) come before the built-in
+ * ones in config/shaping.jsonc, which `"builtIn": false` disables. A file with faults stops the start: a ConfigError has a
+ * line for each fault, with the rule, the field, the expected value and the line. shaping-rules.ts applies the rules.
  */
 import { join } from 'node:path';
 import { findNodeAtLocation, getNodeValue, type Node } from 'jsonc-parser';
@@ -23,8 +22,8 @@ const shapingFile = z.strictObject({
 });
 
 /**
- * The rules that hold, the operator's before the built-in ones. Who lowers the connections for everybody
- * (POSTERN_MTA_PER_DESTINATION) means the big providers too; a rule of the operator's own is meant as it stands.
+ * The operator's rules, then the built-in ones. `perDestination` (POSTERN_MTA_PER_DESTINATION) limits the connections of the
+ * built-in rules, which are for the big providers, but not those of the operator's own rules.
  */
 export function loadShaping(path: string | null, perDestination: number): ShapingRule[] {
   const own = path === null ? null : readRules(path, 'POSTERN_SHAPING_FILE');
@@ -47,7 +46,7 @@ function readRules(path: string, origin: string): { builtIn: boolean; rules: Sha
   const faults = [...(read.error?.issues.flatMap(faultsOf) ?? []), ...repeatsIn(file.root)];
   if (faults.length === 0 && read.success)
     return { builtIn: read.data.builtIn, rules: read.data.rules.map(ruleOf) };
-  throw new ConfigError(faults.map((fault) => `${origin}: ${said(fault, file, path)}`));
+  throw new ConfigError(faults.map((fault) => `${origin}: ${located(fault, file, path)}`));
 }
 
 interface Fault {
@@ -59,14 +58,17 @@ function faultsOf(issue: z.core.$ZodIssue): Fault[] {
   const { path, message } = issue;
   if (issue.code === 'unrecognized_keys') {
     const known = (path.length === 0 ? Object.keys(shapingFile.shape) : ruleFields).join(', ');
-    return issue.keys.map((key) => ({ path: [...path, key], message: `no such field; there are ${known}` }));
+    return issue.keys.map((key) => ({
+      path: [...path, key],
+      message: `no such field; the fields are ${known}`,
+    }));
   }
   if (issue.code === 'invalid_type' && issue.expected === 'object')
     return [{ path, message: 'is not an object; write { "domain": …, "connections": … }' }];
   return [{ path, message }];
 }
 
-/** JSON takes the last of two members with one name, and whoever wrote the first would wonder. */
+/** Of two members with the same name, JSON parsers silently use the last one. */
 function repeatsIn(node: Node, path: PropertyKey[] = []): Fault[] {
   const seen = new Set<string>();
   return (node.children ?? []).flatMap((child, index) => {
@@ -81,17 +83,17 @@ function repeatsIn(node: Node, path: PropertyKey[] = []): Fault[] {
 }
 
 /** `rule 3, connections: "many" is not …; give … (FILE, line 14)`; rules are counted from 1. */
-function said({ path, message }: Fault, { root, lineOf }: Jsonc, file: string): string {
+function located({ path, message }: Fault, { root, lineOf }: Jsonc, file: string): string {
   const [list, index, name] = path;
   const isRule = list === 'rules' && typeof index === 'number';
-  const place = isRule ? [`rule ${index + 1}`, ...(name === undefined ? [] : [name])] : path;
+  const names = isRule ? [`rule ${index + 1}`, ...(name === undefined ? [] : [name])] : path;
   const node = findNodeAtLocation(root!, path as (string | number)[]) ?? root!;
-  return `${place.join(', ')}${place.length > 0 ? ': ' : ''}${message} (${file}, line ${lineOf(node)})`;
+  return `${names.join(', ')}${names.length > 0 ? ': ' : ''}${message} (${file}, line ${lineOf(node)})`;
 }
 
 function ruleOf({ domain, mx, destination, name, idle: idleMs, ...limits }: WrittenRule): ShapingRule {
-  const given = Object.entries({ ...limits, idleMs }).filter(([, value]) => value !== undefined);
-  const fields: Partial<DestinationShape> = Object.fromEntries(given);
+  const fieldsGiven = Object.entries({ ...limits, idleMs }).filter(([, value]) => value !== undefined);
+  const fields: Partial<DestinationShape> = Object.fromEntries(fieldsGiven);
   if (domain) return { by: 'domain', domains: domain, name: name ?? null, fields };
   if (mx) return { by: 'mx', suffixes: mx, name: name ?? null, fields };
   return { by: 'destination', names: destination ?? [], fields };

@@ -1,26 +1,26 @@
 /**
- * From the rules of the shaping file to the destination that serves a domain: its name and its shape. Pure, and quick
- * enough to be asked at every look-up of a route.
+ * Applies the shaping rules: finds the name and the shape of the destination that serves a domain. Pure, and fast enough to
+ * run at every route lookup.
  *
- * First the name. A rule by domain sets its domain apart; else the first rule by MX whose suffixes all of the
- * domain's hosts have decides. Its name is the destination's; without one that is the domain, or the hosts. Then the
- * shape: of each field, what the first rule that applies says. Whatever has one name has one shape, or a limit would
- * depend on who comes first: a name that rules give takes its fields from the rules of that name alone, and any
- * destination from the rules that call it by its name.
+ * The name: a rule that names the domain decides; otherwise the first rule by MX that matches all of the domain's hosts. If
+ * that rule gives no name, the destination's name is the domain (rule by domain) or the list of hosts.
+ *
+ * The shape: each field is taken from the first rule that applies. If a rule gave the name, only rules that give the same
+ * name apply, and rules for that destination. So all domains of a destination get the same shape.
  */
 import type { DestinationOf, DestinationShape } from '../mail/destination-shape.ts';
 
 export type ShapingRule = { fields: Partial<DestinationShape> } & (
   | { by: 'domain'; domains: string[]; name: string | null }
-  /** Suffixes begin with a dot; without one it is a host's whole name. */
+  /** A suffix begins with a dot; a text without one is a complete host name. */
   | { by: 'mx'; suffixes: string[]; name: string | null }
   | { by: 'destination'; names: string[] }
 );
 
 /**
- * What holds where no rule says otherwise. It begins with 5 connections because Postfix does
- * (initial_destination_concurrency): what most receivers meet every day. An idle connection takes up a place at the
- * other side, so it waits for the next mail of a burst and no longer.
+ * The shape if no rule says otherwise. It starts with 5 connections, like Postfix (initial_destination_concurrency), because
+ * most receivers are used to that. An idle connection occupies a slot at the receiver, so it waits only for the next mail of
+ * a burst.
  */
 export function defaultShape(connections: number): DestinationShape {
   return {
@@ -39,13 +39,13 @@ export function createDestinationOf(
 ): DestinationOf {
   return (domain, hosts) => {
     const names = [...new Set(hosts.map(plain))].sort();
-    const matching = rules.filter((rule) => isFor(rule, domain, names));
+    const matching = rules.filter((rule) => matches(rule, domain, names));
     const first = matching.find(({ by }) => by === 'domain') ?? matching[0];
-    const given = first && 'name' in first ? first.name : null;
-    const name = given ?? (first?.by === 'domain' || names.length === 0 ? domain : names.join(','));
+    const givenName = first && 'name' in first ? first.name : null;
+    const name = givenName ?? (first?.by === 'domain' || names.length === 0 ? domain : names.join(','));
     const applies = (rule: ShapingRule) => {
       if (rule.by === 'destination') return rule.names.includes(name);
-      return given === null ? matching.includes(rule) : rule.name === given;
+      return givenName === null ? matching.includes(rule) : rule.name === givenName;
     };
     return { name, shape: shapeOf(rules.filter(applies), fallback) };
   };
@@ -55,7 +55,7 @@ function plain(host: string): string {
   return host.toLowerCase().replace(/\.$/, '');
 }
 
-function isFor(rule: ShapingRule, domain: string, hosts: string[]): boolean {
+function matches(rule: ShapingRule, domain: string, hosts: string[]): boolean {
   if (rule.by === 'domain') return rule.domains.includes(domain);
   if (rule.by === 'destination' || hosts.length === 0) return false;
   const has = (host: string, suffix: string) =>

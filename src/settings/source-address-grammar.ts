@@ -1,16 +1,12 @@
-/**
- * The written form of our own addresses: `ADDRESS[=EHLO-NAME][@POOL]`. Neither an address nor a name has an @ in it.
- * A pool's name is a word for people, as it stands in commands: a label of letters, digits and hyphens.
- */
+/** The written form of our source addresses: `ADDRESS[=EHLO-NAME][@POOL]`. */
 import { isIP } from 'node:net';
 import { defaultPool } from '../mail/ip-pool.ts';
-import { asHostName, type Grammar, Refused, refuse, wordsOf } from './grammar.ts';
+import { asHostName, type Grammar, listOf, Refused, refuse } from './grammar.ts';
 
-/** An address of ours that connections come from; `name` is what it says in EHLO, null where that is not given. */
+/** `name`: the EHLO name; null if not given. */
 interface Source {
   address: string;
   name: string | null;
-  /** The set of addresses that it is one of. */
   pool: string;
 }
 
@@ -21,7 +17,7 @@ export const poolName: Pick<Grammar<string>, 'read'> = {
     const name = text.toLowerCase();
     if (poolPattern.test(name)) return name;
     const give = 'up to 40 letters, digits and hyphens, such as transactional or bulk-2';
-    return refuse(text, 'the name of a pool of source addresses', give);
+    return refuse(text, 'the name of an IP pool', give);
   },
 };
 
@@ -37,15 +33,16 @@ function source(word: string): Source {
   return { address, name: ownName, pool: pool === undefined ? defaultPool : poolName.read(pool) };
 }
 
+const sources = listOf(source, printed);
+
 export const sourceAddresses: Grammar<Source[]> = {
+  ...sources,
   read(text) {
-    const sources = wordsOf(text).map(source);
-    const twice = sources.find(({ address }, at) => sources.findIndex((one) => one.address === address) < at);
-    if (twice) throw new Refused(`${twice.address} is there twice; give each address once, in one pool`);
-    return sources;
+    const read = sources.read(text);
+    const twice = read.find(({ address }, at) => read.findIndex((one) => one.address === address) < at);
+    if (twice) throw new Refused(`${twice.address} is given twice; give each address once, in one IP pool`);
+    return read;
   },
-  print: (sources) => sources.map(printed).join(' '),
-  list: true,
 };
 
 function printed({ address, name, pool }: Source): string {

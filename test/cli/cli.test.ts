@@ -72,7 +72,7 @@ test('org pool: pinned, shown, and warned of a pool that no node has', async (t)
   t.is((await json('org pool Acme default')).pool, null);
   t.regex(await refusal(2, 'org pool Acme'), /give either the NAME of a pool or --none/);
   t.regex(await refusal(2, 'org pool Acme bulk --none'), /give either the NAME of a pool or --none/);
-  t.regex(await refusal(2, 'org pool Acme b_lk'), /"b_lk" is not the name of a pool of source addresses/);
+  t.regex(await refusal(2, 'org pool Acme b_lk'), /"b_lk" is not the name of an IP pool/);
 });
 
 test('key: made, listed without the key, rotated, revoked', async (t) => {

@@ -172,7 +172,7 @@ test('emails are kept for good, or for as long as anything tells of them', (t) =
   const refusal = (settings: Record<string, string>) => t.throws(() => loadConfig(settings))?.message;
   t.is(
     refusal({ POSTERN_KEEP_EMAILS: '7d' }),
-    'POSTERN_KEEP_EMAILS: "168h" is less than POSTERN_KEEP_EVENTS (720h), and what is kept for that tells of its email; name a time at least as long',
+    'POSTERN_KEEP_EMAILS: "168h" is less than POSTERN_KEEP_EVENTS (720h), and what is kept that long refers to its email; give a time at least as long',
   );
   t.regex(
     refusal({ POSTERN_KEEP_EMAILS: '40d', POSTERN_IDEMPOTENCY_KEEP: '41d' })!,

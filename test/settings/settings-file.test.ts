@@ -28,14 +28,14 @@ test('what is read is what Node reads too; what others read differently is a fau
   });
   for (const text of others) t.deepEqual(read(text), { ...parseEnv(text), faults: [] } as never);
   for (const [line, why] of [
-    ['A=se\\cret', /^A: .* a \\ differently; write it between single quotes$/],
+    ['A=se\\cret', /^A: .* a \\ differently; put the value in single quotes$/],
     ['A=se$cret', /^A: .* a \$ differently/],
     ['A=sec"ret"', /^A: .* a " differently/],
-    ['A=secret # of mine', /^A: .*for Docker it begins a comment/],
-    ['A="se$cret"', /^A: Docker takes a \$ for a variable/],
+    ['A=secret # of mine', /^A: .*Docker as the start of a comment/],
+    ['A="se$cret"', /^A: Docker expands a \$ as a variable/],
     ["A='se\\cret'", /^A: .* use a value without/],
     ["A='secret", /^A: the quote ' is not closed/],
-    ['A="sec"ret', /^A: something follows the quoted value/],
+    ['A="sec"ret', /^A: there is text after the quoted value/],
     ['export A=secret', /not NAME=VALUE/],
     ['; secret', /not NAME=VALUE/],
     ['# secret \\', /a comment ends in \\/],
@@ -146,7 +146,7 @@ function canMount(): boolean {
 
     const direct = '/opt/postern/scripts/postern';
     const asOther =
-      /^postern: \/etc\/postern\/postern\.env has the settings of the service .*: give the command as `.*postern/;
+      /^postern: \/etc\/postern\/postern\.env has the settings of the service .*: run the command as `.*postern/;
     for (const prefix of [[], ['runuser', '-u', 'postern', '--']]) {
       const { code, stdout, stderr } = await there(...prefix, direct, 'org', 'list');
       t.deepEqual([code, stdout], [1, '']);

@@ -94,7 +94,7 @@ for (const kind of kinds) {
     for (const command of ['org list', 'migrate'])
       t.regex(
         await refusal(1, command),
-        /(is empty|there is no database in .*): the first start of the server makes it/,
+        /(is empty|there is no database in .*): the first start of the server creates it/,
       );
     const db = await open();
     await makeOlder(db);

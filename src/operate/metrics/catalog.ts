@@ -1,7 +1,7 @@
 /**
- * Every metric of Postern: its name, kind, labels and a sentence; README.md has the table made of it. Names follow
- * Prometheus: base units, `_total` for what is counted. No label has more values than the program knows by itself:
- * never a domain, an address or an organization.
+ * Every metric of Postern with its kind, name, help text and labels; docs/metrics.md has the generated table. Names follow
+ * the conventions of Prometheus: base units, `_total` for counters. The values of a label are a fixed set, never domains,
+ * addresses or organizations.
  */
 
 export interface Documented {
@@ -9,7 +9,7 @@ export interface Documented {
   name: string;
   help: string;
   labels: readonly string[];
-  /** A histogram's upper bounds. */
+  /** Upper bounds of a histogram. */
   buckets?: readonly number[];
 }
 
@@ -25,12 +25,12 @@ const histogram = (name: string, help: string, buckets: readonly number[], label
 const minute = 60;
 const hour = 60 * minute;
 
-/** From a disk that syncs at once to one that hangs. */
+/** From a fast disk to one that hangs. */
 const commits = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 const calls = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-/** To the timeouts of RFC 5321, and through several hosts. */
+/** Up to the timeouts of RFC 5321, for several hosts. */
 const attempts = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, minute, 5 * minute, 10 * minute];
-/** From mail that is sent at once, over the retry schedule, to the maximum age. */
+/** From immediate delivery, over the retry schedule, up to the maximum age. */
 const latencies = [
   ...[0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, minute, 5 * minute, 15 * minute],
   ...[hour, 4 * hour, 12 * hour, 48 * hour],

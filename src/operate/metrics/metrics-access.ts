@@ -1,14 +1,14 @@
 /**
- * Who may read the metrics. With a token set: who brings it, and nobody else. Without one: who connects from this very
- * machine, and is not a proxy speaking for somebody else. A proxy here makes everybody's address a loopback one, so a
- * request that says it was forwarded is refused, and one whose Host is no name of loopback: that is a proxy that keeps
- * the Host, or a page in a browser here whose name was pointed at us (DNS rebinding).
+ * Decides who may read the metrics. If a token is configured, only requests with it. Otherwise only requests from this
+ * machine, but not those that a proxy on this machine forwards, because they come from a loopback address too. So a
+ * request is refused if it has a header of a proxy, or if its Host is not a loopback name: then it comes from a proxy that
+ * keeps the Host, or from a web page in a local browser whose name resolves to loopback (DNS rebinding).
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIPv6 } from 'node:net';
 
-/** unknown: as if there were nothing; asked: for the token. */
+/** unknown: answered like a path that does not exist; asked: the token is missing or wrong. */
 export type MetricsAccess = 'granted' | 'unknown' | 'asked';
 
 const loopback = new BlockList();
@@ -17,20 +17,20 @@ loopback.addAddress('::1', 'ipv6');
 
 const isLoopback = (address: string) => loopback.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 
-const ofProxies = /^(forwarded|via|x-real-ip|x-forwarded-.*|cf-connecting-ip|true-client-ip)$/;
+const proxyHeaders = /^(forwarded|via|x-real-ip|x-forwarded-.*|cf-connecting-ip|true-client-ip)$/;
 
 export function accessOf(request: IncomingMessage, token: string | null): MetricsAccess {
   if (token !== null) return hasToken(request.headers.authorization, token) ? 'granted' : 'asked';
   const { headers, socket } = request;
   if (socket.remoteAddress === undefined || !isLoopback(socket.remoteAddress)) return 'unknown';
-  if (Object.keys(headers).some((name) => ofProxies.test(name))) return 'unknown';
+  if (Object.keys(headers).some((name) => proxyHeaders.test(name))) return 'unknown';
   return isHostHere(headers.host) ? 'granted' : 'unknown';
 }
 
-/** Of the same length, so that the time it takes tells nothing. */
+/** Compares digests, because they have the same length and the time then reveals nothing. */
 function hasToken(authorization: string | undefined, token: string): boolean {
-  const given = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
-  return given !== undefined && timingSafeEqual(digest(given), digest(token));
+  const sent = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
+  return sent !== undefined && timingSafeEqual(digest(sent), digest(token));
 }
 
 const digest = (text: string) => createHash('sha256').update(text).digest();

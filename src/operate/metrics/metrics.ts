@@ -1,9 +1,8 @@
 /**
- * What is counted while the program works, at the seams it has anyway: group commits, which tell of many mails at once,
- * the answers of the API, mail that is read. Nothing here costs a query or a line of log, and no fault in it reaches
- * the mail: what follows a commit must not fail, or the commit would be made again.
+ * Updates the metrics while the program works: after group commits, API responses, webhook posts and received mail. This
+ * costs no queries and no log lines. An error here never reaches the mail: code that runs after a commit must not throw,
+ * because the commit would be repeated.
  */
-import type { Registry } from 'prom-client';
 import type { ParsedReturn } from '../../bounces/parse/parse-result.ts';
 import type { Decision } from '../../db/accept/acceptance.ts';
 import type { Send } from '../../db/accept/send-record.ts';
@@ -15,73 +14,71 @@ import { createRegistry, type Meters } from './registry.ts';
 
 type CommitKind = 'accept' | 'outcomes' | 'returned' | 'usage' | 'visits' | 'webhooks';
 
-type Commit<Item, Answer> = (items: Item[]) => Promise<Answer[]>;
-
-export interface Metrics {
-  registry: Registry;
-  meters: Meters;
-  /** A group commit that is timed; `told` of what it had in it and what came of that. */
-  timed<Item, Answer>(
-    kind: CommitKind,
-    commit: Commit<Item, Answer>,
-    onCommitted?: (items: Item[], answers: Answer[]) => void,
-  ): Commit<Item, Answer>;
-  decided(sends: Send[], decisions: Decision[]): void;
-  /** `written`: false where the delivery was no longer ours. */
-  recorded(transitions: Transition[], written: boolean[]): void;
-  posted(tries: WebhookTry[]): void;
-  inbound(reading: ParsedReturn): void;
-  refused(via: 'api' | 'smtp', code: RefusalCode): void;
-  answered(request: { method: string; route: string; status: number; ms: number }): void;
-  /** How the destinations stand, once a second. */
-  destinations(destinations: Iterable<ReadyQueue>): void;
+interface AnsweredRequest {
+  method: string;
+  route: string;
+  status: number;
+  ms: number;
 }
 
-export function createMetrics(version: string, onError: (what: string, error: unknown) => void): Metrics {
+type Commit<Item, Answer> = (items: Item[]) => Promise<Answer[]>;
+
+export type Metrics = ReturnType<typeof createMetrics>;
+
+export function createMetrics(version: string, onError: (what: string, error: unknown) => void) {
   const { registry, meters } = createRegistry();
   startAtZero(meters);
   meters.buildInfo.set({ version, node: process.version }, 1);
   return {
     registry,
     meters,
-    timed: (kind, commit, onCommitted) => async (items) => {
-      const begun = performance.now();
-      let answers: Awaited<ReturnType<typeof commit>>;
-      try {
-        answers = await commit(items);
-      } catch (error) {
-        meters.commitFailures.inc({ kind });
-        throw error;
-      }
-      try {
-        meters.commitDuration.observe({ kind }, (performance.now() - begun) / 1000);
-        meters.commitItems.inc({ kind }, items.length);
-        onCommitted?.(items, answers);
-      } catch (error) {
-        onError('a commit could not be counted', error);
-      }
-      return answers;
-    },
-    decided: (_, decisions) => countDecisions(meters, decisions),
-    recorded: (transitions, written) =>
+    /** A group commit that is timed. `onCommitted` gets its items and answers. */
+    timed:
+      <Item, Answer>(
+        kind: CommitKind,
+        commit: Commit<Item, Answer>,
+        onCommitted?: (items: Item[], answers: Answer[]) => void,
+      ): Commit<Item, Answer> =>
+      async (items) => {
+        const begun = performance.now();
+        let answers: Answer[];
+        try {
+          answers = await commit(items);
+        } catch (error) {
+          meters.commitFailures.inc({ kind });
+          throw error;
+        }
+        try {
+          meters.commitDuration.observe({ kind }, (performance.now() - begun) / 1000);
+          meters.commitItems.inc({ kind }, items.length);
+          onCommitted?.(items, answers);
+        } catch (error) {
+          onError('a commit could not be counted', error);
+        }
+        return answers;
+      },
+    decided: (_sends: Send[], decisions: Decision[]) => countDecisions(meters, decisions),
+    /** `written`: false if this node no longer owned the delivery. */
+    recorded: (transitions: Transition[], written: boolean[]) =>
       countTransitions(
         meters,
         transitions.filter((_move, index) => written[index]),
       ),
-    posted(tries) {
+    posted(tries: WebhookTry[]): void {
       for (const { attempt, verdict } of tries) {
         meters.webhookPosts.inc({ result: verdict.kind });
         meters.webhookPostDuration.observe(attempt.duration / 1000);
       }
     },
-    inbound: (reading) =>
+    inbound: (reading: ParsedReturn) =>
       meters.inboundMails.inc({ kind: reading.is === 'report' ? reading.report.kind : reading.is }),
-    refused: (via, code) => meters.sendsRefused.inc({ via, code }),
-    answered({ method, route, status, ms }) {
+    refused: (via: 'api' | 'smtp', code: RefusalCode) => meters.sendsRefused.inc({ via, code }),
+    answered({ method, route, status, ms }: AnsweredRequest): void {
       const labels = { method, route, status: `${Math.floor(status / 100)}xx` };
       meters.httpDuration.observe(labels, ms / 1000);
     },
-    destinations(destinations) {
+    /** The state of all destinations, once a second. */
+    destinations(destinations: Iterable<ReadyQueue>): void {
       let [circuits, busy] = [0, 0];
       for (const { concurrency } of destinations) {
         if (concurrency.circuit) circuits += 1;
@@ -93,7 +90,7 @@ export function createMetrics(version: string, onError: (what: string, error: un
   };
 }
 
-/** What alerts ask for must be there before the first of it happens. */
+/** Series that alerts use must exist before their first event. */
 function startAtZero(meters: Meters): void {
   const { outcomes, recipientsSkipped, commitFailures, inboundMails, webhookPosts } = meters;
   outcomes.inc({ outcome: 'delivered', category: 'none' }, 0);
@@ -123,7 +120,7 @@ function countDecisions(meters: Meters, decisions: Decision[]): void {
   meters.recipientsSkipped.inc({ reason: 'insufficient_credit' }, withoutCredit);
 }
 
-/** Most of a batch are alike, so they are counted before prom-client is told: it takes a microsecond each time. */
+/** Counts equal transitions of a batch first, because each call of prom-client takes a microsecond. */
 function countTransitions(
   { outcomes, attemptDuration, deliveryLatency }: Meters,
   transitions: Transition[],
@@ -142,7 +139,7 @@ function countTransitions(
   }
 }
 
-/** A clock may be set back. */
+/** Never negative, even if the clock was set back. */
 function secondsBetween(from: number, to: number): number {
   return Math.max(to - from, 0) / 1000;
 }

@@ -1,20 +1,21 @@
 /**
- * What there is to say of the process: CPU, memory, files, garbage collection, delays of the event loop. It is the
- * process's to ask for, once: prom-client's observers cannot be taken back.
+ * Metrics about the process: CPU, memory, files, garbage collection, event loop delay. main.ts adds them, once, because
+ * prom-client's observers cannot be removed.
  */
 import { collectDefaultMetrics, type Registry } from 'prom-client';
 
 /**
- * Left out: the counts of handles, which walk all sockets at each scrape and are named against the conventions
- * (promtool says so), and V8's heap by spaces, two dozen series that tell an operator nothing.
+ * Removed: the handle counts, which walk all sockets at each scrape and whose names promtool rejects, and V8's heap spaces,
+ * two dozen series that are of no use to an operator.
  */
-const odd =
+const unwanted =
   /^nodejs_(active_(handles|requests|resources)|heap_space_|eventloop_lag_(min|stddev|mean|p90)|version)/;
 
-/** A timer this often; the delays that matter are longer. */
+/** The interval of the measuring timer in milliseconds; shorter delays do not matter. */
 const resolutionMs = 20;
 
 export function watchProcess(registry: Registry): void {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: resolutionMs });
-  for (const { name } of registry.getMetricsAsArray()) if (odd.test(name)) registry.removeSingleMetric(name);
+  for (const { name } of registry.getMetricsAsArray())
+    if (unwanted.test(name)) registry.removeSingleMetric(name);
 }

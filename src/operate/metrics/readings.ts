@@ -1,8 +1,8 @@
 /**
- * What is looked up when somebody asks for the metrics, and not before. What memory knows is read each time. What the
- * database knows is read beside the answer: no sooner than five seconds after the last time, nor than fifty times as
- * long as that took, so that counting a long queue takes 2 % of one connection's time at most, and nobody's who asks
- * often. An answer waits a quarter of a second for it, and else says what was known before, and how old that is.
+ * Values that are read only when the metrics are scraped. Values in memory are read each time. Counts of the database are
+ * read in the background: at most every five seconds, and with a pause of fifty times the duration of the last read, so
+ * that counting a long queue takes at most 2 % of the time of one connection. A scrape waits up to 250 ms for them; after
+ * that it returns the previous counts and their age.
  */
 import { setTimeout as rest } from 'node:timers/promises';
 import type { Clock } from '../../base/clock.ts';
@@ -11,28 +11,28 @@ import type { Meters } from './registry.ts';
 
 export interface ReadingParts {
   meters: Meters;
-  /** Since when the delivery that has been due the longest has been. */
+  /** When the oldest due delivery became due; null if there is none. */
   oldestDue(now: number): Promise<number | null>;
   queueDepth(now: number): Promise<QueueDepth>;
   webhookBacklog(): Promise<WebhookBacklog>;
-  /** Of the way out: connections to other servers, and deliveries under way. */
+  /** Connections to other servers, and deliveries in progress. */
   load(): { connections: { busy: number; idle: number }; inFlight: number };
-  /** Clients of the SMTP ports. */
+  /** Number of clients connected to the SMTP ports. */
   clients(): number;
-  /** In bytes; null where it cannot be told. */
+  /** In bytes; null if it cannot be read. */
   freeSpace(): number | null;
   onError(what: string, error: unknown): void;
   clock: Clock;
 }
 
-const minRestMs = 5_000;
-const restFactor = 50;
+const minPauseMs = 5_000;
+const pauseFactor = 50;
 const timeoutMs = 250;
 
 export function createReadings(parts: ReadingParts) {
   const { meters, clock } = parts;
   let reading: Promise<void> | null = null;
-  /** By the stopwatch, for it follows from how long the database takes. */
+  /** By performance.now(), because it depends on how long the database takes. */
   let nextReadAt = Number.NEGATIVE_INFINITY;
   let measuredAt: number | null = null;
 
@@ -52,7 +52,7 @@ export function createReadings(parts: ReadingParts) {
       parts.onError('the queue could not be counted for the metrics', error);
     }
     const ended = performance.now();
-    nextReadAt = ended + Math.max(minRestMs, restFactor * (ended - begun));
+    nextReadAt = ended + Math.max(minPauseMs, pauseFactor * (ended - begun));
     reading = null;
   }
 
@@ -73,7 +73,7 @@ export function createReadings(parts: ReadingParts) {
       if (reading) await Promise.race([reading, rest(timeoutMs)]);
       if (measuredAt !== null) meters.measuredAge.set(Math.max(clock.now() - measuredAt, 0) / 1000);
     },
-    /** Before the database closes. */
+    /** Called before the database closes. */
     async stop(): Promise<void> {
       nextReadAt = Number.POSITIVE_INFINITY;
       await reading;

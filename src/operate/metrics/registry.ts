@@ -1,4 +1,4 @@
-/** The catalog as prom-client's metrics, in a registry of their own. */
+/** Creates the metrics of the catalog with prom-client, in a new registry. */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { catalog, type Documented } from './catalog.ts';
 

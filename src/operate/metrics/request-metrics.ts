@@ -1,4 +1,4 @@
-/** What the ways in tell the metrics: each HTTP request with its route, each send that was refused, of either way. */
+/** Counts HTTP requests by route, and refused sends of the API and of SMTP submission. */
 import type { Middleware } from 'koa';
 import { type RefusalCode, statusOf } from '../../mail/refusal.ts';
 import { type MailHandler, SmtpRefusal } from '../../smtp-in/mail-handler.ts';
@@ -6,7 +6,7 @@ import type { Metrics } from './metrics.ts';
 
 const sendRoute = '/api/public/email/send';
 
-/** Goes before all else. A route is the pattern of the router; what no router knows is `other`, whatever its method. */
+/** The first middleware. `route` is the router's pattern, or `other` for an unknown path, whatever its method. */
 export function countRequests({ answered, refused }: Pick<Metrics, 'answered' | 'refused'>): Middleware {
   return async (context, next) => {
     const begun = performance.now();
@@ -23,7 +23,7 @@ interface Answer {
   error: RefusalCode;
 }
 
-/** A reply begins with docs/api.md's own code where the refusal is one of the API's. */
+/** The SMTP reply to a refusal of the API begins with its error code (docs/api.md). */
 export function countRefusals<User>(
   handler: MailHandler<User>,
   refused: Metrics['refused'],
