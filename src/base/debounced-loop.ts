@@ -5,14 +5,7 @@
  */
 import type { Clock } from './clock.ts';
 
-export interface DebouncedLoop {
-  start(): void;
-  wake(): void;
-  /** Resolves when the current run has ended. */
-  stop(): Promise<void>;
-}
-
-export interface DebouncedLoopParts {
+interface DebouncedLoopParts {
   run(): Promise<boolean>;
   debounceMs: number;
   intervalMs: number;
@@ -21,13 +14,8 @@ export interface DebouncedLoopParts {
   onError(error: unknown): void;
 }
 
-export function createDebouncedLoop({
-  run,
-  debounceMs,
-  intervalMs,
-  clock,
-  onError,
-}: DebouncedLoopParts): DebouncedLoop {
+export function createDebouncedLoop(parts: DebouncedLoopParts) {
+  const { run, debounceMs, intervalMs, clock, onError } = parts;
   let isStopped = true;
   let isWoken = false;
   let running: Promise<void> | null = null;
@@ -59,12 +47,13 @@ export function createDebouncedLoop({
   }
 
   return {
-    start() {
+    start(): void {
       isStopped = false;
       wake();
     },
     wake,
-    async stop() {
+    /** Resolves when the current run has ended. */
+    async stop(): Promise<void> {
       isStopped = true;
       clearTimeout(debounce);
       cancelInterval();

@@ -1,15 +1,8 @@
 /** Wraps an async function and counts its calls in progress. */
-export interface InFlight<Args extends unknown[], Result> {
-  call(...args: Args): Promise<Result>;
-  inFlight(): number;
-}
-
-export function countInFlight<Args extends unknown[], Result>(
-  act: (...args: Args) => Promise<Result>,
-): InFlight<Args, Result> {
+export function countInFlight<Args extends unknown[], Result>(act: (...args: Args) => Promise<Result>) {
   let inFlight = 0;
   return {
-    async call(...args) {
+    async call(...args: Args): Promise<Result> {
       inFlight += 1;
       try {
         return await act(...args);

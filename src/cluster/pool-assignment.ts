@@ -19,17 +19,7 @@ export interface PoolAssignmentParts {
   readOthers(now: number): Promise<Set<string>>;
 }
 
-export interface PoolAssignment {
-  poolOf(orgId: string): string;
-  /** This node has addresses in the organization's pool, and the organization is not paused. */
-  isOurs(orgId: string): boolean;
-  isPaused(orgId: string): boolean;
-  anyPaused(): boolean;
-  /** Pools that only other nodes have. */
-  elsewhere(): string[];
-  /** Reads the database; true if an assignment or a pause has changed since the last time. */
-  refresh(now: number): Promise<boolean>;
-}
+export type PoolAssignment = ReturnType<typeof createPoolAssignment>;
 
 /** Published pools are ignored after a minute. */
 const publishIntervalMs = 20_000;
@@ -38,7 +28,7 @@ const publishIntervalMs = 20_000;
 export const poolsOf = (sources: { pool: string }[]): string[] =>
   sources.length === 0 ? [defaultPool] : [...new Set(sources.map(({ pool }) => pool))];
 
-export function createPoolAssignment(parts: PoolAssignmentParts): PoolAssignment {
+export function createPoolAssignment(parts: PoolAssignmentParts) {
   const { sources, readAssignments, readPaused, publish, readOthers } = parts;
   const pools = poolsOf(sources);
   const own = new Set(pools);
@@ -51,11 +41,14 @@ export function createPoolAssignment(parts: PoolAssignmentParts): PoolAssignment
 
   return {
     poolOf,
-    isOurs: (orgId) => own.has(poolOf(orgId)) && !paused.has(orgId),
-    isPaused: (orgId) => paused.has(orgId),
+    /** This node has addresses in the organization's pool, and the organization is not paused. */
+    isOurs: (orgId: string) => own.has(poolOf(orgId)) && !paused.has(orgId),
+    isPaused: (orgId: string) => paused.has(orgId),
     anyPaused: () => paused.size > 0,
+    /** Pools that only other nodes have. */
     elsewhere: () => otherPools,
-    async refresh(now) {
+    /** Reads the database; true if an assignment or a pause has changed since the last time. */
+    async refresh(now: number): Promise<boolean> {
       if (Math.abs(now - publishedAt) >= publishIntervalMs) {
         await publish(pools, now);
         publishedAt = now;

@@ -1,5 +1,5 @@
 /** Writes the mail log's lines (mail/mail-log.ts): accepted, attempted, and the outcomes. */
-import { iso } from '../base/clock.ts';
+import { isoOrNull } from '../base/clock.ts';
 import type { Delivery, Peer, TlsUsed } from '../glossary.ts';
 import type { MailLog, Verb } from '../mail/mail-log.ts';
 import type { Transition } from './transition.ts';
@@ -31,10 +31,9 @@ export function logAccepted(
   accepted: string[],
   requestId: string,
 ): void {
-  for (const { address, domain, deliveryId } of send.recipients.filter((one) =>
-    accepted.includes(one.address),
-  )) {
-    const note = send.trackedLinks === null ? '' : `; only the first ${send.trackedLinks} links are tracked`;
+  const note = send.trackedLinks === null ? '' : `; only the first ${send.trackedLinks} links are tracked`;
+  for (const { address, domain, deliveryId } of send.recipients) {
+    if (!accepted.includes(address)) continue;
     mailLog.write('accepted', `for <${address}> from ${send.from}${note}`, {
       emailId: send.emailId,
       orgId: send.orgId,
@@ -71,7 +70,8 @@ export function logOutcome(mailLog: MailLog, { delivery, attempt, status, dueAt 
   const verb: Verb = expired ? 'bounced' : verdict.outcome;
   const where = mx ? ` by ${mx.host} [${mx.address}]` : '';
   const why = expired ? `expired: ${verdict.diagnostic}` : verdict.diagnostic;
-  const next = dueAt === null ? '' : `; next attempt at ${iso(dueAt)}`;
+  const nextAttemptAt = isoOrNull(dueAt);
+  const next = nextAttemptAt === null ? '' : `; next attempt at ${nextAttemptAt}`;
   mailLog.write(verb, `to <${delivery.recipient}>${where}: ${why}${next}`, {
     ...namesOf(delivery),
     host: mx?.host ?? null,
@@ -80,7 +80,7 @@ export function logOutcome(mailLog: MailLog, { delivery, attempt, status, dueAt 
     tls: tls?.protocol ?? null,
     ms: attempt.endedAt - attempt.startedAt,
     category: expired ? 'expired' : verdict.category,
-    nextAttemptAt: dueAt === null ? null : iso(dueAt),
+    nextAttemptAt,
   });
 }
 

@@ -2,7 +2,7 @@
  * The stored email as users see it: the response of GET /api/public/email/:id (docs/design.md section 3) and the output of
  * the command line. Times are ISO 8601; unknown values are null.
  */
-import { iso } from '../base/clock.ts';
+import { iso, isoOrNull } from '../base/clock.ts';
 import type { DeliveryRecord, EmailRecord } from '../db/events/emails.ts';
 import type { Tally } from '../tracking/visit.ts';
 import { statusOf } from './states.ts';
@@ -33,24 +33,14 @@ export function telemetry(email: EmailRecord) {
 }
 
 function recipient(delivery: DeliveryRecord) {
-  const {
-    recipient: address,
-    status,
-    attempts,
-    nextAttemptAt,
-    deliveredAt,
-    lastReply,
-    mx,
-    tls,
-    bounce,
-  } = delivery;
+  const { status, attempts, mx, tls, bounce } = delivery;
   return {
-    address,
+    address: delivery.recipient,
     status,
     attempts,
-    nextAttemptAt: nextAttemptAt === null ? null : iso(nextAttemptAt),
-    deliveredAt: deliveredAt === null ? null : iso(deliveredAt),
-    lastResponse: lastReply,
+    nextAttemptAt: isoOrNull(delivery.nextAttemptAt),
+    deliveredAt: isoOrNull(delivery.deliveredAt),
+    lastResponse: delivery.lastReply,
     mx,
     tls,
     opens: engagement(delivery.opens),
@@ -60,9 +50,5 @@ function recipient(delivery: DeliveryRecord) {
 }
 
 function engagement({ count, firstAt, lastAt }: Tally) {
-  return {
-    count,
-    firstAt: firstAt === null ? null : iso(firstAt),
-    lastAt: lastAt === null ? null : iso(lastAt),
-  };
+  return { count, firstAt: isoOrNull(firstAt), lastAt: isoOrNull(lastAt) };
 }

@@ -28,12 +28,8 @@ export function transition(delivery: Delivery, attempt: Attempt, nextAt: number 
   const base = { delivery, attempt, dueAt: null, deliveredAt: null, bounce: null };
   const data = { attempt: delivery.attempts + 1, response: reply, mx, tls };
   if (verdict.outcome === 'delivered') {
-    return {
-      ...base,
-      status: 'delivered',
-      deliveredAt: attempt.endedAt,
-      event: { type: 'email.delivered', data },
-    };
+    const event = { type: 'email.delivered', data } as const;
+    return { ...base, status: 'delivered', deliveredAt: attempt.endedAt, event };
   }
   const cause = { category: verdict.category, fault: verdict.fault, diagnostic: verdict.diagnostic };
   if (verdict.outcome === 'bounced') {

@@ -3,16 +3,12 @@
  * to the listener of POSTERN_INBOUND_PORT.
  */
 import { Worker } from 'node:worker_threads';
-import type { Clock } from '../base/clock.ts';
-import type { Log } from '../base/log.ts';
-import type { Secrets } from '../base/secrets.ts';
 import { createBounceHandler } from '../bounces/bounce-handler.ts';
 import { logReturned } from '../bounces/bounce-log-lines.ts';
 import { createDeliveryOf } from '../bounces/complaint-tokens.ts';
 import { createIsolatedParser } from '../bounces/isolated-parser.ts';
 import { createReturnPathReader } from '../bounces/return-path.ts';
 import { createServiceAddressReader } from '../bounces/service-addresses.ts';
-import type { Config } from '../config.ts';
 import { keepReport } from '../db/bounces/domain-reports-table.ts';
 import { keepMail } from '../db/bounces/inbound-mails.ts';
 import {
@@ -22,35 +18,17 @@ import {
   recordReturned,
 } from '../db/bounces/returned-mail.ts';
 import { groupCommit } from '../db/engine/group-commit.ts';
-import type { Db } from '../db/engine/open.ts';
-import type { MailLog } from '../mail/mail-log.ts';
 import { createMessageIdReader } from '../mail/message-id.ts';
-import type { Metrics } from '../operate/metrics/metrics.ts';
-import type { MailHandler } from '../smtp-in/mail-handler.ts';
 import { createTrackingLinks } from '../tracking/tracking-links.ts';
+import type { ServerContext } from './context.ts';
 
-export interface BounceHandlingParts {
-  config: Config;
-  db: Db;
-  secrets: Secrets;
-  mailLog: MailLog;
-  metrics: Metrics;
-  log: Log;
-  clock: Clock;
-  onError(what: string, error: unknown): void;
-}
-
-export interface BounceHandling {
-  handler: MailHandler<null>;
-  /** Called after the listener has closed. */
-  close(): Promise<void>;
-}
+export type BounceHandling = ReturnType<typeof createBounceHandling>;
 
 /** Memory limits of the thread that parses a mail. */
 const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32 };
 
-export function createBounceHandling(parts: BounceHandlingParts): BounceHandling {
-  const { config, db, secrets, mailLog, metrics, log, clock, onError } = parts;
+export function createBounceHandling(context: ServerContext) {
+  const { config, db, secrets, mailLog, metrics, log, clock, onError } = context;
   const readReturnPath = createReturnPathReader(secrets);
   const links = createTrackingLinks(secrets);
   const newParser = () =>
@@ -93,6 +71,7 @@ export function createBounceHandling(parts: BounceHandlingParts): BounceHandling
   });
   return {
     handler,
+    /** Called after the listener has closed. */
     async close() {
       await Promise.all([parsers.returnPath.close(), parsers.public.close()]);
     },

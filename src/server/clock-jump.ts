@@ -11,11 +11,10 @@
  */
 import ms from 'ms';
 import type { Clock } from '../base/clock.ts';
-import type { Log } from '../base/log.ts';
-import type { Db } from '../db/engine/open.ts';
 import { newestEventAt } from '../db/events/read-events.ts';
 import { applyQueueAction } from '../db/queue/apply-queue-action.ts';
 import { makeMessagesDue } from '../db/webhooks/webhook-outbox.ts';
+import type { ServerContext } from './context.ts';
 
 const noticeableMs = 60_000;
 const intervalMs = 1000;
@@ -32,15 +31,9 @@ export function watchClock(clock: Clock, onSetBack: (byMs: number) => void): voi
   checkAfter(clock.now());
 }
 
-export interface MakeAllDueParts {
-  db: Db;
-  clock: Clock;
-  log: Pick<Log, 'warn'>;
-  onError(what: string, error: unknown): void;
-}
-
 /** If the newest event lies in the future, makes all waiting mail due in the background. Returns a function that stops it. */
-export async function makeAllDue({ db, clock, log, onError }: MakeAllDueParts): Promise<() => Promise<void>> {
+export async function makeAllDue(context: ServerContext): Promise<() => Promise<void>> {
+  const { db, clock, log, onError } = context;
   const now = clock.now();
   const aheadMs = ((await newestEventAt(db)) ?? now) - now;
   if (aheadMs < noticeableMs) return async () => {};

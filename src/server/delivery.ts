@@ -54,7 +54,7 @@ import { loadShaping } from '../settings/shaping-file.ts';
 import { createDestinationOf, defaultShape } from '../settings/shaping-rules.ts';
 import { ConnectionPool } from '../smtp-out/connection-pool.ts';
 import { createOffer } from '../smtp-out/offer.ts';
-import type { ServerContext } from './context.ts';
+import { leaseMs, type ServerContext } from './context.ts';
 
 /** How long the commit of an outcome waits for outcomes of running deliveries, or for the next one of a burst. */
 const recordMaxWaitMs = 20;
@@ -71,25 +71,6 @@ const policyFreshMs = 1_000;
 /** A stop has few seconds, and may happen because the database is away. */
 const leaveTimeoutMs = 1_000;
 
-export interface DeliveryParts
-  extends Pick<
-    ServerContext,
-    | 'config'
-    | 'db'
-    | 'node'
-    | 'secrets'
-    | 'mailLog'
-    | 'metrics'
-    | 'eventSignal'
-    | 'notify'
-    | 'onError'
-    | 'clock'
-    | 'random'
-    | 'policyPort'
-  > {
-  leaseMs: number;
-}
-
 export interface DeliveryEngine {
   runner: Runner;
   /** Connections to other servers, and deliveries in progress. */
@@ -100,9 +81,9 @@ export interface DeliveryEngine {
 
 type Publisher = ReturnType<typeof createDestinationPublisher>;
 
-export function createDelivery(parts: DeliveryParts): DeliveryEngine {
-  const { config, db, node, clock } = parts;
-  const routes = createRouting(parts);
+export function createDelivery(context: ServerContext): DeliveryEngine {
+  const { config, db, node, clock } = context;
+  const routes = createRouting(context);
   const connections = new ConnectionPool();
   const assignment = createPoolAssignment({
     sources: config.mtaSources,
@@ -111,7 +92,7 @@ export function createDelivery(parts: DeliveryParts): DeliveryEngine {
     publish: (pools, now) => publishPools(db, node, pools, now),
     readOthers: (now) => readPools(db, now, node),
   });
-  const { deliver, interrupted, notAttempted } = createAttempts(parts, routes, connections, assignment);
+  const { deliver, interrupted, notAttempted } = createAttempts(context, routes, connections, assignment);
   const delivering = countInFlight(deliver);
   const publisher = createDestinationPublisher({
     saveStates: (states, now) => saveStates(db, node, states, now),
@@ -120,22 +101,22 @@ export function createDelivery(parts: DeliveryParts): DeliveryEngine {
     keepMs: isPostgres(db) ? publishIdleMs : 0,
   });
   const runner = new QueueRunner({
-    store: createStore(parts, assignment, publisher.publish),
-    peers: peersOf(parts, () => void connections.endIdle()),
+    store: createStore(context, assignment, publisher.publish),
+    peers: peersOf(context, () => void connections.endIdle()),
     destinationOf: (domain) => routes.peek(domain)?.destination ?? null,
     resolve: async (domain) => (await routes.find(domain)).destination,
     deliver: delivering.call,
     interrupted,
     notAttempted,
-    record: createRecord(parts, publisher, delivering.inFlight),
+    record: createRecord(context, publisher, delivering.inFlight),
     onWaiting: publisher.route,
     isOurs: assignment.isOurs,
     isPaused: assignment.isPaused,
-    notifyOthers: parts.notify.backlog,
-    onError: parts.onError,
+    notifyOthers: context.notify.backlog,
+    onError: context.onError,
     clock,
     concurrency: config.mtaConcurrency,
-    leaseMs: parts.leaseMs,
+    leaseMs,
   });
   return {
     runner,
@@ -150,38 +131,43 @@ export function createDelivery(parts: DeliveryParts): DeliveryEngine {
 
 /** One attempt of one delivery, from the bytes in the database to the reply of a host. */
 function createAttempts(
-  parts: DeliveryParts,
+  context: ServerContext,
   routes: Routes,
   connections: ConnectionPool,
   assignment: PoolAssignment,
 ) {
-  const { config, db } = parts;
+  const { config, db } = context;
   return createDeliver({
     findRoute: routes.find,
     forgetRoute: routes.forget,
-    offer: createOfferWithTls(parts, connections),
+    offer: createOfferWithTls(context, connections),
     readMessage: createReads({
       readSmall: groupCommit((ids: string[]) => readSmallMessages(db, ids)),
       readLarge: async (id) => (await readMessages(db, [id]))[0]!,
     }),
-    returnPath: createReturnPath(parts.secrets, config.returnPathDomain),
+    returnPath: createReturnPath(context.secrets, config.returnPathDomain),
     poolOf: assignment.poolOf,
     sameSource: createSameSource(),
     onAttempted: (delivery, { peer, classification, tls, ms }) =>
-      logAttempted(parts.mailLog, delivery, { peer, diagnostic: classification.outcome.diagnostic, tls, ms }),
-    clock: parts.clock,
+      logAttempted(context.mailLog, delivery, {
+        peer,
+        diagnostic: classification.outcome.diagnostic,
+        tls,
+        ms,
+      }),
+    clock: context.clock,
     port: config.mtaPort,
   });
 }
 
 /** Commits the outcome of an attempt; returns the time of the next one, or null. */
-function createRecord(parts: DeliveryParts, publisher: Publisher, inFlight: () => number) {
-  const { config, db, node, clock, metrics } = parts;
+function createRecord(context: ServerContext, publisher: Publisher, inFlight: () => number) {
+  const { config, db, node, clock, metrics } = context;
   const recordTransitions = (transitions: Transition[]) =>
     recordAll(db, node, transitions, config.suppressAfter);
   const bursts = createBurstDetector(recordMaxWaitMs);
   const commit = groupCommit(
-    signalsAfter(parts.eventSignal, metrics.timed('outcomes', recordTransitions, metrics.recorded)),
+    signalsAfter(context.eventSignal, metrics.timed('outcomes', recordTransitions, metrics.recorded)),
     { isComing: () => inFlight() > 0 || bursts.isBurst(), maxWaitMs: recordMaxWaitMs },
   );
   const record = createRecorder({
@@ -189,9 +175,9 @@ function createRecord(parts: DeliveryParts, publisher: Publisher, inFlight: () =
       bursts.note();
       return commit(transition);
     },
-    schedule: { waits: config.mtaRetry, random: parts.random },
-    observeGreylisting: createGreylistObserver(learnedCache(parts, 'greylisting')),
-    mailLog: parts.mailLog,
+    schedule: { waits: config.mtaRetry, random: context.random },
+    observeGreylisting: createGreylistObserver(learnedCache(context, 'greylisting')),
+    mailLog: context.mailLog,
     clock,
   });
   return async (delivery: Delivery, attempt: Attempt): Promise<number | null> => {
@@ -202,12 +188,12 @@ function createRecord(parts: DeliveryParts, publisher: Publisher, inFlight: () =
 }
 
 /** From a domain to its hosts, their TLS policy, and the destination that they form. */
-function createRouting(parts: DeliveryParts): Routes {
-  const { config, clock, random } = parts;
+function createRouting(context: ServerContext): Routes {
+  const { config, clock, random } = context;
   const { mtaAllowPrivate: allowPrivate, mtaPort: port } = config;
   const resolve = createResolver(config.dnsServers);
   const secureResolve = createSecureResolve(config.dnsServers);
-  const fetchPolicy = createFetchPolicy({ resolve, allowPrivate, port: parts.policyPort });
+  const fetchPolicy = createFetchPolicy({ resolve, allowPrivate, port: context.policyPort });
   return createRouteCache({
     resolve,
     allowPrivate,
@@ -216,7 +202,7 @@ function createRouting(parts: DeliveryParts): Routes {
       sts: createSts({
         resolve,
         fetchPolicy,
-        policies: learnedCache(parts, 'mta-sts', policyFreshMs),
+        policies: learnedCache(context, 'mta-sts', policyFreshMs),
         clock,
       }),
     }),
@@ -229,8 +215,8 @@ function createRouting(parts: DeliveryParts): Routes {
   });
 }
 
-function createOfferWithTls(parts: DeliveryParts, pool: ConnectionPool) {
-  const { config, clock, random, onError } = parts;
+function createOfferWithTls(context: ServerContext, pool: ConnectionPool) {
+  const { config, clock, random, onError } = context;
   const { mtaPort: port, mtaTimeouts: timeouts, hostname } = config;
   const connect = createConnect({
     port,
@@ -245,7 +231,7 @@ function createOfferWithTls(parts: DeliveryParts, pool: ConnectionPool) {
   return createOffer({
     connect,
     pool,
-    tlsFailures: learnedCache(parts, 'tls-trouble'),
+    tlsFailures: learnedCache(context, 'tls-trouble'),
     clock,
     port,
     timeouts,
@@ -253,7 +239,7 @@ function createOfferWithTls(parts: DeliveryParts, pool: ConnectionPool) {
 }
 
 /** `onChange`: this node's share of the limits has changed, so idle connections may exceed it. */
-function peersOf({ config, db, node, clock, onError }: DeliveryParts, onChange: () => void): Peers {
+function peersOf({ config, db, node, clock, onError }: ServerContext, onChange: () => void): Peers {
   if (!isPostgres(db)) return noPeers;
   const version = readVersion();
   const hasPools = config.mtaSources.some(({ pool }) => pool !== defaultPool);
@@ -277,7 +263,7 @@ function peersOf({ config, db, node, clock, onError }: DeliveryParts, onChange: 
 }
 
 function learnedCache<Value>(
-  { db, clock, onError }: DeliveryParts,
+  { db, clock, onError }: ServerContext,
   kind: string,
   freshMs?: number,
 ): PersistentCache<Value> {
@@ -285,7 +271,7 @@ function learnedCache<Value>(
 }
 
 function createStore(
-  { db, node, leaseMs, clock, metrics }: DeliveryParts,
+  { db, node, clock, metrics }: ServerContext,
   assignment: PoolAssignment,
   publish: Store['publish'],
 ): Store {

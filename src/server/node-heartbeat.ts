@@ -1,23 +1,15 @@
 /** Registers a node without the role `mta` every ten seconds (db/queue/nodes.ts), so that no other node upgrades the database meanwhile. */
-import type { Clock } from '../base/clock.ts';
 import { readVersion } from '../base/version.ts';
 import { withTimeout } from '../base/with-timeout.ts';
-import type { Db } from '../db/engine/open.ts';
 import { leave, register } from '../db/queue/nodes.ts';
-
-export interface PresenceParts {
-  db: Db;
-  node: string;
-  clock: Clock;
-  onError(what: string, error: unknown): void;
-}
+import type { ServerContext } from './context.ts';
 
 const intervalMs = 10_000;
 /** A stop has few seconds, and may happen because the database is away. */
 const leaveTimeoutMs = 1_000;
 
 /** Returns a function that deregisters the node. */
-export function stayRegistered({ db, node, clock, onError }: PresenceParts): () => Promise<void> {
+export function stayRegistered({ db, node, clock, onError }: ServerContext): () => Promise<void> {
   const version = readVersion();
   let stopped = false;
   let cancel = () => {};

@@ -18,7 +18,7 @@ import { createResolver } from '../route/resolver.ts';
 import { createWebhooks, type Webhooks } from '../webhooks/service.ts';
 import { type BounceHandling, createBounceHandling } from './bounce-handling.ts';
 import { makeAllDue } from './clock-jump.ts';
-import { createContext, leaseMs, type Overrides, type ServerContext } from './context.ts';
+import { createContext, type Overrides, type ServerContext } from './context.ts';
 import { createDelivery, type DeliveryEngine } from './delivery.ts';
 import { disabledDelivery, disabledIntake } from './disabled-roles.ts';
 import { type DiskGuard, startDiskGuard } from './disk-guard.ts';
@@ -96,9 +96,7 @@ async function buildParts(context: ServerContext, baseUrl: () => string, stops: 
     stops.push(webhooks.stop);
     await webhooks.start();
   }
-  const delivery = delivers
-    ? createDelivery({ ...context, leaseMs })
-    : disabledDelivery(context.notify.backlog);
+  const delivery = delivers ? createDelivery(context) : disabledDelivery(context.notify.backlog);
   const composers = startComposers(context);
   stops.push(composers.close);
   const diskGuard = await openDiskGuard(context);
