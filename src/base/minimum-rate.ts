@@ -11,20 +11,15 @@ interface RateRule {
   graceMs: number;
 }
 
-/** Times one transfer: count each chunk with `received`, and call `stop` when the transfer has ended. */
-interface TransferTimer {
-  received(bytes: number): void;
-  stop(): void;
-}
+export type MinimumRate = ReturnType<typeof createMinimumRate>;
 
-export interface MinimumRate {
-  /** Starts to time one transfer. `onTooSlow` is called once at most, and never after `stop`. */
-  watch(onTooSlow: () => void): TransferTimer;
-}
-
-export function createMinimumRate({ clock, bytesPerSecond, graceMs }: RateRule): MinimumRate {
+export function createMinimumRate({ clock, bytesPerSecond, graceMs }: RateRule) {
   return {
-    watch(onTooSlow) {
+    /**
+     * Times one transfer: count each chunk with `received`, and call `stop` when the transfer has ended. `onTooSlow` is
+     * called at most once, and never after `stop`.
+     */
+    watch(onTooSlow: () => void) {
       let deadline = clock.now() + graceMs;
       let cancel = clock.after(graceMs, check);
 
@@ -36,10 +31,10 @@ export function createMinimumRate({ clock, bytesPerSecond, graceMs }: RateRule):
       }
 
       return {
-        received(bytes) {
+        received(bytes: number): void {
           deadline = Math.min(deadline + (bytes / bytesPerSecond) * 1000, clock.now() + graceMs);
         },
-        stop: () => cancel(),
+        stop: (): void => cancel(),
       };
     },
   };

@@ -3,13 +3,10 @@ import type { Server } from 'node:net';
 
 export class ListenError extends Error {}
 
-/** Null means every address of the machine. */
-type Host = string | null;
-
-/** `names` are the settings that the address comes from. */
+/** A null host means all addresses of the machine. `names` are the settings that the address comes from. */
 export function listening(
   server: Server,
-  { host, port }: { host: Host; port: number },
+  { host, port }: { host: string | null; port: number },
   names: { host: string; port: string },
 ): Promise<void> {
   return new Promise((resolve, reject) => {

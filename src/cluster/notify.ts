@@ -10,6 +10,7 @@
  */
 import { setTimeout as rest } from 'node:timers/promises';
 import pg from 'pg';
+import { z } from 'zod';
 import { orAborted } from '../base/abort.ts';
 import type { Backlog } from '../queue/backlogs.ts';
 
@@ -39,12 +40,12 @@ export interface NotifyParts {
   onError(what: string, error: unknown): void;
 }
 
-/** The payload. Nodes of other versions read it too, so its members keep their names. */
-interface Payload {
-  from: string;
-  events: boolean;
-  lanes: [domain: string, orgId: string][];
-}
+/** Nodes of other versions read it too, so its members keep their names. */
+const payloadSchema = z.object({
+  from: z.string(),
+  events: z.boolean().catch(false),
+  lanes: z.array(z.tuple([z.string(), z.string()], z.unknown())),
+});
 
 type Query = (sql: string, values?: string[]) => Promise<unknown>;
 
@@ -110,7 +111,7 @@ function createSender(node: string) {
   function send(): void {
     timer = null;
     sentAt = performance.now();
-    const payload: Payload = { from: node, events: hasEvents, lanes: [] };
+    const payload: z.output<typeof payloadSchema> = { from: node, events: hasEvents, lanes: [] };
     let size = 0;
     for (const { domain, orgId } of backlogs.values()) {
       size += domain.length + orgId.length + 8;
@@ -222,14 +223,10 @@ function receive(sender: Sender, handlers: NotificationHandlers, text = ''): voi
 }
 
 /** Any user of the database may notify on the channel: everything that is not ours is ignored. */
-function parsePayload(text: string): Payload | null {
+function parsePayload(text: string) {
   try {
-    const { from, events, lanes } = JSON.parse(text);
-    const isPair = (pair: unknown) =>
-      Array.isArray(pair) && typeof pair[0] === 'string' && typeof pair[1] === 'string';
-    const isPayload = typeof from === 'string' && Array.isArray(lanes) && lanes.every(isPair);
-    return isPayload ? { from, events: events === true, lanes } : null;
+    return payloadSchema.safeParse(JSON.parse(text)).data;
   } catch {
-    return null;
+    return undefined;
   }
 }

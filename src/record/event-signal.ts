@@ -7,18 +7,9 @@
  */
 import type { Clock } from '../base/clock.ts';
 
-export interface EventSignal {
-  /** This process has committed events: wakes the readers here and notifies the other nodes. */
-  notify(): void;
-  /** Another node has committed events: wakes the readers here. */
-  notifyLocal(): void;
-  /** How often the readers have been woken. */
-  count(): number;
-  /** Resolves when the count is above `seen`, after `ms`, or when `signal` aborts. */
-  wait(seen: number, ms: number, signal: AbortSignal): Promise<void>;
-}
+export type EventSignal = ReturnType<typeof createEventSignal>;
 
-export interface EventSignalParts {
+interface EventSignalParts {
   /** The position of the latest event. */
   position(): Promise<number>;
   notifyOthers(): void;
@@ -29,14 +20,16 @@ export interface EventSignalParts {
 const pollMs = 1000;
 const minGapMs = 100;
 
-export function createEventSignal({ position, notifyOthers, clock, onError }: EventSignalParts): EventSignal {
+export function createEventSignal({ position, notifyOthers, clock, onError }: EventSignalParts) {
   const waiting = new Set<() => void>();
+  /** How often the readers have been woken. */
   let count = 0;
   let knownPosition = 0;
   let wokenAt = Number.NEGATIVE_INFINITY;
   let isPolling = false;
   let isDelayed = false;
 
+  /** Another node has committed events: wakes the readers here. */
   function notifyLocal(): void {
     const gap = performance.now() - wokenAt;
     if (gap >= minGapMs) wake();
@@ -69,6 +62,7 @@ export function createEventSignal({ position, notifyOthers, clock, onError }: Ev
     });
   }
 
+  /** Resolves when the count is above `seen`, after `ms`, or when `signal` aborts. */
   function wait(seen: number, ms: number, signal: AbortSignal): Promise<void> {
     if (count !== seen || signal.aborted) return Promise.resolve();
     const woken = untilWoken(waiting, signal, (resume) => clock.after(ms, resume));
@@ -76,6 +70,7 @@ export function createEventSignal({ position, notifyOthers, clock, onError }: Ev
     return woken;
   }
 
+  /** This process has committed events: wakes the readers here and notifies the other nodes. */
   function notify(): void {
     notifyOthers();
     notifyLocal();

@@ -43,12 +43,16 @@ export function gather(env: Environment, known: readonly Known[]): Gathered {
   if (path) gatherFile(path, known, gathered);
   for (const [name, given] of fromEnvFile) gathered.given.set(name, given);
   for (const [name, value] of Object.entries(env)) {
-    const text = value?.trim() ?? '';
     if (!name.startsWith(prefix) || others.includes(name)) continue;
-    if (!known.some((each) => each.name === name)) gathered.faults.push(unknown(name, known));
-    else if (text !== '') gathered.given.set(name, { text, source: 'environment', where: '' });
+    add(gathered, known, name, { text: value ?? '', source: 'environment', where: '' });
   }
   return gathered;
+}
+
+function add({ given, faults }: Gathered, known: readonly Known[], name: string, from: Given): void {
+  const text = from.text.trim();
+  if (!known.some((each) => each.name === name)) faults.push(unknown(name, known) + from.where);
+  else if (text !== '') given.set(name, { ...from, text });
 }
 
 function envFileOf(env: Environment): { path: string; file: EnvFile | string } | null {
@@ -66,11 +70,8 @@ export function otherVariables(env: Environment): Record<string, string> {
   return Object.fromEntries(own.map(([name, { text }]) => [name, text]));
 }
 
-function gatherEnvFile(
-  env: Environment,
-  known: readonly Known[],
-  { given, faults }: Gathered,
-): EnvFile | null {
+function gatherEnvFile(env: Environment, known: readonly Known[], gathered: Gathered): EnvFile | null {
+  const { given, faults } = gathered;
   const read = envFileOf(env);
   if (read === null) return null;
   const { path, file } = read;
@@ -84,15 +85,14 @@ function gatherEnvFile(
   }
   for (const { line, message } of file.faults) faults.push(`${message} (${path}, line ${line})`);
   for (const [name, { text, line }] of file.variables) {
-    const where = ` (${path}, line ${line})`;
     if (!name.startsWith(prefix) || name === fileSetting) continue;
-    if (!known.some((each) => each.name === name)) faults.push(unknown(name, known) + where);
-    else if (text.trim() !== '') given.set(name, { text: text.trim(), source: `file ${path}`, where });
+    add(gathered, known, name, { text, source: `file ${path}`, where: ` (${path}, line ${line})` });
   }
   return file;
 }
 
-function gatherFile(path: string, known: readonly Known[], { given, faults }: Gathered): void {
+function gatherFile(path: string, known: readonly Known[], gathered: Gathered): void {
+  const { faults } = gathered;
   const file = readObject(path);
   if (typeof file === 'string') {
     faults.push(`${fileSetting}: ${file}`);
@@ -103,10 +103,9 @@ function gatherFile(path: string, known: readonly Known[], { given, faults }: Ga
     const where = ` (${path}, line ${line})`;
     const setting = known.find((each) => each.name === name);
     const text = setting && textOf(value, setting.list);
-    if (setting === undefined) faults.push(unknown(name, known) + where);
-    else if (seen.has(name)) faults.push(`${name}: given twice; keep one of them${where}`);
-    else if (text === undefined) faults.push(`${name}: ${notText(value, setting.list)}${where}`);
-    else if (text !== '') given.set(name, { text, source: `file ${path}`, where });
+    if (setting && seen.has(name)) faults.push(`${name}: given twice; keep one of them${where}`);
+    else if (setting && text === undefined) faults.push(`${name}: ${notText(value, setting.list)}${where}`);
+    else add(gathered, known, name, { text: text ?? '', source: `file ${path}`, where });
     seen.add(name);
   }
 }

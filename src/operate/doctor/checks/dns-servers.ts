@@ -7,12 +7,10 @@ import type { SharedFacts } from '../shared-facts.ts';
 const advice = 'check the network, and POSTERN_DNS_SERVERS or /etc/resolv.conf';
 
 export function checkDnsServers(states: ServerState[]): FindingDraft {
-  const silent = states.filter(({ error: trouble }) => trouble !== null);
+  const silent = states.filter(({ error }) => error !== null);
   const names = states.map(({ server }) => server).join(', ');
   if (silent.length === 0) return ok(`${names} ${states.length === 1 ? 'answers' : 'answer'}`);
-  const found = silent
-    .map(({ server, error: trouble }) => `no answer from DNS server ${server}: ${trouble}`)
-    .join('; ');
+  const found = silent.map(({ server, error }) => `no answer from DNS server ${server}: ${error}`).join('; ');
   return silent.length === states.length ? failure(found, advice) : warning(found, advice);
 }
 

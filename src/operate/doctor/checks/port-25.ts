@@ -25,15 +25,12 @@ export function checkPort25({ from, family }: Origin, results: ProbeResult[]): F
     );
   }
   if (from === undefined && family === 6) {
-    if (results.every(({ error: trouble }) => noFamily.test(trouble ?? ''))) {
+    if (results.every(({ error }) => noFamily.test(error ?? ''))) {
       return skipped('this machine has no IPv6; mail is sent over IPv4');
     }
     return warning(rest.join('; '), `mail is sent over IPv4 as long as that is open; or ${unblock}`);
   }
-  if (
-    from !== undefined &&
-    results.every(({ error: trouble }) => trouble?.includes('no address or port of ours'))
-  ) {
+  if (from !== undefined && results.every(({ error }) => error?.includes('no address or port of ours'))) {
     return failure(
       `${from} is not an address of this machine`,
       'add it to an interface, or correct POSTERN_MTA_SOURCES',
@@ -48,6 +45,6 @@ export function checkPort25({ from, family }: Origin, results: ProbeResult[]): F
   return failure(rest.join('; '), unblock);
 }
 
-function describeFailure({ host, address, greeting, error: trouble }: ProbeResult): string {
-  return greeting === null ? `${host} (${address}) ${trouble}` : `${host} (${address}) said "${greeting}"`;
+function describeFailure({ host, address, greeting, error }: ProbeResult): string {
+  return greeting === null ? `${host} (${address}) ${error}` : `${host} (${address}) said "${greeting}"`;
 }

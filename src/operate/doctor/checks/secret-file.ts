@@ -34,21 +34,11 @@ export async function checkSecret(
 
 async function checkDecryption(secrets: Secrets, what: string, openDb: OpenDb): Promise<FindingDraft> {
   const db = await openDb().catch(() => null);
-  const { open } = createSeal(secrets);
-  const sealed = db && (await countSealed(db, (text) => opensOne(open, text)).catch(() => null));
+  const sealed = db && (await countSealed(db, createSeal(secrets).opens).catch(() => null));
   if (!sealed || sealed.all === 0) return ok(what);
   if (sealed.closed === 0) return ok(`${what}; it decrypts all keys in the database`);
   return failure(
     `${what}: it cannot decrypt ${sealed.closed} of the ${sealed.all} keys in the database`,
     'restore the secret that belongs to this database',
   );
-}
-
-function opensOne(open: (text: string) => unknown, text: string): boolean {
-  try {
-    open(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
