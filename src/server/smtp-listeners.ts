@@ -61,14 +61,9 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
     clock,
     onError,
   });
-  const { smtpConnections, smtpPerClient } = config;
-  const applications = createConnectionLimits({ max: smtpConnections, perClient: smtpPerClient });
-  const strangers = createConnectionLimits({
-    max: smtpConnections,
-    perClient: Math.min(smtpPerClient, Math.ceil(smtpConnections / strangerShare)),
-  });
+  const limits = limitsOf(config);
   const listeners = {
-    clients: () => applications.size() + strangers.size(),
+    clients: () => limits.submission.connectionLimits.size() + limits.returned.connectionLimits.size(),
     async close() {
       certificate.stop();
       await Promise.all(open.map((one) => one.close()));
@@ -79,25 +74,8 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
     hostname: config.hostname,
     certificate,
     proxies: config.smtpProxies,
-    maxClients: smtpConnections,
+    maxClients: config.smtpConnections,
     onError,
-  };
-  const forSubmission = {
-    ...shared,
-    connectionLimits: applications,
-    memoryBudget: createMemoryBudget({ max: maxBytes, perClient: maxBytes / 2 }),
-    allowClearLogin: config.submissionAllowClear,
-    bounds: { largest: maxMessageBytes, longestLine: maxLineOctets },
-    // The same as an API send (docs/api.md section 8).
-    maxRecipients: 10,
-  };
-  const forReturned = {
-    ...shared,
-    connectionLimits: strangers,
-    memoryBudget: createMemoryBudget({ max: maxBytes, perClient: maxBytes / strangerShare }),
-    allowClearLogin: false,
-    bounds: { largest: maxReturnedBytes, longestLine: null },
-    maxRecipients: 100,
   };
   async function add<Anyone>(
     port: number | null,
@@ -106,6 +84,8 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
   ): Promise<void> {
     if (port !== null && handler) open.push(await openListener({ ...rest, port, handler }));
   }
+  const forSubmission = { ...shared, ...limits.submission };
+  const forReturned = { ...shared, ...limits.returned };
   try {
     await add(submissionPort, submission, {
       ...forSubmission,
@@ -123,4 +103,27 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
     await listeners.close();
     throw error;
   }
+}
+
+function limitsOf({ smtpConnections, smtpPerClient, submissionAllowClear }: Config) {
+  return {
+    submission: {
+      connectionLimits: createConnectionLimits({ max: smtpConnections, perClient: smtpPerClient }),
+      memoryBudget: createMemoryBudget({ max: maxBytes, perClient: maxBytes / 2 }),
+      allowClearLogin: submissionAllowClear,
+      bounds: { largest: maxMessageBytes, longestLine: maxLineOctets },
+      // The same as an API send (docs/api.md section 8).
+      maxRecipients: 10,
+    },
+    returned: {
+      connectionLimits: createConnectionLimits({
+        max: smtpConnections,
+        perClient: Math.min(smtpPerClient, Math.ceil(smtpConnections / strangerShare)),
+      }),
+      memoryBudget: createMemoryBudget({ max: maxBytes, perClient: maxBytes / strangerShare }),
+      allowClearLogin: false,
+      bounds: { largest: maxReturnedBytes, longestLine: null },
+      maxRecipients: 100,
+    },
+  };
 }

@@ -59,11 +59,10 @@ export function createMetrics(version: string, onError: (what: string, error: un
       },
     decided: (_sends: Send[], decisions: Decision[]) => countDecisions(meters, decisions),
     /** `written`: false if this node no longer owned the delivery. */
-    recorded: (transitions: Transition[], written: boolean[]) =>
-      countTransitions(
-        meters,
-        transitions.filter((_move, index) => written[index]),
-      ),
+    recorded(transitions: Transition[], written: boolean[]): void {
+      const ours = transitions.filter((_, index) => written[index]);
+      countTransitions(meters, ours);
+    },
     posted(tries: WebhookTry[]): void {
       for (const { attempt, verdict } of tries) {
         meters.webhookPosts.inc({ result: verdict.kind });
@@ -78,16 +77,18 @@ export function createMetrics(version: string, onError: (what: string, error: un
       meters.httpDuration.observe(labels, ms / 1000);
     },
     /** The state of all destinations, once a second. */
-    destinations(destinations: Iterable<ReadyQueue>): void {
-      let [circuits, busy] = [0, 0];
-      for (const { concurrency } of destinations) {
-        if (concurrency.circuit) circuits += 1;
-        if (concurrency.busySince !== null) busy += 1;
-      }
-      meters.circuitsOpen.set(circuits);
-      meters.destinationsBusy.set(busy);
-    },
+    destinations: (destinations: Iterable<ReadyQueue>) => countDestinations(meters, destinations),
   };
+}
+
+function countDestinations(meters: Meters, destinations: Iterable<ReadyQueue>): void {
+  let [circuits, busy] = [0, 0];
+  for (const { concurrency } of destinations) {
+    if (concurrency.circuit) circuits += 1;
+    if (concurrency.busySince !== null) busy += 1;
+  }
+  meters.circuitsOpen.set(circuits);
+  meters.destinationsBusy.set(busy);
 }
 
 /** Series that alerts use must exist before their first event. */
