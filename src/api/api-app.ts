@@ -12,11 +12,11 @@ import { type EndpointParts, endpoints } from './all-endpoints.ts';
 import type { Authorize } from './authorize.ts';
 import { resolveClientAddress } from './client-address.ts';
 import { compressText } from './compress.ts';
-import { getDocs } from './docs/routes.ts';
 import { parseRoute } from './endpoint.ts';
 import type { Management } from './management.ts';
 import { documentOf } from './openapi/openapi-document.ts';
 import { seconds, setRateHeaders } from './rate-headers.ts';
+import { referenceRoutes } from './reference-page.ts';
 import { BodyBudgetExceeded } from './request-body.ts';
 import { withSlot } from './server-busy.ts';
 
@@ -49,8 +49,7 @@ export function createApi(parts: ApiParts): Koa {
     management: { ...parts.management, authorize, admission },
     document,
   });
-  const docs = new Router();
-  docs.get('/docs', getDocs(document));
+  const docs = referenceRoutes(parts.baseUrl);
 
   const app = new Koa();
   app.use(compressText);

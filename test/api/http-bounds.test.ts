@@ -244,6 +244,7 @@ test('every response has nosniff, and a large one is compressed if the client ac
     '/health/live',
     '/metrics',
     '/docs',
+    '/docs/reference.js',
     '/none',
   ]) {
     const response = await fetch(base + path, { redirect: 'manual' });
@@ -258,7 +259,7 @@ test('every response has nosniff, and a large one is compressed if the client ac
     for await (const chunk of response) chunks.push(chunk);
     return { bytes: Buffer.concat(chunks), headers: response.headers };
   };
-  for (const path of ['/api/public/openapi.json', '/docs', '/api/public/suppressions.csv']) {
+  for (const path of ['/api/public/openapi.json', '/docs/reference.js', '/api/public/suppressions.csv']) {
     const [plain, small] = [await get(path, 'identity'), await get(path, 'gzip, br')];
     t.is(plain.headers['content-encoding'], undefined);
     t.is(small.headers['content-encoding'], 'gzip', path);

@@ -1,7 +1,4 @@
-/**
- * The introduction of the document (`info.description`). It uses only the Markdown that api/docs/markdown.ts reads:
- * headings, paragraphs, tables and code.
- */
+/** The introduction of the document (`info.description`), in Markdown. */
 export const overview = `Send transactional email with one call, and see what happened to it for every recipient.
 
 All bodies are JSON in UTF-8. Lengths of strings are counted in UTF-16 code units, as JavaScript does. Times are ISO

@@ -1,0 +1,78 @@
+/**
+ * GET /docs: the API reference, which the Scalar component draws from the OpenAPI document, with code samples, search and
+ * a request console. The content security policy allows no host except this server: the page loads nothing from
+ * elsewhere, reports nothing, and sends the keys that readers type only here.
+ */
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import Router from '@koa/router';
+import { readReferenceScript } from '../vendor/scalar.ts';
+
+/** The component sets styles inline. */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'unsafe-inline'",
+  "connect-src 'self'",
+  'img-src data:',
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/** Features that would need a service of Scalar's are off. */
+const configuration = {
+  agent: { disabled: true },
+  authentication: { preferredSecurityScheme: 'apiKey' },
+  hideClientButton: true,
+  mcp: { disabled: true },
+  showDeveloperTools: 'never',
+  telemetry: false,
+  withDefaultFonts: false,
+};
+
+const zip = promisify(gzip);
+
+export function referenceRoutes(baseUrl: () => string): Router {
+  const router = new Router();
+  router.get('/docs', (context) => {
+    context.set('Content-Security-Policy', policy);
+    context.set('Referrer-Policy', 'no-referrer');
+    context.type = 'html';
+    context.body = pageBelow(new URL(baseUrl()).pathname.replace(/\/$/, ''));
+  });
+  /** 3.6 MB, 1 MB compressed: compressed once, then kept. */
+  let zipped: Promise<Buffer> | undefined;
+  router.get('/docs/reference.js', async (context) => {
+    context.set('Cache-Control', 'public, max-age=86400');
+    context.vary('Accept-Encoding');
+    context.type = 'text/javascript';
+    const acceptsGzip = context.acceptsEncodings('gzip', 'identity') === 'gzip';
+    if (acceptsGzip) {
+      zipped ??= readReferenceScript().then((script) => zip(script));
+      context.set('Content-Encoding', 'gzip');
+    }
+    context.body = await (acceptsGzip ? zipped : readReferenceScript());
+  });
+  return router;
+}
+
+/** `prefix`: the path that a proxy serves Postern below, or ''. */
+function pageBelow(prefix: string): string {
+  const document = `${prefix}/api/public/openapi.json`;
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Postern API reference</title>
+<link rel="icon" href="data:,">
+</head>
+<body>
+<noscript><p>This page needs JavaScript. The same content is in the <a href="${document}">OpenAPI document</a>.</p></noscript>
+<script id="api-reference" data-url="${document}" data-configuration='${JSON.stringify(configuration)}'></script>
+<script src="${prefix}/docs/reference.js"></script>
+</body>
+</html>
+`;
+}

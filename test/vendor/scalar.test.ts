@@ -1,0 +1,14 @@
+/** The private part of @scalar/fastify-api-reference is still what src/vendor/scalar.ts expects. */
+import test from 'ava';
+import { readReferenceScript } from '../../src/vendor/scalar.ts';
+import { checkPart, checkVersion } from '../helpers/vendor.ts';
+
+const file = 'src/vendor/scalar.ts';
+
+test('@scalar/fastify-api-reference is pinned to the version that was read', (t) =>
+  checkVersion(t, '@scalar/fastify-api-reference', file));
+
+test('the package has the reference as one script, which reads its configuration from the page', (t) =>
+  checkPart(t, '@scalar/fastify-api-reference/dist/js/standalone.js', file, async () =>
+    (await readReferenceScript()).includes('data-configuration'),
+  ));
