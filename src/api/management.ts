@@ -20,12 +20,10 @@ import {
   type Content,
   type Endpoint,
   type EndpointErrors,
-  type ErrorText,
-  invalidLimit,
-  jsonExample,
+  exampleId,
+  invalidQuery,
   jsonResponse,
   pathParameter,
-  readErrors,
 } from './endpoint.ts';
 import { toIssues } from './issues.ts';
 import type { Parameter } from './openapi/openapi-types.ts';
@@ -72,16 +70,10 @@ export function managementEndpoint(tag: string, declared: Declared): Endpoint<Ma
 }
 
 const managementErrors: EndpointErrors = {
-  UNAUTHORIZED: {},
-  FORBIDDEN: {
-    when: 'The key lacks `full_access`, or a `domain_scope` restricts it.',
-    message: 'The API key lacks the scope full_access.',
-  },
-  RATE_LIMIT_EXCEEDED: {},
-  SEND_FAILED: {
-    ...readErrors.SEND_FAILED,
-    when: 'The service failed. Try again.',
-  },
+  UNAUTHORIZED: true,
+  FORBIDDEN: 'The key lacks `full_access`, or a `domain_scope` restricts it.',
+  RATE_LIMIT_EXCEEDED: true,
+  SEND_FAILED: 'The service failed. Try again.',
 };
 
 /** What `respond` works with. */
@@ -109,8 +101,8 @@ interface Responding<
   Members extends z.ZodType<object, object>,
 > extends Omit<Declared, 'parameters' | 'query' | 'body' | 'response' | 'handler'> {
   query?: Query;
-  /** JSON of at most 64 KiB, with an example for the OpenAPI document. */
-  body?: { schema: Body; summary: string; example: object };
+  /** JSON of at most 64 KiB. */
+  body?: Body;
   response: Answer<Members>;
   /** For calls that take long: how many of them an organization can have under way. */
   maxInFlight?: number;
@@ -123,7 +115,8 @@ interface Item<Found> {
   /** The resource in errors, such as `key`. */
   noun: string;
   parameter: Parameter;
-  invalid: Partial<ErrorText>;
+  /** The refusal of a malformed name. */
+  invalid: string;
   /** The parameter in canonical form; null if it is malformed. */
   parse(text: string): string | null;
   /** Finds only what belongs to the organization, so that an item of another one is NOT_FOUND. */
@@ -138,10 +131,7 @@ export function byId<Found>(
   return {
     noun,
     parameter: pathParameter('id', 'The id of the resource.', exampleId, 'uuid'),
-    invalid: {
-      when: 'The id in the path is not a UUID, or the body is not JSON.',
-      message: 'The id in the path is not a UUID.',
-    },
+    invalid: 'The id in the path is not a UUID.',
     parse: uuidIn,
     find: (db, orgId, id) => find(db, id, orgId),
   };
@@ -156,11 +146,12 @@ export function resource<Found>(tag: string, item?: Item<Found>) {
     item: <B extends z.ZodType, Q extends z.ZodType, M extends z.ZodType<object, object>>(
       declared: Responding<Found, B, Q, M>,
     ) => {
-      const missing = {
-        when: `The ${item!.noun} does not exist or belongs to another organization.`,
-        message: noSuch(item!.noun),
+      const { noun, invalid } = item!;
+      const errors = {
+        BAD_REQUEST: declared.body ? invalid.replace(/\.$/, ', or the body is not JSON.') : invalid,
+        NOT_FOUND: `The ${noun} does not exist or belongs to another organization.`,
       };
-      return declare(tag, declared, { BAD_REQUEST: item!.invalid, NOT_FOUND: missing }, item);
+      return declare(tag, declared, errors, item);
     },
   };
 }
@@ -176,9 +167,9 @@ function declare<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.Zo
     ...rest,
     ...(item && { parameters: [item.parameter] }),
     ...(body && {
-      body: { description: 'At most 64 KiB.', content: jsonExample(body.schema, body.summary, body.example) },
+      body: { description: 'At most 64 KiB.', content: { 'application/json': body } },
     }),
-    errors: { ...(rest.query && { VALIDATION_ERROR: invalidLimit(1000) }), ...errors, ...rest.errors },
+    errors: { ...(rest.query && { VALIDATION_ERROR: invalidQuery }), ...errors, ...rest.errors },
     handler: (parts) => handlerOf(parts, declared, item),
   });
 }
@@ -201,7 +192,7 @@ function handlerOf<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.
         orgId,
         found: item && (await findItem(context, orgId, parts.db, item)),
         query: query && readQuery(context, query),
-        body: body && (await readJson(context, body.schema, () => parts.admission.acquire(orgId, 0))),
+        body: body && (await readJson(context, body, () => parts.admission.acquire(orgId, 0))),
         now: parts.clock.now(),
       } as Call<Found, z.output<B>, z.output<Q>>);
       context.body = { success: true, ...members };
@@ -218,7 +209,7 @@ async function findItem<Found>(
   { noun, parameter, invalid, parse, find }: Item<Found>,
 ): Promise<Found> {
   const name = parse(params[parameter.name]);
-  if (name === null) throw new Refusal('BAD_REQUEST', invalid.message!);
+  if (name === null) throw new Refusal('BAD_REQUEST', invalid);
   return requireFound(await find(db, orgId, name), noun);
 }
 
@@ -296,21 +287,16 @@ export function success<Shape extends z.ZodRawShape>(members: Shape) {
   return z.object({ success: z.literal(true), ...members });
 }
 
-/** A successful response with an example; `members` are those beside `success`. */
-export function answer<Schema extends z.ZodType>(
-  description: string,
-  schema: Schema,
-  summary: string,
-  members: object,
-): Answer<Schema> {
-  return { ...jsonResponse(description, schema, summary, { success: true, ...members }), schema };
+/** A successful response. */
+export function answer<Schema extends z.ZodType>(description: string, schema: Schema): Answer<Schema> {
+  return { ...jsonResponse(description, schema), schema };
 }
 
 /** The response of calls that have nothing to report. */
 export const done = success({});
 
 export function doneAnswer(description: string) {
-  return answer(description, done, 'Done', {});
+  return answer(description, done);
 }
 
 export const nextId = z
@@ -318,16 +304,4 @@ export const nextId = z
   .nullable()
   .meta({ description: 'The cursor of the next page: pass it as `after`. Null on the last page.' });
 
-export const exampleId = '0198c9a4-6f1e-7d52-b3a4-5f0c8b1d9e27';
-export const exampleTime = '2026-03-02T08:15:30.120Z';
-
-/** A member of the body that has the wrong type. */
-export function invalidMember(path: string, expected: string, received: string): Partial<ErrorText> {
-  const message = `${path}: Invalid input: expected ${expected}, received ${received}`;
-  return { issues: [{ code: 'invalid_type', expected, received, path: [path], message }] };
-}
-
-const invalidBody: Partial<ErrorText> = {
-  when: 'The body is not JSON or is larger than 64 KiB.',
-  message: 'Content-Type must be application/json.',
-};
+const invalidBody = 'The body is not JSON or is larger than 64 KiB.';

@@ -58,7 +58,7 @@ export function several<const Name extends string>(names: readonly Name[], what:
   );
 }
 
-export const expectedTime = 'a time in ISO 8601, such as 2026-03-02T08:15:30Z or 2026-03-02';
+const expectedTime = 'a time in ISO 8601, such as 2026-03-02T08:15:30Z or 2026-03-02';
 
 export const time = z
   .string()

@@ -13,10 +13,13 @@ import { listKeys } from '../../src/db/accounts/keys.ts';
 import { insertOrganization, setLimits } from '../../src/db/accounts/organizations.ts';
 import { addWebhook } from '../../src/webhooks/endpoints.ts';
 import { operationsOf } from '../lab/openapi.ts';
-import { errorExamples, keyWith, masked, provoker } from '../lab/provoke.ts';
+import { errorExamples, keyWith, provoker } from '../lab/provoke.ts';
+import { holdExamples } from '../lab/recorded-examples.ts';
 import { exampleWorld, rename, suppress } from '../lab/scenes/example-world.ts';
 import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
 import type { Answer, World } from '../lab/scenes/world.ts';
+
+const hold = holdExamples(test, 'management-examples.json');
 
 const tags = managementTags.map(({ name }) => name);
 
@@ -28,76 +31,101 @@ test('every example of the management endpoints gets the response of its example
   const headers = await keyWith(world, orgId, 'full_access');
   const seen = new Set<string>();
 
-  /** Sends the example of the document's, holds the answer against the document's. */
-  async function tell(method: Method, path: string, { query = '', tidy = asItIs, ...filled }: Filled = {}) {
-    const { requestBody, responses } = document.paths[`/api/public${path}`]![method]!;
-    const { 'application/json': json, 'text/csv': csv } = requestBody?.content ?? {};
-    const value = (json ?? csv)?.examples?.example?.value;
+  /** Calls an endpoint and holds request and response against their examples. `summary` is that of the response. */
+  async function tell(method: Method, path: string, summary: string, options: Call = {}) {
+    const { query = '', tidy = asItIs, request, ...filled } = options;
+    const { operationId, responses } = document.paths[`/api/public${path}`]![method]!;
     const name = path.replace(/\{(\w+)\}/, (_, key) => filled[key as keyof typeof filled]!);
+    const type = typeof request?.[1] === 'string' ? 'text/csv' : 'application/json';
+    if (request) hold(t, `${operationId} request ${type} example`, request[1], request[0]);
     const response = await fetch(`${world.url()}/api/public${name}${query}`, {
       method: method.toUpperCase(),
-      headers: { ...headers, 'content-type': json ? 'application/json' : 'text/csv' },
-      body: value === undefined ? null : json ? JSON.stringify(value) : String(value),
+      headers: { ...headers, 'content-type': type },
+      body: request ? (typeof request[1] === 'string' ? request[1] : JSON.stringify(request[1])) : null,
     });
     const text = await response.text();
-    const { 'application/json': told, 'text/csv': table } = responses[200]!.content;
-    const [body, tidied] = [text, tidy(text)].map((each) => (told ? JSON.parse(each) : each));
-    const example = (told ?? table)!.examples!.example!.value;
-    t.deepEqual(masked(tidied), masked(example), `${method} ${path}`);
+    const isJson = 'application/json' in responses[200]!.content;
+    const [body, tidied] = [text, tidy(text)].map((each) => (isJson ? JSON.parse(each) : each));
+    hold(t, `${operationId} 200 ${isJson ? 'application/json' : 'text/csv'} example`, tidied, summary);
     const { status } = response;
-    if (told) contract.check(t, method, `/api/public${path}`, { status, headers: response.headers, body });
+    if (isJson) contract.check(t, method, `/api/public${path}`, { status, headers: response.headers, body });
     seen.add(`${method} /api/public${path}`);
     return body;
   }
 
   const name = 'example.com';
-  await tell('post', '/domains');
-  await tell('get', '/domains');
-  await tell('get', '/domains/{name}', { name });
+  await tell('post', '/domains', 'Registered', { request: ['A domain', { name }] });
+  await tell('get', '/domains', 'One domain');
+  await tell('get', '/domains/{name}', 'Not verified yet', { name });
   const { dkimSelector, dkimPublicKey } = (await findDomain(world.db, orgId, name))!;
   world.dns.set({
     [`${dkimSelector}._domainkey.${name}`]: { TXT: [`v=DKIM1; k=rsa; p=${dkimPublicKey}`] },
   });
-  await tell('post', '/domains/{name}/verify', { name });
+  await tell('post', '/domains/{name}/verify', 'DKIM was found', { name });
   await world.db('domains').update({ status: 'pending', verified_at: null, checked_at: null });
-  await tell('patch', '/domains/{name}', { name });
-  await tell('delete', '/domains/{name}', { name });
+  const tracking = { openTracking: true, clickTracking: false, host: 'link.example.com' };
+  await tell('patch', '/domains/{name}', 'Changed', {
+    name,
+    request: ['Track opens and require TLS', { tracking, tls: 'encrypted' }],
+  });
+  await tell('delete', '/domains/{name}', 'Done', { name });
 
   const [own] = await listKeys(world.db, orgId);
-  const made = await tell('post', '/keys');
-  const later = await tell('post', '/keys');
-  await tell('get', '/keys', { query: `?limit=1&after=${own!.id}` });
-  await tell('post', '/keys/{id}/rotate', { id: made.id });
-  await tell('delete', '/keys/{id}', { id: later.id });
+  const shop = { label: 'shop', scopes: ['email:send', 'domain_scope:example.com'] };
+  const create = () =>
+    tell('post', '/keys', 'Created', { request: ['For a shop that sends from one domain', shop] });
+  const made = await create();
+  const later = await create();
+  await tell('get', '/keys', 'One key', { query: `?limit=1&after=${own!.id}` });
+  await tell('post', '/keys/{id}/rotate', 'Replaced', { id: made.id });
+  await tell('delete', '/keys/{id}', 'Done', { id: later.id });
 
   const address = 'dora@example.org';
-  await tell('post', '/suppressions');
-  await tell('get', '/suppressions', { query: '?search=@EXAMPLE.org' });
-  await tell('get', '/suppressions/{address}', { address });
-  await tell('get', '/suppressions.csv');
-  await tell('post', '/suppressions.csv');
-  await tell('delete', '/suppressions/{address}', { address });
+  await tell('post', '/suppressions', 'Added', {
+    request: ['An address', { address, reason: 'asked by phone' }],
+  });
+  await tell('get', '/suppressions', 'One address', { query: '?search=@EXAMPLE.org' });
+  await tell('get', '/suppressions/{address}', 'A suppressed address', { address });
+  await tell('get', '/suppressions.csv', 'One address');
+  await tell('post', '/suppressions.csv', 'One address was on the list before', {
+    request: [
+      'A list with headings',
+      'email,why\r\ndora@example.org,asked by phone\r\nemil@example.org,\r\n',
+    ],
+  });
+  await tell('delete', '/suppressions/{address}', 'Done', { address });
 
-  const { webhook } = await tell('post', '/webhooks');
+  const { webhook } = await tell('post', '/webhooks', 'Added', {
+    request: [
+      'For bounces and complaints',
+      { url: 'https://app.example.com/webhooks', events: ['email.bounced', 'email.complained'] },
+    ],
+  });
   const { id, url } = webhook;
-  await tell('get', '/webhooks');
-  await tell('get', '/webhooks/{id}', { id });
+  await tell('get', '/webhooks', 'One webhook');
+  await tell('get', '/webhooks/{id}', 'Everything was posted', { id });
   const receiver = await startReceiver(t);
   receiver.answer = (_, response) => response.end('thank you');
-  receiver.secret = (await tell('post', '/webhooks/{id}/rotate', { id })).secret;
+  receiver.secret = (await tell('post', '/webhooks/{id}/rotate', 'Created', { id })).secret;
   await world.db('webhooks').where({ id }).update({ url: receiver.url });
   const tidy = (text: string) => text.replaceAll(receiver.url, url);
-  await tell('post', '/webhooks/{id}/test', { id, tidy });
+  await tell('post', '/webhooks/{id}/test', 'The webhook accepted it', { id, tidy });
   t.is(receiver.requests[0]!.fault, null);
-  await tell('get', '/webhooks/{id}/attempts', { id, tidy });
+  await tell('get', '/webhooks/{id}/attempts', 'A test', { id, tidy });
   await world.db('webhooks').where({ id }).update({ url });
-  await tell('post', '/webhooks/{id}/replay', { id });
-  await tell('patch', '/webhooks/{id}', { id });
-  await tell('delete', '/webhooks/{id}', { id });
+  await tell('post', '/webhooks/{id}/replay', 'Nothing happened since then', {
+    id,
+    request: ['Everything since a time', { since: '2026-03-02T08:00:00Z' }],
+  });
+  await tell('patch', '/webhooks/{id}', 'Disabled', {
+    id,
+    request: ['All events; disabled', { events: [], enabled: false }],
+  });
+  await tell('delete', '/webhooks/{id}', 'Done', { id });
 
   for (const limit of [0, 10_000])
     await world.db.transaction((trx) => setQuota(trx, orgId, limit, world.clock.now()));
-  await tell('get', '/credits', { query: '?limit=1' });
+  await tell('get', '/credits', 'A quota of ten thousand', { query: '?limit=1' });
 
   const all = operationsOf(document).filter(({ operation }) => tags.includes(operation.tags[0]!));
   t.deepEqual(
@@ -109,7 +137,9 @@ test('every example of the management endpoints gets the response of its example
 
 const asItIs = (text: string) => text;
 
-interface Filled {
+interface Call {
+  /** The summary and the body of the request. */
+  request?: [summary: string, body: object | string];
   /** In the path. */
   id?: string;
   name?: string;
@@ -134,7 +164,7 @@ const refused: Record<string, string> = {
 test('every documented error of the management endpoints can be provoked and matches its example', async (t) => {
   const { world, orgId, contract } = await exampleWorld(t);
   const provoked = new Set<string>();
-  const provoke = await provoker(t, contract, provoked);
+  const provoke = await provoker(t, contract, provoked, hold);
   const sendOnly = await keyWith(world, orgId, 'email:send');
   await addWebhook(world.db, { orgId, url: 'https://app.example.com/', types: [] }, termsOf(world));
   await rename(world, 'example.com');

@@ -2,7 +2,7 @@
 import { iso } from '../../base/clock.ts';
 import { listLedger, quotaState } from '../../db/accept/credit-ledger.ts';
 import { findOrganization } from '../../db/accounts/organizations.ts';
-import { answer, exampleId, exampleTime, readPage, requireFound, resource } from '../management.ts';
+import { answer, readPage, requireFound, resource } from '../management.ts';
 import { creditSchemas, creditsQuery } from './schema.ts';
 
 export const creditEndpoints = [
@@ -13,12 +13,7 @@ export const creditEndpoints = [
     description:
       'The credits left in the quota and in the wallet, and the ledger of all changes, newest first.',
     query: creditsQuery,
-    response: answer('The credits.', creditSchemas.CreditsAnswer, 'A quota of ten thousand', {
-      quota: { limit: 10000, used: 0, remaining: 10000, renewsAt: '2026-04-02T08:15:30.120Z' },
-      wallet: 0,
-      ledger: [{ at: exampleTime, change: 10000, reason: 'quota 10000', emailId: null, balance: 10000 }],
-      next: exampleId,
-    }),
+    response: answer('The credits.', creditSchemas.CreditsAnswer),
     async respond({ db, orgId, query, now }) {
       const org = requireFound(await findOrganization(db, orgId), 'organization');
       const { page, next } = await readPage(query, (rows) => listLedger(db, orgId, rows));

@@ -12,17 +12,13 @@ import {
 } from '../../db/accounts/domains-table.ts';
 import { toDomain } from '../../mail/address.ts';
 import { pathParameter } from '../endpoint.ts';
-import { answer, doneAnswer, invalidMember, requireFound, resource } from '../management.ts';
-import * as examples from './domain-examples.ts';
+import { answer, doneAnswer, requireFound, resource } from '../management.ts';
 import { domainChange, domainSchemas, newDomain } from './schema.ts';
 
 const domains = resource('Domains', {
   noun: 'domain',
   parameter: pathParameter('name', 'The name of the domain.', 'example.com'),
-  invalid: {
-    when: 'The name in the path is not a domain name, or the body is not JSON.',
-    message: 'The name in the path is not a domain name.',
-  },
+  invalid: 'The name in the path is not a domain name.',
   parse: toDomain,
   find: findDomain,
 });
@@ -37,7 +33,7 @@ export const domainEndpoints = [
     operationId: 'listDomains',
     summary: 'List domains',
     description: 'All sender domains.',
-    response: answer('The domains.', DomainsAnswer, 'One domain', examples.listedDomains),
+    response: answer('The domains.', DomainsAnswer),
     respond: async ({ db, orgId }) => ({ domains: (await listDomains(db, orgId)).map(present) }),
   }),
   domains.collection({
@@ -47,19 +43,11 @@ export const domainEndpoints = [
     description:
       'Registers a domain to send from and creates a DKIM key for it. Publish the DNS records in the response, then ' +
       'verify the domain. An organization can have a thousand domains.',
-    body: { schema: newDomain, summary: 'A domain', example: { name: 'example.com' } },
-    response: answer(
-      'The domain, and the DNS records to publish.',
-      DomainAnswer,
-      'Registered',
-      examples.pendingDomain,
-    ),
+    body: newDomain,
+    response: answer('The domain, and the DNS records to publish.', DomainAnswer),
     errors: {
-      VALIDATION_ERROR: invalidMember('name', 'string', 'undefined'),
-      BAD_REQUEST: {
-        when: 'The domain is already registered in the organization, or the body is not JSON.',
-        message: 'The domain example.com is already registered in this organization.',
-      },
+      VALIDATION_ERROR: true,
+      BAD_REQUEST: 'The domain is already registered in the organization, or the body is not JSON.',
     },
     maxInFlight: 1,
     async respond({ db, orgId, body, seal, now, names }) {
@@ -72,7 +60,7 @@ export const domainEndpoints = [
     operationId: 'getDomain',
     summary: 'Show a domain',
     description: 'A domain, and the DNS records to publish for it.',
-    response: answer('The domain.', DomainAnswer, 'Not verified yet', examples.pendingDomain),
+    response: answer('The domain.', DomainAnswer),
     respond: async ({ found, names }) => withRecords(found, names),
   }),
   domains.item({
@@ -80,9 +68,9 @@ export const domainEndpoints = [
     operationId: 'changeDomain',
     summary: 'Change a domain',
     description: 'Sets what is tracked in email from the domain, and the TLS protection that it requires.',
-    body: { schema: domainChange, summary: 'Track opens and require TLS', example: examples.change },
-    response: answer('The changed domain.', DomainAnswer, 'Changed', examples.changedDomain),
-    errors: { VALIDATION_ERROR: invalidMember('tracking', 'object', 'boolean') },
+    body: domainChange,
+    response: answer('The changed domain.', DomainAnswer),
+    errors: { VALIDATION_ERROR: true },
     async respond({ db, orgId, found, body: { tracking = {}, tls }, names }) {
       const { openTracking: opens, clickTracking: clicks, host } = tracking;
       if ([opens, clicks, host].some((one) => one !== undefined)) {
@@ -111,12 +99,7 @@ export const domainEndpoints = [
     description:
       'Looks up the DNS records. The domain is verified when its DKIM record is found. If DNS gives no answer, the status ' +
       'does not change.',
-    response: answer(
-      'The domain, and the records that were found.',
-      VerifyAnswer,
-      'DKIM was found',
-      examples.verifiedDomain,
-    ),
+    response: answer('The domain, and the records that were found.', VerifyAnswer),
     maxInFlight: maxVerifications,
     async respond({ db, found, names, resolve, now, keepKeysMs: keepMs }) {
       const { domain, records } = await verifyDomain(db, found, { names, resolve, now, keepMs });

@@ -4,10 +4,8 @@ import type { EmailRecord } from '../../db/events/emails.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { telemetry } from '../../record/telemetry.ts';
 import type { Authorize } from '../authorize.ts';
-import { type Endpoint, json, pathParameter, readErrors } from '../endpoint.ts';
+import { type Endpoint, exampleId, jsonResponse, pathParameter, readErrors } from '../endpoint.ts';
 import { uuidIn } from '../query.ts';
-import { emailId } from '../send/send-examples.ts';
-import { emailExamples } from './email-examples.ts';
 import { type EmailAnswer, emailSchemas } from './schema.ts';
 
 export interface FindEmailParts {
@@ -25,15 +23,12 @@ export const emailEndpoints: Endpoint<FindEmailParts>[] = [
       'Everything that is known about one email of your organization: its status; each recipient with its attempts, the ' +
       'last reply and the bounce; and all events in order.',
     scopes: ['email:read', 'full_access'],
-    parameters: [pathParameter('id', 'The `emailId` in the response of the send.', emailId, 'uuid')],
-    response: { description: 'The email.', content: json(emailSchemas.Email, emailExamples) },
+    parameters: [pathParameter('id', 'The `emailId` in the response of the send.', exampleId, 'uuid')],
+    response: jsonResponse('The email.', emailSchemas.Email),
     errors: {
       ...readErrors,
-      BAD_REQUEST: {
-        when: 'The id in the path is not a UUID.',
-        message: 'The email id in the path is not a UUID.',
-      },
-      NOT_FOUND: {},
+      BAD_REQUEST: 'The id in the path is not a UUID.',
+      NOT_FOUND: true,
     },
     handler: getEmail,
   },

@@ -3,10 +3,8 @@ import type { Middleware } from 'koa';
 import { iso } from '../../base/clock.ts';
 import type { EmailSummary, Search, SearchPage } from '../../db/events/search-emails.ts';
 import type { Authorize } from '../authorize.ts';
-import { foundEmail } from '../email/email-examples.ts';
-import { type Endpoint, invalidParameter, json, readErrors } from '../endpoint.ts';
-import { expectedTime, readQuery } from '../query.ts';
-import { emailId } from '../send/send-examples.ts';
+import { type Endpoint, invalidQuery, jsonResponse, readErrors } from '../endpoint.ts';
+import { readQuery } from '../query.ts';
 import { type EmailsAnswer, emailsQuery, emailsSchemas } from './schema.ts';
 
 export interface SearchEmailsParts {
@@ -34,20 +32,8 @@ export const emailsEndpoints: Endpoint<SearchEmailsParts>[] = [
         schema: { type: 'string' },
       },
     ],
-    response: {
-      description: 'A page of emails.',
-      content: json(emailsSchemas.Emails, {
-        page: { summary: 'One email was found', value: { success: true, emails: [foundEmail], next: null } },
-        goOn: {
-          summary: 'No email was found yet; more are still to be examined',
-          value: { success: true, emails: [], next: emailId },
-        },
-      }),
-    },
-    errors: {
-      VALIDATION_ERROR: invalidParameter('until', expectedTime, 'string of 4 characters'),
-      ...readErrors,
-    },
+    response: jsonResponse('A page of emails.', emailsSchemas.Emails),
+    errors: { VALIDATION_ERROR: invalidQuery, ...readErrors },
     handler: getEmails,
   },
 ];

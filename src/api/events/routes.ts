@@ -4,16 +4,16 @@
  * and cursors. They share one path because an EventSource asks for its form by itself.
  */
 import type { Context, Middleware } from 'koa';
+import { z } from 'zod';
 import type { EventPage, EventQuery } from '../../db/events/read-events.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { outwardEvent } from '../../record/event.ts';
 import type { Authorize } from '../authorize.ts';
-import { listedEvents } from '../email/email-examples.ts';
-import { type Endpoint, type ErrorText, json, readErrors, text } from '../endpoint.ts';
+import { type Endpoint, invalidQuery, readErrors } from '../endpoint.ts';
 import { readQuery } from '../query.ts';
 import type { Cursors } from './event-cursor.ts';
 import { eventStream, type Streams } from './event-stream.ts';
-import { type EventsAnswer, eventSchemas, eventsQuery, exampleCursor } from './schema.ts';
+import { type EventsAnswer, eventSchemas, eventsQuery } from './schema.ts';
 
 interface FeedParts {
   readEvents(query: EventQuery): Promise<EventPage>;
@@ -25,9 +25,6 @@ export interface EventParts {
   authorize: Authorize;
   feed: FeedParts;
 }
-
-const page = { success: true, next: exampleCursor, hasMore: false };
-const [first] = listedEvents;
 
 export const eventEndpoints: Endpoint<EventParts>[] = [
   {
@@ -56,27 +53,9 @@ export const eventEndpoints: Endpoint<EventParts>[] = [
     ],
     response: {
       description: 'A page of events or, live, every event that happens.',
-      content: {
-        ...json(eventSchemas.Events, {
-          page: {
-            summary: 'An email to two recipients, one of them unknown',
-            value: { ...page, events: listedEvents },
-          },
-          none: { summary: 'No new events', value: { ...page, events: [] } },
-        }),
-        ...text(eventStream, 'live', {
-          summary: 'With `Accept: text/event-stream`, live',
-          value: `id: ${exampleCursor}\nevent: ${first!.type}\ndata: ${JSON.stringify(first)}\n\n`,
-        }),
-      },
+      content: { 'application/json': eventSchemas.Events, [eventStream]: z.string() },
     },
-    errors: {
-      VALIDATION_ERROR: {
-        when: 'A parameter of the query is not valid; `issues` lists every violation.',
-        ...invalidCursor('4711'),
-      } satisfies ErrorText,
-      ...readErrors,
-    },
+    errors: { VALIDATION_ERROR: invalidQuery, ...readErrors },
     handler: getEvents,
   },
 ];
@@ -103,24 +82,15 @@ function getEvents({ authorize, feed }: EventParts): Middleware {
 function positionOf(cursor: string, orgId: string, cursors: Cursors): number {
   const position = cursors.read(orgId, cursor);
   if (position !== null) return position;
-  const { message, issues } = invalidCursor(cursor);
-  throw new Refusal('VALIDATION_ERROR', message, { issues });
-}
-
-function invalidCursor(cursor: string) {
   const expected = 'the `next` of an answer';
-  return {
-    message: 'A parameter of the query is not valid.',
-    issues: [
-      {
-        code: 'custom',
-        expected,
-        received: `string of ${cursor.length} characters`,
-        path: ['after'],
-        message: `after: must be ${expected}, or left out to begin with the oldest event`,
-      },
-    ],
+  const issue = {
+    code: 'custom',
+    expected,
+    received: `string of ${cursor.length} characters`,
+    path: ['after'],
+    message: `after: must be ${expected}, or left out to begin with the oldest event`,
   };
+  throw new Refusal('VALIDATION_ERROR', 'A parameter of the query is not valid.', { issues: [issue] });
 }
 
 async function answerPage(

@@ -3,12 +3,10 @@ import { z } from 'zod';
 import { eventTypes } from '../../glossary.ts';
 import { id, limit, several } from '../query.ts';
 
-export const exampleCursor = 'Sdb2qZkJH1v0X8oHqk2XfA';
-
 export const eventsQuery = z.object({
   after: z.string().optional().meta({
     description: 'The cursor to continue from: the `next` of a response, or the `id` of a live event.',
-    example: exampleCursor,
+    example: 'Sdb2qZkJH1v0X8oHqk2XfA',
   }),
   type: several(eventTypes, `a type of event: ${eventTypes.join(', ')}`).meta({
     description: 'Only events of these types. Repeat the parameter, or separate types with commas.',

@@ -4,30 +4,8 @@
  */
 import { keyDocument, makeKey, rotateKey } from '../../accounts/create-key.ts';
 import { findKey, listKeys, revokeKey } from '../../db/accounts/keys.ts';
-import {
-  answer,
-  byId,
-  doneAnswer,
-  exampleId,
-  exampleTime,
-  invalidMember,
-  readPage,
-  resource,
-} from '../management.ts';
+import { answer, byId, doneAnswer, readPage, resource } from '../management.ts';
 import { keySchemas, keysQuery, newKeyRequest } from './schema.ts';
-
-const label = 'shop';
-const scopes = ['email:send', 'domain_scope:example.com'];
-const createdKey = { id: exampleId, key: 'em_5Zq0mD2nYw9cVb7LkT1xRj4sGh8uPa3e', label, scopes };
-const listedKey = {
-  id: exampleId,
-  label,
-  hint: 'em_5Zq0mD',
-  scopes,
-  createdAt: exampleTime,
-  revokedAt: null,
-  endsAt: null,
-};
 
 const keys = resource('Keys', byId('key', findKey));
 
@@ -38,10 +16,7 @@ export const keyEndpoints = [
     summary: 'List keys',
     description: 'The API keys, without the secret keys themselves.',
     query: keysQuery,
-    response: answer('A page of keys.', keySchemas.KeysAnswer, 'One key', {
-      keys: [listedKey],
-      next: exampleId,
-    }),
+    response: answer('A page of keys.', keySchemas.KeysAnswer),
     async respond({ db, orgId, query }) {
       const { page, next } = await readPage(query, (rows) => listKeys(db, orgId, rows));
       return { keys: page.map(keyDocument), next };
@@ -52,13 +27,9 @@ export const keyEndpoints = [
     operationId: 'createKey',
     summary: 'Create a key',
     description: 'Creates an API key of your organization. The key is shown only in this response.',
-    body: {
-      schema: newKeyRequest,
-      summary: 'For a shop that sends from one domain',
-      example: { label, scopes },
-    },
-    response: answer('The key.', keySchemas.NewKeyAnswer, 'Created', createdKey),
-    errors: { VALIDATION_ERROR: invalidMember('label', 'string', 'undefined') },
+    body: newKeyRequest,
+    response: answer('The key.', keySchemas.NewKeyAnswer),
+    errors: { VALIDATION_ERROR: true },
     respond: ({ db, orgId, body, now }) => makeKey(db, { orgId, ...body }, now),
   }),
   keys.item({
@@ -78,12 +49,9 @@ export const keyEndpoints = [
     operationId: 'rotateKey',
     summary: 'Rotate a key',
     description: 'Replaces a key with a new one that has the same label and scopes; the old key ends.',
-    response: answer('The new key.', keySchemas.NewKeyAnswer, 'Replaced', createdKey),
+    response: answer('The new key.', keySchemas.NewKeyAnswer),
     errors: {
-      BAD_REQUEST: {
-        when: 'The id in the path is not a UUID, or the key was revoked or replaced before.',
-        message: 'The id in the path is not a UUID.',
-      },
+      BAD_REQUEST: 'The id in the path is not a UUID, or the key was revoked or replaced before.',
     },
     respond: ({ db, found, now }) => rotateKey(db, found, now),
   }),

@@ -1,70 +1,25 @@
 /**
- * The errors of the public API (docs/api.md sections 2.5 and 7): for each code, when it occurs and an example message;
- * for each status, the schema of its body. The codes are in mail/refusal.ts.
+ * The errors of the public API (docs/api.md sections 2.5 and 7): for each code, when it occurs; for each status, the
+ * schema of its body. The codes are in mail/refusal.ts.
  */
 import { z } from 'zod';
 import { type RefusalCode, statusOf } from '../../mail/refusal.ts';
-import type { ErrorText } from '../endpoint.ts';
 
-export const defaultErrors: Record<RefusalCode, ErrorText> = {
-  VALIDATION_ERROR: {
-    when: 'The body fails schema validation; `issues` lists every violation.',
-    message: 'The request is not valid.',
-    issues: [
-      {
-        code: 'invalid_type',
-        expected: 'string',
-        received: 'undefined',
-        path: ['subject'],
-        message: 'subject: Invalid input: expected string, received undefined',
-      },
-    ],
-  },
-  BAD_REQUEST: {
-    when: 'The body is not JSON or is larger than 20 MiB, `from` is not a valid sender, or the idempotency key was used for a different request.',
-    message: 'This idempotency key was used for a different request. Use a new key for each request.',
-  },
-  UNAUTHORIZED: {
-    when: 'The API key is missing, malformed or inactive.',
-    message: 'The header Authorization: Bearer <API key> is missing or malformed.',
-  },
-  INSUFFICIENT_CREDITS: {
-    when: 'Neither the quota nor the wallet has credits.',
-    message: 'Neither the quota nor the wallet has credits left.',
-  },
-  FORBIDDEN: {
-    when: 'The key lacks the scope that this call needs.',
-    message: 'The API key lacks the scope email:send.',
-  },
-  DOMAIN_NOT_ALLOWED: {
-    when: "The sender's domain is outside the key's `domain_scope`.",
-    message: 'This API key cannot send from example.com. It can send from example.net.',
-  },
-  DOMAIN_NOT_FOUND: {
-    when: "The sender's domain is not registered in the organization.",
-    message: 'The domain example.com is not registered in this organization.',
-  },
-  DOMAIN_NOT_VERIFIED: {
-    when: "The sender's domain is registered, but its DKIM record has not been found yet.",
-    message: 'The domain example.com is not verified yet. Publish its DKIM record, then verify the domain.',
-  },
-  NOT_FOUND: {
-    when: 'The email does not exist or belongs to another organization.',
-    message: 'There is no such email.',
-  },
-  ALL_RECIPIENTS_SUPPRESSED: {
-    when: 'Every recipient is on the suppression list.',
-    message: 'Every recipient is on the suppression list.',
-  },
-  RATE_LIMIT_EXCEEDED: {
-    when: 'A rate limit is used up, or the service is too busy to accept the call; `Retry-After` says how long to wait.',
-    message: 'This organization may make 2 requests a second; wait for the next.',
-  },
-  SEND_FAILED: {
-    when: 'The service failed. Nothing was sent, and credits are refunded. Try again.',
-    message:
-      'The service failed to accept the email. Nothing was charged. Try again. (request 0198c9a4-6f1e-7d52-b3a4-5f0c8b1d9e27)',
-  },
+export const defaultErrors: Record<RefusalCode, string> = {
+  VALIDATION_ERROR: 'The body fails schema validation; `issues` lists every violation.',
+  BAD_REQUEST:
+    'The body is not JSON or is larger than 20 MiB, `from` is not a valid sender, or the idempotency key was used for a different request.',
+  UNAUTHORIZED: 'The API key is missing, malformed or inactive.',
+  INSUFFICIENT_CREDITS: 'Neither the quota nor the wallet has credits.',
+  FORBIDDEN: 'The key lacks the scope that this call needs.',
+  DOMAIN_NOT_ALLOWED: "The sender's domain is outside the key's `domain_scope`.",
+  DOMAIN_NOT_FOUND: "The sender's domain is not registered in the organization.",
+  DOMAIN_NOT_VERIFIED: "The sender's domain is registered, but its DKIM record has not been found yet.",
+  NOT_FOUND: 'The email does not exist or belongs to another organization.',
+  ALL_RECIPIENTS_SUPPRESSED: 'Every recipient is on the suppression list.',
+  RATE_LIMIT_EXCEEDED:
+    'A rate limit is used up, or the service is too busy to accept the call; `Retry-After` says how long to wait.',
+  SEND_FAILED: 'The service failed. Nothing was sent, and credits are refunded. Try again.',
 };
 
 const issue = z

@@ -1,7 +1,6 @@
 /**
  * The OpenAPI 3.1 document of the public API. Operations come from the declarations of the endpoints, schemas from the
- * zod schemas that check requests. test/api/openapi-*.test.ts sends the document's examples to a real server, provokes
- * every error, and checks the responses against the document.
+ * zod schemas that check requests, examples from a real server (recorded-examples.ts).
  */
 import { endpoints } from '../all-endpoints.ts';
 import { parseRoute } from '../endpoint.ts';
@@ -10,6 +9,7 @@ import { managementTags, overview } from './description.ts';
 import { headers } from './header-components.ts';
 import type { Document } from './openapi-types.ts';
 import { operationOf } from './operation.ts';
+import { readExamples } from './recorded-examples.ts';
 
 /** The document is built when it is first asked for, then kept. */
 export function documentOf(baseUrl: () => string): () => Document {
@@ -48,11 +48,12 @@ function createDocument(baseUrl: string): Document {
 }
 
 function paths(): Document['paths'] {
+  const recorded = readExamples();
   const byPath: Document['paths'] = {};
   for (const endpoint of endpoints) {
     const { method, path } = parseRoute(endpoint.route);
     byPath[`/api/public${path}`] ??= {};
-    byPath[`/api/public${path}`]![method] = operationOf(endpoint, endpoints);
+    byPath[`/api/public${path}`]![method] = operationOf(endpoint, recorded);
   }
   return byPath;
 }

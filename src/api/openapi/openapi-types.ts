@@ -7,12 +7,7 @@ export type Method = 'get' | 'post' | 'patch' | 'delete';
 
 export type MediaType = 'application/json' | 'text/csv' | 'text/event-stream';
 
-export interface Example {
-  summary: string;
-  value: unknown;
-}
-
-export type Examples = Record<string, Example>;
+export type Examples = Record<string, { summary: string; value: unknown }>;
 
 export type DocumentedContent = Partial<Record<MediaType, { schema: ComponentSchema; examples?: Examples }>>;
 

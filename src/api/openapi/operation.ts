@@ -1,7 +1,7 @@
 /** An endpoint's declaration as an operation of the OpenAPI document. */
 import { z } from 'zod';
 import { type RefusalCode, statusOf } from '../../mail/refusal.ts';
-import { type Content, type Endpoint, type EndpointErrors, parseRoute } from '../endpoint.ts';
+import type { Content, Endpoint, EndpointErrors } from '../endpoint.ts';
 import { inlineSchema, schemaRef } from './component-schemas.ts';
 import { defaultErrors, errorNames } from './error-responses.ts';
 import { headerRefs } from './header-components.ts';
@@ -13,11 +13,11 @@ import {
   type Parameter,
   refTo,
 } from './openapi-types.ts';
+import { examplesOf, type RecordedExamples } from './recorded-examples.ts';
 
 type Declared = Omit<Endpoint<never>, 'handler'>;
 
-/** `all`: every endpoint, because those of the same path are in `Allow`. */
-export function operationOf(endpoint: Declared, all: readonly Declared[]): Operation {
+export function operationOf(endpoint: Declared, recorded: RecordedExamples): Operation {
   const { operationId, tag, summary, description, scopes, body, response, errors } = endpoint;
   return {
     operationId,
@@ -30,17 +30,17 @@ export function operationOf(endpoint: Declared, all: readonly Declared[]): Opera
       requestBody: {
         required: true,
         description: body.description,
-        content: documented(body.content),
+        content: documented(body.content, recorded, operationId, 'request'),
       },
     }),
     responses: {
       200: {
         description: response.description,
         headers: headerRefs(...(response.headers ?? [])),
-        content: documented(response.content),
+        content: documented(response.content, recorded, operationId, '200'),
       },
-      ...errorResponses(errors),
-      405: methodNotAllowed(allowOf(parseRoute(endpoint.route).path, all)),
+      ...errorResponses(errors, recorded, operationId),
+      405: errorResponse(recorded, operationId, 405, { BAD_REQUEST: methodNotAllowed }),
     },
   };
 }
@@ -69,70 +69,65 @@ function queryParameters(query: z.ZodType): Parameter[] {
   });
 }
 
-function documented(content: Content): DocumentedContent {
+function documented(
+  content: Content,
+  recorded: RecordedExamples,
+  operationId: string,
+  body: string,
+): DocumentedContent {
   return Object.fromEntries(
-    Object.entries(content).map(([type, { schema, examples }]) => [
-      type,
-      { schema: schemaRef(schema) ?? inlineSchema(schema), ...(examples && { examples }) },
-    ]),
+    Object.entries(content).map(([type, schema]) => {
+      const examples = examplesOf(recorded, `${operationId} ${body} ${type} `);
+      return [type, { schema: schemaRef(schema) ?? inlineSchema(schema), ...(examples && { examples }) }];
+    }),
   );
 }
 
-/** Headers that only the responses of a status have. */
-const ownHeaders: Record<number, string[]> = { 401: ['WWW-Authenticate'], 429: ['Retry-After'] };
+/** The headers that only responses of this status have. */
+const ownHeaders: Record<number, string[]> = {
+  401: ['WWW-Authenticate'],
+  405: ['Allow'],
+  429: ['Retry-After'],
+};
+
+/** 405 has no code of its own: its `error` is BAD_REQUEST. */
+const methodNotAllowed = 'The path does not take this method; `Allow` lists those that it takes.';
 
 /** One response for each status, with the error codes of that status in the order of their table. */
-function errorResponses(errors: EndpointErrors): Record<string, DocumentedResponse> {
+function errorResponses(
+  errors: EndpointErrors,
+  recorded: RecordedExamples,
+  operationId: string,
+): Record<string, DocumentedResponse> {
   const codes = (Object.keys(defaultErrors) as RefusalCode[]).filter((code) => code in errors);
   const byStatus = Object.groupBy(codes, (code) => statusOf[code]);
   return Object.fromEntries(
-    Object.entries(byStatus).map(([status, own]) => [status, errorResponse(Number(status), own, errors)]),
+    Object.entries(byStatus).map(([status, own]) => {
+      const texts = own.map((code) => [code, errors[code] === true ? defaultErrors[code] : errors[code]!]);
+      return [status, errorResponse(recorded, operationId, Number(status), Object.fromEntries(texts))];
+    }),
   );
 }
 
-function errorResponse(status: number, codes: RefusalCode[], errors: EndpointErrors): DocumentedResponse {
-  const texts = codes.map((code) => ({ code, ...defaultErrors[code], ...errors[code] }));
-  const examples = texts.map(({ code, when, message, issues = [] }) => [
-    code,
-    { summary: when, value: { error: code, message, issues } },
-  ]);
+/** `whenByCode`: when each of the status's codes occurs. */
+function errorResponse(
+  recorded: RecordedExamples,
+  operationId: string,
+  status: number,
+  whenByCode: Record<string, string>,
+): DocumentedResponse {
+  const texts = Object.entries(whenByCode);
+  const examples = texts.map(([code, summary]) => {
+    const { value } = recorded[`${operationId} ${status} application/json ${code}`] ?? {};
+    return [code, { summary, value }];
+  });
   return {
-    description: texts.map(({ code, when }) => `\`${code}\`: ${when}`).join('\n\n'),
+    description: texts.map(([code, when]) => `\`${code}\`: ${when}`).join('\n\n'),
     headers: headerRefs(...(ownHeaders[status] ?? [])),
     content: {
       'application/json': {
         schema: refTo('schemas', errorNames[status]!),
         examples: Object.fromEntries(examples),
-      },
-    },
-  };
-}
-
-/** The methods of a path as the router finds them: GET takes HEAD too, and `/email/send` is also an `/email/{id}`. */
-function allowOf(path: string, all: readonly Declared[]): string {
-  const matching = all.map(({ route }) => parseRoute(route)).filter((one) => matches(one.path, path));
-  const methods = matching.flatMap(({ method }) =>
-    method === 'get' ? ['HEAD', 'GET'] : method.toUpperCase(),
-  );
-  return [...new Set(methods)].join(', ');
-}
-
-function matches(template: string, path: string): boolean {
-  const [own, other] = [template, path].map((one) => one.split('/')) as [string[], string[]];
-  return own.length === other.length && own.every((part, index) => /^\{/.test(part) || part === other[index]);
-}
-
-/** 405 has no code of its own: its `error` is BAD_REQUEST. */
-function methodNotAllowed(allow: string): DocumentedResponse {
-  const summary = 'The path does not take this method; `Allow` lists those that it takes.';
-  const value = { error: 'BAD_REQUEST', message: `This path accepts only ${allow}.`, issues: [] };
-  return {
-    description: `\`BAD_REQUEST\`: ${summary}`,
-    headers: headerRefs('Allow'),
-    content: {
-      'application/json': {
-        schema: refTo('schemas', errorNames[405]!),
-        examples: { BAD_REQUEST: { summary, value } },
       },
     },
   };

@@ -1,6 +1,6 @@
 /** GET /api/public/openapi.json. It needs no key and counts toward no limit. */
 import { z } from 'zod';
-import type { Endpoint } from '../endpoint.ts';
+import { type Endpoint, jsonResponse } from '../endpoint.ts';
 import type { Document } from './openapi-types.ts';
 
 export interface DocumentParts {
@@ -15,14 +15,10 @@ export const openApiEndpoints: Endpoint<DocumentParts>[] = [
     summary: 'Get this document',
     description: 'This OpenAPI document. It needs no key and counts toward no limit.',
     scopes: [],
-    response: {
-      description: 'An OpenAPI 3.1 document.',
-      content: {
-        'application/json': {
-          schema: z.object({ openapi: z.string(), info: z.object({}), paths: z.object({}) }),
-        },
-      },
-    },
+    response: jsonResponse(
+      'An OpenAPI 3.1 document.',
+      z.object({ openapi: z.string(), info: z.object({}), paths: z.object({}) }),
+    ),
     errors: {},
     handler:
       ({ document }) =>

@@ -8,12 +8,11 @@ import type { SendAnswerRecord } from '../../db/accept/send-record.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import type { Admission, Slot } from '../admission.ts';
 import type { Authorize } from '../authorize.ts';
-import { type Endpoint, json } from '../endpoint.ts';
+import type { Endpoint } from '../endpoint.ts';
 import { toIssues } from '../issues.ts';
 import { parseJson, readBody } from '../request-body.ts';
 import { refuseWhileBusy } from '../server-busy.ts';
 import { type SendFields, sendSchema, toRequest } from './schema.ts';
-import { sendExamples } from './send-examples.ts';
 import { type SendAnswer, sendAnswer } from './send-response.ts';
 
 export interface SendParts {
@@ -52,24 +51,24 @@ export const sendEndpoints: Endpoint<SendParts>[] = [
         example: 'receipt-4711',
       },
     ],
-    body: { description: 'The email: at most 20 MiB.', content: json(sendSchema, sendExamples.requests) },
+    body: { description: 'The email: at most 20 MiB.', content: { 'application/json': sendSchema } },
     response: {
       description: 'The email is accepted for all or some of its recipients.',
       headers: ['Idempotent-Replayed'],
-      content: json(sendAnswer, sendExamples.responses),
+      content: { 'application/json': sendAnswer },
     },
     errors: {
-      VALIDATION_ERROR: {},
-      BAD_REQUEST: {},
-      UNAUTHORIZED: {},
-      INSUFFICIENT_CREDITS: {},
-      FORBIDDEN: {},
-      DOMAIN_NOT_ALLOWED: {},
-      DOMAIN_NOT_FOUND: {},
-      DOMAIN_NOT_VERIFIED: {},
-      ALL_RECIPIENTS_SUPPRESSED: {},
-      RATE_LIMIT_EXCEEDED: {},
-      SEND_FAILED: {},
+      VALIDATION_ERROR: true,
+      BAD_REQUEST: true,
+      UNAUTHORIZED: true,
+      INSUFFICIENT_CREDITS: true,
+      FORBIDDEN: true,
+      DOMAIN_NOT_ALLOWED: true,
+      DOMAIN_NOT_FOUND: true,
+      DOMAIN_NOT_VERIFIED: true,
+      ALL_RECIPIENTS_SUPPRESSED: true,
+      RATE_LIMIT_EXCEEDED: true,
+      SEND_FAILED: true,
     },
     handler: sendEmail,
   },

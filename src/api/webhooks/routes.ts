@@ -4,35 +4,11 @@ import { countMessages } from '../../db/webhooks/webhook-attempts.ts';
 import { deleteWebhook, findWebhook, listWebhooks, type Webhook } from '../../db/webhooks/webhooks.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { parseWebhookUrl } from '../../webhooks/endpoint-url.ts';
-import { addWebhook, changeWebhook, disabledByOwner, rotateSecret } from '../../webhooks/endpoints.ts';
-import {
-  answer,
-  byId,
-  doneAnswer,
-  exampleId,
-  exampleTime,
-  invalidMember,
-  type Management,
-  requireFound,
-  resource,
-} from '../management.ts';
+import { addWebhook, changeWebhook, rotateSecret } from '../../webhooks/endpoints.ts';
+import { answer, byId, doneAnswer, type Management, requireFound, resource } from '../management.ts';
 import { presentWebhook } from './present-webhook.ts';
 import { newWebhook, webhookChange, webhookSchemas } from './schema.ts';
 
-const url = 'https://app.example.com/webhooks';
-const events = ['email.bounced', 'email.complained'];
-const active = {
-  id: exampleId,
-  url,
-  events,
-  status: 'active',
-  reason: null,
-  failingSince: null,
-  pausedUntil: null,
-  createdAt: exampleTime,
-};
-const disabled = { ...active, events: [], status: 'disabled', reason: disabledByOwner };
-const secret = 'whsec_dGhpcyBpcyBub3QgYSBzZWNyZXQhIQ==';
 const { NewSecretAnswer, NewWebhookAnswer, WebhookAnswer, WebhooksAnswer } = webhookSchemas;
 
 export const webhooks = resource('Webhooks', byId('webhook', findWebhook));
@@ -43,7 +19,7 @@ export const webhookEndpoints = [
     operationId: 'listWebhooks',
     summary: 'List webhooks',
     description: 'All webhooks, without their secrets.',
-    response: answer('The webhooks.', WebhooksAnswer, 'One webhook', { webhooks: [active] }),
+    response: answer('The webhooks.', WebhooksAnswer),
     respond: async ({ db, orgId }) => ({ webhooks: (await listWebhooks(db, orgId)).map(presentWebhook) }),
   }),
   webhooks.collection({
@@ -53,9 +29,9 @@ export const webhookEndpoints = [
     description:
       'Posts events to a URL from now on, signed according to Standard Webhooks. The secret is shown only in this ' +
       'response. An organization can have fifty webhooks.',
-    body: { schema: newWebhook, summary: 'For bounces and complaints', example: { url, events } },
-    response: answer('The webhook and its secret.', NewWebhookAnswer, 'Added', { webhook: active, secret }),
-    errors: { VALIDATION_ERROR: invalidMember('url', 'string', 'undefined') },
+    body: newWebhook,
+    response: answer('The webhook and its secret.', NewWebhookAnswer),
+    errors: { VALIDATION_ERROR: true },
     async respond({ db, orgId, body, seal, allowPrivate, now }) {
       const parsed = parseWebhookUrl(body.url, allowPrivate);
       if (typeof parsed === 'object') throw refusedUrl(body.url, parsed.fault);
@@ -69,11 +45,7 @@ export const webhookEndpoints = [
     operationId: 'getWebhook',
     summary: 'Show a webhook',
     description: 'A webhook, and how many events wait for it or were given up.',
-    response: answer('The webhook.', WebhookAnswer, 'Everything was posted', {
-      webhook: active,
-      open: 0,
-      failed: 0,
-    }),
+    response: answer('The webhook.', WebhookAnswer),
     respond: ({ db, found }) => withCounts(found, db),
   }),
   webhooks.item({
@@ -83,13 +55,9 @@ export const webhookEndpoints = [
     description:
       'Sets which events are posted to a webhook, and disables or enables it. Events that happen while it is disabled are ' +
       'not posted, unless you replay them.',
-    body: { schema: webhookChange, summary: 'All events; disabled', example: { events: [], enabled: false } },
-    response: answer('The changed webhook.', WebhookAnswer, 'Disabled', {
-      webhook: disabled,
-      open: 0,
-      failed: 0,
-    }),
-    errors: { VALIDATION_ERROR: invalidMember('enabled', 'boolean', 'string') },
+    body: webhookChange,
+    response: answer('The changed webhook.', WebhookAnswer),
+    errors: { VALIDATION_ERROR: true },
     async respond({ body: { events: types, enabled }, ...call }) {
       const { db, found, orgId } = call;
       await changeWebhook(call, found, { types, enabled });
@@ -112,11 +80,7 @@ export const webhookEndpoints = [
     operationId: 'rotateWebhookSecret',
     summary: "Rotate a webhook's secret",
     description: 'Creates a new secret. For 24 hours, posts are signed with both secrets.',
-    response: answer('The new secret.', NewSecretAnswer, 'Created', {
-      id: exampleId,
-      secret,
-      oldSecretUntil: exampleTime,
-    }),
+    response: answer('The new secret.', NewSecretAnswer),
     async respond({ db, found: { id }, seal, now }) {
       const made = requireFound(await rotateSecret(db, id, { seal, now }), 'webhook');
       return { id, secret: made.secret, oldSecretUntil: iso(made.oldSecretUntil) };

@@ -30,7 +30,7 @@ export const webhookChange = z
   })
   .meta({ description: 'Members that are left out do not change.' });
 
-export const expectedReplay = '`eventId`, or `failed`, or `since` with or without `until`';
+const expectedReplay = '`eventId`, or `failed`, or `since` with or without `until`';
 
 /** Exactly one of the three ways to select events. */
 export const replayRequest = z

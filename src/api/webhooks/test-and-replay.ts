@@ -7,22 +7,13 @@ import { listWebhookAttempts } from '../../db/webhooks/webhook-attempts.ts';
 import { type ReplaySelection, replay } from '../../db/webhooks/webhook-replay-rows.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { testWebhook } from '../../webhooks/endpoints.ts';
-import { answer, exampleId, exampleTime, goneSignal, readPage } from '../management.ts';
+import { answer, goneSignal, readPage } from '../management.ts';
 import { presentAttempt, presentStoredAttempt } from './present-webhook.ts';
 import { webhooks } from './routes.ts';
-import { attemptsQuery, expectedReplay, replayRequest, webhookSchemas } from './schema.ts';
+import { attemptsQuery, replayRequest, webhookSchemas } from './schema.ts';
 
 /** A webhook can take up to 15 seconds to respond. */
 const maxTests = 4;
-
-const outcome = {
-  at: exampleTime,
-  durationMs: 84,
-  url: 'https://app.example.com/webhooks',
-  status: 200,
-  answer: 'thank you',
-  error: null,
-};
 
 const { ReplayAnswer, WebhookAttemptsAnswer, WebhookTestAnswer } = webhookSchemas;
 
@@ -32,11 +23,7 @@ export const testAndReplayEndpoints = [
     operationId: 'testWebhook',
     summary: 'Test a webhook',
     description: 'Posts the event `webhook.test` once and immediately, even if the webhook is disabled.',
-    response: answer('The result of the post.', WebhookTestAnswer, 'The webhook accepted it', {
-      id: exampleId,
-      ok: true,
-      attempt: outcome,
-    }),
+    response: answer('The result of the post.', WebhookTestAnswer),
     maxInFlight: maxTests,
     async respond({ db, found, attemptWebhook, clock, context }) {
       const signal = goneSignal(context);
@@ -50,10 +37,7 @@ export const testAndReplayEndpoints = [
     summary: 'List webhook attempts',
     description: 'The recent posts to a webhook and its responses.',
     query: attemptsQuery,
-    response: answer('A page of attempts.', WebhookAttemptsAnswer, 'A test', {
-      attempts: [{ id: exampleId, eventId: exampleId, type: 'webhook.test', number: 1, ...outcome }],
-      next: null,
-    }),
+    response: answer('A page of attempts.', WebhookAttemptsAnswer),
     async respond({ db, found, query }) {
       const { eventId } = query;
       const { page, next } = await readPage(query, (rows) =>
@@ -70,29 +54,10 @@ export const testAndReplayEndpoints = [
       'Posts events again: one event, all events that were given up, or all events of a time range. Events of the right ' +
       'type that were never posted, for instance because the webhook was disabled, are posted too. You can repeat a ' +
       'replay that was interrupted.',
-    body: {
-      schema: replayRequest,
-      summary: 'Everything since a time',
-      example: { since: '2026-03-02T08:00:00Z' },
-    },
-    response: answer(
-      'The events are posted within a second if the webhook accepts them.',
-      ReplayAnswer,
-      'Nothing happened since then',
-      { id: exampleId, replayed: 0 },
-    ),
+    body: replayRequest,
+    response: answer('The events are posted within a second if the webhook accepts them.', ReplayAnswer),
     errors: {
-      VALIDATION_ERROR: {
-        issues: [
-          {
-            code: 'custom',
-            expected: expectedReplay,
-            received: 'object',
-            path: [],
-            message: `body: must be ${expectedReplay}`,
-          },
-        ],
-      },
+      VALIDATION_ERROR: true,
     },
     maxInFlight: 1,
     async respond({ db, found, body, now, eventSignal, context }) {
