@@ -16,24 +16,23 @@ export interface Slot {
   release(): void;
 }
 
-export interface Admission {
-  /** The number of sends that can have a slot at the same time. */
-  maxSlots: number;
-  /** `bytes` have arrived before. Resolves to null if no slot became free in time. */
-  acquire(orgId: string, bytes: number): Promise<Slot | null>;
+interface Load {
+  slots: number;
+  bytes: number;
 }
 
+/** A send that has a slot or waits for one. */
 interface Holder {
   orgId: string;
   bytes: number;
-  /** Increases with each holder. */
+  /** Increases with each send. */
   number: number;
   hasSlot: boolean;
 }
 
 interface Waiting {
   holder: Holder;
-  /** The bytes that it needs beside those that it holds. */
+  /** The bytes that the holder needs beside those that it holds. */
   bytes: number;
   end(isAdmitted: boolean): void;
 }
@@ -46,69 +45,117 @@ const smallBody = 64 * 1024;
 /** Longer than a busy disk or a few large bodies take, shorter than the timeout of any client. */
 const timeoutMs = 3000;
 
-export function createAdmission(maxSlots: number, clock: Clock): Admission {
-  const all = { slots: 0, bytes: 0 };
-  const shares = new Map<string, typeof all>();
+export class Admission {
+  /** The number of sends that can have a slot at the same time. */
+  readonly maxSlots: number;
+  readonly #clock: Clock;
+  readonly #total: Load = { slots: 0, bytes: 0 };
+  readonly #byOrganization = new Map<string, Load>();
   /** Holders that wait for a slot, in order of arrival. */
-  const queue = new Set<Waiting>();
+  readonly #queue = new Set<Waiting>();
   /** Holders of a slot whose half-read body does not fit now. */
-  const halfRead = new Set<Waiting>();
-  let number = 0;
+  readonly #halfRead = new Set<Waiting>();
+  #lastNumber = 0;
 
-  function fits(holder: Holder, bytes: number): boolean {
-    const own = shares.get(holder.orgId) ?? { slots: 0, bytes: 0 };
-    const hasSlot = holder.hasSlot || own.slots < maxSlots - all.slots;
-    const isSmall = holder.bytes + bytes <= smallBody;
-    const max = isSmall ? maxBytes : maxBytes - smallBodyReserve;
-    return hasSlot && all.bytes + bytes <= max && (isSmall || own.bytes + bytes <= max - all.bytes);
+  constructor(maxSlots: number, clock: Clock) {
+    this.maxSlots = maxSlots;
+    this.#clock = clock;
   }
 
-  function count(holder: Holder, slots: number, bytes: number): void {
-    const own = shares.get(holder.orgId) ?? { slots: 0, bytes: 0 };
-    for (const load of [all, own]) {
+  /** `bytes` have arrived before. Resolves to null if no slot became free in time. */
+  async acquire(orgId: string, bytes: number): Promise<Slot | null> {
+    this.#lastNumber += 1;
+    const holder = { orgId, number: this.#lastNumber, bytes: 0, hasSlot: false };
+    if (this.#fits(holder, bytes)) this.#take(holder, bytes);
+    else if (!this.#canQueue(holder) || !(await this.#wait(holder, bytes))) return null;
+    return {
+      add: (more) => this.#add(holder, more),
+      release: () => this.#release(holder),
+    };
+  }
+
+  #add(holder: Holder, bytes: number): true | Promise<boolean> {
+    if (this.#isBehind(holder, bytes) || !this.#fits(holder, bytes)) return this.#wait(holder, bytes);
+    this.#take(holder, bytes);
+    return true;
+  }
+
+  #release(holder: Holder): void {
+    for (const waiting of this.#halfRead) if (waiting.holder === holder) waiting.end(false);
+    this.#count(holder, -1, -holder.bytes);
+    this.#admitWaiting();
+  }
+
+  #loadOf(orgId: string): Load {
+    return this.#byOrganization.get(orgId) ?? { slots: 0, bytes: 0 };
+  }
+
+  #fits(holder: Holder, bytes: number): boolean {
+    const total = this.#total;
+    const own = this.#loadOf(holder.orgId);
+    const hasSlot = holder.hasSlot || own.slots < this.maxSlots - total.slots;
+    const isSmall = holder.bytes + bytes <= smallBody;
+    const max = isSmall ? maxBytes : maxBytes - smallBodyReserve;
+    return hasSlot && total.bytes + bytes <= max && (isSmall || own.bytes + bytes <= max - total.bytes);
+  }
+
+  #take(holder: Holder, bytes: number): void {
+    this.#count(holder, holder.hasSlot ? 0 : 1, bytes);
+    holder.hasSlot = true;
+  }
+
+  #count(holder: Holder, slots: number, bytes: number): void {
+    const own = this.#loadOf(holder.orgId);
+    for (const load of [this.#total, own]) {
       load.slots += slots;
       load.bytes += bytes;
     }
     holder.bytes += bytes;
-    if (own.slots > 0) shares.set(holder.orgId, own);
-    else shares.delete(holder.orgId);
+    if (own.slots > 0) this.#byOrganization.set(holder.orgId, own);
+    else this.#byOrganization.delete(holder.orgId);
   }
 
-  function take(holder: Holder, bytes: number): void {
-    count(holder, holder.hasSlot ? 0 : 1, bytes);
-    holder.hasSlot = true;
-  }
-
-  /** In order of arrival, except that nobody waits behind a body that is too large now. */
-  function admitWaiting(): void {
-    for (const one of [...halfRead].sort((a, b) => a.holder.number - b.holder.number)) admitIfItFits(one);
-    for (const one of queue) {
-      if (all.slots >= maxSlots) return;
-      admitIfItFits(one);
+  /** In order of arrival, except that nothing waits behind a body that is too large now. */
+  #admitWaiting(): void {
+    for (const waiting of [...this.#halfRead].sort((a, b) => a.holder.number - b.holder.number))
+      this.#admitIfItFits(waiting);
+    for (const waiting of this.#queue) {
+      if (this.#total.slots >= this.maxSlots) return;
+      this.#admitIfItFits(waiting);
     }
   }
 
-  function admitIfItFits({ holder, bytes, end }: Waiting): void {
-    if (isBehind(holder, bytes) || !fits(holder, bytes)) return;
-    take(holder, bytes);
+  #admitIfItFits({ holder, bytes, end }: Waiting): void {
+    if (this.#isBehind(holder, bytes) || !this.#fits(holder, bytes)) return;
+    this.#take(holder, bytes);
     end(true);
   }
 
   /** Half-read bodies of one organization that fill its share would all wait for each other, so the oldest goes first. */
-  function isBehind(one: Holder, bytes: number): boolean {
-    if (halfRead.size === 0 || !one.hasSlot || one.bytes + bytes <= smallBody) return false;
-    return [...halfRead].some(({ holder }) => holder.orgId === one.orgId && holder.number < one.number);
+  #isBehind(one: Holder, bytes: number): boolean {
+    if (this.#halfRead.size === 0 || !one.hasSlot || one.bytes + bytes <= smallBody) return false;
+    return this.#halfReadOf(one.orgId).some(({ holder }) => holder.number < one.number);
   }
 
-  function wait(holder: Holder, bytes: number): Promise<boolean> {
+  #halfReadOf(orgId: string): Waiting[] {
+    return [...this.#halfRead].filter(({ holder }) => holder.orgId === orgId);
+  }
+
+  /** At most as many sends of an organization wait as can have a slot. */
+  #canQueue({ orgId }: Holder): boolean {
+    const own = [...this.#queue].filter(({ holder }) => holder.orgId === orgId).length;
+    return this.#queue.size < this.maxSlots && own < Math.ceil(this.maxSlots / 2);
+  }
+
+  #wait(holder: Holder, bytes: number): Promise<boolean> {
     return new Promise((resolve) => {
-      const waitingList = holder.hasSlot ? halfRead : queue;
+      const waitingList = holder.hasSlot ? this.#halfRead : this.#queue;
       const timeUp = () => {
-        const youngest = holder.hasSlot ? youngestOf(holder.orgId) : waiting;
-        youngest.end(false);
-        if (youngest !== waiting) cancel = clock.after(timeoutMs, timeUp);
+        const refused = holder.hasSlot ? this.#youngestHalfReadOf(holder.orgId) : waiting;
+        refused.end(false);
+        if (refused !== waiting) cancel = this.#clock.after(timeoutMs, timeUp);
       };
-      let cancel = clock.after(timeoutMs, timeUp);
+      let cancel = this.#clock.after(timeoutMs, timeUp);
       const waiting: Waiting = {
         holder,
         bytes,
@@ -122,41 +169,8 @@ export function createAdmission(maxSlots: number, clock: Clock): Admission {
     });
   }
 
-  /** Of the organization's half-read bodies that wait, the youngest loses least when it is refused. */
-  function youngestOf(orgId: string): Waiting {
-    const own = [...halfRead].filter(({ holder }) => holder.orgId === orgId);
-    return own.reduce((a, b) => (a.holder.number > b.holder.number ? a : b));
+  /** The youngest of an organization's half-read bodies that wait loses least when it is refused. */
+  #youngestHalfReadOf(orgId: string): Waiting {
+    return this.#halfReadOf(orgId).reduce((a, b) => (a.holder.number > b.holder.number ? a : b));
   }
-
-  /** No more sends of an organization can wait than can have a slot. */
-  function canQueue({ orgId }: Holder): boolean {
-    const own = [...queue].filter(({ holder }) => holder.orgId === orgId).length;
-    return queue.size < maxSlots && own < Math.ceil(maxSlots / 2);
-  }
-
-  function slotOf(holder: Holder): Slot {
-    return {
-      add(bytes) {
-        if (isBehind(holder, bytes) || !fits(holder, bytes)) return wait(holder, bytes);
-        take(holder, bytes);
-        return true;
-      },
-      release() {
-        for (const one of halfRead) if (one.holder === holder) one.end(false);
-        count(holder, -1, -holder.bytes);
-        admitWaiting();
-      },
-    };
-  }
-
-  return {
-    maxSlots,
-    async acquire(orgId, bytes) {
-      number += 1;
-      const holder = { orgId, number, bytes: 0, hasSlot: false };
-      if (fits(holder, bytes)) take(holder, bytes);
-      else if (!canQueue(holder) || !(await wait(holder, bytes))) return null;
-      return slotOf(holder);
-    },
-  };
 }

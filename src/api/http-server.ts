@@ -4,7 +4,7 @@
  * in total and for each client network. A connection that must not be reused is closed soon after its last response,
  * whatever the client does.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { listening } from '../base/tcp-listen.ts';
 import { isTrustedProxy } from './client-address.ts';
@@ -36,56 +36,78 @@ export async function listen(
   address: Address,
   limits: ConnectionLimits = defaultLimits,
 ): Promise<HttpServer> {
-  const running = new Set<Promise<void>>();
-  let isDraining = false;
-  const handle = (request: IncomingMessage, response: ServerResponse) => {
-    response.setHeader('X-Content-Type-Options', 'nosniff');
-    // Must run before Node's own listener, which resets a connection that still receives data and so loses the response.
-    response.prependOnceListener('finish', () => {
-      if (!request.complete) lingerAfter(request);
-    });
-    if (request.httpVersion === '1.1' && request.headers.host === undefined)
-      return void response.writeHead(400, refusal.headers).end(refusal.body);
-    // Otherwise a busy keep-alive connection would send requests for as long as it is open.
-    if (isDraining) response.setHeader('Connection', 'close');
-    const handled = handler(request, response).finally(() => running.delete(handled));
-    running.add(handled);
-  };
+  const requests = new Requests(handler);
   // Node itself would refuse a missing Host and an unknown expectation without the error body.
   const options = { headersTimeout: 60_000, requestTimeout: 300_000, requireHostHeader: false };
-  const server = createServer(options, handle);
+  const server = createServer(options, requests.handle);
   server.maxConnections = limits.connections;
   server.on(
     'connection',
     limitNetworks(limits.perNetwork, (peer) => isTrustedProxy(peer, address.httpProxies)),
   );
-  server.on('checkExpectation', handle);
+  server.on('checkExpectation', requests.handle);
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => refuse(error, socket));
   await listening(
     server,
     { host: address.httpHost, port: address.httpPort },
     { host: 'POSTERN_HTTP_HOST', port: 'POSTERN_HTTP_PORT' },
   );
-  const drain = () => {
-    isDraining = true;
-  };
   return {
     port: (server.address() as AddressInfo).port,
-    drain,
+    drain: () => requests.drain(),
     async close() {
-      drain();
-      await new Promise<void>((resolve) => {
-        const timeout = setTimeout(() => server.closeAllConnections(), timeoutMs);
-        server.close(() => {
-          clearTimeout(timeout);
-          resolve();
-        });
-        server.closeIdleConnections();
-      });
-      // The handler of a client that disconnected can still run and need the database.
-      await Promise.allSettled(running);
+      requests.drain();
+      await closeConnections(server);
+      await requests.completed();
     },
   };
+}
+
+/** The requests whose handlers run. */
+class Requests {
+  readonly #handler: Handler;
+  readonly #running = new Set<Promise<void>>();
+  #isDraining = false;
+
+  constructor(handler: Handler) {
+    this.#handler = handler;
+  }
+
+  readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
+    response.setHeader('X-Content-Type-Options', 'nosniff');
+    // Must run before Node's own listener, which resets a connection that still receives data and so loses the response.
+    response.prependOnceListener('finish', () => {
+      if (!request.complete) lingerAfter(request);
+    });
+    if (request.httpVersion === '1.1' && request.headers.host === undefined) {
+      response.writeHead(400, refusal.headers).end(refusal.body);
+      return;
+    }
+    // Otherwise a busy keep-alive connection would send requests for as long as it is open.
+    if (this.#isDraining) response.setHeader('Connection', 'close');
+    const handled = this.#handler(request, response).finally(() => this.#running.delete(handled));
+    this.#running.add(handled);
+  };
+
+  drain(): void {
+    this.#isDraining = true;
+  }
+
+  /** The handler of a client that disconnected can still run and need the database. */
+  async completed(): Promise<void> {
+    await Promise.allSettled(this.#running);
+  }
+}
+
+function closeConnections(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    const timeout = setTimeout(() => server.closeAllConnections(), timeoutMs);
+    server.close(() => {
+      clearTimeout(timeout);
+      resolve();
+    });
+    server.closeIdleConnections();
+  });
 }
 
 interface Address {

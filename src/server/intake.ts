@@ -8,7 +8,7 @@ import { findCaller } from '../accounts/api-keys.ts';
 import { createKeyUseLog } from '../accounts/key-last-used.ts';
 import { dayOf, type RequestLimits } from '../accounts/limits.ts';
 import { createSeal } from '../accounts/seal.ts';
-import { createAdmission } from '../api/admission.ts';
+import { Admission } from '../api/admission.ts';
 import { createApi } from '../api/api-app.ts';
 import { createAuthThrottle } from '../api/auth-throttle.ts';
 import { createAuthorize } from '../api/authorize.ts';
@@ -75,7 +75,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
   const uses = createKeyUseLog((list) => noteKeysUsed(db, list), clock, onError);
   const callers = createCallers(context, uses);
   const sending = {
-    admission: createAdmission(config.httpConcurrency, clock),
+    admission: new Admission(config.httpConcurrency, clock),
     hasSpace: parts.hasSpace,
     accept: createAcceptance(context, parts),
   };

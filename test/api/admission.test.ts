@@ -1,12 +1,12 @@
 import test from 'ava';
-import { createAdmission, type Slot } from '../../src/api/admission.ts';
+import { Admission, type Slot } from '../../src/api/admission.ts';
 import { manualClock } from '../lab/clock.ts';
 
 const kib = 1024;
 const mib = 1024 * kib;
 
 test('when all slots are in use, one more send waits until a slot is released', async (t) => {
-  const admission = createAdmission(4, manualClock());
+  const admission = new Admission(4, manualClock());
   const [first] = await Promise.all(['a', 'a', 'b', 'c'].map((org) => admission.acquire(org, 10)));
   let came = false;
   const next = admission.acquire('d', 10).then((place) => {
@@ -21,7 +21,7 @@ test('when all slots are in use, one more send waits until a slot is released', 
 
 test('a send that has waited for three seconds is refused', async (t) => {
   const clock = manualClock();
-  const admission = createAdmission(2, clock);
+  const admission = new Admission(2, clock);
   await Promise.all([admission.acquire('a', 1), admission.acquire('b', 1)]);
   const next = admission.acquire('c', 1);
   await clock.advance(2999);
@@ -31,7 +31,7 @@ test('a send that has waited for three seconds is refused', async (t) => {
 });
 
 test('no more sends wait than there are slots, and half of them at most belong to one organization', async (t) => {
-  const admission = createAdmission(4, manualClock());
+  const admission = new Admission(4, manualClock());
   await Promise.all(['a', 'a', 'b', 'c'].map((org) => admission.acquire(org, 1)));
   for (const org of ['d', 'd']) admission.acquire(org, 1);
   t.is(await admission.acquire('d', 1), null);
@@ -41,7 +41,7 @@ test('no more sends wait than there are slots, and half of them at most belong t
 
 test('one organization has at most half of the slots', async (t) => {
   const clock = manualClock();
-  const admission = createAdmission(4, clock);
+  const admission = new Admission(4, clock);
   const [first] = await Promise.all([admission.acquire('a', 1), admission.acquire('a', 1)]);
   const third = admission.acquire('a', 1);
   t.truthy(await admission.acquire('b', 1), 'nobody waits behind it');
@@ -50,7 +50,7 @@ test('one organization has at most half of the slots', async (t) => {
 });
 
 test('the more organizations hold slots, the fewer each can have, and the next one always gets a slot', async (t) => {
-  const admission = createAdmission(64, manualClock());
+  const admission = new Admission(64, manualClock());
   const held: Record<string, number> = {};
   for (const org of ['a', 'b', 'c', 'd', 'e']) {
     const asked = Array.from({ length: 64 }, () => admission.acquire(org, 0));
@@ -75,14 +75,14 @@ function read(place: Slot, bytes: number): { read: number; next: Promise<boolean
 }
 
 test('bytes count when they arrive: a client that announces much and sends little holds little', async (t) => {
-  const admission = createAdmission(100, manualClock());
+  const admission = new Admission(100, manualClock());
   for (const org of ['a', 'b', 'c'])
     for (let n = 0; n < 10; n++) read((await admission.acquire(org, 0))!, 64 * kib);
   t.is(read((await admission.acquire('d', 0))!, 20 * mib).next, null);
 });
 
 test('large bodies leave as much free as one organization holds, and 8 MiB for small ones', async (t) => {
-  const admission = createAdmission(100, manualClock());
+  const admission = new Admission(100, manualClock());
   const held: number[] = [];
   for (const org of ['a', 'b', 'c'])
     for (let n = 0, of = 0; n < 3; n++) {
@@ -96,7 +96,7 @@ test('large bodies leave as much free as one organization holds, and 8 MiB for s
 
 test('a half-read body waits for older ones of its organization, and after the timeout the youngest is refused', async (t) => {
   const clock = manualClock();
-  const admission = createAdmission(100, clock);
+  const admission = new Admission(100, clock);
   const [first, second, third] = [
     await admission.acquire('a', 0),
     await admission.acquire('a', 0),
