@@ -56,12 +56,12 @@ export function createApi(parts: ApiParts): Koa {
   app.use(parts.observe);
   app.use(resolveClientAddress(parts.proxies));
   app.use(parts.dashboard);
-  app.use(everyAnswer);
-  app.use(answerRefusals(authorize, parts.onError));
+  app.use(setCommonHeaders);
+  app.use(respondToRefusals(authorize, parts.onError));
   app.use(router.routes());
   app.use(docs.routes());
   app.use(parts.tracking.routes());
-  app.use(refuseTheRest(authorize, [router, docs, parts.tracking]));
+  app.use(refuseUnrouted(authorize, [router, docs, parts.tracking]));
   app.on('error', (error) => {
     if (!disconnectCodes.includes(error.code)) parts.onError('a response could not be sent', error);
   });
@@ -80,7 +80,7 @@ function createRouter(parts: EndpointParts): Router {
   return router;
 }
 
-async function everyAnswer(context: Context, next: Next): Promise<void> {
+async function setCommonHeaders(context: Context, next: Next): Promise<void> {
   context.state.requestId = requestId(context.get('x-request-id'));
   context.set('X-Request-Id', context.state.requestId);
   context.set('X-API-Version', '1');
@@ -93,7 +93,7 @@ function requestId(header: string): string {
   return /^[\w.:+/=-]{1,128}$/.test(header) ? header : newId();
 }
 
-function answerRefusals(authorize: Authorize, onError: ApiParts['onError']): Middleware {
+function respondToRefusals(authorize: Authorize, onError: ApiParts['onError']): Middleware {
   return async (context, next) => {
     try {
       await next();
@@ -108,12 +108,12 @@ function answerRefusals(authorize: Authorize, onError: ApiParts['onError']): Mid
           .uncount(context)
           .catch((cause) => onError('a refused request could not be uncounted', cause));
       if (refusal.code === 'RATE_LIMIT_EXCEEDED') restoreRateHeaders(context);
-      answer(context, refusal);
+      respond(context, refusal);
     }
   };
 }
 
-function answer(context: Context, { code, message, issues, retryAfterMs }: Refusal): void {
+function respond(context: Context, { code, message, issues, retryAfterMs }: Refusal): void {
   context.status = statusOf[code];
   context.body = { error: code, message, issues };
   if (retryAfterMs !== null) context.set('Retry-After', String(seconds(retryAfterMs)));
@@ -147,7 +147,7 @@ function unexpected(error: unknown): Refusal {
 }
 
 /** An unknown path is 404. A known path with another method is 405, and `Allow` lists its methods (RFC 9110). */
-function refuseTheRest(authorize: Authorize, routers: Router[]): Middleware {
+function refuseUnrouted(authorize: Authorize, routers: Router[]): Middleware {
   return async (context) => {
     if (context.path.startsWith('/api/public/')) await authorize.countUnrouted(context);
     const layers = routers.flatMap((router) => router.match(context.path, context.method).path);

@@ -53,7 +53,7 @@ export const id = z
 /** A parameter that can be given several times, or once with commas between its values. */
 export function several<const Name extends string>(names: readonly Name[], what: string) {
   return z.preprocess(
-    (given) => (given === undefined ? undefined : [given].flat().flatMap((one) => String(one).split(','))),
+    (values) => (values === undefined ? undefined : [values].flat().flatMap((one) => String(one).split(','))),
     z.array(z.enum(names, { error: `must be ${what}` })).optional(),
   );
 }

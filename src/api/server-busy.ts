@@ -6,16 +6,19 @@ import type { Context, Middleware } from 'koa';
 import { Refusal } from '../mail/refusal.ts';
 import { seconds, setRateHeaders } from './rate-headers.ts';
 
-/** `max` is the number of calls that the server accepts at the same time. */
-export function refuseWhileBusy(
-  context: Context,
-  max: number,
-  retryAfterMs: number,
-  reason = 'The server is busy',
-): never {
-  setRateHeaders(context, [{ name: 'room', limit: max, remaining: 0, resetMs: retryAfterMs }]);
+export function busyRefusal(retryAfterMs: number, reason = 'The server is busy'): Refusal {
   const message = `${reason}. Nothing was charged. Retry in ${seconds(retryAfterMs)} s.`;
-  throw new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs });
+  return new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs });
+}
+
+/** `max` is the number of calls that the server accepts at the same time. */
+export function setBusyHeaders(context: Context, max: number, retryAfterMs: number): void {
+  setRateHeaders(context, [{ name: 'room', limit: max, remaining: 0, resetMs: retryAfterMs }]);
+}
+
+export function refuseWhileBusy(context: Context, max: number, retryAfterMs: number, reason?: string): never {
+  setBusyHeaders(context, max, retryAfterMs);
+  throw busyRefusal(retryAfterMs, reason);
 }
 
 const retryDelayMs = 1000;

@@ -5,17 +5,15 @@
 import { createHash } from 'node:crypto';
 import type { Accept, SendRequest } from '../accept.ts';
 import { requireNotPaused } from '../accounts/api-keys.ts';
-import { overLimit, type RequestLimits, type Taken } from '../accounts/limits.ts';
-import type { Admission } from '../api/admission.ts';
+import type { RequestLimits, Taken } from '../accounts/limits.ts';
+import { admitSend, countSend, type SendCapacity } from '../api/send/admit-send.ts';
 import type { SendAnswerRecord } from '../db/accept/send-record.ts';
 import { findOrganization } from '../db/accounts/organizations.ts';
 import type { Db } from '../db/engine/open.ts';
 import { Refusal } from '../mail/refusal.ts';
 
-export interface Sending {
+export interface Sending extends SendCapacity {
   accept: Accept;
-  admission: Admission;
-  hasSpace(): boolean;
   /** Counts a request of the organization. */
   countRequest(orgId: string, limits: RequestLimits): Promise<Taken>;
 }
@@ -26,8 +24,6 @@ interface SendParts {
   onError(what: string, error: unknown): void;
 }
 
-const retryDelayMs = 1000;
-
 /** `size`: bytes of the content. Throws a Refusal; the cause of SEND_FAILED is logged here. */
 export async function send(
   orgId: string,
@@ -35,11 +31,7 @@ export async function send(
   request: SendRequest,
   size: number,
 ): Promise<SendAnswerRecord> {
-  const slot = sending.hasSpace() ? await sending.admission.acquire(orgId, size) : null;
-  if (!slot) {
-    const message = 'The server is not accepting mail right now. Nothing was charged. Try again in a moment.';
-    throw new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: retryDelayMs });
-  }
+  const slot = await admitSend(sending, orgId, size);
   try {
     await countRequest(orgId, db, sending);
     return (await sending.accept(request, { orgId, keyId: null, scopes: [] })).answer;
@@ -55,9 +47,7 @@ async function countRequest(orgId: string, db: Db, sending: Sending): Promise<vo
   const { pause, requestsPerSecond, requestsPerDay } = (await findOrganization(db, orgId))!;
   // An operator can open a paused organization, but cannot send in its name.
   requireNotPaused(pause);
-  const limits = { perSecond: requestsPerSecond, perDay: requestsPerDay };
-  const { allowed, windows } = await sending.countRequest(orgId, limits);
-  if (!allowed) throw overLimit(windows);
+  await countSend(sending.countRequest, orgId, { perSecond: requestsPerSecond, perDay: requestsPerDay });
 }
 
 /** A form sends once, however often it is posted; with changed content it is another send. `form`: the id made with the form. */

@@ -305,7 +305,7 @@ for (const database of kinds) {
     t.deepEqual(await addresses('?search=nobody'), { list: [], next: null });
     t.deepEqual((await addresses('?search=%25')).list, []);
     for (const after of ['bob@there.invalid', 'AA', '%00', 'AA%3D%3D'])
-      t.regex(await refusal(`GET /suppressions?after=${after}`), /after: must be the `next` of an answer/);
+      t.regex(await refusal(`GET /suppressions?after=${after}`), /after: must be the `next` of a response/);
 
     const quoted = encodeURIComponent('"j d"@there.invalid');
     t.is((await must(`GET /suppressions/${quoted}`)).suppression.address, '"j d"@there.invalid');

@@ -46,13 +46,13 @@ const tagPrefix = 'tag.';
 /** `tag.order=4711` finds emails whose tag `order` is `4711`. */
 export const emailsQuery = parameters.catchall(z.unknown()).transform((query, context) => {
   const { status, to, from, since, until, after: cursor, limit: max, ...others } = query;
-  const given = Object.entries(others).filter(([name]) => name.startsWith(tagPrefix));
-  for (const [name, value] of given) {
+  const tagParameters = Object.entries(others).filter(([name]) => name.startsWith(tagPrefix));
+  for (const [name, value] of tagParameters) {
     if (typeof value === 'string') continue;
     const params = { expected: 'one value' };
     context.addIssue({ code: 'custom', path: [name], message: 'must be given once', params, input: value });
   }
-  const tags = given.map(([name, value]) => [name.slice(tagPrefix.length), String(value)] as const);
+  const tags = tagParameters.map(([name, value]) => [name.slice(tagPrefix.length), String(value)] as const);
   return { status, to, from, since, until, after: cursor, limit: max, tags: Object.fromEntries(tags) };
 });
 

@@ -14,7 +14,7 @@ import type { EventPage, EventQuery } from '../../db/events/read-events.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { outwardEvent } from '../../record/event.ts';
 import type { EventSignal } from '../../record/event-signal.ts';
-import { setRateHeaders } from '../rate-headers.ts';
+import { setBusyHeaders } from '../server-busy.ts';
 import type { Cursors } from './event-cursor.ts';
 
 export const eventStream = 'text/event-stream';
@@ -59,9 +59,7 @@ export function createStreams(parts: StreamParts): Streams {
   function admit(context: Context, orgId: string): void {
     const own = [...running.values()].filter((each) => each === orgId).length;
     if (own < maxPerOrganization && running.size < maxTotal && !stopping.signal.aborted) return;
-    setRateHeaders(context, [
-      { name: 'room', limit: maxPerOrganization, remaining: 0, resetMs: reconnectMs },
-    ]);
+    setBusyHeaders(context, maxPerOrganization, reconnectMs);
     const message =
       own < maxPerOrganization
         ? 'The server has its maximum number of streams open. Try again.'

@@ -82,7 +82,7 @@ function getEvents({ authorize, feed }: EventParts): Middleware {
 function positionOf(cursor: string, orgId: string, cursors: Cursors): number {
   const position = cursors.read(orgId, cursor);
   if (position !== null) return position;
-  const expected = 'the `next` of an answer';
+  const expected = 'the `next` of a response';
   const issue = {
     code: 'custom',
     expected,

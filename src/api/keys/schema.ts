@@ -17,11 +17,11 @@ export const newKeyRequest = z.object({
     scopes
       .min(1)
       .max(maxScopes)
-      .transform((given, context) => {
-        const parsed = parseScopes(given);
+      .transform((names, context) => {
+        const parsed = parseScopes(names);
         if (Array.isArray(parsed)) return parsed;
         const params = { expected: 'email:send, email:read, full_access, domain_scope:<domain>' };
-        context.addIssue({ code: 'custom', message: parsed.fault, params, input: given });
+        context.addIssue({ code: 'custom', message: parsed.fault, params, input: names });
         return z.NEVER;
       }),
   ).meta({

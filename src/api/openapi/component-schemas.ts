@@ -28,7 +28,7 @@ const requests = {
   Replay: replayRequest,
 };
 
-const answers = {
+const responses = {
   SendAnswer: sendAnswer,
   ...emailSchemas,
   ...emailsSchemas,
@@ -43,7 +43,7 @@ const answers = {
 };
 
 const names = new Map(
-  Object.entries<z.ZodType>({ ...requests, ...answers }).map(([name, schema]) => [schema, name]),
+  Object.entries<z.ZodType>({ ...requests, ...responses }).map(([name, schema]) => [schema, name]),
 );
 
 /** Undefined: the schema is not a component. */
@@ -59,7 +59,7 @@ export function inlineSchema(schema: z.ZodType): ComponentSchema {
 export function componentSchemas(): Record<string, ComponentSchema> {
   return {
     ...converted(requests, 'input'),
-    ...converted(answers, 'output'),
+    ...converted(responses, 'output'),
   };
 }
 

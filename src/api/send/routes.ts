@@ -6,29 +6,22 @@ import type { Caller } from '../../accounts/api-keys.ts';
 import { failpoint } from '../../base/failpoints.ts';
 import type { SendAnswerRecord } from '../../db/accept/send-record.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import type { Admission, Slot } from '../admission.ts';
+import type { Slot } from '../admission.ts';
 import type { Authorize } from '../authorize.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { toIssues } from '../issues.ts';
 import { parseJson, readBody } from '../request-body.ts';
-import { refuseWhileBusy } from '../server-busy.ts';
+import { setBusyHeaders } from '../server-busy.ts';
+import { admitSend, type SendCapacity } from './admit-send.ts';
 import { type SendFields, sendSchema, toRequest } from './schema.ts';
 import { type SendAnswer, sendAnswer } from './send-response.ts';
 
-export interface SendParts {
+export interface SendParts extends SendCapacity {
   authorize: Authorize;
-  admission: Admission;
-  /** Whether the disk has space for new email. */
-  hasSpace(): boolean;
   accept: Accept;
 }
 
 const maxKeyLength = 255;
-
-/** A slot soon becomes free, but somebody has to make space on a full disk. */
-const busyMs = 1_000;
-const fullMs = 30_000;
-const diskFull = 'The server is low on disk space and is not accepting email';
 
 export const sendEndpoints: Endpoint<SendParts>[] = [
   {
@@ -79,22 +72,16 @@ function sendEmail(parts: SendParts): Middleware {
     let slot: Slot | undefined;
     try {
       const caller = await parts.authorize.enter(context, 'email:send', async ({ orgId }) => {
-        slot = await acquireSlot(context, orgId, parts);
+        slot = await admitSend(parts, orgId, 0).catch((refusal: Refusal) => {
+          setBusyHeaders(context, parts.admission.maxSlots, refusal.retryAfterMs!);
+          throw refusal;
+        });
       });
       await send(context, caller, slot!, parts.accept);
     } finally {
       slot?.release();
     }
   };
-}
-
-async function acquireSlot(
-  context: Context,
-  orgId: string,
-  { admission, hasSpace }: SendParts,
-): Promise<Slot> {
-  if (!hasSpace()) return refuseWhileBusy(context, admission.maxSlots, fullMs, diskFull);
-  return (await admission.acquire(orgId, 0)) ?? refuseWhileBusy(context, admission.maxSlots, busyMs);
 }
 
 async function send(context: Context, caller: Caller, slot: Slot, accept: Accept): Promise<void> {

@@ -11,7 +11,7 @@ const longestCursor = 1024;
 /** The key of the page's last address, in base64url. Callers need not know what it contains. */
 const cursor = z
   .string()
-  .check(rule((text) => keyIn(text) !== null, 'the `next` of an answer'))
+  .check(rule((text) => keyIn(text) !== null, 'the `next` of a response'))
   .transform((text) => keyIn(text)!);
 
 export function cursorOf(key: string): string {

@@ -26,7 +26,8 @@ const longestText = 400;
 
 export function replyOf(refusal: Refusal): SmtpRefusal {
   const { code, message, retryAfterMs } = refusal;
-  const wait = retryAfterMs === null ? '' : ` Retry in ${seconds(retryAfterMs)} s.`;
+  const saysWhen = retryAfterMs === null || message.includes('Retry in');
+  const wait = saysWhen ? '' : ` Retry in ${seconds(retryAfterMs)} s.`;
   const available = longestText - code.length - wait.length;
   const text = `${code}: ${printable(message).slice(0, available)}${wait}`;
   return new SmtpRefusal(...codes[code], text, { cause: refusal });

@@ -7,9 +7,9 @@
  */
 import type { Accept } from '../../accept.ts';
 import { type Caller, requireGrant } from '../../accounts/api-keys.ts';
-import { overLimit, type RequestLimits, type Taken } from '../../accounts/limits.ts';
-import type { Admission } from '../../api/admission.ts';
+import type { RequestLimits, Taken } from '../../accounts/limits.ts';
 import type { AuthThrottle } from '../../api/auth-throttle.ts';
+import { admitSend, countSend, type SendCapacity } from '../../api/send/admit-send.ts';
 import type { SendAnswerRecord } from '../../db/accept/send-record.ts';
 import { domainOf } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
@@ -17,14 +17,11 @@ import { type Client, type MailHandler, type MailSession, SmtpRefusal } from '..
 import { printable, replyOf } from './refusal-replies.ts';
 import { requestOf } from './send-request.ts';
 
-export interface SubmissionParts {
+export interface SubmissionParts extends SendCapacity {
   findCaller(key: string): Promise<Caller | null>;
   /** Counts a request of the organization. */
   take(orgId: string, limits: RequestLimits): Promise<Taken>;
   authThrottle: AuthThrottle;
-  admission: Admission;
-  /** Whether the disk has space for new mail. */
-  hasSpace(): boolean;
   accept: Accept;
   /** Logs a refused login with the client's address, for tools such as fail2ban. */
   onRefused(client: Client): void;
@@ -35,9 +32,6 @@ export interface SubmissionParts {
 interface Login {
   key: string;
 }
-
-const busyMs = 1_000;
-const fullMs = 30_000;
 
 export function createSubmission(parts: SubmissionParts): MailHandler<Login> {
   return {
@@ -85,24 +79,11 @@ async function begin(parts: SubmissionParts, address: string, login: Login | nul
   const caller = login && (await parts.findCaller(login.key));
   if (!caller) throw unauthorized();
   if (address === '') throw new SmtpRefusal(553, '5.1.7', 'MAIL FROM must have an address');
-  if (!parts.hasSpace()) throw notAccepting(lowSpace, fullMs);
   // The slot for the message is taken when it has arrived; a client can be refused before it sends one.
-  const slot = await parts.admission.acquire(caller.orgId, 0);
-  if (!slot) throw notAccepting(busy, busyMs);
+  const slot = await admitSend(parts, caller.orgId, 0);
   slot.release();
-  const { limits, orgId } = caller;
-  if (limits.perSecond !== null || limits.perDay !== null) {
-    const { allowed, windows } = await parts.take(orgId, limits);
-    if (!allowed) throw overLimit(windows);
-  }
+  await countSend(parts.take, caller.orgId, caller.limits);
   requireGrant(caller, 'email:send');
-}
-
-const lowSpace = 'The server is low on disk space and is not accepting mail. Nothing was charged.';
-const busy = 'The server is busy. Nothing was charged.';
-
-function notAccepting(message: string, retryAfterMs: number): Refusal {
-  return new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs });
 }
 
 async function send(
@@ -114,8 +95,7 @@ async function send(
   const caller = await parts.findCaller(user.key);
   if (!caller) throw unauthorized();
   requireGrant(caller, 'email:send');
-  const slot = await parts.admission.acquire(caller.orgId, raw.length);
-  if (!slot) throw notAccepting(busy, busyMs);
+  const slot = await admitSend(parts, caller.orgId, raw.length);
   try {
     const { answer } = await parts.accept(requestOf(raw, to, id), caller);
     return replyText(answer);
