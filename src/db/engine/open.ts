@@ -10,8 +10,8 @@ import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import knex, { type Knex } from 'knex';
+import { SqliteClient } from '../../vendor/knex.ts';
 import { openPostgres } from './postgres.ts';
-import { SqliteClient } from './sqlite.ts';
 
 export type Db = Knex;
 export type Trx = Knex.Transaction;

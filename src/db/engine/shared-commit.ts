@@ -6,8 +6,8 @@
  * A work is done once or not at all, independently of the others: if the shared transaction fails, each is tried again in
  * its own. So a work must have no effect outside its transaction.
  */
+import { createTransact } from '../../vendor/knex.ts';
 import { type Db, isPostgres, type Trx } from './open.ts';
-import { createTransact, type Transact } from './transactions.ts';
 
 interface Waiting {
   work(trx: Trx): Promise<unknown>;
@@ -16,7 +16,7 @@ interface Waiting {
 }
 
 interface Queue {
-  transact: Transact;
+  transact: ReturnType<typeof createTransact>;
   waiting: Waiting[];
   isRunning: boolean;
 }
@@ -49,7 +49,7 @@ async function settle({ transact }: Queue, works: Waiting[]): Promise<boolean> {
   try {
     const results = await transact(async (trx) => {
       const done: unknown[] = [];
-      for (const { work } of works) done.push(await work(trx));
+      for (const { work } of works) done.push(await work(trx as Trx));
       return done;
     });
     for (const [index, { resolve }] of works.entries()) resolve(results[index]);

@@ -6,6 +6,7 @@
  * Who still has something of such an email in hand (a bounce, a click) has locked its delivery, or finds none.
  */
 import { isFinal } from '../../record/states.ts';
+import { transactionBetween } from '../../vendor/knex.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
 import { lastIdOf } from './retention.ts';
 
@@ -38,26 +39,14 @@ export function forgetEmails(db: Db, now: () => number, keepMs: number): () => P
 }
 
 /**
- * SQLite would look through all messages for those of each email, and through all deliveries for those of each message,
- * for want of indexes that nothing else needs. Nobody else has the connection meanwhile.
+ * With foreign keys, SQLite would scan all messages for those of each email, and all deliveries for those of each message,
+ * because the indexes for that are missing, and nothing else needs them. Nothing else uses the connection meanwhile. The
+ * pragma takes effect when it is compiled, so it must not be a prepared statement.
  */
 async function unchecked(db: Db, change: (trx: Trx) => Promise<void>): Promise<void> {
   if (isPostgres(db)) return db.transaction(change);
-  const connection = await db.client.acquireConnection();
-  // Takes effect where it is compiled: never by a statement that was.
-  const setChecks = (mode: 'on' | 'off') =>
-    new Promise<void>((resolve, reject) => {
-      connection.exec(`pragma foreign_keys = ${mode}`, (error: Error | null) =>
-        error ? reject(error) : resolve(),
-      );
-    });
-  try {
-    await setChecks('off');
-    await db.transaction(change, { connection } as never);
-  } finally {
-    await setChecks('on');
-    await db.client.releaseConnection(connection);
-  }
+  const foreignKeys = (mode: 'on' | 'off') => `pragma foreign_keys = ${mode}`;
+  await transactionBetween(db, { before: foreignKeys('off'), after: foreignKeys('on') }, change);
 }
 
 async function remove(trx: Trx, ids: string[]): Promise<void> {
