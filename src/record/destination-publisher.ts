@@ -5,7 +5,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import { lruOptions } from '../base/lru-options.ts';
-import type { PublishedState } from '../db/queue/destination-states.ts';
+import type { PublishedState } from '../db/queue/destination-status-rows.ts';
 import type { ReadyQueue } from '../queue/ready-queue.ts';
 
 export interface DestinationPublisherParts {

@@ -10,7 +10,7 @@ import { createPoolAssignment, type PoolAssignment } from '../cluster/pool-assig
 import { readPaused } from '../db/accounts/pauses.ts';
 import { groupCommit } from '../db/engine/group-commit.ts';
 import { isPostgres } from '../db/engine/open.ts';
-import { saveRoutes, saveStates } from '../db/queue/destination-states.ts';
+import { saveRoutes, saveStates } from '../db/queue/destination-status-rows.ts';
 import { publishPools, readPoolAssignments, readPools, withdrawPools } from '../db/queue/ip-pools.ts';
 import { learnedRows } from '../db/queue/learned-rows.ts';
 import {

@@ -13,7 +13,7 @@ import { type Composers, createComposers } from '../compose/compose-threads.ts';
 import type { Config } from '../config.ts';
 import { hasOrganizations } from '../db/accounts/organizations.ts';
 import { excessOfLog, keepLogShort, watchFile } from '../db/engine/open.ts';
-import { clearStates } from '../db/queue/destination-states.ts';
+import { clearStates } from '../db/queue/destination-status-rows.ts';
 import { createResolver } from '../route/resolver.ts';
 import { createWebhooks, type Webhooks } from '../webhooks/service.ts';
 import { type BounceHandling, createBounceHandling } from './bounce-handling.ts';

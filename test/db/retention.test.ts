@@ -1,7 +1,8 @@
 /** What goes in time, and what stays, on both databases; the clock is turned by hand. */
 import test, { type ExecutionContext } from 'ava';
 import { newId } from '../../src/base/id.ts';
-import { forgetAttempts, forgetEvents, lastIdOf, removeMessages } from '../../src/db/events/retention.ts';
+import { forgetAttempts, forgetEvents, removeMessages } from '../../src/db/events/retention.ts';
+import { lastIdOf } from '../../src/db/events/time-of-id.ts';
 import { startMaintenance } from '../../src/server/maintenance.ts';
 import { cliOf } from '../lab/cli.ts';
 import { manualClock } from '../lab/clock.ts';

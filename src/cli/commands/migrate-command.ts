@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { refuseLeft, refuseMoved } from '../../db/admin/moved-marker.ts';
-import { lockForUpgrade } from '../../db/engine/data-dir-lock.ts';
+import { lockDataDir } from '../../db/engine/data-dir-lock.ts';
 import { readNodeId } from '../../db/engine/node-id.ts';
 import { type Db, openExisting, type Trx } from '../../db/engine/open.ts';
 import { refuseOtherNodes } from '../../db/queue/nodes.ts';
@@ -49,7 +49,7 @@ async function upgradeAlone(
   isDue: boolean,
 ): Promise<Upgrade | null> {
   const { dataDir } = config();
-  const unlock = isDue && existsSync(dataDir) ? await lockForUpgrade(dataDir) : async () => {};
+  const unlock = isDue && existsSync(dataDir) ? await lockDataDir(dataDir, 'upgrade') : async () => {};
   try {
     return await migrate(db, async (upgrade: Upgrade, trx: Trx) => {
       await refuseOtherNodes(trx, { self: readNodeId(dataDir), now: now() });

@@ -5,7 +5,7 @@
 import type { Command } from 'commander';
 import { type MoveProgress, type MoveResult, moveDatabase } from '../../db/admin/move/move-database.ts';
 import { noteFile, readNote } from '../../db/admin/moved-marker.ts';
-import { lockForMove } from '../../db/engine/data-dir-lock.ts';
+import { lockDataDir } from '../../db/engine/data-dir-lock.ts';
 import { type Db, openDatabase, openExisting } from '../../db/engine/open.ts';
 import { upgradeNotice } from '../../db/schema/migrate.ts';
 import { postgresUrl as postgresGrammar } from '../../settings/grammar.ts';
@@ -85,7 +85,7 @@ async function run(context: CommandContext, url: string): Promise<void> {
 
 async function lockFor(dataDir: string): Promise<() => Promise<void>> {
   try {
-    return await lockForMove(dataDir);
+    return await lockDataDir(dataDir, 'move');
   } catch (error) {
     throw new Failure((error as Error).message);
   }

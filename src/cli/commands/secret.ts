@@ -20,7 +20,7 @@ import {
   writeSecrets,
 } from '../../base/secrets.ts';
 import { countSealed, resealAll } from '../../db/accounts/sealed-columns.ts';
-import { lockSecrets } from '../../db/engine/data-dir-lock.ts';
+import { lockDataDir } from '../../db/engine/data-dir-lock.ts';
 import { timeSpan } from '../args/arguments.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
@@ -94,7 +94,7 @@ async function rotate(context: CommandContext, { onlyNode }: { onlyNode?: true }
     );
   }
   context.secrets();
-  const unlock = await lockSecrets(dataDir);
+  const unlock = await lockDataDir(dataDir, 'change secrets');
   try {
     const file = secretFile(dataDir);
     const created = newSecret();
@@ -125,7 +125,7 @@ async function retire(context: CommandContext, { after }: { after: number }): Pr
     );
   }
   secrets();
-  const unlock = await lockSecrets(dataDir);
+  const unlock = await lockDataDir(dataDir, 'change secrets');
   try {
     const file = secretFile(dataDir);
     const [current, ...others] = readSecrets(file);

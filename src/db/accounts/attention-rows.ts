@@ -1,19 +1,12 @@
 /**
- * What an organization's overview asks besides figures: how far it has come, and what stands in the way of its mail. Each
- * question is answered by a few rows of an index, however much mail there is.
+ * What an organization's overview shows besides statistics: which setup steps are done, and what keeps its mail from being
+ * sent. Each answer comes from a few rows of an index, however much mail there is.
  */
 import type { Db } from '../engine/open.ts';
+import { number, orNull, records, text } from '../engine/records.ts';
 import { inPool } from '../queue/unfinished-deliveries.ts';
 
-/** What it takes to send, and whether anything was. */
-export interface Progress {
-  hasDomain: boolean;
-  isVerified: boolean;
-  hasKey: boolean;
-  hasSent: boolean;
-}
-
-export async function progressOf(db: Db, orgId: string): Promise<Progress> {
+export async function progressOf(db: Db, orgId: string) {
   const some = (table: string) => db(table).where({ org_id: orgId }).select('id').first();
   const [domain, verified, key, email] = await Promise.all([
     some('domains'),
@@ -29,13 +22,15 @@ export async function unverifiedDomains(db: Db, orgId: string, limit: number): P
   return pending.orderBy('name').limit(limit).pluck('name');
 }
 
-export interface TroubledWebhook {
-  id: string;
-  url: string;
-  isDisabled: boolean;
-  reason: string | null;
-  failingSince: number | null;
-}
+const troubled = records({
+  id: text,
+  url: text,
+  isDisabled: { column: 'status', read: (status) => status === 'disabled' },
+  reason: orNull(text),
+  failingSince: orNull(number),
+});
+
+export type TroubledWebhook = ReturnType<typeof troubled.read>;
 
 export async function troubledWebhooks(db: Db, orgId: string, limit: number): Promise<TroubledWebhook[]> {
   const rows = await db('webhooks')
@@ -43,34 +38,30 @@ export async function troubledWebhooks(db: Db, orgId: string, limit: number): Pr
     .where((either) => either.where({ status: 'disabled' }).orWhereNotNull('failing_since'))
     .orderBy('id')
     .limit(limit)
-    .select('id', 'url', 'status', 'reason', 'failing_since');
-  return rows.map((row) => ({
-    id: row.id,
-    url: row.url,
-    isDisabled: row.status === 'disabled',
-    reason: row.reason,
-    failingSince: row.failing_since,
-  }));
+    .select(troubled.columns);
+  return rows.map(troubled.read);
 }
 
-export interface WaitingMail {
-  domain: string;
-  oldestAt: number;
-  /** Its first next attempt. */
-  dueAt: number;
-}
+const waitingMail = records({
+  domain: text,
+  oldestAt: number,
+  /** The first next attempt. */
+  dueAt: number,
+});
 
-const maxLookedAt = 2000;
+export type WaitingMail = ReturnType<typeof waitingMail.read>;
+
+const maxScanned = 2000;
 
 /**
- * The organization's mail that waits, by recipient domain, the oldest first. Looked for among the server's mails that
- * have waited longest, so many at most: where it has none among them, others' mail has waited longer.
+ * The organization's waiting mail by recipient domain, the oldest first. Only the mails of the server that have waited
+ * longest are searched: if none of them is the organization's, other organizations' mail has waited longer.
  */
 export async function longestWaiting(db: Db, orgId: string): Promise<WaitingMail[]> {
   const oldest = db('deliveries')
     .where(inPool('waiting'))
     .orderBy('expires_at')
-    .limit(maxLookedAt)
+    .limit(maxScanned)
     .select('org_id', 'domain', 'created_at', 'due_at');
   const rows = await db(oldest.as('oldest'))
     .where({ org_id: orgId })
@@ -79,5 +70,5 @@ export async function longestWaiting(db: Db, orgId: string): Promise<WaitingMail
     .min('created_at as oldest_at')
     .min('due_at as due_at')
     .orderBy('oldest_at');
-  return rows.map((row) => ({ domain: row.domain, oldestAt: row.oldest_at, dueAt: row.due_at }));
+  return rows.map(waitingMail.read);
 }

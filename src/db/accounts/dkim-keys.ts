@@ -1,44 +1,44 @@
 /**
- * DKIM keys beside the one in the domain's row, which signs all its mail.
+ * DKIM keys in addition to the one in the domain's row, which signs all its mail.
  *
- *   pending ─► signing ─► retired ─► (gone)      ed25519: signs beside RSA
- *   pending ─► (into the domain's row, whose key becomes a retired one here)      rsa
+ *   pending ─► signing ─► retired ─► (deleted)   ed25519: signs in addition to RSA
+ *   pending ─► (moved into the domain's row, whose old key becomes retired here)      rsa
  *
- * What is retired has no private key any more. Its public one must stay in DNS until `keepUntil`, for the mail that it
- * has signed. Whoever moves a key locks the domain's row first.
+ * A retired key has no private key. Its public key must stay in DNS until `keepUntil`, for the mail that it has signed.
+ * Lock the domain's row before changing a key's state.
  */
 import { newId } from '../../base/id.ts';
 import type { Db, Trx } from '../engine/open.ts';
+import { number, orNull, records, text, value } from '../engine/records.ts';
 
 export type DkimAlgorithm = 'rsa' | 'ed25519';
 
-export interface DkimKeyRecord {
-  id: string;
-  domainId: string;
-  algorithm: DkimAlgorithm;
-  selector: string;
-  /** As DNS carries it. */
-  publicKey: string;
+export const dkimKeys = records({
+  id: text,
+  domainId: text,
+  algorithm: value<DkimAlgorithm>(),
+  selector: text,
+  /** In the form for DNS. */
+  publicKey: text,
   /** Sealed. */
-  privateKey: string | null;
-  status: 'pending' | 'signing' | 'retired';
-  createdAt: number;
-  checkedAt: number | null;
-  keepUntil: number | null;
-}
+  privateKey: orNull(text),
+  status: value<'pending' | 'signing' | 'retired'>(),
+  createdAt: number,
+  checkedAt: orNull(number),
+  keepUntil: orNull(number),
+});
+
+export type DkimKeyRecord = ReturnType<typeof dkimKeys.read>;
 
 export type NewDkimKey = Pick<
   DkimKeyRecord,
   'domainId' | 'algorithm' | 'selector' | 'publicKey' | 'privateKey'
 >;
 
-/** False where one of its algorithm is pending already. */
+/** False if a key of its algorithm is already pending. */
 export async function insertDkimKey(db: Db, key: NewDkimKey, now: number): Promise<boolean> {
   const rows = await db('dkim_keys')
-    .insert({
-      ...{ id: newId(), domain_id: key.domainId, algorithm: key.algorithm, selector: key.selector },
-      ...{ public_key: key.publicKey, private_key: key.privateKey, status: 'pending', created_at: now },
-    })
+    .insert(dkimKeys.write({ ...key, id: newId(), status: 'pending', createdAt: now }))
     .onConflict(db.raw("(domain_id, algorithm, status) where status <> 'retired'") as unknown as string)
     .ignore()
     .returning('id');
@@ -49,7 +49,7 @@ export interface WatchedKey extends DkimKeyRecord {
   domainName: string;
 }
 
-/** Those of which DNS decides what is next, page by page. */
+/** The keys whose next state depends on DNS, page by page. */
 export async function listWatchedKeys(db: Db, after: string, limit: number): Promise<WatchedKey[]> {
   const rows = await db('dkim_keys')
     .join('domains', 'domains.id', 'dkim_keys.domain_id')
@@ -58,14 +58,14 @@ export async function listWatchedKeys(db: Db, after: string, limit: number): Pro
     .orderBy('dkim_keys.id')
     .limit(limit)
     .select('dkim_keys.*', 'domains.name as domain_name');
-  return rows.map((row) => ({ ...keyFrom(row), domainName: row.domain_name }));
+  return rows.map((row) => ({ ...dkimKeys.read(row), domainName: row.domain_name }));
 }
 
 export async function touchDkimKey(db: Db, id: string, now: number): Promise<void> {
   await db('dkim_keys').where({ id }).update({ checked_at: now });
 }
 
-/** The pending key signs from now on, and the one before it is retired. False where it is not pending any more. */
+/** Makes the pending key sign, and retires the one before it. False if the key is not pending. */
 export async function promoteDkimKey(
   db: Db,
   { id, domainId }: Pick<DkimKeyRecord, 'id' | 'domainId'>,
@@ -76,17 +76,18 @@ export async function promoteDkimKey(
     const key = await trx('dkim_keys').where({ id, status: 'pending' }).first();
     if (!domain || !key) return false;
     if (key.algorithm === 'rsa') {
+      const old = { selector: domain.dkim_selector, public_key: domain.dkim_public_key };
       await trx('dkim_keys')
         .where({ id })
-        .update({
-          ...{ selector: domain.dkim_selector, public_key: domain.dkim_public_key, private_key: null },
-          ...{ status: 'retired', keep_until: keepUntil, checked_at: null },
-        });
+        .update({ ...old, ...retired(keepUntil) });
       await trx('domains')
         .where({ id: domainId })
         .update({
-          ...{ dkim_selector: key.selector, dkim_public_key: key.public_key },
-          ...{ dkim_private_key: key.private_key, status: 'verified', checked_at: now },
+          dkim_selector: key.selector,
+          dkim_public_key: key.public_key,
+          dkim_private_key: key.private_key,
+          status: 'verified',
+          checked_at: now,
           verified_at: trx.raw('coalesce(verified_at, ?)', [now]),
         });
       return true;
@@ -97,20 +98,21 @@ export async function promoteDkimKey(
   });
 }
 
-/** Signing with it ends; it is for a key beside the domain's own. */
+const retired = (keepUntil: number) =>
+  dkimKeys.write({ status: 'retired', privateKey: null, keepUntil, checkedAt: null });
+
+/** Ends signing with a key that is not the domain's own. */
 export async function retire(
   db: Db | Trx,
   domainId: string,
   algorithm: DkimAlgorithm,
   keepUntil: number,
 ): Promise<boolean> {
-  const retired = { status: 'retired', private_key: null, keep_until: keepUntil, checked_at: null };
-  return (
-    (await db('dkim_keys').where({ domain_id: domainId, algorithm, status: 'signing' }).update(retired)) > 0
-  );
+  const signing = db('dkim_keys').where({ domain_id: domainId, algorithm, status: 'signing' });
+  return (await signing.update(retired(keepUntil))) > 0;
 }
 
-/** How many there were. */
+/** Returns how many there were. */
 export async function dropPendingKeys(db: Db, domainId: string, algorithm?: DkimAlgorithm): Promise<number> {
   return db('dkim_keys')
     .where({ domain_id: domainId, status: 'pending', ...(algorithm && { algorithm }) })
@@ -119,20 +121,4 @@ export async function dropPendingKeys(db: Db, domainId: string, algorithm?: Dkim
 
 export async function forgetRetiredKey(db: Db, id: string): Promise<void> {
   await db('dkim_keys').where({ id, status: 'retired' }).delete();
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
-export function keyFrom(row: any): DkimKeyRecord {
-  return {
-    id: row.id,
-    domainId: row.domain_id,
-    algorithm: row.algorithm,
-    selector: row.selector,
-    publicKey: row.public_key,
-    privateKey: row.private_key,
-    status: row.status,
-    createdAt: row.created_at,
-    checkedAt: row.checked_at,
-    keepUntil: row.keep_until,
-  };
 }

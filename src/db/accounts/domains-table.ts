@@ -1,53 +1,48 @@
-/** Sender domains. `name` is the A-label in lower case; the private DKIM key is kept sealed (accounts/seal.ts). */
+/** Sender domains. `name` is the A-label in lower case; the private DKIM key is sealed (accounts/seal.ts). */
 
 import { newId } from '../../base/id.ts';
 import type { TlsFloor } from '../../glossary.ts';
 import type { Db } from '../engine/open.ts';
-import { type DkimKeyRecord, keyFrom } from './dkim-keys.ts';
+import { flag, number, orNull, records, text, value } from '../engine/records.ts';
+import { type DkimKeyRecord, dkimKeys } from './dkim-keys.ts';
 
-export interface DomainRecord {
-  id: string;
-  orgId: string;
-  name: string;
-  status: 'pending' | 'verified';
-  /** The RSA key that signs all mail from here. */
-  dkimSelector: string;
-  /** The public key as DNS carries it: DER, base64. */
-  dkimPublicKey: string;
-  dkimPrivateKey: string;
-  /** All others: the next one, one that signs beside it, those that have signed. */
+const domains = records({
+  id: text,
+  orgId: text,
+  name: text,
+  status: value<'pending' | 'verified'>(),
+  /** The RSA key that signs all mail from the domain. */
+  dkimSelector: text,
+  /** The public key in the form for DNS: DER, base64. */
+  dkimPublicKey: text,
+  dkimPrivateKey: text,
+  openTracking: flag,
+  clickTracking: flag,
+  /** Host of tracking links, a CNAME to this service; null: the service's own host. */
+  trackingHost: orNull(text),
+  /** Minimum TLS that mail from the domain requires. */
+  tls: value<TlsFloor>(),
+  /** Minimum TLS that the organization requires of all its mail. */
+  organizationTls: value<TlsFloor>(),
+  createdAt: number,
+  verifiedAt: orNull(number),
+  checkedAt: orNull(number),
+});
+
+export type DomainRecord = ReturnType<typeof domains.read> & {
+  /** All other keys: the next one, one that signs in addition, retired ones. */
   otherKeys: DkimKeyRecord[];
-  openTracking: boolean;
-  clickTracking: boolean;
-  /** Where tracking links lead, a CNAME to this service; null: to the service's own address. */
-  trackingHost: string | null;
-  /** The least protection of connections that mail from here demands. */
-  tls: TlsFloor;
-  /** What its organization demands of all mail. */
-  organizationTls: TlsFloor;
-  createdAt: number;
-  verifiedAt: number | null;
-  checkedAt: number | null;
-}
+};
 
 export type NewDomain = Pick<
   DomainRecord,
   'orgId' | 'name' | 'dkimSelector' | 'dkimPublicKey' | 'dkimPrivateKey'
 >;
 
-/** The new domain's id, or null where the organization has that domain already. */
+/** Returns the new domain's id, or null if the organization already has that domain. */
 export async function insertDomain(db: Db, domain: NewDomain, now: number): Promise<string | null> {
   const rows = await db('domains')
-    .insert({
-      id: newId(),
-      org_id: domain.orgId,
-      name: domain.name,
-      status: 'pending',
-      dkim_selector: domain.dkimSelector,
-      dkim_public_key: domain.dkimPublicKey,
-      dkim_private_key: domain.dkimPrivateKey,
-      created_at: now,
-    })
+    .insert(domains.write({ ...domain, id: newId(), status: 'pending', createdAt: now }))
     .onConflict(['org_id', 'name'])
     .ignore()
     .returning('id');
@@ -55,44 +50,44 @@ export async function insertDomain(db: Db, domain: NewDomain, now: number): Prom
 }
 
 export async function findDomain(db: Db, orgId: string, name: string): Promise<DomainRecord | null> {
-  const rows = await domains(db).where({ org_id: orgId, 'domains.name': name }).orderBy('dkim_keys.id');
+  const rows = await select(db).where({ org_id: orgId, 'domains.name': name }).orderBy('dkim_keys.id');
   return fromRows(rows)[0] ?? null;
 }
 
 export async function listDomains(db: Db, orgId: string): Promise<DomainRecord[]> {
-  return fromRows(await domains(db).where({ org_id: orgId }).orderBy(['domains.name', 'dkim_keys.id']));
+  return fromRows(await select(db).where({ org_id: orgId }).orderBy(['domains.name', 'dkim_keys.id']));
 }
 
-/** Of all organizations: those of that name, or, without one, the verified ones. */
+/** Lists the domains of all organizations that have the name; without a name, all verified ones. */
 export async function listSenderDomains(db: Db, name: string | null, limit: number): Promise<DomainRecord[]> {
   const which = name === null ? { status: 'verified' } : { name };
   const chosen = db('domains').where(which).orderBy(['name', 'id']).limit(limit).select('id');
-  const rows = await domains(db)
+  const rows = await select(db)
     .whereIn('domains.id', chosen)
     .orderBy(['domains.name', 'domains.id', 'dkim_keys.id']);
   return fromRows(rows);
 }
 
-/** Whether mail of any domain leads readers to this service's own address. */
+/** Whether tracking links of any domain lead to this service's own host. */
 export async function isTrackingAtHome(db: Db): Promise<boolean> {
   const row = await db('domains')
     .where({ status: 'verified', tracking_host: null })
-    .where((counted) => counted.where({ open_tracking: true }).orWhere({ click_tracking: true }))
+    .where((tracked) => tracked.where({ open_tracking: true }).orWhere({ click_tracking: true }))
     .select('id')
     .first();
   return row !== undefined;
 }
 
-/** A row for each of its other keys; one where it has none. */
-function domains(db: Db) {
+/** A row for each of the domain's other keys, or one row if it has none. */
+function select(db: Db) {
   return db('domains')
     .join('organizations', 'organizations.id', 'domains.org_id')
     .leftJoin('dkim_keys', 'dkim_keys.domain_id', 'domains.id')
     .select('domains.*', 'organizations.tls as organization_tls')
-    .select(keyColumns.map((column) => `dkim_keys.${column} as key_${column}`));
+    .select(dkimKeys.columns.map((column) => `dkim_keys.${column} as key_${column}`));
 }
 
-/** Keeps the time of the first success as long as the domain stays verified. */
+/** `verified_at` keeps the time of the first success as long as the domain stays verified. */
 export async function setDomainStatus(
   db: Db,
   id: string,
@@ -106,13 +101,10 @@ export async function setDomainStatus(
 export async function setDomainTracking(
   db: Db,
   id: string,
-  tracking: { opens?: boolean; clicks?: boolean; host?: string | null },
+  { opens, clicks, host }: { opens?: boolean; clicks?: boolean; host?: string | null },
 ): Promise<void> {
-  await db('domains').where({ id }).update({
-    open_tracking: tracking.opens,
-    click_tracking: tracking.clicks,
-    tracking_host: tracking.host,
-  });
+  const tracking = { open_tracking: opens, click_tracking: clicks, tracking_host: host };
+  await db('domains').where({ id }).update(tracking);
 }
 
 export async function setDomainTls(db: Db, id: string, tls: TlsFloor): Promise<void> {
@@ -123,43 +115,15 @@ export async function deleteDomain(db: Db, id: string): Promise<void> {
   await db('domains').where({ id }).delete();
 }
 
-const keyColumns = [
-  ...['id', 'domain_id', 'algorithm', 'selector', 'public_key', 'private_key'],
-  ...['status', 'created_at', 'checked_at', 'keep_until'],
-];
-
-// biome-ignore lint/suspicious/noExplicitAny: rows are what the driver gives
+// biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type
 function fromRows(rows: any[]): DomainRecord[] {
   const found = new Map<string, DomainRecord>();
   for (const row of rows) {
-    const domain = found.get(row.id) ?? fromRow(row);
+    const domain = found.get(row.id) ?? { ...domains.read(row), otherKeys: [] };
     found.set(row.id, domain);
     if (row.key_id === null) continue;
-    domain.otherKeys.push(
-      keyFrom(Object.fromEntries(keyColumns.map((column) => [column, row[`key_${column}`]]))),
-    );
+    const key = Object.fromEntries(dkimKeys.columns.map((column) => [column, row[`key_${column}`]]));
+    domain.otherKeys.push(dkimKeys.read(key));
   }
   return [...found.values()];
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
-function fromRow(row: any): DomainRecord {
-  return {
-    id: row.id,
-    orgId: row.org_id,
-    name: row.name,
-    status: row.status,
-    dkimSelector: row.dkim_selector,
-    dkimPublicKey: row.dkim_public_key,
-    dkimPrivateKey: row.dkim_private_key,
-    otherKeys: [],
-    openTracking: Boolean(row.open_tracking),
-    clickTracking: Boolean(row.click_tracking),
-    trackingHost: row.tracking_host,
-    tls: row.tls,
-    organizationTls: row.organization_tls,
-    createdAt: row.created_at,
-    verifiedAt: row.verified_at,
-    checkedAt: row.checked_at,
-  };
 }

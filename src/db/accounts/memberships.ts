@@ -1,10 +1,9 @@
-/** Who may do what in which organization. Operators need none: they are owners everywhere. */
+/** The roles of users in organizations. Operators need no membership: they are owners everywhere. */
 import type { Role } from '../../accounts/roles.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { type Pause, pauseOf } from './organizations.ts';
-import { type User, userOf } from './users.ts';
+import { type User, users } from './users.ts';
 
-/** An organization as a name to choose. */
 export interface OrgName {
   id: string;
   name: string;
@@ -15,7 +14,7 @@ export interface Membership extends OrgName {
   pause: Pause | null;
 }
 
-/** Where the user has one already, it changes. */
+/** Adds a membership, or changes its role. */
 export async function setMembership(
   db: Db,
   { userId, orgId, role }: { userId: string; orgId: string; role: Role },
@@ -33,11 +32,11 @@ export async function removeMembership(db: Db, userId: string, orgId: string): P
 
 export async function findMembership(db: Db, userId: string, orgId: string): Promise<Membership | null> {
   const row = await memberships(db, userId).where({ org_id: orgId }).first();
-  return row ? membershipOf(row) : null;
+  return row ? membershipFrom(row) : null;
 }
 
 export async function listMemberships(db: Db, userId: string): Promise<Membership[]> {
-  return (await memberships(db, userId).orderBy('organizations.id')).map(membershipOf);
+  return (await memberships(db, userId).orderBy('organizations.id')).map(membershipFrom);
 }
 
 export interface Member extends User {
@@ -45,7 +44,7 @@ export interface Member extends User {
   joinedAt: number;
 }
 
-/** Of an organization, in the order in which they came to this service; `after` is the last of the page before. */
+/** Lists an organization's members by id; `after` is the last of the previous page. */
 export async function listMembers(
   db: Db,
   orgId: string,
@@ -53,12 +52,12 @@ export async function listMembers(
 ): Promise<Member[]> {
   const rows = members(db, orgId).orderBy('users.id').limit(limit);
   if (after !== undefined) rows.where('users.id', '>', after);
-  return (await rows).map(memberOf);
+  return (await rows).map(memberFrom);
 }
 
 export async function findMember(db: Db, orgId: string, userId: string): Promise<Member | null> {
   const row = await members(db, orgId).where({ user_id: userId }).first();
-  return row ? memberOf(row) : null;
+  return row ? memberFrom(row) : null;
 }
 
 function members(db: Db, orgId: string) {
@@ -68,19 +67,19 @@ function members(db: Db, orgId: string) {
     .select('users.*', 'memberships.role', 'memberships.created_at as joined_at');
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
-function memberOf(row: any): Member {
-  return { ...userOf(row), role: row.role, joinedAt: row.joined_at };
+// biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type
+function memberFrom(row: any): Member {
+  return { ...users.read(row), role: row.role, joinedAt: row.joined_at };
 }
 
-/** Locks them, so that of two owners who leave at once one stays. */
+/** Locks the owners, so that one stays if two leave at the same time. */
 export async function lockOwners(trx: Trx, orgId: string): Promise<string[]> {
   const owner: Role = 'owner';
   const rows = await trx('memberships').where({ org_id: orgId, role: owner }).orderBy('user_id').forUpdate();
   return rows.map(({ user_id }) => user_id);
 }
 
-/** Whether the user is of another organization too. */
+/** Whether the user is a member of another organization. */
 export async function isMemberElsewhere(db: Db, userId: string, orgId: string): Promise<boolean> {
   const row = await db('memberships').where({ user_id: userId }).whereNot({ org_id: orgId }).first('org_id');
   return row !== undefined;
@@ -93,12 +92,11 @@ function memberships(db: Db, userId: string) {
     .select('organizations.id', 'name', 'role', 'paused_at', 'paused_reason');
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
-function membershipOf(row: any): Membership {
+// biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type
+function membershipFrom(row: any): Membership {
   return { id: row.id, name: row.name, role: row.role, pause: pauseOf(row) };
 }
 
-/** Names by id. */
 export async function organizationNames(db: Db, ids: Iterable<string>): Promise<Map<string, string>> {
   const rows = await db('organizations')
     .whereIn('id', [...new Set(ids)])
@@ -106,7 +104,7 @@ export async function organizationNames(db: Db, ids: Iterable<string>): Promise<
   return new Map(rows.map(({ id, name }) => [id, name]));
 }
 
-/** The organizations whose name contains a text, the newest first; `after` is the last of the page before. */
+/** Lists organizations whose name contains `text`, the newest first; `after` is the last of the previous page. */
 export async function searchOrganizations(
   db: Db,
   { text, after, limit }: { text: string; after?: string | undefined; limit: number },

@@ -1,34 +1,37 @@
-/** Organizations: who sends. A null limit is no limit. */
+/** Organizations, which own keys, domains and credits. A null limit is no limit. */
 
 import { newId } from '../../base/id.ts';
 import type { TlsFloor } from '../../glossary.ts';
-import { forUpdate, jsonRows, query } from '../engine/json-rows.ts';
+import { countOf, forUpdate, idList, query } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
+import { flag, number, orNull, records, text, value } from '../engine/records.ts';
 
-export interface Organization {
-  id: string;
-  name: string;
-  createdAt: number;
-  quotaLimit: number | null;
-  quotaUsed: number;
-  quotaSince: number;
-  wallet: number;
-  ledgerTotal: number;
-  requestsPerSecond: number | null;
-  requestsPerDay: number | null;
-  emailsPerDay: number | null;
-  /** The least protection of connections that all its mail demands; a domain may demand more. */
-  tls: TlsFloor;
-  /** The pool of source addresses that its mail leaves from; null: pinned to none, so from the pool `default`. */
-  pool: string | null;
-  /** Whether the owner has been told, since there were credits last. */
-  toldLow: boolean;
-  toldExhausted: boolean;
+const organizations = records({
+  id: text,
+  name: text,
+  createdAt: number,
+  quotaLimit: orNull(number),
+  quotaUsed: number,
+  quotaSince: number,
+  wallet: number,
+  ledgerTotal: number,
+  requestsPerSecond: orNull(number),
+  requestsPerDay: orNull(number),
+  emailsPerDay: orNull(number),
+  /** Minimum TLS that all its mail requires; a domain may require more. */
+  tls: value<TlsFloor>(),
+  /** The IP pool that its mail leaves from; null: the pool `default`. */
+  pool: orNull(text),
+  /** Whether the owner has been notified since the last time there were credits. */
+  toldLow: flag,
+  toldExhausted: flag,
+});
+
+export type Organization = ReturnType<typeof organizations.read> & {
   /** Null: not paused (db/accounts/pauses.ts). */
   pause: Pause | null;
-}
+};
 
-/** Since when an organization is paused, and why. */
 export interface Pause {
   since: number;
   reason: string;
@@ -44,7 +47,7 @@ export class NameTaken extends Error {
 /** docs/api.md section 8. */
 const defaultLimits = { requests_per_second: 2, requests_per_day: 5000, emails_per_day: 5000 };
 
-/** Throws a NameTaken where another has the name. */
+/** Throws a NameTaken if another organization has the name. */
 export async function insertOrganization(db: Db, name: string, now: number): Promise<string> {
   const id = newId();
   const row = { id, name, created_at: now, quota_limit: 0, quota_since: now, ...defaultLimits };
@@ -71,25 +74,25 @@ export async function findOrganizationByName(db: Db, name: string): Promise<Orga
   return row ? fromRow(row) : null;
 }
 
-/** As by findOrganization, holding it until the transaction ends: nobody else charges it meanwhile. SQLite has one writer anyway. */
+/** Holds the organization until the transaction ends, so that no other transaction charges it. SQLite has one writer anyway. */
 export async function lockOrganization(trx: Trx, id: string): Promise<Organization | null> {
   return (await lockOrganizations(trx, [id]))[0] ?? null;
 }
 
-/** In the order of their ids, so that two nodes never wait for each other. */
+/** In the order of their ids, so that two nodes never deadlock. */
 export async function lockOrganizations(trx: Trx, ids: Iterable<string>): Promise<Organization[]> {
-  const { from, column } = jsonRows(trx, { id: 'uuid' });
+  const { select, value: list } = idList(trx, ids);
   const rows = await query(
     trx,
-    `select * from organizations where id in (select ${column('id')} from ${from}) order by id ${forUpdate(trx)}`,
-    [JSON.stringify([...ids].map((id) => ({ id })))],
+    `select * from organizations where id in (${select}) order by id ${forUpdate(trx)}`,
+    [list],
   );
   return rows.map(fromRow);
 }
 
 /**
- * Inserts into `table`, one of the organization's, unless that has `max` rows already: then null. Holds the organization,
- * so that of two that are added at once the second counts the first.
+ * Calls `insert` unless the organization already has `max` rows in `table`; then null. Holds the organization, so that of two
+ * inserts at the same time the second counts the first.
  */
 export async function insertWithin<Result>(
   db: Db,
@@ -98,52 +101,25 @@ export async function insertWithin<Result>(
 ): Promise<Result | null> {
   return db.transaction(async (trx) => {
     await lockOrganization(trx, orgId);
-    const row = await trx(table).where({ org_id: orgId }).count({ count: '*' }).first();
-    return Number(row?.count) >= max ? null : insert(trx);
+    return (await countOf(trx(table).where({ org_id: orgId }))) >= max ? null : insert(trx);
   });
 }
 
-export interface Limits {
-  requestsPerSecond?: number | null;
-  requestsPerDay?: number | null;
-  emailsPerDay?: number | null;
-}
+export type Limits = Partial<Pick<Organization, 'requestsPerSecond' | 'requestsPerDay' | 'emailsPerDay'>>;
 
 export async function setLimits(db: Db, id: string, limits: Limits): Promise<void> {
-  await db('organizations').where({ id }).update({
-    requests_per_second: limits.requestsPerSecond,
-    requests_per_day: limits.requestsPerDay,
-    emails_per_day: limits.emailsPerDay,
-  });
+  await db('organizations').where({ id }).update(organizations.write(limits));
 }
 
 export async function setOrganizationTls(db: Db, id: string, tls: TlsFloor): Promise<void> {
   await db('organizations').where({ id }).update({ tls });
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
+// biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type
 function fromRow(row: any): Organization {
-  return {
-    id: row.id,
-    name: row.name,
-    createdAt: row.created_at,
-    quotaLimit: row.quota_limit,
-    quotaUsed: row.quota_used,
-    quotaSince: row.quota_since,
-    wallet: row.wallet,
-    ledgerTotal: row.ledger_total,
-    requestsPerSecond: row.requests_per_second,
-    requestsPerDay: row.requests_per_day,
-    emailsPerDay: row.emails_per_day,
-    tls: row.tls,
-    pool: row.pool,
-    toldLow: Boolean(row.told_low),
-    toldExhausted: Boolean(row.told_exhausted),
-    pause: pauseOf(row),
-  };
+  return { ...organizations.read(row), pause: pauseOf(row) };
 }
 
-/** Of the columns `paused_at` and `paused_reason`. */
 export function pauseOf(row: { paused_at: number | null; paused_reason: string | null }): Pause | null {
   return row.paused_at === null ? null : { since: row.paused_at, reason: row.paused_reason! };
 }

@@ -1,27 +1,27 @@
 /**
- * Organizations that the operator has paused: their keys and people are refused, and their mail waits. A pause is two
- * columns of the organization, so it takes one statement, however much mail waits; every node reads who is paused once a
- * second (cluster/pool-assignment.ts) and then claims nothing of theirs.
+ * Organizations that the operator has paused: their keys and users are refused, and their mail waits. A pause is two
+ * columns of the organization, so it takes one statement however much mail waits. Every node reads once a second which
+ * organizations are paused (cluster/pool-assignment.ts) and claims none of their mail.
  *
- * Mail does not grow old meanwhile. When the organization is resumed, its mail gets back the time that it has waited
- * since the pause began, or since it was last changed in the pause: so a resumption that breaks off can be given again.
+ * A pause does not count towards the maximum age. On resume, mail gets back the time that it has waited since the pause
+ * began or since it was last changed in the pause, so an interrupted resume can be repeated.
  */
 import { setTimeout as rest } from 'node:timers/promises';
 import type { Db, Trx } from '../engine/open.ts';
 import { inPool } from '../queue/unfinished-deliveries.ts';
 import { type Pause, pauseOf } from './organizations.ts';
 
-/** An organization that is paused already keeps the time since when it is. */
+/** An organization that is already paused keeps the time when its pause began. */
 export async function pauseOrganization(db: Db, id: string, { since, reason }: Pause): Promise<void> {
   const paused_at = db.raw('coalesce(paused_at, ?)', [since]);
   await db('organizations').where({ id }).update({ paused_at, paused_reason: reason });
 }
 
 const pageSize = 1000;
-/** SQLite has one writer at a time, and who waits for it asks again after this long or a little more. */
-const breathMs = 20;
+/** SQLite has one writer at a time; another writer that waits for it retries after this long or a little more. */
+const writerPauseMs = 20;
 
-/** Resolves with how much mail waits and is let go. */
+/** Resolves with the number of waiting deliveries. */
 export async function resumeOrganization(
   db: Db,
   id: string,
@@ -30,7 +30,7 @@ export async function resumeOrganization(
   onProgress: (count: number) => void = () => {},
 ): Promise<number> {
   let count = 0;
-  for (let after: Position | null = null; ; await rest(breathMs)) {
+  for (let after: Position | null = null; ; await rest(writerPauseMs)) {
     const page: Position[] = await readPage(db, id, { after, now });
     if (page.length > 0) await db.transaction((trx) => makeYounger(trx, page, { since, now }));
     count += page.length;
@@ -47,7 +47,7 @@ interface Position {
   expires_at: number;
 }
 
-/** In the order of the index by maximum age. A row that was moved along it is not read again: it was changed just now. */
+/** In the order of the index by maximum age. A changed row has a later place in it, but is not read again because of `updated_at`. */
 async function readPage(
   db: Db,
   orgId: string,
@@ -78,7 +78,7 @@ async function makeYounger(
     });
 }
 
-/** The ids of all that are paused, to be looked for in. */
+/** A subquery for the ids of all paused organizations. */
 export function pausedOrganizations(db: Db | Trx) {
   return db('organizations').whereNotNull('paused_at').select('id');
 }
@@ -92,7 +92,7 @@ export async function readPause(db: Db, orgId: string): Promise<Pause | null> {
   return row ? pauseOf(row) : null;
 }
 
-/** How much mail of paused organizations waits for each recipient domain. */
+/** Counts the waiting mail of paused organizations by recipient domain. */
 export async function countPausedMail(db: Db): Promise<{ domain: string; count: number }[]> {
   const some = await pausedOrganizations(db).first();
   if (!some) return [];

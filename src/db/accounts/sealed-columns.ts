@@ -1,10 +1,10 @@
 /**
- * All that is kept sealed (accounts/seal.ts), wherever it is: what a change of the secret has to go through. A table that
- * gets a sealed column is named here.
+ * All columns with sealed values (accounts/seal.ts), which are sealed again when the secret changes. A new sealed column must
+ * be added here.
  */
 import type { Db } from '../engine/open.ts';
 
-const places = [
+const sealedColumns = [
   { table: 'domains', column: 'dkim_private_key' },
   { table: 'dkim_keys', column: 'private_key' },
   { table: 'webhooks', column: 'secret' },
@@ -21,9 +21,9 @@ interface Sealed {
 
 const pageSize = 100;
 
-/** Page by page, in no transaction. A table that a database of an older version has not is passed over. */
+/** Page by page, outside of any transaction. A table that is missing in a database of an older version is skipped. */
 async function* sealedTexts(db: Db): AsyncGenerator<Sealed[]> {
-  for (const { table, column } of places) {
+  for (const { table, column } of sealedColumns) {
     if (!(await db.schema.hasTable(table))) continue;
     for (let after: string | null = null; ; ) {
       const query = db(table).whereNotNull(column).orderBy('id').limit(pageSize);
@@ -36,7 +36,7 @@ async function* sealedTexts(db: Db): AsyncGenerator<Sealed[]> {
   }
 }
 
-/** All are sealed with the current secret afterwards; `renew` gives null for what is already. Answers for how many. */
+/** Seals all values with the current secret; `renew` returns null if a value already is. Returns how many it changed. */
 export async function resealAll(
   db: Db,
   renew: (text: string) => string | null,
@@ -48,7 +48,7 @@ export async function resealAll(
       for (const { table, column, id, text } of page) {
         const renewed = renew(text);
         if (renewed === null) continue;
-        // What somebody else has written meanwhile stays.
+        // A value that another process has changed meanwhile stays.
         resealed += await trx(table)
           .where({ id, [column]: text })
           .update({ [column]: renewed });
@@ -60,7 +60,7 @@ export async function resealAll(
   return resealed;
 }
 
-/** How many there are, and how many of them `opens` finds that it cannot open. */
+/** Counts all sealed values, and those that `opens` cannot open. */
 export async function countSealed(
   db: Db,
   opens: (text: string) => boolean,

@@ -1,6 +1,6 @@
 /**
- * Addresses that an organization does not write to any more. `addressKey` is what addresses are compared by. Whatever
- * changes the list makes an event of the organization's in the same transaction.
+ * Addresses to which an organization sends no mail. `addressKey` is the normalized address, used for comparisons. Every change
+ * of the list adds an event of the organization in the same transaction.
  */
 
 import { newId } from '../../base/id.ts';
@@ -8,25 +8,23 @@ import { compareKey } from '../../mail/address.ts';
 import { insertRows } from '../engine/insert-rows.ts';
 import { jsonRows, query } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
-import { lastIdOf } from '../events/retention.ts';
+import { partsOf } from '../engine/parts-of.ts';
+import { number, records, text } from '../engine/records.ts';
+import { eventRow } from '../events/event-row.ts';
+import { pagedSearch } from '../events/paged-search.ts';
+import { lastIdOf, timeOfId } from '../events/time-of-id.ts';
 
-export interface Suppression {
-  address: string;
-  reason: string;
-  createdAt: number;
-}
+const suppressions = records({ id: text, address: text, addressKey: text, reason: text, createdAt: number });
 
-export interface SuppressionRecord extends Suppression {
-  id: string;
-  addressKey: string;
-}
+export type SuppressionRecord = ReturnType<typeof suppressions.read>;
+export type Suppression = Pick<SuppressionRecord, 'address' | 'reason' | 'createdAt'>;
 
 export interface NewSuppression {
   orgId: string;
   address: string;
   addressKey: string;
   reason: string;
-  /** The email whose bounce it follows. */
+  /** The email whose bounce or complaint caused it. */
   emailId?: string;
 }
 
@@ -34,17 +32,17 @@ export function suppressionOf(orgId: string, address: string, reason: string): N
   return { orgId, address, addressKey: compareKey(address), reason };
 }
 
-/** False where the address was on the list before; its first reason stays. */
+/** False if the address was already on the list; its first reason stays. */
 export async function addSuppression(db: Db, suppression: NewSuppression, now: number): Promise<boolean> {
   return (await addSuppressions(db, [suppression], now)) > 0;
 }
 
-/** SQLite compiles several rows to a compound select, of which it takes 500. */
-const rowsAStatement = 400;
+/** SQLite compiles several rows to a compound SELECT, which has at most 500 terms. */
+const rowsPerStatement = 400;
 
 /**
- * How many were not on the list before. They are committed in parts, so that others get to write in between; what breaks
- * off between two can be given again.
+ * Returns how many were not on the list before. They are committed in parts, so that other writers have their turn. An
+ * interrupted call can be repeated.
  */
 export async function addSuppressions(
   db: Db,
@@ -53,14 +51,14 @@ export async function addSuppressions(
   signal?: AbortSignal,
 ): Promise<number> {
   let added = 0;
-  for (let start = 0; start < list.length; start += rowsAStatement) {
+  for (const part of partsOf(list, rowsPerStatement)) {
     signal?.throwIfAborted();
-    added += await db.transaction((trx) => suppress(trx, list.slice(start, start + rowsAStatement), now));
+    added += await db.transaction((trx) => suppress(trx, part, now));
   }
   return added;
 }
 
-/** At most `rowsAStatement` of them. Sorted, so that two transactions never wait for each other in a circle. */
+/** At most `rowsPerStatement` of them. Sorted, so that two transactions never deadlock. */
 export async function suppress(trx: Trx, list: NewSuppression[], now: number): Promise<number> {
   if (list.length === 0) return 0;
   const keyOf = ({ orgId, addressKey }: NewSuppression) => suppressionKey(orgId, addressKey);
@@ -71,26 +69,22 @@ export async function suppress(trx: Trx, list: NewSuppression[], now: number): P
     .ignore()
     .returning(['org_id', 'address_key']);
   const added = rows.map((row) => byKey.get(suppressionKey(row.org_id, row.address_key))!);
+  // Events of the organization, because an email's own events are only about its delivery.
   const events = added.map(({ orgId, address, reason, emailId = null }) =>
-    eventRow(orgId, 'suppression.added', { address, reason, emailId }, now),
+    eventRow({ orgId, type: 'suppression.added', at: now, data: { address, reason, emailId } }),
   );
   await insertRows(trx, 'events', events);
   return added.length;
 }
 
 function rowOf({ orgId, address, addressKey, reason }: NewSuppression, now: number): object {
-  return { id: newId(), org_id: orgId, address, address_key: addressKey, reason, created_at: now };
+  return {
+    org_id: orgId,
+    ...suppressions.write({ id: newId(), address, addressKey, reason, createdAt: now }),
+  };
 }
 
-type Change = 'suppression.added' | 'suppression.removed';
-
-/** No email's: it is the list that changed, and an email's own events tell of its delivery alone. */
-function eventRow(orgId: string, type: Change, data: object, at: number): object {
-  const none = { email_id: null, recipient: null };
-  return { id: newId(), org_id: orgId, ...none, type, at, data: JSON.stringify(data) };
-}
-
-/** False where the address was not on the list. */
+/** False if the address was not on the list. */
 export async function removeSuppression(
   db: Db,
   orgId: string,
@@ -105,7 +99,8 @@ export async function removeSuppression(
     if (!row) return false;
     await trx('suppressions').where({ id: row.id }).delete();
     const { address, reason } = row;
-    await trx('events').insert(eventRow(orgId, 'suppression.removed', { address, reason }, now));
+    const event = eventRow({ orgId, type: 'suppression.removed', at: now, data: { address, reason } });
+    await trx('events').insert(event);
     return true;
   });
 }
@@ -116,7 +111,7 @@ export async function findSuppression(
   addressKey: string,
 ): Promise<SuppressionRecord | null> {
   const row = await db('suppressions').where({ org_id: orgId, address_key: addressKey }).first();
-  return row ? recordFrom(row) : null;
+  return row ? suppressions.read(row) : null;
 }
 
 export async function findSuppressionById(
@@ -125,85 +120,63 @@ export async function findSuppressionById(
   id: string,
 ): Promise<SuppressionRecord | null> {
   const row = await db('suppressions').where({ id, org_id: orgId }).first();
-  return row ? recordFrom(row) : null;
+  return row ? suppressions.read(row) : null;
 }
 
-/** The event of a suppression is written after it in the same transaction, which is short. */
-const maxApartMs = 10_000;
+/** The event of a suppression is inserted after it in the same transaction, which is short. */
+const maxEventDelayMs = 10_000;
 
-/** The email whose bounce or complaint it followed; null where none did, or its event is forgotten. */
+/** Returns the email whose bounce or complaint caused it; null if none did, or the event has been deleted. */
 export async function causeOf(
   db: Db,
   orgId: string,
   { id, address }: SuppressionRecord,
 ): Promise<string | null> {
-  const madeAt = Number.parseInt(id.replace('-', '').slice(0, 12), 16);
   const rows = await db('events')
     .where('id', '>', id)
-    .where('id', '<=', lastIdOf(madeAt + maxApartMs))
-    .where({ org_id: orgId, type: 'suppression.added' satisfies Change })
+    .where('id', '<=', lastIdOf(timeOfId(id) + maxEventDelayMs))
+    .where({ org_id: orgId, type: 'suppression.added' })
     .orderBy('id')
     .select('data');
   const data = rows.map((row) => JSON.parse(row.data)).find((one) => one.address === address);
   return data?.emailId ?? null;
 }
 
-export async function listSuppressions(db: Db, orgId: string): Promise<Suppression[]> {
-  return (await db('suppressions').where({ org_id: orgId }).orderBy('address_key')).map(fromRow);
+export async function listSuppressions(db: Db, orgId: string): Promise<SuppressionRecord[]> {
+  return (await db('suppressions').where({ org_id: orgId }).orderBy('address_key')).map(suppressions.read);
 }
 
-/** In the order of their keys, those after the key `after`. */
+/** In the order of their keys, from after the key `after`. */
 export async function pageOfSuppressions(
   db: Db,
   { orgId, after, limit }: { orgId: string; after: string | null; limit: number },
 ): Promise<SuppressionRecord[]> {
   const rows = db('suppressions').where({ org_id: orgId }).orderBy('address_key').limit(limit);
   if (after !== null) rows.where('address_key', '>', after);
-  return (await rows).map(recordFrom);
+  return (await rows).map(suppressions.read);
 }
 
 export interface SuppressionSearch {
   orgId: string;
-  /** What is somewhere in their keys; null: all. */
+  /** A part of the key; null: all. */
   part: string | null;
   after: string | null;
   limit: number;
 }
 
-/** So many are gone through for a request, and so many by one statement, between which others have their turn. */
-const maxScanned = 5000;
-const maxAtOnce = 500;
-
-/** `next`: the key to go on after; null: that was all. */
-export async function searchSuppressions(
-  db: Db,
-  { orgId, part, after, limit }: SuppressionSearch,
-): Promise<{ found: SuppressionRecord[]; next: string | null }> {
-  const found: SuppressionRecord[] = [];
-  let place = after;
-  for (let scanned = 0; scanned < maxScanned; scanned += maxAtOnce) {
-    const page = await pageOfSuppressions(db, { orgId, after: place, limit: maxAtOnce });
-    for (const one of page) {
-      if (found.length === limit) return { found, next: found.at(-1)!.addressKey };
-      if (part === null || one.addressKey.includes(part)) found.push(one);
-    }
-    if (page.length < maxAtOnce) return { found, next: null };
-    place = page.at(-1)!.addressKey;
-  }
-  return { found, next: place };
+export function searchSuppressions(db: Db, { orgId, part, after, limit }: SuppressionSearch) {
+  return pagedSearch({
+    read: (last, pageSize) => pageOfSuppressions(db, { orgId, after: last, limit: pageSize }),
+    keyOf: ({ addressKey }) => addressKey,
+    isWanted: ({ addressKey }) => part === null || addressKey.includes(part),
+    after,
+    limit,
+    maxScanned: 5000,
+    pageSize: 500,
+  });
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
-function fromRow(row: any): Suppression {
-  return { address: row.address, reason: row.reason, createdAt: row.created_at };
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
-function recordFrom(row: any): SuppressionRecord {
-  return { ...fromRow(row), id: row.id, addressKey: row.address_key };
-}
-
-/** Which of these addresses are suppressed, each pair as `suppressionKey` writes it; one query for all. */
+/** Returns the suppressed ones of these addresses, as `suppressionKey` writes them; one query for all. */
 export async function suppressedAmong(
   db: Db,
   pairs: { orgId: string; addressKey: string }[],

@@ -1,33 +1,32 @@
-/** The people who use the dashboard. An address belongs to one of them; a password is kept as its hash alone. */
+/** Users of the dashboard. An address belongs to one user; only the hash of a password is stored. */
 
 import { newId } from '../../base/id.ts';
 import { compareKey } from '../../mail/address.ts';
 import type { Db } from '../engine/open.ts';
+import { flag, inColumn, number, orNull, records, text } from '../engine/records.ts';
 
-export interface User {
-  id: string;
-  email: string;
-  name: string;
-  /** Null until the person has set one. */
-  passwordHash: string | null;
-  /** Sealed; null where no second factor is asked for. */
-  totpSecret: string | null;
-  /** The time step of the code that was used last. */
-  totpStep: number | null;
-  /** Sees all organizations, and what is the service's own. */
-  isOperator: boolean;
-  createdAt: number;
-  signedInAt: number | null;
-  disabledAt: number | null;
-}
+export const users = records({
+  id: text,
+  email: text,
+  name: text,
+  /** Null until the user has set a password. */
+  passwordHash: inColumn('password', orNull(text)),
+  /** Sealed; null: no second factor. */
+  totpSecret: orNull(text),
+  /** The time step of the last code that was used. */
+  totpStep: orNull(number),
+  /** Sees all organizations and the service itself. */
+  isOperator: inColumn('operator', flag),
+  createdAt: number,
+  signedInAt: orNull(number),
+  disabledAt: orNull(number),
+});
 
-export interface NewUser {
-  email: string;
-  name: string;
-  isOperator: boolean;
-}
+export type User = ReturnType<typeof users.read>;
 
-/** Null where somebody has the address. */
+export type NewUser = Pick<User, 'email' | 'name' | 'isOperator'>;
+
+/** Null if another user has the address. */
 export async function insertUser(
   db: Db,
   { email, name, isOperator }: NewUser,
@@ -44,73 +43,41 @@ export async function insertUser(
 
 export async function findUser(db: Db, id: string): Promise<User | null> {
   const row = await db('users').where({ id }).first();
-  return row ? userOf(row) : null;
+  return row ? users.read(row) : null;
 }
 
 export async function findUserByEmail(db: Db, email: string): Promise<User | null> {
   const row = await db('users')
     .where({ email_key: compareKey(email) })
     .first();
-  return row ? userOf(row) : null;
+  return row ? users.read(row) : null;
 }
 
-/** All, or those of an organization; the oldest first. */
+/** Lists all users, or those of an organization, the oldest first. */
 export async function listUsers(db: Db, orgId?: string): Promise<User[]> {
   const rows = db('users').orderBy('users.id').select('users.*');
   if (orgId !== undefined)
     rows.join('memberships', 'memberships.user_id', 'users.id').where({ org_id: orgId });
-  return (await rows).map(userOf);
+  return (await rows).map(users.read);
 }
 
-/** Somebody can sign in who runs the service. */
+/** Whether an operator can sign in. */
 export async function hasOperator(db: Db): Promise<boolean> {
   const row = await db('users').where({ operator: true }).whereNotNull('password').first('id');
   return row !== undefined;
 }
 
-export interface UserChange {
-  name?: string;
-  passwordHash?: string;
-  totpSecret?: string | null;
-  totpStep?: number | null;
-  isOperator?: boolean;
-  signedInAt?: number;
-  disabledAt?: number | null;
-}
+export type UserChange = Partial<Omit<User, 'id' | 'email' | 'createdAt'>>;
 
 export async function changeUser(db: Db, id: string, change: UserChange): Promise<void> {
-  await db('users').where({ id }).update({
-    name: change.name,
-    password: change.passwordHash,
-    totp_secret: change.totpSecret,
-    totp_step: change.totpStep,
-    operator: change.isOperator,
-    signed_in_at: change.signedInAt,
-    disabled_at: change.disabledAt,
-  });
+  await db('users').where({ id }).update(users.write(change));
 }
 
-/** False where the step, or a later one, was used before: of two who bring the same code at once, one is let in. */
+/** False if the step or a later one has been used before: a code that is sent twice at the same time is accepted once. */
 export async function useTotpStep(db: Db, id: string, step: number): Promise<boolean> {
   const used = await db('users')
     .where({ id })
     .where((unused) => unused.whereNull('totp_step').orWhere('totp_step', '<', step))
     .update({ totp_step: step });
   return used > 0;
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
-export function userOf(row: any): User {
-  return {
-    id: row.id,
-    email: row.email,
-    name: row.name,
-    passwordHash: row.password,
-    totpSecret: row.totp_secret,
-    totpStep: row.totp_step,
-    isOperator: Boolean(row.operator),
-    createdAt: row.created_at,
-    signedInAt: row.signed_in_at,
-    disabledAt: row.disabled_at,
-  };
 }

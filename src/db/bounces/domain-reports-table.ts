@@ -1,16 +1,16 @@
 /**
- * Reports on domains, DMARC's and TLS's: kept for domains that somebody here has verified, a bounded number for each. An
- * organization sees those on a domain that it has verified itself: a registered name proves nothing, and neither does a
- * name below it.
+ * DMARC and TLS reports on domains. Only reports on verified domains are stored, a bounded number for each domain. An
+ * organization sees reports on domains that it has verified itself: an unverified domain, or a name below it, proves nothing.
  */
 import type { Knex } from 'knex';
-import { v7 as uuid } from 'uuid';
+import { newId } from '../../base/id.ts';
 import type { Report } from '../../bounces/parse/parse-result.ts';
 import type { Db, Trx } from '../engine/open.ts';
+import { deleteBeyond } from '../events/delete-old.ts';
 
-const maxOfOne = 1000;
+const maxPerDomain = 1000;
 
-/** 'known': it had come before; 'foreign': nobody here has verified that domain. */
+/** 'known': it was received before; 'foreign': no organization has verified that domain. */
 export async function keepReport(
   db: Db,
   report: Report,
@@ -23,20 +23,17 @@ export async function keepReport(
     const row = { kind, domain, reporter, report_id: reportId };
     const times = { begins_at: beginsAt, ends_at: endsAt, received_at: now };
     const added = await trx('domain_reports')
-      .insert({ id: uuid(), ...row, ...times, report: JSON.stringify(report) })
+      .insert({ id: newId(), ...row, ...times, report: JSON.stringify(report) })
       .onConflict(['kind', 'domain', 'reporter', 'report_id'])
       .ignore()
       .returning('id');
     if (added.length === 0) return 'known';
-    await forgetOld(trx, domain);
+    await deleteBeyond(trx, 'domain_reports', { domain }, maxPerDomain);
     return 'kept';
   });
 }
 
-/**
- * Verified, or above or below what is: one DMARC record may stand for all names under it. `domain` is a domain name, so no
- * wildcard is in it.
- */
+/** Verified, or above or below a verified domain, because a DMARC record may apply to all names below it. `domain` has no wildcard. */
 async function isVerified(trx: Trx, domain: string): Promise<boolean> {
   const row = await trx('domains')
     .where({ status: 'verified' })
@@ -51,22 +48,12 @@ function withParents(domain: string): string[] {
   return labels.slice(0, -1).map((_, at) => labels.slice(at).join('.'));
 }
 
-async function forgetOld(trx: Trx, domain: string): Promise<void> {
-  const old: string[] = await trx('domain_reports')
-    .where({ domain })
-    .orderBy('id', 'desc')
-    .offset(maxOfOne)
-    .limit(100)
-    .pluck('id');
-  if (old.length > 0) await trx('domain_reports').whereIn('id', old).delete();
-}
-
 export interface ReportRecord {
   receivedAt: number;
   report: Report;
 }
 
-/** Reports on a domain and on those above it whose policy holds for it, as far as the organization has verified them. */
+/** Lists reports on a domain and the domains above it, whose policies apply to it, if the organization has verified them. */
 export async function listReports(
   db: Db,
   { orgId, domain }: { orgId: string; domain: string },
@@ -79,13 +66,13 @@ export async function listReports(
   return newestReports(db('domain_reports').whereIn('domain', verified), limit);
 }
 
-/** The same for the operator, whoever has the domain. */
+/** The same for the operator, regardless of which organization has the domain. */
 export async function listAllReports(db: Db, domain: string, limit: number): Promise<ReportRecord[]> {
   return newestReports(db('domain_reports').whereIn('domain', withParents(domain)), limit);
 }
 
 async function newestReports(reports: Knex.QueryBuilder, limit: number): Promise<ReportRecord[]> {
   const rows = await reports.orderBy('id', 'desc').limit(limit).select('received_at', 'report');
-  // biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
+  // biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type
   return rows.map((row: any) => ({ receivedAt: row.received_at, report: JSON.parse(row.report) }));
 }

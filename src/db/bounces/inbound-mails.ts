@@ -1,18 +1,19 @@
 /**
- * Mail that came in and is kept: bounces and complaints that changed something (db/bounces/returned-mail.ts writes those), and what
- * only people can read: letters to postmaster and abuse, and what came to a return path and is no bounce that we know.
- * Bounded, for anybody may write to us.
+ * Stored mail that came in: bounces and complaints that changed a delivery (returned-mail.ts inserts those), and mail that only
+ * people can read: letters to postmaster and abuse, and mail to a return path that is not a known kind of bounce. The number
+ * is bounded, because anyone may send mail to us.
  */
 import type { ParsedReturn } from '../../bounces/parse/parse-result.ts';
 import type { Db } from '../engine/open.ts';
+import { deleteBeyond } from '../events/delete-old.ts';
 import { type InboundMail, mailRow } from './returned-mail.ts';
 
-/** Letters, in all. */
+/** Letters in total. */
 const maxLetters = 1000;
-/** What nobody could read, of one delivery. */
-const maxOfOne = 3;
+/** Unrecognized mails for one delivery. */
+const maxPerDelivery = 3;
 
-/** False: there is enough of that. */
+/** False if the maximum is reached. */
 export async function keepMail(
   db: Db,
   mail: InboundMail,
@@ -21,22 +22,15 @@ export async function keepMail(
 ): Promise<boolean> {
   return db.transaction(async (trx) => {
     if (deliveryId !== null) {
-      // Of several that come at once, each counts those before it.
+      // The lock makes each of several mails at the same time count those before it.
       await trx('deliveries').where({ id: deliveryId }).forNoKeyUpdate().first('id');
       const kept = await trx('inbound_mails')
         .where({ delivery_id: deliveryId, kind: reading.is })
         .pluck('id');
-      if (kept.length >= maxOfOne) return false;
+      if (kept.length >= maxPerDelivery) return false;
     }
     await trx('inbound_mails').insert(mailRow(mail, deliveryId, reading));
-    if (deliveryId !== null) return true;
-    const old: string[] = await trx('inbound_mails')
-      .whereNull('delivery_id')
-      .orderBy('id', 'desc')
-      .offset(maxLetters)
-      .limit(100)
-      .pluck('id');
-    if (old.length > 0) await trx('inbound_mails').whereIn('id', old).delete();
+    if (deliveryId === null) await deleteBeyond(trx, 'inbound_mails', { delivery_id: null }, maxLetters);
     return true;
   });
 }
@@ -49,9 +43,8 @@ export interface InboundRecord {
   recipient: string;
   peer: string;
   size: number;
-  /** The email that it is about. */
+  /** The email that the mail is about, and its recipient. */
   emailId: string | null;
-  /** Whom that email was for. */
   emailTo: string | null;
   reading: Record<string, unknown>;
 }
@@ -60,7 +53,7 @@ const columns = ['id', 'kind', 'at', 'sender', 'recipient', 'peer', 'size', 'rea
   (name) => `inbound_mails.${name}`,
 );
 
-/** The newest first. */
+/** Lists mails, the newest first. */
 export async function listInbound(
   db: Db,
   { kind, emailId, limit }: { kind?: string; emailId?: string; limit: number },
@@ -80,7 +73,7 @@ export async function listInbound(
   }));
 }
 
-/** As it came, from its beginning; null: there is no such mail. */
+/** Returns the first bytes of a mail as they were received; null: there is no such mail. */
 export async function readInbound(db: Db, id: string): Promise<{ raw: Buffer; size: number } | null> {
   const row = await db('inbound_mails').where({ id }).first('raw', 'size');
   return row ?? null;

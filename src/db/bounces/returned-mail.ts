@@ -2,7 +2,7 @@
  * Records returned mail: the delivery's new state, the mail itself, the event and, if needed, the suppression of the
  * address; many mails in one transaction, with the deliveries locked. The commit comes before the 250.
  */
-import { v7 as uuid } from 'uuid';
+import { newId } from '../../base/id.ts';
 import { type ReturnedTransition, transitionOnReturn } from '../../bounces/bounce-transition.ts';
 import type { Complaint, Failure, ParsedReturn } from '../../bounces/parse/parse-result.ts';
 import type { DeliveryStatus } from '../../glossary.ts';
@@ -13,6 +13,7 @@ import { insertRows, insertWithBytes } from '../engine/insert-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
 import { bumpUpdatedAt } from '../events/bump-updated-at.ts';
+import { eventRow } from '../events/event-row.ts';
 
 /** A mail as it was received. */
 export interface InboundMail {
@@ -55,16 +56,11 @@ export async function recordReturned(
   suppressAfter: readonly string[],
 ): Promise<ReturnedOutcome[]> {
   return inSharedCommit(db, async (trx) => {
-    await lock(
-      trx,
-      list.map(({ deliveryId }) => deliveryId),
-    );
-    const deliveries = await readDeliveries(
-      trx,
-      list.map(({ deliveryId }) => deliveryId),
-    );
-    const done: { returned: ReturnedMailRecord; delivery: DeliveryRow; transition: ReturnedTransition }[] =
-      [];
+    const ids = [...new Set(list.map(({ deliveryId }) => deliveryId))];
+    // Ordered, so that two nodes never deadlock.
+    await trx('deliveries').whereIn('id', ids).orderBy('id').forUpdate().select('id');
+    const deliveries = await readDeliveries(trx, ids);
+    const done: Changed[] = [];
     const outcomes = list.map((returned): ReturnedOutcome => {
       const delivery = deliveries.get(returned.deliveryId);
       if (!delivery) return 'gone';
@@ -80,21 +76,16 @@ export async function recordReturned(
     if (done.length === 0) return outcomes;
     for (const { returned, transition } of done) await updateDelivery(trx, returned, transition);
     const at = Math.max(...done.map(({ returned }) => returned.mail.at));
-    await bumpUpdatedAt(
-      trx,
-      done.map(({ delivery }) => delivery.emailId),
-      at,
+    const emailIds = done.map(({ delivery }) => delivery.emailId);
+    await bumpUpdatedAt(trx, emailIds, at);
+    const events = done.map(({ returned: { mail }, delivery, transition: { event } }) =>
+      eventRow({ ...delivery, ...event, at: mail.at }),
     );
-    await insertRows(
-      trx,
-      'events',
-      done.map(({ returned, delivery, transition }) => eventRow(returned, delivery, transition)),
+    await insertRows(trx, 'events', events);
+    const mails = done.map(({ returned: { mail, deliveryId, reading } }) =>
+      mailRow(mail, deliveryId, reading),
     );
-    await insertWithBytes(
-      trx,
-      'inbound_mails',
-      done.map(({ returned: { mail, deliveryId, reading } }) => mailRow(mail, deliveryId, reading)),
-    );
+    await insertWithBytes(trx, 'inbound_mails', mails);
     const suppressions = done.flatMap(({ delivery, transition }) =>
       suppressionAfter(delivery, transition, suppressAfter),
     );
@@ -108,19 +99,16 @@ interface DeliveryRow extends ReturnedDelivery {
   mayHaveArrived: boolean;
 }
 
-/** By id, so that two nodes never deadlock. */
-async function lock(trx: Trx, ids: string[]): Promise<void> {
-  await trx('deliveries')
-    .whereIn('id', [...new Set(ids)])
-    .orderBy('id')
-    .forUpdate()
-    .select('id');
+interface Changed {
+  returned: ReturnedMailRecord;
+  delivery: DeliveryRow;
+  transition: ReturnedTransition;
 }
 
 async function readDeliveries(db: Db, ids: string[]): Promise<Map<string, DeliveryRow>> {
   const rows = await db('deliveries')
     .join('emails', 'emails.id', 'deliveries.email_id')
-    .whereIn('deliveries.id', [...new Set(ids)])
+    .whereIn('deliveries.id', ids)
     .select('deliveries.*', 'emails.sender', 'emails.tags');
   const inDoubt = await mayHaveArrived(db, rows);
   return new Map(
@@ -166,22 +154,6 @@ async function updateDelivery(
     });
 }
 
-function eventRow(
-  { mail }: ReturnedMailRecord,
-  delivery: DeliveryRow,
-  { event }: ReturnedTransition,
-): object {
-  return {
-    id: uuid(),
-    org_id: delivery.orgId,
-    email_id: delivery.emailId,
-    type: event.type,
-    recipient: delivery.recipient,
-    at: mail.at,
-    data: JSON.stringify(event.data),
-  };
-}
-
 /** A complaint always suppresses; the setting applies to bounces only. */
 function suppressionAfter(
   { orgId, recipient, emailId }: DeliveryRow,
@@ -197,7 +169,7 @@ export function mailRow(mail: InboundMail, deliveryId: string | null, reading: P
   const { sender, recipient, peer, at, size, raw } = mail;
   const { is: kind, ...rest } = reading;
   return {
-    id: uuid(),
+    id: newId(),
     delivery_id: deliveryId,
     kind,
     sender,

@@ -1,16 +1,17 @@
 /**
- * Values given to a statement as the rows of a table named `given`: one JSON value, so that the statement's text is the
- * same however many there are, and is compiled once.
+ * Passes rows to a statement as a table named `given`, in one JSON value: the statement's text is the same for any number
+ * of rows, so it is compiled once.
  */
+import type { Knex } from 'knex';
 import { type Db, isPostgres } from './open.ts';
 
 export interface JsonRows {
-  /** For the statement's FROM; its one placeholder is for the JSON of the rows. */
+  /** For the statement's FROM; its one placeholder takes the JSON of the rows. */
   from: string;
   column(name: string): string;
 }
 
-/** The rows are objects with these members; `types` are PostgreSQL's, SQLite takes what JSON has (and JSONB: see insert-rows.ts). */
+/** `types`: the members of the rows with their PostgreSQL types. SQLite uses JSON's own types (as JSONB, see insert-rows.ts). */
 export function jsonRows(db: Db, types: Record<string, string>): JsonRows {
   if (!isPostgres(db)) {
     return { from: 'jsonb_each(?) as given', column: (name) => `given.value ->> '${name}'` };
@@ -22,14 +23,29 @@ export function jsonRows(db: Db, types: Record<string, string>): JsonRows {
   };
 }
 
-/** The rows that a statement written by hand answered. */
+/** A subquery for `id in (…)`, and the value of its one placeholder. */
+export function idList(db: Db, ids: Iterable<string>): { select: string; value: string } {
+  const { from, column } = jsonRows(db, { id: 'uuid' });
+  return {
+    select: `select ${column('id')} from ${from}`,
+    value: JSON.stringify(Array.from(ids, (id) => ({ id }))),
+  };
+}
+
+/** Runs a statement in SQL and returns its rows. */
 export async function query<Row>(db: Db, sql: string, values: (string | number)[]): Promise<Row[]> {
-  const found = await db.raw(sql, values);
-  return isPostgres(db) ? found.rows : found;
+  const result = await db.raw(sql, values);
+  return isPostgres(db) ? result.rows : result;
+}
+
+/** PostgreSQL returns counts as text. */
+export async function countOf(rows: Knex.QueryBuilder): Promise<number> {
+  const [row] = await rows.count('* as count');
+  return Number(row.count);
 }
 
 /**
- * SQLite has one writer, who has locked all there is. Of PostgreSQL's locks the one that lets others write rows that refer
- * to these (their foreign keys take a share of the key): outcomes are recorded while an organization's sends are decided.
+ * Locks rows so that others can still insert rows that refer to them (foreign keys take a share of the key): outcomes are
+ * recorded while an organization's sends are decided. SQLite has one writer, so it needs no lock.
  */
 export const forUpdate = (db: Db) => (isPostgres(db) ? 'for no key update' : '');

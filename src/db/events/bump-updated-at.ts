@@ -1,12 +1,12 @@
-/** Says on emails that something happened to their recipients. */
-import { jsonRows, query } from '../engine/json-rows.ts';
+/** Sets `updated_at` of emails when the state of a recipient changes. */
+import { idList, query } from '../engine/json-rows.ts';
 import { isPostgres, type Trx } from '../engine/open.ts';
 
-/** Locks them in the order of their ids, as all who lock several do, so that nobody waits for each other in a circle. */
+/** Locks the emails in the order of their ids, as all transactions that lock several do, so that they never deadlock. */
 export async function bumpUpdatedAt(trx: Trx, ids: Iterable<string>, at: number): Promise<void> {
   const list = [...new Set(ids)];
   if (isPostgres(trx)) {
-    // Twice as a value, which says in which partitions to look, and that they are few.
+    // The ids are given twice, so that the planner reads only their partitions and expects few rows.
     await trx.raw(
       `update emails set updated_at = ? where id = any(?::uuid[])
          and id in (select id from emails where id = any(?::uuid[]) order by id for update)`,
@@ -14,9 +14,6 @@ export async function bumpUpdatedAt(trx: Trx, ids: Iterable<string>, at: number)
     );
     return;
   }
-  const { from, column } = jsonRows(trx, { id: 'uuid' });
-  await query(trx, `update emails set updated_at = ? where id in (select ${column('id')} from ${from})`, [
-    at,
-    JSON.stringify(list.map((id) => ({ id }))),
-  ]);
+  const { select, value } = idList(trx, list);
+  await query(trx, `update emails set updated_at = ? where id in (${select})`, [at, value]);
 }

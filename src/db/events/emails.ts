@@ -1,67 +1,75 @@
-/** Reads emails with everything that is known of them. Each question takes a fixed number of statements. */
+/** Reads emails with their deliveries, events and attempts, in a fixed number of statements. */
 import type { Attempt, DeliveryStatus, Peer, Reply, TlsUsed } from '../../glossary.ts';
 import type { Bounce } from '../../record/transition.ts';
-import type { Tally } from '../../tracking/visit.ts';
 import { query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
+import { inColumn, json, number, orNull, records, text, value } from '../engine/records.ts';
 import { bytesOf, type StoredMessage, storedMessage } from '../queue/messages.ts';
 import { tallyFrom } from './engagement.ts';
 
-export interface EmailRecord {
-  id: string;
-  orgId: string;
-  messageId: string;
-  from: string;
-  replyTo: string | null;
-  subject: string;
-  to: string[];
-  tags: Record<string, string>;
-  tracking: { openTracking: boolean; clickTracking: boolean };
-  credits: number;
-  createdAt: number;
-  updatedAt: number;
-  deliveries: DeliveryRecord[];
-  events: EventRecord[];
-}
+const emails = records({
+  id: text,
+  orgId: text,
+  messageId: text,
+  from: inColumn('sender', text),
+  replyTo: orNull(text),
+  subject: text,
+  to: inColumn('recipients', json<string[]>()),
+  tags: json<Record<string, string>>(),
+  tracking: json<{ openTracking: boolean; clickTracking: boolean }>(),
+  credits: number,
+  createdAt: number,
+  updatedAt: number,
+});
 
-export interface DeliveryRecord {
-  id: string;
+const deliveries = records({
+  id: text,
   /** The row of the message's bytes; null for a recipient that was never queued. */
-  messageId: string | null;
-  recipient: string;
-  domain: string;
-  status: DeliveryStatus;
-  attempts: number;
-  /** When it is due, or since when it has been, waiting for room at its destination. */
-  nextAttemptAt: number | null;
-  /** When its state changed last. */
-  updatedAt: number;
-  expiresAt: number;
-  deliveredAt: number | null;
-  lastReply: Reply | null;
-  mx: Peer | null;
-  tls: TlsUsed | null;
-  opens: Tally;
-  clicks: Tally;
-  bounce: Bounce | null;
-}
+  messageId: orNull(text),
+  recipient: text,
+  domain: text,
+  status: value<DeliveryStatus>(),
+  attempts: number,
+  /** When the state last changed. */
+  updatedAt: number,
+  expiresAt: number,
+  deliveredAt: orNull(number),
+  lastReply: orNull(json<Reply>()),
+  mx: orNull(json<Peer>()),
+  tls: orNull(json<TlsUsed>()),
+  bounce: orNull(json<Bounce>()),
+});
 
-interface EventRecord {
-  id: string;
-  type: string;
-  at: number;
-  recipient: string | null;
-  data: Record<string, unknown>;
-}
+const events = records({
+  id: text,
+  type: text,
+  at: number,
+  recipient: orNull(text),
+  data: json<Record<string, unknown>>(),
+});
 
-export interface AttemptRecord extends Omit<Attempt, 'destination' | 'signal'> {
-  deliveryId: string;
-  number: number;
-}
+const attempts = records({
+  deliveryId: text,
+  number,
+  startedAt: number,
+  endedAt: number,
+  outcome: inColumn('verdict', json<Attempt['outcome']>()),
+  reply: orNull(json<Reply>()),
+  mx: orNull(json<Peer>()),
+  tls: orNull(json<TlsUsed>()),
+  transcript: json<Attempt['transcript']>(),
+});
+
+export type DeliveryRecord = ReturnType<typeof deliveryFrom>;
+export type AttemptRecord = ReturnType<typeof attempts.read>;
+export type EmailRecord = ReturnType<typeof emails.read> & {
+  deliveries: DeliveryRecord[];
+  events: ReturnType<typeof events.read>[];
+};
 
 /**
- * `orgId`: only an email of that organization; null (the operator): any. All of it as it was at one moment: what an
- * event tells, its recipient's state tells too.
+ * `orgId` null (the operator): an email of any organization. All parts are read at one moment, so that the events match the
+ * states of the deliveries.
  */
 export function findEmail(db: Db, id: string, orgId: string | null): Promise<EmailRecord | null> {
   const oneMoment = isPostgres(db) ? { isolationLevel: 'repeatable read' as const } : undefined;
@@ -73,75 +81,37 @@ async function readEmail(trx: Trx, id: string, orgId: string | null): Promise<Em
     .where(orgId === null ? { id } : { id, org_id: orgId })
     .first();
   if (!row) return null;
-  const deliveries = await trx('deliveries').where({ email_id: id }).orderBy('position');
-  const events = await trx('events').where({ email_id: id }).orderBy('position');
+  const deliveryRows = await trx('deliveries').where({ email_id: id }).orderBy('position');
+  const eventRows = await trx('events').where({ email_id: id }).orderBy('position');
   return {
-    id: row.id,
-    orgId: row.org_id,
-    messageId: row.message_id,
-    from: row.sender,
-    replyTo: row.reply_to,
-    subject: row.subject,
-    to: JSON.parse(row.recipients),
-    tags: JSON.parse(row.tags),
-    tracking: JSON.parse(row.tracking),
-    credits: row.credits,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    deliveries: deliveries.map(deliveryFrom),
-    events: events.map((event) => ({
-      id: event.id,
-      type: event.type,
-      at: event.at,
-      recipient: event.recipient,
-      data: JSON.parse(event.data),
-    })),
+    ...emails.read(row),
+    deliveries: deliveryRows.map(deliveryFrom),
+    events: eventRows.map(events.read),
   };
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
-function deliveryFrom(row: any): DeliveryRecord {
+// biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type
+function deliveryFrom(row: any) {
   return {
-    id: row.id,
-    messageId: row.message_id,
-    recipient: row.recipient,
-    domain: row.domain,
-    status: row.status,
-    attempts: row.attempts,
-    nextAttemptAt: row.status === 'sending' ? null : row.due_at,
-    updatedAt: row.updated_at,
-    expiresAt: row.expires_at,
-    deliveredAt: row.delivered_at,
-    lastReply: parsed(row.last_reply),
-    mx: parsed(row.mx),
-    tls: parsed(row.tls),
+    ...deliveries.read(row),
+    /** When the delivery is due; if that has passed, it waits for capacity at its destination. */
+    nextAttemptAt: row.status === 'sending' ? null : (row.due_at as number | null),
     opens: tallyFrom(row, 'open'),
     clicks: tallyFrom(row, 'click'),
-    bounce: parsed(row.bounce),
   };
 }
 
-/** All attempts of an email's deliveries, oldest first, with their transcripts. */
+/** Lists all attempts of an email's deliveries, the oldest first, with their transcripts. */
 export async function listAttempts(db: Db, emailId: string): Promise<AttemptRecord[]> {
   const rows = await db('attempts')
     .join('deliveries', 'deliveries.id', 'attempts.delivery_id')
     .where('deliveries.email_id', emailId)
     .orderBy([{ column: 'deliveries.position' }, { column: 'attempts.number' }])
     .select('attempts.*');
-  return rows.map((row) => ({
-    deliveryId: row.delivery_id,
-    number: row.number,
-    startedAt: row.started_at,
-    endedAt: row.ended_at,
-    outcome: JSON.parse(row.verdict),
-    reply: parsed(row.reply),
-    mx: parsed(row.mx),
-    tls: parsed(row.tls),
-    transcript: JSON.parse(row.transcript),
-  }));
+  return rows.map(attempts.read);
 }
 
-/** The messages of an email, exactly as they go on the wire, as long as they are kept. */
+/** Returns the messages of an email exactly as they are sent, as long as they are kept. */
 export async function readSources(db: Db, emailId: string): Promise<Buffer[]> {
   const rows = await query<StoredMessage>(
     db,
@@ -149,8 +119,4 @@ export async function readSources(db: Db, emailId: string): Promise<Buffer[]> {
     [emailId],
   );
   return rows.map(bytesOf);
-}
-
-function parsed<T>(text: string | null): T | null {
-  return text === null ? null : JSON.parse(text);
 }

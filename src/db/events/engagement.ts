@@ -1,28 +1,29 @@
 /**
- * Opens and clicks: writes visits to tracking links, many of them in one transaction. A delivery is locked while its
- * books move, so that the counts are exact on any number of nodes. A visit to a delivery that is gone is forgotten.
+ * Opens and clicks: records visits to tracking links, many in one transaction. The deliveries are locked while their counts
+ * change, so the counts are exact with any number of nodes. A visit to a deleted delivery is ignored.
  */
 
-import { newId } from '../../base/id.ts';
-import { recordVisit, type Tally, type Visit, type Visited } from '../../tracking/visit.ts';
+import { recordVisit, type Tally, type Visit } from '../../tracking/visit.ts';
 import { insertRows } from '../engine/insert-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
+import { eventRow } from './event-row.ts';
 
-/** For each visit whether there is such a delivery. */
+/** Returns for each visit whether its delivery exists. */
 export async function recordVisits(db: Db, visits: Visit[]): Promise<boolean[]> {
   return inSharedCommit(db, async (trx) => {
-    const books = await openBooks(trx, [...new Set(visits.map(({ deliveryId }) => deliveryId))]);
+    const deliveries = await lockDeliveries(trx, [...new Set(visits.map(({ deliveryId }) => deliveryId))]);
     const events: object[] = [];
     const known = visits.map((visit) => {
-      const book = books.get(visit.deliveryId);
-      if (!book) return false;
-      const { after, event } = recordVisit(book.visited, visit);
-      book.visited = after;
-      if (event) events.push(eventRow(book, visit, event));
+      const delivery = deliveries.get(visit.deliveryId);
+      if (!delivery) return false;
+      const { after, event } = recordVisit(delivery.visited, visit);
+      delivery.visited = after;
+      const type = visit.event === 'open' ? 'email.opened' : 'email.clicked';
+      if (event) events.push(eventRow({ ...delivery, type, at: visit.at, data: event }));
       return true;
     });
-    for (const [id, { visited }] of books) {
+    for (const [id, { visited }] of deliveries) {
       await trx('deliveries')
         .where({ id })
         .update({ ...tallyColumns('open', visited.open), ...tallyColumns('click', visited.click) });
@@ -32,47 +33,25 @@ export async function recordVisits(db: Db, visits: Visit[]): Promise<boolean[]> 
   });
 }
 
-interface Book {
-  orgId: string;
-  emailId: string;
-  recipient: string;
-  visited: Visited;
-}
-
-async function openBooks(trx: Trx, ids: string[]): Promise<Map<string, Book>> {
-  // In one order everywhere, so that two nodes never wait for each other.
+async function lockDeliveries(trx: Trx, ids: string[]) {
+  // Ordered, so that two nodes never deadlock.
   const rows = await trx('deliveries').whereIn('id', ids).orderBy('id').forUpdate();
-  return new Map(
-    rows.map((row) => [
-      row.id,
-      {
-        orgId: row.org_id,
-        emailId: row.email_id,
-        recipient: row.recipient,
-        visited: {
-          isSending: row.status === 'sending',
-          deliveredAt: row.delivered_at,
-          open: tallyFrom(row, 'open'),
-          click: tallyFrom(row, 'click'),
-        },
-      },
-    ]),
-  );
+  const deliveries = rows.map((row) => ({
+    id: row.id as string,
+    orgId: row.org_id,
+    emailId: row.email_id,
+    recipient: row.recipient,
+    visited: {
+      isSending: row.status === 'sending',
+      deliveredAt: row.delivered_at,
+      open: tallyFrom(row, 'open'),
+      click: tallyFrom(row, 'click'),
+    },
+  }));
+  return new Map(deliveries.map((delivery) => [delivery.id, delivery]));
 }
 
-function eventRow({ orgId, emailId, recipient }: Book, visit: Visit, data: object): object {
-  return {
-    id: newId(),
-    org_id: orgId,
-    email_id: emailId,
-    type: visit.event === 'open' ? 'email.opened' : 'email.clicked',
-    recipient,
-    at: visit.at,
-    data: JSON.stringify(data),
-  };
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
+// biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type
 export function tallyFrom(row: any, event: Visit['event']): Tally {
   return {
     count: row[`${event}_count`],

@@ -1,41 +1,33 @@
 /**
- * Forgets emails, where they are not kept for good: one that is old enough and has nothing more to be sent goes with all
- * that is of it alone, deliveries, messages, attempts, events and returned mail, a few at a time. What counts without it
- * stays: figures, the ledger of credits, suppressions, answers to repeated sends.
+ * Deletes old emails, unless they are kept forever. An email that is old enough and has nothing left to send is deleted with
+ * its deliveries, messages, attempts, events and returned mail, a few emails at a time. Statistics, the credit ledger,
+ * suppressions and answers to repeated sends stay.
  *
- * Who still has something of such an email in hand (a bounce, a click) has locked its delivery, or finds none.
+ * A bounce or click that is recorded at the same time has locked its delivery, or does not find it.
  */
 import { isFinal } from '../../record/states.ts';
 import { transactionBetween } from '../../vendor/knex.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
-import { lastIdOf } from './retention.ts';
+import { scanEmails } from './scan-emails.ts';
 
-/** Some ten milliseconds, in which SQLite does nothing else. */
+/** Takes some 10 ms, during which SQLite does nothing else. */
 const emailsAtOnce = 50;
 
-/** From going through the emails to going through them again: those that wait, held ones, are looked at each time. */
-const restMs = 5 * 60_000;
-
-const firstId = '00000000-0000-0000-0000-000000000000';
-
-/** Each call looks at the oldest emails it has not looked at, and answers how many where there are more. */
+/** Each call checks the next emails and returns how many; 0 at the end of a scan, which also reads those that still wait or are held. */
 export function forgetEmails(db: Db, now: () => number, keepMs: number): () => Promise<number> {
-  let after = firstId;
-  let restUntil = Number.NEGATIVE_INFINITY;
-  return async () => {
-    if (now() < restUntil) return 0;
-    const ids: string[] = await db('emails')
-      .where('id', '>', after)
-      .where('id', '<=', lastIdOf(now() - keepMs))
-      .orderBy('id')
-      .limit(emailsAtOnce)
-      .pluck('id');
-    if (ids.length > 0) await unchecked(db, (trx) => remove(trx, ids));
-    const isMore = ids.length === emailsAtOnce;
-    after = isMore ? ids.at(-1)! : firstId;
-    if (!isMore) restUntil = now() + restMs;
-    return isMore ? ids.length : 0;
-  };
+  return scanEmails({
+    now,
+    latest: () => now() - keepMs,
+    pageSize: emailsAtOnce,
+    readPage: (after, last) =>
+      db('emails')
+        .where('id', '>', after)
+        .where('id', '<=', last)
+        .orderBy('id')
+        .limit(emailsAtOnce)
+        .pluck('id'),
+    handle: (ids) => unchecked(db, (trx) => remove(trx, ids)),
+  });
 }
 
 /**

@@ -1,25 +1,23 @@
 /**
- * Reads events in the order in which they became visible. Every event has a position; whoever has read all up to one,
- * and goes on after it, misses nothing and reads nothing twice, however many write meanwhile.
+ * Reads events in the order of their positions. A reader that continues after the last position it has read misses nothing and
+ * reads nothing twice, however many transactions write meanwhile.
  *
- * It holds because nothing beyond the settled position is read: of that and all before, nothing is under way any more.
- * On SQLite that is all there is, for there is one writer at a time. On PostgreSQL `events_settled()` knows it (the
- * migration 005-events has why), and it is asked before the rows are read: by a statement of its own, so that they are
- * seen as they are after it.
+ * This holds because nothing after the settled position is read: all transactions that have a position up to it have ended. On
+ * SQLite, with one writer, it is the last position. On PostgreSQL `events_settled()` computes it (see the migration
+ * 005-events), in a statement of its own before the rows are read, so that they are read in their state after it.
  */
 import { type Db, isPostgres } from '../engine/open.ts';
+import { json, number, orNull, records, text } from '../engine/records.ts';
 
-export interface EventRecord {
-  position: number;
-  id: string;
-  orgId: string;
-  type: string;
-  at: number;
-  recipient: string | null;
-  data: Record<string, unknown>;
-  /** Null for what happened to the organization. */
-  email: EventEmail | null;
-}
+const events = records({
+  position: number,
+  id: text,
+  orgId: text,
+  type: text,
+  at: number,
+  recipient: orNull(text),
+  data: json<Record<string, unknown>>(),
+});
 
 interface EventEmail {
   id: string;
@@ -29,10 +27,15 @@ interface EventEmail {
   tags: Record<string, string>;
 }
 
+export type EventRecord = ReturnType<typeof events.read> & {
+  /** Null for an event of the organization. */
+  email: EventEmail | null;
+};
+
 export interface EventQuery {
-  /** Null: everybody's. */
+  /** Null: of all organizations. */
   orgId: string | null;
-  /** The position that was reached; 0 begins with the oldest. */
+  /** The last position that was read; 0: start with the oldest event. */
   after: number;
   limit: number;
   types?: readonly string[];
@@ -41,23 +44,23 @@ export interface EventQuery {
 
 export interface EventPage {
   events: EventRecord[];
-  /** Where to go on. */
+  /** Continue after this. */
   position: number;
-  /** There may be more, now. */
+  /** There may be more events now. */
   isMore: boolean;
 }
 
-/** So many events are looked at for those of some types; beyond them the next page begins. */
+/** Maximum number of events that are read in search of some types; the next page starts after them. */
 const maxScanned = 2000;
 
-/** Where a reader begins who wants only what comes. */
+/** A reader that wants only future events starts after this position. */
 export async function settledPosition(db: Db): Promise<number> {
   if (isPostgres(db)) return (await db.raw('select events_settled() as position')).rows[0].position;
   const [row] = await db.raw("select seq as position from sqlite_sequence where name = 'events'");
   return row?.position ?? 0;
 }
 
-/** The time of the event that was told last; null where there is none. */
+/** The time of the newest event; null if there is none. */
 export async function newestEventAt(db: Db): Promise<number | null> {
   const newest = await db('events').orderBy('position', 'desc').first('at');
   return newest?.at ?? null;
@@ -66,22 +69,22 @@ export async function newestEventAt(db: Db): Promise<number | null> {
 export async function readEvents(db: Db, query: EventQuery): Promise<EventPage> {
   const settled = await settledPosition(db);
   const { after, limit } = query;
-  // Those who wait for what comes ask often.
+  // Readers that wait for new events ask often.
   if (settled <= after) return { events: [], position: after, isMore: false };
-  const stretch = await stretchOf(db, query, settled);
-  const rows = await rowsOf(db, query, stretch.end);
+  const range = await rangeOf(db, query, settled);
+  const rows = await rowsOf(db, query, range.end);
   const events = rows.slice(0, limit);
   const isCut = rows.length > limit;
   const last = events.at(-1)?.position ?? after;
   return {
     events,
-    position: isCut ? last : (stretch.reached ?? last),
-    isMore: isCut || stretch.isCut,
+    position: isCut ? last : (range.reached ?? last),
+    isMore: isCut || range.isCut,
   };
 }
 
-/** What is looked through: for some types so many events at most, of which the last is then reached, wanted or not. */
-async function stretchOf(db: Db, { orgId, after, types, emailId }: EventQuery, settled: number) {
+/** The range to read: with types, at most `maxScanned` events; its last event then counts as read even if it does not match. */
+async function rangeOf(db: Db, { orgId, after, types, emailId }: EventQuery, settled: number) {
   // The events of one email are few.
   if (!types || emailId !== undefined) return { end: settled, reached: null, isCut: false };
   const positions = db('events')
@@ -95,7 +98,7 @@ async function stretchOf(db: Db, { orgId, after, types, emailId }: EventQuery, s
   return { end, reached: end, isCut: found.length === maxScanned };
 }
 
-/** One more than the limit, where there is one. */
+/** Reads one event more than the limit, if there is one. */
 async function rowsOf(db: Db, query: EventQuery, end: number): Promise<EventRecord[]> {
   const { orgId, after, limit, types, emailId } = query;
   const rows = db('events')
@@ -106,7 +109,7 @@ async function rowsOf(db: Db, query: EventQuery, end: number): Promise<EventReco
     .select('events.*', 'emails.message_id', 'emails.sender', 'emails.subject', 'emails.tags');
   if (types) rows.whereIn('events.type', types);
   if (emailId !== undefined) {
-    // An expression, so that neither database goes through the organization's events in search of this email's.
+    // Expressions, so that neither database scans the organization's events for those of this email.
     rows.where('events.email_id', emailId).orderByRaw('events.position + 0');
     if (orgId !== null) rows.whereRaw(isPostgres(db) ? 'events.org_id = ?' : '+events.org_id = ?', [orgId]);
   } else {
@@ -116,34 +119,18 @@ async function rowsOf(db: Db, query: EventQuery, end: number): Promise<EventReco
   return (await rows).map(eventFrom);
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
+// biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type
 function eventFrom(row: any): EventRecord {
+  const { email_id: id, message_id: messageId, sender: from, subject, tags } = row;
+  // An event that came in while its email was being deleted has no email.
+  const hasEmail = id !== null && messageId !== null;
   return {
-    position: row.position,
-    id: row.id,
-    orgId: row.org_id,
-    type: row.type,
-    at: row.at,
-    recipient: row.recipient,
-    data: JSON.parse(row.data),
-    email:
-      // What came in for an email that was forgotten at that moment is nobody's.
-      row.email_id === null || row.message_id === null
-        ? null
-        : {
-            id: row.email_id,
-            messageId: row.message_id,
-            from: row.sender,
-            subject: row.subject,
-            tags: JSON.parse(row.tags),
-          },
+    ...events.read(row),
+    email: hasEmail ? { id, messageId, from, subject, tags: JSON.parse(tags) } : null,
   };
 }
 
-/**
- * By id; those that are not kept any more are left out. `positions`: theirs, where they are known, so that PostgreSQL looks
- * in their partitions alone.
- */
+/** Finds events by id; deleted ones are left out. With their `positions`, PostgreSQL reads only the partitions of these. */
 export async function findEvents(
   db: Db,
   ids: readonly string[],

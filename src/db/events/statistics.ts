@@ -1,10 +1,8 @@
 /**
- * Figures of each organization and hour, so that nobody has to count emails. They are summed up from the events behind
- * the hot path's back, which writes nothing more for them: some events at a time, in one transaction with moving on in
- * them. So each event is counted once, whoever dies in between; and since the reader's row is the lock, of several nodes
- * one counts at a time. After an upgrade it starts with the oldest event that is kept.
- *
- * An hour's mail need not be the one that was sent in it: what is counted is what happened.
+ * Statistics by organization and hour, so that no page has to count emails. They are summed up from the events, so the hot
+ * path writes nothing for them: some events at a time, in one transaction with the reader's new position. So each event is
+ * counted once, also after a crash; the reader's row is the lock, so one node counts at a time. After an upgrade it starts with
+ * the oldest event that is kept. An event counts in the hour in which it happened, not in the hour of its email.
  */
 import { latencyBounds } from '../../record/latency.ts';
 import { query } from '../engine/json-rows.ts';
@@ -13,7 +11,7 @@ import { settledPosition } from './read-events.ts';
 
 export const hourMs = 3_600_000;
 
-/** The events that count, by what they count as. */
+/** The counts and the types of their events. */
 const counted = {
   sent: 'email.queued',
   delivered: 'email.delivered',
@@ -31,20 +29,20 @@ export const countNames = Object.keys(counted) as (keyof Counts)[];
 
 export interface HourFigures extends Counts {
   hour: number;
-  /** By the classes of record/latency.ts. */
+  /** Deliveries by the latency classes of record/latency.ts. */
   took: number[];
 }
 
 const reader = { name: 'statistics' };
 
-/** Some ten milliseconds, in which SQLite does nothing else. */
+/** Takes some 10 ms, during which SQLite does nothing else. */
 const eventsAtOnce = 1000;
 
-/** How many events it has looked at. */
+/** Returns how many events it has read. */
 export async function sumUp(db: Db): Promise<number> {
   return db.transaction(async (trx) => {
     const { position: after } = await trx('event_readers').where(reader).forUpdate().first();
-    // Asked before the events are read (db/events/read-events.ts).
+    // Must come before the events are read (read-events.ts).
     const settled = await settledPosition(trx);
     if (settled <= after) return 0;
     const batch = trx('events')
@@ -65,7 +63,7 @@ const classes = [...latencyBounds, Number.POSITIVE_INFINITY];
 const tookNames = classes.map((_, index) => `took_${index}`);
 const columns = [...countNames, ...tookNames];
 
-/** Opens and clicks are told each time; what counts is a person's first, whose time the delivery keeps. */
+/** Every open and click is an event; only a person's first counts, whose time the delivery has. */
 const conditions = [
   ...countNames.map((name) => {
     const isFirst = { opened: 'open_first_at = events.at', clicked: 'click_first_at = events.at' }[
@@ -98,7 +96,7 @@ const sums = `
   on conflict (org_id, hour) do update set
     ${columns.map((name) => `${name} = statistics.${name} + excluded.${name}`).join(', ')}`;
 
-/** The hours that began at `since` or later and have any figures, the oldest first. */
+/** Lists the hours that began at `since` or later and have figures, the oldest first. */
 export async function readFigures(db: Db, orgId: string, since: number): Promise<HourFigures[]> {
   const rows = await db('statistics').where({ org_id: orgId }).where('hour', '>=', since).orderBy('hour');
   return rows.map((row) => ({
@@ -110,7 +108,7 @@ export async function readFigures(db: Db, orgId: string, since: number): Promise
 
 const hoursAtOnce = 500;
 
-/** How many hours from before `until` it has deleted. */
+/** Deletes hours from before `until`; returns how many. */
 export async function forgetFigures(db: Db, until: number): Promise<number> {
   const oldest = await db('statistics')
     .where('hour', '<', until)

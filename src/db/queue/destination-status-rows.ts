@@ -1,41 +1,72 @@
 /**
- * How destinations stand now: the operator's suspensions, and what running servers say of connections and circuits.
- * A server writes of the destinations that it has to do with about once a second; what is older than a minute was
- * written by one that has stopped, and counts for nothing.
+ * The state of destinations, which each node publishes about once a second for the operator and other nodes (nodes.ts): which
+ * destination serves a recipient domain (`routes`), and connections and circuit of each destination that is not at rest
+ * (`destinations`). A row older than a minute is from a node that has stopped, and is ignored.
  */
 
 import { type Db, isPostgres } from '../engine/open.ts';
+import { partsOf } from '../engine/parts-of.ts';
 import { readMissing } from './ip-pools.ts';
 import { isServedOnPostgres } from './server-running.ts';
 import { listSuspensions, type Suspension } from './suspensions.ts';
 
-/** As a server writes it; of several servers, what they have together. */
+/** The state on one node, or the sum of several nodes. */
 export interface DestinationState {
-  /** Open now, and allowed now. */
+  /** Deliveries in flight, and how many are allowed now. */
   connections: number;
   limit: number;
-  /** Claimed, and waiting in the server's memory. */
+  /** Leased deliveries that wait in memory for a connection. */
   waiting: number;
-  circuit: Circuit | null;
-  /** Since when it has been asking us to slow down, and the latest reply that did. */
+  circuit: { since: number; failures: number; nextProbeAt: number; reason: string } | null;
+  /** Since when the destination has been throttling, and the latest reply that said so. */
   busySince: number | null;
   busyReply?: string | null;
   lastReply: string | null;
   lastReplyAt: number | null;
 }
 
-interface Circuit {
-  since: number;
-  failures: number;
-  nextProbeAt: number;
-  reason: string;
+export interface PublishedState extends DestinationState {
+  /** At rest; published only for other nodes. */
+  rests: boolean;
+  /** For other nodes (queue/peer-state.ts). */
+  told: object;
+}
+
+const rowsPerStatement = 200;
+
+/** `states` by destination; null deletes the row of a destination that has come to rest. */
+export async function saveStates(
+  db: Db,
+  node: string,
+  states: Map<string, PublishedState | null>,
+  now: number,
+): Promise<void> {
+  const names = [...states.keys()];
+  const kept = names.filter((name) => states.get(name) !== null);
+  const gone = names.filter((name) => states.get(name) === null);
+  const rows = kept.map((name) => ({ name, node, state: JSON.stringify(states.get(name)), at: now }));
+  for (const part of partsOf(rows, rowsPerStatement))
+    await db('destinations').insert(part).onConflict(['name', 'node']).merge();
+  if (gone.length > 0) await db('destinations').where({ node }).whereIn('name', gone).delete();
+}
+
+/** Called when a node starts, because its old states are not valid. */
+export async function clearStates(db: Db, node: string): Promise<void> {
+  await db('destinations').where({ node }).delete();
+}
+
+/** `routes`: recipient domain to destination. */
+export async function saveRoutes(db: Db, routes: Map<string, string>): Promise<void> {
+  const rows = [...routes].map(([domain, destination]) => ({ domain, destination }));
+  for (const part of partsOf(rows, rowsPerStatement))
+    await db('routes').insert(part).onConflict('domain').merge();
 }
 
 export interface DestinationStatuses {
   suspensions: Suspension[];
-  /** By name; idle destinations are not there. */
+  /** By name, without idle destinations. */
   states: Map<string, DestinationState>;
-  /** Pools of source addresses that mail may wait for, for no running node has them. */
+  /** IP pools that no running node has, so that mail may wait for them. */
   missingPools: string[];
   /** Whether a server is running that sends mail. */
   isServed: boolean;
@@ -43,7 +74,7 @@ export interface DestinationStatuses {
 
 const freshMs = 60_000;
 
-/** `served`: whether a server that sends is running, where that is known; a server on SQLite knows that it is. */
+/** `served`: whether a server that sends is running, if the caller knows; on SQLite the server itself does. */
 export async function readDestinationStatuses(
   db: Db,
   now: number,
@@ -55,13 +86,13 @@ export async function readDestinationStatuses(
     const own: DestinationState & { rests?: boolean } = JSON.parse(state);
     if (own.rests) continue;
     const others = states.get(name);
-    states.set(name, others ? together(others, own) : own);
+    states.set(name, others ? sumOf(others, own) : own);
   }
   const isServed = served ?? (!isPostgres(db) || (await isServedOnPostgres(db)));
   return { suspensions, states, missingPools: await readMissing(db, now), isServed };
 }
 
-function together(a: DestinationState, b: DestinationState): DestinationState {
+function sumOf(a: DestinationState, b: DestinationState): DestinationState {
   const latest = (b.lastReplyAt ?? 0) > (a.lastReplyAt ?? 0) ? b : a;
   return {
     connections: a.connections + b.connections,
@@ -80,18 +111,18 @@ function together(a: DestinationState, b: DestinationState): DestinationState {
   };
 }
 
-/** Which destination served each of a few domains last; a domain that none has is not in it. */
+/** Returns the last destination of each domain; a domain without one is left out. */
 export async function routesOf(db: Db, domains: string[]): Promise<Map<string, string>> {
   const rows = await db('routes').whereIn('domain', domains).select('domain', 'destination');
   return new Map(rows.map(({ domain, destination }) => [domain, destination]));
 }
 
-/** The domains that a destination served last. */
+/** Returns the domains whose last destination this is. */
 export async function domainsOf(db: Db, destination: string): Promise<string[]> {
   return db('routes').where({ destination }).pluck('domain');
 }
 
-/** Whether anybody has heard of a destination: as a domain that mail was for, or by its name. */
+/** Whether the name is a known destination or a recipient domain that has had one. */
 export async function isKnownDestination(db: Db, name: string): Promise<boolean> {
   const rows = await Promise.all([
     db('routes').where({ domain: name }).orWhere({ destination: name }).first(),

@@ -1,22 +1,21 @@
 /**
- * Pools of source addresses (POSTERN_MTA_SOURCES): which organization is pinned to which, and which nodes have which.
- * A node says once and again what it has; what is older than a minute was said by one that is gone.
+ * IP pools (POSTERN_MTA_SOURCES): which pool an organization is assigned to, and which nodes have which pools. A node publishes
+ * its pools periodically; a row older than a minute is from a node that has stopped.
  */
 import { defaultPool } from '../../mail/ip-pool.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { inPool } from './unfinished-deliveries.ts';
 
 const freshMs = 60_000;
-/** A node that has been gone for so long may have gone for good. */
-const forgottenMs = 24 * 3_600_000;
+/** Rows of a node are deleted when it has been gone for this long. */
+const keepMs = 24 * 3_600_000;
 
-/** By organization. Who is not there sends from the pool `default`. */
+/** By organization. An organization that is left out sends from the pool `default`. */
 export async function readPoolAssignments(db: Db): Promise<Map<string, string>> {
   const rows = await db('organizations').whereNotNull('pool').select('id', 'pool');
   return new Map(rows.map(({ id, pool }) => [id, pool]));
 }
 
-/** The pool that one organization sends from. */
 export async function poolOf(db: Db, orgId: string): Promise<string> {
   const row = await db('organizations').where({ id: orgId }).select('pool').first();
   return row?.pool ?? defaultPool;
@@ -28,7 +27,7 @@ export async function assignPool(db: Db, id: string, pool: string): Promise<void
     .update({ pool: pool === defaultPool ? null : pool });
 }
 
-/** The ids of the organizations whose mail leaves from these pools, to be looked for in. */
+/** A subquery for the ids of the organizations whose mail leaves from these pools. */
 export function sendersOf(db: Db | Trx, sourcePools: string[]) {
   const senders = db('organizations').whereIn('pool', sourcePools);
   if (sourcePools.includes(defaultPool)) senders.orWhereNull('pool');
@@ -39,17 +38,17 @@ export async function publishPools(db: Db, node: string, pools: string[], now: n
   const rows = pools.map((pool) => ({ node, pool, at: now }));
   await db('source_pools').insert(rows).onConflict(['node', 'pool']).merge();
   await db('source_pools')
-    .where('at', '<', now - forgottenMs)
+    .where('at', '<', now - keepMs)
     .orWhere((others) => others.where({ node }).whereNotIn('pool', pools))
     .delete();
 }
 
-/** The node stops, and sends from none. */
+/** Called when the node stops. */
 export async function withdrawPools(db: Db, node: string): Promise<void> {
   await db('source_pools').where({ node }).delete();
 }
 
-/** The pools of all nodes that run; of the others than `node`, where one is named. */
+/** The pools of all running nodes; without those of `node`, if given. */
 export async function readPools(db: Db, now: number, node?: string): Promise<Set<string>> {
   const fresh = db('source_pools')
     .where('at', '>=', now - freshMs)
@@ -58,7 +57,7 @@ export async function readPools(db: Db, now: number, node?: string): Promise<Set
   return new Set(await fresh.pluck('pool'));
 }
 
-/** Organizations that send from a pool, by its name. */
+/** Counts organizations by pool. */
 export async function countAssigned(db: Db): Promise<Map<string, number>> {
   const rows: { pool: string | null; count: number | string }[] = await db('organizations')
     .groupBy('pool')
@@ -67,15 +66,15 @@ export async function countAssigned(db: Db): Promise<Map<string, number>> {
   return new Map(rows.map(({ pool, count }) => [pool ?? defaultPool, Number(count)]));
 }
 
-/** Pools that no running node has, and mail may wait for. None where no node runs: then all mail waits, for that. */
+/** Pools that no running node has, so that mail may wait for them. None if no node runs, because then all mail waits anyway. */
 export async function readMissing(db: Db, now: number): Promise<string[]> {
-  const there = await readPools(db, now);
-  if (there.size === 0) return [];
-  const pinned: string[] = await db('organizations').whereNotNull('pool').distinct().pluck('pool');
-  return [defaultPool, ...pinned].filter((pool) => !there.has(pool));
+  const available = await readPools(db, now);
+  if (available.size === 0) return [];
+  const assigned: string[] = await db('organizations').whereNotNull('pool').distinct().pluck('pool');
+  return [defaultPool, ...assigned].filter((pool) => !available.has(pool));
 }
 
-/** What waits in one domain for a pool. */
+/** How many deliveries for a domain wait for a pool. */
 export interface NoEgress {
   pool: string;
   domain: string;

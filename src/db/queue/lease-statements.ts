@@ -7,11 +7,13 @@
  * So no statement costs more if more mail waits: each reads its answer from an index, and a bounded number of rows.
  * On PostgreSQL any number of nodes claim in parallel (SKIP LOCKED); SQLite has one writer.
  */
-import { type Delivery, maxPreloadedBytes, type TlsFloor } from '../../glossary.ts';
+import { type Delivery, maxPreloadedBytes } from '../../glossary.ts';
 import { pausedOrganizations } from '../accounts/pauses.ts';
-import { jsonRows, query } from '../engine/json-rows.ts';
+import { idList, jsonRows, query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
+import { partsOf } from '../engine/parts-of.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
+import { firstId } from '../events/time-of-id.ts';
 import { sendersOf } from './ip-pools.ts';
 import { bytesOf, type StoredMessage, storedMessage } from './messages.ts';
 import { inPool, pools } from './unfinished-deliveries.ts';
@@ -22,17 +24,17 @@ export interface Lease {
   leaseMs: number;
 }
 
-interface Lane {
+interface Backlog {
   domain: string;
   orgId: string;
 }
 
-export interface DueBacklog extends Lane {
-  /** When the last of its retries fell due; null where there were none. */
+export interface DueBacklog extends Backlog {
+  /** When the last of its retries became due; null if there were none. */
   retryAt: number | null;
 }
 
-/** The lanes of what has fallen due after `after` and until `now`; null where it is more than `most`. */
+/** Returns the backlogs with deliveries that became due after `after` and until `now`; null if these are more than `max`. */
 export async function findDue(
   db: Db,
   { after, now, max }: { after: number; now: number; max: number },
@@ -45,64 +47,64 @@ export async function findDue(
     .limit(max + 1)
     .select('domain', 'org_id', 'attempts', 'due_at')
     .as('due');
-  const lanes = await db
+  const backlogs = await db
     .from(due)
     .groupBy('domain', 'org_id')
     .select('domain', 'org_id as orgId')
     .select(db.raw('max(case when attempts > 0 then due_at end) as "retryAt", count(*) as count'));
-  const count = lanes.reduce((sum, lane) => sum + Number(lane.count), 0);
-  return count > max ? null : lanes.map(({ domain, orgId, retryAt }) => ({ domain, orgId, retryAt }));
+  const count = backlogs.reduce((sum, backlog) => sum + Number(backlog.count), 0);
+  return count > max ? null : backlogs.map(({ domain, orgId, retryAt }) => ({ domain, orgId, retryAt }));
 }
 
 /**
- * A page of the lanes that something waits in, in their order, from after `after`. `due`: those in which something is
- * due; `last`: where the next page begins, null where there is none.
+ * Returns a page of the backlogs, in their order, from after `after`. `due`: those with a due delivery; `last`: the next page
+ * starts after it; null: there is none.
  *
- * Two seeks of the index for each, however much waits there: for the domain's next organization, else for the next
- * domain (a loose index scan, which neither database does of its own accord; and SQLite would go through all of a lane
- * to find what is greater than a pair).
+ * Takes two index seeks for each backlog, however long it is: one for the domain's next organization, one for the next domain.
+ * This is a loose index scan, which neither database does by itself; and SQLite would scan a whole backlog to compare pairs.
  */
 export async function listBacklogs(
   db: Db,
-  { after, now, limit }: { after: Lane | null; now: number; limit: number },
-): Promise<{ due: Lane[]; last: Lane | null }> {
+  { after, now, limit }: { after: Backlog | null; now: number; limit: number },
+): Promise<{ due: Backlog[]; last: Backlog | null }> {
   const head = (past: string) =>
     `select id from deliveries where ${pools.waiting} and ${past} order by domain, org_id, due_at limit 1`;
   const next = (domain: string, orgId: string) =>
     `coalesce((${head(`domain = ${domain} and org_id > ${orgId}`)}), (${head(`domain > ${domain}`)}))`;
   const { domain, orgId } = after ?? beforeAll;
   const found = await db.raw(
-    `with recursive lanes(domain, org_id, due_at) as (
+    `with recursive backlogs(domain, org_id, due_at) as (
        select domain, org_id, due_at from deliveries where id = ${next('?', '?')}
        union all
-       select following.domain, following.org_id, following.due_at from lanes join deliveries as following
-         on following.id = ${next('lanes.domain', 'lanes.org_id')}
-     ) select domain, org_id as "orgId", due_at as "dueAt" from lanes limit ?`,
+       select following.domain, following.org_id, following.due_at from backlogs join deliveries as following
+         on following.id = ${next('backlogs.domain', 'backlogs.org_id')}
+     ) select domain, org_id as "orgId", due_at as "dueAt" from backlogs limit ?`,
     [domain, orgId, domain, limit],
   );
-  const lanes: (Lane & { dueAt: number })[] = isPostgres(db) ? found.rows : found;
+  const backlogs: (Backlog & { dueAt: number })[] = isPostgres(db) ? found.rows : found;
   return {
-    due: lanes.filter(({ dueAt }) => dueAt <= now).map(({ domain, orgId }) => ({ domain, orgId })),
-    last: lanes.length < limit ? null : lanes.at(-1)!,
+    due: backlogs.filter(({ dueAt }) => dueAt <= now).map(({ domain, orgId }) => ({ domain, orgId })),
+    last: backlogs.length < limit ? null : backlogs.at(-1)!,
   };
 }
 
-const beforeAll: Lane = { domain: '', orgId: '00000000-0000-0000-0000-000000000000' };
+const beforeAll: Backlog = { domain: '', orgId: firstId };
 
 /** Leases `limit` due deliveries of each backlog, the longest due first. */
 export async function claimBacklogs(
   db: Db,
-  picks: (Lane & { limit: number })[],
+  picks: (Backlog & { limit: number })[],
   terms: Lease,
 ): Promise<Delivery[]> {
-  return inSharedCommit(db, async (trx) => lease(trx, await readLanes(trx, picks, terms.now), terms));
+  return inSharedCommit(db, async (trx) => lease(trx, await readBacklogs(trx, picks, terms.now), terms));
 }
 
 /**
- * What has reached its maximum age, whatever room there is. `elsewhere`: pools of source addresses of other nodes, whose
- * mail is for them to try a last time. `anyPaused`: some organizations are paused, and their mail does not grow old.
+ * Leases deliveries that have reached their maximum age, regardless of capacity. `elsewhere`: IP pools of other nodes, which
+ * make the last attempt for their mail themselves. `anyPaused`: some organizations are paused; a pause does not count towards
+ * the age of their mail.
  *
- * BUGS: mail of paused organizations that would have reached its maximum age by now is passed over once a second.
+ * BUGS: mail of paused organizations that would have reached its maximum age by now is scanned once a second.
  */
 export async function claimExpired(
   db: Db,
@@ -129,13 +131,20 @@ interface Claimed {
   due_at: number;
 }
 
-/** All backlogs in one statement. */
-async function readLanes(trx: Trx, picks: (Lane & { limit: number })[], now: number): Promise<Claimed[]> {
-  const lane = (domain: string, orgId: string, limit: string) =>
+/** SQLite's limit for the SELECTs of one statement. */
+const maxCompoundTerms = 500;
+
+/** Reads all backlogs in one statement. */
+async function readBacklogs(
+  trx: Trx,
+  picks: (Backlog & { limit: number })[],
+  now: number,
+): Promise<Claimed[]> {
+  const oldest = (domain: string, orgId: string, limit: string) =>
     `select id, due_at from deliveries where ${pools.waiting}
      and domain = ${domain} and org_id = ${orgId} and due_at <= ? order by due_at limit ${limit}`;
   if (isPostgres(trx)) {
-    const each = lane('pick.domain', 'pick."orgId"', 'pick."limit"');
+    const each = oldest('pick.domain', 'pick."orgId"', 'pick."limit"');
     const { rows } = await trx.raw(
       `select due.id, due.due_at
        from json_to_recordset(?::json) as pick(domain text, "orgId" uuid, "limit" integer)
@@ -145,16 +154,10 @@ async function readLanes(trx: Trx, picks: (Lane & { limit: number })[], now: num
     return rows;
   }
   const rows: Claimed[] = [];
-  // SQLite takes 500 selects in one.
-  for (let start = 0; start < picks.length; start += 500) {
-    const some = picks.slice(start, start + 500);
-    const each = `select * from (${lane('?', '?', '?')})`;
-    rows.push(
-      ...(await trx.raw(
-        some.map(() => each).join(' union all '),
-        some.flatMap(({ domain, orgId, limit }) => [domain, orgId, now, limit]),
-      )),
-    );
+  const each = `select * from (${oldest('?', '?', '?')})`;
+  for (const part of partsOf(picks, maxCompoundTerms)) {
+    const values = part.flatMap(({ domain, orgId, limit }) => [domain, orgId, now, limit]);
+    rows.push(...(await trx.raw(part.map(() => each).join(' union all '), values)));
   }
   return rows;
 }
@@ -163,17 +166,16 @@ async function lease(trx: Trx, rows: Claimed[], { node, now, leaseMs }: Lease): 
   if (rows.length === 0) return [];
   const dueAt = new Map(rows.map((row) => [row.id, row.due_at]));
   const ids = [...dueAt.keys()];
-  const { from, column } = jsonRows(trx, { id: 'uuid' });
+  const { select, value } = idList(trx, ids);
   await query(
     trx,
-    `update deliveries set status = 'sending', lease_owner = ?, due_at = ?, updated_at = ?
-     where id in (select ${column('id')} from ${from})`,
-    [node, now + leaseMs, now, JSON.stringify(ids.map((id) => ({ id })))],
+    `update deliveries set status = 'sending', lease_owner = ?, due_at = ?, updated_at = ? where id in (${select})`,
+    [node, now + leaseMs, now, value],
   );
   return readDeliveries(trx, ids, (id) => dueAt.get(id)!);
 }
 
-/** By ids: through the index of leases, it would read all leases of this node to find a few. */
+/** An expression, so that the index of leases is not used: it would read all leases of this node to find a few. */
 const isOurs = "coalesce(lease_owner, '') = ? and status = 'sending'";
 
 const untried = "case when deliveries.attempts = 0 then 'queued' else 'deferred' end";
@@ -190,66 +192,43 @@ export async function releaseLeases(db: Db, node: string, deliveries: Delivery[]
   );
 }
 
-interface DeliveryRow {
-  id: string;
-  email_id: string;
-  org_id: string;
-  message_id: string;
-  recipient: string;
-  domain: string;
-  sender: string;
-  tags: string;
-  attempts: number;
-  created_at: number;
-  expires_at: number;
-  tls_floor: TlsFloor;
-  raw: Buffer | null;
-}
+type DeliveryRow = Omit<Delivery, 'message' | 'tags' | 'dueAt'> & { raw: Buffer | null; tags: string };
 
 async function readDeliveries(trx: Trx, ids: string[], dueAt: (id: string) => number): Promise<Delivery[]> {
   const { from, column } = jsonRows(trx, { id: 'uuid' });
   const rows = await query<DeliveryRow>(
     trx,
-    `select deliveries.id, deliveries.email_id, deliveries.org_id, deliveries.message_id, recipient, domain,
-       attempts, deliveries.created_at, expires_at, sender, emails.tags, emails.tls as tls_floor, messages.raw
+    `select deliveries.id, deliveries.email_id as "emailId", deliveries.org_id as "orgId",
+       deliveries.message_id as "messageId", recipient, domain, attempts, deliveries.created_at as "createdAt",
+       expires_at as "expiresAt", sender as "from", emails.tags, emails.tls, messages.raw
      from ${from} cross join deliveries join emails on emails.id = deliveries.email_id
        left join messages on messages.id = deliveries.message_id and messages.size <= ${maxPreloadedBytes}
          and not messages.is_patch
      where deliveries.id = ${column('id')} order by deliveries.id`,
     [JSON.stringify(ids.map((id) => ({ id })))],
   );
-  return rows.map((row) => ({
-    ...(row.raw && { message: row.raw }),
-    id: row.id,
-    emailId: row.email_id,
-    orgId: row.org_id,
-    messageId: row.message_id,
-    recipient: row.recipient,
-    domain: row.domain,
-    from: row.sender,
-    tags: JSON.parse(row.tags),
-    attempts: row.attempts,
-    createdAt: row.created_at,
+  return rows.map(({ raw, tags, ...row }) => ({
+    ...row,
+    ...(raw && { message: raw }),
+    tags: JSON.parse(tags),
     dueAt: dueAt(row.id),
-    expiresAt: row.expires_at,
-    tls: row.tls_floor,
   }));
 }
 
 /** Renews these leases; returns the ids that this node still held. */
 export async function renewLeases(db: Db, node: string, ids: string[], until: number): Promise<Set<string>> {
-  const { from, column } = jsonRows(db, { id: 'uuid' });
+  const { select, value } = idList(db, ids);
   const renewed = await query<{ id: string }>(
     db,
-    `update deliveries set due_at = ? where id in (select ${column('id')} from ${from}) and ${isOurs} returning id`,
-    [until, JSON.stringify(ids.map((id) => ({ id }))), node],
+    `update deliveries set due_at = ? where id in (${select}) and ${isOurs} returning id`,
+    [until, value, node],
   );
   return new Set(renewed.map(({ id }) => id));
 }
 
 /**
- * What this node leased so long ago that its lease would have ended by `before` and has not been renewed goes back as it
- * was: it has not been tried, for the node does not know of it. The answer to the commit was lost.
+ * Releases leases of this node that would have ended by `before` and have not been renewed: the node does not know of them,
+ * because the answer to their commit was lost, so they have not been tried.
  */
 export async function freeOrphans(db: Db, node: string, now: number, before: number): Promise<void> {
   await db('deliveries')
@@ -260,8 +239,8 @@ export async function freeOrphans(db: Db, node: string, now: number, before: num
 }
 
 /**
- * What was being sent by a process that is gone: this node's own leases when it starts, others' whose time is up.
- * They are leased to this node, which is to record that their attempt was cut short.
+ * Takes over deliveries that a dead process was sending: this node's own leases when it starts, or expired leases of other
+ * nodes. This node then records that their attempt was interrupted.
  */
 export async function takeBack(
   db: Db,
@@ -284,7 +263,7 @@ export async function takeBack(
   });
 }
 
-/** The bytes of the messages, exactly as they are sent. */
+/** Returns the bytes of the messages exactly as they are sent. */
 export async function readMessages(db: Db, ids: string[]): Promise<Buffer[]> {
   const found = await readStored(db, ids, '');
   return ids.map((id) => {
@@ -301,11 +280,11 @@ export async function readSmallMessages(db: Db, ids: string[]): Promise<(Buffer 
 }
 
 async function readStored(db: Db, ids: string[], which: string): Promise<Map<string, Buffer>> {
-  const { from, column } = jsonRows(db, { id: 'uuid' });
+  const { select, value } = idList(db, ids);
   const rows = await query<{ id: string } & StoredMessage>(
     db,
-    `select messages.id, ${storedMessage} where messages.id in (select ${column('id')} from ${from}) ${which}`,
-    [JSON.stringify(ids.map((id) => ({ id })))],
+    `select messages.id, ${storedMessage} where messages.id in (${select}) ${which}`,
+    [value],
   );
   return new Map(rows.map((row) => [row.id, bytesOf(row)]));
 }

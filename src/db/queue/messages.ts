@@ -1,6 +1,6 @@
 /**
- * How messages are kept: whole; or, where tracking gives each recipient a copy, as patches (base/byte-patch.ts) of what the copies of
- * an email have in common, its row in message_bases. Both tables' bytes come and go in the same transactions.
+ * Messages are stored whole. If tracking makes a copy for each recipient, the copies are stored as patches (base/byte-patch.ts)
+ * of their common bytes, the email's row in message_bases. The rows of both tables are inserted and deleted together.
  */
 import { patched } from '../../base/byte-patch.ts';
 
@@ -11,13 +11,13 @@ export interface StoredMessage {
   base: Buffer | null;
 }
 
-/** For a SELECT of `StoredMessage`. */
+/** The columns and tables of a SELECT of `StoredMessage`. */
 export const storedMessage = `messages.raw, messages.is_patch as "isPatch", message_bases.raw as base
   from messages left join message_bases on messages.is_patch and message_bases.email_id = messages.email_id`;
 
-/** Exactly as it goes on the wire; empty where it is not kept any more. */
+/** The bytes exactly as they are sent; empty if they have been deleted. */
 export function bytesOf({ raw, isPatch, base }: StoredMessage): Buffer {
   if (!isPatch || raw.length === 0) return raw;
-  if (!base) throw new Error('what a message is a patch of is not in the database');
+  if (!base) throw new Error('the base of a patched message is not in the database');
   return patched(base, raw);
 }

@@ -1,25 +1,22 @@
 /**
- * The nodes of a PostgreSQL, as each publishes itself: that it lives, and its version. Those that send do so about once a
- * second, with whom they count among them (cluster/membership.ts); what they say of destinations is in destination-states.ts.
+ * The nodes on a PostgreSQL database. Each publishes its version and that it is alive; nodes that send do so about once a second,
+ * with the members that they see (cluster/membership.ts). The states of destinations are in destination-status-rows.ts.
  */
 import { DatabaseError, type Db, type Trx } from '../engine/open.ts';
 
-interface Beat {
+interface Heartbeat {
   node: string;
   members: string;
   at: number;
 }
 
-/** How long what a node has leased waits for it once it is gone; while it lives, its leases are renewed. */
+/** Duration of leases. A node renews its leases while it is alive; when it is gone, they expire after this. */
 export const leaseMs = 3 * 60_000;
 
-const forgottenMs = 3600_000;
+const keepMs = 3600_000;
 
-/**
- * Two statements, for the first must be committed before the second looks: of two nodes that start at once one at least
- * has to see the other.
- */
-export async function heartbeat(db: Db, own: Beat & { version: string }): Promise<Beat[]> {
+/** Two statements, because the first must be committed before the second reads: of two nodes that start at the same time, at least one must see the other. */
+export async function heartbeat(db: Db, own: Heartbeat & { version: string }): Promise<Heartbeat[]> {
   await db('nodes')
     .insert({ ...own, sends: true })
     .onConflict('node')
@@ -27,7 +24,7 @@ export async function heartbeat(db: Db, own: Beat & { version: string }): Promis
   return db('nodes').whereNot({ node: own.node }).where({ sends: true }).select('node', 'members', 'at');
 }
 
-/** The node lives; it does not send, or not yet. */
+/** Registers a node that does not send, or not yet. */
 export async function register(
   db: Db | Trx,
   own: { node: string; version: string; at: number },
@@ -39,8 +36,8 @@ export async function register(
 }
 
 /**
- * Rejects if another node than `self` lives. A node brings the schema up to date before it registers, so one that lives on
- * a schema that lacks a step is of another version. One that was killed counts until its leases end.
+ * Rejects if another node than `self` is alive. A node upgrades the schema before it registers, so a node that runs on an old
+ * schema has another version. A killed node counts as alive until its leases expire.
  */
 export async function refuseOtherNodes(
   trx: Trx,
@@ -57,12 +54,12 @@ export async function refuseOtherNodes(
   const version = other.version ? `Postern ${other.version}` : 'an older Postern';
   const seconds = Math.max(Math.round((now - other.at) / 1000), 0);
   throw new DatabaseError(
-    `the database must be upgraded, and a node of ${version} is running on it (${other.node}, heard of ${seconds} s ago): ` +
+    `the database must be upgraded, and a node of ${version} is running on it (${other.node}, last heartbeat ${seconds} s ago): ` +
       `stop all its nodes first; one that was killed counts for ${leaseMs / 60_000} minutes. Nothing was changed`,
   );
 }
 
-/** What other nodes have published of destinations since then; `state` is JSON. */
+/** Reads the states of destinations that other nodes have published since `after`; `state` is JSON. */
 export async function readStates(
   db: Db,
   node: string,
@@ -75,9 +72,9 @@ export async function leave(db: Db, node: string): Promise<void> {
   await db('nodes').where({ node }).delete();
 }
 
-/** Those of which nothing was heard for an hour. */
+/** Deletes nodes without a heartbeat for an hour. */
 export async function forgetNodes(db: Db, now: number): Promise<number> {
   return db('nodes')
-    .where('at', '<', now - forgottenMs)
+    .where('at', '<', now - keepMs)
     .delete();
 }

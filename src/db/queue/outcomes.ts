@@ -18,40 +18,42 @@ import type { Db, Trx } from '../engine/open.ts';
 import { parallel } from '../engine/parallel.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
 import { bumpUpdatedAt } from '../events/bump-updated-at.ts';
+import { eventRow } from '../events/event-row.ts';
 
 /**
- * For each move whether it is written; false: the lease was lost. `suppressAfter`: the categories of hard bounces
- * after which an address is not written to again.
+ * Returns for each transition whether it is written; false: the lease was lost. `suppressAfter`: the categories of hard
+ * bounces that suppress the address.
  */
 export async function recordAll(
   db: Db,
   node: string,
-  moves: Transition[],
+  transitions: Transition[],
   suppressAfter: readonly string[],
 ): Promise<boolean[]> {
   return inSharedCommit(db, async (trx) => {
-    const updated = await updateDeliveries(trx, node, moves);
+    const updated = await updateDeliveries(trx, node, transitions);
     failpoint('recording');
     const isFresh = ({ delivery }: Transition) => updated.has(delivery.id);
-    const kept = moves.filter(isFresh);
-    const before = kept.length < moves.length ? await writtenBefore(trx, moves) : new Set<Transition>();
-    const written = moves.map((move) => isFresh(move) || before.has(move));
+    const kept = transitions.filter(isFresh);
+    const before =
+      kept.length < transitions.length ? await writtenBefore(trx, transitions) : new Set<Transition>();
+    const written = transitions.map((transition) => isFresh(transition) || before.has(transition));
     if (kept.length === 0) return written;
     const at = Math.max(...kept.map(({ attempt }) => attempt.endedAt));
     const emailIds = kept.map(({ delivery }) => delivery.emailId);
-    const suppressed = kept.flatMap((move) => suppressionAfter(move, suppressAfter));
+    const suppressed = kept.flatMap((transition) => suppressionAfter(transition, suppressAfter));
     await parallel(trx, [
       () => bumpUpdatedAt(trx, emailIds, at),
       () => insertRows(trx, 'attempts', kept.map(attemptRow)),
-      () => insertRows(trx, 'events', kept.map(eventRow)),
+      () => insertRows(trx, 'events', kept.map(eventOf)),
     ]);
     await suppress(trx, suppressed, at);
     return written;
   });
 }
 
-/** The new states, in one statement; which of the deliveries were still this node's to move. */
-async function updateDeliveries(trx: Trx, node: string, moves: Transition[]): Promise<Set<string>> {
+/** Writes the new states in one statement. Returns the deliveries that this node still had leased. */
+async function updateDeliveries(trx: Trx, node: string, transitions: Transition[]): Promise<Set<string>> {
   const { from, column } = jsonRows(trx, { id: 'uuid', ...columns });
   const assignments = Object.keys(columns).map((name) => `${name} = ${column(name)}`);
   const updated = await query<{ id: string }>(
@@ -60,31 +62,29 @@ async function updateDeliveries(trx: Trx, node: string, moves: Transition[]): Pr
      from ${from}
      where deliveries.id = ${column('id')} and deliveries.attempts = ${column('attempts')} - 1 and ${isOurs}
      returning deliveries.id`,
-    [JSON.stringify(moves.map(deliveryRow)), node],
+    [JSON.stringify(transitions.map(deliveryRow)), node],
   );
   return new Set(updated.map(({ id }) => id));
 }
 
 /** Those whose attempt rows exist already: an earlier try of this commit succeeded. */
-async function writtenBefore(trx: Trx, moves: Transition[]): Promise<Set<Transition>> {
+async function writtenBefore(trx: Trx, transitions: Transition[]): Promise<Set<Transition>> {
   const nameOf = (...parts: (string | number)[]) => parts.join(' ');
+  const ids = transitions.map(({ delivery }) => delivery.id);
   const rows = await trx('attempts')
-    .whereIn(
-      'delivery_id',
-      moves.map(({ delivery }) => delivery.id),
-    )
+    .whereIn('delivery_id', ids)
     .select('delivery_id', 'number', 'started_at', 'ended_at');
   const known = new Set(rows.map((row) => nameOf(row.delivery_id, row.number, row.started_at, row.ended_at)));
   return new Set(
-    moves.filter(({ delivery, attempt }) =>
+    transitions.filter(({ delivery, attempt }) =>
       known.has(nameOf(delivery.id, delivery.attempts + 1, attempt.startedAt, attempt.endedAt)),
     ),
   );
 }
 
 /**
- * By their ids: the index of leases would lead through all that this node has leased, in search of a few, and on
- * PostgreSQL past all that it had leased since the last vacuum.
+ * An expression, so that the index of leases is not used: it would read all leases of this node to find a few, and on
+ * PostgreSQL also all that it had since the last vacuum.
  */
 const isOurs = "coalesce(deliveries.lease_owner, '') = ? and deliveries.status = 'sending'";
 
@@ -131,21 +131,14 @@ function attemptRow({ delivery, attempt }: Transition): object {
   };
 }
 
-function eventRow({ delivery, attempt, event }: Transition): object {
-  return {
-    id: newId(),
-    org_id: delivery.orgId,
-    email_id: delivery.emailId,
-    type: event.type,
-    recipient: delivery.recipient,
-    at: attempt.endedAt,
-    data: json(event.data),
-  };
+function eventOf({ delivery, attempt, event }: Transition) {
+  const { orgId, emailId, recipient } = delivery;
+  return eventRow({ orgId, emailId, recipient, ...event, at: attempt.endedAt });
 }
 
-function suppressionAfter(move: Transition, suppressAfter: readonly string[]): NewSuppression[] {
-  const { recipient, orgId, emailId } = move.delivery;
-  const reason = suppressionReason(move, suppressAfter);
+function suppressionAfter(transition: Transition, suppressAfter: readonly string[]): NewSuppression[] {
+  const { recipient, orgId, emailId } = transition.delivery;
+  const reason = suppressionReason(transition, suppressAfter);
   if (reason === null) return [];
   return [{ orgId, address: recipient, addressKey: compareKey(recipient), reason, emailId }];
 }

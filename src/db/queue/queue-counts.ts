@@ -1,22 +1,21 @@
 /**
- * How much there is to do, for the metrics. The count of the queue goes through indexes that hold nothing but what
- * waits (unfinished-deliveries.ts) and through no table: some 30 ms for a million on SQLite. Whoever asks gives it a connection that
- * nobody else waits for, and does not ask too often.
+ * The queue's size, for the metrics. Counting reads only the partial indexes of unfinished deliveries (unfinished-deliveries.ts),
+ * no table: some 30 ms for a million on SQLite. The caller uses a connection that nothing else waits for, and not too often.
  */
 import { query } from '../engine/json-rows.ts';
 import type { Db } from '../engine/open.ts';
 import { pools } from './unfinished-deliveries.ts';
 
 export interface QueueDepth {
-  /** Due, and only waiting for room. */
+  /** Due, and waiting for capacity. */
   due: number;
-  /** Their next attempt is to come. */
+  /** Not yet due. */
   later: number;
   sending: number;
   held: number;
 }
 
-/** Since when the delivery that has been due the longest has been; null where none is. One seek. */
+/** Due time of the delivery that has been due the longest; null if none is due. One index seek. */
 export async function oldestDue(db: Db, now: number): Promise<number | null> {
   const [row] = await query<{ due_at: number }>(
     db,
@@ -46,11 +45,11 @@ export async function queueDepth(db: Db, now: number): Promise<QueueDepth> {
 export interface WebhookBacklog {
   /** Messages to be tried now or later. */
   open: number;
-  /** When the oldest event was that an active endpoint has not taken; null where there is none. */
+  /** Time of the oldest event that an active endpoint has not accepted; null if there is none. */
   oldestAt: number | null;
 }
 
-/** By the index of what is open, then by the positions of two events: the oldest that waits, and the next to be told. */
+/** Reads the index of open messages, then two events by position: the oldest one that waits, and the first that is not yet in the outbox. */
 export async function webhookBacklog(db: Db): Promise<WebhookBacklog> {
   const open = await query<{ count: number | string; position: number }>(
     db,
@@ -66,14 +65,9 @@ export async function webhookBacklog(db: Db): Promise<WebhookBacklog> {
      order by position limit 1`,
     [],
   );
-  const positions = open.map(({ position }) => position);
-  const waiting: { at: number }[] =
-    positions.length > 0
-      ? await db('events')
-          .where({ position: Math.min(...positions) })
-          .select('at')
-      : [];
-  const times = [...(unread ? [unread] : []), ...waiting].map(({ at }) => at);
+  const oldest = Math.min(...open.map(({ position }) => position));
+  const waiting = open.length > 0 ? await db('events').where({ position: oldest }).first('at') : undefined;
+  const times = [unread, waiting].flatMap((event) => (event ? [event.at] : []));
   return {
     open: open.reduce((sum, { count }) => sum + Number(count), 0),
     oldestAt: times.length > 0 ? Math.min(...times) : null,

@@ -1,10 +1,8 @@
 /**
- * Whether a server is running that sends mail from this database: known at once, at no cost for the server, and whatever
- * way the server has ended.
- *
- * On SQLite the server holds the lock on its data directory (db/engine/data-dir-lock.ts). On PostgreSQL each node has a connection for
- * notifications (cluster/notify.ts) that says something every two seconds; by the database's own clock it must have done so within
- * the last five, because the connection of a machine that has lost its power may look open for hours.
+ * Tells at once whether a server is running that sends mail from this database, however the last one ended. On SQLite, the
+ * server holds the lock on its data directory (db/engine/data-dir-lock.ts). On PostgreSQL, each node has a connection for
+ * notifications (cluster/notify.ts) that runs a statement every two seconds; by the database's clock the last one must be less
+ * than five seconds old, because the connection of a machine that has lost power may look open for hours.
  */
 import { join } from 'node:path';
 import sqlite3 from 'sqlite3';
@@ -24,11 +22,11 @@ export async function isServedOnPostgres(db: Db): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** A reader's lock is asked for, held for a moment, and never waited for: a server that starts now is not kept from it. */
+/** Takes a reader's lock for a moment and never waits, so that it does not keep a server from starting. */
 function isLocked(file: string): Promise<boolean> {
   return new Promise((resolve) => {
     const lock = new sqlite3.Database(file, sqlite3.OPEN_READONLY, (failed) => {
-      // There is no such file: no server has ever run.
+      // Without the file, no server has ever run.
       if (failed) return resolve(false);
       lock.configure('busyTimeout', 0);
       lock.get('select count(*) from sqlite_master', (error) => {

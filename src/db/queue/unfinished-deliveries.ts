@@ -1,9 +1,8 @@
 /**
- * The deliveries that are not final, in three pools, each with partial indexes that hold its few rows however many
- * there have been: what waits (due now, or later), what is leased to a node and being sent, what the operator holds.
+ * The deliveries that are not final, in three pools: waiting (due now or later), leased to a node and being sent, held by the
+ * operator. Each has partial indexes, which stay small however many deliveries there have been.
  *
- * A database uses a partial index where a statement says the index's own condition; so statements say these, and say
- * them as they stand here.
+ * A database uses a partial index only if the statement has the index's own condition, so statements use exactly these.
  */
 import type { Knex } from 'knex';
 
@@ -17,7 +16,6 @@ export type Pool = keyof typeof pools;
 
 export const everyPool = Object.keys(pools) as Pool[];
 
-/** For `where`. */
 export function inPool(pool: Pool): (query: Knex.QueryBuilder) => void {
   return (query) => {
     query.whereRaw(pools[pool]);

@@ -9,7 +9,7 @@
  * refuses a row; were it ever near, it would be given up.
  */
 import type { Db, Trx } from '../engine/open.ts';
-import { timeOfId } from '../events/search-emails.ts';
+import { timeOfId } from '../events/time-of-id.ts';
 import {
   boundFrom,
   boundName,

@@ -6,7 +6,7 @@
 
 import type { Db } from '../engine/open.ts';
 import { settledPosition } from '../events/read-events.ts';
-import { timeOfId } from '../events/search-emails.ts';
+import { timeOfId } from '../events/time-of-id.ts';
 import {
   boundName,
   createPartition,

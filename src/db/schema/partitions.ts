@@ -6,7 +6,7 @@
  * A bound is a number here: of ids the time in them, of events the position.
  */
 import type { Db, Trx } from '../engine/open.ts';
-import { timeOfId } from '../events/search-emails.ts';
+import { timeOfId } from '../events/time-of-id.ts';
 
 export type PartitionedTable = 'attempts' | 'emails' | 'events';
 

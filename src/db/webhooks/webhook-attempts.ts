@@ -1,23 +1,27 @@
-/** What was tried: read by people, and forgotten in the end. */
+/** Webhook attempts, shown to users and deleted when they are old. */
 
 import { insertRows } from '../engine/insert-rows.ts';
-import { jsonRows, query } from '../engine/json-rows.ts';
+import { countOf, idList, query } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
+import { number, orNull, records, text } from '../engine/records.ts';
+import { deleteOldest } from '../events/delete-old.ts';
 
-export interface WebhookAttemptRecord {
-  id: string;
-  eventId: string;
-  type: string;
-  number: number;
-  startedAt: number;
-  duration: number;
-  url: string;
-  status: number | null;
-  answer: string | null;
-  error: string | null;
-}
+const attempts = records({
+  id: text,
+  eventId: text,
+  type: text,
+  number,
+  startedAt: number,
+  duration: number,
+  url: text,
+  status: orNull(number),
+  answer: orNull(text),
+  error: orNull(text),
+});
 
-/** The newest first; `after`: those older than that one. */
+export type WebhookAttemptRecord = ReturnType<typeof attempts.read>;
+
+/** Lists attempts, the newest first; `after`: those older than that one. */
 export async function listWebhookAttempts(
   db: Db,
   webhookId: string,
@@ -31,38 +35,17 @@ export async function listWebhookAttempts(
     .select('attempt.*', 'message.event_id', 'message.type');
   if (eventId !== undefined) rows.where('message.event_id', eventId);
   if (after !== undefined) rows.where('attempt.id', '<', after);
-  return (await rows).map((row) => ({
-    id: row.id,
-    eventId: row.event_id,
-    type: row.type,
-    number: row.number,
-    startedAt: row.started_at,
-    duration: row.duration,
-    url: row.url,
-    status: row.status,
-    answer: row.answer,
-    error: row.error,
-  }));
+  return (await rows).map(attempts.read);
 }
 
-export interface MessageCounts {
-  /** To be told: waiting for their turn, their next try, or for the endpoint to be enabled. */
-  open: number;
-  failed: number;
-}
-
-export async function countMessages(db: Db, webhookId: string): Promise<MessageCounts> {
-  const count = async (condition: string) => {
-    const [row] = await db('webhook_messages')
-      .where({ webhook_id: webhookId })
-      .whereRaw(condition)
-      .count('* as count');
-    return Number(row!.count);
-  };
+/** `open`: messages that wait for an earlier message, their next try, or the endpoint to be enabled. */
+export async function countMessages(db: Db, webhookId: string): Promise<{ open: number; failed: number }> {
+  const count = (condition: string) =>
+    countOf(db('webhook_messages').where({ webhook_id: webhookId }).whereRaw(condition));
   return { open: await count('lane is not null'), failed: await count("status = 'failed'") };
 }
 
-/** What is tried once, at somebody's word: its event, the message in its final state, and the attempt. */
+/** Inserts a test: its event, the message in its final state, and the attempt. */
 export async function insertTried(
   db: Db,
   rows: { event: object; message: object; attempt: object },
@@ -76,14 +59,11 @@ export async function insertTried(
 
 const maxForgotten = 500;
 
-/** Attempts from before `until`; answers how many were forgotten. They are made in the order of their ids. */
-export async function forgetWebhookAttempts(db: Db, until: number): Promise<number> {
-  const oldest = await db('webhook_attempts').orderBy('id').limit(maxForgotten).select('id', 'started_at');
-  const old = oldest.filter(({ started_at }) => started_at < until).map(({ id }) => id);
-  return old.length === 0 ? 0 : db('webhook_attempts').whereIn('id', old).delete();
-}
+/** Deletes attempts from before `until`; returns how many. */
+export const forgetWebhookAttempts = (db: Db, until: number) =>
+  deleteOldest(db, { table: 'webhook_attempts', key: 'id', time: 'started_at' }, until);
 
-/** Messages from before then that have no attempt left: delivered, given up, or never wanted by their endpoint. */
+/** Deletes messages from before `until` that have no attempt left: delivered, failed, or never tried. */
 export async function forgetWebhookMessages(db: Db, until: number): Promise<number> {
   return db.transaction((trx) => forgetSome(trx, until));
 }
@@ -91,7 +71,7 @@ export async function forgetWebhookMessages(db: Db, until: number): Promise<numb
 async function forgetSome(trx: Trx, until: number): Promise<number> {
   const ids: string[] = await trx('webhook_messages')
     .where('created_at', '<', until)
-    // One that was replayed lately waits to be tried.
+    // A message that was replayed recently waits for its try.
     .where('updated_at', '<', until)
     .whereNotExists((attempt) =>
       attempt
@@ -103,9 +83,7 @@ async function forgetSome(trx: Trx, until: number): Promise<number> {
     .limit(maxForgotten)
     .pluck('id');
   if (ids.length === 0) return 0;
-  const { from, column } = jsonRows(trx, { id: 'uuid' });
-  await query(trx, `delete from webhook_messages where id in (select ${column('id')} from ${from})`, [
-    JSON.stringify(ids.map((id) => ({ id }))),
-  ]);
+  const { select, value } = idList(trx, ids);
+  await query(trx, `delete from webhook_messages where id in (${select})`, [value]);
   return ids.length;
 }

@@ -1,9 +1,7 @@
 /**
- * From events to messages: what an endpoint is to be told of becomes a row of the outbox, in one transaction with
- * moving on in the events. So each event is told once to each endpoint that wants it, whoever dies in between, and
- * whoever writes events writes nothing more for webhooks.
- *
- * The reader's row is the lock: of several nodes one reads at a time.
+ * Turns events into webhook messages: a row of the outbox for each endpoint that wants the event, in one transaction with the
+ * reader's new position. So each endpoint gets each event once, also after a crash, and the code that adds events does not
+ * know about webhooks. The reader's row is the lock: one node reads at a time.
  */
 import { newId } from '../../base/id.ts';
 import { wants } from '../../webhooks/subscribed-types.ts';
@@ -15,7 +13,7 @@ import { lockWebhooks } from './webhooks.ts';
 
 const reader = { name: 'webhooks' };
 
-/** Some of the events that came; where it has got to, and whether there are more. */
+/** Handles at most `limit` new events. Returns the position that it reached, and whether there are more. */
 export async function fanOut(
   db: Db,
   { now, limit }: { now: number; limit: number },
@@ -30,7 +28,7 @@ export async function fanOut(
   });
 }
 
-/** While there is nobody to tell, what happened is passed over. */
+/** Skips events while there is no active endpoint. */
 export async function passOver(db: Db, position: number): Promise<void> {
   await db('event_readers').where(reader).where('position', '<', position).update({ position });
 }
@@ -57,16 +55,10 @@ export interface NewMessage {
   event: Pick<EventRecord, 'id' | 'type' | 'position'> & { email: { id: string } | null };
 }
 
-/** How many there were not before. Each waits for its turn, then those whose turn it is are due. */
+/** Adds messages that do not exist yet, and returns how many. The first message of each ordering key becomes due. */
 export async function addMessages(trx: Trx, messages: NewMessage[], now: number): Promise<number> {
-  const kept = new Set(
-    (
-      await lockWebhooks(
-        trx,
-        messages.map(({ webhookId }) => webhookId),
-      )
-    ).map(({ id }) => id),
-  );
+  const webhookIds = messages.map(({ webhookId }) => webhookId);
+  const kept = new Set((await lockWebhooks(trx, webhookIds)).map(({ id }) => id));
   const rows = messages
     .filter(({ webhookId }) => kept.has(webhookId))
     .map(({ webhookId, event }) => ({
@@ -82,7 +74,7 @@ export async function addMessages(trx: Trx, messages: NewMessage[], now: number)
     }));
   if (rows.length === 0) return 0;
   const [insert, values] = insertOf(trx, 'webhook_messages', rows);
-  // "where true" tells SQLite's parser that no join is meant. A replay may have been here before.
+  // Without "where true", SQLite parses `on` as a join condition. A replay may have added the message before.
   const added = await trx.raw(`${insert} where true on conflict do nothing returning id`, values);
   await promote(
     trx,

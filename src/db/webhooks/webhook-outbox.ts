@@ -27,7 +27,7 @@ export interface WebhookMessage {
   url: string;
   /** Sealed, the newest first. */
   secrets: string[];
-  /** Null where it is not kept any more. */
+  /** Null if it has been deleted. */
   event: EventRecord | null;
 }
 
@@ -35,7 +35,7 @@ export function orderingKeyOf({ id, email }: { id: string; email: { id: string }
   return email?.id ?? id;
 }
 
-/** Endpoints that something is due for, and that take it now: one seek of the index for each, however much is open. */
+/** Lists active endpoints with due messages: one index seek for each endpoint, however many messages are open. */
 export async function listDueWebhooks(db: Db, now: number): Promise<{ id: string; isFailing: boolean }[]> {
   const next = (after: string) =>
     `select webhook_id from webhook_messages where due_at is not null ${after} order by webhook_id limit 1`;
@@ -60,7 +60,7 @@ export interface Claim {
   picks: { webhookId: string; limit: number }[];
 }
 
-/** Of each endpoint what has been due the longest, `limit` at most. */
+/** Leases at most `limit` messages of each endpoint, the longest due first. */
 export async function claimMessages(db: Db, { node, now, leaseMs, picks }: Claim): Promise<WebhookMessage[]> {
   const ids = await db.transaction(async (trx) => {
     const found: string[] = [];
@@ -97,7 +97,7 @@ async function readMessages(db: Db, ids: string[], now: number): Promise<Webhook
   const events = await findEvents(
     db,
     rows.map((row) => row.event_id),
-    // Of a test the position is not known: it was told of before there was an event.
+    // The position of a test is unknown, because it was sent before its event was added.
     positions.includes(0) ? [] : positions,
   );
   const byId = new Map(events.map((event) => [event.id, event]));
@@ -116,21 +116,21 @@ async function readMessages(db: Db, ids: string[], now: number): Promise<Webhook
   }));
 }
 
-/** All that this node has leased is due at once: it tries nothing. */
+/** Makes all messages that this node has leased due again: it does not try any now. */
 export async function releaseMessages(db: Db, { node, now }: { node: string; now: number }): Promise<void> {
   await db('webhook_messages').where({ lease_owner: node }).update({ lease_owner: null, due_at: now });
 }
 
-/** Of these lanes the earliest message is due, where none is. The endpoints are locked. */
+/** Makes the earliest message of each ordering key due, unless one already is. The caller has locked the endpoints. */
 export async function promote(
   trx: Trx,
-  lanes: { webhookId: string; lane: string }[],
+  keys: { webhookId: string; lane: string }[],
   now: number,
 ): Promise<void> {
-  if (lanes.length === 0) return;
+  if (keys.length === 0) return;
   const { from, column } = jsonRows(trx, { webhook_id: 'uuid', lane: 'uuid' });
   const rows = new Map(
-    lanes.map(({ webhookId, lane }) => [`${webhookId} ${lane}`, { webhook_id: webhookId, lane }]),
+    keys.map(({ webhookId, lane }) => [`${webhookId} ${lane}`, { webhook_id: webhookId, lane }]),
   );
   await query(
     trx,
@@ -143,19 +143,19 @@ export async function promote(
   );
 }
 
-const dueAPage = 1000;
+const pageSize = 1000;
 
-/** What waits for a try is due, and no endpoint is paused; a few at a time, so that nobody waits. For a clock that was set back. */
+/** Makes all messages due and ends all pauses, in pages so that other writers have their turn. Called when the clock is set back. */
 export async function makeMessagesDue(db: Db, now: number, signal: AbortSignal): Promise<void> {
   await db('webhooks').where('paused_until', '>', now).update({ paused_until: null });
   for (const id of await db('webhooks').pluck('id')) {
-    for (let made = dueAPage; made === dueAPage; ) {
+    for (let made = pageSize; made === pageSize; ) {
       signal.throwIfAborted();
       const later = db('webhook_messages')
         .where({ webhook_id: id })
         .where('due_at', '>', now)
         .whereNull('lease_owner')
-        .limit(dueAPage)
+        .limit(pageSize)
         .select('id');
       made = await db('webhook_messages')
         .whereIn('id', later)

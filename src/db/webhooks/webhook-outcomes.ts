@@ -10,6 +10,7 @@ import { insertRows } from '../engine/insert-rows.ts';
 import { jsonRows, query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
+import { eventRow } from '../events/event-row.ts';
 import { promote, type WebhookMessage } from './webhook-outbox.ts';
 import { lockWebhooks, saveEndpointHealth, type Webhook } from './webhooks.ts';
 
@@ -43,10 +44,15 @@ export async function recordTries(db: Db, node: string, tries: WebhookTry[]): Pr
         .sort((a, b) => endOf(a) - endOf(b));
       const last = own.at(-1);
       if (!last) continue;
-      const health = endpointHealthAfter(webhook, own.map(triedOf));
-      if (!(await saveEndpointHealth(trx, webhook, health, endOf(last)))) continue;
-      disabled.set(last, { webhook, reason: health.disable! });
-      await trx('events').insert(eventRow(webhook, health.disable!, endOf(last)));
+      const health = endpointHealthAfter(webhook, own.map(healthInput));
+      const at = endOf(last);
+      if (!(await saveEndpointHealth(trx, webhook, health, at))) continue;
+      const { id: webhookId, orgId, url } = webhook;
+      const reason = health.disable!;
+      disabled.set(last, { webhook, reason });
+      await trx('events').insert(
+        eventRow({ orgId, type: 'webhook.disabled', at, data: { webhookId, url, reason } }),
+      );
     }
     return tries.map((one) => disabled.get(one) ?? null);
   });
@@ -54,7 +60,7 @@ export async function recordTries(db: Db, node: string, tries: WebhookTry[]): Pr
 
 const endOf = ({ attempt }: WebhookTry) => attempt.endedAt;
 
-const triedOf = (one: WebhookTry) => ({
+const healthInput = (one: WebhookTry) => ({
   startedAt: one.attempt.startedAt,
   endedAt: endOf(one),
   verdict: one.verdict,
@@ -91,7 +97,7 @@ function messageRow(one: WebhookTry) {
   const at = endOf(one);
   return {
     id: message.id,
-    status: verdict.kind === 'delivered' || verdict.kind === 'failed' ? verdict.kind : 'queued',
+    status: isFinal(verdict) ? verdict.kind : 'queued',
     attempts: message.attempts + 1,
     lane: isFinal(verdict) ? null : message.lane,
     // 'gone' disables the endpoint; if it is enabled again, this message is tried first.
@@ -113,10 +119,4 @@ export function attemptRow({ message, attempt }: Omit<WebhookTry, 'verdict'>): o
     answer: attempt.answer?.text ?? null,
     error: attempt.error,
   };
-}
-
-function eventRow(webhook: Webhook, reason: string, at: number): object {
-  const none = { email_id: null, recipient: null };
-  const data = JSON.stringify({ webhookId: webhook.id, url: webhook.url, reason });
-  return { id: newId(), org_id: webhook.orgId, ...none, type: 'webhook.disabled', at, data };
 }

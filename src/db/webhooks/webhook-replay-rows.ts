@@ -1,7 +1,7 @@
 /**
- * Tells an endpoint again: one event, all that failed, or what happened in a time. What it was never told of (it was
- * disabled, or new) and wants by its types is told as well. The tries begin anew, and the order of each email holds
- * among what is told again. In pages, each a short transaction; a replay that breaks off can be given again.
+ * Replays events to an endpoint: one event, all failed ones, or those of a time span. Events that it never got (it was disabled
+ * or did not exist) and that match its types are included. The tries start again from the first, and the replayed events of an
+ * email keep their order. Works in pages, each a short transaction; an interrupted replay can be repeated.
  */
 import { wants } from '../../webhooks/subscribed-types.ts';
 import type { Db, Trx } from '../engine/open.ts';
@@ -14,7 +14,7 @@ export type ReplaySelection = { eventId: string } | { failed: true } | { since: 
 
 const pageSize = 200;
 
-/** How many messages are to be told (again). What waits for its turn or its next try is due now, and counts. */
+/** Returns how many messages are to be sent, including those that already wait, which become due now. */
 export async function replay(
   db: Db,
   webhook: Webhook,
@@ -30,7 +30,7 @@ export async function replay(
   return replayed;
 }
 
-/** Ids of events. */
+/** Yields ids of events. */
 async function* pagesOf(db: Db, webhook: Webhook, selection: ReplaySelection): AsyncGenerator<string[]> {
   if ('eventId' in selection) {
     const event = await db('events').where({ id: selection.eventId, org_id: webhook.orgId }).first('id');
@@ -39,21 +39,23 @@ async function* pagesOf(db: Db, webhook: Webhook, selection: ReplaySelection): A
   }
   yield* 'failed' in selection
     ? pages((after: string | null) => readFailed(db, webhook, after))
-    : pages((after: number | null) => readSpan(db, webhook, selection, after));
+    : pages((after: number | null) => readTimeSpan(db, webhook, selection, after));
 }
 
-async function* pages<Place>(read: (after: Place | null) => Promise<Page<Place>>): AsyncGenerator<string[]> {
-  for (let after: Place | null = null; ; ) {
-    const page: Page<Place> = await read(after);
+async function* pages<Position>(
+  read: (after: Position | null) => Promise<Page<Position>>,
+): AsyncGenerator<string[]> {
+  for (let after: Position | null = null; ; ) {
+    const page: Page<Position> = await read(after);
     if (page.ids.length > 0) yield page.ids;
     if (page.ids.length < pageSize) return;
     after = page.after;
   }
 }
 
-interface Page<Place> {
+interface Page<Position> {
   ids: string[];
-  after: Place | null;
+  after: Position | null;
 }
 
 async function readFailed(db: Db, { id }: Webhook, after: string | null): Promise<Page<string>> {
@@ -67,7 +69,7 @@ async function readFailed(db: Db, { id }: Webhook, after: string | null): Promis
   return { ids, after: ids.at(-1) ?? null };
 }
 
-async function readSpan(
+async function readTimeSpan(
   db: Db,
   { orgId, types }: Webhook,
   { since, until }: { since: number; until: number },
@@ -86,28 +88,28 @@ async function readSpan(
 }
 
 async function replayPage(trx: Trx, webhook: Webhook, ids: string[], now: number): Promise<number> {
-  // Their endpoint may have been removed meanwhile.
+  // The endpoint may have been deleted meanwhile.
   if ((await lockWebhooks(trx, [webhook.id])).length === 0) return 0;
   const events = await findEvents(trx, ids);
-  const told: string[] = await trx('webhook_messages')
+  const known: string[] = await trx('webhook_messages')
     .where({ webhook_id: webhook.id })
     .whereIn('event_id', ids)
     .pluck('event_id');
-  const isTold = new Set(told);
-  const again = events.filter(({ id }) => isTold.has(id));
+  const isKnown = new Set(known);
+  const again = events.filter(({ id }) => isKnown.has(id));
   for (const event of again) await reopen(trx, webhook.id, event, now);
-  const lanes = again.map((event) => ({ webhookId: webhook.id, lane: orderingKeyOf(event) }));
-  const fresh = events.filter(({ id, type }) => !isTold.has(id) && wants([], type));
+  const keys = again.map((event) => ({ webhookId: webhook.id, lane: orderingKeyOf(event) }));
+  const fresh = events.filter(({ id, type }) => !isKnown.has(id) && wants([], type));
   const added = await addMessages(
     trx,
     fresh.map((event) => ({ webhookId: webhook.id, event })),
     now,
   );
-  await promote(trx, lanes, now);
+  await promote(trx, keys, now);
   return again.length + added;
 }
 
-/** What is leased is being told this moment: it is left alone. */
+/** A leased message is being sent now, and stays as it is. */
 async function reopen(trx: Trx, webhookId: string, event: EventRecord, now: number): Promise<void> {
   await trx('webhook_messages')
     .where({ webhook_id: webhookId, event_id: event.id })

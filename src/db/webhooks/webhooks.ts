@@ -1,62 +1,66 @@
 /**
- * Endpoints of organizations. The secrets are kept sealed (accounts/seal.ts).
+ * Webhook endpoints of organizations. The secrets are sealed (accounts/seal.ts).
  *
- * An endpoint's row is also the lock of its messages: whoever makes messages of it or moves them between states takes
- * it first, and where there are several, in the order of their ids.
+ * An endpoint's row is also the lock of its messages: lock it before messages are added or change their state, and lock
+ * several endpoints in the order of their ids.
  */
 import { newId } from '../../base/id.ts';
 import type { EndpointHealth } from '../../webhooks/endpoint-health.ts';
 import type { Db, Trx } from '../engine/open.ts';
+import { json, number, orNull, records, text, value } from '../engine/records.ts';
 import { settledPosition } from '../events/read-events.ts';
 
-export interface Webhook {
-  id: string;
-  orgId: string;
-  url: string;
-  /** Which event types it wants; none: all. */
-  types: string[];
-  status: 'active' | 'disabled';
-  /** Why it is disabled. */
-  reason: string | null;
-  secret: string;
-  oldSecret: string | null;
-  oldSecretUntil: number | null;
-  failingSince: number | null;
-  pausedUntil: number | null;
-  createdAt: number;
-  updatedAt: number;
-}
+const webhooks = records({
+  id: text,
+  orgId: text,
+  url: text,
+  /** The event types that it gets; none: all. */
+  types: json<string[]>(),
+  status: value<'active' | 'disabled'>(),
+  /** The reason why it is disabled. */
+  reason: orNull(text),
+  secret: text,
+  oldSecret: orNull(text),
+  oldSecretUntil: orNull(number),
+  failingSince: orNull(number),
+  pausedUntil: orNull(number),
+  createdAt: number,
+  updatedAt: number,
+});
+
+export type Webhook = ReturnType<typeof webhooks.read>;
 
 export type NewWebhook = Pick<Webhook, 'orgId' | 'url' | 'types' | 'secret'>;
 
-/** It is told what happens from now on. */
+/** The endpoint gets the events from now on. */
 export async function insertWebhook(db: Db, webhook: NewWebhook, now: number): Promise<string> {
   const id = newId();
-  await db('webhooks').insert({
+  const { orgId, url, types, secret } = webhook;
+  const row = webhooks.write({
     id,
-    org_id: webhook.orgId,
-    url: webhook.url,
-    types: JSON.stringify(webhook.types),
+    orgId,
+    url,
+    types,
+    secret,
     status: 'active',
-    secret: webhook.secret,
-    after_position: await settledPosition(db),
-    created_at: now,
-    updated_at: now,
+    createdAt: now,
+    updatedAt: now,
   });
+  await db('webhooks').insert({ ...row, after_position: await settledPosition(db) });
   return id;
 }
 
-/** `orgId`: only one of that organization; null: any. */
+/** `orgId` null: an endpoint of any organization. */
 export async function findWebhook(db: Db, id: string, orgId: string | null): Promise<Webhook | null> {
   const row = await db('webhooks')
     .where(orgId === null ? { id } : { id, org_id: orgId })
     .first();
-  return row ? webhookFrom(row) : null;
+  return row ? webhooks.read(row) : null;
 }
 
 export async function listWebhooks(db: Db, orgId: string | null): Promise<Webhook[]> {
   const rows = db('webhooks').orderBy('id');
-  return (await (orgId === null ? rows : rows.where({ org_id: orgId }))).map(webhookFrom);
+  return (await (orgId === null ? rows : rows.where({ org_id: orgId }))).map(webhooks.read);
 }
 
 export async function hasActiveWebhooks(db: Db): Promise<boolean> {
@@ -64,12 +68,12 @@ export async function hasActiveWebhooks(db: Db): Promise<boolean> {
   return row !== undefined;
 }
 
-/** With its messages and their attempts. */
+/** Also deletes its messages and their attempts. */
 export async function deleteWebhook(db: Db, id: string): Promise<boolean> {
   return (await db('webhooks').where({ id }).delete()) > 0;
 }
 
-/** The new secret signs from now on, the one that it replaces beside it until `until`. */
+/** The new secret signs from now on; the old one signs as well until `until`. */
 export async function replaceSecret(
   db: Db,
   id: string,
@@ -82,13 +86,13 @@ export async function replaceSecret(
   return changed > 0;
 }
 
-/** What waits for it goes on. */
+/** Its waiting messages continue. */
 export async function activateWebhook(db: Db, id: string, now: number): Promise<boolean> {
   const fresh = { status: 'active', reason: null, failing_since: null, paused_until: null, updated_at: now };
   return (await db('webhooks').where({ id }).update(fresh)) > 0;
 }
 
-/** Nothing is posted to it any more; what waits for it stays. One that is disabled keeps its reason. */
+/** Stops posting to the endpoint; its waiting messages stay. A disabled endpoint keeps its reason. */
 export async function disableWebhook(db: Db, id: string, reason: string, now: number): Promise<void> {
   await db('webhooks')
     .where({ id })
@@ -96,7 +100,7 @@ export async function disableWebhook(db: Db, id: string, reason: string, now: nu
     .update({ status: 'disabled', reason, updated_at: now });
 }
 
-/** What is told from now on; none: all. */
+/** Sets the event types that it gets from now on; none: all. */
 export async function setWebhookTypes(
   db: Db,
   id: string,
@@ -108,16 +112,16 @@ export async function setWebhookTypes(
     .update({ types: JSON.stringify([...new Set(types)]), updated_at: now });
 }
 
-/** Locks them; those that are gone are left out. */
+/** Locks and returns the endpoints that still exist. */
 export async function lockWebhooks(trx: Trx, ids: Iterable<string>): Promise<Webhook[]> {
   const rows = await trx('webhooks')
     .whereIn('id', [...new Set(ids)])
     .orderBy('id')
     .forUpdate();
-  return rows.map(webhookFrom);
+  return rows.map(webhooks.read);
 }
 
-/** Its new standing, where it differs; true where it was disabled by this. */
+/** Saves the new health if it differs; true if this disables the endpoint. */
 export async function saveEndpointHealth(
   trx: Trx,
   before: Webhook,
@@ -136,23 +140,4 @@ export async function saveEndpointHealth(
       ...(isDisabled && { status: 'disabled', reason: after.disable }),
     });
   return isDisabled;
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
-function webhookFrom(row: any): Webhook {
-  return {
-    id: row.id,
-    orgId: row.org_id,
-    url: row.url,
-    types: JSON.parse(row.types),
-    status: row.status,
-    reason: row.reason,
-    secret: row.secret,
-    oldSecret: row.old_secret,
-    oldSecretUntil: row.old_secret_until,
-    failingSince: row.failing_since,
-    pausedUntil: row.paused_until,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  };
 }

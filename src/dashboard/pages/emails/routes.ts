@@ -4,7 +4,8 @@
  * continues by itself, up to `maxRounds` times. Without scripts, a link does that.
  */
 import { z } from 'zod';
-import { type EmailSummary, searchEmails, timeOfId } from '../../../db/events/search-emails.ts';
+import { type EmailSummary, searchEmails } from '../../../db/events/search-emails.ts';
+import { timeOfId } from '../../../db/events/time-of-id.ts';
 import { statusWords } from '../../email-status.ts';
 import { legible } from '../../legible.ts';
 import { unlessCurrent, versionOf } from '../../live-fragment.ts';
