@@ -14,10 +14,10 @@ import {
   boundText,
   type PartitionedTable,
   partitionsOf,
-  whileAlone,
-  whileTheyStay,
+  withStablePartitions,
+  withTableLock,
 } from '../../src/db/schema/partitions.ts';
-import { cutAhead } from '../../src/db/schema/partitions-ahead.ts';
+import { createAhead } from '../../src/db/schema/partitions-ahead.ts';
 import { dropPast } from '../../src/db/schema/partitions-past.ts';
 import { createDatabase } from '../lab/database/databases.ts';
 import { putEmail } from '../lab/database/growing-rows.ts';
@@ -53,8 +53,8 @@ async function finish(run: () => Promise<number>): Promise<number> {
   return sum;
 }
 
-async function cutAll(parts: Parameters<typeof cutAhead>[0]): Promise<void> {
-  await finish(cutAhead(parts));
+async function cutAll(parts: Parameters<typeof createAhead>[0]): Promise<void> {
+  await finish(createAhead(parts));
 }
 
 const count = async (db: Db, table: string) => Number((await db(table).count('* as n'))[0]!.n);
@@ -159,7 +159,7 @@ test('a last partition that has rows gets its end beside those who write', async
   const { db, parts } = await newParts(t);
   await putEmail(db, noon - 30 * day);
   await putEmail(db, noon);
-  const run = cutAhead(parts);
+  const run = createAhead(parts);
   t.is(await run(), 1);
   const ends = () => db('pg_constraint').where('conname', 'like', '%_end').select('conname', 'convalidated');
   t.deepEqual(await ends(), [{ conname: 'attempts_first_end', convalidated: false }]);
@@ -263,20 +263,20 @@ test('what another node takes away while it is looked at is no error', async (t)
   const drop = () => dropPast(db, 'attempts', parts.now, () => time.now - day)();
   const asked: string[] = [];
   db.on('query', ({ sql }) => asked.push(sql));
-  t.is(await whileTheyStay(other, drop), 0);
+  t.is(await withStablePartitions(other, drop), 0);
   const readByName = asked.filter((sql) => sql.includes('attempts_first'));
   t.deepEqual(readByName, [], 'what another node may drop now is not read by name');
 
   const dropped = Promise.withResolvers<void>();
   const commit = Promise.withResolvers<void>();
-  const dropping = whileAlone(other, 'attempts', async (trx) => {
+  const dropping = withTableLock(other, 'attempts', async (trx) => {
     await trx.raw('drop table attempts_first');
     dropped.resolve();
     await commit.promise;
   });
   await dropped.promise;
   let settled = 0;
-  const looks = [drop, cutAhead(parts)].map((run) => run().finally(() => (settled += 1)));
+  const looks = [drop, createAhead(parts)].map((run) => run().finally(() => (settled += 1)));
   await until(async () => settled + (await waiting()) === 2, { what: 'both to wait, or to have done' });
   commit.resolve();
   await dropping;
@@ -285,7 +285,7 @@ test('what another node takes away while it is looked at is no error', async (t)
   await cutAll(parts);
   time.now += 20 * day;
   for (const ago of [5, 10, 15]) await putEmail(db, time.now - ago * day);
-  const run = cutAhead(parts);
+  const run = createAhead(parts);
   t.is(await run(), 1);
   const { name } = (await partitionsOf(db, 'attempts')).at(-1)!;
   const validated = await other.transaction(async (trx) => {

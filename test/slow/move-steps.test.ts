@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
 import { type MoveResult, moveDatabase } from '../../src/db/admin/move/move-database.ts';
-import { readNote, refuseMoved } from '../../src/db/admin/moved-marker.ts';
+import { readMarker, refuseMoved } from '../../src/db/admin/moved-marker.ts';
 import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import { migrate } from '../../src/db/schema/migrate.ts';
 import { createDatabase } from '../lab/database/databases.ts';
@@ -87,7 +87,7 @@ test('a value that its column does not take is refused by its place, and nothing
   await scene.db('deliveries').where({ id: ids[0]! }).update({ attempts: 'many' });
   await t.throwsAsync(scene.moved(), {
     message:
-      /in the row of deliveries with rowid 1 attempts is "many", which is no integer; mend it in SQLite/,
+      /in the row of deliveries with rowid 1 attempts is "many", which is not a valid integer; correct it in SQLite/,
   });
   await t.throwsAsync(refuseMoved(scene.target, ''), { message: /is not finished/ });
   await scene.db('deliveries').update({ attempts: 3 });
@@ -130,7 +130,7 @@ test('what was changed in the target meanwhile is found, and the target is not d
     message:
       /deliveries is not the same on both sides: 3 rows \(\w{16}\) in SQLite, 3 rows \(\w{16}\) in PostgreSQL/,
   });
-  t.is(readNote(scene.dataDir)!.finishedAt, null);
+  t.is(readMarker(scene.dataDir)!.finishedAt, null);
   await t.throwsAsync(refuseMoved(scene.target, ''), { message: /is not finished/ });
 });
 
@@ -145,7 +145,7 @@ test('a table or a column that only one side has is refused before anything is c
       'the two databases differ: PostgreSQL has no table left_over; SQLite has no emails.later; ' +
       'emails.later is of type timestamp with time zone, which this program cannot move',
   });
-  t.is(readNote(scene.dataDir), null, 'SQLite goes on as before');
+  t.is(readMarker(scene.dataDir), null, 'SQLite goes on as before');
 });
 
 test('a second move into the same target is refused', async (t) => {
@@ -166,7 +166,7 @@ test('a second move into the same target is refused', async (t) => {
   });
   await asked;
   t.regex(String(refused), /the target holds (an unfinished move|what was moved) from/);
-  t.is(readNote(other.dataDir), null);
+  t.is(readMarker(other.dataDir), null);
 });
 
 test('PostgreSQL crashes in the middle: it is waited for, and nothing is lost or doubled', async (t) => {

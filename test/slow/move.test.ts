@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { noteFile, refuseMoved } from '../../src/db/admin/moved-marker.ts';
+import { markerFile, refuseMoved } from '../../src/db/admin/moved-marker.ts';
 import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import { migrate } from '../../src/db/schema/migrate.ts';
 import { createCli, createProcessCli, directory } from '../lab/cli.ts';
@@ -139,7 +139,7 @@ test('what waited on SQLite is delivered from PostgreSQL, once', async (t) => {
     /has moved to postgres:.*set POSTERN_DATABASE_URL.*remove .*postern\.sqlite\.moved/,
   );
   t.regex(await scene.command.refusal(1, 'queue summary'), /has moved to postgres:/);
-  t.regex(await scene.command.refusal(1, 'restore', noteFile(scene.dataDir), '--force'), /has moved to/);
+  t.regex(await scene.command.refusal(1, 'restore', markerFile(scene.dataDir), '--force'), /has moved to/);
   t.regex(await scene.command.refusal(1, 'move --to', scene.to), /has moved to .* already/);
 });
 
@@ -205,7 +205,7 @@ test('it is refused where it would mix or lose', async (t) => {
     await refusal(1, 'move --to', scene.to),
     /the target is not empty: there are rows in .*organizations/,
   );
-  t.false(existsSync(noteFile(scene.dataDir)), 'and nothing has begun');
+  t.false(existsSync(markerFile(scene.dataDir)), 'and nothing has begun');
   await scene.target('organizations').delete();
 
   const other = await startProcess({
@@ -221,10 +221,10 @@ test('it is refused where it would mix or lose', async (t) => {
   await other.end('SIGTERM');
 
   await scene.killedAt('copied', 3);
-  await rm(noteFile(scene.dataDir));
+  await rm(markerFile(scene.dataDir));
   t.regex(
     await refusal(1, 'move --to', scene.to),
-    /the target holds an unfinished move from .*given up with it/,
+    /the target holds an unfinished move from .*gave the move up/,
   );
   const again = await startProcess(scene.settings);
   await again.end('SIGTERM');

@@ -100,7 +100,7 @@ for (const kind of kinds) {
     await makeOlder(db);
     t.regex(
       await refusal(1, 'org list'),
-      /is of an older Postern \(its schema is 002-engine, this program needs \d{3}-[\w-]+\): .*`postern migrate`/,
+      /is from an older Postern \(its schema is 002-engine, this program needs \d{3}-[\w-]+\): .*`postern migrate`/,
     );
     t.deepEqual(await stepsOf(db), ['001-first', '002-engine']);
     const { code, stdout, stderr } = await cli('migrate --json');
@@ -125,7 +125,7 @@ for (const kind of kinds) {
       const own = await temporaryDirectory(t);
       const other = { ...settings, POSTERN_DATA_DIR: own };
       const lives =
-        /a node of Postern \d[^ ]* is running on it \([0-9a-f-]{36}, heard of \d+ s ago\): stop all its nodes first/;
+        /a node of Postern \d[^ ]* is running on it \([0-9a-f-]{36}, last heartbeat \d+ s ago\): stop all its nodes first/;
       t.regex(await createCli(t, other).refusal(1, 'migrate'), lives);
       t.regex((await t.throwsAsync(startProcess(other)))!.message, lives);
       await older.end('SIGKILL');
@@ -153,7 +153,7 @@ for (const kind of kinds) {
     const said = await t.throwsAsync(startProcess(settings));
     t.regex(
       said!.message,
-      /\npostern: the database is of a newer Postern: .*999-later.* \d{3}-[\w-]+; [^\n]*$/,
+      /\npostern: the database is from a newer Postern: .*999-later.* \d{3}-[\w-]+; [^\n]*$/,
     );
     t.regex(await createCli(t, settings).refusal(1, 'org list'), /newer Postern: .*999-later/);
     t.deepEqual(await stepsOf(await open()), before);

@@ -4,7 +4,7 @@
  */
 import type { Command } from 'commander';
 import { type MoveProgress, type MoveResult, moveDatabase } from '../../db/admin/move/move-database.ts';
-import { noteFile, readNote } from '../../db/admin/moved-marker.ts';
+import { markerFile, readMarker } from '../../db/admin/moved-marker.ts';
 import { lockDataDir } from '../../db/engine/data-dir-lock.ts';
 import { type Db, openDatabase, openExisting } from '../../db/engine/open.ts';
 import { upgradeNotice } from '../../db/schema/migrate.ts';
@@ -71,9 +71,9 @@ async function run(context: CommandContext, url: string): Promise<void> {
     const waiting = await countWaiting(target);
     report(out, { to, dataDir, waiting, ms: performance.now() - begun }, moved);
   } catch (error) {
-    if (readNote(dataDir)?.finishedAt === null) {
+    if (readMarker(dataDir)?.finishedAt === null) {
       out.warn(
-        `the move is not finished: run the same command again to continue; to give up the move, delete ${noteFile(dataDir)}`,
+        `the move is not finished: run the same command again to continue; to give up the move, delete ${markerFile(dataDir)}`,
       );
     }
     throw error;

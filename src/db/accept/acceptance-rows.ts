@@ -1,8 +1,7 @@
 /** The rows of accepted sends, table by table, in the order that the foreign keys require. */
 
 import { patchedLength } from '../../base/byte-patch.ts';
-import { newId } from '../../base/id.ts';
-import type { EventType } from '../../glossary.ts';
+import { eventRow } from '../events/event-row.ts';
 import type { Send, SendAnswerRecord, SendMessage, SendRecipient } from './send-record.ts';
 
 /** The decision about one recipient. */
@@ -15,7 +14,6 @@ export interface AcceptanceRows {
   >;
   /** Adds an accepted send, with the dispositions in the order of its recipients, and returns its answer. */
   add(send: Send, dispositions: Disposition[], credits: number): SendAnswerRecord;
-  addNews(orgId: string, type: EventType, data: object, at: number): void;
 }
 
 export function newRows(): AcceptanceRows {
@@ -28,26 +26,6 @@ export function newRows(): AcceptanceRows {
     credit_entries: [],
   };
 
-  function addEvent(
-    orgId: string,
-    emailId: string | null,
-    type: EventType,
-    recipient: string | null,
-    at: number,
-    data: object,
-  ) {
-    const id = newId();
-    tables.events.push({
-      id,
-      org_id: orgId,
-      email_id: emailId,
-      type,
-      recipient,
-      at,
-      data: JSON.stringify(data),
-    });
-  }
-
   return {
     tables,
     add(send, dispositions, credits) {
@@ -59,14 +37,15 @@ export function newRows(): AcceptanceRows {
         const messageId = disposition === 'queued' ? send.messages[recipient.message]!.id : null;
         tables.deliveries.push(deliveryRow(send, recipient, position, disposition, messageId));
         if (disposition === 'insufficient_credit') continue;
+        const { orgId, emailId, acceptedAt: at } = send;
         const data = disposition === 'queued' ? queuedData(send) : {};
-        addEvent(send.orgId, send.emailId, `email.${disposition}`, recipient.address, send.acceptedAt, data);
+        const type = `email.${disposition}`;
+        tables.events.push(eventRow({ orgId, emailId, type, recipient: recipient.address, at, data }));
       }
       if (send.base) tables.message_bases.push({ email_id: send.emailId, raw: send.base });
       for (const index of used) tables.messages.push(messageRow(send, send.messages[index]!));
       return answerOf(send, dispositions);
     },
-    addNews: (orgId, type, data, at) => addEvent(orgId, null, type, null, at, data),
   };
 }
 
@@ -134,7 +113,7 @@ function deliveryRow(
   };
 }
 
-/** The same columns for both entries, because many rows share one statement. */
+/** Both cases have the same columns, because many rows share one statement. */
 function entryOf({ acceptedAt, lease }: Send, { entry }: SendRecipient): object {
   return entry === 'leased'
     ? { status: 'sending', due_at: lease.until, lease_owner: lease.node }

@@ -17,9 +17,10 @@ import { insertRows, insertWithBytes } from '../engine/insert-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { parallel } from '../engine/parallel.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
+import { eventRow } from '../events/event-row.ts';
 import { type AcceptanceRows, type Disposition, newRows } from './acceptance-rows.ts';
 import { type AcceptedBefore, findAcceptedBefore } from './accepted-before.ts';
-import { balanceOf, creditNews, entry, renew, renewalEntry, saveCredits, spend } from './credit-ledger.ts';
+import { balanceOf, creditEvents, entry, renew, renewalEntry, saveCredits, spend } from './credit-ledger.ts';
 import { addUsages, lockUsages } from './daily-usage.ts';
 import { type EarlierAnswer, findEarlier, isRepeat } from './idempotency.ts';
 import type { Send, SendAnswerRecord } from './send-record.ts';
@@ -54,42 +55,33 @@ export async function acceptAll(db: Db, sends: Send[], policy: AcceptPolicy): Pr
   return inSharedCommit(db, async (trx) => {
     const snapshot = await readSnapshot(trx, sends, policy);
     const decisions = sends.map((send) => decide(send, snapshot));
-    const {
-      emails,
-      message_bases: bases,
-      messages,
-      deliveries,
-      events,
-      credit_entries: entries,
-    } = snapshot.rows.tables;
+    const { tables } = snapshot.rows;
     await parallel(trx, [
-      () => insertRows(trx, 'emails', emails),
+      () => insertRows(trx, 'emails', tables.emails),
       () => saveCredits(trx, snapshot.orgs.values()),
       () => addUsages(trx, [...snapshot.days.values()]),
       () => snapshot.earlier.save(trx),
     ]);
     // These refer to emails, and deliveries refer to messages.
     await parallel(trx, [
-      () => insertWithBytes(trx, 'message_bases', bases),
-      () => insertWithBytes(trx, 'messages', messages),
-      () => insertRows(trx, 'events', events),
-      () => insertRows(trx, 'credit_entries', entries),
+      () => insertWithBytes(trx, 'message_bases', tables.message_bases),
+      () => insertWithBytes(trx, 'messages', tables.messages),
+      () => insertRows(trx, 'events', tables.events),
+      () => insertRows(trx, 'credit_entries', tables.credit_entries),
     ]);
-    await insertRows(trx, 'deliveries', deliveries);
+    await insertRows(trx, 'deliveries', tables.deliveries);
     failpoint('accepting');
     return decisions;
   });
 }
 
-/** What `acceptAll` would decide about a send now. Writes only that a request refused with 429 does not count. */
+/** Returns what `acceptAll` would decide about a send now. Writes only that a request refused with 429 does not count. */
 export async function dryRun(db: Db, send: Send, policy: AcceptPolicy): Promise<Decision> {
   return db.transaction(async (trx) => {
     const snapshot = await readSnapshot(trx, [send], policy);
     const decision = decide(send, snapshot);
-    await addUsages(
-      trx,
-      [...snapshot.days.values()].map((day) => ({ ...day, emails: 0 })),
-    );
+    const days = [...snapshot.days.values()].map((day) => ({ ...day, emails: 0 }));
+    await addUsages(trx, days);
     return decision;
   });
 }
@@ -169,14 +161,15 @@ function inPeriod(org: Organization, send: Send, snapshot: Snapshot): Organizati
   const renewal = renew(org, send.acceptedAt);
   if (!renewal) return org;
   snapshot.orgs.set(org.id, renewal.org);
-  if (renewal.given > 0) snapshot.rows.tables.credit_entries.push(renewalEntry(renewal));
+  if (renewal.granted > 0) snapshot.rows.tables.credit_entries.push(renewalEntry(renewal));
   return renewal.org;
 }
 
 function charge(org: Organization, credits: number, send: Send, snapshot: Snapshot): void {
   const paid = spend(org, credits);
   snapshot.rows.tables.credit_entries.push(entry(paid, -credits, 'send', send.emailId, send.acceptedAt));
-  const { org: notified, news } = creditNews(paid, snapshot.policy.lowShare);
+  const { org: notified, events } = creditEvents(paid, snapshot.policy.lowShare);
   snapshot.orgs.set(org.id, notified);
-  for (const { type, data } of news) snapshot.rows.addNews(org.id, type, data, send.acceptedAt);
+  for (const event of events)
+    snapshot.rows.tables.events.push(eventRow({ ...event, orgId: org.id, at: send.acceptedAt }));
 }

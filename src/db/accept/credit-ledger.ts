@@ -1,11 +1,11 @@
 /**
- * Credits: one a recipient accepted, taken from the period's quota first, then from the wallet.
+ * Credits: one for each accepted recipient, taken from the period's quota first, then from the wallet.
  *
- * Every movement is an entry of the ledger, and an organization's entries add up to its `ledger_total`. While the
- * quota is finite that sum is the balance (what is left of the quota plus the wallet). While it is unlimited there
- * is no balance, sends still count, and the entry that ends it squares the books.
+ * Every change is an entry of the ledger, and an organization's entries add up to its `ledger_total`. With a finite quota, that
+ * sum is the balance (the rest of the quota plus the wallet). With an unlimited quota there is no balance; sends still add
+ * entries, and the entry that ends it makes the sum equal to the balance again.
  *
- * All functions here run inside the caller's transaction, with the organization locked.
+ * All functions that write run inside the caller's transaction, with the organization locked.
  */
 
 import { renewedAt, renewsAt } from '../../accounts/quota-period.ts';
@@ -13,22 +13,25 @@ import { newId } from '../../base/id.ts';
 import { lockOrganization, type Organization } from '../accounts/organizations.ts';
 import { jsonRows, query } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
+import { number, orNull, records, text } from '../engine/records.ts';
 
-export interface LedgerEntry {
-  id: string;
-  at: number;
-  change: number;
-  reason: string;
-  emailId: string | null;
-  balance: number | null;
-}
+const ledgerEntries = records({
+  id: text,
+  at: number,
+  change: number,
+  reason: text,
+  emailId: orNull(text),
+  balance: orNull(number),
+});
 
-/** What can still be spent; null is without limit. */
+export type LedgerEntry = ReturnType<typeof ledgerEntries.read>;
+
+/** Credits that can still be spent; null: unlimited. */
 export function balanceOf(org: Organization): number | null {
   return org.quotaLimit === null ? null : Math.max(org.quotaLimit - org.quotaUsed, 0) + org.wallet;
 }
 
-/** How an organization's credits stand after spending `count`, which the caller has seen to be available. */
+/** Spends `count` credits; the caller has checked that they are available. */
 export function spend(org: Organization, count: number): Organization {
   const left = org.quotaLimit === null ? count : Math.max(org.quotaLimit - org.quotaUsed, 0);
   const fromQuota = Math.min(left, count);
@@ -40,13 +43,13 @@ export function spend(org: Organization, count: number): Organization {
   };
 }
 
-/** The organization in a new month, on its own day of the month, or null while its period lasts. */
-export function renew(org: Organization, now: number): { org: Organization; given: number } | null {
+/** Starts a new period on the organization's day of the month; null while the current one lasts. */
+export function renew(org: Organization, now: number): { org: Organization; granted: number } | null {
   const since = renewedAt(org.createdAt, org.quotaSince, now);
   if (since === null) return null;
-  const given = org.quotaLimit === null ? 0 : Math.min(org.quotaUsed, org.quotaLimit);
-  const next = { ...org, quotaSince: since, quotaUsed: 0, ledgerTotal: org.ledgerTotal + given };
-  return { org: untold(next), given };
+  const granted = org.quotaLimit === null ? 0 : Math.min(org.quotaUsed, org.quotaLimit);
+  const next = { ...org, quotaSince: since, quotaUsed: 0, ledgerTotal: org.ledgerTotal + granted };
+  return { org: withoutNotices(next), granted };
 }
 
 export interface QuotaState {
@@ -57,40 +60,43 @@ export interface QuotaState {
   renewsAt: number;
 }
 
-/** As it stands today: a period that is over is renewed by the next send, and is shown as renewed before that. */
+/** An expired period is renewed by the next send; until then it is already shown as renewed. */
 export function quotaState(org: Organization, now: number): QuotaState {
   const { quotaLimit: limit, quotaUsed: used } = renew(org, now)?.org ?? org;
   const remaining = limit === null ? null : Math.max(limit - used, 0);
   return { limit, used, remaining, renewsAt: renewsAt(org.createdAt, now) };
 }
 
-/** What is to be said again when it comes to it: there are credits once more. */
-function untold(org: Organization): Organization {
+/** There are credits again, so the events for low and exhausted credits may be added again. */
+function withoutNotices(org: Organization): Organization {
   return { ...org, toldLow: false, toldExhausted: false };
 }
 
-/** What spending has made worth saying, each once until there are credits again. */
-export function creditNews(org: Organization, lowShare: number): { org: Organization; news: CreditNews[] } {
+/** Returns the events that follow from spending, each only once until there are credits again. */
+export function creditEvents(
+  org: Organization,
+  lowShare: number,
+): { org: Organization; events: CreditEvent[] } {
   const balance = balanceOf(org);
-  if (balance === null || org.quotaLimit === null) return { org, news: [] };
+  if (balance === null || org.quotaLimit === null) return { org, events: [] };
   const left = Math.max(org.quotaLimit - org.quotaUsed, 0);
   const data = { quota: { limit: org.quotaLimit, used: org.quotaUsed, remaining: left }, wallet: org.wallet };
-  const news: CreditNews[] = [];
+  const events: CreditEvent[] = [];
   const isLow = org.quotaLimit > 0 && left <= org.quotaLimit * lowShare;
-  if (isLow && !org.toldLow) news.push({ type: 'credits.low', data });
-  if (balance === 0 && !org.toldExhausted) news.push({ type: 'credits.exhausted', data });
+  if (isLow && !org.toldLow) events.push({ type: 'credits.low', data });
+  if (balance === 0 && !org.toldExhausted) events.push({ type: 'credits.exhausted', data });
   return {
     org: { ...org, toldLow: org.toldLow || isLow, toldExhausted: org.toldExhausted || balance === 0 },
-    news,
+    events,
   };
 }
 
-export interface CreditNews {
+interface CreditEvent {
   type: 'credits.low' | 'credits.exhausted';
   data: object;
 }
 
-/** Adds `amount` to the wallet; a negative one takes from it. Null when the wallet would fall below zero. */
+/** Adds `amount`, which may be negative, to the wallet. Null if the wallet would fall below zero. */
 export async function grant(
   trx: Trx,
   orgId: string,
@@ -99,13 +105,13 @@ export async function grant(
 ): Promise<Organization | null> {
   const org = await lockInPeriod(trx, orgId, at);
   if (org.wallet + amount < 0) return null;
-  const next = untold({ ...org, wallet: org.wallet + amount, ledgerTotal: org.ledgerTotal + amount });
+  const next = withoutNotices({ ...org, wallet: org.wallet + amount, ledgerTotal: org.ledgerTotal + amount });
   await saveCredits(trx, [next]);
-  await insertEntries(trx, [entry(next, amount, 'wallet', null, at)]);
+  await trx('credit_entries').insert(entry(next, amount, 'wallet', null, at));
   return next;
 }
 
-/** Sets the period's limit; null is unlimited. What was used in the period stays used. */
+/** Sets the period's limit; null: unlimited. Credits used in the period stay used. */
 export async function setQuota(
   trx: Trx,
   orgId: string,
@@ -115,24 +121,24 @@ export async function setQuota(
   const org = { ...(await lockInPeriod(trx, orgId, at)), quotaLimit: limit };
   const balance = balanceOf(org);
   const change = balance === null ? 0 : balance - org.ledgerTotal;
-  const next = untold({ ...org, ledgerTotal: org.ledgerTotal + change });
+  const next = withoutNotices({ ...org, ledgerTotal: org.ledgerTotal + change });
   await saveCredits(trx, [next]);
   const reason = limit === null ? 'quota unlimited' : `quota ${limit}`;
-  await insertEntries(trx, [entry(next, change, reason, null, at)]);
+  await trx('credit_entries').insert(entry(next, change, reason, null, at));
   return next;
 }
 
-/** The organization, locked, in the period that `at` lies in. */
+/** Locks the organization, and renews its period if `at` is after its end. */
 async function lockInPeriod(trx: Trx, orgId: string, at: number): Promise<Organization> {
   const org = (await lockOrganization(trx, orgId))!;
   const renewal = renew(org, at);
   if (!renewal) return org;
-  if (renewal.given > 0) await insertEntries(trx, [renewalEntry(renewal)]);
+  if (renewal.granted > 0) await trx('credit_entries').insert(renewalEntry(renewal));
   return renewal.org;
 }
 
-export function renewalEntry({ org, given }: { org: Organization; given: number }): EntryRow {
-  return entry(org, given, 'quota renewed', null, org.quotaSince);
+export function renewalEntry({ org, granted }: { org: Organization; granted: number }) {
+  return entry(org, granted, 'quota renewed', null, org.quotaSince);
 }
 
 export async function saveCredits(trx: Trx, orgs: Iterable<Organization>): Promise<void> {
@@ -155,7 +161,7 @@ export async function saveCredits(trx: Trx, orgs: Iterable<Organization>): Promi
   );
 }
 
-/** The columns that credits are kept in. */
+/** The columns of the credits, with their PostgreSQL types. */
 const saved = {
   quota_limit: 'bigint',
   quota_used: 'bigint',
@@ -166,18 +172,12 @@ const saved = {
   told_exhausted: 'boolean',
 };
 
-export type EntryRow = ReturnType<typeof entry>;
-
-/** A ledger entry for what has just been changed on `org`. */
+/** The row of a ledger entry; `org` is the organization after the change. */
 export function entry(org: Organization, change: number, reason: string, emailId: string | null, at: number) {
   return { id: newId(), org_id: org.id, at, change, reason, email_id: emailId, balance: balanceOf(org) };
 }
 
-async function insertEntries(trx: Trx, entries: EntryRow[]): Promise<void> {
-  await trx('credit_entries').insert(entries);
-}
-
-/** The newest entries first; `after`: those older than that one. */
+/** Lists entries, the newest first; `after`: those older than that one. */
 export async function listLedger(
   db: Db,
   orgId: string,
@@ -185,12 +185,5 @@ export async function listLedger(
 ): Promise<LedgerEntry[]> {
   const rows = db('credit_entries').where({ org_id: orgId }).orderBy('id', 'desc').limit(limit);
   if (after !== undefined) rows.where('id', '<', after);
-  return (await rows).map((row) => ({
-    id: row.id,
-    at: row.at,
-    change: row.change,
-    reason: row.reason,
-    emailId: row.email_id,
-    balance: row.balance,
-  }));
+  return (await rows).map(ledgerEntries.read);
 }

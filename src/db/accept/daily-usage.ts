@@ -1,6 +1,6 @@
 /**
- * An organization's use of the day: requests, accepted recipients, and the open window of the limit per second.
- * One row an organization and day, shared by all nodes and safe over a restart.
+ * An organization's usage of a day: requests, accepted recipients, and the current window of the limit per second. One row for
+ * each organization and day, shared by all nodes, so it survives a restart.
  */
 import { type RequestLimits, type Taken, takeRequest, type Usage } from '../../accounts/limits.ts';
 import { insertOf } from '../engine/insert-rows.ts';
@@ -15,13 +15,14 @@ export interface UsageRequest {
   now: number;
 }
 
-/** Counts many requests in one transaction, each in its turn. */
-export async function recordRequests(db: Db, takes: UsageRequest[]): Promise<Taken[]> {
+/** Counts many requests in one transaction, one after the other. */
+export async function recordRequests(db: Db, requests: UsageRequest[]): Promise<Taken[]> {
   return inSharedCommit(db, async (trx) => {
-    const usages = await lockUsages(trx, takes);
-    const taken = takes.map((take) => {
-      const one = takeRequest(usages.get(nameOf(take))!, take.limits, take.now);
-      usages.set(nameOf(take), { ...usages.get(nameOf(take))!, ...one.usage });
+    const usages = await lockUsages(trx, requests);
+    const taken = requests.map((request) => {
+      const usage = usages.get(nameOf(request))!;
+      const one = takeRequest(usage, request.limits, request.now);
+      usages.set(nameOf(request), { ...usage, ...one.usage });
       return one;
     });
     await saveUsages(trx, usages.values());
@@ -29,7 +30,6 @@ export async function recordRequests(db: Db, takes: UsageRequest[]): Promise<Tak
   });
 }
 
-/** An organization's day. */
 interface Day {
   orgId: string;
   day: string;
@@ -41,9 +41,9 @@ const nameOf = ({ orgId, day }: Day) => `${orgId} ${day}`;
 
 const types = { org_id: 'uuid', day: 'text' };
 
-/** The days' rows, made where they are missing, held until the transaction ends. */
+/** Returns the days' rows, inserted if they are missing, and locks them until the transaction ends. */
 export async function lockUsages(trx: Trx, days: Day[]): Promise<Map<string, DayUsage>> {
-  // Where rows are made, in the same order as all others make theirs: so that two nodes never wait for each other.
+  // Sorted, so that two nodes that insert rows never deadlock.
   const wanted = [...new Map(days.map((one) => [nameOf(one), one]))].sort(([a], [b]) => (a < b ? -1 : 1));
   const keys = wanted.map(([, { orgId, day }]) => ({ org_id: orgId, day }));
   let rows = await find(trx, keys);
@@ -55,7 +55,7 @@ export async function lockUsages(trx: Trx, days: Day[]): Promise<Map<string, Day
   return new Map(rows.map((row) => [nameOf(row), row]));
 }
 
-/** In the order of their keys, so that two nodes never wait for each other. */
+/** In the order of the keys, so that two nodes never deadlock. */
 async function find(trx: Trx, keys: { org_id: string; day: string }[]): Promise<DayUsage[]> {
   const { from, column } = jsonRows(trx, types);
   return query<DayUsage>(
@@ -69,7 +69,6 @@ async function find(trx: Trx, keys: { org_id: string; day: string }[]): Promise<
   );
 }
 
-/** Nothing yet: nothing was used that day. */
 export async function readUsage(
   db: Db,
   orgId: string,
@@ -81,12 +80,17 @@ export async function readUsage(
 
 async function saveUsages(trx: Trx, usages: Iterable<DayUsage>): Promise<void> {
   const rows = [...usages].map(({ orgId, day, requests, secondSince, secondRequests }) => ({
-    ...{ org_id: orgId, day, requests },
-    ...{ second_since: secondSince, second_requests: secondRequests },
+    org_id: orgId,
+    day,
+    requests,
+    second_since: secondSince,
+    second_requests: secondRequests,
   }));
   const { from, column } = jsonRows(trx, {
     ...types,
-    ...{ requests: 'integer', second_since: 'bigint', second_requests: 'integer' },
+    requests: 'integer',
+    second_since: 'bigint',
+    second_requests: 'integer',
   });
   await query(
     trx,
@@ -97,16 +101,17 @@ async function saveUsages(trx: Trx, usages: Iterable<DayUsage>): Promise<void> {
   );
 }
 
-/** A request that was counted and then refused with 429. */
+/** Takes back a request that was counted and then refused with 429. */
 export async function giveBack(db: Db, orgId: string, day: string): Promise<void> {
   await inSharedCommit(db, (trx) => addUsages(trx, [{ orgId, day, emails: 0, refused: 1 }]));
 }
 
-/** Recipients accepted, and requests to be taken back because they were refused with 429 after they had counted. */
+/** Adds accepted recipients, and takes back requests that were refused with 429 after they were counted. */
 export async function addUsages(
   trx: Trx,
   days: (Day & { emails: number; refused: number })[],
 ): Promise<void> {
+  const rows = days.map(({ orgId, day, emails, refused }) => ({ org_id: orgId, day, emails, refused }));
   const { from, column } = jsonRows(trx, { ...types, emails: 'integer', refused: 'integer' });
   const refused = column('refused');
   const less = (name: string) =>
@@ -116,10 +121,6 @@ export async function addUsages(
     `update daily_usage set emails = daily_usage.emails + ${column('emails')},
        ${less('requests')}, ${less('second_requests')}
      from ${from} where daily_usage.org_id = ${column('org_id')} and daily_usage.day = ${column('day')}`,
-    [
-      JSON.stringify(
-        days.map(({ orgId, day, emails, refused }) => ({ org_id: orgId, day, emails, refused })),
-      ),
-    ],
+    [JSON.stringify(rows)],
   );
 }

@@ -1,19 +1,19 @@
 /**
- * Who may use a database that is moved from SQLite to PostgreSQL (`postern move`), or has been: never both, and neither of
- * them while only a part is over. Two notes say so, and whoever opens a database for use asks first:
+ * Markers of a move from SQLite to PostgreSQL (`postern move`). They ensure that at most one of the two databases is used, and
+ * none during the move. They are checked whenever a database is opened for use:
  *
- * - a file beside SQLite's own, from before the first row is copied: nothing is changed there any more. To remove it is
- *   the operator's way back.
- * - the table `postern_move` in the target, with how far the move is; kept when it is over, to say where all came from.
+ * - a file next to SQLite's, written before the first row is copied: SQLite must not be changed from then on. The operator
+ *   removes it to go back to SQLite.
+ * - the table `postern_move` in the target, with the progress; it stays afterwards as a record of the source.
  *
- * Both have the move's id: a move that was given up by removing the file is not taken for the next one.
+ * Both have the move's id, so a move that was given up by removing the file is not confused with the next one.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeAtomic } from '../../base/atomic-file.ts';
 import { DatabaseError, type Db, isPostgres } from '../engine/open.ts';
 
-/** What is written beside SQLite's file. */
+/** The content of the file. */
 export interface MovedMarker {
   id: string;
   /** The target, without its credentials. */
@@ -24,13 +24,13 @@ export interface MovedMarker {
 
 export const moveTable = 'postern_move';
 
-export function noteFile(dataDir: string): string {
+export function markerFile(dataDir: string): string {
   return join(dataDir, 'postern.sqlite.moved');
 }
 
-/** Null: this database has never begun to move. */
-export function readNote(dataDir: string): MovedMarker | null {
-  const file = noteFile(dataDir);
+/** Null if no move has begun. */
+export function readMarker(dataDir: string): MovedMarker | null {
+  const file = markerFile(dataDir);
   let text: string;
   try {
     text = readFileSync(file, 'utf8');
@@ -41,31 +41,31 @@ export function readNote(dataDir: string): MovedMarker | null {
   try {
     return JSON.parse(text);
   } catch {
-    throw new DatabaseError(`${file} is not what \`postern move\` has written; put it back as it was`);
+    throw new DatabaseError(`${file} is not a file that \`postern move\` has written; restore its content`);
   }
 }
 
-export function writeNote(dataDir: string, note: MovedMarker): void {
-  writeAtomic(noteFile(dataDir), `${JSON.stringify(note, null, 2)}\n`);
+export function writeMarker(dataDir: string, marker: MovedMarker): void {
+  writeAtomic(markerFile(dataDir), `${JSON.stringify(marker, null, 2)}\n`);
 }
 
-/** Rejects where the database is not the one to use; before anything of it is changed. */
+/** Rejects if the database must not be used. Call it before changing anything. */
 export async function refuseMoved(db: Db, dataDir: string): Promise<void> {
   if (isPostgres(db)) await refuseUnfinished(db);
   else refuseLeft(dataDir);
 }
 
-/** SQLite's database has gone elsewhere. */
+/** Throws if SQLite's database is being moved or has been moved. */
 export function refuseLeft(dataDir: string): void {
-  const note = readNote(dataDir);
-  if (note === null) return;
-  const file = noteFile(dataDir);
+  const marker = readMarker(dataDir);
+  if (marker === null) return;
+  const file = markerFile(dataDir);
   throw new DatabaseError(
-    note.finishedAt === null
-      ? `the database of ${dataDir} is being moved to ${note.to}: give \`postern move --to URL\` again, which goes on where it stopped; ` +
-          `to give the move up, remove ${file}, and drop the database there`
-      : `the database of ${dataDir} has moved to ${note.to}: set POSTERN_DATABASE_URL to that; to go back to SQLite as it was ` +
-          `on ${new Date(note.finishedAt).toISOString()}, remove ${file} (what was sent since then is not known there, and what waited goes out again)`,
+    marker.finishedAt === null
+      ? `the database of ${dataDir} is being moved to ${marker.to}: run \`postern move --to URL\` again, which continues the move; ` +
+          `to give the move up, remove ${file} and drop the database there`
+      : `the database of ${dataDir} has moved to ${marker.to}: set POSTERN_DATABASE_URL to that; to go back to SQLite as it was ` +
+          `on ${new Date(marker.finishedAt).toISOString()}, remove ${file} (it does not know what has been sent since, and mail that waited then is sent again)`,
   );
 }
 
@@ -75,7 +75,7 @@ async function refuseUnfinished(db: Db): Promise<void> {
   const unfinished = await db(moveTable).whereNull('finished_at').first('source');
   if (!unfinished) return;
   throw new DatabaseError(
-    `a move into this database from ${unfinished.source} is not finished: give \`postern move --to URL\` there again, ` +
-      'which goes on where it stopped; or drop this database and create it anew',
+    `a move into this database from ${unfinished.source} is not finished: run \`postern move --to URL\` there again, ` +
+      'which continues the move; or drop this database and create it again',
   );
 }

@@ -1,16 +1,15 @@
 /**
- * What a database needs that has come back from a backup, before a server runs on it. The world has gone on since then:
+ * Prepares a database that was restored from a backup, before a server runs on it:
  *
- * - Mail that waited, or was being sent, may have been sent since; nobody can know. It is held, and the operator releases
- *   or cancels it.
- * - Readers of events remember positions that have not been given yet here. New events come after any of them, or those
- *   readers would miss what happens next.
+ * - Mail that waited or was being sent may have been sent since the backup. It is held, and the operator releases or cancels it.
+ * - Readers of events remember positions that do not exist here yet. New events come after all of these, so that the readers
+ *   do not miss them.
  */
 import { type Db, isPostgres } from '../engine/open.ts';
 import { applyQueueAction, type QueueActionResult } from '../queue/apply-queue-action.ts';
 import { inPool } from '../queue/unfinished-deliveries.ts';
 
-/** More events than there are between a backup and its use. */
+/** More than the number of events between a backup and its use. */
 const positionGap = 1_000_000_000;
 
 export async function skipPastEvents(db: Db): Promise<void> {
@@ -27,9 +26,9 @@ export interface Holding {
   onProgress?(held: number): void;
 }
 
-/** No server runs. */
+/** Must be called while no server runs. */
 export async function holdQueue(db: Db, holding: Holding): Promise<QueueActionResult> {
-  // What the servers of that time had in their hands nobody has.
+  // The leases are from before the backup, so no server has these deliveries.
   await db('deliveries')
     .where(inPool('leased'))
     .update({

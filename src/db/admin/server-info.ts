@@ -1,15 +1,15 @@
-/** What the database is, for those who look after it. */
+/** Facts about the database for the operator. */
 
 import { type Db, isPostgres } from '../engine/open.ts';
 import { migrationsOf } from '../schema/migrate.ts';
 
 export interface DatabaseInfo {
-  /** With its version. */
+  /** Name and version. */
   engine: string;
   bytes: number;
-  /** PostgreSQL's settings that are off and without which a crash of the machine can lose or damage what was committed. */
+  /** PostgreSQL's settings that are off although a crash of the machine can then lose or damage committed data. */
   unsafe: string[];
-  /** Migrations of this program that it has not had, and those it had that this program does not know. */
+  /** Migrations of this program that have not been run, and run ones that this program does not know. */
   pending: string[];
   unknown: string[];
 }

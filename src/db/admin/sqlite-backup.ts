@@ -1,17 +1,17 @@
 /**
- * A copy of the SQLite database while others write to it, as it was at one instant: all that was committed before the
- * copy began is in it, nothing of what came later.
+ * Copies the SQLite database while others write to it. The copy has everything that was committed before it began, and nothing
+ * later.
  *
- * It is one read transaction. Writers do not wait for it; but until it ends the WAL is not begun anew, and grows by what
- * is written meanwhile. So it goes through the file as fast as the disk lets it, and then brings the WAL into the database
- * itself, or the next to commit would have to. The transaction is ours and not the backup's own, or each commit of a
- * server would have the copy begin again. (`VACUUM INTO` takes longer, and can neither tell how far it is nor be stopped.)
+ * It is one read transaction. Writers do not wait for it, but the WAL cannot restart until it ends, and grows. So the copy runs
+ * at full speed and then runs a checkpoint itself, which the next commit would otherwise do. The transaction is opened here,
+ * because without it each commit of a server would restart the copy. (`VACUUM INTO` takes longer, shows no progress and
+ * cannot be stopped.)
  */
 import { open } from 'node:fs/promises';
 import sqlite3 from 'sqlite3';
 import { DatabaseError, type Db } from '../engine/open.ts';
 
-/** Of sqlite3, which has it and does not declare it. */
+/** The backup API of the package sqlite3, which its types do not declare. */
 interface Backup {
   readonly remaining: number;
   readonly pageCount: number;
@@ -22,15 +22,15 @@ interface Backup {
 type Source = sqlite3.Database & { backup(file: string, done: (error: Error | null) => void): Backup };
 
 export interface Copying {
-  /** Told how much is done, from 0 to 1. */
+  /** Called with the share that is done, from 0 to 1. */
   onProgress?(share: number): void;
   signal?: AbortSignal;
 }
 
-/** Some megabytes, between which the copy can be stopped. */
+/** Some megabytes; the copy can be stopped after each step. */
 const pagesAtOnce = 1024;
 
-/** `to` is not there yet. On disk when it returns; what is left of one that failed is the caller's to remove. */
+/** `to` must not exist. The copy is on disk when this returns; if it fails, the caller removes the file. */
 export async function copyDatabase(from: string, to: string, copying: Copying = {}): Promise<void> {
   const source = await openSource(from);
   try {
@@ -85,7 +85,7 @@ function called(call: (done: (error: Error | null) => void) => void): Promise<vo
   });
 }
 
-/** What is wrong with an SQLite database; null: every page, row and index is as it should be. */
+/** Runs SQLite's integrity check; null if every page, row and index is valid. */
 export async function faultOf(db: Db): Promise<string | null> {
   const [row] = await db.raw('pragma integrity_check(1)');
   return row.integrity_check === 'ok' ? null : row.integrity_check;

@@ -1,61 +1,57 @@
 /**
- * Group commit: callers hand in one item each and get their own answer, while one transaction serves all that came
- * in meanwhile; so a crowd shares the disk sync, and the statements, which cost more. While a group is being committed
- * the next one gathers. A lone item starts at once; where company is known to be coming, it
- * is waited for, a moment.
+ * Group commit: each caller passes one item and gets its own answer, while one transaction commits all items that have arrived.
+ * So many items share a disk sync and the statements, which cost more. While a group is being committed, the next one gathers.
+ * A single item starts at once, unless more items are known to be coming, which it then waits for briefly.
  *
- * When a group fails, its members are tried again each alone: one poisoned item fails by itself. Where the database is
- * away, none of them would fare better.
+ * If a group fails, each member is retried alone, so that a bad item fails by itself; but not if the database is away.
  */
 import { isAway } from './unavailable.ts';
 
-const largestGroup = 200;
+const maxGroupSize = 200;
 
-/** Whether more items are coming than are worth going without, and for how long they are waited for at most. */
-interface Company {
+interface Expectation {
+  /** Whether enough items are coming, besides those gathered, to wait for them. */
   isComing(gathered: number): boolean;
   maxWaitMs: number;
 }
 
-const nobody: Company = { isComing: () => false, maxWaitMs: 0 };
-
 export function groupCommit<Item, Answer>(
   commit: (items: Item[]) => Promise<Answer[]>,
-  company = nobody,
+  expectation: Expectation = { isComing: () => false, maxWaitMs: 0 },
 ): (item: Item) => Promise<Answer> {
   type Waiting = { item: Item; resolve(answer: Answer): void; reject(error: unknown): void };
   const gathering: Waiting[] = [];
   let running = false;
-  /** Called when there is nobody more to wait for. */
-  let goOn = () => {};
+  /** Ends the wait for more items. */
+  let endWait = () => {};
 
   async function run(): Promise<void> {
     running = true;
     while (gathering.length > 0) {
-      if (isWorthWaiting()) await moment();
-      const group = gathering.splice(0, largestGroup);
+      if (isWorthWaiting()) await waitForMore();
+      const group = gathering.splice(0, maxGroupSize);
       if (!(await settle(group))) for (const one of group) await settle([one]);
     }
     running = false;
   }
 
-  const isWorthWaiting = () => gathering.length < largestGroup && company.isComing(gathering.length);
+  const isWorthWaiting = () => gathering.length < maxGroupSize && expectation.isComing(gathering.length);
 
-  function moment(): Promise<void> {
+  function waitForMore(): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, company.maxWaitMs);
-      goOn = () => {
+      const timer = setTimeout(resolve, expectation.maxWaitMs);
+      endWait = () => {
         clearTimeout(timer);
         resolve();
       };
     });
   }
 
-  /** False where a group of several failed and its members still wait. */
+  /** False if a group of several failed; its members still wait. */
   async function settle(group: Waiting[]): Promise<boolean> {
     try {
       const answers = await commit(group.map(({ item }) => item));
-      // What callers do with their answers is long, of a crowd: the next group is on its way to the disk before it.
+      // Many callers take long to handle their answers, so the next commit is started first.
       setImmediate(() => {
         for (const [index, { resolve }] of group.entries()) resolve(answers[index]!);
       });
@@ -70,8 +66,8 @@ export function groupCommit<Item, Answer>(
   return (item) =>
     new Promise((resolve, reject) => {
       gathering.push({ item, resolve, reject });
-      if (!isWorthWaiting()) goOn();
-      // Items that arrived in the same turn of the event loop ride in the first group already.
+      if (!isWorthWaiting()) endWait();
+      // Items that arrive in the same turn of the event loop join the first group.
       if (!running) {
         running = true;
         setImmediate(run);

@@ -1,18 +1,19 @@
 /**
- * Many rows in one statement, whose text is the same however many there are: the rows go as one JSON value. A text
- * with a placeholder for each value is built and compiled anew for every number of rows, at twice the cost.
+ * Inserts many rows by one statement with one JSON value, whose text does not depend on the number of rows. A text with a
+ * placeholder for each value must be built and compiled again for every number of rows, at twice the cost.
  */
 import { isPostgres, type Trx } from './open.ts';
+import { partsOf } from './parts-of.ts';
 
-/** The rows have the same members, each a column: texts, numbers, booleans, null. Bytes: `insertWithBytes`. */
+/** All rows have the same members, one for each column: texts, numbers, booleans, null. For bytes see `insertWithBytes`. */
 export async function insertRows(trx: Trx, table: string, rows: object[]): Promise<void> {
   if (rows.length === 0) return;
   await trx.raw(...insertOf(trx, table, rows));
 }
 
 /**
- * The statement and its values, for one who adds to it. On SQLite a row's values go by their place, past which it seeks
- * sooner than past names; and as JSONB (3.51), for json_each makes a text of each row, which each `->>` parses again.
+ * Returns the statement and its values, for callers that add to it. On SQLite, a row is a JSON array, because values are found
+ * faster by index than by name; and JSONB (3.51), because json_each makes a text of each row, which each `->>` parses again.
  */
 export function insertOf(trx: Trx, table: string, rows: object[]): [sql: string, values: [string]] {
   const columns = Object.keys(rows[0]!);
@@ -26,12 +27,10 @@ export function insertOf(trx: Trx, table: string, rows: object[]): [sql: string,
   ];
 }
 
-/** SQLite takes 500 rows a statement, and more than some dozens are no faster. */
-const rowsAStatement = 50;
+/** SQLite takes 500 rows per statement, but more than some dozens are not faster. */
+const rowsPerStatement = 50;
 
-/** Bytes have no place in JSON. */
+/** JSON cannot contain bytes. */
 export async function insertWithBytes(trx: Trx, table: string, rows: object[]): Promise<void> {
-  for (let start = 0; start < rows.length; start += rowsAStatement) {
-    await trx(table).insert(rows.slice(start, start + rowsAStatement));
-  }
+  for (const part of partsOf(rows, rowsPerStatement)) await trx(table).insert(part);
 }

@@ -1,4 +1,4 @@
-/** This node's name in leases: kept, so that a node that was killed knows its own when it starts again. */
+/** This node's name in leases. It is stored, so that a killed node recognizes its leases when it starts again. */
 import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

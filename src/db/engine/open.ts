@@ -1,10 +1,8 @@
 /**
- * The database: SQLite in the data directory, or PostgreSQL by URL. This folder holds the only knex of the program.
- *
- * Owns the connection and its promises: SQLite in WAL mode with synchronous FULL, so that a commit is on disk when
- * it returns; foreign keys enforced; a writer waits for another process's (the command line's) instead of failing.
- * PostgreSQL commits are synchronous too (postgres.ts). Both hand out bigints as numbers: all of ours are times in
- * milliseconds or counts, far below 2^53.
+ * Opens the database: SQLite in the data directory, or PostgreSQL by URL. SQLite runs in WAL mode with synchronous FULL, so
+ * that a commit is on disk when it returns; foreign keys are enforced; a writer waits for another process's writer (such as
+ * the command line's) instead of failing. PostgreSQL commits are synchronous too (postgres.ts). Both return bigints as
+ * numbers, because all of them are times in milliseconds or counts, far below 2^53.
  */
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
@@ -16,47 +14,41 @@ import { openPostgres } from './postgres.ts';
 export type Db = Knex;
 export type Trx = Knex.Transaction;
 
-/** What an operator can do about a database that does not open, in one line. */
+/** An error that tells the operator in one line what is wrong with the database and what to do. */
 export class DatabaseError extends Error {}
 
-/**
- * Everything that knex would print is in the error that it throws as well: the statement, and not its values, which are
- * people's mails.
- */
-const habits = {
+/** knex prints nothing: its errors have the same information, the statement without its values, which are private mail. */
+const quiet = {
   log: { debug() {}, warn() {}, error() {}, deprecate() {} },
   compileSqlOnError: false,
 };
 
 const busyTimeoutMs = 10_000;
 
-/** Of SQLite's own pages: what the indexes of a long queue need, without asking the system for each. */
+/** SQLite's page cache: enough for the indexes of a long queue. */
 const cacheKiB = 16_000;
 /**
- * Of 4 KiB. What a transaction writes stays in memory until its commit, up to 160 MB: so a disk that is full is met by the
- * COMMIT alone. Met by a statement among others (parallel.ts), SQLite rolls back there and then, and each that follows
- * would be a transaction of its own. Sends under way have 64 MB of bodies (api/admission.ts). BUGS: tracked mails, of which each
- * recipient has a copy, can be more.
+ * Pages of 4 KiB. A transaction's writes stay in memory until its commit, up to 160 MB, so only the COMMIT fails if the disk is
+ * full. If one of several parallel statements (parallel.ts) failed, SQLite would roll back at once, and each following
+ * statement would be a transaction of its own. Sends in progress have 64 MB of bodies (api/admission.ts). BUGS: tracked mails,
+ * with a copy for each recipient, can be more.
  */
 const pagesInMemory = 40_000;
 /**
- * After how many pages, of 4 KiB, the log goes into the database. A page that is written again and again goes there once
- * in 16 MB instead of once in 4. Where the disk is nearly full that is too long: what the log holds has to find room in the
- * database before the log can be begun anew, and until then the log itself grows into what room there is.
+ * After this many pages of 4 KiB, the WAL is written to the database: a page that changes often is then written once per 16 MB
+ * instead of once per 4 MB. If the disk is nearly full, that is too long: the WAL can only restart when its pages fit into the
+ * database, and until then it grows.
  */
-const pagesOfLog = { fallback: 4_000, short: 250 };
-/**
- * While somebody reads one state of the database for long, as a backup does, the log cannot be begun anew and grows. Then it
- * gives back what it has beyond this, or a disk that it had filled would stay full.
- */
-const largestLog = 32 * 1024 * 1024;
+const walPages = { fallback: 4_000, short: 250 };
+/** The WAL cannot restart and grows during a long read, such as a backup. Afterwards it is truncated to this size. */
+const maxKeptWal = 32 * 1024 * 1024;
 
 function sqlite(file: string): Knex {
   return knex({
     client: SqliteClient as unknown as typeof Knex.Client,
     connection: { filename: file },
     useNullAsDefault: true,
-    ...habits,
+    ...quiet,
     pool: {
       min: 1,
       max: 1,
@@ -68,8 +60,8 @@ function sqlite(file: string): Knex {
            pragma foreign_keys = on;
            pragma cache_size = -${cacheKiB};
            pragma cache_spill = ${pagesInMemory};
-           pragma wal_autocheckpoint = ${pagesOfLog.fallback};
-           pragma journal_size_limit = ${largestLog};`,
+           pragma wal_autocheckpoint = ${walPages.fallback};
+           pragma journal_size_limit = ${maxKeptWal};`,
           (error) => (done as (error: Error | null, connection: unknown) => void)(error, connection),
         );
       },
@@ -77,24 +69,24 @@ function sqlite(file: string): Knex {
   });
 }
 
-/** For as long as the disk is nearly full. PostgreSQL sees to its log itself. */
+/** Keeps SQLite's WAL short while the disk is nearly full. */
 export async function keepLogShort(db: Db, isShort: boolean): Promise<void> {
   if (isPostgres(db)) return;
-  await db.raw(`pragma wal_autocheckpoint = ${isShort ? pagesOfLog.short : pagesOfLog.fallback}`);
+  await db.raw(`pragma wal_autocheckpoint = ${isShort ? walPages.short : walPages.fallback}`);
 }
 
-/** In bytes, what the log has grown beyond what it keeps: it needs as much room in the database before it gives that back. */
-export async function excessOfLog(place: Place): Promise<number> {
-  if (place.databaseUrl) return 0;
-  // It is not there before the first write.
-  const log = await stat(`${fileIn(place.dataDir)}-wal`).catch(() => ({ size: 0 }));
-  return Math.max(log.size - largestLog, 0);
+/** Bytes of the WAL beyond its kept size. They may need as much space in the database before the WAL is truncated. */
+export async function excessOfLog(location: Location): Promise<number> {
+  if (location.databaseUrl) return 0;
+  // The file does not exist before the first write.
+  const log = await stat(`${fileIn(location.dataDir)}-wal`).catch(() => ({ size: 0 }));
+  return Math.max(log.size - maxKeptWal, 0);
 }
 
-/** Answers whether the file that is open now is still at its place; PostgreSQL's files are its own affair. */
-export async function watchFile(place: Place): Promise<() => Promise<boolean>> {
-  if (place.databaseUrl) return async () => true;
-  const file = fileIn(place.dataDir);
+/** Returns a function that tells whether the open SQLite file is still at its path. */
+export async function watchFile(location: Location): Promise<() => Promise<boolean>> {
+  if (location.databaseUrl) return async () => true;
+  const file = fileIn(location.dataDir);
   const { dev, ino } = await stat(file);
   return async () => {
     const now = await stat(file).catch((error: NodeJS.ErrnoException) => {
@@ -109,12 +101,12 @@ export function isPostgres(db: Db): boolean {
   return db.client.config.client === 'pg';
 }
 
-interface Place {
+interface Location {
   dataDir: string;
   databaseUrl: string | null;
-  /** What the URL was given by. */
+  /** The setting or option that has the URL. */
   givenBy?: string;
-  /** To PostgreSQL, at once. */
+  /** Maximum number of connections to PostgreSQL. */
   databaseConnections?: number;
 }
 
@@ -122,17 +114,17 @@ const defaultConnections = 10;
 
 const fileIn = (dataDir: string) => join(dataDir, 'postern.sqlite');
 
-/** Null where there is none yet: SQLite would make one. */
-export async function openExisting(config: Place): Promise<Db | null> {
+/** Null if there is no SQLite file; opening would create one. */
+export async function openExisting(config: Location): Promise<Db | null> {
   const isThere = config.databaseUrl !== null || existsSync(fileIn(config.dataDir));
   return isThere ? openDatabase(config) : null;
 }
 
-/** Opens the database and asks it one question, so that a wrong URL or a broken file is named at the start. `patienceMs`: for PostgreSQL. */
-export async function openDatabase(config: Place, timeoutMs: number | null = null): Promise<Db> {
+/** Opens the database and runs a statement, so that a wrong URL or a broken file is reported at once. `timeoutMs` is for PostgreSQL. */
+export async function openDatabase(config: Location, timeoutMs: number | null = null): Promise<Db> {
   const file = fileIn(config.dataDir);
   const { databaseUrl, databaseConnections: connections = defaultConnections } = config;
-  const db = databaseUrl ? openPostgres(databaseUrl, { timeoutMs, connections, habits }) : sqlite(file);
+  const db = databaseUrl ? openPostgres(databaseUrl, { timeoutMs, connections, quiet }) : sqlite(file);
   try {
     await db.raw(config.databaseUrl ? 'select 1' : 'select count(*) from sqlite_master');
     return db;
@@ -146,7 +138,7 @@ export async function openDatabase(config: Place, timeoutMs: number | null = nul
   }
 }
 
-/** knex puts the statement before the reason, and Node groups refused addresses; the reason alone is what helps. */
+/** The reason alone: knex puts the statement before it, and Node groups the errors of several addresses. */
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map((inner) => reasonOf(inner)).join(', ');
   const message = error instanceof Error ? error.message : String(error);

@@ -1,16 +1,14 @@
 /**
- * Connections to PostgreSQL: what each is told when it is made, and how long we wait for it.
+ * Connections to PostgreSQL: their session settings and timeouts.
  *
- * A commit is on disk when it returns: a server, database or role may have synchronous_commit off, and would lose mail that
- * was answered 200. Any other value, which says what standbys have to have by then, stays as it is.
+ * A commit is on disk when it returns, even if the server, database or role has synchronous_commit off, which could lose mail
+ * that was answered with 200. Other values, which are about standbys, stay.
  *
- * A server waits for nothing much longer than its patience: not for a connection, not for a statement, not for a server
- * that has gone without saying so (a machine that lost its power, a network that drops packets), which would be silent
- * for hours. PostgreSQL itself gives up such statements and lets go of the locks of a node that has vanished. Without
- * patience given, as for the command line and for upgrades, a statement takes the time that it takes.
+ * With a timeout, no connection or statement takes much longer, also if the machine has lost power or the network drops
+ * packets; PostgreSQL then aborts the statements and releases the locks of a dead node. The command line and upgrades use none.
  *
- * A connection to a primary that has been demoted is dropped when its transaction is over: it would stay as it is, and be
- * refused every write, while a new one finds the new primary.
+ * A connection to a demoted primary is closed after its transaction, because it would refuse all writes; a new connection
+ * finds the new primary.
  */
 import type { Socket } from 'node:net';
 import knex, { type Knex } from 'knex';
@@ -24,8 +22,8 @@ const keepAliveMs = 10_000;
 interface Connection {
   connection: {
     stream: Socket;
-    on(event: 'errorMessage', heard: (error: Error) => void): void;
-    on(event: 'readyForQuery', heard: (message: { status: string }) => void): void;
+    on(event: 'errorMessage', listener: (error: Error) => void): void;
+    on(event: 'readyForQuery', listener: (message: { status: string }) => void): void;
   };
   readyForQuery: boolean;
   emit(event: 'error', error: Error): void;
@@ -36,17 +34,19 @@ type Done = (error: Error | null, connection: Connection) => void;
 
 export interface PostgresTerms {
   timeoutMs: number | null;
-  /** At most so many at once. */
+  /** Maximum number of connections. */
   connections: number;
-  habits: Pick<Knex.Config, 'log' | 'compileSqlOnError'>;
+  quiet: Pick<Knex.Config, 'log' | 'compileSqlOnError'>;
 }
 
-export function openPostgres(url: string, { timeoutMs, connections, habits }: PostgresTerms): Knex {
+export function openPostgres(url: string, { timeoutMs, connections, quiet }: PostgresTerms): Knex {
   const getTypeParser = (oid: number, format: 'text') =>
     oid === int8 ? Number : pg.types.getTypeParser(oid, format);
   const connection = {
-    ...{ connectionString: url, types: { getTypeParser } },
-    ...{ keepAlive: true, keepAliveInitialDelayMillis: keepAliveMs },
+    connectionString: url,
+    types: { getTypeParser },
+    keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveMs,
     ...(timeoutMs !== null && { connectionTimeoutMillis: timeoutMs / 2 }),
   };
   return knex({
@@ -54,23 +54,24 @@ export function openPostgres(url: string, { timeoutMs, connections, habits }: Po
     connection: connection as Knex.PgConnectionConfig,
     ...(timeoutMs !== null && { acquireConnectionTimeout: timeoutMs / 2 }),
     pool: {
-      ...{ min: 0, max: connections },
+      min: 0,
+      max: connections,
       afterCreate: timeoutMs === null ? durable : bounded(timeoutMs),
     },
-    ...habits,
+    ...quiet,
   });
 }
 
-/** Set in the session whatever it is, so that a server that is told `off` later changes nothing either. */
-const beDurable = `select set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), false)`;
+/** Always set in the session, so that a later change of the server's setting to `off` has no effect either. */
+const setDurable = `select set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), false)`;
 
 function durable(connection: Connection, done: Done): void {
-  connection.query(beDurable, (error) => done(error, connection));
+  connection.query(setDurable, (error) => done(error, connection));
 }
 
 function bounded(timeoutMs: number): (connection: Connection, done: Done) => void {
   const max = Math.round(timeoutMs);
-  // The locks of a node that has vanished are let go before those who wait for them give up.
+  // Locks of a dead node are released before the statements that wait for them time out.
   const settings = {
     statement_timeout: max,
     idle_in_transaction_session_timeout: Math.round(max / 2),
@@ -78,7 +79,7 @@ function bounded(timeoutMs: number): (connection: Connection, done: Done) => voi
   };
   const sql = Object.entries(settings)
     .map(([name, value]) => `set ${name} = ${value}`)
-    .concat(beDurable)
+    .concat(setDurable)
     .join('; ');
   return (connection, done) => {
     const { stream } = connection.connection;
@@ -91,7 +92,7 @@ function bounded(timeoutMs: number): (connection: Connection, done: Done) => voi
   };
 }
 
-/** An error of the connection itself makes the pool give it to nobody any more. `I`: no transaction is under way. */
+/** After an error of the connection itself, the pool does not use it again. Status `I`: no transaction is open. */
 function dropWhenReadOnly(client: Connection): void {
   let refusal: Error | null = null;
   client.connection.on('errorMessage', (error) => {

@@ -9,12 +9,13 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import { newId } from '../../base/id.ts';
-import type { DeliveryStatus, EventType } from '../../glossary.ts';
+import type { DeliveryStatus } from '../../glossary.ts';
 import { compareKey, domainOf } from '../../mail/address.ts';
 import { insertRows } from '../engine/insert-rows.ts';
+import { countOf } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { bumpUpdatedAt } from '../events/bump-updated-at.ts';
+import { eventRow } from '../events/event-row.ts';
 import { ofDestination } from './queue-view.ts';
 import { everyPool, inPool, type Pool } from './unfinished-deliveries.ts';
 
@@ -23,7 +24,7 @@ export type QueueAction = 'retry' | 'hold' | 'release' | 'cancel';
 /** A delivery must match all of the given members. */
 export interface Selection {
   emailId?: string;
-  /** A recipient's address, however it is written. */
+  /** A recipient's address, in any spelling. */
   to?: string;
   domain?: string;
   destination?: string;
@@ -43,13 +44,13 @@ export interface QueueActionRequest {
 
 export interface QueueActionResult {
   moved: number;
-  /** Left alone, because they were being sent. */
+  /** Unchanged, because they were being sent. */
   sending: number;
-  /** Left alone, because the order is not for their state; of a whole queue only those that wait. */
+  /** Unchanged, because the action does not apply to their state; of a whole queue, only unfinished deliveries. */
   left: Partial<Record<DeliveryStatus, number>>;
 }
 
-/** Which states an order is for. */
+/** The states that an action applies to. */
 export const movable: Record<QueueAction, readonly DeliveryStatus[]> = {
   retry: ['queued', 'deferred'],
   hold: ['queued', 'deferred'],
@@ -59,33 +60,32 @@ export const movable: Record<QueueAction, readonly DeliveryStatus[]> = {
 
 const pageSize = 1000;
 
-/** SQLite has one writer at a time, and who waits for it asks again after this long or a little more. */
-const breathMs = 20;
+/** SQLite has one writer at a time; another writer that waits for it retries after this long or a little more. */
+const writerPauseMs = 20;
 
 export async function applyQueueAction(
   db: Db,
   selection: Selection,
-  given: QueueActionRequest,
+  request: QueueActionRequest,
 ): Promise<QueueActionResult> {
-  const { order } = given;
+  const { order } = request;
   const matching = await matchingOf(db, selection);
   const left = await countOthers(db, selection, matching, order);
   let moved = 0;
-  for (const pool of selection.emailId === undefined ? poolsOf[order] : [null]) {
-    for (let after: Place | null = null; ; await pause(breathMs)) {
-      given.signal?.throwIfAborted();
-      const rows: Place[] = await readPage(db, matching, order, { pool, after });
-      moved += rows.length === 0 ? 0 : await db.transaction((trx) => movePage(trx, rows, given));
+  for (const pool of poolsOf(selection, sourcePools[order])) {
+    for (let after: Position | null = null; ; await pause(writerPauseMs)) {
+      request.signal?.throwIfAborted();
+      const rows: Position[] = await readPage(db, matching, order, { pool, after });
+      moved += rows.length === 0 ? 0 : await db.transaction((trx) => movePage(trx, rows, request));
       if (rows.length < pageSize) break;
-      given.onProgress?.(moved);
+      request.onProgress?.(moved);
       after = rows.at(-1)!;
     }
   }
-  const [row] = await db('deliveries').where(matching).where(inPool('leased')).count('* as count');
-  return { moved, sending: Number(row!.count), left };
+  return { moved, sending: await countOf(db('deliveries').where(matching).where(inPool('leased'))), left };
 }
 
-/** What an order would move if it were given now, and what it would leave alone. */
+/** Counts what an action would change now, and what it would leave unchanged. */
 export async function dryRunQueueAction(
   db: Db,
   selection: Selection,
@@ -93,28 +93,29 @@ export async function dryRunQueueAction(
 ): Promise<QueueActionResult> {
   const matching = await matchingOf(db, selection);
   const left = await countOthers(db, selection, matching, order);
-  const count = async (pool: Pool | null, which: Matching) => {
-    const query = db('deliveries').where(matching).where(which);
-    if (pool) query.where(inPool(pool));
-    const [row] = await query.count('* as count');
-    return Number(row!.count);
-  };
-  const pools = selection.emailId === undefined ? poolsOf[order] : [null];
-  const counts = await Promise.all(pools.map((pool) => count(pool, movableBy(order))));
-  const moved = counts.reduce((all, each) => all + each, 0);
-  return { moved, sending: await count(null, inPool('leased')), left };
+  const counts = poolsOf(selection, sourcePools[order]).map((pool) =>
+    countOf(db('deliveries').where(matching).where(inPool(pool)).where(movableBy(order))),
+  );
+  const moved = (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
+  return { moved, sending: await countOf(db('deliveries').where(matching).where(inPool('leased'))), left };
 }
 
 type Matching = (query: Knex.QueryBuilder) => void;
 
-/** Where the order finds what it is for; of a single email in a look at all that it has. */
-const poolsOf: Record<QueueAction, Pool[]> = {
-  ...{ retry: ['waiting'], hold: ['waiting'], release: ['held'], cancel: ['waiting', 'held'] },
+/** The pools with the deliveries that an action applies to. */
+const sourcePools: Record<QueueAction, Pool[]> = {
+  retry: ['waiting'],
+  hold: ['waiting'],
+  release: ['held'],
+  cancel: ['waiting', 'held'],
 };
 
-async function matchingOf(db: Db, { to, destination, ...columns }: Selection): Promise<Matching> {
-  const { emailId, domain, orgId, status } = columns;
-  // For the pages of a long queue, the index by domain would be read from its beginning for each of them.
+/** The deliveries of a single email are few, so they are searched without a pool. */
+const poolsOf = ({ emailId }: Selection, pools: Pool[]) => (emailId === undefined ? pools : [null]);
+
+async function matchingOf(db: Db, selection: Selection): Promise<Matching> {
+  const { to, destination, emailId, domain, orgId, status } = selection;
+  // An expression, so that the index by domain is not used: each page of a long queue would read it from its beginning.
   const itsDomain = "coalesce(domain, '')";
   const plain: Matching = (query) => {
     if (emailId !== undefined) query.where('email_id', emailId);
@@ -124,63 +125,62 @@ async function matchingOf(db: Db, { to, destination, ...columns }: Selection): P
     if (destination !== undefined) query.where(ofDestination(destination, itsDomain));
   };
   if (to === undefined) return plain;
-  // No database compares addresses as we do, so it is asked how this one is written.
-  const written = new Set<string>();
-  for (const pool of emailId === undefined ? everyPool : [null]) {
+  // The databases cannot compare normalized addresses, so all spellings of this one are looked up first.
+  const recipients = new Set<string>();
+  for (const pool of poolsOf(selection, everyPool)) {
     const query = db('deliveries')
       .where({ domain: domainOf(to) })
-      .where(plain);
-    if (pool) query.where(inPool(pool));
-    for (const recipient of await query.distinct('recipient').pluck('recipient')) written.add(recipient);
+      .where(plain)
+      .where(inPool(pool));
+    for (const recipient of await query.distinct('recipient').pluck('recipient')) recipients.add(recipient);
   }
-  const spellings = [...written].filter((recipient) => compareKey(recipient) === compareKey(to));
+  const spellings = [...recipients].filter((recipient) => compareKey(recipient) === compareKey(to));
   return (query) => {
     plain(query);
     query.whereIn('recipient', spellings);
   };
 }
 
-/** Of a whole queue, what is final is neither counted nor read. */
+/** Of a whole queue, final deliveries are neither counted nor read. */
 async function countOthers(
   db: Db,
-  { emailId }: Selection,
+  selection: Selection,
   matching: Matching,
   order: QueueAction,
 ): Promise<QueueActionResult['left']> {
-  const others = everyPool.filter((pool) => pool !== 'leased' && !poolsOf[order].includes(pool));
+  const others = everyPool.filter((pool) => pool !== 'leased' && !sourcePools[order].includes(pool));
   const counts: QueueActionResult['left'] = {};
-  for (const pool of emailId === undefined ? others : [null]) {
+  for (const pool of poolsOf(selection, others)) {
     const query = db('deliveries')
       .where(matching)
+      .where(inPool(pool))
       .whereNotIn('status', ['sending', ...movable[order]])
       .groupBy('status')
       .select('status')
       .count('* as count');
-    if (pool) query.where(inPool(pool));
     for (const { status, count } of await query) counts[status as DeliveryStatus] = Number(count);
   }
   return counts;
 }
 
-interface Place {
+interface Position {
   id: string;
   expires_at: number;
 }
 
-/** In the order of the index that leads through the pool, which no order moves rows within. */
+/** In the order of the pool's index, in which no action changes the position of a row. */
 function readPage(
   db: Db,
   matching: Matching,
   order: QueueAction,
-  { pool, after }: { pool: Pool | null; after: Place | null },
-): Promise<Place[]> {
-  const query = db('deliveries').where(matching).where(movableBy(order)).limit(pageSize);
-  if (pool) query.where(inPool(pool));
+  { pool, after }: { pool: Pool | null; after: Position | null },
+): Promise<Position[]> {
+  const query = db('deliveries').where(matching).where(movableBy(order)).where(inPool(pool)).limit(pageSize);
   const isWaiting = pool === 'waiting';
   if (isWaiting) query.orderBy('expires_at');
   if (after && isWaiting) query.whereRaw('(expires_at, id) > (?, ?)', [after.expires_at, after.id]);
   else if (after) query.where('id', '>', after.id);
-  return query.orderBy('id').select('id', 'expires_at') as unknown as Promise<Place[]>;
+  return query.orderBy('id').select('id', 'expires_at') as unknown as Promise<Position[]>;
 }
 
 /** Neither leased nor final. */
@@ -192,58 +192,47 @@ function movableBy(order: QueueAction): Matching {
 
 async function movePage(
   trx: Trx,
-  page: Place[],
+  page: Position[],
   { order, reason, now }: QueueActionRequest,
 ): Promise<number> {
-  // What a server claims at this moment is its own: this waits for the claim, then finds the row leased.
+  const pageIds = page.map(({ id }) => id);
+  // If a server is claiming a row now, this waits for the claim and then finds the row leased.
   const rows = await trx('deliveries')
-    .whereIn(
-      'id',
-      page.map(({ id }) => id),
-    )
+    .whereIn('id', pageIds)
     .where(movableBy(order))
     .orderBy('id')
     .forUpdate()
     .select('id', 'email_id', 'org_id', 'recipient');
   if (rows.length === 0) return 0;
+  const ids = rows.map(({ id }) => id);
   await trx('deliveries')
-    .whereIn(
-      'id',
-      rows.map(({ id }) => id),
-    )
+    .whereIn('id', ids)
     .where(movableBy(order))
     .update({ ...changes[order](trx, now), updated_at: now });
-  await bumpUpdatedAt(
-    trx,
-    rows.map((row) => row.email_id),
-    now,
+  const emailIds = rows.map((row) => row.email_id);
+  await bumpUpdatedAt(trx, emailIds, now);
+  const type = eventTypes[order];
+  if (!type) return rows.length;
+  const events = rows.map(({ email_id: emailId, org_id: orgId, recipient }) =>
+    eventRow({ orgId, emailId, type, recipient, at: now, data: { reason } }),
   );
-  const type = events[order];
-  if (type === null) return rows.length;
-  const data = JSON.stringify({ reason });
-  await insertRows(
-    trx,
-    'events',
-    rows.map(({ email_id, org_id, recipient }) => {
-      return { id: newId(), org_id, email_id, type, recipient, at: now, data };
-    }),
-  );
+  await insertRows(trx, 'events', events);
   return rows.length;
 }
 
-/** How long a row has waited in a pause since it was last changed. */
+/** How long a row has waited during a pause since it was last changed. */
 const inPause = `select case when paused_at > deliveries.updated_at then ? - paused_at else ? - deliveries.updated_at end
   from organizations where organizations.id = deliveries.org_id and paused_at is not null`;
 
-/** What the moved rows become; an expression sees the row as it was. */
+/** The new values of the rows; an expression reads the old values. */
 const changes: Record<QueueAction, (trx: Trx, now: number) => object> = {
-  // What is due is due, and does not lose its place. Mail of a paused organization is as old as it was (db/accounts/pauses.ts).
+  // Due mail keeps its place. A pause does not count towards the age of mail (db/accounts/pauses.ts).
   retry: (trx, now) => ({
     due_at: trx.raw('case when due_at < ? then due_at else ? end', [now, now]),
     expires_at: trx.raw(`expires_at + coalesce((${inPause}), 0)`, [now, now]),
   }),
   hold: () => ({ status: 'held', due_at: null }),
-  // Held mail does not grow old: it gets back the time since it was held, which is when it was last changed.
+  // The time since the mail was held, which is its last change, does not count towards its age.
   release: (trx, now) => ({
     status: trx.raw("case when attempts = 0 then 'queued' else 'deferred' end"),
     due_at: now,
@@ -252,9 +241,4 @@ const changes: Record<QueueAction, (trx: Trx, now: number) => object> = {
   cancel: () => ({ status: 'canceled', due_at: null }),
 };
 
-const events: Record<QueueAction, EventType | null> = {
-  retry: null,
-  hold: 'email.held',
-  release: null,
-  cancel: 'email.canceled',
-};
+const eventTypes: Partial<Record<QueueAction, string>> = { hold: 'email.held', cancel: 'email.canceled' };

@@ -1,42 +1,44 @@
 /**
- * What an operator sees of the queue. Reads only, and holds nobody up: of all mail there has ever been it looks at what
- * is in one of the three pools (unfinished-deliveries.ts). A summary looks at each of these once.
+ * The operator's views of the queue. Only reads, and only the unfinished deliveries (unfinished-deliveries.ts), so it delays
+ * nothing. A summary reads each of their pools once.
  */
 import type { Knex } from 'knex';
 import type { DeliveryStatus, Reply } from '../../glossary.ts';
 import { ruleFor } from '../../reply-rules/classify.ts';
 import { countPausedMail } from '../accounts/pauses.ts';
 import type { Db } from '../engine/open.ts';
+import { partsOf } from '../engine/parts-of.ts';
+import { json, number, orNull, records, text, value } from '../engine/records.ts';
 import { readMissing, readNoEgress } from './ip-pools.ts';
 import { everyPool, inPool, type Pool } from './unfinished-deliveries.ts';
 
 export type WaitingFigures = 'queued' | 'sending' | 'deferred' | 'held';
 
-/** What waits for one recipient domain. */
+/** The unfinished deliveries for one recipient domain. */
 export interface DomainQueue {
   domain: string;
-  /** Whose hosts served the domain last; the domain itself where none have yet. */
+  /** The last destination of the domain; the domain itself if it had none yet. */
   destination: string;
   counts: Record<WaitingFigures, number>;
-  /** How many of the queued and deferred ones are due, and only wait for room. */
+  /** How many of the queued and deferred ones are due and wait for capacity. */
   parked: number;
-  /** How many are not older than each of the bounds; the last one counts those beyond them all. */
+  /** Counts by age: up to each of the bounds; the last one counts those older than all bounds. */
   ages: number[];
   oldestAt: number;
-  /** When the first of them is, or was, due; null where all are held or being sent. */
+  /** The earliest due time; null if all are held or being sent. */
   nextAttemptAt: number | null;
-  /** The latest reply that one of them has met. */
+  /** The latest reply to one of them. */
   lastReply: Reply | null;
   lastReplyAt: number | null;
-  /** How many wait for pools of source addresses that no running node has. */
+  /** How many wait for IP pools that no running node has. */
   stranded: { pool: string; count: number }[];
   /** How many wait because their organizations are paused. */
   paused: number;
-  /** Where the latest reply is of greylisting: since when the mail that has waited longest has been put off. */
+  /** If the latest reply is greylisting: first attempt of the mail that has waited longest. */
   greylistedSince: number | null;
 }
 
-/** `bounds`: ages in milliseconds, the lowest first. The domain whose mail has waited longest comes first. */
+/** Summarizes the queue by domain, the longest waiting first. `bounds`: ages in milliseconds, the lowest first. */
 export async function summarizeQueue(
   db: Db,
   { now, bounds }: { now: number; bounds: readonly number[] },
@@ -77,19 +79,19 @@ interface GroupRow {
   sending: number | string;
   held: number | string;
   parked: number | string;
-  /** How many are not older than each bound. */
+  /** How many are up to as old as each bound. */
   [age: `age${number}`]: number | string;
   oldest_at: number;
   next_at: number | null;
-  /** When the latest reply came, and whose it is. */
+  /** Time and delivery of the latest reply. */
   latest: string | null;
-  /** When the oldest mail with a reply was accepted, and which it is. */
+  /** Acceptance time and id of the oldest delivery with a reply. */
   earliest: string | null;
 }
 
 /**
- * In the order of their age, which is the order in which they lie on the disk: SQLite would rather take the index by
- * domain, and look up a million rows here and there.
+ * Reads in the order of age, which is the order on the disk: SQLite would use the index by domain and look up a million rows in
+ * random order.
  */
 async function groups(db: Db, pool: Pool, now: number, bounds: readonly number[]): Promise<GroupRow[]> {
   const count = (condition: string, name: string, values: (number | string)[]) =>
@@ -146,14 +148,12 @@ function addRow(queues: Map<string, DomainQueue>, row: GroupRow, boundCount: num
 
 type ReplyRow = { domain: string; last_reply: string; updated_at: number };
 
-const idsAStatement = 1000;
+const idsPerStatement = 1000;
 
 async function replies(db: Db, ids: string[]): Promise<ReplyRow[]> {
   const rows: ReplyRow[] = [];
-  for (let start = 0; start < ids.length; start += idsAStatement) {
-    const some = ids.slice(start, start + idsAStatement);
-    rows.push(...(await db('deliveries').whereIn('id', some).select('domain', 'last_reply', 'updated_at')));
-  }
+  for (const part of partsOf(ids, idsPerStatement))
+    rows.push(...(await db('deliveries').whereIn('id', part).select('domain', 'last_reply', 'updated_at')));
   return rows;
 }
 
@@ -164,7 +164,7 @@ async function addPaused(db: Db, queues: Map<string, DomainQueue>): Promise<void
   }
 }
 
-/** Of the domains that are greylisting, the first attempt of the oldest mail is looked up. */
+/** Looks up the first attempt of the oldest mail of the domains that are greylisting. */
 async function findGreylisted(
   db: Db,
   queues: Map<string, DomainQueue>,
@@ -181,12 +181,12 @@ async function findGreylisted(
   }
 }
 
-/** To whatever command. */
+/** The reply to any command counts. */
 function isGreylisting(reply: Reply): boolean {
   return reply.code < 500 && ruleFor('rcpt', reply).category === 'greylisting';
 }
 
-/** Mail to a destination: to the domains that it served last, or to the domain of that name. */
+/** A condition for mail to a destination: to domains whose last destination it is, or to the domain of that name. */
 export function ofDestination(name: string, domain = 'domain'): (query: Knex.QueryBuilder) => void {
   const served = 'select routes.domain from routes where destination = ?';
   return (query) => {
@@ -194,32 +194,35 @@ export function ofDestination(name: string, domain = 'domain'): (query: Knex.Que
   };
 }
 
-export interface QueueEntry {
-  /** The delivery's. */
-  id: string;
-  emailId: string;
-  orgId: string;
-  recipient: string;
-  status: DeliveryStatus;
-  attempts: number;
-  createdAt: number;
+const entries = records({
+  /** Id of the delivery. */
+  id: text,
+  emailId: text,
+  orgId: text,
+  recipient: text,
+  status: value<DeliveryStatus>(),
+  attempts: number,
+  createdAt: number,
+  lastReply: orNull(json<Reply>()),
+});
+
+export type QueueEntry = ReturnType<typeof entries.read> & {
   nextAttemptAt: number | null;
-  /** Since when it has been due without its destination having room. */
+  /** Since when it has been due, waiting for capacity at its destination. */
   dueSince: number | null;
-  lastReply: Reply | null;
-}
+};
 
 export interface QueueFilter {
   domain?: string;
   destination?: string;
   orgId?: string;
   status?: DeliveryStatus;
-  /** The id of the entry that the page before ended with. */
+  /** The last id of the previous page. */
   after?: string | undefined;
   limit: number;
 }
 
-/** What waits, what would expire first coming first; with a status anything in that state. */
+/** Lists unfinished deliveries, the first to expire first; with a status, all deliveries in that state. */
 export async function listQueue(db: Db, filter: QueueFilter, now: number): Promise<QueueEntry[]> {
   const { status, limit, after } = filter;
   const found: Row[] = [];
@@ -237,7 +240,10 @@ export async function listQueue(db: Db, filter: QueueFilter, now: number): Promi
 }
 
 const poolOf: Partial<Record<DeliveryStatus, Pool>> = {
-  ...{ queued: 'waiting', deferred: 'waiting', sending: 'leased', held: 'held' },
+  queued: 'waiting',
+  deferred: 'waiting',
+  sending: 'leased',
+  held: 'held',
 };
 
 function matching(db: Db, { domain, destination, orgId, limit }: QueueFilter): Knex.QueryBuilder {
@@ -248,21 +254,11 @@ function matching(db: Db, { domain, destination, orgId, limit }: QueueFilter): K
   return query;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: a row is what the driver gives
+// biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type
 type Row = any;
 
 function entryOf(row: Row, now: number): QueueEntry {
   const nextAttemptAt = row.status === 'sending' ? null : row.due_at;
-  return {
-    id: row.id,
-    emailId: row.email_id,
-    orgId: row.org_id,
-    recipient: row.recipient,
-    status: row.status,
-    attempts: row.attempts,
-    createdAt: row.created_at,
-    nextAttemptAt,
-    dueSince: nextAttemptAt !== null && nextAttemptAt <= now ? nextAttemptAt : null,
-    lastReply: row.last_reply === null ? null : JSON.parse(row.last_reply),
-  };
+  const dueSince = nextAttemptAt !== null && nextAttemptAt <= now ? nextAttemptAt : null;
+  return { ...entries.read(row), nextAttemptAt, dueSince };
 }

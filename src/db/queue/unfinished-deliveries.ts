@@ -16,8 +16,9 @@ export type Pool = keyof typeof pools;
 
 export const everyPool = Object.keys(pools) as Pool[];
 
-export function inPool(pool: Pool): (query: Knex.QueryBuilder) => void {
+/** For `where`; null: no condition. */
+export function inPool(pool: Pool | null): (query: Knex.QueryBuilder) => void {
   return (query) => {
-    query.whereRaw(pools[pool]);
+    if (pool) query.whereRaw(pools[pool]);
   };
 }

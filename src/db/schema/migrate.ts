@@ -1,9 +1,9 @@
 /**
- * Brings the schema up to date. Forward only. The migrations are listed here by name, in order; a landed migration
- * is never edited. A database that has been migrated by a newer program is refused, as it stands.
+ * Upgrades the schema; there are no downgrades. The migrations are listed here in order; a released migration is never edited.
+ * A database that a newer program has upgraded is refused and stays unchanged.
  *
- * Everything runs in one transaction, under a lock that the database itself releases when the process dies: two
- * nodes may start at once, and a start that is killed half-way leaves the schema as it was.
+ * Everything runs in one transaction, under a lock that the database releases when the process ends: two nodes may start at
+ * the same time, and a start that is killed leaves the schema unchanged.
  */
 import type { Knex } from 'knex';
 import { DatabaseError, type Db, isPostgres, type Trx } from '../engine/open.ts';
@@ -49,22 +49,21 @@ const source: Knex.MigrationSource<string> = {
   getMigration: async (name) => migrations[name]!,
 };
 
-/** "postern" in ASCII, cut to a signed 32-bit number: the advisory lock's name. */
+/** "post" in ASCII, as a 32-bit number: the advisory lock's key. */
 const advisoryLock = 0x706f7374;
 
-/** From one schema to another, by so many steps. */
 export interface Upgrade {
   from: string;
   to: string;
   steps: number;
-  /** Organizations that get another name, because older ones have theirs. */
+  /** Organizations that get a new name, because older ones have theirs. */
   renames: Rename[];
 }
 
-/** What the operator reads before it happens. */
+/** The message to the operator before an upgrade. */
 export function upgradeNotice({ from, to, steps, renames }: Upgrade): string {
   const by = steps === 1 ? '1 step' : `${steps} steps`;
-  const notice = `the database is upgraded from ${from} to ${to} in ${by}, of which none is kept if one fails; once done there is no way back but the backup from before`;
+  const notice = `the database is upgraded from ${from} to ${to} in ${by}; if one fails, nothing is changed. Afterwards, only a backup from before can undo the upgrade`;
   if (renames.length === 0) return notice;
   const renamed = renames.map((each) => `"${each.from}" (id ${each.id}) becomes "${each.to}"`);
   return `${notice}. The names of organizations are unique from now on: ${renamed.join(', ')}`;
@@ -89,19 +88,19 @@ export async function migrate(
   });
 }
 
-/** For who uses a database and does not change its schema. Rejects if it is not this program's; false: there is none yet. */
+/** Checks the schema for a caller that does not upgrade it. Rejects if it is not this program's; false if there is none yet. */
 export async function requireSchema(db: Db): Promise<boolean> {
   const upgrade = await upgradeOf(db);
   if (upgrade) {
     throw new DatabaseError(
-      `the database is of an older Postern (its schema is ${upgrade.from}, this program needs ${upgrade.to}): ` +
-        'use the program that runs on it, or stop that and give `postern migrate`',
+      `the database is from an older Postern (its schema is ${upgrade.from}, this program needs ${upgrade.to}): ` +
+        'use the program that runs on it, or stop that and run `postern migrate`',
     );
   }
   return (await migrationsOf(db)).done.length > 0;
 }
 
-/** Looks, and changes nothing. */
+/** Changes nothing. */
 export async function migrationsOf(
   db: Db,
 ): Promise<{ done: string[]; pending: string[]; unknown: string[] }> {
@@ -115,13 +114,13 @@ export async function migrationsOf(
   };
 }
 
-/** Null: nothing to do, or a new database. */
+/** Null for a current or a new database. */
 async function upgradeOf(db: Db): Promise<Upgrade | null> {
   const { done, pending, unknown } = await migrationsOf(db);
   const [from, to] = [done.at(-1), Object.keys(migrations).at(-1)!];
   if (unknown.length > 0) {
     throw new DatabaseError(
-      `the database is of a newer Postern: it has been upgraded to ${unknown.at(-1)}, and this program knows no more than ${to}; start the newer program, or restore the backup from before the upgrade. Nothing was changed`,
+      `the database is from a newer Postern: it has been upgraded to ${unknown.at(-1)}, and this program supports only ${to}; start the newer program, or restore the backup from before the upgrade. Nothing was changed`,
     );
   }
   if (from === undefined || pending.length === 0) return null;

@@ -13,7 +13,7 @@ import { forgetEmails } from '../events/forget-emails.ts';
 import { forgetAttempts, forgetEvents } from '../events/retention.ts';
 import type { MaintenanceJob } from './maintenance-job.ts';
 import type { PartitionedTable } from './partitions.ts';
-import { cutAhead } from './partitions-ahead.ts';
+import { createAhead } from './partitions-ahead.ts';
 import { dropPast } from './partitions-past.ts';
 
 export interface PartitionedTablesParts {
@@ -49,7 +49,7 @@ export function partitionJobs(parts: PartitionedTablesParts): MaintenanceJob[] {
     emails: periodOf(keepEmails ?? Number.POSITIVE_INFINITY, 90),
   };
   return [
-    { name: 'partitions to come', run: cutAhead({ ...parts, periods }) },
+    { name: 'partitions to come', run: createAhead({ ...parts, periods }) },
     { name: 'old partitions of attempts', run: dropPast(db, 'attempts', now, old) },
     { name: 'old partitions of events', run: dropPast(db, 'events', now, old) },
     ...oneByOne(() => old() - 2 * period),

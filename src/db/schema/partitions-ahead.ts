@@ -1,12 +1,11 @@
 /**
- * Cuts the partitions that are to come, before anything is written to them. All nodes do it, one at a time, each a step
- * after a look at what is there; so it does not matter who dies in between.
+ * Creates partitions ahead, before rows are inserted into them. All nodes do this, one at a time, and each step starts from the
+ * partitions that exist, so a crash between two steps does no harm.
  *
- * The last partition has no end and should be empty: it is given one, and a new last one follows it. Where it has rows
- * (all that there was before an upgrade; what came while nobody cut for very long) they would have to be looked at while
- * everybody waits, to prove that none is beyond the end. So that is proven before, by a constraint which is first held
- * to and then validated beside those who write, however long it takes. Its end is so far off that the constraint never
- * refuses a row; were it ever near, it would be given up.
+ * The last partition is open-ended and should be empty: it gets an end, and a new last one follows it. If it has rows (from
+ * before an upgrade, or because this job has not run for long), PostgreSQL would have to scan them under an exclusive lock to
+ * prove that none is after the end. A CHECK constraint proves it beforehand: it is added without validation and then validated
+ * while others write. Its bound is so far ahead that it never refuses a row; if it comes near, the constraint is dropped.
  */
 import type { Db, Trx } from '../engine/open.ts';
 import { timeOfId } from '../events/time-of-id.ts';
@@ -19,31 +18,31 @@ import {
   type Partition,
   type PartitionedTable,
   partitionsOf,
-  whileAlone,
+  withTableLock,
 } from './partitions.ts';
 
 export interface AheadParts {
   db: Db;
-  /** A connection that waits for as long as a statement takes. */
+  /** Opens a connection without a statement timeout. */
   openPatient(): Promise<Db>;
   now(): number;
-  /** How much time a partition is for. */
+  /** The time span of a partition. */
   periods: Record<PartitionedTable, number>;
 }
 
 const dayMs = 86_400_000;
 const restMs = 60_000;
 
-/** At least so far ahead there are partitions that end. */
+/** Partitions with an end exist at least this far ahead. */
 const minAheadMs = 3 * dayMs;
-/** Events of a partition: some 40 MB. */
+/** Minimum number of events in a partition: some 40 MB. */
 const minWidth = 100_000;
-/** So much more is left before the end of a partition that has rows. */
+/** Additional distance to the end of a partition that has rows. */
 const marginMs = 7 * dayMs;
 const marginEvents = 5_000_000;
 
-/** Answers 1 where there may be more to do. */
-export function cutAhead(parts: AheadParts): () => Promise<number> {
+/** Each call does one step; it returns 1 if there may be more to do. */
+export function createAhead(parts: AheadParts): () => Promise<number> {
   let restUntil = Number.NEGATIVE_INFINITY;
   return async () => {
     if (parts.now() < restUntil) return 0;
@@ -54,7 +53,7 @@ export function cutAhead(parts: AheadParts): () => Promise<number> {
   };
 }
 
-/** True: something was done, and the next step can be. */
+/** True if something was done, so that the next step may follow. */
 async function step(
   { db, openPatient, now, periods }: AheadParts,
   table: PartitionedTable,
@@ -65,18 +64,18 @@ async function step(
   if (last.from !== null && last.from >= reached + ahead) return false;
   const end = await endOf(db, table, last);
   if (end && end.bound - reached < reach.margin / 2)
-    return !!(await whileAlone(db, table, (trx) => dropEnd(trx, last)));
+    return !!(await withTableLock(db, table, (trx) => dropEnd(trx, last)));
   if (end && !end.isValid) {
     await validate(openPatient, last);
     return true;
   }
-  return !!(await whileAlone(db, table, (trx) => cut(trx, table, last.name, reach)));
+  return !!(await withTableLock(db, table, (trx) => split(trx, table, last.name, reach)));
 }
 
 interface Reach {
-  /** Where the keys of new rows are now. */
+  /** The key of new rows now. */
   reached: number;
-  /** What a partition spans. */
+  /** The span of a partition. */
   width: number;
   ahead: number;
   margin: number;
@@ -91,7 +90,7 @@ async function reachOf(db: Db, table: PartitionedTable, now: number, periodMs: n
   return { reached, width, ahead: width, margin: marginEvents + width };
 }
 
-/** As events came since the beginning of a partition that is half a period or more in the past. */
+/** The rate of events since the start of a partition that began at least half a period ago. */
 async function eventsAMs(db: Db, reached: number, now: number, periodMs: number): Promise<number> {
   for (const { from } of (await partitionsOf(db, 'events')).reverse()) {
     const first = await db('events')
@@ -105,7 +104,7 @@ async function eventsAMs(db: Db, reached: number, now: number, periodMs: number)
 
 const endName = ({ name }: Partition) => `${name}_end`;
 
-/** The constraint that gives it an end; null: it has none. */
+/** The constraint that gives the partition an end; null if there is none. */
 async function endOf(
   db: Db,
   table: PartitionedTable,
@@ -119,8 +118,8 @@ async function endOf(
   return { bound: boundFrom(table, /< '?([\da-f-]+)/.exec(row.def)![1]!)!, isValid: row.convalidated };
 }
 
-/** Looks again, for another node may have been first. */
-async function cut(trx: Trx, table: PartitionedTable, name: string, reach: Reach): Promise<boolean> {
+/** Reads the partitions again, because another node may have changed them. */
+async function split(trx: Trx, table: PartitionedTable, name: string, reach: Reach): Promise<boolean> {
   const last = (await partitionsOf(trx, table)).at(-1)!;
   if (last.name !== name) return true;
   const end = await endOf(trx, table, last);
@@ -166,7 +165,7 @@ async function dropEnd(trx: Trx, last: Partition): Promise<boolean> {
 
 const undefinedObject = '42704';
 
-/** Another node may be at the same: it is waited for, and when it has cut there, the constraint is gone. */
+/** Waits if another node does the same. If that node has then set the partition's end, the constraint does not exist. */
 async function validate(openPatient: AheadParts['openPatient'], last: Partition): Promise<void> {
   const patient = await openPatient();
   try {
@@ -178,7 +177,7 @@ async function validate(openPatient: AheadParts['openPatient'], last: Partition)
   }
 }
 
-/** Days are cut at midnight (UTC). */
+/** Bounds by time are at midnight (UTC). */
 function rounded(table: PartitionedTable, bound: number): number {
   return table === 'events' ? bound : Math.ceil(bound / dayMs) * dayMs;
 }

@@ -1,7 +1,6 @@
 /**
- * Drops the partitions in which all is old: at once, whatever there was in them, and the space is free. What is partly
- * old stays until all is. The first partition that is left then begins where the dropped ended; what is written with
- * a key from before that, as a move from another database does, finds an empty partition in their place.
+ * Drops partitions in which all rows are old, which takes no time and frees their space. Partly old ones stay. An empty
+ * partition takes the place of the dropped ones, for rows with older keys, such as those of a move from another database.
  */
 
 import type { Db } from '../engine/open.ts';
@@ -14,22 +13,22 @@ import {
   type Partition,
   type PartitionedTable,
   partitionsOf,
-  whileAlone,
-  whileTheyStay,
+  withStablePartitions,
+  withTableLock,
 } from './partitions.ts';
 
-/** When what a row tells of happened; never after the row was made. */
+/** The column with the time of the row's event, which is never after the row was inserted. */
 const times: Record<PartitionedTable, string> = { attempts: 'ended_at', emails: 'created_at', events: 'at' };
 
-/** The clocks of nodes differ, and a row is committed a moment after it was made. */
+/** The clocks of nodes differ, and a row is committed a moment after its id was created. */
 const slackMs = 60 * 60_000;
 
-/** The last rows of a partition, of which the youngest is taken: they are in order but for what was written at once. */
-const looksAt = 100;
+/** The youngest row is among the last of a partition, because only rows inserted at the same time are out of order. */
+const lastRows = 100;
 
 const restMs = 60_000;
 
-/** How many partitions it has dropped in which nothing is younger than `until` says; null: only what is empty goes. */
+/** Drops partitions without rows from after `until`; null: only empty partitions. Returns how many it dropped. */
 export function dropPast(
   db: Db,
   table: PartitionedTable,
@@ -41,11 +40,11 @@ export function dropPast(
     if (now() < restUntil) return 0;
     restUntil = now() + restMs;
     const terms = { table, now: now(), until: until() ?? Number.NEGATIVE_INFINITY };
-    // Each partition is read by its name, which is an error once another node has dropped it.
-    const seen = await whileTheyStay(db, (trx) => pastOf(trx, terms));
+    // Stable, because reading a partition that another node has dropped is an error.
+    const seen = await withStablePartitions(db, (trx) => pastOf(trx, terms));
     if (seen === null || seen.length === 0) return 0;
-    const dropped = await whileAlone(db, table, async (trx) => {
-      // Nobody adds to them now.
+    const dropped = await withTableLock(db, table, async (trx) => {
+      // Read again, now that nothing can be inserted.
       const past = await pastOf(trx, terms);
       if (past.length === 0) return 0;
       for (const { name } of past) await trx.raw(`drop table ${name}`);
@@ -63,13 +62,13 @@ interface Terms {
   until: number;
 }
 
-/** From the first on, those in which all is old. The empty one that takes the place of what was dropped is none by itself. */
+/** The first partitions in which all rows are old; none if that is only the empty one that replaced dropped ones. */
 async function pastOf(db: Db, { table, now, until }: Terms): Promise<Partition[]> {
   const closed = table === 'events' ? await settledPosition(db) : now - slackMs;
   const past: Partition[] = [];
   let isWorthIt = false;
   for (const partition of await partitionsOf(db, table)) {
-    // Another bound says when the rows were made; this one, that none is to come.
+    // The partition is closed: no row can be added to it.
     if (partition.to === null || partition.to > closed) break;
     const youngest = await youngestOf(db, table, partition.name);
     if (youngest !== null && youngest >= until - slackMs) break;
@@ -79,11 +78,11 @@ async function pastOf(db: Db, { table, now, until }: Terms): Promise<Partition[]
   return isWorthIt ? past : [];
 }
 
-/** When the last of its rows was made; null: it has none. */
+/** The time of its last row; null if it is empty. */
 async function youngestOf(db: Db, table: PartitionedTable, name: string): Promise<number | null> {
   const rows: { id: string; time: number }[] = await db(name)
     .orderBy(keyOf(table), 'desc')
-    .limit(looksAt)
+    .limit(lastRows)
     .select('id', { time: times[table] });
   return rows.length === 0 ? null : Math.max(...rows.flatMap(({ id, time }) => [timeOfId(id), time]));
 }

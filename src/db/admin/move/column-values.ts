@@ -1,32 +1,32 @@
 /**
- * One value on its way from SQLite to PostgreSQL, by the type that its column has there; and the form in which the two
- * sides are compared, the same whichever computes it.
+ * Converts a value from SQLite to PostgreSQL by the type of its column there, and gives the text by which both sides are
+ * compared, which PostgreSQL and this program compute alike.
  *
- * A value that its column does not take is refused by name, never bent; with one exception. PostgreSQL stores no NUL in
- * text, and SQLite does: such characters become U+FFFD, as they do where Postern takes a reply apart, and are told.
+ * A value that does not fit its column is an error that names it, with one exception: PostgreSQL cannot store NUL in text, so
+ * NUL becomes U+FFFD, as when Postern parses a reply, and the replaced values are counted.
  */
 import { hash } from 'node:crypto';
 
 export type Value = string | number | boolean | Buffer | null;
 
 interface Type {
-  /** Undefined: it is not a value of this type. */
+  /** Undefined if it is not a value of this type. */
   read(value: string | number | Buffer): Exclude<Value, null> | undefined;
-  /** What is compared, as text; `sql`: the same computed by PostgreSQL. */
+  /** The text for the comparison; `sql` computes the same in PostgreSQL. */
   text(value: never): string;
   sql(column: string): string;
 }
 
+const asText = { text: String, sql: (column: string) => `${column}::text` };
+
 const whole: Type = {
   read: (value) => (Number.isSafeInteger(value) ? (value as number) : undefined),
-  text: String,
-  sql: (column) => `${column}::text`,
+  ...asText,
 };
 
 const text: Type = {
   read: (value) => (typeof value === 'string' ? value.replaceAll('\0', '\uFFFD') : undefined),
-  text: (value: string) => value,
-  sql: (column) => `${column}::text`,
+  ...asText,
 };
 
 const types: Record<string, Type> = {
@@ -37,13 +37,11 @@ const types: Record<string, Type> = {
   'character varying': text,
   uuid: {
     read: (value) => (typeof value === 'string' ? value.toLowerCase() : undefined),
-    text: (value: string) => value,
-    sql: (column) => `${column}::text`,
+    ...asText,
   },
   boolean: {
     read: (value) => (value === 0 || value === 1 ? value === 1 : undefined),
-    text: String,
-    sql: (column) => `${column}::text`,
+    ...asText,
   },
   'double precision': {
     read: (value) => (typeof value === 'number' ? value : undefined),
@@ -63,7 +61,7 @@ const types: Record<string, Type> = {
 
 export interface Column {
   name: string;
-  /** As PostgreSQL calls it. */
+  /** PostgreSQL's name of the type. */
   type: string;
 }
 
@@ -71,16 +69,16 @@ export const canMove = ({ type }: Column) => Object.hasOwn(types, type);
 
 const typeOf = ({ type }: Column) => types[type]!;
 
-/** As PostgreSQL takes it. */
+/** Throws if the value does not fit the column. */
 export function converted(column: Column, value: string | number | Buffer | null): Value {
   if (value === null) return null;
   const read = typeOf(column).read(value);
   if (read !== undefined) return read;
   const shown = Buffer.isBuffer(value) ? `${value.length} bytes` : JSON.stringify(value).slice(0, 60);
-  throw new Error(`${column.name} is ${shown}, which is no ${column.type}`);
+  throw new Error(`${column.name} is ${shown}, which is not a valid ${column.type}`);
 }
 
-/** The SHA-256 of a row, in hexadecimal: each value with its length, so that no two rows read the same. */
+/** The SHA-256 of a row, in hexadecimal. Each value has its length, so that different rows never have the same text. */
 export function rowHash(columns: readonly Column[], values: readonly Value[]): string {
   const parts = columns.map((column, at) => {
     const value = values[at]!;
@@ -93,7 +91,7 @@ export function rowHash(columns: readonly Column[], values: readonly Value[]): s
 
 export const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
-/** The same, computed by PostgreSQL. */
+/** `rowHash` computed by PostgreSQL. */
 export function rowHashSql(columns: readonly Column[]): string {
   const parts = columns.map((column) => {
     const shown = typeOf(column).sql(quoted(column.name));

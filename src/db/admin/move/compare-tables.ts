@@ -1,7 +1,7 @@
 /**
- * Whether a table is the same on both sides: the number of its rows, and a digest of them all. Each row has a SHA-256; the
- * digest is their sum, in which the order of the rows does not count: neither side has to sort, and no two databases have
- * to agree on an alphabet. Each side reads its own rows, so PostgreSQL answers with a few numbers however many there are.
+ * Compares a table on both sides by the number of its rows and a digest. The digest is the sum of the rows' SHA-256, so the
+ * order of the rows does not matter, and the databases need not sort alike. Each side reads its own rows, so PostgreSQL
+ * returns a few numbers, however many rows there are.
  */
 import { hash } from 'node:crypto';
 import type { Db, Trx } from '../../engine/open.ts';
@@ -15,13 +15,13 @@ export interface Sum {
   digest: string;
 }
 
-/** A hash is added up in four parts: 60 bits go into a bigint of PostgreSQL's. */
+/** A hash is summed in four parts of 60 bits, each of which fits into PostgreSQL's bigint. */
 const parts = [0, 1, 2, 3].map((part) => part * 15);
 
 const digestOf = (rows: number, sums: (bigint | string)[]) =>
   hash('sha256', [rows, ...sums].join(' '), 'hex');
 
-/** `replaced`: how many values had characters that PostgreSQL does not store. */
+/** `replaced`: number of values with characters that PostgreSQL cannot store. */
 export async function sumOfSource(
   source: Trx,
   table: Table,

@@ -1,11 +1,11 @@
 /**
- * A move from SQLite to PostgreSQL, from the first look to the last note. Nothing of SQLite's file is changed but its
- * schema, where that is an old one. It can be ended anywhere and begun again:
+ * Moves the database from SQLite to PostgreSQL. SQLite's file stays as it is, except that an old schema is upgraded. A move can
+ * be interrupted at any step and continued:
  *
- *   look at the target · note beside SQLite (nobody uses it any more) · claim the target (nobody uses it yet) · copy ·
- *   sequences · check · note that SQLite's is the past · note that the target is good
+ *   check the target · mark SQLite as moving (no server uses it) · claim the target (no server uses it yet) · copy ·
+ *   sequences · compare · mark SQLite as moved · mark the target as finished
  *
- * The last two in this order: what is in doubt between them is neither's to be started with, and the next run settles it.
+ * The order of the last two matters: between them, neither database can be used, and the next run finishes the move.
  */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -15,7 +15,7 @@ import { failpoint } from '../../../base/failpoints.ts';
 import { DatabaseError, type Db, type Trx } from '../../engine/open.ts';
 import { isAway } from '../../engine/unavailable.ts';
 import { migrate, migrationsOf, type Upgrade } from '../../schema/migrate.ts';
-import { type MovedMarker, noteFile, readNote, writeNote } from '../moved-marker.ts';
+import { type MovedMarker, markerFile, readMarker, writeMarker } from '../moved-marker.ts';
 import { type Sum, sumOfSource, sumOfTarget } from './compare-tables.ts';
 import { planMove, type Table } from './move-plan.ts';
 import * as rows from './postgres-target.ts';
@@ -31,7 +31,7 @@ interface Moving {
   onUpgrade(upgrade: Upgrade): void;
   onProgress(progress: MoveProgress): void;
   onError(what: string): void;
-  /** How long PostgreSQL may be away. */
+  /** How long to wait for a PostgreSQL that is away. */
   timeoutMs?: number;
 }
 
@@ -44,7 +44,7 @@ export interface MoveProgress {
 
 export interface MoveResult {
   tables: ({ table: string; replaced: number } & Sum)[];
-  /** Rows that were there from a run before this one. */
+  /** Rows that an earlier run had copied. */
   resumed: number;
 }
 
@@ -53,67 +53,67 @@ const retryDelayMs = 500;
 
 export async function moveDatabase(moving: Moving): Promise<MoveResult> {
   const { source, target, to, dataDir, now } = moving;
-  const note = await standing(moving);
+  const marker = await markerOf(moving);
   await migrate(source, moving.onUpgrade);
-  // SQLite has one writer: nobody else is one until this is over.
+  // SQLite has one writer, so nothing else writes during the move.
   return source.transaction(async (trx) => {
     await migrate(target);
     const tables = await planMove(trx, target);
-    writeNote(dataDir, { ...note, to });
+    writeMarker(dataDir, { ...marker, to });
     failpoint('moving');
     await rows.claimTarget(target, {
-      id: note.id,
+      id: marker.id,
       source: `${resolve(dataDir)} on ${hostname()}`,
       now: now(),
     });
     const resumed = await copyAll(moving, trx, tables);
-    await patiently(moving, async () => {
+    await retryWhileAway(moving, async () => {
       await rows.setSequences(target, tables, await givenNumbers(trx));
       await rows.analyze(target, tables);
     });
     const checked = await checkAll(moving, trx, tables);
     failpoint('checked');
-    const finishedAt = note.finishedAt ?? now();
-    writeNote(dataDir, { ...note, to, finishedAt });
+    const finishedAt = marker.finishedAt ?? now();
+    writeMarker(dataDir, { ...marker, to, finishedAt });
     failpoint('noted');
-    await patiently(moving, () => rows.finishTarget(target, note.id, finishedAt));
+    await retryWhileAway(moving, () => rows.finishTarget(target, marker.id, finishedAt));
     return { tables: checked, resumed };
   });
 }
 
-/** Looks at both sides, and changes nothing: the note of a move that may begin, or go on. */
-async function standing({ target, to, dataDir, now }: Moving): Promise<MovedMarker> {
-  const note = readNote(dataDir);
+/** Checks both sides and changes nothing. Returns the marker of a move that may begin or continue. */
+async function markerOf({ target, to, dataDir, now }: Moving): Promise<MovedMarker> {
+  const marker = readMarker(dataDir);
   const record = await rows.readRecord(target);
-  const isSame = record !== null && record.id === note?.id;
+  const isSame = record !== null && record.id === marker?.id;
   if (isSame && record.finishedAt === null) {
-    await rows.requireNobody(target);
+    await rows.requireNoServer(target);
     const { pending } = await migrationsOf(target);
-    if (pending.length === 0) return note!;
+    if (pending.length === 0) return marker!;
     throw new DatabaseError(
       'the move was begun by an older Postern; finish it with that one, or move into an empty database',
     );
   }
-  if (note && note.finishedAt !== null) {
+  if (marker && marker.finishedAt !== null) {
     throw new DatabaseError(
-      `the database of ${dataDir} has moved to ${note.to} already: set POSTERN_DATABASE_URL to that, and start the server`,
+      `the database of ${dataDir} has moved to ${marker.to} already: set POSTERN_DATABASE_URL to that, and start the server`,
     );
   }
   if (record) {
     const state = record.finishedAt === null ? 'an unfinished move' : 'what was moved';
-    const other = note
+    const other = marker
       ? ''
-      : ` (if that was this one: ${noteFile(dataDir)} is gone, and the move was given up with it)`;
+      : ` (if it was this move: ${markerFile(dataDir)} has been removed, which gave the move up)`;
     throw new DatabaseError(
-      `the target holds ${state} from ${record.source}${other}. Give an empty database: a move adds to nothing`,
+      `the target holds ${state} from ${record.source}${other}. Use an empty database: a move does not add to existing data`,
     );
   }
   await rows.requireUnused(target);
-  // Into another target than before it is another move: what is in that one is given up.
-  return note?.to === to ? note : { id: randomUUID(), to, begunAt: now(), finishedAt: null };
+  // A different target makes it a new move; the old target is given up.
+  return marker?.to === to ? marker : { id: randomUUID(), to, begunAt: now(), finishedAt: null };
 }
 
-/** Answers how many rows were there already. */
+/** Returns how many rows an earlier run had copied. */
 async function copyAll(moving: Moving, source: Trx, tables: Table[]): Promise<number> {
   const { target } = moving;
   const counts = new Map<Table, number>();
@@ -123,15 +123,15 @@ async function copyAll(moving: Moving, source: Trx, tables: Table[]): Promise<nu
   for (const table of tables) {
     const progress = (done: number) =>
       moving.onProgress({ doing: 'copied', table: table.name, done: before + done, all });
-    let at = await patiently(moving, () => rows.readReached(target, table));
+    let at = await retryWhileAway(moving, () => rows.readReached(target, table));
     resumed += at.rows;
     for (let batch = await readBatch(source, table, at.after); batch.last !== null; ) {
-      // The next one is read while this one is written.
+      // The next batch is read while this one is written.
       const following = readBatch(source, table, batch.last);
       following.catch(() => {});
       const { after } = at;
       const written = batch;
-      at = await patiently(moving, () =>
+      at = await retryWhileAway(moving, () =>
         rows.insertBatch(target, table, after, written, () => failpoint('copying')),
       );
       failpoint('copied');
@@ -155,13 +155,13 @@ async function checkAll(moving: Moving, source: Trx, tables: Table[]): Promise<M
         done += count;
         moving.onProgress({ doing: 'checked', table: table.name, done, all });
       }),
-      patiently(moving, () => sumOfTarget(target, table)),
+      retryWhileAway(moving, () => sumOfTarget(target, table)),
     ]);
     if (here.rows !== there.rows || here.digest !== there.digest) {
       const [ours, theirs] = [here, there].map(({ rows, digest }) => `${rows} rows (${digest.slice(0, 16)})`);
       throw new DatabaseError(
-        `${table.name} is not the same on both sides: ${ours} in SQLite, ${theirs} in PostgreSQL. Somebody has changed ` +
-          'one of them: give an empty database',
+        `${table.name} is not the same on both sides: ${ours} in SQLite, ${theirs} in PostgreSQL. One of them ` +
+          'has been changed meanwhile: use an empty database',
       );
     }
     checked.push({ table: table.name, ...here });
@@ -172,10 +172,10 @@ async function checkAll(moving: Moving, source: Trx, tables: Table[]): Promise<M
 const sum = (numbers: Iterable<number>) => [...numbers].reduce((one, other) => one + other, 0);
 
 /**
- * A PostgreSQL that restarts, or a connection that is lost, is waited for: so long from when it was first seen to be
- * away, however long the statement had been at work by then. What is done again must know what it did.
+ * Retries while PostgreSQL restarts or the connection is lost, for `timeoutMs` from the first failure, however long the
+ * statement had run by then. `run` must recognize what an earlier try has already done.
  */
-async function patiently<T>(
+async function retryWhileAway<T>(
   { onError, timeoutMs = defaultTimeoutMs }: Moving,
   run: () => Promise<T>,
 ): Promise<T> {

@@ -1,7 +1,6 @@
 /**
- * What there is to move, read off the two databases: which tables, in an order that their foreign keys let in, which
- * columns of what type, which sequences. Nothing is written down here, so nothing can be forgotten here: where the two
- * sides do not have the same tables and columns, there is no plan.
+ * Plans a move: the tables in an order that satisfies their foreign keys, their columns and types. All of it is read from the
+ * two databases, so no table can be forgotten here. If they do not have the same tables and columns, planning fails.
  */
 
 import { DatabaseError, type Db, type Trx } from '../../engine/open.ts';
@@ -11,7 +10,7 @@ import { type Column, canMove } from './column-values.ts';
 
 export interface Table {
   name: string;
-  /** By name. */
+  /** Ordered by name. */
   columns: Column[];
 }
 
@@ -29,7 +28,6 @@ export async function planMove(source: Trx, target: Db): Promise<Table[]> {
   return inOrder(source, there);
 }
 
-/** Names as both databases spell them. */
 export async function targetTables(target: Db): Promise<Table[]> {
   const { rows } = await target.raw(
     `select t.relname as "table", c.column_name as name, c.data_type as type
@@ -54,7 +52,7 @@ async function sourceTables(source: Trx): Promise<Named[]> {
   );
   const tables = [];
   for (const { name, wr } of found.filter((each) => isOurs(each.name))) {
-    if (wr) throw new DatabaseError(`${name} has no rowid, by which tables are read`);
+    if (wr) throw new DatabaseError(`${name} has no rowid, which a move needs to read it`);
     tables.push({ name, columns: await source.raw('select name from pragma_table_info(?)', [name]) });
   }
   return tables;
@@ -63,10 +61,10 @@ async function sourceTables(source: Trx): Promise<Named[]> {
 type Named = { name: string; columns: { name: string }[] };
 
 function differences(here: Named[], there: Named[]): string[] {
-  return [...lacking(here, there, 'PostgreSQL'), ...lacking(there, here, 'SQLite')];
+  return [...missing(here, there, 'PostgreSQL'), ...missing(there, here, 'SQLite')];
 }
 
-function lacking(those: Named[], these: Named[], where: string): string[] {
+function missing(those: Named[], these: Named[], where: string): string[] {
   return those.flatMap(({ name, columns }) => {
     const same = these.find((table) => table.name === name);
     if (!same) return [`${where} has no table ${name}`];
@@ -83,7 +81,7 @@ async function requireSameVersion(source: Trx, target: Db): Promise<void> {
     throw new DatabaseError(`SQLite is at ${last(here.done)}, PostgreSQL at ${last(there.done)}`);
 }
 
-/** A table comes after those that it refers to. */
+/** Puts each table after those that it refers to. */
 async function inOrder(source: Trx, tables: Table[]): Promise<Table[]> {
   const waiting = new Map<string, { table: Table; needs: string[] }>();
   for (const table of tables) {

@@ -1,59 +1,59 @@
 /**
- * PostgreSQL's side of a move: what stands in a database that is to be moved into, and the rows on their way in. How far
- * each table is, is committed with the rows themselves, in the table `postern_move`: whatever ends a move, and wherever,
- * the next one goes on after the last row that is there, and no row comes twice.
+ * PostgreSQL's side of a move: checks the target and inserts the rows. The progress of each table is committed with its rows,
+ * in the table `postern_move`, so an interrupted move continues after the last row and inserts none twice.
  */
 import { anyConnection, senderConnection } from '../../../cluster/notify.ts';
 import { DatabaseError, type Db, type Trx } from '../../engine/open.ts';
+import { partsOf } from '../../engine/parts-of.ts';
 import { moveTable } from '../moved-marker.ts';
 import { quoted, type Value } from './column-values.ts';
 import { type Table, targetTables } from './move-plan.ts';
 import { type Batch, beforeAll } from './sqlite-source.ts';
 
-/** What the target says of a move into it. */
-interface Past {
+/** The target's record of a move into it. */
+interface MoveRecord {
   id: string;
   source: string;
   finishedAt: number | null;
 }
 
-/** How far a table is. */
+/** The progress of a table. */
 interface Reached {
   after: number;
   rows: number;
 }
 
-/** "move" in ASCII: the advisory lock of those who begin one. */
+/** "move" in ASCII: the advisory lock for starting a move. */
 const advisoryLock = 0x6d6f7665;
 
-/** What migrations and a first start put into a database that nobody has used yet. */
-const madeByItself = ['event_readers', 'one_time_tokens'];
+/** Tables that migrations and the first start fill in a database that has not been used yet. */
+const filledAtStart = ['event_readers', 'one_time_tokens'];
 
-/** Null: nothing was ever moved into this database. */
-export async function readRecord(target: Db): Promise<Past | null> {
+/** Null if no move into this database has begun. */
+export async function readRecord(target: Db): Promise<MoveRecord | null> {
   const { rows } = await target.raw('select to_regclass(?) is not null as "isThere"', [moveTable]);
   if (!rows[0].isThere) return null;
   return (await target(moveTable).first('id', 'source', 'finished_at as finishedAt')) ?? null;
 }
 
-/** Rejects where there is anything in it, or anybody on it; changes nothing. */
+/** Rejects if the target has data or a running server; changes nothing. */
 export async function requireUnused(target: Db): Promise<void> {
-  await requireNobody(target);
+  await requireNoServer(target);
   const { rows } = await target.raw('show server_encoding');
   if (rows[0].server_encoding !== 'UTF8') {
     const how = 'create it with `createdb --encoding=UTF8 --template=template0 NAME`';
     throw new DatabaseError(`the target is encoded in ${rows[0].server_encoding}, mail needs UTF8; ${how}`);
   }
-  const used = (await filled(target)).filter((name) => !madeByItself.includes(name));
+  const used = (await filled(target)).filter((name) => !filledAtStart.includes(name));
   if (used.length > 0) {
     throw new DatabaseError(
-      `the target is not empty: there are rows in ${used.join(', ')}. Give an empty database: a move adds to nothing`,
+      `the target is not empty: there are rows in ${used.join(', ')}. Use an empty database: a move does not add to existing data`,
     );
   }
 }
 
-/** A server on the target would send what arrives there while it may yet be taken back. */
-export async function requireNobody(target: Db): Promise<void> {
+/** A server on the target would send mail before the move is finished. */
+export async function requireNoServer(target: Db): Promise<void> {
   const { rows } = await target.raw(
     'select 1 from pg_stat_activity where datname = current_database() and application_name in (?, ?) limit 1',
     [anyConnection, senderConnection],
@@ -71,7 +71,7 @@ async function filled(target: Db): Promise<string[]> {
   return names;
 }
 
-/** The target is this move's from here on; a server refuses it until the move is finished. */
+/** Claims the target for this move; servers refuse to use it until the move is finished. */
 export async function claimTarget(
   target: Db,
   { id, source, now }: { id: string; source: string; now: number },
@@ -88,7 +88,7 @@ export async function claimTarget(
       table.text('source').notNullable();
       table.bigInteger('begun_at').notNullable();
       table.bigInteger('finished_at');
-      // JSON: how far each table is.
+      // JSON: the progress of each table.
       table.text('reached').notNullable();
     });
     await trx(moveTable).insert({ id, source, begun_at: now, reached: '{}' });
@@ -101,8 +101,8 @@ export async function readReached(target: Db, { name }: Table): Promise<Reached>
 }
 
 /**
- * Inserts what was read after `after`, and answers how far the table is. Where it is elsewhere nothing is inserted: the
- * commit before was in doubt, and its answer lost.
+ * Inserts the batch that was read after `after`, and returns the table's progress. If the table is not at `after`, nothing is
+ * inserted: an earlier commit, whose answer was lost, has succeeded.
  */
 export async function insertBatch(
   target: Db,
@@ -112,7 +112,7 @@ export async function insertBatch(
   beforeCommit: () => void,
 ): Promise<Reached> {
   return target.transaction(async (trx) => {
-    // Waits for the end of a process that was killed, where PostgreSQL has not noticed yet.
+    // Waits for the transaction of a killed process that PostgreSQL has not ended yet.
     const { reached } = await trx(moveTable).forUpdate().first('reached');
     const all: { [table: string]: Reached } = JSON.parse(reached);
     const before = all[table.name] ?? { after: beforeAll, rows: 0 };
@@ -125,7 +125,7 @@ export async function insertBatch(
   });
 }
 
-/** PostgreSQL takes 65,535 values a statement. */
+/** PostgreSQL takes at most 65,535 values per statement. */
 const maxValues = 20_000;
 
 async function insert(trx: Trx, { name, columns }: Table, rows: Value[][]): Promise<void> {
@@ -140,16 +140,13 @@ async function insert(trx: Trx, { name, columns }: Table, rows: Value[][]): Prom
     ]);
     return;
   }
-  // Bytes have no place in JSON.
-  const atOnce = Math.max(1, Math.floor(maxValues / columns.length));
-  for (let start = 0; start < rows.length; start += atOnce) {
-    const some = rows.slice(start, start + atOnce);
-    const tuple = `(${columns.map(() => '?').join(', ')})`;
-    await trx.raw(`${into} values ${some.map(() => tuple).join(', ')}`, some.flat() as string[]);
-  }
+  // JSON cannot contain bytes.
+  const tuple = `(${columns.map(() => '?').join(', ')})`;
+  for (const part of partsOf(rows, Math.max(1, Math.floor(maxValues / columns.length))))
+    await trx.raw(`${into} values ${part.map(() => tuple).join(', ')}`, part.flat() as string[]);
 }
 
-/** New numbers come after all that SQLite has given, those of rows that are gone included: readers remember them. */
+/** New numbers come after all numbers of SQLite, including those of deleted rows, because readers of events remember them. */
 export async function setSequences(target: Db, tables: Table[], given: Map<string, number>): Promise<void> {
   const { rows } = await target.raw(
     `select t.relname as "table", a.attname as "column", s.oid::regclass::text as sequence
@@ -167,14 +164,14 @@ export async function setSequences(target: Db, tables: Table[], given: Map<strin
       throw new DatabaseError(`SQLite numbers the rows of ${name}, and PostgreSQL has no sequence for it`);
     for (const { column, sequence } of own) {
       const max = await target(name).max(`${column} as most`).first();
-      // One more than the last: what is the last given must be nobody's (db/schema/migrations/005-events.ts).
+      // One more, because no row may have the sequence's last value (db/schema/migrations/005-events.ts).
       const next = Math.max(max?.max ?? 0, given.get(name) ?? 0) + 1;
       await target.raw('select setval(?::regclass, ?)', [sequence, next]);
     }
   }
 }
 
-/** So that the first statements of a server are planned for what is there. */
+/** Collects statistics for the query planner before a server starts. */
 export async function analyze(target: Db, tables: Table[]): Promise<void> {
   for (const { name } of tables) await target.raw(`analyze ${quoted(name)}`);
 }

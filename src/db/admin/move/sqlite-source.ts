@@ -1,7 +1,6 @@
 /**
- * SQLite's side of a move: rows by their rowid, in batches that are bounded both in rows and in bytes, as PostgreSQL
- * takes them. It is read in a transaction that has the write lock, so that nobody changes it meanwhile: what is behind a
- * batch stays as it was.
+ * SQLite's side of a move: reads rows in the order of their rowid, in batches bounded in rows and bytes. The caller's
+ * transaction has the write lock, so rows that have been read cannot change.
  */
 import { DatabaseError, type Trx } from '../../engine/open.ts';
 import { converted, quoted, type Value } from './column-values.ts';
@@ -10,13 +9,13 @@ import type { Table } from './move-plan.ts';
 export interface Batch {
   /** In the order of the table's columns. */
   rows: Value[][];
-  /** The rowid of the last; null: there are no more. */
+  /** The last rowid; null: there are no more rows. */
   last: number | null;
-  /** Characters that PostgreSQL does not store, and that were replaced: how many values had some. */
+  /** Number of values with characters that PostgreSQL cannot store, which were replaced. */
   replaced: number;
 }
 
-/** Where a table begins. */
+/** Before the first rowid of a table. */
 export const beforeAll = Number.MIN_SAFE_INTEGER;
 
 const maxRows = 2_000;
@@ -27,7 +26,7 @@ export async function countRows(source: Trx, { name }: Table): Promise<number> {
   return count;
 }
 
-/** The rows after a rowid: one at least, where there is one. */
+/** Reads the rows after a rowid, at least one if there is any. */
 export async function readBatch(source: Trx, table: Table, after: number): Promise<Batch> {
   const last = await endOfBatch(source, table, after);
   if (last === null) return { rows: [], last, replaced: 0 };
@@ -47,14 +46,14 @@ export async function readBatch(source: Trx, table: Table, after: number): Promi
         return taken;
       } catch (error) {
         const at = `in the row of ${name} with rowid ${row['rowid of it']}`;
-        throw new DatabaseError(`${at} ${(error as Error).message}; mend it in SQLite, then move again`);
+        throw new DatabaseError(`${at} ${(error as Error).message}; correct it in SQLite, then move again`);
       }
     }),
   );
   return { rows, last, replaced };
 }
 
-/** Sizes are read without what they are the sizes of. */
+/** Reads only the sizes of the values. */
 async function endOfBatch(source: Trx, { name, columns }: Table, after: number): Promise<number | null> {
   const size = columns.map((column) => `coalesce(octet_length(${quoted(column.name)}), 0)`).join(' + ');
   const rows: { id: number; size: number }[] = await source.raw(
@@ -71,7 +70,7 @@ async function endOfBatch(source: Trx, { name, columns }: Table, after: number):
   return last;
 }
 
-/** The highest value that AUTOINCREMENT has given in each table that has it, whether the row is still there or not. */
+/** The highest AUTOINCREMENT value of each table, even if its row has been deleted. */
 export async function givenNumbers(source: Trx): Promise<Map<string, number>> {
   const [table] = await source.raw("select 1 from sqlite_master where name = 'sqlite_sequence'");
   if (!table) return new Map();
