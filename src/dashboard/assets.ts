@@ -10,7 +10,7 @@ import { gzip } from 'node:zlib';
 import type { Context } from 'koa';
 
 export interface Assets {
-  /** The URL of a file. Throws if there is no such file: a mistake in a view. */
+  /** The URL of a file. Throws if the file does not exist: a mistake in a view. */
   url(name: string): string;
   /** Returns false if the request is not for an asset. */
   serve(context: Context): Promise<boolean>;

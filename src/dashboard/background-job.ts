@@ -2,6 +2,7 @@
  * Long jobs that run in the background, one at a time, while pages show their progress. The last job is kept in memory, so
  * after a restart there is none.
  */
+import { setTimeout } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
 
 interface BackgroundJob<Request, Progress, Result> {
@@ -21,7 +22,7 @@ export interface BackgroundJobs<Request, Progress, Result> {
   start(request: Request): boolean;
   /** Waits until no job is running, for at most this long. */
   waitUntilEnded(timeoutMs: number): Promise<void>;
-  /** Aborts the running job and starts no more; resolves when it has ended. */
+  /** Aborts the running job and refuses new ones; resolves when it has ended. */
   stop(): Promise<void>;
 }
 
@@ -55,12 +56,10 @@ export function createBackgroundJobs<Request, Progress, Result>(
       return true;
     },
     async waitUntilEnded(timeoutMs) {
-      let timer: NodeJS.Timeout | undefined;
-      const late = new Promise<void>((done) => {
-        timer = setTimeout(done, timeoutMs);
-      });
+      const ended = new AbortController();
+      const late = setTimeout(timeoutMs, undefined, { signal: ended.signal }).catch(() => {});
       await Promise.race([running, late]);
-      clearTimeout(timer);
+      ended.abort();
     },
     stop() {
       stopping.abort(new Error('Postern stops'));

@@ -22,6 +22,7 @@ import { createKnownBrowsers } from './security/known-browsers.ts';
 import { createLoginThrottle } from './security/login-throttle.ts';
 import { setPageHeaders } from './security/security-headers.ts';
 import { createSessions } from './security/sessions.ts';
+import { createSigner } from './security/signer.ts';
 
 export type DashboardParts = Omit<
   PageParts,
@@ -41,7 +42,8 @@ export interface Dashboard {
 export function createDashboard(dependencies: DashboardParts): Dashboard {
   const { db, clock, secrets, config, baseUrl, onError } = dependencies;
   const cookies = createCookies(config.baseUrl.startsWith('https:'));
-  const knownBrowsers = createKnownBrowsers(secrets, clock, cookies);
+  const signer = createSigner(secrets);
+  const knownBrowsers = createKnownBrowsers(signer, clock, cookies);
   const sessions = createSessions(db, clock, cookies, knownBrowsers);
   const operatorJobs = createOperatorJobs(dependencies);
   const parts: PageParts = {
@@ -54,11 +56,11 @@ export function createDashboard(dependencies: DashboardParts): Dashboard {
     longWorkSlots: createLongWorkSlots(),
     operatorJobs,
   };
-  const csrf = createCsrf(secrets, baseUrl);
+  const csrf = createCsrf(signer, baseUrl);
   const authorizePage = createAuthorizePage({ db, clock, csrf, sessions });
   const slots = createRequestSlots();
   const assets = createAssets();
-  const flashes = createFlashes(secrets, cookies);
+  const flashes = createFlashes(signer, cookies);
   const respond = createRespond({ db, csrf, cookies, flashes, render: createRender(assets) });
   const respondError = createRespondError({ respond, sessions, clock, onError });
 

@@ -90,11 +90,29 @@ export function oneLine(what: string, maxLength = 200) {
     .refine((text) => isOneLine(text, maxLength), `Enter one line of at most ${maxLength} characters.`);
 }
 
-export const emailField = z
-  .string({ error: 'Enter an email address.' })
-  .trim()
-  .max(254, 'Enter an email address, such as ann@example.org.')
-  .refine((text) => domainOf(text) !== null, 'Enter an email address, such as ann@example.org.');
+export const emailField = parsedBy(
+  (text) => (text.length <= 254 && domainOf(text) !== null ? text : null),
+  'Enter an email address, such as ann@example.org.',
+);
+
+/** A field that `read` parses; `fault` is the error if it returns null. */
+export function parsedBy<Value>(read: (text: string) => Value | null, fault: string) {
+  return z
+    .string({ error: fault })
+    .trim()
+    .transform((text, context) => {
+      const value = read(text);
+      if (value !== null) return value;
+      context.addIssue({ code: 'custom', message: fault });
+      return z.NEVER;
+    });
+}
+
+/** An empty field is undefined. */
+export function optional<Schema extends z.ZodType>(schema: Schema) {
+  const orUndefined = (text: unknown) => (typeof text === 'string' && text.trim() === '' ? undefined : text);
+  return z.preprocess(orUndefined, schema.optional());
+}
 
 /** A checkbox, which is sent only if it is checked. */
 export const checkbox = z

@@ -27,7 +27,7 @@ interface QueueActionJob {
 export interface OperatorJobs {
   /** Queued mail by destination, possibly a little old. */
   summary(): Promise<QueueRow[]>;
-  /** The next `summary` is read afresh, after a change that it must show. */
+  /** Makes the next `summary` read the database again, after a change that it must show. */
   invalidateSummary(): void;
   queueActions: BackgroundJobs<QueueActionJob, { moved: number }, QueueActionResult>;
   /** The request is the domain to check; null for all. */

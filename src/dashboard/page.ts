@@ -112,14 +112,16 @@ export interface Flash {
   text: string;
 }
 
-/** `view`: path below pages/, such as `keys/keys`. */
+/** `view`: path below pages/, such as `keys/keys`. A page with `errors` of its form has the status 422. */
 export function show(
   view: string,
   title: string,
   data: object = {},
-  { status = 200, scripts = [] }: { status?: number; scripts?: string[] } = {},
+  { status, scripts = [] }: { status?: number; scripts?: string[] } = {},
 ): PageView {
-  return { view, title, data, status, isPart: false, scripts };
+  const { errors = {} } = data as { errors?: object };
+  const defaultStatus = Object.keys(errors).length > 0 ? 422 : 200;
+  return { view, title, data, status: status ?? defaultStatus, isPart: false, scripts };
 }
 
 export function part(view: string, data: object = {}): PageView {

@@ -1,6 +1,6 @@
 /**
  * Sends that people make in the dashboard. They take the path of the API: counted and charged as an API request and held to the
- * same limits. There is no API key; the caller has checked that the person may send.
+ * same limits. They have no API key; the caller has checked that the person may send.
  */
 import { createHash } from 'node:crypto';
 import type { Accept, SendRequest } from '../accept.ts';

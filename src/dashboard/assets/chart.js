@@ -9,6 +9,7 @@ const series = [
   { name: 'Delivered', colour: '--key-delivered' },
   { name: 'Bounced', colour: '--key-bounced' },
 ];
+/** Steps of the count axis: no fractions. */
 const increments = Array.from({ length: 10 }, (_, power) =>
   [1, 2, 5].map((each) => each * 10 ** power),
 ).flat();
@@ -16,7 +17,7 @@ const charts = new Set();
 
 /** Browsers resolve light-dark() only where it is used, so the colour is read from an element. */
 function colourOf(element, name) {
-  const probe = document.createElement('i');
+  const probe = createElement('i');
   probe.style.color = `var(${name})`;
   element.append(probe);
   const { color } = getComputedStyle(probe);
@@ -96,26 +97,17 @@ function createChart(element, { step, bars }, onSelect) {
   return new uPlot(options, [times, ...series.map((_, index) => bars.map((bar) => bar[index + 1]))], element);
 }
 
-function createTooltip() {
-  const tip = document.createElement('div');
-  tip.className = 'chart-tip';
-  tip.hidden = true;
-  return tip;
+function createElement(tag, ...content) {
+  const element = document.createElement(tag);
+  element.append(...content);
+  return element;
 }
 
 function fillTooltip(tip, [from, ...counts], step) {
-  const head = document.createElement('p');
-  head.textContent = periodOf(from, step);
-  const list = document.createElement('ul');
-  for (const [index, { name }] of series.entries()) {
-    const item = document.createElement('li');
-    const [label, count] = [document.createElement('span'), document.createElement('strong')];
-    label.textContent = name;
-    count.textContent = numbers.format(counts[index]);
-    item.append(label, count);
-    list.append(item);
-  }
-  tip.replaceChildren(head, list);
+  const items = series.map(({ name }, index) =>
+    createElement('li', createElement('span', name), createElement('strong', numbers.format(counts[index]))),
+  );
+  tip.replaceChildren(createElement('p', periodOf(from, step)), createElement('ul', ...items));
 }
 
 /** To the right of the bar, or to the left if it would not fit. */
@@ -135,7 +127,9 @@ function draw(element) {
   const { step, bars } = data;
   const last = bars.length - 1;
   let selected = null;
-  const tip = createTooltip();
+  const tip = createElement('div');
+  tip.className = 'chart-tip';
+  tip.hidden = true;
   const chart = createChart(element, data, select);
   element.append(tip);
   charts.add(chart);
@@ -166,10 +160,6 @@ function draw(element) {
     announce(bar, step);
   });
   element.addEventListener('blur', deselect);
-  followSize(chart, element);
-}
-
-function followSize(chart, element) {
   new ResizeObserver(() => {
     const { clientWidth: width, clientHeight: height } = element;
     if (width > 0 && (width !== chart.width || height !== chart.height)) chart.setSize({ width, height });

@@ -15,25 +15,11 @@ type CookieName = 'session' | 'visitor' | 'browser' | 'flash' | 'theme';
 export function createCookies(isHttps: boolean): Cookies {
   const prefix = isHttps ? '__Host-postern-' : 'postern-';
   return {
-    get(context, name) {
-      const wanted = `${prefix}${name}=`;
-      const pairs = context
-        .get('cookie')
-        .split(';')
-        .map((pair) => pair.trim());
-      return pairs.find((pair) => pair.startsWith(wanted))?.slice(wanted.length) ?? null;
-    },
-    set(context, name, value, maxAgeMs) {
-      const age = value === null ? 0 : maxAgeMs && Math.floor(maxAgeMs / 1000);
-      const parts = [
-        `${prefix}${name}=${value ?? ''}`,
-        'Path=/',
-        'HttpOnly',
-        'SameSite=Lax',
-        isHttps && 'Secure',
-        age !== undefined && `Max-Age=${age}`,
-      ];
-      context.append('Set-Cookie', parts.filter(Boolean).join('; '));
+    get: ({ cookies }, name) => cookies.get(prefix + name) ?? null,
+    set({ cookies }, name, value, maxAge) {
+      // The proxy in front of the server ends TLS, so Koa takes the connection for an unencrypted one.
+      cookies.secure = isHttps;
+      cookies.set(prefix + name, value, { httpOnly: true, sameSite: 'lax', maxAge, overwrite: true });
     },
   };
 }

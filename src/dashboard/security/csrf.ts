@@ -1,11 +1,10 @@
 /**
- * Three defences against forms of other sites: the session cookie is not sent with them (SameSite), the browser tells their
- * origin (Sec-Fetch-Site, Origin), and they lack the token that each of our forms has, made for one session.
+ * Three defences against forms on other sites: the browser does not send the session cookie with them (SameSite), it sends
+ * their origin (Sec-Fetch-Site, Origin), and they lack the token of our forms, which is made for one session.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Context } from 'koa';
-import { deriveKey, keysOf, type Secrets } from '../../base/secrets.ts';
 import { PageError, staleForm } from '../page-error.ts';
+import type { Signer } from './signer.ts';
 
 export interface Csrf {
   tokenFor(visitor: string): string;
@@ -18,12 +17,9 @@ export interface Csrf {
 const tokenField = '_csrf';
 const tokenHeader = 'x-csrf-token';
 
-export function createCsrf(secrets: Secrets, baseUrl: () => string): Csrf {
-  const keys = keysOf(secrets, (secret) => deriveKey(secret, 'dashboard'));
-  const tokenBy = (key: Buffer, visitor: string) =>
-    createHmac('sha256', key).update(`csrf ${visitor}`).digest('base64url');
+export function createCsrf(signer: Signer, baseUrl: () => string): Csrf {
   return {
-    tokenFor: (visitor) => tokenBy(keys.current(), visitor),
+    tokenFor: (visitor) => signer.sign(`csrf ${visitor}`),
     checkOrigin(context) {
       const site = context.get('sec-fetch-site');
       if (site !== '' && site !== 'same-origin' && site !== 'none') throw foreign();
@@ -31,12 +27,8 @@ export function createCsrf(secrets: Secrets, baseUrl: () => string): Csrf {
       if (origin !== '' && !isOurs(origin, context.get('host'), baseUrl())) throw foreign();
     },
     checkToken(context, form, visitor) {
-      const given = Buffer.from(form.get(tokenField) ?? context.get(tokenHeader));
-      const isRight = keys.find((key) => {
-        const expected = Buffer.from(tokenBy(key, visitor));
-        return given.length === expected.length && timingSafeEqual(given, expected) ? true : null;
-      });
-      if (isRight === null) throw staleForm();
+      const token = form.get(tokenField) ?? context.get(tokenHeader);
+      if (!signer.isSigned(`csrf ${visitor}`, token)) throw staleForm();
     },
   };
 }
@@ -44,8 +36,8 @@ export function createCsrf(secrets: Secrets, baseUrl: () => string): Csrf {
 /** Our base URL, or the host that this browser used, for example through a tunnel. */
 function isOurs(origin: string, host: string, baseUrl: string): boolean {
   if (!URL.canParse(origin)) return false;
-  const given = new URL(origin);
-  return given.origin === new URL(baseUrl).origin || given.host === host;
+  const sender = new URL(origin);
+  return sender.origin === new URL(baseUrl).origin || sender.host === host;
 }
 
 function foreign(): PageError {

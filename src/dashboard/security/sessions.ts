@@ -27,7 +27,7 @@ const seenPrecisionMs = 60_000;
 const maxAgentLength = 300;
 
 export interface Sessions {
-  /** The session of the browser and its user; null if nobody is signed in. */
+  /** The session of the browser and its user; null if the browser is not signed in. */
   find(context: Context): Promise<{ session: Session; user: User } | null>;
   /** Starts a new session and ends the browser's previous one. */
   begin(context: Context, user: Pick<User, 'id' | 'passwordHash'>): Promise<void>;

@@ -35,8 +35,7 @@ async function account(visit: UserVisit, { db }: PageParts, errors: Errors = {})
     isThis: one.id === session.id,
   }));
   const codesLeft = user.totpSecret === null ? 0 : await countRecoveryCodes(db, user.id);
-  const status = Object.keys(errors).length > 0 ? 422 : 200;
-  return show('account/account', 'Your account', { sessions, codesLeft, errors }, { status });
+  return show('account/account', 'Your account', { sessions, codesLeft, errors });
 }
 
 async function changeName(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {

@@ -32,8 +32,7 @@ function offer(
   const picture = `data:image/svg+xml,${encodeURIComponent(renderSVG(uri, { border: 2 }))}`;
   const sealed = seal.close(JSON.stringify({ userId: user.id, secret }));
   const readable = secret.replace(/(.{4})(?=.)/g, '$1 ');
-  const status = Object.keys(errors).length > 0 ? 422 : 200;
-  return show('account/second-factor', 'Second factor', { picture, sealed, readable, errors }, { status });
+  return show('account/second-factor', 'Second factor', { picture, sealed, readable, errors });
 }
 
 async function turnOn(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { toDomain } from '../../../mail/address.ts';
 import type { Finding, FindingStatus } from '../../../operate/doctor/finding.ts';
-import { checkForm, type Errors, valuesOf } from '../../forms.ts';
+import { checkForm, type Errors, optional, parsedBy, valuesOf } from '../../forms.ts';
 import {
   type DashboardPage,
   type PageAnswer,
@@ -38,29 +38,18 @@ function doctor(visit: UserVisit, { operatorJobs }: PageParts, errors: Errors = 
   const data = { run, isRunning, groups: groupsOf(findings), counts: countsOf(findings) };
   if (isPoll) return part('doctor/result', data);
   const values = visit.context.method === 'POST' ? valuesOf(visit.form) : {};
-  const status = Object.keys(errors).length > 0 ? 422 : 200;
-  return show('doctor/doctor', 'Doctor', { ...data, values, errors }, { status });
+  return show('doctor/doctor', 'Doctor', { ...data, values, errors });
 }
 
 const fields = z.object({
-  domain: z
-    .string()
-    .trim()
-    .default('')
-    .transform((text, context) => {
-      if (text === '') return null;
-      const name = toDomain(text);
-      if (name !== null) return name;
-      context.addIssue({ code: 'custom', message: 'Enter a domain name, such as example.com.' });
-      return z.NEVER;
-    }),
+  domain: optional(parsedBy(toDomain, 'Enter a domain name, such as example.com.')),
 });
 
 function start(visit: UserVisit, parts: PageParts): PageAnswer {
   const checked = checkForm(visit.form, fields);
   if (!checked.ok) return doctor(visit, parts, checked.errors);
   // If a run is under way, the page shows that one.
-  parts.operatorJobs.doctor.start(checked.values.domain);
+  parts.operatorJobs.doctor.start(checked.values.domain ?? null);
   return redirect('/dashboard/doctor');
 }
 

@@ -65,19 +65,19 @@ export function readHtml(raw: Buffer, undo: (html: string) => string): string | 
 function withPictures(html: string, raw: Buffer, tree: MimeTreePart): string {
   if (!/cid:/i.test(html)) return html;
   const pictures = new Map<string, string>();
-  let left = maxPictures;
+  let bytesLeft = maxPictures;
   for (const part of partsOf(tree)) {
     const id = /^<(.+)>$/.exec(fieldValue(part.head, 'content-id') ?? '')?.[1];
     if (id === undefined || !pictureType.test(part.type)) continue;
     const bytes = bodyOf(raw, part);
-    left -= bytes.length;
-    if (left >= 0) pictures.set(id, `data:${part.type};base64,${bytes.toString('base64')}`);
+    bytesLeft -= bytes.length;
+    if (bytesLeft >= 0) pictures.set(id, `data:${part.type};base64,${bytes.toString('base64')}`);
   }
-  let room = 4 * maxPictures;
+  let charactersLeft = 4 * maxPictures;
   return html.replace(/\bcid:([^\s"'<>)&]{1,300})/gi, (whole, id: string) => {
     const picture = pictures.get(id) ?? '';
-    room -= picture.length;
-    return picture === '' || room < 0 ? whole : picture;
+    charactersLeft -= picture.length;
+    return picture === '' || charactersLeft < 0 ? whole : picture;
   });
 }
 

@@ -17,10 +17,10 @@ import {
 } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { send } from '../../sending.ts';
+import { readProgress } from './delivery-progress.ts';
 import { type EmailContent, readContent, sourceOf } from './email-content.ts';
 import { resendRequest } from './resend.ts';
 import { preview, source, withMessage } from './stored-message.ts';
-import { readStory } from './story.ts';
 
 type OnEmail = (visit: OrgVisit, parts: PageParts, email: EmailRecord) => PageAnswer | Promise<PageAnswer>;
 
@@ -46,16 +46,16 @@ async function emailIn({ context, org }: OrgVisit, { db }: PageParts): Promise<E
 
 async function page(visit: OrgVisit, parts: PageParts, email: EmailRecord): Promise<PageAnswer> {
   const { query, now, base } = visit;
-  const story = await readStory(parts.db, email, now);
+  const progress = await readProgress(parts.db, email, now);
   const path = `${base}/emails/${email.id}`;
-  const version = versionOf(story, now);
+  const version = versionOf(progress, now);
   const shown = {
-    ...story,
+    ...progress,
     path,
-    live: story.intervalMs === null ? null : `${path}?part=story&seen=${version}`,
+    live: progress.intervalMs === null ? null : `${path}?part=deliveries&seen=${version}`,
   };
-  if (query.get('part') === 'story')
-    return unlessCurrent(visit, version, 'email/story', { ...shown, isPart: true });
+  if (query.get('part') === 'deliveries')
+    return unlessCurrent(visit, version, 'email/deliveries', { ...shown, isPart: true });
   const content = await withMessage(visit, parts, email, (raw) => (raw ? contentOf(raw, query) : null));
   const data = {
     ...shown,
@@ -74,19 +74,19 @@ const views = ['html', 'text', 'source', 'header'] as const;
 
 function contentOf(raw: Buffer, query: URLSearchParams) {
   const content = readContent(raw);
-  const there = views.filter((view) => isThere(view, content));
-  const view = there.find((each) => each === query.get('show')) ?? there[0]!;
+  const shown = views.filter((view) => isAvailable(view, content));
+  const view = shown.find((each) => each === query.get('show')) ?? shown[0]!;
   const bytes = view === 'source' ? sourceOf(raw) : null;
   return {
     ...(content ?? { text: null, fields: [], attachments: [] }),
-    views: there,
+    views: shown,
     view,
     source: bytes,
     size: raw.length,
   };
 }
 
-function isThere(view: (typeof views)[number], content: EmailContent | null): boolean {
+function isAvailable(view: (typeof views)[number], content: EmailContent | null): boolean {
   if (view === 'html') return content?.hasHtml ?? false;
   if (view === 'text') return (content?.text ?? null) !== null;
   return view === 'source' || content !== null;
@@ -154,9 +154,9 @@ async function cancel(visit: OrgVisit, { db }: PageParts, email: EmailRecord): P
     sending > 0
       ? ` ${sending === 1 ? 'One delivery is' : `${sending} deliveries are`} being sent right now; try again in a minute.`
       : '';
-  const said =
+  const text =
     moved === 0
       ? `There was nothing left to cancel.${left}`
       : `Canceled for ${moved === 1 ? 'one recipient' : `${moved} recipients`}.${left}`;
-  return redirect(`${base}/emails/${email.id}`, { tone: moved > 0 ? 'good' : 'bad', text: said });
+  return redirect(`${base}/emails/${email.id}`, { tone: moved > 0 ? 'good' : 'bad', text });
 }

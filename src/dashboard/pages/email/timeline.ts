@@ -8,7 +8,7 @@ import { agentName } from '../../number-format.ts';
 type Data = Record<string, unknown>;
 type Tone = 'good' | 'bad' | 'warn' | 'busy' | 'quiet';
 
-const said = ({ response, diagnostic }: Data) => {
+const replyOf = ({ response, diagnostic }: Data) => {
   const reply = response as Reply | null | undefined;
   return reply ? replyText(reply) : text(diagnostic);
 };
@@ -23,14 +23,14 @@ const kinds: Record<string, { title: string; tone: Tone; detail?: (data: Data) =
     detail: ({ trackedLinks }) =>
       typeof trackedLinks === 'number' ? `Only the first ${trackedLinks} links are tracked` : '',
   },
-  'email.delivered': { title: 'Delivered', tone: 'good', detail: said },
-  'email.deferred': { title: 'Deferred', tone: 'warn', detail: said },
+  'email.delivered': { title: 'Delivered', tone: 'good', detail: replyOf },
+  'email.deferred': { title: 'Deferred', tone: 'warn', detail: replyOf },
   'email.bounced': {
     title: 'Bounced',
     tone: 'bad',
-    detail: (data) => said(data) || text((data.bounce as Data | undefined)?.diagnostic),
+    detail: (data) => replyOf(data) || text((data.bounce as Data | undefined)?.diagnostic),
   },
-  'email.expired': { title: 'Expired', tone: 'bad', detail: said },
+  'email.expired': { title: 'Expired', tone: 'bad', detail: replyOf },
   'email.suppressed': { title: 'Not sent: on the suppression list', tone: 'warn' },
   'email.opened': { title: 'Opened', tone: 'good', detail: visitor },
   'email.clicked': {

@@ -25,8 +25,8 @@ export const statuses = [['', 'Any status'], ...statusOptions] as const;
 const maxLength = 320;
 
 export function readFilters(query: URLSearchParams): Values {
-  const given = names.map((name) => [name, (query.get(name) ?? '').trim().slice(0, maxLength)] as const);
-  return Object.fromEntries(given) as Values;
+  const values = names.map((name) => [name, (query.get(name) ?? '').trim().slice(0, maxLength)] as const);
+  return Object.fromEntries(values) as Values;
 }
 
 export function searchOf(values: Values, now: number): Omit<Search, 'orgId' | 'limit'> {

@@ -52,51 +52,25 @@ function creditItems({ org, lowShare, now }: AttentionFacts): AttentionItem[] {
   const path = '/credits';
   const renews = limit > 0 ? ` The quota renews ${relative(renewsAt, now)}.` : '';
   const isSpent = balanceOf({ ...org, quotaUsed: limit - remaining }) === 0;
-  if (isSpent)
-    return [
-      {
-        tone: 'bad',
-        title: 'No credits left',
-        text: `Sends are refused until credits are added.${renews}`,
-        path,
-      },
-    ];
+  const refused = `Sends are refused until credits are added.${renews}`;
+  if (isSpent) return [{ tone: 'bad', title: 'No credits left', text: refused, path }];
   if (limit === 0 || remaining > limit * lowShare) return [];
   const left = `${count(remaining)} of ${count(limit)} credits are left in the quota, and ${count(org.wallet)} in the wallet.`;
   return [{ tone: 'warn', title: 'Credits are low', text: `${left}${renews}`, path }];
 }
 
 function rateItems({ bounces, complaints }: AttentionFacts): AttentionItem[] {
-  const itemsFor = (
-    name: string,
-    { share, tone, good, bad }: Rate,
-    advice: string,
-    path: string,
-  ): AttentionItem[] =>
-    tone === 'bad' || tone === 'warn'
-      ? [
-          {
-            tone,
-            path,
-            title: `The ${name} rate is ${tone === 'bad' ? 'too high' : 'high'}: ${percent(share!)} in the last 7 days`,
-            text: `Keep it below ${percent(good)}. From ${percent(bad)} on, mailbox providers throttle or reject your mail. ${advice}`,
-          },
-        ]
-      : [];
-  return [
-    ...itemsFor(
-      'bounce',
-      bounces,
-      'Check which addresses bounce and where you got them.',
-      '/emails?status=bounced',
-    ),
-    ...itemsFor(
-      'complaint',
-      complaints,
-      'Send only to people who asked for your mail.',
-      '/emails?status=complained',
-    ),
+  const rates = [
+    { name: 'bounce', ...bounces, advice: 'Check which addresses bounce and where you got them.' },
+    { name: 'complaint', ...complaints, advice: 'Send only to people who asked for your mail.' },
   ];
+  return rates.flatMap(({ name, share, tone, good, bad, advice }) => {
+    if (tone !== 'bad' && tone !== 'warn') return [];
+    const level = tone === 'bad' ? 'too high' : 'high';
+    const title = `The ${name} rate is ${level}: ${percent(share!)} in the last 7 days`;
+    const text = `Keep it below ${percent(good)}. From ${percent(bad)} on, mailbox providers throttle or reject your mail. ${advice}`;
+    return [{ tone, title, text, path: `/emails?status=${name === 'bounce' ? 'bounced' : 'complained'}` }];
+  });
 }
 
 /** Only the operator can fix a missing IP pool. */
@@ -124,12 +98,8 @@ function destinationItems(facts: AttentionFacts): AttentionItem[] {
     const circuit = statuses.states.get(destination)?.circuit;
     if (suspension) {
       const text = `The operator suspended this destination: ${suspension.reason}. Sending resumes ${relative(suspension.until, now)}.`;
-      stopped.set(suspension.destination, {
-        tone: 'warn',
-        title: `Mail to ${suspension.destination} is suspended`,
-        text,
-        path,
-      });
+      const title = `Mail to ${suspension.destination} is suspended`;
+      stopped.set(suspension.destination, { tone: 'warn', title, text, path });
     } else if (circuit) {
       const text = `Connections have failed for ${span(now - circuit.since)}: ${circuit.reason}. The next attempt is ${relative(circuit.nextProbeAt, now)}.`;
       stopped.set(destination, { tone: 'warn', title: `${destination} cannot be reached`, text, path });
@@ -170,7 +140,7 @@ function webhookItems({ webhooks, now }: AttentionFacts): AttentionItem[] {
   }));
 }
 
-/** Under a minute, a duration says less than "just now". */
+/** A duration under a minute is not worth showing. */
 function failureOf(since: number | null, now: number): string {
   if (since === null) return 'is failing';
   return now - since < 60_000 ? 'has just started to fail' : `has been failing for ${span(now - since)}`;

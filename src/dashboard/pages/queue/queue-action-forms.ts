@@ -12,9 +12,9 @@ import {
   type Selection,
 } from '../../../db/queue/apply-queue-action.ts';
 import { listQueue } from '../../../db/queue/queue-view.ts';
-import { domainOf, toDomain } from '../../../mail/address.ts';
+import { toDomain } from '../../../mail/address.ts';
 import { actionWords, beingSent, leftAlone } from '../../../operate/explain/action-words.ts';
-import { checkForm, type Errors, valuesOf } from '../../forms.ts';
+import { checkForm, type Errors, emailField, optional, parsedBy, valuesOf } from '../../forms.ts';
 import { count } from '../../number-format.ts';
 import {
   type DashboardPage,
@@ -37,46 +37,16 @@ export const queueActionsPage: DashboardPage = {
 
 const kinds = Object.keys(actionWords) as [QueueAction, ...QueueAction[]];
 
-/** An empty field is no filter. */
-const optional = <Schema extends z.ZodType>(schema: Schema) =>
-  z.preprocess(
-    (text) => (typeof text === 'string' && text.trim() === '' ? undefined : text),
-    schema.optional(),
-  );
-
 const filters = z.object({
   order: z.enum(kinds, { error: 'Choose an action.' }),
   destination: optional(destinationField),
-  domain: optional(
-    z
-      .string()
-      .transform(
-        (text, context) =>
-          toDomain(text.trim()) ?? wrong(context, 'Enter a domain name, such as example.com.'),
-      ),
-  ),
-  to: optional(
-    z
-      .string()
-      .trim()
-      .refine((text) => domainOf(text) !== null, 'Enter an email address, such as ann@example.org.'),
-  ),
-  org: optional(
-    z
-      .string()
-      .trim()
-      .toLowerCase()
-      .refine((text) => z.guid().safeParse(text).success, "Enter an organization's id."),
-  ),
+  domain: optional(parsedBy(toDomain, 'Enter a domain name, such as example.com.')),
+  to: optional(emailField),
+  org: optional(z.string().trim().toLowerCase().pipe(z.guid("Enter an organization's id."))),
   status: optional(z.enum(['queued', 'deferred', 'held'], { error: 'Choose a state.' })),
 });
 
 type Filters = z.output<typeof filters>;
-
-function wrong(context: z.core.$RefinementCtx, message: string): never {
-  context.addIssue({ code: 'custom', message });
-  return z.NEVER;
-}
 
 const names = ['destination', 'domain', 'to', 'org', 'status'] as const;
 const shownOfMany = 10;
@@ -84,24 +54,23 @@ const shownOfMany = 10;
 async function preview(
   visit: UserVisit,
   parts: PageParts,
-  given: { reason?: string; errors?: Errors } = {},
+  typed: { reason?: string; errors?: Errors } = {},
 ): Promise<PageAnswer> {
   const fields = visit.context.method === 'POST' ? visit.form : visit.query;
   const values = { order: 'retry', ...valuesOf(fields) } as Record<string, string>;
   const checked = checkForm(fields, filters);
   const isAsked = names.some((name) => (values[name] ?? '') !== '');
   const shown = checked.ok && isAsked ? await dryRun(checked.values, visit, parts) : null;
-  const errors = { ...(isAsked && !checked.ok ? checked.errors : {}), ...shown?.errors, ...given.errors };
+  const errors = { ...(isAsked && !checked.ok ? checked.errors : {}), ...shown?.errors, ...typed.errors };
   const data = {
     values,
     kinds,
     orders: actionWords,
     errors,
     found: shown?.found ?? null,
-    reason: given.reason,
+    reason: typed.reason,
   };
-  const status = Object.keys(errors).length > 0 ? 422 : 200;
-  return show('queue/order', 'Change queued mail', data, { status });
+  return show('queue/order', 'Change queued mail', data);
 }
 
 async function dryRun(fields: Filters, { now }: UserVisit, parts: PageParts) {

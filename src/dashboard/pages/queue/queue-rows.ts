@@ -57,9 +57,9 @@ export function presentRows(rows: QueueRow[], now: number): DestinationView[] {
 
 /** Destinations whose name or one of whose domains contains the text. */
 export function matching(rows: QueueRow[], text: string): QueueRow[] {
-  const sought = text.toLowerCase();
+  const lowerCase = text.toLowerCase();
   return rows.filter(({ destination, domains }) =>
-    [destination, ...domains].some((name) => name.includes(sought)),
+    [destination, ...domains].some((name) => name.includes(lowerCase)),
   );
 }
 

@@ -49,8 +49,7 @@ export async function overview(
   };
   if (isPoll(visit)) return part('queue/summary', data);
   const values = context.method === 'POST' ? valuesOf(visit.form) : {};
-  const status = Object.keys(errors).length > 0 ? 422 : 200;
-  return show('queue/queue', 'Queue', { ...data, values, errors }, { status });
+  return show('queue/queue', 'Queue', { ...data, values, errors });
 }
 
 const statuses = ['queued', 'deferred', 'sending', 'held'] as const;

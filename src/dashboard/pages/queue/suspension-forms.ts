@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { resume, suspend } from '../../../db/queue/suspensions.ts';
 import { duration } from '../../../settings/durations.ts';
 import { readDestination } from '../../../settings/grammar.ts';
-import { checkForm, oneLine } from '../../forms.ts';
+import { checkForm, oneLine, parsedBy } from '../../forms.ts';
 import { type DashboardPage, type PageAnswer, type PageParts, redirect, type UserVisit } from '../../page.ts';
 import { hrefOf } from './queue-rows.ts';
 import { overview } from './routes.ts';
@@ -17,32 +17,20 @@ export const suspensionsPage: DashboardPage = {
 
 export const reason = oneLine('a reason; it is shown in the queue', 500);
 
-export const destinationField = z
-  .string({ error: 'Enter a destination.' })
-  .trim()
-  .transform((text, context) => {
-    const name = readDestination(text);
-    if (name !== null) return name;
-    context.addIssue({
-      code: 'custom',
-      message: 'Enter a recipient domain, or a destination that the queue shows.',
-    });
-    return z.NEVER;
-  });
+export const destinationField = parsedBy(
+  readDestination,
+  'Enter a recipient domain, or a destination that the queue shows.',
+);
 
-const span = z
-  .string({ error: 'Enter a duration.' })
-  .trim()
-  .transform((text, context) => {
-    try {
-      return duration.read(text);
-    } catch {
-      context.addIssue({ code: 'custom', message: 'Enter a duration, such as 30m, 2h or 3d, up to 365d.' });
-      return z.NEVER;
-    }
-  });
+const spanField = parsedBy((text) => {
+  try {
+    return duration.read(text);
+  } catch {
+    return null;
+  }
+}, 'Enter a duration, such as 30m, 2h or 3d, up to 365d.');
 
-const suspension = z.object({ destination: destinationField, for: span, reason });
+const suspension = z.object({ destination: destinationField, for: spanField, reason });
 
 async function begin(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   const { now, user } = visit;

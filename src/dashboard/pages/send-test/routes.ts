@@ -30,8 +30,7 @@ async function form(visit: OrgVisit, { db }: PageParts, errors: Errors = {}): Pr
   const checked = valuesOf(visit.form);
   const values = { ...testMail(visit.org.name), to: visit.user.email, ...checked };
   const data = { domains, values, errors, once: newId() };
-  const status = Object.keys(errors).length > 0 ? 422 : 200;
-  return show('send-test/send-test', 'Send a test', data, { status });
+  return show('send-test/send-test', 'Send a test', data);
 }
 
 async function verifiedDomains(db: PageParts['db'], orgId: string): Promise<string[]> {

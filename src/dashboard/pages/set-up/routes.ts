@@ -59,8 +59,7 @@ async function make(visit: Visit, parts: PageParts): Promise<PageAnswer> {
 async function form(visit: Visit, { db }: PageParts, errors: Record<string, string>): Promise<PageAnswer> {
   const isFirst = !(await hasOrganizations(db));
   const { password: _, ...values } = valuesOf(visit.form);
-  const status = Object.keys(errors).length > 0 ? 422 : 200;
-  return show('set-up/set-up', 'Set up Postern', { isFirst, values, errors }, { status });
+  return show('set-up/set-up', 'Set up Postern', { isFirst, values, errors });
 }
 
 /** Returns the link's hash; throws if the link is not valid. */

@@ -27,12 +27,12 @@ const soonMs = 1000;
 const laterMs = 5000;
 const maxAttempts = 40;
 
-export async function readStory(db: Db, email: EmailRecord, now: number) {
+export async function readProgress(db: Db, email: EmailRecord, now: number) {
   const attempts = await listAttempts(db, email.id);
-  const stories = await readWhyFacts(db, email, { attempts, now });
+  const facts = await readWhyFacts(db, email, { attempts, now });
   return {
     status: statusWords(statusOf(email.deliveries.map(({ status }) => status))),
-    recipients: stories.map((story) => present(story, email, attempts)),
+    recipients: facts.map((each) => present(each, email, attempts)),
     events: timelineOf(email),
     intervalMs: intervalMs(email),
   };
@@ -44,8 +44,8 @@ function intervalMs({ deliveries }: EmailRecord): number | null {
   return deliveries.some(({ status }) => status === 'queued' || status === 'sending') ? soonMs : laterMs;
 }
 
-function present(story: WhyFacts, email: EmailRecord, all: AttemptRecord[]) {
-  const { delivery, last, now } = story;
+function present(facts: WhyFacts, email: EmailRecord, all: AttemptRecord[]) {
+  const { delivery, last, now } = facts;
   const { id, recipient, status, opens, clicks } = delivery;
   const own = all.filter(({ deliveryId }) => deliveryId === id);
   const when = (time: number) => `${exactly(time)} (${relative(time, now)})`;
@@ -58,7 +58,7 @@ function present(story: WhyFacts, email: EmailRecord, all: AttemptRecord[]) {
     isFinal: isFinal(status),
     address: legible(recipient),
     steps: steps.map((step) => ({ ...step, detail: legible(step.detail) })),
-    why: legible(why(story, when, remedies)),
+    why: legible(why(facts, when, remedies)),
     attempts: own.slice(-maxAttempts).reverse().map(presentAttempt),
     earlier: Math.max(own.length - maxAttempts, 0),
     /** Attempts are deleted after their retention; their number is kept. */
