@@ -6,7 +6,7 @@ interface Words {
   tone: 'good' | 'bad' | 'warn' | 'busy' | 'quiet';
 }
 
-const words: Record<EmailStatus, Words> = {
+export const statusWords: Record<EmailStatus, Words> = {
   queued: { text: 'Queued', tone: 'busy' },
   sending: { text: 'Sending', tone: 'busy' },
   processing: { text: 'In progress', tone: 'busy' },
@@ -23,9 +23,5 @@ const words: Record<EmailStatus, Words> = {
   insufficient_credit: { text: 'No credit', tone: 'bad' },
 };
 
-export function statusWords(status: EmailStatus): Words {
-  return words[status];
-}
-
 /** Options of a select field. */
-export const statusOptions = Object.entries(words).map(([status, { text }]) => [status, text] as const);
+export const statusOptions = Object.entries(statusWords).map(([status, { text }]) => [status, text] as const);

@@ -18,7 +18,7 @@ async function begin(t: ExecutionContext, options: WorldOptions = {}) {
 const delivered = (world: World, id: string) => world.when(id, ({ status }) => status === 'delivered');
 
 const subjects = (html: string) =>
-  [...html.matchAll(/email-subject"><bdi>([^<]*)</g)].map(([, subject]) => subject);
+  [...html.matchAll(/<p class="one-line quiet"><bdi>([^<]*)</g)].map(([, subject]) => subject);
 
 for (const database of kinds) {
   test(`${database}: each filter finds what it says; what is not looked through yet is said`, async (t) => {

@@ -66,7 +66,7 @@ export function createBrowser(world: Pick<World, 'url'>, headers: Record<string,
   function keep(line: string): void {
     const [pair = '', ...attributes] = line.split('; ');
     const [name, value] = [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)];
-    if (attributes.includes('Max-Age=0')) jar.delete(name);
+    if (attributes.includes(`expires=${new Date(0).toUTCString()}`)) jar.delete(name);
     else jar.set(name, value);
   }
 

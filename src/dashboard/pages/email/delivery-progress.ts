@@ -31,7 +31,7 @@ export async function readProgress(db: Db, email: EmailRecord, now: number) {
   const attempts = await listAttempts(db, email.id);
   const facts = await readWhyFacts(db, email, { attempts, now });
   return {
-    status: statusWords(statusOf(email.deliveries.map(({ status }) => status))),
+    status: statusWords[statusOf(email.deliveries.map(({ status }) => status))],
     recipients: facts.map((each) => present(each, email, attempts)),
     events: timelineOf(email),
     intervalMs: intervalMs(email),
@@ -54,7 +54,7 @@ function present(facts: WhyFacts, email: EmailRecord, all: AttemptRecord[]) {
     id,
     opens,
     clicks,
-    status: statusWords(status),
+    status: statusWords[status],
     isFinal: isFinal(status),
     address: legible(recipient),
     steps: steps.map((step) => ({ ...step, detail: legible(step.detail) })),
@@ -88,7 +88,7 @@ function presentAttempt(attempt: AttemptRecord) {
     number,
     startedAt,
     id: `attempt-${deliveryId}-${number}`,
-    badge: { text: statusWords(verdict.outcome).text, tone: outcomes[verdict.outcome] },
+    badge: { text: statusWords[verdict.outcome].text, tone: outcomes[verdict.outcome] },
     facts: facts.map(legible),
     lines: transcript.flatMap(linesOf),
     diagnostic: transcript.some(({ text }) => text.includes(verdict.diagnostic))

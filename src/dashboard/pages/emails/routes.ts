@@ -67,7 +67,7 @@ function present({ id, status, to, subject, tags, from, createdAt }: EmailSummar
   return {
     id,
     createdAt,
-    status: statusWords(status),
+    status: statusWords[status],
     to: legible(to[0]?.address ?? ''),
     others: to.length - 1,
     subject: legible(subject),
