@@ -1,10 +1,10 @@
 /**
  * Runs the tests, on a PostgreSQL that it starts for the run (an npm package provides it).
  *
- *   npm test                        every room of test/ but slow/, each in one process
- *   npm test -- queue route         these rooms
- *   npm test -- test/mail/x.test.ts these files, each in a process of its own; other arguments go to AVA
- *   npm run test:slow               test/slow/, and the rooms again on PostgreSQL, with property tests at full count
+ *   npm test                            every room of test/ except slow, each in one process
+ *   npm test -- queue route             these rooms
+ *   npm test -- test/route/dane.test.ts these files, each in a process of its own; other arguments go to AVA
+ *   npm run test:slow                   test/slow, and the rooms again on PostgreSQL, with property tests at full count
  *
  * The directories of failed tests are kept; the last lines name them.
  */

@@ -4,7 +4,7 @@ import { createPersistentCache, type PersistentEntry } from '../../src/base/pers
 import { openDatabase } from '../../src/db/engine/open.ts';
 import { forgetLearned, learnedRows } from '../../src/db/queue/learned-rows.ts';
 import { manualClock } from '../lab/clock.ts';
-import { createMigrated, type DatabaseKind, kinds } from '../lab/database/databases.ts';
+import { createMigrated, type DatabaseKind, oneKind } from '../lab/database/databases.ts';
 import { temporaryDirectory } from '../lab/evidence.ts';
 
 const minute = 60_000;
@@ -41,39 +41,37 @@ function fakeRows() {
 
 const silent = () => {};
 
-for (const kind of kinds) {
-  test(`${kind}: an entry survives a restart until it expires`, async (t) => {
-    const db = await startDatabase(t, kind);
-    const clock = manualClock();
-    const rows = learnedRows<{ mode: string }>(db, 'mta-sts');
-    const newCache = () => createPersistentCache(rows, clock, (what, error) => t.fail(`${what}: ${error}`));
-    await newCache().set('a.example', { mode: 'testing' }, minute);
-    await newCache().set('a.example', { mode: 'enforce' }, 2 * minute);
-    t.deepEqual(await newCache().get('a.example'), { mode: 'enforce' });
-    t.is(await newCache().get('b.example'), null);
-    const others = createPersistentCache(learnedRows(db, 'greylisting'), clock, silent);
-    t.is(await others.get('a.example'), null, 'kinds are separate');
-    await clock.advance(2 * minute - 1);
-    t.deepEqual(await newCache().get('a.example'), { mode: 'enforce' });
-    await clock.advance(1);
-    t.is(await newCache().get('a.example'), null);
-  });
+test('an entry survives a restart until it expires', async (t) => {
+  const db = await startDatabase(t, oneKind);
+  const clock = manualClock();
+  const rows = learnedRows<{ mode: string }>(db, 'mta-sts');
+  const newCache = () => createPersistentCache(rows, clock, (what, error) => t.fail(`${what}: ${error}`));
+  await newCache().set('a.example', { mode: 'testing' }, minute);
+  await newCache().set('a.example', { mode: 'enforce' }, 2 * minute);
+  t.deepEqual(await newCache().get('a.example'), { mode: 'enforce' });
+  t.is(await newCache().get('b.example'), null);
+  const others = createPersistentCache(learnedRows(db, 'greylisting'), clock, silent);
+  t.is(await others.get('a.example'), null, 'kinds are separate');
+  await clock.advance(2 * minute - 1);
+  t.deepEqual(await newCache().get('a.example'), { mode: 'enforce' });
+  await clock.advance(1);
+  t.is(await newCache().get('a.example'), null);
+});
 
-  test(`${kind}: expired entries are deleted, a bounded number at a time`, async (t) => {
-    const db = await startDatabase(t, kind);
-    const expired = Array.from({ length: 1001 }, (_, n) => ({
-      kind: 'a',
-      name: `${n}`,
-      value: '1',
-      expires_at: 9,
-    }));
-    await db.batchInsert('learned', [...expired, { kind: 'b', name: '1', value: '1', expires_at: 11 }], 100);
-    t.is(await forgetLearned(db, 10), 1000);
-    t.is(await forgetLearned(db, 10), 1);
-    t.is(await forgetLearned(db, 10), 0);
-    t.deepEqual(await db('learned').pluck('kind'), ['b']);
-  });
-}
+test('expired entries are deleted, a bounded number at a time', async (t) => {
+  const db = await startDatabase(t, oneKind);
+  const expired = Array.from({ length: 1001 }, (_, n) => ({
+    kind: 'a',
+    name: `${n}`,
+    value: '1',
+    expires_at: 9,
+  }));
+  await db.batchInsert('learned', [...expired, { kind: 'b', name: '1', value: '1', expires_at: 11 }], 100);
+  t.is(await forgetLearned(db, 10), 1000);
+  t.is(await forgetLearned(db, 10), 1);
+  t.is(await forgetLearned(db, 10), 0);
+  t.deepEqual(await db('learned').pluck('kind'), ['b']);
+});
 
 test('a name is read once, then cached for half a minute, whether it exists or not', async (t) => {
   const rows = fakeRows();

@@ -2,56 +2,50 @@
 import test from 'ava';
 import { loadSecrets } from '../../src/base/secrets.ts';
 import { createReturnPath } from '../../src/bounces/return-path.ts';
-import { kinds } from '../lab/database/databases.ts';
 import { goldenMail, startReturns, typesOf } from '../lab/scenes/returns.ts';
 import { until } from '../lab/until.ts';
 
-for (const database of kinds) {
-  test(`${database}: a bounce of mail that may have arrived ends its retries; other mail that waits goes on`, async (t) => {
-    const world = await startReturns(t, { database });
-    const isDeferred = ({ status }: { status: string }) => status === 'deferred';
-    const [lost, refused] = await Promise.all(
-      ['drop-after-dot@there.invalid', 'tempfail@there.invalid'].map(async (to) => {
-        const { emailId } = (await world.send({ to })).body;
-        await world.when(emailId, isDeferred);
-        await world.comesBack(await world.returnPath(emailId), goldenMail('qmail-remote'));
-        return world.get(emailId);
-      }),
-    );
-    t.like(lost.recipients[0], { status: 'bounced', nextAttemptAt: null, deliveredAt: null });
-    t.is(refused.status, 'deferred');
-    t.truthy(refused.recipients[0].nextAttemptAt);
-    const taken = world.mx[0]!.messages.length;
-    await world.clock.advance('1h');
-    await world.when(refused.emailId, ({ recipients }) => recipients[0].attempts > 1);
-    t.is(world.mx[0]!.messages.length, taken, 'the one that may have arrived is not sent again');
-  });
+test('a bounce of mail that may have arrived ends its retries; other mail that waits goes on', async (t) => {
+  const world = await startReturns(t, {});
+  const isDeferred = ({ status }: { status: string }) => status === 'deferred';
+  const [lost, refused] = await Promise.all(
+    ['drop-after-dot@there.invalid', 'tempfail@there.invalid'].map(async (to) => {
+      const { emailId } = (await world.send({ to })).body;
+      await world.when(emailId, isDeferred);
+      await world.comesBack(await world.returnPath(emailId), goldenMail('qmail-remote'));
+      return world.get(emailId);
+    }),
+  );
+  t.like(lost.recipients[0], { status: 'bounced', nextAttemptAt: null, deliveredAt: null });
+  t.is(refused.status, 'deferred');
+  t.truthy(refused.recipients[0].nextAttemptAt);
+  const taken = world.mx[0]!.messages.length;
+  await world.clock.advance('1h');
+  await world.when(refused.emailId, ({ recipients }) => recipients[0].attempts > 1);
+  t.is(world.mx[0]!.messages.length, taken, 'the one that may have arrived is not sent again');
+});
 
-  test(`${database}: a bounce that is faster than our own books waits for them`, async (t) => {
-    const returned: Promise<unknown>[] = [];
-    const world = await startReturns(t, {
-      database,
-      exchangers: [
-        {
-          script: {
-            async dot({ message }) {
-              // Before the 250 of the mail that it returns.
-              returned.push(world.comesBack(message!.from, goldenMail('postfix-unknown-user')).catch(String));
-              await until(
-                async () => (await world.db('deliveries').where({ status: 'sending' })).length === 1,
-              );
-              return undefined;
-            },
+test('a bounce that is faster than our own books waits for them', async (t) => {
+  const returned: Promise<unknown>[] = [];
+  const world = await startReturns(t, {
+    exchangers: [
+      {
+        script: {
+          async dot({ message }) {
+            // Before the 250 of the mail that it returns.
+            returned.push(world.comesBack(message!.from, goldenMail('postfix-unknown-user')).catch(String));
+            await until(async () => (await world.db('deliveries').where({ status: 'sending' })).length === 1);
+            return undefined;
           },
         },
-      ],
-    });
-    const { emailId } = (await world.send({ to: 'ann@there.invalid' })).body;
-    const email = await world.when(emailId, ({ status }) => status === 'bounced');
-    t.deepEqual(typesOf(email), ['email.queued', 'email.delivered', 'email.bounced']);
-    t.deepEqual(await Promise.all(returned), [undefined]);
+      },
+    ],
   });
-}
+  const { emailId } = (await world.send({ to: 'ann@there.invalid' })).body;
+  const email = await world.when(emailId, ({ status }) => status === 'bounced');
+  t.deepEqual(typesOf(email), ['email.queued', 'email.delivered', 'email.bounced']);
+  t.deepEqual(await Promise.all(returned), [undefined]);
+});
 
 test("what is nobody's here is refused, and nothing is relayed", async (t) => {
   const world = await startReturns(t);

@@ -3,7 +3,6 @@ import test from 'ava';
 import { iso } from '../../src/base/clock.ts';
 import { lockDataDir } from '../../src/db/engine/data-dir-lock.ts';
 import { cliOf, createCli } from '../lab/cli.ts';
-import { kinds } from '../lab/database/databases.ts';
 import { minute, openQueue } from '../lab/database/queue-rows.ts';
 import { startWorld } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
@@ -206,25 +205,23 @@ test('a destination is suspended by any of its names, for an hour, and again, an
   );
 });
 
-for (const database of kinds) {
-  test(`${database}: whether a server is running is known at once, also of an empty queue`, async (t) => {
-    const world = await startWorld(t, { database });
-    const { cli } = cliOf(t, world);
-    const looks = ['queue summary', 'queue list', 'queue suspend there.invalid --reason test', 'top --once'];
-    const told = async (look: string) => (await cli(look)).stderr;
-    // On PostgreSQL a node is heard from the moment that it listens to the others.
-    await until(async () => (await told('queue summary')) === '', { what: 'the server to be seen' });
-    for (const look of looks) t.is(await told(look), '', look);
-    const server = async () => {
-      const { stdout } = await cli('doctor --json');
-      const findings: { check: string; verdict: string }[] = JSON.parse(stdout.toString()).findings;
-      return findings.find(({ check }) => check === 'server')!.verdict;
-    };
-    t.is(await server(), 'ok');
-    await world.stop();
-    for (const look of looks)
-      t.regex(await told(look), /^postern: no server is running, so no mail is sent; start one/, look);
-    t.is(await server(), 'warning');
-    t.false(JSON.parse((await cli('top --json')).stdout.toString()).isServed);
-  });
-}
+test('whether a server is running is known at once, also of an empty queue', async (t) => {
+  const world = await startWorld(t);
+  const { cli } = cliOf(t, world);
+  const looks = ['queue summary', 'queue list', 'queue suspend there.invalid --reason test', 'top --once'];
+  const told = async (look: string) => (await cli(look)).stderr;
+  // On PostgreSQL a node is heard from the moment that it listens to the others.
+  await until(async () => (await told('queue summary')) === '', { what: 'the server to be seen' });
+  for (const look of looks) t.is(await told(look), '', look);
+  const server = async () => {
+    const { stdout } = await cli('doctor --json');
+    const findings: { check: string; verdict: string }[] = JSON.parse(stdout.toString()).findings;
+    return findings.find(({ check }) => check === 'server')!.verdict;
+  };
+  t.is(await server(), 'ok');
+  await world.stop();
+  for (const look of looks)
+    t.regex(await told(look), /^postern: no server is running, so no mail is sent; start one/, look);
+  t.is(await server(), 'warning');
+  t.false(JSON.parse((await cli('top --json')).stdout.toString()).isServed);
+});

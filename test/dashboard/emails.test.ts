@@ -2,7 +2,6 @@
 import test, { type ExecutionContext } from 'ava';
 import { insertOrganization } from '../../src/db/accounts/organizations.ts';
 import { createBrowser, setUp } from '../lab/browser/browser.ts';
-import { kinds } from '../lab/database/databases.ts';
 import { startWorld, type World, type WorldOptions } from '../lab/scenes/world.ts';
 
 async function begin(t: ExecutionContext, options: WorldOptions = {}) {
@@ -20,160 +19,155 @@ const delivered = (world: World, id: string) => world.when(id, ({ status }) => s
 const subjects = (html: string) =>
   [...html.matchAll(/<p class="one-line quiet"><bdi>([^<]*)</g)].map(([, subject]) => subject);
 
-for (const database of kinds) {
-  test(`${database}: each filter finds what it says; what is not looked through yet is said`, async (t) => {
-    const { world, browser, base, send } = await begin(t, { database });
-    const one = await send({ subject: 'First receipt', tags: { order: '4711' } });
-    await delivered(world, one);
-    world.mx[0]!.script = { rcpt: () => '550 5.1.1 unknown' };
-    const two = await send({
-      ...{ subject: 'Zweite Quittung', to: ['bob@there.invalid'], from: 'Other <other@sender.invalid>' },
-    });
-    await world.when(two, ({ status }) => status === 'bounced');
-    const found = async (query: string) => subjects((await browser.get(`${base}/emails?${query}`)).html);
-    t.deepEqual(await found(''), ['Zweite Quittung', 'First receipt']);
-    t.deepEqual(await found('to=ANN@'), ['First receipt']);
-    t.deepEqual(await found('subject=QUITT'), ['Zweite Quittung']);
-    t.deepEqual(await found('from=other'), ['Zweite Quittung']);
-    t.deepEqual(await found('tag=order%3D4711'), ['First receipt']);
-    t.deepEqual(await found('tag=4711'), ['First receipt']);
-    t.deepEqual(await found('tag=order%3D1'), []);
-    t.deepEqual(await found('status=bounced'), ['Zweite Quittung']);
-    t.deepEqual(await found('status=nonsense&within=nonsense&since=x'), ['Zweite Quittung', 'First receipt']);
-    t.is((await found('within=1h')).length, 2);
-    t.deepEqual(await found('until=2020-01-01'), []);
-    t.is((await found('since=2020-01-01')).length, 2);
-    t.deepEqual(await found(`after=${two}`), ['First receipt']);
-    t.is((await browser.get(`${base}/emails?after=x`)).status, 404);
-    t.regex((await browser.get(`${base}/emails?subject=nothing`)).text, /Nothing found/);
-
-    // The live part: nothing where nothing is new.
-    const live = /hx-get="([^"]+)"/
-      .exec((await browser.get(`${base}/emails`)).html)![1]!
-      .replaceAll('&amp;', '&');
-    t.is((await browser.ask('GET', live)).status, 204);
-    world.mx[0]!.script = {};
-    await send({ subject: 'Third' });
-    const news = await browser.ask('GET', live);
-    t.is(subjects(news.html)[0], 'Third');
-    t.notRegex(news.html, /<html/);
+test('each filter finds what it says; what is not looked through yet is said', async (t) => {
+  const { world, browser, base, send } = await begin(t, {});
+  const one = await send({ subject: 'First receipt', tags: { order: '4711' } });
+  await delivered(world, one);
+  world.mx[0]!.script = { rcpt: () => '550 5.1.1 unknown' };
+  const two = await send({
+    ...{ subject: 'Zweite Quittung', to: ['bob@there.invalid'], from: 'Other <other@sender.invalid>' },
   });
+  await world.when(two, ({ status }) => status === 'bounced');
+  const found = async (query: string) => subjects((await browser.get(`${base}/emails?${query}`)).html);
+  t.deepEqual(await found(''), ['Zweite Quittung', 'First receipt']);
+  t.deepEqual(await found('to=ANN@'), ['First receipt']);
+  t.deepEqual(await found('subject=QUITT'), ['Zweite Quittung']);
+  t.deepEqual(await found('from=other'), ['Zweite Quittung']);
+  t.deepEqual(await found('tag=order%3D4711'), ['First receipt']);
+  t.deepEqual(await found('tag=4711'), ['First receipt']);
+  t.deepEqual(await found('tag=order%3D1'), []);
+  t.deepEqual(await found('status=bounced'), ['Zweite Quittung']);
+  t.deepEqual(await found('status=nonsense&within=nonsense&since=x'), ['Zweite Quittung', 'First receipt']);
+  t.is((await found('within=1h')).length, 2);
+  t.deepEqual(await found('until=2020-01-01'), []);
+  t.is((await found('since=2020-01-01')).length, 2);
+  t.deepEqual(await found(`after=${two}`), ['First receipt']);
+  t.is((await browser.get(`${base}/emails?after=x`)).status, 404);
+  t.regex((await browser.get(`${base}/emails?subject=nothing`)).text, /Nothing found/);
 
-  test(`${database}: pages by key, and a long way through what is not wanted`, async (t) => {
-    const { world, browser, base, send } = await begin(t, { database });
-    const id = await send({ subject: 'Needle' });
-    const [email, delivery] = [
-      await world.db('emails').where({ id }).first(),
-      await world.db('deliveries').where({ email_id: id }).first(),
-    ];
-    const later = (index: number, kind: number) =>
-      `${id.slice(0, 8)}-ffff-7${kind}00-8000-${index.toString(16).padStart(12, '0')}`;
-    const copies = Array.from({ length: 2100 }, (_, index) => later(index, 0));
-    await world.db.batchInsert(
-      'emails',
-      copies.map((each, at) => ({ ...email, id: each, subject: `Hay ${at}` })),
-      50,
-    );
-    await world.db.batchInsert(
-      'deliveries',
-      copies.map((each, at) => ({
-        ...{ ...delivery, id: later(at, 1), email_id: each, recipient: 'hay@there.invalid' },
-        ...{ status: 'delivered', lease_owner: null, due_at: null },
-      })),
-      30,
-    );
-    const first = await browser.get(`${base}/emails`);
-    t.is(subjects(first.html)[0], 'Hay 2099');
-    t.is(subjects(first.html).length, 50);
-    const older = /id="older" href="([^"]+)"/.exec(first.html)![1]!.replaceAll('&amp;', '&');
-    t.is(subjects((await browser.get(older)).html)[0], 'Hay 2049');
+  // The live part: nothing where nothing is new.
+  const live = /hx-get="([^"]+)"/
+    .exec((await browser.get(`${base}/emails`)).html)![1]!
+    .replaceAll('&amp;', '&');
+  t.is((await browser.ask('GET', live)).status, 204);
+  world.mx[0]!.script = {};
+  await send({ subject: 'Third' });
+  const news = await browser.ask('GET', live);
+  t.is(subjects(news.html)[0], 'Third');
+  t.notRegex(news.html, /<html/);
+});
 
-    const search = await browser.get(`${base}/emails?to=ann`);
-    t.deepEqual(subjects(search.html), []);
-    t.regex(search.text, /Searched emails back to 2\d{3}-/);
-    const on = /hx-get="([^"]+part=rows)"/.exec(search.html)![1]!.replaceAll('&amp;', '&');
-    const rows = await browser.ask('GET', on);
-    t.deepEqual(subjects(rows.html), ['Needle']);
-    t.notRegex(rows.html, /<html|Searched emails/);
+test('pages by key, and a long way through what is not wanted', async (t) => {
+  const { world, browser, base, send } = await begin(t, {});
+  const id = await send({ subject: 'Needle' });
+  const [email, delivery] = [
+    await world.db('emails').where({ id }).first(),
+    await world.db('deliveries').where({ email_id: id }).first(),
+  ];
+  const later = (index: number, kind: number) =>
+    `${id.slice(0, 8)}-ffff-7${kind}00-8000-${index.toString(16).padStart(12, '0')}`;
+  const copies = Array.from({ length: 2100 }, (_, index) => later(index, 0));
+  await world.db.batchInsert(
+    'emails',
+    copies.map((each, at) => ({ ...email, id: each, subject: `Hay ${at}` })),
+    50,
+  );
+  await world.db.batchInsert(
+    'deliveries',
+    copies.map((each, at) => ({
+      ...{ ...delivery, id: later(at, 1), email_id: each, recipient: 'hay@there.invalid' },
+      ...{ status: 'delivered', lease_owner: null, due_at: null },
+    })),
+    30,
+  );
+  const first = await browser.get(`${base}/emails`);
+  t.is(subjects(first.html)[0], 'Hay 2099');
+  t.is(subjects(first.html).length, 50);
+  const older = /id="older" href="([^"]+)"/.exec(first.html)![1]!.replaceAll('&amp;', '&');
+  t.is(subjects((await browser.get(older)).html)[0], 'Hay 2049');
+
+  const search = await browser.get(`${base}/emails?to=ann`);
+  t.deepEqual(subjects(search.html), []);
+  t.regex(search.text, /Searched emails back to 2\d{3}-/);
+  const on = /hx-get="([^"]+part=rows)"/.exec(search.html)![1]!.replaceAll('&amp;', '&');
+  const rows = await browser.ask('GET', on);
+  t.deepEqual(subjects(rows.html), ['Needle']);
+  t.notRegex(rows.html, /<html|Searched emails/);
+});
+
+test(`one email is told whole, sent again without the first one's tracking, and canceled`, async (t) => {
+  const { world, browser, base, send } = await begin(t, {});
+  const id = await send({
+    html: '<p>Look <a href="https://there.invalid/?a=1&amp;b=2">here</a></p>',
+    tracking: { openTracking: true, clickTracking: true },
+    attachments: [{ filename: 'a <b>.txt', content: Buffer.from('attached').toString('base64') }],
   });
+  await delivered(world, id);
+  const url = `${base}/emails/${id}`;
+  const page = await browser.get(url);
+  t.regex(page.text, /250 2\.0\.0 .*That host is now responsible for the message/);
+  t.regex(page.text, /MAIL FROM:<b-.*a <b>\.txt/s);
+  const preview = await browser.get(`${url}/preview`);
+  t.regex(preview.html, /href="https:\/\/there\.invalid\/\?a=1&amp;b=2"/);
+  t.notRegex(preview.html, /\/t\/[oc]\//, 'looking at it is neither an open nor a click');
+  const { raw } = await world.db('messages').where({ email_id: id }).first();
+  const source = await browser.ask('GET', `${url}/source`);
+  t.is(source.html, raw.toString());
+  t.is(source.headers.get('content-type'), 'message/rfc822');
+  t.regex(source.headers.get('content-disposition')!, /^attachment; filename="[\w-]+\.eml"$/);
 
-  test(`${database}: one email is told whole, sent again without the first one's tracking, and canceled`, async (t) => {
-    const { world, browser, base, send } = await begin(t, { database });
-    const id = await send({
-      html: '<p>Look <a href="https://there.invalid/?a=1&amp;b=2">here</a></p>',
-      tracking: { openTracking: true, clickTracking: true },
-      attachments: [{ filename: 'a <b>.txt', content: Buffer.from('attached').toString('base64') }],
-    });
-    await delivered(world, id);
-    const url = `${base}/emails/${id}`;
-    const page = await browser.get(url);
-    t.regex(page.text, /250 2\.0\.0 .*That host is now responsible for the message/);
-    t.regex(page.text, /MAIL FROM:<b-.*a <b>\.txt/s);
-    const preview = await browser.get(`${url}/preview`);
-    t.regex(preview.html, /href="https:\/\/there\.invalid\/\?a=1&amp;b=2"/);
-    t.notRegex(preview.html, /\/t\/[oc]\//, 'looking at it is neither an open nor a click');
-    const { raw } = await world.db('messages').where({ email_id: id }).first();
-    const source = await browser.ask('GET', `${url}/source`);
-    t.is(source.html, raw.toString());
-    t.is(source.headers.get('content-type'), 'message/rfc822');
-    t.regex(source.headers.get('content-disposition')!, /^attachment; filename="[\w-]+\.eml"$/);
+  world.mx[0]!.script = { rcpt: () => '451 4.7.1 later' };
+  await browser.get(url);
+  const { action, fields } = browser.page().forms.find((form) => form.action.endsWith('/resend'))!;
+  const again = await browser.post(action, Object.fromEntries(fields));
+  const secondId = again.path.split('/').at(-1)!;
+  t.regex(again.text, /was sent again/);
+  t.not(secondId, id);
+  const twice = await browser.post(action, Object.fromEntries(fields));
+  t.is(twice.path, again.path, 'the same form sends once');
+  const second = await world.when(secondId, ({ status }) => status === 'deferred');
+  t.is(second.credits, 1);
+  t.not(second.id, (await world.get(id)).id);
+  const bytes = (await world.db('messages').where({ email_id: secondId }).first()).raw.toString();
+  t.is(bytes.match(/^DKIM-Signature:/gim)!.length, 1);
+  t.is(bytes.match(/^Message-ID:/gim)!.length, 1);
+  const html = (await browser.get(`${base}/emails/${secondId}/preview`)).html;
+  t.regex(html, /href="https:\/\/there\.invalid\/\?a=1&amp;b=2"/, 'its links are tracked once');
 
-    world.mx[0]!.script = { rcpt: () => '451 4.7.1 later' };
-    await browser.get(url);
-    const { action, fields } = browser.page().forms.find((form) => form.action.endsWith('/resend'))!;
-    const again = await browser.post(action, Object.fromEntries(fields));
-    const secondId = again.path.split('/').at(-1)!;
-    t.regex(again.text, /was sent again/);
-    t.not(secondId, id);
-    const twice = await browser.post(action, Object.fromEntries(fields));
-    t.is(twice.path, again.path, 'the same form sends once');
-    const second = await world.when(secondId, ({ status }) => status === 'deferred');
-    t.is(second.credits, 1);
-    t.not(second.id, (await world.get(id)).id);
-    const bytes = (await world.db('messages').where({ email_id: secondId }).first()).raw.toString();
-    t.is(bytes.match(/^DKIM-Signature:/gim)!.length, 1);
-    t.is(bytes.match(/^Message-ID:/gim)!.length, 1);
-    const html = (await browser.get(`${base}/emails/${secondId}/preview`)).html;
-    t.regex(html, /href="https:\/\/there\.invalid\/\?a=1&amp;b=2"/, 'its links are tracked once');
+  await browser.get(`${base}/emails/${secondId}`);
+  t.regex(
+    browser.page().text,
+    /said "451 4\.7\.1 later" at attempt 1\. That is not final.*next attempt is due/,
+  );
+  const canceled = await browser.submit('/cancel');
+  t.regex(canceled.text, /Canceled for one recipient.*by Olga Operator in the dashboard/);
+  t.is((await world.get(secondId)).status, 'canceled');
+  t.regex(
+    (await browser.post(`${base}/emails/${secondId}/cancel`, { _csrf: browser.csrf() })).text,
+    /nothing left to cancel/,
+  );
+});
 
-    await browser.get(`${base}/emails/${secondId}`);
-    t.regex(
-      browser.page().text,
-      /said "451 4\.7\.1 later" at attempt 1\. That is not final.*next attempt is due/,
-    );
-    const canceled = await browser.submit('/cancel');
-    t.regex(canceled.text, /Canceled for one recipient.*by Olga Operator in the dashboard/);
-    t.is((await world.get(secondId)).status, 'canceled');
-    t.regex(
-      (await browser.post(`${base}/emails/${secondId}/cancel`, { _csrf: browser.csrf() })).text,
-      /nothing left to cancel/,
-    );
-  });
+test(`another organization's email is not there, nor what is gone by its age`, async (t) => {
+  const { world, browser, base, send } = await begin(t, {});
+  const id = await send({ html: '<p>Hello</p>' });
+  await delivered(world, id);
+  const other = await world.db.transaction((trx) => insertOrganization(trx, 'Other', Date.now()));
+  const foreign = `/dashboard/o/${other}/emails/${id}`;
+  for (const path of [foreign, `${foreign}/preview`, `${foreign}/source`])
+    t.is((await browser.get(path)).status, 404);
+  await browser.get(`${base}/emails/${id}`);
+  for (const act of ['resend', 'cancel'])
+    t.is((await browser.post(`${foreign}/${act}`, { _csrf: browser.csrf() })).status, 404);
+  t.is((await world.db('emails')).length, 1);
 
-  test(`${database}: another organization's email is not there, nor what is gone by its age`, async (t) => {
-    const { world, browser, base, send } = await begin(t, { database });
-    const id = await send({ html: '<p>Hello</p>' });
-    await delivered(world, id);
-    const other = await world.db.transaction((trx) => insertOrganization(trx, 'Other', Date.now()));
-    const foreign = `/dashboard/o/${other}/emails/${id}`;
-    for (const path of [foreign, `${foreign}/preview`, `${foreign}/source`])
-      t.is((await browser.get(path)).status, 404);
-    await browser.get(`${base}/emails/${id}`);
-    for (const act of ['resend', 'cancel'])
-      t.is((await browser.post(`${foreign}/${act}`, { _csrf: browser.csrf() })).status, 404);
-    t.is((await world.db('emails')).length, 1);
-
-    await world.db('messages').update({ size: 0, raw: Buffer.alloc(0) });
-    const page = await browser.get(`${base}/emails/${id}`);
-    t.regex(page.text, /The content has been deleted/);
-    t.is((await browser.get(`${base}/emails/${id}/preview`)).status, 404);
-    const csrf = (await browser.get(`${base}/emails/${id}`)) && browser.csrf();
-    t.regex(
-      (await browser.post(`${base}/emails/${id}/resend`, { _csrf: csrf })).text,
-      /cannot be sent again/,
-    );
-  });
-}
+  await world.db('messages').update({ size: 0, raw: Buffer.alloc(0) });
+  const page = await browser.get(`${base}/emails/${id}`);
+  t.regex(page.text, /The content has been deleted/);
+  t.is((await browser.get(`${base}/emails/${id}/preview`)).status, 404);
+  const csrf = (await browser.get(`${base}/emails/${id}`)) && browser.csrf();
+  t.regex((await browser.post(`${base}/emails/${id}/resend`, { _csrf: csrf })).text, /cannot be sent again/);
+});
 
 test('the preview is a sandbox of its own, and loads nothing unless asked', async (t) => {
   const { world, browser, base, send } = await begin(t);

@@ -9,7 +9,6 @@ import { suspend } from '../../src/db/queue/suspensions.ts';
 import { latencyBounds } from '../../src/record/latency.ts';
 import { createBrowser, password, setUp } from '../lab/browser/browser.ts';
 import { type Size, startChromium } from '../lab/browser/chromium.ts';
-import { kinds } from '../lab/database/databases.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
@@ -45,108 +44,99 @@ async function past(
   await db.transaction((trx) => insertRows(trx, 'statistics', rows));
 }
 
-for (const kind of kinds) {
-  test(`${kind}: what was sent is there within seconds, beside what needs attention`, async (t) => {
-    const world = await startWorld(t, {
-      database: kind,
-      zone: { 'dead.invalid': { MX: ['10 mx1.invalid'] } },
-    });
-    const browser = createBrowser(world);
-    await setUp(browser, world);
-    const { id, base } = await tenant(world);
-    t.regex((await browser.get(base)).text, /Create an API key Done.*Send a test email/);
-
-    const { body } = await world.send({ to: 'ann@there.invalid' });
-    await world.when(body.emailId, ({ status }) => status === 'delivered');
-    await until(async () => {
-      await world.clock.advance('10s');
-      return /Sent 1 .*Delivered 1 100 % of sent/.test((await browser.get(base)).text);
-    });
-    t.regex(browser.page().text, /Nothing needs attention/);
-
-    await suspend(world.db, {
-      destination: 'dead.invalid',
-      reason: 'they asked',
-      createdAt: 0,
-      until: world.clock.now() + hourMs,
-    });
-    await world.clock.advance('5s');
-    await world.send({ to: 'bob@dead.invalid' });
-    await world.db('domains').insert({
-      ...{ id: uuid(), org_id: id, name: 'new.invalid', status: 'pending', created_at: 0 },
-      ...{ dkim_selector: 's', dkim_public_key: '', dkim_private_key: '' },
-    });
-    const webhook = { org_id: id, types: '[]', secret: '', after_position: 0, created_at: 0, updated_at: 0 };
-    const failing = { status: 'active', failing_since: world.clock.now() };
-    await world.db('webhooks').insert([
-      { ...webhook, id: uuid(), url: 'https://a.invalid', status: 'disabled', reason: 'gone' },
-      { ...webhook, id: uuid(), url: 'https://b.invalid', ...failing },
-      {
-        ...webhook,
-        id: uuid(),
-        url: 'https://c.invalid',
-        ...failing,
-        failing_since: failing.failing_since - hourMs,
-      },
-    ]);
-    await world.db.transaction((trx) => setQuota(trx, id, 2, world.clock.now()));
-    await past(world, id, { sent: 10, delivered: 10, bounced: 1, complained: 1 });
-    const { text } = await browser.get(base);
-    t.regex(text, /No credits left/);
-    t.regex(text, /The bounce rate is too high: 1\d(\.\d)? % in the last 7 days/);
-    t.regex(text, /The complaint rate is too high/);
-    t.regex(text, /Mail to dead\.invalid is suspended .*they asked/);
-    t.regex(text, /new\.invalid is not verified/);
-    t.regex(text, /A webhook is disabled https:\/\/a\.invalid: gone/);
-    t.regex(text, /A webhook has just started to fail https:\/\/b\.invalid/);
-    t.regex(text, /A webhook has been failing for 1 hour https:\/\/c\.invalid/);
-    t.regex((await browser.get(`${base}?window=30d`)).text, /Sent 7,\d\d\d/);
+test('what was sent is there within seconds, beside what needs attention', async (t) => {
+  const world = await startWorld(t, {
+    zone: { 'dead.invalid': { MX: ['10 mx1.invalid'] } },
   });
+  const browser = createBrowser(world);
+  await setUp(browser, world);
+  const { id, base } = await tenant(world);
+  t.regex((await browser.get(base)).text, /Create an API key Done.*Send a test email/);
 
-  test(`${kind}: operators grant credits, set the quota and the limits; the ledger is read page by page`, async (t) => {
-    const world = await startWorld(t, { database: kind });
-    const browser = createBrowser(world);
-    await setUp(browser, world);
-    const { id, base } = await tenant(world);
-    await browser.get(`${base}/credits`);
-    t.regex(
-      (await browser.submit('/grant', { amount: '1,500' })).text,
-      /now has 1,500 credits.*Wallet 1,500/,
-    );
-    t.regex((await browser.submit('/grant', { amount: '-1501' })).text, /has fewer credits than that/);
-    t.is(browser.page().status, 422);
-    t.regex((await browser.submit('/grant', { amount: '0' })).text, /A whole number/);
-    t.regex(
-      (await browser.submit('/quota', { quota: '' })).text,
-      /Enter a whole number up to 999,999,999,999/,
-    );
-    t.regex(
-      (await browser.submit('/quota', { quota: '1000' })).text,
-      /1,000 of 1,000 left.*2,500 recipients: quota and wallet/,
-    );
-    for (let n = 0; n < 60; n++) await world.db.transaction((trx) => grant(trx, id, 1, world.clock.now()));
-    const first = await browser.get(`${base}/credits`);
-    const next = /href="([^"]+after=[^"]+)"/.exec(first.html)![1]!;
-    t.regex((await browser.get(next)).text, /quota 1000.*First page/);
-
-    await browser.get(`${base}/limits`);
-    t.regex(
-      (await browser.submit('/pool', { pool: 'b_lk' })).text,
-      /Enter up to 40 letters, digits and hyphens/,
-    );
-    t.regex(
-      (await browser.submit('/pool', { pool: 'Bulk' })).text,
-      /from the pool bulk within a second\. No running server has this pool.*the running servers: default\./,
-    );
-    t.is((await world.db('organizations').first()).pool, 'bulk');
-    await browser.submit('/pool', { pool: 'default' });
-    await browser.submit('/limits', { perSecond: '5', perDay: 'Unlimited', emailsPerDay: '20 000' });
-    t.regex(browser.page().text, /API requests per second 5 .*per day Unlimited .*Recipients per day 20,000/);
-    const row = await world.db('organizations').where({ id }).first();
-    t.deepEqual([row.requests_per_second, row.requests_per_day, row.emails_per_day], [5, null, 20_000]);
-    t.is((await browser.submit('/limits', { perSecond: '-1' })).status, 422);
+  const { body } = await world.send({ to: 'ann@there.invalid' });
+  await world.when(body.emailId, ({ status }) => status === 'delivered');
+  await until(async () => {
+    await world.clock.advance('10s');
+    return /Sent 1 .*Delivered 1 100 % of sent/.test((await browser.get(base)).text);
   });
-}
+  t.regex(browser.page().text, /Nothing needs attention/);
+
+  await suspend(world.db, {
+    destination: 'dead.invalid',
+    reason: 'they asked',
+    createdAt: 0,
+    until: world.clock.now() + hourMs,
+  });
+  await world.clock.advance('5s');
+  await world.send({ to: 'bob@dead.invalid' });
+  await world.db('domains').insert({
+    ...{ id: uuid(), org_id: id, name: 'new.invalid', status: 'pending', created_at: 0 },
+    ...{ dkim_selector: 's', dkim_public_key: '', dkim_private_key: '' },
+  });
+  const webhook = { org_id: id, types: '[]', secret: '', after_position: 0, created_at: 0, updated_at: 0 };
+  const failing = { status: 'active', failing_since: world.clock.now() };
+  await world.db('webhooks').insert([
+    { ...webhook, id: uuid(), url: 'https://a.invalid', status: 'disabled', reason: 'gone' },
+    { ...webhook, id: uuid(), url: 'https://b.invalid', ...failing },
+    {
+      ...webhook,
+      id: uuid(),
+      url: 'https://c.invalid',
+      ...failing,
+      failing_since: failing.failing_since - hourMs,
+    },
+  ]);
+  await world.db.transaction((trx) => setQuota(trx, id, 2, world.clock.now()));
+  await past(world, id, { sent: 10, delivered: 10, bounced: 1, complained: 1 });
+  const { text } = await browser.get(base);
+  t.regex(text, /No credits left/);
+  t.regex(text, /The bounce rate is too high: 1\d(\.\d)? % in the last 7 days/);
+  t.regex(text, /The complaint rate is too high/);
+  t.regex(text, /Mail to dead\.invalid is suspended .*they asked/);
+  t.regex(text, /new\.invalid is not verified/);
+  t.regex(text, /A webhook is disabled https:\/\/a\.invalid: gone/);
+  t.regex(text, /A webhook has just started to fail https:\/\/b\.invalid/);
+  t.regex(text, /A webhook has been failing for 1 hour https:\/\/c\.invalid/);
+  t.regex((await browser.get(`${base}?window=30d`)).text, /Sent 7,\d\d\d/);
+});
+
+test('operators grant credits, set the quota and the limits; the ledger is read page by page', async (t) => {
+  const world = await startWorld(t);
+  const browser = createBrowser(world);
+  await setUp(browser, world);
+  const { id, base } = await tenant(world);
+  await browser.get(`${base}/credits`);
+  t.regex((await browser.submit('/grant', { amount: '1,500' })).text, /now has 1,500 credits.*Wallet 1,500/);
+  t.regex((await browser.submit('/grant', { amount: '-1501' })).text, /has fewer credits than that/);
+  t.is(browser.page().status, 422);
+  t.regex((await browser.submit('/grant', { amount: '0' })).text, /A whole number/);
+  t.regex((await browser.submit('/quota', { quota: '' })).text, /Enter a whole number up to 999,999,999,999/);
+  t.regex(
+    (await browser.submit('/quota', { quota: '1000' })).text,
+    /1,000 of 1,000 left.*2,500 recipients: quota and wallet/,
+  );
+  for (let n = 0; n < 60; n++) await world.db.transaction((trx) => grant(trx, id, 1, world.clock.now()));
+  const first = await browser.get(`${base}/credits`);
+  const next = /href="([^"]+after=[^"]+)"/.exec(first.html)![1]!;
+  t.regex((await browser.get(next)).text, /quota 1000.*First page/);
+
+  await browser.get(`${base}/limits`);
+  t.regex(
+    (await browser.submit('/pool', { pool: 'b_lk' })).text,
+    /Enter up to 40 letters, digits and hyphens/,
+  );
+  t.regex(
+    (await browser.submit('/pool', { pool: 'Bulk' })).text,
+    /from the pool bulk within a second\. No running server has this pool.*the running servers: default\./,
+  );
+  t.is((await world.db('organizations').first()).pool, 'bulk');
+  await browser.submit('/pool', { pool: 'default' });
+  await browser.submit('/limits', { perSecond: '5', perDay: 'Unlimited', emailsPerDay: '20 000' });
+  t.regex(browser.page().text, /API requests per second 5 .*per day Unlimited .*Recipients per day 20,000/);
+  const row = await world.db('organizations').where({ id }).first();
+  t.deepEqual([row.requests_per_second, row.requests_per_day, row.emails_per_day], [5, null, 20_000]);
+  t.is((await browser.submit('/limits', { perSecond: '-1' })).status, 422);
+});
 
 for (const size of ['desktop', 'phone'] satisfies Size[]) {
   test(`${size}: the overview in a browser`, async (t) => {

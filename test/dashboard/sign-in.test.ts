@@ -15,7 +15,6 @@ import {
   signIn,
 } from '../lab/browser/browser.ts';
 import { cliOf } from '../lab/cli.ts';
-import { kinds } from '../lab/database/databases.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
@@ -23,32 +22,30 @@ const olga = 'olga@postern.invalid';
 
 const isIn = async (browser: Browser) => (await browser.ask('GET', '/dashboard/account')).status === 200;
 
-for (const database of kinds) {
-  test(`${database}: the link of set-up makes one operator, once`, async (t) => {
-    const world = await startWorld(t, { database });
-    const link = new URL(world.setUpUrl()!).pathname;
-    const [one, two] = [createBrowser(world), createBrowser(world)];
-    checkHeaders(t, await two.get(link));
-    t.is((await one.get(`${link}x`)).status, 404);
-    await one.get(link);
-    const refused = await one.submit('', { name: 'Olga', email: 'nonsense', password: 'short' });
-    t.is(refused.status, 422);
-    t.regex(refused.text, /Enter an email address/);
-    t.regex((await one.submit('', { email: olga, password: 'aaaaaaaaaaaaaaaa' })).text, /repeats too few/);
-    t.false(one.page().html.includes('aaaaaaaaaaaa'), 'a password is never shown again');
+test('the link of set-up makes one operator, once', async (t) => {
+  const world = await startWorld(t);
+  const link = new URL(world.setUpUrl()!).pathname;
+  const [one, two] = [createBrowser(world), createBrowser(world)];
+  checkHeaders(t, await two.get(link));
+  t.is((await one.get(`${link}x`)).status, 404);
+  await one.get(link);
+  const refused = await one.submit('', { name: 'Olga', email: 'nonsense', password: 'short' });
+  t.is(refused.status, 422);
+  t.regex(refused.text, /Enter an email address/);
+  t.regex((await one.submit('', { email: olga, password: 'aaaaaaaaaaaaaaaa' })).text, /repeats too few/);
+  t.false(one.page().html.includes('aaaaaaaaaaaa'), 'a password is never shown again');
 
-    t.is((await setUp(one, world)).status, 200);
-    t.true(await isIn(one));
-    t.is((await two.submit('', { name: 'Eve', email: 'eve@postern.invalid', password })).status, 404);
-    t.is((await createBrowser(world).get(link)).status, 404);
-    const [user, ...others] = await world.db('users').select();
-    t.deepEqual([user.email, Boolean(user.operator), others], [olga, true, []]);
-    t.regex(user.password, /^scrypt\$2\$1\$1\$/, 'as the tests have it');
-    await world.restart();
-    t.is(world.setUpUrl(), null, 'where there is an operator there is nothing to set up');
-    t.true(await isIn(one), 'a session outlives the server');
-  });
-}
+  t.is((await setUp(one, world)).status, 200);
+  t.true(await isIn(one));
+  t.is((await two.submit('', { name: 'Eve', email: 'eve@postern.invalid', password })).status, 404);
+  t.is((await createBrowser(world).get(link)).status, 404);
+  const [user, ...others] = await world.db('users').select();
+  t.deepEqual([user.email, Boolean(user.operator), others], [olga, true, []]);
+  t.regex(user.password, /^scrypt\$2\$1\$1\$/, 'as the tests have it');
+  await world.restart();
+  t.is(world.setUpUrl(), null, 'where there is an operator there is nothing to set up');
+  t.true(await isIn(one), 'a session outlives the server');
+});
 
 test('of two who use the link at once, one gets in', async (t) => {
   const world = await startWorld(t, { database: 'postgres' });

@@ -1,4 +1,4 @@
-/** The operator's orders as moves between rows, on both databases; what a server does beside them is in test/e2e. */
+/** The operator's orders as moves between rows, on both databases; test/queue/operator.test.ts has them beside a running server. */
 import test from 'ava';
 import { addSuppressions, removeSuppression } from '../../src/db/accounts/suppressions.ts';
 import { findEmail } from '../../src/db/events/emails.ts';

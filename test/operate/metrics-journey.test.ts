@@ -2,7 +2,6 @@
 import test from 'ava';
 import { newKey } from '../../src/accounts/api-keys.ts';
 import { watchProcess } from '../../src/operate/metrics/process-metrics.ts';
-import { kinds } from '../lab/database/databases.ts';
 import { type Exposition, readExposition } from '../lab/exposition.ts';
 import { goldenMail, startReturns } from '../lab/scenes/returns.ts';
 import { loggedIn, startSubmission, tenantOf } from '../lab/scenes/submission.ts';
@@ -31,41 +30,39 @@ function scrapeUntil(world: World, name: string, labels: Record<string, string>,
 
 const outcomes = 'postern_outcomes_total';
 
-for (const database of kinds) {
-  test(`${database}: after three sends, two delivered and one bounced, the counters say exactly that`, async (t) => {
-    const world = await startWorld(t, { database });
-    const before = await scrape(world);
-    t.is(before.value('postern_sends_accepted_total'), 0);
-    t.is(before.value(outcomes), 0, 'there from the start, or a rate would miss the first');
-    await world.send({ to: 'ann@there.invalid' });
-    await world.send({ to: ['bob@there.invalid'], idempotencyKey: 'once' });
-    await world.send({ to: ['bob@there.invalid'], idempotencyKey: 'once' });
-    await world.send({ to: 'unknown@there.invalid' });
-    const after = await scrapeUntil(world, outcomes, {}, 3);
-    const is = (name: string, labels: Record<string, string>, value: number | null) =>
-      t.is(after.value(name, labels), value, `${name} ${JSON.stringify(labels)}`);
-    is('postern_sends_accepted_total', {}, 3);
-    is('postern_sends_replayed_total', {}, 1);
-    is('postern_recipients_accepted_total', {}, 3);
-    is(outcomes, { outcome: 'delivered', category: 'none' }, 2);
-    is(outcomes, { outcome: 'bounced', category: 'unknown_user' }, 1);
-    is('postern_attempt_duration_seconds_count', { outcome: 'delivered' }, 2);
-    is('postern_attempt_duration_seconds_count', { outcome: 'bounced' }, 1);
-    is('postern_delivery_latency_seconds_count', {}, 2);
-    is('postern_commit_items_total', { kind: 'accept' }, 4);
-    is('postern_commit_items_total', { kind: 'outcomes' }, 3);
-    is('postern_commit_failures_total', {}, 0);
-    const sends = { method: 'POST', route: '/api/public/email/send' };
-    is('postern_http_request_duration_seconds_count', { ...sends, status: '2xx' }, 4);
-    is('postern_http_request_duration_seconds_count', { ...sends, status: '4xx' }, null);
-    is('postern_sends_refused_total', {}, null);
-    is('postern_smtp_connections', { state: 'busy' }, 0);
-    is('postern_deliveries_in_flight', {}, 0);
-    is('postern_disk_reserve_bytes', {}, world.config.minFreeSpace);
-    t.true(after.value('postern_disk_free_bytes')! > 0);
-    is('postern_build_info', { node: process.version }, 1);
-  });
-}
+test('after three sends, two delivered and one bounced, the counters say exactly that', async (t) => {
+  const world = await startWorld(t);
+  const before = await scrape(world);
+  t.is(before.value('postern_sends_accepted_total'), 0);
+  t.is(before.value(outcomes), 0, 'there from the start, or a rate would miss the first');
+  await world.send({ to: 'ann@there.invalid' });
+  await world.send({ to: ['bob@there.invalid'], idempotencyKey: 'once' });
+  await world.send({ to: ['bob@there.invalid'], idempotencyKey: 'once' });
+  await world.send({ to: 'unknown@there.invalid' });
+  const after = await scrapeUntil(world, outcomes, {}, 3);
+  const is = (name: string, labels: Record<string, string>, value: number | null) =>
+    t.is(after.value(name, labels), value, `${name} ${JSON.stringify(labels)}`);
+  is('postern_sends_accepted_total', {}, 3);
+  is('postern_sends_replayed_total', {}, 1);
+  is('postern_recipients_accepted_total', {}, 3);
+  is(outcomes, { outcome: 'delivered', category: 'none' }, 2);
+  is(outcomes, { outcome: 'bounced', category: 'unknown_user' }, 1);
+  is('postern_attempt_duration_seconds_count', { outcome: 'delivered' }, 2);
+  is('postern_attempt_duration_seconds_count', { outcome: 'bounced' }, 1);
+  is('postern_delivery_latency_seconds_count', {}, 2);
+  is('postern_commit_items_total', { kind: 'accept' }, 4);
+  is('postern_commit_items_total', { kind: 'outcomes' }, 3);
+  is('postern_commit_failures_total', {}, 0);
+  const sends = { method: 'POST', route: '/api/public/email/send' };
+  is('postern_http_request_duration_seconds_count', { ...sends, status: '2xx' }, 4);
+  is('postern_http_request_duration_seconds_count', { ...sends, status: '4xx' }, null);
+  is('postern_sends_refused_total', {}, null);
+  is('postern_smtp_connections', { state: 'busy' }, 0);
+  is('postern_deliveries_in_flight', {}, 0);
+  is('postern_disk_reserve_bytes', {}, world.config.minFreeSpace);
+  t.true(after.value('postern_disk_free_bytes')! > 0);
+  is('postern_build_info', { node: process.version }, 1);
+});
 
 test('what is refused is counted by code, requests by route, and no label is of a caller’s making', async (t) => {
   const world = await startWorld(t, { tenant: { quota: 1 } });
@@ -110,22 +107,20 @@ test('a send over SMTP counts, and so does a refusal there', async (t) => {
   t.is(all.value('postern_sends_accepted_total'), 1);
 });
 
-for (const database of kinds) {
-  test(`${database}: what waits shows as the queue, and is not counted again at each scrape`, async (t) => {
-    const world = await startWorld(t, { database });
-    const { body } = await world.send({ to: 'tempfail@there.invalid' });
-    await world.when(body.emailId, ({ status }) => status === 'deferred');
-    const all = await scrapeUntil(world, 'postern_queue_deliveries', { state: 'later' }, 1);
-    for (const state of ['due', 'sending', 'held'])
-      t.is(all.value('postern_queue_deliveries', { state }), 0, state);
-    t.is(all.value('postern_queue_oldest_due_age_seconds'), 0);
-    t.is(all.value(outcomes, { outcome: 'deferred', category: 'unavailable' }), 1);
-    t.is(all.value('postern_queue_measured_age_seconds'), 0);
-    await world.clock.advance(3000);
-    const later = await scrape(world);
-    t.is(later.value('postern_queue_measured_age_seconds'), 3, 'not counted again so soon');
-  });
-}
+test('what waits shows as the queue, and is not counted again at each scrape', async (t) => {
+  const world = await startWorld(t);
+  const { body } = await world.send({ to: 'tempfail@there.invalid' });
+  await world.when(body.emailId, ({ status }) => status === 'deferred');
+  const all = await scrapeUntil(world, 'postern_queue_deliveries', { state: 'later' }, 1);
+  for (const state of ['due', 'sending', 'held'])
+    t.is(all.value('postern_queue_deliveries', { state }), 0, state);
+  t.is(all.value('postern_queue_oldest_due_age_seconds'), 0);
+  t.is(all.value(outcomes, { outcome: 'deferred', category: 'unavailable' }), 1);
+  t.is(all.value('postern_queue_measured_age_seconds'), 0);
+  await world.clock.advance(3000);
+  const later = await scrape(world);
+  t.is(later.value('postern_queue_measured_age_seconds'), 3, 'not counted again so soon');
+});
 
 test('posts to webhooks by result, and the age of what an endpoint has not taken', async (t) => {
   const { world, endpoint } = await startWebhookWorld(t);

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { kinds } from '../lab/database/databases.ts';
+import { type kinds, oneKind } from '../lab/database/databases.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
 
 const minute = 60_000;
@@ -32,20 +32,18 @@ async function deliver(world: World, to: string): Promise<{ attempts: number; ag
   }
 }
 
-for (const database of kinds) {
-  test(`${database}: the second mail to a greylisting host needs one attempt fewer, the third two`, async (t) => {
-    const world = await greylistingWorld(t, database);
-    const attempts: number[] = [];
-    for (const name of ['ann', 'ben', 'cleo']) {
-      attempts.push((await deliver(world, `${name}@there.invalid`)).attempts);
-    }
-    t.deepEqual(attempts, [4, 3, 2]);
-    await world.restart();
-    const last = await deliver(world, 'dora@there.invalid');
-    t.is(last.attempts, 2, 'it is known over a restart');
-    t.true(last.age >= 5 * minute && last.age < 6 * minute, `${last.age} ms`);
-  });
-}
+test('the second mail to a greylisting host needs one attempt fewer, the third two', async (t) => {
+  const world = await greylistingWorld(t, oneKind);
+  const attempts: number[] = [];
+  for (const name of ['ann', 'ben', 'cleo']) {
+    attempts.push((await deliver(world, `${name}@there.invalid`)).attempts);
+  }
+  t.deepEqual(attempts, [4, 3, 2]);
+  await world.restart();
+  const last = await deliver(world, 'dora@there.invalid');
+  t.is(last.attempts, 2, 'it is known over a restart');
+  t.true(last.age >= 5 * minute && last.age < 6 * minute, `${last.age} ms`);
+});
 
 // Waits for the reply rules that read hints (Verdict.retryAfterMs).
 test('a hint in the reply is followed', async (t) => {

@@ -12,7 +12,7 @@ import type { Attempt, Delivery } from '../../src/glossary.ts';
 import { createHeldLeases } from '../../src/queue/held-leases.ts';
 import { transition } from '../../src/record/transition.ts';
 import { manualClock } from '../lab/clock.ts';
-import { kinds } from '../lab/database/databases.ts';
+import { oneKind } from '../lab/database/databases.ts';
 import { minute, now, openQueue } from '../lab/database/queue-rows.ts';
 
 const leaseMs = 3 * minute;
@@ -123,72 +123,70 @@ function attemptAt(at: number, outcome: 'delivered' | 'deferred', diagnostic: st
   };
 }
 
-for (const kind of kinds) {
-  const claimBy = async ({ db, orgId }: Awaited<ReturnType<typeof openQueue>>, node: string, at: number) => {
-    const [delivery] = await claimBacklogs(db, [{ ...lane, orgId }], { node, now: at, leaseMs });
-    return delivery!;
-  };
+const claimBy = async ({ db, orgId }: Awaited<ReturnType<typeof openQueue>>, node: string, at: number) => {
+  const [delivery] = await claimBacklogs(db, [{ ...lane, orgId }], { node, now: at, leaseMs });
+  return delivery!;
+};
 
-  test(`${kind}: a node that lost its lease records nothing over its successor`, async (t) => {
-    const queue = await openQueue(t, kind);
-    const { db, add, read } = queue;
-    const { ids } = await add({ due_at: now });
-    const first = await claimBy(queue, 'first', now);
-    const later = now + leaseMs;
-    t.deepEqual(await takeBack(db, 'second', later - 1, leaseMs, 'expired'), []);
-    const [second] = await takeBack(db, 'second', later, leaseMs, 'expired');
-    t.is(second!.id, first.id);
-    const late = transition(first, attemptAt(later, 'delivered', 'late'), null);
-    t.deepEqual(await recordAll(db, 'first', [late], []), [false]);
-    const own = transition(second!, attemptAt(later, 'deferred', 'own'), later);
-    t.deepEqual(await recordAll(db, 'second', [own], []), [true]);
-    t.like(await read(ids[0]!), { status: 'deferred', attempts: 2, lease_owner: null });
-  });
+test('a node that lost its lease records nothing over its successor', async (t) => {
+  const queue = await openQueue(t, oneKind);
+  const { db, add, read } = queue;
+  const { ids } = await add({ due_at: now });
+  const first = await claimBy(queue, 'first', now);
+  const later = now + leaseMs;
+  t.deepEqual(await takeBack(db, 'second', later - 1, leaseMs, 'expired'), []);
+  const [second] = await takeBack(db, 'second', later, leaseMs, 'expired');
+  t.is(second!.id, first.id);
+  const late = transition(first, attemptAt(later, 'delivered', 'late'), null);
+  t.deepEqual(await recordAll(db, 'first', [late], []), [false]);
+  const own = transition(second!, attemptAt(later, 'deferred', 'own'), later);
+  t.deepEqual(await recordAll(db, 'second', [own], []), [true]);
+  t.like(await read(ids[0]!), { status: 'deferred', attempts: 2, lease_owner: null });
+});
 
-  test(`${kind}: nor over itself, where it has leased the delivery again since`, async (t) => {
-    const queue = await openQueue(t, kind);
-    const { db, add, read } = queue;
-    const { ids } = await add({ due_at: now });
-    const old = await claimBy(queue, 'first', now);
-    const [taken] = await takeBack(db, 'second', now + leaseMs, leaseMs, 'expired');
-    const cut = transition(taken!, attemptAt(now + leaseMs, 'deferred', 'cut short'), now + leaseMs);
-    await recordAll(db, 'second', [cut], []);
-    const fresh = await claimBy(queue, 'first', now + leaseMs);
-    t.is(fresh.attempts, old.attempts + 1);
+test('nor over itself, where it has leased the delivery again since', async (t) => {
+  const queue = await openQueue(t, oneKind);
+  const { db, add, read } = queue;
+  const { ids } = await add({ due_at: now });
+  const old = await claimBy(queue, 'first', now);
+  const [taken] = await takeBack(db, 'second', now + leaseMs, leaseMs, 'expired');
+  const cut = transition(taken!, attemptAt(now + leaseMs, 'deferred', 'cut short'), now + leaseMs);
+  await recordAll(db, 'second', [cut], []);
+  const fresh = await claimBy(queue, 'first', now + leaseMs);
+  t.is(fresh.attempts, old.attempts + 1);
 
-    const stale = transition(old, attemptAt(now + 1, 'delivered', 'stale'), null);
-    t.deepEqual(await recordAll(db, 'first', [stale], []), [false]);
-    await releaseLeases(db, 'first', [old]);
-    t.like(await read(ids[0]!), { status: 'sending', attempts: 2, lease_owner: 'first' });
-    const attempts = await db('attempts').orderBy('number').pluck('number');
-    t.deepEqual(attempts, [2]);
-  });
+  const stale = transition(old, attemptAt(now + 1, 'delivered', 'stale'), null);
+  t.deepEqual(await recordAll(db, 'first', [stale], []), [false]);
+  await releaseLeases(db, 'first', [old]);
+  t.like(await read(ids[0]!), { status: 'sending', attempts: 2, lease_owner: 'first' });
+  const attempts = await db('attempts').orderBy('number').pluck('number');
+  t.deepEqual(attempts, [2]);
+});
 
-  test(`${kind}: an outcome whose commit went through unheard is known when it is tried again`, async (t) => {
-    const queue = await openQueue(t, kind);
-    const { db, add } = queue;
-    await add({ due_at: now });
-    const delivery = await claimBy(queue, 'node', now);
-    const move = transition(delivery, attemptAt(now, 'delivered', 'taken'), null);
-    t.deepEqual(await recordAll(db, 'node', [move], []), [true]);
-    t.deepEqual(await recordAll(db, 'node', [move], []), [true]);
-    t.is((await db('attempts')).length, 1);
-    t.is((await db('events').where({ type: 'email.delivered' })).length, 1);
-  });
+test('an outcome whose commit went through unheard is known when it is tried again', async (t) => {
+  const queue = await openQueue(t, oneKind);
+  const { db, add } = queue;
+  await add({ due_at: now });
+  const delivery = await claimBy(queue, 'node', now);
+  const move = transition(delivery, attemptAt(now, 'delivered', 'taken'), null);
+  t.deepEqual(await recordAll(db, 'node', [move], []), [true]);
+  t.deepEqual(await recordAll(db, 'node', [move], []), [true]);
+  t.is((await db('attempts')).length, 1);
+  t.is((await db('events').where({ type: 'email.delivered' })).length, 1);
+});
 
-  test(`${kind}: a renewal is of the leases that it names, as far as they are still the node's`, async (t) => {
-    const { db, add, read } = await openQueue(t, kind);
-    const leased = { status: 'sending', due_at: now };
-    const { ids } = await add(
-      { ...leased, lease_owner: 'node' },
-      { ...leased, lease_owner: 'node' },
-      { ...leased, lease_owner: 'other' },
-    );
-    const [held, orphan, others] = ids as [string, string, string];
-    t.deepEqual(await renewLeases(db, 'node', [held, others], now + leaseMs), new Set([held]));
-    await freeOrphans(db, 'node', now, now + leaseMs / 2);
-    t.like(await read(held), { status: 'sending', due_at: now + leaseMs, lease_owner: 'node' });
-    t.like(await read(orphan), { status: 'deferred', due_at: now, lease_owner: null, attempts: 1 });
-    t.like(await read(others), { status: 'sending', due_at: now, lease_owner: 'other' });
-  });
-}
+test(`a renewal is of the leases that it names, as far as they are still the node's`, async (t) => {
+  const { db, add, read } = await openQueue(t, oneKind);
+  const leased = { status: 'sending', due_at: now };
+  const { ids } = await add(
+    { ...leased, lease_owner: 'node' },
+    { ...leased, lease_owner: 'node' },
+    { ...leased, lease_owner: 'other' },
+  );
+  const [held, orphan, others] = ids as [string, string, string];
+  t.deepEqual(await renewLeases(db, 'node', [held, others], now + leaseMs), new Set([held]));
+  await freeOrphans(db, 'node', now, now + leaseMs / 2);
+  t.like(await read(held), { status: 'sending', due_at: now + leaseMs, lease_owner: 'node' });
+  t.like(await read(orphan), { status: 'deferred', due_at: now, lease_owner: null, attempts: 1 });
+  t.like(await read(others), { status: 'sending', due_at: now, lease_owner: 'other' });
+});

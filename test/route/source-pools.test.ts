@@ -15,73 +15,71 @@ import {
 import { claimExpired } from '../../src/db/queue/lease-statements.ts';
 import { briefly } from '../../src/operate/explain/destination-status.ts';
 import { readSummary } from '../../src/operate/explain/queue-ages.ts';
-import { kinds } from '../lab/database/databases.ts';
+import { oneKind } from '../lab/database/databases.ts';
 import { minute, now, openQueue } from '../lab/database/queue-rows.ts';
 
-for (const kind of kinds) {
-  test(`${kind}: organizations are pinned and unpinned`, async (t) => {
-    const { db, orgId, newOrg } = await openQueue(t, kind);
-    const other = await newOrg();
-    t.deepEqual(await readPoolAssignments(db), new Map());
-    await assignPool(db, orgId, 'bulk');
-    t.deepEqual(await readPoolAssignments(db), new Map([[orgId, 'bulk']]));
-    t.deepEqual(Object.fromEntries(await countAssigned(db)), { bulk: 1, default: 1 });
-    t.is((await findOrganization(db, orgId))?.pool, 'bulk');
-    t.deepEqual([await poolOf(db, orgId), await poolOf(db, other)], ['bulk', 'default']);
-    await assignPool(db, orgId, 'default');
-    t.is((await findOrganization(db, orgId))?.pool, null);
-    t.deepEqual(await readPoolAssignments(db), new Map());
-  });
+test('organizations are pinned and unpinned', async (t) => {
+  const { db, orgId, newOrg } = await openQueue(t, oneKind);
+  const other = await newOrg();
+  t.deepEqual(await readPoolAssignments(db), new Map());
+  await assignPool(db, orgId, 'bulk');
+  t.deepEqual(await readPoolAssignments(db), new Map([[orgId, 'bulk']]));
+  t.deepEqual(Object.fromEntries(await countAssigned(db)), { bulk: 1, default: 1 });
+  t.is((await findOrganization(db, orgId))?.pool, 'bulk');
+  t.deepEqual([await poolOf(db, orgId), await poolOf(db, other)], ['bulk', 'default']);
+  await assignPool(db, orgId, 'default');
+  t.is((await findOrganization(db, orgId))?.pool, null);
+  t.deepEqual(await readPoolAssignments(db), new Map());
+});
 
-  test(`${kind}: a node has the pools that it named last, for a minute`, async (t) => {
-    const { db } = await openQueue(t, kind);
-    await publishPools(db, 'one', ['default', 'bulk'], now);
-    await publishPools(db, 'two', ['transactional', 'bulk'], now);
-    t.deepEqual([...(await readPools(db, now))].sort(), ['bulk', 'default', 'transactional']);
-    t.deepEqual([...(await readPools(db, now, 'one'))].sort(), ['bulk', 'transactional']);
-    await publishPools(db, 'one', ['default'], now + minute);
-    t.deepEqual([...(await readPools(db, now + minute + 1))], ['default']);
-    await withdrawPools(db, 'one');
-    t.deepEqual([...(await readPools(db, now + minute + 1))], []);
-  });
+test('a node has the pools that it named last, for a minute', async (t) => {
+  const { db } = await openQueue(t, oneKind);
+  await publishPools(db, 'one', ['default', 'bulk'], now);
+  await publishPools(db, 'two', ['transactional', 'bulk'], now);
+  t.deepEqual([...(await readPools(db, now))].sort(), ['bulk', 'default', 'transactional']);
+  t.deepEqual([...(await readPools(db, now, 'one'))].sort(), ['bulk', 'transactional']);
+  await publishPools(db, 'one', ['default'], now + minute);
+  t.deepEqual([...(await readPools(db, now + minute + 1))], ['default']);
+  await withdrawPools(db, 'one');
+  t.deepEqual([...(await readPools(db, now + minute + 1))], []);
+});
 
-  test(`${kind}: mail that is too old is left to the nodes of its pool`, async (t) => {
-    const { db, orgId, newOrg, add } = await openQueue(t, kind);
-    const other = await newOrg();
-    await assignPool(db, orgId, 'bulk');
-    const old = { expires_at: now - 1, due_at: now };
-    const [pinned, free] = [await add(old), await add({ ...old, org_id: other })];
-    const claim = async (elsewhere: string[]) => {
-      const claimed = await claimExpired(db, 10, { node: 'one', now, leaseMs: 1000 }, elsewhere);
-      return claimed.map(({ emailId }) => emailId);
-    };
-    t.deepEqual(await claim(['bulk', 'default']), []);
-    t.deepEqual(await claim(['bulk']), [free.emailId]);
-    t.deepEqual(await claim(['transactional', 'default']), [pinned.emailId]);
-  });
+test('mail that is too old is left to the nodes of its pool', async (t) => {
+  const { db, orgId, newOrg, add } = await openQueue(t, oneKind);
+  const other = await newOrg();
+  await assignPool(db, orgId, 'bulk');
+  const old = { expires_at: now - 1, due_at: now };
+  const [pinned, free] = [await add(old), await add({ ...old, org_id: other })];
+  const claim = async (elsewhere: string[]) => {
+    const claimed = await claimExpired(db, 10, { node: 'one', now, leaseMs: 1000 }, elsewhere);
+    return claimed.map(({ emailId }) => emailId);
+  };
+  t.deepEqual(await claim(['bulk', 'default']), []);
+  t.deepEqual(await claim(['bulk']), [free.emailId]);
+  t.deepEqual(await claim(['transactional', 'default']), [pinned.emailId]);
+});
 
-  test(`${kind}: the summary says what waits for a pool that no node has`, async (t) => {
-    const { db, orgId, newOrg, add } = await openQueue(t, kind);
-    const other = await newOrg();
-    await assignPool(db, orgId, 'bulk');
-    await add({ recipient: 'ann@both.invalid' }, { recipient: 'ann@one.invalid' });
-    await add({ recipient: 'ben@both.invalid', org_id: other });
-    const said = async () => {
-      const lines = await readSummary(db, { now });
-      return Object.fromEntries(lines.map((line) => [line.destination, briefly(line.condition, String)]));
-    };
-    t.deepEqual(await readMissing(db, now), [], 'no node runs: mail waits for that');
-    t.deepEqual(await said(), { 'both.invalid': 'ok', 'one.invalid': 'ok' });
-    await publishPools(db, 'one', ['default'], now);
-    t.deepEqual(await readMissing(db, now), ['bulk']);
-    t.deepEqual(await said(), {
-      'both.invalid': '1 of them waits for the IP pool bulk, which no running node has',
-      'one.invalid': 'waits for the IP pool bulk, which no running node has',
-    });
-    await publishPools(db, 'two', ['bulk'], now);
-    t.deepEqual(await said(), { 'both.invalid': 'ok', 'one.invalid': 'ok' });
+test('the summary says what waits for a pool that no node has', async (t) => {
+  const { db, orgId, newOrg, add } = await openQueue(t, oneKind);
+  const other = await newOrg();
+  await assignPool(db, orgId, 'bulk');
+  await add({ recipient: 'ann@both.invalid' }, { recipient: 'ann@one.invalid' });
+  await add({ recipient: 'ben@both.invalid', org_id: other });
+  const said = async () => {
+    const lines = await readSummary(db, { now });
+    return Object.fromEntries(lines.map((line) => [line.destination, briefly(line.condition, String)]));
+  };
+  t.deepEqual(await readMissing(db, now), [], 'no node runs: mail waits for that');
+  t.deepEqual(await said(), { 'both.invalid': 'ok', 'one.invalid': 'ok' });
+  await publishPools(db, 'one', ['default'], now);
+  t.deepEqual(await readMissing(db, now), ['bulk']);
+  t.deepEqual(await said(), {
+    'both.invalid': '1 of them waits for the IP pool bulk, which no running node has',
+    'one.invalid': 'waits for the IP pool bulk, which no running node has',
   });
-}
+  await publishPools(db, 'two', ['bulk'], now);
+  t.deepEqual(await said(), { 'both.invalid': 'ok', 'one.invalid': 'ok' });
+});
 
 test('a node knows its own pools, who is pinned, and tells what it has now and then', async (t) => {
   t.deepEqual(poolsOf([]), ['default']);

@@ -2,7 +2,6 @@
 import test from 'ava';
 import { watchClock } from '../../src/server/clock-jump.ts';
 import { manualClock } from '../lab/clock.ts';
-import { kinds } from '../lab/database/databases.ts';
 import { startProcess } from '../lab/scenes/process.ts';
 import { startWebhookWorld } from '../lab/scenes/webhook-world.ts';
 import { startWorld } from '../lab/scenes/world.ts';
@@ -25,52 +24,48 @@ test('a minute back is noticed, each time; less, and a leap forward, are not', a
   t.deepEqual(noticed, [3 * 3_600_000 - 1000, 2 * 60_000 - 1000]);
 });
 
-for (const database of kinds) {
-  test(`${database}: started with the clock set back, mail that waits is tried, and webhooks`, async (t) => {
-    const { world, endpoint } = await startWebhookWorld(t, {
-      database,
-      exchangers: [{ script: { rcpt: ({ attempt }) => (attempt === 1 ? '451 4.3.0 later' : undefined) } }],
-      settings: { POSTERN_MTA_RETRY: '30m' },
-    });
-    const { receiver } = await endpoint(['email.deferred']);
-    receiver.answer = (_request, response) => response.writeHead(503, { 'retry-after': '3600' }).end();
-    const { emailId } = (await world.send({ to: 'ann@there.invalid' })).body;
-    await world.when(emailId, ({ status }) => status === 'deferred');
-    const minutes = async (condition: () => Promise<boolean>) => {
-      const from = world.clock.now();
-      await until(async () => {
-        if (await condition()) return true;
-        if (world.clock.now() < from + 600_000) await world.clock.advance('1s');
-        return false;
-      });
-    };
-    await minutes(async () => (await world.db('webhook_attempts')).length === 1);
-    receiver.answer = (_request, response) => response.writeHead(204).end();
-
-    world.clock.setBack('3h');
-    await world.restart();
-    await minutes(async () => (await world.get(emailId)).status === 'delivered');
-    await minutes(async () => receiver.requests.some(({ status }) => status === 204));
-    t.is(world.mx[0]!.messages.length, 1);
-    t.is((await world.db('webhooks').first()).status, 'active');
+test('started with the clock set back, mail that waits is tried, and webhooks', async (t) => {
+  const { world, endpoint } = await startWebhookWorld(t, {
+    exchangers: [{ script: { rcpt: ({ attempt }) => (attempt === 1 ? '451 4.3.0 later' : undefined) } }],
+    settings: { POSTERN_MTA_RETRY: '30m' },
   });
-
-  test(`${database}: started again with a clock that is right, what waits goes on waiting`, async (t) => {
-    const world = await startWorld(t, {
-      database,
-      exchangers: [{ script: { rcpt: () => '451 4.3.0 later' } }],
-      settings: { POSTERN_MTA_RETRY: '30m' },
+  const { receiver } = await endpoint(['email.deferred']);
+  receiver.answer = (_request, response) => response.writeHead(503, { 'retry-after': '3600' }).end();
+  const { emailId } = (await world.send({ to: 'ann@there.invalid' })).body;
+  await world.when(emailId, ({ status }) => status === 'deferred');
+  const minutes = async (condition: () => Promise<boolean>) => {
+    const from = world.clock.now();
+    await until(async () => {
+      if (await condition()) return true;
+      if (world.clock.now() < from + 600_000) await world.clock.advance('1s');
+      return false;
     });
-    const { emailId } = (await world.send({ to: 'ann@there.invalid' })).body;
-    await world.when(emailId, ({ status }) => status === 'deferred');
-    const due = async () => (await world.db('deliveries').first()).due_at;
-    const before = await due();
-    world.clock.setBack('30s');
-    await world.restart();
-    await world.stop();
-    t.is(await due(), before);
+  };
+  await minutes(async () => (await world.db('webhook_attempts')).length === 1);
+  receiver.answer = (_request, response) => response.writeHead(204).end();
+
+  world.clock.setBack('3h');
+  await world.restart();
+  await minutes(async () => (await world.get(emailId)).status === 'delivered');
+  await minutes(async () => receiver.requests.some(({ status }) => status === 204));
+  t.is(world.mx[0]!.messages.length, 1);
+  t.is((await world.db('webhooks').first()).status, 'active');
+});
+
+test('started again with a clock that is right, what waits goes on waiting', async (t) => {
+  const world = await startWorld(t, {
+    exchangers: [{ script: { rcpt: () => '451 4.3.0 later' } }],
+    settings: { POSTERN_MTA_RETRY: '30m' },
   });
-}
+  const { emailId } = (await world.send({ to: 'ann@there.invalid' })).body;
+  await world.when(emailId, ({ status }) => status === 'deferred');
+  const due = async () => (await world.db('deliveries').first()).due_at;
+  const before = await due();
+  world.clock.setBack('30s');
+  await world.restart();
+  await world.stop();
+  t.is(await due(), before);
+});
 
 /** Sets the clock of a process back by an hour when it is told to. */
 const turnable = `

@@ -4,7 +4,7 @@ import { revokeKey } from '../../src/db/accounts/keys.ts';
 import { setLimits } from '../../src/db/accounts/organizations.ts';
 import { addSuppression } from '../../src/db/accounts/suppressions.ts';
 import { compareKey } from '../../src/mail/address.ts';
-import { kinds } from '../lab/database/databases.ts';
+import { kinds, oneKind } from '../lab/database/databases.ts';
 import { plain, startTalk } from '../lab/mx/smtp-talk.ts';
 import {
   delivered,
@@ -35,112 +35,104 @@ async function suppress({ world, orgId }: Tenant, ...addresses: string[]): Promi
 
 const limited = { requestsPerSecond: null, requestsPerDay: null, emailsPerDay: null };
 
-for (const database of kinds) {
-  test(`${database}: whose domain it is, who may send from it, and what the key may do`, async (t) => {
-    const world = worlds[database];
-    const tenant = await tenantOf(world);
-    const other = [from.replace('sender', 'stranger'), ...good.slice(1)];
-    const text = (reply: string) => reply.trimEnd();
-    t.is(
-      text(await submit(await loggedIn(tenant), to, other, '550')),
-      '550 5.7.1 DOMAIN_NOT_FOUND: The domain stranger.invalid is not registered in this organization.',
-    );
-    const bound = await withKey(tenant, ['email:send', 'domain_scope:other.invalid']);
-    t.is(
-      text(await submit(await loggedIn(bound), to, good, '550')),
-      '550 5.7.1 DOMAIN_NOT_ALLOWED: This API key cannot send from sender.invalid. It can send from other.invalid.',
-    );
-    const pending = await tenantOf(world);
-    await world.db('domains').where({ org_id: pending.orgId }).update({ status: 'pending' });
-    t.regex(
-      await submit(await loggedIn(pending), to, good, '550'),
-      /^550 5\.7\.1 DOMAIN_NOT_VERIFIED: The domain sender\.invalid is not verified yet/,
-    );
-    const reader = await loggedIn(await withKey(tenant, ['email:read']));
-    t.is(
-      text(await reader.says('MAIL FROM:<a@b.invalid>\r\n', '550')),
-      '550 5.7.1 FORBIDDEN: The API key lacks the scope email:send.',
-    );
-    t.is((await world.db('emails').whereIn('org_id', [tenant.orgId, pending.orgId])).length, 0);
-  });
-
-  test(`${database}: suppressed recipients are skipped and named; all of them are a refusal`, async (t) => {
-    const world = worlds[database];
-    const tenant = await tenantOf(world);
-    await suppress(tenant, 'gone@there.invalid', 'left@there.invalid');
-    const talk = await loggedIn(tenant);
-    const reply = await submit(talk, ['gone@there.invalid', ...to], good);
-    t.regex(reply, /; skipped: gone@there\.invalid \(suppressed\)\r\n$/);
-    const email = await delivered(tenant, emailIdOf(reply));
-    t.is(email.recipients[0].status, 'suppressed');
-    t.is(
-      await submit(talk, ['gone@there.invalid', 'left@there.invalid'], good, '550'),
-      '550 5.7.1 ALL_RECIPIENTS_SUPPRESSED: Every recipient is on the suppression list.\r\n',
-    );
-  });
-
-  test(`${database}: credits are spent by recipient, and missing ones are said`, async (t) => {
-    const tenant = await tenantOf(worlds[database], { quota: 1 });
-    const talk = await loggedIn(tenant);
-    const reply = await submit(talk, [...to, 'bob@there.invalid'], good);
-    t.regex(reply, /; skipped: bob@there\.invalid \(no credit\)\r\n$/);
-    t.is(
-      await submit(talk, ['joe@there.invalid'], good, '550'),
-      '550 5.7.1 INSUFFICIENT_CREDITS: Neither the quota nor the wallet has credits left.\r\n',
-    );
-  });
-
-  // Alone, for it turns the clock of all.
-  test.serial(
-    `${database}: beyond the request rate and the day’s capacity it is 451 with the seconds`,
-    async (t) => {
-      const world = worlds[database];
-      const tenant = await tenantOf(world);
-      await setLimits(world.db, tenant.orgId, { ...limited, requestsPerSecond: 2, emailsPerDay: 3 });
-      await world.clock.advance('5s');
-      const talk = await loggedIn(tenant);
-      await submit(talk, to, good);
-      await submit(talk, ['bob@there.invalid'], good);
-      t.is(
-        await talk.says('MAIL FROM:<a@b.invalid>\r\n', '451'),
-        '451 4.7.1 RATE_LIMIT_EXCEEDED: This organization may make 2 requests a second; wait for the next. Retry in 1 s.\r\n',
-      );
-      await world.clock.advance('1s');
-      const reply = await submit(talk, ['c@there.invalid', 'd@there.invalid'], good, '451');
-      t.regex(reply, /^451 4\.7\.1 RATE_LIMIT_EXCEEDED: .* 3 recipients a day, .* Retry in \d+ s\.\r\n$/);
-      const [usage] = await world
-        .db('daily_usage')
-        .where({ org_id: tenant.orgId })
-        .select('requests', 'emails');
-      t.deepEqual({ ...usage }, { requests: 2, emails: 2 });
-    },
+test('whose domain it is, who may send from it, and what the key may do', async (t) => {
+  const world = worlds[oneKind];
+  const tenant = await tenantOf(world);
+  const other = [from.replace('sender', 'stranger'), ...good.slice(1)];
+  const text = (reply: string) => reply.trimEnd();
+  t.is(
+    text(await submit(await loggedIn(tenant), to, other, '550')),
+    '550 5.7.1 DOMAIN_NOT_FOUND: The domain stranger.invalid is not registered in this organization.',
   );
+  const bound = await withKey(tenant, ['email:send', 'domain_scope:other.invalid']);
+  t.is(
+    text(await submit(await loggedIn(bound), to, good, '550')),
+    '550 5.7.1 DOMAIN_NOT_ALLOWED: This API key cannot send from sender.invalid. It can send from other.invalid.',
+  );
+  const pending = await tenantOf(world);
+  await world.db('domains').where({ org_id: pending.orgId }).update({ status: 'pending' });
+  t.regex(
+    await submit(await loggedIn(pending), to, good, '550'),
+    /^550 5\.7\.1 DOMAIN_NOT_VERIFIED: The domain sender\.invalid is not verified yet/,
+  );
+  const reader = await loggedIn(await withKey(tenant, ['email:read']));
+  t.is(
+    text(await reader.says('MAIL FROM:<a@b.invalid>\r\n', '550')),
+    '550 5.7.1 FORBIDDEN: The API key lacks the scope email:send.',
+  );
+  t.is((await world.db('emails').whereIn('org_id', [tenant.orgId, pending.orgId])).length, 0);
+});
 
-  test(`${database}: trouble of ours is 451, and nothing is charged`, async (t) => {
-    const tenant = await tenantOf(worlds[database], { quota: 10 });
-    const { db } = tenant.world;
-    await db('domains').where({ org_id: tenant.orgId }).update({ dkim_private_key: 'v1.AAAA.AAAA.AAAA' });
-    const reply = await submit(await loggedIn(tenant), to, good, '451');
-    t.regex(reply, /^451 4\.3\.0 SEND_FAILED: .* Nothing was charged\. Try again\.\r\n$/);
-    t.is((await db('organizations').where({ id: tenant.orgId }).first('quota_used')).quota_used, 0);
-  });
+test('suppressed recipients are skipped and named; all of them are a refusal', async (t) => {
+  const world = worlds[oneKind];
+  const tenant = await tenantOf(world);
+  await suppress(tenant, 'gone@there.invalid', 'left@there.invalid');
+  const talk = await loggedIn(tenant);
+  const reply = await submit(talk, ['gone@there.invalid', ...to], good);
+  t.regex(reply, /; skipped: gone@there\.invalid \(suppressed\)\r\n$/);
+  const email = await delivered(tenant, emailIdOf(reply));
+  t.is(email.recipients[0].status, 'suppressed');
+  t.is(
+    await submit(talk, ['gone@there.invalid', 'left@there.invalid'], good, '550'),
+    '550 5.7.1 ALL_RECIPIENTS_SUPPRESSED: Every recipient is on the suppression list.\r\n',
+  );
+});
 
-  test(`${database}: a key that is revoked sends no more, in the same session`, async (t) => {
-    const world = worlds[database];
-    const tenant = await tenantOf(world);
-    const talk = await loggedIn(tenant);
-    await submit(talk, to, good);
-    const { id } = await world.db('api_keys').where({ org_id: tenant.orgId }).first('id');
-    await revokeKey(world.db, id, Date.now());
-    const refused = await until(async () => {
-      talk.write('RSET\r\n');
-      await talk.reply('250');
-      talk.write('MAIL FROM:<a@b.invalid>\r\n');
-      return (await talk.reply('')).startsWith('535 5.7.8 UNAUTHORIZED: ');
-    });
-    t.true(refused);
+test('credits are spent by recipient, and missing ones are said', async (t) => {
+  const tenant = await tenantOf(worlds[oneKind], { quota: 1 });
+  const talk = await loggedIn(tenant);
+  const reply = await submit(talk, [...to, 'bob@there.invalid'], good);
+  t.regex(reply, /; skipped: bob@there\.invalid \(no credit\)\r\n$/);
+  t.is(
+    await submit(talk, ['joe@there.invalid'], good, '550'),
+    '550 5.7.1 INSUFFICIENT_CREDITS: Neither the quota nor the wallet has credits left.\r\n',
+  );
+});
+
+// Alone, for it turns the clock of all.
+test.serial('beyond the request rate and the day’s capacity it is 451 with the seconds', async (t) => {
+  const world = worlds[oneKind];
+  const tenant = await tenantOf(world);
+  await setLimits(world.db, tenant.orgId, { ...limited, requestsPerSecond: 2, emailsPerDay: 3 });
+  await world.clock.advance('5s');
+  const talk = await loggedIn(tenant);
+  await submit(talk, to, good);
+  await submit(talk, ['bob@there.invalid'], good);
+  t.is(
+    await talk.says('MAIL FROM:<a@b.invalid>\r\n', '451'),
+    '451 4.7.1 RATE_LIMIT_EXCEEDED: This organization may make 2 requests a second; wait for the next. Retry in 1 s.\r\n',
+  );
+  await world.clock.advance('1s');
+  const reply = await submit(talk, ['c@there.invalid', 'd@there.invalid'], good, '451');
+  t.regex(reply, /^451 4\.7\.1 RATE_LIMIT_EXCEEDED: .* 3 recipients a day, .* Retry in \d+ s\.\r\n$/);
+  const [usage] = await world.db('daily_usage').where({ org_id: tenant.orgId }).select('requests', 'emails');
+  t.deepEqual({ ...usage }, { requests: 2, emails: 2 });
+});
+
+test('trouble of ours is 451, and nothing is charged', async (t) => {
+  const tenant = await tenantOf(worlds[oneKind], { quota: 10 });
+  const { db } = tenant.world;
+  await db('domains').where({ org_id: tenant.orgId }).update({ dkim_private_key: 'v1.AAAA.AAAA.AAAA' });
+  const reply = await submit(await loggedIn(tenant), to, good, '451');
+  t.regex(reply, /^451 4\.3\.0 SEND_FAILED: .* Nothing was charged\. Try again\.\r\n$/);
+  t.is((await db('organizations').where({ id: tenant.orgId }).first('quota_used')).quota_used, 0);
+});
+
+test('a key that is revoked sends no more, in the same session', async (t) => {
+  const world = worlds[oneKind];
+  const tenant = await tenantOf(world);
+  const talk = await loggedIn(tenant);
+  await submit(talk, to, good);
+  const { id } = await world.db('api_keys').where({ org_id: tenant.orgId }).first('id');
+  await revokeKey(world.db, id, Date.now());
+  const refused = await until(async () => {
+    talk.write('RSET\r\n');
+    await talk.reply('250');
+    talk.write('MAIL FROM:<a@b.invalid>\r\n');
+    return (await talk.reply('')).startsWith('535 5.7.8 UNAUTHORIZED: ');
   });
-}
+  t.true(refused);
+});
 
 test.serial(
   'a wrong password is 535; the eleventh in a minute from an address ends the connection, the right one passes',

@@ -5,7 +5,7 @@ import { checkPart, checkVersion } from '../lab/vendor.ts';
 const file = 'src/vendor/mailauth-mta-sts.ts';
 const load = () => import('../../src/vendor/mailauth-mta-sts.ts');
 
-test('mailauth is pinned to the version that was read', (t) => checkVersion(t, 'mailauth', file));
+test('mailauth (MTA-STS) is pinned to the version that was read', (t) => checkVersion(t, 'mailauth', file));
 
 test('resolvePolicy reads the id of a record, and says false if there is none', async (t) => {
   await checkPart(t, 'resolvePolicy of mailauth/lib/mta-sts', file, async () => {

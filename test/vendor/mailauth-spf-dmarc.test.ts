@@ -11,7 +11,8 @@ const withRecord = (name: string, text: string) => async (asked: string, type?: 
   throw Object.assign(new Error('no record'), { code: 'ENODATA' });
 };
 
-test('mailauth is pinned to the version that was read', (t) => checkVersion(t, 'mailauth', file));
+test('mailauth (SPF, DMARC) is pinned to the version that was read', (t) =>
+  checkVersion(t, 'mailauth', file));
 
 test('spf gives the result for one address and one sender', async (t) => {
   await checkPart(t, 'spf of mailauth/lib/spf', file, async () => {

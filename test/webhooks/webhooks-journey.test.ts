@@ -6,7 +6,6 @@ import test from 'ava';
 import { newId } from '../../src/base/id.ts';
 import { insertRows } from '../../src/db/engine/insert-rows.ts';
 import { cliOf } from '../lab/cli.ts';
-import { kinds } from '../lab/database/databases.ts';
 import { partOf } from '../lab/mail.ts';
 import { ok, type Received, type Receiver, startReceiver } from '../lab/scenes/webhook-receiver.ts';
 import { nextTry, openMessages, startWebhookWorld, toldAll } from '../lab/scenes/webhook-world.ts';
@@ -64,136 +63,131 @@ const distinct = <T>(values: T[]) => [...new Set(values)].sort();
 
 const emailOf = ({ body }: Received): string => body.data.emailId;
 
-for (const database of kinds) {
-  test(`${database}: whatever the receiver does, it is told everything, verified, and each email in its order`, async (t) => {
-    const { world, orgId, endpoint } = await startWebhookWorld(t, {
-      database,
-      hands: { webhookTimeoutMs: 500 },
-    });
-    const { receiver } = await endpoint();
-    let asked = 0;
-    const moods: Receiver['answer'][] = [
-      (_, response) => response.writeHead(500).end('no'),
-      (_, response) => response.writeHead(429, { 'retry-after': '90' }).end(),
-      () => {},
-      (_, response) => response.writeHead(301, { location: receiver.url }).end(),
-      (_, response) => response.writeHead(200).end('thank you'),
-      (_, response) => response.destroy(),
-    ];
-    // No event meets all of them ten times.
-    receiver.answer = (request, response) =>
-      (asked < 18 ? moods[asked++ % moods.length]! : ok)(request, response);
-    const emails = await sendAll(world, orgId);
-    // Away for a while.
-    await receiver.down();
-    await until(async () => (await openMessages(world)).length > 0);
-    for (let n = 0; n < 4; n++) await nextTry(world);
-    await receiver.up();
-    await toldAll(world, 100);
+test('whatever the receiver does, it is told everything, verified, and each email in its order', async (t) => {
+  const { world, orgId, endpoint } = await startWebhookWorld(t, {
+    hands: { webhookTimeoutMs: 500 },
+  });
+  const { receiver } = await endpoint();
+  let asked = 0;
+  const moods: Receiver['answer'][] = [
+    (_, response) => response.writeHead(500).end('no'),
+    (_, response) => response.writeHead(429, { 'retry-after': '90' }).end(),
+    () => {},
+    (_, response) => response.writeHead(301, { location: receiver.url }).end(),
+    (_, response) => response.writeHead(200).end('thank you'),
+    (_, response) => response.destroy(),
+  ];
+  // No event meets all of them ten times.
+  receiver.answer = (request, response) =>
+    (asked < 18 ? moods[asked++ % moods.length]! : ok)(request, response);
+  const emails = await sendAll(world, orgId);
+  // Away for a while.
+  await receiver.down();
+  await until(async () => (await openMessages(world)).length > 0);
+  for (let n = 0; n < 4; n++) await nextTry(world);
+  await receiver.up();
+  await toldAll(world, 100);
 
-    const events = await eventsOf(world);
-    t.deepEqual(distinct(events.map(({ type }) => type)), [
-      ...['email.bounced', 'email.clicked', 'email.complained', 'email.deferred', 'email.delivered'],
-      ...['email.opened', 'email.queued', 'suppression.added'],
-    ]);
-    const accepted = receiver.accepted();
+  const events = await eventsOf(world);
+  t.deepEqual(distinct(events.map(({ type }) => type)), [
+    ...['email.bounced', 'email.clicked', 'email.complained', 'email.deferred', 'email.delivered'],
+    ...['email.opened', 'email.queued', 'suppression.added'],
+  ]);
+  const accepted = receiver.accepted();
+  t.deepEqual(
+    distinct(accepted.map(({ id }) => id)),
+    distinct(events.map(({ id }) => id)),
+    'every event, and nothing else',
+  );
+  t.deepEqual(distinct(receiver.requests.map(({ fault }) => fault)), [null]);
+  const place = new Map(events.map(({ id, position }) => [id, position]));
+  // That an address was suppressed is no event of the email's, though it names it.
+  const own = accepted.filter(({ body }) => body.type.startsWith('email.'));
+  for (const emailId of emails) {
+    const places = own.filter((each) => emailOf(each) === emailId).map(({ id }) => place.get(id)!);
     t.deepEqual(
-      distinct(accepted.map(({ id }) => id)),
-      distinct(events.map(({ id }) => id)),
-      'every event, and nothing else',
+      places,
+      [...places].sort((a, b) => a - b),
+      'in its order',
     );
-    t.deepEqual(distinct(receiver.requests.map(({ fault }) => fault)), [null]);
-    const place = new Map(events.map(({ id, position }) => [id, position]));
-    // That an address was suppressed is no event of the email's, though it names it.
-    const own = accepted.filter(({ body }) => body.type.startsWith('email.'));
-    for (const emailId of emails) {
-      const places = own.filter((each) => emailOf(each) === emailId).map(({ id }) => place.get(id)!);
-      t.deepEqual(
-        places,
-        [...places].sort((a, b) => a - b),
-        'in its order',
-      );
-      t.true(places.length >= 2);
-    }
-    for (const { id, body, raw } of receiver.requests) {
-      const event = events.find((each) => each.id === id)!;
-      t.is(body.type, event.type);
-      t.true(Buffer.byteLength(raw) < 20_000);
-      if (event.email_id) t.deepEqual(body.data.tags, { plan: 'pro' });
-    }
-    t.false(
-      receiver.requests.some(({ raw }) => raw.includes('In confidence')),
-      'no mail content',
-    );
-    const attempts = await world.db('webhook_attempts');
-    const seen = new Set(attempts.map(({ status }) => status));
-    for (const status of [500, 429, 301, 200, null])
-      t.true(seen.has(status), `an attempt of ${status} is kept`);
-    t.deepEqual(distinct(attempts.filter(({ status }) => status === 500).map(({ answer }) => answer)), [
-      'no',
-    ]);
-  });
+    t.true(places.length >= 2);
+  }
+  for (const { id, body, raw } of receiver.requests) {
+    const event = events.find((each) => each.id === id)!;
+    t.is(body.type, event.type);
+    t.true(Buffer.byteLength(raw) < 20_000);
+    if (event.email_id) t.deepEqual(body.data.tags, { plan: 'pro' });
+  }
+  t.false(
+    receiver.requests.some(({ raw }) => raw.includes('In confidence')),
+    'no mail content',
+  );
+  const attempts = await world.db('webhook_attempts');
+  const seen = new Set(attempts.map(({ status }) => status));
+  for (const status of [500, 429, 301, 200, null])
+    t.true(seen.has(status), `an attempt of ${status} is kept`);
+  t.deepEqual(distinct(attempts.filter(({ status }) => status === 500).map(({ answer }) => answer)), ['no']);
+});
 
-  test(`${database}: the schedule, then the endpoint is disabled, and an event tells the others`, async (t) => {
-    const { world, endpoint } = await startWebhookWorld(t, { database });
-    const { receiver, id } = await endpoint(['email.delivered']);
-    const other = await endpoint(['webhook.disabled']);
-    receiver.answer = (_, response) => response.writeHead(503).end();
-    const { body } = await world.send({ to: 'ann@there.invalid' });
-    await receiver.received(1);
-    for (let n = 2; n <= 10; n++) {
-      await until(async () => (await world.db('webhook_attempts')).length === n - 1);
-      await until(async () => (await world.db('webhook_messages').whereNotNull('lease_owner')).length === 0);
-      await nextTry(world);
-    }
-    await other.receiver.received(1);
-    t.is(receiver.requests.length, 10);
-    t.is(new Set(receiver.requests.map((each) => each.id)).size, 1, 'the same webhook-id');
-    const times = receiver.requests.map(({ timestamp }) => timestamp);
-    const waits = times.slice(1).map((time, at) => time - times[at]!);
-    const hours = [2, 5, 10, 14, 20, 24].map((each) => each * 3600);
-    for (const [at, wait] of [5, 300, 1800, ...hours].entries()) {
-      t.true(waits[at]! >= wait && waits[at]! <= wait + 2, `wait ${at + 1}: ${waits[at]} for ${wait}`);
-    }
-    t.is(receiver.requests[0]!.body.data.emailId, body.emailId);
-    const webhook = await world.db('webhooks').where({ id }).first();
-    t.like(webhook, { status: 'disabled' });
-    t.regex(webhook.reason, /HTTP 503/);
-    t.like(other.receiver.requests[0]!.body, {
-      type: 'webhook.disabled',
-      data: { webhookId: id, url: receiver.url },
-    });
-    await world.send({ to: 'bob@there.invalid' });
-    await world.clock.advance('2s');
-    await world.when(body.emailId, ({ status }) => status === 'delivered');
-
-    // Enabled again, what failed is told by a replay.
-    const { json } = cliOf(t, world);
-    t.like(await json(`webhook enable ${id}`), { status: 'active', failed: 1 });
-    receiver.answer = (_, response) => response.writeHead(200).end();
-    t.like(await json(`webhook replay ${id} --failed`), { replayed: 1 });
-    await world.clock.advance('2s');
-    await receiver.received(11);
-    t.is(receiver.requests[10]!.id, receiver.requests[0]!.id);
+test('the schedule, then the endpoint is disabled, and an event tells the others', async (t) => {
+  const { world, endpoint } = await startWebhookWorld(t, {});
+  const { receiver, id } = await endpoint(['email.delivered']);
+  const other = await endpoint(['webhook.disabled']);
+  receiver.answer = (_, response) => response.writeHead(503).end();
+  const { body } = await world.send({ to: 'ann@there.invalid' });
+  await receiver.received(1);
+  for (let n = 2; n <= 10; n++) {
+    await until(async () => (await world.db('webhook_attempts')).length === n - 1);
+    await until(async () => (await world.db('webhook_messages').whereNotNull('lease_owner')).length === 0);
+    await nextTry(world);
+  }
+  await other.receiver.received(1);
+  t.is(receiver.requests.length, 10);
+  t.is(new Set(receiver.requests.map((each) => each.id)).size, 1, 'the same webhook-id');
+  const times = receiver.requests.map(({ timestamp }) => timestamp);
+  const waits = times.slice(1).map((time, at) => time - times[at]!);
+  const hours = [2, 5, 10, 14, 20, 24].map((each) => each * 3600);
+  for (const [at, wait] of [5, 300, 1800, ...hours].entries()) {
+    t.true(waits[at]! >= wait && waits[at]! <= wait + 2, `wait ${at + 1}: ${waits[at]} for ${wait}`);
+  }
+  t.is(receiver.requests[0]!.body.data.emailId, body.emailId);
+  const webhook = await world.db('webhooks').where({ id }).first();
+  t.like(webhook, { status: 'disabled' });
+  t.regex(webhook.reason, /HTTP 503/);
+  t.like(other.receiver.requests[0]!.body, {
+    type: 'webhook.disabled',
+    data: { webhookId: id, url: receiver.url },
   });
+  await world.send({ to: 'bob@there.invalid' });
+  await world.clock.advance('2s');
+  await world.when(body.emailId, ({ status }) => status === 'delivered');
 
-  test(`${database}: 410 disables at once; what waits goes on when it is enabled`, async (t) => {
-    const { world, endpoint } = await startWebhookWorld(t, { database });
-    const { receiver, id } = await endpoint();
-    receiver.answer = (_, response) => response.writeHead(410).end();
-    const { body } = await world.send({ to: 'ann@there.invalid' });
-    await until(async () => (await world.db('webhooks').first()).status === 'disabled');
-    await world.when(body.emailId, ({ status }) => status === 'delivered');
-    await world.clock.advance('2d');
-    t.is(receiver.requests.length, 1);
-    t.deepEqual(await world.db('events').where({ type: 'webhook.disabled' }).pluck('email_id'), [null]);
-    receiver.answer = (_, response) => response.writeHead(200).end();
-    await cliOf(t, world).json(`webhook enable ${id}`);
-    await world.clock.advance('2s');
-    await receiver.received(2);
-    t.is(receiver.requests[1]!.id, receiver.requests[0]!.id);
-  });
-}
+  // Enabled again, what failed is told by a replay.
+  const { json } = cliOf(t, world);
+  t.like(await json(`webhook enable ${id}`), { status: 'active', failed: 1 });
+  receiver.answer = (_, response) => response.writeHead(200).end();
+  t.like(await json(`webhook replay ${id} --failed`), { replayed: 1 });
+  await world.clock.advance('2s');
+  await receiver.received(11);
+  t.is(receiver.requests[10]!.id, receiver.requests[0]!.id);
+});
+
+test('410 disables at once; what waits goes on when it is enabled', async (t) => {
+  const { world, endpoint } = await startWebhookWorld(t, {});
+  const { receiver, id } = await endpoint();
+  receiver.answer = (_, response) => response.writeHead(410).end();
+  const { body } = await world.send({ to: 'ann@there.invalid' });
+  await until(async () => (await world.db('webhooks').first()).status === 'disabled');
+  await world.when(body.emailId, ({ status }) => status === 'delivered');
+  await world.clock.advance('2d');
+  t.is(receiver.requests.length, 1);
+  t.deepEqual(await world.db('events').where({ type: 'webhook.disabled' }).pluck('email_id'), [null]);
+  receiver.answer = (_, response) => response.writeHead(200).end();
+  await cliOf(t, world).json(`webhook enable ${id}`);
+  await world.clock.advance('2s');
+  await receiver.received(2);
+  t.is(receiver.requests[1]!.id, receiver.requests[0]!.id);
+});
 
 test('Retry-After holds off the endpoint as a whole, and no other', async (t) => {
   const { world, endpoint } = await startWebhookWorld(t);

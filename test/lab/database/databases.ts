@@ -11,6 +11,9 @@ import { templateFile, templateName } from './templates.ts';
 export const kinds = ['sqlite', 'postgres'] as const;
 export type DatabaseKind = (typeof kinds)[number];
 
+/** For tests that say nothing about SQL: SQLite in `npm test`; `npm run test:slow` repeats them on PostgreSQL. */
+export const oneKind: DatabaseKind = process.env.TEST_SLOW ? 'postgres' : 'sqlite';
+
 export interface TestDatabase {
   /** Null: SQLite in the data directory. */
   url: string | null;

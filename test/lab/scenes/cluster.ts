@@ -1,6 +1,6 @@
 /**
  * Several Posterns on one PostgreSQL, each a process with its own directory, between a DNS server and one MX host on loopback
- * (test/lab/mx/sink.ts, a process of its own); organizations that may send; and the final comparison (books.ts).
+ * (test/lab/mx/sink.ts, a process of its own); organizations that may send; and the final comparison (test/lab/load/reconciliation.ts).
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
  * A stopped Postern on SQLite with data to move: a past, and a queue of mail in every waiting state. Two mails are really sent,
- * one delivered and one deferred, and multiplied (backlog-rows.ts). The command line holds part of the waiting mail. A last
+ * one delivered and one deferred, and multiplied (test/lab/database/backlog-rows.ts). The command line holds part of the waiting mail. A last
  * start, killed while it tries the due mail, leaves mail in the state `sending`.
  */
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -21,7 +21,7 @@ import { type Db, openDatabase } from '../../../src/db/engine/open.ts';
 import type { Overrides } from '../../../src/server/context.ts';
 import { start } from '../../../src/server/start.ts';
 import { manualClock } from '../clock.ts';
-import { createMigrated, type DatabaseKind } from '../database/databases.ts';
+import { createMigrated, type DatabaseKind, oneKind } from '../database/databases.ts';
 import { dkimKey } from '../dkim.ts';
 import { type Dns, startDns, type Zone } from '../dns/dns.ts';
 import { keepOnFailure, memoryLog, rowsOf, temporaryDirectory } from '../evidence.ts';
@@ -51,7 +51,7 @@ export interface Answer {
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
 export async function startWorld(t: ExecutionContext, options: WorldOptions = {}) {
-  const { exchangers = [{}], database: kind = 'sqlite' } = options;
+  const { exchangers = [{}], database: kind = oneKind } = options;
   const dataDir = await temporaryDirectory(t);
   const database = options.databaseUrl
     ? { url: options.databaseUrl, drop: async () => {} }
