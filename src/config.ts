@@ -233,6 +233,11 @@ const schema = z.object({
     default: '10',
     description: 'Remaining percentage of the quota at which the event credits.low is sent.',
   }),
+  unverifiedDomains: setting(oneOf('a policy', ['keep', 'refuse']), {
+    name: 'POSTERN_UNVERIFIED_DOMAINS',
+    default: 'keep',
+    description: 'Sends from a domain whose DKIM record was missing twice, six hours apart: kept or refused.',
+  }),
   inboundPort: setting(portOrOff, {
     name: 'POSTERN_INBOUND_PORT',
     default: 'off',

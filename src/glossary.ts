@@ -41,6 +41,8 @@ export const eventTypes = [
   'suppression.removed',
   'credits.low',
   'credits.exhausted',
+  'domain.verified',
+  'domain.unverified',
   'webhook.test',
   'webhook.disabled',
 ] as const;

@@ -1,24 +1,12 @@
 /** Registers and verifies sender domains, for API, command line and dashboard. */
-import {
-  type DomainRecord,
-  findDomain,
-  insertDomain,
-  listDomains,
-  setDomainStatus,
-} from '../db/accounts/domains-table.ts';
+import { type DomainRecord, findDomain, insertDomain, listDomains } from '../db/accounts/domains-table.ts';
 import { insertWithin } from '../db/accounts/organizations.ts';
 import type { Db } from '../db/engine/open.ts';
 import { Refusal } from '../mail/refusal.ts';
 import { checkKey, type KeyCheck } from './dkim-rotation.ts';
-import {
-  type CheckedRecord,
-  checkRecords,
-  type Names,
-  newDkimKey,
-  recordsFor,
-  statusAfter,
-} from './domains.ts';
+import { type CheckedRecord, checkRecords, type Names, newDkimKey, recordsFor } from './domains.ts';
 import type { Seal } from './seal.ts';
+import { applyCheck } from './watch-domains.ts';
 
 /** Each domain has an RSA key, which is costly to generate. The limit does not apply to operators. */
 const maxDomains = 1000;
@@ -68,7 +56,7 @@ export interface DomainCheck {
 export async function verifyDomain(
   db: Db,
   domain: DomainRecord,
-  { names, resolve, now, keepMs }: { names: Names } & KeyCheck,
+  { names, resolve, now, keepMs, eventSignal }: { names: Names; eventSignal?: { notify(): void } } & KeyCheck,
 ): Promise<DomainCheck> {
   const readAgain = async () => (await findDomain(db, domain.orgId, domain.name)) ?? domain;
   const changes = await Promise.all(
@@ -78,7 +66,7 @@ export async function verifyDomain(
   );
   const isChanged = changes.some((change) => change !== null);
   const records = await checkRecords(recordsFor(isChanged ? await readAgain() : domain, names), resolve);
-  const status = statusAfter(records);
-  if (status !== null) await setDomainStatus(db, domain.id, status, now);
-  return { domain: await readAgain(), records, isKnown: status !== null };
+  const isKnown = await applyCheck(db, domain.id, records, { now, isAsked: true });
+  eventSignal?.notify();
+  return { domain: await readAgain(), records, isKnown };
 }

@@ -1,5 +1,6 @@
 /** The list of what maintenance.ts removes, with how long each kind of row is kept. */
 import { watchKeys } from '../accounts/dkim-rotation.ts';
+import { watchDomains } from '../accounts/watch-domains.ts';
 import { forgetAnswers } from '../db/accept/idempotency.ts';
 import { forgetLinks } from '../db/accounts/one-time.ts';
 import { forgetSessions } from '../db/accounts/sessions-table.ts';
@@ -17,8 +18,10 @@ import type { ServerContext } from './context.ts';
 /** Thirteen months, so that each month can be compared with the same month of the year before. */
 const keepStatisticsMs = 400 * 86_400_000;
 
-export function maintenanceJobs({ config, db, clock, log }: ServerContext): MaintenanceJob[] {
+export function maintenanceJobs(context: ServerContext): MaintenanceJob[] {
+  const { config, db, clock, log, random, eventSignal } = context;
   const { now } = clock;
+  const resolve = createResolver(config.dnsServers);
   const fedByMail = {
     idempotency: () => forgetAnswers(db, now(), config.idempotencyKeep),
     'webhook attempts': () => forgetWebhookAttempts(db, now() - config.keepEvents),
@@ -44,10 +47,21 @@ export function maintenanceJobs({ config, db, clock, log }: ServerContext): Main
       name: 'DKIM keys',
       run: watchKeys(db, {
         now,
-        resolve: createResolver(config.dnsServers),
+        resolve,
         keepMs: config.mtaMaxAge,
         onSigns: (domain, { selector }) =>
           log.info(`mail from ${domain} is now signed with the DKIM key ${selector}`),
+      }),
+    },
+    {
+      name: 'domain checks',
+      run: watchDomains(db, {
+        names: config,
+        resolve,
+        now,
+        random,
+        refusesUnverified: config.unverifiedDomains === 'refuse',
+        onChecked: eventSignal.notify,
       }),
     },
   ];

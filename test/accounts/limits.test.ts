@@ -165,3 +165,10 @@ test('ten wrong keys a minute from one address, then 429; the right key passes',
   await world.clock.advance('1m');
   t.is((await wrong()).status, 401);
 });
+
+test('with the capacity of the day used up and no credits left, the capacity is reported', async (t) => {
+  const world = await startWorld(t, { tenant: { quota: 0 } });
+  await limit(world, { requestsPerSecond: 100, requestsPerDay: 5000, emailsPerDay: 0 });
+  const { status, body } = await world.send({ to: 'ann@there.invalid' });
+  t.deepEqual([status, body.error], [429, 'RATE_LIMIT_EXCEEDED']);
+});

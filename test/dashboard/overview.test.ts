@@ -86,6 +86,7 @@ test('what was sent is there within seconds, beside what needs attention', async
       failing_since: failing.failing_since - hourMs,
     },
   ]);
+  await world.db('domains').where({ status: 'verified' }).update({ failures: 2, failing_since: 0 });
   await world.db.transaction((trx) => setQuota(trx, id, 2, world.clock.now()));
   await past(world, id, { sent: 10, delivered: 10, bounced: 1, complained: 1 });
   const { text } = await browser.get(base);
@@ -94,6 +95,7 @@ test('what was sent is there within seconds, beside what needs attention', async
   t.regex(text, /The complaint rate is too high/);
   t.regex(text, /Mail to dead\.invalid is suspended .*they asked/);
   t.regex(text, /new\.invalid is not verified/);
+  t.regex(text, /The DKIM record of sender\.invalid is missing or wrong/);
   t.regex(text, /A webhook is disabled https:\/\/a\.invalid: gone/);
   t.regex(text, /A webhook has just started to fail https:\/\/b\.invalid/);
   t.regex(text, /A webhook has been failing for 1 hour https:\/\/c\.invalid/);

@@ -101,8 +101,8 @@ export const domainEndpoints = [
       'does not change.',
     response: answer('The domain, and the records that were found.', VerifyAnswer),
     maxInFlight: maxVerifications,
-    async respond({ db, found, names, resolve, now, keepKeysMs: keepMs }) {
-      const { domain, records } = await verifyDomain(db, found, { names, resolve, now, keepMs });
+    async respond({ db, found, names, resolve, now, keepKeysMs: keepMs, eventSignal }) {
+      const { domain, records } = await verifyDomain(db, found, { names, resolve, now, keepMs, eventSignal });
       return { domain: present(domain), records };
     },
   }),
@@ -125,5 +125,6 @@ function present(domain: DomainRecord) {
     createdAt: iso(domain.createdAt),
     verifiedAt: isoOrNull(domain.verifiedAt),
     checkedAt: isoOrNull(domain.checkedAt),
+    failingSince: isoOrNull(domain.failingSince),
   };
 }

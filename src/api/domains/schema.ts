@@ -67,6 +67,10 @@ const domain = z
     createdAt: moment,
     verifiedAt: moment.nullable(),
     checkedAt: moment.nullable().meta({ description: 'When the DNS records were last looked up.' }),
+    failingSince: moment.nullable().meta({
+      description:
+        'When the DKIM record of a verified domain was first found missing or wrong; null if it is right.',
+    }),
   })
   .meta({ description: 'A domain to send from.' });
 

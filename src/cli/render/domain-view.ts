@@ -22,6 +22,7 @@ export function domainDocument(domain: DomainRecord) {
     createdAt: iso(domain.createdAt),
     verifiedAt: isoOrNull(domain.verifiedAt),
     checkedAt: isoOrNull(domain.checkedAt),
+    failingSince: isoOrNull(domain.failingSince),
   };
 }
 
@@ -51,6 +52,7 @@ export function domainBlocks(domain: DomainRecord, records: DnsRecord[]): Block[
     ...Object.fromEntries(tlsFacts(domain)),
     created: { time: domain.createdAt },
     checked: { time: domain.checkedAt },
+    ...(domain.failingSince && { 'DKIM missing since': { time: domain.failingSince } }),
   };
   return [{ facts }, recordsBlock(records)];
 }

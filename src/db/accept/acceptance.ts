@@ -137,7 +137,8 @@ function decide(send: Send, snapshot: Snapshot): Decision {
   const org = inPeriod(known, send, snapshot);
   const payable = Math.min(balanceOf(org) ?? wanted.length, wanted.length);
   const today = snapshot.days.get(send.orgId)!;
-  if (org.emailsPerDay !== null && today.before + today.emails + payable > org.emailsPerDay) {
+  // Without credits, too: a day that is used up is reported before the lack of credits.
+  if (org.emailsPerDay !== null && today.before + today.emails + Math.max(payable, 1) > org.emailsPerDay) {
     today.refused += 1;
     const retryAfterMs = untilMidnight(send.acceptedAt);
     return { refused: 'DAILY_CAPACITY', limit: org.emailsPerDay, retryAfterMs };

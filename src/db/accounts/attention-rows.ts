@@ -5,6 +5,7 @@
 import type { Db } from '../engine/open.ts';
 import { number, orNull, records, text } from '../engine/records.ts';
 import { inPool } from '../queue/unfinished-deliveries.ts';
+import { maxFailures } from './domain-checks.ts';
 
 export async function progressOf(db: Db, orgId: string) {
   const some = (table: string) => db(table).where({ org_id: orgId }).select('id').first();
@@ -20,6 +21,14 @@ export async function progressOf(db: Db, orgId: string) {
 export async function unverifiedDomains(db: Db, orgId: string, limit: number): Promise<string[]> {
   const pending = db('domains').where({ org_id: orgId, status: 'pending' });
   return pending.orderBy('name').limit(limit).pluck('name');
+}
+
+/** Verified domains whose DKIM record is missing or wrong. */
+export async function failingDomains(db: Db, orgId: string, limit: number): Promise<string[]> {
+  const failing = db('domains')
+    .where({ org_id: orgId, status: 'verified' })
+    .where('failures', '>=', maxFailures);
+  return failing.orderBy('name').limit(limit).pluck('name');
 }
 
 const troubled = records({

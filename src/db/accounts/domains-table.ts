@@ -27,6 +27,12 @@ const domains = records({
   createdAt: number,
   verifiedAt: orNull(number),
   checkedAt: orNull(number),
+  /** When the server looks up the DKIM record next; null: never. */
+  checkAt: orNull(number),
+  /** How often in a row the DKIM record of the verified domain was missing. */
+  failures: number,
+  /** The first of these failures. */
+  failingSince: orNull(number),
 });
 
 export type DomainRecord = ReturnType<typeof domains.read> & {
@@ -42,7 +48,9 @@ export type NewDomain = Pick<
 /** Returns the new domain's id, or null if the organization already has that domain. */
 export async function insertDomain(db: Db, domain: NewDomain, now: number): Promise<string | null> {
   const rows = await db('domains')
-    .insert(domains.write({ ...domain, id: newId(), status: 'pending', createdAt: now }))
+    .insert(
+      domains.write({ ...domain, id: newId(), status: 'pending', createdAt: now, checkAt: now + 60_000 }),
+    )
     .onConflict(['org_id', 'name'])
     .ignore()
     .returning('id');

@@ -176,10 +176,14 @@ CREATE TABLE domains (
   verified_at bigint,
   checked_at bigint,
   tls text NOT NULL DEFAULT 'opportunistic'::text,
+  check_at bigint,
+  failures integer NOT NULL DEFAULT 0,
+  failing_since bigint,
   FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   PRIMARY KEY (id),
   UNIQUE (org_id, name)
 );
+CREATE INDEX domains_check_at_id_index ON public.domains USING btree (check_at, id) WHERE (check_at IS NOT NULL);
 CREATE UNIQUE INDEX domains_org_id_name_unique ON public.domains USING btree (org_id, name);
 CREATE UNIQUE INDEX domains_pkey ON public.domains USING btree (id);
 

@@ -167,9 +167,14 @@ CREATE TABLE domains (
   verified_at bigint,
   checked_at bigint,
   tls text not null default 'opportunistic',
+  check_at bigint,
+  failures integer not null default '0',
+  failing_since bigint,
   foreign key(org_id) references organizations(id) on delete cascade,
   primary key (id)
 );
+
+CREATE INDEX domains_check_at_id_index on domains (check_at, id) where check_at is not null;
 
 CREATE UNIQUE INDEX domains_org_id_name_unique on domains (org_id, name);
 

@@ -45,10 +45,10 @@ export const domainPage: DashboardPage = {
       return part('domains/records', recordsData(visit.base, domain, records));
     },
     async 'POST /dashboard/o/:org/domains/:name/check'(visit, parts) {
-      const { db, names: known, resolve, keepKeysMs: keepMs, longWorkSlots } = parts;
+      const { db, names: known, resolve, keepKeysMs: keepMs, longWorkSlots, eventSignal } = parts;
       const before = await domainIn(visit, db);
       const { domain, records } = await inSlot(longWorkSlots.dnsChecks, visit, () =>
-        verifyDomain(db, before, { names: known, resolve, now: visit.now, keepMs }),
+        verifyDomain(db, before, { names: known, resolve, now: visit.now, keepMs, eventSignal }),
       );
       const isPart = visit.context.get('hx-request') === 'true';
       if (isPart) return part('domains/records', recordsData(visit.base, domain, records));

@@ -22,6 +22,8 @@ export interface AttentionFacts {
   /** Credits are low if less than this share of the quota is left. */
   lowShare: number;
   domains: string[];
+  /** Verified, but their DKIM record is missing or wrong. */
+  failingDomains: string[];
   webhooks: TroubledWebhook[];
   waiting: WaitingMail[];
   statuses: DestinationStatuses;
@@ -121,13 +123,20 @@ function destinationItems(facts: AttentionFacts): AttentionItem[] {
 
 export const maxOfAKind = 3;
 
-function domainItems({ domains }: AttentionFacts): AttentionItem[] {
-  return domains.map((name) => ({
-    tone: 'warn',
+function domainItems({ domains, failingDomains }: AttentionFacts): AttentionItem[] {
+  const failing = failingDomains.map((name) => ({
+    tone: 'bad' as const,
+    title: `The DKIM record of ${name} is missing or wrong`,
+    path: `/domains/${name}`,
+    text: 'Receivers reject mail from this domain or file it as spam. Publish the record that the page of the domain shows.',
+  }));
+  const pending = domains.map((name) => ({
+    tone: 'warn' as const,
     title: `${name} is not verified`,
     path: `/domains/${name}`,
-    text: 'You cannot send from this domain until its DNS records are found.',
+    text: 'You cannot send from this domain until its DNS records are found. Postern looks for them regularly.',
   }));
+  return [...failing, ...pending];
 }
 
 function webhookItems({ webhooks, now }: AttentionFacts): AttentionItem[] {

@@ -1,6 +1,7 @@
 /** An organization's overview: figures and what needs attention. Before its first email, the steps to send one. */
 
 import {
+  failingDomains,
   longestWaiting,
   progressOf,
   troubledWebhooks,
@@ -55,6 +56,7 @@ async function overview(visit: OrgVisit, { db, config }: PageParts): Promise<Pag
       lowShare: config.creditsLow / 100,
       waiting,
       domains: await unverifiedDomains(db, org.id, maxOfAKind),
+      failingDomains: await failingDomains(db, org.id, maxOfAKind),
       webhooks: await troubledWebhooks(db, org.id, maxOfAKind),
       statuses: await readDestinationStatuses(db, now),
       routes: await routesOf(

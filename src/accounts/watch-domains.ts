@@ -1,0 +1,105 @@
+/**
+ * Looks up the DKIM records of sender domains at intervals: a pending domain is verified without a further call, and a
+ * verified domain whose record is gone or replaced is reported, because receivers reject its mail or file it as spam.
+ */
+import {
+  type CheckState,
+  claimDueDomains,
+  maxFailures,
+  postponeDomainCheck,
+  recordDomainCheck,
+} from '../db/accounts/domain-checks.ts';
+import { findDomain } from '../db/accounts/domains-table.ts';
+import type { Db } from '../db/engine/open.ts';
+import {
+  type CheckedRecord,
+  checkRecords,
+  type Names,
+  type Resolve,
+  recordsFor,
+  statusAfter,
+} from './domains.ts';
+
+const [minute, hour, day] = [60_000, 3_600_000, 86_400_000];
+
+/** After its registration, or after it stopped being verified, a pending domain is checked at these ages, and then hourly. */
+const firstChecks = [1, 2, 5, 15, 60].map((minutes) => minutes * minute);
+const watchedMs = 3 * day;
+const verifiedIntervalMs = 6 * hour;
+/** DNS gave no answer, which says nothing about the record. */
+const noAnswerDelayMs = 10 * minute;
+const maxChecks = 20;
+
+/** When a domain is looked up next; null if never. `random`: verified domains are spread over a tenth of the interval. */
+export function nextCheck(state: CheckState, now: number, random: () => number): number | null {
+  if (state.status === 'verified') {
+    const interval = state.failures >= maxFailures ? hour : verifiedIntervalMs;
+    return Math.round(now + interval * (0.9 + random() / 10));
+  }
+  const begin = state.failingSince ?? state.createdAt;
+  if (now - begin >= watchedMs) return null;
+  const next = firstChecks.find((age) => begin + age > now);
+  return next === undefined ? now + hour : begin + next;
+}
+
+export interface CheckPolicy {
+  now: number;
+  random?: () => number;
+  /** Whether a person asked for the check. */
+  isAsked?: boolean;
+  refusesUnverified?: boolean;
+}
+
+/** Stores what the records in DNS say about the domain; returns false if they could not be looked up. */
+export async function applyCheck(
+  db: Db,
+  id: string,
+  records: CheckedRecord[],
+  { now, random = Math.random, isAsked = false, refusesUnverified = false }: CheckPolicy,
+): Promise<boolean> {
+  const status = statusAfter(records);
+  if (status === null) {
+    if (!isAsked) await postponeDomainCheck(db, id, now + noAnswerDelayMs);
+    return false;
+  }
+  await recordDomainCheck(db, id, {
+    isFound: status === 'verified',
+    now,
+    record: records[0]!.name,
+    isAsked,
+    refusesUnverified,
+    checkAt: (state) => nextCheck(state, now, random),
+  });
+  return true;
+}
+
+interface DomainWatch {
+  names: Names;
+  resolve: Resolve;
+  now(): number;
+  random(): number;
+  refusesUnverified: boolean;
+  /** Called after changes. */
+  onChecked(): void;
+}
+
+/** A maintenance job: checks the next domains that are due. */
+export function watchDomains(
+  db: Db,
+  { names, resolve, now: clock, random, refusesUnverified, onChecked }: DomainWatch,
+): () => Promise<number> {
+  return async () => {
+    const now = clock();
+    const due = await claimDueDomains(db, { now, until: now + noAnswerDelayMs, limit: maxChecks });
+    await Promise.all(
+      due.map(async ({ id, orgId, name }) => {
+        const domain = await findDomain(db, orgId, name);
+        if (!domain) return;
+        const required = recordsFor(domain, names).filter((record) => record.required);
+        await applyCheck(db, id, await checkRecords(required, resolve), { now, random, refusesUnverified });
+      }),
+    );
+    if (due.length > 0) onChecked();
+    return due.length;
+  };
+}

@@ -1,0 +1,119 @@
+/**
+ * Stores the result of a look-up of a domain's DKIM record, with the event of the organization that follows from it. The row
+ * is locked meanwhile, so that two checks at the same time never report the same change twice.
+ */
+import type { Db } from '../engine/open.ts';
+import { eventRow } from '../events/event-row.ts';
+import type { DomainRecord } from './domains-table.ts';
+
+export interface DomainCheckResult {
+  isFound: boolean;
+  now: number;
+  /** Name of the DKIM record, for the event. */
+  record: string;
+  /** Whether a person asked. Then one missing record is enough, and the domain is pending again. */
+  isAsked: boolean;
+  /** Whether a domain is pending again after too many failures of its own checks. */
+  refusesUnverified: boolean;
+  checkAt(state: CheckState): number | null;
+}
+
+export type CheckState = Pick<DomainRecord, 'status' | 'createdAt' | 'failures' | 'failingSince'>;
+
+/** Failures in a row until a verified domain counts as unverified. One may be a mistake during a change of the zone. */
+export const maxFailures = 2;
+
+type DomainEvent = 'domain.verified' | 'domain.unverified';
+
+interface Next extends CheckState {
+  event: DomainEvent | null;
+}
+
+/** What the result means for a pending domain, and for a verified one. */
+function afterCheck(
+  before: CheckState,
+  { isFound, now, isAsked, refusesUnverified }: DomainCheckResult,
+): Next {
+  const { status, failures, createdAt } = before;
+  const isVerified = status === 'verified';
+  // A domain that goes on sending while its record is missing has been reported as unverified, too.
+  const isReported = !isVerified || failures >= maxFailures;
+  if (isFound) {
+    const event = isReported ? 'domain.verified' : null;
+    return { status: 'verified', createdAt, failures: 0, failingSince: null, event };
+  }
+  if (!isVerified) return { ...before, failures: 0, event: null };
+  const count = isAsked ? maxFailures : failures + 1;
+  const isUnverified = count >= maxFailures;
+  return {
+    status: isUnverified && (isAsked || refusesUnverified) ? 'pending' : 'verified',
+    createdAt,
+    failures: count,
+    failingSince: before.failingSince ?? now,
+    event: isUnverified && !isReported ? 'domain.unverified' : null,
+  };
+}
+
+/** Returns the event, or null if nothing changed. */
+export async function recordDomainCheck(
+  db: Db,
+  id: string,
+  result: DomainCheckResult,
+): Promise<DomainEvent | null> {
+  const { now } = result;
+  return db.transaction(async (trx) => {
+    const row = await trx('domains').where({ id }).forUpdate().first();
+    if (!row) return null;
+    const { status, failures, created_at: createdAt, failing_since: failingSince } = row;
+    const next = afterCheck({ status, failures, createdAt, failingSince }, result);
+    const isVerified = next.status === 'verified';
+    await trx('domains')
+      .where({ id })
+      .update({
+        status: next.status,
+        checked_at: now,
+        // The time of the first success, as long as the domain stays verified.
+        verified_at: isVerified ? (row.verified_at ?? now) : null,
+        check_at: result.checkAt(next),
+        failures: next.failures,
+        failing_since: next.failingSince,
+      });
+    if (next.event) {
+      const data = { domain: row.name, record: result.record };
+      await trx('events').insert(eventRow({ orgId: row.org_id, type: next.event, at: now, data }));
+    }
+    return next.event;
+  });
+}
+
+/** After a look-up without an answer. */
+export async function postponeDomainCheck(db: Db, id: string, checkAt: number): Promise<void> {
+  await db('domains').where({ id }).update({ check_at: checkAt });
+}
+
+export interface DueDomain {
+  id: string;
+  orgId: string;
+  name: string;
+}
+
+/**
+ * Takes domains whose check is due, the longest due first. They are due again at `until`, unless their check was recorded
+ * by then, so that one node checks each and a node that stops on the way loses none.
+ */
+export async function claimDueDomains(
+  db: Db,
+  { now, until, limit }: { now: number; until: number; limit: number },
+): Promise<DueDomain[]> {
+  const due = await db('domains')
+    .where('check_at', '<=', now)
+    .orderBy(['check_at', 'id'])
+    .limit(limit)
+    .select('id', 'org_id', 'name', 'check_at');
+  const claimed: DueDomain[] = [];
+  for (const { id, org_id: orgId, name, check_at } of due) {
+    const count = await db('domains').where({ id, check_at }).update({ check_at: until });
+    if (count > 0) claimed.push({ id, orgId, name });
+  }
+  return claimed;
+}

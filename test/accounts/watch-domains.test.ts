@@ -1,0 +1,135 @@
+/** Domains are checked without a further call: pending ones are verified, verified ones whose DKIM record is gone are reported. */
+import test from 'ava';
+import { nextCheck } from '../../src/accounts/watch-domains.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { dkimKey } from '../lab/dkim.ts';
+import { sharedSecret, startNode } from '../lab/scenes/nodes.ts';
+import { startWorld, type World } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
+
+const [minute, hour] = [60_000, 3_600_000];
+const name = 'sender.invalid';
+const record = `${dkimKey.selector}._domainkey.${name}`;
+
+const domainOf = async (world: World, which = name) =>
+  (await world.call('GET', `/api/public/domains/${which}`)).body.domain;
+const eventsOf = async ({ db }: World) =>
+  (await db('events').where('type', 'like', 'domain.%').orderBy('id')).map(
+    ({ type, data }) => `${type} ${JSON.parse(data).domain}`,
+  );
+
+/** Lets time pass until the next check has been stored. */
+async function nextChecked(world: World, step: number, which = name) {
+  const before = (await domainOf(world, which)).checkedAt;
+  return until(async () => {
+    await world.clock.advance(step);
+    const domain = await domainOf(world, which);
+    return domain.checkedAt !== before && domain;
+  });
+}
+
+for (const kind of kinds) {
+  test(`${kind}: a pending domain is verified when its record appears`, async (t) => {
+    const world = await startWorld(t, { database: kind });
+    const { body } = await world.call('POST', '/api/public/domains', { body: '{"name":"new.invalid"}' });
+    const [dkim] = body.records;
+    t.is((await nextChecked(world, minute, 'new.invalid')).status, 'pending');
+    world.dns.set({ [dkim.name]: { TXT: [dkim.value] } });
+    t.is((await nextChecked(world, minute, 'new.invalid')).status, 'verified');
+    t.deepEqual(await eventsOf(world), ['domain.verified new.invalid']);
+    const { body: feed } = await world.call('GET', '/api/public/events?type=domain.verified');
+    t.deepEqual(feed.events[0].data, { domain: 'new.invalid', record: dkim.name });
+  });
+
+  test(`${kind}: a verified domain whose record is gone is reported after two checks, and still sends`, async (t) => {
+    const world = await startWorld(t, { database: kind });
+    await nextChecked(world, minute);
+    world.dns.set({ [record]: { TXT: ['v=DKIM1; p=AAAA'] } });
+    const first = await nextChecked(world, hour);
+    t.deepEqual([first.status, first.failingSince], ['verified', first.checkedAt]);
+    t.deepEqual(await eventsOf(world), []);
+    const second = await nextChecked(world, hour);
+    t.is(second.failingSince, first.failingSince);
+    t.deepEqual(await eventsOf(world), [`domain.unverified ${name}`]);
+    t.is((await world.send({ to: 'ann@there.invalid' })).status, 200);
+
+    world.dns.set({ [record]: { TXT: [`v=DKIM1; p=${dkimKey.publicKey}`] } });
+    t.is((await nextChecked(world, 10 * minute)).failingSince, null);
+    t.deepEqual(await eventsOf(world), [`domain.unverified ${name}`, `domain.verified ${name}`]);
+  });
+}
+
+test('with "refuse", sends are refused until the record is right again', async (t) => {
+  const world = await startWorld(t, { settings: { POSTERN_UNVERIFIED_DOMAINS: 'refuse' } });
+  await nextChecked(world, minute);
+  world.dns.set({ [record]: { TXT: ['v=DKIM1; p=AAAA'] } });
+  await nextChecked(world, hour);
+  t.is((await nextChecked(world, hour)).status, 'pending');
+  t.is((await world.send({ to: 'ann@there.invalid' })).body.error, 'DOMAIN_NOT_VERIFIED');
+  world.dns.set({ [record]: { TXT: [`v=DKIM1; p=${dkimKey.publicKey}`] } });
+  t.is((await nextChecked(world, minute)).status, 'verified');
+  t.is((await world.send({ to: 'ann@there.invalid' })).status, 200);
+});
+
+test('a DNS that gives no answer changes nothing', async (t) => {
+  const world = await startWorld(t);
+  await nextChecked(world, minute);
+  world.dns.set({ [record]: 'SERVFAIL' });
+  const dueAt = async () => Number((await world.db('domains').first('check_at')).check_at);
+  for (let n = 0; n < 3; n++) {
+    const before = await dueAt();
+    await until(async () => {
+      await world.clock.advance(hour);
+      return (await dueAt()) !== before;
+    });
+  }
+  t.like(await domainOf(world), { status: 'verified', failingSince: null });
+  t.deepEqual(await eventsOf(world), []);
+});
+
+test('a check that a person asks for reports a missing record at once', async (t) => {
+  const world = await startWorld(t);
+  world.dns.set({ [record]: { TXT: [] } });
+  const verify = async () =>
+    (await world.call('POST', `/api/public/domains/${name}/verify`)).body.domain.status;
+  t.is(await verify(), 'pending');
+  t.is(await verify(), 'pending');
+  world.dns.set({ [record]: { TXT: [`v=DKIM1; p=${dkimKey.publicKey}`] } });
+  t.is(await verify(), 'verified');
+  t.is(await verify(), 'verified');
+  t.deepEqual(await eventsOf(world), [`domain.unverified ${name}`, `domain.verified ${name}`]);
+});
+
+test('two nodes report a change once', async (t) => {
+  const world = await startWorld(t, { database: 'postgres', settings: sharedSecret });
+  await startNode(t, world);
+  await nextChecked(world, minute);
+  world.dns.set({ [record]: { TXT: ['v=DKIM1; p=AAAA'] } });
+  await nextChecked(world, hour);
+  t.is((await world.db('domains').first('failures')).failures, 1);
+  await nextChecked(world, hour);
+  t.deepEqual(await eventsOf(world), [`domain.unverified ${name}`]);
+});
+
+test('a pending domain is checked after 1, 2, 5, 15 and 60 minutes, then hourly for three days', (t) => {
+  const state = { status: 'pending', createdAt: 0, failures: 0, failingSince: null } as const;
+  const times: number[] = [];
+  for (let now: number | null = 0; now !== null; now = nextCheck(state, now, () => 0.5))
+    times.push(now / minute);
+  t.deepEqual(times.slice(0, 8), [0, 1, 2, 5, 15, 60, 120, 180]);
+  t.is(times.at(-1), 72 * 60);
+  const verified = { ...state, status: 'verified' } as const;
+  t.is(
+    nextCheck(verified, 0, () => 1),
+    6 * hour,
+  );
+  t.is(
+    nextCheck({ ...verified, failures: 1 }, 0, () => 1),
+    6 * hour,
+  );
+  t.is(
+    nextCheck({ ...verified, failures: 2 }, 0, () => 1),
+    hour,
+    'its end is found sooner',
+  );
+});
