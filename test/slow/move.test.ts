@@ -158,7 +158,7 @@ test('killed anywhere, it goes on, and no row is lost or doubled', async (t) => 
   for (const [step, nth] of kills) {
     await scene.killedAt(step, nth);
     const words =
-      step === 'noted' ? /has moved to postgres:/ : /is being moved to postgres:.*again, which goes on/;
+      step === 'noted' ? /has moved to postgres:/ : /is being moved to postgres:.*again, which continues/;
     await t.throwsAsync(refuseMoved(scene.db, scene.dataDir), { message: words }, step);
     if (step === 'moving') continue;
     await t.throwsAsync(refuseMoved(scene.target, ''), { message: /is not finished/ }, step);

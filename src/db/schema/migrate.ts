@@ -65,7 +65,7 @@ export interface Upgrade {
 /** The message to the operator before an upgrade. */
 export function upgradeNotice({ from, to, steps, renames }: Upgrade): string {
   const by = steps === 1 ? '1 step' : `${steps} steps`;
-  const notice = `the database is upgraded from ${from} to ${to} in ${by}; if one fails, nothing is changed. Afterwards, only a backup from before can undo the upgrade`;
+  const notice = `the database is upgraded from ${from} to ${to} in ${by}, in one transaction: if it fails, nothing is changed. Afterwards, only a backup from before can undo it`;
   if (renames.length === 0) return notice;
   const renamed = renames.map((each) => `"${each.from}" (id ${each.id}) becomes "${each.to}"`);
   return `${notice}. The names of organizations are unique from now on: ${renamed.join(', ')}`;
