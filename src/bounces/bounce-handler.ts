@@ -39,39 +39,46 @@ const longestRaw = 64 * 1024;
 /** A host may bounce a mail before we have recorded that it accepted the mail. */
 const retryDelaysMs = [50, 100, 200, 400, 800, 1600, 3200];
 
-export function createBounceHandler(parts: BounceHandlerParts): MailHandler<null> {
-  return {
-    authenticate: null,
-    async onMailFrom() {
-      // Bounces come from the null sender, complaints and reports from any sender.
-    },
-    async onRcpt(address) {
-      await requireOurs(address);
-    },
-    async onMessage(raw, { from, to }: Envelope, session: MailSession<null>) {
-      const read = readingOf(raw);
-      for (const { address, recipient } of await addressesOf(to)) {
-        const mail = { ...factsOf(raw), sender: from, recipient, peer: session.client.address };
-        await take(mail, address, read);
-      }
-      return 'Taken';
-    },
-  };
+export class BounceHandler implements MailHandler<null> {
+  readonly authenticate = null;
+  readonly #parts: BounceHandlerParts;
 
-  async function requireOurs(address: string): Promise<OwnAddress> {
-    const own = parts.readAddress(address);
+  constructor(parts: BounceHandlerParts) {
+    this.#parts = parts;
+  }
+
+  async onMailFrom(): Promise<void> {
+    // Bounces come from the null sender, complaints and reports from any sender.
+  }
+
+  async onRcpt(address: string): Promise<void> {
+    await this.#requireOurs(address);
+  }
+
+  async onMessage(raw: Buffer, { from, to }: Envelope, session: MailSession<null>): Promise<string> {
+    const parse = this.#parseOncePerRole(raw);
+    const at = this.#parts.clock.now();
+    const kept = { at, size: raw.length, raw: raw.subarray(0, longestRaw) };
+    for (const { address, recipient } of await this.#addressesOf(to)) {
+      await this.#take({ ...kept, sender: from, recipient, peer: session.client.address }, address, parse);
+    }
+    return 'Taken';
+  }
+
+  async #requireOurs(address: string): Promise<OwnAddress> {
+    const own = this.#parts.readAddress(address);
     if (own.role === 'elsewhere') throw new SmtpRefusal(550, '5.7.1', 'Relaying denied');
     const noSuchAddress = new SmtpRefusal(550, '5.1.1', 'No such address here');
     if (own.role === 'nobody') throw noSuchAddress;
-    if (own.role === 'return-path' && !(await parts.findDelivery(own.deliveryId))) throw noSuchAddress;
+    if (own.role === 'return-path' && !(await this.#parts.findDelivery(own.deliveryId))) throw noSuchAddress;
     return own;
   }
 
   /** Each address once, however it was spelled. Return paths first, because they name their delivery. */
-  async function addressesOf(to: string[]): Promise<{ address: OwnAddress; recipient: string }[]> {
+  async #addressesOf(to: string[]): Promise<{ address: OwnAddress; recipient: string }[]> {
     const found = new Map<string, { address: OwnAddress; recipient: string }>();
     for (const recipient of to) {
-      const address = await requireOurs(recipient);
+      const address = await this.#requireOurs(recipient);
       const key = address.role === 'return-path' ? address.deliveryId : address.name;
       if (!found.has(key)) found.set(key, { address, recipient });
     }
@@ -79,55 +86,51 @@ export function createBounceHandler(parts: BounceHandlerParts): MailHandler<null
     return [...found.values()].sort((a, b) => isKeyed(b) - isKeyed(a));
   }
 
-  /** Reads a mail once for each role that its addresses have. */
-  function readingOf(raw: Buffer): (role: AddressRole) => Promise<ParsedReturn> {
+  /** The same mail is parsed differently for each role, and only once for each. */
+  #parseOncePerRole(raw: Buffer): (role: AddressRole) => Promise<ParsedReturn> {
     const readings = new Map<AddressRole, Promise<ParsedReturn>>();
     return (role) => {
-      const reading = readings.get(role) ?? parts.read(raw, role);
+      const reading = readings.get(role) ?? this.#parts.read(raw, role);
       readings.set(role, reading);
       return reading;
     };
   }
 
-  function factsOf(raw: Buffer) {
-    return { at: parts.clock.now(), size: raw.length, raw: raw.subarray(0, longestRaw) };
-  }
-
-  async function take(
+  async #take(
     mail: InboundMail,
     address: OwnAddress,
-    read: (role: AddressRole) => Promise<ParsedReturn>,
+    parse: (role: AddressRole) => Promise<ParsedReturn>,
   ): Promise<void> {
-    const reading = await read(address.role);
-    if (reading.is === 'report') return void (await parts.keepReport(reading.report));
+    const reading = await parse(address.role);
+    if (reading.is === 'report') return void (await this.#parts.keepReport(reading.report));
     if (reading.is === 'automatic' || reading.is === 'arrived') return;
-    const deliveryId = await deliveryIn(address, reading);
+    const deliveryId = await this.#deliveryIn(address, reading);
     if (deliveryId !== null && (reading.is === 'failed' || reading.is === 'complaint')) {
-      return commit({ deliveryId, reading, mail });
+      return this.#commit({ deliveryId, reading, mail });
     }
-    if (reading.is === 'delayed') return reportDelay(deliveryId, reading);
-    await parts.keepMail(mail, deliveryId, reading);
+    if (reading.is === 'delayed') return this.#reportDelay(deliveryId, reading);
+    await this.#parts.keepMail(mail, deliveryId, reading);
   }
 
   /** A return path names the delivery. A complaint to a public address is believed only for tokens with our key. */
-  async function deliveryIn(address: OwnAddress, reading: ParsedReturn): Promise<string | null> {
+  async #deliveryIn(address: OwnAddress, reading: ParsedReturn): Promise<string | null> {
     if (address.role === 'return-path') return address.deliveryId;
-    return reading.is === 'complaint' ? parts.deliveryOf(reading.tokens) : null;
+    return reading.is === 'complaint' ? this.#parts.deliveryOf(reading.tokens) : null;
   }
 
-  async function commit(returned: ReturnedMailRecord & { reading: Failure | Complaint }): Promise<void> {
+  async #commit(returned: ReturnedMailRecord & { reading: Failure | Complaint }): Promise<void> {
     for (const ms of [...retryDelaysMs, null]) {
-      const outcome = await parts.record(returned);
+      const outcome = await this.#parts.record(returned);
       if (outcome === 'gone') return;
-      if (outcome !== 'wait') return parts.report(outcome.to, returned.reading, outcome);
+      if (outcome !== 'wait') return this.#parts.report(outcome.to, returned.reading, outcome);
       if (ms === null)
         throw new SmtpRefusal(451, '4.3.0', 'The delivery of that mail is still in progress. Retry later.');
       await pause(ms);
     }
   }
 
-  async function reportDelay(deliveryId: string | null, reading: Delay): Promise<void> {
-    const to = deliveryId === null ? null : await parts.findDelivery(deliveryId);
-    if (to) parts.report(to, reading, null);
+  async #reportDelay(deliveryId: string | null, reading: Delay): Promise<void> {
+    const to = deliveryId === null ? null : await this.#parts.findDelivery(deliveryId);
+    if (to) this.#parts.report(to, reading, null);
   }
 }

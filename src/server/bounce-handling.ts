@@ -3,7 +3,7 @@
  * to the listener of POSTERN_INBOUND_PORT.
  */
 import { Worker } from 'node:worker_threads';
-import { createBounceHandler } from '../bounces/bounce-handler.ts';
+import { BounceHandler } from '../bounces/bounce-handler.ts';
 import { logReturned } from '../bounces/bounce-log-lines.ts';
 import { createDeliveryOf } from '../bounces/complaint-tokens.ts';
 import { createIsolatedParser } from '../bounces/isolated-parser.ts';
@@ -39,7 +39,7 @@ export function createBounceHandling(context: ServerContext) {
   // Anyone can write to the public addresses. They have a parser of their own, so that such mail never delays a bounce,
   // which comes to a return path with our key.
   const parsers = { returnPath: newParser(), public: newParser() };
-  const handler = createBounceHandler({
+  const handler = new BounceHandler({
     readAddress: createServiceAddressReader(config, readReturnPath),
     findDelivery: (id) => findReturnedDelivery(db, id),
     async read(bytes, role) {

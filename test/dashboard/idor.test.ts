@@ -5,7 +5,8 @@
 import test from 'ava';
 import { isAtLeast, type Role, roles } from '../../src/accounts/roles.ts';
 import type { Page } from '../lab/browser/browser.ts';
-import { pathOf, type Sample, sampledTable, staleSamples } from '../lab/scenes/dashboard-samples.ts';
+import type { Sample } from '../lab/scenes/dashboard-sample.ts';
+import { pathOf, sampledTable, staleSamples } from '../lab/scenes/dashboard-samples.ts';
 import { type Org, type Scene, startScene } from '../lab/scenes/dashboard-scene.ts';
 import { until } from '../lab/until.ts';
 

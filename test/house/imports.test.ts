@@ -72,23 +72,6 @@ test('importing a file has no effect: only the entries run, and only as the main
   ]);
 });
 
-test('no file imports itself through others, types included', (t) => {
-  const state = new Map<string, 'open' | 'done'>();
-  const cycles: string[] = [];
-  const visit = (file: string, path: string[]): void => {
-    if (state.get(file) === 'done') return;
-    if (state.get(file) === 'open') {
-      cycles.push([...path.slice(path.indexOf(file)), file].join(' → '));
-      return;
-    }
-    state.set(file, 'open');
-    for (const one of imports.get(file) ?? []) visit(one, [...path, file]);
-    state.set(file, 'done');
-  };
-  for (const file of files) visit(file, []);
-  t.deepEqual(cycles, []);
-});
-
 test('file names are unique, except routes.ts and schema.ts of resource folders', (t) => {
   const names = files.map((file) => file.split('/').at(-1)!);
   const repeated = names.filter((name, index) => names.indexOf(name) !== index);

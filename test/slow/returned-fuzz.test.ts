@@ -5,7 +5,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { fixedSecrets } from '../../src/base/secrets.ts';
-import { createBounceHandler } from '../../src/bounces/bounce-handler.ts';
+import { BounceHandler } from '../../src/bounces/bounce-handler.ts';
 import { createDeliveryOf } from '../../src/bounces/complaint-tokens.ts';
 import type { ParsedReturn } from '../../src/bounces/parse/parse-result.ts';
 import { readMail } from '../../src/bounces/parse/parse-returned.ts';
@@ -114,7 +114,7 @@ test.serial('no bounce and no complaint is ever credited to another delivery', a
   const credited: ReturnedMailRecord[] = [];
   const known = new Set([goldenDelivery, ...others]);
   const readReturnPath = createReturnPathReader(fixedSecrets(goldenSecret));
-  const handler = createBounceHandler({
+  const handler = new BounceHandler({
     readAddress: createServiceAddressReader(
       { returnPathDomain: goldenDomain, hostname: 'mail.postern.example' },
       readReturnPath,

@@ -6,7 +6,6 @@
 import { readFileSync } from 'node:fs';
 import type net from 'node:net';
 import tls from 'node:tls';
-import type { Mx } from './mx.ts';
 import {
   type Context,
   type MxMessage,
@@ -15,6 +14,7 @@ import {
   type Params,
   type Phase,
   type Reply,
+  type Script,
 } from './mx-script.ts';
 
 /** The certificate and key of the fake MX; a client that verifies takes it as `ca` and asks for mx.invalid. */
@@ -35,7 +35,8 @@ const extensionOf: Record<string, string> = {
 };
 
 interface Setting {
-  mx: Mx;
+  /** Read for every command: a test may change the script. */
+  mx: { script: Script; messages: MxMessage[]; sessions: MxSession[] };
   hostname: string;
   tls: boolean | 'broken' | 'refused';
   pem: Buffer;

@@ -3,7 +3,7 @@
  * request must not change is made so that it would change: each time anew, and in the state that the route ends.
  */
 import { randomUUID } from 'node:crypto';
-import type { Sample, Sampler } from './dashboard-samples.ts';
+import type { Sample, Sampler } from './dashboard-sample.ts';
 import type { Org, Scene } from './dashboard-scene.ts';
 
 const nothing: Sampler = () => ({});

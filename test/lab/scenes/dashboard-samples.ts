@@ -9,23 +9,8 @@ import { makeLink } from '../../../src/accounts/one-time-links.ts';
 import { type AccessEntry, accessTable } from '../../../src/dashboard/security/route-access.ts';
 import { password } from '../browser/browser.ts';
 import { orgSamples } from './dashboard-org-samples.ts';
-import type { Org, Scene } from './dashboard-scene.ts';
-
-export interface Sample {
-  /** Of the path, beside the organization. */
-  params?: Record<string, string>;
-  query?: string;
-  fields?: Record<string, string | string[]>;
-  /** What it acts on is named by a field, not by the path. */
-  isNamedByField?: true;
-  /** Where the right answer is none of 200 and 303. */
-  status?: number;
-}
-
-type Visitor = Awaited<ReturnType<Scene['browserOf']>>;
-
-/** `visitor`: whoever will send it. */
-export type Sampler = (scene: Scene, org: Org, visitor: Visitor) => Sample | Promise<Sample>;
+import type { Sample, Sampler } from './dashboard-sample.ts';
+import type { Scene } from './dashboard-scene.ts';
 
 const nothing: Sampler = () => ({});
 
