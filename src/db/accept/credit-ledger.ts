@@ -11,7 +11,7 @@
 import { renewedAt, renewsAt } from '../../accounts/quota-period.ts';
 import { newId } from '../../base/id.ts';
 import { lockOrganization, type Organization } from '../accounts/organizations.ts';
-import { jsonRows, query } from '../engine/json-rows.ts';
+import { type JsonColumns, jsonItems, query } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { number, orNull, records, text } from '../engine/records.ts';
 
@@ -141,36 +141,26 @@ export function renewalEntry({ org, granted }: { org: Organization; granted: num
   return entry(org, granted, 'quota renewed', null, org.quotaSince);
 }
 
+/** The columns of the credits. */
+const saved: JsonColumns<Organization> = {
+  quota_limit: ['bigint', (org) => org.quotaLimit],
+  quota_used: ['bigint', (org) => org.quotaUsed],
+  wallet: ['bigint', (org) => org.wallet],
+  ledger_total: ['bigint', (org) => org.ledgerTotal],
+  quota_since: ['bigint', (org) => org.quotaSince],
+  told_low: ['boolean', (org) => org.toldLow],
+  told_exhausted: ['boolean', (org) => org.toldExhausted],
+};
+
 export async function saveCredits(trx: Trx, orgs: Iterable<Organization>): Promise<void> {
-  const { from, column } = jsonRows(trx, { id: 'uuid', ...saved });
+  const { from, column, json } = jsonItems<Organization>(trx, { id: ['uuid', (org) => org.id], ...saved });
   const assignments = Object.keys(saved).map((name) => `${name} = ${column(name)}`);
-  const rows = [...orgs].map((org) => ({
-    id: org.id,
-    quota_limit: org.quotaLimit,
-    quota_used: org.quotaUsed,
-    wallet: org.wallet,
-    ledger_total: org.ledgerTotal,
-    quota_since: org.quotaSince,
-    told_low: org.toldLow,
-    told_exhausted: org.toldExhausted,
-  }));
   await query(
     trx,
     `update organizations set ${assignments.join(', ')} from ${from} where organizations.id = ${column('id')}`,
-    [JSON.stringify(rows)],
+    [json(orgs)],
   );
 }
-
-/** The columns of the credits, with their PostgreSQL types. */
-const saved = {
-  quota_limit: 'bigint',
-  quota_used: 'bigint',
-  wallet: 'bigint',
-  ledger_total: 'bigint',
-  quota_since: 'bigint',
-  told_low: 'boolean',
-  told_exhausted: 'boolean',
-};
 
 /** The row of a ledger entry; `org` is the organization after the change. */
 export function entry(org: Organization, change: number, reason: string, emailId: string | null, at: number) {

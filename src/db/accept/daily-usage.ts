@@ -4,7 +4,7 @@
  */
 import { type RequestLimits, type Taken, takeRequest, type Usage } from '../../accounts/limits.ts';
 import { insertOf } from '../engine/insert-rows.ts';
-import { jsonRows, query } from '../engine/json-rows.ts';
+import { type JsonColumns, jsonItems, query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
 
@@ -39,25 +39,26 @@ export type DayUsage = Usage & Day & { emails: number };
 
 const nameOf = ({ orgId, day }: Day) => `${orgId} ${day}`;
 
-const types = { org_id: 'uuid', day: 'text' };
+const key: JsonColumns<Day> = { org_id: ['uuid', ({ orgId }) => orgId], day: ['text', ({ day }) => day] };
 
 /** Returns the days' rows, inserted if they are missing, and locks them until the transaction ends. */
 export async function lockUsages(trx: Trx, days: Day[]): Promise<Map<string, DayUsage>> {
   // Sorted, so that two nodes that insert rows never deadlock.
   const wanted = [...new Map(days.map((one) => [nameOf(one), one]))].sort(([a], [b]) => (a < b ? -1 : 1));
-  const keys = wanted.map(([, { orgId, day }]) => ({ org_id: orgId, day }));
-  let rows = await find(trx, keys);
-  if (rows.length < keys.length) {
+  const sorted = wanted.map(([, day]) => day);
+  let rows = await find(trx, sorted);
+  if (rows.length < sorted.length) {
+    const keys = sorted.map(({ orgId, day }) => ({ org_id: orgId, day }));
     const [insert, values] = insertOf(trx, 'daily_usage', keys);
     await query(trx, `${insert} where true on conflict (org_id, day) do nothing`, values);
-    rows = await find(trx, keys);
+    rows = await find(trx, sorted);
   }
   return new Map(rows.map((row) => [nameOf(row), row]));
 }
 
-/** In the order of the keys, so that two nodes never deadlock. */
-async function find(trx: Trx, keys: { org_id: string; day: string }[]): Promise<DayUsage[]> {
-  const { from, column } = jsonRows(trx, types);
+/** In the order of the days, so that two nodes never deadlock. */
+async function find(trx: Trx, days: Day[]): Promise<DayUsage[]> {
+  const { from, column, json } = jsonItems(trx, key);
   return query<DayUsage>(
     trx,
     `select used.org_id as "orgId", used.day, requests, emails,
@@ -65,7 +66,7 @@ async function find(trx: Trx, keys: { org_id: string; day: string }[]): Promise<
      from ${from} cross join daily_usage as used
      where used.org_id = ${column('org_id')} and used.day = ${column('day')}
      order by used.org_id, used.day ${isPostgres(trx) ? 'for update of used' : ''}`,
-    [JSON.stringify(keys)],
+    [json(days)],
   );
 }
 
@@ -79,25 +80,18 @@ export async function readUsage(
 }
 
 async function saveUsages(trx: Trx, usages: Iterable<DayUsage>): Promise<void> {
-  const rows = [...usages].map(({ orgId, day, requests, secondSince, secondRequests }) => ({
-    org_id: orgId,
-    day,
-    requests,
-    second_since: secondSince,
-    second_requests: secondRequests,
-  }));
-  const { from, column } = jsonRows(trx, {
-    ...types,
-    requests: 'integer',
-    second_since: 'bigint',
-    second_requests: 'integer',
+  const { from, column, json } = jsonItems<DayUsage>(trx, {
+    ...key,
+    requests: ['integer', ({ requests }) => requests],
+    second_since: ['bigint', ({ secondSince }) => secondSince],
+    second_requests: ['integer', ({ secondRequests }) => secondRequests],
   });
   await query(
     trx,
     `update daily_usage set requests = ${column('requests')}, second_since = ${column('second_since')},
        second_requests = ${column('second_requests')}
      from ${from} where daily_usage.org_id = ${column('org_id')} and daily_usage.day = ${column('day')}`,
-    [JSON.stringify(rows)],
+    [json(usages)],
   );
 }
 
@@ -106,13 +100,15 @@ export async function giveBack(db: Db, orgId: string, day: string): Promise<void
   await inSharedCommit(db, (trx) => addUsages(trx, [{ orgId, day, emails: 0, refused: 1 }]));
 }
 
+type Addition = Day & { emails: number; refused: number };
+
 /** Adds accepted recipients, and takes back requests that were refused with 429 after they were counted. */
-export async function addUsages(
-  trx: Trx,
-  days: (Day & { emails: number; refused: number })[],
-): Promise<void> {
-  const rows = days.map(({ orgId, day, emails, refused }) => ({ org_id: orgId, day, emails, refused }));
-  const { from, column } = jsonRows(trx, { ...types, emails: 'integer', refused: 'integer' });
+export async function addUsages(trx: Trx, additions: Addition[]): Promise<void> {
+  const { from, column, json } = jsonItems<Addition>(trx, {
+    ...key,
+    emails: ['integer', ({ emails }) => emails],
+    refused: ['integer', ({ refused }) => refused],
+  });
   const refused = column('refused');
   const less = (name: string) =>
     `${name} = case when daily_usage.${name} > ${refused} then daily_usage.${name} - ${refused} else 0 end`;
@@ -121,6 +117,6 @@ export async function addUsages(
     `update daily_usage set emails = daily_usage.emails + ${column('emails')},
        ${less('requests')}, ${less('second_requests')}
      from ${from} where daily_usage.org_id = ${column('org_id')} and daily_usage.day = ${column('day')}`,
-    [JSON.stringify(rows)],
+    [json(additions)],
   );
 }

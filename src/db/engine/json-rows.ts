@@ -5,7 +5,7 @@
 import type { Knex } from 'knex';
 import { type Db, isPostgres } from './open.ts';
 
-export interface JsonRows {
+interface JsonRows {
   /** For the statement's FROM; its one placeholder takes the JSON of the rows. */
   from: string;
   column(name: string): string;
@@ -20,6 +20,20 @@ export function jsonRows(db: Db, types: Record<string, string>): JsonRows {
   return {
     from: `json_to_recordset(?::json) as given(${columns.join(', ')})`,
     column: (name) => `given.${name}`,
+  };
+}
+
+/** A column of the rows: its PostgreSQL type, and its value for one item. */
+export type JsonColumns<Item> = Record<string, [type: string, read: (item: Item) => unknown]>;
+
+/** The rows of a kind of items; `json` gives the value of the placeholder. */
+export function jsonItems<Item>(db: Db, columns: JsonColumns<Item>) {
+  const entries = Object.entries(columns);
+  const types = entries.map(([name, [type]]) => [name, type]);
+  const rowOf = (item: Item) => Object.fromEntries(entries.map(([name, [, read]]) => [name, read(item)]));
+  return {
+    ...jsonRows(db, Object.fromEntries(types)),
+    json: (items: Iterable<Item>) => JSON.stringify(Array.from(items, rowOf)),
   };
 }
 

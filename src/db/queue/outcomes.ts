@@ -13,7 +13,7 @@ import { compareKey } from '../../mail/address.ts';
 import { suppressionReason, type Transition } from '../../record/transition.ts';
 import { type NewSuppression, suppress } from '../accounts/suppressions.ts';
 import { insertRows } from '../engine/insert-rows.ts';
-import { jsonRows, query } from '../engine/json-rows.ts';
+import { type JsonColumns, jsonItems, query } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { parallel } from '../engine/parallel.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
@@ -54,7 +54,8 @@ export async function recordAll(
 
 /** Writes the new states in one statement. Returns the deliveries that this node still had leased. */
 async function updateDeliveries(trx: Trx, node: string, transitions: Transition[]): Promise<Set<string>> {
-  const { from, column } = jsonRows(trx, { id: 'uuid', ...columns });
+  const rows = jsonItems<Transition>(trx, { id: ['uuid', ({ delivery }) => delivery.id], ...columns });
+  const { from, column } = rows;
   const assignments = Object.keys(columns).map((name) => `${name} = ${column(name)}`);
   const updated = await query<{ id: string }>(
     trx,
@@ -62,7 +63,7 @@ async function updateDeliveries(trx: Trx, node: string, transitions: Transition[
      from ${from}
      where deliveries.id = ${column('id')} and deliveries.attempts = ${column('attempts')} - 1 and ${isOurs}
      returning deliveries.id`,
-    [JSON.stringify(transitions.map(deliveryRow)), node],
+    [rows.json(transitions), node],
   );
   return new Set(updated.map(({ id }) => id));
 }
@@ -88,32 +89,17 @@ async function writtenBefore(trx: Trx, transitions: Transition[]): Promise<Set<T
  */
 const isOurs = "coalesce(deliveries.lease_owner, '') = ? and deliveries.status = 'sending'";
 
-function deliveryRow({ delivery, attempt, status, dueAt, deliveredAt, bounce }: Transition) {
-  return {
-    id: delivery.id,
-    status,
-    attempts: delivery.attempts + 1,
-    due_at: dueAt,
-    updated_at: attempt.endedAt,
-    delivered_at: deliveredAt,
-    last_reply: json(attempt.reply),
-    mx: json(attempt.mx),
-    tls: json(attempt.tls),
-    bounce: json(bounce),
-  };
-}
-
-/** The columns of `deliveryRow` except the id, with their PostgreSQL types. */
-const columns = {
-  status: 'text',
-  attempts: 'integer',
-  due_at: 'bigint',
-  updated_at: 'bigint',
-  delivered_at: 'bigint',
-  last_reply: 'text',
-  mx: 'text',
-  tls: 'text',
-  bounce: 'text',
+/** The columns that an outcome changes, besides the lease. */
+const columns: JsonColumns<Transition> = {
+  status: ['text', ({ status }) => status],
+  attempts: ['integer', ({ delivery }) => delivery.attempts + 1],
+  due_at: ['bigint', ({ dueAt }) => dueAt],
+  updated_at: ['bigint', ({ attempt }) => attempt.endedAt],
+  delivered_at: ['bigint', ({ deliveredAt }) => deliveredAt],
+  last_reply: ['text', ({ attempt }) => json(attempt.reply)],
+  mx: ['text', ({ attempt }) => json(attempt.mx)],
+  tls: ['text', ({ attempt }) => json(attempt.tls)],
+  bounce: ['text', ({ bounce }) => json(bounce)],
 };
 
 function attemptRow({ delivery, attempt }: Transition): object {

@@ -7,7 +7,7 @@ import { newId } from '../../base/id.ts';
 import type { WebhookAttempt, WebhookVerdict } from '../../webhooks/classify-response.ts';
 import { endpointHealthAfter } from '../../webhooks/endpoint-health.ts';
 import { insertRows } from '../engine/insert-rows.ts';
-import { jsonRows, query } from '../engine/json-rows.ts';
+import { type JsonColumns, jsonItems, query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
 import { eventRow } from '../events/event-row.ts';
@@ -70,7 +70,8 @@ const healthInput = (one: WebhookTry) => ({
 const isFinal = ({ kind }: WebhookVerdict) => kind === 'delivered' || kind === 'failed';
 
 async function updateMessages(trx: Trx, node: string, tries: WebhookTry[]): Promise<Set<string>> {
-  const { from, column } = jsonRows(trx, { id: 'uuid', ...columns });
+  const rows = jsonItems<WebhookTry>(trx, { id: ['uuid', ({ message }) => message.id], ...columns });
+  const { from, column } = rows;
   const assignments = Object.keys(columns).map((name) => `${name} = ${column(name)}`);
   // The `+` keeps SQLite from using the index on lease_owner: it would read all that this node has leased for each row.
   const owner = `${isPostgres(trx) ? '' : '+'}webhook_messages.lease_owner`;
@@ -78,32 +79,24 @@ async function updateMessages(trx: Trx, node: string, tries: WebhookTry[]): Prom
     trx,
     `update webhook_messages set ${assignments.join(', ')}, lease_owner = null
      from ${from} where webhook_messages.id = ${column('id')} and ${owner} = ? returning webhook_messages.id`,
-    [JSON.stringify(tries.map(messageRow)), node],
+    [rows.json(tries), node],
   );
   return new Set(updated.map(({ id }) => id));
 }
 
-/** The columns of `messageRow` except the id, with their PostgreSQL types. */
-const columns = {
-  status: 'text',
-  attempts: 'integer',
-  lane: 'uuid',
-  due_at: 'bigint',
-  updated_at: 'bigint',
+/** The columns that an attempt changes, besides the lease. */
+const columns: JsonColumns<WebhookTry> = {
+  status: ['text', ({ verdict }) => (isFinal(verdict) ? verdict.kind : 'queued')],
+  attempts: ['integer', ({ message }) => message.attempts + 1],
+  lane: ['uuid', ({ message, verdict }) => (isFinal(verdict) ? null : message.lane)],
+  due_at: ['bigint', dueAfter],
+  updated_at: ['bigint', endOf],
 };
 
-function messageRow(one: WebhookTry) {
-  const { message, verdict } = one;
-  const at = endOf(one);
-  return {
-    id: message.id,
-    status: isFinal(verdict) ? verdict.kind : 'queued',
-    attempts: message.attempts + 1,
-    lane: isFinal(verdict) ? null : message.lane,
-    // 'gone' disables the endpoint; if it is enabled again, this message is tried first.
-    due_at: verdict.kind === 'again' ? verdict.dueAt : verdict.kind === 'gone' ? at : null,
-    updated_at: at,
-  };
+/** 'gone' disables the endpoint; if it is enabled again, this message is tried first. */
+function dueAfter(one: WebhookTry): number | null {
+  if (one.verdict.kind === 'again') return one.verdict.dueAt;
+  return one.verdict.kind === 'gone' ? endOf(one) : null;
 }
 
 export function attemptRow({ message, attempt }: Omit<WebhookTry, 'verdict'>): object {
