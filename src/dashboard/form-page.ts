@@ -6,7 +6,7 @@ import { type Errors, valuesOf } from './forms.ts';
 import { type OrgVisit, type PageView, show, type Visit } from './page.ts';
 import { notFound } from './page-error.ts';
 
-/** A page with a form. A wrong form is shown again, as it was sent and with an error for each wrong field (422). */
+/** A page with a form. A wrong form is shown again, as it was sent and with an error for each wrong field. */
 export function showForm(
   view: string,
   title: string,
@@ -14,8 +14,7 @@ export function showForm(
   data: object,
   errors: Errors,
 ): PageView {
-  const status = Object.keys(errors).length > 0 ? 422 : 200;
-  return show(view, title, { values: valuesOf(form), errors, ...data }, { status });
+  return show(view, title, { values: valuesOf(form), errors, ...data });
 }
 
 /** The item with the UUID in the path. `find` looks only in the organization, so items of others are not found. */
@@ -48,9 +47,4 @@ export async function inSlot<Result>(
   } finally {
     release();
   }
-}
-
-/** A field that may be empty. */
-export function optional<Field extends z.ZodType>(field: Field) {
-  return z.preprocess((text) => (String(text ?? '').trim() === '' ? null : text), field.nullable());
 }

@@ -108,10 +108,15 @@ export function parsedBy<Value>(read: (text: string) => Value | null, fault: str
     });
 }
 
-/** An empty field is undefined. */
+/** A field that is empty or missing is undefined. */
 export function optional<Schema extends z.ZodType>(schema: Schema) {
   const orUndefined = (text: unknown) => (typeof text === 'string' && text.trim() === '' ? undefined : text);
   return z.preprocess(orUndefined, schema.optional());
+}
+
+/** A field that is empty or missing is null. */
+export function nullable<Schema extends z.ZodType>(schema: Schema) {
+  return z.preprocess((text) => (String(text ?? '').trim() === '' ? null : text), schema.nullable());
 }
 
 /** A checkbox, which is sent only if it is checked. */

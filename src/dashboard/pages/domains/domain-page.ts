@@ -22,14 +22,14 @@ import {
 } from '../../../db/accounts/domains-table.ts';
 import { listReports } from '../../../db/bounces/domain-reports-table.ts';
 import { toDomain } from '../../../mail/address.ts';
-import { inSlot, optional, showForm } from '../../form-page.ts';
-import { checkbox, checkForm, type Errors } from '../../forms.ts';
+import { inSlot, showForm } from '../../form-page.ts';
+import { checkbox, checkForm, type Errors, nullable } from '../../forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, part, redirect } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { names, verdictOn } from './domain-words.ts';
 import { domainName } from './routes.ts';
 
-const trackingFields = z.object({ opens: checkbox, clicks: checkbox, host: optional(domainName) });
+const trackingFields = z.object({ opens: checkbox, clicks: checkbox, host: nullable(domainName) });
 const tlsFields = z.object({ tls: z.enum(tlsFloors, { error: 'Choose one of the three options.' }) });
 
 export const domainPage: DashboardPage = {

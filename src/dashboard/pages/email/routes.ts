@@ -1,9 +1,8 @@
-/** One email: its live status, its content, sending it again, canceling it. Another organization's email is not found. */
-import { z } from 'zod';
 import { newId } from '../../../base/id.ts';
 import { type EmailRecord, findEmail } from '../../../db/events/emails.ts';
 import { applyQueueAction, movable } from '../../../db/queue/apply-queue-action.ts';
 import { Refusal } from '../../../mail/refusal.ts';
+import { itemIn } from '../../form-page.ts';
 import { legible } from '../../legible.ts';
 import { unlessCurrent, versionOf } from '../../live-fragment.ts';
 import { span } from '../../number-format.ts';
@@ -15,7 +14,6 @@ import {
   redirect,
   show,
 } from '../../page.ts';
-import { notFound } from '../../page-error.ts';
 import { send } from '../../sending.ts';
 import { readProgress } from './delivery-progress.ts';
 import { type EmailContent, readContent, sourceOf } from './email-content.ts';
@@ -25,7 +23,7 @@ import { preview, source, withMessage } from './stored-message.ts';
 type OnEmail = (visit: OrgVisit, parts: PageParts, email: EmailRecord) => PageAnswer | Promise<PageAnswer>;
 
 const onEmail = (act: OnEmail) => async (visit: OrgVisit, parts: PageParts) =>
-  act(visit, parts, await emailIn(visit, parts));
+  act(visit, parts, await itemIn(visit, 'email', (id, orgId) => findEmail(parts.db, id, orgId)));
 
 export const emailPage: DashboardPage = {
   organization: {
@@ -36,13 +34,6 @@ export const emailPage: DashboardPage = {
     'POST /dashboard/o/:org/emails/:id/cancel': onEmail(cancel),
   },
 };
-
-async function emailIn({ context, org }: OrgVisit, { db }: PageParts): Promise<EmailRecord> {
-  const { id } = context.params as { id: string };
-  const email = z.guid().safeParse(id).success ? await findEmail(db, id.toLowerCase(), org.id) : null;
-  if (!email) throw notFound('email');
-  return email;
-}
 
 async function page(visit: OrgVisit, parts: PageParts, email: EmailRecord): Promise<PageAnswer> {
   const { query, now, base } = visit;

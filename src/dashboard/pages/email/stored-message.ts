@@ -3,29 +3,28 @@ import { createSlotsPerOrganization } from '../../../api/server-busy.ts';
 import type { DeliveryRecord, EmailRecord } from '../../../db/events/emails.ts';
 import { readMessages } from '../../../db/queue/lease-statements.ts';
 import { untracked } from '../../../tracking/untracked.ts';
+import { inSlot } from '../../form-page.ts';
 import { type OrgVisit, type PageParts, sendBody } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { readHtml } from './email-content.ts';
 
 /** Messages in memory at once for an organization's pages; each may be many MiB. */
-const places = createSlotsPerOrganization(6);
+const slots = createSlotsPerOrganization(6);
 
 /** Calls `use` with the message of a delivery; null if the message was deleted or never stored. */
 export async function withMessage<Result>(
-  { context, org, query }: OrgVisit,
+  visit: OrgVisit,
   { db }: Pick<PageParts, 'db'>,
   email: EmailRecord,
   use: (raw: Buffer | null) => Result | Promise<Result>,
 ): Promise<Result> {
-  const delivery = copyOf(email, query.get('copy'));
+  const delivery = copyOf(email, visit.query.get('copy'));
   if (!delivery?.messageId) return use(null);
-  const leave = places.take(context, org.id);
-  try {
-    const [raw] = await readMessages(db, [delivery.messageId]);
-    return await use(raw && raw.length > 0 ? raw : null);
-  } finally {
-    leave();
-  }
+  const { messageId } = delivery;
+  return inSlot(slots, visit, async () => {
+    const [raw] = await readMessages(db, [messageId]);
+    return use(raw && raw.length > 0 ? raw : null);
+  });
 }
 
 /** With tracking, each delivery has a copy of its own. Without an id, the first. */

@@ -14,13 +14,13 @@ import {
   type SuppressionRecord,
 } from '../../../db/accounts/suppressions.ts';
 import { compareKey, domainOf } from '../../../mail/address.ts';
-import { itemIn, optional, showForm } from '../../form-page.ts';
-import { checkForm, type Errors, emailField, oneLine } from '../../forms.ts';
+import { itemIn, showForm } from '../../form-page.ts';
+import { checkForm, type Errors, emailField, nullable, oneLine } from '../../forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, redirect, show } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { whyOf } from './suppression-words.ts';
 
-const fields = z.object({ address: emailField, reason: optional(oneLine('a reason')) });
+const fields = z.object({ address: emailField, reason: nullable(oneLine('a reason')) });
 
 export const suppressionsPage: DashboardPage = {
   organization: {

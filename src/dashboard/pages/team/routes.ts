@@ -10,14 +10,14 @@ import {
   removeMember,
 } from '../../../accounts/team.ts';
 import { findMember, listMembers, type Member } from '../../../db/accounts/memberships.ts';
-import { itemIn, optional, showForm } from '../../form-page.ts';
-import { checkForm, type Errors, emailField, oneLine } from '../../forms.ts';
+import { itemIn, showForm } from '../../form-page.ts';
+import { checkForm, type Errors, emailField, nullable, oneLine } from '../../forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, redirect, show } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { pageOf } from '../../pagination.ts';
 
 const roleField = z.enum(roles, { error: 'Choose a role.' });
-const fields = z.object({ email: emailField, name: optional(oneLine('a name')), role: roleField });
+const fields = z.object({ email: emailField, name: nullable(oneLine('a name')), role: roleField });
 
 const faults = {
   member: 'A member with this address already exists.',
