@@ -12,18 +12,21 @@
  */
 
 /** The states of a delivery; queue/README.md has the transitions between them. */
-export type DeliveryStatus =
-  | 'queued'
-  | 'sending'
-  | 'deferred'
-  | 'held'
-  | 'delivered'
-  | 'bounced'
-  | 'complained'
-  | 'expired'
-  | 'canceled'
-  | 'suppressed'
-  | 'insufficient_credit';
+export const deliveryStates = [
+  'queued',
+  'sending',
+  'deferred',
+  'held',
+  'delivered',
+  'bounced',
+  'complained',
+  'expired',
+  'canceled',
+  'suppressed',
+  'insufficient_credit',
+] as const;
+
+export type DeliveryStatus = (typeof deliveryStates)[number];
 
 export const eventTypes = [
   'email.queued',

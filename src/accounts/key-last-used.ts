@@ -33,7 +33,8 @@ export function createKeyUseLog(
   }
 
   return {
-    noted: (find: (key: string) => Promise<Caller | null>) => async (key: string) => {
+    /** Wraps the look-up of callers, so that each use of a key is recorded. */
+    recordUses: (find: (key: string) => Promise<Caller | null>) => async (key: string) => {
       const caller = await find(key);
       if (caller) {
         if (recording.size === 0) cancel = clock.after(intervalMs, () => void flush());
@@ -42,6 +43,6 @@ export function createKeyUseLog(
       return caller;
     },
     /** Writes what is left, after the last request. */
-    settled: flush,
+    flush,
   };
 }

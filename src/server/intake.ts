@@ -121,7 +121,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
   });
   return {
     answer: app.callback(),
-    settled: async () => void (await Promise.all([tracking.settled(), uses.settled(), dashboard.stop()])),
+    settled: async () => void (await Promise.all([tracking.settled(), uses.flush(), dashboard.stop()])),
     submission: createCountedSubmission(context, { ...callers, ...sending }),
     async endLongRequests() {
       // A background job ends between two pages of the queue; `settled` waits for that.
@@ -170,7 +170,7 @@ function createCallers({ db, clock, metrics }: ServerContext, uses: ReturnType<t
   const findKey = cached((hash) => findKeyByHash(db, hash), 10_000);
   const record = groupCommit(metrics.timed('usage', (list: UsageRequest[]) => recordRequests(db, list)));
   return {
-    findCaller: uses.noted((key: string) => findCaller(key, findKey, clock.now())),
+    findCaller: uses.recordUses((key: string) => findCaller(key, findKey, clock.now())),
     take: (orgId: string, limits: RequestLimits) =>
       record({ orgId, limits, now: clock.now(), day: dayOf(clock.now()) }),
     uncount: (orgId: string) => giveBack(db, orgId, dayOf(clock.now())),

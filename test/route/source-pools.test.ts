@@ -13,7 +13,7 @@ import {
   withdrawPools,
 } from '../../src/db/queue/ip-pools.ts';
 import { claimExpired } from '../../src/db/queue/lease-statements.ts';
-import { briefly } from '../../src/operate/explain/destination-status.ts';
+import { conditionText } from '../../src/operate/explain/destination-status.ts';
 import { readSummary } from '../../src/operate/explain/queue-ages.ts';
 import { oneKind } from '../lab/database/databases.ts';
 import { minute, now, openQueue } from '../lab/database/queue-rows.ts';
@@ -67,7 +67,7 @@ test('the summary says what waits for a pool that no node has', async (t) => {
   await add({ recipient: 'ben@both.invalid', org_id: other });
   const said = async () => {
     const lines = await readSummary(db, { now });
-    return Object.fromEntries(lines.map((line) => [line.destination, briefly(line.condition, String)]));
+    return Object.fromEntries(lines.map((line) => [line.destination, conditionText(line.condition, String)]));
   };
   t.deepEqual(await readMissing(db, now), [], 'no node runs: mail waits for that');
   t.deepEqual(await said(), { 'both.invalid': 'ok', 'one.invalid': 'ok' });

@@ -3,25 +3,15 @@
  * tests, which check real responses against it. record/telemetry.ts creates the response; it is not checked at run time.
  */
 import { z } from 'zod';
-import type { EventType } from '../../glossary.ts';
+import { deliveryStates, type EventType } from '../../glossary.ts';
+import { mixedStates } from '../../record/states.ts';
 
 const time = z.iso.datetime({ precision: 3 });
 const count = z.int().nonnegative();
 const address = z.string().meta({ format: 'idn-email', examples: ['ann@example.org'] });
 
-export const states = [
-  'queued',
-  'sending',
-  'deferred',
-  'held',
-  'delivered',
-  'bounced',
-  'complained',
-  'expired',
-  'canceled',
-  'suppressed',
-  'insufficient_credit',
-] as const;
+/** Those of a delivery, and those of an email whose deliveries differ. */
+export const emailStates = [...deliveryStates, ...mixedStates] as const;
 
 const reply = z
   .object({
@@ -79,7 +69,7 @@ const seen = z.object({ count, firstAt: time.nullable(), lastAt: time.nullable()
 
 const recipient = z.object({
   address,
-  status: z.enum(states).meta({ description: 'The state of this delivery.' }),
+  status: z.enum(deliveryStates).meta({ description: 'The state of this delivery.' }),
   attempts: count.meta({ description: 'The number of attempts made.' }),
   nextAttemptAt: time.nullable().meta({
     description:
@@ -229,7 +219,7 @@ const emailAnswer = z
     success: z.literal(true),
     emailId: z.uuid().meta({ description: "The email's identifier in this service." }),
     id: z.string().meta({ description: 'The Message-ID, without angle brackets.' }),
-    status: z.enum([...states, 'processing', 'partially_delivered', 'failed']).meta({
+    status: z.enum(emailStates).meta({
       description:
         'The state of all recipients if it is the same. If their states differ: `processing` while any is not final, then ' +
         '`partially_delivered` if any was delivered, else `failed`.',

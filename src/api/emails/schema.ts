@@ -1,12 +1,10 @@
 /** The schemas of GET /api/public/emails. */
 import { z } from 'zod';
+import { deliveryStates } from '../../glossary.ts';
 import { compareKey, domainOf, toDomain } from '../../mail/address.ts';
-import { mixedStates } from '../../record/states.ts';
-import { states } from '../email/schema.ts';
+import { emailStates } from '../email/schema.ts';
 import { after, id, limit, time } from '../query.ts';
 import { rule } from '../send/schema-rule.ts';
-
-const emailStates = [...states, ...mixedStates] as const;
 
 /** An address in the form in which addresses are compared, or a domain with its @. */
 const address = z
@@ -74,7 +72,7 @@ const found = z
     tags: z.record(z.string(), z.string()),
     createdAt: moment,
     updatedAt: moment,
-    recipients: z.array(z.object({ address: shownAddress, status: z.enum(states) })),
+    recipients: z.array(z.object({ address: shownAddress, status: z.enum(deliveryStates) })),
   })
   .meta({ description: 'A summary of an email.' });
 

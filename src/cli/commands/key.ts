@@ -78,14 +78,14 @@ async function revoke({ db, out, now }: CommandContext, id: string): Promise<voi
   if (!(await revokeKey(await db(), found.id, now())))
     throw new Failure(`the key ${found.id} (${found.label}) has already been revoked`);
   const { label, revokedAt } = (await findKey(await db(), found.id, null))!;
-  const facts = Object.entries({ id: found.id, label, revoked: { time: revokedAt } });
+  const facts = { id: found.id, label, revoked: { time: revokedAt } };
   out.print({ id: found.id, label, revokedAt: iso(revokedAt!) }, { facts });
 }
 
 function printKey(out: Output, { id, key, scopes }: MadeKey, oldUntil: number | null = null): void {
   const document = { id, key, scopes, ...(oldUntil !== null && { oldKeyUntil: iso(oldUntil) }) };
   const old = oldUntil !== null && { 'the old one ends': { time: oldUntil } };
-  out.print(document, { facts: Object.entries({ id, key, scopes: scopes.join(' '), ...old }) });
+  out.print(document, { facts: { id, key, scopes: scopes.join(' '), ...old } });
   out.note('the key is shown only this time; store it where your application can read it');
   if (scopes.every((scope) => scope.startsWith('domain_scope:'))) {
     out.warn(

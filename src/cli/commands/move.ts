@@ -7,6 +7,7 @@ import { type MoveProgress, type MoveResult, moveDatabase } from '../../db/admin
 import { markerFile, readMarker } from '../../db/admin/moved-marker.ts';
 import { lockDataDir } from '../../db/engine/data-dir-lock.ts';
 import { type Db, openDatabase, openExisting } from '../../db/engine/open.ts';
+import { countUnfinished } from '../../db/queue/queue-counts.ts';
 import { upgradeNotice } from '../../db/schema/migrate.ts';
 import { postgresUrl as postgresGrammar } from '../../settings/grammar.ts';
 import type { Environment } from '../../settings/setting-sources.ts';
@@ -68,7 +69,7 @@ async function run(context: CommandContext, url: string): Promise<void> {
       onProgress: createProgress(context),
       onError: (what) => out.warn(what),
     });
-    const waiting = await countWaiting(target);
+    const waiting = await countUnfinished(target);
     report(out, { to, dataDir, waiting, ms: performance.now() - begun }, moved);
   } catch (error) {
     if (readMarker(dataDir)?.finishedAt === null) {
@@ -89,16 +90,6 @@ async function lockFor(dataDir: string): Promise<() => Promise<void>> {
   } catch (error) {
     throw new Failure((error as Error).message);
   }
-}
-
-/** The deliveries that are not final yet, by their state. */
-async function countWaiting(target: Db): Promise<Record<string, number>> {
-  const rows: { status: string; count: number }[] = await target('deliveries')
-    .whereIn('status', ['queued', 'deferred', 'sending', 'held'])
-    .groupBy('status')
-    .orderBy('status')
-    .select('status', target.raw('count(*) as count'));
-  return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
 }
 
 /** Between two progress lines, if standard error is not a terminal. */

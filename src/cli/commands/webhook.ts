@@ -84,7 +84,7 @@ async function add(
   const added = await addWebhook(await db(), { orgId, url, types: event }, terms);
   const { id, url: addedUrl, types } = added.webhook;
   const document = { id, secret: added.secret, url: addedUrl, events: types };
-  out.print(document, { facts: Object.entries({ ...document, events: types.join(' ') || 'all' }) });
+  out.print(document, { facts: { ...document, events: types.join(' ') || 'all' } });
   out.note('the secret is shown only this time; your application verifies the signatures with it');
   if (addedUrl.startsWith('http:')) out.note('over http, anyone on the network path can read the events');
 }
@@ -100,7 +100,7 @@ async function show({ db, out }: CommandContext, id: string): Promise<void> {
   const counts = await countMessages(await db(), webhook.id);
   out.print(
     { ...documentOf(webhook), ...counts },
-    { facts: [...factsOf(webhook), ['open', counts.open], ['failed', counts.failed]] },
+    { facts: { ...factsOf(webhook), open: counts.open, failed: counts.failed } },
   );
 }
 
@@ -148,7 +148,7 @@ async function enable({ db, out, now }: CommandContext, id: string): Promise<voi
   const webhook = await requireWebhook(await db(), id);
   await changeWebhook({ db: await db(), now: now() }, webhook, { enabled: true });
   const { open, failed } = await countMessages(await db(), webhook.id);
-  const facts = Object.entries({ enabled: webhook.id, open, failed });
+  const facts = { enabled: webhook.id, open, failed };
   out.print({ id: webhook.id, status: 'active', open, failed }, { facts });
   if (webhook.status === 'active') out.note('it was already enabled');
   if (failed > 0) out.note(`\`postern webhook replay ${webhook.id} --failed\` posts what failed again`);
@@ -164,7 +164,7 @@ async function rotate({ db, out, secrets, now }: CommandContext, id: string): Pr
   const { secret, oldSecretUntil } = made;
   out.print(
     { id: webhook.id, secret, oldSecretUntil: iso(oldSecretUntil) },
-    { facts: Object.entries({ id: webhook.id, secret, 'old one signs until': { time: oldSecretUntil } }) },
+    { facts: { id: webhook.id, secret, 'old one signs until': { time: oldSecretUntil } } },
   );
   out.note('the secret is shown only this time');
 }
@@ -172,5 +172,5 @@ async function rotate({ db, out, secrets, now }: CommandContext, id: string): Pr
 async function remove({ db, out }: CommandContext, id: string): Promise<void> {
   const webhook = await requireWebhook(await db(), id);
   await deleteWebhook(await db(), webhook.id);
-  out.print({ id: webhook.id, removed: true }, { facts: [['removed', webhook.url]] });
+  out.print({ id: webhook.id, removed: true }, { facts: { removed: webhook.url } });
 }

@@ -49,7 +49,7 @@ export function domainBlocks(domain: DomainRecord, records: DnsRecord[]): Block[
     opens: domain.openTracking ? 'on' : 'off',
     clicks: domain.clickTracking ? 'on' : 'off',
     ...(domain.trackingHost && { 'links at': domain.trackingHost }),
-    ...Object.fromEntries(tlsFacts(domain)),
+    TLS: tlsText(domain),
     created: { time: domain.createdAt },
     checked: { time: domain.checkedAt },
     ...(domain.failingSince && { 'DKIM missing since': { time: domain.failingSince } }),
@@ -62,9 +62,9 @@ export function tlsDocument(domain: DomainRecord) {
   return { tls: domain.tls, effectiveTls: demandedTls(domain) };
 }
 
-export function tlsFacts(domain: DomainRecord): [string, Cell][] {
+export function tlsText(domain: DomainRecord): string {
   const effective = demandedTls(domain);
-  return [['TLS', effective === domain.tls ? effective : `${domain.tls}; its organization ${effective}`]];
+  return effective === domain.tls ? effective : `${domain.tls}; its organization ${effective}`;
 }
 
 export function recordsBlock(records: (DnsRecord | CheckedRecord)[]): Block {

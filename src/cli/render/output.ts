@@ -18,7 +18,7 @@ export { coloured, dim } from './cells.ts';
 export type Block =
   | Rows
   /** One line each: a name and its value. */
-  | { facts: Record<string, Cell> | [name: string, value: Cell][] }
+  | { facts: Record<string, Cell> }
   /** Lines for a terminal, rows for a pipe. */
   | { lines: string[]; rows: Cell[][] };
 
@@ -82,7 +82,7 @@ export function createOutput({ stdout, stderr }: OutputStreams, now: () => numbe
 }
 
 function asPlain(block: Block): string {
-  const rows = 'facts' in block ? pairsOf(block.facts) : block.rows;
+  const rows = 'facts' in block ? Object.entries(block.facts) : block.rows;
   const kind = 'kind' in block ? [block.kind!] : [];
   const below = 'below' in block ? block.below!.rows : [];
   return rows
@@ -93,13 +93,9 @@ function asPlain(block: Block): string {
 
 function forTerminal(block: Block, now: number, columns: number): string {
   if ('lines' in block) return block.lines.join('\n');
-  if ('facts' in block) return factLines(pairsOf(block.facts), now);
+  if ('facts' in block) return factLines(Object.entries(block.facts), now);
   if (block.rows.length === 0) return dim(block.empty);
   return tableLines(block, now, columns);
-}
-
-function pairsOf(facts: Record<string, Cell> | [string, Cell][]): [string, Cell][] {
-  return Array.isArray(facts) ? facts : Object.entries(facts);
 }
 
 function factLines(facts: [string, Cell][], now: number): string {

@@ -1,6 +1,6 @@
 /** One snapshot of `postern top`, for --json, --once and a pipe, in which the first field tells the tables apart. */
 import { iso, isoOrNull } from '../../base/clock.ts';
-import { briefly, reasonsOf } from '../../operate/explain/destination-status.ts';
+import { conditionText, reasonsOf } from '../../operate/explain/destination-status.ts';
 import { type QueueRow, totalOf } from '../../operate/explain/queue-rows-by-destination.ts';
 import { countedEvents } from '../maillog/traffic.ts';
 import type { Block } from './output.ts';
@@ -27,7 +27,7 @@ function queueDocument(line: QueueRow) {
     due: parked,
     oldestAt: isoOrNull(oldestAt),
     nextAttemptAt: isoOrNull(nextAttemptAt),
-    condition: briefly(condition, iso),
+    condition: conditionText(condition, iso),
     ...reasonsOf(condition),
     connections: state?.connections ?? 0,
     limit: state?.limit ?? null,
@@ -51,7 +51,7 @@ export function blocksOf({ rates, queue, slowest, replies }: Snapshot): Block[] 
         { count: line.parked },
         { count: line.counts.sending },
         { time: line.oldestAt },
-        briefly(line.condition, iso),
+        conditionText(line.condition, iso),
       ]),
       empty: 'Nothing waits.',
       cut: 'first',

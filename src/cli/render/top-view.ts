@@ -5,7 +5,7 @@
 import { styleText } from 'node:util';
 import stringWidth from 'string-width';
 import { sanitize } from '../../base/sanitize.ts';
-import { briefly } from '../../operate/explain/destination-status.ts';
+import { conditionText } from '../../operate/explain/destination-status.ts';
 import { type QueueRow, totalOf } from '../../operate/explain/queue-rows-by-destination.ts';
 import {
   type CountedEvent,
@@ -152,7 +152,7 @@ function queueLine(row: QueueRow, now: number, columns: number): string {
   const left = queueColumns(sanitize(row.destination), numbers.map(compact), age, columns);
   const width = columns - stringWidth(left);
   if (width < 1) return cut(left, columns);
-  const state = sanitize(briefly(condition, (time) => timeOfDay(time, now)));
+  const state = sanitize(conditionText(condition, (time) => timeOfDay(time, now)));
   return left + stateColour(condition.is, cut(state, width));
 }
 

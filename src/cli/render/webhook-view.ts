@@ -20,17 +20,17 @@ export function documentOf(webhook: Webhook) {
   };
 }
 
-export function factsOf(webhook: Webhook): [name: string, value: Cell][] {
-  return [
-    ['id', webhook.id],
-    ['url', webhook.url],
-    ['events', webhook.types.join(' ') || 'all'],
-    ['status', { state: webhook.status }],
-    ['reason', webhook.reason],
-    ['failing since', { time: webhook.failingSince }],
-    ['paused until', { time: webhook.pausedUntil }],
-    ['created', { time: webhook.createdAt }],
-  ];
+export function factsOf(webhook: Webhook): Record<string, Cell> {
+  return {
+    id: webhook.id,
+    url: webhook.url,
+    events: webhook.types.join(' ') || 'all',
+    status: { state: webhook.status },
+    reason: webhook.reason,
+    'failing since': { time: webhook.failingSince },
+    'paused until': { time: webhook.pausedUntil },
+    created: { time: webhook.createdAt },
+  };
 }
 
 export function rowsOf(webhooks: Webhook[]): Rows {

@@ -42,6 +42,16 @@ export async function queueDepth(db: Db, now: number): Promise<QueueDepth> {
   };
 }
 
+/** The deliveries that are not final yet, by their state. Reads the whole table. */
+export async function countUnfinished(db: Db): Promise<Record<string, number>> {
+  const rows: { status: string; count: number }[] = await db('deliveries')
+    .whereIn('status', ['queued', 'deferred', 'sending', 'held'])
+    .groupBy('status')
+    .orderBy('status')
+    .select('status', db.raw('count(*) as count'));
+  return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
+}
+
 export interface WebhookBacklog {
   /** Messages to be tried now or later. */
   open: number;

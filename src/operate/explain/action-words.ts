@@ -1,14 +1,17 @@
 /** Texts about actions on the queue (db/queue/apply-queue-action.ts) for the command line and the dashboard. */
 import { movable, type QueueAction, type QueueActionResult } from '../../db/queue/apply-queue-action.ts';
 
-export const actionWords: Record<QueueAction, { is: string; did: string }> = {
-  retry: { is: 'Retry deferred mail now, without waiting for its next attempt.', did: 'made due now' },
-  hold: {
-    is: 'Hold mail until it is released; the time on hold does not count toward its expiry.',
-    did: 'held',
+export const actionWords: Record<QueueAction, { description: string; past: string }> = {
+  retry: {
+    description: 'Retry deferred mail now, without waiting for its next attempt.',
+    past: 'made due now',
   },
-  release: { is: 'Release held mail; it is due at once.', did: 'released' },
-  cancel: { is: 'Cancel mail: no further attempt is made.', did: 'canceled' },
+  hold: {
+    description: 'Hold mail until it is released; the time on hold does not count toward its expiry.',
+    past: 'held',
+  },
+  release: { description: 'Release held mail; it is due at once.', past: 'released' },
+  cancel: { description: 'Cancel mail: no further attempt is made.', past: 'canceled' },
 };
 
 export function beingSent(count: number): string {

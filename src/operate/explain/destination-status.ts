@@ -86,8 +86,8 @@ function suspensionOf(destination: string, domains: string[], { suspensions }: D
   return some[0] && { suspension: some[0], isWhole: some.length === domains.length };
 }
 
-/** For a row of the summary, which already names the destination. */
-export function briefly(condition: DestinationStatus, when: When): string {
+/** The condition in a few words, for a row of the summary, which already names the destination. */
+export function conditionText(condition: DestinationStatus, when: When): string {
   switch (condition.is) {
     case 'suspended': {
       const { destination, until, reason } = condition.suspension;

@@ -29,7 +29,7 @@ import {
   printDomains,
   recordsBlock,
   tlsDocument,
-  tlsFacts,
+  tlsText,
 } from '../../render/domain-view.ts';
 import { reportsCommand } from './domain-reports.ts';
 import { rotationCommands } from './domain-rotate.ts';
@@ -70,7 +70,7 @@ export function domainCommands(program: Command, context: CommandContext): void 
     async (name: string, { org }: Owner) => {
       const found = await lookUp(context, org, name);
       await deleteDomain(await db(), found.id);
-      out.print({ id: found.id, name, removed: true }, { facts: [['removed', name]] });
+      out.print({ id: found.id, name, removed: true }, { facts: { removed: name } });
     },
   );
 
@@ -131,7 +131,7 @@ async function verify(context: CommandContext, org: string, name: string): Promi
   };
   const { domain, records, isKnown } = await verifyDomain(await db(), found, terms);
   const { status } = domain;
-  const facts = Object.entries({ name, status: { state: status } });
+  const facts = { name, status: { state: status } };
   out.print({ name, status, records }, { facts }, recordsBlock(records));
   if (!isKnown)
     out.warn(`${name} stays ${status}: ${failedLookUps(records)}; the DNS lookups failed, try again later`);
@@ -148,7 +148,7 @@ async function setTls(context: CommandContext, org: string, name: string, tls: T
   const found = await lookUp(context, org, name);
   await setDomainTls(await db(), found.id, tls);
   const changed = { ...found, tls };
-  out.print({ name, ...tlsDocument(changed) }, { facts: [['name', name], ...tlsFacts(changed)] });
+  out.print({ name, ...tlsDocument(changed) }, { facts: { name, TLS: tlsText(changed) } });
 }
 
 interface TrackingOptions extends Owner {
@@ -175,12 +175,12 @@ async function setTracking(
     clicks: change.clicks ?? found.clickTracking,
     host: change.host === undefined ? found.trackingHost : change.host,
   };
-  const facts = Object.entries({
+  const facts = {
     name,
     opens: tracking.opens ? 'on' : 'off',
     clicks: tracking.clicks ? 'on' : 'off',
     'links at': tracking.host ?? 'the address of the service',
-  });
+  };
   out.print({ name, tracking }, { facts });
   if (change.host)
     out.note(`publish its CNAME record; \`postern domain show ${name} --org ${quoted(org)}\` has it`);

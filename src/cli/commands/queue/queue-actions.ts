@@ -29,7 +29,7 @@ export function actionCommands(queue: Command, context: CommandContext): void {
   for (const action of Object.keys(actionWords) as QueueAction[]) {
     const command = queue
       .command(action)
-      .description(actionWords[action].is)
+      .description(actionWords[action].description)
       .argument('[SELECTOR]', 'emailId of one email; or use the filters instead');
     addMailFilters(command, 'mail')
       .option(
@@ -58,7 +58,7 @@ async function apply(
 ): Promise<void> {
   const email = emailId === undefined ? null : await requireEmail(await db(), emailId);
   const orgId = await organizationId(await db(), org);
-  const { did } = actionWords[action];
+  const { past } = actionWords[action];
   const { moved, sending, left } = await applyQueueAction(
     await db(),
     { ...filters, orgId, emailId: email?.id },
@@ -66,16 +66,16 @@ async function apply(
       order: action,
       reason: why,
       now: now(),
-      onProgress: (count) => out.progress(`${count} ${did} so far`),
+      onProgress: (count) => out.progress(`${count} ${past} so far`),
     },
   );
   if (moved === 0) {
     const found = describeUnmoved(action, { moved, sending, left }, email, filters.to);
-    throw new Failure(`nothing was ${did}: ${found}`);
+    throw new Failure(`nothing was ${past}: ${found}`);
   }
   out.print(
     { order: action, reason: why, moved, sending, left },
-    { facts: { [did]: moved, ...(sending > 0 && { 'being sent': sending }), ...left } },
+    { facts: { [past]: moved, ...(sending > 0 && { 'being sent': sending }), ...left } },
   );
   if (sending > 0) out.note(`${beingSent(sending)}; try again in a moment`);
 }

@@ -1,7 +1,7 @@
 /** `postern queue summary`: waiting mail by destination and age, like Postfix's qshape, with each destination's status. */
 import type { Command } from 'commander';
 import { iso, isoOrNull } from '../../../base/clock.ts';
-import { briefly, reasonsOf } from '../../../operate/explain/destination-status.ts';
+import { conditionText, reasonsOf } from '../../../operate/explain/destination-status.ts';
 import { ageNames, readSummary } from '../../../operate/explain/queue-ages.ts';
 import { type QueueRow, totalOf } from '../../../operate/explain/queue-rows-by-destination.ts';
 import type { CommandContext } from '../../command-context.ts';
@@ -20,7 +20,7 @@ export function summaryCommand(queue: Command, { db, out, now, isServed }: Comma
       const at = now();
       const rows = await readSummary(await db(), { now: at, isByDomain, served: await isServed() });
       const when = out.terminal && !out.json ? (time: number) => timeOfDay(time, at) : iso;
-      const conditions = rows.map((row) => briefly(row.condition, when));
+      const conditions = rows.map((row) => conditionText(row.condition, when));
       const head = [isByDomain ? 'DOMAIN' : 'DESTINATION', 'TOTAL', ...ageNames, 'HELD', 'SENDING'];
       out.print(
         rows.map((row, index) => rowDocument(row, conditions[index]!)),

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { iso, isoOrNull } from '../../../base/clock.ts';
 import { listQueue, type QueueEntry } from '../../../db/queue/queue-view.ts';
-import type { DeliveryStatus } from '../../../glossary.ts';
+import { type DeliveryStatus, deliveryStates } from '../../../glossary.ts';
 import { replyText } from '../../../outcome.ts';
 import { choice, lines } from '../../args/arguments.ts';
 import { organizationId } from '../../args/lookup.ts';
@@ -12,21 +12,6 @@ import type { Output } from '../../render/output.ts';
 import { actionCommands } from './queue-actions.ts';
 import { summaryCommand } from './queue-summary.ts';
 import { suspensionCommands } from './queue-suspend.ts';
-
-/** A record, so that the compiler finds a missing one. */
-const states: Record<DeliveryStatus, true> = {
-  queued: true,
-  sending: true,
-  deferred: true,
-  held: true,
-  delivered: true,
-  bounced: true,
-  complained: true,
-  expired: true,
-  canceled: true,
-  suppressed: true,
-  insufficient_credit: true,
-};
 
 const defaultLimit = 100;
 const maxEntries = 100_000;
@@ -54,11 +39,7 @@ function listCommand(queue: Command, { db, out, now }: CommandContext): void {
     .command('list')
     .description('List queued mail, oldest first; with --status, mail in that state.');
   addMailFilters(list, 'only mail')
-    .option(
-      '--status <S>',
-      `one of ${Object.keys(states).join(', ')}`,
-      choice('a status', Object.keys(states)),
-    )
+    .option('--status <S>', `one of ${deliveryStates.join(', ')}`, choice('a status', deliveryStates))
     .option('--limit <N>', 'how many at most', lines(1, maxEntries), defaultLimit)
     .action(async ({ org, ...filter }: ListOptions) => {
       const orgId = await organizationId(await db(), org);

@@ -131,7 +131,7 @@ function flashOf(
   order: QueueAction,
   run: { endedAt: number | null; result: QueueActionResult | null } | null,
 ): Flash {
-  const { did } = actionWords[order];
+  const { past } = actionWords[order];
   if (!run || run.endedAt === null)
     return { tone: 'note', text: 'The action is running. Its progress is shown below.' };
   if (!run.result)
@@ -141,9 +141,9 @@ function flashOf(
     };
   const { moved, sending, left } = run.result;
   const also = sending > 0 ? ` ${beingSent(sending)} and not changed.` : '';
-  if (moved > 0) return { tone: 'good', text: `${count(moved)} ${did}.${also}` };
+  if (moved > 0) return { tone: 'good', text: `${count(moved)} ${past}.${also}` };
   return {
     tone: 'bad',
-    text: `Nothing was ${did}: ${leftAlone(order, left) ?? 'no queued mail matches'}.${also}`,
+    text: `Nothing was ${past}: ${leftAlone(order, left) ?? 'no queued mail matches'}.${also}`,
   };
 }

@@ -1,6 +1,6 @@
 /** Destinations as the queue pages show them: pure functions of database rows. */
 
-import { briefly, type DestinationStatus } from '../../../operate/explain/destination-status.ts';
+import { conditionText, type DestinationStatus } from '../../../operate/explain/destination-status.ts';
 import { ageNames } from '../../../operate/explain/queue-ages.ts';
 import { type QueueRow, totalOf } from '../../../operate/explain/queue-rows-by-destination.ts';
 import { exactly } from '../../number-format.ts';
@@ -32,7 +32,7 @@ export function presentRow(row: QueueRow, now: number, max = Math.max(0, ...row.
     ages,
     ...conditions[is],
     is,
-    text: briefly(row.condition, exactly),
+    text: conditionText(row.condition, exactly),
     href: hrefOf(row.destination),
     byAge: ageNames.map((name, at) => ({
       name,
