@@ -56,7 +56,7 @@ export interface AcceptParts {
   /** The URL that tracking links start with; `host` is the domain's own tracking host. */
   trackingBase(host: string | null): string;
   commit(send: Send): Promise<Decision>;
-  /** What `commit` would decide; it stores nothing. */
+  /** Decides as `commit` would, but stores nothing. */
   dryRun(send: Send): Promise<Decision>;
   /** Whether a delivery can be leased and sent immediately; `settle` reports after the commit whether it was accepted. */
   admit(domain: string, orgId: string): DispatchPlace;
@@ -205,8 +205,8 @@ function orderOf(
 
 function signerOf({ name, dkimSelector, dkimPrivateKey, otherKeys }: DomainRecord): ComposeOrder['signer'] {
   const first = { domain: name, selector: dkimSelector, sealedKey: dkimPrivateKey };
-  const beside = otherKeys.find(({ status }) => status === 'signing');
-  return beside ? { ...first, second: { selector: beside.selector, sealedKey: beside.privateKey! } } : first;
+  const other = otherKeys.find(({ status }) => status === 'signing');
+  return other ? { ...first, second: { selector: other.selector, sealedKey: other.privateKey! } } : first;
 }
 
 function contentOf({ messageId, acceptedAt: date }: Send, request: SendRequest, from: Mailbox) {

@@ -34,7 +34,7 @@ export interface DeliverParts {
   port: number;
 }
 
-/** What happened at one host. */
+/** The result at one host. */
 export interface HostAttempt {
   peer: Peer | null;
   /** Our own address; null: the system chose it, or there was no connection. */
@@ -96,13 +96,13 @@ export function createDeliver(parts: DeliverParts) {
     return attemptOf(tried, { destination, startedAt, endedAt: clock.now(), transcript });
   }
 
-  /** For a delivery whose process died during an attempt: the message may or may not have been accepted. */
+  /** The attempt of a delivery whose process died meanwhile: the message may or may not have been accepted. */
   function interrupted(delivery: Delivery): Attempt {
     const detail = 'the server stopped during this attempt; whether the message was taken is not known';
     return withoutHost(delivery.domain, { kind: 'interrupted', detail, afterDot: true });
   }
 
-  /** For a mail that reached its maximum age without an attempt; `reason` says what held it back. */
+  /** The record for a mail that reached its maximum age without an attempt; `reason` says what held it back. */
   function notAttempted(destination: string, reason: string): Attempt {
     return withoutHost(destination, { kind: 'withheld', detail: reason });
   }
@@ -268,7 +268,7 @@ function hostAttempt(peer: Peer | null, result: SessionResult): HostAttempt {
 const decisive = ([first, ...others]: HostAttempts) => others.reduce(moreDecisive, first);
 
 /**
- * Of two hosts' results the one that decides the attempt: a final one; among deferrals one with a reply, else the later.
+ * Chooses the one of two hosts' results that decides the attempt: a final one; among deferrals one with a reply, else the later.
  * A refusal that the next host might not share (`bounced`, but try the next host) yields to any deferral, because in
  * doubt a delivery is deferred.
  */

@@ -41,7 +41,7 @@ export interface Classification {
   outcome: Outcome;
   /** The result says nothing about the other hosts, so the next one is tried. */
   tryNextHost: boolean;
-  /** What it says about the destination itself. */
+  /** Its evidence about the destination itself. */
   signal: Signal;
 }
 
@@ -183,7 +183,7 @@ const aboutThisMail: ReadonlySet<Category> = new Set([
 ]);
 
 /**
- * What a refusal says about the destination, for its concurrency and its circuit: a 421 or a rate limit asks us to slow
+ * The evidence of a refusal about the destination, for its concurrency and its circuit: a 421 or a rate limit asks us to slow
  * down; a refusal instead of a greeting is an outage.
  */
 function signalOfRefusal(phase: Phase, reply: Reply, rule: Rule): Signal {
@@ -198,7 +198,7 @@ function signalOfRefusal(phase: Phase, reply: Reply, rule: Rule): Signal {
   return rule.category === 'policy' && reply.code >= 500 ? 'well' : null;
 }
 
-/** What a result without a reply says about the destination. */
+/** The evidence of a result without a reply about the destination. */
 function signalOf(result: Exclude<SessionResult, { kind: 'accepted' | 'refused' }>): Signal {
   switch (result.kind) {
     case 'unreachable':

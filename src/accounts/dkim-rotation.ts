@@ -87,13 +87,14 @@ function isDone({ status, keepUntil }: DkimKeyRecord, now: number): boolean {
 
 const [minute, hour] = [60_000, 3_600_000];
 
-/** Most records are published soon, so checks get rarer with the age of the key, from every minute to every hour. */
+/**
+ * Most records are published soon, so the checks of a key get rarer with its age, from every minute to every hour. A retired
+ * key is checked once no mail that it signed can be in the queue.
+ */
 function isDue(key: DkimKeyRecord, now: number): boolean {
   if (key.status === 'retired' && !isDone(key, now)) return false;
-  const pause = key.status === 'retired' ? 6 * hour : (now - key.createdAt) / 10;
-  return (
-    now - (key.checkedAt ?? 0) >= Math.max(minute, Math.min(pause, key.status === 'retired' ? pause : hour))
-  );
+  const byAge = Math.max(minute, Math.min((now - key.createdAt) / 10, hour));
+  return now - (key.checkedAt ?? 0) >= (key.status === 'retired' ? 6 * hour : byAge);
 }
 
 const pageSize = 100;

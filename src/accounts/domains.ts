@@ -146,12 +146,12 @@ function dkimNameAndValue(name: string, selector: string, algorithm: DkimAlgorit
 }
 
 function noteOn({ status, algorithm, keepUntil }: DkimKeyRecord): string {
-  const beside = algorithm === 'ed25519' ? ' beside RSA (RFC 8463)' : '';
+  const addition = algorithm === 'ed25519' ? ' in addition to RSA (RFC 8463)' : '';
   switch (status) {
     case 'pending':
-      return `The next key: mail is signed with it${beside} as soon as this record is found.`;
+      return `The next key: mail is signed with it${addition} as soon as this record is found.`;
     case 'signing':
-      return `Mail is signed with it${beside}.`;
+      return `Mail is signed with it${addition}.`;
     case 'retired':
       return `Retired. Keep this record until ${iso(keepUntil!)}, for mail that is still on its way; then remove it.`;
   }

@@ -21,7 +21,7 @@ const maxLength = 500;
 const maxWaiting = 32;
 const retryDelayMs = 5000;
 
-/** What is wrong with a new password; null if nothing is. */
+/** The fault of a new password; null if there is none. */
 export function passwordFault(password: string, email: string): string | null {
   if (password.length < minLength)
     return `Use at least ${minLength} characters. A few words are easy to remember.`;

@@ -23,7 +23,7 @@ export interface BadLine {
   text: string;
 }
 
-/** What is wrong with a list, with the first bad lines if there are some. */
+/** The fault of a list, with the first bad lines if there are some. */
 export class ListFault extends Error {
   readonly lines: BadLine[];
 

@@ -17,7 +17,7 @@ import type { MadeLink } from './one-time-links.ts';
 import { type Invitation, invite, makeUserLink } from './people.ts';
 import type { Role } from './roles.ts';
 
-export type Invited = { link: MadeLink | null } | { fault: 'member' | 'elsewhere' };
+export type Invited = { link: MadeLink | null } | { fault: 'member' | 'other-organization' };
 
 interface NewMember extends Pick<Invitation, 'email' | 'name'> {
   orgId: string;
@@ -33,7 +33,8 @@ export async function inviteMember(
   return db.transaction(async (trx): Promise<Invited> => {
     const known = await findUserByEmail(trx, person.email);
     if (known && (await findMember(trx, orgId, known.id))) return { fault: 'member' };
-    if (known && !byOperator && !(await isOnlyOurs(trx, orgId, known))) return { fault: 'elsewhere' };
+    if (known && !byOperator && !(await isOnlyOurs(trx, orgId, known)))
+      return { fault: 'other-organization' };
     const { link, isNew } = await invite(trx, { ...person, isOperator: false, member: { orgId, role } }, now);
     if (isNew === (known !== null))
       throw new Refusal('BAD_REQUEST', 'Another request changed this person at the same time. Try again.');

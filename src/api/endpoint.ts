@@ -64,7 +64,7 @@ export function pathParameter(
   };
 }
 
-/** The errors of every endpoint that reads, beside its own. */
+/** The errors of every endpoint that reads, in addition to its own. */
 export const readErrors: EndpointErrors = {
   UNAUTHORIZED: true,
   FORBIDDEN: true,

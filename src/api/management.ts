@@ -1,5 +1,5 @@
 /**
- * What the endpoints that manage an organization have in common. They need a key with full_access and without a
+ * The common part of the endpoints that manage an organization. They need a key with full_access and without a
  * domain_scope, act only within the key's organization, and forbid caches to store responses, which can hold secrets.
  */
 import type { Context, Middleware } from 'koa';
@@ -76,7 +76,7 @@ const managementErrors: EndpointErrors = {
   SEND_FAILED: 'The service failed. Try again.',
 };
 
-/** What `respond` works with. */
+/** The arguments of `respond`. */
 interface Call<Found, Body, Query> extends Management {
   context: Context;
   orgId: string;
@@ -106,7 +106,7 @@ interface Responding<
   response: Answer<Members>;
   /** For calls that take long: how many of them an organization can have under way. */
   maxInFlight?: number;
-  /** Resolves to the members of the response beside `success`. */
+  /** Resolves to the members of the response, without `success`. */
   respond(call: Call<Found, z.output<Body>, z.output<Query>>): Promise<Omit<z.input<Members>, 'success'>>;
 }
 

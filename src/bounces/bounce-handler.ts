@@ -5,7 +5,7 @@
  *   message   parse it, find the delivery, commit the result, write the mail log
  *
  * Never sends mail in response: a bounce becomes an event, and a mail that no rule recognises is kept for the operator. The
- * 250 is sent after the commit; after an error of the server, the other side is told to retry.
+ * 250 is sent after the commit; after an error of the server, the reply is 451 and the client retries.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
@@ -60,16 +60,16 @@ export class BounceHandler implements MailHandler<null> {
     const at = this.#parts.clock.now();
     const kept = { at, size: raw.length, raw: raw.subarray(0, longestRaw) };
     for (const { address, recipient } of await this.#addressesOf(to)) {
-      await this.#take({ ...kept, sender: from, recipient, peer: session.client.address }, address, parse);
+      await this.#handle({ ...kept, sender: from, recipient, peer: session.client.address }, address, parse);
     }
     return 'Taken';
   }
 
   async #requireOurs(address: string): Promise<OwnAddress> {
     const own = this.#parts.readAddress(address);
-    if (own.role === 'elsewhere') throw new SmtpRefusal(550, '5.7.1', 'Relaying denied');
+    if (own.role === 'other-domain') throw new SmtpRefusal(550, '5.7.1', 'Relaying denied');
     const noSuchAddress = new SmtpRefusal(550, '5.1.1', 'No such address here');
-    if (own.role === 'nobody') throw noSuchAddress;
+    if (own.role === 'unknown') throw noSuchAddress;
     if (own.role === 'return-path' && !(await this.#parts.findDelivery(own.deliveryId))) throw noSuchAddress;
     return own;
   }
@@ -96,7 +96,7 @@ export class BounceHandler implements MailHandler<null> {
     };
   }
 
-  async #take(
+  async #handle(
     mail: InboundMail,
     address: OwnAddress,
     parse: (role: AddressRole) => Promise<ParsedReturn>,
@@ -112,7 +112,7 @@ export class BounceHandler implements MailHandler<null> {
     await this.#parts.keepMail(mail, deliveryId, reading);
   }
 
-  /** A return path names the delivery. A complaint to a public address is believed only for tokens with our key. */
+  /** The delivery that the mail is about: a return path names it; a complaint to a public address needs tokens with our key. */
   async #deliveryIn(address: OwnAddress, reading: ParsedReturn): Promise<string | null> {
     if (address.role === 'return-path') return address.deliveryId;
     return reading.is === 'complaint' ? this.#parts.deliveryOf(reading.tokens) : null;

@@ -2,7 +2,7 @@
  * Parses mail from strangers on a separate thread, one at a time. A mail that takes too long or too much memory ends that
  * thread only, and counts as unreadable; the main thread and other mail are not affected.
  *
- * If the thread does not start, the fault is ours and not the mail's: `read` rejects, and the sender is told to retry.
+ * If the thread does not start, the fault is ours and not the mail's: `read` rejects, so the client gets 451 and retries.
  */
 import type { MessagePort, Worker } from 'node:worker_threads';
 import type { ParsedReturn } from './parse/parse-result.ts';

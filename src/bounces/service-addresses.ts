@@ -20,9 +20,9 @@ export type OwnAddress =
 export type ServiceAddress =
   | OwnAddress
   /** At a domain of ours, but there is no such address. */
-  | { role: 'nobody' }
+  | { role: 'unknown' }
   /** At another domain. */
-  | { role: 'elsewhere' };
+  | { role: 'other-domain' };
 
 const names: Record<string, Exclude<AddressRole, 'return-path'>> = {
   postmaster: 'letters',
@@ -47,16 +47,17 @@ export function createServiceAddressReader(
   return (address) => {
     const at = address.lastIndexOf('@');
     // RFC 5321 section 4.5.1: postmaster needs no domain.
-    if (at < 0) return address.toLowerCase() === 'postmaster' ? named('postmaster')! : { role: 'elsewhere' };
+    if (at < 0)
+      return address.toLowerCase() === 'postmaster' ? named('postmaster')! : { role: 'other-domain' };
     const localPart = address.slice(0, at).toLowerCase();
     const written = address.slice(at + 1).replace(/\.$/, '');
     const domain = toDomain(written) ?? written.toLowerCase();
-    if (!ours.has(domain)) return { role: 'elsewhere' };
+    if (!ours.has(domain)) return { role: 'other-domain' };
     const deliveryId = domain === own.returnPathDomain.toLowerCase() ? readReturnPath(localPart) : null;
     if (deliveryId !== null) return { role: 'return-path', deliveryId };
     // A percent hack or a route in the local part asks to be relayed (RFC 5321 section 3.6.1, appendix C).
-    if (/[%!@:]/.test(localPart)) return { role: 'elsewhere' };
-    return named(localPart) ?? { role: 'nobody' };
+    if (/[%!@:]/.test(localPart)) return { role: 'other-domain' };
+    return named(localPart) ?? { role: 'unknown' };
   };
 }
 

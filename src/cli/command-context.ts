@@ -1,5 +1,5 @@
 /**
- * What the commands work with: settings, database and secrets, each opened on first use. It is the database of the server,
+ * The context of the commands: settings, database and secrets, each opened on first use. It is the database of the server,
  * running or not. Commands never create it or change its schema, except `postern migrate`.
  */
 import { existsSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { type Environment, otherVariables } from '../settings/setting-sources.ts
 import { Failure } from './failure.ts';
 import { createOutput, type Output } from './render/output.ts';
 
-/** What a command sees of the process that it runs in. A test passes its own. */
+/** The part of its process that a command sees. A test passes its own. */
 export type CommandProcess = Pick<NodeJS.Process, 'env' | 'stdin' | 'stdout' | 'stderr' | 'once'>;
 
 export interface CommandContext {

@@ -12,7 +12,7 @@ import { createHash } from 'node:crypto';
 import { type Share, whole } from '../queue/share.ts';
 import { part, rankOf } from './share-of-limit.ts';
 
-/** What a node publishes about itself. */
+/** The facts that a node publishes about itself. */
 export interface Heartbeat {
   node: string;
   /** A hash of the nodes that it counts. */

@@ -10,7 +10,7 @@ import type { PeerState } from '../queue/peer-state.ts';
 import type { Peers } from '../queue/share.ts';
 import { type Heartbeat, Membership } from './membership.ts';
 
-/** What a node has published about a destination, at a time by its own clock. */
+/** The state that a node has published about a destination, at a time by its own clock. */
 interface PeerReport {
   name: string;
   node: string;
@@ -24,7 +24,7 @@ export interface PeersParts {
   min: number;
   /** Commits this node's heartbeat, and only then reads those of the others. */
   exchangeHeartbeats(members: string, at: number): Promise<Heartbeat[]>;
-  /** What the other nodes have published about destinations at `after` or later. */
+  /** The states that the other nodes have published about destinations at `after` or later. */
   readReports(after: number): Promise<PeerReport[]>;
   leave(): Promise<void>;
   /** The shares have changed. */

@@ -46,7 +46,7 @@ export function createPoolAssignment(parts: PoolAssignmentParts) {
     isPaused: (orgId: string) => paused.has(orgId),
     anyPaused: () => paused.size > 0,
     /** Pools that only other nodes have. */
-    elsewhere: () => otherPools,
+    otherPools: () => otherPools,
     /** Reads the database; true if an assignment or a pause has changed since the last time. */
     async refresh(now: number): Promise<boolean> {
       if (Math.abs(now - publishedAt) >= publishIntervalMs) {

@@ -1,6 +1,6 @@
 /**
  * The dashboard as one middleware: it answers everything below /dashboard, errors included, and passes other requests on.
- * The way of a request: headers → route → security/authorize-page.ts → the page's handler → respond.ts.
+ * The path of a request: headers → route → security/authorize-page.ts → the page's handler → respond.ts.
  */
 import type { Middleware } from 'koa';
 import { type Cost, createPasswords } from '../accounts/passwords.ts';

@@ -1,4 +1,4 @@
-/** What the pages of an organization share: forms with errors, items that the path names, refusals, slots for long work. */
+/** Helpers that the pages of an organization share: forms with errors, items that the path names, refusals, slots for long work. */
 import { z } from 'zod';
 import type { SlotsPerOrganization } from '../api/server-busy.ts';
 import { Refusal } from '../mail/refusal.ts';

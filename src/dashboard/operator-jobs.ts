@@ -1,4 +1,4 @@
-/** What the operators' pages share in memory: a recent summary of the queue, the running queue action, the doctor's last run. */
+/** The state that the operators' pages share in memory: a recent summary of the queue, the running queue action, the doctor's last run. */
 import { orAborted } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config.ts';

@@ -22,7 +22,7 @@ import type { LoginThrottle } from './security/login-throttle.ts';
 import type { Sessions } from './security/sessions.ts';
 import type { Sending } from './sending.ts';
 
-/** What handlers work with; the management API gets the same. */
+/** The parts that handlers work with; the management API gets the same. */
 export interface PageParts extends Omit<Management, 'authorize' | 'admission'> {
   config: Config;
   seal: Seal;

@@ -10,7 +10,7 @@ import type { NavLink } from './navigation.ts';
 import { count, exactly, percent, relative, span } from './number-format.ts';
 import type { Flash, OrgVisit, PageView, Visit } from './page.ts';
 
-/** What the layout shows around a page. */
+/** The data that the layout shows around a page. */
 export interface Frame {
   visit: Visit | OrgVisit;
   csrf: string;

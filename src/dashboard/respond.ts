@@ -1,4 +1,4 @@
-/** Writes responses: a page in its frame, a part of a page, a redirect, a body; error pages; the way to the sign-in page. */
+/** Writes responses: a page in its frame, a part of a page, a redirect, a body; error pages; the redirect to the sign-in page. */
 import type { Context } from 'koa';
 import type { Clock } from '../base/clock.ts';
 import { listMemberships, searchOrganizations } from '../db/accounts/memberships.ts';

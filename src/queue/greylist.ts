@@ -1,5 +1,5 @@
 /**
- * What is learned about a destination's greylisting, and the wait that follows from it. Pure functions.
+ * The facts learned about a destination's greylisting, and the wait that follows from it. Pure functions.
  *
  * Greylisting refuses a mail that it sees for the first time, and accepts it when it comes again after a delay that it does
  * not tell. So two waits are kept for a destination: the longest at which a mail was still refused, and the shortest at

@@ -28,7 +28,7 @@ const roundsBeforeTakeOver = 2;
 export function createHeldLeases({ renew, freeOrphans, takeOver, leaseMs, onError, clock }: HeldLeasesParts) {
   const held = new Map<string, { delivery: Delivery; until: number }>();
   const intervalMs = leaseMs / 6;
-  /** Shorter than the lease, to allow for the way from the database and for clocks that differ a little. */
+  /** Shorter than the lease, to allow for the time that the database's answer takes and for clocks that differ a little. */
   const usableMs = leaseMs - intervalMs;
   let rounds = 0;
   let stopped = false;

@@ -1,5 +1,5 @@
 /**
- * What nodes publish about a destination, and how a node merges it into its own concurrency state: pure functions.
+ * The state that nodes publish about a destination, and how a node merges it into its own concurrency state: pure functions.
  *
  * The state describes all nodes together, and each has its share of the limit (share.ts). The latest request to slow down
  * counts, and since then the largest limit that worked. A circuit that one node has opened is open for all, unless this
@@ -9,7 +9,7 @@
 import type { DestinationShape } from '../mail/destination-shape.ts';
 import { type Circuit, type ConcurrencyState, newConcurrencyState } from './shaping.ts';
 
-/** What a node publishes about a destination, as JSON. Nodes of other versions read it, so its members keep their names. */
+/** The published state of a destination, as JSON. Nodes of other versions read it, so its members keep their names. */
 export interface PeerState
   extends Pick<ConcurrencyState, 'limit' | 'ceiling' | 'restUntil' | 'restMs' | 'busySince' | 'busyAt'> {
   /** Its connections there, idle ones included, or its deliveries under way, whichever are more. */

@@ -90,7 +90,7 @@ export class ReadyQueue {
     }
   }
 
-  /** What this node publishes about the destination. `sockets`: its connections there, idle ones included. */
+  /** The state that this node publishes about the destination. `sockets`: its connections there, idle ones included. */
   ownState(sockets: number): PeerState {
     return toPeerState(this.#concurrency, Math.max(this.#inFlight, sockets));
   }

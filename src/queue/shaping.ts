@@ -94,7 +94,7 @@ export function afterStart(state: ConcurrencyState, perMinute: number | null, no
   return { ...state, nextStartAt, circuit: circuit && { ...circuit, probing: true } };
 }
 
-/** What an attempt showed. `reason`: the reply, or what went wrong. */
+/** The evidence of an attempt. `reason`: the reply, or the failure. */
 export interface Observation {
   signal: Signal;
   /** Deliveries under way there, including this one. */

@@ -16,7 +16,7 @@ export interface Share {
 
 export interface Peers {
   share(name: string): Share;
-  /** What the other nodes publish about this destination. */
+  /** The states that the other nodes publish about this destination. */
   states(name: string): PeerState[];
   /** Publishes this node's heartbeat and reads those of the others. Rejects if the database is away; then nothing changes. */
   exchange(): Promise<void>;

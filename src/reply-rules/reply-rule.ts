@@ -41,7 +41,7 @@ export type Category = keyof typeof faultOf;
 
 /** A rule matches if all its conditions hold. */
 export interface RuleEntry {
-  /** What operators read in `email why`. */
+  /** The explanation in `email why`. */
   name: string;
   /** The phases that it applies to; absent: all. */
   phases?: readonly Phase[];

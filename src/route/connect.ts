@@ -32,7 +32,7 @@ export type Connect = (host: Exchanger, wanted: Wanted, stopped: AbortSignal) =>
 
 export interface ConnectParts {
   port: number;
-  /** For each address. */
+  /** The timeout for each address. */
   timeoutMs: number;
   allowPrivate: boolean;
   /** Our own addresses; if there are none, the system chooses. */

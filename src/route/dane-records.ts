@@ -68,7 +68,7 @@ export function createDane({ secureResolve, port, timeoutMs = 10_000 }: DanePart
 
   /**
    * The names that may have TLSA records (RFC 7672 section 2.2.2): none if the address is not signed; for an alias, first
-   * its target if all of the way to it is signed, then the alias itself if it is signed.
+   * its target if every record between them is signed, then the alias itself if it is signed.
    */
   async function baseNames({ name, addresses }: Exchanger): Promise<string[]> {
     const { secure, owner } = await secureResolve(name, addresses.some(isIPv4) ? 'A' : 'AAAA');

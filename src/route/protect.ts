@@ -3,7 +3,7 @@
  * override DANE), else opportunistic TLS. Both are looked up in parallel; a domain that publishes neither costs one MX
  * and one TXT query.
  *
- * Never rejects and never takes longer than the timeouts of its parts. A look-up that failed is told in a note, or in
+ * Never rejects and never takes longer than the timeouts of its parts. A look-up that failed is reported in a note, or in
  * the host's result if the host must not be used without it.
  */
 import type { Dane, DaneFinding } from './dane-records.ts';

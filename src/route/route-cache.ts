@@ -79,7 +79,7 @@ async function lookUp(domain: string, parts: RouteCacheParts): Promise<Found> {
   try {
     return await resolved(domain, parts);
   } catch (error) {
-    const detail = `internal error on the way to ${domain}: ${(error as Error).message}`;
+    const detail = `internal error in the route lookup for ${domain}: ${(error as Error).message}`;
     return {
       destination: parts.destinationOf(domain, []),
       result: { kind: 'internal', detail, afterDot: false },

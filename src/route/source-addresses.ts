@@ -12,13 +12,13 @@ import { defaultPool } from '../mail/ip-pool.ts';
 
 export interface Source {
   address: string;
-  /** What it says in EHLO; null: POSTERN_HOSTNAME. */
+  /** Its name in EHLO; null: POSTERN_HOSTNAME. */
   name: string | null;
   /** Its IP pool. */
   pool: string;
 }
 
-/** What a delivery needs: the IP pool, and the address it must use again, if any. */
+/** The requirements of a delivery: the IP pool, and the address it must use again, if any. */
 export interface Wanted {
   pool: string;
   address: string | null;

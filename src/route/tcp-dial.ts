@@ -55,7 +55,7 @@ const failures: Record<string, string> = {
   EADDRNOTAVAIL: 'cannot be reached (no address or port of ours for it)',
 };
 
-/** What went wrong, as a predicate that follows the address. */
+/** The failure, as a predicate that follows the address. */
 export function failureText(error: NodeJS.ErrnoException): string {
   if (error.code === undefined) return error.message;
   return failures[error.code] ?? `cannot be connected to (${error.code})`;

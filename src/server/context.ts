@@ -1,4 +1,7 @@
-/** What all parts of a node share: settings, secrets, the database, logs; and the overrides with which tests replace time, chance and limits. */
+/**
+ * The context that all parts of a node share: settings, secrets, the database, logs; and the overrides with which tests
+ * replace time, randomness and limits.
+ */
 import { type Cost, defaultCost } from '../accounts/passwords.ts';
 import { createSeal, type Seal, SealError } from '../accounts/seal.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
@@ -21,7 +24,7 @@ import { createMetrics, type Metrics } from '../operate/metrics/metrics.ts';
 import { createEventSignal, type EventSignal } from '../record/event-signal.ts';
 import { timeoutMs } from '../webhooks/guarded-post.ts';
 
-/** What a test may replace; the defaults are in `createContext`. */
+/** The members that a test may replace; the defaults are in `createContext`. */
 export interface Overrides {
   clock: Clock;
   random: () => number;

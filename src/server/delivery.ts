@@ -279,7 +279,7 @@ function createStore(
     findDue: (range) => findDue(db, range),
     claimBacklogs: (now, picks) => claimBacklogs(db, picks, { node, now, leaseMs }),
     claimExpired: (now, limit) =>
-      claimExpired(db, limit, { node, now, leaseMs }, assignment.elsewhere(), assignment.anyPaused()),
+      claimExpired(db, limit, { node, now, leaseMs }, assignment.otherPools(), assignment.anyPaused()),
     releaseLeases: (deliveries) => releaseLeases(db, node, deliveries),
     listBacklogs: (page) => listBacklogs(db, page),
     suspensions: (now) => listSuspensions(db, now),

@@ -165,7 +165,7 @@ function createAcceptance(context: ServerContext, { compose, admit, baseUrl }: I
   });
 }
 
-/** Who calls, and how much they may; shared by the API, submission and the dashboard. */
+/** The look-up of callers, and their limits; shared by the API, submission and the dashboard. */
 function createCallers({ db, clock, metrics }: ServerContext, uses: ReturnType<typeof createKeyUseLog>) {
   const findKey = cached((hash) => findKeyByHash(db, hash), 10_000);
   const record = groupCommit(metrics.timed('usage', (list: UsageRequest[]) => recordRequests(db, list)));

@@ -42,7 +42,7 @@ export interface Running {
 /** In the order of the start. */
 type Stops = (() => Promise<void>)[];
 
-/** What the ports are opened for. */
+/** The purposes of the ports. */
 interface Parts {
   intake: Intake;
   delivery: DeliveryEngine;

@@ -63,11 +63,11 @@ export function noDatabase({ dataDir, databaseUrl }: DatabaseLocation): Error {
   if (existsSync(dataDir) && !canRead(dataDir))
     return new Error(`this user may not read ${dataDir}; run the command as the user of the server`);
   return new Error(
-    `there is no database in ${resolve(dataDir)}: ${start}; for another installation, ${elsewhere()}`,
+    `there is no database in ${resolve(dataDir)}: ${start}; for another installation, ${howToSelect()}`,
   );
 }
 
-function elsewhere(): string {
+function howToSelect(): string {
   if (existsSync('/sys/fs/cgroup/system.slice/postern.service'))
     return `such as the service that runs on this machine, run \`${asService()}\``;
   if (existsSync(join(root, 'config/.env')))
@@ -94,13 +94,13 @@ export function commandPrefix(
   if (root === '/postern' && existsSync('/run/.containerenv')) return `podman exec ${hostname()} postern`;
   if (resolve(dataDir) === serviceDataDir) return asService();
   const names = selectors.filter((name) => env[name]?.trim() && name !== 'POSTERN_DATABASE_URL');
-  const settings = names.map((name) => `${name}=${word(resolve(env[name]!.trim()))} `);
+  const settings = names.map((name) => `${name}=${quoted(resolve(env[name]!.trim()))} `);
   if (env.POSTERN_DATABASE_URL?.trim()) settings.push('POSTERN_DATABASE_URL=URL ');
-  else if (besideService({ dataDir }, env)) settings.push(`POSTERN_DATA_DIR=${word(dataDir)} `);
-  return `${settings.join('')}${word(join(root, 'scripts/postern'))}`;
+  else if (besideService({ dataDir }, env)) settings.push(`POSTERN_DATA_DIR=${quoted(dataDir)} `);
+  return `${settings.join('')}${quoted(join(root, 'scripts/postern'))}`;
 }
 
-/** Quoted for a shell if necessary. */
-function word(text: string): string {
+/** For a shell; in quotes only if necessary. */
+function quoted(text: string): string {
   return /^[\w./:@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

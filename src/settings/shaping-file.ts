@@ -68,7 +68,7 @@ function faultsOf(issue: z.core.$ZodIssue): Fault[] {
   return [{ path, message }];
 }
 
-/** Of two members with the same name, JSON parsers silently use the last one. */
+/** JSON parsers silently use the last of several members with the same name. */
 function repeatsIn(node: Node, path: PropertyKey[] = []): Fault[] {
   const seen = new Set<string>();
   return (node.children ?? []).flatMap((child, index) => {

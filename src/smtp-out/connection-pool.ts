@@ -68,7 +68,7 @@ export class ConnectionPool {
     return { open: key?.open ?? 0, idle: key?.idle.length ?? 0 };
   }
 
-  /** Of all destinations. `busy` includes connections that are being opened or closed. */
+  /** The numbers for all destinations. `busy` includes connections that are being opened or closed. */
   totals(): { busy: number; idle: number } {
     let open = 0;
     let idle = 0;

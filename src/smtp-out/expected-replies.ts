@@ -23,7 +23,7 @@ const goesOnAfterRefusal = new Set<Phase>(['ehlo', 'starttls']);
 export const isRefusal = ({ code }: Reply) => code >= 400;
 
 export interface Circumstances {
-  /** What the reply answers. */
+  /** The phase that the reply answers. */
   phase: Phase;
   /** The message is still being sent. */
   isWriting: boolean;

@@ -46,8 +46,8 @@ export interface Protection {
 
 /** As in "gives no TLS, which …". */
 const demanding: Record<Demand['policy'], string> = {
-  off: 'nobody demands',
-  opportunistic: 'nobody demands',
+  off: 'is not demanded',
+  opportunistic: 'is not demanded',
   encrypted: 'is demanded for this mail',
   verified: 'is demanded for this mail',
   'mta-sts': "the domain's MTA-STS policy demands",
@@ -85,7 +85,7 @@ export function protectionOf(
   };
 }
 
-/** What Node found wrong with chain, dates or name; null if nothing. */
+/** The fault that Node found in chain, dates or name; null if there is none. */
 function authorityMismatch(socket: TLSSocket, host: string): string | null {
   if (socket.authorized) return null;
   // Typed as an Error; it is a code.

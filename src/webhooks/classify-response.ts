@@ -1,6 +1,6 @@
 /**
- * What follows from an attempt: a pure function of the response. 2xx is delivered; 410 means that the endpoint wants no more
- * events; anything else, redirects included, is retried. `Retry-After` may lengthen a delay but never shorten it: a receiver that
+ * The verdict on an attempt: a pure function of the response. 2xx is delivered; 410 disables the
+ * endpoint; anything else, redirects included, is retried. `Retry-After` may lengthen a delay but never shorten it: a receiver that
  * always asks for one second would otherwise use up all attempts in ten seconds.
  *
  * The delays have no jitter: a failing endpoint gets one request at a time (posting-slots.ts), so deferred messages do not all
@@ -23,7 +23,7 @@ export interface WebhookAttempt {
   duration: number;
   url: string;
   answer: WebhookResponse | null;
-  /** What failed, in a sentence; null if nothing did. */
+  /** The failure, in a sentence; null if there was none. */
   error: string | null;
 }
 

@@ -16,7 +16,7 @@ export interface EndpointAttempt {
   startedAt: number;
   endedAt: number;
   verdict: WebhookVerdict;
-  /** What failed, in a sentence; null if nothing did. */
+  /** The failure, in a sentence; null if there was none. */
   error: string | null;
 }
 

@@ -133,7 +133,7 @@ export async function testWebhook(
   };
   const secrets = secretsOf(webhook, now);
   const attempt = await attemptWebhook({ url, secrets, event }, signal);
-  const message = { id: newId(), webhookId, eventId: event.id, lane: event.id, attempts: 0 };
+  const message = { id: newId(), webhookId, eventId: event.id, orderingKey: event.id, attempts: 0 };
   await insertTried(db, {
     event: {
       id: event.id,

@@ -54,7 +54,7 @@ test('without DNS nothing hangs, and nothing is blamed that is not known', async
   const timeouts = { ...world.surroundings.timeouts!, dns: 400 };
   for (const [dnsServers, said] of [
     [['127.0.0.1:9'], 'nothing listens there'],
-    [[(await silentDns(t)).address], 'it is silent'],
+    [[(await silentDns(t)).address], 'it does not answer'],
   ] as const) {
     const began = performance.now();
     const surroundings = { timeouts, timeServers: ['time.invalid:123'] };

@@ -97,7 +97,7 @@ test('a node knows its own pools, who is pinned, and tells what it has now and t
   t.false(await pinning.refresh(1000));
   t.deepEqual([pinning.poolOf('acme'), pinning.poolOf('other')], ['bulk', 'default']);
   t.deepEqual([pinning.isOurs('acme'), pinning.isOurs('other')], [true, false]);
-  t.deepEqual(pinning.elsewhere(), ['default']);
+  t.deepEqual(pinning.otherPools(), ['default']);
   pins = new Map([['other', 'transactional']]);
   t.true(await pinning.refresh(20_000));
   t.deepEqual([pinning.isOurs('acme'), pinning.isOurs('other')], [false, true]);

@@ -1,4 +1,4 @@
-/** /api/public/suppressions: addresses that an organization sends no more email to. csv.ts has the list as CSV. */
+/** /api/public/suppressions: addresses that get no email from an organization. csv.ts has the list as CSV. */
 import { searchList, suppressAddress, unsuppressAddress } from '../../accounts/suppression-list.ts';
 import { iso } from '../../base/clock.ts';
 import { findSuppression, type Suppression } from '../../db/accounts/suppressions.ts';

@@ -30,7 +30,7 @@ const defaultInterval = 2000;
 const minInterval = 200;
 /** The pause between two reads of the queue, as a multiple of the duration of the first. */
 const pauseFactor = 24;
-/** Of the last hour of the log, at most this much is read. */
+/** At most this much of the last hour of the log is read. */
 const maxBytes = 32 * 1024 * 1024;
 
 export function topCommands(program: Command, context: CommandContext): void {

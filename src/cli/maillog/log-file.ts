@@ -62,7 +62,7 @@ export class LogFile {
     if (this.#current) yield* newLines(followFile(this.#current.handle, 0), this.#end);
   }
 
-  /** Of the same lines those that `keep` accepts, the last portion first. A portion is in the order of the file. */
+  /** The same lines if `keep` accepts them, the last portion first. A portion is in the order of the file. */
   async *backward(keep: (line: string) => boolean, since = 0): AsyncGenerator<string[]> {
     const current = this.#current;
     if (current) for await (const lines of linesBackward(current.handle, this.#end)) yield lines.filter(keep);

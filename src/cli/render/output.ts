@@ -1,5 +1,5 @@
 /**
- * What a command prints, in one of three forms: one JSON document (--json), tables and colour (a terminal), or lines of
+ * The output of a command, in one of three forms: one JSON document (--json), tables and colour (a terminal), or lines of
  * fields separated by tabs, with times in ISO 8601 (a pipe). Only the result goes to standard output; notes, warnings and
  * progress go to standard error. Colour honours NO_COLOR.
  *

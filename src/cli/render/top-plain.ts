@@ -73,7 +73,7 @@ export function blocksOf({ rates, queue, slowest, replies }: Snapshot): Block[] 
         { count: times },
         reply,
       ]),
-      empty: 'Nothing was said.',
+      empty: 'No replies yet.',
       cut: 'last',
     },
   ];

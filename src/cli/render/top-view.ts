@@ -107,7 +107,7 @@ function panels(snapshot: Snapshot, { columns, rows }: Size, { sort }: RenderOpt
   const tables = [
     { head: queueHead(columns), lines: queue, empty: 'Nothing waits.' },
     { head: slowHead(columns), lines: slowest, empty: 'Nothing was sent.' },
-    { head: cut('LAST REPLIES', columns), lines: replies, empty: 'Nothing was said.' },
+    { head: cut('LAST REPLIES', columns), lines: replies, empty: 'No replies yet.' },
   ];
   const wanted = tables.map(({ lines }) => Math.max(lines.length, 1));
   const counts = shares(wanted, rows - headLines);

@@ -38,7 +38,7 @@ export interface AcceptPolicy {
   lowShare: number;
 }
 
-/** What the decisions read; each decision updates it for the next. */
+/** The state that the decisions read; each decision updates it for the next. */
 interface Snapshot {
   orgs: Map<string, Organization>;
   suppressed: Set<string>;

@@ -1,5 +1,5 @@
 /**
- * What an organization's overview shows besides statistics: which setup steps are done, and what keeps its mail from being
+ * The facts that an organization's overview shows besides statistics: which setup steps are done, and what keeps its mail from being
  * sent. Each answer comes from a few rows of an index, however much mail there is.
  */
 import type { Db } from '../engine/open.ts';

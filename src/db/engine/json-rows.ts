@@ -6,7 +6,7 @@ import type { Knex } from 'knex';
 import { type Db, isPostgres } from './open.ts';
 
 interface JsonRows {
-  /** For the statement's FROM; its one placeholder takes the JSON of the rows. */
+  /** Goes into the statement's FROM; its one placeholder takes the JSON of the rows. */
   from: string;
   column(name: string): string;
 }

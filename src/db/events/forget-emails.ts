@@ -13,7 +13,10 @@ import { scanEmails } from './scan-emails.ts';
 /** Takes some 10 ms, during which SQLite does nothing else. */
 const emailsAtOnce = 50;
 
-/** Each call checks the next emails and returns how many; 0 at the end of a scan, which also reads those that still wait or are held. */
+/**
+ * Each call checks the next emails and returns how many; 0 at the end of a scan. A scan also reads the emails that are still
+ * waiting or held.
+ */
 export function forgetEmails(db: Db, now: () => number, keepMs: number): () => Promise<number> {
   return scanEmails({
     now,
@@ -26,7 +29,7 @@ export function forgetEmails(db: Db, now: () => number, keepMs: number): () => P
         .orderBy('id')
         .limit(emailsAtOnce)
         .pluck('id'),
-    handle: (ids) => unchecked(db, (trx) => remove(trx, ids)),
+    handle: (ids) => withoutForeignKeys(db, (trx) => remove(trx, ids)),
   });
 }
 
@@ -35,7 +38,7 @@ export function forgetEmails(db: Db, now: () => number, keepMs: number): () => P
  * because the indexes for that are missing, and nothing else needs them. Nothing else uses the connection meanwhile. The
  * pragma takes effect when it is compiled, so it must not be a prepared statement.
  */
-async function unchecked(db: Db, change: (trx: Trx) => Promise<void>): Promise<void> {
+async function withoutForeignKeys(db: Db, change: (trx: Trx) => Promise<void>): Promise<void> {
   if (isPostgres(db)) return db.transaction(change);
   const foreignKeys = (mode: 'on' | 'off') => `pragma foreign_keys = ${mode}`;
   await transactionBetween(db, { before: foreignKeys('off'), after: foreignKeys('on') }, change);
@@ -48,10 +51,10 @@ async function remove(trx: Trx, ids: string[]): Promise<void> {
     .forUpdate()
     .select('id', 'email_id', 'message_id', 'status');
   const waiting = new Set(rows.filter(({ status }) => !isFinal(status)).map(({ email_id }) => email_id));
-  const gone = rows.filter(({ email_id }) => !waiting.has(email_id));
-  const deliveries = gone.map(({ id }) => id);
+  const finished = rows.filter(({ email_id }) => !waiting.has(email_id));
+  const deliveries = finished.map(({ id }) => id);
   const emails = ids.filter((id) => !waiting.has(id));
-  const messages = [...new Set(gone.flatMap(({ message_id }) => message_id ?? []))];
+  const messages = [...new Set(finished.flatMap(({ message_id }) => message_id ?? []))];
   await trx('inbound_mails').whereIn('delivery_id', deliveries).delete();
   await trx('attempts').whereIn('delivery_id', deliveries).delete();
   await trx('events').whereIn('email_id', emails).delete();

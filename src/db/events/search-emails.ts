@@ -14,7 +14,7 @@ import { lastIdOf } from './time-of-id.ts';
 
 export interface Search {
   orgId: string;
-  /** Of the email, or of one of its recipients. */
+  /** The status of the email, or of one of its recipients. */
   status?: EmailStatus;
   /** A normalized address, or a domain (A-label) with its @. */
   to?: string;

@@ -4,7 +4,7 @@
  *
  * A delivery being sent has a lease and is left alone, so no action can lose, duplicate or revive a mail. The selection is
  * read in pages, outside of any transaction; each page is changed in a short transaction that checks every row again, so
- * that a million rows block nobody. An interrupted action has changed some rows, and can be repeated.
+ * that a million rows block no other work. An interrupted action has changed some rows, and can be repeated.
  */
 
 import { setTimeout as pause } from 'node:timers/promises';
@@ -141,7 +141,7 @@ async function matchingOf(db: Db, selection: Selection): Promise<Matching> {
   };
 }
 
-/** Of a whole queue, final deliveries are neither counted nor read. */
+/** If the selection is the whole queue, final deliveries are neither counted nor read. */
 async function countOthers(
   db: Db,
   selection: Selection,

@@ -100,7 +100,7 @@ export async function claimBacklogs(
 }
 
 /**
- * Leases deliveries that have reached their maximum age, regardless of capacity. `elsewhere`: IP pools of other nodes, which
+ * Leases deliveries that have reached their maximum age, regardless of capacity. `otherPools`: IP pools of other nodes, which
  * make the last attempt for their mail themselves. `anyPaused`: some organizations are paused; a pause does not count towards
  * the age of their mail.
  *
@@ -110,7 +110,7 @@ export async function claimExpired(
   db: Db,
   limit: number,
   terms: Lease,
-  elsewhere: string[] = [],
+  otherPools: string[] = [],
   anyPaused = false,
 ): Promise<Delivery[]> {
   return db.transaction(async (trx) => {
@@ -120,7 +120,7 @@ export async function claimExpired(
       .orderBy('expires_at')
       .limit(limit)
       .select('id', 'due_at');
-    if (elsewhere.length > 0) expired.whereNotIn('org_id', sendersOf(trx, elsewhere));
+    if (otherPools.length > 0) expired.whereNotIn('org_id', sendersOf(trx, otherPools));
     if (anyPaused) expired.whereNotIn('org_id', pausedOrganizations(trx));
     return lease(trx, await (isPostgres(trx) ? expired.forUpdate().skipLocked() : expired), terms);
   });

@@ -78,7 +78,7 @@ export async function addMessages(trx: Trx, messages: NewMessage[], now: number)
   const added = await trx.raw(`${insert} where true on conflict do nothing returning id`, values);
   await promote(
     trx,
-    rows.map(({ webhook_id, lane }) => ({ webhookId: webhook_id, lane })),
+    rows.map(({ webhook_id, lane }) => ({ webhookId: webhook_id, orderingKey: lane })),
     now,
   );
   return (isPostgres(trx) ? added.rows : added).length;

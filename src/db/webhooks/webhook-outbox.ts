@@ -21,7 +21,7 @@ export interface WebhookMessage {
   id: string;
   webhookId: string;
   eventId: string;
-  lane: string;
+  orderingKey: string;
   /** Tries made before this one. */
   attempts: number;
   url: string;
@@ -105,7 +105,7 @@ async function readMessages(db: Db, ids: string[], now: number): Promise<Webhook
     id: row.id,
     webhookId: row.webhook_id,
     eventId: row.event_id,
-    lane: row.lane,
+    orderingKey: row.lane,
     attempts: row.attempts,
     url: row.url,
     secrets: secretsOf(
@@ -124,13 +124,13 @@ export async function releaseMessages(db: Db, { node, now }: { node: string; now
 /** Makes the earliest message of each ordering key due, unless one already is. The caller has locked the endpoints. */
 export async function promote(
   trx: Trx,
-  keys: { webhookId: string; lane: string }[],
+  keys: { webhookId: string; orderingKey: string }[],
   now: number,
 ): Promise<void> {
   if (keys.length === 0) return;
   const { from, column } = jsonRows(trx, { webhook_id: 'uuid', lane: 'uuid' });
   const rows = new Map(
-    keys.map(({ webhookId, lane }) => [`${webhookId} ${lane}`, { webhook_id: webhookId, lane }]),
+    keys.map(({ webhookId, orderingKey: lane }) => [`${webhookId} ${lane}`, { webhook_id: webhookId, lane }]),
   );
   await query(
     trx,

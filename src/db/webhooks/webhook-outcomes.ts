@@ -15,7 +15,7 @@ import { promote, type WebhookMessage } from './webhook-outbox.ts';
 import { lockWebhooks, saveEndpointHealth, type Webhook } from './webhooks.ts';
 
 export interface WebhookTry {
-  message: Pick<WebhookMessage, 'id' | 'webhookId' | 'eventId' | 'lane' | 'attempts'>;
+  message: Pick<WebhookMessage, 'id' | 'webhookId' | 'eventId' | 'orderingKey' | 'attempts'>;
   attempt: WebhookAttempt;
   verdict: WebhookVerdict;
 }
@@ -88,7 +88,7 @@ async function updateMessages(trx: Trx, node: string, tries: WebhookTry[]): Prom
 const columns: JsonColumns<WebhookTry> = {
   status: ['text', ({ verdict }) => (isFinal(verdict) ? verdict.kind : 'queued')],
   attempts: ['integer', ({ message }) => message.attempts + 1],
-  lane: ['uuid', ({ message, verdict }) => (isFinal(verdict) ? null : message.lane)],
+  lane: ['uuid', ({ message, verdict }) => (isFinal(verdict) ? null : message.orderingKey)],
   due_at: ['bigint', dueAfter],
   updated_at: ['bigint', endOf],
 };

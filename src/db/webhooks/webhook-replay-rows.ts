@@ -98,7 +98,7 @@ async function replayPage(trx: Trx, webhook: Webhook, ids: string[], now: number
   const isKnown = new Set(known);
   const again = events.filter(({ id }) => isKnown.has(id));
   for (const event of again) await reopen(trx, webhook.id, event, now);
-  const keys = again.map((event) => ({ webhookId: webhook.id, lane: orderingKeyOf(event) }));
+  const keys = again.map((event) => ({ webhookId: webhook.id, orderingKey: orderingKeyOf(event) }));
   const fresh = events.filter(({ id, type }) => !isKnown.has(id) && wants([], type));
   const added = await addMessages(
     trx,

@@ -121,7 +121,7 @@ function isNoRecord(error: unknown): boolean {
 }
 
 const descriptions: Record<string, string> = {
-  ETIMEOUT: 'it is silent',
+  ETIMEOUT: 'it does not answer',
   ECONNREFUSED: 'nothing listens there',
   ESERVFAIL: 'SERVFAIL',
   EREFUSED: 'REFUSED',

@@ -78,7 +78,7 @@ export function reasonsOf(condition: DestinationStatus) {
   return { throttled: of('throttled'), greylisting: of('greylisting') };
 }
 
-/** Of the destination itself, or of some of its domains. */
+/** The suspension of the destination itself, or of some of its domains. */
 function suspensionOf(destination: string, domains: string[], { suspensions }: DestinationStatuses) {
   const own = suspensions.find((each) => each.destination === destination);
   if (own) return { suspension: own, isWhole: true };

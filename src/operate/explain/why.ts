@@ -26,7 +26,7 @@ export interface WhyFacts {
   from: string;
 }
 
-/** What the reader can do, each a sentence or a part of one. */
+/** The actions that the reader can take, each a sentence or a part of one. */
 export interface Remedies {
   /** Follows "until it is released". */
   release(facts: WhyFacts): string;

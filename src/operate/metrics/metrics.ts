@@ -126,15 +126,15 @@ function countTransitions(
   { outcomes, attemptDuration, deliveryLatency }: Meters,
   transitions: Transition[],
 ): void {
-  const alike = new Map<string, number>();
+  const counts = new Map<string, number>();
   for (const { delivery, attempt, status, deliveredAt } of transitions) {
     const outcome = status === 'expired' ? status : attempt.outcome.outcome;
     const key = `${outcome} ${attempt.outcome.category ?? 'none'}`;
-    alike.set(key, (alike.get(key) ?? 0) + 1);
+    counts.set(key, (counts.get(key) ?? 0) + 1);
     attemptDuration.observe({ outcome }, secondsBetween(attempt.startedAt, attempt.endedAt));
     if (deliveredAt !== null) deliveryLatency.observe(secondsBetween(delivery.createdAt, deliveredAt));
   }
-  for (const [key, count] of alike) {
+  for (const [key, count] of counts) {
     const [outcome, category] = key.split(' ') as [string, string];
     outcomes.inc({ outcome, category }, count);
   }

@@ -1,4 +1,4 @@
-/** `postern domain reports`: what receivers say of a domain's mail (DMARC), and senders of its TLS (TLS-RPT). */
+/** `postern domain reports`: reports about a domain's mail (DMARC) and about TLS sessions with its mail hosts (TLS-RPT). */
 import type { Command } from 'commander';
 import { iso } from '../../../base/clock.ts';
 import type { DmarcReport } from '../../../bounces/reports/dmarc-report.ts';

@@ -13,7 +13,7 @@ export const names: Record<RecordPurpose, string> = {
 export interface RecordVerdict {
   tone: 'good' | 'bad' | 'warn';
   badge: string;
-  /** What is wrong; null if the record is right. */
+  /** The fault; null if the record is right. */
   wrong: string | null;
 }
 

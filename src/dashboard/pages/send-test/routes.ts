@@ -1,4 +1,4 @@
-/** A form that sends one test email, the way the API sends, and then shows the email's page. */
+/** A form that sends one test email through the code of the API, and then shows the email's page. */
 import { z } from 'zod';
 import { sendSchema, toRequest } from '../../../api/send/schema.ts';
 import { newId } from '../../../base/id.ts';

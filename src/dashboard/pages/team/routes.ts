@@ -21,7 +21,7 @@ const fields = z.object({ email: emailField, name: nullable(oneLine('a name')), 
 
 const faults = {
   member: 'A member with this address already exists.',
-  elsewhere:
+  'other-organization':
     'This address already has an account on this server. Ask the operator of the server to add it to your organization.',
 };
 

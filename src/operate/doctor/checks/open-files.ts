@@ -13,7 +13,7 @@ export async function checkOpenFiles(
   { openFiles }: Surroundings,
 ): Promise<FindingDraft> {
   const max = await openFiles();
-  if (max === null) return skipped('not known: the system does not tell the limit');
+  if (max === null) return skipped('not known: the system does not report the limit');
   const isListening = [config.inboundPort, config.submissionPort, config.submissionTlsPort].some(Boolean);
   const needed =
     config.httpConcurrency + config.mtaConcurrency + (isListening ? config.smtpConnections : 0) + others;
