@@ -68,7 +68,7 @@ async function ready(health: Health): Promise<Reply> {
 
 async function metrics({ token, print }: ProbeParts, request: IncomingMessage): Promise<Reply | null> {
   const access = accessOf(request, token);
-  if (access === 'unknown') return null;
+  if (access === 'hidden') return null;
   if (access === 'granted') return { status: 200, ...(await print()) };
   const headers = { 'WWW-Authenticate': 'Bearer realm="metrics"' };
   return { ...text(401, 'The metrics need the token of POSTERN_METRICS_TOKEN.\n'), headers };

@@ -1,4 +1,4 @@
-/** The list of what maintenance.ts removes, with how long each kind of row is kept. */
+/** The jobs that maintenance.ts runs; most delete rows that are older than the time for which their kind is kept. */
 import { watchKeys } from '../accounts/dkim-rotation.ts';
 import { watchDomains } from '../accounts/watch-domains.ts';
 import { forgetAnswers } from '../db/accept/idempotency.ts';

@@ -205,7 +205,7 @@ for (const kind of kinds) {
       nextAttemptAt: now - minute,
       lastReply: { code: 451, enhanced: null, text: 'latest' },
       lastReplyAt: now - 1,
-      ...{ stranded: [], paused: 0, greylistedSince: null },
+      ...{ withoutSource: [], paused: 0, greylistedSince: null },
     });
     const shown = await findEmail(db, emailId, null);
     t.is(shown!.deliveries[2]!.nextAttemptAt, now - minute, 'due since then');

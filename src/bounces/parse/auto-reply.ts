@@ -1,6 +1,6 @@
 /**
- * Recognises automatic mail: out of office, "we have received your request", read receipts, list notices. It does not tell
- * whether our mail arrived, and changes nothing. These rules come after those for bounces, because many bounces also say
+ * Recognises automatic mail: out of office, "we have received your request", read receipts, list notices. Such mail
+ * does not say whether ours arrived, so it changes nothing. These rules come after those for bounces, because many bounces also say
  * that they were sent automatically.
  */
 import type { ParsedReturn } from './parse-result.ts';

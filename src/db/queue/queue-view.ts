@@ -31,7 +31,7 @@ export interface DomainQueue {
   lastReply: Reply | null;
   lastReplyAt: number | null;
   /** How many wait for IP pools that no running node has. */
-  stranded: { pool: string; count: number }[];
+  withoutSource: { pool: string; count: number }[];
   /** How many wait because their organizations are paused. */
   paused: number;
   /** If the latest reply is greylisting: first attempt of the mail that has waited longest. */
@@ -62,7 +62,7 @@ export async function summarizeQueue(
   const destinations = new Map<string, string>();
   for (const { domain, destination } of await db('routes')) destinations.set(domain, destination);
   for (const { domain, pool, count } of await readNoEgress(db, await readMissing(db, now)))
-    queues.get(domain)?.stranded.push({ pool, count });
+    queues.get(domain)?.withoutSource.push({ pool, count });
   await addPaused(db, queues);
   for (const queue of queues.values()) queue.destination = destinations.get(queue.domain) ?? queue.domain;
   return [...queues.values()].sort(
@@ -129,7 +129,7 @@ function addRow(queues: Map<string, DomainQueue>, row: GroupRow, boundCount: num
     nextAttemptAt: null,
     lastReply: null,
     lastReplyAt: null,
-    stranded: [],
+    withoutSource: [],
     paused: 0,
     greylistedSince: null,
   };

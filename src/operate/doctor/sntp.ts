@@ -4,7 +4,7 @@ import dgram from 'node:dgram';
 import { isIPv6 } from 'node:net';
 
 /** Seconds from 1900, the NTP epoch, to 1970. */
-const epochs = 2_208_988_800;
+const ntpEpochOffset = 2_208_988_800;
 const packetLength = 48;
 /** No leap warning, version 4, a client. */
 const firstOctet = 0x23;
@@ -55,5 +55,5 @@ function isGood(answer: Buffer, token: Buffer): boolean {
 function timeAt(packet: Buffer, at: number): number {
   const seconds = packet.readUInt32BE(at);
   const era = seconds < 2 ** 31 ? 2 ** 32 : 0;
-  return (seconds + era - epochs + packet.readUInt32BE(at + 4) / 2 ** 32) * 1000;
+  return (seconds + era - ntpEpochOffset + packet.readUInt32BE(at + 4) / 2 ** 32) * 1000;
 }

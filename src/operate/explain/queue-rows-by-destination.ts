@@ -90,10 +90,10 @@ function earliest(times: number[]): number | null {
 }
 
 function noSourceIn(group: DomainQueue[], waiting: number): StatusSubject['noSource'] {
-  const stranded = group.flatMap((queue) => queue.stranded);
-  if (stranded.length === 0) return null;
-  const count = stranded.reduce((sum, each) => sum + each.count, 0);
-  return { pools: [...new Set(stranded.map(({ pool }) => pool))], count, isWhole: count >= waiting };
+  const withoutSource = group.flatMap((queue) => queue.withoutSource);
+  if (withoutSource.length === 0) return null;
+  const count = withoutSource.reduce((sum, each) => sum + each.count, 0);
+  return { pools: [...new Set(withoutSource.map(({ pool }) => pool))], count, isWhole: count >= waiting };
 }
 
 function pausedIn(group: DomainQueue[], waiting: number): StatusSubject['paused'] {

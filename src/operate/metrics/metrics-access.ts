@@ -8,8 +8,8 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIPv6 } from 'node:net';
 
-/** unknown: answered like a path that does not exist; asked: the token is missing or wrong. */
-export type MetricsAccess = 'granted' | 'unknown' | 'asked';
+/** hidden: answered like a path that does not exist; unauthorized: the token is missing or wrong. */
+export type MetricsAccess = 'granted' | 'hidden' | 'unauthorized';
 
 const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
@@ -20,11 +20,11 @@ const isLoopback = (address: string) => loopback.check(address, isIPv6(address) 
 const proxyHeaders = /^(forwarded|via|x-real-ip|x-forwarded-.*|cf-connecting-ip|true-client-ip)$/;
 
 export function accessOf(request: IncomingMessage, token: string | null): MetricsAccess {
-  if (token !== null) return hasToken(request.headers.authorization, token) ? 'granted' : 'asked';
+  if (token !== null) return hasToken(request.headers.authorization, token) ? 'granted' : 'unauthorized';
   const { headers, socket } = request;
-  if (socket.remoteAddress === undefined || !isLoopback(socket.remoteAddress)) return 'unknown';
-  if (Object.keys(headers).some((name) => proxyHeaders.test(name))) return 'unknown';
-  return isHostHere(headers.host) ? 'granted' : 'unknown';
+  if (socket.remoteAddress === undefined || !isLoopback(socket.remoteAddress)) return 'hidden';
+  if (Object.keys(headers).some((name) => proxyHeaders.test(name))) return 'hidden';
+  return isHostHere(headers.host) ? 'granted' : 'hidden';
 }
 
 /** Compares digests, because they have the same length and the time then reveals nothing. */
