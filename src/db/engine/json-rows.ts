@@ -30,7 +30,11 @@ export type JsonColumns<Item> = Record<string, [type: string, read: (item: Item)
 export function jsonItems<Item>(db: Db, columns: JsonColumns<Item>) {
   const entries = Object.entries(columns);
   const types = entries.map(([name, [type]]) => [name, type]);
-  const rowOf = (item: Item) => Object.fromEntries(entries.map(([name, [, read]]) => [name, read(item)]));
+  const rowOf = (item: Item) => {
+    const row: Record<string, unknown> = {};
+    for (const [name, [, read]] of entries) row[name] = read(item);
+    return row;
+  };
   return {
     ...jsonRows(db, Object.fromEntries(types)),
     json: (items: Iterable<Item>) => JSON.stringify(Array.from(items, rowOf)),
