@@ -3,6 +3,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { csvHead, csvOf, ListFault, readAddresses } from '../../src/accounts/suppression-csv.ts';
 import { compareKey, domainOf } from '../../src/mail/address.ts';
+import { runs } from '../lab/runs.ts';
 
 const read = (text: string | Buffer, max?: number) => readAddresses(Buffer.from(text), max);
 
@@ -74,7 +75,7 @@ test('any bytes are a list or a fault', async (t) => {
       });
       for (const address of addresses) if (domainOf(address) === null) throw new Error(address);
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
   t.pass();
 });
@@ -96,7 +97,7 @@ test('whatever is written reads back, and no cell is a formula', async (t) => {
       const expected = rows.map(([one]) => one).filter((one) => first.get(compareKey(one)) === one);
       t.deepEqual(await read(text), [...new Set(expected)]);
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

@@ -1,6 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { createMemberLimit } from '../../src/api/json-members.ts';
+import { runs } from '../lab/runs.ts';
 
 const max = 10_000;
 
@@ -39,6 +40,7 @@ test('only members outside strings are counted, wherever the chunks end', (t) =>
       }
       return true;
     }),
+    { numRuns: runs(100) },
   );
   t.pass();
 });

@@ -2,6 +2,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { patched, patchedLength, patchOf } from '../../src/base/byte-patch.ts';
+import { runs } from '../lab/runs.ts';
 
 /** Few different values, so that equal octets also occur by chance. */
 const bytes = fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 300 }).map((list) => Buffer.from(list));
@@ -12,7 +13,7 @@ test('the copy is restored, whatever base and copy are', (t) => {
     t.deepEqual(patched(base, patch), copy);
     t.is(patchedLength(patch), copy.length);
   });
-  fc.assert(property, { numRuns: 3000 });
+  fc.assert(property, { numRuns: runs(3000) });
 });
 
 test('a copy that differs in few octets is a small patch, however long it is', (t) => {

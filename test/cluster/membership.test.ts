@@ -3,6 +3,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { Membership } from '../../src/cluster/membership.ts';
 import { part, rankOf } from '../../src/cluster/share-of-limit.ts';
+import { runs } from '../lab/runs.ts';
 
 const names = fc.uniqueArray(fc.uuid(), { minLength: 1, maxLength: 12 });
 
@@ -20,7 +21,7 @@ test('the parts of all ranks add up to the total and differ by at most one', (t)
       'the first ranks have the largest parts',
     );
   });
-  fc.assert(property);
+  fc.assert(property, { numRuns: runs(100) });
   t.pass();
 });
 
@@ -32,7 +33,7 @@ test('each node has its own rank at a destination, in whatever order the nodes a
       [...nodes.keys()],
     );
   });
-  fc.assert(property);
+  fc.assert(property, { numRuns: runs(100) });
   t.pass();
 });
 
@@ -44,7 +45,7 @@ test('a node that joins makes no part larger, and a node that leaves makes none 
       t.true(part(total, all.length, rankOf(node, all, name)) <= before);
     }
   });
-  fc.assert(property);
+  fc.assert(property, { numRuns: runs(100) });
   t.pass();
 });
 
@@ -153,7 +154,7 @@ test('whichever nodes join, die, stall and come back: never more than the limit,
     const notAll = scene.sums().find(({ total, sum }) => sum !== total);
     if (notAll) throw new Error(`nothing changes any more, and yet: ${JSON.stringify(notAll)}`);
   });
-  fc.assert(property, { numRuns: 300 });
+  fc.assert(property, { numRuns: runs(300) });
   t.pass();
 });
 

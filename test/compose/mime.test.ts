@@ -10,6 +10,7 @@ import MailComposer from 'nodemailer/lib/mail-composer';
 import PostalMime, { decodeWords } from 'postal-mime';
 import { composeMime, type Fields, toBytes } from '../../src/compose/mime.ts';
 import { cases, fieldsOf, folder, toFields, type Written } from '../lab/compose-cases.ts';
+import { runs } from '../lab/runs.ts';
 
 const rawOf = (fields: Fields) => toBytes(composeMime(fields).message);
 const compose = (written: Written) => rawOf(toFields(written)).toString('latin1');
@@ -198,5 +199,5 @@ test("a reader sees the same message as from nodemailer's composer", async (t) =
     const theirs = new MailComposer({ ...fields, to, messageId: '<id@postern.invalid>', date: new Date(0) });
     t.deepEqual(await read(rawOf(fields)), await read(await theirs.compile().build()));
   });
-  await fc.assert(property, { numRuns: 200 });
+  await fc.assert(property, { numRuns: runs(200) });
 });

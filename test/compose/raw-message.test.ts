@@ -8,6 +8,7 @@ import { partsOf, readTree } from '../../src/compose/mime-tree.ts';
 import { composeRaw } from '../../src/compose/raw-message.ts';
 import { dkimKey } from '../lab/dkim.ts';
 import { partOf } from '../lab/mail.ts';
+import { runs } from '../lab/runs.ts';
 
 const signer = {
   domain: 'sender.invalid',
@@ -182,7 +183,7 @@ test('any octets parse to a tree of nested, ordered parts without an error', asy
       const { messages } = composeRaw({ raw, messageId: 'x@y', date: 0 }, on, signer);
       t.true(messages[0]!.length > 0);
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

@@ -8,6 +8,7 @@ import { newDkimKey } from '../../src/accounts/domains.ts';
 import { composeMime, type MimeMessage, toBytes } from '../../src/compose/mime.ts';
 import { createKeyRing, type Signer, signatures } from '../../src/compose/sign.ts';
 import { cases, fieldsOf, toFields } from '../lab/compose-cases.ts';
+import { runs } from '../lab/runs.ts';
 
 const at = Date.UTC(2026, 0, 2, 3, 4, 5);
 
@@ -113,7 +114,7 @@ test("the signature is byte for byte that of mailauth's own signer, whatever the
     fc.asyncProperty(fields, body, (some, body) =>
       header({ fields: [{ name: 'From', text: 'From: a@sender.invalid' }, ...some], body }),
     ),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 });
 

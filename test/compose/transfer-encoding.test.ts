@@ -1,6 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { quotedPrintable } from '../../src/compose/transfer-encoding.ts';
+import { runs } from '../lab/runs.ts';
 
 test('quoted-printable decodes to the original, has lines of 76, and splits no character', (t) => {
   const unit = fc.constantFrom(
@@ -31,5 +32,5 @@ test('quoted-printable decodes to the original, has lines of 76, and splits no c
       .replace(/=(..)/g, (_, hex) => String.fromCharCode(parseInt(hex, 16)));
     t.is(Buffer.from(bytes, 'latin1').toString(), given);
   });
-  fc.assert(property, { numRuns: 1000 });
+  fc.assert(property, { numRuns: runs(1000) });
 });

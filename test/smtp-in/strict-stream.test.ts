@@ -2,6 +2,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { type StreamFault, StrictStream } from '../../src/smtp-in/strict-stream.ts';
+import { runs } from '../lab/runs.ts';
 
 /** What is made of the octets, in order: commands, messages, and the fault at which it ended. */
 async function meaningOf(pieces: Buffer[]): Promise<string[]> {
@@ -70,7 +71,7 @@ test('cut anywhere, it means the same', async (t) => {
         t.deepEqual(await meaningOf(cut(whole, sizes)), await meaningOf([whole]));
       },
     ),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 
@@ -79,7 +80,7 @@ test('no message has a bare CR or LF in it, and none ends at one', async (t) => 
     fc.asyncProperty(octets, async (whole) => {
       for (const event of await meaningOf([whole])) t.notRegex(event, /\r(?!\n)|(?<!\r)\n/);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 

@@ -3,6 +3,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { parseMailbox } from '../../src/mail/address.ts';
 import { senderOf } from '../../src/smtp-in/submission/from-field.ts';
+import { runs } from '../lab/runs.ts';
 
 const read: Record<string, string> = {
   'a@b.invalid': 'a@b.invalid',
@@ -78,7 +79,7 @@ test('whatever it says, what is read is one mailbox, and the last address that s
       const read = senderOf(parts.join(''));
       if (read !== null) t.truthy(parseMailbox(read));
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });
 

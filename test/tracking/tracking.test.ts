@@ -19,6 +19,7 @@ import {
 import { createTrackingLinks } from '../../src/tracking/tracking-links.ts';
 import { recordVisit, type Visit, type Visited } from '../../src/tracking/visit.ts';
 import { type Visitor, visitorKind } from '../../src/tracking/visitor.ts';
+import { runs } from '../lab/runs.ts';
 
 const folder = join(import.meta.dirname, '../fixtures/tracking');
 const cases = readdirSync(folder).flatMap((file) => /^([\w-]+)\.html$/.exec(file)?.[1] ?? []);
@@ -137,7 +138,7 @@ test('whatever the HTML is, what is around the links stays to the character', (t
     replaced += around.length - 1;
     return isMadeOf(text, around);
   });
-  fc.assert(property, { numRuns: 5000 });
+  fc.assert(property, { numRuns: runs(5000) });
   t.true(replaced > 100, `${replaced} links`);
 });
 
@@ -218,7 +219,7 @@ test('tags that nobody asks for are passed over without another being missed or 
   ];
   const html = fc.array(fc.constantFrom(...words), { maxLength: 30 }).map((parts) => parts.join(''));
   const property = fc.property(html, (text) => t.deepEqual(seenByUs(text), seenByTokenizer(text)));
-  fc.assert(property, { numRuns: 5000 });
+  fc.assert(property, { numRuns: runs(5000) });
   for (const name of cases)
     t.deepEqual(seenByUs(read(`${name}.html`)), seenByTokenizer(read(`${name}.html`)));
 });

@@ -14,6 +14,7 @@ import { type EndpointAttempt, endpointHealthAfter } from '../../src/webhooks/en
 import { createPostingSlots } from '../../src/webhooks/posting-slots.ts';
 import { newSecret, secretsOf, sign } from '../../src/webhooks/signature.ts';
 import { bodyOf } from '../../src/webhooks/webhook-body.ts';
+import { runs } from '../lab/runs.ts';
 
 const now = Date.UTC(2026, 10, 21);
 const answer = (status: number, retryAfter: string | null = null) => ({
@@ -129,7 +130,7 @@ test('a body is less than 20 kB and well-formed, whatever there is to tell', (t)
       t.is(data.emailId, 'm');
       t.true(!subject.isWellFormed() || String(data.subject).isWellFormed());
     }),
-    { numRuns: 50 },
+    { numRuns: runs(50) },
   );
 });
 
