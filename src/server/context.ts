@@ -2,11 +2,12 @@
  * The context that all parts of a node share: settings, secrets, the database, logs; and the overrides with which tests
  * replace time, randomness and limits.
  */
+import { Worker } from 'node:worker_threads';
 import { type Cost, defaultCost } from '../accounts/passwords.ts';
 import { createSeal, type Seal, SealError } from '../accounts/seal.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { createLog, type Log } from '../base/log.ts';
-import { loadSecrets, type Secrets } from '../base/secrets.ts';
+import { loadSecrets, type SecretSource, type Secrets } from '../base/secrets.ts';
 import { readVersion } from '../base/version.ts';
 import { createNotify, type Notify } from '../cluster/notify.ts';
 import type { Config } from '../config.ts';
@@ -41,6 +42,8 @@ export interface Overrides {
   databaseTimeoutMs: number;
   /** Bytes that the file system of a directory has left for us. */
   freeBytes(directory: string): Promise<number>;
+  /** Starts a composing thread. `isForLarge`: it gets large orders only. */
+  startComposer(source: SecretSource, isForLarge: boolean): Worker;
   /** Adds metrics about the process; only main.ts sets it, because a test process runs many nodes. */
   watchProcess(registry: Metrics['registry']): void;
 }
@@ -91,6 +94,9 @@ export async function createContext(
   return { ...all, config, db, node, secrets, mailLog, metrics, eventSignal, notify, onError };
 }
 
+/** A composed mail is handed over at once, so a thread has few young objects. */
+const composerNurseryMb = 12;
+
 /** Except `log`, which needs the settings. */
 const defaultOverrides: Omit<Overrides, 'log'> = {
   clock: systemClock,
@@ -101,6 +107,11 @@ const defaultOverrides: Omit<Overrides, 'log'> = {
   surroundings: {},
   databaseTimeoutMs: 20_000,
   freeBytes,
+  startComposer: (source, isForLarge) =>
+    new Worker(new URL('./compose-thread.ts', import.meta.url), {
+      workerData: { ...source, isForLarge },
+      resourceLimits: { maxYoungGenerationSizeMb: composerNurseryMb },
+    }),
   watchProcess() {},
 };
 

@@ -3,11 +3,9 @@
  * the same steps in reverse, so that a part ends before the parts that it uses.
  */
 import { availableParallelism } from 'node:os';
-import { Worker } from 'node:worker_threads';
 import { makeSetUpLink } from '../accounts/people.ts';
 import { createSeal } from '../accounts/seal.ts';
 import { listen } from '../api/http-server.ts';
-import type { SecretSource } from '../base/secrets.ts';
 import { bracketed } from '../base/tcp-listen.ts';
 import { type Composers, createComposers } from '../compose/compose-threads.ts';
 import type { Config } from '../config.ts';
@@ -52,8 +50,6 @@ interface Parts {
 
 /** A stop takes at most ten seconds; this is the share of the SMTP sessions in progress. */
 const graceMs = 7_000;
-/** A composed mail is handed over at once, so a thread has few young objects. */
-const composerNurseryMb = 12;
 /** One thread signs about 2,500 mails per second; the rest of the program is the bottleneck before four threads are. */
 const maxComposers = 4;
 
@@ -166,15 +162,10 @@ async function openPorts(context: ServerContext, parts: Parts, stops: Stops): Pr
 }
 
 /** Composing has its own threads, because delivery needs a core for itself. */
-function startComposers({ config, onError }: ServerContext): Composers {
+function startComposers({ config, startComposer, onError }: ServerContext): Composers {
   const { dataDir, secret, secretOthers } = config;
-  const source: SecretSource = { dataDir, secret, secretOthers };
   return createComposers({
-    spawn: (isForLarge) =>
-      new Worker(new URL('./compose-thread.ts', import.meta.url), {
-        workerData: { ...source, isForLarge },
-        resourceLimits: { maxYoungGenerationSizeMb: composerNurseryMb },
-      }),
+    spawn: (isForLarge) => startComposer({ dataDir, secret, secretOthers }, isForLarge),
     count: Math.min(Math.max(availableParallelism() - 1, 1), maxComposers),
     onError,
   });

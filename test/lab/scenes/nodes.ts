@@ -2,6 +2,7 @@
 import type { ExecutionContext } from 'ava';
 import type { Config } from '../../../src/config.ts';
 import { type Running, start } from '../../../src/server/start.ts';
+import { composeHere } from '../compose-here.ts';
 import { keepOnFailure, memoryLog, temporaryDirectory } from '../evidence.ts';
 import { until } from '../until.ts';
 import type { World } from './world.ts';
@@ -18,7 +19,7 @@ export async function startNode(
   const dataDir = await temporaryDirectory(t);
   const config = { ...world.config, dataDir, ...changes };
   const { log, text } = memoryLog();
-  const node = await start(config, { clock: world.clock, log });
+  const node = await start(config, { clock: world.clock, log, ...composeHere });
   t.teardown(node.stop);
   keepOnFailure(t, dataDir, 'server.log', text);
   return node;

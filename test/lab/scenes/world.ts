@@ -21,6 +21,7 @@ import { type Db, openDatabase } from '../../../src/db/engine/open.ts';
 import type { Overrides } from '../../../src/server/context.ts';
 import { start } from '../../../src/server/start.ts';
 import { manualClock } from '../clock.ts';
+import { composeHere } from '../compose-here.ts';
 import { createMigrated, type DatabaseKind, oneKind } from '../database/databases.ts';
 import { dkimKey } from '../dkim.ts';
 import { type Dns, startDns, type Zone } from '../dns/dns.ts';
@@ -74,7 +75,7 @@ export async function startWorld(t: ExecutionContext, options: WorldOptions = {}
   );
   const clock = manualClock(Date.now());
   /** Passwords cost next to nothing here. */
-  const hands = { random: () => 0.5, passwordCost: { N: 2, r: 1, p: 1 } };
+  const hands = { random: () => 0.5, passwordCost: { N: 2, r: 1, p: 1 }, ...composeHere };
   const { log, text } = memoryLog();
   const launch = () => start(config, { clock, ...hands, log, ...options.hands });
   let postern = await launch();

@@ -1,0 +1,26 @@
+/**
+ * The work of a composing thread, in the test's own process: a thread loads its modules anew, for 0.2 s of CPU time in each
+ * world. Orders and answers are cloned and transferred as to a thread. `npm run test:slow` has the threads.
+ */
+import { EventEmitter } from 'node:events';
+import { MessageChannel, type Worker } from 'node:worker_threads';
+import { serveOrders } from '../../src/compose/compose-threads.ts';
+import { createOrderComposer } from '../../src/server/compose-orders.ts';
+import type { Overrides } from '../../src/server/context.ts';
+
+const startHere: Overrides['startComposer'] = (source) => {
+  const { port1, port2 } = new MessageChannel();
+  serveOrders(port2, createOrderComposer(source));
+  const thread = new EventEmitter();
+  port1.on('message', (answers) => thread.emit('message', answers));
+  return Object.assign(thread, {
+    postMessage: port1.postMessage.bind(port1),
+    async terminate() {
+      port1.close();
+      thread.emit('exit', 1);
+      return 1;
+    },
+  }) as unknown as Worker;
+};
+
+export const composeHere: Partial<Overrides> = process.env.TEST_SLOW ? {} : { startComposer: startHere };
