@@ -142,8 +142,8 @@ test('has as many lines as the terminal, none too wide, whatever its size and wh
     );
   const full = snapshot({ ...traffic.read(now), hostname: evil, queue: { at: 0, lines }, problem: evil });
   for (const picture of [snapshot(), full, { ...full, problem: null }]) {
-    for (const columns of [1, 2, 9, 20, 39, 40, 60, 79, 80, 81, 120, 250]) {
-      for (const rows of [1, 2, 5, 12, 24, 60]) {
+    for (const columns of [1, 2, 20, 39, 40, 80, 250]) {
+      for (const rows of [1, 5, 24, 60]) {
         const shown = plain(render(picture, { columns, rows }, { sort: 'oldest', isPaused: true }));
         t.is(shown.length, rows);
         const wide = shown.find((each) => stringWidth(each) > columns);

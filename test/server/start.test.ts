@@ -1,12 +1,14 @@
-/** Starting and stopping the program: one clear line when it cannot start, nothing lost when it is stopped. */
+/** Starting the program: what it says, what it writes, one clear line when it cannot start. */
 import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { loadConfig } from '../../src/config.ts';
+import { start } from '../../src/server/start.ts';
+import { describeStartError } from '../../src/server/start-messages.ts';
 import { createCli, createProcessCli, run } from '../lab/cli.ts';
 import { temporaryDirectory } from '../lab/evidence.ts';
 import { startProcess } from '../lab/scenes/process.ts';
-import { startWorld } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
 async function directory(t: ExecutionContext): Promise<string> {
@@ -14,15 +16,17 @@ async function directory(t: ExecutionContext): Promise<string> {
   return path;
 }
 
-/** What a start that fails says on the way out. */
+const startHere = async (settings: Record<string, string>) =>
+  start(loadConfig({ POSTERN_HTTP_PORT: '0', POSTERN_LOG_LEVEL: 'silent', ...settings }));
+
+/** What a start that fails says, in one line; "a bad setting is named" shows that the process prints it. */
 async function refusal(t: ExecutionContext, settings: Record<string, string>): Promise<string> {
-  const error = await t.throwsAsync(startProcess(settings));
-  const said = error!.message.split('\n').slice(1);
-  t.is(said.length, 1, `one line: ${said.join('\n')}`);
-  return said[0]!;
+  const said = describeStartError((await t.throwsAsync(startHere(settings)))!);
+  t.notRegex(said, /\n/);
+  return said;
 }
 
-test('the first start says what to do next, and as it says it, it works', async (t) => {
+test('the first start says what to do next, and as it says it, it works; SIGHUP does not stop it', async (t) => {
   const dataDir = join(await directory(t), "new and Ann's", 'data');
   const postern = await startProcess({ POSTERN_DATA_DIR: dataDir });
   t.teardown(() => postern.end('SIGKILL'));
@@ -35,6 +39,10 @@ test('the first start says what to do next, and as it says it, it works', async 
     (await json('org list')).map(({ name }: { name: string }) => name),
     ['Acme'],
   );
+  // As when a terminal has closed, or an operator wants the settings to be read again.
+  process.kill(postern.pid, 'SIGHUP');
+  await until(() => postern.lines.some((line) => line.includes('SIGHUP is ignored')));
+  t.is((await fetch(`${postern.url}/health/ready`)).status, 200);
   t.is(await postern.end('SIGTERM'), 0);
 });
 
@@ -59,7 +67,6 @@ test('what it writes into a directory made by hand is for its user alone, and so
   // The last connection has taken these away.
   t.false((await readdir(dataDir)).includes('postern.sqlite-wal'));
   const { cli } = createProcessCli(t, { POSTERN_DATA_DIR: dataDir });
-  t.is((await cli('org create --name Acme')).code, 0);
   t.is((await cli('secret rotate')).code, 0);
   t.deepEqual(await open(), []);
 });
@@ -73,8 +80,8 @@ test('a first start that finds no room leaves nothing half written to the next',
   t.is(first.code, 1);
   t.regex(first.stderr, /^postern: EFBIG[^\n]*\n$/);
   t.deepEqual(await readdir(dataDir), []);
-  const second = await startProcess({ POSTERN_DATA_DIR: dataDir });
-  t.is(await second.end('SIGTERM'), 0);
+  const second = await startHere({ POSTERN_DATA_DIR: dataDir });
+  await second.stop();
 });
 
 test('a node whose name was not written to the end gets another', async (t) => {
@@ -82,8 +89,8 @@ test('a node whose name was not written to the end gets another', async (t) => {
   const file = join(dataDir, 'node-id');
   await writeFile(file, '');
   const name = async () => {
-    const postern = await startProcess({ POSTERN_DATA_DIR: dataDir });
-    t.is(await postern.end('SIGTERM'), 0);
+    const postern = await startHere({ POSTERN_DATA_DIR: dataDir });
+    await postern.stop();
     return (await readFile(file, 'utf8')).trim();
   };
   const made = await name();
@@ -92,8 +99,10 @@ test('a node whose name was not written to the end gets another', async (t) => {
 });
 
 test('a bad setting is named', async (t) => {
-  const line = await refusal(t, { POSTERN_DATA_DIR: await directory(t), POSTERN_MTA_PORT: 'smtp' });
-  t.regex(line, /^postern: POSTERN_MTA_PORT: "smtp"/);
+  const settings = { POSTERN_DATA_DIR: await directory(t), POSTERN_MTA_PORT: 'smtp' };
+  const error = await t.throwsAsync(startProcess(settings));
+  t.deepEqual(error!.message.split('\n').slice(1), [`postern: ${await refusal(t, settings)}`]);
+  t.regex(error!.message, /^postern: POSTERN_MTA_PORT: "smtp"/m);
 });
 
 test('a port in use is named', async (t) => {
@@ -114,7 +123,7 @@ test('a data directory that is none is named', async (t) => {
 test('a data directory where nothing can be made is named, soon', async (t) => {
   t.regex(
     await refusal(t, { POSTERN_DATA_DIR: '/proc/x/data' }),
-    /^postern: the directory \/proc\/x\/data cannot be created: .*; .*set POSTERN_DATA_DIR/,
+    /^the directory \/proc\/x\/data cannot be created: .*; .*set POSTERN_DATA_DIR/,
   );
 });
 
@@ -139,57 +148,25 @@ test('a PostgreSQL that does not answer is named, its password is not', async (t
 test('a secret that is not the database’s is named', async (t) => {
   const dataDir = await directory(t);
   const settings = { POSTERN_DATA_DIR: dataDir, POSTERN_SECRET: 'the secret of the first start' };
-  const first = await startProcess(settings);
+  const first = await startHere(settings);
   const { json } = createCli(t, settings);
   await json('org create --name Acme');
   await json('domain add example.com --org Acme');
-  t.is(await first.end('SIGTERM'), 0);
+  await first.stop();
   t.regex(
     await refusal(t, { ...settings, POSTERN_SECRET: 'the secret of the second' }),
     /another POSTERN_SECRET/,
   );
-  const again = await startProcess(settings);
-  t.is(await again.end('SIGTERM'), 0);
+  const again = await startHere(settings);
+  await again.stop();
 });
 
-test('a second server on one data directory is refused', async (t) => {
-  const dataDir = await directory(t);
-  const first = await startProcess({ POSTERN_DATA_DIR: dataDir });
+test('a second server on one data directory is refused; a killed one leaves no lock behind', async (t) => {
+  const settings = { POSTERN_DATA_DIR: await directory(t) };
+  const first = await startProcess(settings);
   t.teardown(() => first.end('SIGKILL'));
-  t.regex(await refusal(t, { POSTERN_DATA_DIR: dataDir }), /another Postern is running on/);
-});
-
-test('a killed server leaves no lock behind', async (t) => {
-  const dataDir = await directory(t);
-  const first = await startProcess({ POSTERN_DATA_DIR: dataDir });
+  t.regex(await refusal(t, settings), /another Postern is running on/);
   await first.end('SIGKILL');
-  const second = await startProcess({ POSTERN_DATA_DIR: dataDir });
-  t.is(await second.end('SIGTERM'), 0);
-});
-
-test('told that a terminal has closed, or to read its settings again, it goes on', async (t) => {
-  const postern = await startProcess({ POSTERN_DATA_DIR: await directory(t) });
-  t.teardown(() => postern.end('SIGKILL'));
-  process.kill(postern.pid, 'SIGHUP');
-  await until(() => postern.lines.some((line) => line.includes('SIGHUP is ignored')));
-  t.is((await fetch(`${postern.url}/health/ready`)).status, 200);
-  t.is(await postern.end('SIGTERM'), 0);
-});
-
-test('stopped during a conversation, it cuts it short within ten seconds and resumes it at the next start', async (t) => {
-  const world = await startWorld(t, { exchangers: [{ script: { rcpt: () => 'hang' } }] });
-  const { body } = await world.send({ to: 'ann@there.invalid' });
-  await until(() => world.mx[0]!.sessions[0]?.commands.some((command) => command.startsWith('RCPT')), {
-    what: 'the conversation to hang',
-  });
-  const began = Date.now();
-  const restarted = world.restart();
-  world.mx[0]!.script = {};
-  await restarted;
-  t.true(Date.now() - began < 10_000);
-  const email = await world.when(body.emailId, ({ status }) => status === 'delivered');
-  t.is(email.recipients[0].attempts, 2);
-  const { data } = email.events.find(({ type }: { type: string }) => type === 'email.deferred');
-  t.is(data.category, 'interrupted');
-  t.false(data.possibleDuplicate, 'no message had been sent');
+  const second = await startHere(settings);
+  await second.stop();
 });
