@@ -84,7 +84,7 @@ test('a circuit that is open on one node is open on all; one answer anywhere clo
       await tickAll(world, 3);
       return world.mx[0]!.messages.length === 11;
     },
-    { timeout: 30_000, what: () => `all the mail; ${world.mx[0]!.messages.length} have come` },
+    { what: () => `all the mail; ${world.mx[0]!.messages.length} have come` },
   );
   await calm();
   t.true(
