@@ -187,7 +187,7 @@ test('a restore changes nothing until all is well', async (t) => {
 });
 
 test('not while a server runs', async (t) => {
-  const world = await startWorld(t);
+  const world = await startWorld(t, { database: 'sqlite' });
   const { dataDir } = world.config;
   const { cli, refusal } = createCli(t, { POSTERN_DATA_DIR: dataDir });
   const file = join(dataDir, 'copy');

@@ -128,7 +128,7 @@ export const sendSchema = z
     tracking: tracking.optional(),
     idempotencyKey: z
       .string()
-      .check(characters(1, 255), oneLine)
+      .check(characters(1, 255), oneLine, unicode)
       .optional()
       .meta({
         minLength: 1,

@@ -11,7 +11,7 @@ import type { ExecutionContext, TestFn } from 'ava';
 import { type Browser, type Page, chromium as playwright } from 'playwright-core';
 import type { World } from '../scenes/world.ts';
 
-const sizes = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } } as const;
+export const sizes = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } } as const;
 
 export type Size = keyof typeof sizes;
 
@@ -64,16 +64,17 @@ export function startChromium(test: TestFn) {
       const page = await context.newPage();
       page.setDefaultTimeout(10_000);
       const faults = watchFaults(page);
+      const isWider = async () =>
+        (await page.evaluate(
+          'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+        )) !== 0;
       /** Nothing serious for people who cannot see or point; nothing said on the console; nothing wider than the screen. */
       const check = async (what: string) => {
         t.deepEqual(await violations(page), [], `${what}, ${size}`);
         t.deepEqual(faults, [], `${what}, ${size}`);
-        const spill = await page.evaluate(
-          'document.documentElement.scrollWidth - document.documentElement.clientWidth',
-        );
-        t.is(spill, 0, `${what}, ${size}: wider than the screen`);
+        t.false(await isWider(), `${what}, ${size}: wider than the screen`);
       };
-      return { page, context, faults, check };
+      return { page, context, faults, check, isWider };
     },
   };
 }
