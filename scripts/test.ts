@@ -21,9 +21,12 @@ const root = join(import.meta.dirname, '..');
 const tests = join(root, 'test');
 const generated = join(tests, '.rooms');
 
-/** Folders that are not rooms, and rooms whose tests say nothing about a database or need too long for a second time. */
+/**
+ * Folders that are not rooms; and rooms that the slow run leaves out: their tests say nothing about a database, need too long for
+ * a second time, or run on both databases the first time (db).
+ */
 const notRooms = ['lab', 'fixtures', 'slow', '.rooms'];
-const onceOnly = ['house', 'dashboard', 'scripts', 'vendor', 'settings', 'reply-rules', 'mail'];
+const onceOnly = ['db', 'house', 'dashboard', 'scripts', 'vendor', 'settings', 'reply-rules', 'mail'];
 
 const isSlow = process.argv[2] === '--slow';
 const args = process.argv.slice(isSlow ? 3 : 2);

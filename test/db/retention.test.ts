@@ -89,7 +89,7 @@ for (const database of kinds) {
     const begun = world.clock.now();
     await until(
       async () => {
-        await world.clock.jump('12h');
+        await world.clock.jump('2d');
         return (await count(world, 'events')) === 0 && (await count(world, 'attempts')) === 0;
       },
       { timeout: 150_000, what: () => `events and attempts to go; it is ${told(world)}` },
