@@ -59,7 +59,7 @@ for (const database of kinds) {
 }
 
 test('trouble in the accepting commit is a 500 that charges and keeps nothing', async (t) => {
-  const world = await startWorld(t, { tenant: { quota: 5 } });
+  const world = await startWorld(t, { database: 'sqlite', tenant: { quota: 5 } });
   await world.db.raw(
     `create trigger broken before insert on emails when new.subject = 'broken' begin select raise(abort, 'broken'); end`,
   );

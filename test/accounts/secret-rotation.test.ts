@@ -107,7 +107,7 @@ test('where it is set: known first, then in use, then resealed', async (t) => {
   const [first, second] = ['the first secret of all', 'the second secret of all'].map((one) =>
     one.replaceAll(' ', '-'),
   );
-  const world = await startWorld(t, { settings: { POSTERN_SECRET: first! } });
+  const world = await startWorld(t, { database: 'sqlite', settings: { POSTERN_SECRET: first! } });
   const { dataDir } = world.config;
   const of = (secret: string, others: string) =>
     createCli(t, { POSTERN_DATA_DIR: dataDir, POSTERN_SECRET: secret, POSTERN_SECRET_OTHERS: others });
