@@ -101,7 +101,7 @@ test('a disk that is nearly full refuses new mail, delivers what was taken, and 
 });
 
 test('no mail is taken into a database whose file is gone; it is taken again into the file that is back', async (t) => {
-  const world = await startWorld(t);
+  const world = await startWorld(t, { database: 'sqlite' });
   const file = join(world.config.dataDir, 'postern.sqlite');
   await rename(file, `${file}.away`);
   const looked = async () => {
