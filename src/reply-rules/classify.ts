@@ -28,8 +28,11 @@ export const rules: readonly Rule[] = [
   ...codes,
 ].map((rule) => ({ ...rule, fault: rule.fault ?? faultOf[rule.category] }));
 
-/** Addresses are removed from the text: "<spam@example.com>: no" is not about spam. */
-const addresses = /[^\s<>@]{1,64}@[^\s<>@]{1,255}/g;
+/**
+ * Addresses are removed from the text: "<spam@example.com>: no" is not about spam. Punctuation does not belong to them, so
+ * that "not found:ann@example.com" keeps its words.
+ */
+const addresses = /[^\s<>@:;,()[\]]{1,64}@[^\s<>@:;,()]{1,255}/g;
 
 export function ruleFor(phase: Phase, reply: Reply): Rule {
   const code = String(reply.code);

@@ -32,9 +32,9 @@ export const clearStatuses: readonly RuleEntry[] = [
     quotes: ['554 5.4.6 Too many hops'],
   },
   {
-    // RFC 7372; Gmail also sends X.7.24, X.7.30 and X.7.32.
+    // RFC 7372; Gmail also sends X.7.24, X.7.30 to X.7.32 and X.7.40, which are about SPF, DKIM and DMARC too.
     name: 'status-authentication',
-    status: /^\d\.7\.(?:2[0-79]|30|32)$/,
+    status: /^\d\.7\.(?:2[0-79]|3[0-2]|40)$/,
     category: 'auth',
     quotes: [
       "550 5.7.26 Unauthenticated email from libsisimai.org is not accepted due to domain's DMARC policy.",
@@ -133,6 +133,14 @@ export const statuses: readonly RuleEntry[] = [
       '451 4.3.5 <empfänger email>: Recipient address rejected: Server configuration problem.',
       '421 4.3.0 Upstream error',
     ],
+  },
+  {
+    // RFC 3463: unable to route. Postfix, qmail and Exchange say it if the domain is not in the DNS.
+    name: 'status-unroutable',
+    phases: recipientPhases,
+    status: /^5\.4\.4$/,
+    category: 'dns',
+    quotes: ['550 5.4.4 Invalid domain'],
   },
   {
     name: 'status-network',

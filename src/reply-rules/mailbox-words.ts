@@ -4,6 +4,28 @@ import type { RuleEntry } from './reply-rule.ts';
 /** The phases in which "unknown user" means the recipient; in reply to MAIL it means the sender. */
 const recipientPhases = ['rcpt', 'data', 'dot'] as const;
 
+/** "The user does not exist", in the words of many servers. `who` may be followed by the address or the name in question. */
+const who =
+  '(?:user|mailbox|mail-box|recipient|account|address|alias|rcpt|addressee|destinataire|person|username)';
+const named = String.raw`(?: ?:? ?["'<[(]?(?!\d{1,3}\.)[^\s"'<>()[\]]{1,64}["'>\])]?)?`;
+const unknownUser = [
+  String.raw`\b(?<!(?:IP|client|sender|your|from|return|reply) )${who}${named}:? (?:is )?(?:not found|not known|unknown|(?:does|do)(?: not|n't) exist|no longer (?:exists|in use|available|active))`,
+  'unknown (?:user|recipient|mailbox|account|addressee|local[- ]part|or illegal alias)',
+  String.raw`\bno such (?:e-?mail )?(?:user|mailbox|recipient|person|account|address|alias|local user|id)\b`,
+  String.raw`\bno (?:mail ?box|account)(?: (?:found|available|here|by that name))`,
+  String.raw`invalid[- ](?:user(?:name)?|recipient|mailbox|final delivery userid)\b`,
+  'not an? (?:known|valid|active|existing) (?:user|recipient|mailbox|address|account)|not a registered',
+  'unavailable mail user|not our (?:user|customer)|user not exist|mailbox (?:here )?by that name',
+  String.raw`account that you tried to reach does not exist|doesn't have an? \S{1,60} account`,
+  'marked as invalid|not in recipient list|unrouteable address|no longer on server',
+  String.raw`\bbad[-_ ]?(?:recipient|rcpt ?to|destination mailbox address)|undeliverable address|address is not active`,
+  // French, Italian, German, Polish, Spanish, Portuguese, Russian, Chinese and Japanese.
+  String.raw`utilisateur (?:inconnu|inexistant)|(?:adresse|boite|boîte) (?:\S{1,30} ){0,3}n'existe pas|(?:utente|casella|indirizzo|destinatario) (?:sconosciut|inesistente|non (?:esiste|trovat))`,
+  '(?:empf(?:ä|ae)nger|benutzer) (?:unbekannt|nicht (?:gefunden|bekannt))|(?:konto|skrzynka|odbiorca|u(?:ż|z)ytkownik) nie istnieje|nie ma takie(?:go|j) (?:u(?:ż|z)ytkownika|skrzynki|konta|adresu)',
+  '(?:usuario|destinatario|buz[oó]n|cuenta) (?:desconocid|no existe|inexistente)|(?:usu[aá]rio|conta) (?:desconhecid|n[aã]o existe|inexistente)',
+  '(?:пользователь|ящик|адрес) не (?:найден|существует)|(?:用户|用戶|邮箱|收件人|帐号|账号)(?:名)?不存在|宛先(?:の)?(?:メール)?アドレスが(?:見つかりません|存在しません)',
+];
+
 export const mailboxes: readonly RuleEntry[] = [
   {
     // A 5xx, but the mailbox will work again.
@@ -40,9 +62,29 @@ export const mailboxes: readonly RuleEntry[] = [
     ],
   },
   {
+    // What the host of the relay that accepted our mail found in the DNS, so it comes in bounces rather than in replies.
+    name: 'unknown-domain',
+    phases: recipientPhases,
+    text: /host or domain name not found|(?<!(?:sender|from|your|[he]{2}lo|client)(?:'s)? )(?:unknown (?:host|domain|mail server)\b|(?:host|domain) unknown|(?:domain|host) does(?: not|n't) exist)|no such (?:domain|host)\b|domain is not reachable|nonexistent domain|name or service not known|name service error for (?:name|domain)=\S{1,255} type=\w{1,10}: (?!malformed)|illegal host\/domain|(?:not|n't) find (?:a|any) (?:mail exchanger|host named|gateway)|no (?:mx|valid hosts?|mail exchanger)s? (?:records? )?found for|lookup failure: host \S{1,255} not found|record indicated no SMTP service/i,
+    category: 'dns',
+    quotes: ['550 Host unknown', '550 No such domain at this location'],
+  },
+  {
+    // RFC 5321 section 4.2.3, word for word: GMX, WEB.DE, mail.com and Hotmail say it of addresses that do not exist.
+    name: 'mailbox-unavailable',
+    phases: recipientPhases,
+    code: /^550$/,
+    text: /requested (?:mail )?action not taken[:;,.]? ?mailbox unavailable(?!.{0,100}(?:later|polic|denied|temporar))/i,
+    category: 'unknown_user',
+    quotes: [
+      '550 <example@example.com>: Requested action not taken: mailbox unavailable',
+      '550 Requested action not taken: mailbox unavailable (-0000000022',
+    ],
+  },
+  {
     name: 'unknown-user',
     phases: recipientPhases,
-    text: /(?:user:?|addressee) unknown|unknown user|no such (?:user|mailbox|recipient)|(?:user|mailbox|recipient|address) (?:not found|unknown|does not exist)|account that you tried to reach does not exist|doesn't have an? \S{1,60} account|user not exist|not our (?:user|customer)|not a (?:valid recipient|registered)|invalid[- ](?:recipient|mailbox)|marked as invalid|not in recipient list|unrouteable address|mailbox (?:here )?by that name|no longer on server|unknown or illegal alias|Utilisateur inconnu/i,
+    text: new RegExp(unknownUser.join('|'), 'i'),
     category: 'unknown_user',
     quotes: [
       '550 5.1.1 <neko@example.co.jp>: Recipient address rejected: User unknown in virtual mailbox table',
@@ -54,6 +96,13 @@ export const mailboxes: readonly RuleEntry[] = [
       '550 5.5.0 Adresse destinataire invalide. Invalid recipient. LPN007_416',
       '511 sorry, no mailbox here by that name (#5.1.1 - chkuser)',
       '552 1 Requested mail action aborted, mailbox not found',
+      '550 User not found: 12345@163.com',
+      '550 Invalid User',
+      '550 No such person at this address',
+      '554 5.7.1 <user@example.com>: Recipient address rejected: user user@example.com does not exist',
+      '550 5.1.1 Account not found',
+      '550 Local User [xxx@123.com] not found.',
+      '550 #2175041 unavailable mail user',
     ],
   },
 ];

@@ -162,20 +162,20 @@ for (const [phase, reply, expected] of refusals) {
 /** Each enhanced code, as a 550 at RCPT has it, with what it tells of the host. */
 const enhanced: [codes: string, expected: string, host: string][] = [
   ['5.1.1 5.1.3 5.1.6', 'unknown_user recipient hard', 'well'],
-  ['5.1.2 5.1.10', 'dns recipient hard', 'well'],
+  ['5.1.2 5.1.10 5.4.4', 'dns recipient hard', 'well'],
   ['5.1.7 5.1.8', 'policy sender soft', 'well'],
   ['5.2.1 5.7.13', 'mailbox_disabled recipient hard', 'well'],
   ['5.2.2', 'mailbox_full recipient soft', 'well'],
   ['5.2.3 5.3.4', 'size content soft', 'well'],
   ['5.2.0 5.2.4', 'unavailable recipient soft', 'well'],
   ['5.3.0 5.3.1 5.3.2 5.3.3 5.3.5', 'unavailable infrastructure soft', '-'],
-  ['5.4.0 5.4.1 5.4.4', 'network infrastructure soft', '-'],
+  ['5.4.0 5.4.1 5.4.3', 'network infrastructure soft', '-'],
   ['5.4.6 5.4.14', 'loop infrastructure soft', 'well'],
   ['5.5.0 5.5.1 5.5.3 5.5.6', 'protocol infrastructure soft', '-'],
   ['5.6.0 5.6.1 5.6.7', 'content content soft', 'well'],
-  ['5.7.20 5.7.23 5.7.25 5.7.26 5.7.29 5.7.30', 'auth sender soft', 'well'],
+  ['5.7.20 5.7.23 5.7.25 5.7.26 5.7.29 5.7.30 5.7.31 5.7.40', 'auth sender soft', 'well'],
   ['5.7.28', 'rate_limit sender soft', 'throttled'],
-  ['5.7.0 5.7.1 5.7.2 5.7.19 5.7.31 5.7.606', 'policy sender soft', 'well'],
+  ['5.7.0 5.7.1 5.7.2 5.7.19 5.7.33 5.7.606', 'policy sender soft', 'well'],
   // No word says that the mailbox does not exist: it bounces, but is not suppressed.
   ['5.0.0 5.1.0 5.1.4 5.1.9 5.9.9', 'unknown_user recipient soft', 'well'],
 ];

@@ -145,7 +145,7 @@ test('a reply of 64 KB made of the words that the rules look for is judged in no
 });
 
 test('text that is no text is judged like any other', (t) => {
-  for (const text of ['', '\u0000\u0001', '\ud800', '用户不存在', 'ñ'.repeat(1000), '(#5.1.1', '#5.1.1x']) {
+  for (const text of ['', '\u0000\u0001', '\ud800', '用户', 'ñ'.repeat(1000), '(#5.1.1', '#5.1.1x']) {
     const { outcome: verdict } = classify(refusedWith(550, text));
     t.is(verdict.outcome, 'bounced');
     t.is(verdict.bounce === 'hard', text === '(#5.1.1', JSON.stringify(text));

@@ -77,15 +77,18 @@ function pick({ words }: TextBounceRule, description: string): string {
   return picked.includes('(') ? picked : picked.trim().replace(/['")]$/, '');
 }
 
-/** The lines of the first quoted SMTP reply. */
+/** The lines of the first quoted SMTP reply. Exim folds a long one, and indents the rest as much as its beginning. */
 function replyLines(description: string): string | null {
   const lines = description.split('\n');
   const isReply = (line: string) => /(?:^|[\s:;>("'])[45]\d\d[ -]\S/.test(line);
   const start = lines.findIndex(isReply);
   if (start < 0) return null;
   const code = /(?:^|[\s:;>("'])([45]\d\d)[ -]\S/.exec(lines[start]!)![1]!;
+  const indent = /^[ \t]*/.exec(lines[start]!)![0];
+  const isFolded = (line: string) =>
+    indent !== '' && line.startsWith(indent) && line.trim() !== '' && !isReply(line);
   let end = start + 1;
-  while (end < lines.length && lines[end]!.trim().startsWith(code)) end += 1;
+  while (end < lines.length && (lines[end]!.trim().startsWith(code) || isFolded(lines[end]!))) end += 1;
   return lines.slice(start, end).join('\n');
 }
 
