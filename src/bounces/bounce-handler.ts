@@ -23,7 +23,7 @@ import type { AddressRole, OwnAddress, ReadServiceAddress } from './service-addr
 export interface BounceHandlerParts {
   readAddress: ReadServiceAddress;
   findDelivery(id: string): Promise<ReturnedDelivery | null>;
-  read(bytes: Uint8Array, role: AddressRole): Promise<ParsedReturn>;
+  read(bytes: Uint8Array, role: AddressRole, fromNullSender: boolean): Promise<ParsedReturn>;
   /** The delivery that the tokens prove, or null. */
   deliveryOf(tokens: Token[]): Promise<string | null>;
   record(returned: ReturnedMailRecord): Promise<ReturnedOutcome>;
@@ -56,7 +56,7 @@ export class BounceHandler implements MailHandler<null> {
   }
 
   async onMessage(raw: Buffer, { from, to }: Envelope, session: MailSession<null>): Promise<string> {
-    const parse = this.#parseOncePerRole(raw);
+    const parse = this.#parseOncePerRole(raw, from === '');
     const at = this.#parts.clock.now();
     const kept = { at, size: raw.length, raw: raw.subarray(0, longestRaw) };
     for (const { address, recipient } of await this.#addressesOf(to)) {
@@ -87,10 +87,10 @@ export class BounceHandler implements MailHandler<null> {
   }
 
   /** The same mail is parsed differently for each role, and only once for each. */
-  #parseOncePerRole(raw: Buffer): (role: AddressRole) => Promise<ParsedReturn> {
+  #parseOncePerRole(raw: Buffer, fromNullSender: boolean): (role: AddressRole) => Promise<ParsedReturn> {
     const readings = new Map<AddressRole, Promise<ParsedReturn>>();
     return (role) => {
-      const reading = readings.get(role) ?? this.#parts.read(raw, role);
+      const reading = readings.get(role) ?? this.#parts.read(raw, role, fromNullSender);
       readings.set(role, reading);
       return reading;
     };

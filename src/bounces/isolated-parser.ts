@@ -19,6 +19,7 @@ export interface IsolatedParserParts {
 interface Task {
   bytes: Uint8Array;
   role: AddressRole;
+  fromNullSender: boolean;
   resolve(reading: ParsedReturn): void;
   reject(error: unknown): void;
 }
@@ -33,7 +34,8 @@ export function createIsolatedParser({ spawn, onError, timeoutMs = 2_000 }: Isol
     if (current || isClosed || waiting.length === 0) return;
     current = waiting.shift()!;
     thread ??= start();
-    thread.postMessage({ bytes: current.bytes, role: current.role });
+    const { bytes, role, fromNullSender } = current;
+    thread.postMessage({ bytes, role, fromNullSender });
   }
 
   function start(): Worker {
@@ -75,10 +77,10 @@ export function createIsolatedParser({ spawn, onError, timeoutMs = 2_000 }: Isol
   }
 
   return {
-    read: (bytes: Uint8Array, role: AddressRole) =>
+    read: (bytes: Uint8Array, role: AddressRole, fromNullSender = false) =>
       new Promise<ParsedReturn>((resolve, reject) => {
         if (isClosed) throw new Error('the parser is closed');
-        waiting.push({ bytes, role, resolve, reject });
+        waiting.push({ bytes, role, fromNullSender, resolve, reject });
         next();
       }),
     async close(): Promise<void> {
@@ -93,10 +95,10 @@ export function createIsolatedParser({ spawn, onError, timeoutMs = 2_000 }: Isol
 /** The thread's side. */
 export function serveParsing(
   port: MessagePort,
-  read: (bytes: Uint8Array, role: AddressRole) => Promise<ParsedReturn>,
+  read: (bytes: Uint8Array, role: AddressRole, fromNullSender: boolean) => Promise<ParsedReturn>,
 ): void {
-  port.on('message', async ({ bytes, role }: Pick<Task, 'bytes' | 'role'>) => {
+  port.on('message', async ({ bytes, role, fromNullSender }: Omit<Task, 'resolve' | 'reject'>) => {
     port.postMessage('begun');
-    port.postMessage(await read(bytes, role));
+    port.postMessage(await read(bytes, role, fromNullSender));
   });
 }

@@ -42,9 +42,9 @@ export function createBounceHandling(context: ServerContext) {
   const handler = new BounceHandler({
     readAddress: createServiceAddressReader(config, readReturnPath),
     findDelivery: (id) => findReturnedDelivery(db, id),
-    async read(bytes, role) {
+    async read(bytes, role, fromNullSender) {
       const parser = role === 'return-path' ? parsers.returnPath : parsers.public;
-      const reading = await parser.read(bytes, role);
+      const reading = await parser.read(bytes, role, fromNullSender);
       metrics.inbound(reading);
       return reading;
     },

@@ -18,9 +18,9 @@ import { runs } from '../lab/runs.ts';
 
 const golden = goldenMails();
 
-for (const { name, raw, role, reading } of golden) {
+for (const { name, raw, role, fromNullSender, reading } of golden) {
   test(`golden: ${name}`, async (t) => {
-    t.deepEqual(await readMail(raw, role), reading);
+    t.deepEqual(await readMail(raw, role, fromNullSender), reading);
   });
 }
 

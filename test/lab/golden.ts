@@ -13,6 +13,8 @@ export interface Golden {
   name: string;
   raw: Buffer;
   role: AddressRole;
+  /** In the JSON only if it is true. */
+  fromNullSender: boolean;
   reading: ParsedReturn;
 }
 
@@ -26,9 +28,13 @@ export function goldenMails(): Golden[] {
   const names = readdirSync(folder).filter((file) => file.endsWith('.eml'));
   return names.map((file) => {
     const text = readFileSync(join(folder, file), 'latin1');
-    const { role, reading } = JSON.parse(readFileSync(join(folder, file.replace(/eml$/, 'json')), 'utf8'));
+    const {
+      role,
+      reading,
+      fromNullSender = false,
+    } = JSON.parse(readFileSync(join(folder, file.replace(/eml$/, 'json')), 'utf8'));
     const raw = Buffer.from(text.replace(/\r?\n/g, '\r\n'), 'latin1');
-    return { name: file.slice(0, -'.eml'.length), raw, role, reading };
+    return { name: file.slice(0, -'.eml'.length), raw, role, fromNullSender, reading };
   });
 }
 

@@ -55,6 +55,17 @@ export const automaticRules: readonly Rule[] = [
   },
 ];
 
+/** Bounces have these too. */
+const alsoOnBounces = new Set(['auto-submitted', 'precedence', 'list', 'exchange-rule']);
+
+/** Whether it says that it is an answer, by a person or out of office, and not only that no person wrote it. */
+export function isAnswer(mail: ParsedMail): boolean {
+  if (/^\s*(?:re|aw|antw|sv|rif|odp) ?:/i.test(mail.header('subject'))) return true;
+  return automaticRules.some(
+    ({ name, header: [field, value] }) => !alsoOnBounces.has(name) && value.test(mail.header(field)),
+  );
+}
+
 /** Null if no rule matches. */
 export function readAutomatic(mail: ParsedMail): ParsedReturn | null {
   const rule = automaticRules.find(({ header: [name, value] }) => value.test(mail.header(name)));

@@ -11,8 +11,12 @@ import type { ParsedReturn } from './parse-result.ts';
 import { parseMail } from './parsed-mail.ts';
 import { readTextBounce } from './text-bounce.ts';
 
-export async function readMail(bytes: Uint8Array, role: AddressRole): Promise<ParsedReturn> {
-  const mail = await parseMail(bytes);
+export async function readMail(
+  bytes: Uint8Array,
+  role: AddressRole,
+  fromNullSender = false,
+): Promise<ParsedReturn> {
+  const mail = await parseMail(bytes, fromNullSender);
   if (role === 'reports') return (await readReport(mail)) ?? { is: 'letter' };
   return (
     readComplaint(mail) ??

@@ -8,6 +8,8 @@ import PostalMime, { type Attachment, type Email } from 'postal-mime';
 export interface ParsedMail {
   /** The decoded value of the first field with this name (in lower case); '' if there is none. */
   header(name: string): string;
+  /** The envelope sender was empty, as in every bounce (RFC 5321 section 4.5.5). */
+  fromNullSender: boolean;
   /** The beginning of the text that people see; lines end with LF. */
   text: string;
   parts: ParsedPart[];
@@ -35,15 +37,16 @@ const maxLines = 30_000;
 
 const limits = { maxNestingDepth: 20, maxHeadersSize: 512 * 1024, maxRfc822NestingDepth: 0 };
 
-export async function parseMail(whole: Uint8Array): Promise<ParsedMail> {
+export async function parseMail(whole: Uint8Array, fromNullSender: boolean): Promise<ParsedMail> {
   const bytes = beginningOf(whole);
   try {
-    const mail = mailFrom(await PostalMime.parse(bytes, { ...limits, forceRfc822Attachments: true }));
+    const email = await PostalMime.parse(bytes, { ...limits, forceRfc822Attachments: true });
+    const mail = { ...mailFrom(email), fromNullSender };
     // A multipart whose boundary does not occur: use the whole body.
     return mail.text === '' && mail.parts.length === 0 ? { ...mail, text: bodyOf(bytes) } : mail;
   } catch {
     // Its nesting or its header exceeds the limits.
-    return { header: () => '', text: '', parts: [] };
+    return { header: () => '', fromNullSender, text: '', parts: [] };
   }
 }
 
@@ -57,7 +60,7 @@ function beginningOf(bytes: Uint8Array): Uint8Array {
   return bytes.subarray(0, end);
 }
 
-function mailFrom(email: Email): ParsedMail {
+function mailFrom(email: Email): Omit<ParsedMail, 'fromNullSender'> {
   return {
     header(name) {
       if (name === 'subject') return email.subject ?? '';

@@ -10,6 +10,8 @@ export interface TextBounceRule {
   name: string;
   /** A header field that the mail must have: its name in lower case, and a pattern for its value. */
   header?: [name: string, value: RegExp];
+  /** Only mail with an empty envelope sender that is not an answer. */
+  fromNullSender?: true;
   /** Words of the body that only this format has. The text before them does not describe the failure. */
   opening?: RegExp;
   /** Words of the body or the subject that make it a warning: the host is still retrying. */

@@ -3,6 +3,7 @@
  * mail, and extracts the description of the failure.
  */
 import { failure } from '../classify-bounce.ts';
+import { isAnswer } from './auto-reply.ts';
 import { type Diagnostic, readDiagnostic } from './diagnostic.ts';
 import type { ParsedReturn } from './parse-result.ts';
 import type { ParsedMail } from './parsed-mail.ts';
@@ -49,7 +50,12 @@ export function wordsIn(mail: ParsedMail): string | null {
   return format ? pick(format, descriptionOf(format, text)) : null;
 }
 
-function matches({ header, opening }: TextBounceRule, mail: ParsedMail, text: string): boolean {
+function matches(
+  { header, opening, fromNullSender }: TextBounceRule,
+  mail: ParsedMail,
+  text: string,
+): boolean {
+  if (fromNullSender && (!mail.fromNullSender || isAnswer(mail))) return false;
   if (header && !header[1].test(mail.header(header[0]))) return false;
   return !opening || opening.test(text);
 }

@@ -1,6 +1,24 @@
 /** Rules for bounces in no known format that are still clearly bounces. They come last. */
 import type { TextBounceRule } from '../text-bounce-rule.ts';
 
+/** A mail was not delivered, in the words and languages of many servers. Near the beginning, before a copy of our mail. */
+const failureWords = new RegExp(
+  `^(?=[\\s\\S]{0,3000}(?:${[
+    String.raw`undeliver|(?:not|n't|unable to|failed to)(?: yet)? (?:be )?deliver|deliver(?:y|ing)(?: \S{1,20}){0,3} (?:failed|failure|problems?|aborted)|delivery (?:failure|errors?)`,
+    'returned mail|failed permanently|trouble delivering|failed recipients?|did not reach|returned permanent errors|rejected recipient',
+    'not a valid user|no such user|user (?:unknown|not known)|has failed due to|has been postponed|was (?:automatically )?rejected',
+    "n'a pas pu (?:etre|être)|n'ont pas pu (?:etre|être)|non remis|adresse .{0,80}n'existe pas|impossible de (?:remettre|distribuer|délivrer)",
+    "non (?:è|e'|e) stat[oa] possibile|impossibile (?:recapitare|consegnare)|mancat[ao] (?:recapito|consegna)|non (?:è|e'|e) stat[oa] (?:recapitat|consegnat)",
+    'nicht zugestellt|unzustellbar|nicht zustellbar|no se (?:pudo|ha podido) entregar|no (?:pudo|ha podido) ser entregad|não (?:pôde|foi possível)',
+    'не (?:может быть|было|удалось) доставл|не доставлено|无法投递|未能送达|退信',
+    '(?:配信|配送|配達|送信|送達|お届け)(?:が)?(?:でき|され)(?:ま|な)|届きません|宛先.{0,30}(?:見つかりません|存在しません)',
+  ].join('|')}))`,
+  'i',
+);
+
+const postponed =
+  /(?:has been (?:delayed|postponed)|not yet been delivered|will (?:keep|continue) (?:on |to )?(?:try|attempt)|attempts will continue|warning only|will be retried)/i;
+
 export const general: readonly TextBounceRule[] = [
   {
     // Exim's header; providers that use Exim keep it even if they change the text.
@@ -18,11 +36,16 @@ export const general: readonly TextBounceRule[] = [
     name: 'mailer-daemon',
     header: [
       'from',
-      /\b(?:mailer-daemon|mail delivery (?:sub)?system|mail administrator|mdaemon|postmaster)\b/i,
+      /\b(?:mailer-daemon|mail deliver(?:y)? (?:sub)?system|mail_service|mail administrator|mdaemon|postmaster)\b/i,
     ],
-    opening:
-      /^(?=[\s\S]{0,6000}(?:undeliver|not (?:be )?delivered|unable to deliver|delivery (?:has )?fail|returned mail|could ?n[o']t deliver|failed permanently))/i,
-    warning:
-      /(?:has been delayed|not yet been delivered|will (?:keep|continue) (?:on )?trying|warning only|will be retried)/i,
+    opening: failureWords,
+    warning: postponed,
+  },
+  {
+    // RFC 5321 section 4.5.5: bounces have an empty return path. So do many automatic answers, but those do not say this.
+    name: 'null-sender',
+    fromNullSender: true,
+    opening: failureWords,
+    warning: postponed,
   },
 ];

@@ -30,6 +30,13 @@ export const groupware: readonly TextBounceRule[] = [
     means: [[/not listed in (?:Domino Directory|public Name & Address Book)/i, '5.1.1']],
   },
   {
+    // Lotus Notes, before it was called Domino.
+    name: 'notes',
+    opening: /^-{3,} Failure Reasons {1,4}-{3,}\s{1,4}/m,
+    end: /^-{3,} Returned Message/m,
+    means: [[/not listed in (?:Domino Directory|public Name & Address Book)|リストにありません/i, '5.1.1']],
+  },
+  {
     name: 'groupwise',
     opening: /^The message that you sent was undeliverable to the following:\s{1,4}/m,
     words: /\((?<words>[^\n()]{1,300})\)/,

@@ -115,6 +115,25 @@ export const servers: readonly TextBounceRule[] = [
     words: /Recipient: \[[^\n]{1,330}\]\n(?<words>[^\n]{1,500}(?:\n[^\n]{1,300}){0,4})/,
   },
   {
+    // The format that LISTSERV reads and LSMTP writes.
+    name: 'listserv',
+    opening: /^--> Error description:\n/m,
+    words: /^Error-Text: {1,4}(?<words>[^\n]{1,500}(?:\n[ \t]+[^\n]{1,500}){0,8})/m,
+    end: /^Error-End:/m,
+  },
+  {
+    // Dovecot's rejections, which have the report type of a read receipt.
+    name: 'dovecot',
+    opening: /^Your message (?:to <[^\n>]{1,320}> )?was automatically rejected:\s{1,4}/m,
+  },
+  {
+    // Japanese providers.
+    name: 'delivery-errors',
+    opening: /^-{3,} ?The following addresses had delivery errors ?-{3,}\s{1,4}/m,
+    warning: /^Warning\b.{0,20}could not send (?:mail|message) for past/i,
+    words: /\[(?<words>[^\n\]]{1,300})\]/,
+  },
+  {
     name: 'james',
     opening: /^Error message below:\n/m,
     end: /^[ \t]*Message details:/m,
