@@ -4,6 +4,7 @@ import { watchDomains } from '../accounts/watch-domains.ts';
 import { forgetAnswers } from '../db/accept/idempotency.ts';
 import { forgetLinks } from '../db/accounts/one-time.ts';
 import { forgetSessions } from '../db/accounts/sessions-table.ts';
+import { forgetSoftBounces } from '../db/accounts/soft-bounces.ts';
 import { openDatabase } from '../db/engine/open.ts';
 import { removeMessages } from '../db/events/retention.ts';
 import { forgetFigures, sumUp } from '../db/events/statistics.ts';
@@ -33,6 +34,7 @@ export function maintenanceJobs(context: ServerContext): MaintenanceJob[] {
     { name: 'sessions', run: () => forgetSessions(db, now()) },
     { name: 'one-time links', run: () => forgetLinks(db, now()) },
     { name: 'nodes', run: () => forgetNodes(db, now()) },
+    { name: 'soft bounces', run: () => forgetSoftBounces(db, now()) },
     { name: 'learned', run: () => forgetLearned(db, now()) },
     { name: 'messages', run: removeMessages(db, now, config.keepMessages) },
     ...partitionJobs({

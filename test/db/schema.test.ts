@@ -58,6 +58,7 @@ for (const kind of kinds) {
       '014-node-versions',
       '015-pause',
       '016-names',
+      '017-soft-bounces',
       '018-domain-watch',
     ]);
   });

@@ -9,7 +9,7 @@ export type Disposition = 'queued' | 'suppressed' | 'insufficient_credit';
 
 export interface AcceptanceRows {
   tables: Record<
-    'emails' | 'message_bases' | 'messages' | 'deliveries' | 'events' | 'credit_entries',
+    'emails' | 'message_bases' | 'messages' | 'deliveries' | 'events' | 'credit_entries' | 'soft_bounces',
     object[]
   >;
   /** Adds an accepted send, with the dispositions in the order of its recipients, and returns its answer. */
@@ -24,6 +24,7 @@ export function newRows(): AcceptanceRows {
     deliveries: [],
     events: [],
     credit_entries: [],
+    soft_bounces: [],
   };
 
   return {

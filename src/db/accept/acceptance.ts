@@ -12,6 +12,7 @@
 import { dayOf, untilMidnight } from '../../accounts/limits.ts';
 import { failpoint } from '../../base/failpoints.ts';
 import { lockOrganizations, type Organization } from '../accounts/organizations.ts';
+import { watchRow } from '../accounts/soft-bounces.ts';
 import { suppressedAmong, suppressionKey } from '../accounts/suppressions.ts';
 import { insertRows, insertWithBytes } from '../engine/insert-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
@@ -42,6 +43,8 @@ export interface AcceptPolicy {
 interface Snapshot {
   orgs: Map<string, Organization>;
   suppressed: Set<string>;
+  /** Addresses that bounced softly of late. */
+  watched: Set<string>;
   /** By email id: sends that an earlier try of the same commit has accepted. */
   taken: Map<string, AcceptedBefore>;
   earlier: EarlierAnswer;
@@ -68,6 +71,7 @@ export async function acceptAll(db: Db, sends: Send[], policy: AcceptPolicy): Pr
       () => insertWithBytes(trx, 'messages', tables.messages),
       () => insertRows(trx, 'events', tables.events),
       () => insertRows(trx, 'credit_entries', tables.credit_entries),
+      () => insertRows(trx, 'soft_bounces', tables.soft_bounces),
     ]);
     await insertRows(trx, 'deliveries', tables.deliveries);
     failpoint('accepting');
@@ -94,7 +98,7 @@ async function readSnapshot(trx: Trx, sends: Send[], policy: AcceptPolicy): Prom
   const pairs = sends.flatMap(({ orgId, recipients }) =>
     recipients.map(({ key }) => ({ orgId, addressKey: key })),
   );
-  const [orgs, usages, earlier, suppressed] = await parallel(trx, [
+  const [orgs, usages, earlier, { suppressed, watched }] = await parallel(trx, [
     () => lockOrganizations(trx, ids),
     () => lockUsages(trx, days),
     () => findEarlier(trx, sends),
@@ -103,6 +107,7 @@ async function readSnapshot(trx: Trx, sends: Send[], policy: AcceptPolicy): Prom
   return {
     orgs: new Map(orgs.map((org) => [org.id, org])),
     suppressed,
+    watched,
     earlier,
     taken: await findAcceptedBefore(trx, sends),
     days: new Map(
@@ -150,6 +155,10 @@ function decide(send: Send, snapshot: Snapshot): Decision {
     if (isSuppressed(recipient.key)) return 'suppressed';
     return accepted.has(recipient) ? 'queued' : 'insufficient_credit';
   };
+  for (const { key } of accepted) {
+    if (snapshot.watched.has(suppressionKey(send.orgId, key)))
+      snapshot.rows.tables.soft_bounces.push(watchRow(send.orgId, key, send.emailId, send.acceptedAt));
+  }
   today.emails += payable;
   charge(org, payable, send, snapshot);
   const answer = snapshot.rows.add(send, send.recipients.map(dispositionOf), payable);

@@ -176,19 +176,32 @@ export function searchSuppressions(db: Db, { orgId, part, after, limit }: Suppre
   });
 }
 
-/** Returns the suppressed ones of these addresses, as `suppressionKey` writes them; one query for all. */
+/**
+ * Returns the suppressed ones of these addresses, and those that bounced softly of late (soft-bounces.ts), as
+ * `suppressionKey` writes them; one query for all.
+ */
 export async function suppressedAmong(
   db: Db,
   pairs: { orgId: string; addressKey: string }[],
-): Promise<Set<string>> {
+): Promise<{ suppressed: Set<string>; watched: Set<string> }> {
   const { from, column } = jsonRows(db, { org_id: 'uuid', address_key: 'text' });
-  const rows = await query<{ org_id: string; address_key: string }>(
-    db,
-    `select kept.org_id, kept.address_key from ${from} cross join suppressions as kept
-     where kept.org_id = ${column('org_id')} and kept.address_key = ${column('address_key')}`,
-    [JSON.stringify(pairs.map(({ orgId, addressKey }) => ({ org_id: orgId, address_key: addressKey })))],
+  const given = JSON.stringify(
+    pairs.map(({ orgId, addressKey }) => ({ org_id: orgId, address_key: addressKey })),
   );
-  return new Set(rows.map((row) => suppressionKey(row.org_id, row.address_key)));
+  const among = (table: string) =>
+    `select '${table}' as found_in, kept.org_id, kept.address_key from ${from} cross join ${table} as kept
+     where kept.org_id = ${column('org_id')} and kept.address_key = ${column('address_key')}`;
+  const rows = await query<{ found_in: string; org_id: string; address_key: string }>(
+    db,
+    `${among('suppressions')} union ${among('soft_bounces')}`,
+    [given, given],
+  );
+  const keysIn = (table: string) => rows.filter(({ found_in }) => found_in === table);
+  const keyOf = (row: { org_id: string; address_key: string }) => suppressionKey(row.org_id, row.address_key);
+  return {
+    suppressed: new Set(keysIn('suppressions').map(keyOf)),
+    watched: new Set(keysIn('soft_bounces').map(keyOf)),
+  };
 }
 
 export function suppressionKey(orgId: string, addressKey: string): string {

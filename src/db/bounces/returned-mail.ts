@@ -7,7 +7,8 @@ import { type ReturnedTransition, transitionOnReturn } from '../../bounces/bounc
 import type { Complaint, Failure, ParsedReturn } from '../../bounces/parse/parse-result.ts';
 import type { DeliveryStatus } from '../../glossary.ts';
 import { compareKey } from '../../mail/address.ts';
-import { suppressionReason } from '../../record/transition.ts';
+import { isSoftForMailbox, suppressionReason } from '../../record/transition.ts';
+import { noteSoftBounces } from '../accounts/soft-bounces.ts';
 import { type NewSuppression, suppress } from '../accounts/suppressions.ts';
 import { insertRows, insertWithBytes } from '../engine/insert-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
@@ -89,6 +90,8 @@ export async function recordReturned(
     const suppressions = done.flatMap(({ delivery, transition }) =>
       suppressionAfter(delivery, transition, suppressAfter),
     );
+    const soft = suppressAfter.length === 0 ? [] : done.flatMap(softBounceOf);
+    if (soft.length > 0) suppressions.push(...(await noteSoftBounces(trx, soft)));
     await suppress(trx, suppressions, at);
     return outcomes;
   });
@@ -163,6 +166,11 @@ function suppressionAfter(
   const reason = status === 'complained' ? 'complaint' : suppressionReason({ bounce }, suppressAfter);
   if (reason === null) return [];
   return [{ orgId, address: recipient, addressKey: compareKey(recipient), reason, emailId }];
+}
+
+function softBounceOf({ returned: { mail }, delivery, transition: { bounce } }: Changed) {
+  const { orgId, recipient, emailId } = delivery;
+  return isSoftForMailbox(bounce) ? [{ orgId, recipient, emailId, bounce, at: mail.at }] : [];
 }
 
 export function mailRow(mail: InboundMail, deliveryId: string | null, reading: ParsedReturn): object {

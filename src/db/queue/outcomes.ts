@@ -10,7 +10,8 @@
 import { failpoint } from '../../base/failpoints.ts';
 import { newId } from '../../base/id.ts';
 import { compareKey } from '../../mail/address.ts';
-import { suppressionReason, type Transition } from '../../record/transition.ts';
+import { isSoftForMailbox, suppressionReason, type Transition } from '../../record/transition.ts';
+import { noteSoftBounces } from '../accounts/soft-bounces.ts';
 import { type NewSuppression, suppress } from '../accounts/suppressions.ts';
 import { insertRows } from '../engine/insert-rows.ts';
 import { type JsonColumns, jsonItems, query } from '../engine/json-rows.ts';
@@ -47,6 +48,8 @@ export async function recordAll(
       () => insertRows(trx, 'attempts', kept.map(attemptRow)),
       () => insertRows(trx, 'events', kept.map(eventOf)),
     ]);
+    const soft = suppressAfter.length === 0 ? [] : kept.flatMap(softBounceOf);
+    if (soft.length > 0) suppressed.push(...(await noteSoftBounces(trx, soft)));
     await suppress(trx, suppressed, at);
     return written;
   });
@@ -127,6 +130,10 @@ function suppressionAfter(transition: Transition, suppressAfter: readonly string
   const reason = suppressionReason(transition, suppressAfter);
   if (reason === null) return [];
   return [{ orgId, address: recipient, addressKey: compareKey(recipient), reason, emailId }];
+}
+
+function softBounceOf({ delivery: { orgId, recipient, emailId }, attempt, bounce }: Transition) {
+  return isSoftForMailbox(bounce) ? [{ orgId, recipient, emailId, bounce, at: attempt.endedAt }] : [];
 }
 
 function json(value: unknown): string | null {

@@ -23,6 +23,7 @@ import { messageBases } from './migrations/013-message-bases.ts';
 import { nodeVersions } from './migrations/014-node-versions.ts';
 import { pause } from './migrations/015-pause.ts';
 import { names, plannedRenames, type Rename } from './migrations/016-names.ts';
+import { softBounces } from './migrations/017-soft-bounces.ts';
 import { domainWatch } from './migrations/018-domain-watch.ts';
 
 const migrations: Record<string, Knex.Migration> = {
@@ -42,6 +43,7 @@ const migrations: Record<string, Knex.Migration> = {
   '014-node-versions': nodeVersions,
   '015-pause': pause,
   '016-names': names,
+  '017-soft-bounces': softBounces,
   '018-domain-watch': domainWatch,
 };
 

@@ -419,6 +419,19 @@ CREATE UNIQUE INDEX sessions_hash_unique ON public.sessions USING btree (hash);
 CREATE UNIQUE INDEX sessions_pkey ON public.sessions USING btree (id);
 CREATE INDEX sessions_user_id_index ON public.sessions USING btree (user_id);
 
+CREATE TABLE soft_bounces (
+  id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  address_key text NOT NULL,
+  email_id uuid NOT NULL,
+  created_at bigint NOT NULL,
+  bounced_at bigint,
+  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  PRIMARY KEY (id)
+);
+CREATE INDEX soft_bounces_org_id_address_key_index ON public.soft_bounces USING btree (org_id, address_key);
+CREATE UNIQUE INDEX soft_bounces_pkey ON public.soft_bounces USING btree (id);
+
 CREATE TABLE source_pools (
   node text NOT NULL,
   pool text NOT NULL,

@@ -379,6 +379,19 @@ CREATE UNIQUE INDEX sessions_hash_unique on sessions (hash);
 
 CREATE INDEX sessions_user_id_index on sessions (user_id);
 
+CREATE TABLE soft_bounces (
+  id char(36),
+  org_id char(36) not null,
+  address_key text not null,
+  email_id char(36) not null,
+  created_at bigint not null,
+  bounced_at bigint,
+  foreign key(org_id) references organizations(id) on delete cascade,
+  primary key (id)
+);
+
+CREATE INDEX soft_bounces_org_id_address_key_index on soft_bounces (org_id, address_key);
+
 CREATE TABLE source_pools (
   node text not null,
   pool text not null,
