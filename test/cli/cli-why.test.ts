@@ -154,14 +154,21 @@ const rows: [what: string, story: WhyFacts, said: string][] = [
       '(blocked): the host refuses the address that this server sends from for its reputation; its reply says what it ' +
       'wants. `postern doctor` says whether it is on a blocklist.',
   ],
+  [
+    'bounced for a DMARC record that is missing',
+    blocked('550 5.7.40 Your email has been blocked', 'auth'),
+    'mx.invalid [192.0.2.1] said "550 5.7.40 Your email has been blocked" at attempt 1. That is final, a soft bounce ' +
+      '(auth): the host does not trust the sender; check the DMARC record (_dmarc) of sender.invalid ' +
+      'with `postern doctor sender.invalid`.',
+  ],
 ];
 
 /** Bounced with this reply. */
-function blocked(line: string): WhyFacts {
+function blocked(line: string, category = 'blocked'): WhyFacts {
   const [, code, enhanced, text] = /^(\d+) (\S+) (.*)$/.exec(line)!;
-  const bounce = { type: 'soft', category: 'blocked', fault: 'sender', diagnostic: line };
+  const bounce = { type: 'soft', category, fault: 'sender', diagnostic: line };
   const verdict: Partial<Outcome> = {
-    ...{ outcome: 'bounced', category: 'blocked', fault: 'sender', bounce: 'soft', diagnostic: line },
+    ...{ outcome: 'bounced', category, fault: 'sender', bounce: 'soft', diagnostic: line },
   };
   const reply = { code: Number(code), enhanced: enhanced!, text: text! };
   const mx = { host: 'mx.invalid', address: '192.0.2.1', port: 25 };

@@ -12,6 +12,7 @@ const commands: Remedies = {
   source: ({ orgId }) =>
     `Give a node one (POSTERN_MTA_SOURCES, with @POOL), or \`postern org pool ${orgId} NAME\` has it send from another pool.`,
   verify: 'with `postern domain verify`',
+  examine: (domain) => `with \`postern doctor ${domain}\``,
   doctor: '`postern doctor` says whether it is on a blocklist.',
 };
 

@@ -7,6 +7,7 @@ import type { AttemptRecord, DeliveryRecord } from '../../db/events/emails.ts';
 import type { DeliveryStatus, Fault } from '../../glossary.ts';
 import { domainOf } from '../../mail/address.ts';
 import { replyText } from '../../outcome.ts';
+import { authenticationAdvice } from './authentication-advice.ts';
 import { blocklistAdvice } from './blocklist-advice.ts';
 import { type DestinationStatus, reasonToWait, type StatusSubject, type When } from './destination-status.ts';
 
@@ -40,6 +41,8 @@ export interface Remedies {
   source(facts: WhyFacts): string;
   /** Follows "check the domain". */
   verify: string;
+  /** Follows the name of a DNS record of the domain: how to check it. */
+  examine(domain: string): string;
   /** A sentence: how to see whether this server is on blocklists. */
   doctor: string;
 }
@@ -146,6 +149,10 @@ function advice(facts: WhyFacts, remedies: Remedies): string {
   const cause = isLast ? last?.outcome : delivery.bounce;
   if (cause?.category === 'blocked')
     return blocklistAdvice(refusalOf(facts, cause.diagnostic), remedies.doctor);
+  if (cause?.category === 'auth') {
+    const { text, senderDomain } = refusalOf(facts, cause.diagnostic);
+    return authenticationAdvice(text, senderDomain, remedies.examine(senderDomain));
+  }
   return cause?.fault ? advices[cause.fault](remedies) : 'nothing more is sent.';
 }
 

@@ -19,6 +19,7 @@ const remedies: Remedies = {
   grant: () => 'The Credits page shows what is left and when the quota renews. This email is not sent later.',
   source: () => 'The operator of this server can fix that.',
   verify: '(see its DNS records under Domains)',
+  examine: () => '(see its DNS records under Domains)',
   doctor: 'The operator of this server can check under Doctor whether it is on a blocklist.',
 };
 
