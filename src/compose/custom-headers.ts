@@ -4,6 +4,7 @@
  * second field.
  */
 import { parseMailbox } from '../mail/address.ts';
+import { structureOf } from './header-grammar.ts';
 
 export type CustomHeaders = Record<string, string>;
 
@@ -25,29 +26,44 @@ type Replacing = (typeof replacing)[number];
 /** RFC 5322 section 3.6.4, without obsolete and quoted forms. It must fit on a line, which has 998 octets. */
 const messageId = /^(?=.{1,900}$)<?[!#-'*+\-./0-9=?A-Z^-~]+@[!#-'*+\-./0-9=?A-Z^-~[\]]+>?$/;
 
-/** An error message, or null if the header may be set. */
-export function headerFault(name: string, value: string): string | null {
-  if (!token.test(name)) return `"${name}" is not a valid header name`;
-  if (refused.test(name)) return `the header ${name} cannot be set`;
-  if (/[\r\n\0]/.test(value)) return `the value of ${name} must not contain CR, LF or NUL`;
-  if (value.length > maxValueLength)
-    return `the value of ${name} must not be longer than ${maxValueLength} characters`;
-  if (!value.isWellFormed()) return `the value of ${name} must be well-formed Unicode`;
-  return replacementFault(name.toLowerCase(), value);
+export interface HeaderFault {
+  message: string;
+  /** What would be right. */
+  expected: string;
 }
 
-function replacementFault(name: string, value: string): string | null {
-  switch (name) {
+/** Null if the header may be set. */
+export function headerFault(name: string, value: string): HeaderFault | null {
+  const wrong = (expected: string) => ({ message: `the value of ${name} must be ${expected}`, expected });
+  if (!token.test(name)) {
+    return {
+      message: `"${name}" is not a valid header name`,
+      expected: 'a header name of at most 76 characters',
+    };
+  }
+  if (refused.test(name)) {
+    return { message: `the header ${name} cannot be set`, expected: 'a header that may be set' };
+  }
+  if (/[\r\n\0]/.test(value)) return wrong('free of CR, LF and NUL');
+  if (value.length > maxValueLength) return wrong(`at most ${maxValueLength} characters`);
+  if (!value.isWellFormed()) return wrong('well-formed Unicode');
+  const expected = unmetRule(name, value.trim());
+  return expected === null ? null : wrong(expected);
+}
+
+/** The rule of this header that the value breaks, in words; null if there is none. */
+function unmetRule(name: string, value: string): string | null {
+  switch (name.toLowerCase()) {
     case 'date':
-      return Number.isNaN(Date.parse(value)) ? 'the value of Date must be a date' : null;
+      return Number.isNaN(Date.parse(value)) ? 'a date' : null;
     case 'message-id':
-      return messageId.test(value) ? null : 'the value of Message-ID must be a single <id@domain>';
+      return messageId.test(value) ? null : 'a single <id@domain>';
     case 'reply-to':
     case 'sender':
-      return parseMailbox(value) ? null : `the value of ${name} must be a single address`;
-    default:
-      return null;
+      return parseMailbox(value) ? null : 'a single address';
   }
+  const structure = structureOf(name);
+  return structure && structure.write(value) === null ? structure.expected : null;
 }
 
 /** Separates the headers that replace ours, by lower-case name, from the rest. If one is given twice in different letter case, the last counts. */

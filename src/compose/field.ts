@@ -25,7 +25,7 @@ export function field(name: string, value: string): FieldLine {
  * Printable ASCII that can be folded to lines of at most 998 octets (RFC 5322 section 2.1.1), none of which is only white
  * space (section 3.2.2).
  */
-const foldable = /^[\x21-\x7e]{1,900}(?:[ \t]{1,20}[\x21-\x7e]{1,900})*$/;
+export const foldable = /^[\x21-\x7e]{1,900}(?:[ \t]{1,20}[\x21-\x7e]{1,900})*$/;
 
 /**
  * The value itself if it can be folded, otherwise encoded. nodemailer alone would only encode what is not ASCII: it folds
@@ -41,29 +41,25 @@ export function unstructured(value: string): string {
 /** The value in encoded words, unless it is plain ASCII that cannot be mistaken for one. */
 export function encodedText(value: string): string {
   const encoding = isMostlyLetters(value) ? 'Q' : 'B';
-  // Includes line ends, although callers refuse them: no value may ever become a field of its own.
-  const hasControls = /[\x00-\x08\x0a-\x1f\x7f]/.test(value);
-  return hasControls
+  // nodemailer would leave what looks like an encoded word as it is, and readers would decode it. Controls include line
+  // ends, although callers refuse them: no value may ever become a field of its own.
+  const needsEncoding = /=\?|[\x00-\x08\x0a-\x1f\x7f]/.test(value);
+  return needsEncoding
     ? encodeWord(value, encoding, maxWordLength)
     : encodeWords(value, encoding, maxWordLength, true);
 }
 
-/** RFC 5322 section 3.6.4: ids in angle brackets, which callers may have left out. */
-export function messageIds(value: string): string {
-  if (!foldable.test(value)) return unstructured(value);
-  return value.replace(/[^ \t]+/g, (id) => `<${id.replace(/^<|>$/g, '')}>`);
-}
-
 export function mailbox({ name, address }: { name: string; address: string }): string {
   const written = envelopeAddress(address);
-  if (name) return `${displayName(name)} <${written}>`;
+  if (name) return `${phrase(name)} <${written}>`;
   // A quoted local part gets angle brackets: without them, some readers take a comma in it for a separator.
   return address.startsWith('"') ? `<${written}>` : written;
 }
 
-function displayName(name: string): string {
+/** RFC 5322 section 3.2.5. A quoted string that looks like an encoded word is decoded by many readers. */
+export function phrase(name: string): string {
   if (/^[\w ]*$/.test(name)) return name;
-  if (/^[\x20-\x7e]*$/.test(name)) return quoteString(name);
+  if (/^[\x20-\x7e]*$/.test(name) && !name.includes('=?')) return quoteString(name);
   return encodeWord(name, isMostlyLetters(name) ? 'Q' : 'B', maxWordLength);
 }
 

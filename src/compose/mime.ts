@@ -8,7 +8,8 @@ import type { Mailbox } from '../glossary.ts';
 import { parseMailbox } from '../mail/address.ts';
 import { type Attachment, attachmentPart } from './attachment.ts';
 import { type CustomHeaders, splitHeaders } from './custom-headers.ts';
-import { type FieldLine, field, mailbox, messageIds, unstructured } from './field.ts';
+import { type FieldLine, field, mailbox, unstructured } from './field.ts';
+import { structureOf } from './header-grammar.ts';
 import { headText, leaf, type MimePart, multipart } from './part.ts';
 import { encodeText, toCrlf } from './transfer-encoding.ts';
 
@@ -72,7 +73,9 @@ export function toBytes({ fields, body }: MimeMessage): Buffer {
 }
 
 function customValue(name: string, value: string): string {
-  return /^references$/i.test(name) ? messageIds(value) : unstructured(value);
+  const structure = structureOf(name);
+  // The schema has refused a value that is not valid; its field is left out.
+  return structure ? (structure.write(value) ?? '') : unstructured(value);
 }
 
 /** Parsed, because a name is written differently in a header than callers write it. Empty if there is none. */

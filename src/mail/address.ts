@@ -73,18 +73,18 @@ export function envelopeAddress(address: string, domain = domainOf(address)): st
 /** Reads `address` or `Name <address>`; null if the text is neither. */
 export function parseMailbox(text: string): Mailbox | null {
   if (/\p{Cc}/u.test(text) || !text.isWellFormed()) return null;
-  const named = /^(?<name>[^<>]*)<(?<address>[^<>]+)>$/u.exec(text.trim());
+  const named = /^(?<name>"(?:[^"\\]|\\.)*"\s*|[^<>]*)<(?<address>[^<>]+)>$/u.exec(text.trim());
   const address = named ? named.groups!.address! : text.trim();
-  const name = named ? displayName(named.groups!.name!.trim()) : '';
+  const name = named ? parsePhrase(named.groups!.name!.trim()) : '';
   const domain = domainOf(address);
   return domain === null || name === null ? null : { name, address, domain };
 }
 
 /** A display name without its quotes, or null if it could be mistaken for another address or would break a header. */
-function displayName(text: string): string | null {
+export function parsePhrase(text: string): string | null {
   if (text.length > maxNameLength) return null;
   const quoted = /^"(?<inside>(?:[^"\\]|\\.)*)"$/u.exec(text);
   const name = quoted ? quoted.groups!.inside!.replace(/\\(.)/gu, '$1') : text;
-  if (!quoted && /["@]/.test(name)) return null;
+  if (!quoted && /["<>]|\S@\S/.test(name)) return null;
   return name.replace(/ +/g, ' ');
 }

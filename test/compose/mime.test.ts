@@ -190,7 +190,9 @@ test("a reader sees the same message as from nodemailer's composer", async (t) =
       ...about,
       content: Buffer.from(content as ArrayBuffer),
     }));
-    const values = headers.filter(({ key }) => !['content-type', 'content-transfer-encoding'].includes(key));
+    // From is in the rest, as it was read: we encode a name that nodemailer quotes if it looks like an encoded word.
+    const others = ['content-type', 'content-transfer-encoding', 'from'];
+    const values = headers.filter(({ key }) => !others.includes(key));
     return { ...rest, files, values: values.map(({ key, value }) => `${key}: ${decodeWords(value)}`).sort() };
   };
   const property = fc.asyncProperty(mail, async (some) => {

@@ -104,6 +104,8 @@ const rows: Record<string, Row> = {
       'App <app@sender.invalid>',
       '"Lee, Ann" <a@sender.invalid>',
       'Jörg <j@sender.invalid>',
+      'Team @ Acme <a@sender.invalid>',
+      '"Acme <Support>" <a@sender.invalid>',
     ].map((from) => ({ from })),
     refuses: ['', ' ', 'App', 'App <>', 'App <app@sender.invalid', 'app@', '@sender.invalid', ...notOne].map(
       (from) => ['BAD_REQUEST', { from }],
@@ -159,6 +161,18 @@ const rows: Record<string, Row> = {
       ...at('headers.Message-ID', header('Message-ID', 'soon'), header('Message-ID', '<a@b.invalid> x')),
       ...at('headers.Reply-To', header('Reply-To', 'App')),
       ...at('headers.Sender', header('Sender', 'App')),
+    ],
+  },
+  'custom headers: structured ones follow their grammar': {
+    takes: [
+      header('List-Unsubscribe', '<https://a.invalid/u?=?>, <mailto:u@a.invalid>'),
+      header('References', '<a@b.invalid> c@d.invalid'),
+    ],
+    refuses: [
+      ...at('headers.List-Unsubscribe', header('List-Unsubscribe', '<https://a.invalid/ü>')),
+      ...at('headers.list-id', header('list-id', 'News')),
+      ...at('headers.In-Reply-To', header('In-Reply-To', 'soon')),
+      ...at('headers.Errors-To', header('Errors-To', 'App')),
     ],
   },
   'tags: keys not empty, values may be': {

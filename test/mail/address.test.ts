@@ -175,6 +175,9 @@ const mailboxes: [text: string, name: string, address: string][] = [
   ["Ann O'Neil (Sales) <a@b.invalid>", "Ann O'Neil (Sales)", 'a@b.invalid'],
   ['Jörg Müller 😀 <a@b.invalid>', 'Jörg Müller 😀', 'a@b.invalid'],
   ['App <"a b"@b.invalid>', 'App', '"a b"@b.invalid'],
+  ['Team @ Acme <a@b.invalid>', 'Team @ Acme', 'a@b.invalid'],
+  ['"Acme <Support>" <a@b.invalid>', 'Acme <Support>', 'a@b.invalid'],
+  ['"a <x@y.invalid>, \\"" <a@b.invalid>', 'a <x@y.invalid>, "', 'a@b.invalid'],
 ];
 
 const noMailboxes: [what: string, text: string][] = [
@@ -183,6 +186,8 @@ const noMailboxes: [what: string, text: string][] = [
   ['empty brackets', 'App <>'],
   ['two addresses', 'a@b.invalid, c@d.invalid'],
   ['two named addresses', 'A <a@b.invalid>, C <c@d.invalid>'],
+  ['an address in quotes, then another name', '"A <a@b.invalid>" C <c@d.invalid>'],
+  ['brackets in a name without quotes', 'A <B> <c@d.invalid>'],
   ['an address as the name', 'a@b.invalid <c@d.invalid>'],
   ['an address before the named one', 'a@b.invalid, C <c@d.invalid>'],
   ['text after the address', 'App <a@b.invalid> x'],

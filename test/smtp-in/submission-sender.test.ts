@@ -20,7 +20,7 @@ const read: Record<string, string> = {
   '"a b"@b.invalid': '"a b"@b.invalid',
   'X <"a@b"@b.invalid>': 'X <"a@b"@b.invalid>',
   '"evil@other.invalid" <a@b.invalid>': '"evil@other.invalid" <a@b.invalid>',
-  '"<x@y.invalid>" <a@b.invalid>': 'a@b.invalid',
+  '"<x@y.invalid>" <a@b.invalid>': '"<x@y.invalid>" <a@b.invalid>',
 };
 
 for (const [field, expected] of Object.entries(read)) {

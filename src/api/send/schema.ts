@@ -73,8 +73,8 @@ const headers = atMostPairs(
         }
         const fault = headerFault(name, value);
         if (!fault) continue;
-        const params = { expected: 'a header that may be set' };
-        context.addIssue({ code: 'custom', path: [name], message: fault, params });
+        const { message, expected } = fault;
+        context.addIssue({ code: 'custom', path: [name], message, params: { expected } });
       }
     })
     .transform((pairs) => pairs as Record<string, string>),
@@ -85,7 +85,8 @@ const headers = atMostPairs(
     'MIME headers to add. `From`, `To`, `Subject` and `DKIM-Signature` cannot be set, nor can headers that would ' +
     'break or contradict the message: `MIME-Version`, `Content-*`, `Cc`, `Bcc`, `Return-Path`, `Received`, `Resent-*`, ' +
     '`ARC-*`, `Authentication-Results`. `Date`, `Message-ID`, `Reply-To` and `Sender` replace the generated ones. ' +
-    'Names are tokens; values contain no CR, LF or NUL.',
+    '`References`, `In-Reply-To`, `List-*` and headers with addresses must follow their grammar. Names are tokens; values ' +
+    'contain no CR, LF or NUL.',
   examples: [{ 'X-Campaign': 'receipts' }],
 });
 

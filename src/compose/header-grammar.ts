@@ -1,0 +1,123 @@
+/**
+ * The grammar of structured header fields that a caller may give (RFC 5322, 2369, 2919, 8058). Their values are never
+ * encoded as a whole, because readers decode encoded words only in phrases (RFC 2047 section 5): a URL or an id that is
+ * one would be lost. What does not follow the grammar is refused.
+ */
+import { parseMailbox, parsePhrase } from '../mail/address.ts';
+import { foldable, mailbox, phrase } from './field.ts';
+
+interface Structure {
+  /** What a valid value is, in words. */
+  expected: string;
+  /** The value as it is written; null if it does not follow the grammar. */
+  write(value: string): string | null;
+}
+
+/** A word of this length fits on a line of 998 octets with its brackets and comma. */
+const maxWord = 880;
+
+const ids: Structure = { expected: 'message ids such as <id@domain>, separated by spaces', write: idsOf };
+const urls: Structure = {
+  expected: `ASCII URLs of at most ${maxWord} characters, each in angle brackets, such as <https://example.com/u> or <mailto:u@example.com>, separated by commas`,
+  write: urlsOf,
+};
+const addresses: Structure = {
+  expected: 'addresses in ASCII, each as address or Name <address>, separated by commas',
+  write: addressesOf,
+};
+const otherList: Structure = {
+  expected: `printable ASCII without words of more than ${maxWord} characters`,
+  write: (value) => (foldable.test(value) ? value : null),
+};
+
+const structures: Record<string, Structure> = {
+  references: ids,
+  'in-reply-to': ids,
+  'list-help': urls,
+  'list-unsubscribe': urls,
+  'list-subscribe': urls,
+  'list-owner': urls,
+  'list-archive': urls,
+  'list-post': { expected: `NO, or ${urls.expected}`, write: postOf },
+  'list-id': { expected: 'an id of at most 255 characters such as Name <list.example.com>', write: listIdOf },
+  'list-unsubscribe-post': {
+    expected: 'List-Unsubscribe=One-Click',
+    write: (value) => (/^list-unsubscribe=one-click$/i.test(value) ? 'List-Unsubscribe=One-Click' : null),
+  },
+  'disposition-notification-to': addresses,
+  'return-receipt-to': addresses,
+  'errors-to': addresses,
+  'mail-reply-to': addresses,
+  'mail-followup-to': addresses,
+};
+
+/** Undefined for an unstructured field. */
+export function structureOf(name: string): Structure | undefined {
+  const key = name.toLowerCase();
+  if (Object.hasOwn(structures, key)) return structures[key];
+  return key.startsWith('list-') ? otherList : undefined;
+}
+
+/**
+ * Angle brackets may be left out. What is in them is not checked further, because these ids are often those of other
+ * programs, and not all have the form of RFC 5322 section 3.6.4.
+ */
+function idsOf(value: string): string | null {
+  const words = value.replaceAll('><', '> <').split(/[ \t]+/);
+  const isId = (word: string) =>
+    word.length <= maxWord && /^(?:<[!-;=?-~]+>|[!-;=?-~]+@[!-;=?-~]+)$/.test(word);
+  return words.every(isId)
+    ? words.map((word) => (word.startsWith('<') ? word : `<${word}>`)).join(' ')
+    : null;
+}
+
+const comment = String.raw`\([\t\x20-\x27\x2a-\x5b\x5d-\x7e]{0,200}\)`;
+const url = `<(?<url>[a-z][a-z0-9+.-]*:[!-;=?-~]{1,${maxWord}})>`;
+
+/** RFC 2369 section 2. */
+function urlsOf(value: string): string | null {
+  const element = new RegExp(`(?:${comment}[ \\t]*)*${url}(?:[ \\t]*${comment})*`, 'iy');
+  const isUrl = (found: RegExpExecArray) => URL.canParse(found.groups!.url!);
+  const found = elementsOf(value, element);
+  const text = found?.every(isUrl) ? found.map(([all]) => all).join(', ') : '';
+  return foldable.test(text) ? text : null;
+}
+
+/** RFC 2369 section 3.4. */
+function postOf(value: string): string | null {
+  return new RegExp(`^NO(?:[ \\t]+${comment})?$`, 'i').test(value) && foldable.test(value)
+    ? value
+    : urlsOf(value);
+}
+
+/** RFC 2919 section 3. */
+function listIdOf(value: string): string | null {
+  const found = /^(?<name>.*)<(?<id>[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)+)>$/u.exec(value);
+  if (!found || /\p{Cc}/u.test(value)) return null;
+  const { id = '', name: given = '' } = found.groups!;
+  const name = parsePhrase(given.trim());
+  if (id.length > 255 || name === null) return null;
+  return name === '' ? `<${id}>` : `${phrase(name)} <${id}>`;
+}
+
+function addressesOf(value: string): string | null {
+  const element = /(?:"(?:[^"\\]|\\.)*"|<[^<>]*>|[^",<>])+/uy;
+  const parsed = elementsOf(value, element)?.map(([text]) => parseMailbox(text.trim()));
+  const written = parsed?.map((one) => (one && /^[\x20-\x7e]*$/.test(one.address) ? mailbox(one) : null));
+  return written && !written.includes(null) ? written.join(', ') : null;
+}
+
+/** The elements of a list with commas; null if the value is not one. `element` is a sticky expression. */
+function elementsOf(value: string, element: RegExp): RegExpExecArray[] | null {
+  const found: RegExpExecArray[] = [];
+  const separator = /[ \t]*,[ \t]*/y;
+  for (let at = 0; ; at = separator.lastIndex) {
+    element.lastIndex = at;
+    const one = element.exec(value);
+    if (!one) return null;
+    found.push(one);
+    separator.lastIndex = element.lastIndex;
+    if (element.lastIndex === value.length) return found;
+    if (!separator.test(value)) return null;
+  }
+}
