@@ -16,26 +16,34 @@ import type { FieldLine } from './field.ts';
 import type { MimeMessage } from './mime.ts';
 
 /**
- * The fields that are signed if the message has them: those of RFC 6376 section 5.4.1, and the two of RFC 8058
- * section 4, without which receivers ignore one-click unsubscription.
+ * The fields that are listed in `h=` once more than they occur, so that none of them can be added to the message without
+ * breaking the signature (RFC 6376 section 8.15): readers differ on which of two they show. List-Unsubscribe and
+ * List-Unsubscribe-Post must be signed, or receivers ignore one-click unsubscription (RFC 8058 section 4).
  */
-const signedHeaders = [
+const oversigned = [
   'From',
-  'Sender',
   'Reply-To',
   'To',
+  'Cc',
   'Subject',
   'Date',
   'Message-ID',
-  'In-Reply-To',
-  'References',
   'MIME-Version',
   'Content-Type',
   'Content-Transfer-Encoding',
   'List-Id',
   'List-Unsubscribe',
   'List-Unsubscribe-Post',
-].join(':');
+  'List-Help',
+  'List-Subscribe',
+  'List-Post',
+  'List-Owner',
+  'List-Archive',
+  'Feedback-ID',
+];
+
+/** The fields that are signed if the message has them. */
+const signedHeaders = [...oversigned, 'Sender', 'In-Reply-To', 'References'].join(':');
 
 interface SigningKey {
   selector: string;
@@ -85,7 +93,9 @@ export function signatures(
   const lines = fields.map(({ name, text }) => {
     return { key: name.toLowerCase(), casedKey: name, line: Buffer.from(text, charset) };
   });
-  const signed = getSigningHeaderLines(lines, signedHeaders);
+  const present = getSigningHeaderLines(lines, signedHeaders);
+  // A name in `h=` that has no field left signs its absence (RFC 6376 section 5.4.2).
+  const signed = { ...present, keys: [present.keys, ...oversigned].filter(Boolean).join(': ') };
   const bodyHasher = dkimBody('relaxed', 'sha256');
   bodyHasher.update(body);
   const bodyHash = bodyHasher.digest('base64');
