@@ -1,8 +1,9 @@
 /** An attached file as a part of the message. nodemailer writes the parameters of its headers (RFC 2231). */
+import { isAscii } from 'node:buffer';
 import { buildHeaderValue, detectMimeType, parseHeaderValue } from '../vendor/nodemailer.ts';
 import { encodedText, field } from './field.ts';
 import { leaf, type MimePart } from './part.ts';
-import { base64, type Encoded, toCrlf } from './transfer-encoding.ts';
+import { base64, type Encoded, encodeText, quotedPrintable, toCrlf } from './transfer-encoding.ts';
 
 export interface Attachment {
   filename: string;
@@ -36,10 +37,31 @@ function parameter(value: string): string {
 
 /** Base64 carries any content. An attached message must not be encoded (RFC 2046 section 5.2.1) if SMTP can carry its lines. */
 function encoded(type: string, content: Buffer): Encoded {
+  if (/^text\//i.test(type)) return encodedTextFile(content);
   if (!/^message\//i.test(type) || !isLines(content)) return { encoding: 'base64', bytes: base64(content) };
   const bytes = Buffer.from(toCrlf(content.toString('latin1')), 'latin1');
   return { encoding: bytes.every((byte) => byte < 0x80) ? '7bit' : '8bit', bytes };
 }
+
+/**
+ * Spam filters count base64 of ASCII text against a mail. Every octet stays: line ends other than CRLF are escaped, because
+ * a host would change them.
+ */
+function encodedTextFile(content: Buffer): Encoded {
+  if (!isAscii(content) || content.includes(0)) return { encoding: 'base64', bytes: base64(content) };
+  const text = content.toString('latin1');
+  const hasOtherEnds = /\r(?!\n)|(?<!\r)\n/.test(text);
+  const result: Encoded = hasOtherEnds
+    ? { encoding: 'quoted-printable', bytes: quotedPrintable(content) }
+    : encodeText(text);
+  if (result.bytes.length <= Math.max(maxShort, maxGrowth * content.length)) return result;
+  return { encoding: 'base64', bytes: base64(content) };
+}
+
+/** A file of octets that are all escaped would become three times as long, and hosts limit the size of a mail. */
+const maxGrowth = 1.5;
+/** Below this size, the length of a file does not matter. */
+const maxShort = 8192;
 
 /** Whether SMTP can carry the lines (RFC 5321 section 4.5.3.1.6), and there is no NUL. */
 function isLines(content: Buffer): boolean {

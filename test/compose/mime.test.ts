@@ -9,6 +9,8 @@ import fc from 'fast-check';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import PostalMime, { decodeWords } from 'postal-mime';
 import { composeMime, type Fields, toBytes } from '../../src/compose/mime.ts';
+import { partsOf, readTree } from '../../src/compose/mime-tree.ts';
+import { decoded } from '../../src/compose/transfer-encoding.ts';
 import { cases, fieldsOf, folder, toFields, type Written } from '../lab/compose-cases.ts';
 import { runs } from '../lab/runs.ts';
 
@@ -147,6 +149,36 @@ test("the caller's Date, Message-ID, Reply-To and Sender replace ours, in any le
   );
 });
 
+test('a text file in ASCII is 7bit or quoted-printable, and every octet of it arrives', (t) => {
+  const files: [content: string, encoding: string][] = [
+    ['a', '7bit'],
+    ['a \r\nb\r\n', '7bit'],
+    ['.\r\nFrom b', '7bit'],
+    ['a\nb\n', 'quoted-printable'],
+    ['a\rb', 'quoted-printable'],
+    ['\n\r\n \n', 'quoted-printable'],
+    [`${long('=', 80)}\r\n`, 'quoted-printable'],
+    [`${long('word ', 40)}\r\n`, 'quoted-printable'],
+    [long('=', 20_000), 'base64'],
+    ['é', 'base64'],
+    ['a\0', 'base64'],
+  ];
+  for (const [content, encoding] of files) {
+    const attachments = [{ filename: 'a.csv', text: content }];
+    const raw = rawOf(toFields({ text: 'x', attachments }));
+    const part = [...partsOf(readTree(raw)!)].find(({ isAttached }) => isAttached)!;
+    t.is(part.encoding, encoding, content.slice(0, 20));
+    const arrived = decoded(raw.subarray(part.head.bodyStart, part.end), part.encoding);
+    t.is(arrived?.toString(), content, content.slice(0, 20));
+  }
+});
+
+/** postal-mime reads the lines of a text file with LF, and with one more at its end, unless it is base64. */
+function contentOf(type: string, content: Buffer): string {
+  const octets = content.toString('latin1');
+  return type.startsWith('text/') ? octets.replaceAll('\r\n', '\n').replace(/\n+$/, '') : octets;
+}
+
 test("a reader sees the same message as from nodemailer's composer", async (t) => {
   const word = fc.constantFrom(
     ...['a', 'Kölner', '用户', ' ', '"', '\\', ',', '=?', 'x'.repeat(40), '😀', "it's", ';', '.'],
@@ -188,7 +220,7 @@ test("a reader sees the same message as from nodemailer's composer", async (t) =
     const { headers, attachments, headerLines: _, ...rest } = await PostalMime.parse(raw);
     const files = attachments.map(({ content, ...about }) => ({
       ...about,
-      content: Buffer.from(content as ArrayBuffer),
+      content: contentOf(about.mimeType, Buffer.from(content as ArrayBuffer)),
     }));
     // From is in the rest, as it was read: we encode a name that nodemailer quotes if it looks like an encoded word.
     const others = ['content-type', 'content-transfer-encoding', 'from'];
