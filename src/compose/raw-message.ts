@@ -1,6 +1,6 @@
 /**
- * Prepares a message that the caller gave whole (by SMTP submission): adds Date and Message-ID if they are missing, tracking
- * if it is on, and the signature. Every other octet stays as it was.
+ * Prepares a message that the caller gave whole (by SMTP submission): adds Date, Message-ID, MIME-Version and To if they are
+ * missing (RFC 5321 section 6.4), tracking if it is on, and the signature. Every other octet stays as it was.
  */
 import { fieldValue, type Head, readHead } from './head.ts';
 import { linkLimitIfExceeded, type MessageTracking, newAllowance } from './html-tracking.ts';
@@ -46,6 +46,9 @@ function withRequiredFields({ raw, messageId, date }: RawMessage): Buffer {
   const missing = [
     ...fieldIfMissing(head, 'Date', new Date(date).toUTCString().replace('GMT', '+0000')),
     ...fieldIfMissing(head, 'Message-ID', `<${messageId}>`),
+    ...fieldIfMissing(head, 'MIME-Version', '1.0'),
+    // The recipients of the envelope may be hidden ones, so they are not named (RFC 5322 section 3.4).
+    ...(fieldValue(head, 'cc') === null ? fieldIfMissing(head, 'To', 'undisclosed-recipients:;') : []),
   ];
   // A message may end with its header, without the empty line that every reader looks for.
   const end = head.bodyStart === head.end ? '\r\n' : '';

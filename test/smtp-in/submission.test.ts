@@ -98,7 +98,7 @@ test('the message goes out as it came, to the octet', async (t) => {
   t.true(message.from.endsWith('@postern.invalid'), 'the return path is ours');
 });
 
-test('Date and Message-ID are added where they are missing', async (t) => {
+test('Date, Message-ID, MIME-Version and To are added where they are missing', async (t) => {
   const world = worlds[oneKind];
   const tenant = await tenantOf(world);
   const reply = await submit(
@@ -111,6 +111,7 @@ test('Date and Message-ID are added where they are missing', async (t) => {
   t.true(reply.includes(`<${id}>`));
   const raw = message.raw.toString();
   t.true(raw.includes(`\r\nMessage-ID: <${id}>\r\n`));
+  t.true(raw.includes('\r\nMIME-Version: 1.0\r\nTo: undisclosed-recipients:;\r\n'));
   const date = /\r\nDate: (.*)\r\n/.exec(raw)![1]!;
   t.is(Math.floor(world.clock.now() / 1000) * 1000, Date.parse(date));
   t.is((await verifyDkim(message.raw, world.dns))[0]!.result, 'pass');
