@@ -4,62 +4,26 @@ import { until } from '../lab/until.ts';
 import { hasHeaders, isError, isReplay, isSent, mailTo, rate } from './answer.ts';
 import {
   breakSubject,
-  client,
-  elsewhere,
   emailPath,
   nobodysId,
   openTenant,
-  ownWorld,
   people,
   sendPath,
   sharedWorld,
   someone,
   type Tenant,
+  turningWorld,
 } from './client.ts';
 
 let tenant: Tenant;
-const world = sharedWorld({}, async (made) => {
+const world = sharedWorld(async (made) => {
   tenant = await openTenant(made, { quota: 100_000 });
 });
+const turned = turningWorld();
 
-const good = () => ({ from: 'app@sender.invalid', to: someone(), subject: 'Hello', text: 'Hi' });
+const _good = () => ({ from: 'app@sender.invalid', to: someone(), subject: 'Hello', text: 'Hi' });
 
 // 4.1 POST /api/public/email/send
-
-test('4.1 POST {base_url}/api/public/email/send: 200 with the body of section 2.4', async (t) => {
-  const fields = good();
-  isSent(t, await tenant.call('POST', '/api/public/email/send', { body: fields }), [fields.to]);
-});
-
-for (const scope of ['email:send', 'full_access']) {
-  test(`4.1 required scope: ${scope} will do`, async (t) => {
-    isSent(t, await (await tenant.addKey(scope)).send());
-  });
-}
-
-test('4.1 required scope: email:send or full_access', async (t) => {
-  isError(t, await (await tenant.addKey('email:read')).send(), '403 FORBIDDEN');
-});
-
-test('4.1 request header Authorization: required', async (t) => {
-  isError(t, await client(world(), null).send({}, { from: elsewhere() }), '401 UNAUTHORIZED');
-});
-
-test('4.1 request header Authorization: Bearer <API_KEY>, the key must start with em_', async (t) => {
-  isSent(t, await tenant.send({}, { headers: { authorization: `Bearer ${tenant.key}` } }));
-  for (const authorization of [`${tenant.key}`, `Basic ${tenant.key}`, `Bearer ${tenant.key!.slice(3)}`]) {
-    const answer = await tenant.send({}, { headers: { authorization }, from: elsewhere() });
-    isError(t, answer, '401 UNAUTHORIZED', authorization.slice(0, 10));
-  }
-});
-
-test('4.1 request header Content-Type: required, application/json', async (t) => {
-  isSent(t, await tenant.send({}, { headers: { 'content-type': 'application/json' } }));
-  for (const type of [null, 'text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data']) {
-    const answer = await tenant.call('POST', sendPath, { body: good(), headers: { 'content-type': type } });
-    isError(t, answer, '400 BAD_REQUEST', String(type));
-  }
-});
 
 test('4.1 request body: required', async (t) => {
   const headers = { 'content-type': 'application/json' };
@@ -163,16 +127,15 @@ test('4.1.6 another API key of the organization makes another send', async (t) =
   t.not(second.body.emailId, first.body.emailId);
 });
 
-test('4.1.6 within a 2-second time window', async (t) => {
-  const own = await ownWorld(t);
-  const sender = await openTenant(own);
+test.serial('4.1.6 within a 2-second time window', async (t) => {
+  const sender = await openTenant(turned());
   const to = someone();
   const first = await sender.send({ to });
   for (const ms of [1000, 999]) {
-    await own.clock.advance(ms);
+    await turned().clock.advance(ms);
     isReplay(t, await sender.send({ to }), first);
   }
-  await own.clock.advance(1);
+  await turned().clock.advance(1);
   const later = await sender.send({ to });
   isSent(t, later);
   t.not(later.body.emailId, first.body.emailId);
@@ -185,12 +148,6 @@ test('4.1.6 a duplicate call within 2 seconds is ignored and no additional credi
   t.is(new Set(answers.map(({ body }) => body.emailId)).size, 1);
   t.deepEqual(await own.books(), { emails: 1, quota: 3, wallet: 0, ledger: 3 });
   t.is((await tenant.get(answers[0]!.body.emailId)).status, 404, 'and another organization sees none of it');
-});
-
-test('4.1.7 response returned for an ignored duplicate call (design): 200 with the first response’s body, and Idempotent-Replayed: true', async (t) => {
-  const to = someone();
-  const first = await tenant.send({ to });
-  isReplay(t, await tenant.send({ to }), first);
 });
 
 test('4.1.8 credits of a failed send (500 SEND_FAILED) are refunded automatically', async (t) => {
@@ -223,33 +180,20 @@ test('4.2 GET {base_url}/api/public/email/:id: fetch the delivery telemetry of o
 
 test('4.2 id: a value that is not a UUID gives 400 BAD_REQUEST', async (t) => {
   const dashless = nobodysId.replaceAll('-', '');
-  for (const id of ['1', 'abc', `${nobodysId}0`, nobodysId.slice(1), dashless, `%7B${nobodysId}%7D`, '%20'])
+  for (const id of [
+    '1',
+    'abc',
+    `${nobodysId}0`,
+    nobodysId.slice(1),
+    dashless,
+    `%7B${nobodysId}%7D`,
+    '%20',
+    '%zz',
+    "'%20or%201=1--",
+  ])
     isError(t, await tenant.get(id), '400 BAD_REQUEST', id);
   const { id } = (await tenant.send()).body;
   isError(t, await tenant.get(encodeURIComponent(id)), '400 BAD_REQUEST', 'the id of the provider is none');
-});
-
-for (const scope of ['email:read', 'full_access']) {
-  test(`4.2 required scope: ${scope} will do`, async (t) => {
-    const { body } = await tenant.send();
-    const answer = await (await tenant.addKey(scope)).get(body.emailId);
-    t.is(answer.status, 200);
-    t.is(answer.body.emailId, body.emailId);
-  });
-}
-
-test('4.2 required scope: email:read or full_access', async (t) => {
-  const { body } = await tenant.send();
-  const sender = await tenant.addKey('email:send');
-  isError(t, await sender.get(body.emailId), '403 FORBIDDEN');
-  isError(t, await sender.get(nobodysId), '403 FORBIDDEN');
-});
-
-test('4.2 request header Authorization: Bearer <API_KEY>', async (t) => {
-  const { body } = await tenant.send();
-  const headers = { authorization: null };
-  const nobody = await tenant.call('GET', emailPath(body.emailId), { headers, from: elsewhere() });
-  isError(t, nobody, '401 UNAUTHORIZED');
 });
 
 test('4.2 no request body: none is needed, nor a Content-Type, and one that is there changes nothing', async (t) => {
@@ -258,8 +202,11 @@ test('4.2 no request body: none is needed, nor a Content-Type, and one that is t
   t.is((await tenant.call('GET', emailPath(body.emailId), { body: '{' })).status, 200);
 });
 
-test('4.2 an id that does not exist gives 404 NOT_FOUND', async (t) => {
-  isError(t, await tenant.get(nobodysId), '404 NOT_FOUND');
+test('4.2 id: any form of a UUID is one', async (t) => {
+  const { emailId } = (await tenant.send()).body;
+  t.is((await tenant.get(emailId.toUpperCase())).body.emailId, emailId);
+  for (const id of ['11111111-1111-1111-1111-111111111111', '00000000-0000-0000-0000-000000000000'])
+    isError(t, await tenant.get(id), '404 NOT_FOUND', id);
 });
 
 test('4.2 an id that belongs to another organization gives 404 NOT_FOUND', async (t) => {

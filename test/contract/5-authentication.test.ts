@@ -15,7 +15,7 @@ import {
 } from './client.ts';
 
 let tenant: Tenant;
-const world = sharedWorld({}, async (made) => {
+const world = sharedWorld(async (made) => {
   tenant = await openTenant(made);
   await tenant.addDomain('other.invalid');
 });
@@ -38,7 +38,7 @@ test('5.2 a key has a label, scopes and optionally domain restrictions; its valu
   const { json, refusal } = cliOf(t, world());
   const create = `key create --org ${tenant.orgId}`;
   const made = await json(
-    `${create} --label web --scope email:send --scope email:read --domain other.invalid`,
+    `${create} --label web --scope email:send --scope email:read --domain Other.invalid`,
   );
   t.deepEqual(made.scopes, ['email:send', 'email:read', 'domain_scope:other.invalid']);
   t.false(JSON.stringify(await json(`key list --org ${tenant.orgId}`)).includes(made.key));
@@ -52,7 +52,10 @@ test('5.3 a compromised key is revoked', async (t) => {
   isSent(t, await key.send());
   await tenant.revoke(key);
   const from = elsewhere();
-  await until(async () => (await key.get(nobodysId)).status === 401, { what: 'the revocation' });
+  await until(
+    async () => (await key.call('GET', emailPath(nobodysId), { from: elsewhere() })).status === 401,
+    { what: 'the revocation' },
+  );
   isError(t, await key.send({}, { from }), '401 UNAUTHORIZED');
   isSent(t, await tenant.send(), undefined, 'the others go on');
 });
@@ -89,6 +92,7 @@ const scopes: [granted: string[], send: Outcome, sendOther: Outcome, get: Outcom
 for (const [granted, send, sendOther, get] of scopes) {
   test(`5 scopes: ${granted.join(' and ')}: sending ${send}, from other.invalid ${sendOther}, reading ${get}`, async (t) => {
     const key = await tenant.addKey(...granted);
+    const { emailId } = (await tenant.send()).body;
     const [own, other] = [await key.send(), await key.send({ from: 'app@other.invalid' })];
     for (const [answer, outcome] of [
       [own, send],
@@ -96,8 +100,12 @@ for (const [granted, send, sendOther, get] of scopes) {
     ] as const) {
       if (outcome === 'allowed') isSent(t, answer);
       else isError(t, answer, `403 ${outcome}`);
+      if (outcome === 'FORBIDDEN') t.regex(answer.body.message, /email:send/, 'the message names the scope');
     }
-    isError(t, await key.get(nobodysId), get === 'allowed' ? '404 NOT_FOUND' : '403 FORBIDDEN');
+    const read = await key.get(emailId);
+    if (get === 'allowed') t.is(read.body.emailId, emailId);
+    else isError(t, read, '403 FORBIDDEN');
+    if (get !== 'allowed') t.regex(read.body.message, /email:read/);
   });
 }
 
@@ -131,12 +139,6 @@ test('5 a key that nobody has: 401 UNAUTHORIZED', async (t) => {
     isError(t, await answer, '401 UNAUTHORIZED');
 });
 
-test('5 inactive key: 401 UNAUTHORIZED', async (t) => {
-  const key = await tenant.addKey('full_access');
-  await tenant.revoke(key);
-  for (const answer of both(`Bearer ${key.key}`)) isError(t, await answer, '401 UNAUTHORIZED');
-});
-
 test('5 the scheme is Bearer in any letter case (RFC 9110)', async (t) => {
   for (const scheme of ['bearer', 'BEARER'])
     isSent(t, await tenant.send({}, { headers: { authorization: `${scheme} ${tenant.key}` } }));
@@ -144,15 +146,6 @@ test('5 the scheme is Bearer in any letter case (RFC 9110)', async (t) => {
 
 test('5 a 401 says how to authenticate (RFC 9110): WWW-Authenticate: Bearer', async (t) => {
   for (const answer of both(null)) t.regex((await answer).headers.get('www-authenticate') ?? '', /^Bearer\b/);
-});
-
-test('5 key lacks the scope required by the operation (email:send or email:read): 403 FORBIDDEN', async (t) => {
-  const [sender, reader] = [await tenant.addKey('email:send'), await tenant.addKey('email:read')];
-  const [send, get] = [await reader.send(), await sender.get(nobodysId)];
-  isError(t, send, '403 FORBIDDEN');
-  isError(t, get, '403 FORBIDDEN');
-  t.regex(send.body.message, /email:send/, 'the message names the scope');
-  t.regex(get.body.message, /email:read/);
 });
 
 test('5 key has a domain_scope and the from address belongs to another domain: 403 DOMAIN_NOT_ALLOWED; the message names the rejected domain and the allowed domains', async (t) => {
@@ -163,6 +156,7 @@ test('5 key has a domain_scope and the from address belongs to another domain: 4
     for (const domain of ['sender.invalid', 'one.invalid', 'two.invalid'])
       t.true(answer.body.message.includes(domain), domain);
   }
+  t.regex((await key.send({ from: 'a@Bücher.invalid' })).body.message, /xn--bcher-kva\.invalid/);
 });
 
 test('5 domain_scope:<domain> is that domain alone: no subdomain, no parent, no other ending alike', async (t) => {

@@ -1,9 +1,9 @@
 /**
- * For the contract tests: one world for a file, organizations of their own in it, and what holds of every answer.
- * The tests know docs/api.md and docs/design.md; from src/ comes here only what opens an account.
+ * The two worlds of the contract tests, and organizations of a test's own in them, which keep the tests apart. The tests
+ * know docs/api.md and docs/design.md; from src/ comes here only what opens an account.
  *
- * The world's clock stands still: a window of a second or of two ends when a test says so and not before.
- * CONTRACT_DATABASE=postgres npm test -- 'test/contract/*.test.ts' runs all of it on PostgreSQL.
+ * In `sharedWorld` the clock stands still at noon, so that a window of a second or two ends for no test. Serial tests,
+ * which run alone, turn the clock of `turningWorld`.
  */
 import { createHash } from 'node:crypto';
 import { Agent, type IncomingMessage, request } from 'node:http';
@@ -16,7 +16,7 @@ import { insertKey, revokeKey } from '../../src/db/accounts/keys.ts';
 import { insertOrganization, setLimits } from '../../src/db/accounts/organizations.ts';
 import { addSuppression } from '../../src/db/accounts/suppressions.ts';
 import { compareKey } from '../../src/mail/address.ts';
-import type { DatabaseKind } from '../lab/database/databases.ts';
+import { oneKind } from '../lab/database/databases.ts';
 import { type Answer, startWorld, tenantName, type World, type WorldOptions } from '../lab/scenes/world.ts';
 
 export const sendPath = '/api/public/email/send';
@@ -24,26 +24,45 @@ export const emailPath = (id: string) => `/api/public/email/${id}`;
 /** Nobody's, but well formed. */
 export const nobodysId = '0197a000-0000-7000-8000-000000000000';
 
-const database = (process.env.CONTRACT_DATABASE ?? 'sqlite') as DatabaseKind;
+const day = 86_400_000;
+/** Milliseconds until the windows of the day end. */
+export const toMidnight = ({ clock }: World) => day - (clock.now() % day);
 
-/** A world for one test, which turns its clock or has settings of its own. */
-export const ownWorld = (t: ExecutionContext, options: WorldOptions = {}) =>
-  startWorld(t, { database, ...options });
+const zone = { 'xn--bcher-kva.invalid': { MX: ['10 mx1.invalid'] } };
+const steps: (() => unknown)[] = [];
 
-/** One world for the tests of this file, from the first to the last. */
-export function sharedWorld(options: WorldOptions = {}, prepare?: (world: World) => Promise<void>) {
-  let world: World | undefined;
-  const steps: (() => unknown)[] = [];
-  test.before(async () => {
-    const t = { teardown: (step: () => unknown) => steps.unshift(step) };
-    world = await ownWorld(t as unknown as ExecutionContext, options);
-    await prepare?.(world);
-  });
-  test.after.always(async () => {
-    for (const step of steps) await step();
-  });
-  return () => world!;
+/** Started at the first call, whichever file of the process it comes from. */
+function once(options: WorldOptions, prepare?: (world: World) => Promise<unknown>) {
+  const t = { teardown: (step: () => unknown) => steps.unshift(step) } as unknown as ExecutionContext;
+  let started: Promise<World> | undefined;
+  return () => {
+    started ??= startWorld(t, { zone, ...options }).then(async (world) => {
+      await prepare?.(world);
+      return world;
+    });
+    return started;
+  };
 }
+
+const atNoon = once({}, (made) => made.clock.advance(toMidnight(made) + day / 2));
+const turning = once({ settings: { POSTERN_CREDITS_LOW: '50', POSTERN_IDEMPOTENCY_KEEP: '72h' } });
+
+const use = (world: () => Promise<World>) => (prepare?: (made: World) => Promise<void>) => {
+  let made: World | undefined;
+  test.before(async () => {
+    made = await world();
+    await prepare?.(made);
+  });
+  return () => made!;
+};
+
+export const sharedWorld = use(atNoon);
+/** For serial tests alone. */
+export const turningWorld = use(turning);
+
+test.after.always(async () => {
+  for (const step of steps) await step();
+});
 
 // The client.
 
@@ -201,15 +220,15 @@ export async function openTenant(world: World, options: TenantOptions = {}) {
 export async function breakSubject({ db }: World, subject: string): Promise<() => Promise<unknown>> {
   const name = `broken_${subject}`;
   const abort =
-    database === 'postgres'
+    oneKind === 'postgres'
       ? `for each row when (new.subject = '${subject}') execute function ${name}()`
       : `when new.subject = '${subject}' begin select raise(abort, 'broken'); end`;
-  if (database === 'postgres') {
+  if (oneKind === 'postgres') {
     const body = `begin raise exception 'broken'; end`;
     await db.raw(
       `create function ${name}() returns trigger language plpgsql as '${body.replaceAll("'", "''")}'`,
     );
   }
   await db.raw(`create trigger ${name} before insert on emails ${abort}`);
-  return () => db.raw(`drop trigger ${name}${database === 'postgres' ? ' on emails' : ''}`);
+  return () => db.raw(`drop trigger ${name}${oneKind === 'postgres' ? ' on emails' : ''}`);
 }

@@ -1,27 +1,22 @@
 /** docs/design.md, section 2, the rows about fields: sizes, contents, attachments, addresses, types, headers, tags. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import test from 'ava';
 import { cliOf } from '../lab/cli.ts';
 import type { Answer } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
-import { isError, isInvalid, isReplay, isSent, mailTo } from './answer.ts';
-import { openTenant, people, sendPath, sharedWorld, someone, type Tenant } from './client.ts';
+import { isError, isReplay, isSent, mailTo } from './answer.ts';
+import { openTenant, sendPath, sharedWorld, someone, type Tenant } from './client.ts';
+import { at, type Row, testRows } from './rows.ts';
 
 let tenant: Tenant;
-const world = sharedWorld({ zone: { 'xn--bcher-kva.invalid': { MX: ['10 mx1.invalid'] } } }, async (made) => {
+const world = sharedWorld(async (made) => {
   tenant = await openTenant(made);
 });
-
-type Fields = Record<string, unknown>;
-interface Row {
-  takes?: Fields[];
-  /** The path of the one issue, dots between its elements; BAD_REQUEST has none. */
-  refuses?: [path: string | 'BAD_REQUEST', fields: Fields][];
-}
 
 const x = (length: number, text = 'x') => text.repeat(length);
 const file = (over: object = {}) => ({ attachments: [{ filename: 'a.txt', content: 'aGk=', ...over }] });
 const header = (name: string, value: unknown = 'v') => ({ headers: { [name]: value } });
-const at = (path: string, ...values: Fields[]): [string, Fields][] => values.map((fields) => [path, fields]);
 
 const executables = ['a.exe', 'a.bat', 'a.sh', 'A.EXE', 'a.Bat', 'a.sH', 'a.exe.', 'a.bat ', 'a.sh. . '];
 const executableTypes = [
@@ -59,6 +54,7 @@ const rows: Record<string, Row> = {
     ],
   },
   'characters, sizes: html and text 2 MiB of UTF-8 each': {
+    isLarge: true,
     takes: [{ html: x(2 ** 20, 'é'), text: x(2 ** 21) }],
     refuses: [...at('html', { html: `${x(2 ** 20, 'é')}x` }), ...at('text', { text: x(2 ** 19 + 1, '😀') })],
   },
@@ -70,15 +66,13 @@ const rows: Record<string, Row> = {
     refuses: at('html', { html: '', text: '' }, { html: '', text: undefined }, { html: undefined, text: '' }),
   },
   'attachments: content is standard base64 with its padding, line breaks allowed, not empty': {
-    takes: ['YQ==', 'YWI=', 'YWJj', 'aGVs\r\nbG8=', 'aGVs\nbG8=\n', '+/+/'].map((content) =>
-      file({ content }),
-    ),
+    takes: ['YQ==', 'YWI=', 'YWJj', 'aGVs\r\nbG8=', 'aGVs\nbG8=\n'].map((content) => file({ content })),
     refuses: ['', '\r\n', 'YQ', 'YWI', 'YQ=', 'YQ===', 'Y', '-_-_', 'YW Jj', 'YQ==YQ==', 'é'].map(
       (content) => ['attachments.0.content', file({ content })],
     ),
   },
   'attachments: executables .exe, .bat, .sh in any letter case, with trailing dots or spaces': {
-    takes: ['a.exe.txt', 'a.ex', 'exe', 'a.shx', 'a.b at'].map((filename) => file({ filename })),
+    takes: ['a.ex', 'a.b at'].map((filename) => file({ filename })),
     refuses: executables.map((filename) => ['attachments.0.filename', file({ filename })]),
   },
   'attachments: executables by type': {
@@ -100,9 +94,6 @@ const rows: Record<string, Row> = {
   },
   'from: one plain address or one Name <address>; a string that is no such thing is 400 BAD_REQUEST': {
     takes: [
-      'app@sender.invalid',
-      'App <app@sender.invalid>',
-      '"Lee, Ann" <a@sender.invalid>',
       'Jörg <j@sender.invalid>',
       'Team @ Acme <a@sender.invalid>',
       '"Acme <Support>" <a@sender.invalid>',
@@ -113,13 +104,13 @@ const rows: Record<string, Row> = {
   },
   'from: absent or not a string is VALIDATION_ERROR, which goes first where both apply': {
     refuses: [
-      ...at('from', { from: undefined }, { from: 5 }, { from: null }, { from: ['app@sender.invalid'] }),
+      ...at('from', { from: ['app@sender.invalid'] }),
       ...at('subject', { from: 'App', subject: '' }),
     ],
   },
   'replyTo: one plain address': {
-    takes: [{ replyTo: 'help@there.invalid' }, { replyTo: 'help@bücher.invalid' }],
-    refuses: ['', 'Help <help@there.invalid>', 'a@b.invalid, c@d.invalid'].map((replyTo) => [
+    takes: [{ replyTo: 'help@bücher.invalid' }],
+    refuses: ['Help <help@there.invalid>', 'a@b.invalid, c@d.invalid'].map((replyTo) => [
       'replyTo',
       { replyTo },
     ]),
@@ -130,12 +121,6 @@ const rows: Record<string, Row> = {
       file({ cid: 5, path: '/etc/passwd' }),
       { tracking: { pixel: 'x' } },
     ],
-  },
-  'null is a VALIDATION_ERROR': {
-    refuses: [
-      ...['to', 'from', 'subject', 'html', 'text', 'replyTo', 'attachments', 'headers', 'tags', 'tracking'],
-      'idempotencyKey',
-    ].map((field) => [field, { [field]: null }]),
   },
   'custom headers: token names': {
     takes: [header('X-A'), header("!#$%&'*+-.^_`|~09Az")],
@@ -181,19 +166,7 @@ const rows: Record<string, Row> = {
   },
 };
 
-for (const [sentence, { takes = [], refuses = [] }] of Object.entries(rows)) {
-  test(`design 2 ${sentence}`, async (t) => {
-    for (const fields of takes)
-      isSent(t, await tenant.send({ to: someone('nowhere.invalid'), ...fields }), undefined, told(fields));
-    for (const [path, fields] of refuses) {
-      const answer = await tenant.send(fields);
-      if (path === 'BAD_REQUEST') isError(t, answer, '400 BAD_REQUEST', told(fields));
-      else isInvalid(t, answer, [path], told(fields));
-    }
-  });
-}
-
-const told = (fields: object) => JSON.stringify(fields).slice(0, 80);
+testRows('design 2 ', rows, () => tenant);
 
 // The request body.
 
@@ -205,7 +178,7 @@ const padded = (size: number) => {
   return body;
 };
 
-test('design 2 characters, sizes: the request body 20 MiB, past it 400 BAD_REQUEST', async (t) => {
+test.serial('design 2 characters, sizes: the request body 20 MiB, past it 400 BAD_REQUEST', async (t) => {
   isSent(t, await tenant.call('POST', sendPath, { body: padded(limit) }));
   isError(t, await tenant.call('POST', sendPath, { body: padded(limit + 1) }), '400 BAD_REQUEST');
 });
@@ -215,17 +188,46 @@ test('design 2 characters, sizes: past it without reading on', async (t) => {
   isError(t, await tenant.send({}, { headers }), '400 BAD_REQUEST', 'all but the first bytes never come');
 });
 
+test.serial(
+  'design 2 characters, sizes: a body that says no length is refused at the limit and not read further',
+  async (t) => {
+    const { hostname, port } = new URL(world().url());
+    const socket = connect(Number(port), hostname);
+    let answer = '';
+    socket.on('error', () => {});
+    socket.on('data', (data) => {
+      answer += data;
+      socket.end();
+    });
+    const closed = new Promise((resolve) => socket.on('close', resolve));
+    const head = [`POST ${sendPath} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${tenant.key}`];
+    const type = ['Content-Type: application/json', 'Transfer-Encoding: chunked'];
+    socket.write(`${[...head, ...type].join('\r\n')}\r\n\r\n`);
+    const mebibyte = Buffer.alloc(2 ** 20, ' ');
+    for (let sent = 0; sent < 200 && answer === ''; sent++) {
+      const chunk = Buffer.concat([Buffer.from('100000\r\n'), mebibyte, Buffer.from('\r\n')]);
+      if (!socket.write(chunk)) await Promise.race([once(socket, 'drain').catch(() => {}), closed]);
+    }
+    await closed;
+    t.regex(answer, /^HTTP\/1\.1 400 .*\r\nConnection: close\r\n.*"error":"BAD_REQUEST"/is);
+    t.true(socket.bytesWritten < 60 * 2 ** 20, `${socket.bytesWritten} bytes went into the connection`);
+  },
+);
+
 const types: [type: string | null, good: boolean][] = [
   ['application/json', true],
   ['application/json; charset=utf-8', true],
   ['application/json;charset=UTF-8', true],
   ['Application/JSON', true],
+  ['application/json; charset="utf-8"', true],
   [null, false],
   ['', false],
   ['text/plain', false],
   ['text/json', false],
   ['application/jsonp', false],
   ['application/problem+json', false],
+  ['application/json; version=2', false],
+  ['application/x-www-form-urlencoded', false],
   ['application/json; charset=iso-8859-1', false],
 ];
 
@@ -237,32 +239,37 @@ for (const [type, good] of types) {
   });
 }
 
-test('design 2 issues[]: all five members always present, all strings; path elements are strings, array indexes too', async (t) => {
+test('design 2 issues[]: every violation at once; path elements are strings, array indexes too', async (t) => {
   const wrong = {
-    to: [null, 'x'],
-    subject: null,
-    replyTo: '',
+    to: ['a@b.invalid', 'x', 5],
+    subject: '',
+    text: '',
+    replyTo: 'x',
     attachments: [{ filename: 'a.exe', content: '' }, 5],
-    headers: { 'X-A': 5 },
-    tags: { '': 'v' },
+    headers: { From: 'x', 'X-A': 5 },
+    tags: { '': 'v', 'a.b': 5 },
     tracking: { openTracking: 'x' },
   };
-  const paths = [
-    ...[
-      'to.0',
-      'to.1',
-      'subject',
-      'replyTo',
-      'attachments.0.filename',
-      'attachments.0.content',
-      'attachments.1',
-    ],
-    ...['headers.X-A', 'tags.', 'tracking.openTracking'],
-  ];
   const answer = await tenant.send(wrong);
   isError(t, answer, '400 VALIDATION_ERROR');
-  const found = answer.body.issues.map(({ path }: { path: string[] }) => path.join('.'));
-  t.deepEqual(found.sort(), paths.sort());
+  t.deepEqual(
+    answer.body.issues.map(({ path }: { path: string[] }) => path),
+    [
+      ['to', '1'],
+      ['to', '2'],
+      ['subject'],
+      ['replyTo'],
+      ['attachments', '0', 'filename'],
+      ['attachments', '0', 'content'],
+      ['attachments', '1'],
+      ['headers', 'From'],
+      ['headers', 'X-A'],
+      ['tags', ''],
+      ['tags', 'a.b'],
+      ['tracking', 'openTracking'],
+      ['html'],
+    ],
+  );
 });
 
 // Addresses.
@@ -300,6 +307,18 @@ test('design 2 addresses compared: the sender’s domain too', async (t) => {
     'a@XN--STRAE-OQA.invalid',
   ])
     isSent(t, await key.send({ from }), undefined, from);
+});
+
+test('design 2 addresses compared: suppressed in any letter case, normal form or quotes, each mailbox once', async (t) => {
+  const own = await openTenant(world(), { quota: 3 });
+  await own.suppress('Gone@There.invalid', 'left@bücher.invalid', 'jo\u0308rg@there.invalid');
+  const ann = someone();
+  const others = ['LEFT@xn--bcher-kva.invalid', 'JÖRG@there.invalid', '"gone"@there.invalid'];
+  const to = ['gone@THERE.invalid', ann, ...others];
+  const { body } = await own.send({ to });
+  t.deepEqual([body.accepted, body.suppressed], [[ann], [to[0], to[2], to[3]]]);
+  t.deepEqual(await own.books(), { emails: 1, quota: 2, wallet: 0, ledger: 2 });
+  isSent(t, await (await openTenant(world())).send({ to: 'gone@there.invalid' }), ['gone@there.invalid']);
 });
 
 // Headers and tags at the other end.
@@ -342,13 +361,4 @@ test('design 2 tags: shown in GET and the mail log’s lines', async (t) => {
 
 test('design 2 tags: shown in events', async (t) => {
   for (const { data } of (await delivered()).events) t.deepEqual(data.tags, tags);
-});
-
-test('design 2 partial success: a list that would be empty is absent', async (t) => {
-  const own = await openTenant(world());
-  const to = people(2);
-  isSent(t, await own.send({ to }), to);
-  await own.suppress(to[0]!);
-  const { body } = await own.send({ to, subject: 'Other' });
-  t.deepEqual(Object.keys(body).sort(), ['accepted', 'emailId', 'id', 'success', 'suppressed']);
 });
