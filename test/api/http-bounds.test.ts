@@ -94,6 +94,10 @@ function bodyOf({ good }: Endpoint, member: string, value: string): Buffer {
   );
 }
 
+/** In `npm test`, 20 MB go to one member alone: a body with that many members is refused before its members have names. */
+const isLarge = ({ path, members }: Endpoint, member: string) =>
+  process.env.TEST_SLOW ? path === sendPath || member === members[0] : path === sendPath && member === 'tags';
+
 /** The longest time that the event loop was blocked, measured in the process. */
 async function longestStall(action: () => Promise<void>): Promise<number> {
   let [longest, last] = [0, performance.now()];
@@ -121,9 +125,7 @@ for (const [what, flood] of Object.entries(floods)) {
       const floodsOf = [20 * megabyte, 10_000].map((bytes) => flood(bytes));
       for (const endpoint of endpoints(body.webhook.id))
         for (const member of endpoint.members)
-          for (const value of endpoint.path === sendPath || member === endpoint.members[0]
-            ? floodsOf
-            : floodsOf.slice(1)) {
+          for (const value of isLarge(endpoint, member) ? floodsOf : floodsOf.slice(1)) {
             const bytes = bodyOf(endpoint, member, value);
             const name = `${endpoint.path} ${member} ${bytes.length}`;
             // A stall that the machine makes does not come three times.

@@ -25,10 +25,14 @@ export async function readContract(world: Pick<World, 'url'>) {
   ajv.addVocabulary([...Object.keys(document), 'discriminator']);
   ajv.addSchema(document, 'openapi', false, false);
 
+  const validators = new Map<string, ReturnType<typeof ajv.compile>>();
+
   /** What is wrong with a value at a place of the document, given by the steps that lead to its schema. */
   function faults(value: unknown, ...steps: string[]): string[] {
     const pointer = steps.map((step) => step.replaceAll('~', '~0').replaceAll('/', '~1'));
-    const validate = ajv.compile({ $ref: `openapi#/${pointer.map(encodeURIComponent).join('/')}` });
+    const $ref = `openapi#/${pointer.map(encodeURIComponent).join('/')}`;
+    const validate = validators.get($ref) ?? ajv.compile({ $ref });
+    validators.set($ref, validate);
     if (validate(value)) return [];
     return validate.errors!.map(({ instancePath, message }) => `${instancePath || '(all)'} ${message}`);
   }
