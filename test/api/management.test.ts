@@ -5,19 +5,23 @@ import { json } from 'node:stream/consumers';
 import test, { type ExecutionContext } from 'ava';
 import { makeKey } from '../../src/accounts/create-key.ts';
 import { managementTags } from '../../src/api/openapi/description.ts';
+import { newId } from '../../src/base/id.ts';
 import { grant, setQuota } from '../../src/db/accept/credit-ledger.ts';
 import { endKeyAt } from '../../src/db/accounts/keys.ts';
 import { insertOrganization, setLimits } from '../../src/db/accounts/organizations.ts';
 import { operationsOf, readContract } from '../lab/openapi.ts';
+import { worldOfFile } from '../lab/scenes/shared-world.ts';
 import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
-import { startWorld, type World, type WorldOptions } from '../lab/scenes/world.ts';
+import { asNewTenant, startWorld, type World, type WorldOptions } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
 const api = '/api/public';
 
-async function start(t: ExecutionContext, options: WorldOptions = {}) {
-  const world = await startWorld(t, options);
-  const [{ id: orgId }] = await world.db('organizations').select('id');
+const shared = worldOfFile();
+
+/** An organization of its own; a world of its own too for tests that have options. */
+async function start(t: ExecutionContext, options?: WorldOptions) {
+  const world = options ? await startWorld(t, options) : await asNewTenant(shared());
   const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
   /** Calls with a body of JSON, or of text where it is one. */
   const call = (line: string, body?: unknown, headers: Record<string, string> = {}) => {
@@ -41,7 +45,7 @@ async function start(t: ExecutionContext, options: WorldOptions = {}) {
     t.is(response.headers.get('content-type'), 'text/csv; charset=utf-8');
     return response.text();
   };
-  return { world, orgId: orgId as string, bearer, call, must, refusal, csv, exported };
+  return { world, orgId: world.orgId, bearer, call, must, refusal, csv, exported };
 }
 
 type Started = Awaited<ReturnType<typeof start>>;
@@ -64,7 +68,7 @@ const rowsOf = ({ db }: World, orgId: string) =>
 
 /** Another organization, with one of everything. */
 async function another({ world: { db }, bearer, must }: Started) {
-  const orgId = await insertOrganization(db, 'Other', Date.now());
+  const orgId = await insertOrganization(db, `Other ${newId()}`, Date.now());
   await setLimits(db, orgId, { requestsPerSecond: null, requestsPerDay: null, emailsPerDay: null });
   const { id: keyId, key } = await makeKey(
     db,
@@ -106,7 +110,7 @@ const typeFor = (path: string): Record<string, string> =>
   path.endsWith('.csv') ? { 'content-type': 'text/csv' } : {};
 
 test(`what is another organization's is not there, and not changed`, async (t) => {
-  const started = await start(t, {});
+  const started = await start(t);
   const { world, call, must, refusal, exported } = started;
   const other = await another(started);
   const before = await rowsOf(world, other.orgId);
@@ -140,7 +144,7 @@ test(`what is another organization's is not there, and not changed`, async (t) =
 });
 
 test('a key without full access, or restricted to a domain, manages nothing', async (t) => {
-  const { world, orgId, bearer, call, must } = await start(t, {});
+  const { world, orgId, bearer, call, must } = await start(t);
   const { webhook } = await must('POST /webhooks', { url: 'https://sender.invalid/' });
   await must('POST /suppressions', { address: 'ann@there.invalid' });
   const own = { id: webhook.id, name: 'sender.invalid', address: 'ann@there.invalid' };
@@ -166,7 +170,7 @@ test('a key without full access, or restricted to a domain, manages nothing', as
 });
 
 test('domains, from registering to sending', async (t) => {
-  const { world, must, refusal } = await start(t, {});
+  const { world, must, refusal } = await start(t);
   const { domain, records } = await must('POST /domains', { name: 'Müller.invalid.' });
   t.like(domain, { name: 'xn--mller-kva.invalid', status: 'pending', checkedAt: null });
   t.regex(await refusal('POST /domains', { name: 'müller.INVALID' }), /^400 BAD_REQUEST: .* already/);
@@ -211,7 +215,7 @@ test('domains, from registering to sending', async (t) => {
 });
 
 test('keys are made, listed without themselves, rotated, revoked', async (t) => {
-  const { world, bearer, call, must, refusal } = await start(t, {});
+  const { world, bearer, call, must, refusal } = await start(t);
   const scopes = ['email:send', 'email:send', 'domain_scope:SENDER.invalid'];
   const made = await must('POST /keys', { label: 'shop', scopes });
   t.deepEqual(made.scopes, ['email:send', 'domain_scope:sender.invalid']);
@@ -270,7 +274,7 @@ test('keys are made, listed without themselves, rotated, revoked', async (t) => 
 });
 
 test('suppressions one by one, in pages, by a part of the address', async (t) => {
-  const { world, must, refusal } = await start(t, {});
+  const { world, must, refusal } = await start(t);
   const added = await must('POST /suppressions', { address: 'Ann@There.invalid', reason: 'asked' });
   t.true(added.added);
   const again = await must('POST /suppressions', { address: 'ann@there.invalid' });
@@ -319,7 +323,7 @@ test('suppressions one by one, in pages, by a part of the address', async (t) =>
 });
 
 test('suppressions as CSV go out and come in again, whole or not at all', async (t) => {
-  const started = await start(t, {});
+  const started = await start(t);
   const { world, must, refusal, csv, exported, bearer } = started;
   const many = Array.from({ length: 1300 }, (_, index) => `user${index}@there.invalid`);
   const odd = ['=1+1@there.invalid', '#x@there.invalid', '"a,;b"@there.invalid', "'=q@there.invalid"];
@@ -426,7 +430,7 @@ test('webhooks are managed as the command line does it', async (t) => {
 });
 
 test('credits tell the quota, the wallet and the whole ledger', async (t) => {
-  const { world, orgId, must, refusal } = await start(t, {});
+  const { world, orgId, must, refusal } = await start(t);
   t.like(await must('GET /credits'), { quota: { limit: null, remaining: null }, wallet: 0 });
   await world.db.transaction((trx) => setQuota(trx, orgId, 2, Date.now()));
   await world.db.transaction((trx) => grant(trx, orgId, 5, Date.now()));

@@ -88,16 +88,7 @@ export async function startWorld(t: ExecutionContext, options: WorldOptions = {}
   keepOnFailure(t, dataDir, 'rows.txt', () => rowsOf(db));
   keepOnFailure(t, dataDir, 'smtp.txt', () => mx.map(({ host, sessions }) => ({ host, sessions })));
 
-  const key = await createTenant(db, config, dns, options.tenant);
-  const call = async (method: string, path: string, init: RequestInit = {}): Promise<Answer> => {
-    const response = await fetch(`${postern.url}${path}`, {
-      method,
-      ...init,
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...init.headers },
-    });
-    return { status: response.status, headers: response.headers, body: await response.json() };
-  };
-  const get = async (emailId: string) => (await call('GET', `/api/public/email/${emailId}`)).body;
+  const { key, orgId } = await insertTenant(db, config, dns, options.tenant);
 
   return {
     dns,
@@ -106,6 +97,35 @@ export async function startWorld(t: ExecutionContext, options: WorldOptions = {}
     db,
     config,
     key,
+    orgId,
+    ...callsWith(() => postern.url, key),
+    async restart() {
+      await postern.stop();
+      postern = await launch();
+    },
+    stop: () => postern.stop(),
+    url: () => postern.url,
+    setUpUrl: () => postern.setUpUrl,
+  };
+}
+
+/** The same world for another organization: a new one costs a hundredth of a world. */
+export async function asNewTenant(world: World, options: WorldOptions['tenant'] = {}): Promise<World> {
+  const { key, orgId } = await insertTenant(world.db, world.config, world.dns, options);
+  return { ...world, key, orgId, ...callsWith(world.url, key) };
+}
+
+function callsWith(url: () => string, key: string) {
+  const call = async (method: string, path: string, init: RequestInit = {}): Promise<Answer> => {
+    const response = await fetch(`${url()}${path}`, {
+      method,
+      ...init,
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...init.headers },
+    });
+    return { status: response.status, headers: response.headers, body: await response.json() };
+  };
+  const get = async (emailId: string) => (await call('GET', `/api/public/email/${emailId}`)).body;
+  return {
     call,
     get,
     /** Sends; fields that are not given get plain ones. */
@@ -129,13 +149,6 @@ export async function startWorld(t: ExecutionContext, options: WorldOptions = {}
         { what: () => `the email to come that far; last: ${JSON.stringify(last)}` },
       );
     },
-    async restart() {
-      await postern.stop();
-      postern = await launch();
-    },
-    stop: () => postern.stop(),
-    url: () => postern.url,
-    setUpUrl: () => postern.setUpUrl,
   };
 }
 
@@ -177,23 +190,27 @@ export async function tenantName(db: Db): Promise<string> {
 }
 
 /** An organization without limits, its key, and the verified domain sender.invalid with its DKIM record in DNS. */
-export async function createTenant(
+export async function createTenant(...args: Parameters<typeof insertTenant>): Promise<string> {
+  return (await insertTenant(...args)).key;
+}
+
+async function insertTenant(
   db: Db,
   config: Config,
   dns: Dns,
   { quota = null, scopes = ['full_access'] }: { quota?: number | null; scopes?: string[] } = {},
-): Promise<string> {
+) {
   const now = Date.now();
   const { key, hash, hint } = newKey();
-  await db.transaction(async (trx) => {
-    const orgId = await insertOrganization(trx, await tenantName(trx), now);
-    await setQuota(trx, orgId, quota, now);
-    await setLimits(trx, orgId, { requestsPerSecond: null, requestsPerDay: null, emailsPerDay: null });
-    await insertKey(trx, { orgId, label: 'test', hash, hint, scopes }, now);
+  const orgId = await db.transaction(async (trx) => {
+    const id = await insertOrganization(trx, await tenantName(trx), now);
+    await setQuota(trx, id, quota, now);
+    await setLimits(trx, id, { requestsPerSecond: null, requestsPerDay: null, emailsPerDay: null });
+    await insertKey(trx, { orgId: id, label: 'test', hash, hint, scopes }, now);
     const domainId = await insertDomain(
       trx,
       {
-        orgId,
+        orgId: id,
         name: 'sender.invalid',
         dkimSelector: dkimKey.selector,
         dkimPublicKey: dkimKey.publicKey,
@@ -202,9 +219,10 @@ export async function createTenant(
       now,
     );
     await setDomainStatus(trx, domainId!, 'verified', now);
+    return id;
   });
   dns.set({
     [`${dkimKey.selector}._domainkey.sender.invalid`]: { TXT: [`v=DKIM1; k=rsa; p=${dkimKey.publicKey}`] },
   });
-  return key;
+  return { key, orgId };
 }

@@ -3,10 +3,14 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import test from 'ava';
 import { findOrganization, insertOrganization, setLimits } from '../../src/db/accounts/organizations.ts';
 import { operationsOf } from '../lab/openapi.ts';
-import { baseUrl, exampleWorld, rename, sendPath } from '../lab/scenes/example-world.ts';
+import { baseUrl, exampleOptions, rename, sendPath, withContract } from '../lab/scenes/example-world.ts';
+import { worldOfFile } from '../lab/scenes/shared-world.ts';
+import { asNewTenant } from '../lab/scenes/world.ts';
+
+const shared = worldOfFile(exampleOptions());
 
 test('a public validator accepts the document, and its own examples fit its schemas', async (t) => {
-  const { contract } = await exampleWorld(t);
+  const { contract } = await withContract(await asNewTenant(shared()));
   const { document, faults } = contract;
   t.deepEqual(await new Validator().validate(structuredClone(document) as object as never), { valid: true });
   t.deepEqual(document.servers, [{ url: baseUrl }]);
@@ -25,19 +29,19 @@ test('a public validator accepts the document, and its own examples fit its sche
 });
 
 test('the document needs no key and counts toward no limit', async (t) => {
-  const { world, orgId, contract } = await exampleWorld(t);
+  const { world, orgId, contract } = await withContract(await asNewTenant(shared()));
   await setLimits(world.db, orgId, { requestsPerSecond: 1, requestsPerDay: 1 });
   for (const authorization of ['', 'Bearer em_wrong', `Bearer ${world.key}`]) {
     const answer = await world.call('GET', '/api/public/openapi.json', { headers: { authorization } });
     t.is(answer.status, 200);
     contract.check(t, 'get', '/api/public/openapi.json', answer);
   }
-  t.is((await world.db('daily_usage').select()).length, 0);
+  t.is((await world.db('daily_usage').where({ org_id: orgId })).length, 0);
   contract.check(t, 'get', '/api/public/openapi.json', await world.call('POST', '/api/public/openapi.json'));
 });
 
 test('the document and the server accept and refuse the same requests', async (t) => {
-  const { world, contract, post } = await exampleWorld(t);
+  const { world, contract, post } = await withContract(await asNewTenant(shared()));
   await rename(world, 'example.com');
   const plain = { from: 'billing@example.com', to: 'ann@example.org', subject: 'Hello', text: 'Hello' };
   const many = (count: number) => Array.from({ length: count }, (_, index) => `n${index}@example.org`);
@@ -89,7 +93,7 @@ test('the document and the server accept and refuse the same requests', async (t
 });
 
 test('the limits that the document names are those of a new organization', async (t) => {
-  const { world, contract } = await exampleWorld(t);
+  const { world, contract } = await withContract(await asNewTenant(shared()));
   const id = await insertOrganization(world.db, 'New', Date.now());
   const org = (await findOrganization(world.db, id))!;
   const { description } = contract.document.info;

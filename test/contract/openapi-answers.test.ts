@@ -9,10 +9,21 @@ import { findOrganization, setLimits } from '../../src/db/accounts/organizations
 import { applyQueueAction, type QueueAction } from '../../src/db/queue/apply-queue-action.ts';
 import { errorExamples, keyWith, provoker } from '../lab/provoke.ts';
 import { holdExamples } from '../lab/recorded-examples.ts';
-import { emailPath, exampleWorld, rename, sendPath, suppress } from '../lab/scenes/example-world.ts';
+import {
+  emailPath,
+  exampleOptions,
+  exampleWorld,
+  rename,
+  sendPath,
+  suppress,
+  withContract,
+} from '../lab/scenes/example-world.ts';
+import { worldOfFile } from '../lab/scenes/shared-world.ts';
 import type { Answer } from '../lab/scenes/world.ts';
+import { asNewTenant } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
+const shared = worldOfFile(exampleOptions());
 const hold = holdExamples(test, 'email-examples.json');
 
 /** Deliveries run in parallel, so the events of several recipients come in any order. */
@@ -64,7 +75,7 @@ const sends = {
 } as const;
 
 test('every example of a send gets the response of its example', async (t) => {
-  const { world, orgId, contract, post } = await exampleWorld(t);
+  const { world, orgId, contract, post } = await withContract(await asNewTenant(shared()));
   await rename(world, 'example.com');
   await suppress(world, orgId, 'dora@example.org');
   for (const [name, [request, shown, answered]] of Object.entries(sends)) {
@@ -83,7 +94,7 @@ test('every example of a send gets the response of its example', async (t) => {
 });
 
 test('emails are shown as in the examples, in each state', async (t) => {
-  const { world, contract, post } = await exampleWorld(t);
+  const { world, contract, post } = await withContract(await asNewTenant(shared()));
   await rename(world, 'example.com');
   const show = async (to: string[], status: string, name: string, summary: string) => {
     const { emailId } = (await post({ ...plain, to })).body;
@@ -186,7 +197,7 @@ test('opens, clicks, scans, holding, expiry and skipped recipients match the doc
 });
 
 test('an email that the operator canceled matches the document', async (t) => {
-  const { world, contract, post } = await exampleWorld(t);
+  const { world, contract, post } = await withContract(await asNewTenant(shared()));
   await rename(world, 'example.com');
   const { body } = await post({
     from: 'billing@example.com',
