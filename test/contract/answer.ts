@@ -12,6 +12,7 @@ export function hasHeaders(t: ExecutionContext, { status, headers }: Answer): vo
   t.is(headers.get('x-api-version'), '1');
   for (const name of ['limit', 'remaining', 'reset'])
     t.regex(headers.get(`x-ratelimit-${name}`) ?? 'none', /^\d+$/, name);
+  t.true(Number(headers.get('x-ratelimit-remaining')) <= Number(headers.get('x-ratelimit-limit')));
   if (status === 429) t.regex(headers.get('retry-after') ?? 'none', /^[1-9]\d*$/);
   else t.is(headers.get('retry-after'), null, 'Retry-After is only on 429');
 }

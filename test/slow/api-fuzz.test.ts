@@ -1,6 +1,6 @@
 /**
  * Every request gets a documented response, nothing is half done, and the ledger balances. A thousand requests
- * in every run of the tests; `FUZZ_RUNS=10000 npm test -- test/slow/api-fuzz.test.ts` for more.
+ * in every slow run; `FUZZ_RUNS=10000 npm test -- test/slow/api-fuzz.test.ts` for more.
  */
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
