@@ -132,7 +132,7 @@ const order: [faults: string, expected: string, provoke: Two][] = [
   [
     'compose and sign (500) last',
     '500 SEND_FAILED',
-    async () => (await openTenant(world(), { domain: { dkim_private_key: 'x' } })).send(),
+    async () => (await openTenant(world(), { domain: { dkim_private_key: 'v1.AAAA.AAAA.AAAA' } })).send(),
   ],
 ];
 
