@@ -354,8 +354,14 @@ async function delivered(): Promise<Answer['body']> {
 test('design 2 tags: shown in GET and the mail log’s lines', async (t) => {
   const email = await delivered();
   t.deepEqual(email.tags, tags);
-  const lines = await cliOf(t, world()).json('logs --email', email.emailId);
-  t.true(lines.length > 0);
+  const { json } = cliOf(t, world());
+  const lines = await until(
+    async () => {
+      const found = await json('logs --email', email.emailId);
+      return found.length > 0 && found;
+    },
+    { what: 'the mail log' },
+  );
   for (const line of lines) t.deepEqual(line.tags, tags, line.msg);
 });
 
