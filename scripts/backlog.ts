@@ -1,6 +1,7 @@
 /**
  * `node scripts/backlog.ts`: compares a Postern that has a million mails waiting and ten million past ones with one that has
- * none: start-up, memory, throughput to a healthy destination, the operator's commands, the queue's statements.
+ * none: start-up, memory, throughput to a healthy destination, the pages of the dashboard, the operator's commands, the
+ * queue's statements.
  *
  *   --waiting 1000000 --past 10000000     number of waiting and past mails
  *   --destinations 400 --organizations 20     among which the waiting mails are divided
@@ -14,7 +15,8 @@
  * in the database, like those that the program leaves (test/lab/database/backlog-rows.ts). Ten million take about 30 GB under TMPDIR and
  * some minutes.
  *
- * Exits 0 if the targets are met (throughput within 15 %, start-up under 3 s, memory under 300 MB), 1 if not. Linux only.
+ * Exits 0 if the targets are met (throughput within 15 %, start-up under 3 s, memory under 300 MB, each page
+ * within 100 ms at the 95th percentile), 1 if not. Linux only.
  * Leaves nothing behind, not even after Ctrl-C.
  */
 import { writeFileSync } from 'node:fs';
@@ -26,6 +28,7 @@ import { type Loader, startLoader } from '../test/lab/load/loader.ts';
 import { peakMb } from '../test/lab/load/processes.ts';
 import { perform, readOptions, type Stage, settingsOf } from '../test/lab/load/stage.ts';
 import { type SmtpSink, startSmtpSink } from '../test/lab/mx/smtp-sink.ts';
+import { timePages } from './backlog/backlog-pages.ts';
 import { type Side, type Start, startSide } from './backlog/backlog-side.ts';
 import { type Times, timeCommands, timeStatements } from './backlog/backlog-statements.ts';
 import { cases } from './bench/bench-cases.ts';
@@ -61,6 +64,8 @@ interface Result {
   peakMb: number;
   statements: Times;
   commands: Times;
+  /** 95th percentiles. */
+  pages: Times;
 }
 
 async function measure(stage: Stage): Promise<Result[]> {
@@ -112,10 +117,11 @@ async function runRound(
 async function finish({ name, postern, start, env, thaw }: Side, list: PosternRound[]): Promise<Result> {
   thaw();
   const peak = peakMb([postern.pid]);
+  const pages = await timePages(postern);
   await postern.end();
   const statements = await timeStatements(postern.db);
   const commands = await timeCommands(postern.db, env);
-  return { name, start, rounds: list, peakMb: peak, statements, commands };
+  return { name, start, rounds: list, peakMb: peak, statements, commands, pages };
 }
 
 const medianOf = ({ rounds: list }: Result, figure: (round: PosternRound) => number) =>
@@ -137,6 +143,11 @@ function print([empty, full]: [Result, Result]): void {
     ...Object.keys(empty.statements).map((name): (typeof rows)[number] => [
       name,
       (one) => one.statements[name]!,
+      ms,
+    ]),
+    ...Object.keys(empty.pages).map((name): (typeof rows)[number] => [
+      name,
+      (one) => one.pages[name] ?? Number.NaN,
       ms,
     ]),
     ...Object.keys(empty.commands).map((name): (typeof rows)[number] => [
@@ -164,6 +175,8 @@ function faultsOf([empty, full]: [Result, Result]): string[] {
   if (full.start.servesMs > 3000) faults.push(`it serves after ${full.start.servesMs.toFixed(0)} ms`);
   if (full.peakMb > 300)
     faults.push(`it had ${full.peakMb} MB of memory (${empty.peakMb} with nothing waiting)`);
+  for (const [name, p95] of Object.entries(full.pages))
+    if (p95 > 100) faults.push(`${name} takes ${p95.toFixed(0)} ms`);
   return faults;
 }
 

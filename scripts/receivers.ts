@@ -10,13 +10,13 @@
  *
  * On Debian the packages of the three mail servers conflict with each other. Install one, and unpack the others:
  *
- *   apt-get install -y --no-install-recommends postfix postgrey
+ *   apt-get install -y --no-install-recommends postfix postgrey opendkim
  *   apt-get download exim4-daemon-light exim4-base libidn12 opensmtpd
  *   for package in *.deb; do dpkg -x $package unpacked; done
  *   node scripts/receivers.ts --packages unpacked
  *
  * Every mail must be delivered over TLS at the first attempt (with greylisting: at the second). Below the headers that the
- * receiver adds, it must keep exactly the bytes that were sent, and mailauth must verify their DKIM signature. OpenSMTPD may
+ * receiver adds, it must keep exactly the bytes that were sent, and mailauth must verify their DKIM signature; at Postfix, so must OpenDKIM. OpenSMTPD may
  * end up without TLS: Debian 12's version offers STARTTLS and fails every handshake (OpenSMTPD's issue 1171, its private key
  * and OpenSSL 3). It then shows that such a host gets its mail in clear text.
  *
@@ -37,7 +37,7 @@ import { locate } from '../test/lab/programs/jail.ts';
 import { takeApart } from '../test/lab/programs/maildir.ts';
 import { mails } from '../test/lab/programs/mails.ts';
 import { openSmtpdProgram, startOpenSmtpd } from '../test/lab/programs/opensmtpd.ts';
-import { startGreylistingPostfix, startPlainPostfix } from '../test/lab/programs/postfix-receiver.ts';
+import { startGreylistingPostfix, startVerifyingPostfix } from '../test/lab/programs/postfix-receiver.ts';
 import type { Receiver, ReceiverOptions } from '../test/lab/programs/receiver.ts';
 import { type Postern, startPostern } from '../test/lab/scenes/postern.ts';
 
@@ -52,7 +52,7 @@ const packages = given.packages && resolve(given.packages);
 interface Kind {
   name: string;
   programs: string[];
-  start(options: ReceiverOptions): Promise<Receiver>;
+  start(options: ReceiverOptions, dnsPort: number): Promise<Receiver>;
   attempts: number;
   mustUseTls: boolean;
 }
@@ -60,9 +60,27 @@ interface Kind {
 const postfixProgram = '/usr/sbin/postfix';
 
 const allKinds: Kind[] = [
-  { name: 'postfix', programs: [postfixProgram], start: startPlainPostfix, attempts: 1, mustUseTls: true },
-  { name: 'exim', programs: [eximProgram], start: startExim, attempts: 1, mustUseTls: true },
-  { name: 'opensmtpd', programs: [openSmtpdProgram], start: startOpenSmtpd, attempts: 1, mustUseTls: false },
+  {
+    name: 'postfix',
+    programs: [postfixProgram, '/usr/sbin/opendkim'],
+    start: startVerifyingPostfix,
+    attempts: 1,
+    mustUseTls: true,
+  },
+  {
+    name: 'exim',
+    programs: [eximProgram],
+    start: (options) => startExim(options),
+    attempts: 1,
+    mustUseTls: true,
+  },
+  {
+    name: 'opensmtpd',
+    programs: [openSmtpdProgram],
+    start: (options) => startOpenSmtpd(options),
+    attempts: 1,
+    mustUseTls: false,
+  },
   {
     name: 'postgrey',
     programs: [postfixProgram, '/usr/sbin/postgrey'],
@@ -101,6 +119,7 @@ async function setUp(stage: Stage): Promise<World> {
   const port = await freePort('127.0.0.2');
   const running: Running[] = [];
   const zone: Zone = {};
+  const dns = await stage.start(startDns(), (it) => it.close());
   for (const [index, kind] of kinds.entries()) {
     const { name } = kind;
     const [domain, hostname, host] = [`${name}.invalid`, `mx.${name}.invalid`, `127.0.0.${index + 2}`];
@@ -110,12 +129,13 @@ async function setUp(stage: Stage): Promise<World> {
     await mkdir(directory);
     const pemFile = fileURLToPath(new URL('../test/fixtures/mx.pem', import.meta.url));
     const mailboxes = Object.keys(mails);
-    const starting = kind.start({ directory, host, port, hostname, domain, mailboxes, pemFile, packages });
+    const options = { directory, host, port, hostname, domain, mailboxes, pemFile, packages };
+    const starting = kind.start(options, dns.port);
     const receiver = await stage.start(starting, (it) => it.stop());
     progress(`${receiver.version} at ${host}:${port}`);
     running.push({ kind, domain, host, receiver });
   }
-  const dns = await stage.start(startDns(zone), (it) => it.close());
+  dns.set(zone);
   return { dns, postern: await startPostern(stage, { dns, mtaPort: port }), running };
 }
 
@@ -140,6 +160,8 @@ interface Row {
 
 const timeoutMs = 120_000;
 
+const openDkimPasses = /^Authentication-Results: .*\bdkim=pass .*header\.d=sender\.invalid /;
+
 async function deliver(mail: string, { kind, domain, receiver }: Running, world: World): Promise<Seen> {
   const { postern, dns } = world;
   const { emailId } = await postern.send({ to: `${mail}@${domain}`, ...mails[mail] });
@@ -147,7 +169,7 @@ async function deliver(mail: string, { kind, domain, receiver }: Running, world:
   const { status, attempts, lastResponse, tls, deliveredAt } = email.recipients[0]!;
   if (status !== 'delivered') throw new Error(`${mail}: ${status}, ${JSON.stringify(lastResponse)}`);
   const [source] = await readSources(postern.db, emailId);
-  const { raw, sameBytes } = takeApart(await receiver.received(mail), source!);
+  const { raw, trace, sameBytes } = takeApart(await receiver.received(mail), source!);
   const dkim = await verifyDkim(raw, dns);
   const passesDkim = dkim.some((one) => one.result === 'pass' && one.domain === 'sender.invalid');
   const checks: [boolean, string][] = [
@@ -155,6 +177,10 @@ async function deliver(mail: string, { kind, domain, receiver }: Running, world:
     [tls !== null || !kind.mustUseTls, 'no TLS'],
     [sameBytes, 'what the receiver keeps is not what was sent'],
     [passesDkim, `DKIM: ${JSON.stringify(dkim)}`],
+    [
+      kind.name !== 'postfix' || trace.some((one) => openDkimPasses.test(one)),
+      `OpenDKIM: ${trace.join('\n')}`,
+    ],
   ];
   return {
     mail,

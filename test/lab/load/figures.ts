@@ -1,4 +1,4 @@
-/** Formats numbers for a reader: quantiles, times, a chart in text. `--json` has the exact values. */
+/** Formats numbers for a reader: quantiles and times. `--json` has the exact values. */
 
 /** 0.5 is the median. NaN for an empty list. */
 export function quantile(values: number[], share: number): number {
@@ -16,12 +16,4 @@ export function ms(value: number): string {
 /** Writes to standard error, so that standard output has only the result. */
 export function progress(text: string): void {
   console.error(`… ${text}`);
-}
-
-const heights = ' ▁▂▃▄▅▆▇█';
-
-/** One block character for each value; the highest value has the full height of the line. */
-export function bars(values: number[]): string {
-  const top = Math.max(...values, 1);
-  return values.map((value) => heights[Math.ceil((value / top) * 8)]).join('');
 }

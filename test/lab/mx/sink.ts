@@ -33,7 +33,7 @@ interface Taken {
   at: number;
 }
 
-export interface Connection {
+interface Connection {
   host: string;
   openedAt: number;
   closedAt: number | null;

@@ -3,7 +3,7 @@
  * files belong to its context. Anything else is refused, because a step that was skipped would prove nothing.
  */
 
-export interface Step {
+interface Step {
   instruction: string;
   /** Flags such as `--from=install`, without the dashes. */
   flags: Record<string, string>;
