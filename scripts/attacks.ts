@@ -27,7 +27,7 @@ import Table from 'cli-table3';
 import { conclude } from '../test/lab/load/conclude.ts';
 import { progress, quantile } from '../test/lab/load/figures.ts';
 import { cpuSeconds } from '../test/lab/load/processes.ts';
-import { perform, readOptions, type Stage } from '../test/lab/load/stage.ts';
+import { readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
 import { type Attack, type Verdict, verdict } from './attacks/attack.ts';
 import { bounds } from './attacks/bounds.ts';
 import type { Observation } from './attacks/bystander.ts';
@@ -54,10 +54,10 @@ const attacks: Attack[] = [
 ];
 
 const usage = 'node scripts/attacks.ts [--only ITEM,…] [--json] (see its header)';
-const given = readOptions(usage, { only: { type: 'string' }, json: { type: 'boolean', default: false } });
-const items = given.only?.split(',').map(Number) ?? [...new Set(attacks.map(({ item }) => item))];
+const args = readOptions(usage, { only: { type: 'string' }, json: { type: 'boolean', default: false } });
+const items = args.only?.split(',').map(Number) ?? [...new Set(attacks.map(({ item }) => item))];
 if (!items.every((item) => attacks.some((attack) => attack.item === item))) {
-  console.error(`--only ${given.only}: the items are 1 to 9\nusage: ${usage}`);
+  console.error(`--only ${args.only}: the items are 1 to 9\nusage: ${usage}`);
   process.exit(2);
 }
 
@@ -150,7 +150,7 @@ async function isWell({ url, hasEnded }: Scene): Promise<boolean> {
 async function attackItem(item: number, stage: Stage, results: Result[]): Promise<void> {
   const waiting = attacks.filter((attack) => attack.item === item);
   while (waiting.length > 0) {
-    await stage.scene(async (own) => {
+    await stage.nested(async (own) => {
       const scene = await startScene(own);
       await sleep(warmUpMs);
       do {
@@ -190,11 +190,11 @@ function print(results: Result[]): void {
 }
 
 const results: Result[] = [];
-const interrupted = await perform('attacks', async (stage) => {
+const interrupted = await runScript('attacks', async (stage) => {
   for (const item of items) await attackItem(item, stage, results);
   return [];
 });
 const broken = results.flatMap((one) => one.faults.map((fault) => `${one.item}, ${one.attack}: ${fault}`));
 const faults = [...broken, ...interrupted];
 const holds = `All ${results.length} attacks were withstood.`;
-conclude({ faults, json: given.json && { results }, print: () => print(results), holds });
+conclude({ faults, json: args.json && { results }, print: () => print(results), holds });

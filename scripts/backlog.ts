@@ -26,7 +26,7 @@ import { startPostgres } from '../test/lab/database/postgres-server.ts';
 import { median, progress } from '../test/lab/load/figures.ts';
 import { type Loader, startLoader } from '../test/lab/load/loader.ts';
 import { peakMb } from '../test/lab/load/processes.ts';
-import { perform, readOptions, type Stage, settingsOf } from '../test/lab/load/stage.ts';
+import { readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
 import { type SmtpSink, startSmtpSink } from '../test/lab/mx/smtp-sink.ts';
 import { timePages } from './backlog/backlog-pages.ts';
 import { type Side, type Start, startSide } from './backlog/backlog-side.ts';
@@ -34,28 +34,25 @@ import { type Times, timeCommands, timeStatements } from './backlog/backlog-stat
 import { cases } from './bench/bench-cases.ts';
 import { type PosternRound, runPostern } from './bench/bench-run.ts';
 
-const given = readOptions(
-  'node scripts/backlog.ts [--waiting N] [--past N] [--postgres] … (see its header)',
-  {
-    waiting: { type: 'string', default: '1000000' },
-    past: { type: 'string', default: '10000000' },
-    destinations: { type: 'string', default: '400' },
-    organizations: { type: 'string', default: '20' },
-    postgres: { type: 'boolean', default: false },
-    rounds: { type: 'string', default: '3' },
-    mails: { type: 'string', default: '4000' },
-    parallel: { type: 'string', default: '64' },
-    set: { type: 'string', multiple: true, default: [] },
-    json: { type: 'string' },
-  },
-);
+const args = readOptions('node scripts/backlog.ts [--waiting N] [--past N] [--postgres] … (see its header)', {
+  waiting: { type: 'string', default: '1000000' },
+  past: { type: 'string', default: '10000000' },
+  destinations: { type: 'string', default: '400' },
+  organizations: { type: 'string', default: '20' },
+  postgres: { type: 'boolean', default: false },
+  rounds: { type: 'string', default: '3' },
+  mails: { type: 'string', default: '4000' },
+  parallel: { type: 'string', default: '64' },
+  set: { type: 'string', multiple: true, default: [] },
+  json: { type: 'string' },
+});
 const amounts: Amounts = {
-  waiting: Number(given.waiting),
-  past: Number(given.past),
-  destinations: Number(given.destinations),
-  organizations: Number(given.organizations),
+  waiting: Number(args.waiting),
+  past: Number(args.past),
+  destinations: Number(args.destinations),
+  organizations: Number(args.organizations),
 };
-const rounds = Number(given.rounds);
+const rounds = Number(args.rounds);
 
 interface Result {
   name: string;
@@ -73,7 +70,7 @@ async function measure(stage: Stage): Promise<Result[]> {
   const sink = await stage.start(startSmtpSink(stage.directory, ['127.0.1.1']), (it) => it.stop());
   const full = await sideOn(stage, sink, 'full', amounts);
   full.freeze();
-  return stage.scene(async (scene) => {
+  return stage.nested(async (scene) => {
     const empty = await sideOn(scene, sink, 'empty', { ...amounts, waiting: 0, past: 0 });
     empty.freeze();
     const sides = [empty, full];
@@ -92,9 +89,9 @@ async function measure(stage: Stage): Promise<Result[]> {
 }
 
 async function sideOn(stage: Stage, sink: SmtpSink, name: string, some: Amounts): Promise<Side> {
-  const server = given.postgres ? await stage.start(startPostgres(stage.directory), (it) => it.stop()) : null;
+  const server = args.postgres ? await stage.start(startPostgres(stage.directory), (it) => it.stop()) : null;
   const databaseUrl = server?.url ?? null;
-  return startSide(stage, sink, { name, amounts: some, databaseUrl, settings: settingsOf(given.set) });
+  return startSide(stage, sink, { name, amounts: some, databaseUrl, settings: settingsOf(args.set) });
 }
 
 async function runRound(
@@ -103,7 +100,7 @@ async function runRound(
   { sink, loader, round }: { sink: SmtpSink; loader: Loader; round: number },
 ): Promise<PosternRound> {
   thaw();
-  const work = { work: cases[0]!, mails: Number(given.mails), parallel: Number(given.parallel), rate: null };
+  const work = { work: cases[0]!, mails: Number(args.mails), parallel: Number(args.parallel), rate: null };
   const result = await runPostern({ postern, sink, loader }, { ...work, interrupted }, `round${round}`);
   const { acceptedPerSecond, deliveredPerSecond, cpuPerThousand, others } = result;
   progress(
@@ -160,8 +157,8 @@ function print([empty, full]: [Result, Result]): void {
     head: ['', 'empty', `${amounts.waiting} waiting, ${amounts.past} past`, 'ratio'],
     style: { head: [], border: [] },
   });
-  for (const [what, of, told] of rows)
-    table.push([what, told(of(empty)), told(of(full)), (of(full) / of(empty)).toFixed(2)]);
+  for (const [what, of, show] of rows)
+    table.push([what, show(of(empty)), show(of(full)), (of(full) / of(empty)).toFixed(2)]);
   console.log(table.toString());
 }
 
@@ -181,11 +178,11 @@ function faultsOf([empty, full]: [Result, Result]): string[] {
 }
 
 let results: Result[] = [];
-const faults = await perform('backlog', async (stage) => {
+const faults = await runScript('backlog', async (stage) => {
   results = await measure(stage);
   print(results as [Result, Result]);
   return faultsOf(results as [Result, Result]);
 });
-if (given.json) writeFileSync(given.json, `${JSON.stringify({ amounts, results, faults }, null, 2)}\n`);
+if (args.json) writeFileSync(args.json, `${JSON.stringify({ amounts, results, faults }, null, 2)}\n`);
 console.log(faults.length === 0 ? '\nIt holds.' : `\nIt does not hold:\n  ${faults.join('\n  ')}`);
 process.exit(faults.length === 0 ? 0 : 1);

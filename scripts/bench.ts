@@ -22,7 +22,7 @@
 import { writeFileSync } from 'node:fs';
 import { progress } from '../test/lab/load/figures.ts';
 import { startLoader } from '../test/lab/load/loader.ts';
-import { perform, readOptions, type Stage, settingsOf } from '../test/lab/load/stage.ts';
+import { readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
 import { obstacle } from '../test/lab/programs/postfix.ts';
 import { isInstalled } from '../test/lab/programs/programs.ts';
 import { type Case, cases } from './bench/bench-cases.ts';
@@ -38,42 +38,39 @@ import {
 } from './bench/bench-report.ts';
 import type { Step } from './bench/floor.ts';
 
-const given = readOptions(
-  'node scripts/bench.ts [--quick] [--case NAME]… [--vs postfix] … (see its header)',
-  {
-    quick: { type: 'boolean', default: false },
-    case: { type: 'string', multiple: true, default: [] },
-    vs: { type: 'string' },
-    rate: { type: 'string' },
-    floor: { type: 'boolean', default: false },
-    profile: { type: 'boolean', default: false },
-    rounds: { type: 'string' },
-    mails: { type: 'string' },
-    parallel: { type: 'string', default: '64' },
-    set: { type: 'string', multiple: true, default: [] },
-    json: { type: 'string' },
-  },
-);
-const rate = given.rate === undefined ? null : Number(given.rate);
+const args = readOptions('node scripts/bench.ts [--quick] [--case NAME]… [--vs postfix] … (see its header)', {
+  quick: { type: 'boolean', default: false },
+  case: { type: 'string', multiple: true, default: [] },
+  vs: { type: 'string' },
+  rate: { type: 'string' },
+  floor: { type: 'boolean', default: false },
+  profile: { type: 'boolean', default: false },
+  rounds: { type: 'string' },
+  mails: { type: 'string' },
+  parallel: { type: 'string', default: '64' },
+  set: { type: 'string', multiple: true, default: [] },
+  json: { type: 'string' },
+});
+const rate = args.rate === undefined ? null : Number(args.rate);
 const common = {
   rate,
-  rounds: Number(given.rounds ?? (given.quick || rate !== null ? 1 : 3)),
-  mails: Number(given.mails ?? (rate !== null ? rate * 15 : given.quick ? 1000 : 4000)),
-  parallel: Number(given.parallel),
-  vsPostfix: given.vs !== undefined,
-  settings: settingsOf(given.set),
+  rounds: Number(args.rounds ?? (args.quick || rate !== null ? 1 : 3)),
+  mails: Number(args.mails ?? (rate !== null ? rate * 15 : args.quick ? 1000 : 4000)),
+  parallel: Number(args.parallel),
+  vsPostfix: args.vs !== undefined,
+  settings: settingsOf(args.set),
 };
-const chosen = given.case.length > 0 ? cases.filter(({ name }) => given.case.includes(name)) : defaultCases();
+const chosen = args.case.length > 0 ? cases.filter(({ name }) => args.case.includes(name)) : defaultCases();
 
 /** All cases; for an option that examines one case, the first. */
 function defaultCases(): Case[] {
-  return given.profile || given.floor || rate !== null ? cases.slice(0, 1) : cases;
+  return args.profile || args.floor || rate !== null ? cases.slice(0, 1) : cases;
 }
 
 async function runCase(stage: Stage, plan: Plan): Promise<CaseResult> {
-  const result = await stage.scene((scene) => measureCase(scene, plan));
+  const result = await stage.nested((scene) => measureCase(scene, plan));
   if (!isInstalled('strace')) return result;
-  const syncs = await stage.scene((scene) => countSyncs(scene, plan));
+  const syncs = await stage.nested((scene) => countSyncs(scene, plan));
   result.postern.syncsPerMail = syncs.postern;
   if (result.postfix) result.postfix.syncsPerMail = syncs.postfix;
   return result;
@@ -88,18 +85,18 @@ async function runAll(stage: Stage) {
   const profiles: Record<string, Profiled> = {};
   for (const plan of plans) results.push(await runCase(stage, plan));
   console.log(caseTable(results));
-  if (given.vs) console.log(peerTable(results));
+  if (args.vs) console.log(peerTable(results));
   const disturbed = disturbance(results);
   if (disturbed) console.log(disturbed);
-  for (const plan of given.floor ? plans : []) {
+  for (const plan of args.floor ? plans : []) {
     const { name } = plan.work;
-    floors[name] = await stage.scene((scene) => floorOf(scene, plan));
+    floors[name] = await stage.nested((scene) => floorOf(scene, plan));
     const reached = results.find((one) => one.name === name)!;
     console.log(floorTable(name, floors[name], reached));
   }
-  for (const plan of given.profile ? plans : []) {
+  for (const plan of args.profile ? plans : []) {
     const { name } = plan.work;
-    profiles[name] = await stage.scene((scene) => profileCase(scene, plan));
+    profiles[name] = await stage.nested((scene) => profileCase(scene, plan));
     console.log(profileTables(name, profiles[name]));
   }
   return { results, floors, profiles };
@@ -109,8 +106,8 @@ async function runAll(stage: Stage) {
 function hindrance(): string | null {
   if (chosen.length === 0)
     return `there is no such case; there are ${cases.map(({ name }) => name).join(', ')}`;
-  if (given.vs === undefined) return null;
-  return given.vs === 'postfix' ? obstacle() : `--vs ${given.vs}: there is only --vs postfix`;
+  if (args.vs === undefined) return null;
+  return args.vs === 'postfix' ? obstacle() : `--vs ${args.vs}: there is only --vs postfix`;
 }
 
 const why = hindrance();
@@ -119,9 +116,9 @@ if (why) {
   process.exit(2);
 }
 if (!isInstalled('strace')) progress('disk syncs are not counted: apt-get install strace');
-const faults = await perform('bench', async (stage) => {
+const faults = await runScript('bench', async (stage) => {
   const all = await runAll(stage);
-  if (given.json) writeFileSync(given.json, `${JSON.stringify(all, null, 2)}\n`);
+  if (args.json) writeFileSync(args.json, `${JSON.stringify(all, null, 2)}\n`);
   return [];
 });
 if (faults.length > 0) console.error(faults.join('\n'));

@@ -20,7 +20,7 @@ import { listInbound } from '../src/db/bounces/inbound-mails.ts';
 import { startDns, type Zone } from '../test/lab/dns/dns.ts';
 import { progress } from '../test/lab/load/figures.ts';
 import { freePort } from '../test/lab/load/ports.ts';
-import { perform, readOptions, type Stage } from '../test/lab/load/stage.ts';
+import { readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
 import { type Mx, startMx } from '../test/lab/mx/mx.ts';
 import { eximProgram } from '../test/lab/programs/exim.ts';
 import {
@@ -35,12 +35,12 @@ import { openSmtpdProgram } from '../test/lab/programs/opensmtpd.ts';
 import { type Email, type Postern, startPostern } from '../test/lab/scenes/postern.ts';
 import { until } from '../test/lab/until.ts';
 
-const given = readOptions('node scripts/bouncers.ts [--only NAME]… [--packages DIR] [--json]', {
+const args = readOptions('node scripts/bouncers.ts [--only NAME]… [--packages DIR] [--json]', {
   only: { type: 'string', multiple: true, default: [] },
   packages: { type: 'string' },
   json: { type: 'boolean', default: false },
 });
-const packages = given.packages && resolve(given.packages);
+const packages = args.packages && resolve(args.packages);
 
 interface Kind {
   name: string;
@@ -52,11 +52,11 @@ const kinds: Kind[] = [
   { name: 'postfix', program: '/usr/sbin/postfix', start: startForwardingPostfix },
   { name: 'exim', program: eximProgram, start: startForwardingExim },
   { name: 'opensmtpd', program: openSmtpdProgram, start: startForwardingOpenSmtpd },
-].filter(({ name }) => given.only.length === 0 || given.only.includes(name));
+].filter(({ name }) => args.only.length === 0 || args.only.includes(name));
 
 /** Why they cannot be run here; null if they can. */
 function obstacle(): string | null {
-  if (kinds.length === 0) return `${given.only.join(', ')}: no such server`;
+  if (kinds.length === 0) return `${args.only.join(', ')}: no such server`;
   if (process.getuid?.() !== 0)
     return 'mail servers are started by root; run this as root, in a container say';
   const missing = kinds.flatMap(({ program }) => (locate(program, packages) ? [] : [program]));
@@ -175,7 +175,7 @@ if (why) {
   process.exit(2);
 }
 const rows: Row[] = [];
-const faults = await perform('bouncers', async (stage) => {
+const faults = await runScript('bouncers', async (stage) => {
   const world = await setUp(stage);
   const wrong: string[] = [];
   await Promise.all(
@@ -195,7 +195,7 @@ const faults = await perform('bouncers', async (stage) => {
   return wrong;
 });
 rows.sort((a, b) => a.server.localeCompare(b.server));
-if (given.json) console.log(JSON.stringify({ rows, faults }, null, 2));
+if (args.json) console.log(JSON.stringify({ rows, faults }, null, 2));
 else {
   if (rows.length > 0) print(rows);
   console.log(faults.length === 0 ? 'All of it holds.' : `It does not hold:\n${faults.join('\n')}`);

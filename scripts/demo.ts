@@ -13,37 +13,37 @@ import pino from 'pino';
 import type { Log } from '../src/base/log.ts';
 import { verifyDkim } from '../test/lab/dkim.ts';
 import { type Dns, startDns } from '../test/lab/dns/dns.ts';
-import { perform, readOptions, type Stage } from '../test/lab/load/stage.ts';
+import { readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
 import { type Mx, startMx } from '../test/lab/mx/mx.ts';
 import { type Email, type Postern, startPostern } from '../test/lab/scenes/postern.ts';
 
-interface Story {
+interface Scenario {
   to: string;
   subject: string;
   /** Announces what the reader is about to see. */
-  tale: string;
+  title: string;
   /** Event types that the email must have, in order. */
   events: string[];
 }
 
 /** The local part decides how the MX host behaves: test/lab/mx/mx-script.ts. */
-const stories: Story[] = [
+const scenarios: Scenario[] = [
   {
     to: 'ann@there.invalid',
     subject: 'Welcome',
-    tale: 'A mail that arrives.',
+    title: 'A mail that arrives.',
     events: ['email.queued', 'email.delivered'],
   },
   {
     to: 'greylist@there.invalid',
     subject: 'Your receipt',
-    tale: 'A server that says "not now" to strangers (greylisting). Postern keeps the mail and tries again.',
+    title: 'A server that says "not now" to strangers (greylisting). Postern keeps the mail and tries again.',
     events: ['email.queued', 'email.deferred', 'email.delivered'],
   },
   {
     to: 'unknown@there.invalid',
     subject: 'Your code is 4711',
-    tale: 'A mailbox that does not exist. Trying again would not help: the mail bounces at once.',
+    title: 'A mailbox that does not exist. Trying again would not help: the mail bounces at once.',
     events: ['email.queued', 'email.bounced'],
   },
 ];
@@ -92,9 +92,19 @@ function logToScreen(): Log {
 }
 
 /** Follows one mail from POST to its final state. Returns what was not as announced. */
-async function tell(story: Story, number: number, { postern }: World, json: boolean): Promise<string[]> {
-  heading(`${number}. ${story.tale}`);
-  const body = { from: 'Shop <shop@sender.invalid>', to: story.to, subject: story.subject, text: 'Hello!\n' };
+async function follow(
+  scenario: Scenario,
+  number: number,
+  { postern }: World,
+  json: boolean,
+): Promise<string[]> {
+  heading(`${number}. ${scenario.title}`);
+  const body = {
+    from: 'Shop <shop@sender.invalid>',
+    to: scenario.to,
+    subject: scenario.subject,
+    text: 'Hello!\n',
+  };
   say('POST', `/api/public/email/send ${paint('dim', JSON.stringify(body))}`);
   const { emailId } = await postern.send(body);
   const email = await postern.after(['queued', 'sending', 'deferred'], emailId, timeoutMs);
@@ -102,9 +112,9 @@ async function tell(story: Story, number: number, { postern }: World, json: bool
   if (json) console.log(JSON.stringify(email, null, 2).replace(/^/gm, '  '));
   else summarize(email);
   const happened = email.events.map(({ type }) => type);
-  return happened.join() === story.events.join()
+  return happened.join() === scenario.events.join()
     ? []
-    : [`${story.to}: ${happened.join(', ')} instead of ${story.events.join(', ')}`];
+    : [`${scenario.to}: ${happened.join(', ')} instead of ${scenario.events.join(', ')}`];
 }
 
 function summarize({ status, recipients: [recipient] }: Email): void {
@@ -119,7 +129,7 @@ function summarize({ status, recipients: [recipient] }: Email): void {
 async function checkSignatures({ mx, dns }: World): Promise<string[]> {
   heading('The receiving side checks DKIM, with the key that it finds in DNS:');
   const faults: string[] = [];
-  const delivered = stories.filter(({ events }) => events.includes('email.delivered'));
+  const delivered = scenarios.filter(({ events }) => events.includes('email.delivered'));
   if (mx.messages.length !== delivered.length) {
     faults.push(`the mail server took ${mx.messages.length} messages instead of ${delivered.length}`);
   }
@@ -148,14 +158,15 @@ function say(what: string, text: string): void {
 
 async function demonstrate(world: World, json: boolean): Promise<string[]> {
   const faults: string[] = [];
-  for (const [index, story] of stories.entries()) faults.push(...(await tell(story, index + 1, world, json)));
+  for (const [index, scenario] of scenarios.entries())
+    faults.push(...(await follow(scenario, index + 1, world, json)));
   return [...faults, ...(await checkSignatures(world))];
 }
 
 async function main(): Promise<void> {
   const options = { json: { type: 'boolean', default: false } } as const;
   const { json } = readOptions('npm run demo [-- --json]', options);
-  const faults = await perform('demo', async (stage) => demonstrate(await setUp(stage), json));
+  const faults = await runScript('demo', async (stage) => demonstrate(await setUp(stage), json));
   if (faults.length === 0) {
     heading('All three went as announced; everything is stopped and its directory removed.');
     console.log('  Next: the quick start in README.md, with a domain of your own.');

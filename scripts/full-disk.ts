@@ -5,7 +5,7 @@
  * repeating the call with its idempotency key must return a replay.
  *
  *   --senders 32         concurrent calls
- *   --act full           only this case; or full-large, nearly-full, long-look, slow, read-only, sync-fails
+ *   --only full          only this scenario; or full-large, nearly-full, long-read, slow, read-only, sync-fails
  *   --json               print all results as JSON
  *
  * The disk is ext4 in a file (test/lab/load/small-disk.ts), so this needs root and Linux. SQLite is on it; for PostgreSQL the test
@@ -14,7 +14,7 @@
  *   full          without the low-space guard, until sends are answered 500; then there is space again
  *   full-large    the same with mails of 1 MB, so that one transaction exceeds what SQLite keeps in memory
  *   nearly-full   with the guard, until sends are answered 429; all accepted mail is delivered before there is space again
- *   long-look     with the guard, while a reader keeps the database open as a backup does, so that its log grows; the reader
+ *   long-read     with the guard, while a reader keeps the database open as a backup does, so that its log grows; the reader
  *                 then leaves, and no space is freed
  *   slow          writes hang for a second, ten times, with more senders than POSTERN_HTTP_CONCURRENCY allows
  *   read-only     the disk fails; Postern is killed, the disk repaired, Postern started, and each send that was not answered
@@ -33,10 +33,10 @@ import { migrate } from '../src/db/schema/migrate.ts';
 import { startDns } from '../test/lab/dns/dns.ts';
 import { conclude } from '../test/lab/load/conclude.ts';
 import { progress } from '../test/lab/load/figures.ts';
-import { type Answers, pour, repeat } from '../test/lab/load/load.ts';
+import { type Answers, repeat, sendUntilStopped } from '../test/lab/load/load.ts';
 import { type Audit, audit, faultsOf } from '../test/lab/load/reconciliation.ts';
 import { makeSmallDisk, type SmallDisk } from '../test/lab/load/small-disk.ts';
-import { perform, readOptions, type Stage } from '../test/lab/load/stage.ts';
+import { readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
 import { failSyncs } from '../test/lab/load/syncs.ts';
 import { type Sink, startSink } from '../test/lab/mx/sink.ts';
 import { isInstalled } from '../test/lab/programs/programs.ts';
@@ -44,15 +44,15 @@ import { type PosternProcess, startProcess } from '../test/lab/scenes/process.ts
 import { createTenant, testConfig, testSettings } from '../test/lab/scenes/world.ts';
 import { until } from '../test/lab/until.ts';
 
-const given = readOptions('node scripts/full-disk.ts [--senders N] [--act NAME] … (see its header)', {
+const args = readOptions('node scripts/full-disk.ts [--senders N] [--only NAME] … (see its header)', {
   senders: { type: 'string', default: '32' },
-  act: { type: 'string' },
+  only: { type: 'string' },
   json: { type: 'boolean', default: false },
 });
 const host = '127.0.0.2';
 
-/** A case's view of the server on the small disk, under constant load. */
-interface Props {
+/** A scenario's view of the server on the small disk, under constant load. */
+interface ScenarioContext {
   disk: SmallDisk;
   answers: Answers;
   /** Stops the load, kills the process, does `between`, starts another. */
@@ -62,27 +62,27 @@ interface Props {
   withDb<T>(work: (db: Db) => Promise<T>): Promise<T>;
 }
 
-interface Act {
+interface Scenario {
   settings: Record<string, string>;
   /** Size of the disk and of the ballast on it; 24 and 8 by default. */
   sizeMb?: number;
   ballastMb?: number;
   /** Lines of a mail; 40 by default, which are 2 KB. */
   lines?: number;
-  play(props: Props): Promise<void>;
+  run(context: ScenarioContext): Promise<void>;
   /** Sends have idempotency keys, and those that were not answered 200 are repeated at the end. */
   isRepeated?: boolean;
-  /** A program that the case needs. */
+  /** A program that the scenario needs. */
   needs?: string;
   /** A status that must have been answered, in addition to 200. */
   status: number;
 }
 
-const acts: Record<string, Act> = {
+const scenarios: Record<string, Scenario> = {
   full: {
     settings: { POSTERN_MIN_FREE_SPACE: '0' },
     status: 500,
-    async play({ disk, answers }) {
+    async run({ disk, answers }) {
       await many(answers, 500);
       await disk.unload();
       await more(answers, 200);
@@ -94,23 +94,23 @@ const acts: Record<string, Act> = {
     sizeMb: 400,
     ballastMb: 250,
     lines: 20_000,
-    play: (props) => acts.full!.play(props),
+    run: (context) => scenarios.full!.run(context),
   },
   'nearly-full': {
     settings: { POSTERN_MIN_FREE_SPACE: '5M' },
     status: 429,
-    async play({ disk, answers, withDb }) {
+    async run({ disk, answers, withDb }) {
       await many(answers, 429);
-      await withDb(emptied);
+      await withDb(queueEmpty);
       await disk.unload();
       await more(answers, 200);
     },
   },
-  'long-look': {
+  'long-read': {
     settings: { POSTERN_MIN_FREE_SPACE: '20M' },
     status: 429,
     sizeMb: 300,
-    async play({ answers, withDb }) {
+    async run({ answers, withDb }) {
       await withDb(async (db) => {
         await db.raw('begin');
         await db('emails').first();
@@ -123,7 +123,7 @@ const acts: Record<string, Act> = {
   slow: {
     settings: { POSTERN_HTTP_CONCURRENCY: '16', POSTERN_MIN_FREE_SPACE: '0' },
     status: 429,
-    async play({ disk, answers }) {
+    async run({ disk, answers }) {
       await disk.unload();
       for (let times = 0; times < 10; times++) {
         await disk.freeze();
@@ -138,7 +138,7 @@ const acts: Record<string, Act> = {
     settings: { POSTERN_MIN_FREE_SPACE: '0' },
     status: 500,
     isRepeated: true,
-    async play({ disk, answers, restart }) {
+    async run({ disk, answers, restart }) {
       await many(answers, 200);
       await disk.fail();
       await many(answers, 500);
@@ -151,7 +151,7 @@ const acts: Record<string, Act> = {
     status: 500,
     isRepeated: true,
     needs: 'strace',
-    async play({ answers, restart, failSyncs }) {
+    async run({ answers, restart, failSyncs }) {
       // Repeated, because the commit that survives without a sync may be that of an outcome and not of a send.
       for (let times = 0; times < 5; times++) {
         await more(answers, 200);
@@ -169,7 +169,7 @@ const countOf = (answers: Answers, status: number) => answers.get(status)?.lengt
 const many = (answers: Answers, status: number) =>
   until(() => countOf(answers, status) >= 50, {
     timeout: 120_000,
-    what: () => `${status}: ${said(answers)}`,
+    what: () => `${status}: ${summary(answers)}`,
   });
 
 async function more(answers: Answers, status: number): Promise<void> {
@@ -177,10 +177,10 @@ async function more(answers: Answers, status: number): Promise<void> {
   await until(() => countOf(answers, status) > before + 20, { timeout: 60_000, what: `more ${status}` });
 }
 
-const said = (answers: Answers) =>
+const summary = (answers: Answers) =>
   [...answers].map(([status, list]) => `${list.length} × ${status}`).join(', ');
 
-async function emptied(db: Db): Promise<void> {
+async function queueEmpty(db: Db): Promise<void> {
   const waiting = async () => {
     const row = await db('deliveries').whereNotNull('due_at').count('* as n').first();
     return Number(row?.n);
@@ -189,11 +189,11 @@ async function emptied(db: Db): Promise<void> {
 }
 
 interface Run extends Audit, Repeats {
-  act: string;
+  scenario: string;
   answers: string;
   /** Refused, not repeated, and arrived. */
   charged: number;
-  troubles: number;
+  logErrors: number;
   peakMb: number;
 }
 
@@ -201,14 +201,15 @@ interface Run extends Audit, Repeats {
 interface Repeats {
   repeated: number;
   /** Had been accepted in spite of the answer. */
-  taken: number;
+  accepted: number;
   /** Had been accepted and were not answered with a replay, or the reverse. */
   misjudged: number;
 }
 
-async function stageAct(stage: Stage, name: string, act: Act): Promise<Run> {
-  const disk = await stage.start(makeSmallDisk(stage.directory, act.sizeMb ?? 24, act.ballastMb ?? 8), (it) =>
-    it.remove(),
+async function runScenario(stage: Stage, name: string, scenario: Scenario): Promise<Run> {
+  const disk = await stage.start(
+    makeSmallDisk(stage.directory, scenario.sizeMb ?? 24, scenario.ballastMb ?? 8),
+    (it) => it.remove(),
   );
   const sink = await stage.start(startSink([{ host }]), (it) => it.stop());
   const zone = { 'there.invalid': { MX: ['10 mx.invalid'] }, 'mx.invalid': { A: [host] } };
@@ -218,7 +219,7 @@ async function stageAct(stage: Stage, name: string, act: Act): Promise<Run> {
   const where = { dataDir, databaseUrl: null, dns, mtaPort: sink.port };
   const settings = testSettings(where, {
     POSTERN_MTA_RETRY: '1s',
-    ...act.settings,
+    ...scenario.settings,
     POSTERN_LOG_LEVEL: 'info',
   });
   const config = testConfig(where);
@@ -232,16 +233,20 @@ async function stageAct(stage: Stage, name: string, act: Act): Promise<Run> {
   });
   await disk.load();
   const launch = () => stage.start(startProcess(settings), (it) => it.end('SIGKILL'));
-  return play(name, act, { disk, sink, key, withDb, launch });
+  return underLoad(name, scenario, { disk, sink, key, withDb, launch });
 }
 
-interface Scenery extends Pick<Props, 'disk' | 'withDb'> {
+interface Parts extends Pick<ScenarioContext, 'disk' | 'withDb'> {
   sink: Sink;
   key: string;
   launch(): Promise<PosternProcess>;
 }
 
-async function play(name: string, act: Act, { disk, sink, key, withDb, launch }: Scenery): Promise<Run> {
+async function underLoad(
+  name: string,
+  scenario: Scenario,
+  { disk, sink, key, withDb, launch }: Parts,
+): Promise<Run> {
   const answers: Answers = new Map();
   let postern = await launch();
   let pouring: Promise<void>;
@@ -250,18 +255,21 @@ async function play(name: string, act: Act, { disk, sink, key, withDb, launch }:
   const begin = () => {
     starts += 1;
     stopped = new AbortController();
-    const parallel = Number(given.senders);
-    const target = { url: postern.url, key, lines: act.lines, isKeyed: act.isRepeated };
-    pouring = pour({ ...target, name: `start${starts}`, parallel, stopped: stopped.signal }, answers);
+    const parallel = Number(args.senders);
+    const target = { url: postern.url, key, lines: scenario.lines, isKeyed: scenario.isRepeated };
+    pouring = sendUntilStopped(
+      { ...target, name: `start${starts}`, parallel, stopped: stopped.signal },
+      answers,
+    );
   };
   const end = () => {
     stopped.abort();
     return pouring;
   };
-  let troubles = 0;
+  let logErrors = 0;
   begin();
   try {
-    await act.play({
+    await scenario.run({
       disk,
       answers,
       withDb,
@@ -269,7 +277,7 @@ async function play(name: string, act: Act, { disk, sink, key, withDb, launch }:
       async restart(between = async () => {}) {
         await end();
         await postern.end('SIGKILL');
-        troubles += troublesOf(postern);
+        logErrors += countLogErrors(postern);
         await between();
         postern = await launch();
         begin();
@@ -278,19 +286,23 @@ async function play(name: string, act: Act, { disk, sink, key, withDb, launch }:
   } finally {
     await end();
   }
-  const unsure = act.isRepeated ? notPromised(answers) : [];
-  const repeats = await withDb((db) => repeatAll(db, { url: postern.url, key, lines: act.lines }, unsure));
-  await withDb(emptied);
-  const { taken } = await sink.books();
-  const arrived = taken.map(({ to }) => to);
+  const unsure = scenario.isRepeated ? notPromised(answers) : [];
+  const repeats = await withDb((db) =>
+    repeatAll(db, { url: postern.url, key, lines: scenario.lines }, unsure),
+  );
+  await withDb(queueEmpty);
+  const { accepted } = await sink.records();
+  const arrived = accepted.map(({ to }) => to);
   const promised = [...(answers.get(200) ?? []), ...unsure];
-  const books = await withDb((db) => audit(db, promised, arrived));
-  const refused = new Set(act.isRepeated ? [] : [...(answers.get(500) ?? []), ...(answers.get(429) ?? [])]);
+  const comparison = await withDb((db) => audit(db, promised, arrived));
+  const refused = new Set(
+    scenario.isRepeated ? [] : [...(answers.get(500) ?? []), ...(answers.get(429) ?? [])],
+  );
   const charged = arrived.filter((to) => refused.has(to)).length;
-  troubles += troublesOf(postern);
+  logErrors += countLogErrors(postern);
   const peakMb = await peakMbOf(postern);
   await postern.end('SIGKILL');
-  return { act: name, ...books, ...repeats, charged, answers: said(answers), troubles, peakMb };
+  return { scenario: name, ...comparison, ...repeats, charged, answers: summary(answers), logErrors, peakMb };
 }
 
 const notPromised = (answers: Answers) =>
@@ -302,7 +314,7 @@ async function repeatAll(db: Db, target: Parameters<typeof repeat>[0], unsure: s
   const replays = await repeat(target, unsure);
   return {
     repeated: unsure.length,
-    taken: unsure.filter((to) => known.has(to)).length,
+    accepted: unsure.filter((to) => known.has(to)).length,
     misjudged: unsure.filter((to) => known.has(to) !== replays.has(to)).length,
   };
 }
@@ -314,17 +326,17 @@ async function peakMbOf({ pid }: PosternProcess): Promise<number> {
 }
 
 /** Number of warnings and errors in the log. */
-const troublesOf = ({ lines }: PosternProcess) =>
+const countLogErrors = ({ lines }: PosternProcess) =>
   lines.filter((line) => /"level":"(error|warn)"/.test(line)).length;
 
 function wrongWith(run: Run): string[] {
-  const { status } = acts[run.act]!;
+  const { status } = scenarios[run.scenario]!;
   const faults = faultsOf(run);
   if (run.charged > 0) faults.push(`${run.charged} mails were refused, and arrived`);
   if (run.misjudged > 0)
     faults.push(`${run.misjudged} repeats were replays of nothing, or were taken a second time`);
   if (!run.answers.includes(`× ${status}`)) faults.push(`nothing was answered ${status}`);
-  return faults.map((fault) => `${run.act}: ${fault}`);
+  return faults.map((fault) => `${run.scenario}: ${fault}`);
 }
 
 function print(runs: Run[]): void {
@@ -333,33 +345,36 @@ function print(runs: Run[]): void {
     ['arrived', (one) => one.arrived],
     ['answered 200 and lost', (one) => one.lost],
     ['refused, and arrived', (one) => one.charged],
-    ['sent again, had been taken', (one) => `${one.repeated}, ${one.taken}`],
+    ['sent again, had been taken', (one) => `${one.repeated}, ${one.accepted}`],
     ['copies too many, flagged', (one) => `${one.duplicates}, ${one.flagged}`],
     ['told as delivered, not there', (one) => one.invented],
     ['credits off', (one) => `${one.creditsOff}, ledger ${one.ledgerOff}`],
     ['memory, at most', (one) => `${one.peakMb} MB`],
-    ['lines for the operator', (one) => one.troubles],
+    ['lines for the operator', (one) => one.logErrors],
   ];
-  const table = new Table({ head: ['', ...runs.map(({ act }) => act)], style: { head: [], border: [] } });
+  const table = new Table({
+    head: ['', ...runs.map(({ scenario }) => scenario)],
+    style: { head: [], border: [] },
+  });
   table.push(...rows.map(([what, cell]) => [what, ...runs.map(cell)]));
   console.log(table.toString());
 }
 
 const runs: Run[] = [];
-const faults = await perform('full-disk', async (stage) => {
-  for (const [name, act] of Object.entries(acts)) {
-    if (given.act && given.act !== name) continue;
-    if (act.needs && !isInstalled(act.needs)) {
-      progress(`${name}: left out, ${act.needs} is not installed`);
+const faults = await runScript('full-disk', async (stage) => {
+  for (const [name, scenario] of Object.entries(scenarios)) {
+    if (args.only && args.only !== name) continue;
+    if (scenario.needs && !isInstalled(scenario.needs)) {
+      progress(`${name}: left out, ${scenario.needs} is not installed`);
       continue;
     }
     progress(name);
-    runs.push(await stage.scene((scene) => stageAct(scene, name, act)));
+    runs.push(await stage.nested((scene) => runScenario(scene, name, scenario)));
   }
   return runs.flatMap(wrongWith);
 });
 conclude({
   faults,
-  json: given.json ? { runs } : false,
+  json: args.json ? { runs } : false,
   print: () => print(runs),
 });

@@ -37,7 +37,7 @@ import { judgeFairness, measureFairness } from '../test/lab/load/fairness.ts';
 import { median, ms, progress, quantile } from '../test/lab/load/figures.ts';
 import { judgeLargeSends, measureLargeSends } from '../test/lab/load/large-sends.ts';
 import { recipients, type Sent, sendAll } from '../test/lab/load/load.ts';
-import { perform, readOptions, type Stage, settingsOf } from '../test/lab/load/stage.ts';
+import { readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
 import { startDeaf } from '../test/lab/mx/deaf.ts';
 import { type Exchanger, type Sink, startSink } from '../test/lab/mx/sink.ts';
 import { launchPostern } from '../test/lab/scenes/postern.ts';
@@ -45,7 +45,7 @@ import { until } from '../test/lab/until.ts';
 
 const usage = 'node scripts/isolation.ts [--mails N] [--backlog N] [--rounds N] … (see its header)';
 
-const given = readOptions(usage, {
+const args = readOptions(usage, {
   mails: { type: 'string', default: '200' },
   every: { type: 'string', default: '25' },
   backlog: { type: 'string', default: '5000' },
@@ -57,13 +57,10 @@ const given = readOptions(usage, {
   set: { type: 'string', multiple: true, default: [] },
   json: { type: 'boolean', default: false },
 });
-const settings = settingsOf(given.set);
-const [mails, every, backlog, destinations] = [
-  given.mails,
-  given.every,
-  given.backlog,
-  given.destinations,
-].map(Number) as [number, number, number, number];
+const settings = settingsOf(args.set);
+const [mails, every, backlog, destinations] = [args.mails, args.every, args.backlog, args.destinations].map(
+  Number,
+) as [number, number, number, number];
 
 const healthy = '127.0.0.2';
 const warmUp = 300;
@@ -84,7 +81,7 @@ interface Measured {
 /** One case: its own Postern, its backlog, the healthy mails. */
 async function measure(stage: Stage, kind: Case, round: string): Promise<Measured> {
   const hosts = Array.from({ length: destinations }, (_, number) => `127.0.3.${number + 1}`);
-  const mute = kind === 'mute' ? hosts.map((host): Exchanger => ({ host, isMute: true })) : [];
+  const mute = kind === 'mute' ? hosts.map((host): Exchanger => ({ host, neverGreets: true })) : [];
   const sink = await stage.start(startSink([{ host: healthy }, ...mute]), (it) => it.stop());
   if (kind === 'deaf') await stage.start(startDeaf(hosts, sink.port), (it) => it.stop());
   const dns = await stage.start(startDns(zoneOf(hosts)), (it) => it.close());
@@ -136,8 +133,8 @@ function zoneOf(dead: string[]): Zone {
 }
 
 async function timesOf(sink: Sink, sent: Sent[]) {
-  const { taken } = await sink.books();
-  const arrivals = new Map(taken.map(({ to, at }) => [to, at]));
+  const { accepted } = await sink.records();
+  const arrivals = new Map(accepted.map(({ to, at }) => [to, at]));
   const arrived = sent.filter(({ to }) => arrivals.has(to));
   return {
     // A mail may arrive before the client has read the 200.
@@ -160,10 +157,10 @@ const countable = (time: number) => Math.max(time, 1);
 
 async function isolate(stage: Stage): Promise<Isolation> {
   const all: Measured[] = [];
-  const rounds = Number(given.rounds);
+  const rounds = Number(args.rounds);
   for (let round = 1; round <= rounds; round++) {
     for (const kind of ['none', 'mute', 'deaf'] as const) {
-      all.push(await stage.scene((scene) => measure(scene, kind, `round ${round} of ${rounds}`)));
+      all.push(await stage.nested((scene) => measure(scene, kind, `round ${round} of ${rounds}`)));
     }
   }
   const table = new Table({
@@ -203,18 +200,18 @@ async function isolate(stage: Stage): Promise<Isolation> {
 
 if (loadavg()[0]! > availableParallelism() / 2) progress('this machine is busy: the times will be uneven');
 const parts: { isolation?: Isolation; fairness?: Isolation; largeSends?: Isolation } = {};
-const faults = await perform('isolation', async (stage) => {
-  if (Number(given.rounds) > 0) parts.isolation = await isolate(stage);
-  const options = { backlog: Number(given['tenant-backlog']), probes: Number(given.probes), settings };
+const faults = await runScript('isolation', async (stage) => {
+  if (Number(args.rounds) > 0) parts.isolation = await isolate(stage);
+  const options = { backlog: Number(args['tenant-backlog']), probes: Number(args.probes), settings };
   if (options.backlog > 0) {
-    parts.fairness = judgeFairness(await stage.scene((scene) => measureFairness(scene, options)));
+    parts.fairness = judgeFairness(await stage.nested((scene) => measureFairness(scene, options)));
   }
-  if (given['large-sends'] !== 'off') {
-    parts.largeSends = judgeLargeSends(await stage.scene((scene) => measureLargeSends(scene, settings)));
+  if (args['large-sends'] !== 'off') {
+    parts.largeSends = judgeLargeSends(await stage.nested((scene) => measureLargeSends(scene, settings)));
   }
   return Object.values(parts).flatMap((part) => part.faults);
 });
-if (given.json) {
+if (args.json) {
   console.log(
     JSON.stringify(
       {

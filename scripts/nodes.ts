@@ -27,14 +27,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
 import { conclude } from '../test/lab/load/conclude.ts';
 import { progress } from '../test/lab/load/figures.ts';
-import { type Answers, pour } from '../test/lab/load/load.ts';
+import { type Answers, sendUntilStopped } from '../test/lab/load/load.ts';
+import { faultsOfWindows, recordWindows, type Windows, windowsOf } from '../test/lab/load/rate-windows.ts';
 import { type Audit, faultsOf } from '../test/lab/load/reconciliation.ts';
-import { perform, readOptions, type Stage, settingsOf } from '../test/lab/load/stage.ts';
-import { faultsOfWindows, noteWindows, type Windows, windowsOf } from '../test/lab/load/windows.ts';
+import { readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
 import { type Cluster, countOf, startCluster, type Tenant } from '../test/lab/scenes/cluster.ts';
 import type { PosternProcess } from '../test/lab/scenes/process.ts';
 
-const given = readOptions('node scripts/nodes.ts [--nodes N] [--mails N] … (see its header)', {
+const args = readOptions('node scripts/nodes.ts [--nodes N] [--mails N] … (see its header)', {
   nodes: { type: 'string', default: '3' },
   mails: { type: 'string', default: '20000' },
   'per-second': { type: 'string', default: '5' },
@@ -45,11 +45,11 @@ const given = readOptions('node scripts/nodes.ts [--nodes N] [--mails N] … (se
   set: { type: 'string', multiple: true, default: [] },
   json: { type: 'boolean', default: false },
 });
-const senders = Number(given.senders);
-const perSecond = Number(given['per-second']);
-const longestMs = 1000 * Number(given.longest);
-const perDay = Math.floor(Number(given.mails) / 2);
-const credits = Number(given.mails) - perDay;
+const senders = Number(args.senders);
+const perSecond = Number(args['per-second']);
+const longestMs = 1000 * Number(args.longest);
+const perDay = Math.floor(Number(args.mails) / 2);
+const credits = Number(args.mails) - perDay;
 
 /** An organization's credits or limit, and how many of its mails were accepted. */
 interface Taken {
@@ -75,13 +75,13 @@ interface Sender extends Tenant {
 }
 
 async function run(stage: Stage): Promise<Run> {
-  const cluster = await startCluster(stage, settingsOf(given.set));
+  const cluster = await startCluster(stage, settingsOf(args.set));
   const { db } = cluster;
   const day = await cluster.addTenant({ limits: { emailsPerDay: perDay } });
   const wallet = Math.floor(credits / 3);
   const paid = await cluster.addTenant({ quota: credits - wallet, wallet });
   const slow = await cluster.addTenant({ limits: { requestsPerSecond: perSecond } });
-  await noteWindows(db, slow.orgId);
+  await recordWindows(db, slow.orgId);
   const everybody: Sender[] = [
     { ...day, name: 'day', parallel: senders },
     { ...paid, name: 'paid', parallel: senders },
@@ -92,7 +92,7 @@ async function run(stage: Stage): Promise<Run> {
   const answers: Answers = new Map();
   const over = new AbortController();
   const begun = performance.now();
-  const names = Array.from({ length: Number(given.nodes) }, (_, index) => `node${index}`);
+  const names = Array.from({ length: Number(args.nodes) }, (_, index) => `node${index}`);
   const lives = names.map((name) => live(name, { stage, cluster, everybody, answers }, over.signal));
   const ending = Promise.all(lives);
   // A node that does not start is reported at once.
@@ -101,11 +101,11 @@ async function run(stage: Stage): Promise<Run> {
   const tookSeconds = (performance.now() - begun) / 1000;
   const ended = await ending;
   const survivors = ended.flatMap(({ last }, index) =>
-    given.abandon && index === names.length - 1 ? [] : [last],
+    args.abandon && index === names.length - 1 ? [] : [last],
   );
   const nodes = await Promise.all(survivors.map((launch) => launch()));
   const drainBegun = performance.now();
-  await cluster.drained(Number(given.patience) * 1000);
+  await cluster.drained(Number(args.patience) * 1000);
   const drainSeconds = (performance.now() - drainBegun) / 1000;
   for (const postern of nodes) await postern.end('SIGTERM');
   const org = await db('organizations')
@@ -124,7 +124,7 @@ async function run(stage: Stage): Promise<Run> {
     unanswered: answers.get(0)?.length ?? 0,
     tookSeconds,
     drainSeconds,
-    ...(await cluster.books(answers.get(200) ?? [])),
+    ...(await cluster.compare(answers.get(200) ?? [])),
   };
 }
 
@@ -148,7 +148,7 @@ async function live(
     const gone = new AbortController();
     const pouring = everybody.map(({ name, key, parallel }) => {
       const target = { name: `${name}${node}l${kills}`, key, url: postern.url, parallel };
-      return pour({ ...target, stopped: gone.signal }, answers);
+      return sendUntilStopped({ ...target, stopped: gone.signal }, answers);
     });
     await sleep(Math.random() * longestMs, null, { signal: stage.interrupted });
     await postern.end('SIGKILL');
@@ -174,7 +174,7 @@ function print(one: Run): void {
   const { day, credits: paid, seconds } = one;
   const table = new Table({ style: { head: [], border: [] } });
   table.push(
-    ['nodes, and how often they were killed', `${given.nodes}, ${one.kills}`],
+    ['nodes, and how often they were killed', `${args.nodes}, ${one.kills}`],
     ['the limit of the day, and accepted', `${day.limit}, ${day.accepted}`],
     ['the credits, accepted, and left', `${paid.limit}, ${paid.accepted}, ${paid.left}`],
     ['the limit of a second, and the most of any', `${perSecond}, ${seconds.max}`],
@@ -185,7 +185,7 @@ function print(one: Run): void {
     ['answered 200 and lost', one.lost],
     ['copies too many, of these flagged', `${one.duplicates}, ${one.flagged}`],
     ['told as delivered, not there', one.invented],
-    ['there, not told as delivered', one.untold],
+    ['there, not told as delivered', one.unreported],
     ['credits off', `${one.creditsOff}, ledger ${one.ledgerOff}`],
     [
       'it took',
@@ -206,12 +206,12 @@ function faultsIn(one: Run): string[] {
 }
 
 let result: Run | undefined;
-const faults = await perform('nodes', async (stage) => {
+const faults = await runScript('nodes', async (stage) => {
   result = await run(stage);
   return faultsIn(result);
 });
 conclude({
   faults,
-  json: given.json ? { run: result } : false,
+  json: args.json ? { run: result } : false,
   print: () => result && print(result),
 });

@@ -24,13 +24,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
 import { conclude } from '../test/lab/load/conclude.ts';
 import { progress } from '../test/lab/load/figures.ts';
-import { type Answers, pour } from '../test/lab/load/load.ts';
+import { type Answers, sendUntilStopped } from '../test/lab/load/load.ts';
 import { type Audit, faultsOf } from '../test/lab/load/reconciliation.ts';
-import { perform, readOptions, type Stage, settingsOf } from '../test/lab/load/stage.ts';
+import { readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
 import { type Cluster, startCluster, type Tenant } from '../test/lab/scenes/cluster.ts';
 import { until } from '../test/lab/until.ts';
 
-const given = readOptions('node scripts/postgres-away.ts [--nodes N] [--rounds N] … (see its header)', {
+const args = readOptions('node scripts/postgres-away.ts [--nodes N] [--rounds N] … (see its header)', {
   nodes: { type: 'string', default: '2' },
   rounds: { type: 'string', default: '8' },
   longest: { type: 'string', default: '60' },
@@ -39,16 +39,16 @@ const given = readOptions('node scripts/postgres-away.ts [--nodes N] [--rounds N
   set: { type: 'string', multiple: true, default: [] },
   json: { type: 'boolean', default: false },
 });
-const longestMs = 1000 * Number(given.longest);
+const longestMs = 1000 * Number(args.longest);
 /** Minimum time between two disturbances. */
 const upMs = 5000;
 
-type Way = 'killed' | 'stopped' | 'frozen' | 'slow';
-const ways: Way[] = ['killed', 'stopped', 'frozen', 'slow'];
+type Disturbance = 'killed' | 'stopped' | 'frozen' | 'slow';
+const kinds: Disturbance[] = ['killed', 'stopped', 'frozen', 'slow'];
 
 /** One disturbance; times in milliseconds. */
 interface Time {
-  way: Way;
+  kind: Disturbance;
   awayMs: number;
   /** From PostgreSQL's return until the last node answered 200 to a call that was made after the return. */
   backMs: number;
@@ -67,69 +67,69 @@ interface Run extends Audit {
 interface Load {
   answers: Answers;
   /** Number of responses by status and code. */
-  said: Map<string, number>;
+  counts: Map<string, number>;
   count(status: number): number;
   done: Promise<void>;
 }
 
 async function run(stage: Stage): Promise<Run> {
-  const cluster = await startCluster(stage, settingsOf(given.set));
+  const cluster = await startCluster(stage, settingsOf(args.set));
   const tenant = await cluster.addTenant();
   const over = new AbortController();
   const loads: Load[] = [];
-  for (let index = 0; index < Number(given.nodes); index++) {
+  for (let index = 0; index < Number(args.nodes); index++) {
     const { url } = await cluster.launch(`node${index}`);
     loads.push(load(`n${index}`, url, tenant, over.signal));
   }
   const times: Time[] = [];
-  for (const [round, way] of plan(Number(given.rounds)).entries()) {
+  for (const [round, kind] of plan(Number(args.rounds)).entries()) {
     await recovered(loads);
     await sleep(upMs * (1 + Math.random()), null, { signal: stage.interrupted });
-    const isFirst = !times.some((time) => time.way === way);
-    times.push(await away(cluster, way, awayFor(way, isFirst), loads));
+    const isFirst = !times.some((time) => time.kind === kind);
+    times.push(await away(cluster, kind, awayFor(kind, isFirst), loads));
     const { awayMs, backMs } = times.at(-1)!;
-    progress(`${round + 1}: ${way} for ${seconds(awayMs)}; all take mail again after ${seconds(backMs)}`);
+    progress(`${round + 1}: ${kind} for ${seconds(awayMs)}; all take mail again after ${seconds(backMs)}`);
   }
   over.abort();
   await Promise.all(loads.map(({ done }) => done));
   const begun = performance.now();
-  await cluster.drained(Number(given.patience) * 1000);
+  await cluster.drained(Number(args.patience) * 1000);
   const drainSeconds = (performance.now() - begun) / 1000;
   const answered = (status: number) => loads.flatMap(({ answers }) => answers.get(status) ?? []);
   const kept = new Set<string>(await cluster.db('deliveries').pluck('recipient'));
   return {
     times,
-    answers: sumOf(loads.map(({ said }) => said)),
+    answers: sumOf(loads.map(({ counts }) => counts)),
     keptOf500: answered(500).filter((to) => kept.has(to)).length,
     drainSeconds,
-    ...(await cluster.books(answered(200))),
+    ...(await cluster.compare(answered(200))),
   };
 }
 
 /** Each kind equally often, in random order. */
-function plan(rounds: number): Way[] {
-  return Array.from({ length: rounds }, (_, round) => ways[round % ways.length]!)
-    .map((way) => ({ way, at: Math.random() }))
+function plan(rounds: number): Disturbance[] {
+  return Array.from({ length: rounds }, (_, round) => kinds[round % kinds.length]!)
+    .map((kind) => ({ kind, at: Math.random() }))
     .sort((a, b) => a.at - b.at)
-    .map(({ way }) => way);
+    .map(({ kind }) => kind);
 }
 
-function awayFor(way: Way, isFirst: boolean): number {
-  if (way === 'frozen' && isFirst) return longestMs;
-  const max = way === 'frozen' || way === 'slow' ? longestMs : longestMs / 6;
+function awayFor(kind: Disturbance, isFirst: boolean): number {
+  if (kind === 'frozen' && isFirst) return longestMs;
+  const max = kind === 'frozen' || kind === 'slow' ? longestMs : longestMs / 6;
   return Math.random() * max;
 }
 
 function load(name: string, url: string, { key }: Tenant, stopped: AbortSignal): Load {
   const answers: Answers = new Map();
-  const said = new Map<string, number>();
+  const counts = new Map<string, number>();
   const onAnswer = (status: number, text: string) => {
     const what = status === 200 ? '200' : `${status} ${codeIn(text)}`;
-    said.set(what, (said.get(what) ?? 0) + 1);
+    counts.set(what, (counts.get(what) ?? 0) + 1);
   };
-  const target = { name, url, key, parallel: Number(given.senders), stopped, onAnswer };
-  const done = pour(target, answers);
-  return { answers, said, count: (status) => answers.get(status)?.length ?? 0, done };
+  const target = { name, url, key, parallel: Number(args.senders), stopped, onAnswer };
+  const done = sendUntilStopped(target, answers);
+  return { answers, counts, count: (status) => answers.get(status)?.length ?? 0, done };
 }
 
 function codeIn(text: string): string {
@@ -140,13 +140,13 @@ function codeIn(text: string): string {
   }
 }
 
-async function away({ postgres }: Cluster, way: Way, ms: number, loads: Load[]): Promise<Time> {
+async function away({ postgres }: Cluster, kind: Disturbance, ms: number, loads: Load[]): Promise<Time> {
   const begun = performance.now();
-  if (way === 'killed' || way === 'stopped') {
-    await postgres.end(way === 'killed' ? 'SIGKILL' : 'SIGINT');
+  if (kind === 'killed' || kind === 'stopped') {
+    await postgres.end(kind === 'killed' ? 'SIGKILL' : 'SIGINT');
     await sleep(ms);
     await postgres.start();
-  } else if (way === 'frozen') {
+  } else if (kind === 'frozen') {
     postgres.freeze();
     await sleep(ms);
     postgres.thaw();
@@ -160,16 +160,16 @@ async function away({ postgres }: Cluster, way: Way, ms: number, loads: Load[]):
   }
   const back = performance.now();
   await recovered(loads);
-  return { way, awayMs: back - begun, backMs: performance.now() - back };
+  return { kind, awayMs: back - begun, backMs: performance.now() - back };
 }
 
 /** Waits until each node has answered 200 more often than it has concurrent calls, so that one call was made after now. */
 async function recovered(loads: Load[]): Promise<void> {
-  const wanted = loads.map((one) => one.count(200) + Number(given.senders) + 1);
+  const wanted = loads.map((one) => one.count(200) + Number(args.senders) + 1);
   await until(() => loads.every((one, index) => one.count(200) >= wanted[index]!), {
     timeout: 60_000,
     what: () =>
-      `every node to take mail again; answers: ${JSON.stringify(sumOf(loads.map(({ said }) => said)))}`,
+      `every node to take mail again; answers: ${JSON.stringify(sumOf(loads.map(({ counts }) => counts)))}`,
   });
 }
 
@@ -186,7 +186,7 @@ function print(one: Run): void {
     head: ['PostgreSQL was', 'away for', 'all well after'],
     style: { head: [], border: [] },
   });
-  for (const { way, awayMs, backMs } of one.times) times.push([way, seconds(awayMs), seconds(backMs)]);
+  for (const { kind, awayMs, backMs } of one.times) times.push([kind, seconds(awayMs), seconds(backMs)]);
   console.log(times.toString());
   const table = new Table({ style: { head: [], border: [] } });
   table.push(
@@ -196,7 +196,7 @@ function print(one: Run): void {
     ['answered 200 and lost', one.lost],
     ['copies too many, of these flagged', `${one.duplicates}, ${one.flagged}`],
     ['told as delivered, not there', one.invented],
-    ['there, not told as delivered', one.untold],
+    ['there, not told as delivered', one.unreported],
     ['credits off', `${one.creditsOff}, ledger ${one.ledgerOff}`],
     ['until the queue was empty in the end', `${one.drainSeconds.toFixed(1)} s`],
   );
@@ -213,12 +213,12 @@ function faultsIn(one: Run): string[] {
 }
 
 let result: Run | undefined;
-const faults = await perform('postgres-away', async (stage) => {
+const faults = await runScript('postgres-away', async (stage) => {
   result = await run(stage);
   return faultsIn(result);
 });
 conclude({
   faults,
-  json: given.json ? { run: result } : false,
+  json: args.json ? { run: result } : false,
   print: () => result && print(result),
 });

@@ -31,7 +31,7 @@ import { verifyDkim } from '../test/lab/dkim.ts';
 import { type Dns, startDns, type Zone } from '../test/lab/dns/dns.ts';
 import { progress } from '../test/lab/load/figures.ts';
 import { freePort } from '../test/lab/load/ports.ts';
-import { perform, readOptions, type Stage } from '../test/lab/load/stage.ts';
+import { readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
 import { eximProgram, startExim } from '../test/lab/programs/exim.ts';
 import { locate } from '../test/lab/programs/jail.ts';
 import { takeApart } from '../test/lab/programs/maildir.ts';
@@ -41,13 +41,13 @@ import { startGreylistingPostfix, startVerifyingPostfix } from '../test/lab/prog
 import type { Receiver, ReceiverOptions } from '../test/lab/programs/receiver.ts';
 import { type Postern, startPostern } from '../test/lab/scenes/postern.ts';
 
-const given = readOptions('node scripts/receivers.ts [--only NAME]… [--packages DIR] [--delay S] [--json]', {
+const args = readOptions('node scripts/receivers.ts [--only NAME]… [--packages DIR] [--delay S] [--json]', {
   only: { type: 'string', multiple: true, default: [] },
   packages: { type: 'string' },
   delay: { type: 'string', default: '20' },
   json: { type: 'boolean', default: false },
 });
-const packages = given.packages && resolve(given.packages);
+const packages = args.packages && resolve(args.packages);
 
 interface Kind {
   name: string;
@@ -84,16 +84,16 @@ const allKinds: Kind[] = [
   {
     name: 'postgrey',
     programs: [postfixProgram, '/usr/sbin/postgrey'],
-    start: (options) => startGreylistingPostfix(options, Number(given.delay)),
+    start: (options) => startGreylistingPostfix(options, Number(args.delay)),
     attempts: 2,
     mustUseTls: true,
   },
 ];
-const kinds = allKinds.filter(({ name }) => given.only.length === 0 || given.only.includes(name));
+const kinds = allKinds.filter(({ name }) => args.only.length === 0 || args.only.includes(name));
 
 /** Why they cannot be run here; null if they can. */
 function obstacle(): string | null {
-  if (kinds.length === 0) return `${given.only.join(', ')}: no such receiver`;
+  if (kinds.length === 0) return `${args.only.join(', ')}: no such receiver`;
   if (process.getuid?.() !== 0)
     return 'mail servers are started by root; run this as root, in a container say';
   const missing = kinds.flatMap(({ programs }) => programs.filter((program) => !locate(program, packages)));
@@ -140,7 +140,7 @@ async function setUp(stage: Stage): Promise<World> {
 }
 
 /** The result of one mail. */
-interface Seen {
+interface MailResult {
   mail: string;
   isDelivered: boolean;
   attempts: number;
@@ -155,14 +155,14 @@ interface Seen {
 interface Row {
   receiver: string;
   version: string;
-  mails: Seen[];
+  mails: MailResult[];
 }
 
 const timeoutMs = 120_000;
 
 const openDkimPasses = /^Authentication-Results: .*\bdkim=pass .*header\.d=sender\.invalid /;
 
-async function deliver(mail: string, { kind, domain, receiver }: Running, world: World): Promise<Seen> {
+async function deliver(mail: string, { kind, domain, receiver }: Running, world: World): Promise<MailResult> {
   const { postern, dns } = world;
   const { emailId } = await postern.send({ to: `${mail}@${domain}`, ...mails[mail] });
   const email = await postern.after(['queued', 'sending', 'deferred'], emailId, timeoutMs);
@@ -206,17 +206,17 @@ const lost = {
 /** Sends all mails to one receiver at the same time. */
 async function deliverAll(running: Running, world: World): Promise<Row> {
   const { kind, receiver } = running;
-  const seen = await Promise.all(
+  const results = await Promise.all(
     Object.keys(mails).map((mail) =>
       deliver(mail, running, world).catch(
-        (error): Seen => ({ ...lost, mail, faults: [`${kind.name}, ${error.message}`] }),
+        (error): MailResult => ({ ...lost, mail, faults: [`${kind.name}, ${error.message}`] }),
       ),
     ),
   );
   progress(
-    `${kind.name}: ${seen.filter(({ isDelivered }) => isDelivered).length} of ${seen.length} delivered`,
+    `${kind.name}: ${results.filter(({ isDelivered }) => isDelivered).length} of ${results.length} delivered`,
   );
-  return { receiver: kind.name, version: receiver.version, mails: seen };
+  return { receiver: kind.name, version: receiver.version, mails: results };
 }
 
 function print(rows: Row[]): void {
@@ -225,17 +225,17 @@ function print(rows: Row[]): void {
     style: { head: [], border: [] },
   });
   const different = (values: (string | number)[]) => [...new Set(values)].join('\n');
-  for (const { version, mails: seen } of rows) {
-    const count = (holds: (one: Seen) => boolean) => seen.filter(holds).length;
-    const slowest = Math.max(...seen.map(({ seconds }) => seconds));
+  for (const { version, mails: results } of rows) {
+    const count = (holds: (one: MailResult) => boolean) => results.filter(holds).length;
+    const slowest = Math.max(...results.map(({ seconds }) => seconds));
     table.push([
       version,
-      seen.length,
+      results.length,
       count(({ isDelivered }) => isDelivered),
-      different(seen.map(({ tls }) => tls)),
+      different(results.map(({ tls }) => tls)),
       count(({ sameBytes }) => sameBytes),
       count(({ passesDkim }) => passesDkim),
-      different(seen.map(({ attempts }) => attempts)),
+      different(results.map(({ attempts }) => attempts)),
       `${slowest.toFixed(1)} s`,
     ]);
   }
@@ -248,7 +248,7 @@ if (why) {
   process.exit(2);
 }
 let rows: Row[] = [];
-const faults = await perform('receivers', async (stage) => {
+const faults = await runScript('receivers', async (stage) => {
   const world = await setUp(stage);
   rows = await Promise.all(world.running.map((one) => deliverAll(one, world)));
   const wrong = rows.flatMap((row) => row.mails.flatMap((one) => one.faults));
@@ -259,7 +259,7 @@ const faults = await perform('receivers', async (stage) => {
   }
   return wrong;
 });
-if (given.json) console.log(JSON.stringify({ rows, faults }, null, 2));
+if (args.json) console.log(JSON.stringify({ rows, faults }, null, 2));
 else {
   if (rows.length > 0) print(rows);
   console.log(faults.length === 0 ? 'All of it holds.' : `It does not hold:\n${faults.join('\n')}`);

@@ -10,11 +10,11 @@ import chromium from '@sparticuz/chromium';
 import { type Browser, type BrowserContext, chromium as playwright } from 'playwright-core';
 import { password } from '../test/lab/browser/browser.ts';
 import { progress } from '../test/lab/load/figures.ts';
-import { perform, readOptions, type Stage } from '../test/lab/load/stage.ts';
+import { readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
 import { type Acme, startAcme } from '../test/lab/scenes/acme.ts';
-import { type Ended, tellStory } from '../test/lab/scenes/acme-story.ts';
+import { createHistory, type ShownIds } from '../test/lab/scenes/acme-history.ts';
 
-const given = readOptions('node scripts/screenshots.ts [--out DIRECTORY]', {
+const args = readOptions('node scripts/screenshots.ts [--out DIRECTORY]', {
   out: { type: 'string', default: join(import.meta.dirname, '../docs/screenshots') },
 });
 
@@ -29,7 +29,7 @@ interface Picture {
   width: number;
 }
 
-function picturesOf({ orgId }: Acme, { emailId, webhookId }: Ended): Picture[] {
+function picturesOf({ orgId }: Acme, { emailId, webhookId }: ShownIds): Picture[] {
   const base = `/dashboard/o/${orgId}`;
   const light = { theme: 'light', width: widths.desktop } as const;
   return [
@@ -46,10 +46,10 @@ function picturesOf({ orgId }: Acme, { emailId, webhookId }: Ended): Picture[] {
 
 async function takeAll(stage: Stage): Promise<string[]> {
   const acme = await startAcme(stage);
-  const ended = await tellStory(stage, acme);
+  const ended = await createHistory(stage, acme);
   progress('the mail is sent');
   const browser = await stage.start(launch(), (it) => it.close());
-  await mkdir(given.out, { recursive: true });
+  await mkdir(args.out, { recursive: true });
   const storageState = await signIn(browser, acme);
   const faults: string[] = [];
   for (const picture of picturesOf(acme, ended)) {
@@ -105,7 +105,7 @@ async function take(context: BrowserContext, { name, path, width }: Picture): Pr
   const session = await context.newCDPSession(page);
   const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality });
   const picture = Buffer.from(data, 'base64');
-  await writeFile(join(given.out, `${name}.webp`), picture);
+  await writeFile(join(args.out, `${name}.webp`), picture);
   progress(`${name}: ${Math.ceil(picture.length / 1024)} KiB`);
   await page.close();
   return [
@@ -114,6 +114,6 @@ async function take(context: BrowserContext, { name, path, width }: Picture): Pr
   ];
 }
 
-const faults = await perform('screenshots', takeAll);
+const faults = await runScript('screenshots', takeAll);
 for (const fault of faults) console.error(fault);
 process.exit(faults.length === 0 ? 0 : 1);

@@ -29,15 +29,15 @@ import { startPostgres } from '../test/lab/database/postgres-server.ts';
 import { startDns } from '../test/lab/dns/dns.ts';
 import { conclude } from '../test/lab/load/conclude.ts';
 import { progress } from '../test/lab/load/figures.ts';
-import { type Answers, pour } from '../test/lab/load/load.ts';
+import { type Answers, sendUntilStopped } from '../test/lab/load/load.ts';
 import { type Audit, audit, faultsOf } from '../test/lab/load/reconciliation.ts';
-import { perform, readOptions, type Stage, settingsOf } from '../test/lab/load/stage.ts';
+import { readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
 import { startSink } from '../test/lab/mx/sink.ts';
 import { type PosternProcess, startProcess } from '../test/lab/scenes/process.ts';
 import { createTenant, testConfig, testSettings } from '../test/lab/scenes/world.ts';
 import { until } from '../test/lab/until.ts';
 
-const given = readOptions(
+const args = readOptions(
   'node scripts/soak.ts [--rounds N] [--database sqlite|postgres] … (see its header)',
   {
     rounds: { type: 'string', default: '200' },
@@ -49,8 +49,8 @@ const given = readOptions(
     json: { type: 'boolean', default: false },
   },
 );
-const rounds = Number(given.rounds);
-const databases = given.database ? [given.database] : ['sqlite', 'postgres'];
+const rounds = Number(args.rounds);
+const databases = args.database ? [args.database] : ['sqlite', 'postgres'];
 const host = '127.0.0.2';
 
 type Run = Audit & { database: string; kills: number; refused: number; drainSeconds: number };
@@ -66,7 +66,7 @@ async function soak(stage: Stage, database: string): Promise<Run> {
   const where = { dataDir, databaseUrl: server?.url ?? null, dns, mtaPort: sink.port };
   const settings = testSettings(where, {
     POSTERN_MTA_RETRY: '1s',
-    ...settingsOf(given.set),
+    ...settingsOf(args.set),
     POSTERN_LOG_LEVEL: 'info',
   });
   const config = testConfig(where);
@@ -90,13 +90,13 @@ async function soak(stage: Stage, database: string): Promise<Run> {
   await drained(db);
   const drainSeconds = (performance.now() - begun) / 1000;
   await postern.end('SIGTERM');
-  const { taken } = await sink.books();
-  const books = await audit(
+  const { accepted } = await sink.records();
+  const comparison = await audit(
     db,
     answered(),
-    taken.map(({ to }) => to),
+    accepted.map(({ to }) => to),
   );
-  return { database, kills: rounds, refused: refusedIn(answers), drainSeconds, ...books };
+  return { database, kills: rounds, refused: refusedIn(answers), drainSeconds, ...comparison };
 }
 
 /** A response other than 200. */
@@ -115,10 +115,10 @@ async function killUnderLoad(
   ready: () => Promise<void>,
 ): Promise<void> {
   const gone = new AbortController();
-  const target = { ...load, url: postern.url, parallel: Number(given.senders), stopped: gone.signal };
-  const pouring = pour(target, answers);
+  const target = { ...load, url: postern.url, parallel: Number(args.senders), stopped: gone.signal };
+  const pouring = sendUntilStopped(target, answers);
   await ready();
-  await sleep(Math.random() * Number(given.longest));
+  await sleep(Math.random() * Number(args.longest));
   await postern.end('SIGKILL');
   gone.abort();
   await pouring;
@@ -130,7 +130,7 @@ async function drained(db: Db): Promise<void> {
     return Number(row?.n);
   };
   await until(async () => (await waiting()) === 0, {
-    timeout: Number(given.patience) * 1000,
+    timeout: Number(args.patience) * 1000,
     what: 'the queue to run empty',
   });
 }
@@ -145,7 +145,7 @@ function print(runs: Run[]): void {
     ['copies too many', (one) => one.duplicates],
     ['of these flagged', (one) => one.flagged],
     ['told as delivered, not there', (one) => one.invented],
-    ['there, not told as delivered', (one) => one.untold],
+    ['there, not told as delivered', (one) => one.unreported],
     ['credits off', (one) => `${one.creditsOff}, ledger ${one.ledgerOff}`],
     ['until the queue was empty', (one) => `${one.drainSeconds.toFixed(1)} s`],
   ];
@@ -158,13 +158,13 @@ function print(runs: Run[]): void {
 }
 
 const runs: Run[] = [];
-const faults = await perform('soak', async (stage) => {
-  for (const database of databases) runs.push(await stage.scene((scene) => soak(scene, database)));
+const faults = await runScript('soak', async (stage) => {
+  for (const database of databases) runs.push(await stage.nested((scene) => soak(scene, database)));
   return runs.flatMap((run) => faultsOf(run).map((fault) => `${run.database}: ${fault}`));
 });
 conclude({
   faults,
-  json: given.json ? { runs } : false,
+  json: args.json ? { runs } : false,
   print: () => print(runs),
   holds: 'Nothing is lost.',
 });

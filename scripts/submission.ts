@@ -11,9 +11,9 @@ import Table from 'cli-table3';
 import { verifyDkim } from '../test/lab/dkim.ts';
 import { type Dns, startDns } from '../test/lab/dns/dns.ts';
 import { freePort } from '../test/lab/load/ports.ts';
-import { perform, type Stage } from '../test/lab/load/stage.ts';
+import { runScript, type Stage } from '../test/lab/load/stage.ts';
 import { type Mx, startMx } from '../test/lab/mx/mx.ts';
-import { clients, type Job, missingClients, type SmtpClient } from '../test/lab/programs/smtp-clients.ts';
+import { type ClientProgram, clients, type Job, missingClients } from '../test/lab/programs/smtp-clients.ts';
 import { type Postern, startPostern } from '../test/lab/scenes/postern.ts';
 import { until } from '../test/lab/until.ts';
 
@@ -72,23 +72,23 @@ function jobOf({ ports, postern }: World, way: Way, to: string, from = 'shop@sen
   return { host, port, ...way, password: postern.key, from, to, message: messageFor(to, from) };
 }
 
-async function send(client: SmtpClient, way: Way, world: World): Promise<Row> {
+async function send(client: ClientProgram, way: Way, world: World): Promise<Row> {
   const to = `${client.name}-${wayName(way).replace(/\W+/g, '-')}@there.invalid`.toLowerCase();
-  const { isTaken, told } = await client.run(jobOf(world, way, to));
+  const { isAccepted, reply } = await client.run(jobOf(world, way, to));
   const name = `${client.name}, ${wayName(way)}`;
-  if (!isTaken) return { cells: [name, told, 'no', '', ''], faults: [`${name}: not taken: ${told}`] };
+  if (!isAccepted) return { cells: [name, reply, 'no', '', ''], faults: [`${name}: not taken: ${reply}`] };
   const arrived = () => world.mx.messages.find((message) => message.to.includes(to));
   const { raw } = await until(arrived, { what: `mail for ${to}` });
   const [verdict] = await verifyDkim(raw, world.dns);
   const isSame = raw.toString('utf8').includes(`\r\n\r\n${body.replaceAll('\n', '\r\n')}`);
   const checks: [boolean, string][] = [
-    [/^250 2\.6\.0 Accepted as /.test(told), `was told ${told}`],
+    [/^250 2\.6\.0 Accepted as /.test(reply), `was told ${reply}`],
     [verdict?.result === 'pass', `DKIM: ${verdict?.result} ${verdict?.comment}`],
     [isSame, 'the body came otherwise than it was sent'],
     [!/X-Postern-Tag/i.test(raw.toString('latin1')), 'the tag went out'],
   ];
   return {
-    cells: [name, told, 'yes', verdict?.result ?? 'none', isSame ? 'yes' : 'no'],
+    cells: [name, reply, 'yes', verdict?.result ?? 'none', isSame ? 'yes' : 'no'],
     faults: checks.filter(([holds]) => !holds).map(([, fault]) => `${name}: ${fault}`),
   };
 }
@@ -118,16 +118,16 @@ const refusals: { name: string; alter(job: Job): Job; expected: RegExp }[] = [
 ];
 
 async function refuse(
-  client: SmtpClient,
+  client: ClientProgram,
   { name, alter, expected }: (typeof refusals)[number],
   world: World,
 ) {
-  const { isTaken, told } = await client.run(alter(jobOf(world, ways[0], 'refused@there.invalid')));
+  const { isAccepted, reply } = await client.run(alter(jobOf(world, ways[0], 'refused@there.invalid')));
   const what = `${client.name}, ${name}`;
-  const holds = !isTaken && expected.test(told);
+  const holds = !isAccepted && expected.test(reply);
   return {
-    cells: [what, told, isTaken ? 'yes' : 'no', '', ''],
-    faults: holds ? [] : [`${what}: was told ${told}`],
+    cells: [what, reply, isAccepted ? 'yes' : 'no', '', ''],
+    faults: holds ? [] : [`${what}: was told ${reply}`],
   };
 }
 
@@ -155,7 +155,7 @@ async function main(): Promise<void> {
   if (missing.length > 0)
     console.error(`not installed, left out: ${missing.join(', ')} (apt-get install swaks msmtp)`);
   if (missing.length === clients.length) process.exit(2);
-  const faults = await perform('submission', play);
+  const faults = await runScript('submission', play);
   console.log(faults.length === 0 ? 'All of it holds.' : `It does not hold:\n${faults.join('\n')}`);
   process.exit(faults.length === 0 ? 0 : 1);
 }

@@ -111,7 +111,7 @@ async function testFiles(room: string): Promise<string[]> {
 
 /** One process for a room instead of one for each file: starting a process costs a second of CPU time. */
 function writeRoom(name: string, files: string[]): Promise<void> {
-  const imports = ['lab/turns.ts', ...files].map((file) => `import '../${file}';\n`);
+  const imports = ['lab/limit-concurrency.ts', ...files].map((file) => `import '../${file}';\n`);
   return writeFile(join(generated, `${name.replace('/', '-')}.ts`), imports.join(''));
 }
 

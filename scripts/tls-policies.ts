@@ -284,13 +284,13 @@ async function compare(world: World): Promise<string[]> {
 }
 
 /** Why this cannot be run here; null if it can. */
-function trouble(): string | null {
+function missing(): string | null {
   if (process.getuid?.() !== 0) return 'Port 443 is for root; run this as root, in a container say';
   return obstacle();
 }
 
 async function main(): Promise<void> {
-  const why = trouble();
+  const why = missing();
   if (why) {
     console.error(why);
     process.exit(2);

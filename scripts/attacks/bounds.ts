@@ -5,7 +5,7 @@ import { newDkimKey } from '../../src/accounts/domains.ts';
 import { loadSecrets } from '../../src/base/secrets.ts';
 import { insertDomain } from '../../src/db/accounts/domains-table.ts';
 import { createTrackingLinks } from '../../src/tracking/tracking-links.ts';
-import { startTalk } from '../../test/lab/mx/smtp-talk.ts';
+import { connectSmtp } from '../../test/lab/mx/smtp-client.ts';
 import { goldenMail } from '../../test/lab/scenes/returns.ts';
 import { callJson, type Reply } from './ask.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
@@ -96,7 +96,7 @@ async function forgedComplaint(scene: Scene): Promise<Verdict> {
     .toString('latin1')
     .replace('Content-Type: text/rfc822-headers', 'Content-Type: message/rfc822')
     .replace(/Received: from mail\.postern[\s\S]*?(?=\r\n--=_arf)/, copy);
-  const talk = await startTalk(scene.ports.inbound, { from: '127.0.70.1' });
+  const talk = await connectSmtp(scene.ports.inbound, { from: '127.0.70.1' });
   await talk.says('EHLO stranger.example\r\n', '250');
   await talk.says('MAIL FROM:<stranger@stranger.example>\r\n', '250');
   await talk.says('RCPT TO:<abuse@postern.invalid>\r\n', '250');

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { invite } from '../../src/accounts/people.ts';
 import { setDomainStatus } from '../../src/db/accounts/domains-table.ts';
 import { createBrowser, password, signIn } from '../../test/lab/browser/browser.ts';
-import { startTalk } from '../../test/lab/mx/smtp-talk.ts';
+import { connectSmtp } from '../../test/lab/mx/smtp-client.ts';
 import { until } from '../../test/lab/until.ts';
 import { callJson } from './ask.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
@@ -33,7 +33,7 @@ function tls(domain: string): string {
 }
 
 async function report(scene: Scene, type: string, content: string): Promise<void> {
-  const talk = await startTalk(scene.ports.inbound);
+  const talk = await connectSmtp(scene.ports.inbound);
   await talk.says('EHLO mail.example\r\n', '250');
   await talk.says('MAIL FROM:<reports@mail.example>\r\n', '250');
   await talk.says('RCPT TO:<dmarc@postern.invalid>\r\n', '250');

@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { quantile } from '../../test/lab/load/figures.ts';
-import { plain, startTalk, type Talk } from '../../test/lab/mx/smtp-talk.ts';
+import { connectSmtp, plain, type SmtpClient } from '../../test/lab/mx/smtp-client.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import { addresses, type Scene } from './scene.ts';
 
@@ -108,8 +108,8 @@ async function silentForms(scene: Scene): Promise<Verdict> {
 const slowPieces = 167;
 
 /** Written as fast as it is taken; its end never comes. */
-async function slowMail(scene: Scene, from: string): Promise<Talk> {
-  const talk = await startTalk(scene.ports.inbound, { from });
+async function slowMail(scene: Scene, from: string): Promise<SmtpClient> {
+  const talk = await connectSmtp(scene.ports.inbound, { from });
   await talk.says('EHLO slow.invalid\r\n', '250');
   await talk.says('MAIL FROM:<>\r\n', '250');
   await talk.says('RCPT TO:<postmaster@postern.invalid>\r\n', '250');
@@ -122,7 +122,7 @@ async function slowMail(scene: Scene, from: string): Promise<Talk> {
 }
 
 async function submit({ ports, key }: Scene, n: number): Promise<string> {
-  const talk = await startTalk(ports.submission, { tls: true });
+  const talk = await connectSmtp(ports.submission, { tls: true });
   try {
     await talk.says('EHLO client.invalid\r\n', '250');
     await talk.says(`AUTH PLAIN ${plain(key)}\r\n`, '235');

@@ -2,7 +2,7 @@
 import { crc32, deflateRawSync, gzipSync } from 'node:zlib';
 import { loadSecrets } from '../../src/base/secrets.ts';
 import { createReturnPath } from '../../src/bounces/return-path.ts';
-import { startTalk, type Talk } from '../../test/lab/mx/smtp-talk.ts';
+import { connectSmtp, type SmtpClient } from '../../test/lab/mx/smtp-client.ts';
 import { goldenMail } from '../../test/lab/scenes/returns.ts';
 import { until } from '../../test/lab/until.ts';
 import { callJson } from './ask.ts';
@@ -71,8 +71,13 @@ function zipBombs(): string[] {
 }
 
 /** Up to the final dot, which is sent; the reply is not waited for. */
-async function handIn(scene: Scene, from: string, to: string[], message: string | Buffer): Promise<Talk> {
-  const talk = await startTalk(scene.ports.inbound, { from });
+async function handIn(
+  scene: Scene,
+  from: string,
+  to: string[],
+  message: string | Buffer,
+): Promise<SmtpClient> {
+  const talk = await connectSmtp(scene.ports.inbound, { from });
   await talk.says('EHLO mail.example\r\n', '250');
   await talk.says('MAIL FROM:<reports@mail.example>\r\n', '250');
   for (const one of to) {

@@ -13,7 +13,7 @@ import {
 } from '../../src/db/queue/lease-statements.ts';
 import { addOverdue, deadDomain } from '../../test/lab/database/backlog-rows.ts';
 import { median } from '../../test/lab/load/figures.ts';
-import { booksOf } from '../bench/floor-books.ts';
+import { transactionsOf } from '../bench/floor-transactions.ts';
 
 /** Milliseconds by operation. */
 export type Times = Record<string, number>;
@@ -31,7 +31,10 @@ export async function timeStatements(db: Db): Promise<Times> {
     .first();
   const lane = { domain: deadDomain(1), orgId, limit: mails };
   const terms = { node: 'backlog', now: Date.now(), leaseMs: 60_000 };
-  const books = await booksOf(db, Buffer.alloc(4096, 'All of this is an ordinary line of a mail.\r\n'));
+  const transactions = await transactionsOf(
+    db,
+    Buffer.alloc(4096, 'All of this is an ordinary line of a mail.\r\n'),
+  );
   const times: Times = {};
   const time = async <T>(name: string, run: () => Promise<T>) => {
     const all: number[] = [];
@@ -44,8 +47,8 @@ export async function timeStatements(db: Db): Promise<Times> {
     times[name] = median(all);
     return last!;
   };
-  await time(`accept ${mails}`, () => books.accept(mails));
-  await time(`record ${mails}`, () => books.record(mails));
+  await time(`accept ${mails}`, () => transactions.accept(mails));
+  await time(`record ${mails}`, () => transactions.record(mails));
   await time('look for what is due', () =>
     findDue(db, { after: Date.now() - 3000, now: Date.now(), max: 10_000 }),
   );

@@ -11,7 +11,7 @@ import type { Stage } from '../../test/lab/load/stage.ts';
 import { conditionsOf, startTracer, syncsIn } from '../../test/lab/load/syncs.ts';
 import { startSmtpSink } from '../../test/lab/mx/smtp-sink.ts';
 import { startRelay } from '../../test/lab/programs/postfix-relay.ts';
-import { type Extras, startMeasured } from '../../test/lab/scenes/measured-postern.ts';
+import { type MeasuredOptions, startMeasured } from '../../test/lab/scenes/measured-postern.ts';
 import { type Case, hostsOf } from './bench-cases.ts';
 import type { CaseResult, Profiled, Side } from './bench-report.ts';
 import { type PosternRound, type Round, runPostern, runRelay, type Work } from './bench-run.ts';
@@ -106,7 +106,7 @@ export async function floorOf(stage: Stage, { work }: Plan): Promise<Step[]> {
   return measureFloor({ work, mails: 1000, sink: { host: host!, port }, directory }, interrupted);
 }
 
-async function setUp(stage: Stage, { work, loader, settings }: Plan, extras: Partial<Extras> = {}) {
+async function setUp(stage: Stage, { work, loader, settings }: Plan, extras: Partial<MeasuredOptions> = {}) {
   const sink = await stage.start(startSmtpSink(stage.directory, hostsOf(work)), (it) => it.stop());
   const postern = await startMeasured(stage, sink, { settings, ...extras });
   return { sink, postern, loader };

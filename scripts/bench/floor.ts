@@ -22,7 +22,7 @@ import { openSession } from '../../src/smtp-out/session.ts';
 import { createTranscript } from '../../src/smtp-out/transcript.ts';
 import { startLoader } from '../../test/lab/load/loader.ts';
 import { bodyOf, type Case, recipientsOf } from './bench-cases.ts';
-import { openBooks } from './floor-books.ts';
+import { openTransactions } from './floor-transactions.ts';
 
 export interface Step {
   step: string;
@@ -152,11 +152,11 @@ async function allSteps(options: FloorOptions): Promise<Step[]> {
     await measure('compose', mails, (count) => oneByOne(count, async () => composeMime(fields))),
     await measure('sign', mails, (count) => oneByOne(count, async () => sign())),
   ];
-  const books = await openBooks(options.directory, signed);
-  steps.push(await measure('commit', mails, books.accept));
+  const transactions = await openTransactions(options.directory, signed);
+  steps.push(await measure('commit', mails, transactions.accept));
   steps.push(await smtp(options, signed));
-  steps.push(await measure('record', mails, books.record));
-  await books.close();
+  steps.push(await measure('record', mails, transactions.record));
+  await transactions.close();
   return steps;
 }
 

@@ -494,7 +494,7 @@ test('tests of endpoints that hang leave room for others, and cost nobody a requ
   const started = await start(t, {
     settings: { POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true' },
     // They end when the test says so, however busy the machine.
-    hands: { webhookTimeoutMs: 300_000 },
+    overrides: { webhookTimeoutMs: 300_000 },
   });
   const { world, orgId, bearer, call, must } = started;
   const receiver = await startReceiver(t);

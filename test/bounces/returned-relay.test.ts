@@ -1,7 +1,7 @@
 /** The port of returned mail takes mail for its own addresses alone, whatever is said to it. */
 import test from 'ava';
 import { relayTricks } from '../fixtures/relay-tricks.ts';
-import { startTalk } from '../lab/mx/smtp-talk.ts';
+import { connectSmtp } from '../lab/mx/smtp-client.ts';
 import { startReturns } from '../lab/scenes/returns.ts';
 
 test('no trick makes the inbound port relay', async (t) => {
@@ -9,14 +9,14 @@ test('no trick makes the inbound port relay', async (t) => {
   const { path } = await world.delivered();
   const { smtpHost: host, inboundPort: port } = world.config;
   for (const [name, { from = '<stranger@elsewhere.invalid>', to }] of Object.entries(relayTricks)) {
-    const talk = await startTalk(port!, { host: host! });
+    const talk = await connectSmtp(port!, { host: host! });
     await talk.says('EHLO x\r\n', '250');
     await talk.says(`MAIL FROM:${from}\r\n`, '');
     t.regex(await talk.says(`RCPT TO:${to}\r\n`, '5'), /^5\d\d 5\./, name);
     await talk.says('DATA\r\n', '503 5.5.1');
     talk.close();
   }
-  const talk = await startTalk(port!, { host: host! });
+  const talk = await connectSmtp(port!, { host: host! });
   await talk.says('EHLO x\r\n', '250');
   await talk.says('MAIL FROM:<>\r\n', '250');
   await talk.says(`RCPT TO:<${path}>\r\n`, '250');

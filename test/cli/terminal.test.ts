@@ -9,7 +9,7 @@ import { dirname } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { mailLogFile } from '../../src/mail/mail-log.ts';
 import { postern, startCli } from '../lab/cli.ts';
-import { testNeeding } from '../lab/needing.ts';
+import { testWithProgram } from '../lab/needing.ts';
 import { until } from '../lab/until.ts';
 
 const hasScript = (() => {
@@ -51,7 +51,7 @@ function logLine(event: string, reply: string | null): string {
   return `${JSON.stringify({ ...line, ...rest })}\n`;
 }
 
-const onScript = testNeeding(hasScript);
+const onScript = testWithProgram(hasScript);
 
 onScript('top takes the screen, shows what comes, obeys its keys, and gives the terminal back', async (t) => {
   const top = await onTerminal(t, 'top --every 200ms');

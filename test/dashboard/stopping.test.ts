@@ -73,7 +73,7 @@ test('the service stops while the doctor waits for an answer', async (t) => {
   const errors: unknown[] = [];
   const log = createLog(loadConfig({ POSTERN_LOG_LEVEL: 'silent' }));
   log.error = (...said: unknown[]) => void errors.push(said);
-  const world = await startWorld(t, { hands: { log, surroundings: { ...nobody, freeBytes } } });
+  const world = await startWorld(t, { overrides: { log, surroundings: { ...nobody, freeBytes } } });
   const browser = createBrowser(world);
   await setUp(browser, world);
   await browser.get('/dashboard/doctor');

@@ -4,7 +4,7 @@ import { forgetEmails } from '../../src/db/events/forget-emails.ts';
 import { sumUp } from '../../src/db/events/statistics.ts';
 import { cliOf } from '../lab/cli.ts';
 import { kinds } from '../lab/database/databases.ts';
-import { putEmail } from '../lab/database/growing-rows.ts';
+import { insertEmail } from '../lab/database/partitioned-rows.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
 
 const day = 86_400_000;
@@ -38,9 +38,9 @@ for (const database of kinds) {
     const world = await startWorld(t, { database });
     await world.stop();
     const now = Date.now();
-    const held = await putEmail(world.db, now - 10_000, 'held');
-    for (let n = 0; n < 60; n++) await putEmail(world.db, now - 9000);
-    await putEmail(world.db, now);
+    const held = await insertEmail(world.db, now - 10_000, 'held');
+    for (let n = 0; n < 60; n++) await insertEmail(world.db, now - 9000);
+    await insertEmail(world.db, now);
     const forget = forgetEmails(world.db, () => now, 1000);
     t.is(await forget(), 50);
     t.is(await count(world, 'emails'), 13);

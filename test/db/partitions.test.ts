@@ -20,7 +20,7 @@ import {
 import { createAhead } from '../../src/db/schema/partitions-ahead.ts';
 import { dropPast } from '../../src/db/schema/partitions-past.ts';
 import { createDatabase } from '../lab/database/databases.ts';
-import { putEmail } from '../lab/database/growing-rows.ts';
+import { insertEmail } from '../lab/database/partitioned-rows.ts';
 import { until } from '../lab/until.ts';
 
 const day = 86_400_000;
@@ -82,8 +82,8 @@ test('a database from before is partitioned without a row being copied, and lose
         Object.values(await import(join(directory, name)))[0] as Knex.Migration,
     },
   });
-  const put = await putEmail(db, noon - 400 * day);
-  for (let at = 0; at < 20; at++) await putEmail(db, noon - at * day);
+  const put = await insertEmail(db, noon - 400 * day);
+  for (let at = 0; at < 20; at++) await insertEmail(db, noon - at * day);
   const fileOf = async (table: string) =>
     (await db.raw('select pg_relation_filenode(?::regclass) as file', [table])).rows[0].file;
   const files = await Promise.all(growing.map(fileOf));
@@ -94,7 +94,7 @@ test('a database from before is partitioned without a row being copied, and lose
   t.is(events.length, 21);
   t.is(events[0]?.email?.id, put.emailId);
   // Positions go on, and each that writes events is still seen to.
-  await putEmail(db, noon);
+  await insertEmail(db, noon);
   t.is((await readEvents(db, { orgId: null, after: position, limit: 9 })).events.length, 1);
   await t.throwsAsync(db('events').insert(await db('events').first()), { message: /unique/ });
 });
@@ -119,14 +119,14 @@ test('partitions are cut days ahead, and rows on both sides of a bound find thei
   t.is((await partitionsOf(db, 'attempts')).length, 3, 'once is enough');
 
   const bound = noon - day / 2 + 3 * day;
-  const [early, late] = [await putEmail(db, bound - 1), await putEmail(db, bound)];
+  const [early, late] = [await insertEmail(db, bound - 1), await insertEmail(db, bound)];
   t.is(await placeOf(db, 'attempts', { delivery_id: early.deliveryId }), 'attempts_first');
   t.is(await placeOf(db, 'attempts', { delivery_id: late.deliveryId }), 'attempts_20260613');
-  const years = await putEmail(db, Date.UTC(2019, 1, 1));
+  const years = await insertEmail(db, Date.UTC(2019, 1, 1));
   t.is(await placeOf(db, 'attempts', { delivery_id: years.deliveryId }), 'attempts_first');
   await db.raw("select setval('events_position_seq', 99999)");
   const events = [];
-  for (let n = 0; n < 3; n++) events.push(await putEmail(db, noon));
+  for (let n = 0; n < 3; n++) events.push(await insertEmail(db, noon));
   t.deepEqual(await Promise.all(events.map(({ emailId }) => placeOf(db, 'events', { email_id: emailId }))), [
     'events_first',
     'events_100001',
@@ -157,13 +157,13 @@ test('nodes that cut at once cut once', async (t) => {
 
 test('a last partition that has rows gets its end beside those who write', async (t) => {
   const { db, parts } = await newParts(t);
-  await putEmail(db, noon - 30 * day);
-  await putEmail(db, noon);
+  await insertEmail(db, noon - 30 * day);
+  await insertEmail(db, noon);
   const run = createAhead(parts);
   t.is(await run(), 1);
   const ends = () => db('pg_constraint').where('conname', 'like', '%_end').select('conname', 'convalidated');
   t.deepEqual(await ends(), [{ conname: 'attempts_first_end', convalidated: false }]);
-  await putEmail(db, noon + 5 * day);
+  await insertEmail(db, noon + 5 * day);
   t.is(await run(), 1);
   t.deepEqual(await ends(), [{ conname: 'attempts_first_end', convalidated: true }]);
   await finish(run);
@@ -177,7 +177,7 @@ test('a last partition that has rows gets its end beside those who write', async
   const { name, from } = (await partitionsOf(db, 'emails')).at(-1)!;
   const near = boundText('emails', from! + 2 * day);
   await db.raw(`alter table ${name} add constraint ${name}_end check (id < ${near}) not valid`);
-  await putEmail(db, from! + day);
+  await insertEmail(db, from! + day);
   parts.now = () => from! + day;
   await cutAll(parts);
   t.deepEqual(await ends(), []);
@@ -188,7 +188,7 @@ test('what is wholly old is dropped, and nothing younger is lost', async (t) => 
   await cutAll(parts);
   const kept: string[] = [];
   for (let days = 0; days < 12; days++) {
-    const { emailId } = await putEmail(db, time.now);
+    const { emailId } = await insertEmail(db, time.now);
     if (days >= 5) kept.push(emailId);
     await db.raw("select setval('events_position_seq', last_value + 49999) from events_position_seq");
     time.now += day;
@@ -222,7 +222,7 @@ test('what is wholly old is dropped, and nothing younger is lost', async (t) => 
   const { events } = await readEvents(db, { orgId: null, after: 0, limit: 100 });
   t.true(events.every(({ email }) => email !== null));
   // A row from before all of them, as a move brings it, has a place; and the next time round goes with it.
-  await putEmail(db, noon - 100 * day);
+  await insertEmail(db, noon - 100 * day);
   time.now += 30 * day;
   t.true((await dropPast(db, 'attempts', parts.now, old)()) > 1);
   t.is(await count(db, 'attempts'), 0);
@@ -232,7 +232,7 @@ test('what is wholly old is dropped, and nothing younger is lost', async (t) => 
 test('nodes that drop at once drop once; whoever is in the way is waited for no longer than a moment', async (t) => {
   const { db, open, parts, time } = await newParts(t);
   await cutAll(parts);
-  await putEmail(db, noon);
+  await insertEmail(db, noon);
   time.now += 20 * day;
   const reader = await db.transaction();
   await reader('attempts').count();
@@ -258,7 +258,7 @@ test('what another node takes away while it is looked at is no error', async (t)
         .where({ wait_event_type: 'Lock' })
     ).length;
   await cutAll(parts);
-  await putEmail(db, noon - 30 * day);
+  await insertEmail(db, noon - 30 * day);
   time.now += 20 * day;
   const drop = () => dropPast(db, 'attempts', parts.now, () => time.now - day)();
   const asked: string[] = [];
@@ -284,7 +284,7 @@ test('what another node takes away while it is looked at is no error', async (t)
 
   await cutAll(parts);
   time.now += 20 * day;
-  for (const ago of [5, 10, 15]) await putEmail(db, time.now - ago * day);
+  for (const ago of [5, 10, 15]) await insertEmail(db, time.now - ago * day);
   const run = createAhead(parts);
   t.is(await run(), 1);
   const { name } = (await partitionsOf(db, 'attempts')).at(-1)!;
@@ -306,11 +306,11 @@ test('emails go with what is theirs, and what is left of their partition goes wh
     for (const { run } of chores) await finish(run);
   };
   await runAll();
-  const held = await putEmail(db, time.now, 'held');
-  for (let n = 0; n < 120; n++) await putEmail(db, time.now);
+  const held = await insertEmail(db, time.now, 'held');
+  for (let n = 0; n < 120; n++) await insertEmail(db, time.now);
   time.now += 30 * day;
   await runAll();
-  await putEmail(db, time.now);
+  await insertEmail(db, time.now);
   time.now += 11 * day;
   await runAll();
   t.deepEqual(

@@ -36,7 +36,7 @@ import type { Attempt, Delivery } from '../../src/glossary.ts';
 import { transition } from '../../src/record/transition.ts';
 import { fill } from '../lab/database/backlog-rows.ts';
 import { kinds } from '../lab/database/databases.ts';
-import { cutByHand } from '../lab/database/growing-rows.ts';
+import { splitTables } from '../lab/database/partitioned-rows.ts';
 import { plansOf } from '../lab/database/plans.ts';
 import { startWorld } from '../lab/scenes/world.ts';
 
@@ -63,7 +63,7 @@ async function filled(t: ExecutionContext, kind: (typeof kinds)[number]) {
     deferred: await sent('tempfail@there.invalid', 'deferred'),
   };
   await world.stop();
-  if (isPostgres(world.db)) await cutByHand(world.db);
+  if (isPostgres(world.db)) await splitTables(world.db);
   await fillOthers(world.db);
   await fill(world.db, templates, { waiting: 600, past: 20_000, destinations: 20, organizations: 5 });
   return { ...world, templates };

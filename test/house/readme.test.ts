@@ -8,7 +8,7 @@ import test from 'ava';
 import { type ParseError, parse } from 'jsonc-parser';
 import { Webhook } from 'standardwebhooks';
 import { temporaryDirectory } from '../lab/evidence.ts';
-import { testNeeding } from '../lab/needing.ts';
+import { testWithProgram } from '../lab/needing.ts';
 import { isInstalled } from '../lab/programs/programs.ts';
 import { startWorld } from '../lab/scenes/world.ts';
 
@@ -109,7 +109,7 @@ test('the Node sample sends a mail once, even if it is called twice, and reports
   });
 });
 
-const withPython = testNeeding(isInstalled('python3'));
+const withPython = testWithProgram(isInstalled('python3'));
 
 withPython('the Python sample sends a mail once, even if it is called twice', async (t) => {
   const world = await startWorld(t);

@@ -9,20 +9,20 @@ const connections = new Set<sqlite3.Database>();
 const { exec } = sqlite3.Database.prototype;
 
 /** Notes every connection that is opened from now on; call it before anything is started. */
-export function noteConnections(): void {
+export function trackConnections(): void {
   sqlite3.Database.prototype.exec = function (this: sqlite3.Database, ...args: Parameters<typeof exec>) {
     connections.add(this);
     return exec.apply(this, args);
   };
 }
 
-const growing = ['emails', 'attempts', 'events'];
+const tables = ['emails', 'attempts', 'events'];
 
 export async function fill(db: Db): Promise<void> {
   if (!isPostgres(db)) return limitPages(1);
   await db.raw(`create or replace function full_disk() returns trigger language plpgsql as $$
     begin raise exception 'could not extend file: No space left on device' using errcode = 'disk_full'; end $$`);
-  for (const table of growing) {
+  for (const table of tables) {
     await db.raw(
       `create trigger full_disk before insert on ${table} for each statement execute function full_disk()`,
     );
@@ -31,7 +31,7 @@ export async function fill(db: Db): Promise<void> {
 
 export async function makeRoom(db: Db): Promise<void> {
   if (!isPostgres(db)) return limitPages(1_000_000);
-  for (const table of growing) await db.raw(`drop trigger full_disk on ${table}`);
+  for (const table of tables) await db.raw(`drop trigger full_disk on ${table}`);
 }
 
 /** Fewer than there are: no page more. */

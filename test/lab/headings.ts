@@ -7,15 +7,15 @@ interface Heading {
 }
 
 export function headingsOf(markdown: string): Heading[] {
-  const seen = new Map<string, number>();
+  const counts = new Map<string, number>();
   const text = markdown.replace(/^```.*?^```/gms, '');
   return [...text.matchAll(/^(#+) (.+)$/gm)].map(([, marks, title]) => {
     const slug = title!
       .toLowerCase()
       .replace(/[^\p{L}\p{N}\s_-]/gu, '')
       .replaceAll(' ', '-');
-    const earlier = seen.get(slug) ?? 0;
-    seen.set(slug, earlier + 1);
+    const earlier = counts.get(slug) ?? 0;
+    counts.set(slug, earlier + 1);
     return { level: marks!.length, title: title!, anchor: earlier === 0 ? slug : `${slug}-${earlier}` };
   });
 }

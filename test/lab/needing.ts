@@ -4,4 +4,5 @@
  */
 import test from 'ava';
 
-export const testNeeding = (isThere: boolean) => (isThere || process.env.TEST_EVERYTHING ? test : test.skip);
+export const testWithProgram = (isInstalled: boolean) =>
+  isInstalled || process.env.TEST_EVERYTHING ? test : test.skip;

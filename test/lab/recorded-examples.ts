@@ -14,16 +14,19 @@ export type Hold = ReturnType<typeof holdExamples>;
 export function holdExamples(test: TestFn, file: string) {
   const url = new URL(`../../src/api/openapi/${file}`, import.meta.url);
   const recorded: RecordedExamples = JSON.parse(readFileSync(url, 'utf8'));
-  const seen: RecordedExamples = {};
+  const answered: RecordedExamples = {};
   test.after('every recorded example was seen', (t) => {
-    if (process.env.UPDATE_GOLDEN) writeFileSync(url, written(seen));
-    t.deepEqual(Object.keys(process.env.UPDATE_GOLDEN ? seen : recorded).sort(), Object.keys(seen).sort());
+    if (process.env.UPDATE_GOLDEN) writeFileSync(url, written(answered));
+    t.deepEqual(
+      Object.keys(process.env.UPDATE_GOLDEN ? answered : recorded).sort(),
+      Object.keys(answered).sort(),
+    );
   });
   return (t: ExecutionContext, key: string, value: unknown, summary?: string) => {
     const known = recorded[key];
     const isSame = known !== undefined && isDeepStrictEqual(masked(value), masked(known.value));
     const shown = key.includes(' request ') ? value : isSame ? known.value : normalized(value);
-    seen[key] = { ...(summary !== undefined && { summary }), value: shown };
+    answered[key] = { ...(summary !== undefined && { summary }), value: shown };
     if (process.env.UPDATE_GOLDEN) return;
     t.deepEqual(masked(value), masked(known?.value ?? null), key);
     t.is(summary, known?.summary, key);

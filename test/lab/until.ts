@@ -22,16 +22,16 @@ export async function until<T>(
 ): Promise<Truthy<T>> {
   const end = performance.now() + timeout;
   for (;;) {
-    const seen = await ask(condition);
-    if ('value' in seen && seen.value) return seen.value as Truthy<T>;
-    if (performance.now() >= end) throw tooLate(typeof what === 'string' ? what : what(), timeout, seen);
+    const result = await ask(condition);
+    if ('value' in result && result.value) return result.value as Truthy<T>;
+    if (performance.now() >= end) throw tooLate(typeof what === 'string' ? what : what(), timeout, result);
     await sleep(10);
   }
 }
 
-type Seen<T> = { value: T } | { error: unknown };
+type Result<T> = { value: T } | { error: unknown };
 
-async function ask<T>(condition: () => T | Promise<T>): Promise<Seen<T>> {
+async function ask<T>(condition: () => T | Promise<T>): Promise<Result<T>> {
   try {
     return { value: await condition() };
   } catch (error) {
@@ -39,8 +39,8 @@ async function ask<T>(condition: () => T | Promise<T>): Promise<Seen<T>> {
   }
 }
 
-function tooLate(what: string, timeout: number, seen: Seen<unknown>): Error {
-  const failed = 'error' in seen;
-  const last = failed ? `last error: ${seen.error}` : `last value: ${inspect(seen.value)}`;
-  return new Error(`waited ${timeout} ms (${last}) for ${what}`, failed ? { cause: seen.error } : {});
+function tooLate(what: string, timeout: number, result: Result<unknown>): Error {
+  const failed = 'error' in result;
+  const last = failed ? `last error: ${result.error}` : `last value: ${inspect(result.value)}`;
+  return new Error(`waited ${timeout} ms (${last}) for ${what}`, failed ? { cause: result.error } : {});
 }

@@ -33,7 +33,7 @@ test('a server that runs is live and ready, without a key, and not a word of the
 });
 
 test('without space it is live, and not ready', async (t) => {
-  const world = await startWorld(t, { hands: { freeBytes: async () => 1 } });
+  const world = await startWorld(t, { overrides: { freeBytes: async () => 1 } });
   const { status, body } = await ask(world, '/health/ready');
   t.is(status, 503);
   t.deepEqual(JSON.parse(body).reasons, ["the data directory's disk has too little space"]);

@@ -145,7 +145,7 @@ test('mail that comes back is counted by what it is', async (t) => {
 });
 
 test('the process tells of itself, and of nothing odd', async (t) => {
-  const world = await startWorld(t, { hands: { watchProcess } });
+  const world = await startWorld(t, { overrides: { watchProcess } });
   const { names, value } = await scrape(world);
   for (const name of [
     'process_cpu_seconds_total',

@@ -4,9 +4,9 @@ import { classify, type Phase, replyText, type SessionResult } from '../../src/o
 import { rules } from '../../src/reply-rules/classify.ts';
 import { retryAfterMs } from '../../src/reply-rules/retry-after.ts';
 import { parseReply } from '../../src/smtp-out/reply.ts';
-import { seenReplies } from '../lab/mx/replies.ts';
+import { recordedReplies } from '../lab/mx/replies.ts';
 
-const rows = seenReplies();
+const rows = recordedReplies();
 
 const refusedWith = (code: number, text: string): SessionResult => ({
   kind: 'refused',

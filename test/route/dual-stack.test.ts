@@ -58,7 +58,7 @@ async function oneMailAConnection(t: ExecutionContext): Promise<string> {
 test('equal hosts share the mail', async (t) => {
   const world = await startWorld(t, {
     exchangers: [{}, {}],
-    hands: { random: Math.random },
+    overrides: { random: Math.random },
     // The host is chosen for a connection; this has each mail open one.
     settings: { POSTERN_SHAPING_FILE: await oneMailAConnection(t) },
     zone: Object.fromEntries(

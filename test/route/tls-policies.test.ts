@@ -91,7 +91,7 @@ async function startSts(t: ExecutionContext, text: string, exchanger: MxOptions 
   t.teardown(policyHost.close);
   return startWorld(t, {
     exchangers: [exchanger],
-    hands: { policyPort: policyHost.port },
+    overrides: { policyPort: policyHost.port },
     zone: {
       '_mta-sts.there.invalid': { TXT: ['v=STSv1; id=1;'] },
       'mta-sts.there.invalid': { A: [policyHost.host] },
@@ -134,7 +134,7 @@ test('MTA-STS: a policy that one node has fetched protects the mail of another t
   t.teardown(policyHost.close);
   const hands = { policyPort: policyHost.port };
   const world = await startWorld(t, {
-    ...{ database: 'postgres', settings: sharedSecret, hands },
+    ...{ database: 'postgres', settings: sharedSecret, overrides: hands },
     zone: {
       '_mta-sts.there.invalid': { TXT: ['v=STSv1; id=1;'] },
       'mta-sts.there.invalid': { A: [policyHost.host] },

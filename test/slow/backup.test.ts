@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { openDatabase } from '../../src/db/engine/open.ts';
 import { createCli, directory, makeInstallation } from '../lab/cli.ts';
+import { type CrashScene, createCrashScene, sendUntilGone } from '../lab/crash-scene.ts';
 import { kinds } from '../lab/database/databases.ts';
-import { load, type Surroundings, surround } from '../lab/killing.ts';
 import { startProcess } from '../lab/scenes/process.ts';
 import { startWorld } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
@@ -17,13 +17,13 @@ import { until } from '../lab/until.ts';
 const senders = 8;
 
 /** A server under load, killed some time after the backup: what was answered 200 before it began, and the file. */
-async function backedUpUnderLoad(t: ExecutionContext, around: Surroundings, file: string) {
+async function backedUpUnderLoad(t: ExecutionContext, around: CrashScene, file: string) {
   const { cli } = createCli(t, around.settings);
   const postern = await startProcess(around.settings);
   t.teardown(() => postern.end('SIGKILL'));
   const promised: string[] = [];
   const loads = Promise.all(
-    Array.from({ length: senders }, (_, n) => load(postern.url, around.key, `s${n}`, promised)),
+    Array.from({ length: senders }, (_, n) => sendUntilGone(postern.url, around.key, `s${n}`, promised)),
   );
   await until(() => promised.length > 50, { what: 'the load to get going' });
   const before = [...promised];
@@ -39,7 +39,7 @@ async function backedUpUnderLoad(t: ExecutionContext, around: Surroundings, file
 
 test('nothing accepted before a backup under load is lost', async (t) => {
   t.timeout(120_000);
-  const around = await surround(t, 'sqlite');
+  const around = await createCrashScene(t, 'sqlite');
   // Nothing gets through before the backup is back.
   around.mx.script = { mail: () => '451 4.3.2 not now' };
   const place = await directory(t);

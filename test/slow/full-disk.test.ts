@@ -5,11 +5,11 @@
  */
 import test from 'ava';
 import { kinds } from '../lab/database/databases.ts';
-import { fill, makeRoom, noteConnections } from '../lab/full-disk.ts';
+import { fill, makeRoom, trackConnections } from '../lab/full-disk.ts';
 import { startWorld } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
-noteConnections();
+trackConnections();
 
 for (const database of kinds) {
   test.serial(`${database}: a full disk loses nothing and charges for nothing`, async (t) => {

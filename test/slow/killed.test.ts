@@ -6,8 +6,15 @@
  */
 import test, { type ExecutionContext } from 'ava';
 import type { FailpointName } from '../../src/base/failpoints.ts';
+import {
+  assertPromises,
+  type CrashScene,
+  createCrashScene,
+  drained,
+  sendUntilGone,
+  sendWithKey,
+} from '../lab/crash-scene.ts';
 import { kinds } from '../lab/database/databases.ts';
-import { assertPromises, drained, load, type Surroundings, sendWithKey, surround } from '../lab/killing.ts';
 import { type PosternProcess, startProcess } from '../lab/scenes/process.ts';
 import { until } from '../lab/until.ts';
 
@@ -17,7 +24,7 @@ const senders = 8;
 for (const kind of kinds) {
   test(`${kind}: no email that was answered 200 is lost by kill -9`, async (t) => {
     t.timeout(600_000);
-    const around = await surround(t, kind);
+    const around = await createCrashScene(t, kind);
     const promised: string[] = [];
     let postern: PosternProcess | undefined;
     t.teardown(() => postern?.end('SIGKILL'));
@@ -61,7 +68,7 @@ const steps: [name: string, step: FailpointName | null, script?: 'mail' | 'dot']
 for (const kind of kinds) {
   test(`${kind}: nor at any step of its way`, async (t) => {
     t.timeout(600_000);
-    const around = await surround(t, kind);
+    const around = await createCrashScene(t, kind);
     const promised: string[] = [];
     const unanswered: string[] = [];
     let postern: PosternProcess | undefined;
@@ -87,7 +94,7 @@ for (const kind of kinds) {
 
   test(`${kind}: nor while the next process puts right what was in flight`, async (t) => {
     t.timeout(600_000);
-    const around = await surround(t, kind);
+    const around = await createCrashScene(t, kind);
     const promised: string[] = [];
     const first = await startProcess(around.settings);
     t.teardown(() => first.end('SIGKILL'));
@@ -123,7 +130,7 @@ function isGone({ gone }: PosternProcess): Promise<boolean> {
 /** Returns how many had been taken. */
 async function repeatAll(
   t: ExecutionContext,
-  { db, key }: Surroundings,
+  { db, key }: CrashScene,
   { url }: PosternProcess,
   unanswered: string[],
 ): Promise<number> {
@@ -135,8 +142,10 @@ async function repeatAll(
   return unanswered.filter((to) => taken.has(to)).length;
 }
 
-function loadAll(postern: PosternProcess, { key }: Surroundings, name: string, promised: string[]) {
+function loadAll(postern: PosternProcess, { key }: CrashScene, name: string, promised: string[]) {
   return Promise.all(
-    Array.from({ length: senders }, (_, sender) => load(postern.url, key, `${name}-s${sender}`, promised)),
+    Array.from({ length: senders }, (_, sender) =>
+      sendUntilGone(postern.url, key, `${name}-s${sender}`, promised),
+    ),
   );
 }

@@ -10,14 +10,14 @@ import { markerFile, refuseMoved } from '../../src/db/admin/moved-marker.ts';
 import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import { migrate } from '../../src/db/schema/migrate.ts';
 import { createCli, createProcessCli, directory } from '../lab/cli.ts';
+import { type CrashScene, createCrashScene, drained, sendUntilGone } from '../lab/crash-scene.ts';
 import { createDatabase } from '../lab/database/databases.ts';
-import { drained, load, type Surroundings, surround } from '../lab/killing.ts';
 import { startProcess } from '../lab/scenes/process.ts';
 import { until } from '../lab/until.ts';
 
 const secret = 'a secret of this test';
 
-interface Scene extends Surroundings {
+interface Scene extends CrashScene {
   dataDir: string;
   /** The empty PostgreSQL. */
   to: string;
@@ -29,12 +29,12 @@ interface Scene extends Surroundings {
 
 /** A stopped Postern on SQLite with `waiting` mails that the exchanger has not taken, and a PostgreSQL. */
 async function stopped(t: ExecutionContext, waiting: number): Promise<Scene> {
-  const around = await surround(t, 'sqlite', { POSTERN_SECRET: secret });
+  const around = await createCrashScene(t, 'sqlite', { POSTERN_SECRET: secret });
   around.mx.script = { mail: () => '451 4.3.2 not now' };
   const postern = await startProcess(around.settings);
   t.teardown(() => postern.end('SIGKILL'));
   const promised: string[] = [];
-  const loading = load(postern.url, around.key, 'm', promised);
+  const loading = sendUntilGone(postern.url, around.key, 'm', promised);
   await until(() => promised.length >= waiting, { what: 'the mails to be taken' });
   await until(async () => (await around.db('attempts').first()) !== undefined, { what: 'a first attempt' });
   await postern.end('SIGKILL');

@@ -6,7 +6,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
 import { setLimits } from '../../src/db/accounts/organizations.ts';
-import { assertPromises, drained, load, surround } from '../lab/killing.ts';
+import { assertPromises, createCrashScene, drained, sendUntilGone } from '../lab/crash-scene.ts';
 import { sharedSecret } from '../lab/scenes/nodes.ts';
 import { type PosternProcess, startProcess } from '../lab/scenes/process.ts';
 import { until } from '../lab/until.ts';
@@ -16,7 +16,7 @@ const restMs = 40;
 
 test('three nodes, each killed in its turn: nothing is lost, and limits are exact', async (t) => {
   t.timeout(600_000);
-  const around = await surround(t, 'postgres', sharedSecret);
+  const around = await createCrashScene(t, 'postgres', sharedSecret);
   const { db, key } = around;
   const { id: orgId } = await db('organizations').first();
   const promised: string[] = [];
@@ -28,7 +28,7 @@ test('three nodes, each killed in its turn: nothing is lost, and limits are exac
     await mkdir(POSTERN_DATA_DIR, { recursive: true });
     const settings = { ...around.settings, POSTERN_DATA_DIR };
     const running = await startProcess(settings);
-    nodes[index] = { running, loads: load(running.url, key, `n${index}l${life}`, promised, restMs) };
+    nodes[index] = { running, loads: sendUntilGone(running.url, key, `n${index}l${life}`, promised, restMs) };
   }
 
   await Promise.all([0, 1, 2].map((index) => launch(index, 0)));

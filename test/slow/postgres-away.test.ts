@@ -5,8 +5,8 @@
 import test from 'ava';
 import { systemClock } from '../../src/base/clock.ts';
 import { openDatabase } from '../../src/db/engine/open.ts';
+import { assertPromises, drained } from '../lab/crash-scene.ts';
 import { startCut, startOwnPostgres } from '../lab/database/postgres.ts';
-import { assertPromises, drained } from '../lab/killing.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
@@ -53,7 +53,7 @@ test.serial('killed and started again, twice', async (t) => {
   t.timeout(300_000);
   const postgres = await startOwnPostgres();
   t.teardown(postgres.stop);
-  const world = await startWorld(t, { databaseUrl: postgres.url, hands, settings });
+  const world = await startWorld(t, { databaseUrl: postgres.url, overrides: hands, settings });
   const load = pour(world, 'k');
   for (let round = 0; round < 2; round++) {
     await load.more(200, 30);
@@ -78,7 +78,7 @@ test.serial('silent, though its connections stand', async (t) => {
   t.teardown(postgres.stop);
   const cut = await startCut(postgres.url);
   t.teardown(cut.close);
-  const world = await startWorld(t, { databaseUrl: cut.url, hands, settings });
+  const world = await startWorld(t, { databaseUrl: cut.url, overrides: hands, settings });
   const load = pour(world, 'c');
   await load.more(200, 30);
   cut.freeze();

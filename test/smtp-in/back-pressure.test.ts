@@ -70,7 +70,7 @@ test('while the database hangs, calls do not pile up at their keys', async (t) =
 test('a disk that is nearly full refuses new mail, delivers what was taken, and opens by itself', async (t) => {
   let free = 200 * 1024 * 1024;
   const world = await startWorld(t, {
-    hands: { freeBytes: async () => free },
+    overrides: { freeBytes: async () => free },
     exchangers: [{ script: { rcpt: ({ attempt }) => (attempt === 1 ? '451 4.3.0 later' : undefined) } }],
   });
   const { id } = await world.db('organizations').first();

@@ -10,13 +10,13 @@ import { createMemoryBudget } from '../../src/smtp-in/memory-budget.ts';
 import { temporaryDirectory } from '../lab/evidence.ts';
 import { freePort } from '../lab/load/ports.ts';
 import { startListener } from '../lab/mx/listener.ts';
-import { plain, startTalk, type Talk } from '../lab/mx/smtp-talk.ts';
+import { connectSmtp, plain, type SmtpClient } from '../lab/mx/smtp-client.ts';
 import { until } from '../lab/until.ts';
 
 const mebi = 1024 * 1024;
 
-async function inData(port: number, options = {}): Promise<Talk> {
-  const talk = await startTalk(port, options);
+async function inData(port: number, options = {}): Promise<SmtpClient> {
+  const talk = await connectSmtp(port, options);
   await talk.says('EHLO x\r\n', '250');
   await talk.says('MAIL FROM:<>\r\n', '250');
   await talk.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
@@ -34,12 +34,12 @@ async function mail(port: number, options = {}): Promise<string> {
 test('an address has so many connections, all have so many; one that has gone makes room', async (t) => {
   const { port } = await startListener(t, { max: 5, perClient: 3 });
   const refused = async (from: string) => {
-    const talk = await startTalk(port, { from, greeted: false });
+    const talk = await connectSmtp(port, { from, greeted: false });
     return talk.over();
   };
-  const first = await Promise.all([1, 2, 3].map(() => startTalk(port, { from: '127.0.0.5' })));
+  const first = await Promise.all([1, 2, 3].map(() => connectSmtp(port, { from: '127.0.0.5' })));
   t.regex(await refused('127.0.0.5'), /^421 4\.7\.0 Too many connections from your address/);
-  await Promise.all([1, 2].map(() => startTalk(port, { from: '127.0.0.6' })));
+  await Promise.all([1, 2].map(() => connectSmtp(port, { from: '127.0.0.6' })));
   t.regex(await refused('127.0.0.7'), /^421 4\.7\.0 Too many connections\./);
   // One that has gone over to TLS counts as long as it is there, and no longer.
   await first[0]!.says('EHLO x\r\n', '250');
@@ -47,21 +47,21 @@ test('an address has so many connections, all have so many; one that has gone ma
   await first[0]!.secure();
   t.regex(await refused('127.0.0.5'), /^421 4\.7\.0 Too many connections from your address/);
   first[0]!.close();
-  await until(async () => (await startTalk(port, { from: '127.0.0.7', greeted: false })).reply('220'));
+  await until(async () => (await connectSmtp(port, { from: '127.0.0.7', greeted: false })).reply('220'));
 });
 
 test('so do connections with TLS from the start, in their handshake too', async (t) => {
   const { port } = await startListener(t, { implicitTls: true, perClient: 2 });
-  const silent = await startTalk(port, { from: '127.0.0.5', greeted: false });
-  const talk = await startTalk(port, { from: '127.0.0.5', tls: true });
-  const third = await startTalk(port, { from: '127.0.0.5', greeted: false });
+  const silent = await connectSmtp(port, { from: '127.0.0.5', greeted: false });
+  const talk = await connectSmtp(port, { from: '127.0.0.5', tls: true });
+  const third = await connectSmtp(port, { from: '127.0.0.5', greeted: false });
   await third.over();
   silent.close();
   talk.close();
   await until(async () =>
-    (await startTalk(port, { from: '127.0.0.5', tls: true, greeted: false })).reply('220'),
+    (await connectSmtp(port, { from: '127.0.0.5', tls: true, greeted: false })).reply('220'),
   );
-  t.is(third.heard, '');
+  t.is(third.received, '');
 });
 
 test.serial(
@@ -69,12 +69,12 @@ test.serial(
   async (t) => {
     const timeouts = { stranger: 2000, command: 60_000, message: 60_000 };
     const { port } = await startListener(t, { timeouts });
-    const known = await startTalk(port);
+    const known = await connectSmtp(port);
     await known.says('EHLO x\r\n', '250');
     await known.says('MAIL FROM:<>\r\n', '250');
     await known.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
-    const idle = await startTalk(port);
-    const dribbling = await startTalk(port);
+    const idle = await connectSmtp(port);
+    const dribbling = await connectSmtp(port);
     const drip = setInterval(() => dribbling.write('N'), 50);
     t.teardown(() => clearInterval(drip));
     t.is(await idle.over(), '421 4.4.2 Timeout: the client is too slow');
@@ -128,13 +128,13 @@ test.serial('slow strangers take no memory of applications, nor that of small re
   await Promise.all(slow.slice(0, 7).map((talk) => talk.drained(large)));
   slow[7]!.write(`${large}.\r\n`);
   // A mail of 9 MB is too large for a stranger.
-  const greedy = await startTalk(ports.inbound);
+  const greedy = await connectSmtp(ports.inbound);
   await greedy.says('EHLO x\r\n', '250');
   await greedy.says(`MAIL FROM:<> SIZE=${9 * mebi}\r\n`, '552');
   greedy.close();
 
   await mail(ports.inbound, { from: '127.0.0.30' });
-  const application = await startTalk(ports.submission, { tls: true });
+  const application = await connectSmtp(ports.submission, { tls: true });
   await application.says('EHLO x\r\n', '250');
   await application.says(`AUTH PLAIN ${plain('x')}\r\n`, '235');
   await application.says('MAIL FROM:<a@ours.invalid>\r\n', '250');
@@ -149,13 +149,13 @@ test.serial('slow strangers take no memory of applications, nor that of small re
 test('strangers take no connections of applications, and one stranger an eighth of theirs', async (t) => {
   const { ports } = await bothPorts(t, { POSTERN_SMTP_CONNECTIONS: '8' });
   const refused = async (port: number, from: string) =>
-    (await startTalk(port, { from, greeted: false })).over();
+    (await connectSmtp(port, { from, greeted: false })).over();
   const strangers = await Promise.all(
-    Array.from({ length: 8 }, (_, n) => startTalk(ports.inbound, { from: `127.0.0.${10 + n}` })),
+    Array.from({ length: 8 }, (_, n) => connectSmtp(ports.inbound, { from: `127.0.0.${10 + n}` })),
   );
   t.regex(await refused(ports.inbound, '127.0.0.10'), /^421 4\.7\.0 Too many connections from your address/);
   t.regex(await refused(ports.inbound, '127.0.0.30'), /^421 4\.7\.0 Too many connections\./);
-  const applications = await Promise.all([1, 2].map(() => startTalk(ports.submission, { tls: true })));
+  const applications = await Promise.all([1, 2].map(() => connectSmtp(ports.submission, { tls: true })));
   for (const talk of [...strangers, ...applications]) talk.close();
 });
 
@@ -201,7 +201,7 @@ test.serial('while a message is being decided nobody is cut off', async (t) => {
 test('five hundred idle connections: mail goes through', async (t) => {
   const { port, taken } = await startListener(t, { max: 1000, perClient: 100 });
   const idle = await Promise.all(
-    Array.from({ length: 500 }, (_, n) => startTalk(port, { from: `127.0.1.${1 + (n % 10)}` })),
+    Array.from({ length: 500 }, (_, n) => connectSmtp(port, { from: `127.0.1.${1 + (n % 10)}` })),
   );
   await mail(port);
   t.is(taken.length, 1);
@@ -223,7 +223,7 @@ test('a gigabyte of DATA is cut off, while others are served, and memory stays w
   })();
   for (let n = 0; n < 5; n++) await mail(port);
   await pouring;
-  t.regex(flood.heard, /\r\n552 5\.3\.4 The message is far larger than the limit\r\n$/);
+  t.regex(flood.received, /\r\n552 5\.3\.4 The message is far larger than the limit\r\n$/);
   await flood.over();
   t.true(highest - before < 150 * mebi, `${(highest - before) / mebi} MiB more`);
   t.is(taken.length, 5);
@@ -265,14 +265,14 @@ test('where there is no room for a message it is put off; what others give back 
 
 test('twenty errors, or a hundred commands without a message, are enough', async (t) => {
   const { port } = await startListener(t);
-  const wrong = await startTalk(port);
+  const wrong = await connectSmtp(port);
   await wrong.says('EHLO x\r\n', '250');
   await wrong.says('MAIL FROM:<>\r\n', '250');
   for (let n = 0; n < 19; n++) await wrong.says(`RCPT TO:<a${n}@there.invalid>\r\n`, '550');
   wrong.write('RCPT TO:<b@there.invalid>\r\n');
   t.is(await wrong.over(), '421 4.7.0 Too many errors');
 
-  const busy = await startTalk(port);
+  const busy = await connectSmtp(port);
   for (let n = 0; n < 100; n++) busy.write('NOOP\r\n');
   busy.write('NOOP\r\n');
   t.is(await busy.over(), '421 4.7.0 Too many commands without a message');
@@ -296,7 +296,7 @@ test('trouble of ours is 451, is told, and the session goes on', async (t) => {
       },
     },
   });
-  const talk = await startTalk(port);
+  const talk = await connectSmtp(port);
   await talk.says('EHLO x\r\n', '250');
   await talk.says('MAIL FROM:<>\r\n', '451 4.3.0');
   await talk.says('NOOP\r\n', '250');
@@ -311,7 +311,7 @@ test('a handler’s refusal reads as it was written; it can break no line', asyn
       },
     },
   });
-  const talk = await startTalk(port);
+  const talk = await connectSmtp(port);
   await talk.says('EHLO x\r\n', '250');
   await talk.says('MAIL FROM:<>\r\n', '250');
   t.is(await talk.says('RCPT TO:<a@ours.invalid>\r\n', '550'), '550 5.1.1 No  250 yes\r\n');

@@ -10,7 +10,7 @@ import { selfSigned } from '../../src/smtp-in/self-signed.ts';
 import { manualClock } from '../lab/clock.ts';
 import { temporaryDirectory } from '../lab/evidence.ts';
 import { startListener } from '../lab/mx/listener.ts';
-import { startTalk } from '../lab/mx/smtp-talk.ts';
+import { connectSmtp } from '../lab/mx/smtp-client.ts';
 import { until } from '../lab/until.ts';
 
 /** The name of the certificate that is shown on a port with TLS from the start. */
@@ -87,7 +87,7 @@ test('where there is no file one is made, for its owner alone, and stays the sam
 test('a PROXY header from a balancer tells the client; nobody else may send one, and the balancer must', async (t) => {
   const { port, taken } = await startListener(t, { proxies: ['127.0.0.5'], perClient: 1 });
   const send = async (from: string, header: string) => {
-    const talk = await startTalk(port, { from, greeted: false });
+    const talk = await connectSmtp(port, { from, greeted: false });
     talk.write(header);
     return talk;
   };
@@ -123,21 +123,21 @@ test('a stop: who idles is told at once, a message that comes in has a moment mo
     },
   });
   const inData = async () => {
-    const talk = await startTalk(listener.port);
+    const talk = await connectSmtp(listener.port);
     await talk.says('EHLO x\r\n', '250');
     await talk.says('MAIL FROM:<>\r\n', '250');
     await talk.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
     await talk.says('DATA\r\n', '354');
     return talk;
   };
-  const idle = await startTalk(listener.port);
+  const idle = await connectSmtp(listener.port);
   const coming = await inData();
   const stuck = await inData();
   const deciding = await inData();
   deciding.write('slow\r\n.\r\n');
   // Until it has been read.
-  await until(() => deciding.heard.includes('354'));
-  await (await startTalk(listener.port)).says('NOOP\r\n', '250');
+  await until(() => deciding.received.includes('354'));
+  await (await connectSmtp(listener.port)).says('NOOP\r\n', '250');
   const closed = listener.close();
   t.regex(await idle.over(), /^421 4\.3\.2 /);
   await coming.says('x\r\n.\r\n', '250');

@@ -7,7 +7,7 @@ import test from 'ava';
 import { SmtpRefusal } from '../../src/smtp-in/mail-handler.ts';
 import { relayTricks } from '../fixtures/relay-tricks.ts';
 import { startListener } from '../lab/mx/listener.ts';
-import { startTalk } from '../lab/mx/smtp-talk.ts';
+import { connectSmtp } from '../lab/mx/smtp-client.ts';
 import { submissionWorlds } from '../lab/scenes/submission.ts';
 
 const worlds = submissionWorlds(['sqlite']);
@@ -18,7 +18,7 @@ test('there are twenty-five tricks at least', (t) => {
 
 for (const [name, { from = '<stranger@elsewhere.invalid>', to }] of Object.entries(relayTricks)) {
   test(`relaying is refused: ${name}`, async (t) => {
-    const submission = await startTalk(worlds.sqlite.ports.implicit, { tls: true });
+    const submission = await connectSmtp(worlds.sqlite.ports.implicit, { tls: true });
     await submission.says('EHLO x\r\n', '250');
     await submission.says(`MAIL FROM:${from}\r\n`, '530 5.7.0');
     await submission.says(`RCPT TO:${to}\r\n`, '530 5.7.0');
@@ -35,7 +35,7 @@ for (const [name, { from = '<stranger@elsewhere.invalid>', to }] of Object.entri
         },
       },
     });
-    const talk = await startTalk(listener.port);
+    const talk = await connectSmtp(listener.port);
     await talk.says('EHLO x\r\n', '250');
     await talk.says(`MAIL FROM:${from}\r\n`, '');
     const reply = await talk.says(`RCPT TO:${to}\r\n`, '5');

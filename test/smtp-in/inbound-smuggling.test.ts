@@ -6,7 +6,7 @@
  */
 import test from 'ava';
 import { startListener } from '../lab/mx/listener.ts';
-import { startTalk } from '../lab/mx/smtp-talk.ts';
+import { connectSmtp } from '../lab/mx/smtp-client.ts';
 
 const header = 'From: a@there.invalid\r\nSubject: one\r\n\r\nfirst';
 const smuggled =
@@ -37,7 +37,7 @@ for (const [name, end] of Object.entries(ends)) {
   test(`smuggling by ${name} is refused, in one piece and octet by octet`, async (t) => {
     for (const size of [Number.POSITIVE_INFINITY, 1]) {
       const listener = await startListener(t);
-      const talk = await startTalk(listener.port);
+      const talk = await connectSmtp(listener.port);
       await talk.says('EHLO x\r\n', '250');
       await talk.says('MAIL FROM:<a@there.invalid>\r\n', '250');
       await talk.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
@@ -53,7 +53,7 @@ for (const [name, end] of Object.entries(ends)) {
 
 test('the same behind a message that ends as it should: the first is taken, the commands behind it are refused', async (t) => {
   const listener = await startListener(t);
-  const talk = await startTalk(listener.port);
+  const talk = await connectSmtp(listener.port);
   await talk.says('EHLO x\r\n', '250');
   await talk.says('MAIL FROM:<a@there.invalid>\r\n', '250');
   await talk.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
@@ -73,7 +73,7 @@ test('dots, empty lines and a message in pieces of any size come through as they
   const message = `Subject: x\r\n\r\n${body}\r\n`;
   const wire = `${message.replace(/^\./gm, '..')}.\r\n`;
   for (const size of [1, 2, 3, 4, 5, 7, 1000]) {
-    const talk = await startTalk(listener.port);
+    const talk = await connectSmtp(listener.port);
     await talk.says('EHLO x\r\n', '250');
     await talk.says('MAIL FROM:<>\r\n', '250');
     await talk.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
@@ -104,7 +104,7 @@ const ahead: Record<string, [text: string, last: RegExp]> = {
 for (const [name, [text, last]] of Object.entries(ahead)) {
   test(`${name} is refused and the connection ends`, async (t) => {
     const listener = await startListener(t, { handler: { authenticate: async () => 'somebody' } });
-    const talk = await startTalk(listener.port);
+    const talk = await connectSmtp(listener.port);
     talk.write(text);
     t.regex(await talk.over(), last);
   });
@@ -112,7 +112,7 @@ for (const [name, [text, last]] of Object.entries(ahead)) {
 
 test('a message ahead of the reply to DATA is refused', async (t) => {
   const listener = await startListener(t);
-  const talk = await startTalk(listener.port);
+  const talk = await connectSmtp(listener.port);
   await talk.says('EHLO x\r\n', '250');
   talk.write('MAIL FROM:<>\r\nRCPT TO:<ann@ours.invalid>\r\nDATA\r\nSubject: x\r\n\r\nx\r\n.\r\n');
   t.regex(await talk.over(), /^554 5\.5\.0 /);
@@ -121,14 +121,14 @@ test('a message ahead of the reply to DATA is refused', async (t) => {
 
 test('who talks before the greeting is refused', async (t) => {
   const listener = await startListener(t);
-  const talk = await startTalk(listener.port, { greeted: false });
+  const talk = await connectSmtp(listener.port, { greeted: false });
   talk.write('EHLO x\r\n');
   t.regex(await talk.over(), /^421 /);
 });
 
 test('what came before STARTTLS is forgotten, and what is sent in clear behind it is never obeyed', async (t) => {
   const listener = await startListener(t);
-  const talk = await startTalk(listener.port);
+  const talk = await connectSmtp(listener.port);
   await talk.says('EHLO x\r\n', '250');
   await talk.says('MAIL FROM:<before@there.invalid>\r\n', '250');
   await talk.says('STARTTLS\r\n', '220');
@@ -137,17 +137,17 @@ test('what came before STARTTLS is forgotten, and what is sent in clear behind i
   await talk.says('EHLO x\r\n', '250');
   await talk.says('RCPT TO:<ann@ours.invalid>\r\n', '503');
 
-  const injecting = await startTalk(listener.port);
+  const injecting = await connectSmtp(listener.port);
   await injecting.says('EHLO x\r\n', '250');
   await injecting.says('STARTTLS\r\n', '220');
   injecting.write('EHLO evil\r\nMAIL FROM:<evil@there.invalid>\r\nRCPT TO:<ann@ours.invalid>\r\n');
   await injecting.over();
-  t.regex(injecting.heard, /220 2\.0\.0 Ready to start TLS\r\n[^2]*$/, 'no reply to what was injected');
+  t.regex(injecting.received, /220 2\.0\.0 Ready to start TLS\r\n[^2]*$/, 'no reply to what was injected');
 });
 
 test('what RFC 2920 allows to be sent together is answered in order', async (t) => {
   const listener = await startListener(t);
-  const talk = await startTalk(listener.port);
+  const talk = await connectSmtp(listener.port);
   await talk.says('EHLO x\r\n', '250');
   talk.write('MAIL FROM:<>\r\nRCPT TO:<ann@ours.invalid>\r\nRCPT TO:<ann@there.invalid>\r\nDATA\r\n');
   for (const reply of ['250 2.1.0', '250 2.1.5', '550 5.7.1', '354']) await talk.reply(reply);

@@ -5,7 +5,7 @@ import { setLimits } from '../../src/db/accounts/organizations.ts';
 import { addSuppression } from '../../src/db/accounts/suppressions.ts';
 import { compareKey } from '../../src/mail/address.ts';
 import { kinds, oneKind } from '../lab/database/databases.ts';
-import { plain, startTalk } from '../lab/mx/smtp-talk.ts';
+import { connectSmtp, plain } from '../lab/mx/smtp-client.ts';
 import {
   delivered,
   emailIdOf,
@@ -139,7 +139,7 @@ test.serial(
   async (t) => {
     const world = worlds.sqlite;
     const login = async (key: string, expected: string) => {
-      const talk = await startTalk(world.ports.implicit, { tls: true, from: '127.0.0.9' });
+      const talk = await connectSmtp(world.ports.implicit, { tls: true, from: '127.0.0.9' });
       await talk.says('EHLO x\r\n', '250');
       const reply = await talk.says(`AUTH PLAIN ${plain(key)}\r\n`, expected);
       if (expected === '421') await talk.over();
@@ -167,7 +167,7 @@ test('nodemailer’s client reads the refusal', async (t) => {
 
 test('without TLS there is no login, unless clear text is allowed on loopback; without a login there is no mail', async (t) => {
   const world = worlds.sqlite;
-  const talk = await startTalk(world.ports.starttls);
+  const talk = await connectSmtp(world.ports.starttls);
   const offered = await talk.says('EHLO x\r\n', '250');
   t.notRegex(offered, /AUTH/);
   t.regex(offered, /STARTTLS/);
@@ -181,7 +181,7 @@ test('without TLS there is no login, unless clear text is allowed on loopback; w
   await submit(talk, to, good);
 
   const lenient = await startSubmission(t, { settings: { POSTERN_SUBMISSION_ALLOW_CLEAR: 'true' } });
-  const clear = await startTalk(lenient.ports.starttls);
+  const clear = await connectSmtp(lenient.ports.starttls);
   t.regex(await clear.says('EHLO x\r\n', '250'), /AUTH PLAIN LOGIN/);
   await clear.says(`AUTH PLAIN ${plain(lenient.key)}\r\n`, '235');
   await submit(clear, to, good);

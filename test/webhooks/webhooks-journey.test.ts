@@ -8,7 +8,7 @@ import { insertRows } from '../../src/db/engine/insert-rows.ts';
 import { cliOf } from '../lab/cli.ts';
 import { partOf } from '../lab/mail.ts';
 import { ok, type Received, type Receiver, startReceiver } from '../lab/scenes/webhook-receiver.ts';
-import { nextTry, openMessages, startWebhookWorld, toldAll } from '../lab/scenes/webhook-world.ts';
+import { deliverAll, nextTry, openMessages, startWebhookWorld } from '../lab/scenes/webhook-world.ts';
 import type { World } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
@@ -65,7 +65,7 @@ const emailOf = ({ body }: Received): string => body.data.emailId;
 
 test('whatever the receiver does, it is told everything, verified, and each email in its order', async (t) => {
   const { world, orgId, endpoint } = await startWebhookWorld(t, {
-    hands: { webhookTimeoutMs: 500 },
+    overrides: { webhookTimeoutMs: 500 },
   });
   const { receiver } = await endpoint();
   let asked = 0;
@@ -86,7 +86,7 @@ test('whatever the receiver does, it is told everything, verified, and each emai
   await until(async () => (await openMessages(world)).length > 0);
   for (let n = 0; n < 4; n++) await nextTry(world);
   await receiver.up();
-  await toldAll(world, 100);
+  await deliverAll(world, 100);
 
   const events = await eventsOf(world);
   t.deepEqual(distinct(events.map(({ type }) => type)), [

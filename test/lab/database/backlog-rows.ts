@@ -35,18 +35,18 @@ export async function fill(
   db: Db,
   templates: Templates,
   amounts: Amounts,
-  told: (mails: number) => void = () => {},
+  onProgress: (mails: number) => void = () => {},
 ): Promise<void> {
   await prepare(db);
   await keepTemplates(db, templates);
   await keepOrganizations(db, amounts.organizations);
   const restore = await dropIndexes(db, tables);
-  await makeMails(db, amounts, told);
+  await makeMails(db, amounts, onProgress);
   await restore();
   await settle(db);
 }
 
-async function makeMails(db: Db, amounts: Amounts, told: (mails: number) => void): Promise<void> {
+async function makeMails(db: Db, amounts: Amounts, onProgress: (mails: number) => void): Promise<void> {
   const { waiting, past } = amounts;
   const now = Date.now();
   const mixed = 2 * Math.min(waiting, past);
@@ -59,11 +59,11 @@ async function makeMails(db: Db, amounts: Amounts, told: (mails: number) => void
   const old = { first: 1, count: before, ...ages };
   const recent = { first: before + 1, count: mixed, from: now - 40 * hour, to: now - 60_000 };
   const dueness = waitingDueAt(now);
-  await inBatches(old, told, async (range) => {
+  await inBatches(old, onProgress, async (range) => {
     if (past > waiting) await copyPast(db, range, 'true');
     else await copyWaiting(db, range, 'true', amounts, dueness);
   });
-  await inBatches(recent, told, async (range) => {
+  await inBatches(recent, onProgress, async (range) => {
     await copyPast(db, range, 'n % 2 = 0');
     await copyWaiting(db, range, 'n % 2 = 1', amounts, dueness);
   });
@@ -87,13 +87,13 @@ interface Range {
 
 async function inBatches(
   { first, count, from, to }: { first: number; count: number; from: number; to: number },
-  told: (mails: number) => void,
+  onProgress: (mails: number) => void,
   each: (range: Range) => Promise<void>,
 ): Promise<void> {
   const createdAt = `(${from} + (n - ${first}) * ${to - from} / ${Math.max(count, 1)})`;
   for (let start = first; start < first + count; start += batch) {
     await each({ first: start, last: Math.min(start + batch, first + count) - 1, createdAt });
-    told(Math.min(start + batch, first + count) - 1);
+    onProgress(Math.min(start + batch, first + count) - 1);
   }
 }
 

@@ -27,7 +27,7 @@ export async function createDatabase(kind: DatabaseKind): Promise<TestDatabase> 
 
 /** With the schema in it already; SQLite's is put into the data directory. */
 export async function createMigrated(kind: DatabaseKind, dataDir: string): Promise<TestDatabase> {
-  const templates = given('TEST_TEMPLATES');
+  const templates = requiredEnv('TEST_TEMPLATES');
   if (kind === 'postgres') return create(`template ${templateName} strategy file_copy`);
   await copyFile(templateFile(templates), templateFile(dataDir));
   return inDataDir;
@@ -36,7 +36,7 @@ export async function createMigrated(kind: DatabaseKind, dataDir: string): Promi
 const inDataDir: TestDatabase = { url: null, drop: async () => {} };
 
 async function create(how = ''): Promise<TestDatabase> {
-  const server = given('TEST_POSTGRES_URL');
+  const server = requiredEnv('TEST_POSTGRES_URL');
   const name = `test_${randomBytes(6).toString('hex')}`;
   await query(server, `create database ${name} ${how}`);
   const url = new URL(server);
@@ -44,7 +44,7 @@ async function create(how = ''): Promise<TestDatabase> {
   return { url: url.href, drop: () => query(server, `drop database ${name} with (force)`) };
 }
 
-function given(name: string): string {
+function requiredEnv(name: string): string {
   const value = process.env[name];
   if (!value) throw new Error(`${name} is not set; run the tests with npm test`);
   return value;

@@ -60,8 +60,8 @@ export async function startUnbound(options: {
   const config = join(directory, 'unbound.conf');
   await writeFile(config, unboundConf({ directory, port, dnsPort, signed }));
   const child = spawn('unbound', ['-d', '-p', '-c', config], { detached: true });
-  let said = '';
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (said += chunk));
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
   const ended = once(child, 'exit');
   const stop = async () => {
     if (child.exitCode !== null) return;
@@ -71,9 +71,9 @@ export async function startUnbound(options: {
   const address = `127.0.0.1:${port}`;
   try {
     await until(async () => child.exitCode !== null || (await answers(address)), {
-      what: () => `Unbound: ${said}`,
+      what: () => `Unbound: ${output}`,
     });
-    if (child.exitCode !== null) throw new Error(`Unbound does not start: ${said}`);
+    if (child.exitCode !== null) throw new Error(`Unbound does not start: ${output}`);
   } catch (error) {
     await stop();
     throw error;

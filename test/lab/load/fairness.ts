@@ -66,8 +66,8 @@ export async function measureFairness(
     timeout: timeoutMs,
     what: 'the end of the backlog',
   });
-  const { taken } = await sink.books();
-  const others = taken.filter(({ to }) => to.startsWith('big-')).map(({ at }) => at);
+  const { accepted } = await sink.records();
+  const others = accepted.filter(({ to }) => to.startsWith('big-')).map(({ at }) => at);
   const end = Math.max(...others);
   const beside = found.map(({ calledAt, at }) => ({
     took: at - calledAt,

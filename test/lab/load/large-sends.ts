@@ -83,13 +83,13 @@ export async function measureLargeSends(stage: Stage, settings: Record<string, s
   }, intervalMs);
   await attacked.finally(() => clearInterval(timer));
   const sent = (await Promise.all(beside)).flat();
-  const grown = (await databaseInfo(postern.db)).bytes - before;
+  const growth = (await databaseInfo(postern.db)).bytes - before;
 
   while ((await sink.count(hosts.small)) < 300 + idle.length + sent.length) {
     if (performance.now() - begun > timeoutMs) throw new Error('the small mails were not all delivered');
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-  const arrivals = new Map((await sink.books()).taken.map(({ to, at }) => [to, at]));
+  const arrivals = new Map((await sink.records()).accepted.map(({ to, at }) => [to, at]));
   const figures = (list: Sent[]) => ({
     answered: list.map(took),
     arrived: list.map(({ to, calledAt }) => arrivals.get(to)! - calledAt),
@@ -99,7 +99,7 @@ export async function measureLargeSends(stage: Stage, settings: Record<string, s
     beside: figures(sent),
     largeAnsweredMs,
     largeDeliveredMs,
-    storedBytes: Math.round(grown / largeSends),
+    storedBytes: Math.round(growth / largeSends),
     rssMb: await postern.rssMb(),
   };
 }

@@ -49,9 +49,9 @@ const now = () => performance.timeOrigin + performance.now();
 
 async function sendOne(to: string, agent: http.Agent, target: Target): Promise<Sent> {
   const calledAt = now();
-  const { status, said } = await call(to, agent, target);
+  const { status, body } = await call(to, agent, target);
   if (status === 200) return { to, calledAt, answeredAt: now() };
-  throw new Error(`the send to ${to} was answered ${status}: ${said}`);
+  throw new Error(`the send to ${to} was answered ${status}: ${body}`);
 }
 
 interface Target {
@@ -65,7 +65,7 @@ interface Target {
 
 interface Answer {
   status: number;
-  said: string;
+  body: string;
   isReplay: boolean;
 }
 
@@ -83,11 +83,11 @@ function call(to: string, agent: http.Agent, target: Target): Promise<Answer> {
       `${url}/api/public/email/send`,
       { method: 'POST', agent, headers },
       (answer) => {
-        let said = '';
-        answer.on('data', (chunk) => (said += chunk));
+        let body = '';
+        answer.on('data', (chunk) => (body += chunk));
         answer.on('error', reject);
         const isReplay = answer.headers['idempotent-replayed'] === 'true';
-        answer.on('end', () => resolve({ status: answer.statusCode!, said, isReplay }));
+        answer.on('end', () => resolve({ status: answer.statusCode!, body, isReplay }));
       },
     );
     request.on('error', reject);
@@ -102,15 +102,15 @@ export type Answers = Map<number, string[]>;
 const pauseMs = 50;
 
 /** Calls `onAnswer` for each response. */
-type Pouring = Target & {
+type ContinuousLoad = Target & {
   name: string;
   parallel: number;
   stopped: AbortSignal;
-  onAnswer?(status: number, said: string): void;
+  onAnswer?(status: number, body: string): void;
 };
 
 /** Sends at full speed, each mail to a recipient of its own at there.invalid, until `stopped`. */
-export async function pour(target: Pouring, answers: Answers): Promise<void> {
+export async function sendUntilStopped(target: ContinuousLoad, answers: Answers): Promise<void> {
   const { name, parallel, stopped } = target;
   const agent = new http.Agent({ keepAlive: true });
   const work = async (sender: number) => {
@@ -118,7 +118,7 @@ export async function pour(target: Pouring, answers: Answers): Promise<void> {
       const to = `${name}s${sender}n${number}@there.invalid`;
       const status = await call(to, agent, target).then(
         (answer) => {
-          target.onAnswer?.(answer.status, answer.said);
+          target.onAnswer?.(answer.status, answer.body);
           return answer.status;
         },
         () => 0,
@@ -138,8 +138,8 @@ export async function repeat(target: Target, to: string[]): Promise<Set<string>>
   const replays = new Set<string>();
   try {
     for (const one of to) {
-      const { status, said, isReplay } = await call(one, agent, { ...target, isKeyed: true });
-      if (status !== 200) throw new Error(`the repeated send to ${one} was answered ${status}: ${said}`);
+      const { status, body, isReplay } = await call(one, agent, { ...target, isKeyed: true });
+      if (status !== 200) throw new Error(`the repeated send to ${one} was answered ${status}: ${body}`);
       if (isReplay) replays.add(one);
     }
   } finally {

@@ -14,7 +14,7 @@ export interface Audit {
   /** Reported as delivered and not arrived. */
   invented: number;
   /** Arrived and not reported as delivered. */
-  untold: number;
+  unreported: number;
   /** Credits charged minus the number of deliveries, by the ledger's balance and by its entries. */
   creditsOff: number;
   ledgerOff: number;
@@ -24,31 +24,36 @@ export interface Audit {
  * `answered` and `arrived` are recipients, each of which is sent to once; `arrived` has an entry for each copy. `given` is the
  * number of credits that all organizations together were given.
  */
-export async function audit(db: Db, answered: string[], arrived: string[], given = 0): Promise<Audit> {
+export async function audit(
+  db: Db,
+  answered: string[],
+  arrived: string[],
+  creditsGranted = 0,
+): Promise<Audit> {
   const copies = new Map<string, number>();
   for (const to of arrived) copies.set(to, (copies.get(to) ?? 0) + 1);
-  const told = new Set<string>(await db('deliveries').where({ status: 'delivered' }).pluck('recipient'));
-  const doubts = await doubtsOf(db);
+  const reported = new Set<string>(await db('deliveries').where({ status: 'delivered' }).pluck('recipient'));
+  const flags = await possibleDuplicates(db);
   const extra = [...copies].filter(([, count]) => count > 1);
   const [orgs] = await db('organizations').sum('ledger_total as total');
   const [entries] = await db('credit_entries').sum('change as total');
   const [deliveries] = await db('deliveries').count('* as n');
-  const count = Number(deliveries!.n) - given;
+  const count = Number(deliveries!.n) - creditsGranted;
   return {
     answered: answered.length,
     arrived: copies.size,
     lost: answered.filter((to) => !copies.has(to)).length,
     duplicates: extra.reduce((sum, [, number]) => sum + number - 1, 0),
-    flagged: extra.reduce((sum, [to, number]) => sum + Math.min(number - 1, doubts.get(to) ?? 0), 0),
-    invented: [...told].filter((to) => !copies.has(to)).length,
-    untold: [...copies.keys()].filter((to) => !told.has(to)).length,
+    flagged: extra.reduce((sum, [to, number]) => sum + Math.min(number - 1, flags.get(to) ?? 0), 0),
+    invented: [...reported].filter((to) => !copies.has(to)).length,
+    unreported: [...copies.keys()].filter((to) => !reported.has(to)).length,
     creditsOff: Number(orgs!.total) + count,
     ledgerOff: Number(entries!.total) + count,
   };
 }
 
 /** For each recipient, the number of attempts that are flagged as possible duplicates. */
-async function doubtsOf(db: Db): Promise<Map<string, number>> {
+async function possibleDuplicates(db: Db): Promise<Map<string, number>> {
   const rows: { recipient: string; verdict: string }[] = await db('attempts')
     .join('deliveries', 'deliveries.id', 'attempts.delivery_id')
     .where('verdict', 'like', '%possibleDuplicate%')
@@ -61,13 +66,13 @@ async function doubtsOf(db: Db): Promise<Map<string, number>> {
 }
 
 export function faultsOf(books: Audit): string[] {
-  const { lost, duplicates, flagged, invented, untold, creditsOff, ledgerOff } = books;
+  const { lost, duplicates, flagged, invented, unreported, creditsOff, ledgerOff } = books;
   const checks: [number, string][] = [
     [Number(books.answered === 0), 'times nothing was answered 200 at all'],
     [lost, 'mails were answered 200 and did not arrive'],
     [duplicates - flagged, 'copies too many are not flagged'],
     [invented, 'are told as delivered and did not arrive'],
-    [untold, 'arrived and are not told as delivered'],
+    [unreported, 'arrived and are not told as delivered'],
     [creditsOff, 'credits too many or too few are left'],
     [ledgerOff, 'credits are not in the ledger, or too often'],
   ];

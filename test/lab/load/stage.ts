@@ -23,22 +23,22 @@ export interface Stage {
   interrupted: AbortSignal;
   start<T>(starting: Promise<T>, stop: (it: T) => Promise<unknown>): Promise<T>;
   /** A nested stage, which stops what it started when its callback returns. */
-  scene<T>(play: (stage: Stage) => Promise<T>): Promise<T>;
+  nested<T>(body: (stage: Stage) => Promise<T>): Promise<T>;
 }
 
 /** Returns the faults that the callback returned, and all other errors. Never rejects. */
-export async function perform(name: string, play: (stage: Stage) => Promise<string[]>): Promise<string[]> {
+export async function runScript(name: string, body: (stage: Stage) => Promise<string[]>): Promise<string[]> {
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM']) {
     process.on(signal, () => interrupted.abort(new Error(`${signal}: stopped`)));
   }
-  return playOn(name, interrupted.signal, play).catch((error) => [error.message]);
+  return runStage(name, interrupted.signal, body).catch((error) => [error.message]);
 }
 
-async function playOn<T>(
+async function runStage<T>(
   name: string,
   interrupted: AbortSignal,
-  play: (stage: Stage) => Promise<T>,
+  body: (stage: Stage) => Promise<T>,
 ): Promise<T> {
   const stops: (() => Promise<unknown>)[] = [];
   const directory = await mkdtemp(join(tmpdir(), `postern-${name}-`));
@@ -56,20 +56,20 @@ async function playOn<T>(
       interrupted.throwIfAborted();
       return it;
     },
-    scene: (inner) => stage.start(playOn(name, interrupted, inner), async () => {}),
+    nested: (inner) => stage.start(runStage(name, interrupted, inner), async () => {}),
   };
   try {
     await chmod(directory, 0o755);
-    return await orAborted(play(stage), interrupted);
+    return await orAborted(body(stage), interrupted);
   } finally {
     await endAll(stops);
   }
 }
 
 async function endAll(stops: (() => Promise<unknown>)[]): Promise<void> {
-  const troubles: string[] = [];
-  for (const stop of stops.reverse()) await stop().catch((error) => troubles.push(error.message));
-  if (troubles.length > 0) throw new Error(`while stopping: ${troubles.join('; ')}`);
+  const errors: string[] = [];
+  for (const stop of stops.reverse()) await stop().catch((error) => errors.push(error.message));
+  if (errors.length > 0) throw new Error(`while stopping: ${errors.join('; ')}`);
 }
 
 /** Parses the command line; on an unknown option, prints the usage and exits 2. */
@@ -83,9 +83,9 @@ export function readOptions<Options extends ParseArgsOptionsConfig>(usage: strin
 }
 
 /** The Postern settings given with `--set NAME=VALUE`. */
-export function settingsOf(given: string[]): Record<string, string> {
+export function settingsOf(assignments: string[]): Record<string, string> {
   return Object.fromEntries(
-    given.map((one) => {
+    assignments.map((one) => {
       const at = one.indexOf('=');
       return [one.slice(0, at), one.slice(at + 1)];
     }),

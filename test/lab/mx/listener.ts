@@ -13,7 +13,7 @@ import { type ListenerParts, openListener } from '../../../src/smtp-in/smtp-list
 import { manualClock } from '../clock.ts';
 import { temporaryDirectory } from '../evidence.ts';
 
-interface Taken {
+interface ReceivedMail {
   raw: Buffer;
   envelope: Envelope;
   session: MailSession<unknown>;
@@ -30,15 +30,15 @@ const ours = /@ours\.invalid$/i;
 
 export async function startListener(t: ExecutionContext, options: Options = {}) {
   const { handler, max = 1000, perClient = 1000, ...rest } = options;
-  const taken: Taken[] = [];
-  const troubles: unknown[] = [];
+  const taken: ReceivedMail[] = [];
+  const errors: unknown[] = [];
   const listener = await openListener({
     ...{ host: '127.0.0.1', port: 0, setting: 'PORT', hostname: 'ours.invalid', implicitTls: false },
     ...{ proxies: [], allowClearLogin: false, bounds: { largest: 1024 * 1024, longestLine: null } },
     ...{ maxRecipients: 10, maxClients: max, connectionLimits: createConnectionLimits({ max, perClient }) },
     memoryBudget: createMemoryBudget({ max: 16 * 1024 * 1024, perClient: 8 * 1024 * 1024 }),
     certificate: rest.certificate ?? (await ownCertificate(t)),
-    onError: (_, error) => troubles.push(error),
+    onError: (_, error) => errors.push(error),
     ...rest,
     handler: {
       authenticate: null,
@@ -54,7 +54,7 @@ export async function startListener(t: ExecutionContext, options: Options = {}) 
     },
   });
   t.teardown(() => listener.close());
-  return { ...listener, taken, troubles };
+  return { ...listener, taken, troubles: errors };
 }
 
 async function ownCertificate(t: ExecutionContext): Promise<Certificate> {

@@ -15,7 +15,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Phase } from '../../../src/outcome.ts';
 
-export interface SeenReply {
+export interface RecordedReply {
   file: string;
   phase: Phase;
   /** The lines, joined by CRLF. */
@@ -27,7 +27,7 @@ export interface SeenReply {
 
 const folder = join(import.meta.dirname, '../../fixtures/replies');
 
-export function seenReplies(): SeenReply[] {
+export function recordedReplies(): RecordedReply[] {
   return readdirSync(folder).flatMap((file) => {
     const blocks = readFileSync(join(folder, file), 'utf8').split(/^(?=\w+ -> )/m);
     const isRow = (block: string) => /^\w+ -> /.test(block);

@@ -22,11 +22,11 @@ export interface Exchanger {
   /** Maximum simultaneous connections; further ones are greeted with a 421. */
   limit?: number;
   /** Accepts connections and never greets. */
-  isMute?: boolean;
+  neverGreets?: boolean;
 }
 
 /** All times are milliseconds since the epoch, with fractions. */
-interface Taken {
+interface AcceptedMail {
   host: string;
   to: string;
   /** When its final dot arrived. */
@@ -41,8 +41,8 @@ interface Connection {
   isRefused: boolean;
 }
 
-interface Books {
-  taken: Taken[];
+interface Records {
+  accepted: AcceptedMail[];
   connections: Connection[];
 }
 
@@ -52,12 +52,12 @@ export interface Sink {
   count(host: string): Promise<number>;
   /** When the mail to this recipient arrived; null if it has not. */
   arrival(to: string): Promise<number | null>;
-  books(): Promise<Books>;
+  records(): Promise<Records>;
   stop(): Promise<unknown>;
 }
 
 /** An empty request asks for all records. */
-interface Question {
+interface Request {
   countAt?: string;
   arrivalOf?: string;
 }
@@ -68,10 +68,10 @@ export async function startSink(exchangers: Exchanger[]): Promise<Sink> {
   if (typeof port !== 'number') throw new Error(`the sink does not start: ${port}`);
   // One request at a time, each answered by one message.
   let asking: Promise<unknown> = Promise.resolve();
-  const ask = <T>(question: Question): Promise<T> => {
+  const ask = <T>(request: Request): Promise<T> => {
     const answer = asking.then(async () => {
       const answered = once(child, 'message');
-      child.send(question);
+      child.send(request);
       return (await answered)[0];
     });
     asking = answer;
@@ -81,7 +81,7 @@ export async function startSink(exchangers: Exchanger[]): Promise<Sink> {
     port,
     count: (host) => ask<number>({ countAt: host }),
     arrival: (to) => ask<number | null>({ arrivalOf: to }),
-    books: () => ask<Books>({}),
+    records: () => ask<Records>({}),
     async stop() {
       const ended = once(child, 'exit');
       if (child.exitCode === null && child.kill('SIGKILL')) await ended;
@@ -97,40 +97,47 @@ const secureContext = tls.createSecureContext({ cert: pem, key: pem });
 const now = () => performance.timeOrigin + performance.now();
 
 async function serve(exchangers: Exchanger[]): Promise<void> {
-  const books: Books = { taken: [], connections: [] };
+  const records: Records = { accepted: [], connections: [] };
   let port = 0;
   for (const exchanger of exchangers) {
     const open = { count: 0 };
-    const server = net.createServer({ noDelay: true }, (socket) => welcome(socket, exchanger, books, open));
+    const server = net.createServer({ noDelay: true }, (socket) =>
+      onConnection(socket, exchanger, records, open),
+    );
     server.listen(port, exchanger.host, 4096);
     await once(server, 'listening');
     port = (server.address() as net.AddressInfo).port;
   }
-  process.on('message', (question: Question) => process.send!(answerTo(question, books)));
+  process.on('message', (request: Request) => process.send!(answerTo(request, records)));
   process.on('disconnect', () => process.exit());
   // Ctrl-C is handled by the parent, which ends this process when it is done.
   process.on('SIGINT', () => {});
   process.send!(port);
 }
 
-function answerTo({ countAt, arrivalOf }: Question, { taken, connections }: Books) {
-  if (countAt) return taken.filter(({ host }) => host === countAt).length;
-  if (arrivalOf) return taken.findLast(({ to }) => to === arrivalOf)?.at ?? null;
-  return { taken, connections };
+function answerTo({ countAt, arrivalOf }: Request, { accepted, connections }: Records) {
+  if (countAt) return accepted.filter(({ host }) => host === countAt).length;
+  if (arrivalOf) return accepted.findLast(({ to }) => to === arrivalOf)?.at ?? null;
+  return { taken: accepted, connections };
 }
 
-function welcome(socket: net.Socket, exchanger: Exchanger, books: Books, open: { count: number }): void {
+function onConnection(
+  socket: net.Socket,
+  exchanger: Exchanger,
+  records: Records,
+  open: { count: number },
+): void {
   const { host, limit = Number.POSITIVE_INFINITY } = exchanger;
   const isRefused = open.count >= limit;
   const connection: Connection = { host, openedAt: now(), closedAt: null, mails: 0, isRefused };
-  books.connections.push(connection);
+  records.connections.push(connection);
   socket.on('error', () => socket.destroy());
   if (!isRefused) open.count += 1;
   socket.on('close', () => {
     connection.closedAt = now();
     if (!isRefused) open.count -= 1;
   });
-  if (exchanger.isMute) return void socket.resume();
+  if (exchanger.neverGreets) return void socket.resume();
   if (isRefused) {
     socket.resume();
     return void socket.end('421 4.7.0 too many connections\r\n');
@@ -138,12 +145,12 @@ function welcome(socket: net.Socket, exchanger: Exchanger, books: Books, open: {
   socket.write('220 sink.invalid ESMTP\r\n');
   converse(socket, exchanger, (to) => {
     connection.mails += 1;
-    books.taken.push({ host, to, at: now() });
+    records.accepted.push({ host, to, at: now() });
   });
 }
 
 /** Reads lines and writes replies; calls `take` for each message when its final dot has arrived. */
-function converse(socket: net.Socket, exchanger: Exchanger, take: (to: string) => void): void {
+function converse(socket: net.Socket, exchanger: Exchanger, onMail: (to: string) => void): void {
   const { delayMs = 0, tls: offersTls = false } = exchanger;
   let received = '';
   let to = '';
@@ -167,14 +174,14 @@ function converse(socket: net.Socket, exchanger: Exchanger, take: (to: string) =
     }
     const line = received.slice(0, end);
     received = received.slice(end + ending.length);
-    if (inData) await taken();
+    if (inData) await accepted();
     else answer(line);
     return true;
   }
 
-  async function taken(): Promise<void> {
+  async function accepted(): Promise<void> {
     inData = false;
-    take(to);
+    onMail(to);
     if (delayMs > 0) await sleep(delayMs);
     socket.write('250 2.0.0 taken\r\n');
   }
@@ -200,7 +207,7 @@ function converse(socket: net.Socket, exchanger: Exchanger, take: (to: string) =
     socket.removeAllListeners('data');
     const secure = new tls.TLSSocket(socket, { isServer: true, secureContext });
     secure.on('error', () => secure.destroy());
-    converse(secure, exchanger, take);
+    converse(secure, exchanger, onMail);
   }
 
   socket.on('data', (chunk) => {

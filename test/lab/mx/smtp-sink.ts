@@ -49,11 +49,11 @@ async function startC(directory: string, hosts: string[]): Promise<SmtpSink> {
 }
 
 function startOne(directory: string, host: string, port: number) {
-  const book = openSync(join(directory, `smtp-sink-${host}`), 'w+');
+  const file = openSync(join(directory, `smtp-sink-${host}`), 'w+');
   // As root, the user that it runs as must be given.
   const user = process.getuid?.() === 0 ? ['-u', 'nobody'] : [];
   const child = spawn('smtp-sink', [...user, '-c', `${host}:${port}`, '1000'], {
-    stdio: ['ignore', book, 'inherit'],
+    stdio: ['ignore', file, 'inherit'],
     detached: true,
   });
   const ended = once(child, 'exit');
@@ -61,15 +61,15 @@ function startOne(directory: string, host: string, port: number) {
   return {
     /** It writes `sess=1 quit=0 mesg=7` and a carriage return for each mail and at the end of each session. */
     count(): number {
-      const { size } = fstatSync(book);
-      const length = readSync(book, tail, 0, tail.length, Math.max(0, size - tail.length));
+      const { size } = fstatSync(file);
+      const length = readSync(file, tail, 0, tail.length, Math.max(0, size - tail.length));
       return Number(/.*mesg=(\d+)\r/s.exec(tail.toString('latin1', 0, length))?.[1] ?? 0);
     },
-    lastAt: () => fstatSync(book).mtimeMs,
+    lastAt: () => fstatSync(file).mtimeMs,
     async stop() {
       child.kill('SIGKILL');
       await ended;
-      closeSync(book);
+      closeSync(file);
     },
   };
 }
@@ -81,7 +81,7 @@ async function startNode(hosts: string[]): Promise<SmtpSink> {
     for (const host of hosts) sum += await sink.count(host);
     return sum;
   };
-  const lastAt = async () => (await sink.books()).taken.at(-1)?.at ?? 0;
+  const lastAt = async () => (await sink.records()).accepted.at(-1)?.at ?? 0;
   return {
     kind: 'a Node process, for smtp-sink of the package postfix is not installed',
     hosts,

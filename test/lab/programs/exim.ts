@@ -28,10 +28,10 @@ export async function startExim(
     files: { '/exim.conf': config, '/mx.pem': await readFile(options.pemFile, 'utf8') },
     directories: { '/spool': user, '/log': user, '/mail': user },
   });
-  const said = await jail.run(eximProgram, '-C', '/exim.conf', '-bV');
+  const output = await jail.run(eximProgram, '-C', '/exim.conf', '-bV');
   const server = await jail.serve([eximProgram, '-C', '/exim.conf', '-bdf'], () => listens(host, port));
   return {
-    version: `Exim ${/Exim version (\S+)/.exec(said)?.[1]}`,
+    version: `Exim ${/Exim version (\S+)/.exec(output)?.[1]}`,
     received: async (mailbox) => (await readMaildir(join(directory, 'mail', mailbox)))[0]!,
     log: async () => server.log() + (await readFile(join(directory, 'log/main'), 'utf8').catch(() => '')),
     stop: server.stop,

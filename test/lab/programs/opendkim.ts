@@ -55,8 +55,8 @@ async function startIn(own: string, conf: string): Promise<OpenDkim> {
   const [config, socket] = ['opendkim.conf', 'socket'].map((name) => join(own, name));
   await writeFile(config!, `Background no\nSyslog no\nUserID postfix\nSocket local:${socket}\n${conf}`);
   const child = spawn('opendkim', ['-f', '-x', config!], { detached: true });
-  let said = '';
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (said += chunk));
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
   const ended = once(child, 'exit');
   const stop = async () => {
     // A SIGTERM would take five seconds, and there is nothing to clean up.
@@ -65,7 +65,7 @@ async function startIn(own: string, conf: string): Promise<OpenDkim> {
   };
   try {
     await until(() => existsSync(socket!) || child.exitCode !== null, { what: 'the socket of OpenDKIM' });
-    if (child.exitCode !== null) throw new Error(`OpenDKIM does not start: ${said}`);
+    if (child.exitCode !== null) throw new Error(`OpenDKIM does not start: ${output}`);
   } catch (error) {
     await stop();
     throw error;

@@ -36,10 +36,10 @@ export async function startOpenSmtpd(
       '/mail': 'keeper',
     },
   });
-  const said = await jail.run('/bin/sh', '-c', `${openSmtpdProgram} -h 2>&1; :`);
+  const output = await jail.run('/bin/sh', '-c', `${openSmtpdProgram} -h 2>&1; :`);
   const server = await jail.serve([openSmtpdProgram, '-d', '-f', '/smtpd.conf'], () => listens(host, port));
   return {
-    version: /OpenSMTPD \S+/.exec(said)?.[0] ?? 'OpenSMTPD',
+    version: /OpenSMTPD \S+/.exec(output)?.[0] ?? 'OpenSMTPD',
     received: async (mailbox) => (await readMaildir(join(directory, 'mail', mailbox)))[0]!,
     log: async () => server.log(),
     stop: server.stop,

@@ -111,8 +111,8 @@ async function source(stage: Stage, { mails, bytes, sessions, to, where }: Feed)
   const counts = ['-s', String(Math.min(sessions, mails)), '-m', String(mails), '-l', String(bytes)];
   const args = ['-d', '-N', ...counts, '-f', 'shop@sender.invalid', '-t', to, where];
   const child = spawn('smtp-source', args, { signal: stage.interrupted, detached: true });
-  let said = '';
-  child.stderr.on('data', (chunk) => (said += chunk));
+  let output = '';
+  child.stderr.on('data', (chunk) => (output += chunk));
   const [code] = await once(child, 'exit');
-  if (code !== 0) throw new Error(`smtp-source failed: ${said}`);
+  if (code !== 0) throw new Error(`smtp-source failed: ${output}`);
 }

@@ -21,9 +21,9 @@ const run = promisify(execFile);
 
 /** `directory` must exist and be accessible to all users. */
 export async function startPostgrey(directory: string, delaySeconds: number): Promise<Postgrey> {
-  const [database, nobody] = [join(directory, 'postgrey'), join(directory, 'nobody')];
+  const [database, emptyFile] = [join(directory, 'postgrey'), join(directory, 'nobody')];
   await run('install', ['-d', '-o', 'postgrey', database]);
-  await writeFile(nobody, '');
+  await writeFile(emptyFile, '');
   const { stdout } = await run('postgrey', ['--version']);
   const host = '127.0.0.1';
   const port = await freePort(host);
@@ -32,10 +32,10 @@ export async function startPostgrey(directory: string, delaySeconds: number): Pr
     dbdir: database,
     pidfile: join(database, 'pid'),
     delay: String(delaySeconds),
-    'whitelist-clients': nobody,
-    'whitelist-recipients': nobody,
+    'whitelist-clients': emptyFile,
+    'whitelist-recipients': emptyFile,
   };
-  const given = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
-  const server = await serve(['postgrey', ...given], () => listens(host, port));
+  const args = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
+  const server = await serve(['postgrey', ...args], () => listens(host, port));
   return { version: stdout.trim(), restriction: `check_policy_service inet:${host}:${port}`, ...server };
 }

@@ -15,8 +15,8 @@ export interface Server {
  */
 export async function serve(command: string[], isThere: () => Promise<boolean>): Promise<Server> {
   const child = spawn(command[0]!, command.slice(1), { detached: true });
-  let said = '';
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (said += chunk));
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
   const ended = once(child, 'exit');
   const isGone = () => child.exitCode !== null || child.signalCode !== null;
   const stop = async () => {
@@ -28,7 +28,7 @@ export async function serve(command: string[], isThere: () => Promise<boolean>):
     if (isGone()) throw new Error('it ended');
   } catch (error) {
     await stop();
-    throw new Error(`${command.join(' ')} does not start, ${(error as Error).message}: ${said}`);
+    throw new Error(`${command.join(' ')} does not start, ${(error as Error).message}: ${output}`);
   }
-  return { log: () => said, stop };
+  return { log: () => output, stop };
 }

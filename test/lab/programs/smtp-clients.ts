@@ -18,17 +18,17 @@ export interface Job {
 }
 
 interface Outcome {
-  isTaken: boolean;
+  isAccepted: boolean;
   /** The last replies that the client printed. */
-  told: string;
+  reply: string;
 }
 
-export interface SmtpClient {
+export interface ClientProgram {
   name: string;
   run(job: Job): Promise<Outcome>;
 }
 
-export const clients: SmtpClient[] = [
+export const clients: ClientProgram[] = [
   {
     name: 'swaks',
     async run({ host, port, implicit, method, password, from, to, message }) {
@@ -39,7 +39,7 @@ export const clients: SmtpClient[] = [
       ]);
       const replies = output.match(/^<[~*-]+[* ]+\d{3}[ -].*/gm) ?? [];
       const shown = replies.map((line) => line.replace(/^<\S+\s+/, '').trim());
-      return { isTaken: code === 0, told: shown.findLast((line) => !line.startsWith('221')) ?? output };
+      return { isAccepted: code === 0, reply: shown.findLast((line) => !line.startsWith('221')) ?? output };
     },
   },
   {
@@ -57,8 +57,8 @@ export const clients: SmtpClient[] = [
       const reply = output.match(/^<-- \d{3}[ -].*/gm)?.map((line) => line.slice(4).trim()) ?? [];
       const refusal = /server message: (.*)/.exec(output)?.[1];
       return {
-        isTaken: code === 0,
-        told: refusal ?? reply.findLast((line) => !line.startsWith('221')) ?? output,
+        isAccepted: code === 0,
+        reply: refusal ?? reply.findLast((line) => !line.startsWith('221')) ?? output,
       };
     },
   },

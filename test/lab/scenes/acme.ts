@@ -64,8 +64,8 @@ export async function startAcme(stage: Stage): Promise<Acme> {
     ownAddresses: () => ['127.0.0.1'],
     returnPort: config.inboundPort ?? 25,
   };
-  const hands = { clock, random: () => 0.5, passwordCost, surroundings, log: createLog(config) };
-  const postern = await stage.start(start(config, hands), (it) => it.stop());
+  const overrides = { clock, random: () => 0.5, passwordCost, surroundings, log: createLog(config) };
+  const postern = await stage.start(start(config, overrides), (it) => it.stop());
   const db = await stage.start(openDatabase(config), (it) => it.destroy());
   const { id: orgId } = await makeOrganization(db, { name: 'Acme', quota: 5000, wallet: 2500 }, clock.now());
   await setLimits(db, orgId, { requestsPerSecond: 25, requestsPerDay: 20_000, emailsPerDay: 5000 });

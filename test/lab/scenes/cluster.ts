@@ -45,7 +45,7 @@ export async function startCluster(stage: Stage, more: Record<string, string> = 
   const config = testConfig(where, shared);
   const db = await stage.start(openDatabase(config), (it) => it.destroy());
   await migrate(db);
-  let given = 0;
+  let creditsGranted = 0;
 
   return {
     db,
@@ -55,7 +55,7 @@ export async function startCluster(stage: Stage, more: Record<string, string> = 
       const { id: orgId } = await db('organizations').orderBy('id', 'desc').first('id');
       await setLimits(db, orgId, { ...unlimited, ...limits });
       if (wallet > 0) await db.transaction((trx) => grant(trx, orgId, wallet, Date.now()));
-      given += (quota ?? 0) + wallet;
+      creditsGranted += (quota ?? 0) + wallet;
       return { key, orgId };
     },
     /** Starts on the data directory that the node of this name left behind, if it ran before. */
@@ -71,10 +71,10 @@ export async function startCluster(stage: Stage, more: Record<string, string> = 
       await until(async () => (await waiting()) === 0, { timeout: timeoutMs, what });
     },
     /** At the end: compares what was answered 200 with what arrived. */
-    async books(answered: string[]): Promise<Audit> {
-      const { taken } = await sink.books();
-      const arrived = taken.map(({ to }) => to);
-      return audit(db, answered, arrived, given);
+    async compare(answered: string[]): Promise<Audit> {
+      const { accepted } = await sink.records();
+      const arrived = accepted.map(({ to }) => to);
+      return audit(db, answered, arrived, creditsGranted);
     },
   };
 }

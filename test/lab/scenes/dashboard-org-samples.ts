@@ -12,13 +12,13 @@ const keyId: Sampler = async ({ make }, { id }) => ({ params: { id: (await make.
 
 const emailId: Sampler = (_scene, org) => ({ params: { id: org.emailId } });
 
-const anew = () => randomUUID();
+const uniqueName = () => randomUUID();
 
 const someNumber = () => `${100_000 + Math.floor(Math.random() * 1e6)}`;
 
 /** Waits for its next attempt. */
 async function waitingEmail({ make, settled }: Scene, org: Org): Promise<Sample> {
-  const id = await make.email(org, `defer-${anew()}@there.invalid`);
+  const id = await make.email(org, `defer-${uniqueName()}@there.invalid`);
   await settled();
   return { params: { id } };
 }
@@ -74,7 +74,7 @@ export const orgSamples: Record<string, Sampler> = {
   'POST /dashboard/o/:org/pool': () => ({ fields: { pool: 'default' } }),
 
   'GET /dashboard/o/:org/domains': nothing,
-  'POST /dashboard/o/:org/domains': () => ({ fields: { name: `${anew()}.invalid` } }),
+  'POST /dashboard/o/:org/domains': () => ({ fields: { name: `${uniqueName()}.invalid` } }),
   'GET /dashboard/o/:org/domains/:name': ownDomain,
   'GET /dashboard/o/:org/domains/:name/records': ownDomain,
   'POST /dashboard/o/:org/domains/:name/check': onDomain(),
@@ -90,10 +90,10 @@ export const orgSamples: Record<string, Sampler> = {
   },
 
   'GET /dashboard/o/:org/suppressions': nothing,
-  'POST /dashboard/o/:org/suppressions': () => ({ fields: { address: `${anew()}@there.invalid` } }),
+  'POST /dashboard/o/:org/suppressions': () => ({ fields: { address: `${uniqueName()}@there.invalid` } }),
   'GET /dashboard/o/:org/suppressions/export': nothing,
   'GET /dashboard/o/:org/suppressions/import': nothing,
-  'POST /dashboard/o/:org/suppressions/import': () => ({ fields: { list: `${anew()}@there.invalid` } }),
+  'POST /dashboard/o/:org/suppressions/import': () => ({ fields: { list: `${uniqueName()}@there.invalid` } }),
   'GET /dashboard/o/:org/suppressions/:id': suppressionId,
   'POST /dashboard/o/:org/suppressions/:id/remove': suppressionId,
 
@@ -117,7 +117,9 @@ export const orgSamples: Record<string, Sampler> = {
   },
 
   'GET /dashboard/o/:org/team': nothing,
-  'POST /dashboard/o/:org/team': () => ({ fields: { email: `${anew()}@there.invalid`, role: 'viewer' } }),
+  'POST /dashboard/o/:org/team': () => ({
+    fields: { email: `${uniqueName()}@there.invalid`, role: 'viewer' },
+  }),
   'POST /dashboard/o/:org/team/:id/role': onMember({ role: 'developer' }),
   'POST /dashboard/o/:org/team/:id/link': async ({ world, make }, { id }) => {
     const userId = await make.member(id, 'viewer');

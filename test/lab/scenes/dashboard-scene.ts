@@ -56,7 +56,7 @@ export type Scene = Awaited<ReturnType<typeof startScene>>;
 
 const quoted = (text: string) => `"${text.replaceAll('"', '\\"')}"`;
 
-const said = (code: string, of: string) => `${code} ${markup(of)}`;
+const reply = (code: string, of: string) => `${code} ${markup(of)}`;
 
 const never = Number.MAX_SAFE_INTEGER;
 
@@ -78,7 +78,7 @@ const surroundings: Partial<Surroundings> = {
 export async function startScene(t: ExecutionContext) {
   const world = await startWorld(t, {
     settings: { POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true' },
-    hands: { surroundings },
+    overrides: { surroundings },
     exchangers: [{ script: { ehlo: () => '250 mx1.invalid' } }],
   });
   const { db, config, clock, dns } = world;
@@ -86,10 +86,10 @@ export async function startScene(t: ExecutionContext) {
   const passwordHash = await createPasswords({ N: 2, r: 1, p: 1 }).hash(password);
   world.mx[0]!.script = {
     rcpt({ address = '' }) {
-      if (address.startsWith('bounce')) return said('550 5.1.1', 'bounce-reply');
-      return address.startsWith('defer') ? said('451 4.3.0', 'defer-reply') : undefined;
+      if (address.startsWith('bounce')) return reply('550 5.1.1', 'bounce-reply');
+      return address.startsWith('defer') ? reply('451 4.3.0', 'defer-reply') : undefined;
     },
-    dot: () => said('250 2.0.0', 'dot-reply'),
+    dot: () => reply('250 2.0.0', 'dot-reply'),
   };
   const receiver = await startReceiver(t, { now: clock.now });
   receiver.answer = (_request, response) => response.writeHead(500).end(markup('webhook-answer'));

@@ -49,17 +49,17 @@ export function memory<Value>(): PersistentCache<Value> & { values: Map<string, 
 
 /** One address of the host, in their order; each that fails is named, as production's errors do. */
 async function connect({ name, addresses }: { name: string; addresses: string[] }, port: number) {
-  const troubles: string[] = [];
+  const errors: string[] = [];
   for (const address of addresses) {
     const socket = net.connect({ host: address, port });
     try {
       await once(socket, 'connect');
       return { socket, address, source: null, localName: 'postern.invalid' };
     } catch (error) {
-      troubles.push(`${name} [${address}]: ${(error as NodeJS.ErrnoException).code}`);
+      errors.push(`${name} [${address}]: ${(error as NodeJS.ErrnoException).code}`);
     }
   }
-  throw new Error(troubles.join(', '));
+  throw new Error(errors.join(', '));
 }
 
 export function startDeliverer(t: ExecutionContext, options: DelivererOptions) {

@@ -102,7 +102,7 @@ export async function startDoctorWorld(
     syncTimes: async () => [1, 2, 1],
     openFiles: async () => 65536,
   };
-  const look = async (changes: DoctorChanges = {}) => {
+  const examineNow = async (changes: DoctorChanges = {}) => {
     const { surroundings: others, config: otherConfig, ...rest } = changes;
     return examine({
       ...{ domain: null, now: Date.now, openDb: async () => db },
@@ -111,7 +111,7 @@ export async function startDoctorWorld(
       surroundings: { ...surroundings, ...others },
     });
   };
-  const healthy = await look();
+  const healthy = await examineNow();
   return {
     ...{
       dataDir,
@@ -125,12 +125,12 @@ export async function startDoctorWorld(
       domain: domain!,
       surroundings,
       healthy,
-      look,
+      look: examineNow,
       stopServer,
     },
     /** For a process by itself. */
     settings: given as Record<string, string>,
-    changed: async (changes?: DoctorChanges) => differing(healthy, await look(changes)),
+    changed: async (changes?: DoctorChanges) => differing(healthy, await examineNow(changes)),
   };
 }
 
@@ -142,9 +142,9 @@ async function seemToRun(t: ExecutionContext, { dataDir, databaseUrl }: Config, 
     unlock = null;
   };
   t.teardown(stop);
-  const bell = createNotify({ databaseUrl, node: 'a', sends: true, onError() {} });
-  t.teardown(bell.close);
-  bell.listen({ backlog() {}, events() {}, anything() {} });
+  const notify = createNotify({ databaseUrl, node: 'a', sends: true, onError() {} });
+  t.teardown(notify.close);
+  notify.listen({ backlog() {}, events() {}, anything() {} });
   await until(() => isServed(db, dataDir), { what: 'the server to be seen' });
   return stop;
 }

@@ -41,7 +41,7 @@ const idNow = () =>
     .padStart(12, '0')
     .replace(/(.{8})(.{4})/, '$1-$2-7000-8000-000000000000');
 
-export interface Extras {
+export interface MeasuredOptions {
   settings: Record<string, string>;
   nodeFlags?: string[];
   /** The file that strace writes. */
@@ -51,15 +51,19 @@ export interface Extras {
   zone?: Zone;
 }
 
-export async function startMeasured(stage: Stage, sink: SmtpSink, extras: Extras): Promise<Measured> {
-  const { settings, databaseUrl, zone } = extras;
+export async function startMeasured(
+  stage: Stage,
+  sink: SmtpSink,
+  options: MeasuredOptions,
+): Promise<Measured> {
+  const { settings, databaseUrl, zone } = options;
   const dns = await stage.start(startDns({ ...zoneOf(sink.hosts), ...zone }), (it) => it.close());
-  const surroundings = { dns, mtaPort: sink.port, settings, databaseUrl };
+  const environment = { dns, mtaPort: sink.port, settings, databaseUrl };
   const begun = performance.now();
   let startMs = Number.NaN;
   let end: () => Promise<unknown> = async () => {};
-  const { url, key, pid, db, dataDir } = await launchPostern(stage, surroundings, async (all) => {
-    const process = await launch(stage.directory, all, extras);
+  const { url, key, pid, db, dataDir } = await launchPostern(stage, environment, async (all) => {
+    const process = await launch(stage.directory, all, options);
     startMs = performance.now() - begun;
     end = () => process.end('SIGTERM');
     return process;
@@ -104,7 +108,7 @@ const start = join(import.meta.dirname, '../../../scripts/start');
 export async function launch(
   directory: string,
   settings: Record<string, string>,
-  { nodeFlags = [], traceTo }: Pick<Extras, 'nodeFlags' | 'traceTo'> = {},
+  { nodeFlags = [], traceTo }: Pick<MeasuredOptions, 'nodeFlags' | 'traceTo'> = {},
 ) {
   const log = join(directory, 'postern.log');
   const command = traceTo ? ['strace', ...straceArgs(traceTo), start] : [start];

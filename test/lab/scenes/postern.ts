@@ -19,7 +19,7 @@ import { createTenant, testConfig, testSettings } from './world.ts';
 
 export type Email = ReturnType<typeof telemetry>;
 
-export interface Surroundings {
+export interface Environment {
   dns: Dns;
   mtaPort: number;
   settings?: Record<string, string>;
@@ -44,29 +44,29 @@ export interface Postern {
 
 type Process = Pick<PosternProcess, 'url' | 'pid' | 'end'>;
 
-export async function startPostern(stage: Stage, surroundings: Surroundings, log?: Log): Promise<Postern> {
-  const config = testConfig(inside(stage, surroundings), surroundings.settings);
+export async function startPostern(stage: Stage, environment: Environment, log?: Log): Promise<Postern> {
+  const config = testConfig(inside(stage, environment), environment.settings);
   const { url } = await stage.start(start(config, log && { log }), (postern) => postern.stop());
-  return furnish(stage, url, config, surroundings.dns);
+  return furnish(stage, url, config, environment.dns);
 }
 
 /** Runs as a separate process, which `launch` starts; `rssMb` returns its current memory. */
 export async function launchPostern(
   stage: Stage,
-  surroundings: Surroundings,
+  environment: Environment,
   launch: (settings: Record<string, string>) => Promise<Process> = startProcess,
 ): Promise<Postern & { pid: number; rssMb(): Promise<number> }> {
-  const where = inside(stage, surroundings);
+  const where = inside(stage, environment);
   // With a higher level than info it would not log its address.
-  const settings = { ...surroundings.settings, POSTERN_LOG_LEVEL: 'info' };
+  const settings = { ...environment.settings, POSTERN_LOG_LEVEL: 'info' };
   const { url, pid } = await stage.start(launch(testSettings(where, settings)), (postern) =>
     postern.end('SIGKILL'),
   );
-  const postern = await furnish(stage, url, testConfig(where, settings), surroundings.dns);
+  const postern = await furnish(stage, url, testConfig(where, settings), environment.dns);
   return { ...postern, pid, rssMb: () => rssMb(pid) };
 }
 
-function inside(stage: Stage, { dns, mtaPort, databaseUrl = null }: Surroundings) {
+function inside(stage: Stage, { dns, mtaPort, databaseUrl = null }: Environment) {
   return { dataDir: join(stage.directory, 'postern'), databaseUrl, dns, mtaPort };
 }
 

@@ -23,7 +23,7 @@ export async function startProcess(
   flags: string[] = [],
 ): Promise<PosternProcess> {
   const child = spawn(process.execPath, [...flags, main], {
-    env: { ...surroundings(), POSTERN_LOG_FORMAT: 'json', POSTERN_HTTP_PORT: '0', ...settings },
+    env: { ...inheritedEnv(), POSTERN_LOG_FORMAT: 'json', POSTERN_HTTP_PORT: '0', ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const gone = once(child, 'exit');
@@ -44,7 +44,7 @@ export async function startProcess(
 }
 
 /** The cache as scripts/start would have one. */
-function surroundings() {
+function inheritedEnv() {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   return { PATH, ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }) };
 }

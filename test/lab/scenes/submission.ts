@@ -10,7 +10,7 @@ import { insertKey } from '../../../src/db/accounts/keys.ts';
 import type { DatabaseKind } from '../database/databases.ts';
 import { freePort } from '../load/ports.ts';
 import type { MxMessage } from '../mx/mx-script.ts';
-import { plain, startTalk, type Talk } from '../mx/smtp-talk.ts';
+import { connectSmtp, plain, type SmtpClient } from '../mx/smtp-client.ts';
 import { until } from '../until.ts';
 import { createTenant, startWorld, type World, type WorldOptions } from './world.ts';
 
@@ -112,15 +112,20 @@ export function transportOf(
 }
 
 /** A client that says what it likes, over TLS and logged in. */
-export async function loggedIn({ world, key }: Tenant): Promise<Talk> {
-  const talk = await startTalk(world.ports.implicit, { tls: true });
+export async function loggedIn({ world, key }: Tenant): Promise<SmtpClient> {
+  const talk = await connectSmtp(world.ports.implicit, { tls: true });
   await talk.says('EHLO client.invalid\r\n', '250');
   await talk.says(`AUTH PLAIN ${plain(key)}\r\n`, '235 2.7.0');
   return talk;
 }
 
 /** One transaction up to the message's reply; the message's lines without their ends. */
-export async function submit(talk: Talk, to: string[], lines: string[], expected = '250'): Promise<string> {
+export async function submit(
+  talk: SmtpClient,
+  to: string[],
+  lines: string[],
+  expected = '250',
+): Promise<string> {
   await talk.says('MAIL FROM:<anyone@elsewhere.invalid>\r\n', '250');
   for (const one of to) await talk.says(`RCPT TO:<${one}>\r\n`, '250');
   await talk.says('DATA\r\n', '354');

@@ -54,7 +54,7 @@ export async function nextTry(world: World): Promise<void> {
 }
 
 /** Until all has been told. */
-export async function toldAll(world: World, max = 50): Promise<void> {
+export async function deliverAll(world: World, max = 50): Promise<void> {
   for (let n = 0; n < max; n++) {
     await until(async () => (await world.db('webhook_messages').whereNotNull('lease_owner')).length === 0, {
       what: 'the tries under way to end',

@@ -38,7 +38,7 @@ export interface WorldOptions {
   /** A PostgreSQL that is there already. */
   databaseUrl?: string;
   settings?: Record<string, string>;
-  hands?: Partial<Overrides>;
+  overrides?: Partial<Overrides>;
   tenant?: { quota?: number | null; scopes?: string[] };
 }
 
@@ -75,9 +75,9 @@ export async function startWorld(t: ExecutionContext, options: WorldOptions = {}
   );
   const clock = manualClock(Date.now());
   /** Passwords cost next to nothing here. */
-  const hands = { random: () => 0.5, passwordCost: { N: 2, r: 1, p: 1 }, ...composeHere };
+  const overrides = { random: () => 0.5, passwordCost: { N: 2, r: 1, p: 1 }, ...composeHere };
   const { log, text } = memoryLog();
-  const launch = () => start(config, { clock, ...hands, log, ...options.hands });
+  const launch = () => start(config, { clock, ...overrides, log, ...options.overrides });
   let postern = await launch();
   const db = await openDatabase(config);
   t.teardown(async () => {
@@ -156,19 +156,19 @@ function exchangerNames(mx: Mx[]): Zone {
   return Object.fromEntries(mx.map(({ host }, index) => [`mx${index + 1}.invalid`, { A: [host] }]));
 }
 
-interface Surroundings {
+interface TestEnvironment {
   dataDir: string;
   databaseUrl: string | null;
   dns: Dns;
   mtaPort: number;
 }
 
-export function testConfig(surroundings: Surroundings, settings = {}): Config {
-  return loadConfig(testSettings(surroundings, settings));
+export function testConfig(environment: TestEnvironment, settings = {}): Config {
+  return loadConfig(testSettings(environment, settings));
 }
 
 /** As a process by itself gets them, in its environment. */
-export function testSettings({ dataDir, databaseUrl, dns, mtaPort }: Surroundings, settings = {}) {
+export function testSettings({ dataDir, databaseUrl, dns, mtaPort }: TestEnvironment, settings = {}) {
   return {
     POSTERN_DATA_DIR: dataDir,
     ...(databaseUrl && { POSTERN_DATABASE_URL: databaseUrl }),

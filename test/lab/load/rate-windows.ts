@@ -13,11 +13,11 @@ export interface Windows {
   /** Shortest time between the beginnings of two windows, in milliseconds. */
   closestMs: number;
   /** Requests in all windows, and in the count of the day. */
-  inAll: number;
-  ofTheDay: number;
+  sumOfWindows: number;
+  dayCount: number;
 }
 
-export async function noteWindows(db: Db, orgId: string): Promise<void> {
+export async function recordWindows(db: Db, orgId: string): Promise<void> {
   await db.raw(`
     create table seen_windows (since bigint primary key, requests integer not null);
     create function note_window() returns trigger language plpgsql as $$
@@ -34,7 +34,7 @@ export async function noteWindows(db: Db, orgId: string): Promise<void> {
 
 export async function windowsOf(db: Db, orgId: string): Promise<Windows> {
   const rows: { since: number; requests: number }[] = await db('seen_windows').orderBy('since');
-  const { requests: ofTheDay } = await db('daily_usage').where({ org_id: orgId }).first('requests');
+  const { requests: dayCount } = await db('daily_usage').where({ org_id: orgId }).first('requests');
   const max = Math.max(0, ...rows.map(({ requests }) => requests));
   const gaps = rows.slice(1).map(({ since }, index) => since - rows[index]!.since);
   return {
@@ -42,18 +42,19 @@ export async function windowsOf(db: Db, orgId: string): Promise<Windows> {
     full: rows.filter(({ requests }) => requests === max).length,
     max,
     closestMs: Math.min(Number.POSITIVE_INFINITY, ...gaps),
-    inAll: rows.reduce((sum, { requests }) => sum + requests, 0),
-    ofTheDay,
+    sumOfWindows: rows.reduce((sum, { requests }) => sum + requests, 0),
+    dayCount,
   };
 }
 
-export function faultsOfWindows(seen: Windows, limit: number): string[] {
+export function faultsOfWindows(windows: Windows, limit: number): string[] {
   const faults: string[] = [];
-  if (seen.max !== limit) faults.push(`${seen.max} requests were taken in a second, the limit is ${limit}`);
-  if (seen.closestMs < 1000) faults.push(`a second began ${seen.closestMs} ms after the one before it`);
-  if (seen.inAll !== seen.ofTheDay)
+  if (windows.max !== limit)
+    faults.push(`${windows.max} requests were taken in a second, the limit is ${limit}`);
+  if (windows.closestMs < 1000) faults.push(`a second began ${windows.closestMs} ms after the one before it`);
+  if (windows.sumOfWindows !== windows.dayCount)
     faults.push(
-      `${seen.inAll} requests were taken second by second, ${seen.ofTheDay} are in the day's books`,
+      `${windows.sumOfWindows} requests were taken second by second, ${windows.dayCount} are in the day's books`,
     );
   return faults;
 }

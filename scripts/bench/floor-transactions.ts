@@ -13,7 +13,7 @@ import { createTranscript } from '../../src/smtp-out/transcript.ts';
 import { startDns } from '../../test/lab/dns/dns.ts';
 import { createTenant, testConfig } from '../../test/lab/scenes/world.ts';
 
-export interface Books {
+export interface FloorTransactions {
   /** Accepts this many sends. */
   accept(mails: number): Promise<void>;
   /** Records outcomes of sends that were accepted and not recorded yet. */
@@ -25,7 +25,7 @@ const batch = 100;
 const node = 'floor';
 const policy = { keepMs: 86_400_000, lowShare: 0.1 };
 
-export async function openBooks(directory: string, message: Buffer): Promise<Books> {
+export async function openTransactions(directory: string, message: Buffer): Promise<FloorTransactions> {
   const dataDir = join(directory, 'floor');
   mkdirSync(dataDir);
   const dns = await startDns();
@@ -34,11 +34,11 @@ export async function openBooks(directory: string, message: Buffer): Promise<Boo
   await migrate(db);
   await createTenant(db, config, dns);
   await dns.close();
-  return { ...(await booksOf(db, message)), close: () => db.destroy() };
+  return { ...(await transactionsOf(db, message)), close: () => db.destroy() };
 }
 
 /** `db` must have an organization with an API key. */
-export async function booksOf(db: Db, message: Buffer): Promise<Omit<Books, 'close'>> {
+export async function transactionsOf(db: Db, message: Buffer): Promise<Omit<FloorTransactions, 'close'>> {
   const { id: keyId, org_id: orgId } = await db('api_keys').first('id', 'org_id');
   const accepted: Send[] = [];
   return {

@@ -1,4 +1,4 @@
-import { setTimeout as rest } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import { createMigrated, type DatabaseKind } from './database/databases.ts';
@@ -8,18 +8,18 @@ import { type Mx, startMx } from './mx/mx.ts';
 import { createTenant, testConfig, testSettings } from './scenes/world.ts';
 import { until } from './until.ts';
 
-export interface Surroundings {
+export interface CrashScene {
   mx: Mx;
   db: Db;
   key: string;
   settings: Record<string, string>;
 }
 
-export async function surround(
+export async function createCrashScene(
   t: ExecutionContext,
   kind: DatabaseKind,
   more: Record<string, string> = {},
-): Promise<Surroundings> {
+): Promise<CrashScene> {
   const dataDir = await temporaryDirectory(t);
   const database = await createMigrated(kind, dataDir);
   t.teardown(() => database.drop());
@@ -47,12 +47,12 @@ export async function surround(
  * Sends one mail after the other until the server is gone, `restMs` between them; notes the recipients of those that were
  * answered 200. Returns the recipient of the call that had no answer.
  */
-export async function load(
+export async function sendUntilGone(
   url: string,
   key: string,
   name: string,
   promised: string[],
-  restMs = 0,
+  pauseMs = 0,
 ): Promise<string> {
   for (let number = 0; ; number++) {
     const to = `${name}n${number}@there.invalid`;
@@ -62,7 +62,7 @@ export async function load(
     } catch {
       return to;
     }
-    if (restMs > 0) await rest(restMs);
+    if (pauseMs > 0) await sleep(pauseMs);
   }
 }
 
@@ -83,13 +83,13 @@ export async function sendWithKey(url: string, key: string, to: string): Promise
 
 /** Until all that was promised is at the MX and nothing waits any more. */
 export async function drained(
-  { mx, db }: Pick<Surroundings, 'mx' | 'db'>,
+  { mx, db }: Pick<CrashScene, 'mx' | 'db'>,
   promised: string[],
   timeoutMs = 120_000,
 ): Promise<void> {
   const missing = () => {
-    const got = recipientsOf(mx);
-    return promised.filter((address) => !got.has(address));
+    const arrived = recipientsOf(mx);
+    return promised.filter((address) => !arrived.has(address));
   };
   await until(() => missing().length === 0, {
     timeout: timeoutMs,
@@ -105,13 +105,17 @@ export async function drained(
 /** Once drained: what is told is true, a copy too many is flagged, every credit is accounted for. */
 export async function assertPromises(
   t: ExecutionContext,
-  { mx, db }: Pick<Surroundings, 'mx' | 'db'>,
+  { mx, db }: Pick<CrashScene, 'mx' | 'db'>,
 ): Promise<void> {
-  const got = recipientsOf(mx);
+  const arrived = recipientsOf(mx);
   const rows: { recipient: string; status: string }[] = await db('deliveries').select('recipient', 'status');
-  const told = rows.filter(({ status }) => status === 'delivered').map(({ recipient }) => recipient);
-  t.deepEqual(told.toSorted(), [...got].toSorted(), 'what is told as delivered is there, and nothing else');
-  t.is(told.length, rows.length, 'all that is kept was delivered');
+  const reported = rows.filter(({ status }) => status === 'delivered').map(({ recipient }) => recipient);
+  t.deepEqual(
+    reported.toSorted(),
+    [...arrived].toSorted(),
+    'what is told as delivered is there, and nothing else',
+  );
+  t.is(reported.length, rows.length, 'all that is kept was delivered');
 
   const copies = mx.messages.map(({ to }) => to[0]!);
   for (const address of await flagged(db))

@@ -23,12 +23,12 @@ const hourMs = 3_600_000;
 const minuteMs = 60_000;
 
 /** Rows that have a screenshot of their own. */
-export interface Ended {
+export interface ShownIds {
   emailId: string;
   webhookId: string;
 }
 
-export async function tellStory(stage: Stage, acme: Acme): Promise<Ended> {
+export async function createHistory(stage: Stage, acme: Acme): Promise<ShownIds> {
   const { db, clock, orgId } = acme;
   const hooks = await startHooks(stage, acme);
   for (const [address, reason] of suppressed) {
@@ -41,15 +41,15 @@ export async function tellStory(stage: Stage, acme: Acme): Promise<Ended> {
     const amount = atHour[(hour + Math.floor(hour / 24)) % 24]! + (hour > 80 ? 1 : 0);
     const begun = clock.now();
     for (let n = 0; n < amount; n++) await send(acme, acmeMail(sent++));
-    for (const to of special[hour] ?? []) await send(acme, acmeMail(sent++, to));
-    await pass(acme, 20_000);
-    await pass(acme, 4 * minuteMs);
+    for (const addresses of failing[hour] ?? []) await send(acme, acmeMail(sent++, addresses));
+    await advance(acme, 20_000);
+    await advance(acme, 4 * minuteMs);
     await visit(acme, hour);
     if (hour === 12) await complain(acme);
-    await pass(acme, begun + hourMs - clock.now());
+    await advance(acme, begun + hourMs - clock.now());
   }
   hooks.breakDown();
-  await endingOf(acme, sent, end);
+  await lastHours(acme, sent, end);
   while ((await sumUp(db)) > 0);
   await until(async () => {
     await clock.advance(100);
@@ -66,7 +66,7 @@ export async function tellStory(stage: Stage, acme: Acme): Promise<Ended> {
 const atHour = [2, 1, 2, 3, 2, 1, 1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 1, 2, 2, 3, 4, 3, 3, 2];
 
 /** Recipients whose mail fails, by the hour. */
-const special: Record<number, string[]> = {
+const failing: Record<number, string[]> = {
   8: ['former.intern@council.example'],
   62: ['former.colleague@northmail.example'],
   101: ['spam.trap@postbox.example'],
@@ -98,7 +98,7 @@ async function send({ url, key }: Acme, mail: object): Promise<string | null> {
 }
 
 /** Advances the clock and waits until everything that became due is done. */
-async function pass(acme: Acme, ms: number): Promise<void> {
+async function advance(acme: Acme, ms: number): Promise<void> {
   await acme.clock.advance(Math.max(ms, 0));
   await settled(acme);
 }
@@ -167,23 +167,27 @@ async function complain({ db, config }: Acme): Promise<void> {
 }
 
 /** The last two hours. */
-async function endingOf(acme: Acme, sent: number, end: number): Promise<void> {
+async function lastHours(acme: Acme, sent: number, end: number): Promise<void> {
   const { db, clock } = acme;
-  const to = (...recipients: string[]) => recipients;
+  const addresses = (...recipients: string[]) => recipients;
   let n = sent;
-  for (const one of to('bea.old', 'carl.stein', 'office', 'press', 'info', 'sales'))
+  for (const one of addresses('bea.old', 'carl.stein', 'office', 'press', 'info', 'sales'))
     await send(acme, acmeMail(n++, `${one}@old-host.example`));
-  for (const one of to('busy.desk@postbox.example', 'busy.team@postbox.example', 'full.up@northmail.example'))
+  for (const one of addresses(
+    'busy.desk@postbox.example',
+    'busy.team@postbox.example',
+    'full.up@northmail.example',
+  ))
     await send(acme, acmeMail(n++, one));
   const dropped = await send(acme, acmeMail(n++, 'full.shelf@northmail.example'));
-  await pass(acme, minuteMs);
-  for (let minute = 0; minute < 40; minute += 4) await pass(acme, 4 * minuteMs);
+  await advance(acme, minuteMs);
+  for (let minute = 0; minute < 40; minute += 4) await advance(acme, 4 * minuteMs);
   const order = { reason: 'sent by mistake', now: clock.now() };
   if (dropped) await applyQueueAction(db, { emailId: dropped }, { order: 'cancel', ...order });
   const held = { to: 'busy.team@postbox.example' };
   const hold = { order: 'hold', ...order, reason: 'waits for a word with the customer' } as const;
   for (let n = 0; n < 5 && (await applyQueueAction(db, held, hold)).moved === 0; n++)
-    await pass(acme, minuteMs);
+    await advance(acme, minuteMs);
   const reason = 'their postmaster asked for a pause';
   await suspend(db, {
     destination: 'council.example',
@@ -191,17 +195,17 @@ async function endingOf(acme: Acme, sent: number, end: number): Promise<void> {
     createdAt: clock.now(),
     until: clock.now() + 6 * hourMs,
   });
-  await pass(acme, 2 * minuteMs);
-  for (const one of to('planning', 'mayor.office', 'archive'))
+  await advance(acme, 2 * minuteMs);
+  for (const one of addresses('planning', 'mayor.office', 'archive'))
     await send(acme, acmeMail(n++, `${one}@council.example`)).catch(() => {});
   while (clock.now() < end - 3 * minuteMs) {
     await send(acme, acmeMail(n++));
     if (n % 3 === 0) await send(acme, acmeMail(n++));
-    await pass(acme, 20_000);
-    await pass(acme, 3 * minuteMs);
+    await advance(acme, 20_000);
+    await advance(acme, 3 * minuteMs);
     await visit(acme, n);
   }
-  await pass(acme, end - clock.now());
+  await advance(acme, end - clock.now());
 }
 
 /** Three endpoints: one that works, one that breaks down, one that is switched off. */

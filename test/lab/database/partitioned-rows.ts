@@ -4,7 +4,7 @@ import { insertOrganization } from '../../../src/db/accounts/organizations.ts';
 import type { Db } from '../../../src/db/engine/open.ts';
 import { boundName, createPartition, type PartitionedTable } from '../../../src/db/schema/partitions.ts';
 
-export interface Put {
+export interface EmailIds {
   emailId: string;
   deliveryId: string;
 }
@@ -14,7 +14,7 @@ async function anyOrganization(db: Db): Promise<string> {
   return (await db('organizations').first('id'))?.id ?? insertOrganization(db, 'Acme', 0);
 }
 
-export async function putEmail(db: Db, at: number, status = 'delivered'): Promise<Put> {
+export async function insertEmail(db: Db, at: number, status = 'delivered'): Promise<EmailIds> {
   const org_id = await anyOrganization(db);
   const id = () => v7({ msecs: at });
   const [emailId, messageId, deliveryId] = [id(), id(), id()];
@@ -49,7 +49,7 @@ export async function putEmail(db: Db, at: number, status = 'delivered'): Promis
 const dayMs = 86_400_000;
 
 /** Partitions as the last month would have left them; what is there by now is new, and there is little of it. */
-export async function cutByHand(db: Db): Promise<void> {
+export async function splitTables(db: Db): Promise<void> {
   const today = Math.floor(Date.now() / dayMs) * dayMs;
   const ends: Record<PartitionedTable, number[]> = {
     attempts: [-30, -24, -18, -12, -6].map((days) => today + days * dayMs),

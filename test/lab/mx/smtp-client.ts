@@ -10,9 +10,9 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { until } from '../until.ts';
 
-export interface Talk {
+export interface SmtpClient {
   /** All that came, whole replies and what may follow. */
-  readonly heard: string;
+  readonly received: string;
   readonly isOver: boolean;
   /** Writes; waits for one more whole reply, which must begin with `expected`. Answers the reply. */
   says(text: string | Buffer, expected: string): Promise<string>;
@@ -29,7 +29,7 @@ export interface Talk {
   close(): void;
 }
 
-export interface TalkOptions {
+export interface SmtpClientOptions {
   /** The address that it goes to, and that it comes from, on loopback. */
   host?: string;
   from?: string;
@@ -40,10 +40,10 @@ export interface TalkOptions {
 
 const insecure = { rejectUnauthorized: false };
 
-export async function startTalk(port: number, options: TalkOptions = {}): Promise<Talk> {
+export async function connectSmtp(port: number, options: SmtpClientOptions = {}): Promise<SmtpClient> {
   const { host = '127.0.0.1', from = '127.0.0.1', tls = false, greeted = true } = options;
-  let heard = '';
-  let told = 0;
+  let received = '';
+  let consumed = 0;
   let isOver = false;
   let socket: Socket = connectTcp({ host, port, localAddress: from, noDelay: true });
   await once(socket, 'connect');
@@ -52,7 +52,7 @@ export async function startTalk(port: number, options: TalkOptions = {}): Promis
 
   function attend(): void {
     socket.on('data', (chunk) => {
-      heard += chunk.toString('latin1');
+      received += chunk.toString('latin1');
     });
     socket.on('error', () => {});
     socket.on('close', () => {
@@ -61,11 +61,11 @@ export async function startTalk(port: number, options: TalkOptions = {}): Promis
   }
 
   /** RFC 5321 section 4.2.1: lines with a hyphen, then one without. */
-  const next = () => /^(?:\d{3}-.*\r\n)*\d{3}(?: .*)?\r\n/.exec(heard.slice(told))?.[0];
+  const next = () => /^(?:\d{3}-.*\r\n)*\d{3}(?: .*)?\r\n/.exec(received.slice(consumed))?.[0];
 
-  const talk: Talk = {
-    get heard() {
-      return heard;
+  const talk: SmtpClient = {
+    get received() {
+      return received;
     },
     get isOver() {
       return isOver;
@@ -81,9 +81,9 @@ export async function startTalk(port: number, options: TalkOptions = {}): Promis
     },
     async reply(expected) {
       const reply = await until(next, {
-        what: () => `${expected}; heard ${JSON.stringify(heard.slice(-500))}`,
+        what: () => `${expected}; heard ${JSON.stringify(received.slice(-500))}`,
       });
-      told += reply.length;
+      consumed += reply.length;
       if (!reply.startsWith(expected)) throw new Error(`${JSON.stringify(reply)} instead of ${expected}`);
       return reply;
     },
@@ -93,8 +93,8 @@ export async function startTalk(port: number, options: TalkOptions = {}): Promis
       attend();
     },
     async over() {
-      await until(() => isOver, { what: () => `the end; heard ${JSON.stringify(heard.slice(-500))}` });
-      return heard.trimEnd().split('\r\n').at(-1)!;
+      await until(() => isOver, { what: () => `the end; heard ${JSON.stringify(received.slice(-500))}` });
+      return received.trimEnd().split('\r\n').at(-1)!;
     },
     close: () => socket.destroy(),
   };
