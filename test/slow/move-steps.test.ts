@@ -11,16 +11,19 @@ import { readMarker, refuseMoved } from '../../src/db/admin/moved-marker.ts';
 import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import { migrate } from '../../src/db/schema/migrate.ts';
 import { createDatabase } from '../lab/database/databases.ts';
-import { startOwnPostgres } from '../lab/database/postgres.ts';
+import { startPostgres } from '../lab/database/postgres.ts';
 import { now, openQueue } from '../lab/database/queue-rows.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 
 interface Scene extends Awaited<ReturnType<typeof openQueue>> {
   dataDir: string;
   target: Db;
-  moved(hands?: Hands): Promise<MoveResult>;
+  moved(overrides?: MoveOverrides): Promise<MoveResult>;
 }
 
-type Hands = Partial<Pick<Parameters<typeof moveDatabase>[0], 'onProgress' | 'onError' | 'timeoutMs'>>;
+type MoveOverrides = Partial<
+  Pick<Parameters<typeof moveDatabase>[0], 'onProgress' | 'onError' | 'timeoutMs'>
+>;
 
 async function between(t: ExecutionContext, url?: string): Promise<Scene> {
   const queue = await openQueue(t, 'sqlite');
@@ -32,10 +35,10 @@ async function between(t: ExecutionContext, url?: string): Promise<Scene> {
   return {
     ...queue,
     ...{ dataDir, target },
-    moved: (hands = {}) =>
+    moved: (overrides = {}) =>
       moveDatabase({
         ...{ source: queue.db, target, to: 'postgres://there', dataDir, now: () => now },
-        ...{ onUpgrade() {}, onProgress() {}, onError() {}, ...hands },
+        ...{ onUpgrade() {}, onProgress() {}, onError() {}, ...overrides },
       }),
   };
 }
@@ -171,7 +174,7 @@ test('a second move into the same target is refused', async (t) => {
 
 test('PostgreSQL crashes in the middle: it is waited for, and nothing is lost or doubled', async (t) => {
   t.timeout(60_000);
-  const server = await startOwnPostgres();
+  const server = await startPostgres(await temporaryDirectory(t));
   t.teardown(server.stop);
   const scene = await between(t, server.url);
   const { emailId } = await scene.add({}, {}, {});
@@ -187,7 +190,7 @@ test('PostgreSQL crashes in the middle: it is waited for, and nothing is lost or
     onProgress({ doing, table }) {
       if (doing !== 'copied' || table !== 'messages') return;
       batches++;
-      if (batches === 2) server.crash().then(server.restart).then(crashed.resolve, crashed.reject);
+      if (batches === 2) server.end('SIGQUIT').then(server.start).then(crashed.resolve, crashed.reject);
     },
     onError: (what) => told.push(what),
   });

@@ -6,7 +6,9 @@ import test from 'ava';
 import { systemClock } from '../../src/base/clock.ts';
 import { openDatabase } from '../../src/db/engine/open.ts';
 import { assertPromises, drained } from '../lab/crash-scene.ts';
-import { startCut, startOwnPostgres } from '../lab/database/postgres.ts';
+import { startFreezableProxy } from '../lab/database/freezable-proxy.ts';
+import { startPostgres } from '../lab/database/postgres.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
@@ -46,20 +48,20 @@ function pour(world: World, name: string) {
 /** What was being claimed when the connection was lost is free again when nobody has renewed its lease for half its time. */
 const freedMs = 150_000;
 
-const hands = { clock: systemClock, databaseTimeoutMs: 4_000 };
+const overrides = { clock: systemClock, databaseTimeoutMs: 4_000 };
 const settings = { POSTERN_MTA_RETRY: '1s' };
 
 test.serial('killed and started again, twice', async (t) => {
   t.timeout(300_000);
-  const postgres = await startOwnPostgres();
+  const postgres = await startPostgres(await temporaryDirectory(t));
   t.teardown(postgres.stop);
-  const world = await startWorld(t, { databaseUrl: postgres.url, overrides: hands, settings });
+  const world = await startWorld(t, { databaseUrl: postgres.url, overrides, settings });
   const load = pour(world, 'k');
   for (let round = 0; round < 2; round++) {
     await load.more(200, 30);
-    await postgres.crash();
+    await postgres.end('SIGQUIT');
     await load.more(500, 20);
-    await postgres.restart();
+    await postgres.start();
   }
   await load.more(200, 30);
   await load.end();
@@ -74,16 +76,16 @@ test.serial('killed and started again, twice', async (t) => {
 
 test.serial('silent, though its connections stand', async (t) => {
   t.timeout(300_000);
-  const postgres = await startOwnPostgres();
+  const postgres = await startPostgres(await temporaryDirectory(t));
   t.teardown(postgres.stop);
-  const cut = await startCut(postgres.url);
-  t.teardown(cut.close);
-  const world = await startWorld(t, { databaseUrl: cut.url, overrides: hands, settings });
+  const proxy = await startFreezableProxy(postgres.url);
+  t.teardown(proxy.close);
+  const world = await startWorld(t, { databaseUrl: proxy.url, overrides, settings });
   const load = pour(world, 'c');
   await load.more(200, 30);
-  cut.freeze();
+  proxy.freeze();
   await load.more(500, 10);
-  cut.thaw();
+  proxy.thaw();
   await load.more(200, 30);
   await load.end();
   // The way that the test itself has to the database was cut as well.

@@ -4,10 +4,14 @@ import { openDatabase } from '../../src/db/engine/open.ts';
 import { migrate } from '../../src/db/schema/migrate.ts';
 import { checkDatabase } from '../../src/operate/doctor/checks/database.ts';
 import { createDatabase } from '../lab/database/databases.ts';
-import { startOwnPostgres } from '../lab/database/postgres.ts';
+import { startPostgres } from '../lab/database/postgres.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 
 test('commits wait for the disk where the server or the database says otherwise', async (t) => {
-  const server = await startOwnPostgres(['-c', 'synchronous_commit=off', '-c', 'fsync=on']);
+  const server = await startPostgres(await temporaryDirectory(t), {
+    synchronous_commit: 'off',
+    fsync: 'on',
+  });
   t.teardown(() => server.stop());
   // With a time limit, as the server opens it, and without, as the command line does.
   const synchronousCommit = async (timeoutMs: number | null) => {

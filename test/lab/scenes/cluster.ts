@@ -8,7 +8,7 @@ import { grant } from '../../../src/db/accept/credit-ledger.ts';
 import { type Limits, setLimits } from '../../../src/db/accounts/organizations.ts';
 import { type Db, openDatabase } from '../../../src/db/engine/open.ts';
 import { migrate } from '../../../src/db/schema/migrate.ts';
-import { startPostgres } from '../database/postgres-server.ts';
+import { startPostgres } from '../database/postgres.ts';
 import { startDns } from '../dns/dns.ts';
 import { type Audit, audit } from '../load/reconciliation.ts';
 import type { Stage } from '../load/stage.ts';
