@@ -34,7 +34,7 @@ import { startDns } from '../test/lab/dns/dns.ts';
 import { conclude } from '../test/lab/load/conclude.ts';
 import { progress } from '../test/lab/load/figures.ts';
 import { type Answers, repeat, sendUntilStopped } from '../test/lab/load/load.ts';
-import { type Audit, audit, faultsOf } from '../test/lab/load/reconciliation.ts';
+import { type Audit, audit, auditRows, faultsOf, queueEmpty } from '../test/lab/load/reconciliation.ts';
 import { makeSmallDisk, type SmallDisk } from '../test/lab/load/small-disk.ts';
 import { readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
 import { failSyncs } from '../test/lab/load/syncs.ts';
@@ -101,7 +101,7 @@ const scenarios: Record<string, Scenario> = {
     status: 429,
     async run({ disk, answers, withDb }) {
       await many(answers, 429);
-      await withDb(queueEmpty);
+      await withDb((db) => queueEmpty(db, 120_000));
       await disk.unload();
       await more(answers, 200);
     },
@@ -179,14 +179,6 @@ async function more(answers: Answers, status: number): Promise<void> {
 
 const summary = (answers: Answers) =>
   [...answers].map(([status, list]) => `${list.length} × ${status}`).join(', ');
-
-async function queueEmpty(db: Db): Promise<void> {
-  const waiting = async () => {
-    const row = await db('deliveries').whereNotNull('due_at').count('* as n').first();
-    return Number(row?.n);
-  };
-  await until(async () => (await waiting()) === 0, { timeout: 120_000, what: 'the queue to run empty' });
-}
 
 interface Run extends Audit, Repeats {
   scenario: string;
@@ -290,8 +282,8 @@ async function underLoad(
   const repeats = await withDb((db) =>
     repeatAll(db, { url: postern.url, key, lines: scenario.lines }, unsure),
   );
-  await withDb(queueEmpty);
-  const { accepted } = await sink.records();
+  await withDb((db) => queueEmpty(db, 120_000));
+  const accepted = await sink.records();
   const arrived = accepted.map(({ to }) => to);
   const promised = [...(answers.get(200) ?? []), ...unsure];
   const comparison = await withDb((db) => audit(db, promised, arrived));
@@ -342,13 +334,9 @@ function wrongWith(run: Run): string[] {
 function print(runs: Run[]): void {
   const rows: [string, (one: Run) => string | number][] = [
     ['answered', (one) => one.answers.replaceAll(', ', '\n')],
-    ['arrived', (one) => one.arrived],
-    ['answered 200 and lost', (one) => one.lost],
+    ...auditRows,
     ['refused, and arrived', (one) => one.charged],
-    ['sent again, had been taken', (one) => `${one.repeated}, ${one.accepted}`],
-    ['copies too many, flagged', (one) => `${one.duplicates}, ${one.flagged}`],
-    ['told as delivered, not there', (one) => one.invented],
-    ['credits off', (one) => `${one.creditsOff}, ledger ${one.ledgerOff}`],
+    ['repeated, of these accepted before', (one) => `${one.repeated}, ${one.accepted}`],
     ['memory, at most', (one) => `${one.peakMb} MB`],
     ['lines for the operator', (one) => one.logErrors],
   ];

@@ -133,7 +133,7 @@ function zoneOf(dead: string[]): Zone {
 }
 
 async function timesOf(sink: Sink, sent: Sent[]) {
-  const { accepted } = await sink.records();
+  const accepted = await sink.records();
   const arrivals = new Map(accepted.map(({ to, at }) => [to, at]));
   const arrived = sent.filter(({ to }) => arrivals.has(to));
   return {

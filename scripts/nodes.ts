@@ -29,7 +29,7 @@ import { conclude } from '../test/lab/load/conclude.ts';
 import { progress } from '../test/lab/load/figures.ts';
 import { type Answers, sendUntilStopped } from '../test/lab/load/load.ts';
 import { faultsOfWindows, recordWindows, type Windows, windowsOf } from '../test/lab/load/rate-windows.ts';
-import { type Audit, faultsOf } from '../test/lab/load/reconciliation.ts';
+import { type Audit, auditRows, faultsOf } from '../test/lab/load/reconciliation.ts';
 import { readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
 import { type Cluster, countOf, startCluster, type Tenant } from '../test/lab/scenes/cluster.ts';
 import type { PosternProcess } from '../test/lab/scenes/process.ts';
@@ -105,7 +105,7 @@ async function run(stage: Stage): Promise<Run> {
   );
   const nodes = await Promise.all(survivors.map((launch) => launch()));
   const drainBegun = performance.now();
-  await cluster.drained(Number(args.patience) * 1000);
+  await cluster.queueEmpty(Number(args.patience) * 1000);
   const drainSeconds = (performance.now() - drainBegun) / 1000;
   for (const postern of nodes) await postern.end('SIGTERM');
   const org = await db('organizations')
@@ -179,14 +179,8 @@ function print(one: Run): void {
     ['the credits, accepted, and left', `${paid.limit}, ${paid.accepted}, ${paid.left}`],
     ['the limit of a second, and the most of any', `${perSecond}, ${seconds.max}`],
     ['seconds with requests, of these full', `${seconds.count}, ${seconds.full}`],
-    ['answered 200', one.answered],
     ['answered otherwise, not answered', `${one.refused}, ${one.unanswered}`],
-    ['arrived', one.arrived],
-    ['answered 200 and lost', one.lost],
-    ['copies too many, of these flagged', `${one.duplicates}, ${one.flagged}`],
-    ['told as delivered, not there', one.invented],
-    ['there, not told as delivered', one.unreported],
-    ['credits off', `${one.creditsOff}, ledger ${one.ledgerOff}`],
+    ...auditRows.map(([what, cell]) => [what, cell(one)]),
     [
       'it took',
       `${one.tookSeconds.toFixed(0)} s, and ${one.drainSeconds.toFixed(1)} s until the queue was empty`,

@@ -25,7 +25,7 @@ import Table from 'cli-table3';
 import { conclude } from '../test/lab/load/conclude.ts';
 import { progress } from '../test/lab/load/figures.ts';
 import { type Answers, sendUntilStopped } from '../test/lab/load/load.ts';
-import { type Audit, faultsOf } from '../test/lab/load/reconciliation.ts';
+import { type Audit, auditRows, faultsOf } from '../test/lab/load/reconciliation.ts';
 import { readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
 import { type Cluster, startCluster, type Tenant } from '../test/lab/scenes/cluster.ts';
 import { until } from '../test/lab/until.ts';
@@ -93,7 +93,7 @@ async function run(stage: Stage): Promise<Run> {
   over.abort();
   await Promise.all(loads.map(({ done }) => done));
   const begun = performance.now();
-  await cluster.drained(Number(args.patience) * 1000);
+  await cluster.queueEmpty(Number(args.patience) * 1000);
   const drainSeconds = (performance.now() - begun) / 1000;
   const answered = (status: number) => loads.flatMap(({ answers }) => answers.get(status) ?? []);
   const kept = new Set<string>(await cluster.db('deliveries').pluck('recipient'));
@@ -192,12 +192,7 @@ function print(one: Run): void {
   table.push(
     ...Object.entries(one.answers).map(([what, count]) => [`answered ${what}`, count]),
     ['answered 500, and kept all the same', one.keptOf500],
-    ['arrived', one.arrived],
-    ['answered 200 and lost', one.lost],
-    ['copies too many, of these flagged', `${one.duplicates}, ${one.flagged}`],
-    ['told as delivered, not there', one.invented],
-    ['there, not told as delivered', one.unreported],
-    ['credits off', `${one.creditsOff}, ledger ${one.ledgerOff}`],
+    ...auditRows.map(([what, cell]) => [what, cell(one)]),
     ['until the queue was empty in the end', `${one.drainSeconds.toFixed(1)} s`],
   );
   console.log(table.toString());

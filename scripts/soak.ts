@@ -23,14 +23,14 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
-import { type Db, openDatabase } from '../src/db/engine/open.ts';
+import { openDatabase } from '../src/db/engine/open.ts';
 import { migrate } from '../src/db/schema/migrate.ts';
 import { startPostgres } from '../test/lab/database/postgres.ts';
 import { startDns } from '../test/lab/dns/dns.ts';
 import { conclude } from '../test/lab/load/conclude.ts';
 import { progress } from '../test/lab/load/figures.ts';
 import { type Answers, sendUntilStopped } from '../test/lab/load/load.ts';
-import { type Audit, audit, faultsOf } from '../test/lab/load/reconciliation.ts';
+import { type Audit, audit, auditRows, faultsOf, queueEmpty } from '../test/lab/load/reconciliation.ts';
 import { readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
 import { startSink } from '../test/lab/mx/sink.ts';
 import { type PosternProcess, startProcess } from '../test/lab/scenes/process.ts';
@@ -87,10 +87,10 @@ async function soak(stage: Stage, database: string): Promise<Run> {
   }
   const begun = performance.now();
   const postern = await launch(stage, settings);
-  await drained(db);
+  await queueEmpty(db, Number(args.patience) * 1000);
   const drainSeconds = (performance.now() - begun) / 1000;
   await postern.end('SIGTERM');
-  const { accepted } = await sink.records();
+  const accepted = await sink.records();
   const comparison = await audit(
     db,
     answered(),
@@ -124,29 +124,11 @@ async function killUnderLoad(
   await pouring;
 }
 
-async function drained(db: Db): Promise<void> {
-  const waiting = async () => {
-    const row = await db('deliveries').whereNotNull('due_at').count('* as n').first();
-    return Number(row?.n);
-  };
-  await until(async () => (await waiting()) === 0, {
-    timeout: Number(args.patience) * 1000,
-    what: 'the queue to run empty',
-  });
-}
-
 function print(runs: Run[]): void {
   const rows: [string, (one: Run) => string | number][] = [
     ['killed', (one) => one.kills],
-    ['answered 200', (one) => one.answered],
+    ...auditRows,
     ['answered otherwise', (one) => one.refused],
-    ['arrived', (one) => one.arrived],
-    ['answered 200 and lost', (one) => one.lost],
-    ['copies too many', (one) => one.duplicates],
-    ['of these flagged', (one) => one.flagged],
-    ['told as delivered, not there', (one) => one.invented],
-    ['there, not told as delivered', (one) => one.unreported],
-    ['credits off', (one) => `${one.creditsOff}, ledger ${one.ledgerOff}`],
     ['until the queue was empty', (one) => `${one.drainSeconds.toFixed(1)} s`],
   ];
   const table = new Table({

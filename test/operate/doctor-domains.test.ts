@@ -191,10 +191,10 @@ names('tracking links that lead nowhere', ({ dns }) => dns.set({ 'links.sender.i
 });
 
 test('a domain that is named: verified or not, and one that is not registered', async (t) => {
-  const { db, domain, look, changed } = await startDoctorWorld(t);
+  const { db, domain, examineNow, changed } = await startDoctorWorld(t);
   await setDomainStatus(db, domain.id, 'pending', Date.now());
   t.deepEqual(await changed({ domain: dkimDomain }), []);
-  const none = (await look()).at(-1);
+  const none = (await examineNow()).at(-1);
   t.like(none, { check: 'registered', subject: 'sender domains', verdict: 'warning' });
   const stranger = (await look({ domain: 'stranger.invalid' })).at(-1);
   t.like(stranger, { check: 'registered', subject: 'stranger.invalid', verdict: 'failure' });

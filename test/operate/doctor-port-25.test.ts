@@ -64,7 +64,7 @@ test('each source address is looked at, under its own name', async (t) => {
     'bounces.invalid': { MX: ['10 back.bounces.invalid'], TXT: ['v=spf1 ip4:127.0.0.0/24 -all'] },
     'sender.invalid': { TXT: ['v=spf1 ip4:127.0.0.0/24 -all'] },
   });
-  const good = await world.look({ config: { mtaSources } });
+  const good = await world.examineNow({ config: { mtaSources } });
   t.deepEqual(
     good.filter(({ verdict }) => verdict !== 'ok'),
     [],
@@ -75,7 +75,7 @@ test('each source address is looked at, under its own name', async (t) => {
     ['port 25', 'hostname', 'address', 'PTR', 'Spamhaus ZEN', 'SpamCop', 'Barracuda'],
   );
   world.dns.set({ '77.0.0.127.zen.spamhaus.org': { A: ['127.0.0.4'] } });
-  const bad = await world.look({ config: { mtaSources } });
+  const bad = await world.examineNow({ config: { mtaSources } });
   t.deepEqual(
     bad.filter(({ verdict }) => verdict !== 'ok').map(({ check, subject }) => [check, subject]),
     [['Spamhaus ZEN', '127.0.0.77']],
@@ -96,7 +96,7 @@ test('IPv6: seen from outside, its PTR, AAAA, blocklists and SPF', async (t) => 
     'bounces.invalid': { MX: returnMx, TXT: ['v=spf1 a:mx1.invalid -all'] },
     [dkimDomain]: { TXT: ['v=spf1 ip4:127.0.0.1 ip6:2001:db8::/32 -all'] },
   });
-  const good = await world.look();
+  const good = await world.examineNow();
   t.deepEqual(
     good.filter(({ verdict }) => verdict !== 'ok'),
     [],
@@ -108,7 +108,7 @@ test('IPv6: seen from outside, its PTR, AAAA, blocklists and SPF', async (t) => 
     [`${nibbles}.ip6.arpa`]: null,
     [`${nibbles}.zen.spamhaus.org`]: { A: ['127.0.0.3'] },
   });
-  const bad = (await world.look()).filter(({ verdict }) => verdict !== 'ok');
+  const bad = (await world.examineNow()).filter(({ verdict }) => verdict !== 'ok');
   const wrong = bad.map(({ check, subject, records }) => [
     check,
     subject,
@@ -144,7 +144,7 @@ test('addresses turned round, as RFC 3596 has it', (t) => {
 
 test('a source address that is not this machine’s', async (t) => {
   const world = await startDoctorWorld(t);
-  const findings = await world.look({
+  const findings = await world.examineNow({
     config: { mtaSources: [{ address: '192.0.2.77', name: null, pool: 'default' }] },
   });
   const finding = findings.find(({ check }) => check === 'port 25')!;

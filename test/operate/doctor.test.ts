@@ -58,7 +58,7 @@ test('without DNS nothing hangs, and nothing is blamed that is not known', async
   ] as const) {
     const began = performance.now();
     const surroundings = { timeouts, timeServers: ['time.invalid:123'] };
-    const findings = await world.look({ config: { dnsServers: [...dnsServers] }, surroundings });
+    const findings = await world.examineNow({ config: { dnsServers: [...dnsServers] }, surroundings });
     t.true(performance.now() - began < 10_000);
     const failures = findings.filter(({ verdict }) => verdict === 'failure' || verdict === 'warning');
     t.deepEqual(
@@ -91,7 +91,7 @@ test('the whole run is bounded, whatever hangs', async (t) => {
 test('how far it has come is told', async (t) => {
   const world = await startDoctorWorld(t);
   const told: { done: number; known: number; waitingFor: string[] }[] = [];
-  const findings = await world.look({ onProgress: (progress) => told.push(progress) });
+  const findings = await world.examineNow({ onProgress: (progress) => told.push(progress) });
   t.deepEqual(told.at(-1), { done: findings.length, known: findings.length, waitingFor: [] });
   t.true(told[0]!.waitingFor.length > 5);
 });

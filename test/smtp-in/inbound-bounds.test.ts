@@ -85,19 +85,19 @@ test.serial(
 
 test.serial('a message that dribbles in is cut off, and is not taken', async (t) => {
   const timeouts = { stranger: 60_000, command: 60_000, message: 300 };
-  const { port, taken, troubles } = await startListener(t, { timeouts });
+  const { port, taken, errors } = await startListener(t, { timeouts });
   const talk = await inData(port);
   const drip = setInterval(() => talk.write('x\r\n'), 50);
   t.teardown(() => clearInterval(drip));
   t.is(await talk.over(), '421 4.4.2 Timeout: the client is too slow');
-  t.deepEqual([taken, troubles], [[], []]);
+  t.deepEqual([taken, errors], [[], []]);
 });
 
 test.serial(
   'a message must keep up the minimum rate: one that falls behind is cut off, one that keeps up is not',
   async (t) => {
     const minimumRate = createMinimumRate({ clock: systemClock, bytesPerSecond: 1000, graceMs: 2000 });
-    const { port, taken, troubles } = await startListener(t, { minimumRate });
+    const { port, taken, errors } = await startListener(t, { minimumRate });
     const slow = await inData(port);
     const steady = await inData(port);
     const started = performance.now();
@@ -113,7 +113,7 @@ test.serial(
     await until(() => performance.now() - started > 2500);
     clearInterval(drips[1]);
     await steady.says('.\r\n', '250');
-    t.deepEqual([taken.length, troubles], [1, []]);
+    t.deepEqual([taken.length, errors], [1, []]);
   },
 );
 
@@ -279,17 +279,17 @@ test('twenty errors, or a hundred commands without a message, are enough', async
 });
 
 test('a client that hangs up in the middle leaves nothing behind', async (t) => {
-  const { port, taken, troubles } = await startListener(t);
+  const { port, taken, errors } = await startListener(t);
   const talk = await inData(port);
   talk.write('Subject: half a');
   talk.close();
   await mail(port);
   t.is(taken.length, 1);
-  t.deepEqual(troubles, []);
+  t.deepEqual(errors, []);
 });
 
 test('trouble of ours is 451, is told, and the session goes on', async (t) => {
-  const { port, troubles } = await startListener(t, {
+  const { port, errors } = await startListener(t, {
     handler: {
       onMailFrom: async () => {
         throw new Error('no database');
@@ -300,7 +300,7 @@ test('trouble of ours is 451, is told, and the session goes on', async (t) => {
   await talk.says('EHLO x\r\n', '250');
   await talk.says('MAIL FROM:<>\r\n', '451 4.3.0');
   await talk.says('NOOP\r\n', '250');
-  t.is((troubles[0] as Error).message, 'no database');
+  t.is((errors[0] as Error).message, 'no database');
 });
 
 test('a handler’s refusal reads as it was written; it can break no line', async (t) => {

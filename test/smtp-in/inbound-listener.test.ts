@@ -34,10 +34,10 @@ test('certificate files are taken up when they change; a bad one leaves the old 
   };
   put('one.invalid');
   const clock = manualClock();
-  const troubles: unknown[] = [];
+  const errors: unknown[] = [];
   const certificate = openCertificate({
     ...{ certFile, keyFile, dataDir: directory, hostname: 'x.invalid', clock },
-    onError: (_, error) => troubles.push(error),
+    onError: (_, error) => errors.push(error),
   });
   const { port } = await startListener(t, { certificate, implicitTls: true });
   t.is(await nameShown(port), 'one.invalid');
@@ -47,8 +47,8 @@ test('certificate files are taken up when they change; a bad one leaves the old 
   writeFileSync(keyFile, 'nonsense');
   await clock.advance('30s');
   t.is(await nameShown(port), 'two.invalid');
-  t.is(troubles.length, 1);
-  t.regex((troubles[0] as Error).message, /certificate and its key in PEM: .*; correct POSTERN_TLS_CERT/);
+  t.is(errors.length, 1);
+  t.regex((errors[0] as Error).message, /certificate and its key in PEM: .*; correct POSTERN_TLS_CERT/);
   put('three.invalid');
   await clock.advance('10s');
   t.is(await nameShown(port), 'three.invalid');

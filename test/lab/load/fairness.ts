@@ -66,7 +66,7 @@ export async function measureFairness(
     timeout: timeoutMs,
     what: 'the end of the backlog',
   });
-  const { accepted } = await sink.records();
+  const accepted = await sink.records();
   const others = accepted.filter(({ to }) => to.startsWith('big-')).map(({ at }) => at);
   const end = Math.max(...others);
   const beside = found.map(({ calledAt, at }) => ({

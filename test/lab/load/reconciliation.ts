@@ -1,5 +1,6 @@
 /** Compares what Postern recorded with what it promised and what arrived: nothing may be lost or invented. */
 import type { Db } from '../../../src/db/engine/open.ts';
+import { until } from '../until.ts';
 
 export interface Audit {
   /** Recipients that were answered 200. */
@@ -65,14 +66,31 @@ async function possibleDuplicates(db: Db): Promise<Map<string, number>> {
   return counts;
 }
 
-export function faultsOf(books: Audit): string[] {
-  const { lost, duplicates, flagged, invented, unreported, creditsOff, ledgerOff } = books;
+/** The comparison as rows of a table. */
+export const auditRows: [string, (one: Audit) => string | number][] = [
+  ['answered 200', (one) => one.answered],
+  ['arrived', (one) => one.arrived],
+  ['answered 200 and lost', (one) => one.lost],
+  ['extra copies, of these flagged', (one) => `${one.duplicates}, ${one.flagged}`],
+  ['reported as delivered, not arrived', (one) => one.invented],
+  ['arrived, not reported as delivered', (one) => one.unreported],
+  ['credits off', (one) => `${one.creditsOff}, ledger ${one.ledgerOff}`],
+];
+
+/** Waits until no delivery waits. */
+export async function queueEmpty(db: Db, timeoutMs: number): Promise<void> {
+  const waiting = () => db('deliveries').whereNotNull('due_at').first('id');
+  await until(async () => !(await waiting()), { timeout: timeoutMs, what: 'the queue to be empty' });
+}
+
+export function faultsOf(one: Audit): string[] {
+  const { lost, duplicates, flagged, invented, unreported, creditsOff, ledgerOff } = one;
   const checks: [number, string][] = [
-    [Number(books.answered === 0), 'times nothing was answered 200 at all'],
+    [Number(one.answered === 0), 'times nothing was answered 200 at all'],
     [lost, 'mails were answered 200 and did not arrive'],
-    [duplicates - flagged, 'copies too many are not flagged'],
-    [invented, 'are told as delivered and did not arrive'],
-    [unreported, 'arrived and are not told as delivered'],
+    [duplicates - flagged, 'extra copies are not flagged'],
+    [invented, 'are reported as delivered and did not arrive'],
+    [unreported, 'arrived and are not reported as delivered'],
     [creditsOff, 'credits too many or too few are left'],
     [ledgerOff, 'credits are not in the ledger, or too often'],
   ];

@@ -54,7 +54,7 @@ export async function startListener(t: ExecutionContext, options: Options = {}) 
     },
   });
   t.teardown(() => listener.close());
-  return { ...listener, taken, troubles: errors };
+  return { ...listener, taken, errors };
 }
 
 async function ownCertificate(t: ExecutionContext): Promise<Certificate> {

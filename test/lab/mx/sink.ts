@@ -1,26 +1,21 @@
 /**
- * A cheap MX host for measurements: a separate process that accepts every mail, discards it, and records the times. It speaks
- * only as much SMTP as needed, with PIPELINING and optionally STARTTLS, and does not check its client; the strict one is
- * test/lab/mx/mx.ts. One process can be several MX hosts, each on its own loopback address at the same port: fast, slow,
- * answering 421 to connections over a limit, or never greeting.
+ * A cheap MX host for measurements: a separate process that accepts every mail, discards it, and records its recipient and
+ * time. It speaks only as much SMTP as needed and does not check its client; the strict one, which tests script, is mx.ts, and
+ * smtp-sink.ts is the one in C that only counts. One process can be several MX hosts, each on its own loopback address at the
+ * same port: fast, slow, or never greeting.
  *
- * The parent asks for its records over the IPC channel; without its parent the process ends.
+ * The parent asks for the records over the IPC channel; without its parent the process ends.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import tls from 'node:tls';
 
 export interface Exchanger {
   /** Any 127.x.y.z. */
   host: string;
-  tls?: boolean;
   /** Delay of each message, from its final dot to its 250. */
   delayMs?: number;
-  /** Maximum simultaneous connections; further ones are greeted with a 421. */
-  limit?: number;
   /** Accepts connections and never greets. */
   neverGreets?: boolean;
 }
@@ -33,26 +28,14 @@ interface AcceptedMail {
   at: number;
 }
 
-interface Connection {
-  host: string;
-  openedAt: number;
-  closedAt: number | null;
-  mails: number;
-  isRefused: boolean;
-}
-
-interface Records {
-  accepted: AcceptedMail[];
-  connections: Connection[];
-}
-
 export interface Sink {
   port: number;
   /** Number of mails that this host has accepted. */
   count(host: string): Promise<number>;
   /** When the mail to this recipient arrived; null if it has not. */
   arrival(to: string): Promise<number | null>;
-  records(): Promise<Records>;
+  /** All accepted mails. */
+  records(): Promise<AcceptedMail[]>;
   stop(): Promise<unknown>;
 }
 
@@ -81,7 +64,7 @@ export async function startSink(exchangers: Exchanger[]): Promise<Sink> {
     port,
     count: (host) => ask<number>({ countAt: host }),
     arrival: (to) => ask<number | null>({ arrivalOf: to }),
-    records: () => ask<Records>({}),
+    records: () => ask<AcceptedMail[]>({}),
     async stop() {
       const ended = once(child, 'exit');
       if (child.exitCode === null && child.kill('SIGKILL')) await ended;
@@ -91,19 +74,13 @@ export async function startSink(exchangers: Exchanger[]): Promise<Sink> {
 
 // Everything below runs in that process.
 
-const pem = readFileSync(new URL('../../fixtures/mx.pem', import.meta.url));
-const secureContext = tls.createSecureContext({ cert: pem, key: pem });
-
 const now = () => performance.timeOrigin + performance.now();
 
 async function serve(exchangers: Exchanger[]): Promise<void> {
-  const records: Records = { accepted: [], connections: [] };
+  const records: AcceptedMail[] = [];
   let port = 0;
   for (const exchanger of exchangers) {
-    const open = { count: 0 };
-    const server = net.createServer({ noDelay: true }, (socket) =>
-      onConnection(socket, exchanger, records, open),
-    );
+    const server = net.createServer({ noDelay: true }, (socket) => onConnection(socket, exchanger, records));
     server.listen(port, exchanger.host, 4096);
     await once(server, 'listening');
     port = (server.address() as net.AddressInfo).port;
@@ -115,43 +92,22 @@ async function serve(exchangers: Exchanger[]): Promise<void> {
   process.send!(port);
 }
 
-function answerTo({ countAt, arrivalOf }: Request, { accepted, connections }: Records) {
-  if (countAt) return accepted.filter(({ host }) => host === countAt).length;
-  if (arrivalOf) return accepted.findLast(({ to }) => to === arrivalOf)?.at ?? null;
-  return { taken: accepted, connections };
+function answerTo({ countAt, arrivalOf }: Request, records: AcceptedMail[]) {
+  if (countAt) return records.filter(({ host }) => host === countAt).length;
+  if (arrivalOf) return records.findLast(({ to }) => to === arrivalOf)?.at ?? null;
+  return records;
 }
 
-function onConnection(
-  socket: net.Socket,
-  exchanger: Exchanger,
-  records: Records,
-  open: { count: number },
-): void {
-  const { host, limit = Number.POSITIVE_INFINITY } = exchanger;
-  const isRefused = open.count >= limit;
-  const connection: Connection = { host, openedAt: now(), closedAt: null, mails: 0, isRefused };
-  records.connections.push(connection);
+function onConnection(socket: net.Socket, exchanger: Exchanger, records: AcceptedMail[]): void {
+  const { host, delayMs = 0, neverGreets = false } = exchanger;
   socket.on('error', () => socket.destroy());
-  if (!isRefused) open.count += 1;
-  socket.on('close', () => {
-    connection.closedAt = now();
-    if (!isRefused) open.count -= 1;
-  });
-  if (exchanger.neverGreets) return void socket.resume();
-  if (isRefused) {
-    socket.resume();
-    return void socket.end('421 4.7.0 too many connections\r\n');
-  }
+  if (neverGreets) return void socket.resume();
   socket.write('220 sink.invalid ESMTP\r\n');
-  converse(socket, exchanger, (to) => {
-    connection.mails += 1;
-    records.accepted.push({ host, to, at: now() });
-  });
+  converse(socket, delayMs, (to) => records.push({ host, to, at: now() }));
 }
 
 /** Reads lines and writes replies; calls `take` for each message when its final dot has arrived. */
-function converse(socket: net.Socket, exchanger: Exchanger, onMail: (to: string) => void): void {
-  const { delayMs = 0, tls: offersTls = false } = exchanger;
+function converse(socket: net.Socket, delayMs: number, onMail: (to: string) => void): void {
   let received = '';
   let to = '';
   let inData = false;
@@ -190,24 +146,14 @@ function converse(socket: net.Socket, exchanger: Exchanger, onMail: (to: string)
     const verb = line.slice(0, 4).toUpperCase();
     if (verb === 'RCPT') to = /<(.*)>/.exec(line)?.[1] ?? '';
     if (verb === 'EHLO') {
-      const offer = offersTls && !(socket instanceof tls.TLSSocket) ? '250-STARTTLS\r\n' : '';
-      socket.write(`250-sink.invalid\r\n250-PIPELINING\r\n250-8BITMIME\r\n${offer}250 SIZE 26214400\r\n`);
+      socket.write('250-sink.invalid\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SIZE 26214400\r\n');
     } else if (verb === 'DATA') {
       inData = true;
       // The line end of DATA precedes the first line, which may be the final dot.
       received = `\r\n${received}`;
       socket.write('354 go ahead\r\n');
-    } else if (verb === 'STAR') startTls();
-    else if (verb === 'QUIT') socket.end('221 2.0.0 bye\r\n');
+    } else if (verb === 'QUIT') socket.end('221 2.0.0 bye\r\n');
     else socket.write('250 2.0.0 ok\r\n');
-  }
-
-  function startTls(): void {
-    socket.write('220 2.0.0 go ahead\r\n');
-    socket.removeAllListeners('data');
-    const secure = new tls.TLSSocket(socket, { isServer: true, secureContext });
-    secure.on('error', () => secure.destroy());
-    converse(secure, exchanger, onMail);
   }
 
   socket.on('data', (chunk) => {

@@ -81,7 +81,7 @@ async function startNode(hosts: string[]): Promise<SmtpSink> {
     for (const host of hosts) sum += await sink.count(host);
     return sum;
   };
-  const lastAt = async () => (await sink.records()).accepted.at(-1)?.at ?? 0;
+  const lastAt = async () => (await sink.records()).at(-1)?.at ?? 0;
   return {
     kind: 'a Node process, for smtp-sink of the package postfix is not installed',
     hosts,

@@ -10,10 +10,9 @@ import { type Db, openDatabase } from '../../../src/db/engine/open.ts';
 import { migrate } from '../../../src/db/schema/migrate.ts';
 import { startPostgres } from '../database/postgres.ts';
 import { startDns } from '../dns/dns.ts';
-import { type Audit, audit } from '../load/reconciliation.ts';
+import { type Audit, audit, queueEmpty } from '../load/reconciliation.ts';
 import type { Stage } from '../load/stage.ts';
 import { startSink } from '../mx/sink.ts';
-import { until } from '../until.ts';
 import { type PosternProcess, startProcess } from './process.ts';
 import { createTenant, testConfig, testSettings } from './world.ts';
 
@@ -65,14 +64,10 @@ export async function startCluster(stage: Stage, more: Record<string, string> = 
       const starting = startProcess({ ...settings, POSTERN_DATA_DIR: dataDir });
       return stage.start(starting, (it) => it.end('SIGKILL'));
     },
-    async drained(timeoutMs: number): Promise<void> {
-      const waiting = () => countOf(db, (rows) => rows.whereNotNull('due_at'));
-      const what = 'the queue to run empty';
-      await until(async () => (await waiting()) === 0, { timeout: timeoutMs, what });
-    },
+    queueEmpty: (timeoutMs: number) => queueEmpty(db, timeoutMs),
     /** At the end: compares what was answered 200 with what arrived. */
     async compare(answered: string[]): Promise<Audit> {
-      const { accepted } = await sink.records();
+      const accepted = await sink.records();
       const arrived = accepted.map(({ to }) => to);
       return audit(db, answered, arrived, creditsGranted);
     },

@@ -125,7 +125,7 @@ export async function startDoctorWorld(
       domain: domain!,
       surroundings,
       healthy,
-      look: examineNow,
+      examineNow,
       stopServer,
     },
     /** For a process by itself. */
