@@ -196,7 +196,7 @@ test('a domain that is named: verified or not, and one that is not registered', 
   t.deepEqual(await changed({ domain: dkimDomain }), []);
   const none = (await examineNow()).at(-1);
   t.like(none, { check: 'registered', subject: 'sender domains', verdict: 'warning' });
-  const stranger = (await look({ domain: 'stranger.invalid' })).at(-1);
+  const stranger = (await examineNow({ domain: 'stranger.invalid' })).at(-1);
   t.like(stranger, { check: 'registered', subject: 'stranger.invalid', verdict: 'failure' });
   t.regex(stranger!.advice!, /^postern domain add stranger\.invalid/);
 });
