@@ -1,26 +1,11 @@
 /**
- * `node scripts/attacks.ts`: attacks on a running server, one after the other, and whether each is withstood. While each
- * runs, another organization sends a small mail every 50 ms; its p95 must stay under 250 ms.
+ * `node scripts/attacks.ts [--only 1,3] [--json]`: attacks a running server, one attack after the other (attacks/), while another
+ * organization sends a small mail every 50 ms, whose p95 must stay under 250 ms. The items are 1 large bodies, 2 many links,
+ * 3 reserved space, 4 returned mail, 5 open connections, 6 forged domain reports, 7 redirects, 8 guessed passwords and keys,
+ * 9 limits and headers. Each has its own server, which scripts/start runs. "Stall" is the longest time in which /health/live did
+ * not answer. "Unclear" is an attack of which only times are too long, if others waited for more than 100 ms before it too.
  *
- *   --only 1,3           these items
- *   --json               everything as JSON
- *
- *   1  bodies of 20 MB that are cheap to send and dear to read      (attacks/hostile-bodies.ts)
- *   2  mails that are dear to compose                               (attacks/many-links.ts)
- *   3  room that is reserved and not used                           (attacks/reservations.ts)
- *   4  reports and archives that are dear to read, by mail          (attacks/returned-mail.ts)
- *   5  connections that are left open                               (attacks/connections.ts)
- *   6  another organization's DMARC and TLS reports                 (attacks/domain-reports.ts)
- *   7  redirects to other sites after signing in                    (attacks/redirects.ts)
- *   8  guesses, many at once                                        (attacks/guesses.ts)
- *   9  limits under concurrency, forged complaints, headers         (attacks/bounds.ts)
- *
- * The server is one that scripts/start runs on a directory of its own, everything on loopback. Each item has a server to
- * itself; one that an attack has ended or has left standing still is replaced. "Stall" is the longest that /health/live
- * took to answer, seen from another process. A busy machine adds to all times, so a quiet one, please: "unclear" is an
- * attack of which only times are too long, and others waited for more than 100 ms before it too.
- *
- * Exits 0 when all hold, 1 when one does not or is unclear. Linux only. Leaves nothing behind, after Ctrl-C neither.
+ * Linux, on a quiet machine. Exits 0 if every attack is withstood, 1 if one is not or is unclear. Leaves nothing behind.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';

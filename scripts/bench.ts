@@ -1,23 +1,13 @@
 /**
- * `npm run bench`: measures the throughput of Postern from end to end, and its cost: API, queue, delivery to a sink on
- * loopback; one recipient per mail, RSA-2048 signatures, on disk before the 200. Linux only, because it reads /proc.
+ * `npm run bench`: measures the throughput of Postern from end to end, and its cost: API, queue, delivery to a sink on loopback.
+ * Figures are medians over the rounds, CPU time is Postern's. Linux. Exits 0 if everything was measured, 1 if not, 2 if a
+ * program must be installed or root is needed. Leaves nothing behind.
  *
- *   --quick              one short round
+ *   --quick, --rounds 3 --mails 4000 --parallel 64    one short round; or rounds per case, mails per round, concurrent callers
  *   --case NAME          4k, 4k-tracked, 4k-many, 4k-many-tracked, or the same with 40k; may be repeated; default: all
- *   --vs postfix         the same work through Postfix and OpenDKIM, in turns, and the ratio; needs root
- *   --rate 200           a run at a fixed rate for 15 seconds, which measures latency
- *   --floor              the cost of each step alone, beside what was reached
- *   --profile            where the threads of Postern spend their time
- *   --rounds 3 --mails 4000 --parallel 64     rounds per case, mails per round, concurrent callers (sessions, for Postfix)
- *   --set NAME=VALUE     a Postern setting; may be repeated
- *   --json FILE          also write all results as JSON
- *
- * Postern, the callers and the sink are separate processes; the sink is Postfix's smtp-sink if it is installed. Figures are
- * medians over the rounds, after a warm-up. CPU time is Postern's only, with its threads and children. Disk syncs are counted
- * with strace in a short run of their own. The data is in a directory under TMPDIR and is as durable as its file system.
- *
- * Exits 0 if everything was measured, 1 if not, 2 if a program must be installed or root is needed. Leaves nothing behind,
- * not even after Ctrl-C.
+ *   --vs postfix         the same work through Postfix and OpenDKIM, in turns; needs root
+ *   --rate 200, --floor, --profile     latency at a fixed rate; the cost of each step alone; where the threads spend their time
+ *   --set NAME=VALUE, --json FILE      a Postern setting, may be repeated; also write all results as JSON
  */
 import { writeFileSync } from 'node:fs';
 import { progress } from '../test/lab/load/figures.ts';

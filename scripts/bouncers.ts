@@ -1,16 +1,11 @@
 /**
- * `node scripts/bouncers.ts`, as root: tests mail that real mail servers accept and return later. Postfix, Exim and OpenSMTPD
- * are the MX hosts of three domains of a fake zone. Each is a relay that accepts everything and passes it on to a host that
- * refuses unknown users and full mailboxes, and then returns our mail in its own format to Postern's inbound port.
+ * `node scripts/bouncers.ts`: tests mail that a real Postfix, Exim and OpenSMTPD accept and return later, each in its own format.
+ * The mail to an unknown user must become bounced (hard) and its address suppressed, the one to a full mailbox bounced (soft),
+ * and the one that is accepted must stay delivered. Needs root. Exits 0 if so, 1 if not, 2 if a server cannot be run here.
  *
  *   --only NAME          postfix, exim or opensmtpd; may be repeated
  *   --packages DIR       directory of unpacked packages that are not installed (see scripts/receivers.ts)
  *   --json               print all results as JSON
- *
- * Every mail must first be delivered. Then the one for an unknown user must become bounced (hard) and its address suppressed,
- * the one for a full mailbox bounced (soft), and the one that the second host accepts must stay delivered.
- *
- * Exits 0 if all of that is so, 1 if not, 2 if a server cannot be run here. Leaves nothing behind, not even after Ctrl-C.
  */
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';

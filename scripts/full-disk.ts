@@ -1,29 +1,13 @@
 /**
- * `node scripts/full-disk.ts`: Postern under load on a real disk that is full, nearly full, hangs, or goes read-only. Every send
- * must be answered 200 and delivered later, or be answered with an error and not charged. If the disk failed in the middle of
- * a sync, a send that was answered 500 may have been accepted all the same: then it must be sent and charged once, and
- * repeating the call with its idempotency key must return a replay.
+ * `node scripts/full-disk.ts`: Postern under load on a real disk (ext4 in a file) that is full, hangs, or goes read-only. A send must
+ * be answered 200 and delivered, or be refused and not charged. Where a sync failed, a send that was answered 500 may have been
+ * accepted; repeated with its idempotency key it must return a replay. Needs root and Linux. Exits 0 if so, 1 if not.
  *
  *   --senders 32         concurrent calls
- *   --only full          only this scenario; or full-large, nearly-full, long-read, slow, read-only, sync-fails
+ *   --only NAME          full; full-large (1 MB a mail); nearly-full (the disk guard refuses with 429); long-read (a reader keeps
+ *                        the database's log growing); slow (writes hang for a second); read-only; sync-fails (needs strace)
  *   --json               print all results as JSON
- *
- * The disk is ext4 in a file (test/lab/load/small-disk.ts), so this needs root and Linux. SQLite is on it; for PostgreSQL the test
- * suite has test/slow/full-disk.test.ts.
- *
- *   full          without the low-space guard, until sends are answered 500; then there is space again
- *   full-large    the same with mails of 1 MB, so that one transaction exceeds what SQLite keeps in memory
- *   nearly-full   with the guard, until sends are answered 429; all accepted mail is delivered before there is space again
- *   long-read     with the guard, while a reader keeps the database open as a backup does, so that its log grows; the reader
- *                 then leaves, and no space is freed
- *   slow          writes hang for a second, ten times, with more senders than POSTERN_HTTP_CONCURRENCY allows
- *   read-only     the disk fails; Postern is killed, the disk repaired, Postern started, and each send that was not answered
- *                 200 is repeated with its idempotency key
- *   sync-fails    the same, but only the syncs fail (caused by strace), and what was written exists after the restart
- *
- * Exits 0 if all of that is so, 1 if not. Leaves nothing behind, not even after Ctrl-C.
  */
-
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

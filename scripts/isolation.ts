@@ -1,33 +1,13 @@
 /**
- * `node scripts/isolation.ts`: measures whether mail to a healthy destination waits for the backlog of a dead one, and whether
- * one organization's mail waits for another's: the time from the API's 200 until the mail is at its MX host.
+ * `node scripts/isolation.ts`: measures whether mail waits for what is not its own: one, for the backlog of a dead destination (its
+ * hosts never greet, or never answer a SYN; p95 at most doubled); two, for another organization's backlog at the same destination
+ * (less than a tenth of its time); three, for another's large sends (p95 at most doubled, stored about once).
+ * Linux, on a quiet machine. Exits 0 if all of that holds, 1 if not.
  *
- *   --mails 200          healthy mails to measure, one every --every 25 ms
- *   --backlog 5000       mails that are queued for dead hosts before
- *   --destinations 1     dead destinations among which the backlog is divided; with 50 of them the connections that all
- *                        may have together exceed POSTERN_MTA_CONCURRENCY
- *   --rounds 3           each round measures each case once; the figures are medians of the rounds; 0 skips part one
- *   --tenant-backlog 2000 --probes 5   of part two; 0 skips part two
- *   --large-sends on     off skips part three
- *   --set NAME=VALUE     a Postern setting; may be repeated
- *   --json               print all results as JSON
- *
- * Part one has three cases: no backlog; a backlog for a host that accepts connections and never greets (mute); one for a host
- * that never answers a SYN (silent, test/lab/mx/silent.ts). Each case has its own Postern process: some healthy mails warm it up, the
- * backlog is accepted, then the healthy mails are sent. All must arrive, and the p95 from the 200 to the MX host must be less
- * than twice that without a backlog. Both times are small, so use a quiet machine; a p95 below a millisecond counts as one.
- * `--set 'POSTERN_MTA_TIMEOUTS=connect=1s greeting=1s'` shows what a backlog does once its attempts time out.
- *
- * Part two: one destination takes 50 ms for each mail over at most five connections. An organization queues its backlog;
- * another one then sends single mails, each after the previous one has arrived. The slowest of these must take less than a
- * tenth of the time that the backlog still needed.
- *
- * Part three: an organization sends six mails of 1.9 MB with 55,000 links at once, with click tracking, each to ten
- * recipients; another one sends small mails meanwhile. The p95 of these, from the call to the 200, must be at most twice that
- * without the large mails (a p95 below 25 ms counts as 25), and the database must grow by less than three times the size of a
- * mail's HTML for each large send.
- *
- * Exits 0 if all of that is so, 1 if not. Linux only. Leaves nothing behind, not even after Ctrl-C.
+ *   --mails 200 --every 25 --backlog 5000 --destinations 1 --rounds 3     of part one: a mail every 25 ms; 0 rounds skip it
+ *   --tenant-backlog 2000 --probes 5      of part two; 0 skips it
+ *   --large-sends on                      off skips part three
+ *   --set NAME=VALUE, --json              a Postern setting, may be repeated; print all results as JSON
  */
 import { availableParallelism, loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';

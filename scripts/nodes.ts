@@ -1,28 +1,15 @@
 /**
- * `node scripts/nodes.ts`: several Postern processes on one PostgreSQL, each killed with SIGKILL at random times under load and
- * started again. In the end nothing may be lost or counted wrongly.
+ * `node scripts/nodes.ts`: several Postern processes on one PostgreSQL, each killed at random times under load and started again.
+ * Nothing may be lost or counted wrongly: see test/lab/load/reconciliation.ts; and limits and credits must be exact.
+ * Do not run it at midnight UTC, when the daily limit starts again. Exits 0 if all of that holds, 1 if not.
  *
- *   --nodes 3              number of nodes
- *   --mails 20000          total to be accepted: half of it is the daily limit of one organization, half the credits of
- *                          another; both send until these are used up
- *   --per-second 5         the limit of a third organization, whose mails are additional
- *   --senders 4            concurrent calls to each node for each of the first two organizations; one for the third
- *   --longest 15           a node lives for up to this many seconds, and is down for up to a quarter of that
- *   --patience 600         seconds until the queue must be empty in the end
- *   --abandon              the last node stays down in the end: others take its deliveries over when its leases expire
- *   --set NAME=VALUE       a Postern setting; may be repeated
- *   --json                 print all results as JSON
- *
- * Each mail has a recipient of its own, so that the MX host (test/lab/mx/sink.ts, a process of its own) can tell every copy apart.
- * No mail that was answered 200 may be missing. Every extra copy must have an attempt that is flagged. What is reported as
- * delivered must be what arrived. The credits must be exact, and exactly as many mails accepted as the daily limit and the
- * credits allow. No window of a second (a trigger in the database records all of them) may have more requests than its limit,
- * or begin before the previous one was over.
- * BUGS: at midnight UTC the daily limit starts again; do not run it then.
- *
- * Exits 0 if all of that is so, 1 if not. Leaves nothing behind, not even after Ctrl-C.
+ *   --nodes 3 --senders 4     number of nodes; concurrent calls to each, for each organization
+ *   --mails 20000             half is the daily limit of one organization, half the credits of another
+ *   --per-second 5            the limit of a third organization
+ *   --longest 15              a node lives for up to this many seconds, and is down for up to a quarter of that
+ *   --patience 600 --abandon  seconds until the queue must be empty; the last node stays down in the end
+ *   --set NAME=VALUE, --json  a Postern setting, may be repeated; print all results as JSON
  */
-
 import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
 import { conclude } from '../test/lab/load/conclude.ts';

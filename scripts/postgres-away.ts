@@ -1,25 +1,13 @@
 /**
- * `node scripts/postgres-away.ts`: kills, stops, freezes and slows PostgreSQL under load, again and again, with several Posterns
- * on it. Each time everything must resume by itself, and in the end nothing may be lost or sent twice because of it.
+ * `node scripts/postgres-away.ts`: kills, stops, freezes and slows PostgreSQL under load, with several Posterns on it. Each must accept
+ * mail again by itself within a minute. Nothing may be lost, sent twice without a flag, or kept of a send that was answered 500.
+ * Exits 0 if all of that holds, 1 if not.
  *
- *   --nodes 2              number of Posterns
- *   --rounds 8             number of disturbances: each kind below in turn, in random order
- *   --longest 60           maximum seconds of a disturbance; the first freeze lasts this long
- *   --senders 6            concurrent calls to each node
- *   --patience 300         seconds until the queue must be empty in the end
- *   --set NAME=VALUE       a Postern setting; may be repeated
- *   --json                 print all results as JSON
- *
- * killed: SIGKILL of the postmaster, which is started again a little later; stopped: `-m fast`, likewise; frozen: SIGSTOP to
- * all its processes, like a machine or a network that hangs; slow: frozen for nine tenths of each half second.
- *
- * Sends must be answered 200, 500 SEND_FAILED, or 429 while too many wait. Nothing of a send that was answered 500 may be
- * kept, charged or sent. Every send that was answered 200 must be at the MX host once, except for flagged copies. The credits
- * must be exact. After each disturbance every node must accept mail again by itself within a minute.
- *
- * Exits 0 if all of that is so, 1 if not. Leaves nothing behind, not even after Ctrl-C.
+ *   --nodes 2 --senders 6     number of Posterns; concurrent calls to each
+ *   --rounds 8 --longest 60   number of disturbances, each kind in turn; maximum seconds of one
+ *   --patience 300            seconds until the queue must be empty in the end
+ *   --set NAME=VALUE, --json  a Postern setting, may be repeated; print all results as JSON
  */
-
 import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
 import { conclude } from '../test/lab/load/conclude.ts';

@@ -1,26 +1,14 @@
 /**
- * `node scripts/receivers.ts`, as root: delivers to real mail servers. Postfix, Exim, OpenSMTPD, and a Postfix that greylists
- * with postgrey are the MX hosts of four domains of a fake zone. Each is a private instance on a loopback address that does
- * not touch the system's own (test/lab/programs/). Four mails go to each of them through Postern's HTTP API.
- *
- *   --only NAME          postfix, exim, opensmtpd or postgrey; may be repeated
- *   --packages DIR       directory of unpacked packages that are not installed
- *   --delay 20           seconds for which postgrey defers unknown senders; Postern's first retry comes after about 30 s
- *   --json               print all results as JSON
- *
- * On Debian the packages of the three mail servers conflict with each other. Install one, and unpack the others:
+ * `node scripts/receivers.ts`: delivers four mails each to a real Postfix with OpenDKIM, Exim, OpenSMTPD, and a Postfix with postgrey.
+ * Each must arrive over TLS with exactly the bytes that were sent and a DKIM signature that mailauth and OpenDKIM verify.
+ * OpenSMTPD may get its mail in clear: Debian 12's fails every handshake (its issue 1171). Needs root. Exits 0 if so, 1 if not,
+ * 2 if a receiver cannot be run here. The packages of the mail servers conflict: install one, unpack the others:
  *
  *   apt-get install -y --no-install-recommends postfix postgrey opendkim
- *   apt-get download exim4-daemon-light exim4-base libidn12 opensmtpd
- *   for package in *.deb; do dpkg -x $package unpacked; done
- *   node scripts/receivers.ts --packages unpacked
+ *   apt-get download exim4-daemon-light exim4-base libidn12 opensmtpd; for p in *.deb; do dpkg -x $p unpacked; done
+ *   node scripts/receivers.ts --packages unpacked [--only postfix|exim|opensmtpd|postgrey]… [--delay 20] [--json]
  *
- * Every mail must be delivered over TLS at the first attempt (with greylisting: at the second). Below the headers that the
- * receiver adds, it must keep exactly the bytes that were sent, and mailauth must verify their DKIM signature; at Postfix, so must OpenDKIM. OpenSMTPD may
- * end up without TLS: Debian 12's version offers STARTTLS and fails every handshake (OpenSMTPD's issue 1171, its private key
- * and OpenSSL 3). It then shows that such a host gets its mail in clear text.
- *
- * Exits 0 if all of that is so, 1 if not, 2 if a receiver cannot be run here. Leaves nothing behind, not even after Ctrl-C.
+ * `--delay`: seconds for which postgrey defers unknown senders; Postern's first retry comes after about 30 s.
  */
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';

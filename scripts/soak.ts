@@ -1,24 +1,13 @@
 /**
- * `node scripts/soak.ts`: kills Postern with SIGKILL under load, again and again, on SQLite and on PostgreSQL. In the end
- * nothing may be lost.
+ * `node scripts/soak.ts`: kills Postern with SIGKILL under load, again and again, on SQLite and on PostgreSQL. Every fourth round it
+ * is killed while it recovers. In the end nothing may be lost or sent twice without a flag, and credits must be exact
+ * (test/lab/load/reconciliation.ts). Exits 0 if so, 1 if not.
  *
- *   --rounds 200           number of kills on each database
- *   --database sqlite      only this one; or postgres
- *   --senders 16           concurrent calls
- *   --longest 800          Postern is killed up to this many milliseconds after a round's first response, at random
- *   --patience 300         seconds until the queue must be empty in the end
- *   --set NAME=VALUE       a Postern setting; may be repeated
- *   --json                 print all results as JSON
- *
- * Each round starts the process on what the last one left, sends as fast as it answers, each mail to a recipient of its own,
- * and kills it. Every fourth round does not wait for a response, so that the process is also killed while it recovers the
- * deliveries that were under way. In the end it is started once more, left alone until the queue is empty, and stopped. No
- * mail that was answered 200 may be missing at the MX host (test/lab/mx/sink.ts, a process of its own). Every extra copy must have
- * an attempt that is flagged. What is reported as delivered must be what arrived, and the credits must be exact.
- *
- * Exits 0 if all of that is so, 1 if not. Leaves nothing behind, not even after Ctrl-C.
+ *   --rounds 200 --senders 16 --longest 800   kills on each database; concurrent calls; milliseconds until a kill, at random
+ *   --database sqlite                         only this one; or postgres
+ *   --patience 300                            seconds until the queue must be empty in the end
+ *   --set NAME=VALUE, --json                  a Postern setting, may be repeated; print all results as JSON
  */
-
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

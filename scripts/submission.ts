@@ -1,11 +1,8 @@
 /**
- * `node scripts/submission.ts`: submits mail with Debian's own clients, swaks and msmtp (apt-get install swaks msmtp).
- *
- * Each sends to a Postern that is started for this: with STARTTLS and with TLS from the start, with AUTH PLAIN and LOGIN; then
- * mails that must be refused. It prints what the client was told, whether the mail arrived at the MX host, what DKIM
- * verification says there, and whether the mail arrived unchanged.
- *
- * Exits 0 if all of that is right, 1 if not, 2 if no client is installed. A client that is missing is skipped with a message.
+ * `node scripts/submission.ts`: submits mail with Debian's own clients, swaks and msmtp (apt-get install swaks msmtp): with STARTTLS
+ * and TLS from the start, AUTH PLAIN and LOGIN, and mails that must be refused. Shows each reply, and whether the mail arrived
+ * unchanged with a valid DKIM signature. Exits 0 if all is right, 1 if not, 2 if no client is installed; one that is missing is
+ * skipped with a message.
  */
 import Table from 'cli-table3';
 import { verifyDkim } from '../test/lab/dkim.ts';

@@ -1,13 +1,8 @@
 /**
- * `node scripts/tls-policies.ts`, as root: checks how Postern follows the TLS policies that recipient domains publish.
- *
- * Uses a real, validating Unbound (test/lab/dns/unbound.ts) with zones that are signed here, a real web server with MTA-STS policies
- * at port 443, MX hosts on loopback with the right certificate, a wrong one and none, and the real Postern as a process of its
- * own, which trusts the tests' certificate authority through NODE_EXTRA_CA_CERTS. One mail goes to each domain. The table says
- * what became of it, and under which protection or for what reason.
- *
- * Exits 0 if everything is as it must be, 1 if not, 2 if Unbound cannot be run; it then prints how to install it. Leaves
- * nothing behind, not even after Ctrl-C.
+ * `node scripts/tls-policies.ts`: checks that Postern follows the TLS policies of recipient domains, DANE and MTA-STS, with a real,
+ * validating Unbound, a web server with policies at port 443, and MX hosts with the right certificate, a wrong one and none. One
+ * mail goes to each domain. Needs root. Exits 0 if each ends as it must, 1 if not, 2 if Unbound cannot be run; it then prints how
+ * to install it.
  */
 import { createHash, X509Certificate } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
