@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { ExecutionContext } from 'ava';
-import { testNeeding } from '../lab/needing.ts';
+import { testWithProgram } from '../lab/needing.ts';
 import { record, samples, signer } from '../lab/oversigned-mails.ts';
 import { isInstalled } from '../lab/programs/programs.ts';
 
@@ -42,7 +42,7 @@ const python = isInstalled('dkimverify')
   ? ['python3', '/usr/bin/python3'].find((path) => spawnSync(path, ['-c', 'import dkim']).status === 0)
   : undefined;
 
-testNeeding(python !== undefined)(
+testWithProgram(python !== undefined)(
   'dkimpy passes a mail as it was sent, and none with a field added on top (needs python3-dkim)',
   async (t) => {
     await judge(t, async (files) => {
@@ -55,7 +55,7 @@ testNeeding(python !== undefined)(
   },
 );
 
-testNeeding(isInstalled('opendkim'))(
+testWithProgram(isInstalled('opendkim'))(
   'OpenDKIM passes a mail as it was sent, and none with a field added on top (needs opendkim)',
   async (t) => {
     await judge(t, async (files, folder) => {
