@@ -50,7 +50,7 @@ test(`a schema that is behind, or ahead, on ${oneKind}`, async (t) => {
 // No network.
 
 test('without DNS nothing hangs, and nothing is blamed that is not known', async (t) => {
-  const world = await startDoctorWorld(t);
+  const world = await startDoctorWorld(t, { database: 'sqlite' });
   const timeouts = { ...world.surroundings.timeouts!, dns: 400 };
   for (const [dnsServers, said] of [
     [['127.0.0.1:9'], 'nothing listens there'],

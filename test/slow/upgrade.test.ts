@@ -161,6 +161,6 @@ for (const kind of kinds) {
 }
 
 test('one step is no steps', (t) => {
-  t.regex(upgradeNotice({ from: 'a', to: 'b', steps: 1, renames: [] }), /from a to b in 1 step;/);
-  t.regex(upgradeNotice({ from: 'a', to: 'b', steps: 2, renames: [] }), /from a to b in 2 steps;/);
+  t.regex(upgradeNotice({ from: 'a', to: 'b', steps: 1, renames: [] }), /from a to b in 1 step,/);
+  t.regex(upgradeNotice({ from: 'a', to: 'b', steps: 2, renames: [] }), /from a to b in 2 steps,/);
 });
