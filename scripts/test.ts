@@ -22,10 +22,13 @@ const generated = join(tests, '.rooms');
 
 /**
  * Folders that are not rooms; and rooms that the slow run leaves out: their tests say nothing about a database, need too long for
- * a second time, or run on both databases the first time (db).
+ * a second time, or run on PostgreSQL the first time (db, cluster).
  */
 const notRooms = ['lab', 'fixtures', 'slow', '.rooms'];
-const onceOnly = ['db', 'house', 'dashboard', 'scripts', 'vendor', 'settings', 'reply-rules', 'mail'];
+const onceOnly = [
+  ...['db', 'cluster', 'house', 'dashboard', 'scripts', 'vendor', 'settings', 'reply-rules', 'mail'],
+  ...['route', 'server', 'smtp-out'],
+];
 
 const isSlow = process.argv[2] === '--slow';
 const args = process.argv.slice(isSlow ? 3 : 2);

@@ -41,7 +41,7 @@ test('without space it is live, and not ready', async (t) => {
 });
 
 test('a database that hangs is told within a second, and one that answers again at once', async (t) => {
-  const world = await startWorld(t);
+  const world = await startWorld(t, { database: 'sqlite' });
   const trx = await world.db.transaction();
   await trx('organizations').update({ name: 'Tenant' });
   const sending = world.send({ to: 'ann@there.invalid' });

@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { type kinds, oneKind } from '../lab/database/databases.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 
 const minute = 60_000;
 
@@ -24,8 +26,14 @@ async function deliver(world: World, to: string): Promise<{ attempts: number; ag
   const sentAt = world.clock.now();
   const { body } = await world.send({ to });
   for (let attempts = 1; ; attempts++) {
-    const email = await world.when(body.emailId, ({ recipients: [recipient], status }) => {
-      return recipient.attempts === attempts && status !== 'sending' && status !== 'queued';
+    const email = await until(async () => {
+      const { recipients, ...rest } = await world.get(body.emailId);
+      const isOver = rest.status !== 'sending' && rest.status !== 'queued';
+      if (recipients[0].attempts === attempts && isOver) return { recipients, ...rest };
+      // The timer of the next attempt may be set after the clock has reached it.
+      await sleep(100);
+      await world.clock.advance(100);
+      return false;
     });
     if (email.status !== 'deferred') return { attempts, age: world.clock.now() - sentAt };
     await world.clock.advance(Date.parse(email.recipients[0].nextAttemptAt) - world.clock.now());
