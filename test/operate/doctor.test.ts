@@ -8,7 +8,7 @@ import { startDoctorWorld } from '../lab/scenes/doctor-world.ts';
 const test = ava.serial;
 
 test(`all is well, on ${oneKind}`, async (t) => {
-  const { healthy } = await startDoctorWorld(t, {});
+  const { healthy } = await startDoctorWorld(t, { database: oneKind });
   const [database, ...rest] = healthy;
   const others = rest.filter(({ verdict }) => verdict !== 'ok');
   t.deepEqual(
@@ -33,7 +33,7 @@ test(`all is well, on ${oneKind}`, async (t) => {
 });
 
 test(`a schema that is behind, or ahead, on ${oneKind}`, async (t) => {
-  const { db, changed } = await startDoctorWorld(t, {});
+  const { db, changed } = await startDoctorWorld(t, { database: oneKind });
   const [last] = await db('knex_migrations').orderBy('id', 'desc').limit(1);
   await db('knex_migrations').where({ id: last.id }).delete();
   const [behind, ...more] = await changed();
@@ -50,7 +50,7 @@ test(`a schema that is behind, or ahead, on ${oneKind}`, async (t) => {
 // No network.
 
 test('without DNS nothing hangs, and nothing is blamed that is not known', async (t) => {
-  const world = await startDoctorWorld(t, { database: 'sqlite' });
+  const world = await startDoctorWorld(t);
   const timeouts = { ...world.surroundings.timeouts!, dns: 400 };
   for (const [dnsServers, said] of [
     [['127.0.0.1:9'], 'nothing listens there'],

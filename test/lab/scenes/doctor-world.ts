@@ -23,7 +23,7 @@ import { wellKnownBlocklists } from '../../../src/operate/doctor/checks/blocklis
 import { type Examination, examine } from '../../../src/operate/doctor/examine.ts';
 import type { Finding } from '../../../src/operate/doctor/finding.ts';
 import type { Surroundings } from '../../../src/operate/doctor/surroundings.ts';
-import { createMigrated, type DatabaseKind, oneKind } from '../database/databases.ts';
+import { createMigrated, type DatabaseKind } from '../database/databases.ts';
 import { startDns, type Zone } from '../dns/dns.ts';
 import { temporaryDirectory } from '../evidence.ts';
 import { startListener } from '../mx/listener.ts';
@@ -56,7 +56,7 @@ const zone: Zone = {
 
 export async function startDoctorWorld(
   t: ExecutionContext,
-  { database: kind = oneKind, settings = {} }: { database?: DatabaseKind; settings?: object } = {},
+  { database: kind = 'sqlite', settings = {} }: { database?: DatabaseKind; settings?: object } = {},
 ) {
   const dataDir = await temporaryDirectory(t);
   const database = await createMigrated(kind, dataDir);
