@@ -4,21 +4,47 @@
  */
 import { isIP } from 'node:net';
 import { isForbidden } from '../vendor/mx-connect.ts';
+import type { WebhookFormatName } from './formats/all-formats.ts';
 
 const maxLength = 2048;
 
-/** The URL as it is stored, or what is wrong with it. */
-export function parseWebhookUrl(text: string, allowPrivate: boolean): string | { fault: string } {
+export interface EndpointUrl {
+  /** Without credentials, because it appears in logs and API responses. */
+  url: string;
+  /** "user:password" for Basic authentication, or empty. */
+  credentials: string;
+}
+
+/** The URL as it is stored, or what is wrong with it. Only a format without a signature can have credentials in its URL. */
+export function parseWebhookUrl(
+  text: string,
+  allowPrivate: boolean,
+  format: WebhookFormatName = 'standard',
+): EndpointUrl | { fault: string } {
   const url = URL.parse(text.trim());
   if (!url || !['http:', 'https:'].includes(url.protocol)) {
     return { fault: `"${text}" is not a URL such as https://app.example.com/webhooks` };
   }
   if (url.href.length > maxLength) return { fault: `the URL is longer than ${maxLength} characters` };
-  // Credentials would appear in logs and API answers; the signature authenticates the caller instead.
-  if (url.username || url.password) return { fault: 'the URL has a user name or password; leave them out' };
+  const credentials = url.username || url.password ? `${decode(url.username)}:${decode(url.password)}` : '';
+  if (credentials !== '' && format !== 'postmark')
+    return {
+      fault: 'the URL has a user name or password; leave them out, because the signature authenticates posts',
+    };
   url.hash = '';
+  url.username = '';
+  url.password = '';
   const fault = allowPrivate ? null : faultOf(url);
-  return fault === null ? url.href : { fault };
+  return fault === null ? { url: url.href, credentials } : { fault };
+}
+
+/** A "%" that escapes nothing stands for itself. */
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 function faultOf(url: URL): string | null {

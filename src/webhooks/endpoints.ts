@@ -21,8 +21,9 @@ import {
 import { eventTypes } from '../glossary.ts';
 import { Refusal } from '../mail/refusal.ts';
 import type { WebhookAttempt } from './classify-response.ts';
+import { secretsOf } from './endpoint-secrets.ts';
 import { parseWebhookUrl } from './endpoint-url.ts';
-import { newSecret, secretsOf } from './signature.ts';
+import { formatOf, type WebhookFormatName } from './formats/all-formats.ts';
 import type { AttemptWebhook } from './webhook-attempt.ts';
 
 class WebhookFault extends Error {}
@@ -38,8 +39,8 @@ const overlapMs = 24 * 60 * 60_000;
 
 export interface AddedWebhook {
   webhook: Webhook;
-  /** Not available later. */
-  secret: string;
+  /** Not available later; null if nobody needs to know it. */
+  secret: string | null;
 }
 
 export interface WebhookRequest {
@@ -47,6 +48,7 @@ export interface WebhookRequest {
   url: string;
   /** Event types; empty means all. */
   types: readonly string[];
+  format?: WebhookFormatName;
 }
 
 interface Terms {
@@ -59,24 +61,31 @@ interface Terms {
 
 export async function addWebhook(
   db: Db,
-  { orgId, url, types }: WebhookRequest,
+  { orgId, url, types, format = 'standard' }: WebhookRequest,
   { seal, allowPrivate, now, byOwner = false }: Terms,
 ): Promise<AddedWebhook> {
-  const parsed = parseWebhookUrl(url, allowPrivate);
-  if (typeof parsed === 'object') throw new WebhookFault(parsed.fault);
+  const parsed = parseWebhookUrl(url, allowPrivate, format);
+  if ('fault' in parsed) throw new WebhookFault(parsed.fault);
   const unknown = types.find((type) => !(eventTypes as readonly string[]).includes(type));
   if (unknown !== undefined) {
     throw new WebhookFault(`"${unknown}" is not an event type; there are ${eventTypes.join(', ')}`);
   }
-  const secret = newSecret();
-  const kept = { orgId, url: parsed, types: [...new Set(types)], secret: seal.close(secret) };
+  const { secret, publicKey } = formatOf(format).newSecret();
+  const kept = {
+    orgId,
+    url: parsed.url,
+    types: [...new Set(types)],
+    format,
+    secret: seal.close(secret || parsed.credentials),
+    publicKey,
+  };
   const max = byOwner ? maxWebhooks : Number.POSITIVE_INFINITY;
   const id = await insertWithin(db, { orgId, table: 'webhooks', max }, (trx) =>
     insertWebhook(trx, kept, now),
   );
   if (id === null)
     throw new Refusal('BAD_REQUEST', `This organization has ${maxWebhooks} webhooks; remove one first.`);
-  return { webhook: (await findWebhook(db, id, orgId))!, secret };
+  return { webhook: (await findWebhook(db, id, orgId))!, secret: shownSecret(secret, publicKey) };
 }
 
 /** Changes what is given. An endpoint that is enabled gets the events that wait for it. */
@@ -93,17 +102,35 @@ export async function changeWebhook(
   }
 }
 
-/** Null if the endpoint no longer exists. */
+/** Whoever has a public key to verify posts must not get the key that signs them. */
+function shownSecret(secret: string, publicKey: string | null): string | null {
+  return secret === '' || publicKey !== null ? null : secret;
+}
+
+export interface RotatedSecret {
+  secret: string | null;
+  publicKey: string | null;
+  /** Null if posts are signed only with the new secret, because the format has one signature. */
+  oldSecretUntil: number | null;
+}
+
+/** Null if the endpoint has been deleted. */
 export async function rotateSecret(
   db: Db,
-  id: string,
+  { id, format }: Pick<Webhook, 'id' | 'format'>,
   { seal, now }: { seal: Seal; now: number },
-): Promise<{ secret: string; oldSecretUntil: number } | null> {
-  const secret = newSecret();
+): Promise<RotatedSecret | null> {
+  const { newSecret, hasSeveralSignatures } = formatOf(format);
+  const { secret, publicKey } = newSecret();
+  if (secret === '')
+    throw new Refusal(
+      'BAD_REQUEST',
+      'Posts in the format of Postmark are not signed. To change the user name and password, add the webhook again.',
+    );
   const until = now + overlapMs;
-  return (await replaceSecret(db, id, seal.close(secret), { now, until }))
-    ? { secret, oldSecretUntil: until }
-    : null;
+  if (!(await replaceSecret(db, id, { secret: seal.close(secret), publicKey }, { now, until }))) return null;
+  const oldSecretUntil = hasSeveralSignatures ? until : null;
+  return { secret: shownSecret(secret, publicKey), publicKey, oldSecretUntil };
 }
 
 interface TestParts {
@@ -120,7 +147,7 @@ export async function testWebhook(
   { attemptWebhook, clock, signal = new AbortController().signal }: TestParts,
 ): Promise<WebhookAttempt> {
   const now = clock.now();
-  const { id: webhookId, orgId, url } = webhook;
+  const { id: webhookId, orgId, url, format } = webhook;
   const event = {
     id: newId(),
     orgId,
@@ -132,7 +159,7 @@ export async function testWebhook(
     position: 0,
   };
   const secrets = secretsOf(webhook, now);
-  const attempt = await attemptWebhook({ url, secrets, event }, signal);
+  const attempt = await attemptWebhook({ url, format, secrets, event }, signal);
   const message = { id: newId(), webhookId, eventId: event.id, orderingKey: event.id, attempts: 0 };
   await insertTried(db, {
     event: {

@@ -1,4 +1,12 @@
-/** Whether an endpoint subscribes to a type; no types means all. webhook.test is posted only to the endpoint under test. */
-export function wants(types: readonly string[], type: string): boolean {
-  return type !== 'webhook.test' && (types.length === 0 || types.includes(type));
+import { formatOf, type WebhookFormatName } from './formats/all-formats.ts';
+
+export interface Subscription {
+  /** No types means all. */
+  types: readonly string[];
+  format: WebhookFormatName;
+}
+
+/** Whether an endpoint gets events of a type. webhook.test is posted only to the endpoint under test. */
+export function wants({ types, format }: Subscription, type: string): boolean {
+  return formatOf(format).writes(type) && (types.length === 0 || types.includes(type));
 }

@@ -35,7 +35,18 @@ async function newStore(t: ExecutionContext, kind: DatabaseKind) {
   const orgId = await db.transaction((trx) => insertOrganization(trx, 'Acme', start));
   let now = start;
   const add = (types: string[] = [], owner = orgId) =>
-    insertWebhook(db, { orgId: owner, url: 'https://app.invalid/', types, secret: 'sealed' }, now);
+    insertWebhook(
+      db,
+      {
+        orgId: owner,
+        url: 'https://app.invalid/',
+        types,
+        format: 'standard',
+        secret: 'sealed',
+        publicKey: null,
+      },
+      now,
+    );
   const claimAs = (node: string, limit: number, ids: string[]) =>
     claimMessages(db, { node, now, leaseMs: 60_000, picks: ids.map((webhookId) => ({ webhookId, limit })) });
   return {

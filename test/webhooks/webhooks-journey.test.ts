@@ -3,54 +3,17 @@
  * library, in the order of its email.
  */
 import test from 'ava';
-import { newId } from '../../src/base/id.ts';
-import { insertRows } from '../../src/db/engine/insert-rows.ts';
 import { cliOf } from '../lab/cli.ts';
-import { partOf } from '../lab/mail.ts';
 import { ok, type Received, type Receiver, startReceiver } from '../lab/scenes/webhook-receiver.ts';
-import { deliverAll, nextTry, openMessages, startWebhookWorld } from '../lab/scenes/webhook-world.ts';
+import {
+  deliverAll,
+  nextTry,
+  openMessages,
+  sendAll,
+  startWebhookWorld,
+} from '../lab/scenes/webhook-world.ts';
 import type { World } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
-
-const chrome =
-  'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36';
-
-/** Delivered, deferred and then delivered, bounced; opened, clicked, complained of. */
-async function sendAll(world: World, orgId: string): Promise<string[]> {
-  const html = '<p>In confidence: <a href="https://app.invalid/">go</a></p>';
-  const tracking = { openTracking: true, clickTracking: true };
-  const fields = { html, tracking, tags: { plan: 'pro' } };
-  const [plain, grey, gone] = await Promise.all(
-    ['ann', 'greylist', 'unknown'].map(async (name) => {
-      const { body } = await world.send({ to: `${name}@there.invalid`, ...fields });
-      return body.emailId as string;
-    }),
-  );
-  const reached = (status: string) => (email: { status: string }) => email.status === status;
-  await world.when(plain!, reached('delivered'));
-  await world.when(gone!, reached('bounced'));
-  await world.when(grey!, reached('deferred'));
-  const body = partOf(world.mx[0]!.messages.find(({ to }) => to[0]!.startsWith('ann'))!.raw, 'text/html');
-  const links = [/<img src="([^"]+)"/, /<a href="([^"]+)"/].map((each) =>
-    each.exec(body)![1]!.replaceAll('&amp;', '&'),
-  );
-  await world.clock.advance('31s');
-  await world.when(grey!, reached('delivered'));
-  for (const link of links) await fetch(link, { redirect: 'manual', headers: { 'user-agent': chrome } });
-  await world.when(plain!, ({ recipients }) => recipients[0].clicks.count === 1);
-  // What returned mail will write.
-  const complaint = {
-    type: 'email.complained',
-    recipient: 'ann@there.invalid',
-    at: world.clock.now(),
-    data: '{}',
-  };
-  await world.db.transaction((trx) =>
-    insertRows(trx, 'events', [{ id: newId(), org_id: orgId, email_id: plain, ...complaint }]),
-  );
-  await world.clock.advance('1s');
-  return [plain!, grey!, gone!];
-}
 
 /** The events that there are, each with what was told of it. */
 async function eventsOf(
@@ -270,7 +233,7 @@ test('only the types that were asked for, and only the own organization', async 
   const { world, add } = await startWebhookWorld(t);
   const some = await startReceiver(t, { now: world.clock.now });
   const { id, secret } = await add(some.url, ['email.delivered']);
-  some.secret = secret;
+  some.secret = secret!;
   const { body } = await world.send({ to: 'ann@there.invalid' });
   await some.received(1);
   await until(async () => (await openMessages(world)).length === 0);

@@ -11,12 +11,13 @@ import {
   type WebhookVerdict,
 } from '../../src/webhooks/classify-response.ts';
 import { type EndpointAttempt, endpointHealthAfter } from '../../src/webhooks/endpoint-health.ts';
+import { secretsOf } from '../../src/webhooks/endpoint-secrets.ts';
+import { newStandardSecret, standard } from '../../src/webhooks/formats/standard-format.ts';
 import { createPostingSlots } from '../../src/webhooks/posting-slots.ts';
-import { newSecret, secretsOf, sign } from '../../src/webhooks/signature.ts';
-import { bodyOf } from '../../src/webhooks/webhook-body.ts';
 import { runs } from '../lab/runs.ts';
 
 const now = Date.UTC(2026, 10, 21);
+const bodyOf = (event: EventRecord) => standard.write(event, { secrets: [], timestamp: 0 }).body;
 const answer = (status: number, retryAfter: string | null = null) => ({
   answer: { status, retryAfter, text: '' },
 });
@@ -145,14 +146,10 @@ test('of a long text as much is told as there is room for', (t) => {
 });
 
 test('the library verifies what we sign, with either secret while two sign', (t) => {
-  const [fresh, old, strange] = [newSecret(), newSecret(), newSecret()];
+  const [fresh, old, strange] = [newStandardSecret(), newStandardSecret(), newStandardSecret()];
   const timestamp = Math.floor(Date.now() / 1000);
-  const body = bodyOf(event({ email: { ...event().email!, subject: 'Grüße, 世界 👍' } }));
-  const headers = {
-    'webhook-id': 'e',
-    'webhook-timestamp': String(timestamp),
-    'webhook-signature': sign([fresh, old], { id: 'e', timestamp, body }),
-  };
+  const greeting = event({ email: { ...event().email!, subject: 'Grüße, 世界 👍' } });
+  const { body, headers } = standard.write(greeting, { secrets: [fresh, old], timestamp });
   for (const secret of [fresh, old]) t.deepEqual(new Webhook(secret).verify(body, headers), JSON.parse(body));
   t.throws(() => new Webhook(strange).verify(body, headers));
   t.throws(() => new Webhook(fresh).verify(`${body} `, headers));

@@ -6,11 +6,13 @@ import type { EventType } from '../../glossary.ts';
 import type { WebhookAttempt } from '../../webhooks/classify-response.ts';
 
 export function presentWebhook(webhook: Webhook) {
-  const { id, url, types, status, reason } = webhook;
+  const { id, url, types, format, publicKey, status, reason } = webhook;
   return {
     id,
     url,
     events: types as EventType[],
+    format,
+    publicKey,
     status,
     reason,
     failingSince: isoOrNull(webhook.failingSince),

@@ -1,5 +1,5 @@
 /** /api/public/webhooks: endpoints that events are posted to. test-and-replay.ts has the calls that post events. */
-import { iso } from '../../base/clock.ts';
+import { isoOrNull } from '../../base/clock.ts';
 import { countMessages } from '../../db/webhooks/webhook-attempts.ts';
 import { deleteWebhook, findWebhook, listWebhooks, type Webhook } from '../../db/webhooks/webhooks.ts';
 import { Refusal } from '../../mail/refusal.ts';
@@ -27,15 +27,16 @@ export const webhookEndpoints = [
     operationId: 'addWebhook',
     summary: 'Add a webhook',
     description:
-      'Posts events to a URL from now on, signed according to Standard Webhooks. The secret is shown only in this ' +
-      'response. An organization can have fifty webhooks.',
+      'Posts events to a URL from now on, signed according to Standard Webhooks or in the format of another service. The ' +
+      'secret is shown only in this response. An organization can have fifty webhooks.',
     body: newWebhook,
     response: answer('The webhook and its secret.', NewWebhookAnswer),
     errors: { VALIDATION_ERROR: true },
     async respond({ db, orgId, body, seal, allowPrivate, now }) {
-      const parsed = parseWebhookUrl(body.url, allowPrivate);
-      if (typeof parsed === 'object') throw refusedUrl(body.url, parsed.fault);
-      const request = { orgId, url: parsed, types: body.events };
+      const { url, events: types, format } = body;
+      const parsed = parseWebhookUrl(url, allowPrivate, format);
+      if ('fault' in parsed) throw refusedUrl(url, parsed.fault);
+      const request = { orgId, url, types, format };
       const added = await addWebhook(db, request, { seal, allowPrivate, now, byOwner: true });
       return { webhook: presentWebhook(added.webhook), secret: added.secret };
     },
@@ -79,11 +80,13 @@ export const webhookEndpoints = [
     route: 'POST /webhooks/{id}/rotate',
     operationId: 'rotateWebhookSecret',
     summary: "Rotate a webhook's secret",
-    description: 'Creates a new secret. For 24 hours, posts are signed with both secrets.',
+    description:
+      'Creates a new secret. For 24 hours, posts are signed with both secrets. In the formats sendgrid and mailgun, which ' +
+      'have one signature, the new secret alone signs from now on.',
     response: answer('The new secret.', NewSecretAnswer),
-    async respond({ db, found: { id }, seal, now }) {
-      const made = requireFound(await rotateSecret(db, id, { seal, now }), 'webhook');
-      return { id, secret: made.secret, oldSecretUntil: iso(made.oldSecretUntil) };
+    async respond({ db, found, seal, now }) {
+      const made = requireFound(await rotateSecret(db, found, { seal, now }), 'webhook');
+      return { id: found.id, ...made, oldSecretUntil: isoOrNull(made.oldSecretUntil) };
     },
   }),
 ];

@@ -1,6 +1,7 @@
 /** The schemas of webhooks in requests and responses. */
 import { z } from 'zod';
 import { eventTypes } from '../../glossary.ts';
+import { webhookFormats } from '../../webhooks/formats/all-formats.ts';
 import { limitSize } from '../at-most.ts';
 import { moment, nextId, success } from '../management.ts';
 import { after, id, limit, time } from '../query.ts';
@@ -15,9 +16,16 @@ const events = limitSize(maxEvents, eventList).meta({
   description: 'The types of events to post; an empty list means all types.',
 });
 
+const format = z.enum(webhookFormats, { error: `must be one of ${webhookFormats.join(', ')}` }).meta({
+  description:
+    'How events are written and signed: as in this document (standard), or as another service writes its webhooks. Events ' +
+    'that the format does not have are not posted. In the format of Postmark, the URL can have a user name and a password.',
+});
+
 export const newWebhook = z.object({
   url: url.meta({ description: 'The URL that events are posted to.' }),
   events: events.default([]),
+  format: format.default('standard'),
 });
 
 export const webhookChange = z
@@ -60,6 +68,10 @@ const webhook = z
     id: z.uuid(),
     url,
     events,
+    format,
+    publicKey: z.string().nullable().meta({
+      description: 'Verifies posts in the format of SendGrid; null in the other formats.',
+    }),
     status: z.enum(['active', 'disabled']),
     reason: z.string().nullable().meta({ description: 'Why the webhook is disabled.' }),
     failingSince: moment
@@ -74,7 +86,12 @@ const webhook = z
 
 const secret = z
   .string()
-  .meta({ description: 'The secret that verifies posts. It is shown only in this response.' });
+  .nullable()
+  .meta({
+    description:
+      'The secret that verifies posts. It is shown only in this response. Null in the formats of SendGrid, which has a public ' +
+      'key instead, and Postmark, whose posts are not signed.',
+  });
 
 const tried = z.object({
   at: moment,
@@ -115,8 +132,9 @@ export const webhookSchemas = {
   NewSecretAnswer: success({
     id: z.uuid(),
     secret,
-    oldSecretUntil: moment.meta({
-      description: 'Until this time, posts are also signed with the old secret.',
+    publicKey: z.string().nullable(),
+    oldSecretUntil: moment.nullable().meta({
+      description: 'Until this time, posts are also signed with the old secret; null if they are not.',
     }),
   }),
   WebhookTestAnswer: success({

@@ -6,8 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { readEvents, settledPosition } from '../../db/events/read-events.ts';
 import { outwardEvent } from '../../record/event.ts';
-import { newSecret, sign } from '../../webhooks/signature.ts';
-import { bodyOf } from '../../webhooks/webhook-body.ts';
+import { newStandardSecret, standard } from '../../webhooks/formats/standard-format.ts';
 import { eventTypes, url, webhookSecret } from '../args/arguments.ts';
 import { organizationId } from '../args/lookup.ts';
 import type { CommandContext } from '../command-context.ts';
@@ -43,7 +42,7 @@ async function listen(context: CommandContext, options: Options): Promise<void> 
   const { out } = context;
   const db = await context.db();
   const orgId = (await organizationId(db, options.org)) ?? null;
-  const secret = options.secret ?? newSecret();
+  const secret = options.secret ?? newStandardSecret();
   let after = await settledPosition(db);
   out.warn(`forwarding to ${options.forward}, signed with ${secret}; press Ctrl-C to stop`);
   const end = context.abortOn();
@@ -51,23 +50,15 @@ async function listen(context: CommandContext, options: Options): Promise<void> 
     const page = await readEvents(db, { orgId, after, limit: pageSize, types: options.event });
     for (const event of page.events) {
       const { id, ...described } = outwardEvent(event);
-      const body = bodyOf(event);
+      const timestamp = Math.floor(context.now() / 1000);
+      const { body, headers } = standard.write(event, { secrets: [secret], timestamp });
       const begun = performance.now();
-      const response = await post(options.forward, body, headersFor(id, body, secret, context.now()));
+      const response = await post(options.forward, body, headers);
       printResult(out, { id, ...described, ...response, ms: Math.round(performance.now() - begun) });
     }
     after = page.position;
     if (!page.isMore) await sleep(pollMs, undefined, { signal: end }).catch(() => {});
   }
-}
-
-function headersFor(id: string, body: string, secret: string, now: number): Record<string, string> {
-  const timestamp = Math.floor(now / 1000);
-  return {
-    'webhook-id': id,
-    'webhook-timestamp': String(timestamp),
-    'webhook-signature': sign([secret], { id, timestamp, body }),
-  };
 }
 
 interface PostResult {

@@ -1,12 +1,13 @@
 /** `postern webhook`: endpoints that events are posted to. A secret is printed once, by the command that creates it. */
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { validate as isUuid } from 'uuid';
 import { createSeal } from '../../accounts/seal.ts';
-import { iso, systemClock } from '../../base/clock.ts';
+import { isoOrNull, systemClock } from '../../base/clock.ts';
 import { countMessages, listWebhookAttempts } from '../../db/webhooks/webhook-attempts.ts';
 import { deleteWebhook, listWebhooks } from '../../db/webhooks/webhooks.ts';
 import { createResolver } from '../../route/resolver.ts';
 import { addWebhook, changeWebhook, rotateSecret, testWebhook } from '../../webhooks/endpoints.ts';
+import { type WebhookFormatName, webhookFormats } from '../../webhooks/formats/all-formats.ts';
 import { createPoster, timeoutMs } from '../../webhooks/guarded-post.ts';
 import { createAttemptWebhook } from '../../webhooks/webhook-attempt.ts';
 import { eventTypes, lines } from '../args/arguments.ts';
@@ -39,7 +40,12 @@ export function webhookCommands(program: Command, context: CommandContext): void
     .argument('<URL>', 'URL that events are posted to, https or http')
     .requiredOption('--org <ORG>', 'id or name of the organization')
     .option('--event <T>', 'only events of this type; without it, all events', eventTypes)
-    .action((url: string, options: { org: string; event?: string[] }) => add(context, url, options));
+    .addOption(
+      new Option('--format <F>', 'write and sign events as this service does')
+        .choices(webhookFormats)
+        .default('standard'),
+    )
+    .action((url: string, options: AddOptions) => add(context, url, options));
 
   webhook
     .command('list')
@@ -74,18 +80,25 @@ export function webhookCommands(program: Command, context: CommandContext): void
   ofOne('remove', 'Delete a webhook and its pending messages.').action((id: string) => remove(context, id));
 }
 
+interface AddOptions {
+  org: string;
+  event?: string[];
+  format: WebhookFormatName;
+}
+
 async function add(
   { db, out, config, secrets, now }: CommandContext,
   url: string,
-  { org, event = [] }: { org: string; event?: string[] },
+  { org, event = [], format }: AddOptions,
 ): Promise<void> {
   const { id: orgId } = await requireOrganization(await db(), org);
   const terms = { seal: createSeal(secrets()), allowPrivate: config().webhookAllowPrivate, now: now() };
-  const added = await addWebhook(await db(), { orgId, url, types: event }, terms);
-  const { id, url: addedUrl, types } = added.webhook;
-  const document = { id, secret: added.secret, url: addedUrl, events: types };
+  const added = await addWebhook(await db(), { orgId, url, types: event, format }, terms);
+  const { id, url: addedUrl, types, publicKey } = added.webhook;
+  const document = { id, secret: added.secret, publicKey, url: addedUrl, events: types, format };
   out.print(document, { facts: { ...document, events: types.join(' ') || 'all' } });
-  out.note('the secret is shown only this time; your application verifies the signatures with it');
+  if (added.secret !== null)
+    out.note('the secret is shown only this time; your application verifies the signatures with it');
   if (addedUrl.startsWith('http:')) out.note('over http, anyone on the network path can read the events');
 }
 
@@ -160,13 +173,20 @@ async function enable({ db, out, now }: CommandContext, id: string): Promise<voi
 
 async function rotate({ db, out, secrets, now }: CommandContext, id: string): Promise<void> {
   const webhook = await requireWebhook(await db(), id);
-  const made = (await rotateSecret(await db(), webhook.id, { seal: createSeal(secrets()), now: now() }))!;
-  const { secret, oldSecretUntil } = made;
+  const made = (await rotateSecret(await db(), webhook, { seal: createSeal(secrets()), now: now() }))!;
+  const { secret, publicKey, oldSecretUntil } = made;
   out.print(
-    { id: webhook.id, secret, oldSecretUntil: iso(oldSecretUntil) },
-    { facts: { id: webhook.id, secret, 'old one signs until': { time: oldSecretUntil } } },
+    { id: webhook.id, ...made, oldSecretUntil: isoOrNull(oldSecretUntil) },
+    {
+      facts: {
+        id: webhook.id,
+        secret,
+        'public key': publicKey,
+        'old one signs until': { time: oldSecretUntil },
+      },
+    },
   );
-  out.note('the secret is shown only this time');
+  if (secret !== null) out.note('the secret is shown only this time');
 }
 
 async function remove({ db, out }: CommandContext, id: string): Promise<void> {

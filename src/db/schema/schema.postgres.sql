@@ -571,6 +571,8 @@ CREATE TABLE webhooks (
   paused_until bigint,
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL,
+  format text NOT NULL DEFAULT 'standard'::text,
+  public_key text,
   FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   PRIMARY KEY (id)
 );

@@ -532,6 +532,8 @@ CREATE TABLE webhooks (
   paused_until bigint,
   created_at bigint not null,
   updated_at bigint not null,
+  format text not null default 'standard',
+  public_key text,
   foreign key(org_id) references organizations(id) on delete cascade,
   primary key (id)
 );

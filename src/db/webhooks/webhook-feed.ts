@@ -39,11 +39,11 @@ async function makeMessages(trx: Trx, events: EventRecord[], now: number): Promi
   const endpoints = await trx('webhooks')
     .whereIn('org_id', orgs)
     .whereRaw("status = 'active'")
-    .select('id', 'org_id', 'types', 'after_position');
-  const wanted = endpoints.map((row) => ({ ...row, types: JSON.parse(row.types) as string[] }));
+    .select('id', 'org_id', 'types', 'format', 'after_position');
+  const wanted = endpoints.map((row) => ({ ...row, types: JSON.parse(row.types) }));
   const messages = events.flatMap((event) =>
     wanted
-      .filter(({ org_id, types }) => org_id === event.orgId && wants(types, event.type))
+      .filter((endpoint) => endpoint.org_id === event.orgId && wants(endpoint, event.type))
       .filter(({ after_position }) => event.position > after_position)
       .map(({ id }) => ({ webhookId: id as string, event })),
   );

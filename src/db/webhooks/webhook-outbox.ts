@@ -12,7 +12,8 @@
  * An expired lease is due like any other message, because a receiver must tolerate duplicates anyway. On PostgreSQL any
  * number of nodes claim in parallel (SKIP LOCKED).
  */
-import { secretsOf } from '../../webhooks/signature.ts';
+import { secretsOf } from '../../webhooks/endpoint-secrets.ts';
+import type { WebhookFormatName } from '../../webhooks/formats/all-formats.ts';
 import { jsonRows, query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
 import { type EventRecord, findEvents } from '../events/read-events.ts';
@@ -25,6 +26,7 @@ export interface WebhookMessage {
   /** Tries made before this one. */
   attempts: number;
   url: string;
+  format: WebhookFormatName;
   /** Sealed, the newest first. */
   secrets: string[];
   /** Null if it has been deleted. */
@@ -89,6 +91,7 @@ async function readMessages(db: Db, ids: string[], now: number): Promise<Webhook
     .select(
       'message.*',
       'endpoint.url',
+      'endpoint.format',
       'endpoint.secret',
       'endpoint.old_secret',
       'endpoint.old_secret_until',
@@ -108,6 +111,7 @@ async function readMessages(db: Db, ids: string[], now: number): Promise<Webhook
     orderingKey: row.lane,
     attempts: row.attempts,
     url: row.url,
+    format: row.format,
     secrets: secretsOf(
       { secret: row.secret, oldSecret: row.old_secret, oldSecretUntil: row.old_secret_until },
       now,

@@ -99,7 +99,9 @@ async function replayPage(trx: Trx, webhook: Webhook, ids: string[], now: number
   const again = events.filter(({ id }) => isKnown.has(id));
   for (const event of again) await reopen(trx, webhook.id, event, now);
   const keys = again.map((event) => ({ webhookId: webhook.id, orderingKey: orderingKeyOf(event) }));
-  const fresh = events.filter(({ id, type }) => !isKnown.has(id) && wants([], type));
+  const fresh = events.filter(
+    ({ id, type }) => !isKnown.has(id) && wants({ types: [], format: webhook.format }, type),
+  );
   const added = await addMessages(
     trx,
     fresh.map((event) => ({ webhookId: webhook.id, event })),

@@ -6,6 +6,7 @@
  */
 import { newId } from '../../base/id.ts';
 import type { EndpointHealth } from '../../webhooks/endpoint-health.ts';
+import type { WebhookFormatName } from '../../webhooks/formats/all-formats.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { json, number, orNull, records, text, value } from '../engine/records.ts';
 import { settledPosition } from '../events/read-events.ts';
@@ -16,10 +17,13 @@ const webhooks = records({
   url: text,
   /** The event types that it gets; none: all. */
   types: json<string[]>(),
+  format: value<WebhookFormatName>(),
   status: value<'active' | 'disabled'>(),
   /** The reason why it is disabled. */
   reason: orNull(text),
   secret: text,
+  /** Verifies posts, in a format whose secret only signs. */
+  publicKey: orNull(text),
   oldSecret: orNull(text),
   oldSecretUntil: orNull(number),
   failingSince: orNull(number),
@@ -30,18 +34,14 @@ const webhooks = records({
 
 export type Webhook = ReturnType<typeof webhooks.read>;
 
-export type NewWebhook = Pick<Webhook, 'orgId' | 'url' | 'types' | 'secret'>;
+export type NewWebhook = Pick<Webhook, 'orgId' | 'url' | 'types' | 'format' | 'secret' | 'publicKey'>;
 
 /** The endpoint gets the events from now on. */
 export async function insertWebhook(db: Db, webhook: NewWebhook, now: number): Promise<string> {
   const id = newId();
-  const { orgId, url, types, secret } = webhook;
   const row = webhooks.write({
+    ...webhook,
     id,
-    orgId,
-    url,
-    types,
-    secret,
     status: 'active',
     createdAt: now,
     updatedAt: now,
@@ -77,12 +77,18 @@ export async function deleteWebhook(db: Db, id: string): Promise<boolean> {
 export async function replaceSecret(
   db: Db,
   id: string,
-  secret: string,
+  { secret, publicKey }: Pick<Webhook, 'secret' | 'publicKey'>,
   times: { now: number; until: number },
 ): Promise<boolean> {
   const changed = await db('webhooks')
     .where({ id })
-    .update({ old_secret: db.ref('secret'), old_secret_until: times.until, secret, updated_at: times.now });
+    .update({
+      old_secret: db.ref('secret'),
+      old_secret_until: times.until,
+      secret,
+      public_key: publicKey,
+      updated_at: times.now,
+    });
   return changed > 0;
 }
 

@@ -25,7 +25,7 @@ import { changeUser, insertUser } from '../../../src/db/accounts/users.ts';
 import { insertWebhook } from '../../../src/db/webhooks/webhooks.ts';
 import { wellKnownBlocklists } from '../../../src/operate/doctor/checks/blocklists.ts';
 import type { Surroundings } from '../../../src/operate/doctor/surroundings.ts';
-import { newSecret } from '../../../src/webhooks/signature.ts';
+import { newStandardSecret } from '../../../src/webhooks/formats/standard-format.ts';
 import { createBrowser, password } from '../browser/browser.ts';
 import { until } from '../until.ts';
 import { startReceiver } from './webhook-receiver.ts';
@@ -138,7 +138,18 @@ export async function startScene(t: ExecutionContext) {
       return { id: row.id as string, address };
     },
     webhook: async (orgId: string, url = receiver.url, types: string[] = quiet) =>
-      insertWebhook(db, { orgId, url, types, secret: seal.close(newSecret()) }, clock.now()),
+      insertWebhook(
+        db,
+        {
+          orgId,
+          url,
+          types,
+          format: 'standard',
+          secret: seal.close(newStandardSecret()),
+          publicKey: null,
+        },
+        clock.now(),
+      ),
     /** Sent, and come as far as it comes by itself. */
     email: async (org: Pick<Org, 'slug' | 'key'>, to: string, fields: object = {}) => {
       const { status, body } = await world.call('POST', '/api/public/email/send', {

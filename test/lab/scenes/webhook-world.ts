@@ -1,8 +1,12 @@
 /** A world with endpoints, and the hands to turn its clock from one try to the next. */
 import type { ExecutionContext } from 'ava';
 import { createSeal } from '../../../src/accounts/seal.ts';
+import { newId } from '../../../src/base/id.ts';
 import { loadSecrets } from '../../../src/base/secrets.ts';
+import { insertRows } from '../../../src/db/engine/insert-rows.ts';
 import { addWebhook } from '../../../src/webhooks/endpoints.ts';
+import type { WebhookFormatName } from '../../../src/webhooks/formats/all-formats.ts';
+import { partOf } from '../mail.ts';
 import { until } from '../until.ts';
 import { type Receiver, startReceiver } from './webhook-receiver.ts';
 import { startWorld, type World, type WorldOptions } from './world.ts';
@@ -14,10 +18,14 @@ export async function startWebhookWorld(t: ExecutionContext, options: WorldOptio
   });
   const [{ id: orgId }] = await world.db('organizations').select('id');
   const seal = createSeal(loadSecrets(world.config));
-  const add = async (url: string, types: string[] = []) => {
+  const add = async (url: string, types: string[] = [], format?: WebhookFormatName) => {
     const terms = { seal, allowPrivate: true, now: world.clock.now() };
-    const { webhook, secret } = await addWebhook(world.db, { orgId, url, types }, terms);
-    return { id: webhook.id, secret };
+    const { webhook, secret } = await addWebhook(
+      world.db,
+      { orgId, url, types, ...(format && { format }) },
+      terms,
+    );
+    return { id: webhook.id, secret, webhook, publicKey: webhook.publicKey };
   };
   return {
     world,
@@ -28,7 +36,7 @@ export async function startWebhookWorld(t: ExecutionContext, options: WorldOptio
     async endpoint(types: string[] = []): Promise<{ receiver: Receiver; id: string }> {
       const receiver = await startReceiver(t, { now: world.clock.now });
       const { id, secret } = await add(receiver.url, types);
-      receiver.secret = secret;
+      receiver.secret = secret!;
       return { receiver, id };
     },
   };
@@ -63,4 +71,44 @@ export async function deliverAll(world: World, max = 50): Promise<void> {
     await nextTry(world);
   }
   throw new Error(`after ${max} tries there are ${(await openMessages(world)).length} open messages`);
+}
+
+const chrome =
+  'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36';
+
+/** Delivered, deferred and then delivered, bounced; opened, clicked, complained of. */
+export async function sendAll(world: World, orgId: string): Promise<string[]> {
+  const html = '<p>In confidence: <a href="https://app.invalid/">go</a></p>';
+  const tracking = { openTracking: true, clickTracking: true };
+  const fields = { html, tracking, tags: { plan: 'pro' } };
+  const [plain, grey, gone] = await Promise.all(
+    ['ann', 'greylist', 'unknown'].map(async (name) => {
+      const { body } = await world.send({ to: `${name}@there.invalid`, ...fields });
+      return body.emailId as string;
+    }),
+  );
+  const reached = (status: string) => (email: { status: string }) => email.status === status;
+  await world.when(plain!, reached('delivered'));
+  await world.when(gone!, reached('bounced'));
+  await world.when(grey!, reached('deferred'));
+  const body = partOf(world.mx[0]!.messages.find(({ to }) => to[0]!.startsWith('ann'))!.raw, 'text/html');
+  const links = [/<img src="([^"]+)"/, /<a href="([^"]+)"/].map((each) =>
+    each.exec(body)![1]!.replaceAll('&amp;', '&'),
+  );
+  await world.clock.advance('31s');
+  await world.when(grey!, reached('delivered'));
+  for (const link of links) await fetch(link, { redirect: 'manual', headers: { 'user-agent': chrome } });
+  await world.when(plain!, ({ recipients }) => recipients[0].clicks.count === 1);
+  // What returned mail will write.
+  const complaint = {
+    type: 'email.complained',
+    recipient: 'ann@there.invalid',
+    at: world.clock.now(),
+    data: '{}',
+  };
+  await world.db.transaction((trx) =>
+    insertRows(trx, 'events', [{ id: newId(), org_id: orgId, email_id: plain, ...complaint }]),
+  );
+  await world.clock.advance('1s');
+  return [plain!, grey!, gone!];
 }

@@ -2,6 +2,7 @@
 import { countMessages, listWebhookAttempts } from '../../../db/webhooks/webhook-attempts.ts';
 import { deleteWebhook, findWebhook, type Webhook } from '../../../db/webhooks/webhooks.ts';
 import { changeWebhook, rotateSecret } from '../../../webhooks/endpoints.ts';
+import { formatOf } from '../../../webhooks/formats/all-formats.ts';
 import { itemIn, showForm } from '../../form-page.ts';
 import { checkForm, type Errors } from '../../forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, part, redirect, show } from '../../page.ts';
@@ -31,9 +32,12 @@ export const webhookPage: DashboardPage = {
       change(visit, parts, { enabled: false }, 'The endpoint is disabled. Nothing is posted to it.'),
     async 'POST /dashboard/o/:org/webhooks/:id/rotate'(visit, { db, seal }) {
       const webhook = await webhookIn(visit, db);
-      const made = await rotateSecret(db, webhook.id, { seal, now: visit.now });
+      const made = await rotateSecret(db, webhook, { seal, now: visit.now });
       if (!made) throw notFound('webhook');
-      return show('webhooks/secret', 'Webhooks', { webhook, ...made });
+      return show('webhooks/secret', 'Webhooks', {
+        ...made,
+        webhook: { ...webhook, publicKey: made.publicKey },
+      });
     },
     async 'POST /dashboard/o/:org/webhooks/:id/remove'(visit, { db }) {
       const { id } = await webhookIn(visit, db);
@@ -51,6 +55,7 @@ async function page(visit: OrgVisit, { db }: PageParts, errors: Errors = {}) {
   const data = {
     ...(await attemptsData(visit, db, webhook)),
     groups,
+    signsWithBoth: formatOf(webhook.format).hasSeveralSignatures,
     ticked: isGiven ? visit.form.getAll('events') : webhook.types,
     which: isGiven ? visit.form.get('which') : webhook.types.length === 0 ? 'all' : 'some',
   };

@@ -1,11 +1,15 @@
 /** The list of webhook endpoints, and adding one. Its secret is shown once. endpoint-page.ts shows one endpoint. */
+import { z } from 'zod';
 import { listWebhooks } from '../../../db/webhooks/webhooks.ts';
 import { parseWebhookUrl } from '../../../webhooks/endpoint-url.ts';
 import { addWebhook } from '../../../webhooks/endpoints.ts';
+import { webhookFormats } from '../../../webhooks/formats/all-formats.ts';
 import { asFault, showForm } from '../../form-page.ts';
 import { checkForm, type Errors } from '../../forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, show } from '../../page.ts';
 import { eventFields, groups } from './event-choice.ts';
+
+const formatName = z.enum(webhookFormats).default('standard').catch('standard');
 
 export const webhooksPage: DashboardPage = {
   organization: {
@@ -13,18 +17,20 @@ export const webhooksPage: DashboardPage = {
     async 'POST /dashboard/o/:org/webhooks'(visit, parts) {
       const { db, seal, allowPrivate } = parts;
       const { org, form, now } = visit;
-      const url = parseWebhookUrl((form.get('url') ?? '').trim(), allowPrivate);
+      const format = formatName.parse(form.get('format') ?? undefined);
+      const url = (form.get('url') ?? '').trim();
+      const parsed = parseWebhookUrl(url, allowPrivate, format);
       const events = checkForm(form, eventFields);
-      if (!events.ok || typeof url === 'object')
+      if (!events.ok || 'fault' in parsed)
         return list(visit, parts, {
-          ...(typeof url === 'object' && { url: sentence(url.fault) }),
+          ...('fault' in parsed && { url: sentence(parsed.fault) }),
           ...(!events.ok && events.errors),
         });
-      const request = { orgId: org.id, url, types: events.values };
+      const request = { orgId: org.id, url, types: events.values, format };
       const terms = { seal, allowPrivate, now, byOwner: true };
       const added = await addWebhook(db, request, terms).catch(asFault);
       if ('fault' in added) return list(visit, parts, { url: added.fault });
-      return show('webhooks/secret', 'Webhooks', { ...added, oldSecretUntil: null });
+      return show('webhooks/secret', 'Webhooks', { ...added, isNew: true, oldSecretUntil: null });
     },
   },
 };

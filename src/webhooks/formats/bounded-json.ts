@@ -1,19 +1,15 @@
 /**
- * The body of a webhook: `{type, timestamp, data}`. Built again for each attempt with the same result, because events do not
- * change. It has no mail content and is smaller than 20 kB: if texts from outside (a reply, a clicked URL) are too long, they are
- * cut and end in "…".
+ * The JSON of a webhook's body. It has no mail content and is smaller than 20 kB: if texts from outside (a reply, a clicked URL)
+ * are too long, they are cut and end in "…".
  */
-import type { EventRecord } from '../db/events/read-events.ts';
-import { outwardEvent } from '../record/event.ts';
 
 const maxBytes = 20_000;
 
 /** Maximum lengths of a text, tried in turn until the body fits. */
 const lengths = [2000, 1000, 500, 200, 100, 50, 20];
 
-export function bodyOf(event: EventRecord): string {
-  const { type, timestamp, data } = outwardEvent(event);
-  const body = { type, timestamp, data };
+/** `shortest` replaces a body that has too many members to fit. */
+export function boundedJson(body: unknown, shortest: unknown = body): string {
   const whole = JSON.stringify(body);
   if (fits(whole)) return whole;
   for (const length of lengths) {
@@ -22,8 +18,7 @@ export function bodyOf(event: EventRecord): string {
     );
     if (fits(text)) return text;
   }
-  const { emailId, id, recipient } = data;
-  return JSON.stringify({ ...body, data: { emailId, id, recipient } });
+  return JSON.stringify(shortest);
 }
 
 function fits(text: string): boolean {
