@@ -19,8 +19,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import Table from 'cli-table3';
-import type { ParsedReturn } from '../src/bounces/parse/parse-result.ts';
-import { readMail } from '../src/bounces/parse/parse-returned.ts';
+import { readMail } from '../src/bounces/parse/parse-bounce.ts';
+import type { ParseResult } from '../src/bounces/parse/parse-result.ts';
 
 const kinds = ['hard', 'soft', 'failed', 'complaint', 'automatic', 'letter'] as const;
 type Kind = (typeof kinds)[number];
@@ -43,7 +43,7 @@ function rowOf(source: string): Row {
   return { source, mails: 0, recognised: 0, known: 0, right: 0, deadCalledSoft: 0, livingCalledHard: 0 };
 }
 
-function kindRead(reading: ParsedReturn): Kind {
+function kindRead(reading: ParseResult): Kind {
   switch (reading.is) {
     case 'failed':
       return reading.bounce.type;
@@ -106,7 +106,7 @@ async function judge(directory: string, source: string): Promise<{ row: Row; wro
   return { row, wrong };
 }
 
-function describe(reading: ParsedReturn): string {
+function describe(reading: ParseResult): string {
   if (reading.is !== 'failed') return 'format' in reading ? `${reading.is} (${reading.format})` : reading.is;
   const { format, rule, bounce } = reading;
   return `${bounce.type} ${bounce.category} (${format}, ${rule}): ${bounce.diagnostic.slice(0, 160)}`;

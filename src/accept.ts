@@ -21,7 +21,7 @@ import type { DomainRecord } from './db/accounts/domains-table.ts';
 import { type Delivery, type Mailbox, maxPreloadedBytes } from './glossary.ts';
 import { parseMailbox } from './mail/address.ts';
 import { Refusal } from './mail/refusal.ts';
-import type { DispatchPlace } from './queue/dispatcher.ts';
+import type { DispatchAdmission } from './queue/dispatcher.ts';
 
 /** A send that its schema has checked. */
 export interface SendRequest {
@@ -59,7 +59,7 @@ export interface AcceptParts {
   /** Decides as `commit` would, but stores nothing. */
   dryRun(send: Send): Promise<Decision>;
   /** Whether a delivery can be leased and sent immediately; `settle` reports after the commit whether it was accepted. */
-  admit(domain: string, orgId: string): DispatchPlace;
+  admit(domain: string, orgId: string): DispatchAdmission;
   /** Called after the commit, for the mail log. */
   onAccepted(send: Send, accepted: string[], requestId: string): void;
   clock: Clock;
@@ -155,7 +155,7 @@ function draftOf(parts: AcceptParts, request: SendRequest, caller: Sender, domai
     tags: request.tags,
     tracking: effectiveTracking(request, domain),
     tls: demandedTls(domain),
-    recipients: request.to.map((one) => ({ ...one, deliveryId: newId(), message: 0, entry: 'due' })),
+    recipients: request.to.map((one) => ({ ...one, deliveryId: newId(), message: 0, disposition: 'due' })),
     messages: [{ id: newId(), raw: Buffer.alloc(0) }],
     base: null,
     trackedLinks: null,
@@ -222,7 +222,10 @@ function contentOf({ messageId, acceptedAt: date }: Send, request: SendRequest, 
  */
 async function commit(parts: AcceptParts, send: Send, requestId: string): Promise<Decision> {
   const slots = send.recipients.map(({ domain }) => parts.admit(domain, send.orgId));
-  const recipients = send.recipients.map((one, index) => ({ ...one, entry: slots[index]!.disposition }));
+  const recipients = send.recipients.map((one, index) => ({
+    ...one,
+    disposition: slots[index]!.disposition,
+  }));
   let accepted: string[] = [];
   try {
     failpoint('composed');

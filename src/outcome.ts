@@ -143,7 +143,7 @@ function refused(phase: Phase, reply: Reply): Classification {
  * A refusal that was returned by mail, after a host had accepted the message: it is never retried, whatever its code,
  * but only a permanent reply says that the recipient will never work.
  */
-export function classifyReturned(phase: Phase, reply: Reply) {
+export function classifyBounce(phase: Phase, reply: Reply) {
   const rule = ruleFor(phase, reply);
   const { category, fault } = rule;
   const type = bounces(phase, reply, rule) ? (rule.bounce ?? hardness(category, fault)) : ('soft' as const);

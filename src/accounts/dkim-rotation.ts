@@ -11,8 +11,8 @@ import {
   insertDkimKey,
   listWatchedKeys,
   promoteDkimKey,
+  recordKeyCheck,
   retire,
-  touchDkimKey,
 } from '../db/accounts/dkim-keys.ts';
 import type { DomainRecord } from '../db/accounts/domains-table.ts';
 import type { Db } from '../db/engine/open.ts';
@@ -77,7 +77,7 @@ export async function checkKey(
     await forgetRetiredKey(db, key.id);
     return 'gone';
   }
-  await touchDkimKey(db, key.id, now);
+  await recordKeyCheck(db, key.id, now);
   return null;
 }
 

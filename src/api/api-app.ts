@@ -123,7 +123,7 @@ function respond(context: Context, { code, message, issues, retryAfterMs }: Refu
 
 /** A call that is refused with 429 after it was counted (the day's recipients) is uncounted; the headers show that. */
 function restoreRateHeaders(context: Context): void {
-  const windows: Window[] | undefined = context.state.counted;
+  const windows: Window[] | undefined = context.state.rateWindows;
   if (windows)
     setRateHeaders(
       context,

@@ -31,7 +31,7 @@ export function createAuthThrottle(clock: Clock): AuthThrottle {
       return {
         exceeded: open.count > allowed,
         window: {
-          name: 'guesses',
+          name: 'failed-keys',
           limit: allowed,
           remaining: Math.max(allowed - open.count, 0),
           resetMs: open.since + windowMs - now,

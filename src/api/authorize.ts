@@ -43,8 +43,8 @@ export function createAuthorize(parts: AuthorizeParts): Authorize {
       const caller = await parts.findCaller(keyOf(context)!);
       return caller !== null && mayDo(caller, grant);
     },
-    async uncount({ state: { counted, orgId } }) {
-      if (counted) await parts.uncount(orgId);
+    async uncount({ state: { rateWindows, orgId } }) {
+      if (rateWindows) await parts.uncount(orgId);
     },
     async countUnrouted(context) {
       if (keyOf(context) === null) return;
@@ -90,7 +90,7 @@ async function countRequest(
   const { allowed, windows } = await take(orgId, limits);
   setRateHeaders(context, windows);
   if (allowed) {
-    context.state.counted = windows;
+    context.state.rateWindows = windows;
     context.state.orgId = orgId;
     return;
   }

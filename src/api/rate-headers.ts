@@ -6,7 +6,7 @@ import type { Context } from 'koa';
 import { bindingWindow, type Window } from '../accounts/limits.ts';
 
 const unlimited = 2_147_483_647;
-const lengths = { second: 1, day: 86_400, guesses: 60, room: 1 };
+const lengths = { second: 1, day: 86_400, 'failed-keys': 60, capacity: 1 };
 
 /** A request window of the organization, the window of a client's failed keys, or the server's capacity for calls. */
 export type RateWindow = Omit<Window, 'name'> & { name: keyof typeof lengths };

@@ -13,7 +13,7 @@ export function busyRefusal(retryAfterMs: number, reason = 'The server is busy')
 
 /** `max` is the number of calls that the server accepts at the same time. */
 export function setBusyHeaders(context: Context, max: number, retryAfterMs: number): void {
-  setRateHeaders(context, [{ name: 'room', limit: max, remaining: 0, resetMs: retryAfterMs }]);
+  setRateHeaders(context, [{ name: 'capacity', limit: max, remaining: 0, resetMs: retryAfterMs }]);
 }
 
 export function refuseWhileBusy(context: Context, max: number, retryAfterMs: number, reason?: string): never {

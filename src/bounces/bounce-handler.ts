@@ -10,26 +10,26 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
 import type {
+  BouncedDelivery,
+  BounceResult,
   InboundMail,
-  ReturnedDelivery,
-  ReturnedMailRecord,
-  ReturnedOutcome,
-} from '../db/bounces/returned-mail.ts';
+  IncomingBounce,
+} from '../db/bounces/record-bounces.ts';
 import { type Envelope, type MailHandler, type MailSession, SmtpRefusal } from '../smtp-in/mail-handler.ts';
-import type { BounceFacts } from './bounce-log-lines.ts';
-import type { Complaint, Delay, Failure, ParsedReturn, Report, Token } from './parse/parse-result.ts';
+import type { BounceNotice } from './bounce-log-lines.ts';
+import type { Complaint, Delay, Failure, ParseResult, Report, Token } from './parse/parse-result.ts';
 import type { AddressRole, OwnAddress, ReadServiceAddress } from './service-addresses.ts';
 
 export interface BounceHandlerParts {
   readAddress: ReadServiceAddress;
-  findDelivery(id: string): Promise<ReturnedDelivery | null>;
-  read(bytes: Uint8Array, role: AddressRole, fromNullSender: boolean): Promise<ParsedReturn>;
+  findDelivery(id: string): Promise<BouncedDelivery | null>;
+  read(bytes: Uint8Array, role: AddressRole, fromNullSender: boolean): Promise<ParseResult>;
   /** The delivery that the tokens prove, or null. */
   deliveryOf(tokens: Token[]): Promise<string | null>;
-  record(returned: ReturnedMailRecord): Promise<ReturnedOutcome>;
-  keepMail(mail: InboundMail, deliveryId: string | null, reading: ParsedReturn): Promise<unknown>;
+  record(incoming: IncomingBounce): Promise<BounceResult>;
+  keepMail(mail: InboundMail, deliveryId: string | null, reading: ParseResult): Promise<unknown>;
   keepReport(report: Report): Promise<unknown>;
-  report(to: ReturnedDelivery, reading: BounceFacts, outcome: ReturnedOutcome | null): void;
+  report(to: BouncedDelivery, reading: BounceNotice, outcome: BounceResult | null): void;
   clock: Clock;
 }
 
@@ -87,8 +87,8 @@ export class BounceHandler implements MailHandler<null> {
   }
 
   /** The same mail is parsed differently for each role, and only once for each. */
-  #parseOncePerRole(raw: Buffer, fromNullSender: boolean): (role: AddressRole) => Promise<ParsedReturn> {
-    const readings = new Map<AddressRole, Promise<ParsedReturn>>();
+  #parseOncePerRole(raw: Buffer, fromNullSender: boolean): (role: AddressRole) => Promise<ParseResult> {
+    const readings = new Map<AddressRole, Promise<ParseResult>>();
     return (role) => {
       const reading = readings.get(role) ?? this.#parts.read(raw, role, fromNullSender);
       readings.set(role, reading);
@@ -99,7 +99,7 @@ export class BounceHandler implements MailHandler<null> {
   async #handle(
     mail: InboundMail,
     address: OwnAddress,
-    parse: (role: AddressRole) => Promise<ParsedReturn>,
+    parse: (role: AddressRole) => Promise<ParseResult>,
   ): Promise<void> {
     const reading = await parse(address.role);
     if (reading.is === 'report') return void (await this.#parts.keepReport(reading.report));
@@ -113,16 +113,16 @@ export class BounceHandler implements MailHandler<null> {
   }
 
   /** The delivery that the mail is about: a return path names it; a complaint to a public address needs tokens with our key. */
-  async #deliveryIn(address: OwnAddress, reading: ParsedReturn): Promise<string | null> {
+  async #deliveryIn(address: OwnAddress, reading: ParseResult): Promise<string | null> {
     if (address.role === 'return-path') return address.deliveryId;
     return reading.is === 'complaint' ? this.#parts.deliveryOf(reading.tokens) : null;
   }
 
-  async #commit(returned: ReturnedMailRecord & { reading: Failure | Complaint }): Promise<void> {
+  async #commit(incoming: IncomingBounce & { reading: Failure | Complaint }): Promise<void> {
     for (const ms of [...retryDelaysMs, null]) {
-      const outcome = await this.#parts.record(returned);
+      const outcome = await this.#parts.record(incoming);
       if (outcome === 'gone') return;
-      if (outcome !== 'wait') return this.#parts.report(outcome.to, returned.reading, outcome);
+      if (outcome !== 'wait') return this.#parts.report(outcome.to, incoming.reading, outcome);
       if (ms === null)
         throw new SmtpRefusal(451, '4.3.0', 'The delivery of that mail is still in progress. Retry later.');
       await pause(ms);

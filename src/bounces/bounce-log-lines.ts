@@ -1,5 +1,5 @@
 /** The mail log lines of returned mail: bounces, complaints and delay notices. */
-import type { ReturnedDelivery, ReturnedOutcome } from '../db/bounces/returned-mail.ts';
+import type { BouncedDelivery, BounceResult } from '../db/bounces/record-bounces.ts';
 import type { MailLog, MailLogLine, Verb } from '../mail/mail-log.ts';
 import type { Complaint, Delay, Failure } from './parse/parse-result.ts';
 
@@ -9,13 +9,13 @@ export interface BounceLogParts {
   note(text: string): void;
 }
 
-export type BounceFacts = Delay | Failure | Complaint;
+export type BounceNotice = Delay | Failure | Complaint;
 
-export function logReturned(
+export function logBounce(
   parts: BounceLogParts,
-  to: ReturnedDelivery,
-  reading: BounceFacts,
-  outcome: ReturnedOutcome | null,
+  to: BouncedDelivery,
+  reading: BounceNotice,
+  outcome: BounceResult | null,
 ): void {
   const { verb, what, rest } = lineOf(reading);
   if (outcome && typeof outcome === 'object' && !outcome.transition) {
@@ -38,7 +38,7 @@ export function logReturned(
   });
 }
 
-function lineOf(reading: BounceFacts): { verb: Verb; what: string; rest: Partial<MailLogLine> } {
+function lineOf(reading: BounceNotice): { verb: Verb; what: string; rest: Partial<MailLogLine> } {
   const by = reading.reportedBy ? ` by ${reading.reportedBy}` : '';
   switch (reading.is) {
     case 'delayed':

@@ -1,5 +1,5 @@
 /**
- * The state change that a returned mail causes. A pure function; db/bounces/returned-mail.ts applies it.
+ * The state change that a returned mail causes. A pure function; db/bounces/record-bounces.ts applies it.
  *
  *   state                            | a bounce            | a complaint
  *   ---------------------------------+---------------------+----------------------------------------------------
@@ -19,7 +19,7 @@ import type { DeliveryStatus, EventType } from '../glossary.ts';
 import type { Bounce } from '../record/transition.ts';
 import type { Complaint, Failure } from './parse/parse-result.ts';
 
-export interface ReturnedTransition {
+export interface BounceTransition {
   status: DeliveryStatus;
   /** Null: the bounce of the delivery does not change. */
   bounce: Bounce | null;
@@ -34,10 +34,10 @@ export interface DeliveryBefore {
 }
 
 /** Null: no change. `wait`: an attempt is in progress; ask again shortly. */
-export function transitionOnReturn(
+export function transitionOnBounce(
   delivery: DeliveryBefore,
   reading: Failure | Complaint,
-): ReturnedTransition | 'wait' | null {
+): BounceTransition | 'wait' | null {
   if (delivery.status === 'sending') return 'wait';
   return reading.is === 'failed' ? afterFailure(delivery, reading) : afterComplaint(delivery, reading);
 }
@@ -49,7 +49,7 @@ function wasTaken({ status, mayHaveArrived }: DeliveryBefore): boolean {
 function afterFailure(
   delivery: DeliveryBefore,
   { bounce, reportedBy, format }: Failure,
-): ReturnedTransition | null {
+): BounceTransition | null {
   if (!wasTaken(delivery)) return null;
   // The same members as for a bounce during a session; those that only a session has are null.
   const session = { attempt: delivery.attempts, response: null, mx: null, tls: null };
@@ -60,7 +60,7 @@ function afterFailure(
 function afterComplaint(
   delivery: DeliveryBefore,
   { feedbackType, reportedBy }: Complaint,
-): ReturnedTransition | null {
+): BounceTransition | null {
   const isKnownLost = delivery.status === 'bounced' || delivery.status === 'expired';
   if (!wasTaken(delivery) && !isKnownLost) return null;
   return {

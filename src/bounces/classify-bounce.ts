@@ -1,5 +1,5 @@
 /** Classifies the text of a bounce with the same rules as a reply in a session (outcome.ts, reply-rules/). */
-import { classifyReturned } from '../outcome.ts';
+import { classifyBounce } from '../outcome.ts';
 import type { Diagnostic } from './parse/diagnostic.ts';
 import type { Failure } from './parse/parse-result.ts';
 
@@ -18,7 +18,7 @@ export function hostIn(name: string): string {
 }
 
 export function failure({ format, recipient, reportedBy, diagnostic }: Found): Failure {
-  const { rule, ...classified } = classifyReturned(diagnostic.phase, diagnostic.reply);
+  const { rule, ...classified } = classifyBounce(diagnostic.phase, diagnostic.reply);
   return {
     is: 'failed',
     format,

@@ -75,8 +75,8 @@ export function createDeliveryOf(read: TokenReaders): (tokens: Token[]) => Promi
   return async (tokens) => {
     const first = (kind: Token['kind'], reader: (text: string) => string | null) =>
       tokens.flatMap((token) => (token.kind === kind ? (reader(token.text) ?? []) : []))[0];
-    const returned = first('return-path', read.returnPath);
-    if (returned !== undefined) return returned;
+    const returnPath = first('return-path', read.returnPath);
+    if (returnPath !== undefined) return returnPath;
     const emailId = first('message-id', read.messageId);
     if (emailId === undefined) return null;
     const deliveries = await read.deliveriesOf(emailId);

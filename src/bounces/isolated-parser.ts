@@ -5,7 +5,7 @@
  * If the thread does not start, the fault is ours and not the mail's: `read` rejects, so the client gets 451 and retries.
  */
 import type { MessagePort, Worker } from 'node:worker_threads';
-import type { ParsedReturn } from './parse/parse-result.ts';
+import type { ParseResult } from './parse/parse-result.ts';
 import type { AddressRole } from './service-addresses.ts';
 
 export interface IsolatedParserParts {
@@ -20,7 +20,7 @@ interface Task {
   bytes: Uint8Array;
   role: AddressRole;
   fromNullSender: boolean;
-  resolve(reading: ParsedReturn): void;
+  resolve(reading: ParseResult): void;
   reject(error: unknown): void;
 }
 
@@ -43,7 +43,7 @@ export function createIsolatedParser({ spawn, onError, timeoutMs = 2_000 }: Isol
     let hasStarted = false;
     let cause: unknown;
     let timer: NodeJS.Timeout | undefined;
-    fresh.on('message', (message: 'begun' | ParsedReturn) => {
+    fresh.on('message', (message: 'begun' | ParseResult) => {
       hasStarted = true;
       clearTimeout(timer);
       if (message === 'begun') {
@@ -78,7 +78,7 @@ export function createIsolatedParser({ spawn, onError, timeoutMs = 2_000 }: Isol
 
   return {
     read: (bytes: Uint8Array, role: AddressRole, fromNullSender = false) =>
-      new Promise<ParsedReturn>((resolve, reject) => {
+      new Promise<ParseResult>((resolve, reject) => {
         if (isClosed) throw new Error('the parser is closed');
         waiting.push({ bytes, role, fromNullSender, resolve, reject });
         next();
@@ -95,7 +95,7 @@ export function createIsolatedParser({ spawn, onError, timeoutMs = 2_000 }: Isol
 /** The thread's side. */
 export function serveParsing(
   port: MessagePort,
-  read: (bytes: Uint8Array, role: AddressRole, fromNullSender: boolean) => Promise<ParsedReturn>,
+  read: (bytes: Uint8Array, role: AddressRole, fromNullSender: boolean) => Promise<ParseResult>,
 ): void {
   port.on('message', async ({ bytes, role, fromNullSender }: Omit<Task, 'resolve' | 'reject'>) => {
     port.postMessage('begun');

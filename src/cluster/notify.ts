@@ -40,7 +40,7 @@ export interface NotifyParts {
   onError(what: string, error: unknown): void;
 }
 
-/** Nodes of other versions read it too, so its members keep their names. */
+/** Nodes of other versions read it too, so its members keep their names. `lanes`: backlogs with new mail. */
 const payloadSchema = z.object({
   from: z.string(),
   events: z.boolean().catch(false),

@@ -43,13 +43,13 @@ export function serviceLinks(here: string): NavLink[] {
 }
 
 function linksTo(
-  places: NavEntry[],
+  entries: NavEntry[],
   route: string,
   base: string,
   here: string,
   may: (min: RouteAccess) => boolean,
 ): NavLink[] {
-  return places.flatMap(({ name, icon, path }) => {
+  return entries.flatMap(({ name, icon, path }) => {
     const min = access[`GET ${route}${path}`];
     if (min === undefined || !may(min)) return [];
     const href = base + path;

@@ -17,7 +17,7 @@ import type { QueueRow } from '../operate/explain/queue-rows-by-destination.ts';
 import { type BackgroundJobs, createBackgroundJobs } from './background-job.ts';
 
 interface QueueActionJob {
-  order: QueueAction;
+  action: QueueAction;
   selection: Selection;
   reason: string;
   /** Email address of the operator. */
@@ -54,10 +54,10 @@ export function createOperatorJobs({
   const summary = cachedByCost(() => readSummary(db, { now: clock.now() }));
   const queueActions = createBackgroundJobs<QueueActionJob, { moved: number }, QueueActionResult>(
     clock,
-    async ({ order, selection, reason }, onProgress, signal) => {
+    async ({ action, selection, reason }, onProgress, signal) => {
       const onMoved = (moved: number) => onProgress({ moved });
-      const options = { order, reason, now: clock.now(), onProgress: onMoved, signal };
-      return applyQueueAction(db, selection, options).finally(summary.again);
+      const options = { action, reason, now: clock.now(), onProgress: onMoved, signal };
+      return applyQueueAction(db, selection, options).finally(summary.invalidate);
     },
     (error) => onError('a queue action failed; the mail that it did not reach is unchanged', error),
   );
@@ -68,7 +68,7 @@ export function createOperatorJobs({
     (error) => onError('the doctor failed', error),
   );
   const stop = async () => void (await Promise.all([queueActions.stop(), doctor.stop()]));
-  return { summary: summary.latest, invalidateSummary: summary.again, queueActions, doctor, stop };
+  return { summary: summary.latest, invalidateSummary: summary.invalidate, queueActions, doctor, stop };
 }
 
 /**
@@ -110,5 +110,5 @@ function cachedByCost<Found>(read: () => Promise<Found>) {
     }
     return cached;
   };
-  return { latest, again: invalidate };
+  return { latest, invalidate };
 }

@@ -45,7 +45,7 @@ export interface DispatcherParts extends ReadyQueuesParts {
 }
 
 /** What happens to the mail of a send, decided before its commit. Call `settle` after it, with null if it failed. */
-export interface DispatchPlace {
+export interface DispatchAdmission {
   disposition: 'leased' | 'due';
   settle(delivery: Delivery | null): void;
 }
@@ -95,7 +95,7 @@ export class Dispatcher {
   }
 
   /** Before a send is committed: whether its delivery is leased at once, or waits in its backlog. */
-  admit(domain: string, orgId: string): DispatchPlace {
+  admit(domain: string, orgId: string): DispatchAdmission {
     const readyQueue = this.#readyQueues.find(domain);
     const mayLease = this.#mode === 'running' && this.#parts.isOurs(orgId);
     if (mayLease && this.#policy.mayLease(readyQueue, domain)) {
@@ -108,7 +108,7 @@ export class Dispatcher {
   }
 
   /** Keeps a slot until it is known whether the delivery was committed. */
-  #reserve(readyQueue: ReadyQueue | null, domain: string): DispatchPlace['settle'] {
+  #reserve(readyQueue: ReadyQueue | null, domain: string): DispatchAdmission['settle'] {
     if (readyQueue) readyQueue.reserve();
     else this.#policy.countUnresolved(domain, 1);
     return (delivery) => {

@@ -14,7 +14,7 @@ import { pause } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Attempt, Delivery } from '../glossary.ts';
 import type { Backlog } from './backlogs.ts';
-import { Dispatcher, type DispatcherParts, type DispatchPlace } from './dispatcher.ts';
+import { type DispatchAdmission, Dispatcher, type DispatcherParts } from './dispatcher.ts';
 import { createDueScanner, type DueScannerParts } from './due-scanner.ts';
 import { createHeldLeases, type HeldLeases } from './held-leases.ts';
 import { createLeaseRelease } from './lease-release.ts';
@@ -154,7 +154,7 @@ export class QueueRunner {
     if (this.#mode === 'running') this.#dispatcher.noteBacklog(backlog);
   }
 
-  admit(domain: string, orgId: string): DispatchPlace {
+  admit(domain: string, orgId: string): DispatchAdmission {
     return this.#dispatcher.admit(domain, orgId);
   }
 

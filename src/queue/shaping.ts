@@ -151,8 +151,8 @@ function afterBusy(state: ConcurrencyState, inUse: number, now: number): Concurr
   const wasGood = ceiling !== null && inUse > 1 && inUse <= ceiling.limit;
   // Once in a while the host still counts a connection that has ended beside the one that replaced it.
   if (wasGood && now > state.busyAt + chanceMs) return { ...state, busyAt: now };
-  const wasTrial = ceiling !== null && state.limit > ceiling.limit;
-  const holdMs = wasTrial ? Math.min(ceiling.holdMs * 2, maxHoldMs) : (ceiling?.holdMs ?? firstHoldMs);
+  const wasAboveCeiling = ceiling !== null && state.limit > ceiling.limit;
+  const holdMs = wasAboveCeiling ? Math.min(ceiling.holdMs * 2, maxHoldMs) : (ceiling?.holdMs ?? firstHoldMs);
   const limit = Math.max(1, Math.min(state.limit, inUse - 1));
   const busy = {
     ...state,

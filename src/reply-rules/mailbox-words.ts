@@ -5,11 +5,11 @@ import type { RuleEntry } from './reply-rule.ts';
 const recipientPhases = ['rcpt', 'data', 'dot'] as const;
 
 /** "The user does not exist", in the words of many servers. `who` may be followed by the address or the name in question. */
-const who =
+const mailbox =
   '(?:user|mailbox|mail-box|recipient|account|address|alias|rcpt|addressee|destinataire|person|username)';
 const named = String.raw`(?: ?:? ?["'<[(]?(?!\d{1,3}\.)[^\s"'<>()[\]]{1,64}["'>\])]?)?`;
 const unknownUser = [
-  String.raw`\b(?<!(?:IP|client|sender|your|from|return|reply) )${who}${named}:? (?:is )?(?:not found|not known|unknown|(?:does|do)(?: not|n't) exist|no longer (?:exists|in use|available|active))`,
+  String.raw`\b(?<!(?:IP|client|sender|your|from|return|reply) )${mailbox}${named}:? (?:is )?(?:not found|not known|unknown|(?:does|do)(?: not|n't) exist|no longer (?:exists|in use|available|active))`,
   'unknown (?:user|recipient|mailbox|account|addressee|local[- ]part|or illegal alias)',
   String.raw`\bno such (?:e-?mail )?(?:user|mailbox|recipient|person|account|address|alias|local user|id)\b`,
   String.raw`\bno (?:mail ?box|account)(?: (?:found|available|here|by that name))`,

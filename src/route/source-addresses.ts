@@ -43,12 +43,12 @@ export function createSources({ sources, hostname, clock, onError }: SourcesPart
   const systems: Origin = { address: undefined, localName: hostname };
   const areInPools = sources.some(({ pool }) => pool !== defaultPool);
   /** The one whose turn is next stands first. */
-  const rings = new Map<string, { address: string; localName: string }[]>();
+  const rotations = new Map<string, { address: string; localName: string }[]>();
   for (const { address, name, pool } of sources) {
     const key = keyOf(pool, address);
-    rings.set(key, [...(rings.get(key) ?? []), { address, localName: name ?? hostname }]);
+    rotations.set(key, [...(rotations.get(key) ?? []), { address, localName: name ?? hostname }]);
   }
-  const ringOf = (address: string, pool: string) => rings.get(keyOf(pool, address)) ?? [];
+  const rotationOf = (address: string, pool: string) => rotations.get(keyOf(pool, address)) ?? [];
   /** Until when, by address. */
   const resting = new Map<string, number>();
   const rests = (address: string) => clock.now() < (resting.get(address) ?? 0);
@@ -56,16 +56,16 @@ export function createSources({ sources, hostname, clock, onError }: SourcesPart
 
   return {
     /** Whether the pool has an address of the same family. */
-    canReach: (address: string, pool: string) => isSystems(pool) || ringOf(address, pool).length > 0,
+    canReach: (address: string, pool: string) => isSystems(pool) || rotationOf(address, pool).length > 0,
     /** Our addresses for a connection to `address`, in the order in which they are to be used. */
     *turns(address: string, { pool, address: wanted }: Wanted): Iterable<Origin> {
-      const ring = ringOf(address, pool);
+      const rotation = rotationOf(address, pool);
       const tried = new Set<string>();
       const take = (suits: (address: string) => boolean) => {
-        const at = ring.findIndex((origin) => !tried.has(origin.address) && suits(origin.address));
+        const at = rotation.findIndex((origin) => !tried.has(origin.address) && suits(origin.address));
         if (at < 0) return null;
-        const [origin] = ring.splice(at, 1);
-        ring.push(origin!);
+        const [origin] = rotation.splice(at, 1);
+        rotation.push(origin!);
         tried.add(origin!.address);
         return origin!;
       };

@@ -4,7 +4,7 @@
  */
 import { Worker } from 'node:worker_threads';
 import { BounceHandler } from '../bounces/bounce-handler.ts';
-import { logReturned } from '../bounces/bounce-log-lines.ts';
+import { logBounce } from '../bounces/bounce-log-lines.ts';
 import { createDeliveryOf } from '../bounces/complaint-tokens.ts';
 import { createIsolatedParser } from '../bounces/isolated-parser.ts';
 import { createReturnPathReader } from '../bounces/return-path.ts';
@@ -13,10 +13,10 @@ import { keepReport } from '../db/bounces/domain-reports-table.ts';
 import { keepMail } from '../db/bounces/inbound-mails.ts';
 import {
   deliveriesOf,
-  findReturnedDelivery,
-  type ReturnedMailRecord,
-  recordReturned,
-} from '../db/bounces/returned-mail.ts';
+  findBouncedDelivery,
+  type IncomingBounce,
+  recordBounces,
+} from '../db/bounces/record-bounces.ts';
 import { groupCommit } from '../db/engine/group-commit.ts';
 import { createMessageIdReader } from '../mail/message-id.ts';
 import { createTrackingLinks } from '../tracking/tracking-links.ts';
@@ -41,7 +41,7 @@ export function createBounceHandling(context: ServerContext) {
   const parsers = { returnPath: newParser(), public: newParser() };
   const handler = new BounceHandler({
     readAddress: createServiceAddressReader(config, readReturnPath),
-    findDelivery: (id) => findReturnedDelivery(db, id),
+    findDelivery: (id) => findBouncedDelivery(db, id),
     async read(bytes, role, fromNullSender) {
       const parser = role === 'return-path' ? parsers.returnPath : parsers.public;
       const reading = await parser.read(bytes, role, fromNullSender);
@@ -55,9 +55,7 @@ export function createBounceHandling(context: ServerContext) {
       deliveriesOf: (emailId) => deliveriesOf(db, emailId),
     }),
     record: groupCommit(
-      metrics.timed('returned', (list: ReturnedMailRecord[]) =>
-        recordReturned(db, list, config.suppressAfter),
-      ),
+      metrics.timed('returned', (list: IncomingBounce[]) => recordBounces(db, list, config.suppressAfter)),
     ),
     keepMail: (mail, deliveryId, reading) => keepMail(db, mail, deliveryId, reading),
     async keepReport(report) {
@@ -66,7 +64,7 @@ export function createBounceHandling(context: ServerContext) {
       log.info(`report (${kind}) about ${domain} from ${reporter}: ${kept}`);
     },
     report: (to, reading, outcome) =>
-      logReturned({ mailLog, note: (text) => log.info(text) }, to, reading, outcome),
+      logBounce({ mailLog, note: (text) => log.info(text) }, to, reading, outcome),
     clock,
   });
   return {

@@ -44,7 +44,7 @@ export async function makeAllDue(context: ServerContext): Promise<() => Promise<
   const stopped = new AbortController();
   const makeDue = async () => {
     const { signal } = stopped;
-    await applyQueueAction(db, {}, { order: 'retry', reason: 'the clock was set back', now, signal });
+    await applyQueueAction(db, {}, { action: 'retry', reason: 'the clock was set back', now, signal });
     await makeMessagesDue(db, now, signal);
   };
   const done = makeDue().catch((error) => {

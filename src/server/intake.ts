@@ -150,7 +150,7 @@ function createAcceptance(context: ServerContext, { compose, admit, baseUrl }: I
     compose: (order) => (isLarge(order) ? compose(order) : composing.call(order)),
     trackingBase: (host) => (host ? `https://${host}` : baseUrl()),
     commit: retryInDoubt(commit, {
-      again: (send) => ({ ...send, againUntil: clock.now() + leaseMs }),
+      markAsRetry: (send) => ({ ...send, retryLeaseUntil: clock.now() + leaseMs }),
       // PostgreSQL may be away for a minute; the caller must still learn whether the send was committed.
       giveUpAfterMs: 3 * context.databaseTimeoutMs,
     }),

@@ -16,7 +16,7 @@ export interface ListenersParts<User> {
   /** Mail of applications, at POSTERN_SUBMISSION_PORT and POSTERN_SUBMISSION_TLS_PORT. */
   submission: MailHandler<User> | null;
   /** Returned mail, complaints and reports, at POSTERN_INBOUND_PORT. A port without a handler stays closed. */
-  returned: MailHandler<null> | null;
+  bounces: MailHandler<null> | null;
   clock: Clock;
   onError(what: string, error: unknown): void;
 }
@@ -37,7 +37,7 @@ const maxBytes = 64 * 1024 * 1024;
 const maxMessageBytes = 20 * 1024 * 1024;
 
 /** Maximum size of a returned mail, of which the first 4 MiB are read (bounces/parse/parsed-mail.ts). */
-const maxReturnedBytes = 8 * 1024 * 1024;
+const maxBounceBytes = 8 * 1024 * 1024;
 
 /** One client may use 1/8 of the memory and of the connections for returned mail. */
 const strangerShare = 8;
@@ -46,11 +46,11 @@ const strangerShare = 8;
 const maxLineOctets = 998;
 
 export async function openListeners<User>(parts: ListenersParts<User>): Promise<Listeners> {
-  const { config, submission, returned, clock, onError } = parts;
+  const { config, submission, bounces, clock, onError } = parts;
   const { inboundPort, submissionPort, submissionTlsPort } = config;
   const open: MailListener[] = [];
   const submits = submission && (submissionPort !== null || submissionTlsPort !== null);
-  if (!submits && !(returned && inboundPort !== null)) {
+  if (!submits && !(bounces && inboundPort !== null)) {
     return { clients: () => 0, close: async () => {} };
   }
   const certificate = openCertificate({
@@ -85,7 +85,7 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
     if (port !== null && handler) open.push(await openListener({ ...rest, port, handler }));
   }
   const forSubmission = { ...shared, ...limits.submission };
-  const forReturned = { ...shared, ...limits.returned };
+  const forBounces = { ...shared, ...limits.returned };
   try {
     await add(submissionPort, submission, {
       ...forSubmission,
@@ -97,7 +97,7 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
       setting: 'POSTERN_SUBMISSION_TLS_PORT',
       implicitTls: true,
     });
-    await add(inboundPort, returned, { ...forReturned, setting: 'POSTERN_INBOUND_PORT', implicitTls: false });
+    await add(inboundPort, bounces, { ...forBounces, setting: 'POSTERN_INBOUND_PORT', implicitTls: false });
     return listeners;
   } catch (error) {
     await listeners.close();
@@ -122,7 +122,7 @@ function limitsOf({ smtpConnections, smtpPerClient, submissionAllowClear }: Conf
       }),
       memoryBudget: createMemoryBudget({ max: maxBytes, perClient: maxBytes / strangerShare }),
       allowClearLogin: false,
-      bounds: { largest: maxReturnedBytes, longestLine: null },
+      bounds: { largest: maxBounceBytes, longestLine: null },
       maxRecipients: 100,
     },
   };

@@ -152,7 +152,7 @@ async function openPorts(context: ServerContext, parts: Parts, stops: Stops): Pr
   listeners = await openListeners({
     config,
     submission: intake.submission,
-    returned: config.roles.includes('inbound') ? bounces.handler : null,
+    bounces: config.roles.includes('inbound') ? bounces.handler : null,
     clock: context.clock,
     onError: context.onError,
   });

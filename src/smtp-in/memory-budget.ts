@@ -68,7 +68,7 @@ export function createMemoryBudget({ max, perClient, timeoutMs = defaultTimeoutM
       let held = 0;
       return {
         /** Grows the hold to `bytes`; false if the memory did not become free in time. */
-        async reach(bytes: number): Promise<boolean> {
+        async growTo(bytes: number): Promise<boolean> {
           const wanted = { client, bytes: bytes - held, total: bytes };
           if (wanted.bytes > 0 && !take(wanted) && !(await wait(wanted))) return false;
           held = Math.max(held, bytes);

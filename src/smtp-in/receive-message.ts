@@ -28,7 +28,7 @@ export async function receive(stream: Readable, hold: MemoryHold, bounds: Bounds
     if (size > bounds.largest) refusal = tooLarge(bounds.largest);
     else if (size > held) {
       held = Math.min(Math.ceil(size / step) * step, bounds.largest);
-      if (!(await hold.reach(held))) refusal = memoryInUse();
+      if (!(await hold.growTo(held))) refusal = memoryInUse();
     }
     if (refusal) {
       hold.release();

@@ -40,7 +40,7 @@ export function createTracking({ links, record, onError, clock }: TrackingParts)
     const read = links.read(event, context.params.token);
     if (!read) throw new Refusal('NOT_FOUND', 'This path does not exist.');
     const url = event === 'click' ? read.target : null;
-    recordLater({ ...factsOf(context), event, deliveryId: read.deliveryId, url, at: clock.now() });
+    recordLater({ ...visitorOf(context), event, deliveryId: read.deliveryId, url, at: clock.now() });
     context.set('Cache-Control', 'no-store, no-cache, must-revalidate, private, max-age=0');
     context.set('Pragma', 'no-cache');
     context.set('Expires', '0');
@@ -73,7 +73,7 @@ export function createTracking({ links, record, onError, clock }: TrackingParts)
 /** The maximum length of each header value that we store. */
 const maxFactLength = 500;
 
-function factsOf(context: Context): Pick<Visit, 'method' | 'userAgent' | 'purpose' | 'ip'> {
+function visitorOf(context: Context): Pick<Visit, 'method' | 'userAgent' | 'purpose' | 'ip'> {
   const purposes = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz'].map((name) => context.get(name));
   return {
     method: context.method,

@@ -4,7 +4,7 @@ import { makeUserLink } from '../../src/accounts/people.ts';
 import { createSeal } from '../../src/accounts/seal.ts';
 import { newId } from '../../src/base/id.ts';
 import { fixedSecrets } from '../../src/base/secrets.ts';
-import type { ParsedReturn } from '../../src/bounces/parse/parse-result.ts';
+import type { ParseResult } from '../../src/bounces/parse/parse-result.ts';
 import { setLimits } from '../../src/db/accounts/organizations.ts';
 import { insertUser } from '../../src/db/accounts/users.ts';
 import { keepMail } from '../../src/db/bounces/inbound-mails.ts';
@@ -74,7 +74,7 @@ test('of many that are added at once, no more are taken than there may be', asyn
     size: 1,
     raw: Buffer.from('x'),
   };
-  const letter: ParsedReturn = { is: 'letter' };
+  const letter: ParseResult = { is: 'letter' };
   const kept = Array.from({ length: 8 }, () => keepMail(db, mail, deliveryId, letter));
   t.is((await Promise.all(kept)).filter((one) => one).length, 3);
   t.is((await db('inbound_mails').where({ delivery_id: deliveryId })).length, 3);

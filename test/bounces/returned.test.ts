@@ -3,12 +3,12 @@ import { once } from 'node:events';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import test from 'ava';
 import { fixedSecrets } from '../../src/base/secrets.ts';
-import { transitionOnReturn } from '../../src/bounces/bounce-transition.ts';
+import { transitionOnBounce } from '../../src/bounces/bounce-transition.ts';
 import { createIsolatedParser, serveParsing } from '../../src/bounces/isolated-parser.ts';
 import { automaticRules } from '../../src/bounces/parse/auto-reply.ts';
 import { complaintVariants } from '../../src/bounces/parse/complaint.ts';
+import { readMail } from '../../src/bounces/parse/parse-bounce.ts';
 import type { Complaint, Failure } from '../../src/bounces/parse/parse-result.ts';
-import { readMail } from '../../src/bounces/parse/parse-returned.ts';
 import { textBounceRules } from '../../src/bounces/parse/text-bounce.ts';
 import { createReturnPath, createReturnPathReader } from '../../src/bounces/return-path.ts';
 import { createServiceAddressReader, type ServiceAddress } from '../../src/bounces/service-addresses.ts';
@@ -182,7 +182,7 @@ for (const [status, mayHaveArrived, bounced, complained] of moves) {
   test(`${status}${mayHaveArrived ? ', which may have arrived' : ''}: a bounce makes it ${bounced}, a complaint ${complained}`, (t) => {
     const standing = { status, attempts: 1, mayHaveArrived };
     const made = (reading: Failure | Complaint) => {
-      const move = transitionOnReturn(standing, reading);
+      const move = transitionOnBounce(standing, reading);
       return move === 'wait' || move === null ? move : move.status;
     };
     t.is(made(failure), bounced as never);

@@ -129,7 +129,7 @@ test('why says what mail waits for', async (t) => {
   t.regex(await why('fine'), /It has been due since 2\S+, and no server is running; start one\./);
 });
 
-test('an order says what it did, and what it found where it did nothing', async (t) => {
+test('an action says what it did, or what it found if it did nothing', async (t) => {
   const { json, cli, refusal, mail } = await backlog(t);
   const hold = 'queue hold --reason test';
   t.like(await json(`${hold} --domain busy.invalid`), {
@@ -174,8 +174,8 @@ test('bad usage of the queue is named', async (t) => {
     await refusal(2, 'queue hold --reason test'),
     /nothing selects the mail; give an emailId, --domain, .*; see `postern queue hold --help`/,
   );
-  for (const order of ['retry', 'hold', 'release', 'cancel'])
-    t.regex(await refusal(2, `queue ${order} --domain there.invalid`), /required option '--reason <R>'/);
+  for (const action of ['retry', 'hold', 'release', 'cancel'])
+    t.regex(await refusal(2, `queue ${action} --domain there.invalid`), /required option '--reason <R>'/);
   t.regex(await refusal(2, 'queue suspend there.invalid'), /required option '--reason <R>'/);
   t.regex(await refusal(2, 'queue resume there.invalid'), /required option '--reason <R>'/);
   t.regex(await refusal(2, 'queue release --status deferred --reason test'), /give one of held/);

@@ -3,13 +3,13 @@ import test from 'ava';
 import { why } from '../../src/cli/render/why-view.ts';
 import type { AttemptRecord } from '../../src/db/events/emails.ts';
 import type { DeliveryStatus, Outcome } from '../../src/glossary.ts';
-import type { WhyFacts } from '../../src/operate/explain/why.ts';
+import type { WhyInput } from '../../src/operate/explain/why.ts';
 
 const now = Date.parse('2026-11-20T12:00:00Z');
 const minute = 60_000;
 const when = (time: number) => `in ${(time - now) / minute} m`;
 
-function story(status: DeliveryStatus, more: Partial<WhyFacts> = {}, delivery: object = {}): WhyFacts {
+function story(status: DeliveryStatus, more: Partial<WhyInput> = {}, delivery: object = {}): WhyInput {
   const untouched = { count: 0, firstAt: null, lastAt: null, scans: 0 };
   return {
     delivery: {
@@ -57,7 +57,7 @@ const suspension = {
   ...{ createdAt: now - 10 * minute, until: now + 50 * minute },
 };
 
-const rows: [what: string, story: WhyFacts, said: string][] = [
+const rows: [what: string, story: WhyInput, said: string][] = [
   [
     'put off by us',
     story('deferred', { last: attempt({ origin: 'local', diagnostic: 'the disk is full' }) }, soon),
@@ -164,7 +164,7 @@ const rows: [what: string, story: WhyFacts, said: string][] = [
 ];
 
 /** Bounced with this reply. */
-function blocked(line: string, category = 'blocked'): WhyFacts {
+function blocked(line: string, category = 'blocked'): WhyInput {
   const [, code, enhanced, text] = /^(\d+) (\S+) (.*)$/.exec(line)!;
   const bounce = { type: 'soft', category, fault: 'sender', diagnostic: line };
   const verdict: Partial<Outcome> = {

@@ -177,16 +177,16 @@ test('opens, clicks, scans, holding, expiry and skipped recipients match the doc
   await told(
     ({ events }) => events.filter(({ type }: { type: string }) => /opened|clicked/.test(type)).length === 4,
   );
-  const order = (name: QueueAction) =>
+  const act = (name: QueueAction) =>
     applyQueueAction(
       world.db,
       { emailId: body.emailId },
-      { order: name, reason: 'test', now: world.clock.now() },
+      { action: name, reason: 'test', now: world.clock.now() },
     );
   await told(({ recipients }) => recipients[2].status === 'deferred');
-  await order('hold');
+  await act('hold');
   await told(({ recipients }) => recipients[2].status === 'held');
-  await order('release');
+  await act('release');
   await told(({ recipients }) => recipients[2].status === 'deferred');
   await world.clock.advance('3d');
   await told(({ recipients }) => recipients[2].status === 'expired');
@@ -206,9 +206,9 @@ test('an email that the operator canceled matches the document', async (t) => {
     text: 'Hi',
   });
   await world.when(body.emailId, ({ status }) => status === 'deferred');
-  const given = { order: 'cancel', reason: 'a typo', now: world.clock.now() } as const;
+  const cancel = { action: 'cancel', reason: 'a typo', now: world.clock.now() } as const;
   // By its id: other tests of this world write to the same address.
-  await applyQueueAction(world.db, { emailId: body.emailId }, given);
+  await applyQueueAction(world.db, { emailId: body.emailId }, cancel);
   const answer = await world.call('GET', emailPath.replace('{id}', body.emailId));
   contract.check(t, 'get', emailPath, answer);
   t.like(answer.body, { status: 'canceled', recipients: [{ nextAttemptAt: null }] });

@@ -44,25 +44,25 @@ test('what waits is shown by destination, found by a part of a name, and followe
 
 test('an order says how much it will touch, wants a reason, and does it', async (t) => {
   const { browser, states } = await startQueue(t);
-  const path = '/dashboard/queue/order?order=hold&domain=there.invalid';
+  const path = '/dashboard/queue/action?action=hold&domain=there.invalid';
   t.regex((await browser.get(path)).text, /2 deliveries will be held/);
-  t.regex((await browser.submit('/queue/orders', { reason: '' })).text, /Enter a reason/);
+  t.regex((await browser.submit('/queue/actions', { reason: '' })).text, /Enter a reason/);
   t.deepEqual(await states(), ['deferred', 'deferred', 'deferred']);
   await browser.get(path);
-  const done = await browser.submit('/queue/orders', { reason: 'a look at it' });
+  const done = await browser.submit('/queue/actions', { reason: 'a look at it' });
   t.is(done.path, '/dashboard/queue');
   t.regex(done.text, /2 held\./);
   t.deepEqual(await states(), ['held', 'held', 'deferred']);
 
   t.regex(
-    (await browser.get('/dashboard/queue/order?order=retry&domain=there.invalid')).text,
+    (await browser.get('/dashboard/queue/action?action=retry&domain=there.invalid')).text,
     /No delivery would be made due now.*2 held/,
   );
-  await browser.get('/dashboard/queue/order?order=cancel&to=Tempfail%2B1@there.invalid');
+  await browser.get('/dashboard/queue/action?action=cancel&to=Tempfail%2B1@there.invalid');
   t.regex(browser.page().text, /1 delivery will be canceled/);
-  t.regex((await browser.submit('/queue/orders', { reason: 'not needed' })).text, /1 canceled/);
-  await browser.get('/dashboard/queue/order?order=release&status=held');
-  await browser.submit('/queue/orders', { reason: 'enough' });
+  t.regex((await browser.submit('/queue/actions', { reason: 'not needed' })).text, /1 canceled/);
+  await browser.get('/dashboard/queue/action?action=release&status=held');
+  await browser.submit('/queue/actions', { reason: 'enough' });
   await until(async () => (await states())[1] === 'deferred');
   t.is((await states())[0], 'canceled');
 });
@@ -70,18 +70,18 @@ test('an order says how much it will touch, wants a reason, and does it', async 
 test('filters that are none are refused, and say what would be right', async (t) => {
   const { browser, states } = await startQueue(t);
   const ask = async (query: string) =>
-    (await browser.get(`/dashboard/queue/order?order=cancel&${query}`)).text;
+    (await browser.get(`/dashboard/queue/action?action=cancel&${query}`)).text;
   t.regex(await ask('domain=not a domain'), /Enter a domain name, such as example\.com/);
   t.regex(await ask('to=nobody'), /Enter an email address/);
   t.regex(await ask('org=x'), /Enter an organization's id/);
   t.regex(await ask('org=01a1ffff-0000-7000-8000-000000000000'), /No organization has this id/);
   t.regex(await ask('status=delivered'), /Choose a state/);
   t.regex(await ask('destination=%3Cb%3E'), /Enter a recipient domain/);
-  const { html } = await browser.get('/dashboard/queue/order');
-  t.notRegex(html, /method="post" action="\/dashboard\/queue\/orders"/, 'nothing to give yet');
+  const { html } = await browser.get('/dashboard/queue/action');
+  t.notRegex(html, /method="post" action="\/dashboard\/queue\/actions"/, 'nothing to give yet');
   const _csrf = browser.csrf();
   t.is(
-    (await browser.post('/dashboard/queue/orders', { _csrf, order: 'cancel', reason: 'all' })).status,
+    (await browser.post('/dashboard/queue/actions', { _csrf, action: 'cancel', reason: 'all' })).status,
     422,
   );
   t.deepEqual(await states(), ['deferred', 'deferred', 'deferred']);

@@ -40,14 +40,14 @@ test('what goes on is told, and waited for; nothing is begun after it', async (t
   await runs.stop();
 });
 
-test('an order ends with the page that it is at; the rest is as it was', async (t) => {
+test('a stopped action ends after its current page; the rest is unchanged', async (t) => {
   const { db, add } = await openQueue(t, oneKind);
   for (let email = 0; email < 25; email++) await add(...Array.from({ length: 100 }, () => ({})));
   const troubles: string[] = [];
   const config = loadConfig({});
   const onError = (what: string, error: unknown) => troubles.push(`${what}: ${(error as Error).message}`);
   const desk = createOperatorJobs({ db, clock: manualClock(), config, onError, surroundings: {} });
-  t.true(desk.queueActions.start({ order: 'cancel', selection: {}, reason: 'test', by: 'olga' }));
+  t.true(desk.queueActions.start({ action: 'cancel', selection: {}, reason: 'test', by: 'olga' }));
   await until(() => desk.queueActions.last()!.progress?.moved === 1000);
   await desk.stop();
   const { endedAt, result } = desk.queueActions.last()!;

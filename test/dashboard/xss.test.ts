@@ -83,8 +83,8 @@ async function fill(scene: Scene) {
     at: now,
   });
   const browser = await scene.browserOf(operator);
-  const order = { order: 'hold', domain: 'nowhere.invalid', reason: markup('order-reason') };
-  await browser.post('/dashboard/queue/orders', { _csrf: browser._csrf, ...order });
+  const action = { action: 'hold', domain: 'nowhere.invalid', reason: markup('order-reason') };
+  await browser.post('/dashboard/queue/actions', { _csrf: browser._csrf, ...action });
   await browser.post('/dashboard/doctor', { _csrf: browser._csrf, domain: a.domain });
   await until(async () =>
     /checked for .* (ago|just now)/.test((await browser.get('/dashboard/doctor')).text),

@@ -31,7 +31,7 @@ for (const kind of kinds) {
     const first = await accept(send);
     // What the duplicate window goes by is forgotten within seconds.
     await forgetAnswers(db, now + minute, policy.keepMs);
-    t.deepEqual(await accept({ ...send, againUntil }), first);
+    t.deepEqual(await accept({ ...send, retryLeaseUntil: againUntil }), first);
     t.deepEqual(await read(), { rows: [leased(againUntil)], used: { quota_used: 1 } });
   });
 
@@ -39,14 +39,14 @@ for (const kind of kinds) {
     const { db, accept, read, send } = await ready(t, kind);
     const first = await accept(send);
     await freeOrphans(db, 'node', now + 2 * minute, now + leaseMs);
-    t.deepEqual(await accept({ ...send, againUntil }), { ...first, replayed: true });
+    t.deepEqual(await accept({ ...send, retryLeaseUntil: againUntil }), { ...first, replayed: true });
     const rows = [{ status: 'queued', lease_owner: null, due_at: now + 2 * minute }];
     t.deepEqual(await read(), { rows, used: { quota_used: 1 } });
   });
 
   test(`${kind}: not taken the first time; it is taken now`, async (t) => {
     const { accept, read, send } = await ready(t, kind);
-    const decision = await accept({ ...send, againUntil });
+    const decision = await accept({ ...send, retryLeaseUntil: againUntil });
     t.like(decision, { replayed: false, answer: { accepted: ['bob@there.invalid'] } });
     t.deepEqual(await read(), { rows: [leased(now + leaseMs)], used: { quota_used: 1 } });
   });

@@ -113,7 +113,14 @@ async function sendOf(db: Db): Promise<Send> {
     ...{ subject: 'Hello', tags: {}, tls: 'opportunistic' },
     tracking: { openTracking: false, clickTracking: false },
     recipients: [
-      { deliveryId: uuid(), address, key: address, domain: 'there.invalid', message: 0, entry: 'leased' },
+      {
+        deliveryId: uuid(),
+        address,
+        key: address,
+        domain: 'there.invalid',
+        message: 0,
+        disposition: 'leased',
+      },
     ],
     messages: [{ id: uuid(), raw: Buffer.from('Subject: Hello') }],
     ...{ base: null, trackedLinks: null },
@@ -136,7 +143,7 @@ const orgOf = async (db: Db) => (await db('organizations').where({ name: 'Tenant
 const newEvents = async (db: Db) =>
   readEvents(db, { orgId: null, after: (await settledPosition(db)) - 100, limit: 50 });
 
-const order = (name: QueueAction) => ({ order: name, reason: 'a reason', now });
+const request = (action: QueueAction) => ({ action, reason: 'a reason', now });
 
 const due = 'deliveries_due_at_index';
 const lanes = 'deliveries_domain_org_id_due_at_index';
@@ -229,20 +236,25 @@ const hot: Record<string, [run: (filled: Filled) => Promise<unknown>, ...indexes
 };
 
 /** What an operator does: it may look at all that waits, and at nothing that is past. */
-const orders: Record<string, [run: (filled: Filled) => Promise<unknown>, ...indexes: string[]]> = {
+const actions: Record<string, [run: (filled: Filled) => Promise<unknown>, ...indexes: string[]]> = {
   'queue list': [({ db }) => listQueue(db, { limit: 100 }, now), expiry, leases, held],
   'queue list --domain': [({ db }) => listQueue(db, { domain: 'd7.dead.invalid', limit: 10 }, now)],
   'queue summary': [({ db }) => summarizeQueue(db, { now, bounds: [minute] })],
-  'queue hold': [({ db }) => applyQueueAction(db, { domain: 'd3.dead.invalid' }, order('hold')), held],
-  'queue retry': [({ db }) => applyQueueAction(db, { domain: 'd4.dead.invalid' }, order('retry'))],
-  'queue release': [({ db }) => applyQueueAction(db, { domain: 'd3.dead.invalid' }, order('release')), held],
+  'queue hold': [({ db }) => applyQueueAction(db, { domain: 'd3.dead.invalid' }, request('hold')), held],
+  'queue retry': [({ db }) => applyQueueAction(db, { domain: 'd4.dead.invalid' }, request('retry'))],
+  'queue release': [
+    ({ db }) => applyQueueAction(db, { domain: 'd3.dead.invalid' }, request('release')),
+    held,
+  ],
   // An email has few, which are sorted.
   "an email's events read": [
     ({ db, templates: { delivered } }) =>
       readEvents(db, { orgId: null, after: 0, limit: 50, emailId: delivered }),
     'events_email_id_position_index',
   ],
-  'queue cancel --to': [({ db }) => applyQueueAction(db, { to: 'nobody@d3.dead.invalid' }, order('cancel'))],
+  'queue cancel --to': [
+    ({ db }) => applyQueueAction(db, { to: 'nobody@d3.dead.invalid' }, request('cancel')),
+  ],
 };
 
 for (const kind of kinds) {
@@ -255,7 +267,7 @@ for (const kind of kinds) {
       const missing = indexes.filter(
         (one) => !used.some((index) => (typeof one === 'string' ? one === index : one.test(index))),
       );
-      const isOrder = name in orders;
+      const isOrder = name in actions;
       const bad = plans.filter(
         ({ scans, sorts }) => (sorts && !isOrder) || scans.some((table) => long.includes(table)),
       );
@@ -264,7 +276,7 @@ for (const kind of kinds) {
       );
     };
     const faults: string[] = [];
-    for (const [name, one] of Object.entries({ ...hot, ...orders }))
+    for (const [name, one] of Object.entries({ ...hot, ...actions }))
       faults.push(...(await faultsOf(name, one)));
     t.deepEqual(faults, []);
 

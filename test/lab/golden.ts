@@ -6,7 +6,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import type { ParsedReturn } from '../../src/bounces/parse/parse-result.ts';
+import type { ParseResult } from '../../src/bounces/parse/parse-result.ts';
 import type { AddressRole } from '../../src/bounces/service-addresses.ts';
 
 export interface Golden {
@@ -15,7 +15,7 @@ export interface Golden {
   role: AddressRole;
   /** In the JSON only if it is true. */
   fromNullSender: boolean;
-  reading: ParsedReturn;
+  reading: ParseResult;
 }
 
 export const goldenSecret = 'golden';

@@ -12,7 +12,14 @@ export function sendOf(orgId: string, raw = Buffer.from('Subject: Hello')): Send
     ...{ subject: 'Hello', tags: {}, tls: 'opportunistic' },
     tracking: { openTracking: false, clickTracking: false },
     recipients: [
-      { deliveryId: uuid(), address, key: address, domain: 'there.invalid', message: 0, entry: 'leased' },
+      {
+        deliveryId: uuid(),
+        address,
+        key: address,
+        domain: 'there.invalid',
+        message: 0,
+        disposition: 'leased',
+      },
     ],
     messages: [{ id: uuid(), raw }],
     ...{ base: null, trackedLinks: null },

@@ -129,18 +129,18 @@ test('whatever is ordered while mail goes out, each arrives once or was canceled
   });
   const recipients = Array.from({ length: 60 }, (_, n) => `n${n}@there.invalid`);
   let isSending = true;
-  const order = (name: QueueAction, selection = {}) =>
+  const act = (name: QueueAction, selection = {}) =>
     applyQueueAction(
       world.db,
       { domain: 'there.invalid', ...selection },
       {
-        order: name,
+        action: name,
         reason: 'a race',
         now: world.clock.now(),
       },
     );
   const hammer = async (name: QueueAction, selections: object[]) => {
-    for (let n = 0; isSending; n++) await order(name, selections[n % selections.length]);
+    for (let n = 0; isSending; n++) await act(name, selections[n % selections.length]);
   };
   const doomed = recipients.filter((_, n) => n % 3 === 0).map((to) => ({ to }));
   const hammers = [hammer('retry', [{}]), hammer('hold', [{}]), hammer('release', [{}])];
@@ -152,7 +152,7 @@ test('whatever is ordered while mail goes out, each arrives once or was canceled
 
   await until(
     async () => {
-      await order('release');
+      await act('release');
       await world.clock.advance('2s');
       const waiting = await world.db('deliveries').whereNotIn('status', ['delivered', 'canceled']);
       return waiting.length === 0;

@@ -7,12 +7,12 @@ import fc from 'fast-check';
 import { fixedSecrets } from '../../src/base/secrets.ts';
 import { BounceHandler } from '../../src/bounces/bounce-handler.ts';
 import { createDeliveryOf } from '../../src/bounces/complaint-tokens.ts';
-import type { ParsedReturn } from '../../src/bounces/parse/parse-result.ts';
-import { readMail } from '../../src/bounces/parse/parse-returned.ts';
+import { readMail } from '../../src/bounces/parse/parse-bounce.ts';
+import type { ParseResult } from '../../src/bounces/parse/parse-result.ts';
 import { textBounceRules } from '../../src/bounces/parse/text-bounce.ts';
 import { createReturnPath, createReturnPathReader } from '../../src/bounces/return-path.ts';
 import { createServiceAddressReader } from '../../src/bounces/service-addresses.ts';
-import type { ReturnedMailRecord, ReturnedOutcome } from '../../src/db/bounces/returned-mail.ts';
+import type { BounceResult, IncomingBounce } from '../../src/db/bounces/record-bounces.ts';
 import { createMessageIdReader } from '../../src/mail/message-id.ts';
 import { manualClock } from '../lab/clock.ts';
 import { goldenDelivery, goldenDomain, goldenMails, goldenSecret } from '../lab/golden.ts';
@@ -88,7 +88,7 @@ const mutated = fc
 
 const kinds = new Set(['failed', 'delayed', 'arrived', 'automatic', 'complaint', 'report', 'letter']);
 
-function isSound(reading: ParsedReturn): boolean {
+function isSound(reading: ParseResult): boolean {
   if (!kinds.has(reading.is) || JSON.stringify(reading).length > 128 * 1024) return false;
   if (reading.is !== 'failed') return true;
   const { type, category, diagnostic } = reading.bounce;
@@ -111,7 +111,7 @@ test.serial('a mutated mail is read, soon, and the reading is sound', async (t) 
 
 test.serial('no bounce and no complaint is ever credited to another delivery', async (t) => {
   t.timeout(300_000);
-  const credited: ReturnedMailRecord[] = [];
+  const credited: IncomingBounce[] = [];
   const known = new Set([goldenDelivery, ...others]);
   const readReturnPath = createReturnPathReader(fixedSecrets(goldenSecret));
   const handler = new BounceHandler({
@@ -129,7 +129,7 @@ test.serial('no bounce and no complaint is ever credited to another delivery', a
     }),
     record: async (returned) => {
       credited.push(returned);
-      return 'gone' as ReturnedOutcome;
+      return 'gone' as BounceResult;
     },
     keepMail: async () => {},
     keepReport: async () => {},

@@ -179,7 +179,7 @@ async function bothPorts(t: ExecutionContext, settings: Record<string, string> =
       POSTERN_SUBMISSION_TLS_PORT: String(ports.submission),
     }),
     submission: { ...handler('submission'), authenticate: async () => ({}) },
-    returned: { ...handler('inbound'), authenticate: null },
+    bounces: { ...handler('inbound'), authenticate: null },
     clock: systemClock,
     onError: (_, error) => t.fail(String(error)),
   });

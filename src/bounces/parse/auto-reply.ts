@@ -3,7 +3,7 @@
  * does not say whether ours arrived, so it changes nothing. These rules come after those for bounces, because many bounces also say
  * that they were sent automatically.
  */
-import type { ParsedReturn } from './parse-result.ts';
+import type { ParseResult } from './parse-result.ts';
 import type { ParsedMail } from './parsed-mail.ts';
 
 interface Rule {
@@ -67,7 +67,7 @@ export function isAnswer(mail: ParsedMail): boolean {
 }
 
 /** Null if no rule matches. */
-export function readAutomatic(mail: ParsedMail): ParsedReturn | null {
+export function readAutomatic(mail: ParsedMail): ParseResult | null {
   const rule = automaticRules.find(({ header: [name, value] }) => value.test(mail.header(name)));
   return rule ? { is: 'automatic', format: rule.name } : null;
 }

@@ -3,7 +3,7 @@
  * the tokens in it that have our key identify the delivery (bounces/complaint-tokens.ts), not the report's other claims.
  */
 import { findTokens } from '../complaint-tokens.ts';
-import type { ParsedReturn } from './parse-result.ts';
+import type { ParseResult } from './parse-result.ts';
 import type { ParsedMail } from './parsed-mail.ts';
 import { type Block, fieldOf, readBlocks, typedFieldOf } from './report-fields.ts';
 
@@ -27,7 +27,7 @@ export const complaintVariants: readonly Variant[] = [
 ];
 
 /** Null if the mail is not a complaint. */
-export function readComplaint(mail: ParsedMail): ParsedReturn | null {
+export function readComplaint(mail: ParsedMail): ParseResult | null {
   const part = mail.parts.find(({ type }) => type === 'message/feedback-report');
   if (part) return fromReport(readBlocks(part.text)[0] ?? new Map(), mail);
   const variant = complaintVariants.find(
@@ -44,7 +44,7 @@ export function readComplaint(mail: ParsedMail): ParsedReturn | null {
   };
 }
 
-function fromReport(block: Block, mail: ParsedMail): ParsedReturn {
+function fromReport(block: Block, mail: ParsedMail): ParseResult {
   const feedbackType = (fieldOf(block, 'feedback-type') ?? 'other').toLowerCase().slice(0, 40);
   if (noComplaints.has(feedbackType)) return { is: 'automatic', format: `arf-${feedbackType}` };
   return {

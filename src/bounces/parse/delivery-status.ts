@@ -4,7 +4,7 @@
  */
 import { failure, hostIn } from '../classify-bounce.ts';
 import { readDiagnostic } from './diagnostic.ts';
-import type { ParsedReturn } from './parse-result.ts';
+import type { ParseResult } from './parse-result.ts';
 import type { ParsedMail } from './parsed-mail.ts';
 import { type Block, fieldOf, readBlocks, typedFieldOf } from './report-fields.ts';
 import { wordsIn } from './text-bounce.ts';
@@ -12,7 +12,7 @@ import { wordsIn } from './text-bounce.ts';
 const partTypes = /^message\/(?:global-)?delivery-status$/;
 
 /** Null if the mail is not such a report. */
-export function readStatusReport(mail: ParsedMail): ParsedReturn | null {
+export function readStatusReport(mail: ParsedMail): ParseResult | null {
   // RFC 3464 section 2 allows one such part. If a bounce was itself bounced, the first part counts.
   const part = mail.parts.find(({ type }) => partTypes.test(type));
   const blocks = part ? readBlocks(part.text) : blocksInText(mail.text);
@@ -25,7 +25,7 @@ function blocksInText(text: string): Block[] {
   return start < 0 ? [] : readBlocks(text.slice(start));
 }
 
-function readStatusBlocks(blocks: Block[], mail: ParsedMail, format: string): ParsedReturn | null {
+function readStatusBlocks(blocks: Block[], mail: ParsedMail, format: string): ParseResult | null {
   const recipients = blocks.filter((block) => actionOf(block) !== null);
   if (recipients.length === 0) return null;
   // Mail to one address may have been forwarded to several (an alias, a list): a failure of any of them counts.
@@ -75,7 +75,7 @@ interface Around {
   format: string;
 }
 
-function readingOf(action: Action, block: Block, { blocks, mail, format }: Around): ParsedReturn {
+function readingOf(action: Action, block: Block, { blocks, mail, format }: Around): ParseResult {
   if (action === 'arrived') return { is: 'arrived', format };
   const reportedBy =
     typedFieldOf(block, 'remote-mta') ??

@@ -3,7 +3,7 @@ import type { Outcome } from '../../glossary.ts';
 import type { DmarcReport } from '../reports/dmarc-report.ts';
 import type { TlsReport } from '../reports/tls-report.ts';
 
-export type ParsedReturn =
+export type ParseResult =
   | Failure
   /** The host is still retrying (RFC 3464 section 2.3.3, "delayed"). */
   | Delay

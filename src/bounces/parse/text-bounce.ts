@@ -5,7 +5,7 @@
 import { failure } from '../classify-bounce.ts';
 import { isAnswer } from './auto-reply.ts';
 import { type Diagnostic, readDiagnostic } from './diagnostic.ts';
-import type { ParsedReturn } from './parse-result.ts';
+import type { ParseResult } from './parse-result.ts';
 import type { ParsedMail } from './parsed-mail.ts';
 import type { TextBounceRule } from './text-bounce-rule.ts';
 import { general } from './text-bounces/general.ts';
@@ -29,7 +29,7 @@ const copies =
   /^(?:-{2,}.{0,10}\b(?:original|copy|returned|undelivered|forwarded|header|message|text)\b.*|-+ ?Below this line.*|Received: .*|Return-Path: .*|Included is a copy .*|Original message follows.*|[ \t]*Below is a copy of .*)$/im;
 
 /** Null if no rule matches. */
-export function readTextBounce(mail: ParsedMail): ParsedReturn | null {
+export function readTextBounce(mail: ParsedMail): ParseResult | null {
   const text = mail.text.slice(0, maxTextLength);
   const format = textBounceRules.find((one) => matches(one, mail, text));
   if (!format) return null;

@@ -88,7 +88,7 @@ async function backUp(context: CommandContext, file: string, { force, secret }: 
     if (savedSecret) await copySecret(secretFile(dataDir), savedSecret, temporary);
     await rename(copy, file);
     await sync(dirname(file));
-    out.print({ file, bytes, secret: savedSecret }, { facts: { backup: file, bytes, secret: savedSecret } });
+    out.print({ file, bytes, secret: savedSecret }, { fields: { backup: file, bytes, secret: savedSecret } });
     out.warn(advice(savedSecret, config().secret !== null));
   } finally {
     await rm(temporary, { recursive: true, force: true });

@@ -6,7 +6,7 @@ import { movement, type OrUnlimited, quota, toLimit } from '../args/arguments.ts
 import { requireOrganization } from '../args/lookup.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
-import { orUnlimited, printOrganization, quotaDocument, quotaFacts } from '../render/org-view.ts';
+import { orUnlimited, printOrganization, quotaDocument, quotaFields } from '../render/org-view.ts';
 
 /** Entries that a terminal shows; pipes and --json get all. */
 const shownOnTerminal = 20;
@@ -58,7 +58,7 @@ async function show({ db, out, now }: CommandContext, idOrName: string): Promise
   const shown = out.terminal ? ledger.slice(0, shownOnTerminal) : ledger;
   out.print(
     { quota: quotaDocument(org, now()), wallet: org.wallet, ledger: entries },
-    { facts: quotaFacts(org, now()) },
+    { fields: quotaFields(org, now()) },
     {
       head: ['AT', 'CHANGE', 'BALANCE', 'REASON'],
       rows: shown.map(({ at, change, reason, balance }) => [

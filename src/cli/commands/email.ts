@@ -10,14 +10,14 @@ import {
 import { readMessages } from '../../db/queue/lease-statements.ts';
 import { compareKey } from '../../mail/address.ts';
 import { reasonsOf } from '../../operate/explain/destination-status.ts';
-import type { WhyFacts } from '../../operate/explain/why.ts';
-import { readWhyFacts } from '../../operate/explain/why-facts.ts';
+import type { WhyInput } from '../../operate/explain/why.ts';
+import { readWhyInputs } from '../../operate/explain/why-input.ts';
 import { telemetry } from '../../record/telemetry.ts';
 import { address } from '../args/arguments.ts';
 import { requireEmail } from '../args/lookup.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
-import { attemptLines, attemptRows, emailFacts, recipientTable } from '../render/email-view.ts';
+import { attemptLines, attemptRows, emailFields, recipientTable } from '../render/email-view.ts';
 import { coloured, dim, type Output } from '../render/output.ts';
 import { local, relative } from '../render/times.ts';
 import { why } from '../render/why-view.ts';
@@ -58,7 +58,7 @@ async function show({ db, out, now }: CommandContext, id: string): Promise<void>
         attemptLog: attemptsOf(email.deliveries[at]!).map(attemptDocument),
       })),
     },
-    emailFacts(email, document.status),
+    emailFields(email, document.status),
     recipientTable(email, now()),
     ...email.deliveries.map((delivery) => ({
       lines: attemptsOf(delivery).flatMap((attempt) => attemptLines(delivery, attempt)),
@@ -70,7 +70,7 @@ async function show({ db, out, now }: CommandContext, id: string): Promise<void>
 async function explain({ db, out, now, isServed }: CommandContext, id: string): Promise<void> {
   const email = await requireEmail(await db(), id);
   const attempts = await listAttempts(await db(), email.id);
-  const facts = await readWhyFacts(await db(), email, { attempts, now: now(), served: await isServed() });
+  const facts = await readWhyInputs(await db(), email, { attempts, now: now(), served: await isServed() });
   printReasons(out, facts, email);
 }
 
@@ -121,7 +121,7 @@ function attemptDocument(attempt: AttemptRecord) {
   };
 }
 
-function printReasons(out: Output, facts: WhyFacts[], email: EmailRecord): void {
+function printReasons(out: Output, facts: WhyInput[], email: EmailRecord): void {
   const readableTime = (now: number) => (time: number) => `${local(time)} (${relative(time, now)})`;
   const explained = facts.map((each) => ({
     ...each,

@@ -79,13 +79,13 @@ async function revoke({ db, out, now }: CommandContext, id: string): Promise<voi
     throw new Failure(`the key ${found.id} (${found.label}) has already been revoked`);
   const { label, revokedAt } = (await findKey(await db(), found.id, null))!;
   const facts = { id: found.id, label, revoked: { time: revokedAt } };
-  out.print({ id: found.id, label, revokedAt: iso(revokedAt!) }, { facts });
+  out.print({ id: found.id, label, revokedAt: iso(revokedAt!) }, { fields: facts });
 }
 
 function printKey(out: Output, { id, key, scopes }: MadeKey, oldUntil: number | null = null): void {
   const document = { id, key, scopes, ...(oldUntil !== null && { oldKeyUntil: iso(oldUntil) }) };
   const old = oldUntil !== null && { 'the old one ends': { time: oldUntil } };
-  out.print(document, { facts: { id, key, scopes: scopes.join(' '), ...old } });
+  out.print(document, { fields: { id, key, scopes: scopes.join(' '), ...old } });
   out.note('the key is shown only this time; store it where your application can read it');
   if (scopes.every((scope) => scope.startsWith('domain_scope:'))) {
     out.warn(

@@ -35,7 +35,7 @@ async function run(context: CommandContext): Promise<void> {
     const upgrade = await upgradeAlone(context, db, pending.length > 0);
     const version = done.at(-1)!;
     out.print(upgrade ?? { from: version, to: version, steps: 0 }, {
-      facts: upgrade ? { 'upgraded from': upgrade.from, to: upgrade.to } : { 'up to date': version },
+      fields: upgrade ? { 'upgraded from': upgrade.from, to: upgrade.to } : { 'up to date': version },
     });
   } finally {
     await db.destroy();

@@ -102,9 +102,9 @@ function createProgress({ out, process }: CommandContext): (progress: MoveProgre
     if (doing !== step) [begun, first, step] = [performance.now(), done, doing];
     const seconds = (performance.now() - begun) / 1000;
     const rate = seconds > 0.5 ? (done - first) / seconds : 0;
-    const pace =
+    const progress =
       rate > 0 ? `, ${grouped(Math.round(rate))} a second, ${span(((all - done) / rate) * 1000)} left` : '';
-    const line = `${grouped(done)} of ${grouped(all)} rows ${doing}${pace} (${table})`;
+    const line = `${grouped(done)} of ${grouped(all)} rows ${doing}${progress} (${table})`;
     if (process.stderr.isTTY) out.progress(line);
     else if (!out.json && performance.now() - printedAt > lineIntervalMs) {
       printedAt = performance.now();
@@ -127,7 +127,7 @@ function report(out: Output, { to, dataDir, waiting, ms }: Summary, { tables, re
   out.print(
     { to, rows, resumed, waiting, seconds: Math.round(ms / 100) / 10, tables },
     {
-      facts: {
+      fields: {
         'moved to': to,
         rows,
         'from an earlier run': resumed,

@@ -180,7 +180,7 @@ async function resume({ db, out, now }: CommandContext, idOrName: string, why: s
       ...organizationDocument(changed, now()),
       resumed: { reason: why, pausedSince: iso(paused.since), waiting },
     },
-    { facts: { resumed: orgName, 'mail that waited': waiting } },
+    { fields: { resumed: orgName, 'mail that waited': waiting } },
   );
 }
 

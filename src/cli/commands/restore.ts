@@ -56,7 +56,7 @@ async function restore(context: CommandContext, file: string | null, options: Op
   out.print(
     { file, replaced, held },
     {
-      facts: {
+      fields: {
         ...(file !== null && { restored: file }),
         ...(replaced !== null && { 'set aside': replaced }),
         held,

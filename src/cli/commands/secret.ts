@@ -49,7 +49,7 @@ export function secretCommands(program: Command, context: CommandContext): void 
     .description('Encrypt all stored keys with the current secret.')
     .action(async () => {
       const resealed = await reseal(context);
-      context.out.print({ resealed }, { facts: { resealed } });
+      context.out.print({ resealed }, { fields: { resealed } });
     });
   secret
     .command('retire')
@@ -101,7 +101,7 @@ async function rotate(context: CommandContext, { onlyNode }: { onlyNode?: true }
     writeSecrets(file, [created, ...readSecrets(file)]);
     context.secrets().refresh();
     const result = { secret: fingerprint(created), resealed: await reseal(context) };
-    out.print(result, { facts: result });
+    out.print(result, { fields: result });
     out.warn(
       'back up the new secret. The old secret still verifies the return paths and tracking links of mail already sent; ' +
         'after a month or more, delete it with `postern secret retire`',
@@ -145,7 +145,7 @@ async function retire(context: CommandContext, { after }: { after: number }): Pr
       );
     writeSecrets(file, [current]);
     const retired = others.map(fingerprint);
-    out.print({ retired }, { facts: { retired: retired.join(' ') } });
+    out.print({ retired }, { fields: { retired: retired.join(' ') } });
     out.warn(`tracking links and return paths of mail sent before ${iso(since)} are no longer valid`);
   } finally {
     await unlock();

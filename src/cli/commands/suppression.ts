@@ -41,7 +41,7 @@ export function suppressionCommands(program: Command, context: CommandContext): 
 async function add({ db, out, now }: CommandContext, org: string, address: string): Promise<void> {
   const owner = await requireOrganization(await db(), org);
   const added = await suppressAddress({ db: await db(), orgId: owner.id, now: now() }, address);
-  out.print({ address, added }, { facts: { address, added: added ? 'yes' : 'no' } });
+  out.print({ address, added }, { fields: { address, added: added ? 'yes' : 'no' } });
   if (!added) out.note(`${address} was already on the suppression list of ${owner.name}`);
 }
 
@@ -52,7 +52,7 @@ async function remove({ db, out, now }: CommandContext, org: string, address: st
       `${address} is not on the suppression list of ${owner.name}; \`postern suppression list --org ${quoted(owner.name)}\` prints the list`,
     );
   }
-  out.print({ address, removed: true }, { facts: { removed: address } });
+  out.print({ address, removed: true }, { fields: { removed: address } });
 }
 
 async function list({ db, out }: CommandContext, org: string): Promise<void> {
@@ -76,5 +76,5 @@ async function importFile(
   const owner = await requireOrganization(await db(), org);
   const addresses = await readAddressFile(file, process.stdin);
   const imported = await importAddresses({ db: await db(), orgId: owner.id, now: now() }, addresses);
-  out.print(imported, { facts: imported });
+  out.print(imported, { fields: imported });
 }

@@ -84,7 +84,7 @@ async function create({ db, out, now, config }: CommandContext, options: CreateO
   out.print(
     { id, email, operator, role: member && role, url, expiresAt: isoOrNull(expiresAt) },
     {
-      facts: { id, email, link: url ?? 'none: the user already has a password', until: { time: expiresAt } },
+      fields: { id, email, link: url ?? 'none: the user already has a password', until: { time: expiresAt } },
     },
   );
   if (url) out.note('the link works once; anyone who has it can set the password');
@@ -109,7 +109,7 @@ async function printStatus({ db, out }: CommandContext, email: string): Promise<
   const state = statusOf(user);
   out.print(
     { id: user.id, email: user.email, status: state },
-    { facts: { id: user.id, email: user.email, status: { state } } },
+    { fields: { id: user.id, email: user.email, status: { state } } },
   );
 }
 
@@ -120,7 +120,7 @@ async function reset({ db, out, now, config }: CommandContext, address: string):
   const link = urlOf(made, config().baseUrl);
   out.print(
     { id, email, url: link, expiresAt: iso(made.expiresAt) },
-    { facts: { id, email, link, until: { time: made.expiresAt } } },
+    { fields: { id, email, link, until: { time: made.expiresAt } } },
   );
 }
 

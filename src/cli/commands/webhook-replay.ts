@@ -36,7 +36,7 @@ async function run(
   if (event !== undefined && count === 0) {
     throw new Failure(`there is no event with the id "${event}" in the organization of this webhook`);
   }
-  out.print({ id: webhook.id, replayed: count }, { facts: { replayed: count } });
+  out.print({ id: webhook.id, replayed: count }, { fields: { replayed: count } });
   if (webhook.status === 'disabled') {
     out.note(`the webhook is disabled: nothing is posted until \`postern webhook enable ${webhook.id}\``);
   }

@@ -16,11 +16,11 @@ import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 import {
   attemptDocument,
-  attemptFacts,
+  attemptFields,
   attemptRows,
   documentOf,
-  factsOf,
   rowsOf,
+  webhookFields,
 } from '../render/webhook-view.ts';
 import { replayCommand } from './webhook-replay.ts';
 
@@ -96,7 +96,7 @@ async function add(
   const added = await addWebhook(await db(), { orgId, url, types: event, format }, terms);
   const { id, url: addedUrl, types, publicKey } = added.webhook;
   const document = { id, secret: added.secret, publicKey, url: addedUrl, events: types, format };
-  out.print(document, { facts: { ...document, events: types.join(' ') || 'all' } });
+  out.print(document, { fields: { ...document, events: types.join(' ') || 'all' } });
   if (added.secret !== null)
     out.note('the secret is shown only this time; your application verifies the signatures with it');
   if (addedUrl.startsWith('http:')) out.note('over http, anyone on the network path can read the events');
@@ -113,7 +113,7 @@ async function show({ db, out }: CommandContext, id: string): Promise<void> {
   const counts = await countMessages(await db(), webhook.id);
   out.print(
     { ...documentOf(webhook), ...counts },
-    { facts: { ...factsOf(webhook), open: counts.open, failed: counts.failed } },
+    { fields: { ...webhookFields(webhook), open: counts.open, failed: counts.failed } },
   );
 }
 
@@ -132,7 +132,7 @@ async function test(context: CommandContext, id: string): Promise<void> {
   const record = { ...rest, status: answer?.status ?? null, answer: answer?.text ?? null };
   out.print(
     { id: webhook.id, ok: attempt.error === null, ...attemptDocument(record) },
-    { facts: attemptFacts(record) },
+    { fields: attemptFields(record) },
   );
   if (attempt.error !== null) context.exitCode = 1;
 }
@@ -162,7 +162,7 @@ async function enable({ db, out, now }: CommandContext, id: string): Promise<voi
   await changeWebhook({ db: await db(), now: now() }, webhook, { enabled: true });
   const { open, failed } = await countMessages(await db(), webhook.id);
   const facts = { enabled: webhook.id, open, failed };
-  out.print({ id: webhook.id, status: 'active', open, failed }, { facts });
+  out.print({ id: webhook.id, status: 'active', open, failed }, { fields: facts });
   if (webhook.status === 'active') out.note('it was already enabled');
   if (failed > 0) out.note(`\`postern webhook replay ${webhook.id} --failed\` posts what failed again`);
   if (webhook.status === 'disabled')
@@ -178,7 +178,7 @@ async function rotate({ db, out, secrets, now }: CommandContext, id: string): Pr
   out.print(
     { id: webhook.id, ...made, oldSecretUntil: isoOrNull(oldSecretUntil) },
     {
-      facts: {
+      fields: {
         id: webhook.id,
         secret,
         'public key': publicKey,
@@ -192,5 +192,5 @@ async function rotate({ db, out, secrets, now }: CommandContext, id: string): Pr
 async function remove({ db, out }: CommandContext, id: string): Promise<void> {
   const webhook = await requireWebhook(await db(), id);
   await deleteWebhook(await db(), webhook.id);
-  out.print({ id: webhook.id, removed: true }, { facts: { removed: webhook.url } });
+  out.print({ id: webhook.id, removed: true }, { fields: { removed: webhook.url } });
 }

@@ -54,7 +54,7 @@ export function domainBlocks(domain: DomainRecord, records: DnsRecord[]): Block[
     checked: { time: domain.checkedAt },
     ...(domain.failingSince && { 'DKIM missing since': { time: domain.failingSince } }),
   };
-  return [{ facts }, recordsBlock(records)];
+  return [{ fields: facts }, recordsBlock(records)];
 }
 
 /** The level set for the domain, and the level in force: its organization may demand more. */

@@ -5,10 +5,10 @@ import { replyText } from '../../outcome.ts';
 import { type Block, type Cell, coloured, dim, sanitize } from './output.ts';
 import { local, span } from './times.ts';
 
-export function emailFacts(email: EmailRecord, status: string): Block {
+export function emailFields(email: EmailRecord, status: string): Block {
   const tags = Object.entries(email.tags).map(([key, value]) => `${key}=${value}`);
   return {
-    facts: {
+    fields: {
       emailId: email.id,
       id: email.messageId,
       status: { state: status },
@@ -44,7 +44,7 @@ const signs: Record<TranscriptLine['from'], string> = { client: '>', server: '<'
 export function attemptLines({ recipient }: DeliveryRecord, attempt: AttemptRecord): string[] {
   const { outcome, category, fault, diagnostic, possibleDuplicate, rule } = attempt.outcome;
   const { mx, tls } = attempt;
-  const facts = [
+  const details = [
     `attempt ${attempt.number} for ${recipient}`,
     local(attempt.startedAt),
     span(attempt.endedAt - attempt.startedAt),
@@ -57,7 +57,7 @@ export function attemptLines({ recipient }: DeliveryRecord, attempt: AttemptReco
   ];
   const isInTranscript = attempt.transcript.some(({ text }) => text.includes(diagnostic));
   return [
-    facts.join(dim(' | ')),
+    details.join(dim(' | ')),
     ...attempt.transcript.flatMap(transcriptLines),
     ...(isInTranscript || attempt.reply ? [] : [`          * ${sanitize(diagnostic)}`]),
   ];

@@ -7,7 +7,7 @@ import type { CommandContext } from '../command-context.ts';
 import type { Cell } from './output.ts';
 
 export function printOrganization({ out, now }: CommandContext, org: Organization): void {
-  out.print(organizationDocument(org, now()), { facts: organizationFacts(org, now()) });
+  out.print(organizationDocument(org, now()), { fields: organizationFields(org, now()) });
 }
 
 export function organizationDocument(org: Organization, now: number) {
@@ -28,11 +28,11 @@ export function organizationDocument(org: Organization, now: number) {
   };
 }
 
-function organizationFacts(org: Organization, now: number): Record<string, Cell> {
+function organizationFields(org: Organization, now: number): Record<string, Cell> {
   return {
     id: org.id,
     name: org.name,
-    ...quotaFacts(org, now),
+    ...quotaFields(org, now),
     'requests a second': orUnlimited(org.requestsPerSecond),
     'requests a day': orUnlimited(org.requestsPerDay),
     'emails a day': orUnlimited(org.emailsPerDay),
@@ -48,7 +48,7 @@ export function quotaDocument(org: Organization, now: number) {
   return { limit: orUnlimited(limit), used, remaining: orUnlimited(remaining), renewsAt: iso(renewsAt) };
 }
 
-export function quotaFacts(org: Organization, now: number): Record<string, Cell> {
+export function quotaFields(org: Organization, now: number): Record<string, Cell> {
   const { limit, used, remaining, renewsAt } = quotaState(org, now);
   return {
     quota: orUnlimited(limit),

@@ -18,7 +18,7 @@ export { coloured, dim } from './cells.ts';
 export type Block =
   | Rows
   /** One line each: a name and its value. */
-  | { facts: Record<string, Cell> }
+  | { fields: Record<string, Cell> }
   /** Lines for a terminal, rows for a pipe. */
   | { lines: string[]; rows: Cell[][] };
 
@@ -82,7 +82,7 @@ export function createOutput({ stdout, stderr }: OutputStreams, now: () => numbe
 }
 
 function asPlain(block: Block): string {
-  const rows = 'facts' in block ? Object.entries(block.facts) : block.rows;
+  const rows = 'fields' in block ? Object.entries(block.fields) : block.rows;
   const kind = 'kind' in block ? [block.kind!] : [];
   const below = 'below' in block ? block.below!.rows : [];
   return rows
@@ -93,18 +93,18 @@ function asPlain(block: Block): string {
 
 function forTerminal(block: Block, now: number, columns: number): string {
   if ('lines' in block) return block.lines.join('\n');
-  if ('facts' in block) return factLines(Object.entries(block.facts), now);
+  if ('fields' in block) return fieldLines(Object.entries(block.fields), now);
   if (block.rows.length === 0) return dim(block.empty);
   return tableLines(block, now, columns);
 }
 
-function factLines(facts: [string, Cell][], now: number): string {
-  const width = Math.max(...facts.map(([name]) => name.length));
-  return facts.map(([name, value]) => `${dim(name.padEnd(width))}  ${factCell(value, now)}`).join('\n');
+function fieldLines(fields: [string, Cell][], now: number): string {
+  const width = Math.max(...fields.map(([name]) => name.length));
+  return fields.map(([name, value]) => `${dim(name.padEnd(width))}  ${fieldCell(value, now)}`).join('\n');
 }
 
 /** A fact has room for the exact time. */
-function factCell(cell: Cell, now: number): string {
+function fieldCell(cell: Cell, now: number): string {
   const isTime = typeof cell === 'object' && cell !== null && 'time' in cell && cell.time !== null;
   return isTime ? `${local(cell.time!)} ${dim(`(${relative(cell.time!, now)})`)}` : terminalCell(cell, now);
 }

@@ -56,14 +56,14 @@ function title({ hostname, queue, at }: Snapshot, columns: number): string {
     queue.lines.reduce((all, line) => all + countOf(line), 0);
   const held = sum(({ counts }) => counts.held);
   const oldest = Math.min(...queue.lines.flatMap(({ oldestAt }) => oldestAt ?? []));
-  const facts = [
+  const status = [
     `${grouped(sum(totalOf))} in the queue`,
     `${grouped(sum(({ parked }) => parked))} due`,
     ...(held > 0 ? [`${grouped(held)} held`] : []),
     ...(Number.isFinite(oldest) ? [`oldest ${span(Math.max(at - oldest, 0))}`] : []),
   ].join(', ');
   const clock = local(at).split(' ')[1]!;
-  const left = cut(` Postern  ${sanitize(hostname)}   ${facts}`, columns - clock.length - 2);
+  const left = cut(` Postern  ${sanitize(hostname)}   ${status}`, columns - clock.length - 2);
   const line = `${fit(left, columns - clock.length - 1)}${cut(clock, columns)} `;
   return styleText('inverse', line.slice(0, columns));
 }

@@ -22,7 +22,7 @@ export function documentOf(webhook: Webhook) {
   };
 }
 
-export function factsOf(webhook: Webhook): Record<string, Cell> {
+export function webhookFields(webhook: Webhook): Record<string, Cell> {
   return {
     id: webhook.id,
     url: webhook.url,
@@ -59,7 +59,7 @@ export function attemptDocument({ startedAt, duration, url, status, answer, erro
   return { at: iso(startedAt), durationMs: duration, url, status, answer, error };
 }
 
-export function attemptFacts({ startedAt, duration, status, answer, error }: Attempt): Record<string, Cell> {
+export function attemptFields({ startedAt, duration, status, answer, error }: Attempt): Record<string, Cell> {
   return { posted: { time: startedAt }, took: span(duration), status, answer, error };
 }
 

@@ -1,6 +1,6 @@
 /** `email why`: the sentences of operate/explain/why.ts, with the commands that help. */
 import type { When } from '../../operate/explain/destination-status.ts';
-import { why as explain, type Remedies, type WhyFacts } from '../../operate/explain/why.ts';
+import { why as explain, type Remedies, type WhyInput } from '../../operate/explain/why.ts';
 import { sanitize } from './output.ts';
 
 const commands: Remedies = {
@@ -16,6 +16,6 @@ const commands: Remedies = {
   doctor: '`postern doctor` says whether it is on a blocklist.',
 };
 
-export function why(facts: WhyFacts, when: When): string {
+export function why(facts: WhyInput, when: When): string {
   return sanitize(explain(facts, when, commands));
 }

@@ -109,8 +109,8 @@ export const access: Record<string, RouteAccess> = {
   // This server
   'GET /dashboard/queue': 'operator',
   'GET /dashboard/queue/to/:destination': 'operator',
-  'GET /dashboard/queue/order': 'operator',
-  'POST /dashboard/queue/orders': 'operator',
+  'GET /dashboard/queue/action': 'operator',
+  'POST /dashboard/queue/actions': 'operator',
   'POST /dashboard/queue/suspend': 'operator',
   'POST /dashboard/queue/resume': 'operator',
   'GET /dashboard/doctor': 'operator',

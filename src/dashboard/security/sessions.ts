@@ -11,8 +11,8 @@ import {
   endSession,
   findSession,
   insertSession,
+  recordSessionUse,
   type Session,
-  touchSession,
 } from '../../db/accounts/sessions-table.ts';
 import { changeUser, type User } from '../../db/accounts/users.ts';
 import type { Db } from '../../db/engine/open.ts';
@@ -50,7 +50,7 @@ export function createSessions(
     const now = clock.now();
     const { session } = found;
     if (now >= session.expiresAt || now >= session.seenAt + idleMs) return null;
-    if (now >= session.seenAt + seenPrecisionMs) await touchSession(db, session.id, now);
+    if (now >= session.seenAt + seenPrecisionMs) await recordSessionUse(db, session.id, now);
     return found;
   };
   return {

@@ -106,7 +106,7 @@ function deliveryRow(
     recipient: recipient.address,
     domain: recipient.domain,
     ...(disposition === 'queued'
-      ? entryOf(send, recipient)
+      ? leaseColumns(send, recipient)
       : { status: disposition, due_at: null, lease_owner: null }),
     created_at: send.acceptedAt,
     expires_at: send.expiresAt,
@@ -115,8 +115,8 @@ function deliveryRow(
 }
 
 /** Both cases have the same columns, because many rows share one statement. */
-function entryOf({ acceptedAt, lease }: Send, { entry }: SendRecipient): object {
-  return entry === 'leased'
+function leaseColumns({ acceptedAt, lease }: Send, { disposition }: SendRecipient): object {
+  return disposition === 'leased'
     ? { status: 'sending', due_at: lease.until, lease_owner: lease.node }
     : { status: 'queued', due_at: acceptedAt, lease_owner: null };
 }

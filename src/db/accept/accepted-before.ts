@@ -25,13 +25,13 @@ interface Row {
 
 /** Returned by email id. */
 export async function findAcceptedBefore(trx: Trx, sends: Send[]): Promise<Map<string, AcceptedBefore>> {
-  const again = sends.filter(({ againUntil }) => againUntil !== undefined);
-  if (again.length === 0) return new Map();
-  const rows = await readRows(trx, again);
-  const renewed = await renew(trx, again);
-  const taken = again.flatMap((send): [string, AcceptedBefore][] => {
+  const retried = sends.filter(({ retryLeaseUntil: againUntil }) => againUntil !== undefined);
+  if (retried.length === 0) return new Map();
+  const rows = await readRows(trx, retried);
+  const renewed = await renew(trx, retried);
+  const taken = retried.flatMap((send): [string, AcceptedBefore][] => {
     const own = rows.filter(({ emailId }) => emailId === send.emailId);
-    const leased = send.recipients.filter(({ entry }) => entry === 'leased');
+    const leased = send.recipients.filter(({ disposition: entry }) => entry === 'leased');
     const isOurs = leased.every(({ deliveryId }) => renewed.has(deliveryId));
     return own.length > 0 ? [[send.emailId, { answer: answerOf(send, own), isOurs }]] : [];
   });
@@ -50,9 +50,9 @@ function readRows(trx: Trx, sends: Send[]): Promise<Row[]> {
 
 /** A lease that still has the end that the first try gave it has not been taken by anyone else. */
 async function renew(trx: Trx, sends: Send[]): Promise<Set<string>> {
-  const leases = sends.flatMap(({ recipients, lease, againUntil }) =>
+  const leases = sends.flatMap(({ recipients, lease, retryLeaseUntil: againUntil }) =>
     recipients
-      .filter(({ entry }) => entry === 'leased')
+      .filter(({ disposition: entry }) => entry === 'leased')
       .map(({ deliveryId }) => ({
         id: deliveryId,
         node: lease.node,

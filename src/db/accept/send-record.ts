@@ -32,7 +32,7 @@ export interface Send {
   /** Owner and end of the leases of deliveries that start leased. */
   lease: { node: string; until: number };
   /** Set if the answer to an earlier try of this commit was lost: the new end of its leases. */
-  againUntil?: number;
+  retryLeaseUntil?: number;
 }
 
 export interface SendRecipient {
@@ -44,7 +44,7 @@ export interface SendRecipient {
   /** Index in `messages`. */
   message: number;
   /** How the delivery starts: leased to this node, which sends it at once, or due in its backlog. */
-  entry: 'leased' | 'due';
+  disposition: 'leased' | 'due';
 }
 
 export interface SendMessage {

@@ -61,7 +61,7 @@ export async function listWatchedKeys(db: Db, after: string, limit: number): Pro
   return rows.map((row) => ({ ...dkimKeys.read(row), domainName: row.domain_name }));
 }
 
-export async function touchDkimKey(db: Db, id: string, now: number): Promise<void> {
+export async function recordKeyCheck(db: Db, id: string, now: number): Promise<void> {
   await db('dkim_keys').where({ id }).update({ checked_at: now });
 }
 

@@ -40,7 +40,7 @@ export async function listSessions(db: Db, userId: string): Promise<Session[]> {
   return (await db('sessions').where({ user_id: userId }).orderBy('seen_at', 'desc')).map(sessions.read);
 }
 
-export async function touchSession(db: Db, id: string, now: number): Promise<void> {
+export async function recordSessionUse(db: Db, id: string, now: number): Promise<void> {
   await db('sessions').where({ id }).update({ seen_at: now });
 }
 

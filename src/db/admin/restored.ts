@@ -36,5 +36,5 @@ export async function holdQueue(db: Db, holding: Holding): Promise<QueueActionRe
       due_at: holding.now,
       lease_owner: null,
     });
-  return applyQueueAction(db, {}, { order: 'hold', ...holding });
+  return applyQueueAction(db, {}, { action: 'hold', ...holding });
 }

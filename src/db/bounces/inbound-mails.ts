@@ -1,12 +1,12 @@
 /**
- * Stored mail that came in: bounces and complaints that changed a delivery (returned-mail.ts inserts those), and mail that only
+ * Stored mail that came in: bounces and complaints that changed a delivery (record-bounces.ts inserts those), and mail that only
  * people can read: letters to postmaster and abuse, and mail to a return path that is not a known kind of bounce. The number
  * is bounded, because anyone may send mail to us.
  */
-import type { ParsedReturn } from '../../bounces/parse/parse-result.ts';
+import type { ParseResult } from '../../bounces/parse/parse-result.ts';
 import type { Db } from '../engine/open.ts';
 import { deleteBeyond } from '../events/delete-old.ts';
-import { type InboundMail, mailRow } from './returned-mail.ts';
+import { type InboundMail, mailRow } from './record-bounces.ts';
 
 /** Letters in total. */
 const maxLetters = 1000;
@@ -18,7 +18,7 @@ export async function keepMail(
   db: Db,
   mail: InboundMail,
   deliveryId: string | null,
-  reading: ParsedReturn,
+  reading: ParseResult,
 ): Promise<boolean> {
   return db.transaction(async (trx) => {
     if (deliveryId !== null) {

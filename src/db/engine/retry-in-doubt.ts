@@ -1,6 +1,6 @@
 /**
  * Retries a commit whose answer was lost with its connection: it may have succeeded, and the caller must not be told that it
- * failed. Retries until the database answers or `giveUpAfterMs` has passed. `again` marks the item as a retry, so that the
+ * failed. Retries until the database answers or `giveUpAfterMs` has passed. `markAsRetry` marks the item as a retry, so that the
  * commit looks for what its first try wrote.
  */
 import { setTimeout as rest } from 'node:timers/promises';
@@ -10,7 +10,7 @@ const retryDelayMs = 250;
 
 export function retryInDoubt<Item, Answer>(
   commit: (item: Item) => Promise<Answer>,
-  { again, giveUpAfterMs }: { again(item: Item): Item; giveUpAfterMs: number },
+  { markAsRetry, giveUpAfterMs }: { markAsRetry(item: Item): Item; giveUpAfterMs: number },
 ): (item: Item) => Promise<Answer> {
   return async (item) => {
     try {
@@ -22,7 +22,7 @@ export function retryInDoubt<Item, Answer>(
     for (;;) {
       await rest(retryDelayMs);
       try {
-        return await commit(again(item));
+        return await commit(markAsRetry(item));
       } catch (error) {
         if (!isAway(error) || performance.now() >= end) throw error;
       }

@@ -33,7 +33,7 @@ export interface Selection {
 }
 
 export interface QueueActionRequest {
-  order: QueueAction;
+  action: QueueAction;
   reason: string;
   now: number;
   /** Called between pages with the number of changed deliveries. */
@@ -68,14 +68,14 @@ export async function applyQueueAction(
   selection: Selection,
   request: QueueActionRequest,
 ): Promise<QueueActionResult> {
-  const { order } = request;
+  const { action } = request;
   const matching = await matchingOf(db, selection);
-  const left = await countOthers(db, selection, matching, order);
+  const left = await countOthers(db, selection, matching, action);
   let moved = 0;
-  for (const pool of poolsOf(selection, sourcePools[order])) {
+  for (const pool of poolsOf(selection, sourcePools[action])) {
     for (let after: Position | null = null; ; await pause(writerPauseMs)) {
       request.signal?.throwIfAborted();
-      const rows: Position[] = await readPage(db, matching, order, { pool, after });
+      const rows: Position[] = await readPage(db, matching, action, { pool, after });
       moved += rows.length === 0 ? 0 : await db.transaction((trx) => movePage(trx, rows, request));
       if (rows.length < pageSize) break;
       request.onProgress?.(moved);
@@ -89,12 +89,12 @@ export async function applyQueueAction(
 export async function dryRunQueueAction(
   db: Db,
   selection: Selection,
-  order: QueueAction,
+  action: QueueAction,
 ): Promise<QueueActionResult> {
   const matching = await matchingOf(db, selection);
-  const left = await countOthers(db, selection, matching, order);
-  const counts = poolsOf(selection, sourcePools[order]).map((pool) =>
-    countOf(db('deliveries').where(matching).where(inPool(pool)).where(movableBy(order))),
+  const left = await countOthers(db, selection, matching, action);
+  const counts = poolsOf(selection, sourcePools[action]).map((pool) =>
+    countOf(db('deliveries').where(matching).where(inPool(pool)).where(movableBy(action))),
   );
   const moved = (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
   return { moved, sending: await countOf(db('deliveries').where(matching).where(inPool('leased'))), left };
@@ -146,15 +146,15 @@ async function countOthers(
   db: Db,
   selection: Selection,
   matching: Matching,
-  order: QueueAction,
+  action: QueueAction,
 ): Promise<QueueActionResult['left']> {
-  const others = everyPool.filter((pool) => pool !== 'leased' && !sourcePools[order].includes(pool));
+  const others = everyPool.filter((pool) => pool !== 'leased' && !sourcePools[action].includes(pool));
   const counts: QueueActionResult['left'] = {};
   for (const pool of poolsOf(selection, others)) {
     const query = db('deliveries')
       .where(matching)
       .where(inPool(pool))
-      .whereNotIn('status', ['sending', ...movable[order]])
+      .whereNotIn('status', ['sending', ...movable[action]])
       .groupBy('status')
       .select('status')
       .count('* as count');
@@ -172,10 +172,10 @@ interface Position {
 function readPage(
   db: Db,
   matching: Matching,
-  order: QueueAction,
+  action: QueueAction,
   { pool, after }: { pool: Pool | null; after: Position | null },
 ): Promise<Position[]> {
-  const query = db('deliveries').where(matching).where(movableBy(order)).where(inPool(pool)).limit(pageSize);
+  const query = db('deliveries').where(matching).where(movableBy(action)).where(inPool(pool)).limit(pageSize);
   const isWaiting = pool === 'waiting';
   if (isWaiting) query.orderBy('expires_at');
   if (after && isWaiting) query.whereRaw('(expires_at, id) > (?, ?)', [after.expires_at, after.id]);
@@ -184,22 +184,22 @@ function readPage(
 }
 
 /** Neither leased nor final. */
-function movableBy(order: QueueAction): Matching {
+function movableBy(action: QueueAction): Matching {
   return (query) => {
-    query.whereIn('status', movable[order]).whereNull('lease_owner');
+    query.whereIn('status', movable[action]).whereNull('lease_owner');
   };
 }
 
 async function movePage(
   trx: Trx,
   page: Position[],
-  { order, reason, now }: QueueActionRequest,
+  { action, reason, now }: QueueActionRequest,
 ): Promise<number> {
   const pageIds = page.map(({ id }) => id);
   // If a server is claiming a row now, this waits for the claim and then finds the row leased.
   const rows = await trx('deliveries')
     .whereIn('id', pageIds)
-    .where(movableBy(order))
+    .where(movableBy(action))
     .orderBy('id')
     .forUpdate()
     .select('id', 'email_id', 'org_id', 'recipient');
@@ -207,11 +207,11 @@ async function movePage(
   const ids = rows.map(({ id }) => id);
   await trx('deliveries')
     .whereIn('id', ids)
-    .where(movableBy(order))
-    .update({ ...changes[order](trx, now), updated_at: now });
+    .where(movableBy(action))
+    .update({ ...changes[action](trx, now), updated_at: now });
   const emailIds = rows.map((row) => row.email_id);
   await bumpUpdatedAt(trx, emailIds, now);
-  const type = eventTypes[order];
+  const type = eventTypes[action];
   if (!type) return rows.length;
   const events = rows.map(({ email_id: emailId, org_id: orgId, recipient }) =>
     eventRow({ orgId, emailId, type, recipient, at: now, data: { reason } }),

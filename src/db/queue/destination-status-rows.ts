@@ -28,7 +28,7 @@ export interface DestinationState {
 export interface PublishedState extends DestinationState {
   /** At rest; published only for other nodes. */
   rests: boolean;
-  /** For other nodes (queue/peer-state.ts). */
+  /** What other nodes need to know (queue/peer-state.ts). Nodes of other versions read it by this name. */
   told: object;
 }
 

@@ -59,45 +59,46 @@ async function step(
   table: PartitionedTable,
 ): Promise<boolean> {
   const last = (await partitionsOf(db, table)).at(-1)!;
-  const reach = await reachOf(db, table, now(), periods[table]);
-  const { reached, ahead } = reach;
-  if (last.from !== null && last.from >= reached + ahead) return false;
+  const plan = await planOf(db, table, now(), periods[table]);
+  const { newestKey, ahead } = plan;
+  if (last.from !== null && last.from >= newestKey + ahead) return false;
   const end = await endOf(db, table, last);
-  if (end && end.bound - reached < reach.margin / 2)
+  if (end && end.bound - newestKey < plan.margin / 2)
     return !!(await withTableLock(db, table, (trx) => dropEnd(trx, last)));
   if (end && !end.isValid) {
     await validate(openPatient, last);
     return true;
   }
-  return !!(await withTableLock(db, table, (trx) => split(trx, table, last.name, reach)));
+  return !!(await withTableLock(db, table, (trx) => split(trx, table, last.name, plan)));
 }
 
-interface Reach {
+/** How far the partitions must reach. */
+interface Plan {
   /** The key of new rows now. */
-  reached: number;
+  newestKey: number;
   /** The span of a partition. */
   width: number;
   ahead: number;
   margin: number;
 }
 
-async function reachOf(db: Db, table: PartitionedTable, now: number, periodMs: number): Promise<Reach> {
+async function planOf(db: Db, table: PartitionedTable, now: number, periodMs: number): Promise<Plan> {
   if (table !== 'events')
-    return { reached: now, width: periodMs, ahead: Math.max(periodMs, minAheadMs), margin: marginMs };
+    return { newestKey: now, width: periodMs, ahead: Math.max(periodMs, minAheadMs), margin: marginMs };
   const { rows } = await db.raw('select last_value from events_position_seq');
-  const reached: number = rows[0].last_value;
-  const width = Math.max(Math.ceil((await eventsAMs(db, reached, now, periodMs)) * periodMs), minWidth);
-  return { reached, width, ahead: width, margin: marginEvents + width };
+  const newestKey: number = rows[0].last_value;
+  const width = Math.max(Math.ceil((await eventsAMs(db, newestKey, now, periodMs)) * periodMs), minWidth);
+  return { newestKey, width, ahead: width, margin: marginEvents + width };
 }
 
 /** The rate of events since the start of a partition that began at least half a period ago. */
-async function eventsAMs(db: Db, reached: number, now: number, periodMs: number): Promise<number> {
+async function eventsAMs(db: Db, newestKey: number, now: number, periodMs: number): Promise<number> {
   for (const { from } of (await partitionsOf(db, 'events')).reverse()) {
     const first = await db('events')
       .where('position', '>=', from ?? 0)
       .orderBy('position')
       .first('position', 'at');
-    if (first && first.at <= now - periodMs / 2) return (reached - first.position) / (now - first.at);
+    if (first && first.at <= now - periodMs / 2) return (newestKey - first.position) / (now - first.at);
   }
   return 0;
 }
@@ -119,17 +120,17 @@ async function endOf(
 }
 
 /** Reads the partitions again, because another node may have changed them. */
-async function split(trx: Trx, table: PartitionedTable, name: string, reach: Reach): Promise<boolean> {
+async function split(trx: Trx, table: PartitionedTable, name: string, plan: Plan): Promise<boolean> {
   const last = (await partitionsOf(trx, table)).at(-1)!;
   if (last.name !== name) return true;
   const end = await endOf(trx, table, last);
   const key = keyOf(table);
   const newest = await trx(name).orderBy(key, 'desc').first(key);
   if (end ? !end.isValid : newest) {
-    if (!end) await giveEnd(trx, table, last, reach, newest[key]);
+    if (!end) await giveEnd(trx, table, last, plan, newest[key]);
     return true;
   }
-  const bound = end?.bound ?? rounded(table, Math.max(last.from ?? 0, reach.reached) + reach.width);
+  const bound = end?.bound ?? rounded(table, Math.max(last.from ?? 0, plan.newestKey) + plan.width);
   const from = last.from === null ? 'minvalue' : boundText(table, last.from);
   await trx.raw(`alter table ${table} detach partition ${name}`);
   await trx.raw(
@@ -148,11 +149,11 @@ async function giveEnd(
   trx: Trx,
   table: PartitionedTable,
   last: Partition,
-  reach: Reach,
+  plan: Plan,
   newest: string | number,
 ) {
-  const reached = Math.max(reach.reached, typeof newest === 'number' ? newest : timeOfId(newest));
-  const bound = rounded(table, reached + reach.width + reach.margin);
+  const newestKey = Math.max(plan.newestKey, typeof newest === 'number' ? newest : timeOfId(newest));
+  const bound = rounded(table, newestKey + plan.width + plan.margin);
   await trx.raw(
     `alter table ${last.name} add constraint ${endName(last)} check (${keyOf(table)} < ${boundText(table, bound)}) not valid`,
   );

@@ -16,8 +16,8 @@ import { checkReturnPathDns, checkReturnPathHost } from './checks/return-path-do
 import { checkSecret } from './checks/secret-file.ts';
 import { dkimChecks, recordChecks } from './checks/sender-domain.ts';
 import { checkSpf } from './checks/spf.ts';
+import { type DoctorContext, maxDomains } from './doctor-context.ts';
 import { type Check, failure, skipped, warning } from './finding.ts';
-import { maxDomains, type SharedFacts } from './shared-facts.ts';
 
 const machine = 'this machine';
 
@@ -25,18 +25,18 @@ function checksOf(subject: string, checks: Record<string, Check['run']>): Check[
   return Object.entries(checks).map(([check, run]) => ({ check, subject, run }));
 }
 
-export function machineChecks(facts: SharedFacts): Check[] {
-  const { config, surroundings, now, openDb } = facts;
+export function machineChecks(context: DoctorContext): Check[] {
+  const { config, surroundings, now, openDb } = context;
   return checksOf(machine, {
     database: () => checkDatabase(openDb),
     server: () => checkServerRunning(openDb, config.dataDir),
     secret: () => checkSecret(config, openDb),
-    'source pools': () => checkIpPools(facts),
+    'source pools': () => checkIpPools(context),
     'disk speed': () => checkDiskSpeed(config.dataDir, surroundings),
     'disk space': () => checkDiskSpace(config, surroundings),
     'open files': () => checkOpenFiles(config, surroundings),
     'file permissions': () => checkFilePermissions(config, surroundings),
-    clock: () => checkClock(facts),
+    clock: () => checkClock(context),
     certificate: () => checkCertificate(config, now()),
     'base URL': async () => {
       const db = await openDb().catch(() => null);
@@ -45,16 +45,16 @@ export function machineChecks(facts: SharedFacts): Check[] {
   });
 }
 
-export function dnsChecks(facts: SharedFacts): Check[] {
+export function dnsChecks(context: DoctorContext): Check[] {
   return checksOf('DNS', {
-    servers: async () => checkDnsServers(await facts.dns.servers()),
-    DNSSEC: () => checkValidation(facts),
+    servers: async () => checkDnsServers(await context.dns.servers()),
+    DNSSEC: () => checkValidation(context),
   });
 }
 
 /** The source addresses of our connections, and the names that we give in EHLO. */
-export function originChecks(facts: SharedFacts): Check[] {
-  const { dns, senders, origins } = facts;
+export function originChecks(context: DoctorContext): Check[] {
+  const { dns, senders, origins } = context;
   const ports = origins.map(({ origin, results }) => ({
     check: origin.from === undefined && origin.family === 6 ? 'port 25 by IPv6' : 'port 25',
     subject: origin.from ?? machine,
@@ -69,43 +69,43 @@ export function originChecks(facts: SharedFacts): Check[] {
         address: async () => checkForwardName(dns, name, await senders),
       }),
     ),
-    ...blocklistChecks(facts, names[0]!),
+    ...blocklistChecks(context, names[0]!),
   ];
 }
 
-export async function addressChecks(facts: SharedFacts): Promise<Check[]> {
-  return (await facts.senders).flatMap((sender) => [
-    ...checksOf(sender.address, { PTR: () => checkPtr(facts.dns, sender) }),
-    ...blocklistChecks(facts, sender.address),
+export async function addressChecks(context: DoctorContext): Promise<Check[]> {
+  return (await context.senders).flatMap((sender) => [
+    ...checksOf(sender.address, { PTR: () => checkPtr(context.dns, sender) }),
+    ...blocklistChecks(context, sender.address),
   ]);
 }
 
-export function returnPathChecks(facts: SharedFacts): Check[] {
-  const { hostname, returnPathDomain } = facts.config;
+export function returnPathChecks(context: DoctorContext): Check[] {
+  const { hostname, returnPathDomain } = context.config;
   return [
     ...checksOf(returnPathDomain, {
-      'return path': () => checkReturnPathDns(facts),
-      'returned mail': () => checkReturnPathHost(facts),
-      SPF: () => checkSpf(returnPathDomain, facts),
+      'return path': () => checkReturnPathDns(context),
+      'returned mail': () => checkReturnPathHost(context),
+      SPF: () => checkSpf(returnPathDomain, context),
     }),
-    ...(returnPathDomain === hostname ? [] : blocklistChecks(facts, returnPathDomain)),
+    ...(returnPathDomain === hostname ? [] : blocklistChecks(context, returnPathDomain)),
   ];
 }
 
-export async function senderDomainChecks(facts: SharedFacts): Promise<Check[]> {
-  const found = await facts.domains.catch(() => null);
+export async function senderDomainChecks(context: DoctorContext): Promise<Check[]> {
+  const found = await context.domains.catch(() => null);
   const domains = found?.slice(0, maxDomains) ?? [];
   const names = [...new Set(domains.map(({ name }) => name))];
-  const { hostname, returnPathDomain } = facts.config;
+  const { hostname, returnPathDomain } = context.config;
   return [
-    ...(domains.length === 0 ? [noDomainCheck(facts, found === null)] : []),
+    ...(domains.length === 0 ? [noDomainCheck(context, found === null)] : []),
     ...names.flatMap((name) => {
       const records = domains.filter((domain) => domain.name === name);
       return [
-        ...records.flatMap((domain) => dkimChecks(domain, facts)),
-        ...recordChecks(records[0]!, facts),
-        ...(name === returnPathDomain ? [] : checksOf(name, { SPF: () => checkSpf(name, facts) })),
-        ...([hostname, returnPathDomain].includes(name) ? [] : blocklistChecks(facts, name)),
+        ...records.flatMap((domain) => dkimChecks(domain, context)),
+        ...recordChecks(records[0]!, context),
+        ...(name === returnPathDomain ? [] : checksOf(name, { SPF: () => checkSpf(name, context) })),
+        ...([hostname, returnPathDomain].includes(name) ? [] : blocklistChecks(context, name)),
       ];
     }),
     ...(found && found.length > maxDomains ? [tooManyDomainsCheck] : []),
@@ -113,12 +113,12 @@ export async function senderDomainChecks(facts: SharedFacts): Promise<Check[]> {
 }
 
 /** `subject`: an address or a domain. */
-function blocklistChecks({ dns, surroundings }: SharedFacts, subject: string): Check[] {
+function blocklistChecks({ dns, surroundings }: DoctorContext, subject: string): Check[] {
   const lists = surroundings.blocklists.filter((list) => covers(list, subject));
   return lists.map((list) => ({ check: list.name, subject, run: () => checkBlocklist(dns, list, subject) }));
 }
 
-function noDomainCheck({ domain }: SharedFacts, isUnknown: boolean): Check {
+function noDomainCheck({ domain }: DoctorContext, isUnknown: boolean): Check {
   const run: Check['run'] = async () => {
     if (isUnknown) return skipped('not known: the database cannot be read');
     if (domain !== null) {

@@ -15,9 +15,9 @@ import {
   returnPathChecks,
   senderDomainChecks,
 } from './check-table.ts';
+import { createDoctorContext, type DoctorInputs } from './doctor-context.ts';
 import { Unanswered } from './doctor-dns.ts';
 import { type Check, type Finding, type FindingDraft, failure, skipped, warning } from './finding.ts';
-import { createSharedFacts, type DoctorInputs } from './shared-facts.ts';
 import { realSurroundings, type Surroundings } from './surroundings.ts';
 
 export interface Examination extends DoctorInputs {
@@ -37,7 +37,7 @@ const maxFound = 2_000;
 
 export async function examine({ onProgress = () => {}, ...parts }: Examination): Promise<Finding[]> {
   const surroundings = { ...realSurroundings, ...parts.surroundings };
-  const facts = createSharedFacts(parts, surroundings);
+  const facts = createDoctorContext(parts, surroundings);
   const { all: timeoutMs } = surroundings.timeouts;
   const began = performance.now();
   const left = () => Math.max(timeoutMs - (performance.now() - began), 0);

@@ -1,6 +1,6 @@
 /**
  * Explains the status of a recipient's mail in a sentence or two: the last reply, its meaning, and the next step. A pure
- * function of what is stored (why-facts.ts). `when` formats times, and `remedies` say what the reader can do. Text from
+ * function of what is stored (why-input.ts). `when` formats times, and `remedies` say what the reader can do. Text from
  * other hosts is quoted unchanged, so callers must make it safe to print.
  */
 import type { AttemptRecord, DeliveryRecord } from '../../db/events/emails.ts';
@@ -11,7 +11,7 @@ import { authenticationAdvice } from './authentication-advice.ts';
 import { blocklistAdvice } from './blocklist-advice.ts';
 import { type DestinationStatus, reasonToWait, type StatusSubject, type When } from './destination-status.ts';
 
-export interface WhyFacts {
+export interface WhyInput {
   delivery: DeliveryRecord;
   /** The latest attempt; null if there was none. */
   last: AttemptRecord | null;
@@ -30,15 +30,15 @@ export interface WhyFacts {
 /** The actions that the reader can take, each a sentence or a part of one. */
 export interface Remedies {
   /** Follows "until it is released". */
-  release(facts: WhyFacts): string;
+  release(input: WhyInput): string;
   /** A sentence: where to find the bounce message. */
-  report(facts: WhyFacts): string;
+  report(input: WhyInput): string;
   /** A sentence: how to remove the address from the suppression list. */
-  unsuppress(facts: WhyFacts): string;
+  unsuppress(input: WhyInput): string;
   /** A sentence: how to get credits. */
-  grant(facts: WhyFacts): string;
+  grant(input: WhyInput): string;
   /** A sentence: how to get a source address for the organization's IP pool. */
-  source(facts: WhyFacts): string;
+  source(input: WhyInput): string;
   /** Follows "check the domain". */
   verify: string;
   /** Follows the name of a DNS record of the domain: how to check it. */
@@ -47,60 +47,60 @@ export interface Remedies {
   doctor: string;
 }
 
-type Explain = (facts: WhyFacts, when: When, remedies: Remedies) => string;
+type Explain = (input: WhyInput, when: When, remedies: Remedies) => string;
 
-export const why: Explain = (facts, when, remedies) =>
-  sentences[facts.delivery.status](facts, when, remedies);
+export const why: Explain = (input, when, remedies) =>
+  sentences[input.delivery.status](input, when, remedies);
 
 const sentences: Record<DeliveryStatus, Explain> = {
-  queued(facts, when, remedies) {
-    return `It has not been tried yet. ${nextStep(facts, when, remedies)}`;
+  queued(input, when, remedies) {
+    return `It has not been tried yet. ${nextStep(input, when, remedies)}`;
   },
-  sending(facts) {
-    return `It is being sent now, attempt ${facts.delivery.attempts + 1}.${resultBefore(facts)}`;
+  sending(input) {
+    return `It is being sent now, attempt ${input.delivery.attempts + 1}.${resultBefore(input)}`;
   },
-  deferred(facts, when, remedies) {
-    return `${lastResult(facts)} That is not final${remoteNote(facts)}.${duplicateNote(facts)}${blocklistNote(facts, remedies)} ${nextStep(facts, when, remedies)}`;
+  deferred(input, when, remedies) {
+    return `${lastResult(input)} That is not final${remoteNote(input)}.${duplicateNote(input)}${blocklistNote(input, remedies)} ${nextStep(input, when, remedies)}`;
   },
-  held(facts, when, { release }) {
-    return `It has been held by the operator${actionNote(facts, when, 'since')} until it is released${release(facts)}.${resultBefore(facts)}`;
+  held(input, when, { release }) {
+    return `It has been held by the operator${actionNote(input, when, 'since')} until it is released${release(input)}.${resultBefore(input)}`;
   },
-  canceled(facts, when) {
-    return `It was canceled by the operator${actionNote(facts, when, 'at')}; nothing more is sent.${resultBefore(facts)}`;
+  canceled(input, when) {
+    return `It was canceled by the operator${actionNote(input, when, 'at')}; nothing more is sent.${resultBefore(input)}`;
   },
-  delivered(facts, when) {
-    const at = facts.delivery.deliveredAt === null ? '' : ` ${when(facts.delivery.deliveredAt)}`;
-    return `Delivered${at}: ${lastResult(facts)} That host is now responsible for the message.`;
+  delivered(input, when) {
+    const at = input.delivery.deliveredAt === null ? '' : ` ${when(input.delivery.deliveredAt)}`;
+    return `Delivered${at}: ${lastResult(input)} That host is now responsible for the message.`;
   },
-  bounced(facts, when, remedies) {
-    const { bounce, deliveredAt } = facts.delivery;
+  bounced(input, when, remedies) {
+    const { bounce, deliveredAt } = input.delivery;
     const kind = bounce ? `a ${bounce.type} bounce (${bounce.category})` : 'a bounce';
-    if (facts.last?.outcome.outcome === 'bounced' || !bounce) {
-      return `${lastResult(facts)} That is final, ${kind}: ${advice(facts, remedies)}`;
+    if (input.last?.outcome.outcome === 'bounced' || !bounce) {
+      return `${lastResult(input)} That is final, ${kind}: ${advice(input, remedies)}`;
     }
     const taken = deliveredAt === null ? 'It may have been accepted' : `It was accepted ${when(deliveredAt)}`;
-    return `${taken}, and returned as a bounce message ${when(facts.delivery.updatedAt)}: "${bounce.diagnostic}". That is final, ${kind}: ${advice(facts, remedies)} ${remedies.report(facts)}`.trimEnd();
+    return `${taken}, and returned as a bounce message ${when(input.delivery.updatedAt)}: "${bounce.diagnostic}". That is final, ${kind}: ${advice(input, remedies)} ${remedies.report(input)}`.trimEnd();
   },
-  complained: (facts) =>
-    `It was delivered, and the recipient complained about it as spam; do not send to this address again.${resultBefore(facts)}`,
-  expired(facts, when) {
-    const { attempts, expiresAt } = facts.delivery;
+  complained: (input) =>
+    `It was delivered, and the recipient complained about it as spam; do not send to this address again.${resultBefore(input)}`,
+  expired(input, when) {
+    const { attempts, expiresAt } = input.delivery;
     const tried = attempts === 1 ? 'one attempt' : `${attempts} attempts`;
-    return `It expired after ${tried}, at its maximum age (${when(expiresAt)}). ${lastResult(facts)}${duplicateNote(facts)} Nothing more is sent.`;
+    return `It expired after ${tried}, at its maximum age (${when(expiresAt)}). ${lastResult(input)}${duplicateNote(input)} Nothing more is sent.`;
   },
-  suppressed: (facts, _, { unsuppress }) =>
-    `It was not sent: the address is on the suppression list. ${unsuppress(facts)}`,
-  insufficient_credit: (facts, _, { grant }) =>
-    `It was not sent: the organization had no credits left. ${grant(facts)}`,
+  suppressed: (input, _, { unsuppress }) =>
+    `It was not sent: the address is on the suppression list. ${unsuppress(input)}`,
+  insufficient_credit: (input, _, { grant }) =>
+    `It was not sent: the organization had no credits left. ${grant(input)}`,
 };
 
 /** The next step of mail that waits. */
-function nextStep(facts: WhyFacts, when: When, remedies: Remedies): string {
-  const { delivery, condition, subject, now } = facts;
+function nextStep(input: WhyInput, when: When, remedies: Remedies): string {
+  const { delivery, condition, subject, now } = input;
   const expires = `It expires ${when(delivery.expiresAt)}.`;
   const { nextAttemptAt } = delivery;
   if (nextAttemptAt === null) return expires;
-  const remedy = condition.is === 'no_source' ? ` ${remedies.source(facts)}` : '';
+  const remedy = condition.is === 'no_source' ? ` ${remedies.source(input)}` : '';
   const reason = reasonToWait(condition, subject, when) + remedy;
   if (nextAttemptAt <= now) return `${reason} ${expires}`;
   const isShut = ['suspended', 'circuit_open', 'no_source', 'greylisting', 'paused'].includes(condition.is);
@@ -108,16 +108,16 @@ function nextStep(facts: WhyFacts, when: When, remedies: Remedies): string {
   return `The next attempt is due ${when(nextAttemptAt)}; it expires ${when(delivery.expiresAt)}.${shut}`;
 }
 
-function actionNote({ action }: WhyFacts, when: When, word: 'since' | 'at'): string {
+function actionNote({ action }: WhyInput, when: When, word: 'since' | 'at'): string {
   return action === null ? '' : ` ${word} ${when(action.at)} ("${action.reason}")`;
 }
 
-function remoteNote({ last }: WhyFacts): string {
+function remoteNote({ last }: WhyInput): string {
   return last?.outcome.origin === 'remote' ? ': the failure is on the remote side' : '';
 }
 
 /** The remote reply in quotation marks, or the failure if there was no reply. */
-function lastResult({ last }: WhyFacts): string {
+function lastResult({ last }: WhyInput): string {
   if (!last) return 'No attempt is recorded.';
   const host = last.mx ? `${last.mx.host} [${last.mx.address}]` : null;
   if (last.reply) return `${host ?? 'The host'} said "${replyText(last.reply)}" at attempt ${last.number}.`;
@@ -126,11 +126,11 @@ function lastResult({ last }: WhyFacts): string {
   return `Attempt ${last.number}${host ? ` at ${host}` : ''} failed: ${diagnostic}.`;
 }
 
-function resultBefore(facts: WhyFacts): string {
-  return facts.last ? ` Before: ${lastResult(facts)}` : '';
+function resultBefore(input: WhyInput): string {
+  return input.last ? ` Before: ${lastResult(input)}` : '';
 }
 
-function duplicateNote({ last }: WhyFacts): string {
+function duplicateNote({ last }: WhyInput): string {
   return last?.outcome.possibleDuplicate
     ? ' The connection ended after the whole message had been sent, so it may have arrived nevertheless.'
     : '';
@@ -143,27 +143,27 @@ const advices: Record<Fault, (remedies: Remedies) => string> = {
   infrastructure: () => 'the host does not accept mail like this; its reply says what it wants.',
 };
 
-function advice(facts: WhyFacts, remedies: Remedies): string {
-  const { last, delivery } = facts;
+function advice(input: WhyInput, remedies: Remedies): string {
+  const { last, delivery } = input;
   const isLast = last?.outcome.outcome === 'bounced' || !delivery.bounce;
   const cause = isLast ? last?.outcome : delivery.bounce;
   if (cause?.category === 'blocked')
-    return blocklistAdvice(refusalOf(facts, cause.diagnostic), remedies.doctor);
+    return blocklistAdvice(refusalOf(input, cause.diagnostic), remedies.doctor);
   if (cause?.category === 'auth') {
-    const { text, senderDomain } = refusalOf(facts, cause.diagnostic);
+    const { text, senderDomain } = refusalOf(input, cause.diagnostic);
     return authenticationAdvice(text, senderDomain, remedies.examine(senderDomain));
   }
   return cause?.fault ? advices[cause.fault](remedies) : 'nothing more is sent.';
 }
 
 /** Mail deferred because of a blocklist keeps waiting until someone acts. */
-function blocklistNote(facts: WhyFacts, { doctor }: Remedies): string {
-  const { last } = facts;
+function blocklistNote(input: WhyInput, { doctor }: Remedies): string {
+  const { last } = input;
   if (last?.outcome.category !== 'blocked') return '';
-  const text = blocklistAdvice(refusalOf(facts, last.outcome.diagnostic), doctor);
+  const text = blocklistAdvice(refusalOf(input, last.outcome.diagnostic), doctor);
   return ` ${text[0]!.toUpperCase()}${text.slice(1)}`;
 }
 
-function refusalOf({ last, from }: WhyFacts, text: string) {
+function refusalOf({ last, from }: WhyInput, text: string) {
   return { text, host: last?.mx?.address ?? null, senderDomain: domainOf(from) ?? from };
 }

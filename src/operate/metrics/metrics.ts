@@ -3,7 +3,7 @@
  * costs no queries and no log lines. An error here never reaches the mail: code that runs after a commit must not throw,
  * because the commit would be repeated.
  */
-import type { ParsedReturn } from '../../bounces/parse/parse-result.ts';
+import type { ParseResult } from '../../bounces/parse/parse-result.ts';
 import type { Decision } from '../../db/accept/acceptance.ts';
 import type { Send } from '../../db/accept/send-record.ts';
 import type { WebhookTry } from '../../db/webhooks/webhook-outcomes.ts';
@@ -69,7 +69,7 @@ export function createMetrics(version: string, onError: (what: string, error: un
         meters.webhookPostDuration.observe(attempt.duration / 1000);
       }
     },
-    inbound: (reading: ParsedReturn) =>
+    inbound: (reading: ParseResult) =>
       meters.inboundMails.inc({ kind: reading.is === 'report' ? reading.report.kind : reading.is }),
     refused: (via: 'api' | 'smtp', code: RefusalCode) => meters.sendsRefused.inc({ via, code }),
     answered({ method, route, status, ms }: AnsweredRequest): void {

@@ -182,10 +182,10 @@ async function lastHours(acme: Acme, sent: number, end: number): Promise<void> {
   const dropped = await send(acme, acmeMail(n++, 'full.shelf@northmail.example'));
   await advance(acme, minuteMs);
   for (let minute = 0; minute < 40; minute += 4) await advance(acme, 4 * minuteMs);
-  const order = { reason: 'sent by mistake', now: clock.now() };
-  if (dropped) await applyQueueAction(db, { emailId: dropped }, { order: 'cancel', ...order });
+  const mistake = { reason: 'sent by mistake', now: clock.now() };
+  if (dropped) await applyQueueAction(db, { emailId: dropped }, { action: 'cancel', ...mistake });
   const held = { to: 'busy.team@postbox.example' };
-  const hold = { order: 'hold', ...order, reason: 'waits for a word with the customer' } as const;
+  const hold = { action: 'hold', ...mistake, reason: 'waits for a word with the customer' } as const;
   for (let n = 0; n < 5 && (await applyQueueAction(db, held, hold)).moved === 0; n++)
     await advance(acme, minuteMs);
   const reason = 'their postmaster asked for a pause';

@@ -60,8 +60,8 @@ const samples: Record<string, Sampler> = {
 
   'GET /dashboard/queue': nothing,
   'GET /dashboard/queue/to/:destination': () => ({ params: { destination: 'there.invalid' } }),
-  'GET /dashboard/queue/order': () => ({ query: 'order=hold&domain=there.invalid' }),
-  'POST /dashboard/queue/orders': () => ({ fields: { order: 'hold', domain: 'nowhere.invalid', reason } }),
+  'GET /dashboard/queue/action': () => ({ query: 'action=hold&domain=there.invalid' }),
+  'POST /dashboard/queue/actions': () => ({ fields: { action: 'hold', domain: 'nowhere.invalid', reason } }),
   'POST /dashboard/queue/suspend': () => ({ fields: { destination: 'nowhere.invalid', for: '1h', reason } }),
   'POST /dashboard/queue/resume': () => ({ fields: { destination: 'nowhere.invalid', reason } }),
   'GET /dashboard/doctor': nothing,

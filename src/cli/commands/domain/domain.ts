@@ -70,7 +70,7 @@ export function domainCommands(program: Command, context: CommandContext): void 
     async (name: string, { org }: Owner) => {
       const found = await lookUp(context, org, name);
       await deleteDomain(await db(), found.id);
-      out.print({ id: found.id, name, removed: true }, { facts: { removed: name } });
+      out.print({ id: found.id, name, removed: true }, { fields: { removed: name } });
     },
   );
 
@@ -132,7 +132,7 @@ async function verify(context: CommandContext, org: string, name: string): Promi
   const { domain, records, isKnown } = await verifyDomain(await db(), found, terms);
   const { status } = domain;
   const facts = { name, status: { state: status } };
-  out.print({ name, status, records }, { facts }, recordsBlock(records));
+  out.print({ name, status, records }, { fields: facts }, recordsBlock(records));
   if (!isKnown)
     out.warn(`${name} stays ${status}: ${failedLookUps(records)}; the DNS lookups failed, try again later`);
   if (status !== 'verified') context.exitCode = 1;
@@ -148,7 +148,7 @@ async function setTls(context: CommandContext, org: string, name: string, tls: T
   const found = await lookUp(context, org, name);
   await setDomainTls(await db(), found.id, tls);
   const changed = { ...found, tls };
-  out.print({ name, ...tlsDocument(changed) }, { facts: { name, TLS: tlsText(changed) } });
+  out.print({ name, ...tlsDocument(changed) }, { fields: { name, TLS: tlsText(changed) } });
 }
 
 interface TrackingOptions extends Owner {
@@ -181,7 +181,7 @@ async function setTracking(
     clicks: tracking.clicks ? 'on' : 'off',
     'links at': tracking.host ?? 'the address of the service',
   };
-  out.print({ name, tracking }, { facts });
+  out.print({ name, tracking }, { fields: facts });
   if (change.host)
     out.note(`publish its CNAME record; \`postern domain show ${name} --org ${quoted(org)}\` has it`);
 }

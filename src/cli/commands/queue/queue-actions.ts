@@ -63,7 +63,7 @@ async function apply(
     await db(),
     { ...filters, orgId, emailId: email?.id },
     {
-      order: action,
+      action,
       reason: why,
       now: now(),
       onProgress: (count) => out.progress(`${count} ${past} so far`),
@@ -75,7 +75,7 @@ async function apply(
   }
   out.print(
     { order: action, reason: why, moved, sending, left },
-    { facts: { [past]: moved, ...(sending > 0 && { 'being sent': sending }), ...left } },
+    { fields: { [past]: moved, ...(sending > 0 && { 'being sent': sending }), ...left } },
   );
   if (sending > 0) out.note(`${beingSent(sending)}; try again in a moment`);
 }

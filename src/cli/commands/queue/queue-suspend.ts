@@ -42,7 +42,7 @@ async function suspendMail(
   const suspension = { destination: name, reason: options.reason, createdAt, until: createdAt + options.for };
   await suspend(await db(), suspension);
   out.print(documentOf(suspension), {
-    facts: { suspended: name, until: { time: suspension.until }, reason: options.reason },
+    fields: { suspended: name, until: { time: suspension.until }, reason: options.reason },
   });
   if (!(await isKnownDestination(await db(), name)))
     out.note(`no mail has gone to ${name} yet; \`postern queue summary\` shows the names of destinations`);
@@ -52,7 +52,7 @@ async function resumeMail({ db, out, now }: CommandContext, name: string, why: s
   const suspension = await resume(await db(), name, now());
   if (!suspension) throw new Failure(`${name} is not suspended; \`postern queue summary\` shows what is`);
   const document = { resumed: name, reason: why, suspension: documentOf(suspension) };
-  out.print(document, { facts: { resumed: name } });
+  out.print(document, { fields: { resumed: name } });
 }
 
 export function documentOf({ destination: name, reason: why, createdAt, until }: Suspension) {

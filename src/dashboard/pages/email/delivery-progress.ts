@@ -3,8 +3,8 @@
 import type { Db } from '../../../db/engine/open.ts';
 import { type AttemptRecord, type EmailRecord, listAttempts } from '../../../db/events/emails.ts';
 import type { TranscriptLine } from '../../../glossary.ts';
-import { type Remedies, type WhyFacts, why } from '../../../operate/explain/why.ts';
-import { readWhyFacts } from '../../../operate/explain/why-facts.ts';
+import { type Remedies, type WhyInput, why } from '../../../operate/explain/why.ts';
+import { readWhyInputs } from '../../../operate/explain/why-input.ts';
 import { isFinal, statusOf } from '../../../record/states.ts';
 import { statusWords } from '../../email-status.ts';
 import { legible } from '../../legible.ts';
@@ -30,10 +30,10 @@ const maxAttempts = 40;
 
 export async function readProgress(db: Db, email: EmailRecord, now: number) {
   const attempts = await listAttempts(db, email.id);
-  const facts = await readWhyFacts(db, email, { attempts, now });
+  const details = await readWhyInputs(db, email, { attempts, now });
   return {
     status: statusWords[statusOf(email.deliveries.map(({ status }) => status))],
-    recipients: facts.map((each) => present(each, email, attempts)),
+    recipients: details.map((each) => present(each, email, attempts)),
     events: timelineOf(email),
     intervalMs: intervalMs(email),
   };
@@ -45,8 +45,8 @@ function intervalMs({ deliveries }: EmailRecord): number | null {
   return deliveries.some(({ status }) => status === 'queued' || status === 'sending') ? soonMs : laterMs;
 }
 
-function present(facts: WhyFacts, email: EmailRecord, all: AttemptRecord[]) {
-  const { delivery, last, now } = facts;
+function present(details: WhyInput, email: EmailRecord, all: AttemptRecord[]) {
+  const { delivery, last, now } = details;
   const { id, recipient, status, opens, clicks } = delivery;
   const own = all.filter(({ deliveryId }) => deliveryId === id);
   const when = (time: number) => `${exactly(time)} (${relative(time, now)})`;
@@ -59,7 +59,7 @@ function present(facts: WhyFacts, email: EmailRecord, all: AttemptRecord[]) {
     isFinal: isFinal(status),
     address: legible(recipient),
     steps: steps.map((step) => ({ ...step, detail: legible(step.detail) })),
-    why: legible(why(facts, when, remedies)),
+    why: legible(why(details, when, remedies)),
     attempts: own.slice(-maxAttempts).reverse().map(presentAttempt),
     earlier: Math.max(own.length - maxAttempts, 0),
     /** Attempts are deleted after their retention; their number is kept. */
@@ -71,7 +71,7 @@ const outcomes = { delivered: 'good', deferred: 'warn', bounced: 'bad' } as cons
 
 function presentAttempt(attempt: AttemptRecord) {
   const { deliveryId, number, startedAt, endedAt, outcome: verdict, mx, tls, transcript } = attempt;
-  const facts = [
+  const details = [
     span(endedAt - startedAt),
     mx ? `${mx.host} [${mx.address}]:${mx.port}` : 'no host',
     ...(mx
@@ -90,7 +90,7 @@ function presentAttempt(attempt: AttemptRecord) {
     startedAt,
     id: `attempt-${deliveryId}-${number}`,
     badge: { text: statusWords[verdict.outcome].text, tone: outcomes[verdict.outcome] },
-    facts: facts.map(legible),
+    facts: details.map(legible),
     lines: transcript.flatMap(linesOf),
     diagnostic: transcript.some(({ text }) => text.includes(verdict.diagnostic))
       ? ''

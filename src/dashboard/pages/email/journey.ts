@@ -13,24 +13,24 @@ export interface JourneyStep {
   detail: string;
 }
 
-interface JourneyFacts {
+interface JourneyInput {
   delivery: DeliveryRecord;
   last: AttemptRecord | null;
   createdAt: number;
   now: number;
 }
 
-export function journeyOf(facts: JourneyFacts): JourneyStep[] {
-  const { status } = facts.delivery;
-  const accepted: JourneyStep = { name: 'Accepted', state: 'done', detail: exactly(facts.createdAt) };
+export function journeyOf(input: JourneyInput): JourneyStep[] {
+  const { status } = input.delivery;
+  const accepted: JourneyStep = { name: 'Accepted', state: 'done', detail: exactly(input.createdAt) };
   if (status === 'suppressed')
     return [accepted, { name: 'Not sent', state: 'failed', detail: 'on the suppression list' }];
   if (status === 'insufficient_credit')
     return [accepted, { name: 'Not sent', state: 'failed', detail: 'no credits were left' }];
-  return [accepted, connected(facts), encrypted(facts), outcome(facts)];
+  return [accepted, connected(input), encrypted(input), outcome(input)];
 }
 
-function connected({ delivery, last }: JourneyFacts): JourneyStep {
+function connected({ delivery, last }: JourneyInput): JourneyStep {
   if (delivery.status === 'sending')
     return { name: 'Connecting', state: 'now', detail: `attempt ${delivery.attempts + 1}` };
   if (!last) {
@@ -46,7 +46,7 @@ function connected({ delivery, last }: JourneyFacts): JourneyStep {
   };
 }
 
-function encrypted({ delivery, last }: JourneyFacts): JourneyStep {
+function encrypted({ delivery, last }: JourneyInput): JourneyStep {
   if (delivery.status === 'sending' || !last?.mx) return { name: 'Encrypted', state: 'ahead', detail: '' };
   const { tls } = last;
   if (!tls) return { name: 'Not encrypted', state: 'doubt', detail: 'TLS was not offered or failed' };
@@ -57,7 +57,7 @@ function encrypted({ delivery, last }: JourneyFacts): JourneyStep {
   };
 }
 
-function outcome({ delivery, last, now }: JourneyFacts): JourneyStep {
+function outcome({ delivery, last, now }: JourneyInput): JourneyStep {
   const reply = last?.reply ? replyText(last.reply) : (last?.outcome.diagnostic ?? '');
   switch (delivery.status) {
     case 'delivered': {

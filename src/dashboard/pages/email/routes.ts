@@ -51,7 +51,7 @@ async function page(visit: OrgVisit, parts: PageParts, email: EmailRecord): Prom
   const data = {
     ...shown,
     content,
-    email: factsOf(email),
+    email: presentEmail(email),
     waiting: email.deliveries.filter(({ status }) => movable.cancel.includes(status)).length,
     copies: copiesOf(email),
     once: newId(),
@@ -83,7 +83,7 @@ function isAvailable(view: (typeof views)[number], content: EmailContent | null)
   return view === 'source' || content !== null;
 }
 
-function factsOf(email: EmailRecord) {
+function presentEmail(email: EmailRecord) {
   const { id, messageId, from, replyTo, subject, to, tags, tracking, credits, createdAt } = email;
   return {
     id,
@@ -139,7 +139,7 @@ async function cancel(visit: OrgVisit, { db }: PageParts, email: EmailRecord): P
   const { moved, sending } = await applyQueueAction(
     db,
     { emailId: email.id, orgId: org.id },
-    { order: 'cancel', reason, now },
+    { action: 'cancel', reason, now },
   );
   const left =
     sending > 0

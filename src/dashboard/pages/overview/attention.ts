@@ -16,7 +16,7 @@ export interface AttentionItem {
   path: string;
 }
 
-export interface AttentionFacts {
+export interface AttentionInput {
   now: number;
   org: Organization;
   /** Credits are low if less than this share of the quota is left. */
@@ -36,19 +36,19 @@ export interface AttentionFacts {
 /** Most deferred mail is delivered within an hour. */
 const longWaitMs = 3_600_000;
 
-export function attentionItems(facts: AttentionFacts): AttentionItem[] {
+export function attentionItems(input: AttentionInput): AttentionItem[] {
   const all = [
-    ...creditItems(facts),
-    ...rateItems(facts),
-    ...sourceItems(facts),
-    ...destinationItems(facts),
-    ...domainItems(facts),
-    ...webhookItems(facts),
+    ...creditItems(input),
+    ...rateItems(input),
+    ...sourceItems(input),
+    ...destinationItems(input),
+    ...domainItems(input),
+    ...webhookItems(input),
   ];
   return [...all.filter(({ tone }) => tone === 'bad'), ...all.filter(({ tone }) => tone === 'warn')];
 }
 
-function creditItems({ org, lowShare, now }: AttentionFacts): AttentionItem[] {
+function creditItems({ org, lowShare, now }: AttentionInput): AttentionItem[] {
   const { limit, remaining, renewsAt } = quotaState(org, now);
   if (limit === null || remaining === null) return [];
   const path = '/credits';
@@ -61,7 +61,7 @@ function creditItems({ org, lowShare, now }: AttentionFacts): AttentionItem[] {
   return [{ tone: 'warn', title: 'Credits are low', text: `${left}${renews}`, path }];
 }
 
-function rateItems({ bounces, complaints }: AttentionFacts): AttentionItem[] {
+function rateItems({ bounces, complaints }: AttentionInput): AttentionItem[] {
   const rates = [
     { name: 'bounce', ...bounces, advice: 'Check which addresses bounce and where you got them.' },
     { name: 'complaint', ...complaints, advice: 'Send only to people who asked for your mail.' },
@@ -76,7 +76,7 @@ function rateItems({ bounces, complaints }: AttentionFacts): AttentionItem[] {
 }
 
 /** Only the operator can fix a missing IP pool. */
-function sourceItems({ org, waiting, statuses }: AttentionFacts): AttentionItem[] {
+function sourceItems({ org, waiting, statuses }: AttentionInput): AttentionItem[] {
   const isMissing = statuses.missingPools.includes(org.pool ?? defaultPool);
   if (!isMissing || waiting.length === 0) return [];
   const text =
@@ -87,13 +87,13 @@ function sourceItems({ org, waiting, statuses }: AttentionFacts): AttentionItem[
 }
 
 /** Destinations to which nothing is sent now, and the oldest other mail if it has waited for long. */
-function destinationItems(facts: AttentionFacts): AttentionItem[] {
-  const { waiting, statuses, now } = facts;
+function destinationItems(input: AttentionInput): AttentionItem[] {
+  const { waiting, statuses, now } = input;
   const path = '/emails?status=deferred';
   const stopped = new Map<string, AttentionItem>();
   const others: WaitingMail[] = [];
   for (const mail of waiting) {
-    const destination = facts.routes.get(mail.domain) ?? mail.domain;
+    const destination = input.routes.get(mail.domain) ?? mail.domain;
     const suspension = statuses.suspensions.find((one) =>
       [destination, mail.domain].includes(one.destination),
     );
@@ -123,7 +123,7 @@ function destinationItems(facts: AttentionFacts): AttentionItem[] {
 
 export const maxOfAKind = 3;
 
-function domainItems({ domains, failingDomains }: AttentionFacts): AttentionItem[] {
+function domainItems({ domains, failingDomains }: AttentionInput): AttentionItem[] {
   const failing = failingDomains.map((name) => ({
     tone: 'bad' as const,
     title: `The DKIM record of ${name} is missing or wrong`,
@@ -139,7 +139,7 @@ function domainItems({ domains, failingDomains }: AttentionFacts): AttentionItem
   return [...failing, ...pending];
 }
 
-function webhookItems({ webhooks, now }: AttentionFacts): AttentionItem[] {
+function webhookItems({ webhooks, now }: AttentionInput): AttentionItem[] {
   const failing = webhooks.filter(({ reason }) => reason !== disabledByOwner);
   return failing.map(({ id, url, isDisabled, reason, failingSince }) => ({
     tone: isDisabled ? 'bad' : 'warn',

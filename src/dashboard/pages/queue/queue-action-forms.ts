@@ -30,15 +30,15 @@ import { destinationField, reason } from './suspension-forms.ts';
 
 export const queueActionsPage: DashboardPage = {
   operator: {
-    'GET /dashboard/queue/order': (visit, parts) => preview(visit, parts),
-    'POST /dashboard/queue/orders': submit,
+    'GET /dashboard/queue/action': (visit, parts) => preview(visit, parts),
+    'POST /dashboard/queue/actions': submit,
   },
 };
 
 const kinds = Object.keys(actionWords) as [QueueAction, ...QueueAction[]];
 
 const filters = z.object({
-  order: z.enum(kinds, { error: 'Choose an action.' }),
+  action: z.enum(kinds, { error: 'Choose an action.' }),
   destination: optional(destinationField),
   domain: optional(parsedBy(toDomain, 'Enter a domain name, such as example.com.')),
   to: optional(emailField),
@@ -57,7 +57,7 @@ async function preview(
   typed: { reason?: string; errors?: Errors } = {},
 ): Promise<PageAnswer> {
   const fields = visit.context.method === 'POST' ? visit.form : visit.query;
-  const values = { order: 'retry', ...valuesOf(fields) } as Record<string, string>;
+  const values = { action: 'retry', ...valuesOf(fields) } as Record<string, string>;
   const checked = checkForm(fields, filters);
   const isAsked = names.some((name) => (values[name] ?? '') !== '');
   const shown = checked.ok && isAsked ? await dryRun(checked.values, visit, parts) : null;
@@ -65,21 +65,21 @@ async function preview(
   const data = {
     values,
     kinds,
-    orders: actionWords,
+    actions: actionWords,
     errors,
     found: shown?.found ?? null,
     reason: typed.reason,
   };
-  return show('queue/order', 'Change queued mail', data);
+  return show('queue/action', 'Change queued mail', data);
 }
 
 async function dryRun(fields: Filters, { now }: UserVisit, parts: PageParts) {
-  const { order, org: orgId, ...rest } = fields;
+  const { action, org: orgId, ...rest } = fields;
   const org = orgId === undefined ? null : await findOrganization(parts.db, orgId);
   if (orgId !== undefined && !org) return { errors: { org: 'No organization has this id.' } };
-  const done = await dryRunQueueAction(parts.db, selectionOf(fields), order);
+  const done = await dryRunQueueAction(parts.db, selectionOf(fields), action);
   // listQueue has no filter for an address.
-  const status = rest.status ?? (movable[order].length === 1 ? movable[order][0] : undefined);
+  const status = rest.status ?? (movable[action].length === 1 ? movable[action][0] : undefined);
   const { to: _, status: __, ...plain } = rest;
   const some = rest.to
     ? []
@@ -88,14 +88,14 @@ async function dryRun(fields: Filters, { now }: UserVisit, parts: PageParts) {
         { ...plain, ...(orgId && { orgId }), ...(status && { status }), limit: shownOfMany + 20 },
         now,
       );
-  const rows = some.filter((one) => movable[order].includes(one.status)).slice(0, shownOfMany);
-  const left = done.moved === 0 ? leftAlone(order, done.left) : null;
+  const rows = some.filter((one) => movable[action].includes(one.status)).slice(0, shownOfMany);
+  const left = done.moved === 0 ? leftAlone(action, done.left) : null;
   return {
     found: { ...done, leftAlone: left, org: org?.name ?? null, rows: await presentMail(rows, parts, now) },
   };
 }
 
-function selectionOf({ order: _, org, ...rest }: Filters): Selection {
+function selectionOf({ action: _, org, ...rest }: Filters): Selection {
   const chosen = { ...rest, orgId: org };
   return Object.fromEntries(Object.entries(chosen).filter(([, value]) => value !== undefined));
 }
@@ -117,21 +117,21 @@ async function submit(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
       reason: typed,
       errors: { destination: 'Fill in at least one filter.' },
     });
-  if (!operatorJobs.queueActions.start({ order: fields.order, selection, reason: why, by }))
+  if (!operatorJobs.queueActions.start({ action: fields.action, selection, reason: why, by }))
     return redirect('/dashboard/queue', {
       tone: 'bad',
       text: 'Another action is running. Try again when it has finished.',
     });
-  log.info({ by, order: fields.order, selection, reason: why }, 'a queue action was started');
+  log.info({ by, order: fields.action, selection, reason: why }, 'a queue action was started');
   await operatorJobs.queueActions.waitUntilEnded(timeoutMs);
-  return redirect('/dashboard/queue', flashOf(fields.order, operatorJobs.queueActions.last()));
+  return redirect('/dashboard/queue', flashOf(fields.action, operatorJobs.queueActions.last()));
 }
 
 function flashOf(
-  order: QueueAction,
+  action: QueueAction,
   run: { endedAt: number | null; result: QueueActionResult | null } | null,
 ): Flash {
-  const { past } = actionWords[order];
+  const { past } = actionWords[action];
   if (!run || run.endedAt === null)
     return { tone: 'note', text: 'The action is running. Its progress is shown below.' };
   if (!run.result)
@@ -144,6 +144,6 @@ function flashOf(
   if (moved > 0) return { tone: 'good', text: `${count(moved)} ${past}.${also}` };
   return {
     tone: 'bad',
-    text: `Nothing was ${past}: ${leftAlone(order, left) ?? 'no queued mail matches'}.${also}`,
+    text: `Nothing was ${past}: ${leftAlone(action, left) ?? 'no queued mail matches'}.${also}`,
   };
 }

@@ -45,7 +45,7 @@ export async function overview(
     totals: totals(all),
     text,
     self: text === '' ? '/dashboard/queue' : `/dashboard/queue?${new URLSearchParams({ q: text })}`,
-    order: operatorJobs.queueActions.last(),
+    action: operatorJobs.queueActions.last(),
   };
   if (isPoll(visit)) return part('queue/summary', data);
   const values = context.method === 'POST' ? valuesOf(visit.form) : {};

@@ -1,17 +1,17 @@
 /** DMARC (RFC 9989): whether the domain has a record, its own or inherited, and our mail passes it. */
 import type { DnsRecord } from '../../../accounts/domains.ts';
 import { evaluateDmarc } from '../../../vendor/mailauth-spf-dmarc.ts';
+import type { DoctorContext } from '../doctor-context.ts';
 import { Unanswered } from '../doctor-dns.ts';
 import { type FindingDraft, failure, ok, warning } from '../finding.ts';
-import type { SharedFacts } from '../shared-facts.ts';
 
-type Facts = Pick<SharedFacts, 'dns' | 'config'>;
+type Context = Pick<DoctorContext, 'dns' | 'config'>;
 
 /** `record`: the one to publish if there is none. */
 export async function checkDmarc(
   domain: string,
   record: DnsRecord,
-  { dns, config }: Facts,
+  { dns, config }: Context,
 ): Promise<FindingDraft> {
   const evaluation = await evaluateDmarc({
     headerFrom: [domain],
@@ -34,7 +34,7 @@ export async function checkDmarc(
   return ok(`${evaluation.rr} (at ${evaluation.policyDomain}); aligned by ${aligned.join(' and ')}`);
 }
 
-async function noValidRecord(dns: Facts['dns'], { type, name, value }: DnsRecord): Promise<FindingDraft> {
+async function noValidRecord(dns: Context['dns'], { type, name, value }: DnsRecord): Promise<FindingDraft> {
   const found = (await dns.records<string[]>(name, 'TXT')).map((strings) => strings.join(''));
   const records = [{ type, name, value }];
   if (found.length === 0) {

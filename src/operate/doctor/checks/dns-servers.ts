@@ -1,8 +1,8 @@
 /** The DNS servers: whether they answer, and whether their answers are validated by DNSSEC. */
 import { createSecureResolve } from '../../../route/dnssec.ts';
+import type { DoctorContext } from '../doctor-context.ts';
 import type { ServerState } from '../doctor-dns.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
-import type { SharedFacts } from '../shared-facts.ts';
 
 const advice = 'check the network, and POSTERN_DNS_SERVERS or /etc/resolv.conf';
 
@@ -21,7 +21,7 @@ const validationAdvice =
 export async function checkValidation({
   config,
   surroundings,
-}: Pick<SharedFacts, 'config' | 'surroundings'>): Promise<FindingDraft> {
+}: Pick<DoctorContext, 'config' | 'surroundings'>): Promise<FindingDraft> {
   const { signedName, timeouts } = surroundings;
   const resolve = createSecureResolve(config.dnsServers, { timeoutMs: timeouts.dns, tries: 1 });
   if (resolve === null) {

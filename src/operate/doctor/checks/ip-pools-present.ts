@@ -2,10 +2,10 @@
 import { poolsOf } from '../../../cluster/pool-assignment.ts';
 import { countAssigned, readPools } from '../../../db/queue/ip-pools.ts';
 import { defaultPool } from '../../../mail/ip-pool.ts';
+import type { DoctorContext } from '../doctor-context.ts';
 import { type FindingDraft, failure, ok, skipped } from '../finding.ts';
-import type { SharedFacts } from '../shared-facts.ts';
 
-export async function checkIpPools({ config, openDb, now }: SharedFacts): Promise<FindingDraft> {
+export async function checkIpPools({ config, openDb, now }: DoctorContext): Promise<FindingDraft> {
   const db = await openDb().catch(() => null);
   if (db === null) return skipped('not known: the database cannot be read');
   const wanted = await countAssigned(db).catch(() => null);

@@ -1,7 +1,7 @@
 /** Compares the machine's clock with time servers: signatures, certificates and logs depend on it. */
 import { isIP } from 'node:net';
+import type { DoctorContext } from '../doctor-context.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
-import type { SharedFacts } from '../shared-facts.ts';
 import { askTime } from '../sntp.ts';
 
 const noticeableMs = 2_000;
@@ -11,7 +11,7 @@ const harmfulMs = 60_000;
 const advice = 'synchronize the clock: `timedatectl set-ntp true`, or install chrony';
 
 /** Uses the answer of the first server that answers. */
-export async function checkClock({ dns, surroundings, now }: SharedFacts): Promise<FindingDraft> {
+export async function checkClock({ dns, surroundings, now }: DoctorContext): Promise<FindingDraft> {
   const { timeServers, timeouts } = surroundings;
   const asked = timeServers.map(async (server) => {
     const at = server.lastIndexOf(':');

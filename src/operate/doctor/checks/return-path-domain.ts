@@ -5,15 +5,15 @@
 import { isIPv6 } from 'node:net';
 import type { SessionResult } from '../../../outcome.ts';
 import { findMx, type Mx } from '../../../route/mx.ts';
+import type { DoctorContext } from '../doctor-context.ts';
 import type { Dns } from '../doctor-dns.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
 import { isSameAddress } from '../reverse-name.ts';
-import type { SharedFacts } from '../shared-facts.ts';
 import { readGreeting, type SmtpGreeting } from '../smtp-greeting.ts';
 
 /** Receivers check this too: many refuse mail if the domain of its sender accepts no mail. */
-export async function checkReturnPathDns({ config, dns, ...facts }: SharedFacts): Promise<FindingDraft> {
-  const ownAddresses = await facts.ownAddresses;
+export async function checkReturnPathDns({ config, dns, ...context }: DoctorContext): Promise<FindingDraft> {
+  const ownAddresses = await context.ownAddresses;
   const domain = config.returnPathDomain;
   const record = { type: 'MX', name: domain, value: `10 ${config.hostname}` };
   const mx = await mailHosts(domain, dns);
@@ -29,8 +29,8 @@ export async function checkReturnPathDns({ config, dns, ...facts }: SharedFacts)
 }
 
 /** Connects to the public address first; if that fails, to the local port, to tell a firewall from a stopped server. */
-export async function checkReturnPathHost(facts: SharedFacts): Promise<FindingDraft> {
-  const { config, surroundings } = facts;
+export async function checkReturnPathHost(context: DoctorContext): Promise<FindingDraft> {
+  const { config, surroundings } = context;
   const { returnPort, timeouts } = surroundings;
   if (config.inboundPort === null) {
     return warning(
@@ -38,7 +38,7 @@ export async function checkReturnPathHost(facts: SharedFacts): Promise<FindingDr
       'set POSTERN_INBOUND_PORT=25',
     );
   }
-  const address = await addressToProbe(facts);
+  const address = await addressToProbe(context);
   if (address === undefined) return skipped('not known: the addresses of this machine are not known');
   const connect = (host: string, port: number) =>
     readGreeting(
@@ -67,8 +67,8 @@ export async function checkReturnPathHost(facts: SharedFacts): Promise<FindingDr
 }
 
 /** One of the mail hosts, if it is this machine; else an address of this machine (checkReturnPathDns reports that). */
-async function addressToProbe({ config, dns, ...facts }: SharedFacts): Promise<string | undefined> {
-  const ownAddresses = await facts.ownAddresses;
+async function addressToProbe({ config, dns, ...context }: DoctorContext): Promise<string | undefined> {
+  const ownAddresses = await context.ownAddresses;
   const mx = await mailHosts(config.returnPathDomain, dns).catch(() => null);
   const addresses = mx && 'hosts' in mx ? mx.hosts.flatMap((host) => host.addresses) : [];
   return addresses.find((one) => isOurs(one, ownAddresses)) ?? ownAddresses[0];

@@ -11,13 +11,13 @@ import {
 } from '../../../accounts/domains.ts';
 import type { Config } from '../../../config.ts';
 import type { DomainRecord } from '../../../db/accounts/domains-table.ts';
+import type { DoctorContext } from '../doctor-context.ts';
 import type { Dns } from '../doctor-dns.ts';
 import { type Check, type FindingDraft, failure, ok, warning } from '../finding.ts';
-import type { SharedFacts } from '../shared-facts.ts';
 import { checkDmarc } from './dmarc.ts';
 
 /** One for each key; each organization has its own keys for a domain. */
-export function dkimChecks(domain: DomainRecord, { dns, config }: SharedFacts): Check[] {
+export function dkimChecks(domain: DomainRecord, { dns, config }: DoctorContext): Check[] {
   return recordsOf(domain, config, 'dkim').map((record) => ({
     check: 'DKIM',
     subject: domain.name,
@@ -26,12 +26,12 @@ export function dkimChecks(domain: DomainRecord, { dns, config }: SharedFacts): 
 }
 
 /** The other records, except SPF. */
-export function recordChecks(domain: DomainRecord, facts: SharedFacts): Check[] {
-  const { dns, config } = facts;
+export function recordChecks(domain: DomainRecord, context: DoctorContext): Check[] {
+  const { dns, config } = context;
   const subject = domain.name;
   const [record] = recordsOf(domain, config, 'dmarc');
   return [
-    { check: 'DMARC', subject, run: () => checkDmarc(subject, record!, facts) },
+    { check: 'DMARC', subject, run: () => checkDmarc(subject, record!, context) },
     ...recordsOf(domain, config, 'dmarc_reports', 'tracking').map((other) => ({
       check: other.purpose === 'tracking' ? 'tracking links' : 'DMARC reports',
       subject,

@@ -4,17 +4,17 @@
  */
 import { isIPv6 } from 'node:net';
 import { evaluateSpf } from '../../../vendor/mailauth-spf-dmarc.ts';
+import type { DoctorContext } from '../doctor-context.ts';
 import { type Dns, Unanswered } from '../doctor-dns.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
 import { isSameAddress } from '../reverse-name.ts';
 import type { SendingAddress } from '../sending-addresses.ts';
-import type { SharedFacts } from '../shared-facts.ts';
 
 const timeoutMs = 8_000;
 
-export async function checkSpf(domain: string, facts: SharedFacts): Promise<FindingDraft> {
-  const { dns, config } = facts;
-  const senders = await facts.senders;
+export async function checkSpf(domain: string, context: DoctorContext): Promise<FindingDraft> {
+  const { dns, config } = context;
+  const senders = await context.senders;
   if (senders.length === 0) return skipped('not known: the addresses of this machine are not known');
   const texts = await dns.records<string[]>(domain, 'TXT');
   const published = texts.map((strings) => strings.join('')).filter((text) => /^v=spf1( |$)/i.test(text));

@@ -1,4 +1,4 @@
-/** The operator's orders as moves between rows, on both databases; test/queue/operator.test.ts has them beside a running server. */
+/** The operator's actions as changes of rows, on both databases; test/queue/operator.test.ts has them beside a running server. */
 import test from 'ava';
 import { addSuppressions, removeSuppression } from '../../src/db/accounts/suppressions.ts';
 import { findEmail } from '../../src/db/events/emails.ts';
@@ -57,14 +57,14 @@ const told: Record<QueueAction, string[]> = {
 };
 
 for (const kind of kinds) {
-  const order = (name: QueueAction) => ({ order: name, reason: 'a reason', now });
+  const request = (action: QueueAction) => ({ action, reason: 'a reason', now });
 
   for (const name of Object.keys(moves) as QueueAction[]) {
     test(`${kind}: ${name} moves ${Object.keys(moves[name]).join(', ')}, and leaves all else as it is`, async (t) => {
       const { db, add, read } = await openQueue(t, kind);
       const { emailId, ids } = await add(...Object.values(states));
       const before = await Promise.all(ids.map(read));
-      const done = await applyQueueAction(db, { emailId }, order(name));
+      const done = await applyQueueAction(db, { emailId }, request(name));
       const moved = Object.keys(moves[name]).length;
       t.is(done.moved, moved);
       t.is(done.sending, 1);
@@ -107,10 +107,10 @@ for (const kind of kinds) {
       { domain: 'shared.invalid', destination: 'mx1.invalid,mx2.invalid' },
     ]);
     const selected = async (selection: Selection) => {
-      await applyQueueAction(db, selection, order('hold'));
+      await applyQueueAction(db, selection, request('hold'));
       const rows = await Promise.all(Object.values(mails).map(({ ids }) => read(ids[0]!)));
       const names = Object.keys(mails).filter((_, at) => rows[at].status === 'held');
-      await applyQueueAction(db, { status: 'held' }, order('release'));
+      await applyQueueAction(db, { status: 'held' }, request('release'));
       await db('deliveries').where({ id: mails.bob.ids[0]! }).update({ status: 'queued' });
       return names.join(' ');
     };
@@ -132,10 +132,10 @@ for (const kind of kinds) {
     await add({ recipient: 'bob@else.invalid' });
     const progress: number[] = [];
     const onProgress = (moved: number) => progress.push(moved);
-    const done = await applyQueueAction(db, { domain: 'there.invalid' }, { ...order('hold'), onProgress });
+    const done = await applyQueueAction(db, { domain: 'there.invalid' }, { ...request('hold'), onProgress });
     t.deepEqual(done, { moved: 2500, sending: 0, left: {} });
     t.deepEqual(progress, [1000, 2000]);
-    const again = await applyQueueAction(db, { domain: 'there.invalid' }, order('hold'));
+    const again = await applyQueueAction(db, { domain: 'there.invalid' }, request('hold'));
     t.deepEqual(again, { moved: 0, sending: 0, left: { held: 2500 } });
     t.is((await db('events').where({ type: 'email.held' })).length, 2500);
   });
@@ -147,8 +147,8 @@ for (const kind of kinds) {
     const claim = (node: string) => claimBacklogs(db, [lane], { node, now, leaseMs: minute });
     const [claims, canceled, held] = await Promise.all([
       Promise.all(Array.from({ length: 5 }, (_, n) => claim(`node ${n}`))),
-      applyQueueAction(db, { domain: 'there.invalid' }, order('cancel')),
-      applyQueueAction(db, { domain: 'there.invalid' }, order('hold')),
+      applyQueueAction(db, { domain: 'there.invalid' }, request('cancel')),
+      applyQueueAction(db, { domain: 'there.invalid' }, request('hold')),
     ]);
     const rows = await db('deliveries');
     const leased = rows.filter(({ lease_owner }) => lease_owner !== null);
@@ -274,7 +274,7 @@ for (const kind of kinds) {
   });
 }
 
-test('no order is for mail that is being sent, or is final', (t) => {
+test('no action applies to mail that is being sent or is final', (t) => {
   for (const from of Object.values(movable))
     for (const state of from) t.true(['queued', 'deferred', 'held'].includes(state));
 });

@@ -3,8 +3,8 @@
  * address; many mails in one transaction, with the deliveries locked. The commit comes before the 250.
  */
 import { newId } from '../../base/id.ts';
-import { type ReturnedTransition, transitionOnReturn } from '../../bounces/bounce-transition.ts';
-import type { Complaint, Failure, ParsedReturn } from '../../bounces/parse/parse-result.ts';
+import { type BounceTransition, transitionOnBounce } from '../../bounces/bounce-transition.ts';
+import type { Complaint, Failure, ParseResult } from '../../bounces/parse/parse-result.ts';
 import type { DeliveryStatus } from '../../glossary.ts';
 import { compareKey } from '../../mail/address.ts';
 import { isSoftForMailbox, suppressionReason } from '../../record/transition.ts';
@@ -28,14 +28,14 @@ export interface InboundMail {
   raw: Buffer;
 }
 
-export interface ReturnedMailRecord {
+export interface IncomingBounce {
   deliveryId: string;
   reading: Failure | Complaint;
   mail: InboundMail;
 }
 
 /** The delivery that a returned mail is about, with what the mail log needs. */
-export interface ReturnedDelivery {
+export interface BouncedDelivery {
   emailId: string;
   orgId: string;
   recipient: string;
@@ -46,44 +46,44 @@ export interface ReturnedDelivery {
 }
 
 /** 'wait': the delivery is being sent, ask again; 'gone': there is no such delivery. `transition` null: nothing changed. */
-export type ReturnedOutcome =
+export type BounceResult =
   | 'wait'
   | 'gone'
-  | { to: ReturnedDelivery; status: DeliveryStatus; transition: ReturnedTransition | null };
+  | { to: BouncedDelivery; status: DeliveryStatus; transition: BounceTransition | null };
 
-export async function recordReturned(
+export async function recordBounces(
   db: Db,
-  list: ReturnedMailRecord[],
+  list: IncomingBounce[],
   suppressAfter: readonly string[],
-): Promise<ReturnedOutcome[]> {
+): Promise<BounceResult[]> {
   return inSharedCommit(db, async (trx) => {
     const ids = [...new Set(list.map(({ deliveryId }) => deliveryId))];
     // Ordered, so that two nodes never deadlock.
     await trx('deliveries').whereIn('id', ids).orderBy('id').forUpdate().select('id');
     const deliveries = await readDeliveries(trx, ids);
     const done: Changed[] = [];
-    const outcomes = list.map((returned): ReturnedOutcome => {
-      const delivery = deliveries.get(returned.deliveryId);
+    const outcomes = list.map((incoming): BounceResult => {
+      const delivery = deliveries.get(incoming.deliveryId);
       if (!delivery) return 'gone';
-      const transition = transitionOnReturn(delivery, returned.reading);
+      const transition = transitionOnBounce(delivery, incoming.reading);
       if (transition === 'wait') return 'wait';
       const outcome = { to: delivery, status: delivery.status, transition };
       if (transition) {
-        done.push({ returned, delivery, transition });
+        done.push({ incoming, delivery, transition });
         delivery.status = transition.status;
       }
       return outcome;
     });
     if (done.length === 0) return outcomes;
-    for (const { returned, transition } of done) await updateDelivery(trx, returned, transition);
-    const at = Math.max(...done.map(({ returned }) => returned.mail.at));
+    for (const { incoming, transition } of done) await updateDelivery(trx, incoming, transition);
+    const at = Math.max(...done.map(({ incoming }) => incoming.mail.at));
     const emailIds = done.map(({ delivery }) => delivery.emailId);
     await bumpUpdatedAt(trx, emailIds, at);
-    const events = done.map(({ returned: { mail }, delivery, transition: { event } }) =>
+    const events = done.map(({ incoming: { mail }, delivery, transition: { event } }) =>
       eventRow({ ...delivery, ...event, at: mail.at }),
     );
     await insertRows(trx, 'events', events);
-    const mails = done.map(({ returned: { mail, deliveryId, reading } }) =>
+    const mails = done.map(({ incoming: { mail, deliveryId, reading } }) =>
       mailRow(mail, deliveryId, reading),
     );
     await insertWithBytes(trx, 'inbound_mails', mails);
@@ -97,15 +97,15 @@ export async function recordReturned(
   });
 }
 
-interface DeliveryRow extends ReturnedDelivery {
+interface DeliveryRow extends BouncedDelivery {
   status: DeliveryStatus;
   mayHaveArrived: boolean;
 }
 
 interface Changed {
-  returned: ReturnedMailRecord;
+  incoming: IncomingBounce;
   delivery: DeliveryRow;
-  transition: ReturnedTransition;
+  transition: BounceTransition;
 }
 
 async function readDeliveries(db: Db, ids: string[]): Promise<Map<string, DeliveryRow>> {
@@ -143,8 +143,8 @@ async function mayHaveArrived(trx: Db, rows: { id: string; status: string }[]): 
 
 async function updateDelivery(
   trx: Trx,
-  { deliveryId: id, mail }: ReturnedMailRecord,
-  transition: ReturnedTransition,
+  { deliveryId: id, mail }: IncomingBounce,
+  transition: BounceTransition,
 ) {
   await trx('deliveries')
     .where({ id })
@@ -160,7 +160,7 @@ async function updateDelivery(
 /** A complaint always suppresses; the setting applies to bounces only. */
 function suppressionAfter(
   { orgId, recipient, emailId }: DeliveryRow,
-  { status, bounce }: ReturnedTransition,
+  { status, bounce }: BounceTransition,
   suppressAfter: readonly string[],
 ): NewSuppression[] {
   const reason = status === 'complained' ? 'complaint' : suppressionReason({ bounce }, suppressAfter);
@@ -168,12 +168,12 @@ function suppressionAfter(
   return [{ orgId, address: recipient, addressKey: compareKey(recipient), reason, emailId }];
 }
 
-function softBounceOf({ returned: { mail }, delivery, transition: { bounce } }: Changed) {
+function softBounceOf({ incoming: { mail }, delivery, transition: { bounce } }: Changed) {
   const { orgId, recipient, emailId } = delivery;
   return isSoftForMailbox(bounce) ? [{ orgId, recipient, emailId, bounce, at: mail.at }] : [];
 }
 
-export function mailRow(mail: InboundMail, deliveryId: string | null, reading: ParsedReturn): object {
+export function mailRow(mail: InboundMail, deliveryId: string | null, reading: ParseResult): object {
   const { sender, recipient, peer, at, size, raw } = mail;
   const { is: kind, ...rest } = reading;
   return {
@@ -190,7 +190,7 @@ export function mailRow(mail: InboundMail, deliveryId: string | null, reading: P
   };
 }
 
-export async function findReturnedDelivery(db: Db, id: string): Promise<ReturnedDelivery | null> {
+export async function findBouncedDelivery(db: Db, id: string): Promise<BouncedDelivery | null> {
   return (await readDeliveries(db, [id])).get(id) ?? null;
 }
 

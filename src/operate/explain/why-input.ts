@@ -6,14 +6,14 @@ import { readDestinationStatuses, routesOf } from '../../db/queue/destination-st
 import { poolOf } from '../../db/queue/ip-pools.ts';
 import { parseMailbox } from '../../mail/address.ts';
 import { destinationStatus, type StatusSubject } from './destination-status.ts';
-import type { WhyFacts } from './why.ts';
+import type { WhyInput } from './why.ts';
 
 /** One for each recipient. `served`: whether a server runs; read from the database if left out. */
-export async function readWhyFacts(
+export async function readWhyInputs(
   db: Db,
   email: EmailRecord,
   { attempts, now, served }: { attempts: AttemptRecord[]; now: number; served?: boolean },
-): Promise<WhyFacts[]> {
+): Promise<WhyInput[]> {
   const statuses = await readDestinationStatuses(db, now, served);
   const pool = await poolOf(db, email.orgId);
   const pause = await readPause(db, email.orgId);
@@ -55,7 +55,7 @@ function greylistedBy(attempts: AttemptRecord[]): StatusSubject['greylisted'] {
 }
 
 /** From the event of the operator's latest action. */
-function actionOf({ events }: EmailRecord, { recipient, status }: DeliveryRecord): WhyFacts['action'] {
+function actionOf({ events }: EmailRecord, { recipient, status }: DeliveryRecord): WhyInput['action'] {
   const event = events.findLast((each) => each.type === `email.${status}` && each.recipient === recipient);
   const reason = event?.data.reason;
   return event && typeof reason === 'string' ? { at: event.at, reason } : null;

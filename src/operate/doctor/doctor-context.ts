@@ -16,7 +16,7 @@ import {
 } from './sending-addresses.ts';
 import type { Surroundings } from './surroundings.ts';
 
-export interface SharedFacts {
+export interface DoctorContext {
   config: Config;
   surroundings: Surroundings;
   now(): number;
@@ -36,9 +36,9 @@ export interface SharedFacts {
 
 export const maxDomains = 50;
 
-export type DoctorInputs = Pick<SharedFacts, 'config' | 'now' | 'openDb' | 'domain'>;
+export type DoctorInputs = Pick<DoctorContext, 'config' | 'now' | 'openDb' | 'domain'>;
 
-export function createSharedFacts(inputs: DoctorInputs, surroundings: Surroundings): SharedFacts {
+export function createDoctorContext(inputs: DoctorInputs, surroundings: Surroundings): DoctorContext {
   const { config, domain } = inputs;
   const { timeouts } = surroundings;
   const dns = createDns({
@@ -56,12 +56,12 @@ export function createSharedFacts(inputs: DoctorInputs, surroundings: Surroundin
   const senders = sendingAddressesOf(origins, { config, dns });
   const domains = opened.then((db) => (db === null ? [] : listSenderDomains(db, domain, maxDomains + 1)));
   domains.catch(() => {});
-  const facts = { ...inputs, surroundings, dns, openDb, origins, senders, domains };
-  return { ...facts, ownAddresses: findOwnAddresses(facts) };
+  const context = { ...inputs, surroundings, dns, openDb, origins, senders, domains };
+  return { ...context, ownAddresses: findOwnAddresses(context) };
 }
 
-async function findOwnAddresses(facts: Omit<SharedFacts, 'ownAddresses'>): Promise<string[]> {
-  const { config, dns, surroundings, senders } = facts;
+async function findOwnAddresses(context: Omit<DoctorContext, 'ownAddresses'>): Promise<string[]> {
+  const { config, dns, surroundings, senders } = context;
   const named = dns.addresses(config.hostname).catch((): string[] => []);
   const seen = (await senders).map(({ address }) => address);
   const all = [...seen, ...(await named), ...surroundings.ownAddresses()];

@@ -7,7 +7,7 @@ import type { AddressRole } from '../service-addresses.ts';
 import { readAutomatic } from './auto-reply.ts';
 import { readComplaint } from './complaint.ts';
 import { readStatusReport } from './delivery-status.ts';
-import type { ParsedReturn } from './parse-result.ts';
+import type { ParseResult } from './parse-result.ts';
 import { parseMail } from './parsed-mail.ts';
 import { readTextBounce } from './text-bounce.ts';
 
@@ -15,7 +15,7 @@ export async function readMail(
   bytes: Uint8Array,
   role: AddressRole,
   fromNullSender = false,
-): Promise<ParsedReturn> {
+): Promise<ParseResult> {
   const mail = await parseMail(bytes, fromNullSender);
   if (role === 'reports') return (await readReport(mail)) ?? { is: 'letter' };
   return (
