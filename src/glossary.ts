@@ -101,7 +101,7 @@ export interface Outcome {
   fault: Fault | null;
   /** Hard: this recipient will never work. Soft: this mail failed, another may pass. Null unless bounced. */
   bounce: 'hard' | 'soft' | null;
-  /** Where the mail was held back: at the recipient's hosts (remote) or here (local). */
+  /** Whether the recipient's hosts (remote) or this service (local) held the mail back. */
   origin: 'remote' | 'local';
   /** One sentence of evidence: the remote reply, or what went wrong. */
   diagnostic: string;

@@ -65,7 +65,7 @@ export function mayDo(caller: Caller, grant: Grant): boolean {
   return caller.scopes.includes(grant) || caller.scopes.includes('full_access');
 }
 
-/** For management calls. A key restricted to domains must not manage: it could create a key without the restriction. */
+/** Checks a key for management calls. A key restricted to domains is refused: it could create a key without the restriction. */
 export function requireManager(caller: Caller): void {
   requireGrant(caller, 'full_access');
   if (allowedDomains(caller).length === 0) return;

@@ -69,11 +69,11 @@ export async function checkKey(
   key: DkimKeyRecord,
   { resolve, now, keepMs }: KeyCheck,
 ): Promise<KeyChange> {
-  const [seen] = await checkRecords([dkimRecord(domainName, key)], resolve);
-  if (key.status === 'pending' && seen!.ok) {
+  const [record] = await checkRecords([dkimRecord(domainName, key)], resolve);
+  if (key.status === 'pending' && record!.ok) {
     return (await promoteDkimKey(db, key, { now, keepUntil: now + keepMs })) ? 'signs' : null;
   }
-  if (isDone(key, now) && !seen!.ok && !isUnknown(seen!)) {
+  if (isDone(key, now) && !record!.ok && !isUnknown(record!)) {
     await forgetRetiredKey(db, key.id);
     return 'gone';
   }
@@ -107,7 +107,7 @@ interface KeyWatch extends Pick<KeyCheck, 'resolve' | 'keepMs'> {
 }
 
 /** A maintenance job: checks the next keys that are due. */
-export function watchKeys(db: Db, { now: clock, onSigns, ...watching }: KeyWatch): () => Promise<number> {
+export function watchKeys(db: Db, { now: clock, onSigns, ...policy }: KeyWatch): () => Promise<number> {
   let after = firstId;
   return async () => {
     const now = clock();
@@ -117,7 +117,7 @@ export function watchKeys(db: Db, { now: clock, onSigns, ...watching }: KeyWatch
       keys
         .filter((key) => isDue(key, now))
         .map(async (key) => {
-          const change = await checkKey(db, key.domainName, key, { ...watching, now });
+          const change = await checkKey(db, key.domainName, key, { ...policy, now });
           if (change === 'signs') onSigns(key.domainName, key);
         }),
     );

@@ -18,7 +18,7 @@ interface Registration {
   byOwner?: boolean;
 }
 
-/** With a new DKIM key. Refused if the organization already has the domain, or has too many. */
+/** Adds the domain, with a new DKIM key. Refused if the organization already has the domain, or has too many. */
 export async function registerDomain(
   db: Db,
   { orgId, name }: Pick<DomainRecord, 'orgId' | 'name'>,
@@ -45,7 +45,7 @@ export async function registerDomain(
 }
 
 export interface DomainCheck {
-  /** As it is after the check. */
+  /** The domain after the check. */
   domain: DomainRecord;
   records: CheckedRecord[];
   /** False if DNS gave no answer; then the domain keeps its status. */

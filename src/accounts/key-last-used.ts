@@ -42,7 +42,7 @@ export function createKeyUseLog(
       }
       return caller;
     },
-    /** Writes what is left, after the last request. */
+    /** Writes the uses that are not written yet; called after the last request. */
     flush,
   };
 }

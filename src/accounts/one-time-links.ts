@@ -27,7 +27,7 @@ export async function makeLink(
   return { path: `/dashboard/${purpose === 'set-up' ? 'set-up' : 'welcome'}/${token}`, expiresAt };
 }
 
-/** For links and sessions. Random tokens need neither a salt nor a slow hash. */
+/** The stored form of the tokens of links and sessions. Random tokens need neither a salt nor a slow hash. */
 export function tokenHash(token: string): string {
   return hash('sha256', token);
 }

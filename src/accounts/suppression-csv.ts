@@ -23,7 +23,7 @@ export interface BadLine {
   text: string;
 }
 
-/** The fault of a list, with the first bad lines if there are some. */
+/** The list cannot be used. `lines`: its first bad lines, if that is why. */
 export class ListFault extends Error {
   readonly lines: BadLine[];
 
@@ -45,7 +45,7 @@ const maxNamedLength = 80;
 /** Without this limit, an unclosed quote would make one record of the rest of the list. */
 const maxRecordLength = 16_384;
 
-const form = {
+const csvOptions = {
   bom: true,
   delimiter: [',', ';', '\t'],
   ltrim: true,
@@ -64,11 +64,15 @@ const form = {
  */
 export async function readAddresses(bytes: Buffer, max = Number.POSITIVE_INFINITY): Promise<string[]> {
   const list = createList(max);
-  await pipeline(Readable.from(slices(bytes)), parse(form), async (records: AsyncIterable<Line>) => {
-    for await (const { record, info } of records)
-      list.take(unescapeFormula(unquote(record[0] ?? '')), info.lines);
-  }).catch((error) => {
-    throw error instanceof CsvError ? new ListFault(wordsOf(error)) : error;
+  await pipeline(
+    Readable.from(slices(bytes)),
+    parse(csvOptions),
+    async (records: AsyncIterable<ParsedLine>) => {
+      for await (const { record, info } of records)
+        list.addCell(unescapeFormula(unquote(record[0] ?? '')), info.lines);
+    },
+  ).catch((error) => {
+    throw error instanceof CsvError ? new ListFault(describeError(error)) : error;
   });
   return list.end();
 }
@@ -80,7 +84,7 @@ function createList(max: number) {
   let addressCount = 0;
   let isBegun = false;
 
-  function note(text: string, line: number): void {
+  function addBad(text: string, line: number): void {
     badCount += 1;
     if (bad.length < maxNamed) bad.push({ line, text: text.slice(0, maxNamedLength) });
     if (badCount > maxBad) throw fault();
@@ -94,14 +98,14 @@ function createList(max: number) {
   }
 
   return {
-    take(text: string, line: number): void {
+    addCell(text: string, line: number): void {
       if (text === '') return;
       const isHead = !isBegun && !text.includes('@');
       isBegun = true;
       if (isHead) return;
       const isAddress = domainOf(text) !== null && !text.includes(undecodable);
       if (!isAddress) {
-        note(text, line);
+        addBad(text, line);
         return;
       }
       addressCount += 1;
@@ -117,7 +121,7 @@ function createList(max: number) {
   };
 }
 
-interface Line {
+interface ParsedLine {
   record: string[];
   info: { lines: number };
 }
@@ -140,7 +144,7 @@ async function* slices(bytes: Buffer): AsyncGenerator<Buffer> {
   }
 }
 
-function wordsOf({ code, message, lines }: CsvError & { lines?: number }): string {
+function describeError({ code, message, lines }: CsvError & { lines?: number }): string {
   const isQuote = code === 'CSV_QUOTE_NOT_CLOSED' || code === 'CSV_MAX_RECORD_SIZE';
   return isQuote ? `a quote before line ${lines} is never closed, or a line is too long` : message;
 }

@@ -24,7 +24,7 @@ export interface Authorize {
   enter(context: Context, grant: Grant, admit?: (caller: Caller) => Promise<void>): Promise<Caller>;
   /** Whether the key of a long-running call still has the scope; it can have been revoked. Counts nothing. */
   isStillAllowed(context: Context, grant: Grant): Promise<boolean>;
-  /** For a call that is refused with 429 after it was counted. */
+  /** Undoes the count of a call that is then refused with 429. */
   uncount(context: Context): Promise<void>;
   /** A call without an endpoint (404, 405) needs no key, but counts if it has one. */
   countUnrouted(context: Context): Promise<void>;

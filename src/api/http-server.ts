@@ -122,7 +122,7 @@ interface ConnectionLimits {
   perNetwork: number;
 }
 
-/** For a connection that must not be reused: drops the rest of the body for a moment, then closes the connection. */
+/** Ends a connection that must not be reused: drops the rest of the body for a moment, then closes the connection. */
 function lingerAfter(request: IncomingMessage): void {
   const { socket } = request;
   socket.destroySoon = () => {

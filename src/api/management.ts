@@ -43,7 +43,7 @@ export interface Management {
   resolve: Resolve;
   /** How long the record of a DKIM key must stay published after the key stops signing. */
   keepKeysMs: number;
-  /** Whether webhooks can go to private addresses. */
+  /** Whether webhooks may post to private addresses. */
   allowPrivate: boolean;
   /** Posts to a webhook once. */
   attemptWebhook: AttemptWebhook;
@@ -104,7 +104,7 @@ interface Responding<
   /** JSON of at most 64 KiB. */
   body?: Body;
   response: Answer<Members>;
-  /** For calls that take long: how many of them an organization can have under way. */
+  /** Maximum number of these calls that an organization may have in progress; for calls that take long. */
   maxInFlight?: number;
   /** Resolves to the members of the response, without `success`. */
   respond(call: Call<Found, z.output<Body>, z.output<Query>>): Promise<Omit<z.input<Members>, 'success'>>;
@@ -263,7 +263,7 @@ export function requireFound<Found>(found: Found | null, noun: string): Found {
 
 const noSuch = (noun: string) => `There is no such ${noun}.`;
 
-/** Aborts when the connection closes, because the client went away or the service stops: long work ends then. */
+/** Aborts when the connection closes, because the client disconnected or the service stops, so that long work ends. */
 export function goneSignal({ res }: Context): AbortSignal {
   const closed = new AbortController();
   const abort = () => closed.abort(new Refusal('BAD_REQUEST', 'The connection was closed.'));

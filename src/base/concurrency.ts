@@ -3,7 +3,7 @@ export function limitConcurrency(max: number): <T>(task: () => Promise<T>) => Pr
   const waiting: (() => void)[] = [];
   let running = 0;
   return async (task) => {
-    // A task that ends starts the one that has waited longest; `running` stays, so that no new task can get between them.
+    // A task that ends starts the task that has waited longest; `running` does not change, so that no new task can get in between.
     if (running === max) await new Promise<void>((start) => waiting.push(start));
     else running += 1;
     try {

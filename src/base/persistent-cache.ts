@@ -1,5 +1,5 @@
 /**
- * A cache that survives restarts, for what was learned about other hosts: MTA-STS policies, failed TLS, greylisting. Every
+ * A cache that survives restarts, for knowledge about other hosts: MTA-STS policies, failed TLS, greylisting. Every
  * entry expires. Losing one costs an extra round trip, never a mail: errors of the database are reported, an entry that
  * cannot be read or written counts as missing, and no call here rejects.
  *

@@ -1,5 +1,5 @@
 /**
- * Waits for a promise for at most `ms` of real time, then returns `otherwise()`. The promise itself goes on; its later
+ * Waits for a promise for at most `ms` of real time, then returns `otherwise()`. The promise itself continues; its later
  * result is ignored.
  */
 export async function withTimeout<T>(ms: number, promise: Promise<T>, otherwise: () => T): Promise<T> {

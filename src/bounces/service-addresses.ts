@@ -19,7 +19,7 @@ export type OwnAddress =
 
 export type ServiceAddress =
   | OwnAddress
-  /** At a domain of ours, but there is no such address. */
+  /** At one of our domains, but the address does not exist. */
   | { role: 'unknown' }
   /** At another domain. */
   | { role: 'other-domain' };

@@ -12,12 +12,12 @@ import { createHash } from 'node:crypto';
 import { type Share, whole } from '../queue/share.ts';
 import { part, rankOf } from './share-of-limit.ts';
 
-/** The facts that a node publishes about itself. */
+/** The state that a node publishes about itself. */
 export interface Heartbeat {
   node: string;
   /** A hash of the nodes that it counts. */
   members: string;
-  /** By the node's own clock; different each time. */
+  /** Time by the node's own clock; different for each heartbeat. */
   at: number;
 }
 
@@ -50,7 +50,7 @@ export class Membership {
 
   /**
    * `min`: what this node has at every destination once the others count it, even if its part is smaller. It is 1 for a
-   * node whose mail no other node can send (IP pools): where there are more such nodes than connections, the parts add up
+   * node whose mail no other node can send (IP pools): if there are more such nodes than connections, the parts add up
    * to more than the limit, because otherwise that mail would never leave.
    */
   constructor(self: string, min = 0) {

@@ -88,7 +88,7 @@ export function createNotify(parts: NotifyParts): Notify {
 
 type Sender = ReturnType<typeof createSender>;
 
-/** Collects what is to be notified, and sends it not too often. */
+/** Collects notifications, and sends them together at a limited rate. */
 function createSender(node: string) {
   let query: Query | null = null;
   let backlogs = new Map<string, Backlog>();
@@ -208,7 +208,7 @@ async function listenOnce(
     }
   } finally {
     sender.use(null);
-    // A lost connection may never confirm its end, and nobody needs the confirmation.
+    // A lost connection may never confirm its end, and the confirmation is not needed.
     const ended = connection.end().catch(() => {});
     await Promise.race([ended, rest(retryDelayMs, null, { ref: false })]);
   }

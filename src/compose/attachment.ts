@@ -30,7 +30,10 @@ function typeOf(given: string): { type: string; params: Record<string, string> }
   return { type, params: Object.fromEntries(others) };
 }
 
-/** For readers that support neither Content-Disposition nor RFC 2231: an encoded word, although no standard allows it here. */
+/**
+ * The `name` parameter for mail programs that support neither Content-Disposition nor RFC 2231. It may be an encoded word,
+ * although no standard allows one here.
+ */
 function parameter(value: string): string {
   return /[\s'"\\;:/=(),<>@[\]?]|^-/.test(value) ? JSON.stringify(value) : value;
 }

@@ -28,7 +28,7 @@ const messageId = /^(?=.{1,900}$)<?[!#-'*+\-./0-9=?A-Z^-~]+@[!#-'*+\-./0-9=?A-Z^
 
 export interface HeaderFault {
   message: string;
-  /** What would be right. */
+  /** A description of what is valid. */
   expected: string;
 }
 

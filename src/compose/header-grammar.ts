@@ -1,13 +1,13 @@
 /**
  * The grammar of structured header fields that a caller may give (RFC 5322, 2369, 2919, 8058). Their values are never
  * encoded as a whole, because readers decode encoded words only in phrases (RFC 2047 section 5): a URL or an id that is
- * one would be lost. What does not follow the grammar is refused.
+ * one would be lost. A value that does not follow the grammar is refused.
  */
 import { parseMailbox, parsePhrase } from '../mail/address.ts';
 import { foldable, mailbox, phrase } from './field.ts';
 
 interface Structure {
-  /** What a valid value is, in words. */
+  /** A description of valid values, for error messages. */
   expected: string;
   /** The value as it is written; null if it does not follow the grammar. */
   write(value: string): string | null;
@@ -59,7 +59,7 @@ export function structureOf(name: string): Structure | undefined {
 }
 
 /**
- * Angle brackets may be left out. What is in them is not checked further, because these ids are often those of other
+ * Angle brackets may be left out. Their content is not checked further, because these ids are often those of other
  * programs, and not all have the form of RFC 5322 section 3.6.4.
  */
 function idsOf(value: string): string | null {

@@ -14,7 +14,7 @@ import { Tokenizer, TokenizerMode } from 'parse5';
 
 interface Tag {
   name: string;
-  /** Undefined if there is no such attribute. If it is there twice, the first counts, as in browsers. */
+  /** Undefined if the tag does not have the attribute. If it has it twice, the first counts, as in browsers. */
   value(attribute: string): string | undefined;
   /** The range from the attribute's name to the end of its value. */
   range(attribute: string): { start: number; end: number };

@@ -44,7 +44,10 @@ export interface DispatcherParts extends ReadyQueuesParts {
   stopped: AbortSignal;
 }
 
-/** What happens to the mail of a send, decided before its commit. Call `settle` after it, with null if it failed. */
+/**
+ * The decision, made before a send's commit, whether its mail starts at once (leased) or waits in the database (due).
+ * `settle` must be called after the commit, with null if it failed.
+ */
 export interface DispatchAdmission {
   disposition: 'leased' | 'due';
   settle(delivery: Delivery | null): void;

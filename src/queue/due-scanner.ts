@@ -2,8 +2,8 @@
  * Finds the backlogs that have due mail, besides those that this node has put mail into itself: short scans of what has
  * fallen due since the last one, and now and then a full scan of all backlogs, page by page, in the background.
  *
- * A short scan is cheap because little falls due in a moment. The full scan finds the rest: what is too much for a short
- * scan (an operator has made a whole queue due), what was due before the start, and what another node has left behind.
+ * A short scan is cheap because little falls due in a moment. The full scan finds the rest: more than a short scan
+ * can read (an operator has made a whole queue due), mail that was due before the start, and mail that another node left.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Backlog } from './backlogs.ts';

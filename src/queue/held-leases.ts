@@ -4,14 +4,14 @@
  *
  * A lease that could not be renewed runs out, and no attempt starts on it, because another node may have the delivery by
  * then. An attempt that is under way continues; its outcome is ignored if another node has taken over
- * (db/queue/outcomes.ts). Leases of other nodes are taken over only after this node has renewed its own some times in a
+ * (db/queue/outcomes.ts). Leases of other nodes are taken over only after this node has renewed its own twice in a
  * row: after an outage of the database, a node that is alive must be able to renew its leases first.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Delivery } from '../glossary.ts';
 
 export interface HeldLeasesParts {
-  /** The ids of the leases that this node still had, and so were renewed. */
+  /** Returns the ids of the renewed leases; this node has lost the others. */
   renew(ids: string[]): Promise<Set<string>>;
   /** Frees deliveries leased to this node that are not held here: their claim was committed, but the answer was lost. */
   freeOrphans(): Promise<void>;

@@ -149,7 +149,7 @@ function afterFailure(state: ConcurrencyState, reason: string, now: number): Con
 function afterBusy(state: ConcurrencyState, inUse: number, now: number): ConcurrencyState {
   const { ceiling } = state;
   const wasGood = ceiling !== null && inUse > 1 && inUse <= ceiling.limit;
-  // Once in a while the host still counts a connection that has ended beside the one that replaced it.
+  // Now and then the host still counts a closed connection in addition to its replacement.
   if (wasGood && now > state.busyAt + chanceMs) return { ...state, busyAt: now };
   const wasAboveCeiling = ceiling !== null && state.limit > ceiling.limit;
   const holdMs = wasAboveCeiling ? Math.min(ceiling.holdMs * 2, maxHoldMs) : (ceiling?.holdMs ?? firstHoldMs);

@@ -21,7 +21,7 @@ const heartbeatMs = 20_000;
 const maxRoutes = 50_000;
 
 export function createDestinationPublisher(parts: DestinationPublisherParts) {
-  /** What was saved last, by destination. */
+  /** The state that was saved last, by destination. */
   const written = new Map<string, { text: string; at: number }>();
   const known = new LRUCache<string, string>(lruOptions(maxRoutes));
   let unsavedRoutes = new Map<string, string>();

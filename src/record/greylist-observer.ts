@@ -1,6 +1,6 @@
 /**
  * Follows mails through the greylisting of their destinations: learns from each refusal and from the success after it, and
- * answers how long a refused mail should wait. What is learned is kept for 30 days after its last change.
+ * answers how long a refused mail should wait. Each answer is kept for 30 days after its last change.
  *
  * The first refusals are in memory only, for a bounded number of mails: a mail that waits while the process restarts, or
  * that was first refused for another reason, is neither learned from nor given a learned wait.

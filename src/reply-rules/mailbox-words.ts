@@ -4,7 +4,7 @@ import type { RuleEntry } from './reply-rule.ts';
 /** The phases in which "unknown user" means the recipient; in reply to MAIL it means the sender. */
 const recipientPhases = ['rcpt', 'data', 'dot'] as const;
 
-/** "The user does not exist", in the words of many servers. `who` may be followed by the address or the name in question. */
+/** "The user does not exist", in the words of many servers. `mailbox` may be followed by the address or the name in question. */
 const mailbox =
   '(?:user|mailbox|mail-box|recipient|account|address|alias|rcpt|addressee|destinataire|person|username)';
 const named = String.raw`(?: ?:? ?["'<[(]?(?!\d{1,3}\.)[^\s"'<>()[\]]{1,64}["'>\])]?)?`;
@@ -62,7 +62,7 @@ export const mailboxes: readonly RuleEntry[] = [
     ],
   },
   {
-    // What the host of the relay that accepted our mail found in the DNS, so it comes in bounces rather than in replies.
+    // The result of a DNS look-up by a relay that had accepted our mail, so it appears in bounces rather than in replies.
     name: 'unknown-domain',
     phases: recipientPhases,
     text: /host or domain name not found|(?<!(?:sender|from|your|[he]{2}lo|client)(?:'s)? )(?:unknown (?:host|domain|mail server)\b|(?:host|domain) unknown|(?:domain|host) does(?: not|n't) exist)|no such (?:domain|host)\b|domain is not reachable|nonexistent domain|name or service not known|name service error for (?:name|domain)=\S{1,255} type=\w{1,10}: (?!malformed)|illegal host\/domain|(?:not|n't) find (?:a|any) (?:mail exchanger|host named|gateway)|no (?:mx|valid hosts?|mail exchanger)s? (?:records? )?found for|lookup failure: host \S{1,255} not found|record indicated no SMTP service/i,

@@ -26,7 +26,7 @@ export interface DaneParts {
   secureResolve: SecureResolve;
   /** The SMTP port; TLSA records are published for each port. */
   port: number;
-  /** For the look-up of the MX records, and then for all look-ups of one host. */
+  /** The time limit of the look-up of the MX records, and of all look-ups of one host together. */
   timeoutMs?: number;
 }
 

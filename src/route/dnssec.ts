@@ -50,7 +50,7 @@ export type SecureResolve = <Type extends keyof RecordData>(
 ) => Promise<SecureAnswer<RecordData[Type]>>;
 
 interface SecureOptions {
-  /** For one query to one server. */
+  /** The time limit of one query to one server. */
   timeoutMs: number;
   /** Maximum number of queries to each server. */
   tries: number;
@@ -251,7 +251,7 @@ function dataOf<Type extends keyof RecordData>(answer: Answer): RecordData[Type]
   return (answer as unknown as { data: RecordData[Type] }).data;
 }
 
-/** For comparing names: without letter case (RFC 4343) and without the final dot. */
+/** A name in a form that can be compared: without letter case (RFC 4343) and without the final dot. */
 export function normal(name: string): string {
   return name.toLowerCase().replace(/\.$/, '');
 }

@@ -47,7 +47,7 @@ export async function findMx(domain: string, options: MxOptions): Promise<Mx> {
   try {
     await formatAddress(delivery);
     await resolveMX(delivery);
-    // For a domain without MX that step finds its A records but no AAAA. The next step looks up both and checks
+    // If the domain has no MX record, that step finds its A records but not its AAAA records. The next step looks up both and checks
     // every address.
     delivery.mx = bestOf(delivery.mx).map((mx) => ({ ...mx, A: [], AAAA: [] }));
     delivery.dnsOptions = { ...delivery.dnsOptions, ...addressRules(options.allowPrivate) };

@@ -1,7 +1,7 @@
 /**
  * Builds the SMTP listeners: one for each configured port, one certificate for all of them. Submission and returned mail
- * have separate memory budgets and connection limits, so that nothing that strangers do at port 25 keeps an application
- * from sending.
+ * have separate memory budgets and connection limits, so that traffic on port 25 cannot keep an application from
+ * sending.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config.ts';
@@ -15,7 +15,7 @@ export interface ListenersParts<User> {
   config: Config;
   /** Mail of applications, at POSTERN_SUBMISSION_PORT and POSTERN_SUBMISSION_TLS_PORT. */
   submission: MailHandler<User> | null;
-  /** Returned mail, complaints and reports, at POSTERN_INBOUND_PORT. A port without a handler stays closed. */
+  /** Bounces, complaints and reports, at POSTERN_INBOUND_PORT. A port without a handler stays closed. */
   bounces: MailHandler<null> | null;
   clock: Clock;
   onError(what: string, error: unknown): void;
@@ -63,7 +63,7 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
   });
   const limits = limitsOf(config);
   const listeners = {
-    clients: () => limits.submission.connectionLimits.size() + limits.returned.connectionLimits.size(),
+    clients: () => limits.submission.connectionLimits.size() + limits.bounces.connectionLimits.size(),
     async close() {
       certificate.stop();
       await Promise.all(open.map((one) => one.close()));
@@ -85,7 +85,7 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
     if (port !== null && handler) open.push(await openListener({ ...rest, port, handler }));
   }
   const forSubmission = { ...shared, ...limits.submission };
-  const forBounces = { ...shared, ...limits.returned };
+  const forBounces = { ...shared, ...limits.bounces };
   try {
     await add(submissionPort, submission, {
       ...forSubmission,
@@ -115,7 +115,7 @@ function limitsOf({ smtpConnections, smtpPerClient, submissionAllowClear }: Conf
       // The same as an API send (docs/api.md section 8).
       maxRecipients: 10,
     },
-    returned: {
+    bounces: {
       connectionLimits: createConnectionLimits({
         max: smtpConnections,
         perClient: Math.min(smtpPerClient, Math.ceil(smtpConnections / strangerShare)),

@@ -1,6 +1,6 @@
 /**
  * The written forms of setting values: ports, domain names, addresses, switches. A Grammar reads a text that is trimmed and
- * not empty, or throws Refused with a message that says what to give instead. What it prints can be read again, except that
+ * not empty, or throws Refused with a message that says what to give instead. The printed text can be read again, except that
  * passwords and secrets are never printed or quoted in a message. setting-sources.ts knows names and sources.
  */
 import { isIP, isIPv6 } from 'node:net';
@@ -27,7 +27,7 @@ export function wordsOf(text: string): string[] {
   return text.split(/[\s,]+/).filter((word) => word !== '');
 }
 
-/** For names, labels and reasons: any text without control characters. */
+/** Checks names, labels and reasons: any text without control characters. */
 export function isOneLine(text: string, longest: number): boolean {
   return text !== '' && text.length <= longest && !/\p{Cc}/u.test(text);
 }

@@ -100,7 +100,7 @@ export function commandPrefix(
   return `${settings.join('')}${quoted(join(root, 'scripts/postern'))}`;
 }
 
-/** For a shell; in quotes only if necessary. */
+/** An argument for a shell, in quotes only if necessary. */
 function quoted(text: string): string {
   return /^[\w./:@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

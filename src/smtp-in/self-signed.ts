@@ -1,5 +1,5 @@
 /**
- * Creates a self-signed certificate (RFC 5280): it encrypts but does not authenticate. For clients that do not verify
+ * Creates a self-signed certificate (RFC 5280): it encrypts but does not authenticate. It serves clients that do not verify
  * certificates, until the operator configures one from a CA.
  */
 import { generateKeyPairSync, randomBytes, sign, X509Certificate } from 'node:crypto';

@@ -16,7 +16,7 @@ export interface ConnectionTimeouts {
   stranger: number;
   /** Until the next command of any other client (RFC 5321 section 4.5.3.2.7: five minutes). */
   command: number;
-  /** For a whole message. */
+  /** The time limit of a whole message. */
   message: number;
 }
 
@@ -52,7 +52,7 @@ const replies: Record<StreamFault, [code: number, text: string]> = {
 export class SmtpConnection extends ClientSession {
   readonly #policy: ConnectionPolicy;
   #deadline: NodeJS.Timeout | undefined;
-  /** Of the message that comes in. */
+  /** Watches the rate of the message that is being received. */
   #transfer: ReturnType<MinimumRate['watch']> | undefined;
   #errors = 0;
   #commands = 0;

@@ -114,7 +114,7 @@ class Server<User> extends SessionServer<SmtpConnection> {
       useProxy: parts.proxies.length > 0 ? parts.proxies : false,
       maxClients: parts.maxClients,
       maxRecipients: parts.maxRecipients,
-      // For the TLS handshake and silent connections; SmtpConnection has its own deadlines.
+      // Limits the TLS handshake and silent connections; SmtpConnection has its own deadlines.
       socketTimeout: defaultTimeouts.command,
       closeTimeout,
     });

@@ -188,7 +188,7 @@ export class Conversation {
     this.#deadline.clear();
     clearTimeout(this.#quitTimer);
     this.#watchStop(null);
-    // The TLS socket, if there is one, and the one that it wraps.
+    // The TLS socket, if there is one, and the TCP socket below it.
     this.#socket.destroy();
     this.#plain.destroy();
   }

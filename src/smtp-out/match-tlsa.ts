@@ -43,7 +43,7 @@ export function tlsaMismatch(
   return `its certificate is for ${leaf.subjectAltName ?? leaf.subject}, not for ${names.join(' or ')}`;
 }
 
-/** By the real clock, like Node's own checks of certificates. */
+/** Uses the real clock, like Node's own checks of certificates. */
 function isCurrent({ validFromDate, validToDate }: X509Certificate): boolean {
   const now = Date.now();
   return validFromDate.getTime() <= now && now <= validToDate.getTime();

@@ -1,6 +1,6 @@
 /**
  * Tracking links. A link itself contains everything that a visit needs, signed, so that composing writes no row and a
- * link works for as long as its key is configured. Nobody else can create one, so there is no open redirect and no forged
+ * link works for as long as its key is configured. Only this service can create one, so there is no open redirect and no forged
  * open.
  *
  *   BASE/t/o/TOKEN   the pixel: an open        BASE/t/c/TOKEN   a link: a click

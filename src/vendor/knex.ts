@@ -66,7 +66,7 @@ function isWorthKeeping({ sql, bindings = [] }: Query): boolean {
   return sql.length <= maxTextLength && !bindings.some(Buffer.isBuffer);
 }
 
-/** By connection, because knex creates the clients of transactions without calling the constructor. */
+/** Prepared statements by connection, because knex creates the clients of transactions without calling the constructor. */
 const prepared = new WeakMap<Connection, LRUCache<string, Statement>>();
 
 function preparedOn(connection: Connection): LRUCache<string, Statement> {

@@ -51,7 +51,7 @@ export interface WebhookRequest {
   format?: WebhookFormatName;
 }
 
-interface Terms {
+interface AddOptions {
   seal: Seal;
   allowPrivate: boolean;
   now: number;
@@ -62,7 +62,7 @@ interface Terms {
 export async function addWebhook(
   db: Db,
   { orgId, url, types, format = 'standard' }: WebhookRequest,
-  { seal, allowPrivate, now, byOwner = false }: Terms,
+  { seal, allowPrivate, now, byOwner = false }: AddOptions,
 ): Promise<AddedWebhook> {
   const parsed = parseWebhookUrl(url, allowPrivate, format);
   if ('fault' in parsed) throw new WebhookFault(parsed.fault);
@@ -71,7 +71,7 @@ export async function addWebhook(
     throw new WebhookFault(`"${unknown}" is not an event type; there are ${eventTypes.join(', ')}`);
   }
   const { secret, publicKey } = formatOf(format).newSecret();
-  const kept = {
+  const row = {
     orgId,
     url: parsed.url,
     types: [...new Set(types)],
@@ -80,15 +80,13 @@ export async function addWebhook(
     publicKey,
   };
   const max = byOwner ? maxWebhooks : Number.POSITIVE_INFINITY;
-  const id = await insertWithin(db, { orgId, table: 'webhooks', max }, (trx) =>
-    insertWebhook(trx, kept, now),
-  );
+  const id = await insertWithin(db, { orgId, table: 'webhooks', max }, (trx) => insertWebhook(trx, row, now));
   if (id === null)
     throw new Refusal('BAD_REQUEST', `This organization has ${maxWebhooks} webhooks; remove one first.`);
   return { webhook: (await findWebhook(db, id, orgId))!, secret: shownSecret(secret, publicKey) };
 }
 
-/** Changes what is given. An endpoint that is enabled gets the events that wait for it. */
+/** Absent members do not change. An endpoint that is enabled gets the events that wait for it. */
 export async function changeWebhook(
   { db, now, eventSignal }: { db: Db; now: number; eventSignal?: { notify(): void } },
   { id }: Pick<Webhook, 'id'>,

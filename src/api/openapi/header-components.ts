@@ -4,7 +4,7 @@ import { type Header, refTo } from './openapi-types.ts';
 const count = { type: 'integer', minimum: 0 } as const;
 const seconds = { type: 'integer', minimum: 1 } as const;
 
-const onEvery: Record<string, Header> = {
+const onEveryResponse: Record<string, Header> = {
   'X-RateLimit-Limit': {
     description:
       'Requests allowed in the window that limits you: the current second, unless fewer are left in the day. On 401 it is ' +
@@ -54,7 +54,7 @@ const onEvery: Record<string, Header> = {
   },
 };
 
-const onSome: Record<string, Header> = {
+const onSomeResponses: Record<string, Header> = {
   'Retry-After': {
     description: 'Seconds to wait before the next try. Only on 429.',
     required: true,
@@ -82,9 +82,11 @@ const onSome: Record<string, Header> = {
   },
 };
 
-export const headers = { ...onEvery, ...onSome };
+export const headers = { ...onEveryResponse, ...onSomeResponses };
 
-/** The headers of every response, and the ones named. */
+/** References to the headers of every response and to `more`. */
 export function headerRefs(...more: string[]): Record<string, { $ref: string }> {
-  return Object.fromEntries([...Object.keys(onEvery), ...more].map((name) => [name, refTo('headers', name)]));
+  return Object.fromEntries(
+    [...Object.keys(onEveryResponse), ...more].map((name) => [name, refTo('headers', name)]),
+  );
 }

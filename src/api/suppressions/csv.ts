@@ -14,7 +14,7 @@ import { createSlotsPerOrganization, refuseWhileBusy } from '../server-busy.ts';
 import { suppressionSchemas } from './schema.ts';
 
 const form = { type: 'text/csv', largest: 10 * 1024 * 1024 } as const;
-/** For each organization at the same time; every export holds a page in memory. */
+/** Maximum number of exports that an organization may have in progress; each holds a page in memory. */
 const maxExports = 4;
 const busyMs = 1000;
 /** A client that reads nothing for this long is disconnected. Socket timeouts run on the real clock. */

@@ -1,14 +1,14 @@
 /**
  * Recognises automatic mail: out of office, "we have received your request", read receipts, list notices. Such mail
- * does not say whether ours arrived, so it changes nothing. These rules come after those for bounces, because many bounces also say
- * that they were sent automatically.
+ * does not say whether ours arrived, so it changes nothing. The rules for bounces come first, because many bounces have
+ * these fields, too.
  */
 import type { ParseResult } from './parse-result.ts';
 import type { ParsedMail } from './parsed-mail.ts';
 
 interface Rule {
   name: string;
-  /** A field of the header: its name in lower case, and what is in it. */
+  /** The name of a header field in lower case, and a pattern for its value. */
   header: [name: string, value: RegExp];
 }
 
@@ -55,10 +55,10 @@ export const automaticRules: readonly Rule[] = [
   },
 ];
 
-/** Bounces have these too. */
+/** Rules that also match bounces. */
 const alsoOnBounces = new Set(['auto-submitted', 'precedence', 'list', 'exchange-rule']);
 
-/** Whether it says that it is an answer, by a person or out of office, and not only that no person wrote it. */
+/** Whether a person or an out-of-office program answered the mail. Fields that any program sets are not enough. */
 export function isAnswer(mail: ParsedMail): boolean {
   if (/^\s*(?:re|aw|antw|sv|rif|odp) ?:/i.test(mail.header('subject'))) return true;
   return automaticRules.some(

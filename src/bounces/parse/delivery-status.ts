@@ -83,9 +83,9 @@ function readingOf(action: Action, block: Block, { blocks, mail, format }: Aroun
     null;
   const code = block.get('diagnostic-code')?.[0]?.replace(/^[\w.-]{1,40} ?;\s?/, '') ?? '';
   const context = mail.text.slice(0, 8 * 1024);
-  const lasting = action === 'failed';
-  const words = code.trim() || (lasting && wordsIn(mail)) || quotedIn(context);
-  const diagnostic = readDiagnostic(words, { status: statusOf(block), context, lasting });
+  const isPermanent = action === 'failed';
+  const words = code.trim() || (isPermanent && wordsIn(mail)) || quotedIn(context);
+  const diagnostic = readDiagnostic(words, { status: statusOf(block), context, isPermanent });
   if (action === 'delayed')
     return { is: 'delayed', format, words: diagnostic.words, reportedBy: reportedBy && hostIn(reportedBy) };
   const recipient = typedFieldOf(block, 'original-recipient') ?? typedFieldOf(block, 'final-recipient');

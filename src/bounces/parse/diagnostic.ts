@@ -33,15 +33,15 @@ const anyStatus = /(?:^|[\s(#:;[<-])#?(?<status>[245]\.\d{1,3}\.\d{1,3})(?![.\d]
 
 /**
  * `status`: the report's own field (RFC 3464 section 2.3.4), if there is one. `context`: the report's text for people, which
- * often names the command that was answered. `lasting`: whether a failure without any code is permanent.
+ * often names the command that was answered. `isPermanent`: whether a failure without any code is.
  */
 export function readDiagnostic(
   diagnostic: string,
   {
     status = null,
     context = '',
-    lasting = true,
-  }: { status?: string | null; context?: string; lasting?: boolean },
+    isPermanent = true,
+  }: { status?: string | null; context?: string; isPermanent?: boolean },
 ): Diagnostic {
   const text = printableReply(diagnostic).trim();
   const inWords = squeeze(text.includes('\n') ? joinReply(text) : text);
@@ -52,7 +52,7 @@ export function readDiagnostic(
     const reply = { code: Number(quoted.code), enhanced: known, text: squeeze(quoted.text ?? '') };
     return { phase, reply, words: cut(inWords) };
   }
-  const digits = known ? Number(known[0]) * 100 + 50 : lasting ? 550 : 450;
+  const digits = known ? Number(known[0]) * 100 + 50 : isPermanent ? 550 : 450;
   const words = [precise(known), inWords].filter((part) => part && !inWords.startsWith(`${part} `)).join(' ');
   return {
     phase,
@@ -83,8 +83,8 @@ function joinReply(text: string): string {
   );
   const first = findReply(all[at]!)?.code;
   if (!first) return squeeze(text);
-  const again = new RegExp(`^${first}(?:[ -](?:[245]\\.\\d{1,3}\\.\\d{1,3})?[ ]*|$)`);
-  return [all[at], ...all.slice(at + 1).map((line) => line.replace(again, ''))].join(' ');
+  const repeatedCode = new RegExp(`^${first}(?:[ -](?:[245]\\.\\d{1,3}\\.\\d{1,3})?[ ]*|$)`);
+  return [all[at], ...all.slice(at + 1).map((line) => line.replace(repeatedCode, ''))].join(' ');
 }
 
 /** The phase that was answered, by the words of Postfix, Exim, qmail, Gmail and similar servers; the first match counts. */

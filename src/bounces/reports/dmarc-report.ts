@@ -16,7 +16,7 @@ export interface DmarcReport {
   endsAt: number;
   policy: string | null;
   totals: { messages: number; passed: number; quarantined: number; rejected: number };
-  /** Those with the most messages first; at most `maxSources`. */
+  /** Sorted by messages, the most first; at most `maxSources`. */
   sources: DmarcSource[];
 }
 
@@ -43,7 +43,7 @@ const parser = new XMLParser({
   isArray: (name) => name === 'record',
 });
 
-/** Null if it is not such a report. */
+/** Null if the text is not a DMARC report. */
 export function readDmarc(xml: string): DmarcReport | null {
   if (hasMoreThan(maxTags, '<', xml)) return null;
   try {
@@ -100,11 +100,11 @@ function word(value: Any): string {
 }
 
 /** Larger counts are impossible for a day's mail and are ignored. */
-const max = 1e12;
+const maxCount = 1e12;
 
 function count(value: Any): number {
   const number = Number(word(value));
-  return Number.isInteger(number) && number >= 0 && number <= max ? number : 0;
+  return Number.isInteger(number) && number >= 0 && number <= maxCount ? number : 0;
 }
 
 function seconds(value: Any): number {

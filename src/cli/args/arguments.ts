@@ -151,7 +151,7 @@ export const senderOrDomain = parser((text) => {
   return toDomain(text) ?? refuse(text, 'a sender', 'an address such as ann@example.com, or a domain');
 });
 
-/** For an option that may be given several times: adds to the values before. */
+/** Parses an option that may be given several times: adds to the values before. */
 function listOf<T>(read: (text: string) => T | T[]): (text: string, before?: T[]) => T[] {
   return (text, before = []) => [...new Set(before.concat(read(text)))];
 }

@@ -19,7 +19,7 @@ export async function requireOrganization(db: Db, idOrName: string): Promise<Org
   return found ?? missing(`there is no organization "${idOrName}"; \`postern org list\` lists them`);
 }
 
-/** For the option --org: undefined if it is not given. */
+/** The organization of the option --org; undefined if it is not given. */
 export async function organizationId(db: Db, idOrName: string | undefined): Promise<string | undefined> {
   return idOrName === undefined ? undefined : (await requireOrganization(db, idOrName)).id;
 }

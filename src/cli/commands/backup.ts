@@ -95,7 +95,7 @@ async function backUp(context: CommandContext, file: string, { force, secret }: 
   }
 }
 
-/** For the unfinished copy: on the same file system, and readable by its owner only. */
+/** A directory for the unfinished copy: on the same file system, and readable by its owner only. */
 async function temporaryDirectory(file: string): Promise<string> {
   try {
     return await mkdtemp(`${file}.partial-`);

@@ -70,8 +70,8 @@ async function show({ db, out, now }: CommandContext, id: string): Promise<void>
 async function explain({ db, out, now, isServed }: CommandContext, id: string): Promise<void> {
   const email = await requireEmail(await db(), id);
   const attempts = await listAttempts(await db(), email.id);
-  const facts = await readWhyInputs(await db(), email, { attempts, now: now(), served: await isServed() });
-  printReasons(out, facts, email);
+  const inputs = await readWhyInputs(await db(), email, { attempts, now: now(), served: await isServed() });
+  printReasons(out, inputs, email);
 }
 
 async function printSource({ db, out }: CommandContext, id: string, to: string | undefined): Promise<void> {
@@ -121,9 +121,9 @@ function attemptDocument(attempt: AttemptRecord) {
   };
 }
 
-function printReasons(out: Output, facts: WhyInput[], email: EmailRecord): void {
+function printReasons(out: Output, inputs: WhyInput[], email: EmailRecord): void {
   const readableTime = (now: number) => (time: number) => `${local(time)} (${relative(time, now)})`;
-  const explained = facts.map((each) => ({
+  const explained = inputs.map((each) => ({
     ...each,
     sentence: why(each, out.terminal && !out.json ? readableTime(each.now) : iso),
   }));

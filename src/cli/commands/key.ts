@@ -78,8 +78,8 @@ async function revoke({ db, out, now }: CommandContext, id: string): Promise<voi
   if (!(await revokeKey(await db(), found.id, now())))
     throw new Failure(`the key ${found.id} (${found.label}) has already been revoked`);
   const { label, revokedAt } = (await findKey(await db(), found.id, null))!;
-  const facts = { id: found.id, label, revoked: { time: revokedAt } };
-  out.print({ id: found.id, label, revokedAt: iso(revokedAt!) }, { fields: facts });
+  const fields = { id: found.id, label, revoked: { time: revokedAt } };
+  out.print({ id: found.id, label, revokedAt: iso(revokedAt!) }, { fields });
 }
 
 function printKey(out: Output, { id, key, scopes }: MadeKey, oldUntil: number | null = null): void {

@@ -151,6 +151,6 @@ function report(out: Output, { to, dataDir, waiting, ms }: Summary, { tables, re
   if (out.json) return;
   out.warn(
     `set POSTERN_DATABASE_URL to the new database and start the server with the same data directory (${dataDir}): the ` +
-      'secret, node-id, mail log and certificates stay there; postern.sqlite is no longer used',
+      'secret, node-id, mail log and certificates stay there; postern.sqlite is not used any more',
   );
 }

@@ -53,7 +53,9 @@ export function secretCommands(program: Command, context: CommandContext): void 
     });
   secret
     .command('retire')
-    .description('Delete all secrets except the current one; what they signed is no longer valid.')
+    .description(
+      'Delete all secrets except the current one; links and addresses signed with them become invalid.',
+    )
     .option('--after <TIME>', 'minimum age of the current secret', timeSpan, month)
     .action((options: { after: number }) => retire(context, options));
 }

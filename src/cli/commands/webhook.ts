@@ -161,8 +161,8 @@ async function enable({ db, out, now }: CommandContext, id: string): Promise<voi
   const webhook = await requireWebhook(await db(), id);
   await changeWebhook({ db: await db(), now: now() }, webhook, { enabled: true });
   const { open, failed } = await countMessages(await db(), webhook.id);
-  const facts = { enabled: webhook.id, open, failed };
-  out.print({ id: webhook.id, status: 'active', open, failed }, { fields: facts });
+  const fields = { enabled: webhook.id, open, failed };
+  out.print({ id: webhook.id, status: 'active', open, failed }, { fields });
   if (webhook.status === 'active') out.note('it was already enabled');
   if (failed > 0) out.note(`\`postern webhook replay ${webhook.id} --failed\` posts what failed again`);
   if (webhook.status === 'disabled')

@@ -148,7 +148,7 @@ async function* linesOf(path: string): AsyncGenerator<string[]> {
   else yield* withFile(path, (handle, { size }) => newLines(followFile(handle, 0), size));
 }
 
-/** For a compressed file, which can only be read from its beginning. */
+/** Reads a compressed file, which is only possible from its beginning. */
 async function lastFirst(
   portions: AsyncGenerator<string[]>,
   keep: (line: string) => boolean,

@@ -121,7 +121,7 @@ function panels(snapshot: Snapshot, { columns, rows }: Size, { sort }: RenderOpt
 /** Three heads, and two lines between. */
 const headLines = 5;
 
-/** Each panel gets its minimum share or what it wants, then what is left goes to the queue, the replies, the slowest. */
+/** Each panel gets its minimum or as many lines as it has; the remaining lines go to the queue, the replies, the slowest. */
 function shares(wanted: number[], rows: number): number[] {
   const min = [0.4, 0.2, 0.4].map((share) => Math.max(Math.floor(share * rows), 1));
   const counts = wanted.map((want, at) => Math.min(want, min[at]!));

@@ -108,7 +108,7 @@ export async function forgetAnswers(db: Db, now: number, keepMs: number): Promis
   );
 }
 
-/** By time, which several rows may share. A row that was reused meanwhile has a new time, so it is not deleted. */
+/** Deletes rows by their time, which several may share. A row that was reused meanwhile has a new time, so it stays. */
 async function forget(db: Db, kind: Kept['kind'], before: number): Promise<number> {
   const oldest = await db('idempotency')
     .where({ kind })

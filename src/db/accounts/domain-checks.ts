@@ -29,7 +29,7 @@ interface Next extends CheckState {
   event: DomainEvent | null;
 }
 
-/** What the result means for a pending domain, and for a verified one. */
+/** The consequence of the result for a pending domain, and for a verified one. */
 function afterCheck(
   before: CheckState,
   { isFound, now, isAsked, refusesUnverified }: DomainCheckResult,

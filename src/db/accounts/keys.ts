@@ -67,7 +67,7 @@ export async function listKeys(
   return (await rows).map(keys.read);
 }
 
-/** Revokes at once. False if there is no such key, or it has already been revoked. */
+/** Revokes a key immediately. False if it does not exist, or has already been revoked. */
 export async function revokeKey(db: Db, id: string, now: number): Promise<boolean> {
   return (await db('api_keys').where({ id }).whereNull('revoked_at').update({ revoked_at: now })) > 0;
 }
@@ -83,7 +83,7 @@ export async function noteKeysUsed(db: Db, uses: { id: string; at: number }[]): 
   );
 }
 
-/** Makes the key valid until `at`. False if there is no such key, or its end is already set. */
+/** Makes the key valid until `at`. False if it does not exist, or already has an end. */
 export async function endKeyAt(db: Db, id: string, at: number): Promise<boolean> {
   const rows = db('api_keys').where({ id }).whereNull('revoked_at').whereNull('ends_at');
   return (await rows.update({ ends_at: at })) > 0;

@@ -20,21 +20,21 @@ export async function skipPastEvents(db: Db): Promise<void> {
   );
 }
 
-export interface Holding {
+export interface HoldOptions {
   reason: string;
   now: number;
   onProgress?(held: number): void;
 }
 
 /** Must be called while no server runs. */
-export async function holdQueue(db: Db, holding: Holding): Promise<QueueActionResult> {
+export async function holdQueue(db: Db, options: HoldOptions): Promise<QueueActionResult> {
   // The leases are from before the backup, so no server has these deliveries.
   await db('deliveries')
     .where(inPool('leased'))
     .update({
       status: db.raw("case when attempts = 0 then 'queued' else 'deferred' end"),
-      due_at: holding.now,
+      due_at: options.now,
       lease_owner: null,
     });
-  return applyQueueAction(db, {}, { action: 'hold', ...holding });
+  return applyQueueAction(db, {}, { action: 'hold', ...options });
 }

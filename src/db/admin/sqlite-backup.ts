@@ -1,6 +1,6 @@
 /**
- * Copies the SQLite database while others write to it. The copy has everything that was committed before it began, and nothing
- * later.
+ * Copies the SQLite database while others write to it. The copy contains all commits from before it began, and none from
+ * after.
  *
  * It is one read transaction. Writers do not wait for it, but the WAL cannot restart until it ends, and grows. So the copy runs
  * at full speed and then runs a checkpoint itself, which the next commit would otherwise do. The transaction is opened here,
@@ -27,7 +27,7 @@ export interface Copying {
   signal?: AbortSignal;
 }
 
-/** Some megabytes; the copy can be stopped after each step. */
+/** About 4 MiB; the copy can be stopped after each step. */
 const pagesAtOnce = 1024;
 
 /** `to` must not exist. The copy is on disk when this returns; if it fails, the caller removes the file. */

@@ -73,7 +73,7 @@ export async function listInbound(
   }));
 }
 
-/** Returns the first bytes of a mail as they were received; null: there is no such mail. */
+/** Returns the first bytes of a mail as they were received; null if the mail does not exist. */
 export async function readInbound(db: Db, id: string): Promise<{ raw: Buffer; size: number } | null> {
   const row = await db('inbound_mails').where({ id }).first('raw', 'size');
   return row ?? null;

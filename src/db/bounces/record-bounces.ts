@@ -45,7 +45,7 @@ export interface BouncedDelivery {
   attempts: number;
 }
 
-/** 'wait': the delivery is being sent, ask again; 'gone': there is no such delivery. `transition` null: nothing changed. */
+/** 'wait': the delivery is being sent, try again; 'gone': the delivery does not exist. `transition` null: nothing changed. */
 export type BounceResult =
   | 'wait'
   | 'gone'

@@ -64,7 +64,7 @@ export async function saveRoutes(db: Db, routes: Map<string, string>): Promise<v
 
 export interface DestinationStatuses {
   suspensions: Suspension[];
-  /** By name, without idle destinations. */
+  /** Statuses by name, without idle destinations. */
   states: Map<string, DestinationState>;
   /** IP pools that no running node has, so that mail may wait for them. */
   missingPools: string[];

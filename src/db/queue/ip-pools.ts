@@ -10,7 +10,7 @@ const freshMs = 60_000;
 /** Rows of a node are deleted when it has been gone for this long. */
 const keepMs = 24 * 3_600_000;
 
-/** By organization. An organization that is left out sends from the pool `default`. */
+/** The pool of each organization; one that is absent sends from the pool `default`. */
 export async function readPoolAssignments(db: Db): Promise<Map<string, string>> {
   const rows = await db('organizations').whereNotNull('pool').select('id', 'pool');
   return new Map(rows.map(({ id, pool }) => [id, pool]));
@@ -48,7 +48,7 @@ export async function withdrawPools(db: Db, node: string): Promise<void> {
   await db('source_pools').where({ node }).delete();
 }
 
-/** The pools of all running nodes; without those of `node`, if given. */
+/** The pools of all running nodes, except `node`. */
 export async function readPools(db: Db, now: number, node?: string): Promise<Set<string>> {
   const fresh = db('source_pools')
     .where('at', '>=', now - freshMs)
@@ -66,7 +66,7 @@ export async function countAssigned(db: Db): Promise<Map<string, number>> {
   return new Map(rows.map(({ pool, count }) => [pool ?? defaultPool, Number(count)]));
 }
 
-/** Pools that no running node has, so that mail may wait for them. None if no node runs, because then all mail waits anyway. */
+/** Pools that no running node has, so that mail may wait for them. Empty if no node runs, because then all mail waits anyway. */
 export async function readMissing(db: Db, now: number): Promise<string[]> {
   const available = await readPools(db, now);
   if (available.size === 0) return [];

@@ -25,7 +25,7 @@ export interface Disabled {
   reason: string;
 }
 
-/** For each try, the endpoint that it disabled, or null. */
+/** Returns, for each attempt, the endpoint that it disabled, or null. */
 export async function recordTries(db: Db, node: string, tries: WebhookTry[]): Promise<(Disabled | null)[]> {
   return inSharedCommit(db, async (trx) => {
     const webhooks = await lockWebhooks(

@@ -27,7 +27,7 @@ export interface ServerState {
 }
 
 export interface Dns {
-  /** For libraries: rejects with ENODATA or ENOTFOUND if there is no record, and with Unanswered if DNS does not answer. */
+  /** The look-up for libraries: rejects with ENODATA or ENOTFOUND if there is no record, with Unanswered if DNS is silent. */
   resolve: Resolve;
   /** The same, but the list is empty if there is no record. */
   records<T>(name: string, type: string): Promise<T[]>;

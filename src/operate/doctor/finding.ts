@@ -14,7 +14,7 @@ export interface Finding {
   check: string;
   /** The machine, DNS, a name, an address or a domain. */
   subject: string;
-  /** `skipped`: not known, or not configured. After a failure, mail may be lost or refused; a warning is less serious. */
+  /** failure: mail may be lost or refused. warning: less serious. skipped: not known, or not configured. */
   verdict: FindingStatus;
   found: string;
   /** What to do; null if nothing. */

@@ -32,7 +32,7 @@ const timeoutMs = 250;
 export function createReadings(parts: ReadingParts) {
   const { meters, clock } = parts;
   let reading: Promise<void> | null = null;
-  /** By performance.now(), because it depends on how long the database takes. */
+  /** A time of performance.now(), because it follows from how long the database took. */
   let nextReadAt = Number.NEGATIVE_INFINITY;
   let measuredAt: number | null = null;
 

@@ -5,7 +5,7 @@
 import { decodeWords } from 'postal-mime';
 import { parseMailbox } from '../../mail/address.ts';
 
-/** Stands for a quoted string. */
+/** Replaces each quoted string while the rest of the value is checked. */
 const mark = '\u0001';
 
 /** `Name <address>`, or the address; null if the field does not name exactly one mailbox. */
@@ -16,8 +16,8 @@ export function senderOf(value: string): string | null {
   const named = /^(?<name>[^<>,;:@]*)<\s*(?<address>[^<>,;:\s]+)\s*>$/u.exec(text.trim());
   const address = named ? named.groups!.address! : text.trim();
   let next = 0;
-  const unmark = (part: string, how: (inside: string) => string) =>
-    part.replaceAll(mark, () => how(quoted[next++]!));
+  const unmark = (part: string, restore: (inside: string) => string) =>
+    part.replaceAll(mark, () => restore(quoted[next++]!));
   const name = unmark(named ? named.groups!.name! : '', (inside) => inside.replace(/\\(.)/gu, '$1'));
   const mailbox = unmark(address, (inside) => `"${inside}"`);
   const shownName = phrase(shown(name));
@@ -26,7 +26,7 @@ export function senderOf(value: string): string | null {
   return forms.find((form) => parseMailbox(form)) ?? null;
 }
 
-/** RFC 5322 section 3.2.3: in quotes if it needs them. */
+/** A display name, in quotes if it needs them (RFC 5322 section 3.2.3). */
 function phrase(name: string): string {
   return /["(),:;<>@[\]\\]/.test(name) ? `"${name.replace(/["\\]/g, '\\$&')}"` : name;
 }
@@ -40,7 +40,10 @@ function shown(name: string): string {
     .trim();
 }
 
-/** Replaces quoted strings by marks and comments by spaces. Null if one does not end, or the value has a control character or a backslash elsewhere. */
+/**
+ * Replaces quoted strings by marks and comments by spaces. Null if a quoted string or comment does not end, or if the value
+ * has a control character, or a backslash outside of them.
+ */
 function separateQuoted(value: string): { text: string; quoted: string[] } | null {
   if (/[^\P{Cc}\t]/u.test(value)) return null;
   const quoted: string[] = [];

@@ -131,8 +131,8 @@ async function verify(context: CommandContext, org: string, name: string): Promi
   };
   const { domain, records, isKnown } = await verifyDomain(await db(), found, terms);
   const { status } = domain;
-  const facts = { name, status: { state: status } };
-  out.print({ name, status, records }, { fields: facts }, recordsBlock(records));
+  const fields = { name, status: { state: status } };
+  out.print({ name, status, records }, { fields }, recordsBlock(records));
   if (!isKnown)
     out.warn(`${name} stays ${status}: ${failedLookUps(records)}; the DNS lookups failed, try again later`);
   if (status !== 'verified') context.exitCode = 1;
@@ -175,13 +175,13 @@ async function setTracking(
     clicks: change.clicks ?? found.clickTracking,
     host: change.host === undefined ? found.trackingHost : change.host,
   };
-  const facts = {
+  const fields = {
     name,
     opens: tracking.opens ? 'on' : 'off',
     clicks: tracking.clicks ? 'on' : 'off',
     'links at': tracking.host ?? 'the address of the service',
   };
-  out.print({ name, tracking }, { fields: facts });
+  out.print({ name, tracking }, { fields });
   if (change.host)
     out.note(`publish its CNAME record; \`postern domain show ${name} --org ${quoted(org)}\` has it`);
 }

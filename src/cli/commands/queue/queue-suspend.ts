@@ -50,7 +50,8 @@ async function suspendMail(
 
 async function resumeMail({ db, out, now }: CommandContext, name: string, why: string): Promise<void> {
   const suspension = await resume(await db(), name, now());
-  if (!suspension) throw new Failure(`${name} is not suspended; \`postern queue summary\` shows what is`);
+  if (!suspension)
+    throw new Failure(`${name} is not suspended; \`postern queue summary\` lists the suspended destinations`);
   const document = { resumed: name, reason: why, suspension: documentOf(suspension) };
   out.print(document, { fields: { resumed: name } });
 }

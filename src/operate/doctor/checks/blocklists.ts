@@ -17,7 +17,7 @@ export interface Blocklist {
   testEntry: string;
   /** The finding if we are listed: `failure` if many receivers use the list. */
   verdict: 'warning' | 'failure';
-  /** Where to see the reason and to request removal. */
+  /** The page that shows the reason and accepts requests for removal. */
   help: string;
 }
 

@@ -15,7 +15,7 @@ export async function checkDmarc(
 ): Promise<FindingDraft> {
   const evaluation = await evaluateDmarc({
     headerFrom: [domain],
-    // What our mail has: SPF is that of the return path, and each domain signs for itself.
+    // As in our mail: SPF is that of the return path, and each domain signs for itself.
     spfDomains: [config.returnPathDomain],
     dkimDomains: [{ id: 'ours', domain }],
     resolver: dns.resolve,

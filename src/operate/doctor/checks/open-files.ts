@@ -5,7 +5,7 @@ import type { Surroundings } from '../surroundings.ts';
 
 type Ports = Pick<Config, 'inboundPort' | 'submissionPort' | 'submissionTlsPort'>;
 
-/** For the database, logs, DNS, webhooks (256) and Node itself. */
+/** Files that the database, logs, DNS, webhooks (256) and Node itself need. */
 const others = 512;
 
 export async function checkOpenFiles(
