@@ -10,27 +10,16 @@
  * A connection to a demoted primary is closed after its transaction, because it would refuse all writes; a new connection
  * finds the new primary.
  */
-import type { Socket } from 'node:net';
 import knex, { type Knex } from 'knex';
-import pg from 'pg';
+import pg, { type Client } from 'pg';
+import { dropAfter, endWhenSilent } from '../../vendor/pg.ts';
 import { isReadOnly } from './unavailable.ts';
 
 const int8 = 20;
 
 const keepAliveMs = 10_000;
 
-interface Connection {
-  connection: {
-    stream: Socket;
-    on(event: 'errorMessage', listener: (error: Error) => void): void;
-    on(event: 'readyForQuery', listener: (message: { status: string }) => void): void;
-  };
-  readyForQuery: boolean;
-  emit(event: 'error', error: Error): void;
-  query(sql: string, done: (error: Error | null) => void): void;
-}
-
-type Done = (error: Error | null, connection: Connection) => void;
+type Done = (error: Error | null, client: Client) => void;
 
 export interface PostgresTerms {
   timeoutMs: number | null;
@@ -56,7 +45,7 @@ export function openPostgres(url: string, { timeoutMs, connections, quiet }: Pos
     pool: {
       min: 0,
       max: connections,
-      afterCreate: timeoutMs === null ? durable : bounded(timeoutMs),
+      afterCreate: timeoutMs === null ? durable : withTimeouts(timeoutMs),
     },
     ...quiet,
   });
@@ -65,11 +54,11 @@ export function openPostgres(url: string, { timeoutMs, connections, quiet }: Pos
 /** Always set in the session, so that a later change of the server's setting to `off` has no effect either. */
 const setDurable = `select set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), false)`;
 
-function durable(connection: Connection, done: Done): void {
-  connection.query(setDurable, (error) => done(error, connection));
+function durable(client: Client, done: Done): void {
+  client.query(setDurable, (error) => done(error, client));
 }
 
-function bounded(timeoutMs: number): (connection: Connection, done: Done) => void {
+function withTimeouts(timeoutMs: number): (client: Client, done: Done) => void {
   const max = Math.round(timeoutMs);
   // Locks of a dead node are released before the statements that wait for them time out.
   const settings = {
@@ -81,24 +70,9 @@ function bounded(timeoutMs: number): (connection: Connection, done: Done) => voi
     .map(([name, value]) => `set ${name} = ${value}`)
     .concat(setDurable)
     .join('; ');
-  return (connection, done) => {
-    const { stream } = connection.connection;
-    dropWhenReadOnly(connection);
-    stream.setTimeout(1.25 * max, () => {
-      if (!connection.readyForQuery)
-        stream.destroy(new Error(`PostgreSQL has been silent for ${1.25 * max} ms`));
-    });
-    connection.query(sql, (error) => done(error, connection));
+  return (client, done) => {
+    dropAfter(client, isReadOnly);
+    endWhenSilent(client, 1.25 * max);
+    client.query(sql, (error) => done(error, client));
   };
-}
-
-/** After an error of the connection itself, the pool does not use it again. Status `I`: no transaction is open. */
-function dropWhenReadOnly(client: Connection): void {
-  let refusal: Error | null = null;
-  client.connection.on('errorMessage', (error) => {
-    if (isReadOnly(error)) refusal = error;
-  });
-  client.connection.on('readyForQuery', ({ status }) => {
-    if (refusal && status === 'I') client.emit('error', refusal);
-  });
 }
