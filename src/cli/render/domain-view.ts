@@ -42,7 +42,7 @@ export function printDomains(out: Output, domains: DomainRecord[]): void {
 }
 
 export function domainBlocks(domain: DomainRecord, records: DnsRecord[]): Block[] {
-  const facts: Record<string, Cell> = {
+  const fields: Record<string, Cell> = {
     id: domain.id,
     name: domain.name,
     status: { state: domain.status },
@@ -54,7 +54,7 @@ export function domainBlocks(domain: DomainRecord, records: DnsRecord[]): Block[
     checked: { time: domain.checkedAt },
     ...(domain.failingSince && { 'DKIM missing since': { time: domain.failingSince } }),
   };
-  return [{ fields: facts }, recordsBlock(records)];
+  return [{ fields }, recordsBlock(records)];
 }
 
 /** The level set for the domain, and the level in force: its organization may demand more. */

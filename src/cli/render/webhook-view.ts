@@ -1,4 +1,4 @@
-/** Webhooks and their attempts: documents for --json, facts and rows for a person. */
+/** Webhooks and their attempts: documents for --json, fields and rows for a person. */
 import { iso, isoOrNull } from '../../base/clock.ts';
 import type { WebhookAttemptRecord } from '../../db/webhooks/webhook-attempts.ts';
 import type { Webhook } from '../../db/webhooks/webhooks.ts';

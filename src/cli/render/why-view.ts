@@ -16,6 +16,6 @@ const commands: Remedies = {
   doctor: '`postern doctor` says whether it is on a blocklist.',
 };
 
-export function why(facts: WhyInput, when: When): string {
-  return sanitize(explain(facts, when, commands));
+export function why(input: WhyInput, when: When): string {
+  return sanitize(explain(input, when, commands));
 }

@@ -1,4 +1,4 @@
-/** The facts that several checks need, each found out once: DNS, the connections to port 25, our addresses, the sender domains. */
+/** What several checks need, looked up once: DNS, the connections to port 25, our addresses, the sender domains. */
 import { withTimeout } from '../../base/with-timeout.ts';
 import type { Config } from '../../config.ts';
 import { type DomainRecord, listSenderDomains } from '../../db/accounts/domains-table.ts';

@@ -37,7 +37,7 @@ const maxFound = 2_000;
 
 export async function examine({ onProgress = () => {}, ...parts }: Examination): Promise<Finding[]> {
   const surroundings = { ...realSurroundings, ...parts.surroundings };
-  const facts = createDoctorContext(parts, surroundings);
+  const context = createDoctorContext(parts, surroundings);
   const { all: timeoutMs } = surroundings.timeouts;
   const began = performance.now();
   const left = () => Math.max(timeoutMs - (performance.now() - began), 0);
@@ -64,12 +64,12 @@ export async function examine({ onProgress = () => {}, ...parts }: Examination):
   }
 
   const groups = [
-    machineChecks(facts),
-    dnsChecks(facts),
-    originChecks(facts),
-    addressChecks(facts),
-    returnPathChecks(facts),
-    senderDomainChecks(facts),
+    machineChecks(context),
+    dnsChecks(context),
+    originChecks(context),
+    addressChecks(context),
+    returnPathChecks(context),
+    senderDomainChecks(context),
   ].map(runGroup);
   return (await Promise.all(groups)).flat();
 }
