@@ -48,7 +48,11 @@ test('of many that are added at once, no more are taken than there may be', asyn
 
   const domain = { dkim_selector: 's', dkim_public_key: '', dkim_private_key: '', created_at: 0 };
   const domains = Array.from({ length: 997 }, (_, n) => ({
-    ...{ ...domain, id: newId(), org_id, name: `d${n}.invalid`, status: 'pending' },
+    ...domain,
+    id: newId(),
+    org_id,
+    name: `d${n}.invalid`,
+    status: 'pending',
   }));
   await db.batchInsert('domains', domains, 90);
   const terms = { seal: createSeal(fixedSecrets('a secret of this test')), now: 0, byOwner: true };

@@ -37,8 +37,13 @@ async function newFeed(t: ExecutionContext, kind: DatabaseKind, lay?: (trx: Trx)
 }
 
 const eventOf = (orgId: string, type: string) => ({
-  ...{ id: newId(), org_id: orgId, email_id: null, type, recipient: null },
-  ...{ at: now, data: '{}' },
+  id: newId(),
+  org_id: orgId,
+  email_id: null,
+  type,
+  recipient: null,
+  at: now,
+  data: '{}',
 });
 
 /** SQLite retries for its lock in no order, so that one of eight writers can be unlucky for long. */
@@ -142,7 +147,9 @@ for (const kind of kinds) {
     t.is(three.events.length, 1);
     t.false(three.isMore);
     t.deepEqual(await readEvents(db, { ...query, after: three.position }), {
-      ...{ events: [], position: three.position, isMore: false },
+      events: [],
+      position: three.position,
+      isMore: false,
     });
   });
 

@@ -39,7 +39,9 @@ interface Posted {
 function post(path: string, body: Buffer, method = 'POST', type = 'application/json'): Promise<Posted> {
   return new Promise((resolve, reject) => {
     const headers = {
-      ...{ authorization: `Bearer ${world.key}`, 'content-type': type, 'content-length': body.length },
+      authorization: `Bearer ${world.key}`,
+      'content-type': type,
+      'content-length': body.length,
     };
     const call = httpRequest(world.url() + path, { method, headers, agent: false }, async (response) => {
       let text = '';

@@ -201,7 +201,8 @@ test('domains, from registering to sending', async (t) => {
   });
   t.like(await change({ tls: 'encrypted' }), {
     tracking: { openTracking: false, clickTracking: true, host: 'link.xn--mller-kva.invalid' },
-    ...{ tls: 'encrypted', effectiveTls: 'encrypted' },
+    tls: 'encrypted',
+    effectiveTls: 'encrypted',
   });
   t.is((await change({ tracking: { host: null } })).tracking.host, null);
   const same = await must(`GET /domains/${name}`);

@@ -157,7 +157,10 @@ const failure: Failure = {
   rule: 'unknown-user',
 };
 const complaint: Complaint = {
-  ...{ is: 'complaint', format: 'arf', feedbackType: 'abuse', reportedBy: null },
+  is: 'complaint',
+  format: 'arf',
+  feedbackType: 'abuse',
+  reportedBy: null,
   tokens: [],
 };
 

@@ -72,8 +72,12 @@ test('on a terminal: under each subject, wrapped, and the record as it is to be 
   const findings: Finding[] = [
     { check: 'disk', subject: 'here', verdict: 'ok', found: 'fast', advice: null, records: [] },
     {
-      ...{ check: 'DKIM', subject: 'a.invalid', verdict: 'failure', found: 'nothing \x1b[31m there' },
-      ...{ advice: 'publish it, '.repeat(12).trim(), records: [{ type: 'TXT', name: 'x.a.invalid', value }] },
+      check: 'DKIM',
+      subject: 'a.invalid',
+      verdict: 'failure',
+      found: 'nothing \x1b[31m there',
+      advice: 'publish it, '.repeat(12).trim(),
+      records: [{ type: 'TXT', name: 'x.a.invalid', value }],
     },
     { check: 'port', subject: 'here', verdict: 'skipped', found: 'not known', advice: null, records: [] },
   ];

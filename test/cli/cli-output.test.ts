@@ -94,19 +94,22 @@ for (const [since, now, renewal] of [
 test('a quota whose month is over is shown renewed, before a send makes it so', (t) => {
   const createdAt = Date.parse('2026-01-31T00:00:00Z');
   const org = {
-    ...{
-      id: 'id',
-      name: 'Acme',
-      createdAt,
-      quotaLimit: 100,
-      quotaUsed: 70,
-      quotaSince: createdAt,
-      wallet: 3,
-    },
-    ...{ ledgerTotal: 33, requestsPerSecond: 2, requestsPerDay: null, emailsPerDay: 0 },
+    id: 'id',
+    name: 'Acme',
+    createdAt,
+    quotaLimit: 100,
+    quotaUsed: 70,
+    quotaSince: createdAt,
+    wallet: 3,
+    ledgerTotal: 33,
+    requestsPerSecond: 2,
+    requestsPerDay: null,
+    emailsPerDay: 0,
     tls: 'opportunistic' as const,
     pool: null,
-    ...{ toldLow: false, toldExhausted: false, pause: null },
+    toldLow: false,
+    toldExhausted: false,
+    pause: null,
   };
   const quotaAt = (time: string) => organizationDocument(org, Date.parse(time)).quota;
   t.like(quotaAt('2026-02-27T00:00:00Z'), { used: 70, remaining: 30, renewsAt: '2026-02-28T00:00:00.000Z' });

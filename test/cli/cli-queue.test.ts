@@ -8,12 +8,22 @@ import { startWorld } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
 const circuitOf = (at: number) => ({
-  ...{ connections: 0, limit: 1, waiting: 0, busySince: null, lastReply: null, lastReplyAt: null },
+  connections: 0,
+  limit: 1,
+  waiting: 0,
+  busySince: null,
+  lastReply: null,
+  lastReplyAt: null,
   circuit: { since: at - 4 * minute, failures: 5, nextProbeAt: at + 2 * minute, reason: 'no answer' },
 });
 const busyAt = (at: number) => ({
-  ...{ connections: 3, limit: 3, waiting: 40, circuit: null, busySince: null },
-  ...{ lastReply: '250 2.0.0 ok', lastReplyAt: at },
+  connections: 3,
+  limit: 3,
+  waiting: 40,
+  circuit: null,
+  busySince: null,
+  lastReply: '250 2.0.0 ok',
+  lastReplyAt: at,
 });
 
 /** What the command line takes for a server. */
@@ -31,8 +41,11 @@ async function backlog(t: Parameters<typeof openQueue>[0]) {
   const queue = await openServed(t);
   const at = Date.now();
   const overdue = {
-    ...{ status: 'queued', attempts: 0, created_at: at - 50 * minute },
-    ...{ due_at: at - 3 * minute, expires_at: at + 60 * minute },
+    status: 'queued',
+    attempts: 0,
+    created_at: at - 50 * minute,
+    due_at: at - 3 * minute,
+    expires_at: at + 60 * minute,
   };
   const mail = {
     dead: await queue.add({ ...overdue, recipient: 'ann@dead.invalid' }),
@@ -40,8 +53,11 @@ async function backlog(t: Parameters<typeof openQueue>[0]) {
     shut: await queue.add({ ...overdue, recipient: 'ann@shut.invalid' }),
     throttled: await queue.add({ ...overdue, recipient: 'ann@throttled.invalid' }),
     grey: await queue.add({
-      ...{ recipient: 'ann@grey.invalid', created_at: at - minute, due_at: at + 4 * minute },
-      ...{ updated_at: at - minute, last_reply: JSON.stringify(greylisted) },
+      recipient: 'ann@grey.invalid',
+      created_at: at - minute,
+      due_at: at + 4 * minute,
+      updated_at: at - minute,
+      last_reply: JSON.stringify(greylisted),
     }),
     fine: await queue.add({ recipient: 'ann@fine.invalid', created_at: at, due_at: at + 10 * minute }),
   };

@@ -13,10 +13,22 @@ function story(status: DeliveryStatus, more: Partial<WhyInput> = {}, delivery: o
   const untouched = { count: 0, firstAt: null, lastAt: null, scans: 0 };
   return {
     delivery: {
-      ...{ id: 'd', messageId: 'm', recipient: 'ann@there.invalid', domain: 'there.invalid', status },
-      ...{ attempts: 1, nextAttemptAt: null, parkedAt: null, updatedAt: now, expiresAt: now + 60 * minute },
-      ...{ deliveredAt: null, lastReply: null, mx: null, tls: null, bounce: null },
-      ...{ opens: untouched, clicks: untouched },
+      id: 'd',
+      messageId: 'm',
+      recipient: 'ann@there.invalid',
+      domain: 'there.invalid',
+      status,
+      attempts: 1,
+      nextAttemptAt: null,
+      updatedAt: now,
+      expiresAt: now + 60 * minute,
+      deliveredAt: null,
+      lastReply: null,
+      mx: null,
+      tls: null,
+      bounce: null,
+      opens: untouched,
+      clicks: untouched,
       ...delivery,
     },
     last: null,
@@ -25,7 +37,9 @@ function story(status: DeliveryStatus, more: Partial<WhyInput> = {}, delivery: o
       destination: 'mx.invalid',
       domains: ['there.invalid'],
       dueAt: null,
-      ...{ noSource: null, paused: null, greylisted: null },
+      noSource: null,
+      paused: null,
+      greylisted: null,
     },
     condition: { is: 'ok', state: null },
     now,
@@ -38,12 +52,24 @@ function story(status: DeliveryStatus, more: Partial<WhyInput> = {}, delivery: o
 
 function attempt(verdict: Partial<Outcome>, more: Partial<AttemptRecord> = {}): AttemptRecord {
   return {
-    ...{ deliveryId: 'd', number: 1, startedAt: now, endedAt: now, reply: null, mx: null, tls: null },
+    deliveryId: 'd',
+    number: 1,
+    startedAt: now,
+    endedAt: now,
+    reply: null,
+    mx: null,
+    tls: null,
     transcript: [],
     outcome: {
-      ...{ outcome: 'deferred', category: 'network', fault: 'infrastructure', bounce: null },
-      ...{ origin: 'remote', diagnostic: 'no answer', possibleDuplicate: false },
-      ...{ rule: 'unreachable', retryAfterMs: null },
+      outcome: 'deferred',
+      category: 'network',
+      fault: 'infrastructure',
+      bounce: null,
+      origin: 'remote',
+      diagnostic: 'no answer',
+      possibleDuplicate: false,
+      rule: 'unreachable',
+      retryAfterMs: null,
       ...verdict,
     } as Outcome,
     ...more,
@@ -53,8 +79,10 @@ function attempt(verdict: Partial<Outcome>, more: Partial<AttemptRecord> = {}): 
 const soon = { nextAttemptAt: now + 5 * minute };
 const due = { nextAttemptAt: now - minute };
 const suspension = {
-  ...{ destination: 'mx.invalid', reason: 'their wish' },
-  ...{ createdAt: now - 10 * minute, until: now + 50 * minute },
+  destination: 'mx.invalid',
+  reason: 'their wish',
+  createdAt: now - 10 * minute,
+  until: now + 50 * minute,
 };
 
 const rows: [what: string, story: WhyInput, said: string][] = [
@@ -107,7 +135,9 @@ const rows: [what: string, story: WhyInput, said: string][] = [
       'queued',
       {
         condition: {
-          ...{ is: 'paused', count: 1, isWhole: true },
+          is: 'paused',
+          count: 1,
+          isWhole: true,
           pause: { since: now - 2 * minute, reason: 'unpaid bills' },
         },
       },
@@ -168,7 +198,11 @@ function blocked(line: string, category = 'blocked'): WhyInput {
   const [, code, enhanced, text] = /^(\d+) (\S+) (.*)$/.exec(line)!;
   const bounce = { type: 'soft', category, fault: 'sender', diagnostic: line };
   const verdict: Partial<Outcome> = {
-    ...{ outcome: 'bounced', category, fault: 'sender', bounce: 'soft', diagnostic: line },
+    outcome: 'bounced',
+    category,
+    fault: 'sender',
+    bounce: 'soft',
+    diagnostic: line,
   };
   const reply = { code: Number(code), enhanced: enhanced!, text: text! };
   const mx = { host: 'mx.invalid', address: '192.0.2.1', port: 25 };

@@ -69,7 +69,10 @@ test('what is no line of the log is left out', (t) => {
 test('any id leads to the whole story, once its line was seen', (t) => {
   const accepted = text({
     event: 'accepted',
-    ...{ reply: undefined, deliveryId: undefined, requestId: 'req-1', messageId: 'm1@mail.example' },
+    reply: undefined,
+    deliveryId: undefined,
+    requestId: 'req-1',
+    messageId: 'm1@mail.example',
   });
   const other = text({ emailId: emailId.replace('01', '02'), deliveryId: 'x', reply: '250 as 4XqN0CF3WAB' });
   const ids = ['req-1', '<m1@mail.example>', 'm1@mail.example', '4XqN0CF3WA', '9eda6307a7e9'];

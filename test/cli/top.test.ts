@@ -69,7 +69,11 @@ function queueLine(destination: string, fields: Partial<QueueRow> = {}): QueueRo
     parked: 2,
     ages: [],
     oldestAt: now - 130 * minute,
-    ...{ dueAt: null, lastReply: null, lastReplyAt: null, state: null, nextAttemptAt: null },
+    dueAt: null,
+    lastReply: null,
+    lastReplyAt: null,
+    state: null,
+    nextAttemptAt: null,
     condition: { is: 'ok', state: null },
     ...fields,
   };
@@ -95,7 +99,8 @@ function snapshot(fields: Partial<Snapshot> = {}): Snapshot {
         queueLine('a-very-long-name-of-a-host.example', { parked: 12_345, oldestAt: now - 2000 }),
       ],
     },
-    ...{ isServed: true, problem: null },
+    isServed: true,
+    problem: null,
     ...fields,
   };
 }

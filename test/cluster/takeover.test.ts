@@ -31,7 +31,8 @@ test('an SMTP session longer than a lease is not taken over by another node', as
     return answer.promise;
   };
   const world = await startWorld(t, {
-    ...{ database: 'postgres', settings: sharedSecret },
+    database: 'postgres',
+    settings: sharedSecret,
     exchangers: [{ script: { dot } }],
   });
   t.teardown(() => answer.resolve(undefined));

@@ -26,7 +26,9 @@ async function arrive(t: ExecutionContext) {
   };
   const surroundings = { ...machine.surroundings, freeBytes };
   const postern = await start(config, {
-    ...{ surroundings, log: createLog(config), passwordCost: { N: 2, r: 1, p: 1 } },
+    surroundings,
+    log: createLog(config),
+    passwordCost: { N: 2, r: 1, p: 1 },
   });
   t.teardown(() => postern.stop());
   const world = { ...machine, url: () => postern.url, setUpUrl: () => postern.setUpUrl };

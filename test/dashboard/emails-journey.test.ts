@@ -143,12 +143,11 @@ test('hostile: what a mail holds and what hosts answer cannot run, load, or leav
   });
   const bad = '"><script>document.title = 1</script><img src=x onerror=alert(2)>';
   const { body } = await world.send({
-    ...{
-      to: 'ann@there.invalid',
-      from: "O'Hara <b>& Co</b> <app@sender.invalid>".replace(/<\/?b>/g, ''),
-      html: hostile,
-    },
-    ...{ subject: bad, tags: { '<img src=x onerror=alert(3)>': '<script>alert(4)</script>' } },
+    to: 'ann@there.invalid',
+    from: "O'Hara <b>& Co</b> <app@sender.invalid>".replace(/<\/?b>/g, ''),
+    html: hostile,
+    subject: bad,
+    tags: { '<img src=x onerror=alert(3)>': '<script>alert(4)</script>' },
   });
   await world.when(body.emailId, ({ status }) => status === 'bounced');
   await setUp(page, world);

@@ -25,7 +25,9 @@ test('each filter finds what it says; what is not looked through yet is said', a
   await delivered(world, one);
   world.mx[0]!.script = { rcpt: () => '550 5.1.1 unknown' };
   const two = await send({
-    ...{ subject: 'Zweite Quittung', to: ['bob@there.invalid'], from: 'Other <other@sender.invalid>' },
+    subject: 'Zweite Quittung',
+    to: ['bob@there.invalid'],
+    from: 'Other <other@sender.invalid>',
   });
   await world.when(two, ({ status }) => status === 'bounced');
   const found = async (query: string) => subjects((await browser.get(`${base}/emails?${query}`)).html);
@@ -75,8 +77,13 @@ test('pages by key, and a long way through what is not wanted', async (t) => {
   await world.db.batchInsert(
     'deliveries',
     copies.map((each, at) => ({
-      ...{ ...delivery, id: later(at, 1), email_id: each, recipient: 'hay@there.invalid' },
-      ...{ status: 'delivered', lease_owner: null, due_at: null },
+      ...delivery,
+      id: later(at, 1),
+      email_id: each,
+      recipient: 'hay@there.invalid',
+      status: 'delivered',
+      lease_owner: null,
+      due_at: null,
     })),
     30,
   );
@@ -209,13 +216,12 @@ test('a test goes the way of the API: its faults at their fields, its suppressio
   );
   const orgId = base.split('/').at(-1)!;
   await world.db('suppressions').insert({
-    ...{
-      id: crypto.randomUUID(),
-      org_id: orgId,
-      address: 'bob@there.invalid',
-      address_key: 'bob@there.invalid',
-    },
-    ...{ reason: 'manual', created_at: Date.now() },
+    id: crypto.randomUUID(),
+    org_id: orgId,
+    address: 'bob@there.invalid',
+    address_key: 'bob@there.invalid',
+    reason: 'manual',
+    created_at: Date.now(),
   });
   t.regex((await submit({ to: 'bob@there.invalid' })).text, /bob@there\.invalid is on the suppression list/);
   t.is((await world.db('emails')).length, 0);

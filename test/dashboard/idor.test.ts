@@ -59,7 +59,10 @@ test('each route lets in whom the table says, and shows nobody what is anotherâ€
   const scene = await startScene(t);
   const { a, b, operator } = scene;
   const users: Record<Visitor, string | null> = {
-    ...{ nobody: null, foreigner: b.people.owner, ...a.people, operator },
+    nobody: null,
+    foreigner: b.people.owner,
+    ...a.people,
+    operator,
   };
 
   const prepare = async (entry: Tried, browser: SceneBrowser, { path: pathOrg, owner }: Asked) => {

@@ -70,8 +70,14 @@ test('what was sent is there within seconds, beside what needs attention', async
   await world.clock.advance('5s');
   await world.send({ to: 'bob@dead.invalid' });
   await world.db('domains').insert({
-    ...{ id: uuid(), org_id: id, name: 'new.invalid', status: 'pending', created_at: 0 },
-    ...{ dkim_selector: 's', dkim_public_key: '', dkim_private_key: '' },
+    id: uuid(),
+    org_id: id,
+    name: 'new.invalid',
+    status: 'pending',
+    created_at: 0,
+    dkim_selector: 's',
+    dkim_public_key: '',
+    dkim_private_key: '',
   });
   const webhook = { org_id: id, types: '[]', secret: '', after_position: 0, created_at: 0, updated_at: 0 };
   const failing = { status: 'active', failing_since: world.clock.now() };

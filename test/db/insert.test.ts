@@ -12,8 +12,14 @@ for (const kind of kinds) {
   test(`${kind}: texts, numbers, booleans and nulls, whatever is in them`, async (t) => {
     const { db } = await openQueue(t, kind);
     const rows = texts.map((name, index) => ({
-      ...{ id: newId(), name, created_at: 1, quota_since: 2, told_low: index % 2 === 0 },
-      ...{ wallet: numbers[index % 3]!, quota_limit: index % 2 === 0 ? null : numbers[2]!, pool: null },
+      id: newId(),
+      name,
+      created_at: 1,
+      quota_since: 2,
+      told_low: index % 2 === 0,
+      wallet: numbers[index % 3]!,
+      quota_limit: index % 2 === 0 ? null : numbers[2]!,
+      pool: null,
     }));
     await db.transaction((trx) => insertRows(trx, 'organizations', rows));
     const ids = rows.map(({ id }) => id);

@@ -75,12 +75,21 @@ async function fillOthers(db: Db): Promise<void> {
   // So many that PostgreSQL seeks a hundred keys, which it takes a JSON value for, rather than reads all.
   const many = Array.from({ length: 50_000 }, (_, n) => n);
   const suppressions = many.map((n) => ({
-    ...{ id: uuid(), org_id: orgId, address: `n${n}@there.invalid`, address_key: `n${n}@there.invalid` },
-    ...{ reason: 'imported', created_at: now },
+    id: uuid(),
+    org_id: orgId,
+    address: `n${n}@there.invalid`,
+    address_key: `n${n}@there.invalid`,
+    reason: 'imported',
+    created_at: now,
   }));
   const learned = many.map((n) => ({ kind: 'a', name: `n${n}`, value: '{}', expires_at: now + n }));
   const answers = many.map((n) => ({
-    ...{ org_id: orgId, kind: 'key', key: `n${n}`, request_hash: '', response: '{}', email_id: uuid() },
+    org_id: orgId,
+    kind: 'key',
+    key: `n${n}`,
+    request_hash: '',
+    response: '{}',
+    email_id: uuid(),
     created_at: now - n * minute,
   }));
   await db.transaction(async (trx) => {
@@ -102,15 +111,15 @@ async function sendOf(db: Db): Promise<Send> {
   const { id: orgId } = await db('organizations').where({ name: 'Tenant' }).first();
   const address = 'bob@there.invalid';
   return {
-    ...{
-      emailId: uuid(),
-      orgId,
-      keyId: uuid(),
-      messageId: uuid(),
-      from: 'app@sender.invalid',
-      replyTo: null,
-    },
-    ...{ subject: 'Hello', tags: {}, tls: 'opportunistic' },
+    emailId: uuid(),
+    orgId,
+    keyId: uuid(),
+    messageId: uuid(),
+    from: 'app@sender.invalid',
+    replyTo: null,
+    subject: 'Hello',
+    tags: {},
+    tls: 'opportunistic',
     tracking: { openTracking: false, clickTracking: false },
     recipients: [
       {
@@ -123,19 +132,35 @@ async function sendOf(db: Db): Promise<Send> {
       },
     ],
     messages: [{ id: uuid(), raw: Buffer.from('Subject: Hello') }],
-    ...{ base: null, trackedLinks: null },
+    base: null,
+    trackedLinks: null,
     idempotency: { kind: 'key', key: 'new', requestHash: 'hash' },
-    ...{ acceptedAt: now, expiresAt: now + 60 * minute, lease: { node: 'node', until: now + minute } },
+    acceptedAt: now,
+    expiresAt: now + 60 * minute,
+    lease: { node: 'node', until: now + minute },
   };
 }
 
 const refused: Attempt = {
-  ...{ destination: 'mx1.invalid', signal: 'well', startedAt: now, endedAt: now },
+  destination: 'mx1.invalid',
+  signal: 'well',
+  startedAt: now,
+  endedAt: now,
   outcome: {
-    ...{ outcome: 'bounced', category: 'no_mailbox', fault: 'recipient', bounce: 'hard', origin: 'remote' },
-    ...{ diagnostic: '550 no', possibleDuplicate: false, rule: null, retryAfterMs: null },
+    outcome: 'bounced',
+    category: 'no_mailbox',
+    fault: 'recipient',
+    bounce: 'hard',
+    origin: 'remote',
+    diagnostic: '550 no',
+    possibleDuplicate: false,
+    rule: null,
+    retryAfterMs: null,
   },
-  ...{ reply: null, mx: null, tls: null, transcript: [] },
+  reply: null,
+  mx: null,
+  tls: null,
+  transcript: [],
 };
 
 const orgOf = async (db: Db) => (await db('organizations').where({ name: 'Tenant' }).first()).id;

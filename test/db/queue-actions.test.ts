@@ -205,7 +205,9 @@ for (const kind of kinds) {
       nextAttemptAt: now - minute,
       lastReply: { code: 451, enhanced: null, text: 'latest' },
       lastReplyAt: now - 1,
-      ...{ withoutSource: [], paused: 0, greylistedSince: null },
+      withoutSource: [],
+      paused: 0,
+      greylistedSince: null,
     });
     const shown = await findEmail(db, emailId, null);
     t.is(shown!.deliveries[2]!.nextAttemptAt, now - minute, 'due since then');
@@ -225,8 +227,13 @@ for (const kind of kinds) {
   test(`${kind}: what servers say of a destination is put together, and forgotten a minute later`, async (t) => {
     const { db } = await openQueue(t, kind);
     const idle = {
-      ...{ connections: 1, limit: 2, waiting: 3, circuit: null },
-      ...{ busySince: null, lastReply: null, lastReplyAt: null },
+      connections: 1,
+      limit: 2,
+      waiting: 3,
+      circuit: null,
+      busySince: null,
+      lastReply: null,
+      lastReplyAt: null,
     };
     const circuit = { since: now, failures: 5, nextProbeAt: now + minute, reason: 'no answer' };
     const busy = {

@@ -117,7 +117,13 @@ for (const database of kinds) {
     await world.stop();
     const now = world.clock.now();
     const eventAt = (at: number) => ({
-      ...{ id: newId(), org_id: orgId, email_id: null, type: 'credits.low', recipient: null, at, data: '{}' },
+      id: newId(),
+      org_id: orgId,
+      email_id: null,
+      type: 'credits.low',
+      recipient: null,
+      at,
+      data: '{}',
     });
     for (let part = 0; part < 6; part++)
       await world.db('events').insert(Array.from({ length: 200 }, () => eventAt(now - 10)));
@@ -129,8 +135,13 @@ for (const database of kinds) {
 
     const [delivery] = await world.db('deliveries');
     const attemptAt = (at: number, number: number) => ({
-      ...{ id: newId(), delivery_id: delivery.id, number, started_at: at, ended_at: at },
-      ...{ verdict: '{}', transcript: '[]' },
+      id: newId(),
+      delivery_id: delivery.id,
+      number,
+      started_at: at,
+      ended_at: at,
+      verdict: '{}',
+      transcript: '[]',
     });
     await world.db.batchInsert(
       'attempts',
@@ -167,8 +178,16 @@ async function putEmail(world: World, orgId: string, status: string, now: number
   await world.db('emails').insert({ id: emailId, org_id: orgId, credits: 1, ...texts, ...times });
   await world.db('messages').insert({ id: messageId, email_id: emailId, size: 1, raw: Buffer.from('x') });
   await world.db('deliveries').insert({
-    ...{ id: newId(), email_id: emailId, org_id: orgId, message_id: messageId, position: 0, status },
-    ...{ recipient: 'c@d.invalid', domain: 'd.invalid', expires_at: now, ...times },
+    id: newId(),
+    email_id: emailId,
+    org_id: orgId,
+    message_id: messageId,
+    position: 0,
+    status,
+    recipient: 'c@d.invalid',
+    domain: 'd.invalid',
+    expires_at: now,
+    ...times,
   });
 }
 

@@ -83,8 +83,16 @@ for (const kind of kinds) {
     await db('emails').insert({ id: emailId, org_id: orgId, ...email, credits: 1, ...times });
     const put = (recipient: string, row: object) =>
       db('deliveries').insert({
-        ...{ id: uuid(), email_id: emailId, org_id: orgId, position: 0, recipient, domain: 'there.invalid' },
-        ...{ status: 'deferred', expires_at: 99, ...times, ...row },
+        id: uuid(),
+        email_id: emailId,
+        org_id: orgId,
+        position: 0,
+        recipient,
+        domain: 'there.invalid',
+        status: 'deferred',
+        expires_at: 99,
+        ...times,
+        ...row,
       });
     await put('parked', { due_at: 99, parked_at: 5 });
     await put('waiting', { due_at: 7 });

@@ -31,9 +31,17 @@ async function put(world: World, orgId: string, emails: Put[]): Promise<string[]
   await world.db.batchInsert(
     'emails',
     emails.map(({ subject, from = 'App <app@sender.invalid>', to = [], tags = {} }, index) => ({
-      ...{ id: ids[index], org_id: orgId, message_id: `${subject}@x`, sender: from, subject, credits: 1 },
-      ...{ recipients: JSON.stringify(to.map(([address]) => address)), tags: JSON.stringify(tags) },
-      ...{ tracking: '{}', created_at: at(index), updated_at: at(index) },
+      id: ids[index],
+      org_id: orgId,
+      message_id: `${subject}@x`,
+      sender: from,
+      subject,
+      credits: 1,
+      recipients: JSON.stringify(to.map(([address]) => address)),
+      tags: JSON.stringify(tags),
+      tracking: '{}',
+      created_at: at(index),
+      updated_at: at(index),
     })),
     50,
   );
@@ -41,8 +49,16 @@ async function put(world: World, orgId: string, emails: Put[]): Promise<string[]
     'deliveries',
     emails.flatMap(({ to = [['a@there.invalid', 'delivered']] }, index) =>
       to.map(([recipient, status], position) => ({
-        ...{ id: newId(), email_id: ids[index], org_id: orgId, position, recipient, status },
-        ...{ domain: 'x', created_at: at(index), updated_at: at(index), expires_at: at(index) },
+        id: newId(),
+        email_id: ids[index],
+        org_id: orgId,
+        position,
+        recipient,
+        status,
+        domain: 'x',
+        created_at: at(index),
+        updated_at: at(index),
+        expires_at: at(index),
       })),
     ),
     50,
@@ -66,7 +82,9 @@ for (const database of kinds) {
     await put(world, await orgOf(world), [
       { subject: 'one', at: start - 2 * hour, tags: { order: '1', kind: 'receipt' } },
       {
-        ...{ subject: 'two', at: start - hour, from: 'Other <Other@Mail.Example.org>' },
+        subject: 'two',
+        at: start - hour,
+        from: 'Other <Other@Mail.Example.org>',
         to: [
           ['ann@there.invalid', 'delivered'],
           ['bob@there.invalid', 'bounced'],
@@ -81,7 +99,9 @@ for (const database of kinds) {
     contract.check(t, 'get', path, answer);
     t.is(answer.body.next, null);
     t.like(answer.body.emails[1], {
-      ...{ subject: 'two', status: 'partially_delivered', to: ['ann@there.invalid', 'bob@there.invalid'] },
+      subject: 'two',
+      status: 'partially_delivered',
+      to: ['ann@there.invalid', 'bob@there.invalid'],
       recipients: [{ status: 'delivered' }, { address: 'bob@there.invalid', status: 'bounced' }],
       createdAt: new Date(start - hour).toISOString(),
     });
@@ -138,7 +158,9 @@ for (const database of kinds) {
     const many = Array.from(
       { length: 4600 },
       (_, n): Put => ({
-        ...{ subject: `n${n}`, at: start + n * 60_000, tags: n === 7 ? { rare: 'yes' } : {} },
+        subject: `n${n}`,
+        at: start + n * 60_000,
+        tags: n === 7 ? { rare: 'yes' } : {},
       }),
     );
     const ids = (await put(world, orgId, many)).reverse();

@@ -26,15 +26,13 @@ async function still(t: ExecutionContext, database: (typeof kinds)[number]) {
 /** So many events of an organization, in order, a second apart. */
 async function happen({ db }: World, orgId: string, types: string[], since: number): Promise<void> {
   const rows = types.map((type, index) => ({
-    ...{
-      id: uuid(),
-      org_id: orgId,
-      email_id: null,
-      type,
-      recipient: null,
-      at: since + index * 1000,
-      data: '{}',
-    },
+    id: uuid(),
+    org_id: orgId,
+    email_id: null,
+    type,
+    recipient: null,
+    at: since + index * 1000,
+    data: '{}',
   }));
   await db.transaction((trx) => insertRows(trx, 'events', rows));
 }
@@ -83,17 +81,26 @@ for (const kind of kinds) {
       updated_at: at,
     });
     await db('deliveries').insert({
-      ...{ id: uuid(), email_id: emailId, org_id: orgId, position: 0, recipient, domain: 'there.invalid' },
-      ...{
-        status: 'delivered',
-        created_at: at,
-        expires_at: at,
-        updated_at: at,
-        open_first_at: at + 2 * hourMs,
-      },
+      id: uuid(),
+      email_id: emailId,
+      org_id: orgId,
+      position: 0,
+      recipient,
+      domain: 'there.invalid',
+      status: 'delivered',
+      created_at: at,
+      expires_at: at,
+      updated_at: at,
+      open_first_at: at + 2 * hourMs,
     });
     const event = (type: string, time: number) => ({
-      ...{ id: uuid(), org_id: orgId, email_id: emailId, type, recipient, at: time, data: '{}' },
+      id: uuid(),
+      org_id: orgId,
+      email_id: emailId,
+      type,
+      recipient,
+      at: time,
+      data: '{}',
     });
     const events = [
       event('email.delivered', at + 700),

@@ -8,8 +8,15 @@ export const leaseMs = 3 * minute;
 export function sendOf(orgId: string, raw = Buffer.from('Subject: Hello')): Send {
   const address = 'bob@there.invalid';
   return {
-    ...{ emailId: uuid(), orgId, keyId: null, messageId: uuid(), from: 'app@sender.invalid', replyTo: null },
-    ...{ subject: 'Hello', tags: {}, tls: 'opportunistic' },
+    emailId: uuid(),
+    orgId,
+    keyId: null,
+    messageId: uuid(),
+    from: 'app@sender.invalid',
+    replyTo: null,
+    subject: 'Hello',
+    tags: {},
+    tls: 'opportunistic',
     tracking: { openTracking: false, clickTracking: false },
     recipients: [
       {
@@ -22,8 +29,11 @@ export function sendOf(orgId: string, raw = Buffer.from('Subject: Hello')): Send
       },
     ],
     messages: [{ id: uuid(), raw }],
-    ...{ base: null, trackedLinks: null },
+    base: null,
+    trackedLinks: null,
     idempotency: { kind: 'window', key: uuid(), requestHash: 'hash' },
-    ...{ acceptedAt: now, expiresAt: now + 60 * minute, lease: { node: 'node', until: now + leaseMs } },
+    acceptedAt: now,
+    expiresAt: now + 60 * minute,
+    lease: { node: 'node', until: now + leaseMs },
   };
 }

@@ -15,14 +15,19 @@ const mxRecord = { type: 'MX', name: 'bounces.invalid', value: `10 ${hostname}` 
 const returnSpf = 'v=spf1 ip4:127.0.0.1 -all';
 
 names('no mail host for returned mail', ({ dns }) => dns.set({ 'bounces.invalid': { TXT: [returnSpf] } }), {
-  ...{ ...ofReturn, verdict: 'failure', found: /takes no mail/, records: [mxRecord] },
+  ...ofReturn,
+  verdict: 'failure',
+  found: /takes no mail/,
+  records: [mxRecord],
 });
 
 names(
   'returned mail goes elsewhere',
   ({ dns }) => dns.set({ 'bounces.invalid': { MX: ['10 in.big.invalid'], TXT: [returnSpf] } }),
   {
-    ...{ ...ofReturn, verdict: 'failure', records: [mxRecord] },
+    ...ofReturn,
+    verdict: 'failure',
+    records: [mxRecord],
     found: /^it leads to in\.big\.invalid \(127\.0\.0\.2\), none of which is this machine$/,
   },
 );
@@ -31,32 +36,27 @@ names(
   'the mail host for returned mail does not exist',
   ({ dns }) => dns.set({ 'back.bounces.invalid': null }),
   {
-    ...{
-      ...ofReturn,
-      verdict: 'failure',
-      found: /^the hosts in the MX record of bounces\.invalid have no address$/,
-      records: [mxRecord],
-    },
+    ...ofReturn,
+    verdict: 'failure',
+    found: /^the hosts in the MX record of bounces\.invalid have no address$/,
+    records: [mxRecord],
   },
 );
 
 const ofReturned = { check: 'returned mail', subject: 'bounces.invalid' } as const;
 
 names('nothing takes returned mail', ({ returned }) => returned.close(), {
-  ...{
-    ...ofReturned,
-    verdict: 'failure',
-    found: /nothing answers on this machine either$/,
-    advice: /^start Postern/,
-  },
+  ...ofReturned,
+  verdict: 'failure',
+  found: /nothing answers on this machine either$/,
+  advice: /^start Postern/,
 });
 
 names('another server takes returned mail', ({ peers }, t) => takenPort(t, peers[0]!.port), {
-  ...{ ...ofReturned, verdict: 'failure' },
-  ...{
-    found: /^port \d+ of 127\.0\.0\.1 greets as another server: "220 other\.invalid/,
-    advice: /^stop the other/,
-  },
+  ...ofReturned,
+  verdict: 'failure',
+  found: /^port \d+ of 127\.0\.0\.1 greets as another server: "220 other\.invalid/,
+  advice: /^stop the other/,
 });
 
 async function takenPort(t: ExecutionContext, port: number): Promise<Change> {
@@ -66,7 +66,9 @@ async function takenPort(t: ExecutionContext, port: number): Promise<Change> {
 }
 
 names('a firewall before returned mail', () => ({ surroundings: { returnPort: 9 } }), {
-  ...{ ...ofReturned, verdict: 'warning', advice: /^open port 9 in the firewall/ },
+  ...ofReturned,
+  verdict: 'warning',
+  advice: /^open port 9 in the firewall/,
   found: /^this server answers at port \d+ here, but 127\.0\.0\.1 refused the connection$/,
 });
 
@@ -87,18 +89,18 @@ names(
   'SPF of the return path forbids us',
   ({ dns }) => dns.set({ 'bounces.invalid': { MX: returnMx, TXT: ['v=spf1 ip4:192.0.2.1 -all'] } }),
   {
-    ...{ ...ofReturnSpf, verdict: 'failure', found: /ip4:192\.0\.2\.1 -all: fail for 127\.0\.0\.1$/ },
+    ...ofReturnSpf,
+    verdict: 'failure',
+    found: /ip4:192\.0\.2\.1 -all: fail for 127\.0\.0\.1$/,
     records: spfOf('bounces.invalid', 'v=spf1 a:mx1.invalid ip4:192.0.2.1 -all'),
   },
 );
 
 names('no SPF of the return path', ({ dns }) => dns.set({ 'bounces.invalid': { MX: returnMx } }), {
-  ...{
-    ...ofReturnSpf,
-    verdict: 'warning',
-    found: /^no SPF record: none for 127\.0\.0\.1$/,
-    advice: /^publish one$/,
-  },
+  ...ofReturnSpf,
+  verdict: 'warning',
+  found: /^no SPF record: none for 127\.0\.0\.1$/,
+  advice: /^publish one$/,
   records: spfOf('bounces.invalid', 'v=spf1 a:mx1.invalid ~all'),
 });
 
@@ -106,12 +108,10 @@ names(
   'two SPF records of the return path',
   ({ dns }) => dns.set({ 'bounces.invalid': { MX: returnMx, TXT: [returnSpf, 'v=spf1 mx ?all'] } }),
   {
-    ...{
-      ...ofReturnSpf,
-      verdict: 'failure',
-      found: /permerror for 127\.0\.0\.1/,
-      advice: /only one SPF record/,
-    },
+    ...ofReturnSpf,
+    verdict: 'failure',
+    found: /permerror for 127\.0\.0\.1/,
+    advice: /only one SPF record/,
     records: spfOf('bounces.invalid', 'v=spf1 a:mx1.invalid ip4:127.0.0.1 mx -all'),
   },
 );
@@ -119,7 +119,10 @@ names(
 // Sender domains.
 
 names('SPF of a sender domain forbids us', ({ dns }) => dns.set({ [dkimDomain]: { TXT: ['v=spf1 -all'] } }), {
-  ...{ check: 'SPF', subject: dkimDomain, verdict: 'warning', found: /^v=spf1 -all: fail for 127\.0\.0\.1$/ },
+  check: 'SPF',
+  subject: dkimDomain,
+  verdict: 'warning',
+  found: /^v=spf1 -all: fail for 127\.0\.0\.1$/,
   records: spfOf(dkimDomain, 'v=spf1 a:mx1.invalid -all'),
 });
 
@@ -157,19 +160,20 @@ const dmarcRecords = [
 ];
 
 names('no DMARC', ({ dns }) => dns.set({ '_dmarc.sender.invalid': null }), {
-  ...{ ...ofDmarc, verdict: 'warning', found: /^no DMARC record/, records: dmarcRecords },
+  ...ofDmarc,
+  verdict: 'warning',
+  found: /^no DMARC record/,
+  records: dmarcRecords,
 });
 
 names(
   'two DMARC records',
   ({ dns }) => dns.set({ '_dmarc.sender.invalid': { TXT: ['v=DMARC1; p=none', 'v=DMARC1; p=reject'] } }),
   {
-    ...{
-      ...ofDmarc,
-      verdict: 'warning',
-      found: /does not have exactly one valid DMARC record/,
-      records: dmarcRecords,
-    },
+    ...ofDmarc,
+    verdict: 'warning',
+    found: /does not have exactly one valid DMARC record/,
+    records: dmarcRecords,
   },
 );
 
@@ -177,17 +181,20 @@ names(
   'DMARC reports that nobody may send',
   ({ dns }) => dns.set({ 'sender.invalid._report._dmarc.bounces.invalid': null }),
   {
-    ...{ check: 'DMARC reports', subject: dkimDomain, verdict: 'warning', found: /^no TXT record/ },
+    check: 'DMARC reports',
+    subject: dkimDomain,
+    verdict: 'warning',
+    found: /^no TXT record/,
     records: [{ type: 'TXT', name: 'sender.invalid._report._dmarc.bounces.invalid', value: 'v=DMARC1' }],
   },
 );
 
 names('tracking links that lead nowhere', ({ dns }) => dns.set({ 'links.sender.invalid': null }), {
-  ...{ check: 'tracking links', subject: dkimDomain, verdict: 'warning' },
-  ...{
-    found: /^no CNAME record/,
-    records: [{ type: 'CNAME', name: 'links.sender.invalid', value: hostname }],
-  },
+  check: 'tracking links',
+  subject: dkimDomain,
+  verdict: 'warning',
+  found: /^no CNAME record/,
+  records: [{ type: 'CNAME', name: 'links.sender.invalid', value: hostname }],
 });
 
 test('a domain that is named: verified or not, and one that is not registered', async (t) => {

@@ -45,26 +45,39 @@ test('a database that cannot be used', async (t) => {
 });
 
 names('a secret that others may read', ({ dataDir }) => chmod(join(dataDir, 'secret'), 0o640), {
-  ...{ check: 'secret', subject: machine, verdict: 'failure' },
-  ...{ found: /can be read by other users \(0640\)$/, advice: /^chmod 600 / },
+  check: 'secret',
+  subject: machine,
+  verdict: 'failure',
+  found: /can be read by other users \(0640\)$/,
+  advice: /^chmod 600 /,
 });
 
 names('another secret', ({ dataDir }) => writeFile(join(dataDir, 'secret'), `${'x'.repeat(40)}\n`), {
-  ...{ check: 'secret', subject: machine, verdict: 'failure' },
-  ...{ found: /cannot decrypt 1 of the 1 keys in the database$/, advice: /restore the secret/ },
+  check: 'secret',
+  subject: machine,
+  verdict: 'failure',
+  found: /cannot decrypt 1 of the 1 keys in the database$/,
+  advice: /restore the secret/,
 });
 
 names(
   'an organization that is pinned to a pool that no node has',
   async ({ db }) => assignPool(db, (await listOrganizations(db))[0]!.id, 'bulk'),
   {
-    ...{ check: 'source pools', subject: machine, verdict: 'failure' },
-    ...{ found: /^1 organization sends from bulk, but no running node/, advice: /192\.0\.2\.10@bulk/ },
+    check: 'source pools',
+    subject: machine,
+    verdict: 'failure',
+    found: /^1 organization sends from bulk, but no running node/,
+    advice: /192\.0\.2\.10@bulk/,
   },
 );
 
 names('a slow disk', () => ({ surroundings: { syncTimes: async () => [3, 80, 60, 70] } }), {
-  ...{ check: 'disk speed', subject: machine, verdict: 'warning', found: /^70 ms/, advice: /SSD/ },
+  check: 'disk speed',
+  subject: machine,
+  verdict: 'warning',
+  found: /^70 ms/,
+  advice: /SSD/,
 });
 
 names(
@@ -72,21 +85,30 @@ names(
   () => ({
     surroundings: { syncTimes: async () => Promise.reject(new Error('EROFS: read-only file system')) },
   }),
-  { ...{ check: 'disk speed', subject: machine, verdict: 'failure', found: /cannot be used: EROFS/ } },
+  { check: 'disk speed', subject: machine, verdict: 'failure', found: /cannot be used: EROFS/ },
 );
 
 names('a full disk', () => ({ surroundings: { freeBytes: async () => 99 * 1024 ** 2 } }), {
-  ...{ check: 'disk space', subject: machine, verdict: 'failure' },
-  ...{ found: /^99 MiB free; mail is refused below 100 MiB/, advice: /^free some space/ },
+  check: 'disk space',
+  subject: machine,
+  verdict: 'failure',
+  found: /^99 MiB free; mail is refused below 100 MiB/,
+  advice: /^free some space/,
 });
 
 names('a disk that is nearly full', () => ({ surroundings: { freeBytes: async () => 150 * 1024 ** 2 } }), {
-  ...{ check: 'disk space', subject: machine, verdict: 'warning', found: /^150 MiB free/ },
+  check: 'disk space',
+  subject: machine,
+  verdict: 'warning',
+  found: /^150 MiB free/,
 });
 
 names('few open files', () => ({ surroundings: { openFiles: async () => 1024 } }), {
-  ...{ check: 'open files', subject: machine, verdict: 'warning' },
-  ...{ found: /^1024 files may be open; up to 3012 are needed$/, advice: /LimitNOFILE=65536/ },
+  check: 'open files',
+  subject: machine,
+  verdict: 'warning',
+  found: /^1024 files may be open; up to 3012 are needed$/,
+  advice: /LimitNOFILE=65536/,
 });
 
 names(
@@ -96,22 +118,34 @@ names(
     await chmod(dataDir, 0o755);
   },
   {
-    ...{ check: 'file permissions', subject: machine, verdict: 'warning' },
-    ...{ found: /^every user of this machine can read .*postern\.sqlite/, advice: /chmod -R o= / },
+    check: 'file permissions',
+    subject: machine,
+    verdict: 'warning',
+    found: /^every user of this machine can read .*postern\.sqlite/,
+    advice: /chmod -R o= /,
   },
 );
 
 names('a clock that is behind', ({ time }) => void Object.assign(time, { aheadMs: 10_000 }), {
-  ...{ check: 'clock', subject: machine, verdict: 'warning' },
-  ...{ found: /^(9\.9|10\.0|10\.1) s behind 127\.0\.0\.1$/, advice: /set-ntp/ },
+  check: 'clock',
+  subject: machine,
+  verdict: 'warning',
+  found: /^(9\.9|10\.0|10\.1) s behind 127\.0\.0\.1$/,
+  advice: /set-ntp/,
 });
 
 names('a clock that is far ahead', ({ time }) => void Object.assign(time, { aheadMs: -3_600_000 }), {
-  ...{ check: 'clock', subject: machine, verdict: 'failure', found: /^3(599|600)\.\d s ahead of/ },
+  check: 'clock',
+  subject: machine,
+  verdict: 'failure',
+  found: /^3(599|600)\.\d s ahead of/,
 });
 
 names('a time server that does not know the time itself', unsynchronized, {
-  ...{ check: 'clock', subject: machine, verdict: 'skipped', found: /no answer from 127/ },
+  check: 'clock',
+  subject: machine,
+  verdict: 'skipped',
+  found: /no answer from 127/,
 });
 
 function unsynchronized({ time, surroundings }: DoctorWorld): Change {
@@ -133,20 +167,23 @@ for (const [file, verdict, found, advice] of [
 }
 
 names('a certificate with the key of another', async () => ({ config: { tlsKey: fixture('other') } }), {
-  ...{
-    ...ofCertificate,
-    verdict: 'failure',
-    found: /other\.pem is not the key of/,
-    advice: /POSTERN_TLS_KEY/,
-  },
+  ...ofCertificate,
+  verdict: 'failure',
+  found: /other\.pem is not the key of/,
+  advice: /POSTERN_TLS_KEY/,
 });
 
 names('a certificate that is not there', () => ({ config: { tlsCert: '/nowhere/cert.pem' } }), {
-  ...{ ...ofCertificate, verdict: 'failure', found: /ENOENT/ },
+  ...ofCertificate,
+  verdict: 'failure',
+  found: /ENOENT/,
 });
 
 names('applications get a self-signed certificate', () => ({ config: { tlsCert: null } }), {
-  ...{ ...ofCertificate, verdict: 'warning', found: /^self-signed/, advice: /certbot/ },
+  ...ofCertificate,
+  verdict: 'warning',
+  found: /^self-signed/,
+  advice: /certbot/,
 });
 
 function fixture(name: string): string {
@@ -166,8 +203,11 @@ test('a certificate near its end', async (t) => {
 });
 
 names('an address for browsers without TLS', () => ({ config: { baseUrl: 'http://mail.invalid' } }), {
-  ...{ check: 'base URL', subject: machine, verdict: 'warning' },
-  ...{ found: /is not https/, advice: /POSTERN_BASE_URL/ },
+  check: 'base URL',
+  subject: machine,
+  verdict: 'warning',
+  found: /is not https/,
+  advice: /POSTERN_BASE_URL/,
 });
 
 test('tracking links that lead to this machine alone', async (t) => {

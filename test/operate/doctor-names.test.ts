@@ -12,13 +12,20 @@ names(
   'one of two DNS servers is dead',
   ({ config }) => ({ config: { dnsServers: [...config.dnsServers, '127.0.0.1:9'] } }),
   {
-    ...{ check: 'servers', subject: 'DNS', verdict: 'warning' },
-    ...{ found: /^no answer from DNS server 127\.0\.0\.1:9: nothing listens there$/, advice: /resolv\.conf/ },
+    check: 'servers',
+    subject: 'DNS',
+    verdict: 'warning',
+    found: /^no answer from DNS server 127\.0\.0\.1:9: nothing listens there$/,
+    advice: /resolv\.conf/,
   },
 );
 
 names('answers that nobody vouches for', ({ dns }) => dns.set({ 'signed.invalid': { A: ['192.0.2.1'] } }), {
-  ...{ check: 'DNSSEC', subject: 'DNS', verdict: 'warning', found: /does not validate/, advice: /unbound/ },
+  check: 'DNSSEC',
+  subject: 'DNS',
+  verdict: 'warning',
+  found: /does not validate/,
+  advice: /unbound/,
 });
 
 // Names and addresses.
@@ -36,13 +43,19 @@ test('a hostname for private networks', async (t) => {
 const hostRecord = { type: 'A', name: hostname, value: '127.0.0.1' };
 
 names('a hostname without an address', ({ dns }) => dns.set({ [hostname]: null }), {
-  ...{ check: 'address', subject: hostname, verdict: 'failure' },
-  ...{ found: /^no A or AAAA record$/, records: [hostRecord] },
+  check: 'address',
+  subject: hostname,
+  verdict: 'failure',
+  found: /^no A or AAAA record$/,
+  records: [hostRecord],
 });
 
 names('a hostname that leads elsewhere', ({ dns }) => dns.set({ [hostname]: { A: ['192.0.2.9'] } }), {
-  ...{ check: 'address', subject: hostname, verdict: 'failure' },
-  ...{ found: /^it resolves to 192\.0\.2\.9, but mail is sent from 127\.0\.0\.1$/, records: [hostRecord] },
+  check: 'address',
+  subject: hostname,
+  verdict: 'failure',
+  found: /^it resolves to 192\.0\.2\.9, but mail is sent from 127\.0\.0\.1$/,
+  records: [hostRecord],
 });
 
 const reverse = '1.0.0.127.in-addr.arpa';
@@ -53,16 +66,16 @@ const ofPtr = {
 };
 
 names('no PTR', ({ dns }) => dns.set({ [reverse]: null }), {
-  ...{
-    ...ofPtr,
-    verdict: 'failure',
-    found: /^no PTR record$/,
-    advice: /^set the reverse name of 127\.0\.0\.1 to mx1/,
-  },
+  ...ofPtr,
+  verdict: 'failure',
+  found: /^no PTR record$/,
+  advice: /^set the reverse name of 127\.0\.0\.1 to mx1/,
 });
 
 names('a PTR that does not lead back', ({ dns }) => dns.set({ [reverse]: { PTR: ['vps7.invalid'] } }), {
-  ...{ ...ofPtr, verdict: 'failure', found: /^it is vps7\.invalid, which does not resolve to this address$/ },
+  ...ofPtr,
+  verdict: 'failure',
+  found: /^it is vps7\.invalid, which does not resolve to this address$/,
 });
 
 names(
@@ -76,7 +89,10 @@ names(
 );
 
 names('a PTR that DNS fails on', ({ dns }) => dns.set({ [reverse]: 'SERVFAIL' }), {
-  ...{ check: 'PTR', subject: '127.0.0.1', verdict: 'warning', found: /no answer for .* PTR \(SERVFAIL\)/ },
+  check: 'PTR',
+  subject: '127.0.0.1',
+  verdict: 'warning',
+  found: /no answer for .* PTR \(SERVFAIL\)/,
 });
 
 for (const [name, entry, subject, verdict] of [
@@ -88,7 +104,10 @@ for (const [name, entry, subject, verdict] of [
   ['Spamhaus DBL', 'bounces.invalid.dbl.spamhaus.org', 'bounces.invalid', 'failure'],
 ] as const) {
   names(`${subject} is on ${name}`, ({ dns }) => dns.set({ [entry]: { A: ['127.0.0.3'] } }), {
-    ...{ check: name, subject, verdict, found: /^listed: 127\.0\.0\.3/ },
+    check: name,
+    subject,
+    verdict,
+    found: /^listed: 127\.0\.0\.3/,
     advice: new RegExp(
       `^find out at https:\\S+ why ${subject.replaceAll('.', '\\.')} is on ${name} and how to be removed`,
     ),
@@ -99,15 +118,18 @@ names(
   'a blocklist that refuses public resolvers lists nobody',
   ({ dns }) => dns.set({ '1.0.0.127.zen.spamhaus.org': { A: ['127.255.255.254'] } }),
   {
-    ...{ check: 'Spamhaus ZEN', subject: '127.0.0.1', verdict: 'skipped' },
-    ...{ found: /refuses this resolver \(127\.255\.255\.254: it is a public resolver\)/, advice: /unbound/ },
+    check: 'Spamhaus ZEN',
+    subject: '127.0.0.1',
+    verdict: 'skipped',
+    found: /refuses this resolver \(127\.255\.255\.254: it is a public resolver\)/,
+    advice: /unbound/,
   },
 );
 
 names(
   'a blocklist that does not know its test entry is not believed',
   ({ dns }) => dns.set({ '2.0.0.127.bl.spamcop.net': null }),
-  { ...{ check: 'SpamCop', subject: '127.0.0.1', verdict: 'skipped', found: /own test entry/ } },
+  { check: 'SpamCop', subject: '127.0.0.1', verdict: 'skipped', found: /own test entry/ },
 );
 
 names(
@@ -117,13 +139,16 @@ names(
       '2.0.0.127.bl.spamcop.net': { A: ['192.0.2.80'] },
       '1.0.0.127.bl.spamcop.net': { A: ['192.0.2.80'] },
     }),
-  { ...{ check: 'SpamCop', subject: '127.0.0.1', verdict: 'skipped', found: /own test entry/ } },
+  { check: 'SpamCop', subject: '127.0.0.1', verdict: 'skipped', found: /own test entry/ },
 );
 
 names(
   'a blocklist that is out of order',
   ({ dns }) => dns.set({ '2.0.0.127.b.barracudacentral.org': 'SERVFAIL' }),
   {
-    ...{ check: 'Barracuda', subject: '127.0.0.1', verdict: 'skipped', found: /SERVFAIL/ },
+    check: 'Barracuda',
+    subject: '127.0.0.1',
+    verdict: 'skipped',
+    found: /SERVFAIL/,
   },
 );

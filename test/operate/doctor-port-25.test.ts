@@ -15,12 +15,15 @@ const returnMx = ['10 back.bounces.invalid'];
 const ofPort = { check: 'port 25', subject: machine } as const;
 
 names('port 25 leads nowhere', ({ peers }) => Promise.all(peers.map((peer) => peer.close())).then(() => {}), {
-  ...{ ...ofPort, verdict: 'failure', advice: /ask the provider of this machine/ },
+  ...ofPort,
+  verdict: 'failure',
+  advice: /ask the provider of this machine/,
   found: /^in\.big\.invalid \(127\.0\.0\.2\) refused the connection; in\.large\.invalid/,
 });
 
 names('one host cannot be reached', ({ peers }) => peers[1]!.close(), {
-  ...{ ...ofPort, verdict: 'warning' },
+  ...ofPort,
+  verdict: 'warning',
   found: /^in\.big\.invalid greeted, but in\.large\.invalid \(127\.0\.0\.3\) refused the connection$/,
 });
 
@@ -29,7 +32,7 @@ names(
   ({ peers }) => {
     for (const peer of peers) peer.script = { greeting: () => '554 5.7.1 no thanks' };
   },
-  { ...{ ...ofPort, verdict: 'failure', found: /said "554 5\.7\.1 no thanks"/, advice: /blocklists/ } },
+  { ...ofPort, verdict: 'failure', found: /said "554 5\.7\.1 no thanks"/, advice: /blocklists/ },
 );
 
 test('packets to port 25 are dropped: it takes no longer than the patience for a connection', async (t) => {

@@ -40,7 +40,8 @@ function byHand() {
     onError() {
       seen.troubles += 1;
     },
-    ...{ leaseMs, clock },
+    leaseMs,
+    clock,
   });
   leases.start();
   return { clock, leases, seen };
@@ -107,19 +108,25 @@ test('others are taken over by a node that has reached the database for a while'
 
 function attemptAt(at: number, outcome: 'delivered' | 'deferred', diagnostic: string): Attempt {
   return {
-    ...{ destination: 'mx1.invalid', signal: 'well', startedAt: at, endedAt: at },
+    destination: 'mx1.invalid',
+    signal: 'well',
+    startedAt: at,
+    endedAt: at,
     outcome: {
-      ...{
-        outcome,
-        category: 'connection',
-        fault: 'infrastructure',
-        bounce: null,
-        origin: 'remote',
-        diagnostic,
-      },
-      ...{ possibleDuplicate: false, rule: null, retryAfterMs: null },
+      outcome,
+      category: 'connection',
+      fault: 'infrastructure',
+      bounce: null,
+      origin: 'remote',
+      diagnostic,
+      possibleDuplicate: false,
+      rule: null,
+      retryAfterMs: null,
     },
-    ...{ reply: null, mx: null, tls: null, transcript: [] },
+    reply: null,
+    mx: null,
+    tls: null,
+    transcript: [],
   };
 }
 

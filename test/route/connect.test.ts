@@ -360,7 +360,7 @@ test('where we have no socket the host was not asked, and no source rests', asyn
 
     const told = [];
     const connect = createConnect({
-      ...{ port: 1, timeoutMs: 1000, allowPrivate: true, hostname: 'postern.invalid' },
+      port: 1, timeoutMs: 1000, allowPrivate: true, hostname: 'postern.invalid',
       sources: [{ address: '127.0.7.9', name: null, pool: 'default' }],
       clock: { now: () => 0 },
       random: () => 0,

@@ -134,7 +134,9 @@ test('MTA-STS: a policy that one node has fetched protects the mail of another t
   t.teardown(policyHost.close);
   const overrides = { policyPort: policyHost.port };
   const world = await startWorld(t, {
-    ...{ database: 'postgres', settings: sharedSecret, overrides },
+    database: 'postgres',
+    settings: sharedSecret,
+    overrides,
     zone: {
       '_mta-sts.there.invalid': { TXT: ['v=STSv1; id=1;'] },
       'mta-sts.there.invalid': { A: [policyHost.host] },

@@ -22,7 +22,13 @@ function disk() {
   const excessOfLog = async () => state.ofLog;
   const isInPlace = async () => state.isInPlace;
   const parts = {
-    ...{ isInPlace, dataDir: '/data', min: 100 * mb, freeBytes, excessOfLog, keepLogShort, clock },
+    isInPlace,
+    dataDir: '/data',
+    min: 100 * mb,
+    freeBytes,
+    excessOfLog,
+    keepLogShort,
+    clock,
     log: log as never,
   };
   return { said, clock, state, parts };

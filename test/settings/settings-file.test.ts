@@ -23,7 +23,8 @@ test('what is read is what Node reads too; what others read differently is a fau
   ];
   const [first, ...others] = same;
   t.deepEqual(read(first!), {
-    ...{ A: '1', B: '' },
+    A: '1',
+    B: '',
     faults: [{ line: 5, message: 'this line is not NAME=VALUE; correct it, or put a # before it' }],
   });
   for (const text of others) t.deepEqual(read(text), { ...parseEnv(text), faults: [] } as never);

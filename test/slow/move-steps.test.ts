@@ -34,11 +34,19 @@ async function between(t: ExecutionContext, url?: string): Promise<Scene> {
   t.teardown(() => target.destroy());
   return {
     ...queue,
-    ...{ dataDir, target },
+    dataDir,
+    target,
     moved: (overrides = {}) =>
       moveDatabase({
-        ...{ source: queue.db, target, to: 'postgres://there', dataDir, now: () => now },
-        ...{ onUpgrade() {}, onProgress() {}, onError() {}, ...overrides },
+        source: queue.db,
+        target,
+        to: 'postgres://there',
+        dataDir,
+        now: () => now,
+        onUpgrade() {},
+        onProgress() {},
+        onError() {},
+        ...overrides,
       }),
   };
 }
@@ -103,7 +111,12 @@ test('numbers that were given are not given again', async (t) => {
   const scene = await between(t);
   const { emailId } = await scene.add({});
   const event = () => ({
-    ...{ id: uuid(), org_id: scene.orgId, email_id: emailId, type: 'email.sent', at: now, data: '{}' },
+    id: uuid(),
+    org_id: scene.orgId,
+    email_id: emailId,
+    type: 'email.sent',
+    at: now,
+    data: '{}',
   });
   for (let at = 0; at < 5; at++) await scene.db('events').insert(event());
   // Readers have seen it, and retention has taken it.
@@ -160,8 +173,14 @@ test('a second move into the same target is refused', async (t) => {
   await scene.moved({
     onProgress() {
       asked ??= moveDatabase({
-        ...{ source: other.db, target: scene.target, to: 'postgres://there', dataDir: other.dataDir },
-        ...{ now: () => now, onUpgrade() {}, onProgress() {}, onError() {} },
+        source: other.db,
+        target: scene.target,
+        to: 'postgres://there',
+        dataDir: other.dataDir,
+        now: () => now,
+        onUpgrade() {},
+        onProgress() {},
+        onError() {},
       }).catch((error) => {
         refused = error;
       });

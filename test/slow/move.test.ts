@@ -49,7 +49,9 @@ async function stopped(t: ExecutionContext, waiting: number): Promise<Scene> {
   const killer = join(import.meta.dirname, '../lab/kill-at.ts');
   return {
     ...around,
-    ...{ dataDir: settings.POSTERN_DATA_DIR!, to, target },
+    dataDir: settings.POSTERN_DATA_DIR!,
+    to,
+    target,
     command: createCli(t, settings),
     async killedAt(step, nth) {
       const flags = `--import=${killer}?step=${step}&nth=${nth}&from=start`;
@@ -210,7 +212,8 @@ test('it is refused where it would mix or lose', async (t) => {
 
   const other = await startProcess({
     ...scene.settings,
-    ...{ POSTERN_DATA_DIR: await directory(t), POSTERN_DATABASE_URL: scene.to },
+    POSTERN_DATA_DIR: await directory(t),
+    POSTERN_DATABASE_URL: scene.to,
   });
   await until(
     async () => /a Postern is running on the target/.test((await cli('move --to', scene.to)).stderr),

@@ -24,7 +24,9 @@ async function startBoth(t: ExecutionContext) {
       method: 'POST',
       headers: { authorization: `Bearer ${world.key}`, 'content-type': 'application/json' },
       body: JSON.stringify({
-        ...{ from: 'app@sender.invalid', to, subject: `${sent}` },
+        from: 'app@sender.invalid',
+        to,
+        subject: `${sent}`,
         html: '<a href="https://example.com/">Hello</a>',
       }),
     });

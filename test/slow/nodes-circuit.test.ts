@@ -15,7 +15,8 @@ const circuits = async ({ db }: World): Promise<number[]> => {
 async function startDead(t: ExecutionContext) {
   let isDead = true;
   const world = await startWorld(t, {
-    ...{ database: 'postgres', settings: sharedSecret },
+    database: 'postgres',
+    settings: sharedSecret,
     exchangers: [{ script: { connect: () => (isDead ? 'close' : undefined) } }],
   });
   const others = [await startNode(t, world), await startNode(t, world)];

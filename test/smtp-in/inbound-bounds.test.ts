@@ -174,7 +174,9 @@ async function bothPorts(t: ExecutionContext, settings: Record<string, string> =
   });
   const listeners = await openListeners({
     config: loadConfig({
-      ...{ POSTERN_DATA_DIR: dataDir, POSTERN_SMTP_HOST: '127.0.0.1', ...settings },
+      POSTERN_DATA_DIR: dataDir,
+      POSTERN_SMTP_HOST: '127.0.0.1',
+      ...settings,
       POSTERN_INBOUND_PORT: String(ports.inbound),
       POSTERN_SUBMISSION_TLS_PORT: String(ports.submission),
     }),

@@ -36,7 +36,11 @@ test('certificate files are taken up when they change; a bad one leaves the old 
   const clock = manualClock();
   const errors: unknown[] = [];
   const certificate = openCertificate({
-    ...{ certFile, keyFile, dataDir: directory, hostname: 'x.invalid', clock },
+    certFile,
+    keyFile,
+    dataDir: directory,
+    hostname: 'x.invalid',
+    clock,
     onError: (_, error) => errors.push(error),
   });
   const { port } = await startListener(t, { certificate, implicitTls: true });
@@ -75,8 +79,12 @@ test('where there is no file one is made, for its owner alone, and stays the sam
   const dataDir = await temporaryDirectory(t);
   const open = (hostname: string) =>
     openCertificate({
-      ...{ certFile: null, keyFile: null, dataDir, hostname },
-      ...{ clock: manualClock(Date.now()), onError: () => {} },
+      certFile: null,
+      keyFile: null,
+      dataDir,
+      hostname,
+      clock: manualClock(Date.now()),
+      onError: () => {},
     }).current();
   const first = open('mail.example.org');
   t.is(statSync(join(dataDir, 'tls.json')).mode & 0o777, 0o600);

@@ -161,7 +161,12 @@ test('whatever happens, every format writes less than 20 kB of JSON, and tags re
       (type, tags, diagnostic, isDeleted) => {
         const email = { id: 'm', messageId: 'm@a.example', from: 'a@a.example', subject: diagnostic, tags };
         const event: EventRecord = {
-          ...{ id: 'e', orgId: 'o', type, at: 1, recipient: 'b@b.example', position: 7 },
+          id: 'e',
+          orgId: 'o',
+          type,
+          at: 1,
+          recipient: 'b@b.example',
+          position: 7,
           data: { diagnostic, url: diagnostic, userAgent: diagnostic, bounce: { type: 'soft', diagnostic } },
           email: isDeleted ? null : email,
         };

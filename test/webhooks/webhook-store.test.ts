@@ -61,7 +61,13 @@ async function newStore(t: ExecutionContext, kind: DatabaseKind) {
     email: () => insertEmail(db, orgId),
     async happen(types: string[], emailId: string | null = null, owner = orgId) {
       const rows = types.map((type) => ({
-        ...{ id: newId(), org_id: owner, email_id: emailId, type, recipient: null, at: now, data: '{}' },
+        id: newId(),
+        org_id: owner,
+        email_id: emailId,
+        type,
+        recipient: null,
+        at: now,
+        data: '{}',
       }));
       await db.transaction((trx) => insertRows(trx, 'events', rows));
       return rows.map(({ id }) => id);
@@ -106,15 +112,17 @@ async function newStore(t: ExecutionContext, kind: DatabaseKind) {
 async function insertEmail(db: Db, orgId: string): Promise<string> {
   const id = newId();
   await db('emails').insert({
-    ...{
-      id,
-      org_id: orgId,
-      message_id: 'a@b',
-      sender: 'app@sender.invalid',
-      subject: 'Hello',
-      recipients: '[]',
-    },
-    ...{ tags: '{}', tracking: '{}', credits: 1, created_at: start, updated_at: start },
+    id,
+    org_id: orgId,
+    message_id: 'a@b',
+    sender: 'app@sender.invalid',
+    subject: 'Hello',
+    recipients: '[]',
+    tags: '{}',
+    tracking: '{}',
+    credits: 1,
+    created_at: start,
+    updated_at: start,
   });
   return id;
 }

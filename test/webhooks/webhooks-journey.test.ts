@@ -240,8 +240,13 @@ test('only the types that were asked for, and only the own organization', async 
   const [{ type, data, ...rest }] = some.requests.map((each) => each.body);
   t.deepEqual({ type, rest: Object.keys(rest) }, { type: 'email.delivered', rest: ['timestamp'] });
   t.like(data, {
-    ...{ emailId: body.emailId, id: body.id, recipient: 'ann@there.invalid' },
-    ...{ from: 'App <app@sender.invalid>', subject: 'Hello', tags: {}, attempt: 1 },
+    emailId: body.emailId,
+    id: body.id,
+    recipient: 'ann@there.invalid',
+    from: 'App <app@sender.invalid>',
+    subject: 'Hello',
+    tags: {},
+    attempt: 1,
   });
   t.deepEqual(await world.db('webhook_messages').pluck('webhook_id'), [id]);
 });

@@ -95,7 +95,12 @@ test('it is disabled when nothing has got through for a whole schedule, and not 
 });
 
 const event = (changes: Partial<EventRecord> = {}): EventRecord => ({
-  ...{ position: 1, id: 'e', orgId: 'o', type: 'email.bounced', at: now, recipient: 'ann@there.invalid' },
+  position: 1,
+  id: 'e',
+  orgId: 'o',
+  type: 'email.bounced',
+  at: now,
+  recipient: 'ann@there.invalid',
   data: { attempt: 1 },
   email: { id: 'm', messageId: 'x@y', from: 'App <app@sender.invalid>', subject: 'Hello', tags: { a: 'b' } },
   ...changes,
@@ -106,8 +111,13 @@ test('a body is type, timestamp and data', (t) => {
     type: 'email.bounced',
     timestamp: '2026-11-21T00:00:00.000Z',
     data: {
-      ...{ emailId: 'm', id: 'x@y', recipient: 'ann@there.invalid', from: 'App <app@sender.invalid>' },
-      ...{ subject: 'Hello', tags: { a: 'b' }, attempt: 1 },
+      emailId: 'm',
+      id: 'x@y',
+      recipient: 'ann@there.invalid',
+      from: 'App <app@sender.invalid>',
+      subject: 'Hello',
+      tags: { a: 'b' },
+      attempt: 1,
     },
   });
   const ofOrg = event({ type: 'credits.low', email: null, recipient: null, data: { remaining: 5 } });

@@ -150,7 +150,10 @@ function pageOf({ status, headers }: Response, path: string, html: string): Page
     return parsed;
   };
   return {
-    ...{ status, headers, path, html },
+    status,
+    headers,
+    path,
+    html,
     get forms() {
       return [...walk(document())]
         .filter(({ tagName }) => tagName === 'form')

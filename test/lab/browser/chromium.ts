@@ -55,7 +55,10 @@ export function startChromium(test: TestFn) {
     async visit(t: ExecutionContext, world: Pick<World, 'url'>, size: Size, colorScheme: Theme = 'light') {
       started ??= launch();
       const context = await (await started).newContext({
-        ...{ baseURL: world.url(), viewport: sizes[size], colorScheme, reducedMotion: 'reduce' },
+        baseURL: world.url(),
+        viewport: sizes[size],
+        colorScheme,
+        reducedMotion: 'reduce',
         // What the machine's says may be no language tag.
         locale: 'en-GB',
         permissions: ['clipboard-read', 'clipboard-write'],

@@ -22,25 +22,57 @@ export async function insertEmail(db: Db, at: number, status = 'delivered'): Pro
   const texts = { recipients: '[]', tags: '{}', tracking: '{}' };
   await db.transaction(async (trx) => {
     await trx('emails').insert({
-      ...{ id: emailId, org_id, message_id: 'm', sender: 'a@b.invalid', subject: 's', credits: 1 },
-      ...{ ...texts, ...times },
+      id: emailId,
+      org_id,
+      message_id: 'm',
+      sender: 'a@b.invalid',
+      subject: 's',
+      credits: 1,
+      ...texts,
+      ...times,
     });
     await trx('messages').insert({ id: messageId, email_id: emailId, size: 1, raw: Buffer.from('x') });
     await trx('deliveries').insert({
-      ...{ id: deliveryId, email_id: emailId, org_id, message_id: messageId, position: 0, status },
-      ...{ recipient: 'c@d.invalid', domain: 'd.invalid', expires_at: at, ...times },
+      id: deliveryId,
+      email_id: emailId,
+      org_id,
+      message_id: messageId,
+      position: 0,
+      status,
+      recipient: 'c@d.invalid',
+      domain: 'd.invalid',
+      expires_at: at,
+      ...times,
     });
     await trx('attempts').insert({
-      ...{ id: id(), delivery_id: deliveryId, number: 1, started_at: at, ended_at: at },
-      ...{ verdict: '{}', transcript: '[]' },
+      id: id(),
+      delivery_id: deliveryId,
+      number: 1,
+      started_at: at,
+      ended_at: at,
+      verdict: '{}',
+      transcript: '[]',
     });
     await trx('events').insert({
-      ...{ id: id(), org_id, email_id: emailId, type: 'email.delivered', recipient: 'c@d.invalid', at },
+      id: id(),
+      org_id,
+      email_id: emailId,
+      type: 'email.delivered',
+      recipient: 'c@d.invalid',
+      at,
       data: '{}',
     });
     await trx('inbound_mails').insert({
-      ...{ id: id(), delivery_id: deliveryId, kind: 'bounce', sender: '', recipient: 'r@b.invalid' },
-      ...{ peer: '127.0.0.1', at, reading: '{}', size: 1, raw: Buffer.from('x') },
+      id: id(),
+      delivery_id: deliveryId,
+      kind: 'bounce',
+      sender: '',
+      recipient: 'r@b.invalid',
+      peer: '127.0.0.1',
+      at,
+      reading: '{}',
+      size: 1,
+      raw: Buffer.from('x'),
     });
   });
   return { emailId, deliveryId };

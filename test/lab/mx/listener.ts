@@ -33,9 +33,17 @@ export async function startListener(t: ExecutionContext, options: Options = {}) 
   const taken: ReceivedMail[] = [];
   const errors: unknown[] = [];
   const listener = await openListener({
-    ...{ host: '127.0.0.1', port: 0, setting: 'PORT', hostname: 'ours.invalid', implicitTls: false },
-    ...{ proxies: [], allowClearLogin: false, bounds: { largest: 1024 * 1024, longestLine: null } },
-    ...{ maxRecipients: 10, maxClients: max, connectionLimits: createConnectionLimits({ max, perClient }) },
+    host: '127.0.0.1',
+    port: 0,
+    setting: 'PORT',
+    hostname: 'ours.invalid',
+    implicitTls: false,
+    proxies: [],
+    allowClearLogin: false,
+    bounds: { largest: 1024 * 1024, longestLine: null },
+    maxRecipients: 10,
+    maxClients: max,
+    connectionLimits: createConnectionLimits({ max, perClient }),
     memoryBudget: createMemoryBudget({ max: 16 * 1024 * 1024, perClient: 8 * 1024 * 1024 }),
     certificate: rest.certificate ?? (await ownCertificate(t)),
     onError: (_, error) => errors.push(error),
@@ -60,7 +68,11 @@ export async function startListener(t: ExecutionContext, options: Options = {}) 
 async function ownCertificate(t: ExecutionContext): Promise<Certificate> {
   const dataDir = await temporaryDirectory(t);
   return openCertificate({
-    ...{ certFile: null, keyFile: null, dataDir, hostname: 'ours.invalid' },
-    ...{ clock: manualClock(Date.now()), onError: () => {} },
+    certFile: null,
+    keyFile: null,
+    dataDir,
+    hostname: 'ours.invalid',
+    clock: manualClock(Date.now()),
+    onError: () => {},
   });
 }

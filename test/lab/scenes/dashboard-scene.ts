@@ -65,13 +65,12 @@ const quiet = ['webhook.disabled'];
 
 /** Everything that the doctor asks is asked of loopback. */
 const surroundings: Partial<Surroundings> = {
-  ...{
-    probes: ['there.invalid'],
-    signedName: 'there.invalid',
-    timeServers: [],
-    blocklists: wellKnownBlocklists.slice(0, 1),
-  },
-  ...{ ownAddresses: () => ['127.0.0.1'], openFiles: async () => 65_536 },
+  probes: ['there.invalid'],
+  signedName: 'there.invalid',
+  timeServers: [],
+  blocklists: wellKnownBlocklists.slice(0, 1),
+  ownAddresses: () => ['127.0.0.1'],
+  openFiles: async () => 65_536,
   timeouts: { dns: 2_000, connect: 2_000, greeting: 2_000, time: 500, database: 5_000, all: 8_000 },
 };
 
@@ -155,11 +154,9 @@ export async function startScene(t: ExecutionContext) {
       const { status, body } = await world.call('POST', '/api/public/email/send', {
         headers: { authorization: `Bearer ${org.key}` },
         body: JSON.stringify({
-          ...{
-            from: `${quoted(attribute('from-name'))} <app@${org.slug}.invalid>`,
-            to,
-            text: markup('text'),
-          },
+          from: `${quoted(attribute('from-name'))} <app@${org.slug}.invalid>`,
+          to,
+          text: markup('text'),
           subject: markup(`subject ${++made}`),
           html: `<p>${markup('html')}</p><a href="https://there.invalid/">there</a>`,
           tags: { [tagName]: markup('tag-value') },

@@ -75,9 +75,12 @@ export async function startDoctorWorld(
   const given = testSettings(
     { dataDir, databaseUrl: database.url, dns, mtaPort: peers[0]!.port },
     {
-      ...{ POSTERN_HOSTNAME: hostname, POSTERN_RETURN_PATH_DOMAIN: 'bounces.invalid' },
-      ...{ POSTERN_INBOUND_PORT: String(returned.port), POSTERN_SUBMISSION_PORT: '587' },
-      ...{ POSTERN_TLS_CERT: certificate, POSTERN_BASE_URL: 'https://mail.invalid' },
+      POSTERN_HOSTNAME: hostname,
+      POSTERN_RETURN_PATH_DOMAIN: 'bounces.invalid',
+      POSTERN_INBOUND_PORT: String(returned.port),
+      POSTERN_SUBMISSION_PORT: '587',
+      POSTERN_TLS_CERT: certificate,
+      POSTERN_BASE_URL: 'https://mail.invalid',
       ...settings,
     },
   );
@@ -105,7 +108,9 @@ export async function startDoctorWorld(
   const examineNow = async (changes: DoctorChanges = {}) => {
     const { surroundings: others, config: otherConfig, ...rest } = changes;
     return examine({
-      ...{ domain: null, now: Date.now, openDb: async () => db },
+      domain: null,
+      now: Date.now,
+      openDb: async () => db,
       ...rest,
       config: { ...config, ...otherConfig },
       surroundings: { ...surroundings, ...others },
@@ -113,21 +118,19 @@ export async function startDoctorWorld(
   };
   const healthy = await examineNow();
   return {
-    ...{
-      dataDir,
-      dns,
-      peers,
-      time,
-      returned,
-      certificate,
-      config,
-      db,
-      domain: domain!,
-      surroundings,
-      healthy,
-      examineNow,
-      stopServer,
-    },
+    dataDir,
+    dns,
+    peers,
+    time,
+    returned,
+    certificate,
+    config,
+    db,
+    domain: domain!,
+    surroundings,
+    healthy,
+    examineNow,
+    stopServer,
     /** For a process by itself. */
     settings: given as Record<string, string>,
     changed: async (changes?: DoctorChanges) => differing(healthy, await examineNow(changes)),
