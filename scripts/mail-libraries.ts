@@ -115,7 +115,7 @@ const bySession: Send = async (port, message, count) => {
     sourcePool: 'default',
     name: 'postern.invalid',
     demand: { policy: 'off' },
-    startTls: false,
+    tls: null,
     timeouts: { greeting: ms, ehlo: ms, tls: ms, mail: ms, rcpt: ms, data: ms, dot: ms },
     transcript: transcript(),
     stopped,

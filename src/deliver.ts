@@ -28,6 +28,8 @@ export interface DeliverParts {
   /** The IP pool of an organization. */
   poolOf(orgId: string): string;
   sameSource: SameSource;
+  /** Called if a host refused a mail in clear because it demands TLS. */
+  onTlsWanted(host: string): void;
   /** Called once for each host that was tried or skipped, for the mail log. */
   onAttempted(delivery: Delivery, hostAttempt: HostAttempt): void;
   clock: Clock;
@@ -240,6 +242,9 @@ class HostList {
     const ms = performance.now() - started;
     const tried = { peer, source, tls, result, classification: classify(result), ms };
     this.#parts.onAttempted(delivery, tried);
+    const isRefusedInClear = result.kind === 'refused' && tls === null;
+    if (isRefusedInClear && tried.classification.outcome.category === 'tls')
+      this.#parts.onTlsWanted(peer.host);
     return tried;
   }
 

@@ -73,6 +73,8 @@ export interface Peer {
 export interface TlsUsed {
   protocol: string;
   cipher: string;
+  /** The group of the key exchange, as in X25519MLKEM768; null if it had none. Absent up to version 0.7. */
+  group?: string | null;
   verified: boolean;
   policy: TlsFloor | 'mta-sts' | 'dane';
 }

@@ -120,7 +120,7 @@ async function smtp({ mails, sink }: FloorOptions, message: Buffer): Promise<Ste
     source: null,
     sourcePool: 'default',
     demand: { policy: 'opportunistic' },
-    startTls: false,
+    tls: null,
     timeouts: defaultTimeouts,
     transcript: transcript(),
     stopped,

@@ -39,7 +39,11 @@ export interface MailLogLine {
   host?: string | null;
   address?: string | null;
   reply?: string | null;
+  /** The protocol. */
   tls?: string | null;
+  cipher?: string | null;
+  /** The group of the key exchange. */
+  group?: string | null;
   attempt?: number;
   ms?: number;
   category?: string | null;

@@ -60,6 +60,8 @@ export function logAttempted(
     address: peer?.address ?? null,
     reply,
     tls: tls?.protocol ?? null,
+    cipher: tls?.cipher ?? null,
+    group: tls?.group ?? null,
     ms: Math.round(ms),
   });
 }
@@ -78,6 +80,8 @@ export function logOutcome(mailLog: MailLog, { delivery, attempt, status, dueAt 
     address: mx?.address ?? null,
     reply: verdict.diagnostic,
     tls: tls?.protocol ?? null,
+    cipher: tls?.cipher ?? null,
+    group: tls?.group ?? null,
     ms: attempt.endedAt - attempt.startedAt,
     category: expired ? 'expired' : verdict.category,
     nextAttemptAt,

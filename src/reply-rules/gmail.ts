@@ -50,12 +50,13 @@ export const gmail: readonly RuleEntry[] = [
   {
     // We sent without TLS because a handshake had failed; the next attempt tries TLS again.
     name: 'tls-wanted',
-    text: /TLS required for RCPT domain|wasn't sent over a TLS connection|Must issue a STARTTLS command/i,
+    text: /TLS required for RCPT domain|wasn't sent over a TLS connection|Must issue a STARTTLS command|STARTTLS is required/i,
     category: 'tls',
     passes: true,
     quotes: [
       '421 4.7.0 TLS required for RCPT domain, closing connection.',
       '530 5.7.0 Must issue a STARTTLS command first.',
+      '451 5.7.3 STARTTLS is required to send mail',
       "421 4.7.29 Your email has been rate limited because this message wasn't sent over a TLS connection.",
     ],
   },

@@ -53,7 +53,7 @@ import { createSameSource } from '../route/same-source.ts';
 import { loadShaping } from '../settings/shaping-file.ts';
 import { createDestinationOf, defaultShape } from '../settings/shaping-rules.ts';
 import { ConnectionPool } from '../smtp-out/connection-pool.ts';
-import { createOffer } from '../smtp-out/offer.ts';
+import { createOffer, forgetTlsFailure, type TlsFailure } from '../smtp-out/offer.ts';
 import { leaseMs, type ServerContext } from './context.ts';
 
 /** How long the commit of an outcome waits for outcomes of running deliveries, or for the next one of a burst. */
@@ -137,10 +137,11 @@ function createAttempts(
   assignment: PoolAssignment,
 ) {
   const { config, db } = context;
+  const tlsFailures = learnedCache<TlsFailure>(context, 'tls-trouble');
   return createDeliver({
     findRoute: routes.find,
     forgetRoute: routes.forget,
-    offer: createOfferWithTls(context, connections),
+    offer: createOfferWithTls(context, connections, tlsFailures),
     readMessage: createReads({
       readSmall: groupCommit((ids: string[]) => readSmallMessages(db, ids)),
       readLarge: async (id) => (await readMessages(db, [id]))[0]!,
@@ -148,6 +149,7 @@ function createAttempts(
     returnPath: createReturnPath(context.secrets, config.returnPathDomain),
     poolOf: assignment.poolOf,
     sameSource: createSameSource(),
+    onTlsWanted: (host) => void forgetTlsFailure(tlsFailures, host),
     onAttempted: (delivery, { peer, classification, tls, ms }) =>
       logAttempted(context.mailLog, delivery, {
         peer,
@@ -215,7 +217,11 @@ function createRouting(context: ServerContext): Routes {
   });
 }
 
-function createOfferWithTls(context: ServerContext, pool: ConnectionPool) {
+function createOfferWithTls(
+  context: ServerContext,
+  pool: ConnectionPool,
+  tlsFailures: PersistentCache<TlsFailure>,
+) {
   const { config, clock, random, onError } = context;
   const { mtaPort: port, mtaTimeouts: timeouts, hostname } = config;
   const connect = createConnect({
@@ -231,7 +237,7 @@ function createOfferWithTls(context: ServerContext, pool: ConnectionPool) {
   return createOffer({
     connect,
     pool,
-    tlsFailures: learnedCache(context, 'tls-trouble'),
+    tlsFailures,
     clock,
     port,
     timeouts,

@@ -13,10 +13,17 @@ import type { Reply } from '../glossary.ts';
 import type { Phase, SessionResult } from '../outcome.ts';
 import { createDeadline, type Deadline, type Timeouts } from './deadline.ts';
 import { dotStuffed } from './dot-stuffing.ts';
-import { notSmtp, problemOf } from './expected-replies.ts';
+import { isRefusal, notSmtp, problemOf } from './expected-replies.ts';
 import { parseReply } from './reply.ts';
 import { createReplyReader } from './reply-reader.ts';
-import { Broken, handshakeResult, lostSessionResult, type Position } from './session-result.ts';
+import {
+  Broken,
+  lostSessionResult,
+  type Position,
+  type SecuringStep,
+  type TlsFault,
+  tlsFailed,
+} from './session-result.ts';
 import type { Transcript } from './transcript.ts';
 
 /** The phase that its reply belongs to, and the line. */
@@ -32,6 +39,11 @@ const transitions: Record<Mode, readonly Mode[]> = {
   closed: ['closed'],
 };
 
+type TlsError = Error & { reason?: string; code?: string };
+const reasonOf = ({ reason, message }: TlsError) => reason ?? message;
+/** The bytes have no version of TLS in them. */
+const isNotTls = ({ code }: TlsError) => code === 'ERR_SSL_WRONG_VERSION_NUMBER';
+
 const quitTimeoutMs = 1_000;
 /** A host may take minutes to answer; keep-alive packets stop address translators from forgetting the connection. */
 const keepAliveMs = 30_000;
@@ -45,8 +57,8 @@ export class Conversation {
   #answered: Phase = 'greeting';
   #lastReply = '';
   #hasReply = false;
-  /** STARTTLS was agreed on, and no reply has come over TLS yet. */
-  #isSecuring = false;
+  /** From STARTTLS until the first reply that came over TLS, or the refusal of STARTTLS: a fault here is one of TLS. */
+  #securing: SecuringStep | null = null;
   /** Part of the message has not been handed to the kernel yet. */
   #isWriting = false;
   /** The whole message and its final dot have been handed to the kernel, so it may be accepted even if the connection is lost. */
@@ -126,6 +138,7 @@ export class Conversation {
     for (const [phase, text] of commands) {
       this.#transcript?.add('client', text);
       this.#awaited.push(phase);
+      if (phase === 'starttls') this.#securing = 'starttls';
     }
     if (this.#mode === 'active') this.#socket.write(commands.map(([, text]) => `${text}\r\n`).join(''));
   }
@@ -160,12 +173,13 @@ export class Conversation {
     const note = `discarded ${discarded} bytes that the host sent without TLS after its reply to STARTTLS`;
     if (discarded > 0) this.#transcript?.add('note', note);
     this.#plain.off('data', this.#onData).off('end', this.#onClose).off('close', this.#onClose);
-    this.#isSecuring = true;
+    this.#securing = 'handshake';
     return new Promise((resolve, reject) => {
       this.#pendingRead = { resolve: () => {}, reject };
       this.#deadline.set('tls');
       this.#socket = connectTls({ ...options, socket: this.#plain }, () => {
         this.#pendingRead = null;
+        this.#securing = 'ehlo';
         resolve();
       });
       this.#listenTo(this.#socket);
@@ -216,12 +230,14 @@ export class Conversation {
     this.#transcript?.add('server', text);
     this.#answered = this.#awaited.shift() ?? this.#answered;
     this.#hasReply = true;
-    this.#isSecuring = false;
     const reply = parseReply(text);
     const hasExtra = this.#replies.unread > this.#awaited.length;
     const problem = problemOf(text, reply, { phase: this.#answered, isWriting: this.#isWriting, hasExtra });
     if (problem) this.#fail('not-smtp', problem);
-    else this.#resolveRead(reply!);
+    else {
+      if (this.#securing === 'starttls' || !isRefusal(reply!)) this.#securing = null;
+      this.#resolveRead(reply!);
+    }
     return true;
   }
 
@@ -243,7 +259,12 @@ export class Conversation {
     else if (this.#replies.unread > 0) this.#endOutsideExchange();
   };
 
-  readonly #onError = (error: Error & { reason?: string }) => this.#onLost(error.reason ?? error.message);
+  readonly #onError = (error: TlsError) => {
+    const isOfTls = this.#securing === 'handshake' && error.code?.startsWith('ERR_SSL_');
+    if (isOfTls && this.#mode === 'active')
+      this.#endTls(isNotTls(error) ? 'nonsense' : 'tls', reasonOf(error));
+    else this.#onLost(reasonOf(error));
+  };
   readonly #onClose = () => this.#onLost('the connection was closed');
 
   #listenTo(socket: Socket): void {
@@ -260,15 +281,21 @@ export class Conversation {
     const rest = this.#replies.takeRest();
     if (rest !== '') this.#transcript?.add('server', rest);
     const reply = parseReply(rest);
-    if (reply && reply.code >= 400) this.#end({ kind: 'refused', phase: this.#phase, reply });
+    const isRefused = reply !== null && isRefusal(reply);
+    if (isRefused && !this.#securing) this.#end({ kind: 'refused', phase: this.#phase, reply });
     else if (rest !== '' && !reply) this.#fail('not-smtp', notSmtp(rest));
-    else if (this.#isSecuring) this.#fail('lost', why);
+    else if (this.#securing) this.#fail('lost', isRefused ? `the host said ${rest}` : why);
     else this.#end(lostSessionResult(this.#position, why));
   }
 
   #fail(kind: 'timeout' | 'not-smtp' | 'lost' | 'interrupted', detail: string): void {
-    const isHandshake = this.#isSecuring && kind !== 'interrupted';
-    this.#end(isHandshake ? handshakeResult(detail) : { kind, ...this.#position, detail });
+    if (this.#securing && kind !== 'interrupted')
+      this.#endTls(kind === 'not-smtp' ? 'nonsense' : 'lost', detail);
+    else this.#end({ kind, ...this.#position, detail });
+  }
+
+  #endTls(fault: TlsFault, detail: string): void {
+    this.#end(tlsFailed(this.#securing!, fault, detail));
   }
 
   #end(result: SessionResult): void {

@@ -1,9 +1,9 @@
 /**
  * Offers one mail to one host, over an idle session if a suitable one exists, else over a new connection.
  *
- * Falls back from TLS to clear text (RFC 7435): if TLS is only preferred and its handshake fails, it connects once more
- * without TLS and for a day uses no TLS with that host. If TLS is demanded, it does neither. If an idle session turns
- * out to be closed, the mail goes over a new connection and loses nothing.
+ * The TLS ladder (RFC 7435): if TLS is only preferred and fails, it connects once more with outdated TLS allowed if the
+ * handshake was the fault, and then once without TLS. What worked is remembered for that host. If TLS is demanded, it does
+ * neither. If an idle session turns out to be closed, the mail goes over a new connection and loses nothing.
  *
  * Decides nothing about the mail; reports which host it was offered to and the result.
  */
@@ -17,6 +17,7 @@ import { NoSource } from '../mail/ip-pool.ts';
 import type { SessionResult } from '../outcome.ts';
 import type { ConnectionPool, Permit } from './connection-pool.ts';
 import type { Timeouts } from './deadline.ts';
+import type { TlsOffer } from './handshake.ts';
 import { type Opened, openSession, type Session } from './session.ts';
 import { allowsClear, type Demand, type Protection } from './tls-demand.ts';
 import type { Mail } from './transaction.ts';
@@ -46,10 +47,18 @@ type Dial = (
   stopped: AbortSignal,
 ) => Promise<{ socket: Socket; address: string; source: string | null; localName: string }>;
 
-/** When and why the TLS handshake with a host failed. */
+/** When and why TLS with a host failed, and what worked instead. */
 export interface TlsFailure {
   at: number;
   reason: string;
+  /** Outdated TLS; absent: no TLS. */
+  legacy?: true;
+}
+
+/** Called when the host refused clear text: the next mail tries TLS again. */
+export async function forgetTlsFailure(failures: PersistentCache<TlsFailure>, host: string): Promise<void> {
+  const known = await failures.get(host).catch(() => null);
+  if (known) await failures.set(host, known, 0).catch(() => {});
 }
 
 export interface OfferParts {
@@ -91,6 +100,8 @@ interface NewConnection {
 }
 
 const tlsFailureTtlMs = 24 * 60 * 60_000;
+/** After a failure that may be an overload or a lost connection: the host may well give TLS the next time. */
+const passingFailureTtlMs = 60 * 60_000;
 
 export function createOffer(parts: OfferParts): Offer {
   const { pool } = parts;
@@ -152,38 +163,72 @@ export function createOffer(parts: OfferParts): Offer {
 function createOpenConnection(parts: OfferParts) {
   async function connectWithTls(job: DeliveryJob, target: Target): Promise<NewConnection> {
     const { transcript, stopped } = job;
-    const { policy } = target.demand;
     if (target.note) transcript.add('note', target.note);
-    const known = policy === 'opportunistic' ? await failureOf(target.name) : null;
-    if (known) {
-      transcript.add('note', `no TLS with ${target.name}: it failed at ${iso(known.at)} (${known.reason})`);
-    }
-    const first = await open(parts, job, target, policy !== 'off' && !known);
-    if ('session' in first.opened || first.opened.result.kind !== 'tls-failed' || stopped.aborted) {
-      return first;
-    }
-    const { detail } = first.opened.result;
+    const tls = await firstOffer(target, transcript);
+    const first = await open(parts, job, target, tls);
+    const failed = failureOf(first);
+    if (!failed || stopped.aborted) return first;
     if (!allowsClear(target.demand)) {
+      const { detail } = failed;
       return { ...first, opened: { ...first.opened, result: { kind: 'tls-required', detail } } };
     }
-    transcript.add('note', 'once more without TLS');
-    await first.opened.closed;
-    const again = await open(parts, job, { ...target, addresses: [first.address] }, false);
-    // If clear text fails too, TLS was not the cause.
-    if ('session' in again.opened) await remember(target.name, detail);
-    return again;
+    await failed.closed;
+    const again = { ...target, addresses: [first.address] };
+    const isOld = tls === 'modern' && failed.mayBeOld;
+    return isOld ? withOutdatedTls(job, again, failed) : inClear(job, again, failed);
   }
 
-  /** If the cache fails, that costs one vain handshake, never the mail. */
-  const failureOf = (host: string) => parts.tlsFailures.get(host).catch(() => null);
+  async function withOutdatedTls(job: DeliveryJob, target: Target, failed: TlsFailed) {
+    job.transcript.add('note', 'once more, with outdated TLS allowed');
+    const second = await open(parts, job, target, 'legacy');
+    if ('session' in second.opened && second.opened.protection.tls) await remember(target.name, failed, true);
+    const failedAgain = failureOf(second);
+    if (!failedAgain || job.stopped.aborted) return second;
+    await failedAgain.closed;
+    return inClear(job, target, failed);
+  }
 
-  const remember = (host: string, reason: string) =>
-    parts.tlsFailures.set(host, { at: parts.clock.now(), reason }, tlsFailureTtlMs).catch(() => {});
+  async function inClear(job: DeliveryJob, target: Target, failed: TlsFailed) {
+    job.transcript.add('note', 'once more without TLS');
+    const last = await open(parts, job, target, null);
+    // If clear text fails too, TLS was not the cause.
+    if ('session' in last.opened) await remember(target.name, failed, false);
+    return last;
+  }
+
+  async function firstOffer({ name, demand }: Target, transcript: Transcript): Promise<TlsOffer | null> {
+    if (demand.policy === 'off') return null;
+    // If the cache fails, that costs one vain handshake, never the mail.
+    const known =
+      demand.policy === 'opportunistic' ? await parts.tlsFailures.get(name).catch(() => null) : null;
+    if (!known) return 'modern';
+    const what = known.legacy ? 'outdated TLS allowed' : 'no TLS';
+    transcript.add('note', `${what} with ${name}: it failed at ${iso(known.at)} (${known.reason})`);
+    return known.legacy ? 'legacy' : null;
+  }
+
+  function remember(host: string, { detail, isPassing }: TlsFailed, legacy: boolean): Promise<void> {
+    const failure: TlsFailure = { at: parts.clock.now(), reason: detail, ...(legacy && { legacy }) };
+    const ttl = isPassing ? passingFailureTtlMs : tlsFailureTtlMs;
+    return parts.tlsFailures.set(host, failure, ttl).catch(() => {});
+  }
 
   return connectWithTls;
 }
 
-async function open(parts: OfferParts, job: DeliveryJob, target: Target, startTls: boolean) {
+type TlsFailed = Extract<SessionResult, { kind: 'tls-failed' }>;
+
+function failureOf({ opened }: NewConnection): (TlsFailed & { closed: Promise<void> }) | null {
+  if (!('result' in opened) || opened.result.kind !== 'tls-failed') return null;
+  return { ...opened.result, closed: opened.closed };
+}
+
+async function open(
+  parts: OfferParts,
+  job: DeliveryJob,
+  target: Target,
+  tls: TlsOffer | null,
+): Promise<NewConnection> {
   const { name: host, addresses, demand } = target;
   const { transcript, stopped, domain, from } = job;
   transcript.add('note', `connecting to ${host} [${addresses.join(', ')}]:${parts.port}`);
@@ -204,7 +249,7 @@ async function open(parts: OfferParts, job: DeliveryJob, target: Target, startTl
     sourcePool: from.pool,
     name: localName,
     demand,
-    startTls,
+    tls,
     timeouts: parts.timeouts,
     transcript,
     stopped,

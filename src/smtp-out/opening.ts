@@ -1,45 +1,51 @@
 /** The opening of a conversation: greeting, EHLO or HELO, and STARTTLS if it is wanted and offered. */
 import { isIP } from 'node:net';
-import type { SecureContext } from 'node:tls';
 import type { Reply } from '../glossary.ts';
-import type { Phase, SessionResult } from '../outcome.ts';
+import { type Phase, replyText, type SessionResult } from '../outcome.ts';
 import type { Conversation } from './conversation.ts';
 import { isRefusal } from './expected-replies.ts';
 import { type Extensions, extensionsOf, noExtensions } from './extensions.ts';
+import { secureContextOf, type TlsOffer } from './handshake.ts';
+import { tlsFailed } from './session-result.ts';
 
 export interface Greeting {
   /** The MX's name, for SNI and for the check of its certificate. */
   host: string;
   /** Our own name in EHLO. */
   name: string;
-  /** False: no TLS, even if the host offers STARTTLS. */
-  startTls: boolean;
-  secureContext: SecureContext;
+  /** Null: no TLS, even if the host offers STARTTLS. */
+  tls: TlsOffer | null;
 }
 
 /** `clearBecause`: why there is no TLS although it was wanted; else empty. */
 export type Opened =
   | { extensions: Extensions; clearBecause: string }
-  | Extract<SessionResult, { kind: 'refused' }>;
+  | Extract<SessionResult, { kind: 'refused' | 'tls-failed' }>;
 
 export async function open(conversation: Conversation, greeting: Greeting): Promise<Opened> {
   const reply = await conversation.readReply();
   if (isRefusal(reply)) return refused('greeting', reply);
   const extensions = await hello(conversation, greeting.name);
-  if ('kind' in extensions || !greeting.startTls) return opened(extensions);
+  const { tls } = greeting;
+  if ('kind' in extensions || !tls) return opened(extensions);
   if (!extensions.has('STARTTLS')) return opened(extensions, ': it does not offer STARTTLS');
   conversation.send(['starttls', 'STARTTLS']);
   const answer = await conversation.readReply();
-  if (answer.code === 421) return refused('starttls', answer);
+  // RFC 5321 section 4.2.1: it closes, so what it may take in clear is not known.
+  if (answer.code === 421) return tlsFailed('starttls', 'lost', `the host said ${replyText(answer)}`);
   if (isRefusal(answer)) return opened(extensions, ': it refuses STARTTLS');
-  await secure(conversation, greeting);
+  await secure(conversation, greeting.host, tls);
   // RFC 3207 section 4.2: the extensions offered before TLS are discarded.
-  return opened(await hello(conversation, greeting.name));
+  const secured = await hello(conversation, greeting.name);
+  if (!('kind' in secured)) return opened(secured);
+  return tlsFailed('ehlo', 'lost', `the host said ${replyText(secured.reply)}`);
 }
 
-function opened(extensions: Extensions | Extract<Opened, { kind: 'refused' }>, clearBecause = ''): Opened {
+function opened(extensions: Extensions | Refused, clearBecause = ''): Opened {
   return 'kind' in extensions ? extensions : { extensions, clearBecause };
 }
+
+type Refused = Extract<Opened, { kind: 'refused' }>;
 
 const refused = (phase: Phase, reply: Reply) => ({ kind: 'refused', phase, reply }) as const;
 
@@ -54,8 +60,9 @@ async function hello(conversation: Conversation, name: string) {
 }
 
 /** Accepts any certificate; tls-demand.ts checks it afterwards. */
-function secure(conversation: Conversation, { host, secureContext }: Greeting): Promise<void> {
-  // RFC 6066 section 3: no addresses in SNI.
-  const servername = isIP(host) ? '' : host;
+function secure(conversation: Conversation, host: string, tls: TlsOffer): Promise<void> {
+  // RFC 6066 section 3: no addresses in SNI. Some old hosts break off at a name that they do not know.
+  const servername = isIP(host) || tls === 'legacy' ? '' : host;
+  const secureContext = secureContextOf(tls);
   return conversation.startTls({ host, servername, rejectUnauthorized: false, secureContext });
 }

@@ -1,6 +1,8 @@
 /** The error that ends a conversation, and the results that it carries. */
 import type { Phase, SessionResult } from '../outcome.ts';
 
+type TlsFailed = Extract<SessionResult, { kind: 'tls-failed' }>;
+
 export class Broken extends Error {
   readonly result: SessionResult;
 
@@ -26,6 +28,23 @@ export function lostSessionResult(position: Position, why: string): SessionResul
   return { kind: 'lost', ...position, detail: `connection lost ${when}: ${why}` };
 }
 
-export function handshakeResult(why: string): SessionResult {
-  return { kind: 'tls-failed', detail: `TLS handshake failed: ${why}` };
+/** The steps to TLS: the reply to STARTTLS, the handshake, and the reply to the first command over TLS. */
+export type SecuringStep = 'starttls' | 'handshake' | 'ehlo';
+
+const faults: Record<SecuringStep, string> = {
+  starttls: 'no valid reply to STARTTLS',
+  handshake: 'TLS handshake failed',
+  ehlo: 'no valid reply to the first command over TLS',
+};
+
+/** lost: or refused, or timed out; tls: an error of the protocol itself; nonsense: bytes that are no SMTP, or no TLS. */
+export type TlsFault = 'lost' | 'tls' | 'nonsense';
+
+export function tlsFailed(step: SecuringStep, fault: TlsFault, why: string): TlsFailed {
+  return {
+    kind: 'tls-failed',
+    isPassing: fault === 'lost',
+    mayBeOld: step === 'handshake' && fault !== 'nonsense',
+    detail: `${faults[step]}: ${why}`,
+  };
 }

@@ -7,19 +7,19 @@
  * so it would be unknown whether a retry may deliver it twice. Their cost is similar (scripts/mail-libraries.ts shows both).
  */
 import type { Socket } from 'node:net';
-import { createSecureContext, type SecureContext } from 'node:tls';
 import type { TlsUsed } from '../glossary.ts';
 import type { SessionResult } from '../outcome.ts';
 import { Conversation } from './conversation.ts';
 import type { Timeouts } from './deadline.ts';
 import type { Extensions } from './extensions.ts';
+import { type Handshake, handshakeOf } from './handshake.ts';
 import { type Greeting, open } from './opening.ts';
 import { sessionResultOf } from './session-result.ts';
 import { type Demand, type Protection, protectionOf } from './tls-demand.ts';
 import { isStale, type Mail, obstacle, reset, transact } from './transaction.ts';
 import type { Transcript } from './transcript.ts';
 
-export interface Opening extends Omit<Greeting, 'secureContext'> {
+export interface Opening extends Greeting {
   socket: Socket;
   address: string;
   /** The recipient's domain: DANE also accepts a certificate for this name. */
@@ -58,31 +58,28 @@ export interface Session {
     transcript: Transcript,
     stopped: AbortSignal,
   ): Promise<{ result: SessionResult; stale: boolean }>;
-  /** Prepares for another mail, with RSET if the last one was refused; false if that is not possible. */
+  /** Prepares for another mail, with RSET if the last one was refused; false if that is not possible, or one too many. */
   tidy(): Promise<boolean>;
   /** Sends QUIT and waits up to a second. Resolves when the socket is gone. */
   quit(): Promise<void>;
 }
 
-/** Created once, because it contains the certificates of all public authorities. */
-let secureContext: SecureContext | undefined;
-
 export async function openSession(opening: Opening): Promise<Opened> {
-  const { demand, transcript } = opening;
+  const { demand, transcript, tls } = opening;
   const conversation = new Conversation(opening.socket, opening.timeouts);
   conversation.beginExchange(transcript, opening.stopped);
-  secureContext ??= createSecureContext();
-  const opened = await open(conversation, { ...opening, secureContext }).catch(sessionResultOf);
+  const opened = await open(conversation, opening).catch(sessionResultOf);
   conversation.endExchange();
   const { closed } = conversation;
   if ('kind' in opened) {
     conversation.quit();
     return { result: opened, tls: null, closed };
   }
-  const protection = protectionOf(conversation.socket, demand, opening);
+  const handshake = handshakeOf(conversation.socket, tls ?? 'modern');
+  const protection = protectionOf(handshake, demand, opening);
   transcript.add('note', protection.note + opened.clearBecause);
   if (protection.unmet === null) {
-    return { session: createSession(conversation, opened.extensions, opening), protection };
+    return { session: createSession(conversation, opened.extensions, handshake, opening), protection };
   }
   const detail = protection.unmet + opened.clearBecause;
   transcript.add('note', detail);
@@ -90,7 +87,12 @@ export async function openSession(opening: Opening): Promise<Opened> {
   return { result: { kind: 'tls-required', detail }, tls: protection.tls, closed };
 }
 
-function createSession(conversation: Conversation, extensions: Extensions, opening: Opening): Session {
+function createSession(
+  conversation: Conversation,
+  extensions: Extensions,
+  handshake: Handshake | null,
+  opening: Opening,
+): Session {
   const { host, address, source, sourcePool } = opening;
   let mails = 0;
   let last: SessionResult | null = null;
@@ -108,7 +110,7 @@ function createSession(conversation: Conversation, extensions: Extensions, openi
       return conversation.isAlive;
     },
     onEnd: (listener) => conversation.onEnd(listener),
-    protection: (demand, domain) => protectionOf(conversation.socket, demand, { host, domain }),
+    protection: (demand, domain) => protectionOf(handshake, demand, { host, domain }),
     async send(mail, transcript, stopped) {
       const isReused = mails++ > 0;
       const impossible = obstacle(mail, extensions);
@@ -117,7 +119,7 @@ function createSession(conversation: Conversation, extensions: Extensions, openi
       return { result: last, stale: isReused && isStale(last, conversation) };
     },
     async tidy() {
-      if (!conversation.isAlive || last === null) return false;
+      if (!conversation.isAlive || last === null || mails >= extensions.mailMax) return false;
       return last.kind === 'refused' ? reset(conversation) : true;
     },
     quit: () => conversation.quit(),

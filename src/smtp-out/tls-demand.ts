@@ -5,9 +5,9 @@
  * sent. Only 'off' and 'opportunistic' allow a connection without TLS.
  */
 import type { X509Certificate } from 'node:crypto';
-import type { Socket } from 'node:net';
-import { TLSSocket } from 'node:tls';
+import type { TLSSocket } from 'node:tls';
 import type { TlsaRecord, TlsFloor, TlsUsed } from '../glossary.ts';
+import type { Handshake } from './handshake.ts';
 import { tlsaMismatch } from './match-tlsa.ts';
 
 export type Demand = { policy: 'off' | TlsFloor | 'mta-sts' } | { policy: 'dane'; records: TlsaRecord[] };
@@ -56,33 +56,35 @@ const demanding: Record<Demand['policy'], string> = {
 
 /** `names`: the host's, and the domain whose mail it takes. */
 export function protectionOf(
-  socket: Socket,
+  handshake: Handshake | null,
   demand: Demand,
   names: { host: string; domain: string },
 ): Protection {
-  const isTls = socket instanceof TLSSocket && socket.getProtocol() !== null;
-  if (!isTls) {
-    const unmet = allowsClear(demand)
-      ? null
-      : `${names.host} gives no TLS, which ${demanding[demand.policy]}`;
+  const demands = demanding[demand.policy];
+  if (!handshake) {
+    const unmet = allowsClear(demand) ? null : `${names.host} gives no TLS, which ${demands}`;
     return { tls: null, note: 'in clear', unmet };
   }
+  const { socket, offer, protocol, cipher, group } = handshake;
   const mismatch =
     demand.policy === 'dane'
       ? tlsaMismatch(demand.records, chainOf(socket), [names.host, names.domain])
       : authorityMismatch(socket, names.host);
-  const protocol = socket.getProtocol()!;
-  const cipher = socket.getCipher()?.standardName ?? 'unknown';
   const policy = demand.policy === 'off' ? 'opportunistic' : demand.policy;
-  const needsTrust = demand.policy !== 'encrypted' && !allowsClear(demand);
+  const verified = mismatch === null;
+  const proof = verified ? `verified (${policy})` : `not verified: ${mismatch}`;
+  const parts = [protocol, cipher, ...(group === null ? [] : [group])].join(' ');
   return {
-    tls: { protocol, cipher, verified: mismatch === null, policy },
-    note: `${protocol}, ${mismatch === null ? `verified (${policy})` : `not verified: ${mismatch}`}`,
-    unmet:
-      needsTrust && mismatch !== null
-        ? `${names.host} does not prove who it is, which ${demanding[demand.policy]}: ${mismatch}`
-        : null,
+    tls: { protocol, cipher, group, verified, policy },
+    note: `${parts}${offer === 'legacy' ? ' (outdated TLS allowed)' : ''}, ${proof}`,
+    unmet: allowsClear(demand) ? null : lackOf(handshake, demand, mismatch, names.host),
   };
+}
+
+function lackOf({ offer }: Handshake, { policy }: Demand, mismatch: string | null, host: string) {
+  if (offer === 'legacy') return `${host} gave no sound TLS, which ${demanding[policy]}`;
+  if (mismatch === null || policy === 'encrypted') return null;
+  return `${host} does not prove who it is, which ${demanding[policy]}: ${mismatch}`;
 }
 
 /** The fault that Node found in chain, dates or name; null if there is none. */

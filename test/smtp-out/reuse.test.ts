@@ -69,7 +69,7 @@ test('the transcript of a mail over a used connection says so', async (t) => {
   const [note] = await transcriptOf(world, second!);
   t.regex(
     note!,
-    /^over a connection to mx1\.invalid \[127\.0\.0\.2\] that has carried one mail; TLSv1\.3, not verified/,
+    /^over a connection to mx1\.invalid \[127\.0\.0\.2\] that has carried one mail; TLSv1\.3 TLS_AES_256_GCM_SHA384 X25519MLKEM768, not verified/,
   );
   t.is(email.recipients[0].tls.protocol, 'TLSv1.3');
 });

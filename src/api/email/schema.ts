@@ -32,6 +32,15 @@ const tls = z
   .object({
     protocol: z.string().meta({ examples: ['TLSv1.3'] }),
     cipher: z.string().meta({ examples: ['TLS_AES_256_GCM_SHA384'] }),
+    group: z
+      .string()
+      .nullable()
+      .optional()
+      .meta({
+        description:
+          'The group of the key exchange; null if it had none. Missing for mail of versions up to 0.7.',
+        examples: ['X25519MLKEM768'],
+      }),
     verified: z.boolean().meta({ description: "Whether the server's certificate was valid for its name." }),
     policy: z.enum(['opportunistic', 'encrypted', 'verified', 'mta-sts', 'dane']).meta({
       description:

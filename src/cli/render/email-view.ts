@@ -2,6 +2,7 @@
 import type { AttemptRecord, DeliveryRecord, EmailRecord } from '../../db/events/emails.ts';
 import type { TranscriptLine } from '../../glossary.ts';
 import { replyText } from '../../outcome.ts';
+import { tlsWords } from '../../record/tls-words.ts';
 import { type Block, type Cell, coloured, dim, sanitize } from './output.ts';
 import { local, span } from './times.ts';
 
@@ -49,7 +50,7 @@ export function attemptLines({ recipient }: DeliveryRecord, attempt: AttemptReco
     local(attempt.startedAt),
     span(attempt.endedAt - attempt.startedAt),
     mx ? `${mx.host} [${mx.address}]:${mx.port}` : 'no host',
-    tls ? `${tls.protocol}, ${tls.verified ? 'verified' : 'not verified'}` : 'in clear',
+    tls ? tlsWords(tls) : 'in clear',
     coloured(outcome),
     ...(category ? [`${category}, ${fault}`] : []),
     ...(rule ? [`rule ${rule}`] : []),

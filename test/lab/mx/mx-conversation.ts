@@ -15,10 +15,14 @@ import {
   type Phase,
   type Reply,
   type Script,
+  type TlsSide,
 } from './mx-script.ts';
 
 /** The certificate and key of the fake MX; a client that verifies takes it as `ca` and asks for mx.invalid. */
 export const mxPem = readFileSync(new URL('../../fixtures/mx.pem', import.meta.url));
+
+/** Octets of TCP that fit a packet of the internet. */
+const onePacket = 1400;
 
 const crlf = Buffer.from('\r\n');
 
@@ -38,7 +42,7 @@ interface Setting {
   /** Read for every command: a test may change the script. */
   mx: { script: Script; messages: MxMessage[]; sessions: MxSession[] };
   hostname: string;
-  tls: boolean | 'broken' | 'refused';
+  tls: boolean | 'broken' | 'refused' | TlsSide;
   pem: Buffer;
   extensions: string[];
   /** How often each sender and each recipient has come, to this MX. */
@@ -165,24 +169,39 @@ export class Conversation {
     if (reply?.startsWith('2')) this.#offered = keywords(reply);
   }
 
-  #startTls(): void {
-    const how = this.#setting.tls;
+  async #startTls(): Promise<void> {
+    const { tls: how } = this.#setting;
     if (!this.#offered?.has('STARTTLS')) return void this.#send('502 5.5.1 not implemented');
     if (how === 'refused') return void this.#send('454 4.7.0 TLS not available');
-    const plain = this.#socket;
-    this.#send('220 2.0.0 go ahead');
+    const reply = await this.#answer('starttls', '220 2.0.0 go ahead');
+    if (!reply?.startsWith('220')) return;
     // RFC 3207 section 4.2: what was said in the clear is forgotten, commands sent ahead above all.
     this.#received = Buffer.alloc(0);
     this.#offered = undefined;
     this.#message = undefined;
-    if (how === 'broken') {
-      this.#mode = 'deaf';
-      plain.once('data', () => plain.end('this is no TLS\r\n'));
-      return;
-    }
-    plain.removeAllListeners('data');
+    const { handshake, options = {} }: TlsSide =
+      how === 'broken' ? { handshake: 'rubbish' } : typeof how === 'object' ? how : {};
+    this.#plain.removeAllListeners('data');
+    if (handshake === undefined) return this.#secure(options);
+    this.#mode = 'deaf';
+    if (handshake === 'hang') return void this.#plain.resume();
+    if (handshake === 'reset') return void this.#plain.resetAndDestroy();
+    if (handshake === 'close') return void this.#plain.end();
+    this.#plain.once('data', (hello) => {
+      if (handshake === 'rubbish') this.#plain.end('this is no TLS\r\n');
+      else if (hello.length > onePacket) this.#plain.resetAndDestroy();
+      else {
+        this.#plain.pause();
+        this.#plain.unshift(hello);
+        this.#mode = 'commands';
+        this.#secure(options);
+      }
+    });
+  }
+
+  #secure(options: tls.TLSSocketOptions): void {
     const { pem } = this.#setting;
-    const secure = new tls.TLSSocket(plain, { isServer: true, cert: pem, key: pem });
+    const secure = new tls.TLSSocket(this.#plain, { isServer: true, cert: pem, key: pem, ...options });
     secure.on('secure', () => {
       this.session.tls = true;
     });

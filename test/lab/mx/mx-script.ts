@@ -3,7 +3,19 @@
  * scripts that belong to the local part of a recipient, so that most tests need none of their own.
  */
 
-export type Phase = 'greeting' | 'ehlo' | 'mail' | 'rcpt' | 'data' | 'receiving' | 'dot' | 'rset' | 'quit';
+import type { TLSSocketOptions } from 'node:tls';
+
+export type Phase =
+  | 'greeting'
+  | 'ehlo'
+  | 'starttls'
+  | 'mail'
+  | 'rcpt'
+  | 'data'
+  | 'receiving'
+  | 'dot'
+  | 'rset'
+  | 'quit';
 
 /**
  * A reply ('250 2.0.0 ok'; the lines of a longer one in an array, the hyphens are put in); 'close': drop the
@@ -78,4 +90,15 @@ const mailboxes: Record<string, Script> = {
 export function mailbox(address: string): Script | undefined {
   const [local = ''] = address.toLowerCase().split(/[@+]/);
   return mailboxes[local];
+}
+
+/** What a host does once it has agreed to TLS, if it does not simply speak it. */
+export interface TlsSide {
+  /** Versions, ciphers, key and so on, instead of Node's defaults and mx.pem. */
+  options?: TLSSocketOptions;
+  /**
+   * In place of the handshake: break off, say nothing or rubbish; 'short-hello': break off at a ClientHello that needs
+   * more than one packet, as some old boxes do, else speak TLS.
+   */
+  handshake?: 'close' | 'reset' | 'hang' | 'rubbish' | 'short-hello';
 }

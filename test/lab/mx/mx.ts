@@ -18,7 +18,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { until } from '../until.ts';
 import { Conversation, mxPem } from './mx-conversation.ts';
-import type { MxMessage, MxSession, Script } from './mx-script.ts';
+import type { MxMessage, MxSession, Script, TlsSide } from './mx-script.ts';
 
 export { mxPem };
 
@@ -29,9 +29,9 @@ export interface MxOptions {
   hostname?: string;
   /**
    * true: STARTTLS with test/fixtures/mx.pem. false: not offered. 'broken': offered and begun with 220, then the
-   * handshake is answered with rubbish. 'refused': offered, then 454.
+   * handshake is answered with rubbish. 'refused': offered, then 454. TlsSide: as it says.
    */
-  tls?: boolean | 'broken' | 'refused';
+  tls?: boolean | 'broken' | 'refused' | TlsSide;
   /** Certificate, chain and key instead of mx.pem. */
   pem?: Buffer;
   /** EHLO lines, STARTTLS apart. */

@@ -15,7 +15,7 @@ import { createSameSource } from '../../../src/route/same-source.ts';
 import { defaultTimeouts } from '../../../src/settings/durations.ts';
 import { ConnectionPool } from '../../../src/smtp-out/connection-pool.ts';
 import type { Timeouts } from '../../../src/smtp-out/deadline.ts';
-import { createOffer, type TlsFailure } from '../../../src/smtp-out/offer.ts';
+import { createOffer, forgetTlsFailure, type TlsFailure } from '../../../src/smtp-out/offer.ts';
 
 const defaultShape: DestinationShape = {
   connections: 5,
@@ -38,12 +38,20 @@ export interface DelivererOptions {
   readMessage?: () => Promise<Buffer>;
 }
 
-export function memory<Value>(): PersistentCache<Value> & { values: Map<string, Value> } {
+type Memory<Value> = PersistentCache<Value> & { values: Map<string, Value>; ttls: Map<string, number> };
+
+export function memory<Value>(): Memory<Value> {
   const values = new Map<string, Value>();
+  const ttls = new Map<string, number>();
   return {
     values,
+    ttls,
     get: async (name) => values.get(name) ?? null,
-    set: async (name, value) => void values.set(name, value),
+    set: async (name, value, ttlMs) => {
+      ttls.set(name, ttlMs);
+      if (ttlMs > 0) values.set(name, value);
+      else values.delete(name);
+    },
   };
 }
 
@@ -100,6 +108,7 @@ export function startDeliverer(t: ExecutionContext, options: DelivererOptions) {
     returnPath: (id) => `b-${id}@postern.invalid`,
     poolOf: () => 'default',
     sameSource: createSameSource(),
+    onTlsWanted: (host) => void forgetTlsFailure(tlsTrouble, host),
     onAttempted: () => {},
     clock: systemClock,
     port,

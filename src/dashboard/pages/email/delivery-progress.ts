@@ -6,6 +6,7 @@ import type { TranscriptLine } from '../../../glossary.ts';
 import { type Remedies, type WhyInput, why } from '../../../operate/explain/why.ts';
 import { readWhyInputs } from '../../../operate/explain/why-input.ts';
 import { isFinal, statusOf } from '../../../record/states.ts';
+import { tlsWords } from '../../../record/tls-words.ts';
 import { statusWords } from '../../email-status.ts';
 import { legible } from '../../legible.ts';
 import { exactly, relative, span } from '../../number-format.ts';
@@ -74,13 +75,7 @@ function presentAttempt(attempt: AttemptRecord) {
   const details = [
     span(endedAt - startedAt),
     mx ? `${mx.host} [${mx.address}]:${mx.port}` : 'no host',
-    ...(mx
-      ? [
-          tls
-            ? `${tls.protocol}, ${tls.cipher}, ${tls.verified ? 'verified' : 'not verified'}`
-            : 'not encrypted',
-        ]
-      : []),
+    ...(mx ? [tls ? tlsWords(tls) : 'not encrypted'] : []),
     ...(verdict.category ? [`${verdict.category}, ${verdict.fault}`] : []),
     ...(verdict.rule ? [`rule ${verdict.rule}`] : []),
     ...(verdict.possibleDuplicate ? ['may have been delivered'] : []),

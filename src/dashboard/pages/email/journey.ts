@@ -4,6 +4,7 @@
  */
 import type { AttemptRecord, DeliveryRecord } from '../../../db/events/emails.ts';
 import { replyText } from '../../../outcome.ts';
+import { tlsWords } from '../../../record/tls-words.ts';
 import { exactly, relative, span } from '../../number-format.ts';
 
 export interface JourneyStep {
@@ -53,7 +54,7 @@ function encrypted({ delivery, last }: JourneyInput): JourneyStep {
   return {
     name: 'Encrypted',
     state: 'done',
-    detail: `${tls.protocol}, ${tls.verified ? 'verified' : 'certificate not verified'}`,
+    detail: tlsWords(tls),
   };
 }
 
