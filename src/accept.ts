@@ -8,7 +8,7 @@
 
 import { hash } from 'node:crypto';
 import { allowedDomains, type Caller } from './accounts/api-keys.ts';
-import { demandedTls } from './accounts/domains.ts';
+import { demandedTls, mailTls } from './accounts/domains.ts';
 import { patched } from './base/byte-patch.ts';
 import type { Clock } from './base/clock.ts';
 import { failpoint } from './base/failpoints.ts';
@@ -37,6 +37,8 @@ export interface SendRequest {
   tracking: { openTracking?: boolean; clickTracking?: boolean };
   /** The caller's idempotency key and a hash of the whole request. */
   idempotency: { key: string; requestHash: string } | null;
+  /** What the mail says on TLS (RFC 8689): true: REQUIRETLS; false: the header `TLS-Required: No`. */
+  tlsRequired?: boolean | undefined;
   /** X-Request-Id, for the log. */
   requestId: string;
   /** A complete message, such as one that was submitted over SMTP; the members from `html` to `headers` are then unused. */
@@ -154,7 +156,7 @@ function draftOf(parts: AcceptParts, request: SendRequest, caller: Sender, domai
     subject: request.subject,
     tags: request.tags,
     tracking: effectiveTracking(request, domain),
-    tls: demandedTls(domain),
+    tls: mailTls(demandedTls(domain), request.tlsRequired),
     recipients: request.to.map((one) => ({ ...one, deliveryId: newId(), message: 0, disposition: 'due' })),
     messages: [{ id: newId(), raw: Buffer.alloc(0) }],
     base: null,

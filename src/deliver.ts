@@ -152,13 +152,38 @@ async function tryHosts(parts: DeliverParts, job: AttemptJob, route: Reachable):
     from: parts.returnPath(delivery.id),
     to: envelopeAddress(delivery.recipient, delivery.domain),
     message,
+    requireTls: delivery.tls === 'requiretls',
   };
-  const hosts = new HostList(parts, job, route, mail);
+  const hosts = new HostList(parts, job, withMailTls(route, delivery), mail);
   const tried = await hosts.tryAll();
   const isUnreachable = tried.some(({ result }) => result.kind === 'unreachable');
   if (isUnreachable && !hosts.hasAnswered) parts.forgetRoute(delivery.domain);
   return tried;
 }
+
+/** The route as far as the mail's own word on TLS (RFC 8689) changes it. */
+function withMailTls(route: Reachable, { tls, domain }: Delivery): Reachable {
+  if (tls !== 'requiretls' && tls !== 'not-required') return route;
+  const hosts = route.hosts.map((host): Host => {
+    if (tls === 'requiretls')
+      return isProven(host, domain) ? host : { ...host, result: host.result ?? unproven(host) };
+    // A host with addresses is withheld only for what the recipient's domain publishes on TLS.
+    const { result: _, ...free } = host;
+    return host.addresses.length > 0 ? free : host;
+  });
+  return { ...route, hosts };
+}
+
+/** RFC 8689 section 8.2: otherwise, whoever forges the MX records names a host of his own, with a valid certificate. */
+function isProven({ name, tls }: Host, domain: string): boolean {
+  if (name === domain || tls.policy === 'mta-sts') return true;
+  return tls.policy === 'dane' ? tls.records.length > 0 : tls.isSigned === true;
+}
+
+const unproven = ({ name }: Host): SessionResult => ({
+  kind: 'tls-required',
+  detail: `the mail demands REQUIRETLS, but neither DNSSEC nor an MTA-STS policy proves that ${name} is a host of the domain`,
+});
 
 /** The hosts of a route in the course of one attempt. */
 class HostList {

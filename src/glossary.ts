@@ -93,6 +93,13 @@ export interface TlsaRecord {
  */
 export type TlsFloor = 'opportunistic' | 'encrypted' | 'verified';
 
+/**
+ * The TLS that a mail demands: its sender's floor, or what the mail itself says (RFC 8689). requiretls: only hosts whose name
+ * and certificate are proven and that pass the demand on (REQUIRETLS). not-required: what the recipient's domain demands
+ * does not hold for this mail (the header `TLS-Required: No`).
+ */
+export type MailTls = TlsFloor | 'requiretls' | 'not-required';
+
 /** The cause of a failure, so that the sender knows where to look for a remedy. */
 export type Fault = 'recipient' | 'sender' | 'infrastructure' | 'content';
 
@@ -148,8 +155,7 @@ export interface Delivery {
   /** When this attempt fell due. */
   dueAt: number;
   expiresAt: number;
-  /** The TLS that the sender demands. */
-  tls: TlsFloor;
+  tls: MailTls;
   /** The message's bytes if they are in memory; else they are read when the delivery starts. */
   message?: Buffer;
 }

@@ -32,6 +32,8 @@ export type SessionResult =
   | { kind: 'tls-required'; detail: string }
   | { kind: 'too-big'; detail: string }
   | { kind: 'no-smtputf8'; detail: string }
+  /** The mail demands REQUIRETLS (RFC 8689), which the host does not offer. */
+  | { kind: 'no-requiretls'; detail: string }
   | { kind: 'null-mx'; detail: string }
   | { kind: 'no-mail-host'; detail: string }
   | { kind: 'dns-failed'; detail: string }
@@ -75,6 +77,8 @@ const table: Record<Exclude<SessionResult['kind'], 'accepted' | 'refused'>, Row>
   'too-big': bounce('size', 'content', 'soft'),
   // RFC 6531 section 3.2: a host without SMTPUTF8 cannot accept an internationalized address. Another host may.
   'no-smtputf8': { ...bounce('protocol', 'recipient', 'hard'), tryNextHost: true },
+  // RFC 8689 section 4.2.1: the mail must not go there. Another host of the domain may offer it; waiting does not help.
+  'no-requiretls': { ...bounce('tls', 'infrastructure', 'soft'), tryNextHost: true },
   // RFC 5321 section 5.1: a domain that does not exist, or has neither MX nor address, is a permanent error.
   'no-mail-host': bounce('dns', 'recipient', 'hard'),
   // RFC 7505 section 3.
@@ -215,6 +219,7 @@ function signalOf(result: Exclude<SessionResult, { kind: 'accepted' | 'refused' 
     // The host answered EHLO, so it works; only this mail does not suit it.
     case 'too-big':
     case 'no-smtputf8':
+    case 'no-requiretls':
       return 'well';
     default:
       return null;

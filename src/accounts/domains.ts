@@ -6,7 +6,7 @@ import { generateKeyPair, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
 import { iso } from '../base/clock.ts';
 import type { DkimAlgorithm, DkimKeyRecord } from '../db/accounts/dkim-keys.ts';
-import type { TlsFloor } from '../glossary.ts';
+import type { MailTls, TlsFloor } from '../glossary.ts';
 
 export type RecordPurpose = 'dkim' | 'spf' | 'return_path' | 'dmarc' | 'dmarc_reports' | 'tracking';
 
@@ -42,6 +42,12 @@ export const tlsFloors = ['opportunistic', 'encrypted', 'verified'] as const sat
 export function demandedTls(domain: { tls: TlsFloor; organizationTls: TlsFloor }): TlsFloor {
   const strictness = Math.max(...[domain.tls, domain.organizationTls].map((tls) => tlsFloors.indexOf(tls)));
   return tlsFloors[strictness]!;
+}
+
+/** `required`: what the mail says on TLS (RFC 8689). It cannot lower what its domain or organization demands. */
+export function mailTls(floor: TlsFloor, required: boolean | undefined): MailTls {
+  if (required) return 'requiretls';
+  return required === false && floor === 'opportunistic' ? 'not-required' : floor;
 }
 
 /** RSA-2048 (RFC 8301 section 3.2) or Ed25519, with a random selector that no other service of the domain uses. */

@@ -4,6 +4,7 @@
  * second field.
  */
 import { parseMailbox } from '../mail/address.ts';
+import { isTlsNotRequired, tlsRequiredField } from '../mail/tls-required.ts';
 import { structureOf } from './header-grammar.ts';
 
 export type CustomHeaders = Record<string, string>;
@@ -61,6 +62,8 @@ function unmetRule(name: string, value: string): string | null {
     case 'reply-to':
     case 'sender':
       return parseMailbox(value) ? null : 'a single address';
+    case tlsRequiredField:
+      return isTlsNotRequired(value) ? null : 'No';
   }
   const structure = structureOf(name);
   return structure && structure.write(value) === null ? structure.expected : null;

@@ -33,6 +33,7 @@ export interface DaneParts {
 const late = 'no answer in time';
 
 const notDane: DaneFinding = { tls: { policy: 'opportunistic' } };
+const notDaneButSigned: DaneFinding = { tls: { policy: 'opportunistic', isSigned: true } };
 
 /** The findings are in the order of the hosts. */
 export function createDane({ secureResolve, port, timeoutMs = 10_000 }: DaneParts): Dane {
@@ -63,7 +64,7 @@ export function createDane({ secureResolve, port, timeoutMs = 10_000 }: DanePart
       const { records, secure } = await secureResolve(`_${port}._tcp.${name}`, 'TLSA');
       if (secure && records.length > 0) return daneOf(host.name, records.map(toTlsa));
     }
-    return notDane;
+    return notDaneButSigned;
   }
 
   /**

@@ -27,5 +27,6 @@ function strictest(dane: DaneFinding | undefined, sts: DaneFinding): DaneFinding
     return vouches ? dane : sts;
   }
   const notes = [dane.tls.note, sts.tls.note].filter((note) => note !== undefined);
-  return notes.length > 0 ? { ...sts, tls: { ...sts.tls, note: notes.join('; ') } } : sts;
+  const tls = sts.tls.policy === 'opportunistic' ? { ...dane.tls, ...sts.tls } : sts.tls;
+  return { ...sts, tls: notes.length > 0 ? { ...tls, note: notes.join('; ') } : tls };
 }

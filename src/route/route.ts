@@ -19,14 +19,16 @@ export interface Host extends Exchanger {
 }
 
 /** DANE with no records: none of those published is usable; TLS is demanded with any certificate (RFC 7672 2.2). */
-export type HostTls = (
-  | { policy: 'opportunistic' }
-  | { policy: 'mta-sts' }
-  | { policy: 'dane'; records: TlsaRecord[] }
-) & {
-  /** A remark for the operator on how the policy was found. */
-  note?: string;
-};
+export type HostTls =
+  /** `isSigned`: the MX records that name the host are signed (DNSSEC). */
+  (
+    | { policy: 'opportunistic'; isSigned?: true }
+    | { policy: 'mta-sts' }
+    | { policy: 'dane'; records: TlsaRecord[] }
+  ) & {
+    /** A remark for the operator on how the policy was found. */
+    note?: string;
+  };
 
 /** Hosts in order of preference; those of equal preference in a new random order each time. */
 export type Route = { destination: Destination } & ({ hosts: Host[] } | { result: SessionResult });

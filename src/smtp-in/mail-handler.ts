@@ -23,6 +23,8 @@ export interface Envelope {
   /** Empty for the null sender. */
   from: string;
   to: string[];
+  /** REQUIRETLS was given with MAIL (RFC 8689). */
+  requireTls: boolean;
 }
 
 export interface MailHandler<User> {

@@ -45,7 +45,9 @@ export function callbacksOf<User>(parts: Parts<User>, running: Set<Promise<unkno
     },
     onMailFrom: ({ address, args }, session, callback) =>
       decide(
-        onlyKnown(args, ofMail).then(() => track(handler.onMailFrom(address, sessionOf(session)))),
+        onlyKnown(args, handler.authenticate ? ofSubmission : ofMail).then(() =>
+          track(handler.onMailFrom(address, sessionOf(session))),
+        ),
         callback,
       ),
     onRcptTo: ({ address, args }, session, callback) =>
@@ -61,8 +63,9 @@ export function callbacksOf<User>(parts: Parts<User>, running: Set<Promise<unkno
   };
 }
 
-/** RFC 1870, RFC 6152, RFC 6531, RFC 4954 section 5. */
+/** RFC 1870, RFC 6152, RFC 6531, RFC 4954 section 5; RFC 8689 where applications submit mail. */
 const ofMail = ['SIZE', 'BODY', 'SMTPUTF8', 'AUTH'];
+const ofSubmission = [...ofMail, 'REQUIRETLS'];
 
 /** RFC 5321 section 4.1.1.11: refuses parameters of extensions that were not offered. smtp-server accepts them. */
 async function onlyKnown(args: object | false, known: string[]): Promise<void> {
@@ -84,6 +87,7 @@ async function take<User>(
     const envelope = {
       from: mailFrom ? mailFrom.address : '',
       to: rcptTo.map(({ address }) => address),
+      requireTls: session.envelope.requireTLS === true,
     };
     return await track(handler.onMessage(raw, envelope, sessionOf(session)));
   } finally {

@@ -103,6 +103,8 @@ class Server<User> extends SessionServer<SmtpConnection> {
       minVersion: 'TLSv1.2',
       logger: false,
       hideENHANCEDSTATUSCODES: false,
+      // Only mail that we pass on can be promised TLS. It is offered over TLS only.
+      hideREQUIRETLS: parts.handler.authenticate === null,
       size: parts.bounds.largest,
       authMethods: ['PLAIN', 'LOGIN'],
       authOptional: parts.handler.authenticate === null,

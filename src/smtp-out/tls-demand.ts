@@ -6,7 +6,7 @@
  */
 import type { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
-import type { TlsaRecord, TlsFloor, TlsUsed } from '../glossary.ts';
+import type { MailTls, TlsaRecord, TlsFloor, TlsUsed } from '../glossary.ts';
 import type { Handshake } from './handshake.ts';
 import { tlsaMismatch } from './match-tlsa.ts';
 
@@ -18,7 +18,10 @@ type HostPolicy = { policy: 'opportunistic' | 'mta-sts' } | { policy: 'dane'; re
 const ladder = ['off', 'opportunistic', 'encrypted', 'verified', 'mta-sts', 'dane'];
 
 /** The strongest of the demands of the host's policy, the destination's shape and the sender. */
-export function demandOf(host: HostPolicy, shape: TlsFloor | 'off', sender: TlsFloor): Demand {
+export function demandOf(published: HostPolicy, shape: TlsFloor | 'off', mail: MailTls): Demand {
+  // RFC 8689: REQUIRETLS demands a valid certificate; TLS-Required: No asks to ignore what the recipient's domain demands.
+  const host: HostPolicy = mail === 'not-required' ? { policy: 'opportunistic' } : published;
+  const sender = mail === 'requiretls' ? 'verified' : mail === 'not-required' ? 'opportunistic' : mail;
   // 'off' is weaker than every demand of the sender.
   const fallback = shape === 'off' && sender === 'opportunistic' ? 'off' : sender;
   const demands: Demand[] = [{ policy: shape }, { policy: fallback }];

@@ -11,13 +11,18 @@ export interface Mail {
   from: string;
   to: string;
   message: Buffer;
+  /** The host must pass the demand for TLS on (REQUIRETLS, RFC 8689). */
+  requireTls?: boolean;
 }
 
 type Refusal = Extract<SessionResult, { kind: 'refused' }>;
-type Obstacle = Extract<SessionResult, { kind: 'too-big' | 'no-smtputf8' | 'internal' }>;
+type Obstacle = Extract<SessionResult, { kind: 'too-big' | 'no-smtputf8' | 'no-requiretls' | 'internal' }>;
 
 /** A reason not to begin, usually a limit that the host has announced. */
-export function obstacle({ from, to, message }: Mail, { sizeLimit, has }: Extensions): Obstacle | null {
+export function obstacle(
+  { from, to, message, requireTls }: Mail,
+  { sizeLimit, has }: Extensions,
+): Obstacle | null {
   // Addresses are checked on acceptance; a line end here would inject an SMTP command.
   if (/[\r\n]/.test(from + to)) {
     return { kind: 'internal', detail: 'an address of the envelope has a line end in it', afterDot: false };
@@ -30,6 +35,12 @@ export function obstacle({ from, to, message }: Mail, { sizeLimit, has }: Extens
   }
   if (isInternational(to) && !has('SMTPUTF8')) {
     return { kind: 'no-smtputf8', detail: 'the host does not take internationalized addresses (SMTPUTF8)' };
+  }
+  if (requireTls && !has('REQUIRETLS')) {
+    return {
+      kind: 'no-requiretls',
+      detail: 'the mail demands TLS at every hop (REQUIRETLS), which the host does not offer',
+    };
   }
   return null;
 }
@@ -89,13 +100,14 @@ async function endEmptyMessage(conversation: Conversation, { phase }: Refusal): 
   await conversation.readReply();
 }
 
-function commandsOf({ from, to, message }: Mail, { has }: Extensions): Command[] {
+function commandsOf({ from, to, message, requireTls }: Mail, { has }: Extensions): Command[] {
   const is8Bit = !isAscii(message);
   const parameters = [
     has('SMTPUTF8') &&
       (isInternational(from + to) || (is8Bit && hasInternationalHeader(message))) &&
       'SMTPUTF8',
     has('8BITMIME') && is8Bit && 'BODY=8BITMIME',
+    requireTls && 'REQUIRETLS',
     has('SIZE') && `SIZE=${message.length}`,
   ].filter(Boolean);
   return [

@@ -9,6 +9,7 @@ import { z } from 'zod';
 import type { Recipient, SendRequest } from '../../accept.ts';
 import { headerFault } from '../../compose/custom-headers.ts';
 import { compareKey, domainOf } from '../../mail/address.ts';
+import { tlsRequiredField } from '../../mail/tls-required.ts';
 import { limitSize } from '../at-most.ts';
 import { attachments } from './attachments.ts';
 import { characters, rule } from './schema-rule.ts';
@@ -85,7 +86,9 @@ const headers = atMostPairs(
     'MIME headers to add. `From`, `To`, `Subject` and `DKIM-Signature` cannot be set, nor can headers that would ' +
     'break or contradict the message: `MIME-Version`, `Content-*`, `Cc`, `Bcc`, `Return-Path`, `Received`, `Resent-*`, ' +
     '`ARC-*`, `Authentication-Results`. `Date`, `Message-ID`, `Reply-To` and `Sender` replace the generated ones. ' +
-    '`References`, `In-Reply-To`, `List-*` and headers with addresses must follow their grammar. Names are tokens; values ' +
+    '`References`, `In-Reply-To`, `List-*` and headers with addresses must follow their grammar. `TLS-Required: No` (RFC 8689) ' +
+    "sends the email even if the TLS policy of the recipient's domain cannot be met. " +
+    'Names are tokens; values ' +
     'contain no CR, LF or NUL.',
   examples: [{ 'X-Campaign': 'receipts' }],
 });
@@ -163,8 +166,12 @@ export function toRequest(parsed: SendFields): Omit<SendRequest, 'idempotency' |
     headers: parsed.headers ?? {},
     tags: parsed.tags ?? {},
     tracking: parsed.tracking ?? {},
+    // Its value has been checked: No.
+    tlsRequired: Object.keys(parsed.headers ?? {}).some(isTlsRequired) ? false : undefined,
   };
 }
+
+const isTlsRequired = (name: string) => name.toLowerCase() === tlsRequiredField;
 
 /** Each address once, as it was first given. */
 export function recipients(addresses: string[]): Recipient[] {

@@ -1,5 +1,5 @@
 /** A send as it is committed, and its answer. */
-import type { TlsFloor } from '../../glossary.ts';
+import type { MailTls } from '../../glossary.ts';
 
 export interface Send {
   emailId: string;
@@ -13,8 +13,7 @@ export interface Send {
   subject: string;
   tags: Record<string, string>;
   tracking: { openTracking: boolean; clickTracking: boolean };
-  /** Minimum TLS that the domain or the organization requires. */
-  tls: TlsFloor;
+  tls: MailTls;
   recipients: SendRecipient[];
   messages: SendMessage[];
   /** The bytes that the messages are patches of (base/byte-patch.ts); null if they are not. */

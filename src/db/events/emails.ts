@@ -1,5 +1,5 @@
 /** Reads emails with their deliveries, events and attempts, in a fixed number of statements. */
-import type { Attempt, DeliveryStatus, Peer, Reply, TlsUsed } from '../../glossary.ts';
+import type { Attempt, DeliveryStatus, MailTls, Peer, Reply, TlsUsed } from '../../glossary.ts';
 import type { Bounce } from '../../record/transition.ts';
 import { query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
@@ -18,6 +18,7 @@ const emails = records({
   tags: json<Record<string, string>>(),
   tracking: json<{ openTracking: boolean; clickTracking: boolean }>(),
   credits: number,
+  tls: value<MailTls>(),
   createdAt: number,
   updatedAt: number,
 });

@@ -5,14 +5,16 @@
 import { createHash } from 'node:crypto';
 import type { SendRequest } from '../../accept.ts';
 import { recipients } from '../../api/send/schema.ts';
-import type { Field } from '../../compose/head.ts';
+import { type Field, fieldValue, type Head } from '../../compose/head.ts';
 import { parseMailbox } from '../../mail/address.ts';
+import { isTlsNotRequired, tlsRequiredField } from '../../mail/tls-required.ts';
 import { readContent } from './message-rules.ts';
 import { isTag, tagsOf } from './tag-fields.ts';
 
 const unsent = ['bcc', 'resent-bcc', 'return-path'];
 
-export function requestOf(raw: Buffer, to: string[], requestId: string): SendRequest {
+/** `requireTls`: REQUIRETLS was given with MAIL; it overrides the header (RFC 8689 section 5). */
+export function requestOf(raw: Buffer, to: string[], requestId: string, requireTls: boolean): SendRequest {
   const { head, from, replyTo, subject, messageId } = readContent(raw);
   const unique = recipients(to);
   return {
@@ -26,8 +28,13 @@ export function requestOf(raw: Buffer, to: string[], requestId: string): SendReq
     tracking: {},
     idempotency: messageId === null ? null : idempotencyOf(messageId, unique, raw),
     requestId,
+    tlsRequired: requireTls || tlsRequiredOf(head),
     rawMessage: { raw: without(raw, head.fields, head.end), messageId },
   };
+}
+
+function tlsRequiredOf(head: Head): false | undefined {
+  return isTlsNotRequired(fieldValue(head, tlsRequiredField) ?? '') ? false : undefined;
 }
 
 /**

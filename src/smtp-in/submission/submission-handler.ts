@@ -13,7 +13,13 @@ import { admitSend, countSend, type SendCapacity } from '../../api/send/admit-se
 import type { SendAnswerRecord } from '../../db/accept/send-record.ts';
 import { domainOf } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import { type Client, type MailHandler, type MailSession, SmtpRefusal } from '../mail-handler.ts';
+import {
+  type Client,
+  type Envelope,
+  type MailHandler,
+  type MailSession,
+  SmtpRefusal,
+} from '../mail-handler.ts';
 import { printable, replyOf } from './refusal-replies.ts';
 import { requestOf } from './send-request.ts';
 
@@ -41,7 +47,7 @@ export function createSubmission(parts: SubmissionParts): MailHandler<Login> {
       if (domainOf(address) !== null) return;
       throw new SmtpRefusal(553, '5.1.3', 'VALIDATION_ERROR: to: must be a plain email address');
     },
-    onMessage: (raw, { to }, session) => withReplies(parts, () => send(parts, raw, to, session)),
+    onMessage: (raw, envelope, session) => withReplies(parts, () => send(parts, raw, envelope, session)),
   };
 }
 
@@ -89,7 +95,7 @@ async function begin(parts: SubmissionParts, address: string, login: Login | nul
 async function send(
   parts: SubmissionParts,
   raw: Buffer,
-  to: string[],
+  { to, requireTls }: Envelope,
   { id, user }: MailSession<Login>,
 ): Promise<string> {
   const caller = await parts.findCaller(user.key);
@@ -97,7 +103,7 @@ async function send(
   requireGrant(caller, 'email:send');
   const slot = await admitSend(parts, caller.orgId, raw.length);
   try {
-    const { answer } = await parts.accept(requestOf(raw, to, id), caller);
+    const { answer } = await parts.accept(requestOf(raw, to, id, requireTls), caller);
     return replyText(answer);
   } finally {
     slot.release();

@@ -14,10 +14,11 @@ export const eximProgram = '/usr/sbin/exim4';
 /** The user that Debian's build runs as. */
 const user = 'Debian-exim';
 
-/** `config` replaces the configuration of a receiver; spool, log and certificate stay the same. */
+/** `config` replaces the configuration of a receiver, and `mode` how it runs; spool, log and certificate stay the same. */
 export async function startExim(
   options: ReceiverOptions,
   config = configuration(options),
+  mode = ['-bdf'],
 ): Promise<Receiver> {
   const { directory, host, port } = options;
   const jail = await makeJail({
@@ -29,7 +30,7 @@ export async function startExim(
     directories: { '/spool': user, '/log': user, '/mail': user },
   });
   const output = await jail.run(eximProgram, '-C', '/exim.conf', '-bV');
-  const server = await jail.serve([eximProgram, '-C', '/exim.conf', '-bdf'], () => listens(host, port));
+  const server = await jail.serve([eximProgram, '-C', '/exim.conf', ...mode], () => listens(host, port));
   return {
     version: `Exim ${/Exim version (\S+)/.exec(output)?.[1]}`,
     received: async (mailbox) => (await readMaildir(join(directory, 'mail', mailbox)))[0]!,

@@ -7,6 +7,7 @@ import type { SendRequest } from '../../../accept.ts';
 import { readHead } from '../../../compose/head.ts';
 import { editedParts } from '../../../compose/html-parts.ts';
 import type { EmailRecord } from '../../../db/events/emails.ts';
+import type { MailTls } from '../../../glossary.ts';
 import { compareKey, domainOf } from '../../../mail/address.ts';
 import type { TrackingLinks } from '../../../tracking/tracking-links.ts';
 import { untracked } from '../../../tracking/untracked.ts';
@@ -35,6 +36,9 @@ export function resendRequest({ email, raw, once, requestId, links }: Resend): S
     tracking: email.tracking,
     idempotency: idempotencyOf(once, ['resend', email.id]),
     requestId,
+    tlsRequired: ({ requiretls: true, 'not-required': false } as Partial<Record<MailTls, boolean>>)[
+      email.tls
+    ],
     rawMessage: { raw: withoutSignatures(raw, links), messageId: null },
   };
 }
