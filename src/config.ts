@@ -4,11 +4,17 @@
  * start, and passed to the code that needs them. All faults are reported together, one line each.
  * settings/grammar.ts and settings/durations.ts parse the values; settings/setting-sources.ts reads the sources.
  */
-import { hostname } from 'node:os';
-import { join } from 'node:path';
 import { z } from 'zod';
 import { bracketed } from './base/tcp-listen.ts';
 import { ConfigError } from './settings/config-error.ts';
+import {
+  dataBesideProgram,
+  machineName,
+  none,
+  noSources,
+  systemServers,
+  terminalFormat,
+} from './settings/defaults.ts';
 import {
   defaultTimeouts,
   duration,
@@ -20,12 +26,12 @@ import {
 import {
   addresses,
   anyText,
-  asHostName,
   byteSize,
   dnsServers,
   domainName,
   eachOf,
   hostToListen,
+  mailboxOrOff,
   oneOf,
   portOrOff,
   portToListen,
@@ -42,20 +48,6 @@ import { computed, type Registered, registered, type Setting, setting } from './
 import { refuseRolesAlone, refuseShortEmailRetention } from './settings/setting-conflicts.ts';
 import { type Environment, type Given, gather } from './settings/setting-sources.ts';
 import { sourceAddresses } from './settings/source-address-grammar.ts';
-
-const none = () => null;
-
-/** Does not depend on the working directory, so that a command finds the same data from anywhere. */
-const dataBesideProgram = () => join(import.meta.dirname, '../data');
-
-const systemServers = (): string[] => [];
-
-const noSources = () => [];
-
-/** A name of one label is allowed, because many machines have no other; a name that EHLO does not allow is not. */
-const machineName = () => asHostName(hostname()) ?? 'localhost';
-
-const terminalFormat = () => (process.stdout.isTTY ? 'pretty' : 'json');
 
 const schema = z.object({
   dataDir: computed(anyText, dataBesideProgram, {
@@ -232,6 +224,13 @@ const schema = z.object({
     name: 'POSTERN_CREDITS_LOW',
     default: '10',
     description: 'Remaining percentage of the quota at which the event credits.low is sent.',
+  }),
+  tlsReports: setting(mailboxOrOff, {
+    name: 'POSTERN_TLS_REPORTS',
+    default: 'off',
+    example: 'Acme Mail <tls-reports@mail.example.org>',
+    description:
+      'Sender of TLS reports (RFC 8460) to recipient domains that ask for them, named in them as the organization and its contact; an organization here must have its domain, verified, and is charged for reports by mail.',
   }),
   unverifiedDomains: setting(oneOf('a policy', ['keep', 'refuse']), {
     name: 'POSTERN_UNVERIFIED_DOMAINS',

@@ -7,9 +7,10 @@
  */
 import { orAborted } from './base/abort.ts';
 import type { Clock } from './base/clock.ts';
-import type { Attempt, Delivery, Peer, TlsUsed } from './glossary.ts';
+import type { Attempt, Delivery, Peer, TlsSession, TlsUsed } from './glossary.ts';
 import { envelopeAddress } from './mail/address.ts';
 import { type Classification, classify, type SessionResult } from './outcome.ts';
+import { sessionOf, sessionOfSkipped } from './route/published-tls.ts';
 import type { Host, Route, Routes } from './route/route.ts';
 import type { SameSource } from './route/same-source.ts';
 import type { Offer, Target } from './smtp-out/offer.ts';
@@ -32,6 +33,8 @@ export interface DeliverParts {
   onTlsWanted(host: string): void;
   /** Called once for each host that was tried or skipped, for the mail log. */
   onAttempted(delivery: Delivery, hostAttempt: HostAttempt): void;
+  /** Whether an attempt lists its TLS sessions, for reports to the recipient's domain. */
+  listsTlsSessions(delivery: Delivery): boolean;
   clock: Clock;
   port: number;
 }
@@ -45,6 +48,7 @@ export interface HostAttempt {
   result: SessionResult;
   classification: Classification;
   ms: number;
+  tlsSession: TlsSession | null;
 }
 
 /** At least one: without a host there is the reason why none was tried. */
@@ -142,6 +146,7 @@ function attemptOf(
     mx: peer,
     tls,
     transcript: transcript.lines,
+    tlsSessions: tried.flatMap(({ tlsSession }) => tlsSession ?? []),
   };
 }
 
@@ -209,11 +214,22 @@ class HostList {
   async tryAll(): Promise<HostAttempts> {
     for (const host of this.#route.hosts) {
       const isFinal = host.result
-        ? this.#isFinal(skipped(this.#parts, this.#job, this.#peerOf(host), host.result))
+        ? this.#isFinal(this.#skipped(host, host.result))
         : await this.#tryHost(host);
       if (isFinal) break;
     }
     return this.#tried as HostAttempts;
+  }
+
+  #skipped(host: Host, result: SessionResult): HostAttempt {
+    const tried = skipped(this.#parts, this.#job, this.#peerOf(host), result);
+    return { ...tried, tlsSession: this.#lists ? sessionOfSkipped(host) : null };
+  }
+
+  /** With TLS-Required: No, the certificate is not checked as the domain's policy says. */
+  get #lists(): boolean {
+    const { delivery } = this.#job;
+    return delivery.tls !== 'not-required' && this.#parts.listsTlsSessions(delivery);
   }
 
   /** True if the result is final: that of this host, or of a later one whose idle session was used. */
@@ -255,7 +271,7 @@ class HostList {
     const { name, shape } = this.#route.destination;
     const connections = Math.min(shape.connections, this.#job.connections);
     const started = performance.now();
-    const { peer, source, tls, result } = await this.#parts.offer({
+    const { peer, source, tls, result, trial } = await this.#parts.offer({
       mail: this.#mail,
       domain: delivery.domain,
       from,
@@ -265,7 +281,9 @@ class HostList {
       stopped,
     });
     const ms = performance.now() - started;
-    const tried = { peer, source, tls, result, classification: classify(result), ms };
+    const host = this.#route.hosts.find((one) => one.name === peer.host)!;
+    const tlsSession = trial && this.#lists ? sessionOf(host, trial, peer.address, source) : null;
+    const tried = { peer, source, tls, result, classification: classify(result), ms, tlsSession };
     this.#parts.onAttempted(delivery, tried);
     const isRefusedInClear = result.kind === 'refused' && tls === null;
     if (isRefusedInClear && tried.classification.outcome.category === 'tls')
@@ -292,7 +310,7 @@ function skipped(
 }
 
 function hostAttempt(peer: Peer | null, result: SessionResult): HostAttempt {
-  return { peer, source: null, tls: null, result, classification: classify(result), ms: 0 };
+  return { peer, source: null, tls: null, result, classification: classify(result), ms: 0, tlsSession: null };
 }
 
 const decisive = ([first, ...others]: HostAttempts) => others.reduce(moreDecisive, first);

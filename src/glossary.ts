@@ -79,6 +79,38 @@ export interface TlsUsed {
   policy: TlsFloor | 'mta-sts' | 'dane';
 }
 
+/** What is wrong with TLS at a host, in the words of reports (RFC 8460 section 4.3). */
+export type TlsFailureType =
+  | 'starttls-not-supported'
+  | 'certificate-expired'
+  | 'certificate-host-mismatch'
+  | 'certificate-not-trusted'
+  | 'validation-failure'
+  | 'tlsa-invalid'
+  | 'dnssec-invalid'
+  | 'sts-policy-fetch-error';
+
+/** How TLS with a host went: without `failure` there is TLS, with any certificate; `fault`: what is wrong with that. */
+export interface TlsTrial {
+  failure: TlsFailureType | null;
+  fault: TlsFailureType | null;
+  reason: string | null;
+}
+
+/** One new connection, or the decision against one, as the recipient's domain is told in a report (RFC 8460). */
+export interface TlsSession {
+  policy: 'tlsa' | 'sts' | 'no-policy-found';
+  /** The published policy: the TLSA records, or the lines of the MTA-STS policy. */
+  policyText: string[];
+  host: string;
+  address: string | null;
+  /** Our own address; null: the system chose it. */
+  source: string | null;
+  /** Null: TLS as the policy demands; without a policy, any TLS. */
+  failure: TlsFailureType | null;
+  reason: string | null;
+}
+
 /** One TLSA record (RFC 6698 section 2.1): what a host's certificate is, published in DNS. */
 export interface TlsaRecord {
   usage: number;
@@ -172,6 +204,8 @@ export interface Attempt {
   mx: Peer | null;
   tls: TlsUsed | null;
   transcript: TranscriptLine[];
+  /** For the reports of RFC 8460, if they are sent. */
+  tlsSessions?: TlsSession[];
 }
 
 /** One sender address with its display name; `header` is the string as the caller gave it. */

@@ -24,6 +24,8 @@ export interface StoredPolicy extends MtaStsPolicy {
   /** From the DNS record. */
   id: string;
   fetchedAt: number;
+  /** Seconds; absent in policies that were stored up to version 0.7. */
+  maxAge?: number;
 }
 
 /** The valid policy, if any, and the reason why there is none or no newer one, for the operator. */
@@ -103,7 +105,7 @@ export function createSts(parts: StsParts): Sts {
   async function fetchAndKeep(domain: string, id: string): Promise<Known> {
     const text = await parts.fetchPolicy(domain);
     const { mode, mx = [], maxAge } = parsePolicy(text, { strict: true });
-    const policy = { id, mode, mx, fetchedAt: clock.now() };
+    const policy = { id, mode, mx, fetchedAt: clock.now(), maxAge };
     // If it cannot be stored, it still applies to this mail.
     await policies.set(domain, policy, maxAge * 1000).catch(() => {});
     return { policy, reason: null };
@@ -112,18 +114,28 @@ export function createSts(parts: StsParts): Sts {
 
 /** RFC 8461 section 5: with `enforce`, a host that does not match must not be used; with `testing`, there is only a note. */
 function findingOf(host: string, { policy, reason }: Known): DaneFinding {
+  if (policy === null && reason !== null) {
+    return { tls: { policy: 'opportunistic', note: reason, stsFault: reason } };
+  }
   if (policy === null || policy.mode === 'none') return opportunistic(reason);
   const { valid } = validateMx(host, policy);
   const mismatch = `${host} is not among the hosts of the domain's MTA-STS policy (${policy.mx.join(', ')})`;
+  const sts = { text: linesOf(policy), isNamed: valid };
   if (policy.mode === 'testing') {
-    return opportunistic(
+    const { tls } = opportunistic(
       valid
         ? 'an MTA-STS policy in testing mode; enforced, it would demand a valid certificate'
         : `an MTA-STS policy in testing mode; enforced, it would forbid this host: ${mismatch}`,
     );
+    return { tls: { ...tls, sts } };
   }
-  if (valid) return { tls: { policy: 'mta-sts' } };
-  return { tls: { policy: 'mta-sts' }, result: { kind: 'tls-required', detail: mismatch } };
+  if (valid) return { tls: { policy: 'mta-sts', sts } };
+  return { tls: { policy: 'mta-sts', sts }, result: { kind: 'tls-required', detail: mismatch } };
+}
+
+function linesOf({ mode, mx, maxAge }: StoredPolicy): string[] {
+  const age = maxAge === undefined ? [] : [`max_age: ${maxAge}`];
+  return ['version: STSv1', `mode: ${mode}`, ...mx.map((host) => `mx: ${host}`), ...age];
 }
 
 function opportunistic(note: string | null): DaneFinding {

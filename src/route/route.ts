@@ -28,6 +28,10 @@ export type HostTls =
   ) & {
     /** A remark for the operator on how the policy was found. */
     note?: string;
+    /** The domain's MTA-STS policy, also in mode `testing`: its lines, and whether it names the host. */
+    sts?: { text: string[]; isNamed: boolean };
+    /** Why the domain's MTA-STS policy is not known, although the domain says that it has one. */
+    stsFault?: string;
   };
 
 /** Hosts in order of preference; those of equal preference in a new random order each time. */

@@ -50,6 +50,7 @@ import { createResolver } from '../route/resolver.ts';
 import type { Routes } from '../route/route.ts';
 import { createRouteCache } from '../route/route-cache.ts';
 import { createSameSource } from '../route/same-source.ts';
+import { headerOf } from '../settings/grammar.ts';
 import { loadShaping } from '../settings/shaping-file.ts';
 import { createDestinationOf, defaultShape } from '../settings/shaping-rules.ts';
 import { ConnectionPool } from '../smtp-out/connection-pool.ts';
@@ -157,6 +158,8 @@ function createAttempts(
         tls,
         ms,
       }),
+    // Not of reports, because every report would have another one in its wake.
+    listsTlsSessions: ({ from }) => config.tlsReports !== null && from !== headerOf(config.tlsReports),
     clock: context.clock,
     port: config.mtaPort,
   });

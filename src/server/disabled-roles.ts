@@ -33,6 +33,7 @@ export const disabledIntake: Intake = {
     response.end('This node does not have the role "http"; only /health and /metrics are available.\n');
   },
   settled: idle,
+  accept: null,
   submission: null,
   endLongRequests: idle,
 };

@@ -65,6 +65,8 @@ export interface Intake {
   /** Resolves when everything that was written after the answers is in the database. */
   settled(): Promise<void>;
   /** Null: no role `http`. */
+  accept: Accept | null;
+  /** Null: no role `http`. */
   submission: ReturnType<typeof createSubmission> | null;
   /** Ends requests that would otherwise last as long as their clients like. */
   endLongRequests(): Promise<void>;
@@ -122,6 +124,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
   return {
     answer: app.callback(),
     settled: async () => void (await Promise.all([tracking.settled(), uses.flush(), dashboard.stop()])),
+    accept: sending.accept,
     submission: createCountedSubmission(context, { ...callers, ...sending }),
     async endLongRequests() {
       // A background job ends between two pages of the queue; `settled` waits for that.

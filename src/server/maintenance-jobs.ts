@@ -1,7 +1,9 @@
 /** The jobs that maintenance.ts runs; most delete rows that are older than the time for which their kind is kept. */
+import type { Accept } from '../accept.ts';
 import { watchKeys } from '../accounts/dkim-rotation.ts';
 import { watchDomains } from '../accounts/watch-domains.ts';
 import { forgetAnswers } from '../db/accept/idempotency.ts';
+import { findVerifiedOwner } from '../db/accounts/domains-table.ts';
 import { forgetLinks } from '../db/accounts/one-time.ts';
 import { forgetSessions } from '../db/accounts/sessions-table.ts';
 import { forgetSoftBounces } from '../db/accounts/soft-bounces.ts';
@@ -13,13 +15,17 @@ import { forgetNodes } from '../db/queue/nodes.ts';
 import type { MaintenanceJob } from '../db/schema/maintenance-job.ts';
 import { partitionJobs } from '../db/schema/partitioned-tables.ts';
 import { forgetWebhookAttempts, forgetWebhookMessages } from '../db/webhooks/webhook-attempts.ts';
+import { sendTlsReports } from '../operate/tls-reports/send-tls-reports.ts';
 import { createResolver } from '../route/resolver.ts';
+import { headerOf } from '../settings/grammar.ts';
+import { createPoster } from '../webhooks/guarded-post.ts';
 import type { ServerContext } from './context.ts';
 
 /** Thirteen months, so that each month can be compared with the same month of the year before. */
 const keepStatisticsMs = 400 * 86_400_000;
 
-export function maintenanceJobs(context: ServerContext): MaintenanceJob[] {
+/** `accept`: null on a node without the role `http`. */
+export function maintenanceJobs(context: ServerContext, accept: Accept | null): MaintenanceJob[] {
   const { config, db, clock, log, random, eventSignal } = context;
   const { now } = clock;
   const resolve = createResolver(config.dnsServers);
@@ -66,5 +72,44 @@ export function maintenanceJobs(context: ServerContext): MaintenanceJob[] {
         onChecked: eventSignal.notify,
       }),
     },
+    ...tlsReportJob(context, accept),
   ];
+}
+
+/** Of the nodes that accept mail, the first one that finds a report due sends it. */
+function tlsReportJob(context: ServerContext, accept: Accept | null): MaintenanceJob[] {
+  const { config, clock, db, onError } = context;
+  const sender = config.tlsReports;
+  if (sender === null || accept === null) return [];
+  const resolve = createResolver(config.dnsServers);
+  const poster = createPoster({ resolve, allowPrivate: config.webhookAllowPrivate, timeoutMs: 10_000 });
+  const run = sendTlsReports({
+    db,
+    now: clock.now,
+    resolve,
+    sender,
+    from: headerOf(sender),
+    findSenderOrg: (domain) => findVerifiedOwner(db, domain),
+    accept: ({ orgId, to, subject, raw, idempotency }) =>
+      accept(
+        {
+          to: [to],
+          from: headerOf(sender),
+          subject,
+          attachments: [],
+          headers: {},
+          tags: {},
+          tracking: { openTracking: false, clickTracking: false },
+          idempotency,
+          // RFC 8460 section 5.3: TLS that fails must not keep the report about it.
+          tlsRequired: false,
+          requestId: 'tls-report',
+          rawMessage: { raw, messageId: null },
+        },
+        { orgId, keyId: null, scopes: [] },
+      ),
+    post: (request) => poster.post(request, AbortSignal.timeout(15_000)),
+    onError,
+  });
+  return [{ name: 'TLS reports', run }];
 }

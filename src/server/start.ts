@@ -108,7 +108,7 @@ async function buildParts(context: ServerContext, baseUrl: () => string, stops: 
   stops.push(intake.settled);
   const bounces = createBounceHandling(context);
   stops.push(bounces.close);
-  stops.push(startMaintenance(maintenanceJobs(context), clock, onError));
+  stops.push(startMaintenance(maintenanceJobs(context, intake.accept), clock, onError));
   return { intake, delivery, bounces, diskGuard };
 }
 

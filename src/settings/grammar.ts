@@ -6,6 +6,8 @@
 import { isIP, isIPv6 } from 'node:net';
 import { domainToASCII } from 'node:url';
 import { bracketed } from '../base/tcp-listen.ts';
+import type { Mailbox } from '../glossary.ts';
+import { parseMailbox } from '../mail/address.ts';
 
 export interface Grammar<T> {
   read(text: string): T;
@@ -88,6 +90,23 @@ export const portToListen = wholeNumber('a port', 0, 65535);
 export const portToReach = wholeNumber('a port', 1, 65535);
 
 export const portOrOff = wholeNumberOr('off', 'a port', 1, 65535);
+
+/** As in a From field. */
+export function headerOf({ name, address }: Mailbox): string {
+  return name === '' ? address : `"${name.replace(/["\\]/g, '\\$&')}" <${address}>`;
+}
+
+/** An address with or without a name, or off. */
+export const mailboxOrOff: Grammar<Mailbox | null> = {
+  read(text) {
+    if (text.trim().toLowerCase() === 'off') return null;
+    return (
+      parseMailbox(text) ??
+      refuse(text, 'a sender', 'off, or a sender such as Acme Mail <tls@mail.example.org>')
+    );
+  },
+  print: (mailbox) => (mailbox === null ? 'off' : headerOf(mailbox)),
+};
 
 export const yesOrNo: Grammar<boolean> = {
   read(text) {

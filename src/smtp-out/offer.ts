@@ -11,7 +11,7 @@ import type { Socket } from 'node:net';
 import { orAborted } from '../base/abort.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import type { PersistentCache } from '../base/persistent-cache.ts';
-import type { Peer, TlsUsed } from '../glossary.ts';
+import type { Peer, TlsTrial, TlsUsed } from '../glossary.ts';
 import type { Destination } from '../mail/destination-shape.ts';
 import { NoSource } from '../mail/ip-pool.ts';
 import type { SessionResult } from '../outcome.ts';
@@ -89,6 +89,8 @@ interface Report {
   /** Our own address; null: the system chose it, or there was no connection. */
   source: string | null;
   tls: TlsUsed | null;
+  /** How TLS went over a new connection, at the first try; null: an idle session was used, or TLS was not tried. */
+  trial: TlsTrial | null;
 }
 
 export type Offer = (job: DeliveryJob) => Promise<Report>;
@@ -98,6 +100,8 @@ interface NewConnection {
   address: string;
   source: string | null;
 }
+
+type FirstTrial = { trial: TlsTrial | null };
 
 const tlsFailureTtlMs = 24 * 60 * 60_000;
 /** After a failure that may be an overload or a lost connection: the host may well give TLS the next time. */
@@ -129,19 +133,20 @@ export function createOffer(parts: OfferParts): Offer {
     const { result, stale } = await session.send(job.mail, job.transcript, job.stopped);
     pool.giveBack(job.destination, session);
     const { host, address, source } = session;
-    return { report: { result, peer: peerOf(host, address), source, tls }, stale };
+    return { report: { result, peer: peerOf(host, address), source, tls, trial: null }, stale };
   }
 
   async function onNewConnection(job: DeliveryJob, permit: Permit): Promise<Report> {
     const [target] = job.targets;
     try {
-      const { opened, address, source } = await openConnection(job, target);
+      const { opened, address, source, trial } = await openConnection(job, target);
       if ('session' in opened) {
         opened.session.closed.then(permit);
-        return (await transferMail(job, opened.session, opened.protection)).report;
+        const { report } = await transferMail(job, opened.session, opened.protection);
+        return { ...report, trial };
       }
       opened.closed.then(permit);
-      return { result: opened.result, peer: peerOf(target.name, address), source, tls: opened.tls };
+      return { result: opened.result, peer: peerOf(target.name, address), source, tls: opened.tls, trial };
     } catch (error) {
       permit();
       if (job.stopped.aborted) throw error;
@@ -152,6 +157,7 @@ export function createOffer(parts: OfferParts): Offer {
         peer: peerOf(target.name, target.addresses[0]!),
         source: null,
         tls: null,
+        trial: null,
       };
     }
   }
@@ -161,16 +167,26 @@ export function createOffer(parts: OfferParts): Offer {
 
 /** Opens a session, with TLS if possible. Rejects if no address answered. */
 function createOpenConnection(parts: OfferParts) {
-  async function connectWithTls(job: DeliveryJob, target: Target): Promise<NewConnection> {
-    const { transcript, stopped } = job;
-    if (target.note) transcript.add('note', target.note);
-    const tls = await firstOffer(target, transcript);
+  async function connectWithTls(job: DeliveryJob, target: Target): Promise<NewConnection & FirstTrial> {
+    if (target.note) job.transcript.add('note', target.note);
+    const tls = await firstOffer(target, job.transcript);
     const first = await open(parts, job, target, tls);
+    return { ...(await descend(job, target, first, tls)), trial: first.opened.trial };
+  }
+
+  async function descend(
+    job: DeliveryJob,
+    target: Target,
+    first: NewConnection,
+    tls: TlsOffer | null,
+  ): Promise<NewConnection> {
+    const { stopped } = job;
     const failed = failureOf(first);
     if (!failed || stopped.aborted) return first;
     if (!allowsClear(target.demand)) {
-      const { detail } = failed;
-      return { ...first, opened: { ...first.opened, result: { kind: 'tls-required', detail } } };
+      const { detail, closed } = failed;
+      const { trial } = first.opened;
+      return { ...first, opened: { result: { kind: 'tls-required', detail }, tls: null, closed, trial } };
     }
     await failed.closed;
     const again = { ...target, addresses: [first.address] };

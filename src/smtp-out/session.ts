@@ -7,7 +7,7 @@
  * so it would be unknown whether a retry may deliver it twice. Their cost is similar (scripts/mail-libraries.ts shows both).
  */
 import type { Socket } from 'node:net';
-import type { TlsUsed } from '../glossary.ts';
+import type { TlsFailureType, TlsTrial, TlsUsed } from '../glossary.ts';
 import type { SessionResult } from '../outcome.ts';
 import { Conversation } from './conversation.ts';
 import type { Timeouts } from './deadline.ts';
@@ -33,10 +33,11 @@ export interface Opening extends Greeting {
   stopped: AbortSignal;
 }
 
-/** `closed` resolves when the socket is gone. */
-export type Opened =
+/** `closed` resolves when the socket is gone. `trial`: null if TLS was not tried. */
+export type Opened = { trial: TlsTrial | null } & (
   | { session: Session; protection: Protection }
-  | { result: SessionResult; tls: TlsUsed | null; closed: Promise<void> };
+  | { result: SessionResult; tls: TlsUsed | null; closed: Promise<void> }
+);
 
 export interface Session {
   readonly host: string;
@@ -73,18 +74,30 @@ export async function openSession(opening: Opening): Promise<Opened> {
   const { closed } = conversation;
   if ('kind' in opened) {
     conversation.quit();
-    return { result: opened, tls: null, closed };
+    const trial = opened.kind === 'tls-failed' ? failedTrial('validation-failure', opened.detail) : null;
+    return { result: opened, tls: null, closed, trial };
   }
   const handshake = handshakeOf(conversation.socket, tls ?? 'modern');
   const protection = protectionOf(handshake, demand, opening);
   transcript.add('note', protection.note + opened.clearBecause);
+  const trial = tls && trialOf(protection, opened.clearBecause);
   if (protection.unmet === null) {
-    return { session: createSession(conversation, opened.extensions, handshake, opening), protection };
+    return { session: createSession(conversation, opened.extensions, handshake, opening), protection, trial };
   }
   const detail = protection.unmet + opened.clearBecause;
   transcript.add('note', detail);
   conversation.quit();
-  return { result: { kind: 'tls-required', detail }, tls: protection.tls, closed };
+  return { result: { kind: 'tls-required', detail }, tls: protection.tls, closed, trial };
+}
+
+function failedTrial(failure: TlsFailureType, reason: string): TlsTrial {
+  return { failure, fault: null, reason };
+}
+
+function trialOf({ tls, fault, note }: Protection, clearBecause: string): TlsTrial {
+  // As in ": it does not offer STARTTLS".
+  if (!tls) return failedTrial('starttls-not-supported', clearBecause.slice(2));
+  return { failure: null, fault, reason: fault && note };
 }
 
 function createSession(

@@ -6,7 +6,7 @@
  */
 import type { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
-import type { MailTls, TlsaRecord, TlsFloor, TlsUsed } from '../glossary.ts';
+import type { MailTls, TlsaRecord, TlsFailureType, TlsFloor, TlsUsed } from '../glossary.ts';
 import type { Handshake } from './handshake.ts';
 import { tlsaMismatch } from './match-tlsa.ts';
 
@@ -45,6 +45,8 @@ export interface Protection {
   note: string;
   /** Why the demand is not met, in one sentence; null if it is. */
   unmet: string | null;
+  /** What is wrong with the certificate; null if it satisfies the policy, or there is no TLS. */
+  fault: TlsFailureType | null;
 }
 
 /** As in "gives no TLS, which …". */
@@ -66,7 +68,7 @@ export function protectionOf(
   const demands = demanding[demand.policy];
   if (!handshake) {
     const unmet = allowsClear(demand) ? null : `${names.host} gives no TLS, which ${demands}`;
-    return { tls: null, note: 'in clear', unmet };
+    return { tls: null, note: 'in clear', unmet, fault: null };
   }
   const { socket, offer, protocol, cipher, group } = handshake;
   const mismatch =
@@ -81,6 +83,7 @@ export function protectionOf(
     tls: { protocol, cipher, group, verified, policy },
     note: `${parts}${offer === 'legacy' ? ' (outdated TLS allowed)' : ''}, ${proof}`,
     unmet: allowsClear(demand) ? null : lackOf(handshake, demand, mismatch, names.host),
+    fault: verified ? null : demand.policy === 'dane' ? 'validation-failure' : faultOf(socket),
   };
 }
 
@@ -88,6 +91,13 @@ function lackOf({ offer }: Handshake, { policy }: Demand, mismatch: string | nul
   if (offer === 'legacy') return `${host} gave no sound TLS, which ${demanding[policy]}`;
   if (mismatch === null || policy === 'encrypted') return null;
   return `${host} does not prove who it is, which ${demanding[policy]}: ${mismatch}`;
+}
+
+function faultOf({ authorizationError }: TLSSocket): TlsFailureType {
+  // Typed as an Error; it is a code.
+  const code = String(authorizationError);
+  if (code === 'CERT_HAS_EXPIRED') return 'certificate-expired';
+  return code === 'ERR_TLS_CERT_ALTNAME_INVALID' ? 'certificate-host-mismatch' : 'certificate-not-trusted';
 }
 
 /** The fault that Node found in chain, dates or name; null if there is none. */

@@ -97,7 +97,7 @@ test.serial('3 GET: a recipient that was delivered', async (t) => {
   t.regex(deliveredAt, isoForm);
   t.deepEqual(Object.keys(lastResponse).sort(), ['code', 'enhanced', 'text']);
   t.is(lastResponse.code, 250);
-  t.deepEqual(Object.keys(tls).sort(), ['cipher', 'policy', 'protocol', 'verified']);
+  t.deepEqual(Object.keys(tls).sort(), ['cipher', 'group', 'policy', 'protocol', 'verified']);
   t.regex(tls.protocol, /^TLSv1\.[23]$/);
   t.is(tls.verified, false);
 });

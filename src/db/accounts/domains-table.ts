@@ -135,3 +135,9 @@ function fromRows(rows: any[]): DomainRecord[] {
   }
   return [...found.values()];
 }
+
+/** The organization that has the domain, verified: the first one; null if there is none. */
+export async function findVerifiedOwner(db: Db, name: string): Promise<string | null> {
+  const row = await db('domains').where({ name, status: 'verified' }).orderBy('id').first('org_id');
+  return row?.org_id ?? null;
+}

@@ -20,6 +20,7 @@ import { parallel } from '../engine/parallel.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
 import { bumpUpdatedAt } from '../events/bump-updated-at.ts';
 import { eventRow } from '../events/event-row.ts';
+import { countTlsSessions } from './tls-results.ts';
 
 /**
  * Returns for each transition whether it is written; false: the lease was lost. `suppressAfter`: the categories of hard
@@ -51,6 +52,11 @@ export async function recordAll(
     const soft = suppressAfter.length === 0 ? [] : kept.flatMap(softBounceOf);
     if (soft.length > 0) suppressed.push(...(await noteSoftBounces(trx, soft)));
     await suppress(trx, suppressed, at);
+    // Last, because other nodes count the same large domains: their rows stay locked until the commit.
+    await countTlsSessions(
+      trx,
+      kept.map(({ delivery: { domain }, attempt }) => ({ domain, attempt })),
+    );
     return written;
   });
 }

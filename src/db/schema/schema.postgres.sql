@@ -494,6 +494,23 @@ CREATE TABLE suspensions (
 );
 CREATE UNIQUE INDEX suspensions_pkey ON public.suspensions USING btree (destination);
 
+CREATE TABLE tls_results (
+  day integer NOT NULL,
+  domain text NOT NULL,
+  policy text NOT NULL,
+  host text NOT NULL,
+  failure text NOT NULL,
+  sessions bigint NOT NULL,
+  policy_text text NOT NULL,
+  address text,
+  source text,
+  reason text,
+  due_at bigint NOT NULL,
+  PRIMARY KEY (day, domain, policy, host, failure)
+);
+CREATE INDEX tls_results_due_at_index ON public.tls_results USING btree (due_at);
+CREATE UNIQUE INDEX tls_results_pkey ON public.tls_results USING btree (day, domain, policy, host, failure);
+
 CREATE TABLE users (
   id uuid NOT NULL,
   email text NOT NULL,

@@ -451,6 +451,23 @@ CREATE TABLE suspensions (
   primary key (destination)
 );
 
+CREATE TABLE tls_results (
+  day integer not null,
+  domain text not null,
+  policy text not null,
+  host text not null,
+  failure text not null,
+  sessions bigint not null,
+  policy_text text not null,
+  address text,
+  source text,
+  reason text,
+  due_at bigint not null,
+  primary key (day, domain, policy, host, failure)
+);
+
+CREATE INDEX tls_results_due_at_index on tls_results (due_at);
+
 CREATE TABLE users (
   id char(36) not null,
   email text not null,

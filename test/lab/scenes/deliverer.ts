@@ -110,6 +110,7 @@ export function startDeliverer(t: ExecutionContext, options: DelivererOptions) {
     sameSource: createSameSource(),
     onTlsWanted: (host) => void forgetTlsFailure(tlsTrouble, host),
     onAttempted: () => {},
+    listsTlsSessions: () => true,
     clock: systemClock,
     port,
   });

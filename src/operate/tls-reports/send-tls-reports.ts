@@ -1,0 +1,136 @@
+/**
+ * Sends the TLS reports (RFC 8460) that are due, by mail and by https, to the domains that ask for them. A report by mail is an
+ * email of the organization that has the sender's domain. Of several nodes, the first one that takes a report sends it; if
+ * nobody accepts the report, it is tried again every hour for a day.
+ */
+import { createHash } from 'node:crypto';
+import type { Resolve } from '../../accounts/domains.ts';
+import type { Db } from '../../db/engine/open.ts';
+import {
+  type DueReport,
+  dayMs,
+  dueTlsReports,
+  forgetTlsResults,
+  reportTime,
+  takeTlsReport,
+} from '../../db/queue/tls-results.ts';
+import type { Mailbox } from '../../glossary.ts';
+import { compareKey, domainOf } from '../../mail/address.ts';
+import { Refusal } from '../../mail/refusal.ts';
+import { type ReportAddress, reportAddresses } from './report-addresses.ts';
+import { reportDocument, reportMail, type TlsReportDocument } from './report-document.ts';
+
+interface ReportRecipient {
+  address: string;
+  key: string;
+  domain: string;
+}
+
+/** A report as an email of the organization `orgId`. */
+interface ReportEmail {
+  orgId: string;
+  to: ReportRecipient;
+  subject: string;
+  raw: Buffer;
+  idempotency: { key: string; requestHash: string };
+}
+
+export interface TlsReportParts {
+  db: Db;
+  now(): number;
+  resolve: Resolve;
+  sender: Mailbox;
+  /** The sender as in a From field. */
+  from: string;
+  /** The organization that has the domain, verified; null if there is none. */
+  findSenderOrg(domain: string): Promise<string | null>;
+  accept(email: ReportEmail): Promise<unknown>;
+  post(request: { url: string; headers: Record<string, string>; body: string }): Promise<{ status: number }>;
+  onError(what: string, error: unknown): void;
+}
+
+const maxAtOnce = 10;
+const retryDelayMs = 3_600_000;
+
+/** A maintenance job: returns how many reports it found. */
+export function sendTlsReports(parts: TlsReportParts): () => Promise<number> {
+  return async () => {
+    const due = await dueTlsReports(parts.db, parts.now(), maxAtOnce);
+    await Promise.all(due.map((report) => sendOne(parts, report)));
+    return due.length;
+  };
+}
+
+async function sendOne(parts: TlsReportParts, report: DueReport): Promise<void> {
+  const { db, resolve } = parts;
+  const now = parts.now();
+  const rows = await takeTlsReport(db, report, now, now + retryDelayMs);
+  if (rows === null) return;
+  const isLast = now >= reportTime(report.day, report.domain) + dayMs;
+  const found = await txtOf(resolve, `_smtp._tls.${report.domain}`);
+  const addresses = found === null ? null : reportAddresses(found);
+  const isOver =
+    addresses !== null &&
+    (addresses.length === 0 ||
+      (await sendToAny(parts, addresses, reportDocument(report, rows, parts.sender))));
+  if (isOver || isLast) await forgetTlsResults(db, report);
+}
+
+/** Null: DNS gave no answer. */
+async function txtOf(resolve: Resolve, name: string): Promise<string[] | null> {
+  try {
+    const records = (await resolve(name, 'TXT')) as (string | string[])[];
+    return records.map((record) => [record].flat().join(''));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === 'ENOTFOUND' || code === 'ENODATA' ? [] : null;
+  }
+}
+
+/** True if one of the addresses took the report; each gets it. */
+async function sendToAny(
+  parts: TlsReportParts,
+  addresses: ReportAddress[],
+  document: TlsReportDocument,
+): Promise<boolean> {
+  const sendings = addresses.map(async (one) => {
+    try {
+      if (one.kind === 'https') await postTo(parts, one.url, document);
+      else await mailTo(parts, one.address, document);
+      return true;
+    } catch (error) {
+      const where = one.kind === 'https' ? one.url : one.address;
+      parts.onError(`the TLS report for ${document.domain} could not be sent to ${where}`, error);
+      return false;
+    }
+  });
+  return (await Promise.all(sendings)).includes(true);
+}
+
+/** RFC 8460 section 5.4. */
+async function postTo({ post }: TlsReportParts, url: string, { json }: TlsReportDocument): Promise<void> {
+  const { status } = await post({ url, headers: { 'content-type': 'application/tlsrpt+json' }, body: json });
+  if (status < 200 || status > 299) throw new Error(`it answered HTTP ${status}`);
+}
+
+async function mailTo(parts: TlsReportParts, to: string, document: TlsReportDocument): Promise<void> {
+  const { sender, from } = parts;
+  const orgId = await parts.findSenderOrg(sender.domain);
+  if (orgId === null) {
+    throw new Error(`no organization has the domain ${sender.domain} of POSTERN_TLS_REPORTS, verified`);
+  }
+  const requestHash = createHash('sha256').update(document.json).digest('hex');
+  try {
+    await parts.accept({
+      orgId,
+      to: { address: to, key: compareKey(to), domain: domainOf(to)! },
+      subject: `Report Domain: ${document.domain} Submitter: ${sender.domain} Report-ID: <${document.id}>`,
+      raw: reportMail(document, sender, from, to),
+      // A second try after a crash sends nothing more.
+      idempotency: { key: `TLS report ${document.id} ${to}`.slice(0, 255), requestHash },
+    });
+  } catch (error) {
+    if (error instanceof Refusal && error.code === 'ALL_RECIPIENTS_SUPPRESSED') return;
+    throw error;
+  }
+}
