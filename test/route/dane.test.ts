@@ -26,6 +26,7 @@ async function find(t: ExecutionContext, zone: Zone, hosts = [mx1], domain = 'th
 }
 
 const opportunistic = { tls: { policy: 'opportunistic' } };
+const signedOnly = { tls: { policy: 'opportunistic', isSigned: true } };
 
 test('signed MX, address and TLSA records: DANE with these records', async (t) => {
   const { findings } = await find(t, {});
@@ -41,7 +42,7 @@ test('each host on its own: one with TLSA records, one without', async (t) => {
     },
     [mx1, mx2],
   );
-  t.deepEqual(findings, [{ tls: { policy: 'dane', records: [record] } }, opportunistic]);
+  t.deepEqual(findings, [{ tls: { policy: 'dane', records: [record] } }, signedOnly]);
 });
 
 test('an unsigned MX is one query and no DANE', async (t) => {
@@ -55,13 +56,13 @@ test('the TLSA records of a host with an unsigned address are not asked for (RFC
     'mx1.invalid': { A: ['127.0.0.2'] },
     '_25._tcp.mx1.invalid': 'SERVFAIL',
   });
-  t.deepEqual(findings, [opportunistic]);
+  t.deepEqual(findings, [signedOnly]);
   t.false(queries.some(({ type }) => type === 'TLSA'));
 });
 
 test('unsigned TLSA records are none', async (t) => {
   const { findings } = await find(t, { '_25._tcp.mx1.invalid': { TLSA: [`3 1 1 ${digest}`] } });
-  t.deepEqual(findings, [opportunistic]);
+  t.deepEqual(findings, [signedOnly]);
 });
 
 for (const failure of ['SERVFAIL', 'TIMEOUT'] as const) {
@@ -148,7 +149,7 @@ const aliases: [what: string, zone: Zone, found: object][] = [
       'host.invalid': { A: ['127.0.0.2'], secure: true },
       '_25._tcp.host.invalid': { TLSA: [`3 0 1 ${digest}`], secure: true },
     },
-    opportunistic,
+    signedOnly,
   ],
 ];
 

@@ -1,6 +1,7 @@
 /** MTA-STS: from what a domain publishes to what is demanded of each of its hosts (RFC 8461). */
 import test, { type ExecutionContext } from 'ava';
 import type { PersistentCache } from '../../src/base/persistent-cache.ts';
+import type { DaneFinding } from '../../src/route/dane-records.ts';
 import { createFetchPolicy } from '../../src/route/fetch-mta-sts.ts';
 import { createSts, type StoredPolicy } from '../../src/route/mta-sts.ts';
 import { createResolver } from '../../src/route/resolver.ts';
@@ -36,6 +37,11 @@ function memory(
   };
 }
 
+/** Without what is only for reports. */
+function demanded({ tls: { sts: _, stsFault: __, ...tls }, ...rest }: DaneFinding): DaneFinding {
+  return { tls, ...rest };
+}
+
 /** A domain there.invalid with the policy given under the id "one", and everything that a test may turn. */
 async function start(t: ExecutionContext, text: string) {
   const host = await startPolicyHost({ 'there.invalid': text });
@@ -48,8 +54,9 @@ async function start(t: ExecutionContext, text: string) {
   const fetchPolicy = createFetchPolicy({ resolve, allowPrivate: true, port: host.port });
   const create = (timeoutMs = 5000) => createSts({ resolve, fetchPolicy, policies, clock, timeoutMs });
   const sts = create();
-  const find = async (name = 'mx1.invalid') => (await sts('there.invalid'))(name);
-  return { host, dns, clock, policies, create, find };
+  const findWhole = async (name = 'mx1.invalid') => (await sts('there.invalid'))(name);
+  const find = async (name?: string) => demanded(await findWhole(name));
+  return { host, dns, clock, policies, create, find, findWhole };
 }
 
 test('enforce: a host that matches is to be verified, another must not be used', async (t) => {
@@ -65,6 +72,18 @@ test('enforce: a host that matches is to be verified, another must not be used',
       detail: `${name} is not among the hosts of the domain's MTA-STS policy (mx1.invalid, *.mail.invalid)`,
     });
   }
+});
+
+test('what a report quotes: the lines of the policy, and whether it names the host', async (t) => {
+  const { findWhole, host, dns } = await start(t, policy('testing', ['mx1.invalid']));
+  const text = ['version: STSv1', 'mode: testing', 'mx: mx1.invalid', 'max_age: 604800'];
+  t.deepEqual((await findWhole()).tls.sts, { text, isNamed: true });
+  t.deepEqual((await findWhole('mx2.invalid')).tls.sts, { text, isNamed: false });
+  const other = await start(t, 'no policy');
+  t.regex((await other.findWhole()).tls.stsFault!, /could not be fetched/);
+  host.policies['there.invalid'] = 'no policy';
+  dns.set(published('two'));
+  t.deepEqual((await findWhole()).tls.sts, { text, isNamed: true }, 'the stored policy still applies');
 });
 
 test('testing: nothing is demanded, and what would have been is noted', async (t) => {
@@ -125,7 +144,7 @@ test('the policy is fetched once while the id is the same, and remembered for as
   await find();
   t.is(policies.kept.get('there.invalid')?.lapsesAt, clock.now() + 7200_000);
   const restarted = await create()('there.invalid');
-  t.deepEqual(restarted('mx1.invalid'), protectedHost);
+  t.deepEqual(demanded(restarted('mx1.invalid')), protectedHost);
   t.is(host.asked.length, 1);
   await clock.advance(7200_000);
   await find();

@@ -91,6 +91,7 @@ test('with nothing given, every setting has its default', (t) => {
     keepEmails: null,
     idempotencyKeep: 86_400_000,
     creditsLow: 10,
+    tlsReports: null,
     unverifiedDomains: 'keep',
     inboundPort: null,
     submissionPort: null,

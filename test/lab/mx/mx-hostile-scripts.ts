@@ -157,6 +157,7 @@ const bounced = (name: string, steps: Step[], category?: string): Case => ({
   category,
 });
 
+// They wait for STARTTLS, so that nothing is said to the second try, in clear.
 const secure: Step[] = [...greeted, ...ehlo('STARTTLS'), { hear: 'STARTTLS' }];
 
 const singles: Case[] = [
@@ -194,7 +195,7 @@ const singles: Case[] = [
   deferred(
     'STARTTLS: 454, and a reply too many',
     [...secure, { say: '454 not now\r\n250 ok\r\n' }, ...rest],
-    'protocol',
+    'network',
   ),
   deferred('refuses EHLO with 421', [...greeted, say('421 go away')]),
   deferred('answers EHLO with 354', [...greeted, say('354 ok')], 'protocol'),
@@ -342,8 +343,8 @@ const singles: Case[] = [
       say: '220 go ahead\r\n250-mx.invalid\r\n250 PIPELINING\r\n250 ok\r\n250 ok\r\n354 go\r\n250 taken\r\n',
     },
   ]),
-  deferred('STARTTLS: 354', [...secure, say('354 go ahead')], 'protocol'),
-  deferred('STARTTLS: garbage', [...secure, say('?')], 'protocol'),
+  deferred('STARTTLS: 354', [...secure, say('354 go ahead')], 'network'),
+  deferred('STARTTLS: garbage', [...secure, say('?')], 'network'),
   deferred('STARTTLS: 421', [...secure, say('421 4.3.0 stopping'), { end: 'fin' }], undefined, false),
   delivered('STARTTLS: 454, and on in clear', [...secure, say('454 4.7.0 not now'), ...rest]),
   delivered('STARTTLS: 501, and on in clear', [...secure, say('501 5.5.4 what'), ...rest]),
