@@ -84,6 +84,10 @@ test('mail of a pool whose node is gone waits for it, and for no other', async (
   const waiting = await send(world.url(), keys.bulk, 'bulk-2@there.invalid');
   await send(world.url(), keys.trans, 'trans-1@there.invalid');
   await arrived(world, 2);
+  // The host has it before its outcome is recorded.
+  await until(async () => (await world.db('deliveries').where({ status: 'delivered' })).length === 2, {
+    what: 'both outcomes',
+  });
   await world.clock.advance('11s');
   const { rows } = await world.db.raw("select status, attempts from deliveries where status <> 'delivered'");
   t.deepEqual(rows, [{ status: 'queued', attempts: 0 }]);
