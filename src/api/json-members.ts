@@ -5,7 +5,7 @@
  */
 import { Refusal } from '../mail/refusal.ts';
 
-/** A valid send has at most 1,000 attachments with three members each. */
+/** A valid send has at most 1,000 attachments with five members each. */
 const maxMembers = 10_000;
 
 const quote = 0x22;

@@ -1,7 +1,11 @@
-/** An attached file as a part of the message. nodemailer writes the parameters of its headers (RFC 2231). */
+/**
+ * Attached files as parts of the message, and where each belongs. nodemailer writes the parameters of their headers
+ * (RFC 2231).
+ */
 import { isAscii } from 'node:buffer';
 import { buildHeaderValue, detectMimeType, parseHeaderValue } from '../vendor/nodemailer.ts';
 import { encodedText, field } from './field.ts';
+import { invitationOf } from './invitation.ts';
 import { leaf, type MimePart } from './part.ts';
 import { base64, type Encoded, encodeText, quotedPrintable, toCrlf } from './transfer-encoding.ts';
 
@@ -9,15 +13,48 @@ export interface Attachment {
   filename: string;
   content: Buffer;
   contentType?: string;
+  /** Without angle brackets; unique in a mail. */
+  contentId?: string;
+  disposition?: 'attachment' | 'inline';
 }
 
-export function attachmentPart({ filename, content, contentType }: Attachment): MimePart {
+export interface AttachedParts {
+  /** For multipart/mixed, beside the whole content. */
+  files: MimePart[];
+  /** For multipart/related (RFC 2387), beside the HTML, whose `cid:` URLs find them. */
+  related: MimePart[];
+  /** For multipart/alternative. */
+  invitation: MimePart | null;
+}
+
+/** A Content-ID says where a file belongs; its disposition only says how readers show it. Without HTML, nothing can refer to it. */
+export function attachedParts(attachments: Attachment[], hasHtml: boolean): AttachedParts {
+  const files: MimePart[] = [];
+  const related: MimePart[] = [];
+  let invitation: MimePart | null = null;
+  for (const attachment of attachments) {
+    // Readers show one alternative, so a second invitation is only attached.
+    const invited: MimePart | null = invitation ? null : invitationOf(attachment);
+    invitation ??= invited;
+    const part = attachmentPart(invited ? { ...attachment, contentType: 'application/ics' } : attachment);
+    if (hasHtml && attachment.contentId) related.push(part);
+    else files.push(part);
+  }
+  return { files, related, invitation };
+}
+
+function attachmentPart(attachment: Attachment): MimePart {
+  const { filename, content, contentType, contentId } = attachment;
   const { type, params } = typeOf(contentType || detectMimeType(filename));
   const contentTypeHeader = buildHeaderValue({ value: type, params });
+  // Only images are shown by their Content-ID. Readers hide other files that are inline, so these have to ask for it.
+  const usual = contentId && /^image\//i.test(type) ? 'inline' : 'attachment';
+  const disposition = attachment.disposition ?? usual;
   return leaf(
     `${contentTypeHeader}; name=${parameter(encodedText(filename))}`,
     encoded(type, content),
-    field('Content-Disposition', buildHeaderValue({ value: 'attachment', params: { filename } })),
+    ...(contentId ? [field('Content-ID', `<${contentId}>`)] : []),
+    field('Content-Disposition', buildHeaderValue({ value: disposition, params: { filename } })),
   );
 }
 

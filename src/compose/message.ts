@@ -2,7 +2,7 @@
  * The signed messages of a send: one for all recipients, or a copy for each if tracking makes them differ. All copies have
  * the same Message-ID, Date, text part and attachments.
  */
-import { attachmentPart } from './attachment.ts';
+import { attachedParts } from './attachment.ts';
 import { linkLimitIfExceeded, type MessageTracking, newAllowance, prepareTracking } from './html-tracking.ts';
 import { composeMime, type Fields, toBytes } from './mime.ts';
 import { composeRaw, type RawMessage } from './raw-message.ts';
@@ -21,10 +21,10 @@ export function composeMessages(
 function composeFields(fields: Fields, tracking: MessageTracking, signer: Signer): Composed {
   const allowance = newAllowance();
   const tracked = fields.html ? prepareTracking(fields.html, tracking, allowance) : null;
-  const attachments = fields.attachments.map(attachmentPart);
+  const attached = attachedParts(fields.attachments, Boolean(fields.html));
   let messageId = fields.messageId;
   const compose = (html: string | undefined): Buffer => {
-    const { message, messageId: used } = composeMime(fields, html, attachments);
+    const { message, messageId: used } = composeMime(fields, html, attached);
     messageId = used;
     return toBytes({ ...message, fields: [...signatures(message, signer, fields.date), ...message.fields] });
   };

@@ -6,7 +6,7 @@
  */
 import type { Mailbox } from '../glossary.ts';
 import { parseMailbox } from '../mail/address.ts';
-import { type Attachment, attachmentPart } from './attachment.ts';
+import { type AttachedParts, type Attachment, attachedParts } from './attachment.ts';
 import { type CustomHeaders, splitHeaders } from './custom-headers.ts';
 import { type FieldLine, field, mailbox, unstructured } from './field.ts';
 import { structureOf } from './header-grammar.ts';
@@ -33,13 +33,13 @@ export interface MimeMessage {
 }
 
 /**
- * The message, and its Message-ID without angle brackets. For copies, `html` is the copy's own, and `attachments` are the
+ * The message, and its Message-ID without angle brackets. For copies, `html` is the copy's own, and `attached` are the
  * parts that all copies share.
  */
 export function composeMime(
   fields: Fields,
   html = fields.html,
-  attachments = fields.attachments.map(attachmentPart),
+  attached = attachedParts(fields.attachments, Boolean(fields.html)),
 ): { message: MimeMessage; messageId: string } {
   const { own, custom } = splitHeaders(fields.headers);
   const messageId = own['message-id']?.replace(/^<|>$/g, '') ?? fields.messageId;
@@ -55,7 +55,7 @@ export function composeMime(
     ['MIME-Version', '1.0'],
   ];
   const head = values.flatMap(([name, value]) => (value === '' ? [] : [field(name, value)]));
-  const content = contentOf(fields, html, attachments);
+  const content = contentOf(fields, html, attached);
   return {
     message: { fields: [...head, ...content.fields], body: bodyOf(content) },
     messageId,
@@ -89,17 +89,21 @@ function dateOf(date: string | number): string {
   return new Date(date).toUTCString().replace('GMT', '+0000');
 }
 
-function contentOf(fields: Fields, html: string | undefined, attachments: MimePart[]): MimePart {
+/** mixed [ alternative [ text, related [ html, images ], invitation ], files ], without the multiparts that would have one part. */
+function contentOf(fields: Fields, html: string | undefined, attached: AttachedParts): MimePart {
   const { text } = fields;
+  const { files, related, invitation } = attached;
   const alternatives: MimePart[] = [];
   if (text || !html) alternatives.push(leaf('text/plain; charset=utf-8', encodeText(toCrlf(text ?? ''))));
   if (html) {
     // The sample is the same for all copies, so that they have the same encoding whatever letters their links contain.
     const encoded = encodeText(toCrlf(html), fields.html);
-    alternatives.push(leaf('text/html; charset=utf-8', encoded));
+    const part = leaf('text/html; charset=utf-8', encoded);
+    alternatives.push(related.length > 0 ? multipart('related; type="text/html"', [part, ...related]) : part);
   }
+  if (invitation) alternatives.push(invitation);
   const content = alternatives.length > 1 ? multipart('alternative', alternatives) : alternatives[0]!;
-  return attachments.length > 0 ? multipart('mixed', [content, ...attachments]) : content;
+  return files.length > 0 ? multipart('mixed', [content, ...files]) : content;
 }
 
 /** In one buffer; the last line ends with CRLF. */

@@ -15,7 +15,10 @@ export function leaf(contentType: string, { encoding, bytes }: Encoded, ...more:
   return { fields, body: [bytes] };
 }
 
-export function multipart(kind: 'alternative' | 'mixed', parts: MimePart[]): MimePart {
+export function multipart(
+  kind: 'alternative' | 'mixed' | 'related; type="text/html"',
+  parts: MimePart[],
+): MimePart {
   // Random, so that no caller can write it into a part. "=_" never occurs in quoted-printable (RFC 2045 section 6.7).
   const boundary = `=_${randomUUID()}`;
   const body = parts.flatMap((part, index) => [

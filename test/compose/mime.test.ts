@@ -12,6 +12,8 @@ import { composeMime, type Fields, toBytes } from '../../src/compose/mime.ts';
 import { partsOf, readTree } from '../../src/compose/mime-tree.ts';
 import { decoded } from '../../src/compose/transfer-encoding.ts';
 import { cases, fieldsOf, folder, toFields, type Written } from '../lab/compose-cases.ts';
+import { testWithProgram } from '../lab/needing.ts';
+import { hasPython, type PythonPart, readWithPython } from '../lab/read-with-python.ts';
 import { runs } from '../lab/runs.ts';
 
 const rawOf = (fields: Fields) => toBytes(composeMime(fields).message);
@@ -179,43 +181,77 @@ function contentOf(type: string, content: Buffer): string {
   return type.startsWith('text/') ? octets.replaceAll('\r\n', '\n').replace(/\n+$/, '') : octets;
 }
 
-test("a reader sees the same message as from nodemailer's composer", async (t) => {
-  const word = fc.constantFrom(
-    ...['a', 'Kölner', '用户', ' ', '"', '\\', ',', '=?', 'x'.repeat(40), '😀', "it's", ';', '.'],
-  );
-  const phrase = fc.array(word, { minLength: 1, maxLength: 12 }).map((words) => `x${words.join('')}.`);
-  const line = fc.constantFrom(
-    'a',
-    '',
-    ' ',
-    'é用',
-    '.',
-    '=',
-    'From me',
-    'word '.repeat(30),
-    'x'.repeat(80),
-    '\tx ',
-  );
-  const text = fc.array(line, { minLength: 1, maxLength: 12 }).map((lines) => `${lines.join('\r\n')}.`);
-  const address = fc.constantFrom('ann@there.invalid', '"a, b"@there.invalid', 'Ann@Straße.invalid');
-  const file = fc.record({
+const word = fc.constantFrom(
+  ...['a', 'Kölner', '用户', ' ', '"', '\\', ',', '=?', 'x'.repeat(40), '😀', "it's", ';', '.'],
+);
+const phrase = fc.array(word, { minLength: 1, maxLength: 12 }).map((words) => `x${words.join('')}.`);
+const line = fc.constantFrom(
+  'a',
+  '',
+  ' ',
+  'é用',
+  '.',
+  '=',
+  'From me',
+  long('word ', 30),
+  long('x', 80),
+  '\tx ',
+);
+const text = fc.array(line, { minLength: 1, maxLength: 12 }).map((lines) => `${lines.join('\r\n')}.`);
+const address = fc.constantFrom('ann@there.invalid', '"a, b"@there.invalid', 'Ann@Straße.invalid');
+const file = fc.record(
+  {
     filename: phrase.map((name) => `${name}.pdf`),
     content: fc.uint8Array({ minLength: 1, maxLength: 300 }).map((bytes) => Buffer.from(bytes)),
-    contentType: fc.constantFrom(undefined, 'text/csv; charset=utf-8', 'image/png; name=other.png'),
+    contentType: fc.constantFrom('text/csv; charset=utf-8', 'image/png; name=other.png', 'image/png'),
+    contentId: fc.constantFrom('logo', 'a.b@sender.invalid', "#!$%&'*+-/=?^_`{|}~"),
+    disposition: fc.constantFrom('inline' as const, 'attachment' as const),
+  },
+  { requiredKeys: ['filename', 'content'] },
+);
+const mail = fc.record({
+  from: phrase.map((name) => ({
+    name: name.replace(/ +/g, ' ').trim(),
+    address: 'a@s.invalid',
+    domain: 's.invalid',
+  })),
+  to: fc.array(address, { minLength: 1, maxLength: 3 }),
+  subject: phrase,
+  content: fc.oneof(fc.record({ text }), fc.record({ html: text }), fc.record({ text, html: text })),
+  attachments: fc.array(file, { maxLength: 3 }),
+  invitation: fc.option(fc.record({ method: fc.constantFrom('REQUEST', 'CANCEL'), content: text })),
+  headers: fc.record({ 'X-Some': phrase, References: fc.constantFrom('a@b', '<a@b> <c@d>') }),
+});
+type Mail = typeof mail extends fc.Arbitrary<infer Value> ? Value : never;
+
+/** The same mail from our composer and from nodemailer's. */
+async function bothOf({ content, invitation, ...some }: Mail): Promise<[ours: Buffer, theirs: Buffer]> {
+  const fields = { ...some, ...content, messageId: 'id@postern.invalid', date: 0 };
+  const theirs = new MailComposer({
+    ...fields,
+    to: some.to.map((one) => ({ name: '', address: one })),
+    attachments: some.attachments.map(({ contentId, disposition, ...one }) => {
+      return { ...one, cid: contentId, contentDisposition: disposition };
+    }),
+    icalEvent: invitation ? { ...invitation, filename: 'invite.ics' } : undefined,
+    messageId: '<id@postern.invalid>',
+    date: new Date(0),
   });
-  const mail = fc.record({
-    from: phrase.map((name) => ({
-      name: name.replace(/ +/g, ' ').trim(),
-      address: 'a@s.invalid',
-      domain: 's.invalid',
-    })),
-    to: fc.array(address, { minLength: 1, maxLength: 3 }),
-    subject: phrase,
-    text,
-    html: fc.option(text, { nil: undefined }),
-    attachments: fc.array(file, { maxLength: 2 }),
-    headers: fc.record({ 'X-Some': phrase, References: fc.constantFrom('a@b', '<a@b> <c@d>') }),
-  });
+  // nodemailer attaches the invitation after the other files.
+  const invitations = invitation
+    ? [
+        {
+          filename: 'invite.ics',
+          content: Buffer.from(invitation.content),
+          contentType: `text/calendar; method=${invitation.method}`,
+        },
+      ]
+    : [];
+  const ours = rawOf({ ...fields, attachments: [...some.attachments, ...invitations] });
+  return [ours, await theirs.compile().build()];
+}
+
+test("a reader sees the same message as from nodemailer's composer", async (t) => {
   const read = async (raw: Buffer) => {
     const { headers, attachments, headerLines: _, ...rest } = await PostalMime.parse(raw);
     const files = attachments.map(({ content, ...about }) => ({
@@ -228,10 +264,22 @@ test("a reader sees the same message as from nodemailer's composer", async (t) =
     return { ...rest, files, values: values.map(({ key, value }) => `${key}: ${decodeWords(value)}`).sort() };
   };
   const property = fc.asyncProperty(mail, async (some) => {
-    const fields = { ...some, messageId: 'id@postern.invalid', date: 0 };
-    const to = some.to.map((one) => ({ name: '', address: one }));
-    const theirs = new MailComposer({ ...fields, to, messageId: '<id@postern.invalid>', date: new Date(0) });
-    t.deepEqual(await read(rawOf(fields)), await read(await theirs.compile().build()));
+    const [ours, theirs] = await bothOf(some);
+    t.deepEqual(await read(ours), await read(theirs));
   });
   await fc.assert(property, { numRuns: runs(200) });
+});
+
+testWithProgram(hasPython)("Python's email reads the same tree of parts as from nodemailer", async (t) => {
+  const pairs = await Promise.all(fc.sample(mail, runs(200)).map(bothOf));
+  const trees = readWithPython(pairs.flat());
+  const withLines = ({ children, content, ...part }: PythonPart): unknown => ({
+    ...part,
+    content: content === null ? null : contentOf(part.type, Buffer.from(content, 'latin1')),
+    children: children?.map(withLines),
+  });
+  for (const [index, [ours]] of pairs.entries()) {
+    const [mine, other] = [trees[2 * index]!, trees[2 * index + 1]!].map(withLines);
+    t.deepEqual(mine, other, ours.toString());
+  }
 });

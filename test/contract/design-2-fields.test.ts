@@ -75,6 +75,42 @@ const rows: Record<string, Row> = {
     takes: ['a.ex', 'a.b at'].map((filename) => file({ filename })),
     refuses: executables.map((filename) => ['attachments.0.filename', file({ filename })]),
   },
+  'attachments: contentId is made of the characters of a Message-ID, in angle brackets or not': {
+    takes: ['logo', '<logo>', 'a.b@c.invalid', 'a@[192.0.2.1]', "!#$%&'*+-/=?^_`{|}~", 'x'.repeat(255)].map(
+      (contentId) => file({ contentId }),
+    ),
+    refuses: [
+      '',
+      '<>',
+      'a b',
+      'a@b@c',
+      'a..b',
+      '.a',
+      '<a',
+      'a>',
+      'é',
+      'a\r\nb',
+      '(a)',
+      'x'.repeat(256),
+      5,
+      null,
+    ].map((contentId) => ['attachments.0.contentId', file({ contentId })]),
+  },
+  'attachments: no two have the same contentId': {
+    refuses: [
+      [
+        'attachments.1.contentId',
+        { attachments: ['logo', '<logo>'].map((contentId) => ({ ...file().attachments[0], contentId })) },
+      ],
+    ],
+  },
+  'attachments: disposition is attachment or inline': {
+    takes: ['attachment', 'inline'].map((disposition) => file({ disposition })),
+    refuses: ['Inline', '', 5, null].map((disposition) => [
+      'attachments.0.disposition',
+      file({ disposition }),
+    ]),
+  },
   'attachments: executables by type': {
     takes: [file({ contentType: 'application/octet-stream' }), file({ contentType: 'text/x-script' })],
     refuses: executableTypes.map((contentType) => ['attachments.0.contentType', file({ contentType })]),

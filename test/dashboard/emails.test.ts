@@ -105,9 +105,13 @@ test('pages by key, and a long way through what is not wanted', async (t) => {
 test(`one email is told whole, sent again without the first one's tracking, and canceled`, async (t) => {
   const { world, browser, base, send } = await begin(t, {});
   const id = await send({
-    html: '<p>Look <a href="https://there.invalid/?a=1&amp;b=2">here</a></p>',
+    html: '<p>Look <a href="https://there.invalid/?a=1&amp;b=2">here</a><img src="cid:a%25b"></p>',
     tracking: { openTracking: true, clickTracking: true },
-    attachments: [{ filename: 'a <b>.txt', content: Buffer.from('attached').toString('base64') }],
+    attachments: [
+      { filename: 'a <b>.txt', content: Buffer.from('attached').toString('base64') },
+      { filename: 'logo.png', content: 'iVBORw0KGgo=', contentId: 'a%b' },
+      { filename: 'invite.ics', content: 'aGk=', contentType: 'text/calendar; method=REQUEST' },
+    ],
   });
   await delivered(world, id);
   const url = `${base}/emails/${id}`;
@@ -116,6 +120,10 @@ test(`one email is told whole, sent again without the first one's tracking, and 
   t.regex(page.text, /MAIL FROM:<b-.*a <b>\.txt/s);
   const preview = await browser.get(`${url}/preview`);
   t.regex(preview.html, /href="https:\/\/there\.invalid\/\?a=1&amp;b=2"/);
+  t.regex(preview.html, /<img src="data:image\/png;base64,iVBORw0KGgo=">/);
+  t.regex(page.text, /logo\.png image\/png, \d bytes, inline/);
+  t.regex(page.text, /invite\.ics application\/ics/);
+  t.notRegex(page.text, /\(no name\)/, 'the invitation is listed once');
   t.notRegex(preview.html, /\/t\/[oc]\//, 'looking at it is neither an open nor a click');
   const { raw } = await world.db('messages').where({ email_id: id }).first();
   const source = await browser.ask('GET', `${url}/source`);

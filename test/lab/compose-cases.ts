@@ -1,6 +1,7 @@
 /** The cases of fixtures/compose, and fields for a message with defaults for what a test does not care about. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import type { Attachment } from '../../src/compose/attachment.ts';
 import type { Fields } from '../../src/compose/mime.ts';
 import { parseMailbox } from '../../src/mail/address.ts';
 
@@ -12,7 +13,7 @@ export const cases = readdirSync(folder).flatMap((file) =>
 /** The content of a case: `from` as a caller writes it, and an attachment's content as text or base64. */
 export type Written = Omit<Partial<Fields>, 'from' | 'attachments'> & {
   from?: string;
-  attachments?: { filename: string; contentType?: string; text?: string; base64?: string }[];
+  attachments?: (Omit<Attachment, 'content'> & { text?: string; base64?: string })[];
 };
 
 export function toFields({ from, attachments = [], ...fields }: Written): Fields {

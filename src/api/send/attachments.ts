@@ -79,18 +79,66 @@ const contentType = z
     ),
   )
   .meta({
-    description: "The file's media type. If it is left out, it is derived from the extension of the name.",
+    description:
+      "The file's media type. If it is left out, it is derived from the extension of the name. The first file of the type " +
+      '`text/calendar; method=REQUEST` (or another method) is also sent as an invitation that readers can answer.',
     examples: ['application/pdf'],
   });
 
+/** The characters of a Message-ID (RFC 5322 section 3.6.4), which RFC 2392 prescribes. Few callers write an "@domain". */
+const atom = "[\\w!#$%&'*+/=?^`{|}~-]+";
+const dotAtom = `${atom}(?:\\.${atom})*`;
+const contentIdForm = new RegExp(`^${dotAtom}(?:@(?:${dotAtom}|\\[[\\x21-\\x5a\\x5e-\\x7e]*\\]))?$`);
+
+const contentId = z
+  .string()
+  .check(characters(1, 255))
+  .transform((text) => text.replace(/^<(.*)>$/, '$1'))
+  .check(rule((id) => contentIdForm.test(id), 'a content id such as logo or logo@example.com'))
+  .meta({
+    minLength: 1,
+    maxLength: 255,
+    description:
+      'The name by which the HTML shows the file: `<img src="cid:logo">` shows the attachment with the `contentId` `logo`. ' +
+      "Letters, digits and any of `!#$%&'*+-/=?^_{|}~.`, also followed by `@` and a domain; unique in the email.",
+    examples: ['logo'],
+  });
+
+const disposition = z.enum(['attachment', 'inline']).meta({
+  description:
+    'How readers show the file. If it is left out, an image with a `contentId` is `inline`, and any other file is an `attachment`.',
+});
+
+const attachment = z.object({
+  filename,
+  content,
+  contentType: contentType.optional(),
+  contentId: contentId.optional(),
+  disposition: disposition.optional(),
+});
+
+const uniqueContentIds = z.check<z.infer<typeof attachment>[]>(({ value: list, issues }) => {
+  const seen = new Set<string>();
+  for (const [index, { contentId: id }] of list.entries()) {
+    if (id === undefined) continue;
+    if (seen.has(id)) {
+      const expected = 'a content id that no other attachment has';
+      const path = [index, 'contentId'];
+      issues.push({ code: 'custom', path, message: `must be ${expected}`, params: { expected }, input: id });
+    }
+    seen.add(id);
+  }
+});
+
 export const attachments = limitSize(
   maxAttachments,
-  z.array(z.object({ filename, content, contentType: contentType.optional() })).check(
+  z.array(attachment).check(
     rule((list) => list.length <= maxAttachments, expectedCount),
     rule(
       (list) => list.reduce((total, one) => total + (one.content?.length ?? 0), 0) <= largestTotal,
       'at most 10 MiB in all, decoded',
     ),
+    uniqueContentIds,
   ),
   expectedCount,
 ).meta({ description: 'Files to attach.' });

@@ -13,7 +13,7 @@ export interface EmailContent {
   hasHtml: boolean;
   text: Shown | null;
   fields: { label: string; value: string }[];
-  attachments: { name: string; type: string; size: number }[];
+  attachments: { name: string; type: string; size: number; isInline: boolean }[];
 }
 
 interface Shown {
@@ -36,7 +36,8 @@ export function readContent(raw: Buffer): EmailContent | null {
   );
   const html = htmlParts(tree);
   const text = leaves.find(({ type, isAttached }) => type === 'text/plain' && !isAttached) ?? null;
-  const others = leaves.filter((part) => part !== text && !html.includes(part));
+  // The invitation among the alternatives is attached as well.
+  const others = leaves.filter((part) => part !== text && !html.includes(part) && !isUnnamedCalendar(part));
   return {
     hasHtml: html.length > 0,
     text: text && cut(textOf(raw, text, 4 * maxText), maxText),
@@ -45,8 +46,13 @@ export function readContent(raw: Buffer): EmailContent | null {
       name: legible(part.filename ?? '(no name)'),
       type: legible(part.type),
       size: sizeOf(part),
+      isInline: /^inline\b/i.test(fieldValue(part.head, 'content-disposition') ?? ''),
     })),
   };
+}
+
+function isUnnamedCalendar({ type, filename, isAttached }: MimeTreePart): boolean {
+  return type === 'text/calendar' && filename === null && !isAttached;
 }
 
 /** The raw message as text, to be read on the page. */
@@ -75,10 +81,19 @@ function withPictures(html: string, raw: Buffer, tree: MimeTreePart): string {
   }
   let charactersLeft = 4 * maxPictures;
   return html.replace(/\bcid:([^\s"'<>)&]{1,300})/gi, (whole, id: string) => {
-    const picture = pictures.get(id) ?? '';
+    const picture = pictures.get(id) ?? pictures.get(unescaped(id)) ?? '';
     charactersLeft -= picture.length;
     return picture === '' || charactersLeft < 0 ? whole : picture;
   });
+}
+
+/** RFC 2392 section 2: a `cid:` URL escapes some characters of the Content-ID. */
+function unescaped(id: string): string {
+  try {
+    return decodeURIComponent(id);
+  } catch {
+    return id;
+  }
 }
 
 function textOf(raw: Buffer, part: MimeTreePart, max: number): string {
