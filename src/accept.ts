@@ -18,14 +18,16 @@ import type { Compose, ComposeOrder } from './compose/compose-order.ts';
 import type { Decision } from './db/accept/acceptance.ts';
 import type { Send, SendAnswerRecord, SendRecipient } from './db/accept/send-record.ts';
 import type { DomainRecord } from './db/accounts/domains-table.ts';
-import { type Delivery, type Mailbox, maxPreloadedBytes } from './glossary.ts';
+import { type Delivery, type Mailbox, maxPreloadedBytes, type RecipientKind } from './glossary.ts';
 import { parseMailbox } from './mail/address.ts';
+import type { Recipient } from './mail/recipients.ts';
 import { Refusal } from './mail/refusal.ts';
 import type { DispatchAdmission } from './queue/dispatcher.ts';
 
 /** A send that its schema has checked. */
 export interface SendRequest {
-  to: Recipient[];
+  /** In the order to, cc, bcc, each address once. */
+  recipients: Recipient[];
   from: string;
   subject: string;
   html?: string;
@@ -43,13 +45,6 @@ export interface SendRequest {
   requestId: string;
   /** A complete message, such as one that was submitted over SMTP; the members from `html` to `headers` are then unused. */
   rawMessage?: { raw: Buffer; messageId: string | null };
-}
-
-export interface Recipient {
-  address: string;
-  /** The form in which addresses are compared. */
-  key: string;
-  domain: string;
 }
 
 export interface AcceptParts {
@@ -98,7 +93,7 @@ export function createAccept(parts: AcceptParts): Accept {
           return decisionWithoutMessage;
         },
       );
-      if ('refused' in decision) throw refusalOf(decision);
+      if ('refused' in decision) throw refusalOf(decision, request);
       return decision;
     } catch (error) {
       if (error instanceof Refusal) throw error;
@@ -157,7 +152,9 @@ function draftOf(parts: AcceptParts, request: SendRequest, caller: Sender, domai
     tags: request.tags,
     tracking: effectiveTracking(request, domain),
     tls: mailTls(demandedTls(domain), request.tlsRequired),
-    recipients: request.to.map((one) => ({ ...one, deliveryId: newId(), message: 0, disposition: 'due' })),
+    // SMTP knows no kinds: a submitted mail goes to whom it can.
+    mustReach: request.rawMessage ? 'any' : 'to',
+    recipients: request.recipients.map((one) => ({ ...one, deliveryId: newId(), message: 0, disposition: 'due' })),
     messages: [{ id: newId(), raw: Buffer.alloc(0) }],
     base: null,
     trackedLinks: null,
@@ -214,8 +211,13 @@ function signerOf({ name, dkimSelector, dkimPrivateKey, otherKeys }: DomainRecor
 function contentOf({ messageId, acceptedAt: date }: Send, request: SendRequest, from: Mailbox) {
   const { rawMessage, replyTo, subject, html, text, attachments, headers } = request;
   if (rawMessage) return { raw: rawMessage.raw, messageId: rawMessage.messageId ?? messageId, date };
-  const to = request.to.map(({ address }) => address);
-  return { from, to, replyTo, subject, html, text, attachments, headers, messageId, date };
+  const to = addressesOf(request, 'to');
+  const cc = addressesOf(request, 'cc');
+  return { from, to, cc, replyTo, subject, html, text, attachments, headers, messageId, date };
+}
+
+function addressesOf({ recipients }: SendRequest, wanted: RecipientKind): string[] {
+  return recipients.filter(({ kind }) => kind === wanted).map(({ address }) => address);
 }
 
 /**
@@ -279,15 +281,23 @@ function effectiveTracking({ tracking }: SendRequest, domain: DomainRecord): Sen
 
 /** Two sends without an idempotency key are duplicates if they have the same `key` here (docs/api.md section 4.1 rule 6). */
 function duplicateWindow(request: SendRequest, caller: Sender): { key: string; requestHash: string } {
-  const recipients = request.to.map(({ key }) => key).sort();
+  const recipients = request.recipients.map(({ key }) => key).sort();
   const key = hash('sha256', JSON.stringify([caller.keyId, recipients, request.subject]));
   return { key, requestHash: key };
 }
 
-function refusalOf(decision: Exclude<Decision, { answer: SendAnswerRecord }>): Refusal {
+/** With recipients in other lists, those in `to` decide (see `mustReach`). */
+function requiredList({ recipients, rawMessage }: SendRequest): string {
+  return rawMessage || recipients.every(({ kind }) => kind === 'to') ? '' : ' in to';
+}
+
+function refusalOf(decision: Exclude<Decision, { answer: SendAnswerRecord }>, request: SendRequest): Refusal {
   switch (decision.refused) {
     case 'ALL_RECIPIENTS_SUPPRESSED':
-      return new Refusal(decision.refused, 'Every recipient is on the suppression list.');
+      return new Refusal(
+        decision.refused,
+        `Every recipient${requiredList(request)} is on the suppression list.`,
+      );
     case 'INSUFFICIENT_CREDITS':
       return new Refusal(decision.refused, 'Neither the quota nor the wallet has credits left.');
     case 'KEY_REUSED':

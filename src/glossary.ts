@@ -11,6 +11,11 @@
  * Times are milliseconds since the epoch unless a name says otherwise.
  */
 
+/** In which list of the send a recipient is. `bcc`: in the envelope only, in no header. */
+export const recipientKinds = ['to', 'cc', 'bcc'] as const;
+
+export type RecipientKind = (typeof recipientKinds)[number];
+
 /** The states of a delivery; queue/README.md has the transitions between them. */
 export const deliveryStates = [
   'queued',

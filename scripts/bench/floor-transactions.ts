@@ -72,7 +72,10 @@ function sendOf(orgId: string, keyId: string, raw: Buffer): Send {
     tags: {},
     tls: 'opportunistic',
     tracking: { openTracking: false, clickTracking: false },
-    recipients: [{ deliveryId: uuid(), address, key: address, domain, message: 0, disposition: 'leased' }],
+    mustReach: 'to',
+    recipients: [
+      { deliveryId: uuid(), kind: 'to', address, key: address, domain, message: 0, disposition: 'leased' },
+    ],
     messages: [{ id: uuid(), raw }],
     base: null,
     trackedLinks: null,

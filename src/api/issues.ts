@@ -3,6 +3,7 @@
  * `expected` and `received` are filled in for every kind of issue.
  */
 import type { z } from 'zod';
+import { recipientKinds } from '../glossary.ts';
 import type { Issue } from '../mail/refusal.ts';
 
 /** More issues would not help a person to correct the request. */
@@ -33,8 +34,9 @@ function cut(text: string): string {
 
 /** A single recipient is parsed as a list of one, but the caller gave no index. */
 function pathIn(input: unknown, path: string[]): string[] {
-  const isSingle = path[0] === 'to' && typeof valueAt(input, ['to']) === 'string';
-  return isSingle ? ['to'] : path;
+  const [list = ''] = path;
+  const isSingle = recipientKinds.some((kind) => kind === list) && typeof valueAt(input, [list]) === 'string';
+  return isSingle ? [list] : path;
 }
 
 function expectation(issue: z.core.$ZodIssue): string {

@@ -16,6 +16,7 @@ import { encodeText, toCrlf } from './transfer-encoding.ts';
 export interface Fields {
   from: Mailbox;
   to: string[];
+  cc?: string[];
   replyTo?: string;
   subject: string;
   html?: string;
@@ -48,7 +49,8 @@ export function composeMime(
     ...custom.map(({ key, value }): [string, string] => [key, customValue(key, value)]),
     ['From', mailbox(fields.from)],
     ['Sender', addressee(own.sender)],
-    ['To', fields.to.map((address) => mailbox({ name: '', address })).join(', ')],
+    ['To', addressList(fields.to)],
+    ['Cc', addressList(fields.cc ?? [])],
     ['Reply-To', addressee(own['reply-to'] ?? fields.replyTo)],
     ['Message-ID', `<${messageId}>`],
     ['Date', dateOf(own.date ?? fields.date)],
@@ -76,6 +78,10 @@ function customValue(name: string, value: string): string {
   const structure = structureOf(name);
   // The schema has refused a value that is not valid; its field is left out.
   return structure ? (structure.write(value) ?? '') : unstructured(value);
+}
+
+function addressList(addresses: string[]): string {
+  return addresses.map((address) => mailbox({ name: '', address })).join(', ');
 }
 
 /** Parsed, because a name is written differently in a header than callers write it. Empty if there is none. */

@@ -4,6 +4,7 @@
  */
 import { iso, isoOrNull } from '../base/clock.ts';
 import type { DeliveryRecord, EmailRecord } from '../db/events/emails.ts';
+import type { RecipientKind } from '../glossary.ts';
 import type { Tally } from '../tracking/visit.ts';
 import { statusOf } from './states.ts';
 
@@ -13,7 +14,9 @@ export function telemetry(email: EmailRecord) {
     id: email.messageId,
     status: statusOf(email.deliveries.map(({ status }) => status)),
     from: email.from,
-    to: email.to,
+    to: addressesOf(email, 'to'),
+    cc: addressesOf(email, 'cc'),
+    bcc: addressesOf(email, 'bcc'),
     replyTo: email.replyTo,
     subject: email.subject,
     tags: email.tags,
@@ -32,10 +35,15 @@ export function telemetry(email: EmailRecord) {
   };
 }
 
+export function addressesOf({ deliveries }: EmailRecord, wanted: RecipientKind): string[] {
+  return deliveries.filter(({ kind }) => kind === wanted).map(({ recipient }) => recipient);
+}
+
 function recipient(delivery: DeliveryRecord) {
   const { status, attempts, mx, tls, bounce } = delivery;
   return {
     address: delivery.recipient,
+    kind: delivery.kind,
     status,
     attempts,
     nextAttemptAt: isoOrNull(delivery.nextAttemptAt),

@@ -15,6 +15,7 @@ function story(status: DeliveryStatus, more: Partial<WhyInput> = {}, delivery: o
     delivery: {
       id: 'd',
       messageId: 'm',
+      kind: 'to',
       recipient: 'ann@there.invalid',
       domain: 'there.invalid',
       status,

@@ -36,8 +36,8 @@ async function told(t: ExecutionContext, who: Tenant, to: string[], status: stri
 
 const memberNames = {
   email:
-    'success emailId id status from to replyTo subject tags tracking credits createdAt updatedAt recipients events',
-  recipient: 'address status attempts nextAttemptAt deliveredAt lastResponse mx tls opens clicks bounce',
+    'success emailId id status from to cc bcc replyTo subject tags tracking credits createdAt updatedAt recipients events',
+  recipient: 'address kind status attempts nextAttemptAt deliveredAt lastResponse mx tls opens clicks bounce',
   event: 'id type timestamp recipient data',
 };
 const has = (t: ExecutionContext, value: object, kind: keyof typeof memberNames) =>
@@ -86,6 +86,7 @@ test.serial('3 GET: a recipient that was delivered', async (t) => {
   const untouched = { count: 0, firstAt: null, lastAt: null };
   t.deepEqual(rest, {
     address: to,
+    kind: 'to',
     status: 'delivered',
     attempts: 1,
     nextAttemptAt: null,

@@ -153,7 +153,7 @@ const rows: Record<string, Row> = {
   },
   'unknown fields are ignored': {
     takes: [
-      { cc: 'eve@evil.invalid', bcc: ['eve@evil.invalid'], template: null, '': 1 },
+      { reply_to: 'eve@evil.invalid', Bcc: ['eve@evil.invalid'], template: null, '': 1 },
       file({ cid: 5, path: '/etc/passwd' }),
       { tracking: { pixel: 'x' } },
     ],

@@ -121,9 +121,11 @@ async function sendOf(db: Db): Promise<Send> {
     tags: {},
     tls: 'opportunistic',
     tracking: { openTracking: false, clickTracking: false },
+    mustReach: 'to',
     recipients: [
       {
         deliveryId: uuid(),
+        kind: 'to',
         address,
         key: address,
         domain: 'there.invalid',

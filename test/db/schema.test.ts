@@ -60,6 +60,7 @@ for (const kind of kinds) {
       '016-names',
       '017-soft-bounces',
       '018-domain-watch',
+      '019-recipient-kinds',
       '022-tls-results',
       '023-webhook-formats',
     ]);

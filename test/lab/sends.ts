@@ -18,9 +18,11 @@ export function sendOf(orgId: string, raw = Buffer.from('Subject: Hello')): Send
     tags: {},
     tls: 'opportunistic',
     tracking: { openTracking: false, clickTracking: false },
+    mustReach: 'to',
     recipients: [
       {
         deliveryId: uuid(),
+        kind: 'to',
         address,
         key: address,
         domain: 'there.invalid',

@@ -3,7 +3,7 @@
  * tests, which check real responses against it. record/telemetry.ts creates the response; it is not checked at run time.
  */
 import { z } from 'zod';
-import { deliveryStates, type EventType } from '../../glossary.ts';
+import { deliveryStates, type EventType, recipientKinds } from '../../glossary.ts';
 import { mixedStates } from '../../record/states.ts';
 
 const time = z.iso.datetime({ precision: 3 });
@@ -78,6 +78,7 @@ const seen = z.object({ count, firstAt: time.nullable(), lastAt: time.nullable()
 
 const recipient = z.object({
   address,
+  kind: z.enum(recipientKinds).meta({ description: 'The list of the send that the recipient is in.' }),
   status: z.enum(deliveryStates).meta({ description: 'The state of this delivery.' }),
   attempts: count.meta({ description: 'The number of attempts made.' }),
   nextAttemptAt: time.nullable().meta({
@@ -234,7 +235,9 @@ const emailAnswer = z
         '`partially_delivered` if any was delivered, else `failed`.',
     }),
     from: z.string().meta({ description: 'As given in the send.' }),
-    to: z.array(address).meta({ description: 'Every recipient of the send, without repetitions.' }),
+    to: z.array(address).meta({ description: 'The recipients in `to`, without repetitions.' }),
+    cc: z.array(address).meta({ description: 'The recipients in `cc` that are not in `to`.' }),
+    bcc: z.array(address).meta({ description: 'The recipients in `bcc` that are in neither of the others.' }),
     replyTo: z.string().nullable().meta({ description: 'As given in the send.' }),
     subject: z.string().meta({ description: 'As given in the send.' }),
     tags,
@@ -249,7 +252,7 @@ const emailAnswer = z
     updatedAt: time.meta({ description: 'When the last event happened.' }),
     recipients: z
       .array(recipient)
-      .meta({ description: 'The state of the email for each recipient, in the order of `to`.' }),
+      .meta({ description: 'The state of the email for each recipient, in the order `to`, `cc`, `bcc`.' }),
     events: z.array(emailEvent).meta({ description: 'All events, in order.' }),
   })
   .meta({ description: 'One email, with everything that is known about it.' });

@@ -2,6 +2,7 @@
 import type { Middleware } from 'koa';
 import { iso } from '../../base/clock.ts';
 import type { EmailSummary, Search, SearchPage } from '../../db/events/search-emails.ts';
+import type { RecipientKind } from '../../glossary.ts';
 import type { Authorize } from '../authorize.ts';
 import { type Endpoint, invalidQuery, jsonResponse, readErrors } from '../endpoint.ts';
 import { readQuery } from '../query.ts';
@@ -46,17 +47,21 @@ function getEmails({ authorize, searchEmails }: SearchEmailsParts): Middleware {
   };
 }
 
-function present({ id, messageId, to, createdAt, updatedAt, ...email }: EmailSummary) {
+function present({ id, messageId, recipients, createdAt, updatedAt, ...email }: EmailSummary) {
+  const addressesOf = (wanted: RecipientKind) =>
+    recipients.filter(({ kind }) => kind === wanted).map(({ address }) => address);
   return {
     emailId: id,
     id: messageId,
     status: email.status,
     from: email.from,
-    to: to.map(({ address }) => address),
+    to: addressesOf('to'),
+    cc: addressesOf('cc'),
+    bcc: addressesOf('bcc'),
     subject: email.subject,
     tags: email.tags,
     createdAt: iso(createdAt),
     updatedAt: iso(updatedAt),
-    recipients: to,
+    recipients,
   };
 }

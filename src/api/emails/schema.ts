@@ -1,6 +1,6 @@
 /** The schemas of GET /api/public/emails. */
 import { z } from 'zod';
-import { deliveryStates } from '../../glossary.ts';
+import { deliveryStates, recipientKinds } from '../../glossary.ts';
 import { compareKey, domainOf, toDomain } from '../../mail/address.ts';
 import { emailStates } from '../email/schema.ts';
 import { after, id, limit, time } from '../query.ts';
@@ -27,7 +27,7 @@ const parameters = z.object({
     .optional()
     .meta({ description: 'The status of the email, or of one of its recipients.' }),
   to: address.optional().meta({
-    description: 'A recipient, or a domain such as `@example.org`.',
+    description: 'A recipient (also in `cc` or `bcc`), or a domain such as `@example.org`.',
     example: 'ann@example.org',
   }),
   from: address.optional().meta({ description: 'The sender, or a domain such as `@example.com`.' }),
@@ -68,11 +68,15 @@ const found = z
       .meta({ description: "The recipients' common state, or a state that says that they differ." }),
     from: z.string().meta({ description: 'As given in the send.' }),
     to: z.array(shownAddress),
+    cc: z.array(shownAddress),
+    bcc: z.array(shownAddress),
     subject: z.string(),
     tags: z.record(z.string(), z.string()),
     createdAt: moment,
     updatedAt: moment,
-    recipients: z.array(z.object({ address: shownAddress, status: z.enum(deliveryStates) })),
+    recipients: z.array(
+      z.object({ address: shownAddress, kind: z.enum(recipientKinds), status: z.enum(deliveryStates) }),
+    ),
   })
   .meta({ description: 'A summary of an email.' });
 

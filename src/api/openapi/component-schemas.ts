@@ -10,7 +10,7 @@ import { emailsSchemas } from '../emails/schema.ts';
 import { eventSchemas } from '../events/schema.ts';
 import { keySchemas, newKeyRequest } from '../keys/schema.ts';
 import { done } from '../management.ts';
-import { sendSchema } from '../send/schema.ts';
+import { addressLists, sendSchema } from '../send/schema.ts';
 import { sendAnswer } from '../send/send-response.ts';
 import { newSuppression, suppressionSchemas } from '../suppressions/schema.ts';
 import { newWebhook, replayRequest, webhookChange, webhookSchemas } from '../webhooks/schema.ts';
@@ -75,7 +75,7 @@ function converted(
     override: ({ zodSchema, jsonSchema }) => {
       addRules(zodSchema, jsonSchema);
       dropNoise(jsonSchema);
-      if (zodSchema === sendSchema.shape.to) orOneAlone(jsonSchema);
+      if (addressLists.includes(zodSchema)) orOneAlone(jsonSchema);
       if (jsonSchema.oneOf) addDiscriminator(jsonSchema, zodSchema);
     },
   });
@@ -104,7 +104,7 @@ function dropNoise(jsonSchema: ComponentSchema): void {
   if (propertyNames && Object.keys(propertyNames).join() === 'type') delete jsonSchema.propertyNames;
 }
 
-/** `to` takes an array, or one element without the array. */
+/** `to`, `cc` and `bcc` take an array, or one element without the array. */
 function orOneAlone(jsonSchema: ComponentSchema): void {
   const { type, items, minItems, maxItems } = jsonSchema;
   for (const key of ['type', 'items', 'minItems', 'maxItems']) delete jsonSchema[key];

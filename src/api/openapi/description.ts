@@ -32,7 +32,7 @@ Limits apply to your organization. These are the defaults; the operator can chan
 | requests | 2 per second |
 | requests | 5,000 per day, reset at 00:00:00 UTC |
 | recipients accepted | 5,000 per day, reset at 00:00:00 UTC |
-| recipients of one call | 10; the call counts as one request |
+| recipients of one call (\`to\`, \`cc\` and \`bcc\`) | 10; the call counts as one request |
 | request body | 20 MiB |
 | failed keys from one address (IPv6: one /64) | 10 per minute |
 

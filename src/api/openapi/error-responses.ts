@@ -16,7 +16,7 @@ export const defaultErrors: Record<RefusalCode, string> = {
   DOMAIN_NOT_FOUND: "The sender's domain is not registered in the organization.",
   DOMAIN_NOT_VERIFIED: "The sender's domain is registered, but its DKIM record has not been found yet.",
   NOT_FOUND: 'The email does not exist or belongs to another organization.',
-  ALL_RECIPIENTS_SUPPRESSED: 'Every recipient is on the suppression list.',
+  ALL_RECIPIENTS_SUPPRESSED: 'Every recipient in `to` is on the suppression list.',
   RATE_LIMIT_EXCEEDED:
     'A rate limit is used up, or the service is too busy to accept the call; `Retry-After` says how long to wait.',
   SEND_FAILED: 'The service failed. Nothing was sent, and credits are refunded. Try again.',

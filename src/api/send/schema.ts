@@ -6,9 +6,11 @@
  * the OpenAPI document, which also prints what each `rule` expects.
  */
 import { z } from 'zod';
-import type { Recipient, SendRequest } from '../../accept.ts';
+import type { SendRequest } from '../../accept.ts';
 import { headerFault } from '../../compose/custom-headers.ts';
-import { compareKey, domainOf } from '../../mail/address.ts';
+import { type RecipientKind, recipientKinds } from '../../glossary.ts';
+import { domainOf } from '../../mail/address.ts';
+import { recipientsOf } from '../../mail/recipients.ts';
 import { tlsRequiredField } from '../../mail/tls-required.ts';
 import { limitSize } from '../at-most.ts';
 import { attachments } from './attachments.ts';
@@ -33,15 +35,52 @@ function fitsBody(text: string): boolean {
 }
 
 /** A single address becomes a list of one. */
-const to = z
-  .preprocess(
+const addressList = (minimum: number) =>
+  z.preprocess(
     (value) => (typeof value === 'string' ? [value] : value),
-    limitSize(maxRecipients, z.array(address).min(1).max(maxRecipients)),
-  )
-  .meta({
-    description:
-      'One recipient address, or a list of up to ten. An address that is given twice is counted, charged and delivered once.',
-  });
+    limitSize(maxRecipients, z.array(address).min(minimum).max(maxRecipients)),
+  );
+
+const to = addressList(1).meta({
+  description:
+    'One recipient address, or a list of up to ten. An address that is given twice is counted, charged and delivered once.',
+});
+const together = '`to`, `cc` and `bcc` have at most ten addresses together.';
+const cc = addressList(0).meta({
+  description: `One address, or a list, of recipients that are named in the header Cc. ${together}`,
+});
+const bcc = addressList(0).meta({
+  description: `One address, or a list, of recipients that no other recipient learns of: they are in no header. ${together}`,
+});
+
+/** The lists that take one address or several. */
+export const addressLists: unknown[] = [to, cc, bcc];
+
+/** The list in which the recipients become too many. Entries are counted before repeats are dropped; a faulty list has none. */
+function overfullList(fields: Partial<Record<RecipientKind, unknown>>): RecipientKind | null {
+  let count = 0;
+  for (const kind of recipientKinds) {
+    const list = fields[kind];
+    count += Array.isArray(list) ? list.length : 0;
+    if (count > maxRecipients) return kind;
+  }
+  return null;
+}
+
+function tooManyFrom(kind: RecipientKind) {
+  const expected = `at most ${maxRecipients} recipients in to, cc and bcc together`;
+  return {
+    path: [kind],
+    error: `must be ${expected}`,
+    params: { expected },
+    when: ({ value }: { value: unknown }) => isObject(value),
+  };
+}
+
+/** A rule with this condition is reported together with the issues of other fields, not only after those are corrected. */
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
 
 const atMostPairs = <Schema extends z.ZodType>(schema: Schema) =>
   limitSize(maxPairs, schema, `at most ${maxPairs} pairs`);
@@ -112,6 +151,8 @@ const tracking = z
 export const sendSchema = z
   .object({
     to,
+    cc: cc.optional(),
+    bcc: bcc.optional(),
     from: z.string().meta({
       description:
         'The sender, as an address or as `Name <address>`. Its domain must be registered in your organization and verified.',
@@ -146,9 +187,10 @@ export const sendSchema = z
     path: ['html'],
     error: 'html or text is required',
     params: { expected: 'html or text, one of them not empty' },
-    // Reported together with the issues of other fields, not only after those are corrected.
-    when: ({ value }) => typeof value === 'object' && value !== null && !Array.isArray(value),
+    when: ({ value }) => isObject(value),
   })
+  .refine((fields) => overfullList(fields) !== 'cc', tooManyFrom('cc'))
+  .refine((fields) => overfullList(fields) !== 'bcc', tooManyFrom('bcc'))
   .meta({
     description: 'One email to one to ten recipients. Unknown members are ignored; null is not a value.',
     anyOf: [{ required: ['html'] }, { required: ['text'] }],
@@ -158,10 +200,10 @@ export type SendFields = z.infer<typeof sendSchema>;
 
 /** Converts checked fields to the request that accept.ts takes. */
 export function toRequest(parsed: SendFields): Omit<SendRequest, 'idempotency' | 'requestId'> {
-  const { idempotencyKey: _, ...fields } = parsed;
+  const { idempotencyKey: _, to, cc, bcc, ...fields } = parsed;
   return {
     ...fields,
-    to: recipients(parsed.to),
+    recipients: recipientsOf({ to, cc, bcc }),
     attachments: parsed.attachments ?? [],
     headers: parsed.headers ?? {},
     tags: parsed.tags ?? {},
@@ -172,13 +214,3 @@ export function toRequest(parsed: SendFields): Omit<SendRequest, 'idempotency' |
 }
 
 const isTlsRequired = (name: string) => name.toLowerCase() === tlsRequiredField;
-
-/** Each address once, as it was first given. */
-export function recipients(addresses: string[]): Recipient[] {
-  const unique = new Map<string, Recipient>();
-  for (const one of addresses) {
-    const key = compareKey(one);
-    if (!unique.has(key)) unique.set(key, { address: one, key, domain: domainOf(one)! });
-  }
-  return [...unique.values()];
-}

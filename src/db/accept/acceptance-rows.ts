@@ -103,6 +103,7 @@ function deliveryRow(
     org_id: send.orgId,
     message_id: messageId,
     position,
+    kind: recipient.kind,
     recipient: recipient.address,
     domain: recipient.domain,
     ...(disposition === 'queued'

@@ -137,7 +137,8 @@ function decide(send: Send, snapshot: Snapshot): Decision {
 
   const isSuppressed = (key: string) => snapshot.suppressed.has(suppressionKey(send.orgId, key));
   const wanted = send.recipients.filter(({ key }) => !isSuppressed(key));
-  if (wanted.length === 0) return { refused: 'ALL_RECIPIENTS_SUPPRESSED' };
+  const isReached = send.mustReach === 'any' ? wanted.length > 0 : wanted.some(({ kind }) => kind === 'to');
+  if (!isReached) return { refused: 'ALL_RECIPIENTS_SUPPRESSED' };
 
   const org = inPeriod(known, send, snapshot);
   const payable = Math.min(balanceOf(org) ?? wanted.length, wanted.length);

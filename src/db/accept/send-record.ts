@@ -1,5 +1,6 @@
 /** A send as it is committed, and its answer. */
 import type { MailTls } from '../../glossary.ts';
+import type { Recipient } from '../../mail/recipients.ts';
 
 export interface Send {
   emailId: string;
@@ -14,6 +15,8 @@ export interface Send {
   tags: Record<string, string>;
   tracking: { openTracking: boolean; clickTracking: boolean };
   tls: MailTls;
+  /** to: the send is refused if all recipients in `to` are suppressed, whoever else it has; any: if all recipients are. */
+  mustReach: 'to' | 'any';
   recipients: SendRecipient[];
   messages: SendMessage[];
   /** The bytes that the messages are patches of (base/byte-patch.ts); null if they are not. */
@@ -34,12 +37,8 @@ export interface Send {
   retryLeaseUntil?: number;
 }
 
-export interface SendRecipient {
+export interface SendRecipient extends Recipient {
   deliveryId: string;
-  address: string;
-  /** Normalized address, used for comparisons. */
-  key: string;
-  domain: string;
   /** Index in `messages`. */
   message: number;
   /** How the delivery starts: leased to this node, which sends it at once, or due in its backlog. */

@@ -1,5 +1,13 @@
 /** Reads emails with their deliveries, events and attempts, in a fixed number of statements. */
-import type { Attempt, DeliveryStatus, MailTls, Peer, Reply, TlsUsed } from '../../glossary.ts';
+import type {
+  Attempt,
+  DeliveryStatus,
+  MailTls,
+  Peer,
+  RecipientKind,
+  Reply,
+  TlsUsed,
+} from '../../glossary.ts';
 import type { Bounce } from '../../record/transition.ts';
 import { query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
@@ -14,7 +22,6 @@ const emails = records({
   from: inColumn('sender', text),
   replyTo: orNull(text),
   subject: text,
-  to: inColumn('recipients', json<string[]>()),
   tags: json<Record<string, string>>(),
   tracking: json<{ openTracking: boolean; clickTracking: boolean }>(),
   credits: number,
@@ -27,6 +34,7 @@ const deliveries = records({
   id: text,
   /** The row of the message's bytes; null for a recipient that was never queued. */
   messageId: orNull(text),
+  kind: value<RecipientKind>(),
   recipient: text,
   domain: text,
   status: value<DeliveryStatus>(),
@@ -64,6 +72,7 @@ const attempts = records({
 export type DeliveryRecord = ReturnType<typeof deliveryFrom>;
 export type AttemptRecord = ReturnType<typeof attempts.read>;
 export type EmailRecord = ReturnType<typeof emails.read> & {
+  /** In the order to, cc, bcc. */
   deliveries: DeliveryRecord[];
   events: ReturnType<typeof events.read>[];
 };

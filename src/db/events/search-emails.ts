@@ -4,7 +4,7 @@
  * next request continues after the last email.
  */
 
-import type { DeliveryStatus } from '../../glossary.ts';
+import type { DeliveryStatus, RecipientKind } from '../../glossary.ts';
 import { compareKey, parseMailbox } from '../../mail/address.ts';
 import { type EmailStatus, statusOf } from '../../record/states.ts';
 import type { Db } from '../engine/open.ts';
@@ -43,7 +43,7 @@ const summaries = records({
 
 export type EmailSummary = ReturnType<typeof summaries.read> & {
   status: EmailStatus;
-  to: { address: string; status: DeliveryStatus }[];
+  recipients: { address: string; kind: RecipientKind; status: DeliveryStatus }[];
 };
 
 export interface SearchPage {
@@ -85,23 +85,24 @@ async function readEmails(
       rows.map(({ id }) => id),
     )
     .orderBy(['email_id', 'position'])
-    .select('email_id', 'recipient', 'status');
+    .select('email_id', 'kind', 'recipient', 'status');
   const byEmail = Map.groupBy(deliveries, ({ email_id }) => email_id);
   return rows.map((row) => summaryOf(row, byEmail.get(row.id) ?? []));
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type
 function summaryOf(row: any, deliveries: any[]): EmailSummary {
-  const to = deliveries.map(({ recipient, status }) => ({ address: recipient, status }));
-  return { ...summaries.read(row), status: statusOf(to.map(({ status }) => status)), to };
+  const recipients = deliveries.map(({ recipient, kind, status }) => ({ address: recipient, kind, status }));
+  return { ...summaries.read(row), status: statusOf(recipients.map(({ status }) => status)), recipients };
 }
 
 function isWanted(email: EmailSummary, search: Search): boolean {
   const { status, to, from, tags, since, until } = search;
   if (since !== undefined && email.createdAt < since) return false;
   if (until !== undefined && email.createdAt >= until) return false;
-  if (status && email.status !== status && !email.to.some((each) => each.status === status)) return false;
-  if (to !== undefined && !email.to.some(({ address }) => isAt(address, to))) return false;
+  if (status && email.status !== status && !email.recipients.some((each) => each.status === status))
+    return false;
+  if (to !== undefined && !email.recipients.some(({ address }) => isAt(address, to))) return false;
   if (from !== undefined && !isAt(email.from, from)) return false;
   if (search.contains && !hasWords(email, search.contains)) return false;
   if (search.tag !== undefined && !Object.entries(email.tags).flat().includes(search.tag)) return false;
@@ -111,7 +112,7 @@ function isWanted(email: EmailSummary, search: Search): boolean {
 function hasWords(email: EmailSummary, { to, from, subject }: NonNullable<Search['contains']>): boolean {
   if (subject !== undefined && !has(email.subject, subject)) return false;
   if (from !== undefined && !has(email.from, from)) return false;
-  return to === undefined || email.to.some(({ address }) => has(address, to));
+  return to === undefined || email.recipients.some(({ address }) => has(address, to));
 }
 
 function has(text: string, words: string): boolean {

@@ -25,6 +25,7 @@ import { pause } from './migrations/015-pause.ts';
 import { names, plannedRenames, type Rename } from './migrations/016-names.ts';
 import { softBounces } from './migrations/017-soft-bounces.ts';
 import { domainWatch } from './migrations/018-domain-watch.ts';
+import { recipientKinds } from './migrations/019-recipient-kinds.ts';
 import { tlsResults } from './migrations/022-tls-results.ts';
 import { webhookFormats } from './migrations/023-webhook-formats.ts';
 
@@ -47,6 +48,7 @@ const migrations: Record<string, Knex.Migration> = {
   '016-names': names,
   '017-soft-bounces': softBounces,
   '018-domain-watch': domainWatch,
+  '019-recipient-kinds': recipientKinds,
   '022-tls-results': tlsResults,
   '023-webhook-formats': webhookFormats,
 };

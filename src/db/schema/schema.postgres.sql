@@ -104,6 +104,7 @@ CREATE TABLE deliveries (
   click_last_at bigint,
   click_scans integer NOT NULL DEFAULT 0,
   parked_at bigint,
+  kind text NOT NULL DEFAULT 'to'::text,
   FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   PRIMARY KEY (id)
 );

@@ -88,6 +88,7 @@ CREATE TABLE deliveries (
   click_last_at bigint,
   click_scans integer not null default '0',
   parked_at bigint,
+  kind text not null default 'to',
   foreign key(email_id) references emails(id) on delete cascade,
   foreign key(org_id) references organizations(id) on delete cascade,
   foreign key(message_id) references messages(id),

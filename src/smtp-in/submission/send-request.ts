@@ -4,9 +4,9 @@
  */
 import { createHash } from 'node:crypto';
 import type { SendRequest } from '../../accept.ts';
-import { recipients } from '../../api/send/schema.ts';
 import { type Field, fieldValue, type Head } from '../../compose/head.ts';
 import { parseMailbox } from '../../mail/address.ts';
+import { type Recipient, recipientsOf } from '../../mail/recipients.ts';
 import { isTlsNotRequired, tlsRequiredField } from '../../mail/tls-required.ts';
 import { readContent } from './message-rules.ts';
 import { isTag, tagsOf } from './tag-fields.ts';
@@ -16,9 +16,9 @@ const unsent = ['bcc', 'resent-bcc', 'return-path'];
 /** `requireTls`: REQUIRETLS was given with MAIL; it overrides the header (RFC 8689 section 5). */
 export function requestOf(raw: Buffer, to: string[], requestId: string, requireTls: boolean): SendRequest {
   const { head, from, replyTo, subject, messageId } = readContent(raw);
-  const unique = recipients(to);
+  const recipients = recipientsOf({ to });
   return {
-    to: unique,
+    recipients,
     from,
     subject,
     replyTo: replyTo && parseMailbox(replyTo)!.address,
@@ -26,7 +26,7 @@ export function requestOf(raw: Buffer, to: string[], requestId: string, requireT
     headers: {},
     tags: tagsOf(head.fields),
     tracking: {},
-    idempotency: messageId === null ? null : idempotencyOf(messageId, unique, raw),
+    idempotency: messageId === null ? null : idempotencyOf(messageId, recipients, raw),
     requestId,
     tlsRequired: requireTls || tlsRequiredOf(head),
     rawMessage: { raw: without(raw, head.fields, head.end), messageId },
@@ -41,9 +41,9 @@ function tlsRequiredOf(head: Head): false | undefined {
  * The recipients are part of the key: a client with more recipients than one transaction accepts sends the rest in another
  * one, with the same Message-ID.
  */
-function idempotencyOf(messageId: string, to: SendRequest['to'], raw: Buffer): SendRequest['idempotency'] {
+function idempotencyOf(messageId: string, recipients: Recipient[], raw: Buffer): SendRequest['idempotency'] {
   const hash = createHash('sha256');
-  hash.update(JSON.stringify([messageId, to.map(({ key }) => key).sort()]));
+  hash.update(JSON.stringify([messageId, recipients.map(({ key }) => key).sort()]));
   return {
     key: `Message-ID ${hash.digest('hex')}`,
     requestHash: createHash('sha256').update(raw).digest('hex'),

@@ -8,7 +8,8 @@ import { readHead } from '../../../compose/head.ts';
 import { editedParts } from '../../../compose/html-parts.ts';
 import type { EmailRecord } from '../../../db/events/emails.ts';
 import type { MailTls } from '../../../glossary.ts';
-import { compareKey, domainOf } from '../../../mail/address.ts';
+import { recipientsOf } from '../../../mail/recipients.ts';
+import { addressesOf } from '../../../record/telemetry.ts';
 import type { TrackingLinks } from '../../../tracking/tracking-links.ts';
 import { untracked } from '../../../tracking/untracked.ts';
 import { idempotencyOf } from '../../sending.ts';
@@ -26,7 +27,11 @@ interface Resend {
 
 export function resendRequest({ email, raw, once, requestId, links }: Resend): SendRequest {
   return {
-    to: email.to.map((address) => ({ address, key: compareKey(address), domain: domainOf(address)! })),
+    recipients: recipientsOf({
+      to: addressesOf(email, 'to'),
+      cc: addressesOf(email, 'cc'),
+      bcc: addressesOf(email, 'bcc'),
+    }),
     from: email.from,
     subject: email.subject,
     replyTo: email.replyTo ?? undefined,

@@ -84,7 +84,7 @@ function isAvailable(view: (typeof views)[number], content: EmailContent | null)
 }
 
 function presentEmail(email: EmailRecord) {
-  const { id, messageId, from, replyTo, subject, to, tags, tracking, credits, createdAt } = email;
+  const { id, messageId, from, replyTo, subject, deliveries, tags, tracking, credits, createdAt } = email;
   return {
     id,
     messageId,
@@ -94,7 +94,7 @@ function presentEmail(email: EmailRecord) {
     from: legible(from),
     replyTo: replyTo === null ? null : legible(replyTo),
     subject: legible(subject),
-    to: to.map(legible),
+    to: deliveries.map(({ recipient }) => legible(recipient)),
     tags: Object.entries(tags).map((pair) => pair.map(legible)),
   };
 }

@@ -62,14 +62,14 @@ async function list(visit: OrgVisit, { db }: PageParts): Promise<PageAnswer> {
   return show('emails/emails', 'Emails', { ...data, ...fields, live }, { scripts: ['live.js'] });
 }
 
-function present({ id, status, to, subject, tags, from, createdAt }: EmailSummary) {
+function present({ id, status, recipients, subject, tags, from, createdAt }: EmailSummary) {
   const pairs = Object.entries(tags);
   return {
     id,
     createdAt,
     status: statusWords[status],
-    to: legible(to[0]?.address ?? ''),
-    others: to.length - 1,
+    to: legible(recipients[0]?.address ?? ''),
+    others: recipients.length - 1,
     subject: legible(subject),
     from: legible(from),
     tags: pairs.slice(0, maxTags).map(([name, value]) => legible(value === '' ? name : `${name}=${value}`)),
