@@ -23,7 +23,7 @@ function fieldsOf(bytes: number): Fields {
   const line = '<p>All of this is an ordinary line of an ordinary mail, 7 bits, no more.</p>\r\n';
   return {
     from: { name: 'Shop', address: 'shop@sender.invalid', domain: 'sender.invalid' },
-    to: ['ann@there.invalid'],
+    to: [{ name: '', address: 'ann@there.invalid' }],
     subject: 'Your order',
     text: 'Hello, your order has been sent.\r\n',
     html: line.repeat(Math.ceil(bytes / line.length)),

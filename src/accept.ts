@@ -20,7 +20,7 @@ import type { Send, SendAnswerRecord, SendRecipient } from './db/accept/send-rec
 import type { DomainRecord } from './db/accounts/domains-table.ts';
 import { type Delivery, type Mailbox, maxPreloadedBytes, type RecipientKind } from './glossary.ts';
 import { parseMailbox } from './mail/address.ts';
-import type { Recipient } from './mail/recipients.ts';
+import type { NamedAddress, Recipient } from './mail/recipients.ts';
 import { Refusal } from './mail/refusal.ts';
 import type { DispatchAdmission } from './queue/dispatcher.ts';
 
@@ -32,7 +32,7 @@ export interface SendRequest {
   subject: string;
   html?: string;
   text?: string;
-  replyTo?: string;
+  replyTo?: NamedAddress[];
   attachments: Attachment[];
   headers: Record<string, string>;
   tags: Record<string, string>;
@@ -147,7 +147,7 @@ function draftOf(parts: AcceptParts, request: SendRequest, caller: Sender, domai
     keyId: caller.keyId,
     messageId: parts.messageIdOf(emailId),
     from: request.from,
-    replyTo: request.replyTo ?? null,
+    replyTo: request.replyTo?.map(({ address }) => address).join(', ') ?? null,
     subject: request.subject,
     tags: request.tags,
     tracking: effectiveTracking(request, domain),
@@ -211,13 +211,13 @@ function signerOf({ name, dkimSelector, dkimPrivateKey, otherKeys }: DomainRecor
 function contentOf({ messageId, acceptedAt: date }: Send, request: SendRequest, from: Mailbox) {
   const { rawMessage, replyTo, subject, html, text, attachments, headers } = request;
   if (rawMessage) return { raw: rawMessage.raw, messageId: rawMessage.messageId ?? messageId, date };
-  const to = addressesOf(request, 'to');
-  const cc = addressesOf(request, 'cc');
+  const to = namesOf(request, 'to');
+  const cc = namesOf(request, 'cc');
   return { from, to, cc, replyTo, subject, html, text, attachments, headers, messageId, date };
 }
 
-function addressesOf({ recipients }: SendRequest, wanted: RecipientKind): string[] {
-  return recipients.filter(({ kind }) => kind === wanted).map(({ address }) => address);
+function namesOf({ recipients }: SendRequest, wanted: RecipientKind): NamedAddress[] {
+  return recipients.flatMap(({ kind, name, address }) => (kind === wanted ? [{ name, address }] : []));
 }
 
 /**
@@ -239,8 +239,9 @@ async function commit(parts: AcceptParts, send: Send, requestId: string): Promis
     return decision;
   } finally {
     if (accepted.length > 0) parts.onAccepted(send, accepted, requestId);
+    const addresses = new Set(accepted);
     for (const [index, recipient] of recipients.entries()) {
-      slots[index]!.settle(accepted.includes(recipient.address) ? deliveryOf(send, recipient) : null);
+      slots[index]!.settle(addresses.has(recipient.address) ? deliveryOf(send, recipient) : null);
     }
   }
 }

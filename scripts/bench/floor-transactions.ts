@@ -74,7 +74,16 @@ function sendOf(orgId: string, keyId: string, raw: Buffer): Send {
     tracking: { openTracking: false, clickTracking: false },
     mustReach: 'to',
     recipients: [
-      { deliveryId: uuid(), kind: 'to', address, key: address, domain, message: 0, disposition: 'leased' },
+      {
+        deliveryId: uuid(),
+        kind: 'to',
+        name: '',
+        address,
+        key: address,
+        domain,
+        message: 0,
+        disposition: 'leased',
+      },
     ],
     messages: [{ id: uuid(), raw }],
     base: null,

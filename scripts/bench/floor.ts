@@ -73,7 +73,7 @@ function fieldsOf(work: Case): Fields {
       domain: 'sender.invalid',
       header: '',
     } as Fields['from'],
-    to: ['rcpt-1@there1.invalid'],
+    to: [{ name: '', address: 'rcpt-1@there1.invalid' }],
     subject,
     text,
     html,

@@ -6,6 +6,7 @@
  */
 import type { Mailbox } from '../glossary.ts';
 import { parseMailbox } from '../mail/address.ts';
+import type { NamedAddress } from '../mail/recipients.ts';
 import { type AttachedParts, type Attachment, attachedParts } from './attachment.ts';
 import { type CustomHeaders, splitHeaders } from './custom-headers.ts';
 import { type FieldLine, field, mailbox, unstructured } from './field.ts';
@@ -15,9 +16,9 @@ import { encodeText, toCrlf } from './transfer-encoding.ts';
 
 export interface Fields {
   from: Mailbox;
-  to: string[];
-  cc?: string[];
-  replyTo?: string;
+  to: NamedAddress[];
+  cc?: NamedAddress[];
+  replyTo?: NamedAddress[];
   subject: string;
   html?: string;
   text?: string;
@@ -51,7 +52,7 @@ export function composeMime(
     ['Sender', addressee(own.sender)],
     ['To', addressList(fields.to)],
     ['Cc', addressList(fields.cc ?? [])],
-    ['Reply-To', addressee(own['reply-to'] ?? fields.replyTo)],
+    ['Reply-To', addressee(own['reply-to']) || addressList(fields.replyTo ?? [])],
     ['Message-ID', `<${messageId}>`],
     ['Date', dateOf(own.date ?? fields.date)],
     ['MIME-Version', '1.0'],
@@ -80,8 +81,8 @@ function customValue(name: string, value: string): string {
   return structure ? (structure.write(value) ?? '') : unstructured(value);
 }
 
-function addressList(addresses: string[]): string {
-  return addresses.map((address) => mailbox({ name: '', address })).join(', ');
+function addressList(addresses: NamedAddress[]): string {
+  return addresses.map(mailbox).join(', ');
 }
 
 /** Parsed, because a name is written differently in a header than callers write it. Empty if there is none. */

@@ -80,6 +80,13 @@ export function parseMailbox(text: string): Mailbox | null {
   return domain === null || name === null ? null : { name, address, domain };
 }
 
+/** `Name <address>` as parseMailbox reads it (RFC 5322 section 3.2.3: the name in quotes if it needs them), or the address. */
+export function mailboxText({ name, address }: { name: string; address: string }): string {
+  if (name === '') return address;
+  const phrase = /["(),:;<>@[\]\\]/.test(name) ? `"${name.replace(/["\\]/g, '\\$&')}"` : name;
+  return `${phrase} <${address}>`;
+}
+
 /** A display name without its quotes, or null if it could be mistaken for another address or would break a header. */
 export function parsePhrase(text: string): string | null {
   if (text.length > maxNameLength) return null;

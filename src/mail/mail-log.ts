@@ -27,6 +27,8 @@ export interface MailLogLine {
   emailId: string;
   orgId: string;
   recipient: string;
+  /** In `accepted`, for a recipient that is not in `to`. */
+  kind?: 'cc' | 'bcc';
   /** The recipient's domain. */
   destination: string;
   from?: string;

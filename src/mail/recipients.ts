@@ -2,29 +2,36 @@
 import type { RecipientKind } from '../glossary.ts';
 import { compareKey, domainOf } from './address.ts';
 
-export interface Recipient {
-  kind: RecipientKind;
+/** An address as it is shown in a header. */
+export interface NamedAddress {
+  /** The display name; empty if there is none. */
+  name: string;
   address: string;
+}
+
+export interface Recipient extends NamedAddress {
+  kind: RecipientKind;
   /** The form in which addresses are compared. */
   key: string;
   domain: string;
 }
 
-/** Addresses that have been checked. An address that occurs more than once is kept where it occurs first, as it is written there. */
-export function recipientsOf({
-  to = [],
-  cc = [],
-  bcc = [],
-}: Partial<Record<RecipientKind, string[]>>): Recipient[] {
+export function withoutName(address: string): NamedAddress {
+  return { name: '', address };
+}
+
+/** Addresses that have been checked. One that occurs more than once is kept where it occurs first, as it is written there. */
+export function recipientsOf(lists: Partial<Record<RecipientKind, NamedAddress[]>>): Recipient[] {
+  const { to = [], cc = [], bcc = [] } = lists;
   const unique = new Map<string, Recipient>();
-  for (const [kind, addresses] of [
+  for (const [kind, list] of [
     ['to', to],
     ['cc', cc],
     ['bcc', bcc],
   ] as const) {
-    for (const address of addresses) {
+    for (const { name, address } of list) {
       const key = compareKey(address);
-      if (!unique.has(key)) unique.set(key, { kind, address, key, domain: domainOf(address)! });
+      if (!unique.has(key)) unique.set(key, { kind, name, address, key, domain: domainOf(address)! });
     }
   }
   return [...unique.values()];

@@ -1,6 +1,6 @@
 /** Writes the mail log's lines (mail/mail-log.ts): accepted, attempted, and the outcomes. */
 import { isoOrNull } from '../base/clock.ts';
-import type { Delivery, Peer, TlsUsed } from '../glossary.ts';
+import type { Delivery, Peer, RecipientKind, TlsUsed } from '../glossary.ts';
 import type { MailLog, Verb } from '../mail/mail-log.ts';
 import type { Transition } from './transition.ts';
 
@@ -11,7 +11,7 @@ interface AcceptedSend {
   messageId: string;
   from: string;
   tags: Record<string, string>;
-  recipients: { address: string; domain: string; deliveryId: string }[];
+  recipients: { kind: RecipientKind; address: string; domain: string; deliveryId: string }[];
   /** The number of tracked links if the mail has more than that; else null. */
   trackedLinks: number | null;
 }
@@ -32,12 +32,15 @@ export function logAccepted(
   requestId: string,
 ): void {
   const note = send.trackedLinks === null ? '' : `; only the first ${send.trackedLinks} links are tracked`;
-  for (const { address, domain, deliveryId } of send.recipients) {
-    if (!accepted.includes(address)) continue;
-    mailLog.write('accepted', `for <${address}> from ${send.from}${note}`, {
+  const addresses = new Set(accepted);
+  for (const { kind, address, domain, deliveryId } of send.recipients) {
+    if (!addresses.has(address)) continue;
+    const list = kind === 'to' ? '' : ` (${kind})`;
+    mailLog.write('accepted', `for <${address}>${list} from ${send.from}${note}`, {
       emailId: send.emailId,
       orgId: send.orgId,
       recipient: address,
+      ...(kind !== 'to' && { kind }),
       destination: domain,
       from: send.from,
       tags: send.tags,

@@ -268,6 +268,26 @@ test('email: beside a running server, the story, the reason and the bytes', asyn
   const plain = (await cli('email why', emailId)).stdout.toString();
   t.regex(plain, /^recipient\tgreylist@there\.invalid\tdeferred\tmx1\.invalid/);
 
+  const copied = await world.send({
+    to: 'ann@there.invalid',
+    subject: 'Copied',
+    cc: 'carl@there.invalid',
+    bcc: 'fred@there.invalid',
+  });
+  const facts = (await cli('email show', copied.body.emailId)).stdout.toString();
+  t.regex(facts, /^cc\tcarl@there\.invalid$/m);
+  t.regex(facts, /^bcc\tfred@there\.invalid$/m);
+  const log = await json(`logs --email ${copied.body.emailId} --status accepted`);
+  t.deepEqual(
+    log.map(({ recipient, kind }: Record<string, string>) => [recipient, kind]),
+    [
+      ['ann@there.invalid', undefined],
+      ['carl@there.invalid', 'cc'],
+      ['fred@there.invalid', 'bcc'],
+    ],
+  );
+  t.true(log[2].msg.startsWith('accepted for <fred@there.invalid> (bcc) from '));
+
   const { stdout } = await cli('email source', emailId);
   t.deepEqual(stdout, world.mx[0]!.messages[0]!.raw);
   t.regex(await refusal(1, 'email show', uuid()), /no email with the id/);

@@ -23,7 +23,7 @@ function createOrder(fields: Partial<Fields> = {}, more: Partial<ComposeOrder> =
     orgId: 'org',
     fields: {
       from: parseMailbox('App <app@sender.invalid>')!,
-      to: ['ann@there.invalid'],
+      to: [{ name: '', address: 'ann@there.invalid' }],
       subject: 'Hello',
       text: 'Hello',
       attachments: [],

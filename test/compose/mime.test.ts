@@ -199,6 +199,8 @@ const line = fc.constantFrom(
 );
 const text = fc.array(line, { minLength: 1, maxLength: 12 }).map((lines) => `${lines.join('\r\n')}.`);
 const address = fc.constantFrom('ann@there.invalid', '"a, b"@there.invalid', 'Ann@Straße.invalid');
+const display = phrase.map((name) => name.replace(/ +/g, ' ').trim());
+const named = fc.record({ name: fc.oneof(fc.constant(''), display), address });
 const file = fc.record(
   {
     filename: phrase.map((name) => `${name}.pdf`),
@@ -210,12 +212,10 @@ const file = fc.record(
   { requiredKeys: ['filename', 'content'] },
 );
 const mail = fc.record({
-  from: phrase.map((name) => ({
-    name: name.replace(/ +/g, ' ').trim(),
-    address: 'a@s.invalid',
-    domain: 's.invalid',
-  })),
-  to: fc.array(address, { minLength: 1, maxLength: 3 }),
+  from: display.map((name) => ({ name, address: 'a@s.invalid', domain: 's.invalid' })),
+  to: fc.array(named, { minLength: 1, maxLength: 3 }),
+  cc: fc.array(named, { maxLength: 3 }),
+  replyTo: fc.array(named, { maxLength: 2 }),
   subject: phrase,
   content: fc.oneof(fc.record({ text }), fc.record({ html: text }), fc.record({ text, html: text })),
   attachments: fc.array(file, { maxLength: 3 }),
@@ -229,7 +229,6 @@ async function bothOf({ content, invitation, ...some }: Mail): Promise<[ours: Bu
   const fields = { ...some, ...content, messageId: 'id@postern.invalid', date: 0 };
   const theirs = new MailComposer({
     ...fields,
-    to: some.to.map((one) => ({ name: '', address: one })),
     attachments: some.attachments.map(({ contentId, disposition, ...one }) => {
       return { ...one, cid: contentId, contentDisposition: disposition };
     }),
@@ -258,8 +257,8 @@ test("a reader sees the same message as from nodemailer's composer", async (t) =
       ...about,
       content: contentOf(about.mimeType, Buffer.from(content as ArrayBuffer)),
     }));
-    // From is in the rest, as it was read: we encode a name that nodemailer quotes if it looks like an encoded word.
-    const others = ['content-type', 'content-transfer-encoding', 'from'];
+    // Addresses are in the rest, as they were read: we encode a name that nodemailer quotes if it looks like an encoded word.
+    const others = ['content-type', 'content-transfer-encoding', 'from', 'to', 'cc', 'reply-to'];
     const values = headers.filter(({ key }) => !others.includes(key));
     return { ...rest, files, values: values.map(({ key, value }) => `${key}: ${decodeWords(value)}`).sort() };
   };

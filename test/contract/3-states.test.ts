@@ -58,6 +58,8 @@ test.serial(
       status: 'delivered',
       from: 'App <app@sender.invalid>',
       to: [to],
+      cc: [],
+      bcc: [],
       replyTo: 'help@there.invalid',
       subject: 'Hello',
       tags: { a: 'b' },

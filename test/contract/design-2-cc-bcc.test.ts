@@ -90,6 +90,16 @@ test('the lists of the answer and the credits are in the order to, cc, bcc', asy
   t.deepEqual(body.insufficientCredit, [bcc[1]]);
 });
 
+test('a display name is refused with the plain address to use', async (t) => {
+  for (const field of ['to', 'cc', 'bcc', 'replyTo']) {
+    const answer = await tenant.send({ [field]: 'Ann <ann@example.org>' });
+    isInvalid(t, answer, [field]);
+    const [{ message, expected }] = answer.body.issues;
+    t.is(message, `${field}: must be a plain email address, without a display name: ann@example.org`);
+    t.is(expected, 'a plain email address');
+  }
+});
+
 test('every recipient in to suppressed is 422, whoever else there is', async (t) => {
   const own = await openTenant(world(), { quota: 3 });
   const [gone, left, carl] = people(3);

@@ -186,7 +186,7 @@ test(`another organization's email is not there, nor what is gone by its age`, a
 
 test('the preview is a sandbox of its own, and loads nothing unless asked', async (t) => {
   const { world, browser, base, send } = await begin(t);
-  const id = await send({ html: '<p>Hi</p>' });
+  const id = await send({ html: '<p>Hi</p>', cc: 'carl@there.invalid', bcc: ['eve@there.invalid'] });
   await delivered(world, id);
   const policyOf = async (query: string) =>
     (await browser.ask('GET', `${base}/emails/${id}/preview${query}`)).headers.get(
@@ -199,6 +199,17 @@ test('the preview is a sandbox of its own, and loads nothing unless asked', asyn
   const page = await browser.get(`${base}/emails/${id}`);
   t.regex(page.html, /<iframe class="preview" sandbox="" /);
   t.regex(page.headers.get('content-security-policy')!, /frame-src 'self'/);
+  for (const [list, address] of [
+    ['Cc', 'carl@there.invalid'],
+    ['Bcc', 'eve@there.invalid'],
+  ]) {
+    t.regex(page.html, new RegExp(`<dt>${list}</dt><dd><bdi class="block">${address}`), 'in the details');
+    t.regex(
+      page.html,
+      new RegExp(`<bdi>${address}</bdi> <span class="quiet small">${list}<`),
+      'at its delivery',
+    );
+  }
 });
 
 test('a test goes the way of the API: its faults at their fields, its suppressions, its credits', async (t) => {

@@ -126,6 +126,7 @@ async function sendOf(db: Db): Promise<Send> {
       {
         deliveryId: uuid(),
         kind: 'to',
+        name: '',
         address,
         key: address,
         domain: 'there.invalid',

@@ -11,15 +11,23 @@ export const cases = readdirSync(folder).flatMap((file) =>
 );
 
 /** The content of a case: `from` as a caller writes it, and an attachment's content as text or base64. */
-export type Written = Omit<Partial<Fields>, 'from' | 'attachments'> & {
+export type Written = Omit<Partial<Fields>, 'from' | 'to' | 'cc' | 'replyTo' | 'attachments'> & {
   from?: string;
+  to?: string[];
+  cc?: string[];
+  replyTo?: string | string[];
   attachments?: (Omit<Attachment, 'content'> & { text?: string; base64?: string })[];
 };
 
-export function toFields({ from, attachments = [], ...fields }: Written): Fields {
+const named = (texts: string | string[]) => [texts].flat().map((text) => parseMailbox(text)!);
+
+export function toFields(written: Written): Fields {
+  const { from, to = ['ann@there.invalid'], cc, replyTo, attachments = [], ...fields } = written;
   return {
     from: parseMailbox(from ?? 'App <app@sender.invalid>')!,
-    to: ['ann@there.invalid'],
+    to: named(to),
+    ...(cc && { cc: named(cc) }),
+    ...(replyTo && { replyTo: named(replyTo) }),
     subject: 'Hello',
     headers: {},
     messageId: 'id@postern.invalid',

@@ -23,6 +23,7 @@ export function sendOf(orgId: string, raw = Buffer.from('Subject: Hello')): Send
       {
         deliveryId: uuid(),
         kind: 'to',
+        name: '',
         address,
         key: address,
         domain: 'there.invalid',

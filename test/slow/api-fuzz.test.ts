@@ -190,7 +190,7 @@ test('no text adds a bare CR or LF, or a header, to the message', async (t) => {
           address: 'app@sender.invalid',
           domain: 'sender.invalid',
         },
-        to: ['ann@there.invalid'],
+        to: [{ name: '', address: 'ann@there.invalid' }],
         subject,
         html: html || 'x',
         text: plain || 'x',

@@ -1,9 +1,11 @@
 /** Mail submitted over SMTP goes the way of an API send: taken, signed, delivered, told; its own bytes kept. */
 import test from 'ava';
+import fc from 'fast-check';
 import { loadSecrets } from '../../src/base/secrets.ts';
 import { createMessageId } from '../../src/mail/message-id.ts';
 import { kinds, oneKind } from '../lab/database/databases.ts';
 import { verifyDkim } from '../lab/dkim.ts';
+import { runs } from '../lab/runs.ts';
 import {
   delivered,
   emailIdOf,
@@ -49,7 +51,14 @@ test('nodemailer’s client, by STARTTLS and implicit TLS, PLAIN and LOGIN', asy
       t.is(email.from, 'App <app@sender.invalid>');
       t.is(email.subject, `Grüße ${method}`);
       t.is(`<${email.id}>`, info.messageId);
-      t.is(email.recipients.length, 3);
+      t.deepEqual(
+        email.recipients.map(({ address, kind }: Record<string, string>) => [address, kind]),
+        [
+          [`ann-${method}@there.invalid`, 'to'],
+          ['bob@there.invalid', 'cc'],
+          ['eve@there.invalid', 'bcc'],
+        ],
+      );
     }
   }
 });
@@ -96,6 +105,59 @@ test('the message goes out as it came, to the octet', async (t) => {
   t.is(email.subject, 'Grüße and a fold');
   t.deepEqual(email.tags, { Order: '4711' });
   t.true(message.from.endsWith('@postern.invalid'), 'the return path is ours');
+});
+
+test('the envelope decides who gets the message; To and Cc, who is named', async (t) => {
+  const world = worlds[oneKind];
+  const tenant = await tenantOf(world);
+  const talk = await loggedIn(tenant);
+  const head = [
+    from,
+    'To: Team: =?utf-8?Q?J=C3=B6rg?= <JOERG@kinds.invalid>, "Lee, Ann" <ann@kinds.invalid>;, not-sent@kinds.invalid',
+    'Cc: bob@kinds.invalid (Bob),',
+    ' ann@kinds.invalid, broken@, <>',
+    'bCC: eve@kinds.invalid',
+    'Reply-To: Help <help@sender.invalid>, desk@sender.invalid',
+    'Subject: Kinds',
+  ];
+  const envelope = ['eve', 'bob', 'joerg', 'ann', 'zoe'].map((local) => `${local}@kinds.invalid`);
+  const answer = emailIdOf(await submit(talk, envelope, [...head, '', 'Hi']));
+  const init = { headers: { authorization: `Bearer ${tenant.key}` } };
+  const { body } = await world.call('GET', `/api/public/email/${answer}`, init);
+  t.deepEqual(body.to, ['joerg@kinds.invalid', 'ann@kinds.invalid']);
+  t.deepEqual(body.cc, ['bob@kinds.invalid']);
+  t.deepEqual(body.bcc, ['eve@kinds.invalid', 'zoe@kinds.invalid']);
+  t.is(body.replyTo, 'help@sender.invalid, desk@sender.invalid');
+  const { recipients } = await world.db('emails').where({ id: answer }).first();
+  t.deepEqual(JSON.parse(recipients).slice(0, 2), [
+    'Jörg <joerg@kinds.invalid>',
+    '"Lee, Ann" <ann@kinds.invalid>',
+  ]);
+});
+
+const listing = fc.constantFrom('To', 'Cc', 'Bcc', 'bcc', 'BCC', 'Resent-Bcc', null);
+
+test('no byte that a recipient of a submitted mail receives names one that is only in Bcc', async (t) => {
+  const world = worlds[oneKind];
+  const tenant = await tenantOf(world);
+  const talk = await loggedIn(tenant);
+  let count = 0;
+  const property = fc.asyncProperty(fc.array(listing, { minLength: 1, maxLength: 5 }), async (listings) => {
+    const all = listings.map((field) => ({ field, address: `hid${count++}hid@there.invalid` }));
+    const fields = Object.entries(Object.groupBy(all, ({ field }) => (field ?? 'none').toLowerCase()))
+      .filter(([name]) => name !== 'none')
+      .map(
+        ([, list]) => `${list![0]!.field}: ${list!.map(({ address }) => `N <${address}>`).join(',\r\n ')}`,
+      );
+    const to = all.map(({ address }) => address);
+    await submit(talk, to, [...fields, from, 'Subject: Hi', '', 'Hi']);
+    for (const address of to) {
+      const message = await messageTo(world, address);
+      const bytes = `${message.from}\n${message.raw.toString('latin1')}`;
+      for (const each of all) t.is(bytes.includes(each.address), /^(to|cc)$/i.test(each.field ?? ''));
+    }
+  });
+  await fc.assert(property, { numRuns: runs(100) });
 });
 
 test('Date, Message-ID, MIME-Version and To are added where they are missing', async (t) => {

@@ -1,8 +1,16 @@
 /** Our own rules in schemas. `expected` says in words what a valid value is. */
 import { z } from 'zod';
 
-export function rule<T>(holds: (value: T) => boolean, expected: string): z.core.$ZodCheck<T> {
-  return z.refine<T>((value) => holds(value as T), { error: `must be ${expected}`, params: { expected } });
+/** `advice` continues the message, for a value that suggests how to correct it. */
+export function rule<T>(
+  holds: (value: T) => boolean,
+  expected: string,
+  advice: (value: T) => string = () => '',
+): z.core.$ZodCheck<T> {
+  return z.refine<T>((value) => holds(value as T), {
+    error: ({ input }) => `must be ${expected}${advice(input as T)}`,
+    params: { expected },
+  });
 }
 
 /**

@@ -9,8 +9,8 @@ import { z } from 'zod';
 import type { SendRequest } from '../../accept.ts';
 import { headerFault } from '../../compose/custom-headers.ts';
 import { type RecipientKind, recipientKinds } from '../../glossary.ts';
-import { domainOf } from '../../mail/address.ts';
-import { recipientsOf } from '../../mail/recipients.ts';
+import { domainOf, parseMailbox } from '../../mail/address.ts';
+import { recipientsOf, withoutName } from '../../mail/recipients.ts';
 import { tlsRequiredField } from '../../mail/tls-required.ts';
 import { limitSize } from '../at-most.ts';
 import { attachments } from './attachments.ts';
@@ -25,7 +25,16 @@ const oneLine = rule<string>((text) => !/[\r\n\0]/.test(text), 'free of CR, LF a
 const unicode = rule<string>((text) => text.isWellFormed(), 'well-formed Unicode');
 const address = z
   .string()
-  .check(rule((text) => domainOf(text) !== null, 'a plain email address'))
+  .check(
+    rule(
+      (text) => domainOf(text) !== null,
+      'a plain email address',
+      (text) => {
+        const mailbox = parseMailbox(text);
+        return mailbox ? `, without a display name: ${mailbox.address}` : '';
+      },
+    ),
+  )
   .meta({ format: 'idn-email' });
 const body = z.string().check(rule(fitsBody, 'at most 2 MiB of UTF-8')).optional();
 
@@ -200,10 +209,15 @@ export type SendFields = z.infer<typeof sendSchema>;
 
 /** Converts checked fields to the request that accept.ts takes. */
 export function toRequest(parsed: SendFields): Omit<SendRequest, 'idempotency' | 'requestId'> {
-  const { idempotencyKey: _, to, cc, bcc, ...fields } = parsed;
+  const { idempotencyKey: _, to, cc, bcc, replyTo, ...fields } = parsed;
   return {
     ...fields,
-    recipients: recipientsOf({ to, cc, bcc }),
+    recipients: recipientsOf({
+      to: to.map(withoutName),
+      cc: cc?.map(withoutName),
+      bcc: bcc?.map(withoutName),
+    }),
+    replyTo: replyTo === undefined ? undefined : [withoutName(replyTo)],
     attachments: parsed.attachments ?? [],
     headers: parsed.headers ?? {},
     tags: parsed.tags ?? {},

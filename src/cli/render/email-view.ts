@@ -2,6 +2,7 @@
 import type { AttemptRecord, DeliveryRecord, EmailRecord } from '../../db/events/emails.ts';
 import type { TranscriptLine } from '../../glossary.ts';
 import { replyText } from '../../outcome.ts';
+import { addressesOf } from '../../record/telemetry.ts';
 import { tlsWords } from '../../record/tls-words.ts';
 import { type Block, type Cell, coloured, dim, sanitize } from './output.ts';
 import { local, span } from './times.ts';
@@ -15,6 +16,7 @@ export function emailFields(email: EmailRecord, status: string): Block {
       status: { state: status },
       from: email.from,
       subject: email.subject,
+      ...otherLists(email),
       ...(email.replyTo !== null && { 'reply to': email.replyTo }),
       ...(tags.length > 0 && { tags: tags.join(' ') }),
       credits: email.credits,
@@ -23,6 +25,18 @@ export function emailFields(email: EmailRecord, status: string): Block {
     },
   };
 }
+
+/** The recipients in Cc and Bcc; all others are in To. */
+function otherLists(email: EmailRecord): Record<string, string> {
+  const lists = (['cc', 'bcc'] as const).flatMap((kind) => {
+    const addresses = addressesOf(email, kind);
+    const more = addresses.length > maxListed ? ` and ${addresses.length - maxListed} more` : '';
+    return addresses.length === 0 ? [] : [[kind, `${addresses.slice(0, maxListed).join(', ')}${more}`]];
+  });
+  return Object.fromEntries(lists);
+}
+
+const maxListed = 10;
 
 export function recipientTable(email: EmailRecord, now: number): Block {
   return {

@@ -52,7 +52,8 @@ function partsOf(line: LogLine): { message: string; details: string } {
   if (line.event === 'accepted') {
     const tags = Object.entries(line.tags ?? {}).map(([name, value]) => `${name}=${value}`);
     const details = [line.requestId && `request\u00a0${line.requestId}`, ...tags].filter(Boolean).join(', ');
-    return { message: `from ${line.from ?? '?'}`, details };
+    const list = typeof line.kind === 'string' ? `(${line.kind}) ` : '';
+    return { message: `${list}from ${line.from ?? '?'}`, details };
   }
   const host = line.host ? `${line.host}${line.address ? ` [${line.address}]` : ''}: ` : '';
   const details = [

@@ -1,6 +1,7 @@
 /** The rows of accepted sends, table by table, in the order that the foreign keys require. */
 
 import { patchedLength } from '../../base/byte-patch.ts';
+import { mailboxText } from '../../mail/address.ts';
 import { eventRow } from '../events/event-row.ts';
 import type { Send, SendAnswerRecord, SendMessage, SendRecipient } from './send-record.ts';
 
@@ -75,7 +76,7 @@ function emailRow(send: Send, credits: number): object {
     sender: send.from,
     reply_to: send.replyTo,
     subject: send.subject,
-    recipients: JSON.stringify(send.recipients.map(({ address }) => address)),
+    recipients: JSON.stringify(send.recipients.map(mailboxText)),
     tags: JSON.stringify(send.tags),
     tracking: JSON.stringify(send.tracking),
     tls: send.tls,

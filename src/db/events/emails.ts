@@ -22,6 +22,8 @@ const emails = records({
   from: inColumn('sender', text),
   replyTo: orNull(text),
   subject: text,
+  /** With display names, in the order of the deliveries. */
+  recipients: json<string[]>(),
   tags: json<Record<string, string>>(),
   tracking: json<{ openTracking: boolean; clickTracking: boolean }>(),
   credits: number,

@@ -3,7 +3,7 @@
  * one from it: quoted strings and comments are removed first, and the rest may contain one address and no trace of a second.
  */
 import { decodeWords } from 'postal-mime';
-import { parseMailbox } from '../../mail/address.ts';
+import { mailboxText, parseMailbox } from '../../mail/address.ts';
 
 /** Replaces each quoted string while the rest of the value is checked. */
 const mark = '\u0001';
@@ -20,19 +20,13 @@ export function senderOf(value: string): string | null {
     part.replaceAll(mark, () => restore(quoted[next++]!));
   const name = unmark(named ? named.groups!.name! : '', (inside) => inside.replace(/\\(.)/gu, '$1'));
   const mailbox = unmark(address, (inside) => `"${inside}"`);
-  const shownName = phrase(shown(name));
+  const withName = mailboxText({ name: shown(name), address: mailbox });
   // A name that cannot be shown is left out.
-  const forms = shownName === '' ? [mailbox] : [`${shownName} <${mailbox}>`, mailbox];
-  return forms.find((form) => parseMailbox(form)) ?? null;
-}
-
-/** A display name, in quotes if it needs them (RFC 5322 section 3.2.3). */
-function phrase(name: string): string {
-  return /["(),:;<>@[\]\\]/.test(name) ? `"${name.replace(/["\\]/g, '\\$&')}"` : name;
+  return [withName, mailbox].find((form) => parseMailbox(form)) ?? null;
 }
 
 /** A name as a mail program shows it; a forged one may contain control characters. */
-function shown(name: string): string {
+export function shown(name: string): string {
   return decodeWords(name)
     .replace(/\p{Cc}/gu, ' ')
     .toWellFormed()

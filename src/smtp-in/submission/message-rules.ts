@@ -7,14 +7,16 @@ import { decodeWords } from 'postal-mime';
 import { isExecutable, largestTotal } from '../../api/send/attachments.ts';
 import { fieldValue, type Head, maxFields, maxHeadLength, readHead } from '../../compose/head.ts';
 import { type MimeTreePart, partsOf, readTree } from '../../compose/mime-tree.ts';
+import type { NamedAddress } from '../../mail/recipients.ts';
 import { Refusal } from '../../mail/refusal.ts';
+import { addressesIn } from './address-fields.ts';
 import { senderOf } from './from-field.ts';
 
 export interface SubmittedContent {
   head: Head;
   /** `Name <address>`, or the address. */
   from: string;
-  replyTo: string | undefined;
+  replyTo: NamedAddress[] | undefined;
   subject: string;
   /** Without angle brackets; null if there is none. */
   messageId: string | null;
@@ -34,8 +36,14 @@ export function readContent(raw: Buffer): SubmittedContent {
   if (from === null) {
     bad('from: the message must have one From field with one address');
   }
-  const replyTo = senderOf(fieldValue(head, 'reply-to') ?? '') ?? undefined;
-  return { head, from, replyTo, subject: subjectOf(head), messageId: messageIdOf(head) };
+  const replyTo = addressesIn(fieldValue(head, 'reply-to'));
+  return {
+    head,
+    from,
+    replyTo: replyTo.length > 0 ? replyTo : undefined,
+    subject: subjectOf(head),
+    messageId: messageIdOf(head),
+  };
 }
 
 function bad(message: string): never {

@@ -5,9 +5,9 @@
 import { createHash } from 'node:crypto';
 import type { SendRequest } from '../../accept.ts';
 import { type Field, fieldValue, type Head } from '../../compose/head.ts';
-import { parseMailbox } from '../../mail/address.ts';
-import { type Recipient, recipientsOf } from '../../mail/recipients.ts';
+import type { Recipient } from '../../mail/recipients.ts';
 import { isTlsNotRequired, tlsRequiredField } from '../../mail/tls-required.ts';
+import { recipientsIn } from './address-fields.ts';
 import { readContent } from './message-rules.ts';
 import { isTag, tagsOf } from './tag-fields.ts';
 
@@ -16,12 +16,12 @@ const unsent = ['bcc', 'resent-bcc', 'return-path'];
 /** `requireTls`: REQUIRETLS was given with MAIL; it overrides the header (RFC 8689 section 5). */
 export function requestOf(raw: Buffer, to: string[], requestId: string, requireTls: boolean): SendRequest {
   const { head, from, replyTo, subject, messageId } = readContent(raw);
-  const recipients = recipientsOf({ to });
+  const recipients = recipientsIn(head, to);
   return {
     recipients,
     from,
     subject,
-    replyTo: replyTo && parseMailbox(replyTo)!.address,
+    replyTo,
     attachments: [],
     headers: {},
     tags: tagsOf(head.fields),

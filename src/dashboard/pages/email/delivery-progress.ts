@@ -48,7 +48,7 @@ function intervalMs({ deliveries }: EmailRecord): number | null {
 
 function present(details: WhyInput, email: EmailRecord, all: AttemptRecord[]) {
   const { delivery, last, now } = details;
-  const { id, recipient, status, opens, clicks } = delivery;
+  const { id, kind, recipient, status, opens, clicks } = delivery;
   const own = all.filter(({ deliveryId }) => deliveryId === id);
   const when = (time: number) => `${exactly(time)} (${relative(time, now)})`;
   const steps = journeyOf({ delivery, last, createdAt: email.createdAt, now });
@@ -59,6 +59,8 @@ function present(details: WhyInput, email: EmailRecord, all: AttemptRecord[]) {
     status: statusWords[status],
     isFinal: isFinal(status),
     address: legible(recipient),
+    /** Recipients in To have no mark. */
+    list: { to: '', cc: 'Cc', bcc: 'Bcc' }[kind],
     steps: steps.map((step) => ({ ...step, detail: legible(step.detail) })),
     why: legible(why(details, when, remedies)),
     attempts: own.slice(-maxAttempts).reverse().map(presentAttempt),

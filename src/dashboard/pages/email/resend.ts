@@ -8,7 +8,7 @@ import { readHead } from '../../../compose/head.ts';
 import { editedParts } from '../../../compose/html-parts.ts';
 import type { EmailRecord } from '../../../db/events/emails.ts';
 import type { MailTls } from '../../../glossary.ts';
-import { recipientsOf } from '../../../mail/recipients.ts';
+import { recipientsOf, withoutName } from '../../../mail/recipients.ts';
 import { addressesOf } from '../../../record/telemetry.ts';
 import type { TrackingLinks } from '../../../tracking/tracking-links.ts';
 import { untracked } from '../../../tracking/untracked.ts';
@@ -28,13 +28,13 @@ interface Resend {
 export function resendRequest({ email, raw, once, requestId, links }: Resend): SendRequest {
   return {
     recipients: recipientsOf({
-      to: addressesOf(email, 'to'),
-      cc: addressesOf(email, 'cc'),
-      bcc: addressesOf(email, 'bcc'),
+      to: addressesOf(email, 'to').map(withoutName),
+      cc: addressesOf(email, 'cc').map(withoutName),
+      bcc: addressesOf(email, 'bcc').map(withoutName),
     }),
     from: email.from,
     subject: email.subject,
-    replyTo: email.replyTo ?? undefined,
+    replyTo: email.replyTo?.split(', ').map(withoutName),
     attachments: [],
     headers: {},
     tags: email.tags,

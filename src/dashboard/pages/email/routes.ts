@@ -1,6 +1,7 @@
 import { newId } from '../../../base/id.ts';
 import { type EmailRecord, findEmail } from '../../../db/events/emails.ts';
 import { applyQueueAction, movable } from '../../../db/queue/apply-queue-action.ts';
+import { recipientKinds } from '../../../glossary.ts';
 import { Refusal } from '../../../mail/refusal.ts';
 import { itemIn } from '../../form-page.ts';
 import { legible } from '../../legible.ts';
@@ -84,7 +85,7 @@ function isAvailable(view: (typeof views)[number], content: EmailContent | null)
 }
 
 function presentEmail(email: EmailRecord) {
-  const { id, messageId, from, replyTo, subject, deliveries, tags, tracking, credits, createdAt } = email;
+  const { id, messageId, from, replyTo, subject, tags, tracking, credits, createdAt } = email;
   return {
     id,
     messageId,
@@ -94,10 +95,25 @@ function presentEmail(email: EmailRecord) {
     from: legible(from),
     replyTo: replyTo === null ? null : legible(replyTo),
     subject: legible(subject),
-    to: deliveries.map(({ recipient }) => legible(recipient)),
+    count: email.recipients.length,
+    lists: listsOf(email),
     tags: Object.entries(tags).map((pair) => pair.map(legible)),
   };
 }
+
+/** With display names, at most `maxListed` of each kind. */
+function listsOf({ recipients, deliveries }: EmailRecord) {
+  return recipientKinds.flatMap((kind) => {
+    const own = deliveries.flatMap((delivery, index) =>
+      delivery.kind === kind ? [recipients[index] ?? delivery.recipient] : [],
+    );
+    const title = { to: 'To', cc: 'Cc', bcc: 'Bcc' }[kind];
+    const shown = own.slice(0, maxListed).map(legible);
+    return own.length === 0 ? [] : [{ title, shown, others: own.length - shown.length }];
+  });
+}
+
+const maxListed = 50;
 
 /** With tracking, each recipient has a message of its own; empty if all share one. */
 function copiesOf({ deliveries }: EmailRecord) {
