@@ -47,6 +47,9 @@ export interface SendRequest {
   rawMessage?: { raw: Buffer; messageId: string | null };
 }
 
+/** Each endpoint has a lower limit of its own; this one bounds what a commit and a message's header can hold. */
+const maxRecipients = 1000;
+
 export interface AcceptParts {
   findDomain(orgId: string, name: string): Promise<DomainRecord | null>;
   compose: Compose;
@@ -83,6 +86,9 @@ export function createAccept(parts: AcceptParts): Accept {
     requireAllowedDomain(from, caller);
     const domain = requireVerified(from, await parts.findDomain(caller.orgId, from.domain));
     try {
+      if (request.recipients.length > maxRecipients) {
+        throw new RangeError(`an email has at most ${maxRecipients} recipients`);
+      }
       const draft = draftOf(parts, request, caller, domain);
       const decision = await composeSend(parts, draft, request, from, domain).then(
         (send) => commit(parts, send, request.requestId),
@@ -154,7 +160,12 @@ function draftOf(parts: AcceptParts, request: SendRequest, caller: Sender, domai
     tls: mailTls(demandedTls(domain), request.tlsRequired),
     // SMTP knows no kinds: a submitted mail goes to whom it can.
     mustReach: request.rawMessage ? 'any' : 'to',
-    recipients: request.recipients.map((one) => ({ ...one, deliveryId: newId(), message: 0, disposition: 'due' })),
+    recipients: request.recipients.map((one) => ({
+      ...one,
+      deliveryId: newId(),
+      message: 0,
+      disposition: 'due',
+    })),
     messages: [{ id: newId(), raw: Buffer.alloc(0) }],
     base: null,
     trackedLinks: null,

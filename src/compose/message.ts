@@ -4,7 +4,7 @@
  */
 import { attachedParts } from './attachment.ts';
 import { linkLimitIfExceeded, type MessageTracking, newAllowance, prepareTracking } from './html-tracking.ts';
-import { composeMime, type Fields, toBytes } from './mime.ts';
+import { composeMime, type Fields, headOf, toBytes } from './mime.ts';
 import { composeRaw, type RawMessage } from './raw-message.ts';
 import { type Composed, copiesFor } from './recipient-copies.ts';
 import { type Signer, signatures } from './sign.ts';
@@ -22,14 +22,13 @@ function composeFields(fields: Fields, tracking: MessageTracking, signer: Signer
   const allowance = newAllowance();
   const tracked = fields.html ? prepareTracking(fields.html, tracking, allowance) : null;
   const attached = attachedParts(fields.attachments, Boolean(fields.html));
-  let messageId = fields.messageId;
+  const head = headOf(fields);
   const compose = (html: string | undefined): Buffer => {
-    const { message, messageId: used } = composeMime(fields, html, attached);
-    messageId = used;
+    const { message } = composeMime(fields, html, attached, head);
     return toBytes({ ...message, fields: [...signatures(message, signer, fields.date), ...message.fields] });
   };
   const copies = tracked
     ? copiesFor(tracking.trackers, (tracker) => compose(tracked(tracker)))
     : { messages: [compose(fields.html)], base: null };
-  return { messageId, ...copies, trackedLinks: linkLimitIfExceeded(allowance) };
+  return { messageId: head.messageId, ...copies, trackedLinks: linkLimitIfExceeded(allowance) };
 }

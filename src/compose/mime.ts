@@ -35,14 +35,30 @@ export interface MimeMessage {
 }
 
 /**
- * The message, and its Message-ID without angle brackets. For copies, `html` is the copy's own, and `attached` are the
- * parts that all copies share.
+ * The message, and its Message-ID without angle brackets. For copies, `html` is the copy's own, and `attached` and `head`
+ * are what all copies share.
  */
 export function composeMime(
   fields: Fields,
   html = fields.html,
   attached = attachedParts(fields.attachments, Boolean(fields.html)),
+  head = headOf(fields),
 ): { message: MimeMessage; messageId: string } {
+  const content = contentOf(fields, html, attached);
+  return {
+    message: { fields: [...head.fields, ...content.fields], body: bodyOf(content) },
+    messageId: head.messageId,
+  };
+}
+
+interface MessageHead {
+  fields: FieldLine[];
+  /** Without angle brackets. */
+  messageId: string;
+}
+
+/** With 1,000 recipients it takes 25 ms, which copies need only once. */
+export function headOf(fields: Fields): MessageHead {
   const { own, custom } = splitHeaders(fields.headers);
   const messageId = own['message-id']?.replace(/^<|>$/g, '') ?? fields.messageId;
   const values: [name: string, value: string][] = [
@@ -57,10 +73,8 @@ export function composeMime(
     ['Date', dateOf(own.date ?? fields.date)],
     ['MIME-Version', '1.0'],
   ];
-  const head = values.flatMap(([name, value]) => (value === '' ? [] : [field(name, value)]));
-  const content = contentOf(fields, html, attached);
   return {
-    message: { fields: [...head, ...content.fields], body: bodyOf(content) },
+    fields: values.flatMap(([name, value]) => (value === '' ? [] : [field(name, value)])),
     messageId,
   };
 }
