@@ -15,6 +15,7 @@ import { forgetNodes } from '../db/queue/nodes.ts';
 import type { MaintenanceJob } from '../db/schema/maintenance-job.ts';
 import { partitionJobs } from '../db/schema/partitioned-tables.ts';
 import { forgetWebhookAttempts, forgetWebhookMessages } from '../db/webhooks/webhook-attempts.ts';
+import { recipientsOf, withoutName } from '../mail/recipients.ts';
 import { sendTlsReports } from '../operate/tls-reports/send-tls-reports.ts';
 import { createResolver } from '../route/resolver.ts';
 import { headerOf } from '../settings/grammar.ts';
@@ -93,7 +94,7 @@ function tlsReportJob(context: ServerContext, accept: Accept | null): Maintenanc
     accept: ({ orgId, to, subject, raw, idempotency }) =>
       accept(
         {
-          to: [to],
+          recipients: recipientsOf({ to: [withoutName(to)] }),
           from: headerOf(sender),
           subject,
           attachments: [],

@@ -15,21 +15,14 @@ import {
   takeTlsReport,
 } from '../../db/queue/tls-results.ts';
 import type { Mailbox } from '../../glossary.ts';
-import { compareKey, domainOf } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { type ReportAddress, reportAddresses } from './report-addresses.ts';
 import { reportDocument, reportMail, type TlsReportDocument } from './report-document.ts';
 
-interface ReportRecipient {
-  address: string;
-  key: string;
-  domain: string;
-}
-
 /** A report as an email of the organization `orgId`. */
 interface ReportEmail {
   orgId: string;
-  to: ReportRecipient;
+  to: string;
   subject: string;
   raw: Buffer;
   idempotency: { key: string; requestHash: string };
@@ -123,7 +116,7 @@ async function mailTo(parts: TlsReportParts, to: string, document: TlsReportDocu
   try {
     await parts.accept({
       orgId,
-      to: { address: to, key: compareKey(to), domain: domainOf(to)! },
+      to,
       subject: `Report Domain: ${document.domain} Submitter: ${sender.domain} Report-ID: <${document.id}>`,
       raw: reportMail(document, sender, from, to),
       // A second try after a crash sends nothing more.
