@@ -22,10 +22,11 @@ import { type Delivery, type Mailbox, maxPreloadedBytes, type RecipientKind } fr
 import { parseMailbox } from './mail/address.ts';
 import type { NamedAddress, Recipient } from './mail/recipients.ts';
 import { Refusal } from './mail/refusal.ts';
+import { type SendTimes, sendTimesFault } from './mail/send-times.ts';
 import type { DispatchAdmission } from './queue/dispatcher.ts';
 
 /** A send that its schema has checked. */
-export interface SendRequest {
+export interface SendRequest extends SendTimes {
   /** In the order to, cc, bcc, each address once. */
   recipients: Recipient[];
   from: string;
@@ -60,6 +61,8 @@ export interface AcceptParts {
   dryRun(send: Send): Promise<Decision>;
   /** Whether a delivery can be leased and sent immediately; `settle` reports after the commit whether it was accepted. */
   admit(domain: string, orgId: string): DispatchAdmission;
+  /** Called after the commit of mail that is sent later. */
+  onScheduled(at: number): void;
   /** Called after the commit, for the mail log. */
   onAccepted(send: Send, accepted: string[], requestId: string): void;
   clock: Clock;
@@ -82,6 +85,8 @@ export type Accept = (
 
 export function createAccept(parts: AcceptParts): Accept {
   return async (request, caller) => {
+    const fault = sendTimesFault(request, parts.clock.now(), parts.maxAgeMs);
+    if (fault && !request.idempotency) throw fault;
     const from = requireSender(request.from);
     requireAllowedDomain(from, caller);
     const domain = requireVerified(from, await parts.findDomain(caller.orgId, from.domain));
@@ -90,6 +95,7 @@ export function createAccept(parts: AcceptParts): Accept {
         throw new RangeError(`an email has at most ${maxRecipients} recipients`);
       }
       const draft = draftOf(parts, request, caller, domain);
+      if (fault) return replayOr(fault, await parts.dryRun(draft));
       const decision = await composeSend(parts, draft, request, from, domain).then(
         (send) => commit(parts, send, request.requestId),
         async (error) => {
@@ -107,6 +113,12 @@ export function createAccept(parts: AcceptParts): Accept {
       throw new Refusal('SEND_FAILED', message, { cause: error });
     }
   };
+}
+
+/** A retry with the same idempotency key gets its answer, even if its `scheduledAt` has passed meanwhile. */
+function replayOr(fault: Refusal, decision: Decision) {
+  if ('answer' in decision && decision.replayed) return decision;
+  throw fault;
 }
 
 function requireSender(text: string): Mailbox {
@@ -147,6 +159,8 @@ function requireVerified(from: Mailbox, domain: DomainRecord | null): DomainReco
 function draftOf(parts: AcceptParts, request: SendRequest, caller: Sender, domain: DomainRecord): Send {
   const emailId = newId();
   const now = parts.clock.now();
+  const { scheduledAt = null, expiresAfter } = request;
+  const ageMs = expiresAfter === undefined ? parts.maxAgeMs : expiresAfter * 1000;
   return {
     emailId,
     orgId: caller.orgId,
@@ -164,7 +178,7 @@ function draftOf(parts: AcceptParts, request: SendRequest, caller: Sender, domai
       ...one,
       deliveryId: newId(),
       message: 0,
-      disposition: 'due',
+      disposition: startEntry(scheduledAt),
     })),
     messages: [{ id: newId(), raw: Buffer.alloc(0) }],
     base: null,
@@ -173,10 +187,14 @@ function draftOf(parts: AcceptParts, request: SendRequest, caller: Sender, domai
       ? { kind: 'key', ...request.idempotency }
       : { kind: 'window', ...duplicateWindow(request, caller) },
     acceptedAt: now,
-    expiresAt: now + parts.maxAgeMs,
+    scheduledAt,
+    expiresAt: (scheduledAt ?? now) + ageMs,
+    hasDeadline: expiresAfter !== undefined,
     lease: { node: parts.node, until: now + parts.leaseMs },
   };
 }
+
+const startEntry = (scheduledAt: number | null) => (scheduledAt === null ? 'due' : 'scheduled');
 
 async function composeSend(
   parts: AcceptParts,
@@ -219,7 +237,8 @@ function signerOf({ name, dkimSelector, dkimPrivateKey, otherKeys }: DomainRecor
   return other ? { ...first, second: { selector: other.selector, sealedKey: other.privateKey! } } : first;
 }
 
-function contentOf({ messageId, acceptedAt: date }: Send, request: SendRequest, from: Mailbox) {
+function contentOf({ messageId, acceptedAt, scheduledAt }: Send, request: SendRequest, from: Mailbox) {
+  const date = scheduledAt ?? acceptedAt;
   const { rawMessage, replyTo, subject, html, text, attachments, headers } = request;
   if (rawMessage) return { raw: rawMessage.raw, messageId: rawMessage.messageId ?? messageId, date };
   const to = namesOf(request, 'to');
@@ -236,6 +255,7 @@ function namesOf({ recipients }: SendRequest, wanted: RecipientKind): NamedAddre
  * read from the database.
  */
 async function commit(parts: AcceptParts, send: Send, requestId: string): Promise<Decision> {
+  if (send.scheduledAt !== null) return commitScheduled(parts, send, send.scheduledAt, requestId);
   const slots = send.recipients.map(({ domain }) => parts.admit(domain, send.orgId));
   const recipients = send.recipients.map((one, index) => ({
     ...one,
@@ -257,6 +277,23 @@ async function commit(parts: AcceptParts, send: Send, requestId: string): Promis
   }
 }
 
+/** The runner finds the deliveries in the database when their time comes. */
+async function commitScheduled(
+  parts: AcceptParts,
+  send: Send,
+  at: number,
+  requestId: string,
+): Promise<Decision> {
+  failpoint('composed');
+  const decision = await parts.commit(send);
+  failpoint('accepted');
+  if ('answer' in decision && !decision.replayed) {
+    parts.onAccepted(send, decision.answer.accepted, requestId);
+    parts.onScheduled(at);
+  }
+  return decision;
+}
+
 function deliveryOf(send: Send, { deliveryId, address, domain, message }: SendRecipient): Delivery {
   const { id, raw } = send.messages[message]!;
   return {
@@ -272,6 +309,7 @@ function deliveryOf(send: Send, { deliveryId, address, domain, message }: SendRe
     createdAt: send.acceptedAt,
     dueAt: send.acceptedAt,
     expiresAt: send.expiresAt,
+    hasDeadline: send.hasDeadline,
     tls: send.tls,
     ...inMemoryMessage(raw, send.base),
   };

@@ -18,6 +18,7 @@ export type RecipientKind = (typeof recipientKinds)[number];
 
 /** The states of a delivery; queue/README.md has the transitions between them. */
 export const deliveryStates = [
+  'scheduled',
   'queued',
   'sending',
   'deferred',
@@ -34,6 +35,7 @@ export const deliveryStates = [
 export type DeliveryStatus = (typeof deliveryStates)[number];
 
 export const eventTypes = [
+  'email.scheduled',
   'email.queued',
   'email.delivered',
   'email.deferred',
@@ -192,6 +194,8 @@ export interface Delivery {
   /** When this attempt fell due. */
   dueAt: number;
   expiresAt: number;
+  /** The sender has set `expiresAt`: no attempt starts at or after it. Else the last attempt is made then. */
+  hasDeadline?: boolean;
   tls: MailTls;
   /** The message's bytes if they are in memory; else they are read when the delivery starts. */
   message?: Buffer;

@@ -90,7 +90,9 @@ function sendOf(orgId: string, keyId: string, raw: Buffer): Send {
     trackedLinks: null,
     idempotency: { kind: 'window', key: emailId, requestHash: emailId },
     acceptedAt: now,
+    scheduledAt: null,
     expiresAt: now + 172_800_000,
+    hasDeadline: false,
     lease: { node, until: now + 300_000 },
   };
 }

@@ -13,6 +13,7 @@ import {
   promoteDkimKey,
   recordKeyCheck,
   retire,
+  untilSent,
 } from '../db/accounts/dkim-keys.ts';
 import type { DomainRecord } from '../db/accounts/domains-table.ts';
 import type { Db } from '../db/engine/open.ts';
@@ -44,12 +45,13 @@ export async function addKeys(
 /** Stops signing with Ed25519; false if the domain had no such key. */
 export async function endEd25519(
   db: Db,
-  { id }: Pick<DomainRecord, 'id'>,
+  { id, orgId }: Pick<DomainRecord, 'id' | 'orgId'>,
   { now, keepMs }: { now: number; keepMs: number },
 ): Promise<boolean> {
   return db.transaction(async (trx) => {
     const dropped = await dropPendingKeys(trx, id, 'ed25519');
-    return (await retire(trx, id, 'ed25519', now + keepMs)) || dropped > 0;
+    const keepUntil = await untilSent(trx, orgId, now + keepMs);
+    return (await retire(trx, id, 'ed25519', keepUntil)) || dropped > 0;
   });
 }
 

@@ -1,6 +1,7 @@
 /** Every endpoint of the public API, in the order of the document. */
 import { creditEndpoints } from './credits/routes.ts';
 import { domainEndpoints } from './domains/routes.ts';
+import { changeEmailEndpoints } from './email/change-email.ts';
 import { emailEndpoints, type FindEmailParts } from './email/routes.ts';
 import { emailsEndpoints, type SearchEmailsParts } from './emails/routes.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -24,6 +25,7 @@ export type EndpointParts = SendParts &
 export const endpoints: readonly Endpoint<EndpointParts>[] = [
   ...sendEndpoints,
   ...emailEndpoints,
+  ...changeEmailEndpoints,
   ...emailsEndpoints,
   ...eventEndpoints,
   ...domainEndpoints,

@@ -228,7 +228,7 @@ export async function authorizeManager(
 const maxBytes = 64 * 1024;
 
 /** The slot is held only while the body is read, because the work after that can take long. */
-async function readJson<Schema extends z.ZodType>(
+export async function readJson<Schema extends z.ZodType>(
   context: Context,
   schema: Schema,
   acquireSlot: () => Promise<Slot | null>,

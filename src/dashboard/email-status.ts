@@ -7,6 +7,7 @@ interface Words {
 }
 
 export const statusWords: Record<EmailStatus, Words> = {
+  scheduled: { text: 'Scheduled', tone: 'quiet' },
   queued: { text: 'Queued', tone: 'busy' },
   sending: { text: 'Sending', tone: 'busy' },
   processing: { text: 'In progress', tone: 'busy' },

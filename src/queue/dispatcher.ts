@@ -61,6 +61,8 @@ const nextMode: Record<Mode, Mode | null> = { running: 'stopping', stopping: 'st
 const maxReadyBytes = 32 * 1024 * 1024;
 /** Why mail that is too old is not tried a last time. */
 const notOurs = 'no running node has a source address in the IP pool of this organization';
+/** Why mail with a deadline is not tried any more. */
+const pastDeadline = 'the time that the sender gave it (expiresAfter) has passed';
 /** Mail past its maximum age waits this long for another node to try it a last time. */
 const lastAttemptGraceMs = 60_000;
 /** A 421 while other connections work means that we were too fast: the delivery is put back this often. */
@@ -153,7 +155,9 @@ export class Dispatcher {
     const { orgId, domain } = delivery;
     const reason = this.#parts.isOurs(orgId) ? this.#readyQueues.blockedReason(readyQueue, domain) : notOurs;
     const expiresAt = delivery.expiresAt + (readyQueue.hasNoShare() ? lastAttemptGraceMs : 0);
-    if (this.#mode !== 'running' || this.#parts.isPaused(orgId)) this.#release(delivery);
+    if (this.#mode !== 'running') this.#release(delivery);
+    else if (this.#isPastDeadline(delivery)) this.#expire(readyQueue, delivery, pastDeadline);
+    else if (this.#parts.isPaused(orgId)) this.#release(delivery);
     else if (reason === null) this.#enqueue(readyQueue, delivery);
     else if (expiresAt > this.#clock.now()) this.#release(delivery);
     else this.#expire(readyQueue, delivery, reason);
@@ -189,8 +193,9 @@ export class Dispatcher {
       }
       const delivery = ready.shift()!;
       const isGood = this.#parts.leases.isGood(delivery) && this.#parts.isOurs(delivery.orgId);
-      if (isGood) this.#start(readyQueue, delivery);
-      else this.#release(delivery);
+      if (!isGood) this.#release(delivery);
+      else if (this.#isPastDeadline(delivery)) this.#expire(readyQueue, delivery, pastDeadline);
+      else this.#start(readyQueue, delivery);
     }
     if (readyQueue.blockedReason(now) !== null) this.#placeAgain(readyQueue);
     if (ready.length === 0 && backlogs.size === 0) this.#readyQueues.active.delete(readyQueue);
@@ -249,6 +254,10 @@ export class Dispatcher {
   #expire(readyQueue: ReadyQueue, delivery: Delivery, reason: string): void {
     this.#forget(delivery);
     this.#track(this.#parts.recordOutcome(delivery, this.#parts.notAttempted(readyQueue.name, reason)));
+  }
+
+  #isPastDeadline({ hasDeadline, expiresAt }: Delivery): boolean {
+    return hasDeadline === true && expiresAt <= this.#clock.now();
   }
 
   #release(delivery: Delivery): void {

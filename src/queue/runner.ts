@@ -7,7 +7,7 @@
  * the queue.
  *
  * It scans for deliveries that have fallen due (due-scanner.ts) when the next one does, and once a second, because the
- * command line and other nodes change the queue without telling this node. Database errors are reported and retried. What
+ * command line and other nodes change the queue without telling this node. Scheduled mail starts in the same scans. Database errors are reported and retried. What
  * a dead process was sending is found by its lease and recorded as an interrupted attempt.
  */
 import { pause } from '../base/abort.ts';
@@ -27,6 +27,8 @@ export interface Store extends Pick<DueScannerParts, 'findDue' | 'listBacklogs'>
   claimBacklogs(now: number, backlogs: (Backlog & { limit: number })[]): Promise<Delivery[]>;
   /** Leases deliveries that have reached their maximum age. */
   claimExpired(now: number, limit: number): Promise<Delivery[]>;
+  /** Starts scheduled mail that is due: its backlogs, and when the next one is due. */
+  startScheduled(now: number): Promise<{ backlogs: Backlog[]; nextAt: number | null }>;
   releaseLeases(deliveries: Delivery[]): Promise<void>;
   suspensions(now: number): Promise<Suspension[]>;
   /** Reads the pool assignments and the paused organizations; true if they have changed. */
@@ -94,6 +96,8 @@ export class QueueRunner {
   #scannedAt = Number.NEGATIVE_INFINITY;
   #tickedAt = Number.NEGATIVE_INFINITY;
   #wakeAt = Number.POSITIVE_INFINITY;
+  /** When the next scheduled mail is due, as far as this node knows. */
+  #scheduledAt = Number.POSITIVE_INFINITY;
   #cancelTimer = () => {};
 
   constructor(parts: RunnerParts) {
@@ -152,6 +156,13 @@ export class QueueRunner {
   /** Another node says that mail in this backlog is due. */
   noteBacklog(backlog: Backlog): void {
     if (this.#mode === 'running') this.#dispatcher.noteBacklog(backlog);
+  }
+
+  /** Mail was accepted that starts at this time. */
+  noteScheduled(at: number): void {
+    this.#scheduledAt = Math.min(this.#scheduledAt, at);
+    // Later mail is found by the scans before its time.
+    if (at < this.#clock.now() + pollMs) this.#wakeUpAt(at);
   }
 
   admit(domain: string, orgId: string): DispatchAdmission {
@@ -254,6 +265,7 @@ export class QueueRunner {
     const now = this.#clock.now();
     const isFull = this.#isSecondSince(this.#scannedAt);
     if (isFull) this.#scannedAt = now;
+    if (isFull || now >= this.#scheduledAt) await this.#startScheduled(now);
     await this.#dueScanner.scanNewlyDue(isFull);
     if (!isFull) return;
     const limit = Math.min(maxPerClaim, this.#dispatcher.freeLeases());
@@ -264,6 +276,14 @@ export class QueueRunner {
       this.#scannedAt = Number.NEGATIVE_INFINITY;
       this.wake();
     }
+  }
+
+  async #startScheduled(now: number): Promise<void> {
+    const { backlogs, nextAt } = await this.#parts.store.startScheduled(now);
+    this.#scheduledAt = Number.POSITIVE_INFINITY;
+    for (const backlog of backlogs) this.#dispatcher.announceBacklog(backlog);
+    // If other nodes hold all rows that are due, the next scan is soon enough.
+    if (nextAt !== null && (backlogs.length > 0 || nextAt > now)) this.noteScheduled(nextAt);
   }
 
   async #claim(): Promise<void> {

@@ -6,11 +6,17 @@
  * greylisting delay is known, that wait is used instead, spread upward only, because too early would be in vain. From the
  * second attempt on, such a hint cannot be shorter than the wait of half as many attempts; otherwise a host that always
  * says "in a minute" would be asked 2,880 times. The last attempt is made when the mail reaches its maximum age.
+ *
+ * Mail with a deadline of its own must get its attempts before it: no wait is longer than half of the time that is left.
+ * So of any time, half is enough for one more attempt, and the attempts are closer together towards the end.
  */
 const spread = 0.2;
 const hintSpread = 0.1;
 /** The shortest wait, whatever a host says. */
 const minWaitMs = 1000;
+/** A shorter wait before a deadline is not worth another attempt; nor is less than this share of the scheduled wait. */
+const minWaitBeforeDeadlineMs = 5000;
+const minShareBeforeDeadline = 0.01;
 
 export interface Schedule {
   /** Milliseconds before the second attempt, the third, and so on; at least one. */
@@ -24,16 +30,24 @@ export interface Deferred {
   attempts: number;
   now: number;
   expiresAt: number;
+  /** No attempt starts at or after `expiresAt`. */
+  hasDeadline?: boolean | undefined;
   /** The wait that the host asked for or that was learned; null or absent: the scheduled wait. */
   hintMs?: number | null;
 }
 
-/** The time of the next attempt, or null if the mail has reached its maximum age. */
+/** The time of the next attempt, or null if the mail has reached its maximum age, or nearly its deadline. */
 export function nextAttemptAt(schedule: Schedule, deferred: Deferred): number | null {
-  const { attempts, now, expiresAt, hintMs = null } = deferred;
+  const { attempts, now, expiresAt, hasDeadline, hintMs = null } = deferred;
   if (now >= expiresAt) return null;
   const wait = hintMs === null ? scheduledWait(schedule, attempts) : hintedWait(schedule, attempts, hintMs);
-  return Math.min(Math.round(now + wait), expiresAt);
+  if (!hasDeadline) return Math.min(Math.round(now + wait), expiresAt);
+  const maxWait = (expiresAt - now) / 2;
+  const minWait = Math.max(
+    minWaitBeforeDeadlineMs,
+    minShareBeforeDeadline * waitAfter(schedule.waits, attempts),
+  );
+  return maxWait < minWait ? null : Math.round(now + Math.min(wait, maxWait));
 }
 
 function scheduledWait({ waits, random }: Schedule, attempts: number): number {

@@ -1,5 +1,5 @@
 /** Writes the mail log's lines (mail/mail-log.ts): accepted, attempted, and the outcomes. */
-import { isoOrNull } from '../base/clock.ts';
+import { iso, isoOrNull } from '../base/clock.ts';
 import type { Delivery, Peer, RecipientKind, TlsUsed } from '../glossary.ts';
 import type { MailLog, Verb } from '../mail/mail-log.ts';
 import type { Transition } from './transition.ts';
@@ -14,6 +14,7 @@ interface AcceptedSend {
   recipients: { kind: RecipientKind; address: string; domain: string; deliveryId: string }[];
   /** The number of tracked links if the mail has more than that; else null. */
   trackedLinks: number | null;
+  scheduledAt: number | null;
 }
 
 /** One SMTP session, or the failure to start one. */
@@ -31,7 +32,8 @@ export function logAccepted(
   accepted: string[],
   requestId: string,
 ): void {
-  const note = send.trackedLinks === null ? '' : `; only the first ${send.trackedLinks} links are tracked`;
+  const links = send.trackedLinks === null ? '' : `; only the first ${send.trackedLinks} links are tracked`;
+  const note = send.scheduledAt === null ? links : `; scheduled for ${iso(send.scheduledAt)}${links}`;
   const addresses = new Set(accepted);
   for (const { kind, address, domain, deliveryId } of send.recipients) {
     if (!addresses.has(address)) continue;

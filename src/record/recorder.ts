@@ -38,7 +38,7 @@ export function createRecorder(parts: RecorderParts) {
     const now = parts.clock.now();
     // This server aborted the attempt, so there is no reason to wait.
     if (attempt.outcome.category === 'interrupted') return now;
-    const { expiresAt, attempts } = delivery;
-    return nextAttemptAt(parts.schedule, { attempts: attempts + 1, now, expiresAt, hintMs });
+    const { expiresAt, hasDeadline, attempts } = delivery;
+    return nextAttemptAt(parts.schedule, { attempts: attempts + 1, now, expiresAt, hasDeadline, hintMs });
   }
 }

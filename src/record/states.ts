@@ -6,7 +6,7 @@ export const mixedStates = ['processing', 'partially_delivered', 'failed'] as co
 
 export type EmailStatus = DeliveryStatus | (typeof mixedStates)[number];
 
-const open: DeliveryStatus[] = ['queued', 'sending', 'deferred', 'held'];
+const open: DeliveryStatus[] = ['scheduled', 'queued', 'sending', 'deferred', 'held'];
 const arrived: DeliveryStatus[] = ['delivered', 'complained'];
 
 /**

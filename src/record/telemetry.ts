@@ -22,6 +22,8 @@ export function telemetry(email: EmailRecord) {
     tags: email.tags,
     tracking: email.tracking,
     credits: email.credits,
+    scheduledAt: isoOrNull(email.scheduledAt),
+    expiresAt: iso(expiresAtOf(email)),
     createdAt: iso(email.createdAt),
     updatedAt: iso(email.updatedAt),
     recipients: email.deliveries.map(recipient),
@@ -37,6 +39,11 @@ export function telemetry(email: EmailRecord) {
 
 export function addressesOf({ deliveries }: EmailRecord, wanted: RecipientKind): string[] {
   return deliveries.filter(({ kind }) => kind === wanted).map(({ recipient }) => recipient);
+}
+
+/** A hold or a pause extends it for some recipients, unless the sender has set it. */
+export function expiresAtOf({ deliveries }: EmailRecord): number {
+  return Math.max(...deliveries.map(({ expiresAt }) => expiresAt));
 }
 
 function recipient(delivery: DeliveryRecord) {

@@ -42,7 +42,12 @@ export function transition(delivery: Delivery, attempt: Attempt, nextAt: number 
     };
   }
   if (nextAt === null) {
-    return { ...base, status: 'expired', event: { type: 'email.expired', data: { ...data, ...cause } } };
+    const reason = delivery.hasDeadline ? 'deadline' : 'maximum_age';
+    return {
+      ...base,
+      status: 'expired',
+      event: { type: 'email.expired', data: { ...data, ...cause, reason } },
+    };
   }
   const { origin, possibleDuplicate } = verdict;
   const nextAttemptAt = new Date(nextAt).toISOString();

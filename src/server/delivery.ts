@@ -27,6 +27,7 @@ import {
 } from '../db/queue/lease-statements.ts';
 import { heartbeat, leave, readStates } from '../db/queue/nodes.ts';
 import { recordAll } from '../db/queue/outcomes.ts';
+import { startScheduled } from '../db/queue/scheduled-mail.ts';
 import { listSuspensions } from '../db/queue/suspensions.ts';
 import { createDeliver } from '../deliver.ts';
 import type { Attempt, Delivery } from '../glossary.ts';
@@ -280,7 +281,7 @@ function learnedCache<Value>(
 }
 
 function createStore(
-  { db, node, clock, metrics }: ServerContext,
+  { db, node, clock, metrics, eventSignal }: ServerContext,
   assignment: PoolAssignment,
   publish: Store['publish'],
 ): Store {
@@ -289,6 +290,11 @@ function createStore(
     claimBacklogs: (now, picks) => claimBacklogs(db, picks, { node, now, leaseMs }),
     claimExpired: (now, limit) =>
       claimExpired(db, limit, { node, now, leaseMs }, assignment.otherPools(), assignment.anyPaused()),
+    async startScheduled(now) {
+      const started = await startScheduled(db, now);
+      if (started.backlogs.length > 0) eventSignal.notify();
+      return started;
+    },
     releaseLeases: (deliveries) => releaseLeases(db, node, deliveries),
     listBacklogs: (page) => listBacklogs(db, page),
     suspensions: (now) => listSuspensions(db, now),

@@ -15,6 +15,7 @@ export function disabledDelivery(onDue: (backlog: Backlog) => void): DeliveryEng
       start: idle,
       wake() {},
       noteBacklog() {},
+      noteScheduled() {},
       admit: (domain, orgId) => ({
         disposition: 'due',
         settle: (delivery) => delivery && onDue({ domain, orgId }),

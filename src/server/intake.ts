@@ -54,6 +54,7 @@ const streamTimeoutMs = 60_000;
 interface IntakeParts {
   compose: Compose;
   admit: Runner['admit'];
+  onScheduled: Runner['noteScheduled'];
   hasSpace(): boolean;
   baseUrl(): string;
   attemptWebhook: AttemptWebhook;
@@ -134,7 +135,10 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
   };
 }
 
-function createAcceptance(context: ServerContext, { compose, admit, baseUrl }: IntakeParts): Accept {
+function createAcceptance(
+  context: ServerContext,
+  { compose, admit, onScheduled, baseUrl }: IntakeParts,
+): Accept {
   const { config, clock, db, eventSignal, metrics, node } = context;
   const policy = { keepMs: config.idempotencyKeep, lowShare: config.creditsLow / 100 };
   /** Without large mails: they take too long for a commit to wait for them. */
@@ -159,6 +163,7 @@ function createAcceptance(context: ServerContext, { compose, admit, baseUrl }: I
     }),
     dryRun: (send) => dryRun(db, send, policy),
     admit,
+    onScheduled,
     onAccepted: (send, accepted, requestId) => logAccepted(context.mailLog, send, accepted, requestId),
     clock,
     messageIdOf: createMessageId(context.secrets, config.hostname),

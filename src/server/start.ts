@@ -100,6 +100,7 @@ async function buildParts(context: ServerContext, baseUrl: () => string, stops: 
   const intakeParts = {
     compose: composers.compose,
     admit: (domain: string, orgId: string) => delivery.runner.admit(domain, orgId),
+    onScheduled: (at: number) => delivery.runner.noteScheduled(at),
     hasSpace: () => diskGuard.hasSpace(),
     attemptWebhook: webhooks.attemptWebhook,
     baseUrl,

@@ -156,7 +156,7 @@ test('an action says what it did, or what it found if it did nothing', async (t)
   });
   t.regex(
     await refusal(1, `${hold} --domain busy.invalid`),
-    /nothing was held: the matching mail is 2 held; only queued or deferred mail can be$/m,
+    /nothing was held: the matching mail is 2 held; only queued or deferred or scheduled mail can be$/m,
   );
   t.regex(
     await refusal(1, `${hold} --domain nowhere.invalid`),

@@ -23,6 +23,7 @@ function story(status: DeliveryStatus, more: Partial<WhyInput> = {}, delivery: o
       nextAttemptAt: null,
       updatedAt: now,
       expiresAt: now + 60 * minute,
+      hasDeadline: false,
       deliveredAt: null,
       lastReply: null,
       mx: null,

@@ -132,7 +132,7 @@ test('2.6 API key: em_ and a high-entropy string; a label, scopes, optionally do
 // 2.7 Stored email record.
 
 const members =
-  'success emailId id status from to cc bcc replyTo subject tags tracking credits createdAt updatedAt recipients events';
+  'success emailId id status from to cc bcc replyTo subject tags tracking credits scheduledAt expiresAt createdAt updatedAt recipients events';
 
 test('2.7 stored email record: identified by emailId, carries delivery telemetry', async (t) => {
   const to = someone();

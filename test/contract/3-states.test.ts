@@ -36,7 +36,7 @@ async function told(t: ExecutionContext, who: Tenant, to: string[], status: stri
 
 const memberNames = {
   email:
-    'success emailId id status from to cc bcc replyTo subject tags tracking credits createdAt updatedAt recipients events',
+    'success emailId id status from to cc bcc replyTo subject tags tracking credits scheduledAt expiresAt createdAt updatedAt recipients events',
   recipient: 'address kind status attempts nextAttemptAt deliveredAt lastResponse mx tls opens clicks bounce',
   event: 'id type timestamp recipient data',
 };
@@ -50,7 +50,7 @@ test.serial(
     const sent = await tenant.send({ to, replyTo: 'help@there.invalid', tags: { a: 'b' } });
     const email = await record(tenant, sent.body.emailId, 'delivered');
     has(t, email, 'email');
-    const { createdAt, updatedAt, recipients, events, ...rest } = email;
+    const { createdAt, updatedAt, expiresAt, recipients, events, ...rest } = email;
     t.deepEqual(rest, {
       success: true,
       emailId: sent.body.emailId,
@@ -65,8 +65,9 @@ test.serial(
       tags: { a: 'b' },
       tracking: { openTracking: false, clickTracking: false },
       credits: 1,
+      scheduledAt: null,
     });
-    for (const time of [createdAt, updatedAt]) t.regex(time, isoForm);
+    for (const time of [createdAt, updatedAt, expiresAt]) t.regex(time, isoForm);
     t.is(recipients.length, 1);
     has(t, recipients[0], 'recipient');
     t.deepEqual(types(events), ['email.queued', 'email.delivered']);

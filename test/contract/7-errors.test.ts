@@ -189,7 +189,7 @@ for (const [method, path] of unknown) {
 const wrongMethods: [method: string, path: string, allowed: string][] = [
   ['PUT', sendPath, 'POST'],
   ['DELETE', sendPath, 'POST'],
-  ['PATCH', emailPath(nobodysId), 'GET'],
+  ['PUT', emailPath(nobodysId), 'PATCH'],
   ['POST', emailPath(nobodysId), 'GET'],
   ['DELETE', emailPath(nobodysId), 'GET'],
   ['DELETE', '/api/public/openapi.json', 'GET'],

@@ -215,6 +215,25 @@ test('an email that the operator canceled matches the document', async (t) => {
   t.like(answer.body.events.at(-1), { type: 'email.canceled', data: { reason: 'a typo' } });
 });
 
+test('a scheduled email is shown, moved and canceled as in the examples', async (t) => {
+  const { world, contract, post } = await withContract(await asNewTenant(shared()));
+  await rename(world, 'example.com');
+  const at = (aheadMs: number) => new Date(world.clock.now() + aheadMs).toISOString();
+  const to = ['ann@example.org', 'carl@example.org'];
+  const { emailId } = (await post({ ...plain, to, scheduledAt: at(3_600_000), expiresAfter: 600 })).body;
+  const path = emailPath.replace('{id}', emailId);
+  const shown = await world.call('GET', path);
+  contract.check(t, 'get', emailPath, shown);
+  hold(t, 'getEmail 200 application/json scheduled', inOrder(shown.body), 'Scheduled for an hour later');
+  const moved = await world.call('PATCH', path, { body: JSON.stringify({ scheduledAt: at(7_200_000) }) });
+  contract.check(t, 'patch', emailPath, moved);
+  hold(t, 'moveEmail 200 application/json moved', moved.body, 'Moved by an hour');
+  const canceled = await world.call('POST', `${path}/cancel`);
+  contract.check(t, 'post', `${emailPath}/cancel`, canceled);
+  hold(t, 'cancelEmail 200 application/json canceled', canceled.body, 'Canceled before its time');
+  contract.check(t, 'get', emailPath, await world.call('GET', path));
+});
+
 test('every documented error can be provoked and matches its example', async (t) => {
   const { world, orgId, contract, post } = await exampleWorld(t);
   const provoked = new Set<string>();
@@ -257,6 +276,21 @@ test('every documented error can be provoked and matches its example', async (t)
   await provoke('get', emailPath, 405, 'BAD_REQUEST', () =>
     world.call('DELETE', emailPath.replace('{id}', emailId)),
   );
+  const changes = [
+    ['patch', emailPath],
+    ['post', `${emailPath}/cancel`],
+  ] as const;
+  const change = (method: 'patch' | 'post', path: string, id: string, headers: Record<string, string> = {}) =>
+    world.call(method.toUpperCase(), path.replace('{id}', id), { headers, body: '{}' });
+  for (const [method, path] of changes) {
+    await provoke(method, path, 401, 'UNAUTHORIZED', () => change(method, path, emailId, noKey));
+    await provoke(method, path, 403, 'FORBIDDEN', () => change(method, path, emailId, readOnly));
+    await provoke(method, path, 403, 'DOMAIN_NOT_ALLOWED', () => change(method, path, emailId, elsewhere));
+    await provoke(method, path, 400, 'BAD_REQUEST', () => change(method, path, '4711'));
+    await provoke(method, path, 404, 'NOT_FOUND', () => change(method, path, randomUUID()));
+    await provoke(method, path, 405, 'BAD_REQUEST', () => world.call('PUT', path.replace('{id}', emailId)));
+  }
+  await provoke('patch', emailPath, 400, 'VALIDATION_ERROR', () => change('patch', emailPath, emailId));
   for (const [path, parameter] of lists) {
     await provoke('get', path, 401, 'UNAUTHORIZED', () => world.call('GET', path, { headers: noKey }));
     await provoke('get', path, 403, 'FORBIDDEN', () => world.call('GET', path, { headers: sendOnly }));
@@ -265,6 +299,8 @@ test('every documented error can be provoked and matches its example', async (t)
   }
   await world.db('emails').update({ tags: 'broken' });
   await provoke('get', emailPath, 500, 'SEND_FAILED', () => get(emailId));
+  for (const [method, path] of changes)
+    await provoke(method, path, 500, 'SEND_FAILED', () => change(method, path, emailId));
   for (const [path] of lists) await provoke('get', path, 500, 'SEND_FAILED', () => world.call('GET', path));
 
   await provoke('get', '/api/public/openapi.json', 405, 'BAD_REQUEST', () =>
@@ -273,6 +309,8 @@ test('every documented error can be provoked and matches its example', async (t)
   await setLimits(world.db, orgId, { requestsPerSecond: 2, requestsPerDay: 5000 });
   await provoke('post', sendPath, 429, 'RATE_LIMIT_EXCEEDED', () => post(plain));
   await provoke('get', emailPath, 429, 'RATE_LIMIT_EXCEEDED', () => get(emailId));
+  for (const [method, path] of changes)
+    await provoke(method, path, 429, 'RATE_LIMIT_EXCEEDED', () => change(method, path, emailId));
   for (const [path] of lists)
     await provoke('get', path, 429, 'RATE_LIMIT_EXCEEDED', () => world.call('GET', path));
   const own = errorExamples(contract, ['Email', 'Events', 'Reference']);

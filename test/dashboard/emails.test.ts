@@ -163,6 +163,30 @@ test(`one email is told whole, sent again without the first one's tracking, and 
   );
 });
 
+test('a scheduled email is shown, moved and canceled', async (t) => {
+  const { world, browser, base, send } = await begin(t, {});
+  const at = (hours: number) => new Date(world.clock.now() + hours * 3_600_000).toISOString();
+  const id = await send({ scheduledAt: at(2), expiresAfter: 600 });
+  const listed = await browser.get(`${base}/emails?status=scheduled`);
+  t.regex(listed.text, /Scheduled ann@there\.invalid Hello/);
+  const page = await browser.get(`${base}/emails/${id}`);
+  t.regex(
+    page.text,
+    /Scheduled \(in progress\) in 2 hours.*It is scheduled for .* It expires .*Accepted and scheduled/s,
+  );
+  const moved = await browser.submit('/move', { at: at(5).slice(0, 16) });
+  t.regex(moved.text, /The email is now scheduled for/);
+  t.is((await world.get(id)).scheduledAt, `${at(5).slice(0, 16)}:00.000Z`);
+  for (const wrong of [at(-1).slice(0, 16), 'soon', '']) {
+    await browser.get(`${base}/emails/${id}`);
+    t.regex((await browser.submit('/move', { at: wrong })).text, /Choose a time in the future/, wrong);
+  }
+  await browser.get(`${base}/emails/${id}`);
+  t.regex((await browser.submit('/cancel')).text, /Canceled for one recipient/);
+  t.like(await world.get(id), { status: 'canceled', credits: 0 });
+  t.notRegex((await browser.get(`${base}/emails/${id}`)).text, /Reschedule/);
+});
+
 test(`another organization's email is not there, nor what is gone by its age`, async (t) => {
   const { world, browser, base, send } = await begin(t, {});
   const id = await send({ html: '<p>Hello</p>' });
@@ -172,7 +196,7 @@ test(`another organization's email is not there, nor what is gone by its age`, a
   for (const path of [foreign, `${foreign}/preview`, `${foreign}/source`])
     t.is((await browser.get(path)).status, 404);
   await browser.get(`${base}/emails/${id}`);
-  for (const act of ['resend', 'cancel'])
+  for (const act of ['resend', 'cancel', 'move'])
     t.is((await browser.post(`${foreign}/${act}`, { _csrf: browser.csrf() })).status, 404);
   t.is((await world.db('emails')).length, 1);
 

@@ -32,6 +32,8 @@ import {
 import { recordAll } from '../../src/db/queue/outcomes.ts';
 import { oldestDue, queueDepth, webhookBacklog } from '../../src/db/queue/queue-counts.ts';
 import { listQueue, summarizeQueue } from '../../src/db/queue/queue-view.ts';
+import { startScheduled } from '../../src/db/queue/scheduled-mail.ts';
+import { pools } from '../../src/db/queue/unfinished-deliveries.ts';
 import type { Attempt, Delivery } from '../../src/glossary.ts';
 import { transition } from '../../src/record/transition.ts';
 import { fill } from '../lab/database/backlog-rows.ts';
@@ -139,7 +141,9 @@ async function sendOf(db: Db): Promise<Send> {
     trackedLinks: null,
     idempotency: { kind: 'key', key: 'new', requestHash: 'hash' },
     acceptedAt: now,
+    scheduledAt: null,
     expiresAt: now + 60 * minute,
+    hasDeadline: false,
     lease: { node: 'node', until: now + minute },
   };
 }
@@ -166,6 +170,12 @@ const refused: Attempt = {
   transcript: [],
 };
 
+/** Some mail that waits is scheduled, and now due. */
+async function schedule(db: Db): Promise<void> {
+  const ids = await db('deliveries').whereRaw(pools.waiting).orderBy('due_at').limit(5).pluck('id');
+  await db('deliveries').whereIn('id', ids).update({ status: 'scheduled', due_at: now });
+}
+
 const orgOf = async (db: Db) => (await db('organizations').where({ name: 'Tenant' }).first()).id;
 
 const newEvents = async (db: Db) =>
@@ -178,6 +188,7 @@ const lanes = 'deliveries_domain_org_id_due_at_index';
 const expiry = 'deliveries_expires_at_index';
 const leases = 'deliveries_lease_owner_index';
 const held = 'deliveries_held_index';
+const scheduled = 'deliveries_scheduled_index';
 const bySelf = /^(deliveries_pkey|sqlite_autoindex_deliveries_1)$/;
 
 /** What a server does again and again, with indexes that it cannot do without. */
@@ -185,7 +196,17 @@ const hot: Record<string, [run: (filled: Filled) => Promise<unknown>, ...indexes
   'a look at what has fallen due': [({ db }) => findDue(db, { after: now - 3000, now, max: 1000 }), due],
   'a walk along the lanes': [({ db }) => listBacklogs(db, { after: null, now, limit: 200 }), lanes],
   'the oldest due': [({ db }) => oldestDue(db, now), due],
-  'the queue counted': [({ db }) => queueDepth(db, now), due, leases, held],
+  'the queue counted': [({ db }) => queueDepth(db, now), due, leases, held, scheduled],
+  'a look at what is scheduled': [({ db }) => startScheduled(db, now), scheduled],
+  'scheduled mail started': [
+    async ({ db }) => {
+      await schedule(db);
+      await startScheduled(db, now);
+    },
+    scheduled,
+    bySelf,
+  ],
+  'scheduled mail listed': [({ db }) => listQueue(db, { status: 'scheduled', limit: 50 }, now), scheduled],
   'a claim': [({ db }) => claimed(db), lanes, bySelf],
   'a claim of what is too old': [({ db }) => claimExpired(db, 200, lease), expiry],
   'leases given back': [async ({ db }) => releaseLeases(db, 'node', await claimed(db)), bySelf],

@@ -61,6 +61,7 @@ for (const kind of kinds) {
       '017-soft-bounces',
       '018-domain-watch',
       '019-recipient-kinds',
+      '020-scheduled',
       '022-tls-results',
       '023-webhook-formats',
     ]);

@@ -72,7 +72,12 @@ export async function sendUntilGone(
 }
 
 /** The recipient is the idempotency key. */
-export async function sendWithKey(url: string, key: string, to: string): Promise<Response> {
+export async function sendWithKey(
+  url: string,
+  key: string,
+  to: string,
+  fields: object = {},
+): Promise<Response> {
   const response = await fetch(`${url}/api/public/email/send`, {
     method: 'POST',
     headers: {
@@ -80,7 +85,13 @@ export async function sendWithKey(url: string, key: string, to: string): Promise
       'content-type': 'application/json',
       'idempotency-key': to,
     },
-    body: JSON.stringify({ to, from: 'app@sender.invalid', subject: 'Hello', text: 'Hello '.repeat(200) }),
+    body: JSON.stringify({
+      to,
+      from: 'app@sender.invalid',
+      subject: 'Hello',
+      text: 'Hello '.repeat(200),
+      ...fields,
+    }),
   });
   await response.arrayBuffer();
   return response;
@@ -119,6 +130,6 @@ export async function assertPromises(
   t.is(used, rows.length, 'one credit for each delivery, none for the others');
 }
 
-function recipientsOf({ messages }: Mx): Set<string> {
+export function recipientsOf({ messages }: Mx): Set<string> {
   return new Set(messages.map(({ to }) => to[0]!));
 }

@@ -36,7 +36,9 @@ export function sendOf(orgId: string, raw = Buffer.from('Subject: Hello')): Send
     trackedLinks: null,
     idempotency: { kind: 'window', key: uuid(), requestHash: 'hash' },
     acceptedAt: now,
+    scheduledAt: null,
     expiresAt: now + 60 * minute,
+    hasDeadline: false,
     lease: { node: 'node', until: now + leaseMs },
   };
 }

@@ -100,14 +100,14 @@ test('over the wire: nothing is there for a proxy, a token is asked for where th
 
 test('the queue is counted by what waits, the oldest by when it fell due', async (t) => {
   const { db, add } = await openQueue(t, oneKind);
-  t.deepEqual(await queueDepth(db, now), { due: 0, later: 0, sending: 0, held: 0 });
+  t.deepEqual(await queueDepth(db, now), { due: 0, later: 0, sending: 0, held: 0, scheduled: 0 });
   t.is(await oldestDue(db, now), null);
   await add({ due_at: now + minute }, { due_at: now + minute, status: 'queued' });
   t.is(await oldestDue(db, now), null);
   await add({ due_at: now - minute }, { due_at: now - 5 * minute, status: 'queued' }, { due_at: now });
   await add({ status: 'held', due_at: null }, { status: 'delivered', due_at: null });
   await add({ status: 'sending', due_at: now - 9 * minute, lease_owner: 'node' });
-  t.deepEqual(await queueDepth(db, now), { due: 3, later: 2, sending: 1, held: 1 });
+  t.deepEqual(await queueDepth(db, now), { due: 3, later: 2, sending: 1, held: 1, scheduled: 0 });
   t.is(await oldestDue(db, now), now - 5 * minute);
   t.deepEqual(await webhookBacklog(db), { open: 0, oldestAt: null });
 });
@@ -125,7 +125,7 @@ function readings() {
       asked.push(one);
       return one.promise;
     },
-    queueDepth: async () => ({ due: 7, later: 0, sending: 0, held: 0 }),
+    queueDepth: async () => ({ due: 7, later: 0, sending: 0, held: 0, scheduled: 0 }),
     webhookBacklog: async () => ({ open: 0, oldestAt: clock.now() - 90_000 }),
     load: () => ({ connections: { busy: 3, idle: 1 }, inFlight: 2 }),
     clients: () => 0,

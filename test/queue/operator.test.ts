@@ -68,7 +68,7 @@ test('canceled mail is never sent, and says why', async (t) => {
   t.regex(ann.why, /^It was canceled by the operator at 2.* \("typo"\); nothing more is sent\. Before: mx1/);
   t.regex(
     await refusal(1, `queue cancel ${emailId} --reason again`),
-    /^postern: nothing was canceled: ann@there\.invalid is canceled, bob@there\.invalid is delivered; only queued or deferred or held mail can be\n/,
+    /^postern: nothing was canceled: ann@there\.invalid is canceled, bob@there\.invalid is delivered; only queued or deferred or held or scheduled mail can be\n/,
   );
 });
 

@@ -158,3 +158,29 @@ test('no hint leads beyond the maximum age', (t) => {
   t.is(nextAttemptAt({ waits: [second], random: middle }, deferred), expiresAt);
   t.is(nextAttemptAt({ waits: [second], random: middle }, { ...deferred, now: expiresAt }), null);
 });
+
+test('mail with a deadline is tried several times before it, and never at it or after it', (t) => {
+  const waits = loadConfig({}).mtaRetry;
+  const expectations: [seconds: number, min: number, max: number][] = [
+    [10, 2, 2],
+    [60, 4, 4],
+    [600, 4, 9],
+    [48 * 3600, 8, 40],
+  ];
+  for (const [seconds, min, max] of expectations) {
+    for (const hintMs of [null, 1, 15 * minute, 10 * hour]) {
+      for (const dice of [0, 0.5, 0.999]) {
+        const expiresAt = start + seconds * second;
+        const times: number[] = [];
+        for (let now: number | null = start; now !== null; ) {
+          times.push(now);
+          const deferred = { attempts: times.length, now, expiresAt, hasDeadline: true, hintMs };
+          now = nextAttemptAt({ waits, random: () => dice }, deferred);
+        }
+        t.true(times.at(-1)! < expiresAt, `${seconds} s: the last after ${times.at(-1)! - start} ms`);
+        if (hintMs !== 1)
+          t.true(times.length >= min && times.length <= max, `${seconds} s: ${times.length} attempts`);
+      }
+    }
+  }
+});

@@ -235,6 +235,22 @@ const contents: Record<string, [lines: string[], expected: string]> = {
     [...Array.from({ length: 11 }, (_, n) => `X-Postern-Tag-${n}: x`), ...good],
     '554 5.6.0 VALIDATION_ERROR: tags: must be at most 10 pairs',
   ],
+  'a time in the past': [
+    ['X-Postern-Scheduled-At: 2020-01-01T00:00:00Z', ...good],
+    '554 5.6.0 VALIDATION_ERROR: The request is not valid. scheduledAt: must be in the future',
+  ],
+  'a time without an offset': [
+    ['X-Postern-Scheduled-At: 2030-01-01T00:00:00', ...good],
+    '554 5.6.0 VALIDATION_ERROR: x-postern-scheduled-at: ',
+  ],
+  'an expiry twice': [
+    ['X-Postern-Expires-After: 60', 'X-Postern-Expires-After: 60', ...good],
+    '554 5.6.0 VALIDATION_ERROR: X-Postern-Expires-After: occurs more than once',
+  ],
+  'an expiry that is not in seconds': [
+    ['X-Postern-Expires-After: 1h', ...good],
+    '554 5.6.0 VALIDATION_ERROR: x-postern-expires-after: must be whole seconds',
+  ],
   'an executable': [
     attachment('filename="setup.EXE"'),
     '554 5.6.0 VALIDATION_ERROR: attachments: setup.EXE is an executable',

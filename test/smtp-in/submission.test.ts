@@ -160,6 +160,33 @@ test('no byte that a recipient of a submitted mail receives names one that is on
   await fc.assert(property, { numRuns: runs(100) });
 });
 
+test('a submitted message can be scheduled, and can expire', async (t) => {
+  const world = worlds[oneKind];
+  const tenant = await tenantOf(world);
+  const talk = await loggedIn(tenant);
+  const at = new Date(world.clock.now() + 3_600_000).toISOString();
+  const reply = await submit(
+    talk,
+    ['later@there.invalid'],
+    [
+      `X-Postern-Scheduled-At: ${at}`,
+      'X-Postern-Expires-After: 600',
+      'From: app@sender.invalid',
+      '',
+      'Hi',
+      '',
+    ],
+  );
+  const email = await delivered(tenant, emailIdOf(reply));
+  t.like(email, {
+    status: 'scheduled',
+    scheduledAt: at,
+    expiresAt: new Date(Date.parse(at) + 600_000).toISOString(),
+  });
+  const { raw } = await world.db('messages').where({ email_id: email.emailId }).first();
+  t.notRegex(raw.toString(), /X-Postern/);
+});
+
 test('Date, Message-ID, MIME-Version and To are added where they are missing', async (t) => {
   const world = worlds[oneKind];
   const tenant = await tenantOf(world);

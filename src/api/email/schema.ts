@@ -131,20 +131,27 @@ const tags = z
   .record(z.string(), z.string())
   .meta({ description: "The email's tags, as given in the send." });
 
+const trackedLinks = z
+  .int()
+  .optional()
+  .meta({
+    description:
+      'Present if the HTML has more links than can be tracked: only this many, the first ones, count clicks. The ' +
+      'others are not changed.',
+  });
+
 /** The types of events of an email: what each means, and the members of its `data`. */
 const eventKinds = {
-  'email.queued': {
-    is: 'The email was accepted for this recipient.',
+  'email.scheduled': {
+    is: 'The email was accepted for this recipient, to be sent later.',
     data: {
-      trackedLinks: z
-        .int()
-        .optional()
-        .meta({
-          description:
-            'Present if the HTML has more links than can be tracked: only this many, the first ones, count clicks. The ' +
-            'others are not changed.',
-        }),
+      scheduledAt: time.meta({ description: 'When it is to be sent; a later move is not an event.' }),
+      trackedLinks,
     },
+  },
+  'email.queued': {
+    is: 'The email was accepted for this recipient, or its `scheduledAt` has come.',
+    data: { trackedLinks },
   },
   'email.suppressed': { is: 'The recipient is suppressed; nothing is sent.', data: {} },
   'email.delivered': { is: "The recipient's mail server accepted the email.", data: attempt },
@@ -168,16 +175,27 @@ const eventKinds = {
     data: { ...attempt, bounce, returned },
   },
   'email.expired': {
-    is: 'The email could not be delivered within its maximum age.',
-    data: { ...attempt, ...why },
+    is: 'The email could not be delivered in time: within `expiresAfter`, or within the maximum age.',
+    data: {
+      ...attempt,
+      ...why,
+      reason: z.enum(['deadline', 'maximum_age']).optional().meta({
+        description: "deadline: the time that `expiresAfter` set has passed. maximum_age: the server's.",
+      }),
+    },
   },
   'email.held': {
     is: 'The operator has put the email on hold.',
     data: { reason: z.string().meta({ description: "The operator's reason." }) },
   },
   'email.canceled': {
-    is: 'The operator canceled the email: nothing more is sent.',
-    data: { reason: z.string().meta({ description: "The operator's reason." }) },
+    is: 'The email was canceled: nothing more is sent.',
+    data: {
+      reason: z.string().meta({ description: "The operator's reason, or how the sender canceled it." }),
+      bySender: z.literal(true).optional().meta({
+        description: 'Present if the sender canceled it, through the API or in the dashboard.',
+      }),
+    },
   },
   'email.complained': {
     is: 'The recipient reported the email as spam and is now suppressed.',
@@ -247,7 +265,15 @@ const emailAnswer = z
         clickTracking: z.boolean().meta({ description: 'Whether clicks are counted.' }),
       })
       .meta({ description: "The settings for this email: the domain's, overridden by the send's." }),
-    credits: count.meta({ description: 'The credits that the email cost: one for each accepted recipient.' }),
+    credits: count.meta({
+      description:
+        'The credits that the email cost: one for each accepted recipient, without those that a cancellation has refunded.',
+    }),
+    scheduledAt: time.nullable().meta({ description: 'When it is, or was, to be sent; null: at once.' }),
+    expiresAt: time.meta({
+      description:
+        "When it expires: as `expiresAfter` has set, else at the server's maximum age, which a hold extends.",
+    }),
     createdAt: time.meta({ description: 'When the send was accepted.' }),
     updatedAt: time.meta({ description: 'When the last event happened.' }),
     recipients: z

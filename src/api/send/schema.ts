@@ -11,6 +11,7 @@ import { headerFault } from '../../compose/custom-headers.ts';
 import { type RecipientKind, recipientKinds } from '../../glossary.ts';
 import { domainOf, parseMailbox } from '../../mail/address.ts';
 import { recipientsOf, withoutName } from '../../mail/recipients.ts';
+import { minExpiresAfter } from '../../mail/send-times.ts';
 import { tlsRequiredField } from '../../mail/tls-required.ts';
 import { limitSize } from '../at-most.ts';
 import { attachments } from './attachments.ts';
@@ -141,6 +142,26 @@ const headers = atMostPairs(
   examples: [{ 'X-Campaign': 'receipts' }],
 });
 
+export const scheduledAt = z.iso
+  .datetime({ offset: true })
+  .transform(Date.parse)
+  .meta({
+    description:
+      'When to send the email: ISO 8601 with an offset (`Z` or `+02:00`), in the future, at most 30 days ahead. Until then ' +
+      'its recipients are `scheduled`. It is charged now.',
+    examples: ['2026-12-24T18:00:00+01:00'],
+  });
+
+export const expiresAfter = z
+  .int()
+  .min(minExpiresAfter)
+  .meta({
+    description:
+      "Seconds, from 10 to the server's maximum age, from the acceptance or from `scheduledAt`. No attempt starts after " +
+      'them: what has not been delivered by then is `expired`.',
+    examples: [600],
+  });
+
 const tracking = z
   .object({
     openTracking: z
@@ -180,6 +201,8 @@ export const sendSchema = z
     headers: headers.optional(),
     tags: tags.optional(),
     tracking: tracking.optional(),
+    scheduledAt: scheduledAt.optional(),
+    expiresAfter: expiresAfter.optional(),
     idempotencyKey: z
       .string()
       .check(characters(1, 255), oneLine, unicode)

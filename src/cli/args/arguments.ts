@@ -3,6 +3,7 @@
  * InvalidArgumentError that says what to give instead. They look nothing up.
  */
 import { InvalidArgumentError } from 'commander';
+import { z } from 'zod';
 import { parseScopes } from '../../accounts/api-keys.ts';
 import { tlsFloors } from '../../accounts/domains.ts';
 import { eventTypes as allEventTypes } from '../../glossary.ts';
@@ -87,6 +88,12 @@ function oneLine(what: string, maxLength: number): (text: string) => string {
 }
 
 export const name = oneLine('a name', 200);
+/** A time with an offset. */
+export const timeWithOffset = parser((text) => {
+  const parsed = z.iso.datetime({ offset: true }).safeParse(text);
+  return parsed.success ? Date.parse(text) : refuse(text, 'a time', 'ISO 8601 with an offset');
+});
+
 /** Required by administrative actions; `email why` and the events show it. */
 export const reason = oneLine('a reason', 500);
 

@@ -7,13 +7,17 @@ import {
   type EmailRecord,
   listAttempts,
 } from '../../db/events/emails.ts';
+import { cancelEmail } from '../../db/queue/cancel-email.ts';
 import { readMessages } from '../../db/queue/lease-statements.ts';
+import { moveScheduled } from '../../db/queue/scheduled-mail.ts';
 import { compareKey } from '../../mail/address.ts';
+import { sendTimesFault } from '../../mail/send-times.ts';
 import { reasonsOf } from '../../operate/explain/destination-status.ts';
 import type { WhyInput } from '../../operate/explain/why.ts';
 import { readWhyInputs } from '../../operate/explain/why-input.ts';
+import { isFinal } from '../../record/states.ts';
 import { telemetry } from '../../record/telemetry.ts';
-import { address } from '../args/arguments.ts';
+import { address, reason, timeWithOffset } from '../args/arguments.ts';
 import { requireEmail } from '../args/lookup.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
@@ -23,7 +27,7 @@ import { local, relative } from '../render/times.ts';
 import { why } from '../render/why-view.ts';
 
 export function emailCommands(program: Command, context: CommandContext): void {
-  const email = program.command('email').description('Show the status, history and source of an email.');
+  const email = program.command('email').description('Show, cancel or reschedule an email.');
   const named = (command: string, description: string) =>
     email.command(command).description(description).argument('<ID>', 'emailId from the response to the send');
 
@@ -43,6 +47,17 @@ export function emailCommands(program: Command, context: CommandContext): void {
       address,
     )
     .action((id: string, { to }: { to?: string }) => printSource(context, id, to));
+
+  named(
+    'cancel',
+    'Cancel an email for every recipient that it has not been sent to; those never attempted are refunded.',
+  )
+    .option('--reason <R>', 'reason, shown by `email why` and in the events', reason, 'on the command line')
+    .action((id: string, options: { reason: string }) => cancel(context, id, options.reason));
+
+  named('reschedule', 'Move a scheduled email to another time, with its expiry.')
+    .argument('<TIME>', 'ISO 8601 with an offset, such as 2026-12-24T18:00:00+01:00', timeWithOffset)
+    .action((id: string, at: number) => reschedule(context, id, at));
 }
 
 async function show({ db, out, now }: CommandContext, id: string): Promise<void> {
@@ -72,6 +87,33 @@ async function explain({ db, out, now, isServed }: CommandContext, id: string): 
   const attempts = await listAttempts(await db(), email.id);
   const inputs = await readWhyInputs(await db(), email, { attempts, now: now(), served: await isServed() });
   printReasons(out, inputs, email);
+}
+
+async function cancel({ db, out, now }: CommandContext, id: string, why: string): Promise<void> {
+  const email = await requireEmail(await db(), id);
+  const isOpen = email.deliveries.some(({ status }) => !isFinal(status));
+  const canceled = await cancelEmail(await db(), email, { reason: why, bySender: false, now: now() });
+  if (!isOpen || !canceled?.canceled.length)
+    throw new Failure(`nothing of email ${email.id} could be canceled`);
+  const { tooLate } = canceled;
+  out.print(
+    { emailId: email.id, ...canceled },
+    {
+      fields: {
+        canceled: canceled.canceled.join(' '),
+        ...(tooLate.length > 0 && { 'too late': tooLate.join(' ') }),
+      },
+    },
+  );
+}
+
+async function reschedule({ db, out, now }: CommandContext, id: string, at: number): Promise<void> {
+  const { id: emailId } = await requireEmail(await db(), id);
+  const fault = sendTimesFault({ scheduledAt: at }, now(), 0);
+  if (fault) throw new Failure(fault.issues[0]!.message);
+  const moved = await moveScheduled(await db(), { emailId, orgId: null, at, now: now() });
+  if (moved !== 'moved') throw new Failure(`email ${emailId} is not scheduled, or its time has come`);
+  out.print({ emailId, scheduledAt: iso(at) }, { fields: { 'scheduled for': { time: at } } });
 }
 
 async function printSource({ db, out }: CommandContext, id: string, to: string | undefined): Promise<void> {

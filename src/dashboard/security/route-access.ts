@@ -46,6 +46,7 @@ export const access: Record<string, RouteAccess> = {
   'GET /dashboard/o/:org/emails/:id/source': 'viewer',
   'POST /dashboard/o/:org/emails/:id/resend': 'developer',
   'POST /dashboard/o/:org/emails/:id/cancel': 'developer',
+  'POST /dashboard/o/:org/emails/:id/move': 'developer',
   'GET /dashboard/o/:org/send-test': 'developer',
   'POST /dashboard/o/:org/send-test': 'developer',
 

@@ -1,6 +1,7 @@
 /** The rows of accepted sends, table by table, in the order that the foreign keys require. */
 
 import { patchedLength } from '../../base/byte-patch.ts';
+import { iso } from '../../base/clock.ts';
 import { mailboxText } from '../../mail/address.ts';
 import { eventRow } from '../events/event-row.ts';
 import type { Send, SendAnswerRecord, SendMessage, SendRecipient } from './send-record.ts';
@@ -8,13 +9,19 @@ import type { Send, SendAnswerRecord, SendMessage, SendRecipient } from './send-
 /** The decision about one recipient. */
 export type Disposition = 'queued' | 'suppressed' | 'insufficient_credit';
 
+/** What a send cost, and how much of it was taken from the wallet. */
+interface Paid {
+  credits: number;
+  fromWallet: number;
+}
+
 export interface AcceptanceRows {
   tables: Record<
     'emails' | 'message_bases' | 'messages' | 'deliveries' | 'events' | 'credit_entries' | 'soft_bounces',
     object[]
   >;
   /** Adds an accepted send, with the dispositions in the order of its recipients, and returns its answer. */
-  add(send: Send, dispositions: Disposition[], credits: number): SendAnswerRecord;
+  add(send: Send, dispositions: Disposition[], paid: Paid): SendAnswerRecord;
 }
 
 export function newRows(): AcceptanceRows {
@@ -30,8 +37,8 @@ export function newRows(): AcceptanceRows {
 
   return {
     tables,
-    add(send, dispositions, credits) {
-      tables.emails.push(emailRow(send, credits));
+    add(send, dispositions, paid) {
+      tables.emails.push(emailRow(send, paid));
       const used = new Set<number>();
       for (const [position, recipient] of send.recipients.entries()) {
         const disposition = dispositions[position]!;
@@ -40,9 +47,8 @@ export function newRows(): AcceptanceRows {
         tables.deliveries.push(deliveryRow(send, recipient, position, disposition, messageId));
         if (disposition === 'insufficient_credit') continue;
         const { orgId, emailId, acceptedAt: at } = send;
-        const data = disposition === 'queued' ? queuedData(send) : {};
-        const type = `email.${disposition}`;
-        tables.events.push(eventRow({ orgId, emailId, type, recipient: recipient.address, at, data }));
+        const event = eventOf(send, disposition);
+        tables.events.push(eventRow({ ...event, orgId, emailId, recipient: recipient.address, at }));
       }
       if (send.base) tables.message_bases.push({ email_id: send.emailId, raw: send.base });
       for (const index of used) tables.messages.push(messageRow(send, send.messages[index]!));
@@ -51,7 +57,12 @@ export function newRows(): AcceptanceRows {
   };
 }
 
-const queuedData = ({ trackedLinks }: Send) => (trackedLinks === null ? {} : { trackedLinks });
+function eventOf({ trackedLinks, scheduledAt }: Send, disposition: Disposition) {
+  if (disposition !== 'queued') return { type: `email.${disposition}`, data: {} };
+  const links = trackedLinks === null ? {} : { trackedLinks };
+  if (scheduledAt === null) return { type: 'email.queued', data: links };
+  return { type: 'email.scheduled', data: { scheduledAt: iso(scheduledAt), ...links } };
+}
 
 function answerOf(send: Send, dispositions: Disposition[]): SendAnswerRecord {
   const addressesWith = (disposition: Disposition) =>
@@ -67,7 +78,7 @@ function answerOf(send: Send, dispositions: Disposition[]): SendAnswerRecord {
   };
 }
 
-function emailRow(send: Send, credits: number): object {
+function emailRow(send: Send, { credits, fromWallet }: Paid): object {
   return {
     id: send.emailId,
     org_id: send.orgId,
@@ -81,6 +92,8 @@ function emailRow(send: Send, credits: number): object {
     tracking: JSON.stringify(send.tracking),
     tls: send.tls,
     credits,
+    wallet_credits: fromWallet,
+    scheduled_at: send.scheduledAt,
     created_at: send.acceptedAt,
     updated_at: send.acceptedAt,
   };
@@ -112,12 +125,14 @@ function deliveryRow(
       : { status: disposition, due_at: null, lease_owner: null }),
     created_at: send.acceptedAt,
     expires_at: send.expiresAt,
+    has_deadline: send.hasDeadline,
     updated_at: send.acceptedAt,
   };
 }
 
-/** Both cases have the same columns, because many rows share one statement. */
-function leaseColumns({ acceptedAt, lease }: Send, { disposition }: SendRecipient): object {
+/** All cases have the same columns, because many rows share one statement. */
+function leaseColumns({ acceptedAt, scheduledAt, lease }: Send, { disposition }: SendRecipient): object {
+  if (disposition === 'scheduled') return { status: 'scheduled', due_at: scheduledAt, lease_owner: null };
   return disposition === 'leased'
     ? { status: 'sending', due_at: lease.until, lease_owner: lease.node }
     : { status: 'queued', due_at: acceptedAt, lease_owner: null };

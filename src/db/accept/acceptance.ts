@@ -161,8 +161,11 @@ function decide(send: Send, snapshot: Snapshot): Decision {
       snapshot.rows.tables.soft_bounces.push(watchRow(send.orgId, key, send.emailId, send.acceptedAt));
   }
   today.emails += payable;
-  charge(org, payable, send, snapshot);
-  const answer = snapshot.rows.add(send, send.recipients.map(dispositionOf), payable);
+  const fromWallet = charge(org, payable, send, snapshot);
+  const answer = snapshot.rows.add(send, send.recipients.map(dispositionOf), {
+    credits: payable,
+    fromWallet,
+  });
   snapshot.earlier.set(send, answer);
   return { answer, replayed: false };
 }
@@ -176,11 +179,13 @@ function inPeriod(org: Organization, send: Send, snapshot: Snapshot): Organizati
   return renewal.org;
 }
 
-function charge(org: Organization, credits: number, send: Send, snapshot: Snapshot): void {
+/** Returns how many of the credits were taken from the wallet. */
+function charge(org: Organization, credits: number, send: Send, snapshot: Snapshot): number {
   const paid = spend(org, credits);
   snapshot.rows.tables.credit_entries.push(entry(paid, -credits, 'send', send.emailId, send.acceptedAt));
   const { org: notified, events } = creditEvents(paid, snapshot.policy.lowShare);
   snapshot.orgs.set(org.id, notified);
   for (const event of events)
     snapshot.rows.tables.events.push(eventRow({ ...event, orgId: org.id, at: send.acceptedAt }));
+  return org.wallet - paid.wallet;
 }

@@ -11,6 +11,7 @@
 import { renewedAt, renewsAt } from '../../accounts/quota-period.ts';
 import { newId } from '../../base/id.ts';
 import { lockOrganization, type Organization } from '../accounts/organizations.ts';
+import { insertRows } from '../engine/insert-rows.ts';
 import { type JsonColumns, jsonItems, query } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { number, orNull, records, text } from '../engine/records.ts';
@@ -109,6 +110,74 @@ export async function grant(
   await saveCredits(trx, [next]);
   await trx('credit_entries').insert(entry(next, amount, 'wallet', null, at));
   return next;
+}
+
+interface Refund {
+  emailId: string;
+  count: number;
+  fromWallet: number;
+  createdAt: number;
+}
+
+/**
+ * Gives back credits of canceled recipients: `counts` by email. They return to where they came from, those of the wallet
+ * first. The quota of a period that has ended is not given back, because it would have lapsed unused as well.
+ */
+export async function refund(trx: Trx, counts: Map<string, number>, at: number): Promise<void> {
+  if (counts.size === 0) return;
+  const emails = await trx('emails')
+    .whereIn('id', [...counts.keys()])
+    .orderBy('id')
+    .select('id', 'org_id', 'wallet_credits', 'created_at');
+  const orgIds = [...new Set<string>(emails.map((email) => email.org_id))].sort();
+  for (const orgId of orgIds) {
+    const own = emails.filter((email) => email.org_id === orgId);
+    const refunds = own.map(({ id, wallet_credits, created_at }) => {
+      const count = counts.get(id)!;
+      return { emailId: id, count, fromWallet: Math.min(count, wallet_credits), createdAt: created_at };
+    });
+    await refundOrganization(trx, orgId, refunds, at);
+  }
+}
+
+async function refundOrganization(trx: Trx, orgId: string, refunds: Refund[], at: number): Promise<void> {
+  let org = await lockInPeriod(trx, orgId, at);
+  const entries: object[] = [];
+  const paid: { id: string; credits: number; fromWallet: number }[] = [];
+  for (const { emailId, count, fromWallet, createdAt } of refunds) {
+    // All email of the first period is of this period, whatever the clock of the node that accepted it.
+    const isCurrent = createdAt >= org.quotaSince || org.quotaSince <= org.createdAt;
+    const toQuota = isCurrent ? Math.min(count - fromWallet, org.quotaUsed) : 0;
+    const next = { ...org, wallet: org.wallet + fromWallet, quotaUsed: org.quotaUsed - toQuota };
+    // If the quota was lowered meanwhile, what is left of it may stay zero.
+    const change = org.quotaLimit === null ? fromWallet + toQuota : balanceOf(next)! - balanceOf(org)!;
+    org = { ...next, ledgerTotal: org.ledgerTotal + change };
+    if (change === 0) continue;
+    entries.push(entry(org, change, 'canceled', emailId, at));
+    paid.push({ id: emailId, credits: change, fromWallet });
+  }
+  await saveCredits(trx, [org]);
+  await insertRows(trx, 'credit_entries', entries);
+  await lowerCredits(trx, paid);
+}
+
+/** What the emails cost, after a refund. */
+async function lowerCredits(
+  trx: Trx,
+  refunds: { id: string; credits: number; fromWallet: number }[],
+): Promise<void> {
+  const { from, column, json } = jsonItems<(typeof refunds)[number]>(trx, {
+    id: ['uuid', ({ id }) => id],
+    credits: ['integer', ({ credits }) => credits],
+    wallet: ['integer', ({ fromWallet }) => fromWallet],
+  });
+  await query(
+    trx,
+    `update emails set credits = emails.credits - ${column('credits')},
+       wallet_credits = emails.wallet_credits - ${column('wallet')}
+     from ${from} where emails.id = ${column('id')}`,
+    [json(refunds)],
+  );
 }
 
 /** Sets the period's limit; null: unlimited. Credits used in the period stay used. */

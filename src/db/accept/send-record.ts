@@ -30,7 +30,11 @@ export interface Send {
     requestHash: string;
   };
   acceptedAt: number;
+  /** When the deliveries start; null: at once. */
+  scheduledAt: number | null;
   expiresAt: number;
+  /** The sender has set `expiresAt` (`expiresAfter`): no attempt starts at or after it. */
+  hasDeadline: boolean;
   /** Owner and end of the leases of deliveries that start leased. */
   lease: { node: string; until: number };
   /** Set if the answer to an earlier try of this commit was lost: the new end of its leases. */
@@ -41,8 +45,8 @@ export interface SendRecipient extends Recipient {
   deliveryId: string;
   /** Index in `messages`. */
   message: number;
-  /** How the delivery starts: leased to this node, which sends it at once, or due in its backlog. */
-  disposition: 'leased' | 'due';
+  /** How the delivery starts: leased to this node, which sends it at once; due in its backlog; or scheduled for later. */
+  disposition: 'leased' | 'due' | 'scheduled';
 }
 
 export interface SendMessage {

@@ -10,6 +10,7 @@
 import { newId } from '../../base/id.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { number, orNull, records, text, value } from '../engine/records.ts';
+import { inPool } from '../queue/unfinished-deliveries.ts';
 
 export type DkimAlgorithm = 'rsa' | 'ed25519';
 
@@ -79,7 +80,7 @@ export async function promoteDkimKey(
       const old = { selector: domain.dkim_selector, public_key: domain.dkim_public_key };
       await trx('dkim_keys')
         .where({ id })
-        .update({ ...old, ...retired(keepUntil) });
+        .update({ ...old, ...retired(await untilSent(trx, domain.org_id, keepUntil)) });
       await trx('domains')
         .where({ id: domainId })
         .update({
@@ -92,10 +93,27 @@ export async function promoteDkimKey(
         });
       return true;
     }
-    await retire(trx, domainId, key.algorithm, keepUntil);
+    await retire(trx, domainId, key.algorithm, await untilSent(trx, domain.org_id, keepUntil));
     await trx('dkim_keys').where({ id }).update({ status: 'signing', checked_at: now });
     return true;
   });
+}
+
+/** Scheduled mail is signed when it is accepted, so its key must be found until the last of it has been sent or has expired. */
+export async function untilSent(trx: Trx, orgId: string, keepUntil: number): Promise<number> {
+  const scheduled = trx('deliveries').where(inPool('scheduled')).where({ org_id: orgId });
+  const last = await scheduled.max('expires_at as at').first();
+  return Math.max(keepUntil, last?.at ?? 0);
+}
+
+/** Scheduled mail of the organization has been moved to expire at `until`. */
+export async function keepRetiredKeys(trx: Trx, orgId: string, until: number): Promise<void> {
+  const domains = trx('domains').where({ org_id: orgId }).select('id');
+  await trx('dkim_keys')
+    .where({ status: 'retired' })
+    .where('keep_until', '<', until)
+    .whereIn('domain_id', domains)
+    .update({ keep_until: until });
 }
 
 const retired = (keepUntil: number) =>

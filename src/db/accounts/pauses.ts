@@ -3,7 +3,7 @@
  * columns of the organization, so it takes one statement however much mail waits. Every node reads once a second which
  * organizations are paused (cluster/pool-assignment.ts) and claims none of their mail.
  *
- * A pause does not count towards the maximum age. On resume, mail gets back the time that it has waited since the pause
+ * A pause does not count towards the maximum age, but a deadline that the sender has set stays. On resume, mail gets back the time that it has waited since the pause
  * began or since it was last changed in the pause, so an interrupted resume can be repeated.
  */
 import { setTimeout as rest } from 'node:timers/promises';
@@ -73,7 +73,10 @@ async function makeYounger(
     .where('updated_at', '<', now)
     .whereIn('id', ids)
     .update({
-      expires_at: trx.raw(`expires_at + ? - (${waitedFrom})`, [now, since, since]),
+      expires_at: trx.raw(
+        `case when has_deadline then expires_at else expires_at + ? - (${waitedFrom}) end`,
+        [now, since, since],
+      ),
       updated_at: now,
     });
 }

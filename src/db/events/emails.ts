@@ -11,7 +11,7 @@ import type {
 import type { Bounce } from '../../record/transition.ts';
 import { query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
-import { inColumn, json, number, orNull, records, text, value } from '../engine/records.ts';
+import { flag, inColumn, json, number, orNull, records, text, value } from '../engine/records.ts';
 import { bytesOf, type StoredMessage, storedMessage } from '../queue/messages.ts';
 import { tallyFrom } from './engagement.ts';
 
@@ -28,6 +28,7 @@ const emails = records({
   tracking: json<{ openTracking: boolean; clickTracking: boolean }>(),
   credits: number,
   tls: value<MailTls>(),
+  scheduledAt: orNull(number),
   createdAt: number,
   updatedAt: number,
 });
@@ -44,6 +45,8 @@ const deliveries = records({
   /** When the state last changed. */
   updatedAt: number,
   expiresAt: number,
+  /** The sender has set `expiresAt`. */
+  hasDeadline: flag,
   deliveredAt: orNull(number),
   lastReply: orNull(json<Reply>()),
   mx: orNull(json<Peer>()),

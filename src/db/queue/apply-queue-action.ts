@@ -1,5 +1,5 @@
 /**
- * The operator's queue actions: retry, hold, release, cancel. Each delivery changes its state separately (transitions:
+ * The queue actions of the operator (retry, hold, release, cancel) and of the sender (cancel). Each delivery changes its state separately (transitions:
  * queue/README.md), whether a server runs or not; a running server notices within a second.
  *
  * A delivery being sent has a lease and is left alone, so no action can lose, duplicate or revive a mail. The selection is
@@ -11,6 +11,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { DeliveryStatus } from '../../glossary.ts';
 import { compareKey, domainOf } from '../../mail/address.ts';
+import { refund } from '../accept/credit-ledger.ts';
 import { insertRows } from '../engine/insert-rows.ts';
 import { countOf } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
@@ -35,6 +36,8 @@ export interface Selection {
 export interface QueueActionRequest {
   action: QueueAction;
   reason: string;
+  /** The sender, not the operator, wants it. */
+  bySender?: boolean;
   now: number;
   /** Called between pages with the number of changed deliveries. */
   onProgress?(moved: number): void;
@@ -53,9 +56,9 @@ export interface QueueActionResult {
 /** The states that an action applies to. */
 export const movable: Record<QueueAction, readonly DeliveryStatus[]> = {
   retry: ['queued', 'deferred'],
-  hold: ['queued', 'deferred'],
+  hold: ['queued', 'deferred', 'scheduled'],
   release: ['held'],
-  cancel: ['queued', 'deferred', 'held'],
+  cancel: ['queued', 'deferred', 'held', 'scheduled'],
 };
 
 const pageSize = 1000;
@@ -105,9 +108,9 @@ type Matching = (query: Knex.QueryBuilder) => void;
 /** The pools with the deliveries that an action applies to. */
 const sourcePools: Record<QueueAction, Pool[]> = {
   retry: ['waiting'],
-  hold: ['waiting'],
+  hold: ['waiting', 'scheduled'],
   release: ['held'],
-  cancel: ['waiting', 'held'],
+  cancel: ['waiting', 'held', 'scheduled'],
 };
 
 /** The deliveries of a single email are few, so they are searched without a pool. */
@@ -166,7 +169,14 @@ async function countOthers(
 interface Position {
   id: string;
   expires_at: number;
+  due_at: number | null;
 }
+
+/** The column that the index of the pool begins with, besides the id. */
+const orderOf: Partial<Record<Pool, 'expires_at' | 'due_at'>> = {
+  waiting: 'expires_at',
+  scheduled: 'due_at',
+};
 
 /** In the order of the pool's index, in which no action changes the position of a row. */
 function readPage(
@@ -176,11 +186,11 @@ function readPage(
   { pool, after }: { pool: Pool | null; after: Position | null },
 ): Promise<Position[]> {
   const query = db('deliveries').where(matching).where(movableBy(action)).where(inPool(pool)).limit(pageSize);
-  const isWaiting = pool === 'waiting';
-  if (isWaiting) query.orderBy('expires_at');
-  if (after && isWaiting) query.whereRaw('(expires_at, id) > (?, ?)', [after.expires_at, after.id]);
+  const column = pool && orderOf[pool];
+  if (column) query.orderBy(column);
+  if (after && column) query.whereRaw(`(${column}, id) > (?, ?)`, [after[column], after.id]);
   else if (after) query.where('id', '>', after.id);
-  return query.orderBy('id').select('id', 'expires_at') as unknown as Promise<Position[]>;
+  return query.orderBy('id').select('id', 'expires_at', 'due_at') as unknown as Promise<Position[]>;
 }
 
 /** Neither leased nor final. */
@@ -193,7 +203,7 @@ function movableBy(action: QueueAction): Matching {
 async function movePage(
   trx: Trx,
   page: Position[],
-  { action, reason, now }: QueueActionRequest,
+  { action, reason, bySender, now }: QueueActionRequest,
 ): Promise<number> {
   const pageIds = page.map(({ id }) => id);
   // If a server is claiming a row now, this waits for the claim and then finds the row leased.
@@ -202,7 +212,7 @@ async function movePage(
     .where(movableBy(action))
     .orderBy('id')
     .forUpdate()
-    .select('id', 'email_id', 'org_id', 'recipient');
+    .select('id', 'email_id', 'org_id', 'recipient', 'attempts');
   if (rows.length === 0) return 0;
   const ids = rows.map(({ id }) => id);
   await trx('deliveries')
@@ -214,29 +224,55 @@ async function movePage(
   const type = eventTypes[action];
   if (!type) return rows.length;
   const events = rows.map(({ email_id: emailId, org_id: orgId, recipient }) =>
-    eventRow({ orgId, emailId, type, recipient, at: now, data: { reason } }),
+    eventRow({ orgId, emailId, type, recipient, at: now, data: { reason, ...(bySender && { bySender }) } }),
   );
   await insertRows(trx, 'events', events);
+  // Last, because it locks the organization.
+  if (action === 'cancel') await refund(trx, unattempted(rows), now);
   return rows.length;
+}
+
+/** Counts by email the recipients that no attempt was made for. */
+function unattempted(rows: { email_id: string; attempts: number }[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { email_id: id, attempts } of rows) {
+    if (attempts === 0) counts.set(id, (counts.get(id) ?? 0) + 1);
+  }
+  return counts;
 }
 
 /** How long a row has waited during a pause since it was last changed. */
 const inPause = `select case when paused_at > deliveries.updated_at then ? - paused_at else ? - deliveries.updated_at end
   from organizations where organizations.id = deliveries.org_id and paused_at is not null`;
 
+/** A deadline that the sender has set stays. */
+const longer = (expiresAt: string) => `case when has_deadline then expires_at else ${expiresAt} end`;
+
+const scheduledAt = '(select coalesce(scheduled_at, 0) from emails where emails.id = deliveries.email_id)';
+
 /** The new values of the rows; an expression reads the old values. */
 const changes: Record<QueueAction, (trx: Trx, now: number) => object> = {
   // Due mail keeps its place. A pause does not count towards the age of mail (db/accounts/pauses.ts).
   retry: (trx, now) => ({
     due_at: trx.raw('case when due_at < ? then due_at else ? end', [now, now]),
-    expires_at: trx.raw(`expires_at + coalesce((${inPause}), 0)`, [now, now]),
+    expires_at: trx.raw(longer(`expires_at + coalesce((${inPause}), 0)`), [now, now]),
   }),
   hold: () => ({ status: 'held', due_at: null }),
-  // The time since the mail was held, which is its last change, does not count towards its age.
+  // The time since the mail was held, which is its last change, does not count towards its age. Held before its time, mail
+  // that is scheduled still waits for it.
   release: (trx, now) => ({
-    status: trx.raw("case when attempts = 0 then 'queued' else 'deferred' end"),
-    due_at: now,
-    expires_at: trx.raw('expires_at + ? - updated_at', [now]),
+    status: trx.raw(
+      `case when attempts > 0 then 'deferred' when ${scheduledAt} > ? then 'scheduled' else 'queued' end`,
+      [now],
+    ),
+    due_at: trx.raw(`case when attempts = 0 and ${scheduledAt} > ? then ${scheduledAt} else ? end`, [
+      now,
+      now,
+    ]),
+    expires_at: trx.raw(
+      longer(`case when ${scheduledAt} > updated_at then expires_at else expires_at + ? - updated_at end`),
+      [now],
+    ),
   }),
   cancel: () => ({ status: 'canceled', due_at: null }),
 };

@@ -24,7 +24,7 @@ export interface Lease {
   leaseMs: number;
 }
 
-interface Backlog {
+export interface Backlog {
   domain: string;
   orgId: string;
 }
@@ -200,7 +200,7 @@ async function readDeliveries(trx: Trx, ids: string[], dueAt: (id: string) => nu
     trx,
     `select deliveries.id, deliveries.email_id as "emailId", deliveries.org_id as "orgId",
        deliveries.message_id as "messageId", recipient, domain, attempts, deliveries.created_at as "createdAt",
-       expires_at as "expiresAt", sender as "from", emails.tags, emails.tls, messages.raw
+       expires_at as "expiresAt", has_deadline as "hasDeadline", sender as "from", emails.tags, emails.tls, messages.raw
      from ${from} cross join deliveries join emails on emails.id = deliveries.email_id
        left join messages on messages.id = deliveries.message_id and messages.size <= ${maxPreloadedBytes}
          and not messages.is_patch
@@ -209,6 +209,7 @@ async function readDeliveries(trx: Trx, ids: string[], dueAt: (id: string) => nu
   );
   return rows.map(({ raw, tags, ...row }) => ({
     ...row,
+    hasDeadline: Boolean(row.hasDeadline),
     ...(raw && { message: raw }),
     tags: JSON.parse(tags),
     dueAt: dueAt(row.id),

@@ -13,6 +13,8 @@ export interface QueueDepth {
   later: number;
   sending: number;
   held: number;
+  /** Waiting for the time that the sender has set. */
+  scheduled: number;
 }
 
 /** Due time of the delivery that has been due the longest; null if none is due. One index seek. */
@@ -39,13 +41,14 @@ export async function queueDepth(db: Db, now: number): Promise<QueueDepth> {
     later: await count(`${pools.waiting} and due_at > ?`, [now]),
     sending: await count(pools.leased),
     held: await count(pools.held),
+    scheduled: await count(pools.scheduled),
   };
 }
 
 /** The deliveries that are not final yet, by their state. Reads the whole table. */
 export async function countUnfinished(db: Db): Promise<Record<string, number>> {
   const rows: { status: string; count: number }[] = await db('deliveries')
-    .whereIn('status', ['queued', 'deferred', 'sending', 'held'])
+    .whereIn('status', ['scheduled', 'queued', 'deferred', 'sending', 'held'])
     .groupBy('status')
     .orderBy('status')
     .select('status', db.raw('count(*) as count'));

@@ -10,7 +10,7 @@ import type { Db } from '../engine/open.ts';
 import { partsOf } from '../engine/parts-of.ts';
 import { json, number, orNull, records, text, value } from '../engine/records.ts';
 import { readMissing, readNoEgress } from './ip-pools.ts';
-import { everyPool, inPool, type Pool } from './unfinished-deliveries.ts';
+import { everyPool, inPool, type Pool, queuePools } from './unfinished-deliveries.ts';
 
 export type WaitingFigures = 'queued' | 'sending' | 'deferred' | 'held';
 
@@ -46,7 +46,7 @@ export async function summarizeQueue(
   const queues = new Map<string, DomainQueue>();
   const latest: string[] = [];
   const earliest = new Map<string, string | null>();
-  for (const pool of everyPool) {
+  for (const pool of queuePools) {
     for (const row of await groups(db, pool, now, bounds)) {
       addRow(queues, row, bounds.length);
       if (row.latest !== null && pool !== 'held') latest.push(idOf(row.latest));
@@ -222,20 +222,24 @@ export interface QueueFilter {
   limit: number;
 }
 
-/** Lists unfinished deliveries, the first to expire first; with a status, all deliveries in that state. */
+/**
+ * Lists the queue, the first to expire first; with a status, all deliveries in that state. Scheduled mail is listed only by
+ * its status, the next to start first.
+ */
 export async function listQueue(db: Db, filter: QueueFilter, now: number): Promise<QueueEntry[]> {
   const { status, limit, after } = filter;
   const found: Row[] = [];
   if (status && !(status in poolOf))
     found.push(...(await matching(db, filter).where({ status }).orderBy('id')));
-  const last = after === undefined ? null : await db('deliveries').where({ id: after }).first('expires_at');
-  for (const pool of everyPool) {
+  const order = status === 'scheduled' ? 'due_at' : 'expires_at';
+  const last = after === undefined ? null : await db('deliveries').where({ id: after }).first(order);
+  for (const pool of status ? everyPool : queuePools) {
     if (status && poolOf[status] !== pool) continue;
-    const query = matching(db, filter).where(inPool(pool)).orderBy('expires_at').orderBy('id');
-    if (last) query.whereRaw('(expires_at, id) > (?, ?)', [last.expires_at, after]);
+    const query = matching(db, filter).where(inPool(pool)).orderBy(order).orderBy('id');
+    if (last) query.whereRaw(`(${order}, id) > (?, ?)`, [last[order], after]);
     found.push(...(await (status ? query.where({ status }) : query)));
   }
-  found.sort((a, b) => a.expires_at - b.expires_at || (a.id < b.id ? -1 : 1));
+  found.sort((a, b) => a[order] - b[order] || (a.id < b.id ? -1 : 1));
   return found.slice(0, limit).map((row) => entryOf(row, now));
 }
 
@@ -244,6 +248,7 @@ const poolOf: Partial<Record<DeliveryStatus, Pool>> = {
   deferred: 'waiting',
   sending: 'leased',
   held: 'held',
+  scheduled: 'scheduled',
 };
 
 function matching(db: Db, { domain, destination, orgId, limit }: QueueFilter): Knex.QueryBuilder {

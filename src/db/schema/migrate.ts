@@ -26,6 +26,7 @@ import { names, plannedRenames, type Rename } from './migrations/016-names.ts';
 import { softBounces } from './migrations/017-soft-bounces.ts';
 import { domainWatch } from './migrations/018-domain-watch.ts';
 import { recipientKinds } from './migrations/019-recipient-kinds.ts';
+import { scheduled } from './migrations/020-scheduled.ts';
 import { tlsResults } from './migrations/022-tls-results.ts';
 import { webhookFormats } from './migrations/023-webhook-formats.ts';
 
@@ -49,6 +50,7 @@ const migrations: Record<string, Knex.Migration> = {
   '017-soft-bounces': softBounces,
   '018-domain-watch': domainWatch,
   '019-recipient-kinds': recipientKinds,
+  '020-scheduled': scheduled,
   '022-tls-results': tlsResults,
   '023-webhook-formats': webhookFormats,
 };

@@ -105,6 +105,7 @@ CREATE TABLE deliveries (
   click_scans integer NOT NULL DEFAULT 0,
   parked_at bigint,
   kind text NOT NULL DEFAULT 'to'::text,
+  has_deadline boolean NOT NULL DEFAULT false,
   FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   PRIMARY KEY (id)
 );
@@ -115,6 +116,7 @@ CREATE INDEX deliveries_expires_at_index ON public.deliveries USING btree (expir
 CREATE INDEX deliveries_held_index ON public.deliveries USING btree (id) WHERE (status = 'held'::text);
 CREATE INDEX deliveries_lease_owner_index ON public.deliveries USING btree (lease_owner) WHERE (lease_owner IS NOT NULL);
 CREATE UNIQUE INDEX deliveries_pkey ON public.deliveries USING btree (id);
+CREATE INDEX deliveries_scheduled_index ON public.deliveries USING btree (due_at, id) WHERE (status = 'scheduled'::text);
 
 CREATE TABLE destinations (
   name text NOT NULL,
@@ -203,6 +205,8 @@ CREATE TABLE emails (
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL,
   tls text NOT NULL DEFAULT 'opportunistic'::text,
+  scheduled_at bigint,
+  wallet_credits integer NOT NULL DEFAULT 0,
   PRIMARY KEY (id)
 ) PARTITION BY RANGE (id);
 CREATE INDEX emails_org_id_id_index ON ONLY public.emails USING btree (org_id, id);
@@ -223,6 +227,8 @@ CREATE TABLE emails_first PARTITION OF emails FOR VALUES FROM (MINVALUE) TO (MAX
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL,
   tls text NOT NULL DEFAULT 'opportunistic'::text,
+  scheduled_at bigint,
+  wallet_credits integer NOT NULL DEFAULT 0,
   PRIMARY KEY (id)
 );
 CREATE INDEX emails_first_org_id_id_index ON public.emails_first USING btree (org_id, id);

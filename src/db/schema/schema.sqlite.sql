@@ -89,6 +89,7 @@ CREATE TABLE deliveries (
   click_scans integer not null default '0',
   parked_at bigint,
   kind text not null default 'to',
+  has_deadline boolean not null default '0',
   foreign key(email_id) references emails(id) on delete cascade,
   foreign key(org_id) references organizations(id) on delete cascade,
   foreign key(message_id) references messages(id),
@@ -106,6 +107,8 @@ CREATE INDEX deliveries_expires_at_index on deliveries (expires_at) where status
 CREATE INDEX deliveries_held_index on deliveries (id) where status = 'held';
 
 CREATE INDEX deliveries_lease_owner_index on deliveries (lease_owner) where lease_owner is not null;
+
+CREATE INDEX deliveries_scheduled_index on deliveries (due_at, id) where status = 'scheduled';
 
 CREATE TABLE destinations (
   name text not null,
@@ -194,6 +197,8 @@ CREATE TABLE emails (
   created_at bigint not null,
   updated_at bigint not null,
   tls text not null default 'opportunistic',
+  scheduled_at bigint,
+  wallet_credits integer not null default '0',
   foreign key(org_id) references organizations(id) on delete cascade,
   primary key (id)
 );

@@ -11,7 +11,10 @@ export const actionWords: Record<QueueAction, { description: string; past: strin
     past: 'held',
   },
   release: { description: 'Release held mail; it is due at once.', past: 'released' },
-  cancel: { description: 'Cancel mail: no further attempt is made.', past: 'canceled' },
+  cancel: {
+    description: 'Cancel mail: no further attempt is made, and mail that was never attempted is refunded.',
+    past: 'canceled',
+  },
 };
 
 export function beingSent(count: number): string {

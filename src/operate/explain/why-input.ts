@@ -54,9 +54,11 @@ function greylistedBy(attempts: AttemptRecord[]): StatusSubject['greylisted'] {
   return { since: attempts.find(isGreylisted)!.endedAt, reply: last.outcome.diagnostic };
 }
 
-/** From the event of the operator's latest action. */
+/** From the event of the latest action. */
 function actionOf({ events }: EmailRecord, { recipient, status }: DeliveryRecord): WhyInput['action'] {
   const event = events.findLast((each) => each.type === `email.${status}` && each.recipient === recipient);
   const reason = event?.data.reason;
-  return event && typeof reason === 'string' ? { at: event.at, reason } : null;
+  return event && typeof reason === 'string'
+    ? { at: event.at, reason, bySender: event.data.bySender === true }
+    : null;
 }

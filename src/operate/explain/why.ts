@@ -15,8 +15,8 @@ export interface WhyInput {
   delivery: DeliveryRecord;
   /** The latest attempt; null if there was none. */
   last: AttemptRecord | null;
-  /** The operator's action that led to the status (held or canceled); null if there was none. */
-  action: { at: number; reason: string } | null;
+  /** The action that led to the status (held or canceled), the operator's or the sender's; null if there was none. */
+  action: { at: number; reason: string; bySender?: boolean } | null;
   /** The destination, and its status. */
   subject: StatusSubject;
   condition: DestinationStatus;
@@ -53,6 +53,10 @@ export const why: Explain = (input, when, remedies) =>
   sentences[input.delivery.status](input, when, remedies);
 
 const sentences: Record<DeliveryStatus, Explain> = {
+  scheduled({ delivery }, when) {
+    const at = delivery.nextAttemptAt ?? delivery.expiresAt;
+    return `It is scheduled for ${when(at)}, and waits for that time. It expires ${when(delivery.expiresAt)}.`;
+  },
   queued(input, when, remedies) {
     return `It has not been tried yet. ${nextStep(input, when, remedies)}`;
   },
@@ -66,7 +70,8 @@ const sentences: Record<DeliveryStatus, Explain> = {
     return `It has been held by the operator${actionNote(input, when, 'since')} until it is released${release(input)}.${resultBefore(input)}`;
   },
   canceled(input, when) {
-    return `It was canceled by the operator${actionNote(input, when, 'at')}; nothing more is sent.${resultBefore(input)}`;
+    const by = input.action?.bySender ? 'sender' : 'operator';
+    return `It was canceled by the ${by}${actionNote(input, when, 'at')}; nothing more is sent.${resultBefore(input)}`;
   },
   delivered(input, when) {
     const at = input.delivery.deliveredAt === null ? '' : ` ${when(input.delivery.deliveredAt)}`;
@@ -84,9 +89,12 @@ const sentences: Record<DeliveryStatus, Explain> = {
   complained: (input) =>
     `It was delivered, and the recipient complained about it as spam; do not send to this address again.${resultBefore(input)}`,
   expired(input, when) {
-    const { attempts, expiresAt } = input.delivery;
+    const { attempts, expiresAt, hasDeadline } = input.delivery;
+    const limit = hasDeadline
+      ? 'at the deadline that the sender set with expiresAfter'
+      : 'at its maximum age';
     const tried = attempts === 1 ? 'one attempt' : `${attempts} attempts`;
-    return `It expired after ${tried}, at its maximum age (${when(expiresAt)}). ${lastResult(input)}${duplicateNote(input)} Nothing more is sent.`;
+    return `It expired after ${tried}, ${limit} (${when(expiresAt)}). ${lastResult(input)}${duplicateNote(input)} Nothing more is sent.`;
   },
   suppressed: (input, _, { unsuppress }) =>
     `It was not sent: the address is on the suppression list. ${unsuppress(input)}`,

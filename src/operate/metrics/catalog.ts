@@ -74,7 +74,7 @@ export const catalog = {
   ),
   queueDeliveries: gauge(
     'postern_queue_deliveries',
-    'Deliveries in the queue, by state: due (waiting for a free slot), later (next attempt in the future), sending, held.',
+    'Deliveries in the queue, by state: due (waiting for a free slot), later (next attempt in the future), sending, held, scheduled.',
     ['state'],
   ),
   queueOldestDue: gauge(

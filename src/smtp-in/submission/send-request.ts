@@ -1,6 +1,6 @@
 /**
  * Converts a submitted message to a send request. The recipients come from the envelope; fields that must not be sent are
- * removed from the message: Bcc (RFC 5322 section 3.6.3), Return-Path (RFC 5321 section 4.4) and our own tags.
+ * removed from the message: Bcc (RFC 5322 section 3.6.3), Return-Path (RFC 5321 section 4.4) and our own fields.
  */
 import { createHash } from 'node:crypto';
 import type { SendRequest } from '../../accept.ts';
@@ -9,6 +9,7 @@ import type { Recipient } from '../../mail/recipients.ts';
 import { isTlsNotRequired, tlsRequiredField } from '../../mail/tls-required.ts';
 import { recipientsIn } from './address-fields.ts';
 import { readContent } from './message-rules.ts';
+import { isSendTime, sendTimesOf } from './send-time-fields.ts';
 import { isTag, tagsOf } from './tag-fields.ts';
 
 const unsent = ['bcc', 'resent-bcc', 'return-path'];
@@ -25,6 +26,7 @@ export function requestOf(raw: Buffer, to: string[], requestId: string, requireT
     attachments: [],
     headers: {},
     tags: tagsOf(head.fields),
+    ...sendTimesOf(head.fields),
     tracking: {},
     idempotency: messageId === null ? null : idempotencyOf(messageId, recipients, raw),
     requestId,
@@ -51,7 +53,7 @@ function idempotencyOf(messageId: string, recipients: Recipient[], raw: Buffer):
 }
 
 function without(raw: Buffer, fields: Field[], end: number): Buffer {
-  const isUnsent = (field: Field) => unsent.includes(field.name) || isTag(field);
+  const isUnsent = (field: Field) => unsent.includes(field.name) || isTag(field) || isSendTime(field);
   if (!fields.some(isUnsent)) return raw;
   const kept = fields.filter((field) => !isUnsent(field)).map(({ start, end }) => raw.subarray(start, end));
   return Buffer.concat([...kept, raw.subarray(end)]);

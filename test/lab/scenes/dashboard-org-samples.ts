@@ -23,6 +23,13 @@ async function waitingEmail({ make, settled }: Scene, org: Org): Promise<Sample>
   return { params: { id } };
 }
 
+/** Is moved by the time of its form, which is another than its own. */
+async function scheduledEmail({ make, world }: Scene, org: Org): Promise<Sample> {
+  const at = (hours: number) => new Date(world.clock.now() + hours * 3_600_000).toISOString();
+  const id = await make.email(org, `later-${uniqueName()}@there.invalid`, { scheduledAt: at(24) });
+  return { params: { id }, fields: { at: at(48).slice(0, 16) } };
+}
+
 const ownDomain: Sampler = (_scene, org) => ({ params: { name: org.domain } });
 
 const onDomain =
@@ -58,6 +65,7 @@ export const orgSamples: Record<string, Sampler> = {
   'GET /dashboard/o/:org/emails/:id/source': emailId,
   'POST /dashboard/o/:org/emails/:id/resend': emailId,
   'POST /dashboard/o/:org/emails/:id/cancel': waitingEmail,
+  'POST /dashboard/o/:org/emails/:id/move': scheduledEmail,
   'GET /dashboard/o/:org/send-test': nothing,
   'POST /dashboard/o/:org/send-test': (_scene, { domain }) => ({
     fields: { local: 'app', domain, to: 'ann@there.invalid', subject: 'A test', text: 'Hello' },

@@ -37,7 +37,7 @@ export function queueCommands(program: Command, context: CommandContext): void {
 function listCommand(queue: Command, { db, out, now }: CommandContext): void {
   const list = queue
     .command('list')
-    .description('List queued mail, oldest first; with --status, mail in that state.');
+    .description('List queued mail, oldest first; with --status, mail in that state, such as scheduled.');
   addMailFilters(list, 'only mail')
     .option('--status <S>', `one of ${deliveryStates.join(', ')}`, choice('a status', deliveryStates))
     .option('--limit <N>', 'how many at most', lines(1, maxEntries), defaultLimit)

@@ -28,7 +28,18 @@ export function journeyOf(input: JourneyInput): JourneyStep[] {
     return [accepted, { name: 'Not sent', state: 'failed', detail: 'on the suppression list' }];
   if (status === 'insufficient_credit')
     return [accepted, { name: 'Not sent', state: 'failed', detail: 'no credits were left' }];
+  if (status === 'scheduled') return [accepted, waiting(input), ahead('Connected'), ahead('Delivered')];
   return [accepted, connected(input), encrypted(input), outcome(input)];
+}
+
+const ahead = (name: string): JourneyStep => ({ name, state: 'ahead', detail: '' });
+
+function waiting({ delivery: { nextAttemptAt }, now }: JourneyInput): JourneyStep {
+  return {
+    name: 'Scheduled',
+    state: 'now',
+    detail: nextAttemptAt === null ? '' : relative(nextAttemptAt, now),
+  };
 }
 
 function connected({ delivery, last }: JourneyInput): JourneyStep {

@@ -1,12 +1,16 @@
+import { iso } from '../../../base/clock.ts';
 import { newId } from '../../../base/id.ts';
 import { type EmailRecord, findEmail } from '../../../db/events/emails.ts';
 import { applyQueueAction, movable } from '../../../db/queue/apply-queue-action.ts';
+import { moveScheduled } from '../../../db/queue/scheduled-mail.ts';
 import { recipientKinds } from '../../../glossary.ts';
 import { Refusal } from '../../../mail/refusal.ts';
+import { sendTimesFault } from '../../../mail/send-times.ts';
+import { expiresAtOf } from '../../../record/telemetry.ts';
 import { itemIn } from '../../form-page.ts';
 import { legible } from '../../legible.ts';
 import { unlessCurrent, versionOf } from '../../live-fragment.ts';
-import { span } from '../../number-format.ts';
+import { exactly, span } from '../../number-format.ts';
 import {
   type DashboardPage,
   type OrgVisit,
@@ -33,6 +37,7 @@ export const emailPage: DashboardPage = {
     'GET /dashboard/o/:org/emails/:id/source': onEmail(source),
     'POST /dashboard/o/:org/emails/:id/resend': onEmail(resend),
     'POST /dashboard/o/:org/emails/:id/cancel': onEmail(cancel),
+    'POST /dashboard/o/:org/emails/:id/move': onEmail(move),
   },
 };
 
@@ -54,6 +59,7 @@ async function page(visit: OrgVisit, parts: PageParts, email: EmailRecord): Prom
     content,
     email: presentEmail(email),
     waiting: email.deliveries.filter(({ status }) => movable.cancel.includes(status)).length,
+    movable: movableFrom(email),
     copies: copiesOf(email),
     once: newId(),
     keep: span(parts.config.keepMessages),
@@ -85,8 +91,10 @@ function isAvailable(view: (typeof views)[number], content: EmailContent | null)
 }
 
 function presentEmail(email: EmailRecord) {
-  const { id, messageId, from, replyTo, subject, tags, tracking, credits, createdAt } = email;
+  const { id, messageId, from, replyTo, subject, tags, tracking, credits, createdAt, scheduledAt } = email;
   return {
+    scheduledAt,
+    expiresAt: expiresAtOf(email),
     id,
     messageId,
     tracking,
@@ -124,6 +132,24 @@ function copiesOf({ deliveries }: EmailRecord) {
     .map(({ id, recipient }) => ({ id, address: legible(recipient) }));
 }
 
+/** The time of a scheduled email as its field shows it, in UTC; null if it cannot be moved. */
+function movableFrom({ deliveries, scheduledAt }: EmailRecord): string | null {
+  const isScheduled = deliveries.some(({ status }) => status === 'scheduled');
+  return isScheduled && scheduledAt !== null ? iso(scheduledAt).slice(0, 'YYYY-MM-DDTHH:MM'.length) : null;
+}
+
+async function move(visit: OrgVisit, { db }: PageParts, email: EmailRecord): Promise<PageAnswer> {
+  const { now, org, base, form } = visit;
+  const here = `${base}/emails/${email.id}`;
+  const at = Date.parse(`${form.get('at')}Z`);
+  if (Number.isNaN(at) || sendTimesFault({ scheduledAt: at }, now, 0))
+    return redirect(here, { tone: 'bad', text: 'Choose a time in the future, at most 30 days ahead.' });
+  const moved = await moveScheduled(db, { emailId: email.id, orgId: org.id, at, now });
+  return moved === 'moved'
+    ? redirect(here, `The email is now scheduled for ${exactly(at)}.`)
+    : redirect(here, { tone: 'bad', text: 'Its time has come: the email cannot be rescheduled any more.' });
+}
+
 async function resend(visit: OrgVisit, parts: PageParts, email: EmailRecord): Promise<PageAnswer> {
   const here = `${visit.base}/emails/${email.id}`;
   const gone = {
@@ -155,7 +181,7 @@ async function cancel(visit: OrgVisit, { db }: PageParts, email: EmailRecord): P
   const { moved, sending } = await applyQueueAction(
     db,
     { emailId: email.id, orgId: org.id },
-    { action: 'cancel', reason, now },
+    { action: 'cancel', reason, bySender: true, now },
   );
   const left =
     sending > 0

@@ -17,8 +17,13 @@ const reason = (data: Data) => text(data.reason);
 const visitor = ({ userAgent }: Data) => agentName(text(userAgent));
 
 const kinds: Record<string, { title: string; tone: Tone; detail?: (data: Data) => string }> = {
+  'email.scheduled': {
+    title: 'Accepted and scheduled',
+    tone: 'quiet',
+    detail: (data) => text(data.scheduledAt),
+  },
   'email.queued': {
-    title: 'Accepted and queued',
+    title: 'Queued',
     tone: 'busy',
     detail: ({ trackedLinks }) =>
       typeof trackedLinks === 'number' ? `Only the first ${trackedLinks} links are tracked` : '',
@@ -30,7 +35,14 @@ const kinds: Record<string, { title: string; tone: Tone; detail?: (data: Data) =
     tone: 'bad',
     detail: (data) => replyOf(data) || text((data.bounce as Data | undefined)?.diagnostic),
   },
-  'email.expired': { title: 'Expired', tone: 'bad', detail: replyOf },
+  'email.expired': {
+    title: 'Expired',
+    tone: 'bad',
+    detail: (data) =>
+      [data.reason === 'deadline' ? 'its deadline (expiresAfter)' : '', replyOf(data)]
+        .filter(Boolean)
+        .join(': '),
+  },
   'email.suppressed': { title: 'Not sent: on the suppression list', tone: 'warn' },
   'email.opened': { title: 'Opened', tone: 'good', detail: visitor },
   'email.clicked': {

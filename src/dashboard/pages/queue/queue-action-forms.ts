@@ -43,7 +43,7 @@ const filters = z.object({
   domain: optional(parsedBy(toDomain, 'Enter a domain name, such as example.com.')),
   to: optional(emailField),
   org: optional(z.string().trim().toLowerCase().pipe(z.guid("Enter an organization's id."))),
-  status: optional(z.enum(['queued', 'deferred', 'held'], { error: 'Choose a state.' })),
+  status: optional(z.enum(['queued', 'deferred', 'held', 'scheduled'], { error: 'Choose a state.' })),
 });
 
 type Filters = z.output<typeof filters>;

@@ -52,7 +52,7 @@ export async function overview(
   return show('queue/queue', 'Queue', { ...data, values, errors });
 }
 
-const statuses = ['queued', 'deferred', 'sending', 'held'] as const;
+const statuses = ['queued', 'deferred', 'sending', 'held', 'scheduled'] as const;
 const pageSize = 50;
 
 async function destination(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
