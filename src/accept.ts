@@ -44,9 +44,14 @@ export interface SendRequest extends SendTimes {
   tlsRequired?: boolean | undefined;
   /** X-Request-Id, for the log. */
   requestId: string;
+  /** Names of members that were ignored, for the log. */
+  ignored?: string | undefined;
   /** A complete message, such as one that was submitted over SMTP; the members from `html` to `headers` are then unused. */
   rawMessage?: { raw: Buffer; messageId: string | null };
 }
+
+/** What the mail log says about the request. */
+type RequestLog = Pick<SendRequest, 'requestId' | 'ignored'>;
 
 /** Each endpoint has a lower limit of its own; this one bounds what a commit and a message's header can hold. */
 const maxRecipients = 1000;
@@ -64,7 +69,7 @@ export interface AcceptParts {
   /** Called after the commit of mail that is sent later. */
   onScheduled(at: number): void;
   /** Called after the commit, for the mail log. */
-  onAccepted(send: Send, accepted: string[], requestId: string): void;
+  onAccepted(send: Send, accepted: string[], request: RequestLog): void;
   clock: Clock;
   /** The Message-ID of an email that comes without one. */
   messageIdOf(emailId: string): string;
@@ -97,7 +102,7 @@ export function createAccept(parts: AcceptParts): Accept {
       const draft = draftOf(parts, request, caller, domain);
       if (fault) return replayOr(fault, await parts.dryRun(draft));
       const decision = await composeSend(parts, draft, request, from, domain).then(
-        (send) => commit(parts, send, request.requestId),
+        (send) => commit(parts, send, request),
         async (error) => {
           // Refusals of the commit come before an error in composing (docs/design.md section 2, the order of checks).
           const decisionWithoutMessage = await parts.dryRun(draft);
@@ -254,8 +259,8 @@ function namesOf({ recipients }: SendRequest, wanted: RecipientKind): NamedAddre
  * The instant of acceptance. After it, deliveries that can start immediately go to the runner from memory, without another
  * read from the database.
  */
-async function commit(parts: AcceptParts, send: Send, requestId: string): Promise<Decision> {
-  if (send.scheduledAt !== null) return commitScheduled(parts, send, send.scheduledAt, requestId);
+async function commit(parts: AcceptParts, send: Send, request: RequestLog): Promise<Decision> {
+  if (send.scheduledAt !== null) return commitScheduled(parts, send, send.scheduledAt, request);
   const slots = send.recipients.map(({ domain }) => parts.admit(domain, send.orgId));
   const recipients = send.recipients.map((one, index) => ({
     ...one,
@@ -269,7 +274,7 @@ async function commit(parts: AcceptParts, send: Send, requestId: string): Promis
     if ('answer' in decision && !decision.replayed) accepted = decision.answer.accepted;
     return decision;
   } finally {
-    if (accepted.length > 0) parts.onAccepted(send, accepted, requestId);
+    if (accepted.length > 0) parts.onAccepted(send, accepted, request);
     const addresses = new Set(accepted);
     for (const [index, recipient] of recipients.entries()) {
       slots[index]!.settle(addresses.has(recipient.address) ? deliveryOf(send, recipient) : null);
@@ -282,13 +287,13 @@ async function commitScheduled(
   parts: AcceptParts,
   send: Send,
   at: number,
-  requestId: string,
+  request: RequestLog,
 ): Promise<Decision> {
   failpoint('composed');
   const decision = await parts.commit(send);
   failpoint('accepted');
   if ('answer' in decision && !decision.replayed) {
-    parts.onAccepted(send, decision.answer.accepted, requestId);
+    parts.onAccepted(send, decision.answer.accepted, request);
     parts.onScheduled(at);
   }
   return decision;

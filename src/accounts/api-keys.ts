@@ -21,6 +21,8 @@ export interface Caller {
   orgId: string;
   scopes: string[];
   limits: RequestLimits;
+  /** A send with unknown members is refused. */
+  strict: boolean;
   /** Set if the organization is paused; then no grant is given. */
   pause: Pause | null;
 }
@@ -43,8 +45,8 @@ export async function findCaller(
   if (record.endsAt !== null && record.endsAt <= now) return null;
   // The index has found the hash; this comparison in constant time keeps our code free of timing differences.
   if (!timingSafeEqual(Buffer.from(record.hash), Buffer.from(hashed))) return null;
-  const { id: keyId, orgId, scopes, limits, pause } = record;
-  return { keyId, orgId, scopes, limits, pause };
+  const { id: keyId, orgId, scopes, limits, strict, pause } = record;
+  return { keyId, orgId, scopes, limits, strict, pause };
 }
 
 function hashOf(key: string): string {

@@ -5,21 +5,23 @@ import type { Db } from '../db/engine/open.ts';
 import { Refusal } from '../mail/refusal.ts';
 import { newKey } from './api-keys.ts';
 
-export interface MadeKey extends Pick<KeyRecord, 'id' | 'label' | 'scopes'> {
+export interface MadeKey extends Pick<KeyRecord, 'id' | 'label' | 'scopes' | 'strict'> {
   key: string;
 }
 
+type WantedKey = Pick<KeyRecord, 'orgId' | 'label' | 'scopes'> & { strict?: boolean | undefined };
+
 export async function makeKey(
   db: Db,
-  { orgId, label, scopes }: Pick<KeyRecord, 'orgId' | 'label' | 'scopes'>,
+  { orgId, label, scopes, strict = false }: WantedKey,
   now: number,
 ): Promise<MadeKey> {
   const { key, hash, hint } = newKey();
-  const id = await insertKey(db, { orgId, label, scopes, hash, hint }, now);
-  return { id, key, label, scopes };
+  const id = await insertKey(db, { orgId, label, scopes, strict, hash, hint }, now);
+  return { id, key, label, scopes, strict };
 }
 
-/** A new key with the same label and scopes; the old one ends after `graceMs`. Refused if the old key already has an end. */
+/** A new key with the same label, scopes and options; the old one ends after `graceMs`. Refused if the old key already has an end. */
 export async function rotateKey(db: Db, old: KeyRecord, now: number, graceMs = 0): Promise<MadeKey> {
   const made = await db.transaction(async (trx) =>
     (await end(trx, old, now, graceMs)) ? makeKey(trx, old, now) : null,
@@ -44,12 +46,13 @@ function endOf({ revokedAt, endsAt }: KeyRecord, now: number): string {
 }
 
 /** A key as API and command line show it. */
-export function keyDocument({ id, label, hint, scopes, createdAt, revokedAt, endsAt }: KeyRecord) {
+export function keyDocument({ id, label, hint, scopes, strict, createdAt, revokedAt, endsAt }: KeyRecord) {
   return {
     id,
     label,
     hint,
     scopes,
+    strict,
     createdAt: iso(createdAt),
     revokedAt: isoOrNull(revokedAt),
     endsAt: isoOrNull(endsAt),

@@ -23,6 +23,8 @@ export interface Endpoint<Parts> {
   description: string;
   /** A key needs one of these; an empty list means that no key is needed. */
   scopes: readonly Grant[];
+  /** Headers that any of the responses can have. */
+  headers?: string[];
   /** Parameters in the path and in headers. */
   parameters?: Parameter[];
   /** The schema of the query: each member is a parameter, described by its `meta`. */

@@ -7,7 +7,7 @@ import { recipientKinds } from '../glossary.ts';
 import type { Issue } from '../mail/refusal.ts';
 
 /** More issues would not help a person to correct the request. */
-const maxIssues = 100;
+export const maxIssues = 100;
 
 export function toIssues(error: z.ZodError, input: unknown): Issue[] {
   return error.issues.slice(0, maxIssues).map((issue) => {

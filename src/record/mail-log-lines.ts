@@ -17,6 +17,13 @@ interface AcceptedSend {
   scheduledAt: number | null;
 }
 
+/** The request of an accepted send. */
+interface SendOrigin {
+  requestId: string;
+  /** Names of members that were ignored. */
+  ignored?: string | undefined;
+}
+
 /** One SMTP session, or the failure to start one. */
 interface Session {
   /** Null if no host was connected. */
@@ -30,10 +37,11 @@ export function logAccepted(
   mailLog: MailLog,
   send: AcceptedSend,
   accepted: string[],
-  requestId: string,
+  { requestId, ignored }: SendOrigin,
 ): void {
   const links = send.trackedLinks === null ? '' : `; only the first ${send.trackedLinks} links are tracked`;
-  const note = send.scheduledAt === null ? links : `; scheduled for ${iso(send.scheduledAt)}${links}`;
+  const time = send.scheduledAt === null ? '' : `; scheduled for ${iso(send.scheduledAt)}`;
+  const note = `${time}${links}${ignored === undefined ? '' : `; ignored: ${ignored}`}`;
   const addresses = new Set(accepted);
   for (const { kind, address, domain, deliveryId } of send.recipients) {
     if (!addresses.has(address)) continue;

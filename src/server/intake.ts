@@ -164,7 +164,7 @@ function createAcceptance(
     dryRun: (send) => dryRun(db, send, policy),
     admit,
     onScheduled,
-    onAccepted: (send, accepted, requestId) => logAccepted(context.mailLog, send, accepted, requestId),
+    onAccepted: (send, accepted, request) => logAccepted(context.mailLog, send, accepted, request),
     clock,
     messageIdOf: createMessageId(context.secrets, config.hostname),
     maxAgeMs: config.mtaMaxAge,

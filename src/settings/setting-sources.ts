@@ -5,6 +5,7 @@
  * not given, because shells and compose files leave out a setting that way.
  */
 import type { Node } from 'jsonc-parser';
+import { nearestTo } from '../base/closest-name.ts';
 import { type EnvFile, readEnvFile, serviceDataDir, serviceFile } from './env-file.ts';
 import { readJsonc } from './jsonc.ts';
 
@@ -151,23 +152,9 @@ function unknown(name: string, known: readonly Known[]): string {
 /** Null if less than half of the letters match; the common prefix does not count. */
 function nearestName(name: string, known: readonly Known[]): string | null {
   const bare = (each: string) => each.toUpperCase().replace(prefix, '');
-  const [nearest] = known
-    .map((each) => ({ name: each.name, edits: editsBetween(bare(name), bare(each.name)) }))
-    .sort((a, b) => a.edits - b.edits);
-  if (nearest === undefined) return null;
-  return nearest.edits * 2 < Math.max(bare(name).length, bare(nearest.name).length) ? nearest.name : null;
-}
-
-/** Levenshtein's distance: letters to insert, delete or replace. */
-function editsBetween(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, column) => column);
-  for (const [above, letter] of [...a].entries()) {
-    const next = [above + 1];
-    for (const [column, other] of [...b].entries()) {
-      const replaced = row[column]! + (letter === other ? 0 : 1);
-      next.push(Math.min(replaced, row[column + 1]! + 1, next[column]! + 1));
-    }
-    row = next;
-  }
-  return row[b.length]!;
+  const names = known.map((each) => each.name);
+  const nearest = nearestTo(bare(name), names, bare);
+  if (nearest === null) return null;
+  const letters = Math.max(bare(name).length, bare(nearest.name).length);
+  return nearest.edits * 2 < letters ? nearest.name : null;
 }

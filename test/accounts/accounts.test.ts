@@ -67,7 +67,14 @@ test('a sealed text that was changed does not open', (t) => {
 // API keys.
 
 const limits = { perSecond: 2, perDay: 5000 };
-const scopesOf = (...scopes: string[]) => ({ keyId: 'k', orgId: 'o', scopes, limits, pause: null });
+const scopesOf = (...scopes: string[]) => ({
+  keyId: 'k',
+  orgId: 'o',
+  scopes,
+  limits,
+  strict: false,
+  pause: null,
+});
 
 function keeper(...records: Partial<KeyInUse>[]) {
   const asked: string[] = [];
@@ -88,7 +95,7 @@ test('a key is em_ and 256 bits at random; its SHA-256 is what is kept', (t) => 
 
 test('a key names its caller', async (t) => {
   const { key, hash } = newKey();
-  const always = { revokedAt: null, endsAt: null, limits, pause: null };
+  const always = { revokedAt: null, endsAt: null, limits, strict: false, pause: null };
   const record = { id: 'k', orgId: 'o', hash, scopes: ['email:send'], ...always };
   t.deepEqual(await findCaller(key, keeper(record).find, 1), scopesOf('email:send'));
   t.is(await findCaller(newKey().key, keeper(record).find, 1), null, 'an unknown one does not');

@@ -99,6 +99,9 @@ test('key: made, listed without the key, rotated, revoked', async (t) => {
   t.is((await json('key list --org Acme')).length, 2, 'a rotation that is refused makes no key');
   t.regex(await refusal(1, 'key revoke nonsense'), /no key with the id "nonsense"/);
   t.regex(await refusal(2, `${create} email:sned`), /"email:sned" is not a scope; there are email:send, /);
+  t.false(listed[0].strict);
+  const strict = await json(`${create} email:send --strict`);
+  t.true((await json('key list --org Acme')).find(({ id }: { id: string }) => id === strict.id).strict);
   const idle = await cli(`${create} domain_scope:example.invalid`);
   t.is(idle.code, 0);
   t.regex(idle.stderr, /this key cannot do anything/);
@@ -398,7 +401,9 @@ test('usage: help, the nearest command, the bad value, where --json may stand', 
   t.is(bad.code, 1);
   t.deepEqual(bad.stderr.match(/^postern: POSTERN_(HTTP|MTA)_PORT: .* is not a port/gm)?.length, 2);
   const table = (await commandTable()).map(({ command }) => command);
-  t.true(table.includes('postern key create --org ORG --label L --scope S [--scope S]… [--domain D]…'));
+  t.true(
+    table.includes('postern key create --org ORG --label L --scope S [--scope S]… [--domain D]… [--strict]'),
+  );
 });
 
 test('a Node that is too old, or none, is named in one line', async (t) => {

@@ -62,6 +62,7 @@ for (const kind of kinds) {
       '018-domain-watch',
       '019-recipient-kinds',
       '020-scheduled',
+      '021-strict-keys',
       '022-tls-results',
       '023-webhook-formats',
     ]);

@@ -27,6 +27,10 @@ export const newKeyRequest = z.object({
   ).meta({
     description: 'One or more of `email:send`, `email:read`, `full_access` and `domain_scope:<domain>`.',
   }),
+  strict: z.boolean().optional().meta({
+    description:
+      'Whether a send with members that the service does not know is refused. Without it, they are ignored, and named in `X-Postern-Ignored`.',
+  }),
 });
 
 const key = z
@@ -35,6 +39,7 @@ const key = z
     label: z.string(),
     hint: z.string().meta({ description: 'The first characters of the key.' }),
     scopes: z.array(z.string()),
+    strict: z.boolean().meta({ description: 'Whether sends with unknown members are refused.' }),
     createdAt: moment,
     revokedAt: moment.nullable(),
     endsAt: moment.nullable().meta({ description: 'For a key that was replaced: it works until this time.' }),
@@ -52,5 +57,6 @@ export const keySchemas = {
     key: z.string().meta({ description: 'The key. It is shown only in this response.' }),
     label: z.string(),
     scopes: z.array(z.string()),
+    strict: z.boolean(),
   }),
 };

@@ -74,6 +74,12 @@ const onSomeResponses: Record<string, Header> = {
     schema: { type: 'string', const: 'true' },
     example: 'true',
   },
+  'X-Postern-Ignored': {
+    description: 'Members of the body that the service does not know and has ignored, up to ten of them.',
+    required: false,
+    schema: { type: 'string' },
+    example: 'reply_to, attachments.0.fileName',
+  },
   Allow: {
     description: 'The methods that the path takes.',
     required: true,

@@ -19,6 +19,7 @@ type Declared = Omit<Endpoint<never>, 'handler'>;
 
 export function operationOf(endpoint: Declared, recorded: RecordedExamples): Operation {
   const { operationId, tag, summary, description, scopes, body, response, errors } = endpoint;
+  const { headers = [] } = endpoint;
   return {
     operationId,
     tags: [tag],
@@ -36,10 +37,10 @@ export function operationOf(endpoint: Declared, recorded: RecordedExamples): Ope
     responses: {
       200: {
         description: response.description,
-        headers: headerRefs(...(response.headers ?? [])),
+        headers: headerRefs(...headers, ...(response.headers ?? [])),
         content: documented(response.content, recorded, operationId, '200'),
       },
-      ...errorResponses(errors, recorded, operationId),
+      ...errorResponses(errors, headers, recorded, operationId),
       405: errorResponse(recorded, operationId, 405, { BAD_REQUEST: methodNotAllowed }),
     },
   };
@@ -96,6 +97,7 @@ const methodNotAllowed = 'The path does not take this method; `Allow` lists thos
 /** One response for each status, with the error codes of that status in the order of their table. */
 function errorResponses(
   errors: EndpointErrors,
+  headers: string[],
   recorded: RecordedExamples,
   operationId: string,
 ): Record<string, DocumentedResponse> {
@@ -104,7 +106,10 @@ function errorResponses(
   return Object.fromEntries(
     Object.entries(byStatus).map(([status, own]) => {
       const texts = own.map((code) => [code, errors[code] === true ? defaultErrors[code] : errors[code]!]);
-      return [status, errorResponse(recorded, operationId, Number(status), Object.fromEntries(texts))];
+      return [
+        status,
+        errorResponse(recorded, operationId, Number(status), Object.fromEntries(texts), headers),
+      ];
     }),
   );
 }
@@ -115,6 +120,7 @@ function errorResponse(
   operationId: string,
   status: number,
   whenByCode: Record<string, string>,
+  more: string[] = [],
 ): DocumentedResponse {
   const texts = Object.entries(whenByCode);
   const examples = texts.map(([code, summary]) => {
@@ -123,7 +129,7 @@ function errorResponse(
   });
   return {
     description: texts.map(([code, when]) => `\`${code}\`: ${when}`).join('\n\n'),
-    headers: headerRefs(...(ownHeaders[status] ?? [])),
+    headers: headerRefs(...more, ...(ownHeaders[status] ?? [])),
     content: {
       'application/json': {
         schema: refTo('schemas', errorNames[status]!),

@@ -9,12 +9,20 @@ import { Refusal } from '../../mail/refusal.ts';
 import type { Slot } from '../admission.ts';
 import type { Authorize } from '../authorize.ts';
 import type { Endpoint } from '../endpoint.ts';
-import { toIssues } from '../issues.ts';
+import { maxIssues, toIssues } from '../issues.ts';
 import { parseJson, readBody } from '../request-body.ts';
 import { setBusyHeaders } from '../server-busy.ts';
 import { admitSend, type SendCapacity } from './admit-send.ts';
 import { type SendFields, sendSchema, toRequest } from './schema.ts';
 import { type SendAnswer, sendAnswer } from './send-response.ts';
+import {
+  ignoredHeader,
+  ignoredNames,
+  ignoredNote,
+  type UnknownMember,
+  unknownIssues,
+  unknownMembers,
+} from './unknown-members.ts';
 
 export interface SendParts extends SendCapacity {
   authorize: Authorize;
@@ -34,6 +42,7 @@ export const sendEndpoints: Endpoint<SendParts>[] = [
       'are spent, one for each accepted recipient. Recipients that are suppressed, or for which there are not enough ' +
       'credits, are skipped and listed.',
     scopes: ['email:send', 'full_access'],
+    headers: [ignoredHeader],
     parameters: [
       {
         name: 'Idempotency-Key',
@@ -86,22 +95,24 @@ function sendEmail(parts: SendParts): Middleware {
 
 async function send(context: Context, caller: Caller, slot: Slot, accept: Accept): Promise<void> {
   const body = await parseJson(await readBody(context.req, slot));
-  const parsed = sendSchema.safeParse(body);
-  if (!parsed.success) {
-    throw new Refusal('VALIDATION_ERROR', 'The request is not valid.', {
-      issues: toIssues(parsed.error, body),
-    });
-  }
-  const idempotency = idempotencyOf(
-    context.req.headers['idempotency-key'] as string | undefined,
-    parsed.data,
-  );
+  const unknown = unknownMembers(body);
+  if (unknown.length > 0) context.set(ignoredHeader, ignoredNames(unknown));
+  const fields = checkFields(body, caller.strict ? unknown : []);
+  const idempotency = idempotencyOf(context.req.headers['idempotency-key'] as string | undefined, fields);
   const { requestId } = context.state;
-  const request = { ...toRequest(parsed.data), idempotency, requestId };
+  const request = { ...toRequest(fields), idempotency, requestId, ignored: ignoredNote(unknown) };
   const { answer, replayed } = await accept(request, caller);
   if (replayed) context.set('Idempotent-Replayed', 'true');
   context.body = present(answer);
   context.res.once('finish', () => failpoint('answered'));
+}
+
+/** All violations at once; `refused` are those of a strict key. */
+function checkFields(body: unknown, refused: UnknownMember[]): SendFields {
+  const parsed = sendSchema.safeParse(body);
+  if (parsed.success && refused.length === 0) return parsed.data;
+  const issues = [...(parsed.success ? [] : toIssues(parsed.error, body)), ...unknownIssues(refused)];
+  throw new Refusal('VALIDATION_ERROR', 'The request is not valid.', { issues: issues.slice(0, maxIssues) });
 }
 
 /** The key in the body overrides the one in the header. */

@@ -224,7 +224,8 @@ export const sendSchema = z
   .refine((fields) => overfullList(fields) !== 'cc', tooManyFrom('cc'))
   .refine((fields) => overfullList(fields) !== 'bcc', tooManyFrom('bcc'))
   .meta({
-    description: 'One email to one to ten recipients. Unknown members are ignored; null is not a value.',
+    description:
+      'One email to one to ten recipients. Unknown members are ignored, and named in `X-Postern-Ignored`; null is not a value.',
     anyOf: [{ required: ['html'] }, { required: ['text'] }],
   });
 

@@ -14,6 +14,7 @@ interface CreateOptions {
   label: string;
   scope: string[];
   domain?: string[];
+  strict?: boolean;
 }
 
 export function keyCommands(program: Command, context: CommandContext): void {
@@ -35,9 +36,10 @@ export function keyCommands(program: Command, context: CommandContext): void {
       'restrict the key to senders of this domain; the same as --scope domain_scope:D',
       domainScopes,
     )
-    .action(async ({ org, label, scope, domain = [] }: CreateOptions) => {
+    .option('--strict', 'refuse sends with unknown members instead of ignoring those members')
+    .action(async ({ org, label, scope, domain = [], strict }: CreateOptions) => {
       const { id: orgId } = await requireOrganization(await db(), org);
-      const owner = { orgId, label, scopes: [...new Set([...scope, ...domain])] };
+      const owner = { orgId, label, scopes: [...new Set([...scope, ...domain])], strict };
       printKey(out, await makeKey(await db(), owner, now()));
     });
 
@@ -58,7 +60,7 @@ export function keyCommands(program: Command, context: CommandContext): void {
 
   key
     .command('rotate')
-    .description('Replace a key with a new one that has the same label and scopes.')
+    .description('Replace a key with a new one that has the same label, scopes and options.')
     .argument('<ID>', 'id of the key')
     .option(
       '--grace <TIME>',
@@ -103,7 +105,7 @@ function printKeys(out: Output, keys: KeyRecord[], now: number): void {
       `${key.hint}…`,
       { time: key.createdAt },
       key.label,
-      key.scopes.join(' '),
+      [...key.scopes, ...(key.strict ? ['(strict)'] : [])].join(' '),
     ]),
     empty: 'There is no key yet; `postern key create` creates one.',
   });

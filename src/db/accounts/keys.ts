@@ -4,7 +4,7 @@ import type { RequestLimits } from '../../accounts/limits.ts';
 import { newId } from '../../base/id.ts';
 import { jsonRows, query } from '../engine/json-rows.ts';
 import type { Db } from '../engine/open.ts';
-import { json, number, orNull, records, text } from '../engine/records.ts';
+import { flag, json, number, orNull, records, text } from '../engine/records.ts';
 import { type Pause, pauseOf } from './organizations.ts';
 
 const keys = records({
@@ -15,6 +15,8 @@ const keys = records({
   /** The key's first characters, to tell keys apart in a list. */
   hint: text,
   scopes: json<string[]>(),
+  /** A send with unknown members is refused. */
+  strict: flag,
   createdAt: number,
   revokedAt: orNull(number),
   /** To the minute; null: never. */
@@ -25,7 +27,7 @@ const keys = records({
 
 export type KeyRecord = ReturnType<typeof keys.read>;
 
-export type NewKey = Pick<KeyRecord, 'orgId' | 'label' | 'hash' | 'hint' | 'scopes'>;
+export type NewKey = Pick<KeyRecord, 'orgId' | 'label' | 'hash' | 'hint' | 'scopes'> & { strict?: boolean };
 
 export async function insertKey(db: Db, key: NewKey, now: number): Promise<string> {
   const id = newId();

@@ -27,6 +27,7 @@ import { softBounces } from './migrations/017-soft-bounces.ts';
 import { domainWatch } from './migrations/018-domain-watch.ts';
 import { recipientKinds } from './migrations/019-recipient-kinds.ts';
 import { scheduled } from './migrations/020-scheduled.ts';
+import { strictKeys } from './migrations/021-strict-keys.ts';
 import { tlsResults } from './migrations/022-tls-results.ts';
 import { webhookFormats } from './migrations/023-webhook-formats.ts';
 
@@ -51,6 +52,7 @@ const migrations: Record<string, Knex.Migration> = {
   '018-domain-watch': domainWatch,
   '019-recipient-kinds': recipientKinds,
   '020-scheduled': scheduled,
+  '021-strict-keys': strictKeys,
   '022-tls-results': tlsResults,
   '023-webhook-formats': webhookFormats,
 };

@@ -9,6 +9,7 @@ CREATE TABLE api_keys (
   revoked_at bigint,
   ends_at bigint,
   used_at bigint,
+  strict boolean NOT NULL DEFAULT false,
   FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   PRIMARY KEY (id),
   UNIQUE (hash)

@@ -9,6 +9,7 @@ CREATE TABLE api_keys (
   revoked_at bigint,
   ends_at bigint,
   used_at bigint,
+  strict boolean not null default '0',
   foreign key(org_id) references organizations(id) on delete cascade,
   primary key (id)
 );

@@ -13,11 +13,12 @@ const fields = z
     label: oneLine('a label'),
     scopes: checkboxes.pipe(z.array(z.enum(grants)).min(1, 'Select at least one permission.')),
     domains: z.string().max(5000).default(''),
+    strict: z.literal('on').optional(),
   })
   .transform((checked, context) => {
     const domains = checked.domains.split(/[\s,]+/).filter((name) => name !== '');
     const scopes = parseScopes([...checked.scopes, ...domains.map((name) => `domain_scope:${name}`)]);
-    if (Array.isArray(scopes)) return { label: checked.label, scopes };
+    if (Array.isArray(scopes)) return { label: checked.label, scopes, strict: checked.strict === 'on' };
     context.addIssue({
       code: 'custom',
       path: ['domains'],
