@@ -34,6 +34,7 @@ export type SessionResult =
   | { kind: 'no-smtputf8'; detail: string }
   /** The mail demands REQUIRETLS (RFC 8689), which the host does not offer. */
   | { kind: 'no-requiretls'; detail: string }
+  | { kind: 'no-utf8-header'; detail: string }
   | { kind: 'null-mx'; detail: string }
   | { kind: 'no-mail-host'; detail: string }
   | { kind: 'dns-failed'; detail: string }
@@ -79,6 +80,8 @@ const table: Record<Exclude<SessionResult['kind'], 'accepted' | 'refused'>, Row>
   'no-smtputf8': { ...bounce('protocol', 'recipient', 'hard'), tryNextHost: true },
   // RFC 8689 section 4.2.1: the mail must not go there. Another host of the domain may offer it; waiting does not help.
   'no-requiretls': { ...bounce('tls', 'infrastructure', 'soft'), tryNextHost: true },
+  // RFC 6531 section 3.4: nor a message with one in its header. The recipient can get other mail.
+  'no-utf8-header': { ...bounce('protocol', 'content', 'soft'), tryNextHost: true },
   // RFC 5321 section 5.1: a domain that does not exist, or has neither MX nor address, is a permanent error.
   'no-mail-host': bounce('dns', 'recipient', 'hard'),
   // RFC 7505 section 3.
@@ -220,6 +223,7 @@ function signalOf(result: Exclude<SessionResult, { kind: 'accepted' | 'refused' 
     case 'too-big':
     case 'no-smtputf8':
     case 'no-requiretls':
+    case 'no-utf8-header':
       return 'well';
     default:
       return null;

@@ -7,6 +7,7 @@ import { buildHeaderValue, detectMimeType, parseHeaderValue } from '../vendor/no
 import { encodedText, field } from './field.ts';
 import { invitationOf } from './invitation.ts';
 import { leaf, type MimePart } from './part.ts';
+import { toSevenBit } from './seven-bit.ts';
 import { base64, type Encoded, encodeText, quotedPrintable, toCrlf } from './transfer-encoding.ts';
 
 export interface Attachment {
@@ -45,21 +46,22 @@ export function attachedParts(attachments: Attachment[], hasHtml: boolean): Atta
 
 function attachmentPart(attachment: Attachment): MimePart {
   const { filename, content, contentType, contentId } = attachment;
-  const { type, params } = typeOf(contentType || detectMimeType(filename));
+  const given = typeOf(contentType || detectMimeType(filename));
+  const { type, params, encoded } = carried(given, content);
   const contentTypeHeader = buildHeaderValue({ value: type, params });
   // Only images are shown by their Content-ID. Readers hide other files that are inline, so these have to ask for it.
   const usual = contentId && /^image\//i.test(type) ? 'inline' : 'attachment';
   const disposition = attachment.disposition ?? usual;
   return leaf(
     `${contentTypeHeader}; name=${parameter(encodedText(filename))}`,
-    encoded(type, content),
+    encoded,
     ...(contentId ? [field('Content-ID', `<${contentId}>`)] : []),
     field('Content-Disposition', buildHeaderValue({ value: disposition, params: { filename } })),
   );
 }
 
 /** A file is never a multipart, whatever type the caller gives. Its name is `filename`, not a parameter of the type. */
-function typeOf(given: string): { type: string; params: Record<string, string> } {
+function typeOf(given: string): FileType {
   const { value, params } = parseHeaderValue(given, { stripComments: true });
   const type = value.replace(/[\x00-\x1f\x7f]/g, '');
   if (/^multipart\//i.test(type)) return { type: 'application/octet-stream', params: {} };
@@ -75,12 +77,24 @@ function parameter(value: string): string {
   return /[\s'"\\;:/=(),<>@[\]?]|^-/.test(value) ? JSON.stringify(value) : value;
 }
 
-/** Base64 carries any content. An attached message must not be encoded (RFC 2046 section 5.2.1) if SMTP can carry its lines. */
-function encoded(type: string, content: Buffer): Encoded {
-  if (/^text\//i.test(type)) return encodedTextFile(content);
-  if (!/^message\//i.test(type) || !isLines(content)) return { encoding: 'base64', bytes: base64(content) };
-  const bytes = Buffer.from(toCrlf(content.toString('latin1')), 'latin1');
-  return { encoding: bytes.every((byte) => byte < 0x80) ? '7bit' : '8bit', bytes };
+interface FileType {
+  type: string;
+  params: Record<string, string>;
+}
+
+/**
+ * Base64 carries any content. An attached message must not be encoded as a whole (RFC 2046 section 5.2.1): it is made
+ * ASCII part by part, and is a file like any other if that is not possible, or if SMTP cannot carry its lines.
+ */
+function carried({ type, params }: FileType, content: Buffer): FileType & { encoded: Encoded } {
+  if (/^text\//i.test(type)) return { type, params, encoded: encodedTextFile(content) };
+  const inBase64: Encoded = { encoding: 'base64', bytes: base64(content) };
+  if (!/^message\//i.test(type)) return { type, params, encoded: inBase64 };
+  const lines = Buffer.from(toCrlf(content.toString('latin1')), 'latin1');
+  const bytes = /^message\/(rfc822|global)$/i.test(type) ? toSevenBit(lines) : lines;
+  return isAscii(bytes) && isLines(bytes)
+    ? { type, params, encoded: { encoding: '7bit', bytes } }
+    : { type: 'application/octet-stream', params: {}, encoded: inBase64 };
 }
 
 /**

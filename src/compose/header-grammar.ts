@@ -3,6 +3,7 @@
  * encoded as a whole, because readers decode encoded words only in phrases (RFC 2047 section 5): a URL or an id that is
  * one would be lost. A value that does not follow the grammar is refused.
  */
+import type { Mailbox } from '../glossary.ts';
 import { parseMailbox, parsePhrase } from '../mail/address.ts';
 import { foldable, mailbox, phrase } from './field.ts';
 
@@ -101,10 +102,15 @@ function listIdOf(value: string): string | null {
 }
 
 function addressesOf(value: string): string | null {
+  return parseAddresses(value)?.map(mailbox).join(', ') ?? null;
+}
+
+/** Mailboxes separated by commas, which can be written in ASCII; null if the value is anything else. */
+export function parseAddresses(value: string): Mailbox[] | null {
   const element = /(?:"(?:[^"\\]|\\.)*"|<[^<>]*>|[^",<>])+/uy;
   const parsed = elementsOf(value, element)?.map(([text]) => parseMailbox(text.trim()));
-  const written = parsed?.map((one) => (one && /^[\x20-\x7e]*$/.test(one.address) ? mailbox(one) : null));
-  return written && !written.includes(null) ? written.join(', ') : null;
+  const isAscii = (one: Mailbox | null): one is Mailbox => one !== null && /^[\x20-\x7e]*@/.test(one.address);
+  return parsed?.every(isAscii) ? parsed : null;
 }
 
 /** The elements of a list with commas; null if the value is not one. `element` is a sticky expression. */

@@ -6,6 +6,7 @@ import { fieldValue, type Head, readHead } from './head.ts';
 import { linkLimitIfExceeded, type MessageTracking, newAllowance } from './html-tracking.ts';
 import { trackedParts } from './raw-message-tracking.ts';
 import { type Composed, copiesFor } from './recipient-copies.ts';
+import { toSevenBit } from './seven-bit.ts';
 import { type Signer, signatures } from './sign.ts';
 
 export interface RawMessage {
@@ -17,7 +18,7 @@ export interface RawMessage {
 }
 
 export function composeRaw(message: RawMessage, tracking: MessageTracking, signer: Signer): Composed {
-  const raw = withRequiredFields(message);
+  const raw = toSevenBit(withRequiredFields(message));
   const allowance = newAllowance();
   const tracked = trackedParts(raw, tracking, allowance);
   const copies = tracked

@@ -1,5 +1,5 @@
 /** One mail in a conversation: MAIL, RCPT, DATA, the message, its reply; and RSET after a refusal. */
-import { isAscii } from 'node:buffer';
+import { isAscii, isUtf8 } from 'node:buffer';
 import type { SessionResult } from '../outcome.ts';
 import type { Command, Conversation } from './conversation.ts';
 import { isRefusal } from './expected-replies.ts';
@@ -16,7 +16,10 @@ export interface Mail {
 }
 
 type Refusal = Extract<SessionResult, { kind: 'refused' }>;
-type Obstacle = Extract<SessionResult, { kind: 'too-big' | 'no-smtputf8' | 'no-requiretls' | 'internal' }>;
+type Obstacle = Extract<
+  SessionResult,
+  { kind: 'too-big' | 'no-smtputf8' | 'no-utf8-header' | 'no-requiretls' | 'internal' }
+>;
 
 /** A reason not to begin, usually a limit that the host has announced. */
 export function obstacle(
@@ -40,6 +43,13 @@ export function obstacle(
     return {
       kind: 'no-requiretls',
       detail: 'the mail demands TLS at every hop (REQUIRETLS), which the host does not offer',
+    };
+  }
+  if (!has('SMTPUTF8') && hasInternationalHeader(message)) {
+    return {
+      kind: 'no-utf8-header',
+      detail:
+        'the header has an internationalized address (From, To or Reply-To), which the host does not take (SMTPUTF8); send the mail without that address',
     };
   }
   return null;
@@ -103,9 +113,7 @@ async function endEmptyMessage(conversation: Conversation, { phase }: Refusal): 
 function commandsOf({ from, to, message, requireTls }: Mail, { has }: Extensions): Command[] {
   const is8Bit = !isAscii(message);
   const parameters = [
-    has('SMTPUTF8') &&
-      (isInternational(from + to) || (is8Bit && hasInternationalHeader(message))) &&
-      'SMTPUTF8',
+    has('SMTPUTF8') && (isInternational(from + to) || hasInternationalHeader(message)) && 'SMTPUTF8',
     has('8BITMIME') && is8Bit && 'BODY=8BITMIME',
     requireTls && 'REQUIRETLS',
     has('SIZE') && `SIZE=${message.length}`,
@@ -119,10 +127,14 @@ function commandsOf({ from, to, message, requireTls }: Mail, { has }: Extensions
 
 const isInternational = (address: string) => /[^\x00-\x7f]/.test(address);
 
-/** Our composer encodes words, so the only non-ASCII text in a header is an address. */
+/**
+ * The composer makes ASCII of all other text, so this is an address (RFC 6531 section 3.4 demands the extension for it).
+ * Text in another character set would be no more valid with the extension.
+ */
 function hasInternationalHeader(message: Buffer): boolean {
   const end = message.indexOf('\r\n\r\n');
-  return !isAscii(message.subarray(0, end < 0 ? message.length : end));
+  const head = message.subarray(0, end < 0 ? message.length : end);
+  return !isAscii(head) && isUtf8(head);
 }
 
 /**

@@ -36,6 +36,11 @@ const withoutReply: [what: string, result: SessionResult, expected: string][] = 
   ],
   ['larger than they take', { kind: 'too-big', detail }, 'bounced size content soft remote stop well'],
   ['no SMTPUTF8', { kind: 'no-smtputf8', detail }, 'bounced protocol recipient hard remote next well'],
+  [
+    'no SMTPUTF8 for a header',
+    { kind: 'no-utf8-header', detail },
+    'bounced protocol content soft remote next well',
+  ],
   ['null MX', { kind: 'null-mx', detail }, 'bounced dns recipient hard remote stop -'],
   ['no such domain', { kind: 'no-mail-host', detail }, 'bounced dns recipient hard remote stop -'],
   ['DNS does not know', { kind: 'dns-failed', detail }, 'deferred dns infrastructure - remote next dead'],
@@ -214,5 +219,11 @@ test('nothing but a permanent reply or a plain answer of DNS bounces a mail', (t
   const kinds = [...withoutReply.map(([, result]) => result)].filter(
     (result) => classify(result).outcome.outcome === 'bounced',
   );
-  t.deepEqual(kinds.map(({ kind }) => kind).sort(), ['no-mail-host', 'no-smtputf8', 'null-mx', 'too-big']);
+  t.deepEqual(kinds.map(({ kind }) => kind).sort(), [
+    'no-mail-host',
+    'no-smtputf8',
+    'no-utf8-header',
+    'null-mx',
+    'too-big',
+  ]);
 });

@@ -1,4 +1,5 @@
 /** Mail submitted over SMTP goes the way of an API send: taken, signed, delivered, told; its own bytes kept. */
+import { isAscii } from 'node:buffer';
 import test from 'ava';
 import fc from 'fast-check';
 import { loadSecrets } from '../../src/base/secrets.ts';
@@ -77,9 +78,9 @@ test('the message goes out as it came, to the octet', async (t) => {
     'Message-ID: <one@cms.invalid>',
     'X-Odd:no space',
     'Content-Type: text/plain; charset=utf-8',
-    'Content-Transfer-Encoding: 8bit',
+    'Content-Transfer-Encoding: 7bit',
     '',
-    '.a dot, Grüße, trailing space ',
+    '.a dot, greetings, trailing space ',
     '',
     '..',
   ];
@@ -249,4 +250,24 @@ test('tracking where the domain has it on, in the HTML alone', async (t) => {
     t.regex(text, /<a href="http:\/\/127\.0\.0\.1:\d+\/t\/c\//);
     t.regex(text, /<img src="http:\/\/127\.0\.0\.1:\d+\/t\/o\//);
   }
+});
+
+test('8-bit text goes out as ASCII, and an address beyond ASCII with SMTPUTF8', async (t) => {
+  const world = worlds[oneKind];
+  const tenant = await tenantOf(world);
+  const talk = await loggedIn(tenant);
+  const ehlo = await talk.says('EHLO client.invalid\r\n', '250');
+  t.regex(ehlo, /^250[- ]8BITMIME\r?$/m);
+  t.regex(ehlo, /^250[- ]SMTPUTF8\r?$/m);
+  t.notRegex(ehlo, /DSN/, 'its parameters are refused');
+  const mail = [from, 'To: Jörg <joerg@there.invalid>', 'Subject: Grüße', 'Content-Transfer-Encoding: 8bit'];
+  await talk.says('MAIL FROM:<app@sender.invalid> BODY=8BITMIME SMTPUTF8\r\n', '250');
+  await talk.says('RCPT TO:<jörg@there.invalid>\r\n', '250');
+  await talk.says('DATA\r\n', '354');
+  await talk.says(`${[...mail, '', 'Grüße', '.'].join('\r\n')}\r\n`, '250');
+  const { raw, params } = await messageTo(world, 'jörg@there.invalid');
+  t.true(params.SMTPUTF8);
+  t.is(params.BODY, undefined);
+  t.true(isAscii(raw));
+  t.is((await verifyDkim(raw, world.dns))[0]!.result, 'pass');
 });

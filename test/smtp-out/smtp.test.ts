@@ -94,12 +94,26 @@ test('SMTPUTF8 is said for an address beyond ASCII, in the envelope or in the he
   t.is(inBoth.commands.find((one) => one.startsWith('MAIL'))!.match(/SMTPUTF8/g)!.length, 1);
 });
 
-test('where SMTPUTF8 is not offered, an address beyond ASCII cannot be reached; one in the header does no harm', async (t) => {
+test('where SMTPUTF8 is not offered, an address beyond ASCII cannot be reached, nor carried in a header', async (t) => {
   const extensions = ['8BITMIME'];
-  const { attempt } = await deliver(t, { extensions }, head, 'jörg@there.invalid');
-  t.like(attempt.outcome, { outcome: 'bounced', category: 'protocol' });
+  const { attempt, commands } = await deliver(t, { extensions }, head, 'jörg@there.invalid');
+  t.like(attempt.outcome, { outcome: 'bounced', category: 'protocol', bounce: 'hard' });
+  t.false(commands.some((command) => command.startsWith('MAIL')));
   const inHeader = await deliver(t, { extensions }, `To: jörg@there.invalid\r\n${head}`);
-  t.is(inHeader.attempt.outcome.outcome, 'delivered');
+  t.like(inHeader.attempt.outcome, { outcome: 'bounced', category: 'protocol', bounce: 'soft' });
+  t.regex(inHeader.attempt.outcome.diagnostic!, /header has an internationalized address.*SMTPUTF8/);
+  t.false(
+    inHeader.commands.some((command) => command.startsWith('MAIL')),
+    'the address gets other mail',
+  );
+});
+
+test('a header that is not UTF-8 is no case for SMTPUTF8', async (t) => {
+  const mx = await startMx({ host: '127.0.0.2', tls: false, extensions: ['8BITMIME'] });
+  t.teardown(mx.close);
+  const message = Buffer.from(`References: <gr\xfc@x.invalid>\r\n${head}`, 'latin1');
+  const attempt = await startDeliverer(t, { port: mx.port }).deliver({ message });
+  t.is(attempt.outcome.outcome, 'delivered');
 });
 
 for (const isOffered of [true, false]) {
