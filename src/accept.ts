@@ -47,7 +47,7 @@ export interface SendRequest extends SendTimes {
   /** Names of members that were ignored, for the log. */
   ignored?: string | undefined;
   /** A complete message, such as one that was submitted over SMTP; the members from `html` to `headers` are then unused. */
-  rawMessage?: { raw: Buffer; messageId: string | null };
+  rawMessage?: { raw: Buffer; messageId: string | null; received?: string };
 }
 
 /** What the mail log says about the request. */
@@ -242,10 +242,14 @@ function signerOf({ name, dkimSelector, dkimPrivateKey, otherKeys }: DomainRecor
   return other ? { ...first, second: { selector: other.selector, sealedKey: other.privateKey! } } : first;
 }
 
-function contentOf({ messageId, acceptedAt, scheduledAt }: Send, request: SendRequest, from: Mailbox) {
+function contentOf({ emailId, messageId, acceptedAt, scheduledAt }: Send, request: SendRequest, from: Mailbox) {
   const date = scheduledAt ?? acceptedAt;
   const { rawMessage, replyTo, subject, html, text, attachments, headers } = request;
-  if (rawMessage) return { raw: rawMessage.raw, messageId: rawMessage.messageId ?? messageId, date };
+  if (rawMessage) {
+    const { raw, received: how } = rawMessage;
+    const received = how && `${how} id ${emailId}`;
+    return { raw, messageId: rawMessage.messageId ?? messageId, date, received };
+  }
   const to = namesOf(request, 'to');
   const cc = namesOf(request, 'cc');
   return { from, to, cc, replyTo, subject, html, text, attachments, headers, messageId, date };

@@ -14,7 +14,7 @@ import type { Token } from './parse/parse-result.ts';
 import type { ParsedMail } from './parse/parsed-mail.ts';
 import type { ReadReturnPath } from './return-path.ts';
 
-const returnPath = /(?<![\w-])b-[0-9a-f]{32}-[0-9a-f]{16}(?![\w-])/gi;
+const returnPath = /(?<![\w-])b-(?:[0-9a-f]{32}-[0-9a-f]{16}|[0-9a-v]{37})(?![\w-])/gi;
 const messageId = /^message-id:\s*<(?<local>[\w-]{32})@/gim;
 const trackingLink = /\/t\/(?<kind>[oc])\/(?<token>[\w-]{46,4000})/g;
 

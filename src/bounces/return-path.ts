@@ -2,9 +2,11 @@
  * Variable envelope return paths (VERP): each delivery has its own envelope sender, so the address that a bounce arrives at
  * identifies the delivery. The tag is an HMAC, so that nobody can forge an address.
  *
- *   b-<delivery id, 32 hex digits>-<tag, 16 hex digits>@<return path domain>
+ *   b-<delivery id (128 bits) and tag (56 bits), 37 digits to the base 32>@<return path domain>
  *
- * 51 octets before the @, where RFC 5321 allows 64; nothing depends on letter case.
+ * 39 octets before the @, so that a forwarder can put it, its domain and a tag of its own before the @ of a new address
+ * (SRS), where RFC 5321 allows 64; nothing depends on letter case. Before 0.8 it was b-<32 hex digits>-<16 hex digits>;
+ * such an address is still read, because a host may return a mail weeks later.
  */
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { deriveKey, keysOf, type Secrets } from '../base/secrets.ts';
@@ -13,26 +15,39 @@ export function createReturnPath(secrets: Secrets, domain: string): (deliveryId:
   const keys = keysOf(secrets, keyOf);
   return (deliveryId) => {
     const id = deliveryId.replaceAll('-', '');
-    return `b-${id}-${tagOf(keys.current(), id)}@${domain}`;
+    const digits = BigInt(`0x${id}${tagOf(keys.current(), id).slice(0, tagLength)}`).toString(32);
+    return `b-${digits.padStart(37, '0')}@${domain}`;
   };
 }
 
 /** Returns the delivery's id, or null if the local part is not a return path with a valid tag. */
 export type ReadReturnPath = (localPart: string) => string | null;
 
-const shape = /^b-(?<id>[0-9a-f]{32})-(?<tag>[0-9a-f]{16})$/;
+/** Hexadecimal digits. */
+const tagLength = 14;
+
+const shape = /^b-(?:(?<digits>[0-9a-v]{37})|(?<id>[0-9a-f]{32})-(?<tag>[0-9a-f]{16}))$/;
+const parts = /^(?<id>[0-9a-f]{32})(?<tag>[0-9a-f]{14})$/;
 
 export function createReturnPathReader(secrets: Secrets): ReadReturnPath {
   const keys = keysOf(secrets, keyOf);
   return (localPart) => {
     // Some hosts change the address to capitals.
-    const found = shape.exec(localPart.toLowerCase())?.groups as { id: string; tag: string } | undefined;
+    const written = shape.exec(localPart.toLowerCase())?.groups;
+    const found = written?.digits ? parts.exec(toHex(written.digits))?.groups : written;
     if (!found) return null;
-    const { id } = found;
-    const tag = Buffer.from(found.tag);
-    const isOurs = keys.find((key) => timingSafeEqual(tag, Buffer.from(tagOf(key, id))) || null);
+    const id = found.id!;
+    const tag = Buffer.from(found.tag!);
+    const ofKey = (key: KeyObject) => Buffer.from(tagOf(key, id).slice(0, tag.length));
+    const isOurs = keys.find((key) => timingSafeEqual(tag, ofKey(key)) || null);
     return isOurs && id.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
   };
+}
+
+/** 46 digits, or more if the number is too large. */
+function toHex(digits: string): string {
+  const number = [...digits].reduce((sum, one) => sum * 32n + BigInt(Number.parseInt(one, 32)), 0n);
+  return number.toString(16).padStart(46, '0');
 }
 
 /** Created once, because creating a key from its bytes for every mail takes longer than the HMAC. */

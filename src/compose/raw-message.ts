@@ -1,7 +1,9 @@
 /**
- * Prepares a message that the caller gave whole (by SMTP submission): adds Date, Message-ID, MIME-Version and To if they are
- * missing (RFC 5321 section 6.4), tracking if it is on, and the signature. Every other octet stays as it was.
+ * Prepares a message that the caller gave whole (by SMTP submission): adds Received, and Date, Message-ID, MIME-Version and
+ * To if they are missing (RFC 5321 section 6.4), tracking if it is on, and the signature. Text beyond ASCII is encoded
+ * (seven-bit.ts). Every other octet stays as it was.
  */
+import { field } from './field.ts';
 import { fieldValue, type Head, readHead } from './head.ts';
 import { linkLimitIfExceeded, type MessageTracking, newAllowance } from './html-tracking.ts';
 import { trackedParts } from './raw-message-tracking.ts';
@@ -15,6 +17,11 @@ export interface RawMessage {
   /** Without angle brackets; the message's own if it has one. */
   messageId: string;
   date: number;
+  /**
+   * By which host, how and under which id the message was received. Not from which client: its name and address would tell
+   * every recipient where the application runs. RFC 5321 section 4.4 wants them, for tracing; the id serves that here.
+   */
+  received?: string;
 }
 
 export function composeRaw(message: RawMessage, tracking: MessageTracking, signer: Signer): Composed {
@@ -42,10 +49,12 @@ function signed(raw: Buffer, signer: Signer, at: number): Buffer {
   return Buffer.concat([Buffer.from(signatureFields.map(({ text }) => `${text}\r\n`).join('')), raw]);
 }
 
-function withRequiredFields({ raw, messageId, date }: RawMessage): Buffer {
+function withRequiredFields({ raw, messageId, date, received }: RawMessage): Buffer {
   const head = readHead(raw);
+  const now = new Date(date).toUTCString().replace('GMT', '+0000');
   const missing = [
-    ...fieldIfMissing(head, 'Date', new Date(date).toUTCString().replace('GMT', '+0000')),
+    ...(received ? [`${field('Received', `${received}; ${now}`).text}\r\n`] : []),
+    ...fieldIfMissing(head, 'Date', now),
     ...fieldIfMissing(head, 'Message-ID', `<${messageId}>`),
     ...fieldIfMissing(head, 'MIME-Version', '1.0'),
     // The recipients of the envelope may be hidden ones, so they are not named (RFC 5322 section 3.4).

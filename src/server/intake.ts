@@ -218,11 +218,12 @@ function managementOf(
 }
 
 function createCountedSubmission(
-  { log, metrics, onError }: ServerContext,
-  parts: Omit<SubmissionParts, 'onRefused' | 'onError'>,
+  { config, log, metrics, onError }: ServerContext,
+  parts: Omit<SubmissionParts, 'hostname' | 'onRefused' | 'onError'>,
 ) {
   const onRefused = ({ address }: Client) => log.warn({ client: address }, 'an SMTP login was refused');
-  return countRefusals(createSubmission({ ...parts, onRefused, onError }), metrics.refused);
+  const { hostname } = config;
+  return countRefusals(createSubmission({ ...parts, hostname, onRefused, onError }), metrics.refused);
 }
 
 /** A verified domain is cached; any other is read each time, so that a verification takes effect at once. */

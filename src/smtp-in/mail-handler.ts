@@ -25,6 +25,8 @@ export interface Envelope {
   to: string[];
   /** REQUIRETLS was given with MAIL (RFC 8689). */
   requireTls: boolean;
+  /** MAIL had SMTPUTF8. */
+  isUtf8: boolean;
 }
 
 export interface MailHandler<User> {

@@ -81,13 +81,14 @@ async function take<User>(
   track: (step: Promise<string>) => Promise<string>,
 ): Promise<string> {
   const hold = memoryBudget.open(session.remoteAddress);
-  const { mailFrom, rcptTo } = session.envelope;
+  const { mailFrom, rcptTo, smtpUtf8 } = session.envelope;
   try {
     const raw = await receive(stream, hold, bounds);
     const envelope = {
       from: mailFrom ? mailFrom.address : '',
       to: rcptTo.map(({ address }) => address),
       requireTls: session.envelope.requireTLS === true,
+      isUtf8: smtpUtf8 === true,
     };
     return await track(handler.onMessage(raw, envelope, sessionOf(session)));
   } finally {

@@ -13,7 +13,7 @@ import { textBounceRules } from '../../src/bounces/parse/text-bounce.ts';
 import { createReturnPath, createReturnPathReader } from '../../src/bounces/return-path.ts';
 import { createServiceAddressReader, type ServiceAddress } from '../../src/bounces/service-addresses.ts';
 import type { DeliveryStatus } from '../../src/glossary.ts';
-import { goldenDelivery, goldenDomain, goldenMails, goldenSecret, reportOf } from '../lab/golden.ts';
+import { goldenDelivery, goldenDomain, goldenMails, goldenReturnPath, goldenSecret, reportOf } from '../lab/golden.ts';
 import { runs } from '../lab/runs.ts';
 
 const golden = goldenMails();
@@ -58,15 +58,21 @@ test('a return path is read as it was made, in any letter case; nothing else is 
   const address = createReturnPath(fixedSecrets(goldenSecret), goldenDomain)(goldenDelivery);
   const read = createReturnPathReader(fixedSecrets(goldenSecret));
   const local = address.split('@')[0]!;
+  t.true(local.length <= 40);
   t.is(read(local), goldenDelivery);
+  t.is(read(goldenReturnPath.split('@')[0]!), goldenDelivery, 'the older form');
   t.is(read(local.toUpperCase()), goldenDelivery);
   t.is(createReturnPathReader(fixedSecrets('another'))(local), null);
   const last = local.at(-1) === '0' ? '1' : '0';
+  const zero = '0'.repeat(32);
   const forged = [
     `${local.slice(0, -1)}${last}`,
     local.slice(0, -1),
     `${local}0`,
     `x${local}`,
+    `${local.slice(0, 2)}v${local.slice(3)}`,
+    `b-${zero}-${'0'.repeat(16)}`,
+    `b-${zero}00000`,
     ` ${local}`,
     '',
   ];

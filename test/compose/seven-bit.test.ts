@@ -2,7 +2,7 @@
 import { isAscii } from 'node:buffer';
 import test from 'ava';
 import PostalMime, { decodeWords } from 'postal-mime';
-import { attachmentPart } from '../../src/compose/attachment.ts';
+import { attachedParts } from '../../src/compose/attachment.ts';
 import { toSevenBit } from '../../src/compose/seven-bit.ts';
 
 const made = (lines: string[], charset: 'utf8' | 'latin1' = 'utf8') =>
@@ -119,7 +119,7 @@ test('an attached message that cannot be ASCII is a file', (t) => {
     content: Buffer.from(content),
   });
   const fieldsOf = (content: string) =>
-    attachmentPart(file(content)).fields.map(({ text }) => text.replaceAll('\r\n', ''));
+    attachedParts([file(content)], false).files[0]!.fields.map(({ text }) => text.replaceAll('\r\n', ''));
   t.deepEqual(fieldsOf(inner.join('\n')).slice(0, 2), [
     'Content-Type: message/rfc822; name=m.eml',
     'Content-Transfer-Encoding: 7bit',

@@ -21,6 +21,8 @@ export interface Golden {
 export const goldenSecret = 'golden';
 export const goldenDomain = 'bounces.postern.example';
 export const goldenDelivery = '01a1fde4-3a44-750e-831d-9eda6307a7e9';
+/** As it was written before version 0.8: bounces to such an address still come back. */
+export const goldenReturnPath = `b-${goldenDelivery.replaceAll('-', '')}-1a7770a1e92bc1c1@${goldenDomain}`;
 
 const folder = join(import.meta.dirname, '../fixtures/returned');
 

@@ -142,7 +142,8 @@ test.serial('no bounce and no complaint is ever credited to another delivery', a
     fc.asyncProperty(mutated, async ({ raw, role }) => {
       const name = to[role as keyof typeof to] ?? 'dmarc';
       const address = name.includes('@') ? name : `${name}@${goldenDomain}`;
-      await handler.onMessage(raw, { from: '', to: [address], requireTls: false }, session);
+      const envelope = { from: '', isUtf8: false, to: [address], requireTls: false };
+      await handler.onMessage(raw, envelope, session);
     }),
     { numRuns: runs },
   );

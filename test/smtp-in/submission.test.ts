@@ -97,8 +97,10 @@ test('the message goes out as it came, to the octet', async (t) => {
   );
   const message = await messageTo(world, 'octets@there.invalid');
   const raw = message.raw.toString('utf8');
-  const signatureEnd = raw.indexOf('\r\nReceived:') + 2;
-  t.regex(raw.slice(0, signatureEnd), /^DKIM-Signature: [^\0]*\r\n$/);
+  const signatureEnd = raw.indexOf('\r\nReceived: from cms') + 2;
+  const received = String.raw`Received: by postern\.invalid with ESMTPSA\s+id\s+${emailIdOf(reply)};\s+\w{3}, .* \+0000\r\nMIME-Version: 1\.0\r\n`;
+  t.regex(raw.slice(0, signatureEnd), new RegExp(`^DKIM-Signature: [^\0]*\r\n${received}$`));
+  t.notRegex(raw, /127\.0\.0\.1|client\.invalid/, 'where the application runs is not told');
   t.is(raw.slice(signatureEnd), `${kept.join('\r\n')}\r\n`);
   t.is((await verifyDkim(message.raw, world.dns))[0]!.result, 'pass');
   const email = await delivered(tenant, emailIdOf(reply));
@@ -267,6 +269,7 @@ test('8-bit text goes out as ASCII, and an address beyond ASCII with SMTPUTF8', 
   await talk.says(`${[...mail, '', 'Grüße', '.'].join('\r\n')}\r\n`, '250');
   const { raw, params } = await messageTo(world, 'jörg@there.invalid');
   t.true(params.SMTPUTF8);
+  t.regex(raw.toString(), /^Received: by postern\.invalid with UTF8SMTPSA/m);
   t.is(params.BODY, undefined);
   t.true(isAscii(raw));
   t.is((await verifyDkim(raw, world.dns))[0]!.result, 'pass');

@@ -14,8 +14,17 @@ import { isTag, tagsOf } from './tag-fields.ts';
 
 const unsent = ['bcc', 'resent-bcc', 'return-path'];
 
-/** `requireTls`: REQUIRETLS was given with MAIL; it overrides the header (RFC 8689 section 5). */
-export function requestOf(raw: Buffer, to: string[], requestId: string, requireTls: boolean): SendRequest {
+interface Submitted {
+  /** The recipients of the envelope. */
+  to: string[];
+  requestId: string;
+  /** REQUIRETLS was given with MAIL; it overrides the header (RFC 8689 section 5). */
+  requireTls: boolean;
+  /** See compose/raw-message.ts. Not part of the hash, so that a retry is the same request. */
+  received: string;
+}
+
+export function requestOf(raw: Buffer, { to, requestId, requireTls, received }: Submitted): SendRequest {
   const { head, from, replyTo, subject, messageId } = readContent(raw);
   const recipients = recipientsIn(head, to);
   return {
@@ -31,7 +40,7 @@ export function requestOf(raw: Buffer, to: string[], requestId: string, requireT
     idempotency: messageId === null ? null : idempotencyOf(messageId, recipients, raw),
     requestId,
     tlsRequired: requireTls || tlsRequiredOf(head),
-    rawMessage: { raw: without(raw, head.fields, head.end), messageId },
+    rawMessage: { raw: without(raw, head.fields, head.end), messageId, received },
   };
 }
 

@@ -24,6 +24,8 @@ import { printable, replyOf } from './refusal-replies.ts';
 import { requestOf } from './send-request.ts';
 
 export interface SubmissionParts extends SendCapacity {
+  /** The name of this host, for the Received field. */
+  hostname: string;
   findCaller(key: string): Promise<Caller | null>;
   /** Counts a request of the organization. */
   take(orgId: string, limits: RequestLimits): Promise<Taken>;
@@ -95,19 +97,26 @@ async function begin(parts: SubmissionParts, address: string, login: Login | nul
 async function send(
   parts: SubmissionParts,
   raw: Buffer,
-  { to, requireTls }: Envelope,
-  { id, user }: MailSession<Login>,
+  { to, requireTls, isUtf8 }: Envelope,
+  { id, user, client }: MailSession<Login>,
 ): Promise<string> {
   const caller = await parts.findCaller(user.key);
   if (!caller) throw unauthorized();
   requireGrant(caller, 'email:send');
+  const received = `by ${parts.hostname} with ${protocolOf(isUtf8, client)}`;
   const slot = await admitSend(parts, caller.orgId, raw.length);
   try {
-    const { answer } = await parts.accept(requestOf(raw, to, id, requireTls), caller);
+    const request = requestOf(raw, { to, requestId: id, requireTls, received });
+    const { answer } = await parts.accept(request, caller);
     return replyText(answer);
   } finally {
     slot.release();
   }
+}
+
+/** RFC 3848; RFC 6531 section 4.3. */
+function protocolOf(isUtf8: boolean, { tls }: Client): string {
+  return `${isUtf8 ? 'UTF8SMTP' : 'ESMTP'}${tls ? 'S' : ''}A`;
 }
 
 /** Text of the 250; a client's log is often the only place where it is read. */

@@ -2,9 +2,9 @@
 import { randomInt } from 'node:crypto';
 import type { ExecutionContext } from 'ava';
 import { createTransport } from 'nodemailer';
-import { fixedSecrets, loadSecrets } from '../../../src/base/secrets.ts';
+import { loadSecrets } from '../../../src/base/secrets.ts';
 import { createReturnPath } from '../../../src/bounces/return-path.ts';
-import { goldenDelivery, goldenDomain, goldenMails, goldenSecret } from '../golden.ts';
+import { goldenMails, goldenReturnPath } from '../golden.ts';
 import { freePort } from '../load/ports.ts';
 import { startWorld, type World, type WorldOptions } from './world.ts';
 
@@ -49,11 +49,9 @@ export function typesOf({ events }: { events: { type: string }[] }): string[] {
   return events.map(({ type }) => type);
 }
 
-const goldenPath = createReturnPath(fixedSecrets(goldenSecret), goldenDomain)(goldenDelivery);
-
 /** A golden mail, its return path put in another's place. */
-export function goldenMail(name: string, returnPath = goldenPath): Buffer {
+export function goldenMail(name: string, returnPath = goldenReturnPath): Buffer {
   const { raw } = goldenMails().find((one) => one.name === name)!;
   const text = raw.toString('latin1');
-  return Buffer.from(text.replaceAll(new RegExp(goldenPath, 'gi'), returnPath), 'latin1');
+  return Buffer.from(text.replaceAll(new RegExp(goldenReturnPath, 'gi'), returnPath), 'latin1');
 }
