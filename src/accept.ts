@@ -71,6 +71,8 @@ export interface AcceptParts {
   /** Called after the commit, for the mail log. */
   onAccepted(send: Send, accepted: string[], request: RequestLog): void;
   clock: Clock;
+  /** Whether HTML without a text gets one. */
+  textFromHtml: boolean;
   /** The Message-ID of an email that comes without one. */
   messageIdOf(emailId: string): string;
   maxAgeMs: number;
@@ -225,7 +227,7 @@ function orderOf(
 ): ComposeOrder {
   return {
     orgId: draft.orgId,
-    fields: contentOf(draft, request, from),
+    fields: contentOf(parts, draft, request, from),
     tracking: {
       opens: draft.tracking.openTracking,
       clicks: draft.tracking.clickTracking,
@@ -242,7 +244,12 @@ function signerOf({ name, dkimSelector, dkimPrivateKey, otherKeys }: DomainRecor
   return other ? { ...first, second: { selector: other.selector, sealedKey: other.privateKey! } } : first;
 }
 
-function contentOf({ emailId, messageId, acceptedAt, scheduledAt }: Send, request: SendRequest, from: Mailbox) {
+function contentOf(
+  { textFromHtml }: AcceptParts,
+  { emailId, messageId, acceptedAt, scheduledAt }: Send,
+  request: SendRequest,
+  from: Mailbox,
+) {
   const date = scheduledAt ?? acceptedAt;
   const { rawMessage, replyTo, subject, html, text, attachments, headers } = request;
   if (rawMessage) {
@@ -252,7 +259,8 @@ function contentOf({ emailId, messageId, acceptedAt, scheduledAt }: Send, reques
   }
   const to = namesOf(request, 'to');
   const cc = namesOf(request, 'cc');
-  return { from, to, cc, replyTo, subject, html, text, attachments, headers, messageId, date };
+  const content = { subject, html, text, textFromHtml, attachments, headers };
+  return { from, to, cc, replyTo, ...content, messageId, date };
 }
 
 function namesOf({ recipients }: SendRequest, wanted: RecipientKind): NamedAddress[] {

@@ -253,6 +253,12 @@ const schema = z.object({
     default: 'off',
     description: 'Port where applications submit mail over SMTP with TLS from the start, usually 465.',
   }),
+  textFromHtml: setting(yesOrNo, {
+    name: 'POSTERN_TEXT_FROM_HTML',
+    default: 'true',
+    description:
+      'Whether a mail sent through the API with html and without text gets a text part made from the HTML; an empty text prevents it for one mail.',
+  }),
   submissionAllowClear: setting(yesOrNo, {
     name: 'POSTERN_SUBMISSION_ALLOW_CLEAR',
     default: 'false',

@@ -8,6 +8,7 @@ import { composeMime, type Fields, headOf, toBytes } from './mime.ts';
 import { composeRaw, type RawMessage } from './raw-message.ts';
 import { type Composed, copiesFor } from './recipient-copies.ts';
 import { type Signer, signatures } from './sign.ts';
+import { textFromHtml } from './text-from-html.ts';
 
 /** `content` is the fields of a send, or a message that the caller gave whole. */
 export function composeMessages(
@@ -18,7 +19,8 @@ export function composeMessages(
   return 'raw' in content ? composeRaw(content, tracking, signer) : composeFields(content, tracking, signer);
 }
 
-function composeFields(fields: Fields, tracking: MessageTracking, signer: Signer): Composed {
+function composeFields(given: Fields, tracking: MessageTracking, signer: Signer): Composed {
+  const fields = withText(given);
   const allowance = newAllowance();
   const tracked = fields.html ? prepareTracking(fields.html, tracking, allowance) : null;
   const attached = attachedParts(fields.attachments, Boolean(fields.html));
@@ -31,4 +33,11 @@ function composeFields(fields: Fields, tracking: MessageTracking, signer: Signer
     ? copiesFor(tracking.trackers, (tracker) => compose(tracked(tracker)))
     : { messages: [compose(fields.html)], base: null };
   return { messageId: head.messageId, ...copies, trackedLinks: linkLimitIfExceeded(allowance) };
+}
+
+function withText(fields: Fields): Fields {
+  const { html, text, textFromHtml: isWanted } = fields;
+  return isWanted && html && text === undefined
+    ? { ...fields, text: textFromHtml(html) ?? undefined }
+    : fields;
 }

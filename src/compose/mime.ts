@@ -22,6 +22,8 @@ export interface Fields {
   subject: string;
   html?: string;
   text?: string;
+  /** Whether HTML without `text` gets a text part; an empty `text` is none. */
+  textFromHtml?: boolean;
   attachments: Attachment[];
   headers: CustomHeaders;
   /** Without angle brackets. A Message-ID among `headers` replaces it. */

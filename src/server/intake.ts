@@ -166,6 +166,7 @@ function createAcceptance(
     onScheduled,
     onAccepted: (send, accepted, request) => logAccepted(context.mailLog, send, accepted, request),
     clock,
+    textFromHtml: config.textFromHtml,
     messageIdOf: createMessageId(context.secrets, config.hostname),
     maxAgeMs: config.mtaMaxAge,
     node,

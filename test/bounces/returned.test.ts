@@ -13,7 +13,14 @@ import { textBounceRules } from '../../src/bounces/parse/text-bounce.ts';
 import { createReturnPath, createReturnPathReader } from '../../src/bounces/return-path.ts';
 import { createServiceAddressReader, type ServiceAddress } from '../../src/bounces/service-addresses.ts';
 import type { DeliveryStatus } from '../../src/glossary.ts';
-import { goldenDelivery, goldenDomain, goldenMails, goldenReturnPath, goldenSecret, reportOf } from '../lab/golden.ts';
+import {
+  goldenDelivery,
+  goldenDomain,
+  goldenMails,
+  goldenReturnPath,
+  goldenSecret,
+  reportOf,
+} from '../lab/golden.ts';
 import { runs } from '../lab/runs.ts';
 
 const golden = goldenMails();

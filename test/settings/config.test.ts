@@ -97,6 +97,7 @@ test('with nothing given, every setting has its default', (t) => {
     submissionPort: null,
     submissionTlsPort: null,
     submissionAllowClear: false,
+    textFromHtml: true,
     smtpHost: null,
     smtpConnections: 1000,
     smtpPerClient: 50,

@@ -194,7 +194,8 @@ export const sendSchema = z
       .meta({ minLength: 1, maxLength: 998, description: 'The subject line.', examples: ['Your receipt'] }),
     html: body.meta({ description: 'The HTML body. One of `html` and `text` is required, and not empty.' }),
     text: body.meta({
-      description: 'The plain-text body. One of `html` and `text` is required, and not empty.',
+      description:
+        'The plain-text body. One of `html` and `text` is required, and not empty. If it is left out, it is made from `html`, unless `POSTERN_TEXT_FROM_HTML` is off; an empty string prevents that.',
     }),
     replyTo: address.optional().meta({ description: 'The address for replies, if it is not the sender.' }),
     attachments: attachments.optional(),
