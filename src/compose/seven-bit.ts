@@ -86,7 +86,7 @@ function reencoded(
     return isAscii(bytes) ? { encoding: '7bit', bytes } : null;
   }
   if (isAscii(body)) return isUnencoded ? { encoding: '7bit', bytes: body } : null;
-  // No encoding may be used for other kinds of message/ (RFC 2046 section 5.2, RFC 3464 section 2.1).
+  // No encoding may be used for other kinds of messages (RFC 2046 section 5.2, RFC 3464 section 2.1).
   if (type.startsWith('message/')) return null;
   if (encoding === 'quoted-printable') return { encoding, bytes: quotedPrintable(decoded(body, encoding)!) };
   if (!isUnencoded) return null;

@@ -1,0 +1,193 @@
+/**
+ * `node scripts/judges.ts [--only NAME]… [--json]`: sends 60 kinds of mail (judges/kinds.ts) through the API and by submission, each to
+ * a host with 8BITMIME and to a Postfix whose next hop has neither 8BITMIME nor SMTPUTF8, and shows what other people's
+ * programs find in what arrives (judges/judges.ts): DKIM verifiers, parsers, spam filters with every symbol of 0.1 or more.
+ * Installs nothing; says what is missing. The hop needs root and Postfix. Exits 0 if all signatures pass, nothing is lost and
+ * no parser complains, 1 if not.
+ */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import Table from 'cli-table3';
+import { type Dns, startDns } from '../test/lab/dns/dns.ts';
+import { progress } from '../test/lab/load/figures.ts';
+import { freePort } from '../test/lab/load/ports.ts';
+import { readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
+import { type Mx, startMx } from '../test/lab/mx/mx.ts';
+import { connectSmtp, plain } from '../test/lab/mx/smtp-client.ts';
+import { startPostfix } from '../test/lab/programs/postfix.ts';
+import { isInstalled } from '../test/lab/programs/programs.ts';
+import { type Postern, startPostern } from '../test/lab/scenes/postern.ts';
+import { until } from '../test/lab/until.ts';
+import { judges } from './judges/judges.ts';
+import { kinds } from './judges/kinds.ts';
+
+const args = readOptions('node scripts/judges.ts [--only NAME]… [--json]', {
+  only: { type: 'string', multiple: true, default: [] },
+  json: { type: 'boolean', default: false },
+});
+
+interface Way {
+  name: string;
+  domain: string;
+  mx: Mx;
+  hasUtf8: boolean;
+}
+
+interface World {
+  dns: Dns;
+  postern: Postern;
+  submissionPort: number;
+  ways: Way[];
+}
+
+interface Arrived {
+  name: string;
+  way: string;
+  file: string;
+}
+
+const canRelay = process.getuid?.() === 0 && isInstalled('postfix');
+const present = judges.filter((one) => one.isThere() && (args.only.length === 0 || args.only.includes(one.name)));
+
+async function setUp(stage: Stage): Promise<World> {
+  const mx = await stage.start(startMx({ host: '127.0.0.2' }), (it) => it.close());
+  const ways: Way[] = [{ name: '8BITMIME', domain: 'direct.invalid', mx, hasUtf8: true }];
+  if (canRelay) ways.push(await startHop(stage, mx.port));
+  const zone = {
+    'direct.invalid': { MX: ['10 mx1.invalid'] },
+    'hop.invalid': { MX: ['10 mx2.invalid'] },
+    'mx1.invalid': { A: ['127.0.0.2'] },
+    'mx2.invalid': { A: ['127.0.0.3'] },
+  };
+  const dns = await stage.start(startDns(zone), (it) => it.close());
+  const submissionPort = await freePort('127.0.0.1');
+  const settings = { POSTERN_LOG_LEVEL: 'error', POSTERN_SUBMISSION_TLS_PORT: String(submissionPort) };
+  const postern = await startPostern(stage, { dns, mtaPort: mx.port, settings });
+  return { dns, postern, submissionPort, ways };
+}
+
+/** Postfix, which offers 8BITMIME, and the host behind it, which does not. */
+async function startHop(stage: Stage, port: number): Promise<Way> {
+  const mx = await stage.start(startMx({ host: '127.0.0.4', tls: false, extensions: ['PIPELINING'] }), (it) => it.close());
+  const directory = join(stage.directory, 'hop');
+  await mkdir(directory, { mode: 0o755 });
+  const settings = {
+    relay_domains: 'hop.invalid',
+    relay_recipient_maps: '',
+    virtual_mailbox_domains: '',
+    virtual_mailbox_maps: '',
+    transport_maps: `inline:{ { hop.invalid = relay:[${mx.host}]:${mx.port} } }`,
+    smtp_dns_support_level: 'disabled',
+    smtpd_client_restrictions: '',
+    smtpd_relay_restrictions: 'permit_auth_destination, reject',
+  };
+  const pemFile = fileURLToPath(new URL('../test/fixtures/mx.pem', import.meta.url));
+  const services = 'relay     unix - - n - - smtp\nsmtp      unix - - n - - smtp\n';
+  const options = { directory, host: '127.0.0.3', port, hostname: 'mx2.invalid', mailboxes: [], pemFile, settings, services };
+  await stage.start(startPostfix(options), (it) => it.stop());
+  return { name: 'Postfix, then a host without', domain: 'hop.invalid', mx, hasUtf8: false };
+}
+
+async function sendAll({ postern, submissionPort, ways }: World): Promise<string[]> {
+  const client = await connectSmtp(submissionPort, { tls: true });
+  await client.says('EHLO app.sender.invalid\r\n', '250');
+  await client.says(`AUTH PLAIN ${plain(postern.key)}\r\n`, '235');
+  const faults: string[] = [];
+  for (const { domain } of ways) {
+    for (const [index, { name, mail }] of kinds.entries()) {
+      const to = `k${index}@${domain}`;
+      if (!Array.isArray(mail)) {
+        await postern.send({ to, ...mail }).catch((error) => faults.push(`${name}: ${error.message}`));
+        continue;
+      }
+      await client.says('MAIL FROM:<shop@sender.invalid> BODY=8BITMIME SMTPUTF8\r\n', '250');
+      await client.says(`RCPT TO:<${to}>\r\n`, '250');
+      await client.says('DATA\r\n', '354');
+      const message = [`To: ${to}`, ...mail].join('\r\n').replace(/^\./gm, '..');
+      await client.says(`${message}\r\n.\r\n`, '250').catch((error) => faults.push(`${name}: ${error.message}`));
+    }
+  }
+  return faults;
+}
+
+/** Waits until what can arrive has arrived, and writes it to files. */
+async function collect(stage: Stage, { ways }: World): Promise<Arrived[]> {
+  const arrived: Arrived[] = [];
+  for (const { name: way, domain, mx, hasUtf8 } of ways) {
+    for (const [index, { name, needsUtf8 }] of kinds.entries()) {
+      if (needsUtf8 && !hasUtf8 && domain !== 'direct.invalid') continue;
+      const to = `k${index}@${domain}`;
+      const { raw } = await until(() => mx.messages.find((one) => one.to.includes(to)), {
+        timeout: 60_000,
+        what: `${name} at ${way}`,
+      });
+      const file = join(stage.directory, `${domain}-${index}.eml`);
+      await writeFile(file, raw);
+      arrived.push({ name, way, file });
+    }
+  }
+  return arrived;
+}
+
+interface Finding {
+  judge: string;
+  way: string;
+  remark: string;
+  mails: string[];
+}
+
+async function judgeAll(stage: Stage, { dns, postern }: World, arrived: Arrived[]): Promise<Finding[]> {
+  const rows = await postern.db('domains').select('name', 'dkim_selector', 'dkim_public_key');
+  const keys = Object.fromEntries(
+    rows.map((row) => [`${row.dkim_selector}._domainkey.${row.name}`, `v=DKIM1; k=rsa; p=${row.dkim_public_key}`]),
+  );
+  const findings: Finding[] = [];
+  for (const { name: judge, judge: look } of present) {
+    progress(judge);
+    const found = await look(
+      arrived.map(({ file }) => file),
+      { stage, dns, keys },
+    );
+    if (found.length !== arrived.length) throw new Error(`${judge} judged ${found.length} of ${arrived.length} mails`);
+    for (const [index, { name, way }] of arrived.entries()) {
+      for (const remark of new Set(found[index])) {
+        const same = findings.find((one) => one.judge === judge && one.way === way && one.remark === remark);
+        if (same) same.mails.push(name);
+        else findings.push({ judge, way, remark, mails: [name] });
+      }
+    }
+  }
+  return findings;
+}
+
+function print(findings: Finding[], arrived: Arrived[]): void {
+  const table = new Table({ head: ['judge', 'hops', 'remark', 'mails', 'for example'], style: { head: [], border: [] } });
+  for (const { judge, way, remark, mails } of findings) {
+    table.push([judge, way, remark.slice(0, 60), mails.length, mails.slice(0, 3).join('\n')]);
+  }
+  console.log(table.toString());
+  console.log(`${arrived.length} mails arrived; judged by ${present.map(({ name }) => name).join(', ')}.`);
+}
+
+const filters = ['Rspamd', 'SpamAssassin'];
+
+for (const { name, packages } of judges.filter((one) => !one.isThere())) {
+  console.error(`not installed, left out: ${name} (apt-get install ${packages})`);
+}
+if (!canRelay) console.error('left out: the hop without 8BITMIME, which needs root and Postfix (apt-get install postfix)');
+let findings: Finding[] = [];
+const faults = await runScript('judges', async (stage) => {
+  const world = await setUp(stage);
+  const refused = await sendAll(world);
+  if (refused.length > 0) return refused;
+  const arrived = await collect(stage, world);
+  findings = await judgeAll(stage, world, arrived);
+  if (!args.json) print(findings, arrived);
+  return findings
+    .filter(({ judge }) => !filters.includes(judge))
+    .map(({ judge, way, remark, mails }) => `${judge}, ${way}: ${remark}: ${mails.join('; ')}`);
+});
+if (args.json) console.log(JSON.stringify({ findings, faults }, null, 2));
+else console.log(faults.length === 0 ? 'All of it holds.' : `It does not hold:\n${faults.join('\n')}`);
+process.exit(faults.length === 0 ? 0 : 1);

@@ -1,0 +1,168 @@
+/**
+ * Other people's programs, each of which says something about a list of mails in files. None is installed here; the packages
+ * are Debian's.
+ */
+import { execFile, spawnSync } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { makeDirectory } from '../../test/lab/programs/programs.ts';
+import { type Dns } from '../../test/lab/dns/dns.ts';
+import { verifyDkim } from '../../test/lab/dkim.ts';
+import { freePort, listens } from '../../test/lab/load/ports.ts';
+import type { Stage } from '../../test/lab/load/stage.ts';
+import { isInstalled } from '../../test/lab/programs/programs.ts';
+import { serve } from '../../test/lab/programs/serve.ts';
+
+/** What a judge finds in a mail: nothing, or remarks. */
+export interface Judge {
+  name: string;
+  /** apt-get install … */
+  packages: string;
+  isThere(): boolean;
+  judge(files: string[], world: JudgeWorld): Promise<string[][]>;
+}
+
+export interface JudgeWorld {
+  stage: Stage;
+  dns: Dns;
+  /** The DKIM records by their names. */
+  keys: Record<string, string>;
+}
+
+const run = promisify(execFile);
+const options = { maxBuffer: 64 * 1024 * 1024 };
+
+/** Debian's Python, because another one may come first in PATH without Debian's modules. */
+const python = '/usr/bin/python3';
+const can = (program: string, ...args: string[]) => spawnSync(program, args).status === 0;
+
+/** One line of output for each file; remarks are separated by tabs. */
+async function linesOf(command: string, args: string[]): Promise<string[][]> {
+  const { stdout } = await run(command, args, options);
+  return stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split('\t').filter((one) => one !== '-'));
+}
+
+const dkimpy = `
+import dkim, json, sys
+keys = json.loads(sys.argv[1])
+def find(name, **named): return keys.get(name.decode().rstrip('.'), '').encode()
+for name in sys.argv[2:]:
+    passes = dkim.verify(open(name, 'rb').read(), dnsfunc=find)
+    print('-' if passes else 'DKIM fails')
+`;
+
+const pythonEmail = `
+import email, email.policy, sys
+for name in sys.argv[1:]:
+    message = email.message_from_bytes(open(name, 'rb').read(), policy=email.policy.default)
+    found = []
+    for part in message.walk():
+        found += [type(one).__name__ for one in part.defects]
+        for field, value in part.items():
+            found += [field + ': ' + type(one).__name__ for one in getattr(value, 'defects', [])]
+    print('\\t'.join(found) or '-')
+`;
+
+const perlMime = `
+use MIME::Parser;
+for my $name (@ARGV) {
+    my $parser = MIME::Parser->new; $parser->output_to_core(1); $parser->extract_nested_messages(1);
+    my $mail = eval { $parser->parse_open($name) };
+    my @found = $mail ? ($parser->results->warnings, $parser->results->errors) : ("$@");
+    s/\\s+/ /g for @found;
+    print join("\\t", @found) || '-', "\\n";
+}
+`;
+
+const spamAssassin = `
+use Mail::SpamAssassin;
+my $judge = Mail::SpamAssassin->new({ local_tests_only => 1, dont_copy_prefs => 1, userprefs_filename => '/dev/null' });
+for my $name (@ARGV) {
+    open my $file, '<', $name; local $/; my $mail = $judge->parse(<$file>);
+    my $status = $judge->check($mail);
+    my @found = grep { /=(.*)/ && $1 >= 0.1 } split /,/, $status->get_names_of_tests_hit_with_scores;
+    print join("\\t", @found) || '-', "\\n";
+}
+`;
+
+export const judges: Judge[] = [
+  {
+    name: 'dkimpy',
+    packages: 'python3-dkim',
+    isThere: () => can(python, '-c', 'import dkim'),
+    judge: (files, { keys }) => linesOf(python, ['-c', dkimpy, JSON.stringify(keys), ...files]),
+  },
+  { name: 'OpenDKIM', packages: 'opendkim', isThere: () => isInstalled('opendkim'), judge: openDkim },
+  {
+    name: 'mailauth',
+    packages: '',
+    isThere: () => true,
+    judge: (files, { dns }) =>
+      Promise.all(
+        files.map(async (file) => {
+          const verdicts = await verifyDkim(await readFile(file), dns);
+          return verdicts.some(({ result }) => result === 'pass') ? [] : ['DKIM fails'];
+        }),
+      ),
+  },
+  {
+    name: 'Python email',
+    packages: 'python3',
+    isThere: () => can(python, '-c', 'import email'),
+    judge: (files) => linesOf(python, ['-c', pythonEmail, ...files]),
+  },
+  {
+    name: 'Perl MIME::Parser',
+    packages: 'libmime-tools-perl',
+    isThere: () => can('perl', '-e', 'use MIME::Parser'),
+    judge: (files) => linesOf('perl', ['-e', perlMime, ...files]),
+  },
+  { name: 'Rspamd', packages: 'rspamd', isThere: () => isInstalled('rspamd'), judge: rspamd },
+  {
+    name: 'SpamAssassin',
+    packages: 'spamassassin',
+    isThere: () => can('perl', '-e', 'use Mail::SpamAssassin'),
+    judge: (files) => linesOf('perl', ['-e', spamAssassin, ...files]),
+  },
+];
+
+async function openDkim(files: string[], { stage, keys }: JudgeWorld): Promise<string[][]> {
+  const [config, table] = [join(stage.directory, 'opendkim.conf'), join(stage.directory, 'opendkim.keys')];
+  const records = Object.entries(keys).map(([name, record]) => `${name} ${record}\n`);
+  await writeFile(table, records.join(''));
+  await writeFile(config, `Mode v\nSyslog no\nTestPublicKeys ${table}\n`);
+  const { stdout, stderr } = await run('opendkim', ['-t', files.join(','), '-x', config, '-v'], options);
+  const verdicts = `${stdout}${stderr}`.match(/verification .*(succeeded|failed)|no signature/g) ?? [];
+  return verdicts.map((verdict) => (verdict.endsWith('succeeded') ? [] : ['DKIM fails']));
+}
+
+/** A private instance, which asks our DNS alone. */
+async function rspamd(files: string[], { stage, dns }: JudgeWorld): Promise<string[][]> {
+  const own = join(stage.directory, 'rspamd');
+  await makeDirectory(own, '_rspamd');
+  const local = join(own, 'local.d');
+  await makeDirectory(local, '_rspamd');
+  const [scan, control, proxy] = [await freePort('127.0.0.1'), await freePort('127.0.0.1'), await freePort('127.0.0.1')];
+  const binds = { normal: scan, controller: control, proxy };
+  for (const [worker, port] of Object.entries(binds)) {
+    await writeFile(join(local, `worker-${worker}.inc`), `bind_socket = "127.0.0.1:${port}";\n`);
+  }
+  await writeFile(join(local, 'options.inc'), `dns { nameserver = ["${dns.address}"]; }\n`);
+  await writeFile(join(local, 'logging.inc'), `type = "file"; filename = "${own}/log";\n`);
+  const vars = ['DBDIR', 'RUNDIR', 'LOGDIR'].map((name) => `--var=${name}=${own}`);
+  const command = ['rspamd', '-f', '-u', '_rspamd', '-g', '_rspamd', `--var=LOCAL_CONFDIR=${own}`, ...vars];
+  const isUp = () => listens('127.0.0.1', scan);
+  await stage.start(serve(command, isUp), (it) => it.stop());
+  const found: string[][] = [];
+  for (const file of files) {
+    const response = await fetch(`http://127.0.0.1:${scan}/checkv2`, { method: 'POST', body: await readFile(file) });
+    const { symbols } = (await response.json()) as { symbols: Record<string, { score: number }> };
+    const counted = Object.entries(symbols).filter(([, { score }]) => score >= 0.1);
+    found.push(counted.map(([name, { score }]) => `${name}=${score}`));
+  }
+  return found;
+}
