@@ -48,7 +48,9 @@ interface Arrived {
 }
 
 const canRelay = process.getuid?.() === 0 && isInstalled('postfix');
-const present = judges.filter((one) => one.isThere() && (args.only.length === 0 || args.only.includes(one.name)));
+const present = judges.filter(
+  (one) => one.isThere() && (args.only.length === 0 || args.only.includes(one.name)),
+);
 
 async function setUp(stage: Stage): Promise<World> {
   const mx = await stage.start(startMx({ host: '127.0.0.2' }), (it) => it.close());
@@ -69,7 +71,9 @@ async function setUp(stage: Stage): Promise<World> {
 
 /** Postfix, which offers 8BITMIME, and the host behind it, which does not. */
 async function startHop(stage: Stage, port: number): Promise<Way> {
-  const mx = await stage.start(startMx({ host: '127.0.0.4', tls: false, extensions: ['PIPELINING'] }), (it) => it.close());
+  const mx = await stage.start(startMx({ host: '127.0.0.4', tls: false, extensions: ['PIPELINING'] }), (it) =>
+    it.close(),
+  );
   const directory = join(stage.directory, 'hop');
   await mkdir(directory, { mode: 0o755 });
   const settings = {
@@ -84,7 +88,16 @@ async function startHop(stage: Stage, port: number): Promise<Way> {
   };
   const pemFile = fileURLToPath(new URL('../test/fixtures/mx.pem', import.meta.url));
   const services = 'relay     unix - - n - - smtp\nsmtp      unix - - n - - smtp\n';
-  const options = { directory, host: '127.0.0.3', port, hostname: 'mx2.invalid', mailboxes: [], pemFile, settings, services };
+  const options = {
+    directory,
+    host: '127.0.0.3',
+    port,
+    hostname: 'mx2.invalid',
+    mailboxes: [],
+    pemFile,
+    settings,
+    services,
+  };
   await stage.start(startPostfix(options), (it) => it.stop());
   return { name: 'Postfix, then a host without', domain: 'hop.invalid', mx, hasUtf8: false };
 }
@@ -105,7 +118,9 @@ async function sendAll({ postern, submissionPort, ways }: World): Promise<string
       await client.says(`RCPT TO:<${to}>\r\n`, '250');
       await client.says('DATA\r\n', '354');
       const message = [`To: ${to}`, ...mail].join('\r\n').replace(/^\./gm, '..');
-      await client.says(`${message}\r\n.\r\n`, '250').catch((error) => faults.push(`${name}: ${error.message}`));
+      await client
+        .says(`${message}\r\n.\r\n`, '250')
+        .catch((error) => faults.push(`${name}: ${error.message}`));
     }
   }
   return faults;
@@ -140,7 +155,10 @@ interface Finding {
 async function judgeAll(stage: Stage, { dns, postern }: World, arrived: Arrived[]): Promise<Finding[]> {
   const rows = await postern.db('domains').select('name', 'dkim_selector', 'dkim_public_key');
   const keys = Object.fromEntries(
-    rows.map((row) => [`${row.dkim_selector}._domainkey.${row.name}`, `v=DKIM1; k=rsa; p=${row.dkim_public_key}`]),
+    rows.map((row) => [
+      `${row.dkim_selector}._domainkey.${row.name}`,
+      `v=DKIM1; k=rsa; p=${row.dkim_public_key}`,
+    ]),
   );
   const findings: Finding[] = [];
   for (const { name: judge, judge: look } of present) {
@@ -149,7 +167,8 @@ async function judgeAll(stage: Stage, { dns, postern }: World, arrived: Arrived[
       arrived.map(({ file }) => file),
       { stage, dns, keys },
     );
-    if (found.length !== arrived.length) throw new Error(`${judge} judged ${found.length} of ${arrived.length} mails`);
+    if (found.length !== arrived.length)
+      throw new Error(`${judge} judged ${found.length} of ${arrived.length} mails`);
     for (const [index, { name, way }] of arrived.entries()) {
       for (const remark of new Set(found[index])) {
         const same = findings.find((one) => one.judge === judge && one.way === way && one.remark === remark);
@@ -162,7 +181,10 @@ async function judgeAll(stage: Stage, { dns, postern }: World, arrived: Arrived[
 }
 
 function print(findings: Finding[], arrived: Arrived[]): void {
-  const table = new Table({ head: ['judge', 'hops', 'remark', 'mails', 'for example'], style: { head: [], border: [] } });
+  const table = new Table({
+    head: ['judge', 'hops', 'remark', 'mails', 'for example'],
+    style: { head: [], border: [] },
+  });
   for (const { judge, way, remark, mails } of findings) {
     table.push([judge, way, remark.slice(0, 60), mails.length, mails.slice(0, 3).join('\n')]);
   }
@@ -175,7 +197,8 @@ const filters = ['Rspamd', 'SpamAssassin'];
 for (const { name, packages } of judges.filter((one) => !one.isThere())) {
   console.error(`not installed, left out: ${name} (apt-get install ${packages})`);
 }
-if (!canRelay) console.error('left out: the hop without 8BITMIME, which needs root and Postfix (apt-get install postfix)');
+if (!canRelay)
+  console.error('left out: the hop without 8BITMIME, which needs root and Postfix (apt-get install postfix)');
 let findings: Finding[] = [];
 const faults = await runScript('judges', async (stage) => {
   const world = await setUp(stage);

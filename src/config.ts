@@ -344,9 +344,9 @@ const schema = z.object({
 
 type Key = keyof typeof schema.shape;
 
-const keys = Object.keys(schema.shape) as Key[];
+export const keys = Object.keys(schema.shape) as Key[];
 
-function about(key: Key): Registered {
+export function about(key: Key): Registered {
   return registered.get(schema.shape[key])!;
 }
 
@@ -371,7 +371,8 @@ export function loadConfig(env: Environment = process.env): Config {
   return load(env).config;
 }
 
-function load(env: Environment): { config: Config; given: Map<string, Given> } {
+/** The settings, and those that were given, each with its source. */
+export function load(env: Environment): { config: Config; given: Map<string, Given> } {
   const known = keys.map(about).map(({ name, grammar }) => ({ name, list: grammar.list === true }));
   const { given, faults } = gather(env, known);
   const texts = Object.fromEntries(keys.map((key) => [key, given.get(about(key).name)?.text]));
@@ -382,23 +383,4 @@ function load(env: Environment): { config: Config; given: Map<string, Given> } {
   }
   if (faults.length > 0 || !read.success) throw new ConfigError(faults);
   return { config: read.data, given };
-}
-
-export interface EffectiveSetting {
-  name: string;
-  value: string;
-  source: 'default' | Given['source'];
-  description: string;
-}
-
-/** For `postern config`: the effective values and their sources, with secrets masked. */
-export function effectiveConfig(env: Environment = process.env): EffectiveSetting[] {
-  const { config, given } = load(env);
-  return keys.map((key) => {
-    const { name, description, grammar, default: byDefault } = about(key);
-    const value = config[key];
-    const printed = value === null ? '' : grammar.print(value);
-    const source = given.get(name)?.source ?? 'default';
-    return { name, value: printed === '' ? byDefault : printed, source, description };
-  });
 }

@@ -6,12 +6,11 @@ import { execFile, spawnSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { makeDirectory } from '../../test/lab/programs/programs.ts';
-import { type Dns } from '../../test/lab/dns/dns.ts';
 import { verifyDkim } from '../../test/lab/dkim.ts';
+import type { Dns } from '../../test/lab/dns/dns.ts';
 import { freePort, listens } from '../../test/lab/load/ports.ts';
 import type { Stage } from '../../test/lab/load/stage.ts';
-import { isInstalled } from '../../test/lab/programs/programs.ts';
+import { isInstalled, makeDirectory } from '../../test/lab/programs/programs.ts';
 import { serve } from '../../test/lab/programs/serve.ts';
 
 /** What a judge finds in a mail: nothing, or remarks. */
@@ -23,7 +22,7 @@ export interface Judge {
   judge(files: string[], world: JudgeWorld): Promise<string[][]>;
 }
 
-export interface JudgeWorld {
+interface JudgeWorld {
   stage: Stage;
   dns: Dns;
   /** The DKIM records by their names. */
@@ -146,7 +145,11 @@ async function rspamd(files: string[], { stage, dns }: JudgeWorld): Promise<stri
   await makeDirectory(own, '_rspamd');
   const local = join(own, 'local.d');
   await makeDirectory(local, '_rspamd');
-  const [scan, control, proxy] = [await freePort('127.0.0.1'), await freePort('127.0.0.1'), await freePort('127.0.0.1')];
+  const [scan, control, proxy] = [
+    await freePort('127.0.0.1'),
+    await freePort('127.0.0.1'),
+    await freePort('127.0.0.1'),
+  ];
   const binds = { normal: scan, controller: control, proxy };
   for (const [worker, port] of Object.entries(binds)) {
     await writeFile(join(local, `worker-${worker}.inc`), `bind_socket = "127.0.0.1:${port}";\n`);
@@ -159,7 +162,10 @@ async function rspamd(files: string[], { stage, dns }: JudgeWorld): Promise<stri
   await stage.start(serve(command, isUp), (it) => it.stop());
   const found: string[][] = [];
   for (const file of files) {
-    const response = await fetch(`http://127.0.0.1:${scan}/checkv2`, { method: 'POST', body: await readFile(file) });
+    const response = await fetch(`http://127.0.0.1:${scan}/checkv2`, {
+      method: 'POST',
+      body: await readFile(file),
+    });
     const { symbols } = (await response.json()) as { symbols: Record<string, { score: number }> };
     const counted = Object.entries(symbols).filter(([, { score }]) => score >= 0.1);
     found.push(counted.map(([name, { score }]) => `${name}=${score}`));

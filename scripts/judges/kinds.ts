@@ -1,6 +1,6 @@
 /** Sixty kinds of mail: of the API, and submitted over SMTP as programs write them. */
 
-export interface Kind {
+interface Kind {
   name: string;
   /** The fields of an API send, or the lines of a message without To. */
   mail: object | string[];

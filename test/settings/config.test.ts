@@ -7,8 +7,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { hostname, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { type Config, effectiveConfig, loadConfig, settings } from '../../src/config.ts';
+import { type Config, loadConfig, settings } from '../../src/config.ts';
 import { ConfigError } from '../../src/settings/config-error.ts';
+import { effectiveConfig } from '../../src/settings/effective-config.ts';
 import { hostnameAdvice } from '../../src/settings/hostname-advice.ts';
 
 const sample = join(import.meta.dirname, '../../config/postern.jsonc');

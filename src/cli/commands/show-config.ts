@@ -1,6 +1,6 @@
 /** `postern config`: the effective settings, each with its source. */
 import type { Command } from 'commander';
-import { effectiveConfig } from '../../config.ts';
+import { effectiveConfig } from '../../settings/effective-config.ts';
 import type { CommandContext } from '../command-context.ts';
 
 export function configCommands(program: Command, { out, env }: CommandContext): void {
