@@ -43,13 +43,22 @@ export function createIsolatedParser({ spawn, onError, timeoutMs = 2_000 }: Isol
     let hasStarted = false;
     let cause: unknown;
     let timer: NodeJS.Timeout | undefined;
+    let afterMessages: NodeJS.Immediate | undefined;
+    const stopTimer = () => {
+      clearTimeout(timer);
+      clearImmediate(afterMessages);
+    };
+    const endThread = () => {
+      cause = new Error(`not read within ${timeoutMs} ms`);
+      fresh.terminate();
+    };
     fresh.on('message', (message: 'begun' | ParseResult) => {
       hasStarted = true;
-      clearTimeout(timer);
+      stopTimer();
       if (message === 'begun') {
         timer = setTimeout(() => {
-          cause = new Error(`not read within ${timeoutMs} ms`);
-          fresh.terminate();
+          // If this thread was busy, the timer fires before the answer, which arrived in time, is handed over.
+          afterMessages = setImmediate(endThread);
         }, timeoutMs);
       } else {
         settle((task) => task.resolve(message));
@@ -59,7 +68,7 @@ export function createIsolatedParser({ spawn, onError, timeoutMs = 2_000 }: Isol
       cause = error;
     });
     fresh.once('exit', () => {
-      clearTimeout(timer);
+      stopTimer();
       thread = null;
       if (isClosed) return;
       onError('parsing a returned mail ended the parser thread', cause);

@@ -210,7 +210,12 @@ const thread = new URL('../../src/bounces/parser-thread.ts', import.meta.url);
 const sample = golden.find(({ name }) => name === 'postfix-unknown-user')!;
 
 test('the thread reads as the function does, many mails at once', async (t) => {
-  const reader = createIsolatedParser({ spawn: () => new Worker(thread), onError: (what) => t.fail(what) });
+  const errors: unknown[] = [];
+  const reader = createIsolatedParser({
+    spawn: () => new Worker(thread),
+    onError: (_, error) => errors.push(error),
+    timeoutMs: 60_000,
+  });
   t.teardown(reader.close);
   const some = golden.slice(0, 20);
   const readings = await Promise.all(some.map(({ raw, role }) => reader.read(raw, role)));
@@ -218,6 +223,7 @@ test('the thread reads as the function does, many mails at once', async (t) => {
     readings,
     some.map(({ reading }) => reading),
   );
+  t.deepEqual(errors, []);
 });
 
 /** Reads as the real one does, but for mails of these words. */
@@ -238,7 +244,7 @@ test('a mail that hangs, kills or feeds on its thread ends with it, and alone', 
   const reader = createIsolatedParser({
     spawn: () => new Worker(trap, { eval: true, resourceLimits: { maxOldGenerationSizeMb: 32 } }),
     onError: (_, error) => troubles.push(error),
-    timeoutMs: 300,
+    timeoutMs: 1000,
   });
   t.teardown(reader.close);
   const mails = ['a', 'hang', 'b', 'die', 'throw', 'eat', 'c'];
@@ -248,6 +254,26 @@ test('a mail that hangs, kills or feeds on its thread ends with it, and alone', 
     ['a', 'letter', 'b', 'letter', 'letter', 'letter', 'c'],
   );
   t.is(troubles.length, 4);
+});
+
+test('an answer that came in time counts, however late the main thread looks at it', async (t) => {
+  const errors: unknown[] = [];
+  const reader = createIsolatedParser({
+    spawn() {
+      const worker = new Worker(trap, { eval: true });
+      worker.on('message', (message) => message === 'begun' && setImmediate(blockUntilAnswered));
+      return worker;
+    },
+    onError: (_, error) => errors.push(error),
+    timeoutMs: 50,
+  });
+  t.teardown(reader.close);
+  t.like(await reader.read(Buffer.from('signal'), 'letters'), { format: 'signal' });
+  t.deepEqual(errors, []);
+
+  function blockUntilAnswered() {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+  }
 });
 
 test('a thread that does not start refuses the mail, which may come again', async (t) => {
