@@ -2,9 +2,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
+import { temporaryDirectory } from '../lab/evidence.ts';
 
 /** Logs `count` lines of a tenth of a megabyte, and prints the memory that they still take, in megabytes, on standard error. */
 const program = (logFormat: string, count: number) => `
@@ -28,7 +31,7 @@ const program = (logFormat: string, count: number) => `
   process.exit(0);
 `;
 
-function startLogging(logFormat: string, count: number, stdout: 'pipe' | number): ChildProcess {
+function startLogging(logFormat: string, count: number, stdout: 'pipe' | number | Writable): ChildProcess {
   const args = ['--expose-gc', '--input-type=module', '--eval', program(logFormat, count)];
   return spawn(process.execPath, args, { stdio: ['ignore', stdout, 'pipe'] });
 }
@@ -51,8 +54,15 @@ for (const logFormat of ['json', 'pretty']) {
   });
 
   test(`all lines arrive if they are read, the last ones too: ${logFormat}`, async (t) => {
-    const child = startLogging(logFormat, 50, 'pipe');
-    const [lines, [code]] = await Promise.all([text(child.stdout!), once(child, 'exit')]);
+    // A reader of its own: this process may be busy for longer than the log waits for its reader.
+    const path = join(await temporaryDirectory(t), 'lines');
+    const file = openSync(path, 'w');
+    const reader = spawn('cat', { stdio: ['pipe', file, 'inherit'] });
+    closeSync(file);
+    const child = startLogging(logFormat, 50, reader.stdin!);
+    reader.stdin!.destroy();
+    const [[code]] = await Promise.all([once(child, 'exit'), once(reader, 'exit')]);
+    const lines = await readFile(path, 'utf8');
     t.is(lines.split('\n').filter((line) => line.includes('xxx')).length, 50);
     t.is(code, 0);
   });

@@ -24,6 +24,32 @@ const told = (world: World) => new Date(world.clock.now()).toISOString();
 const isEmpty = async (world: World, emailId: string) =>
   (await sizes(world, emailId)).every((size) => size === 0);
 
+/** Lets a day pass from `time`, and then little more, because nothing else may become due while the bytes are looked for. */
+async function goesADayAfter(world: World, time: string, emailId: string): Promise<void> {
+  const { clock } = world;
+  const end = Date.parse(time) + 24 * 60 * 60_000;
+  while (clock.now() < end - 1) {
+    await clock.jump(Math.min(60 * 60_000, end - 1 - clock.now()));
+    if (await isEmpty(world, emailId)) throw new Error(`the bytes are gone too early: at ${told(world)}`);
+  }
+  await until(
+    async () => {
+      await clock.jump('10s');
+      return isEmpty(world, emailId);
+    },
+    { timeout: 150_000, what: () => `the bytes to go; it is ${told(world)}` },
+  );
+}
+
+/** Goes from retry to retry, so that the clock is never much later than the expiry. */
+function retryUntilExpired({ db, clock }: World, recipient: string): Promise<boolean> {
+  return until(async () => {
+    const { status, due_at } = await db('deliveries').where({ recipient }).first('status', 'due_at');
+    if (status === 'deferred') await clock.jump(Math.max(due_at - clock.now(), 1000));
+    return status === 'expired';
+  });
+}
+
 for (const database of kinds) {
   test(`${database}: bytes go a day after the last delivery is final, the story stays`, async (t) => {
     const world = await newWorld(t, database);
@@ -34,24 +60,11 @@ for (const database of kinds) {
     const { cli } = cliOf(t, world);
     t.is((await cli('email source', done.emailId)).code, 0);
 
-    const goneAt = async (emailId: string) => {
-      await until(
-        async () => {
-          await world.clock.jump('1h');
-          return isEmpty(world, emailId);
-        },
-        { timeout: 150_000, what: () => `the bytes to go; it is ${told(world)}` },
-      );
-      return world.clock.now();
-    };
-    const day = 24 * 60 * 60_000;
     const { deliveredAt } = (await world.get(done.emailId)).recipients[0];
-    t.true((await goneAt(done.emailId)) - Date.parse(deliveredAt) >= day);
+    await goesADayAfter(world, deliveredAt, done.emailId);
     t.false(await isEmpty(world, body.emailId), 'greta waits for her copy');
-    const left = await goneAt(body.emailId);
-    const { updatedAt, recipients } = await world.get(body.emailId);
-    t.is(recipients[1].status, 'expired');
-    t.true(left - Date.parse(updatedAt) >= day);
+    await retryUntilExpired(world, 'greta@there.invalid');
+    await goesADayAfter(world, (await world.get(body.emailId)).updatedAt, body.emailId);
     t.like(await world.get(done.emailId), { status: 'delivered', recipients: [{ attempts: 1 }] });
     const gone = await cli('email source', done.emailId);
     t.is(gone.code, 1);

@@ -242,14 +242,26 @@ test('a message somewhat too large is read to its end, and then refused', async 
 
 test('where there is no room for a message it is put off; what others give back is used', async (t) => {
   const memoryBudget = createMemoryBudget({ max: 4 * mebi, perClient: 2 * mebi, timeoutMs: 300 });
+  let read = 0;
   const { port, taken } = await startListener(t, {
-    memoryBudget,
+    memoryBudget: {
+      open(address) {
+        const hold = memoryBudget.open(address);
+        const reach = async (bytes: number) => {
+          const isGranted = await hold.reach(bytes);
+          if (isGranted) read = Math.max(read, bytes);
+          return isGranted;
+        };
+        return { ...hold, reach };
+      },
+    },
     bounds: { largest: 2 * mebi, longestLine: null },
   });
   const line = `${'x'.repeat(98)}\r\n`;
   const large = line.repeat(Math.floor((1.5 * mebi) / 100));
   const first = await inData(port, { from: '127.0.0.5' });
   first.write(large);
+  await until(() => read > mebi, { what: () => `the first message to be read; ${read} bytes are` });
   const second = await inData(port, { from: '127.0.0.5' });
   const reply = second.says(`${large}.\r\n`, '451 4.3.1');
   t.regex(await reply, /Retry in 10 s/, 'a client has half of it all');
