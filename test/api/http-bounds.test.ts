@@ -273,7 +273,7 @@ test('every response has nosniff, and a large one is compressed if the client ac
     t.is(small.headers['content-encoding'], 'gzip', path);
     t.regex(small.headers.vary, /accept-encoding/i);
     t.is(small.headers['content-type'], plain.headers['content-type']);
-    t.deepEqual(gunzipSync(small.bytes), plain.bytes);
+    t.true(gunzipSync(small.bytes).equals(plain.bytes), path);
   }
   t.is((await get('/api/public/events', 'gzip')).headers['content-encoding'], undefined, 'it is small');
 });
