@@ -14,11 +14,18 @@ const longest = [
   'nodes-killed',
   'move-steps',
   'move',
+  'browser',
   'dashboard',
-  'db',
   'api',
-  'cli',
+  'smtp-in',
+  'db',
   'cluster',
+  'accounts',
+  'operate',
+  'contract',
+  'cli',
+  'base',
+  'bounces',
 ];
 
 const startOf = (path) => longest.indexOf(basename(path, '.ts')) + 1 || Number.POSITIVE_INFINITY;
@@ -28,25 +35,39 @@ export default {
   extensions: ['ts'],
   workerThreads: false,
   timeout: '3m',
-  // One more than there are processors, because each waits for sockets, databases and other processes for a part of its time.
-  concurrency: availableParallelism() + 1,
+  // Twice as many as processors, because each waits for sockets, databases and other processes for half of its time.
+  concurrency: 2 * availableParallelism(),
   sortTestFiles: (a, b) => Math.sign(startOf(a) - startOf(b)) || a.localeCompare(b),
   nonSemVerExperiments: { observeRunsFromConfig: true },
   observeRun,
 };
 
 /**
- * Leaves the numbers of passed and failed tests in the file TEST_COUNTS when the run has ended; a run that was cut short leaves
+ * Leaves the numbers of passed and failed tests, and the slowest, in the file TEST_COUNTS when the run has ended; a run that was cut short leaves
  * none. AVA prints only one of the two, and its TAP reporter crashes when a value that failed a test contains undefined.
  */
 async function observeRun({ events }) {
   if (!process.env.TEST_COUNTS) return;
   let stats;
+  const tests = [];
   for await (const event of events) {
     if (event.type === 'stats') ({ stats } = event);
+    if (event.type === 'test-passed') tests.push(event);
     if (event.type === 'end' && stats)
-      writeFileSync(process.env.TEST_COUNTS, JSON.stringify(countsOf(stats)));
+      writeFileSync(
+        process.env.TEST_COUNTS,
+        JSON.stringify({ ...countsOf(stats), slowest: slowestOf(tests) }),
+      );
   }
+}
+
+function slowestOf(tests) {
+  return tests
+    .sort((a, b) => b.duration - a.duration)
+    .slice(0, 20)
+    .map(
+      ({ duration, testFile, title }) => `${(duration / 1000).toFixed(1)} s ${basename(testFile)}: ${title}`,
+    );
 }
 
 /** What breaks outside a test (a hook, a process, a test that never ended) fails as much as a test. */

