@@ -23,7 +23,7 @@ async function nextChecked(world: World, which = name) {
   const { db, clock } = world;
   const before = (await domainOf(world, which)).checkedAt;
   const { check_at } = await db('domains').where({ name: which }).first('check_at');
-  await clock.advance(Math.max(Number(check_at) - clock.now(), 0));
+  await clock.jump(Math.max(Number(check_at) - clock.now(), 0));
   return until(async () => {
     // The round of maintenance that finds it; a faster clock would give the other jobs days of work.
     await clock.advance('10s');
@@ -82,7 +82,7 @@ test('a DNS that gives no answer changes nothing', async (t) => {
   const dueAt = async () => Number((await world.db('domains').first('check_at')).check_at);
   for (let n = 0; n < 3; n++) {
     const before = await dueAt();
-    await world.clock.advance(Math.max(before - world.clock.now(), 0));
+    await world.clock.jump(Math.max(before - world.clock.now(), 0));
     await until(async () => {
       await world.clock.advance('10s');
       return (await dueAt()) !== before;

@@ -37,7 +37,7 @@ test('a 550 bounces with its category, and is not tried again', async (t) => {
   t.like(unknown.bounce, { type: 'hard', category: 'unknown_user', fault: 'recipient' });
   t.regex(unknown.bounce.diagnostic, /^550 5\.1\.1 /);
   t.like(full.bounce, { type: 'soft', category: 'mailbox_full', fault: 'recipient' });
-  await world.clock.advance('3d');
+  await world.clock.jump('3d');
   t.is((await world.get(body.emailId)).recipients[0].attempts, 1);
 });
 

@@ -22,7 +22,7 @@ test('held mail stays until it is released, with its reason', async (t) => {
   const held = await json(`queue hold ${emailId} --reason`, 'looks like a mistake');
   t.deepEqual(held, { order: 'hold', reason: 'looks like a mistake', moved: 1, sending: 0, left: {} });
   world.mx[0]!.script = {};
-  await world.clock.advance('3d');
+  await world.clock.jump('3d');
   const email = await world.get(emailId);
   t.is(email.status, 'held');
   t.is(email.recipients[0].nextAttemptAt, null);
@@ -59,7 +59,7 @@ test('canceled mail is never sent, and says why', async (t) => {
     email.recipients.map(({ status }: { status: string }) => status),
     ['canceled', 'delivered'],
   );
-  await world.clock.advance('3d');
+  await world.clock.jump('3d');
   t.deepEqual(
     world.mx[0]!.messages.map((message) => message.to),
     [['bob@there.invalid']],

@@ -142,7 +142,7 @@ test('410 disables at once; what waits goes on when it is enabled', async (t) =>
   const { body } = await world.send({ to: 'ann@there.invalid' });
   await until(async () => (await world.db('webhooks').first()).status === 'disabled');
   await world.when(body.emailId, ({ status }) => status === 'delivered');
-  await world.clock.advance('2d');
+  await world.clock.jump('2d');
   t.is(receiver.requests.length, 1);
   t.deepEqual(await world.db('events').where({ type: 'webhook.disabled' }).pluck('email_id'), [null]);
   receiver.answer = (_, response) => response.writeHead(200).end();
