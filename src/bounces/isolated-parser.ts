@@ -12,7 +12,7 @@ export interface IsolatedParserParts {
   /** Starts a thread that runs `serveParsing`. */
   spawn(): Worker;
   onError(what: string, error: unknown): void;
-  /** How long one mail may take; most take a few milliseconds. */
+  /** How long one mail may take. Most take a few milliseconds, but a busy machine must not make a bounce unreadable. */
   timeoutMs?: number;
 }
 
@@ -24,7 +24,7 @@ interface Task {
   reject(error: unknown): void;
 }
 
-export function createIsolatedParser({ spawn, onError, timeoutMs = 2_000 }: IsolatedParserParts) {
+export function createIsolatedParser({ spawn, onError, timeoutMs = 10_000 }: IsolatedParserParts) {
   const waiting: Task[] = [];
   let thread: Worker | null = null;
   let current: Task | null = null;

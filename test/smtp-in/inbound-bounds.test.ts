@@ -247,12 +247,12 @@ test('where there is no room for a message it is put off; what others give back 
     memoryBudget: {
       open(address) {
         const hold = memoryBudget.open(address);
-        const reach = async (bytes: number) => {
-          const isGranted = await hold.reach(bytes);
+        const growTo = async (bytes: number) => {
+          const isGranted = await hold.growTo(bytes);
           if (isGranted) read = Math.max(read, bytes);
           return isGranted;
         };
-        return { ...hold, reach };
+        return { ...hold, growTo };
       },
     },
     bounds: { largest: 2 * mebi, longestLine: null },
