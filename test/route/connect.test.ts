@@ -179,12 +179,12 @@ test('when nobody answers, one sentence names each address and its trouble', asy
   const { port } = await start(t, ['127.0.7.9']);
   const silent = await startSilent(['127.0.7.3'], port);
   t.teardown(silent.close);
-  const { to } = connector(t, { port, timeoutMs: 400 });
+  const { to } = connector(t, { port, timeoutMs: 3000 });
   const error = await t.throwsAsync(to(['127.0.7.3', '127.0.7.2', v6('127.0.7.4')]));
   t.is(
     error?.message,
     'mx1.invalid does not answer: ::ffff:127.0.7.4 refused the connection; ' +
-      '127.0.7.3 did not answer within 0.4 s; 127.0.7.2 refused the connection',
+      '127.0.7.3 did not answer within 3 s; 127.0.7.2 refused the connection',
   );
 });
 

@@ -7,7 +7,7 @@ import { decode, encode, type Packet } from 'dns-packet';
 import { createSecureResolve } from '../../src/route/dnssec.ts';
 import { startDns, type Zone } from '../lab/dns/dns.ts';
 
-const timing = { timeoutMs: 300, tries: 2 };
+const timing = { timeoutMs: 2000, tries: 2 };
 
 async function start(t: ExecutionContext, zone: Zone) {
   const dns = await startDns(zone);
