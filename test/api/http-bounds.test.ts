@@ -100,12 +100,18 @@ function bodyOf({ good }: Endpoint, member: string, value: string): Buffer {
 const isLarge = ({ path, members }: Endpoint, member: string) =>
   process.env.TEST_SLOW ? path === sendPath || member === members[0] : path === sendPath && member === 'tags';
 
+/** The processor time of this thread, which does not grow while other processes have the processor. */
+function busyMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+}
+
 /** The longest time that the event loop was blocked, measured in the process. */
 async function longestStall(action: () => Promise<void>): Promise<number> {
-  let [longest, last] = [0, performance.now()];
+  let [longest, last] = [0, busyMs()];
   const timer = setInterval(() => {
-    longest = Math.max(longest, performance.now() - last);
-    last = performance.now();
+    longest = Math.max(longest, busyMs() - last);
+    last = busyMs();
   }, 5);
   try {
     await action();

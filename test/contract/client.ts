@@ -44,7 +44,7 @@ function once(options: WorldOptions, prepare?: (world: World) => Promise<unknown
   };
 }
 
-const atNoon = once({}, (made) => made.clock.jump(toMidnight(made) + day / 2));
+const atNoon = once({}, (made) => made.clock.advance(toMidnight(made) + day / 2));
 const turning = once({ settings: { POSTERN_CREDITS_LOW: '50', POSTERN_IDEMPOTENCY_KEEP: '72h' } });
 
 const use = (world: () => Promise<World>) => (prepare?: (made: World) => Promise<void>) => {

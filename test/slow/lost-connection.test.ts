@@ -35,7 +35,7 @@ test('a host that never replies is given up, and another one tried', async (t) =
   const world = await startWorld(t, {
     exchangers: [{ script: { greeting: () => 'hang' } }, {}],
     zone: { 'there.invalid': { MX: ['10 mx1.invalid', '20 mx2.invalid'] } },
-    settings: { POSTERN_MTA_TIMEOUTS: 'greeting=200ms' },
+    settings: { POSTERN_MTA_TIMEOUTS: 'greeting=3s' },
   });
   const { body } = await world.send({ to: 'ann@there.invalid' });
   await world.when(body.emailId, ({ status }) => status === 'delivered');
