@@ -68,6 +68,19 @@ export function isSoftForMailbox(bounce: Bounce | null): bounce is Bounce {
 }
 
 /**
+ * The category of a failure that counts like that, or null. Most hosts refuse mail to a full mailbox with a 4xx, so that it
+ * expires instead of bouncing.
+ */
+export function softMailboxCategory({
+  status,
+  bounce,
+  attempt: { outcome },
+}: Pick<Transition, 'status' | 'bounce' | 'attempt'>): string | null {
+  if (status === 'expired') return outcome.category === 'mailbox_full' ? outcome.category : null;
+  return isSoftForMailbox(bounce) ? bounce.category : null;
+}
+
+/**
  * The reason to suppress the address for this organization, or null. Only a hard bounce that is the recipient's fault
  * counts, and only in the categories that the policy names: a block of our own address says nothing about the recipient.
  */

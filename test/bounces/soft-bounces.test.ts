@@ -3,6 +3,12 @@ import test from 'ava';
 import { kinds } from '../lab/database/databases.ts';
 import { goldenMail, startReturns } from '../lab/scenes/returns.ts';
 
+const replies: Record<string, string> = {
+  spam: '550 5.7.1 spam detected',
+  crowded: '452 4.2.2 mailbox full',
+  busy: '451 4.3.0 try again later',
+};
+
 for (const kind of kinds) {
   test(`${kind}: soft bounces on three days, with no delivery in between, suppress the address`, async (t) => {
     const world = await startReturns(t, {
@@ -10,7 +16,7 @@ for (const kind of kinds) {
       exchangers: [
         {
           script: {
-            rcpt: ({ address }) => (address!.startsWith('spam@') ? '550 5.7.1 spam detected' : undefined),
+            rcpt: ({ address }) => replies[address!.split('@')[0]!],
           },
         },
       ],
@@ -57,7 +63,21 @@ for (const kind of kinds) {
       for (const to of ['full@there.invalid', 'spam@there.invalid']) await ends(to, 'bounced');
       await world.clock.jump('9d');
     }
-    const suppressed = await world.db('suppressions').orderBy('address_key').pluck('address');
-    t.deepEqual(suppressed, ['Ann@there.invalid', 'full@there.invalid']);
+    const suppressed = () => world.db('suppressions').orderBy('address_key').pluck('address');
+    t.deepEqual(await suppressed(), ['Ann@there.invalid', 'full@there.invalid']);
+
+    // The same for mail that expires while the mailbox is full, which most hosts refuse with a 4xx.
+    for (let count = 0; count < 3; count++) {
+      t.is((await suppressed()).length, 2, `${count} expired`);
+      const waiting = [
+        await ends('crowded@there.invalid', 'deferred'),
+        await ends('busy@there.invalid', 'deferred'),
+      ];
+      await world.clock.advance('9d');
+      for (const emailId of waiting) await world.when(emailId, ({ status }) => status === 'expired');
+    }
+    t.deepEqual(await suppressed(), ['Ann@there.invalid', 'crowded@there.invalid', 'full@there.invalid']);
+    const { reason } = await world.db('suppressions').where({ address_key: 'crowded@there.invalid' }).first();
+    t.is(reason, 'soft bounces on 3 days: mailbox_full');
   });
 }

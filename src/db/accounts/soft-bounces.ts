@@ -1,13 +1,13 @@
 /**
  * Suppresses an address that keeps bouncing softly because of its mailbox: on three different days (UTC) within a month, with
  * no delivery in between. A full or closed mailbox that is not read any more costs the sender's reputation like a dead one.
+ * Mail that expires because its mailbox is full counts as such a bounce on the day it expires (record/transition.ts).
  *
  * An address has rows here only after such a bounce. From then on acceptance notes the mail sent to it (`watchRow`), which
  * is how a delivery in between is found without an index of all deliveries by recipient.
  */
 import { newId } from '../../base/id.ts';
 import { compareKey } from '../../mail/address.ts';
-import type { Bounce } from '../../record/transition.ts';
 import { insertRows } from '../engine/insert-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { deleteOldest } from '../events/delete-old.ts';
@@ -23,7 +23,7 @@ export interface SoftBounce {
   orgId: string;
   recipient: string;
   emailId: string;
-  bounce: Bounce;
+  category: string;
   at: number;
 }
 
@@ -47,10 +47,10 @@ export async function noteSoftBounces(trx: Trx, bounces: SoftBounce[]): Promise<
   }));
   await insertRows(trx, 'soft_bounces', rows);
   const suppressions: NewSuppression[] = [];
-  for (const { orgId, recipient, emailId, bounce, at } of bounces) {
+  for (const { orgId, recipient, emailId, category, at } of bounces) {
     const addressKey = compareKey(recipient);
     if (!(await bouncesOnly(trx, { orgId, addressKey, at }))) continue;
-    const reason = `soft bounces on ${daysToSuppress} days: ${bounce.category}`;
+    const reason = `soft bounces on ${daysToSuppress} days: ${category}`;
     suppressions.push({ orgId, address: recipient, addressKey, reason, emailId });
     // After somebody has removed the suppression, the count starts again.
     await trx('soft_bounces').where({ org_id: orgId, address_key: addressKey }).delete();

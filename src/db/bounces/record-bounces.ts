@@ -8,7 +8,7 @@ import type { Complaint, Failure, ParseResult } from '../../bounces/parse/parse-
 import type { DeliveryStatus } from '../../glossary.ts';
 import { compareKey } from '../../mail/address.ts';
 import { isSoftForMailbox, suppressionReason } from '../../record/transition.ts';
-import { noteSoftBounces } from '../accounts/soft-bounces.ts';
+import { noteSoftBounces, type SoftBounce } from '../accounts/soft-bounces.ts';
 import { type NewSuppression, suppress } from '../accounts/suppressions.ts';
 import { insertRows, insertWithBytes } from '../engine/insert-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
@@ -168,9 +168,11 @@ function suppressionAfter(
   return [{ orgId, address: recipient, addressKey: compareKey(recipient), reason, emailId }];
 }
 
-function softBounceOf({ incoming: { mail }, delivery, transition: { bounce } }: Changed) {
+function softBounceOf({ incoming: { mail }, delivery, transition: { bounce } }: Changed): SoftBounce[] {
   const { orgId, recipient, emailId } = delivery;
-  return isSoftForMailbox(bounce) ? [{ orgId, recipient, emailId, bounce, at: mail.at }] : [];
+  return isSoftForMailbox(bounce)
+    ? [{ orgId, recipient, emailId, category: bounce.category, at: mail.at }]
+    : [];
 }
 
 export function mailRow(mail: InboundMail, deliveryId: string | null, reading: ParseResult): object {

@@ -10,8 +10,8 @@
 import { failpoint } from '../../base/failpoints.ts';
 import { newId } from '../../base/id.ts';
 import { compareKey } from '../../mail/address.ts';
-import { isSoftForMailbox, suppressionReason, type Transition } from '../../record/transition.ts';
-import { noteSoftBounces } from '../accounts/soft-bounces.ts';
+import { softMailboxCategory, suppressionReason, type Transition } from '../../record/transition.ts';
+import { noteSoftBounces, type SoftBounce } from '../accounts/soft-bounces.ts';
 import { type NewSuppression, suppress } from '../accounts/suppressions.ts';
 import { insertRows } from '../engine/insert-rows.ts';
 import { type JsonColumns, jsonItems, query } from '../engine/json-rows.ts';
@@ -138,8 +138,11 @@ function suppressionAfter(transition: Transition, suppressAfter: readonly string
   return [{ orgId, address: recipient, addressKey: compareKey(recipient), reason, emailId }];
 }
 
-function softBounceOf({ delivery: { orgId, recipient, emailId }, attempt, bounce }: Transition) {
-  return isSoftForMailbox(bounce) ? [{ orgId, recipient, emailId, bounce, at: attempt.endedAt }] : [];
+function softBounceOf(transition: Transition): SoftBounce[] {
+  const category = softMailboxCategory(transition);
+  if (category === null) return [];
+  const { recipient, orgId, emailId } = transition.delivery;
+  return [{ orgId, recipient, emailId, category, at: transition.attempt.endedAt }];
 }
 
 function json(value: unknown): string | null {
