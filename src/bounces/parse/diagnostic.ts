@@ -50,7 +50,7 @@ export function readDiagnostic(
   const known = quoted?.enhanced ?? precise(status) ?? anyStatus.exec(inWords)?.groups?.status ?? status;
   if (quoted) {
     const reply = { code: Number(quoted.code), enhanced: known, text: squeeze(quoted.text ?? '') };
-    return { phase, reply, words: cut(inWords) };
+    return { phase, reply, words: cut(quoted.enhanced ? inWords : withStatus(inWords, quoted, known)) };
   }
   const digits = known ? Number(known[0]) * 100 + 50 : isPermanent ? 550 : 450;
   const words = [precise(known), inWords].filter((part) => part && !inWords.startsWith(`${part} `)).join(' ');
@@ -66,12 +66,30 @@ function precise(status: string | null): string | null {
   return status === null || /^\d\.0\.0$/.test(status) ? null : status;
 }
 
-function findReply(text: string) {
+interface QuotedReply {
+  code: string;
+  /** Where the code begins. */
+  at: number;
+  enhanced: string | undefined;
+  text: string | undefined;
+}
+
+function findReply(text: string): QuotedReply | undefined {
   for (const pattern of quotedReplies) {
-    const groups = pattern.exec(text)?.groups;
-    if (groups) return groups;
+    const found = pattern.exec(text);
+    if (!found) continue;
+    const { code, enhanced, text: after } = found.groups!;
+    return { code: code!, at: found.index + found[0].indexOf(code!), enhanced, text: after };
   }
   return undefined;
+}
+
+/** The words with the report's status: after the code that it belongs to, or before the words if the code contradicts it. */
+function withStatus(words: string, { code, at }: QuotedReply, status: string | null): string {
+  if (precise(status) === null || words.includes(status!)) return words;
+  if (status![0] !== code[0]) return `${status} ${words}`;
+  const end = at + code.length;
+  return `${words.slice(0, end)} ${status}${words.slice(end)}`;
 }
 
 /** Joins a reply of several lines, "550-5.1.1 No such\n550 5.1.1 user", to one line that has its codes once. */
