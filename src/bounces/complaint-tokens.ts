@@ -3,7 +3,8 @@
  * key are believed. Providers redact the recipient's address, and mostly leave these:
  *
  *   the return path    identifies the delivery; in the envelope, and in the header that the last host adds
- *   the Message-ID     identifies the email; if it has several recipients, a link must say which one complains
+ *   the Message-ID     identifies the email; if it has several recipients, a link must say which one complains. In the
+ *                      header of the copy, or in the report's field Original-Message-ID
  *   a tracking link    proves nothing by itself: it is in the body, which people forward and publish
  *
  * Anyone whom the recipient has answered knows the Message-ID too, and could forge a complaint; that is accepted, because
@@ -15,22 +16,24 @@ import type { ParsedMail } from './parse/parsed-mail.ts';
 import type { ReadReturnPath } from './return-path.ts';
 
 const returnPath = /(?<![\w-])b-(?:[0-9a-f]{32}-[0-9a-f]{16}|[0-9a-v]{37})(?![\w-])/gi;
-const messageId = /^message-id:\s*<(?<local>[\w-]{32})@/gim;
+/** Some providers leave the angle brackets out. */
+const messageId = /^(?:original-)?message-id:\s*<?(?<local>[\w-]{32})@/gim;
 const trackingLink = /\/t\/(?<kind>[oc])\/(?<token>[\w-]{46,4000})/g;
 
 const maxTokens = 20;
 
 const isCopy = /^(?:message\/(?:global|rfc822|global-headers)|text\/rfc822-headers?)$/;
 
-/** The most reliable first: the envelope in the report, then the copy of the mail from its start. */
-export function findTokens(mail: ParsedMail, mailFrom: string | null): Token[] {
+/** The most reliable first: the report's own fields, then the copy of the mail from its start. */
+export function findTokens(mail: ParsedMail): Token[] {
   const copies = mail.parts.filter(({ type }) => isCopy.test(type)).map(({ text }) => text);
-  const texts = [mailFrom ?? '', ...copies];
+  const reports = mail.parts.filter(({ type }) => type === 'message/feedback-report');
+  const texts = [...reports.map(({ text }) => text), ...copies];
   // In quoted-printable HTML, links are wrapped and their equals signs encoded.
   const unbroken = copies.map((text) => text.replace(/=\n/g, '').replace(/=3D/gi, '='));
   const tokens = [
     ...texts.flatMap(returnPathsIn),
-    ...copies.flatMap(messageIdsIn),
+    ...texts.flatMap(messageIdsIn),
     ...unbroken.flatMap(linksIn),
   ];
   const seen = new Set<string>();
@@ -44,9 +47,9 @@ function returnPathsIn(text: string): Token[] {
   }));
 }
 
-/** Only from the header of the copy, not from mail quoted below it. */
-function messageIdsIn(copy: string): Token[] {
-  const header = copy.split('\n\n', 1)[0]!;
+/** Only from the report's fields and the header of the copy, not from mail quoted below it. */
+function messageIdsIn(text: string): Token[] {
+  const header = text.split('\n\n', 1)[0]!;
   return [...header.matchAll(messageId)].map(({ groups }) => ({
     kind: 'message-id',
     text: groups!.local!,

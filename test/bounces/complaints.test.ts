@@ -33,8 +33,12 @@ test('a complaint counts by the Message-ID, not by a tracking link alone; of sev
   const copyFor = (to: string) =>
     world.mx[0]!.messages.find(({ to: all }) => all.includes(to))!.raw.toString('latin1');
   const report = goldenMail('arf-anonymous').toString('latin1');
-  const complain = async (copy: string) => {
+  const complain = async (copy: string, fields = '') => {
     const raw = report
+      .replace(
+        'Original-Mail-From: orders@shop.example',
+        () => `Original-Mail-From: orders@shop.example${fields}`,
+      )
       .replace('Content-Type: text/rfc822-headers', 'Content-Type: message/rfc822')
       .replace(/Received: from mail\.postern[\s\S]*?(?=\r\n--=_arf)/, () => copy);
     await world.comesBack('abuse@postern.invalid', raw, 'fbl@mail.example');
@@ -55,6 +59,18 @@ test('a complaint counts by the Message-ID, not by a tracking link alone; of sev
   t.deepEqual(await world.db('suppressions').select(), []);
   await complain(copy);
   t.deepEqual(await isComplained(ann), [true]);
+
+  // Without angle brackets, and in the report alone, as some providers write it; a forged one proves nothing there either.
+  const bare = await send(['bob@there.invalid']);
+  await complain(copyFor('bob@there.invalid').replace(/^(Message-ID: )<(.*)>/im, '$1$2'));
+  t.deepEqual(await isComplained(bare), [true]);
+  const named = await send(['eve@there.invalid']);
+  const id = /^Message-ID: <(.*)>/im.exec(copyFor('eve@there.invalid'))![1]!;
+  const last = id[31] === 'A' ? 'B' : 'A';
+  await complain('Subject: redacted', `\r\nOriginal-Message-ID: ${id.slice(0, 31)}${last}${id.slice(32)}`);
+  t.deepEqual(await isComplained(named), [false]);
+  await complain('Subject: redacted', `\r\nOriginal-Message-ID: ${id}`);
+  t.deepEqual(await isComplained(named), [true]);
 
   // One of two; the other one's link is another proof.
   const both = await send(['bea@there.invalid', 'cid@there.invalid']);

@@ -40,7 +40,7 @@ export function readComplaint(mail: ParsedMail): ParseResult | null {
     format: variant.name,
     feedbackType: 'abuse',
     reportedBy: addressOf(mail.header('from')),
-    tokens: findTokens(mail, null),
+    tokens: findTokens(mail),
   };
 }
 
@@ -53,7 +53,7 @@ function fromReport(block: Block, mail: ParsedMail): ParseResult {
     feedbackType,
     reportedBy:
       typedFieldOf(block, 'reporting-mta') ?? fieldOf(block, 'user-agent') ?? addressOf(mail.header('from')),
-    tokens: findTokens(mail, fieldOf(block, 'original-mail-from')),
+    tokens: findTokens(mail),
   };
 }
 
