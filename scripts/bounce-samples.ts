@@ -12,7 +12,7 @@
  *   failed      a bounce, hard or soft
  *   complaint, automatic, letter    as in bounces/parse/parse-result.ts; `arrived` counts as automatic
  *
- * The envelope sender is taken from Return-Path. A mail without a line there counts as `failed`. A mail whose bytes were read before, in any folder, is skipped.
+ * The envelope sender is taken from Return-Path, where Sendmail writes MAILER-DAEMON for the empty one. A mail without a line there counts as `failed`. A mail whose bytes were read before, in any folder, is skipped.
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
@@ -96,7 +96,9 @@ async function judge(directory: string, source: string): Promise<{ row: Row; wro
     if (seen.has(digest)) continue;
     seen.add(digest);
     const expected = expectedKinds.get(name) ?? 'failed';
-    const hasNullSender = /^Return-Path:[ \t]*<>/im.test(bytes.subarray(0, 64 * 1024).toString('latin1'));
+    const hasNullSender = /^Return-Path:[ \t]*<(?:mailer-daemon(?:@[^>]*)?)?>/im.test(
+      bytes.subarray(0, 64 * 1024).toString('latin1'),
+    );
     const reading = await readMail(bytes, 'return-path', hasNullSender);
     const read = kindRead(reading);
     count(row, expected, read);
