@@ -23,7 +23,7 @@ const unknownUser = [
   String.raw`utilisateur (?:inconnu|inexistant)|(?:adresse|boite|boîte) (?:\S{1,30} ){0,3}n'existe pas|(?:utente|casella|indirizzo|destinatario) (?:sconosciut|inesistente|non (?:esiste|trovat))`,
   '(?:empf(?:ä|ae)nger|benutzer) (?:unbekannt|nicht (?:gefunden|bekannt))|(?:konto|skrzynka|odbiorca|u(?:ż|z)ytkownik) nie istnieje|nie ma takie(?:go|j) (?:u(?:ż|z)ytkownika|skrzynki|konta|adresu)',
   '(?:usuario|destinatario|buz[oó]n|cuenta) (?:desconocid|no existe|inexistente)|(?:usu[aá]rio|conta) (?:desconhecid|n[aã]o existe|inexistente)',
-  '(?:пользователь|ящик|адрес) не (?:найден|существует)|(?:用户|用戶|邮箱|收件人|帐号|账号)(?:名)?不存在|宛先(?:の)?(?:メール)?アドレスが(?:見つかりません|存在しません)',
+  '(?:пользователь|ящик|адрес) не (?:найден|существует)|(?:用户|用戶|邮箱|收件人|帐号|账号)(?:名)?不存在|宛先(?:の)?(?:メール)?アドレスが(?:見つかりません|存在しません)|ユーザー?.{0,80}(?:見つかりません|存在しません)',
 ];
 
 export const mailboxes: readonly RuleEntry[] = [
@@ -51,7 +51,7 @@ export const mailboxes: readonly RuleEntry[] = [
   },
   {
     name: 'mailbox-full',
-    text: /over ?-?quota|(?<!queue )quota (?:limit )?exceeded|quota violation|QuotaExceeded|out of storage space|mailbox (?:is )?full/i,
+    text: /over ?-?quota|(?<!queue )quota (?:limit )?exceeded|quota violation|QuotaExceeded|out of storage space|mailbox (?:is )?full|exceeding (?:their|his|her|its) quota|mail ?box space (?:is )?not enough/i,
     category: 'mailbox_full',
     quotes: [
       '552 5.1.1 Boite du destinataire pleine. Recipient overquota. OFR_417 [417]',
@@ -65,7 +65,7 @@ export const mailboxes: readonly RuleEntry[] = [
     // The result of a DNS look-up by a relay that had accepted our mail, so it appears in bounces rather than in replies.
     name: 'unknown-domain',
     phases: recipientPhases,
-    text: /host or domain name not found|(?<!(?:sender|from|your|[he]{2}lo|client)(?:'s)? )(?:unknown (?:host|domain|mail server)\b|(?:host|domain) unknown|(?:domain|host) does(?: not|n't) exist)|no such (?:domain|host)\b|domain is not reachable|nonexistent domain|name or service not known|name service error for (?:name|domain)=\S{1,255} type=\w{1,10}: (?!malformed)|illegal host\/domain|(?:not|n't) find (?:a|any) (?:mail exchanger|host named|gateway)|no (?:mx|valid hosts?|mail exchanger)s? (?:records? )?found for|lookup failure: host \S{1,255} not found|record indicated no SMTP service/i,
+    text: /host or domain name not found|(?<!(?:sender|from|your|[he]{2}lo|client)(?:'s)? )(?:unknown (?:host|domain|mail server)\b|(?:host|domain) unknown|(?:domain|host) does(?: not|n't) exist)|no such (?:domain|host)\b|domain is not reachable|nonexistent domain|name or service not known|name service error for (?:name|domain)=\S{1,255} type=\w{1,10}: (?!malformed)|illegal host\/domain|(?:not|n't) find (?:a|any) (?:mail exchanger|host named)|no (?:mx|valid hosts?|mail exchanger)s? (?:records? )?found for|lookup failure: host \S{1,255} not found|record indicated no SMTP service/i,
     category: 'dns',
     quotes: ['550 Host unknown', '550 No such domain at this location'],
   },

@@ -43,7 +43,7 @@ export const mails: readonly RuleEntry[] = [
   },
   {
     name: 'too-big',
-    text: /message (?:is )?too (?:large|big|long)|message size exceeds/i,
+    text: /message (?:is )?too (?:large|big|long)|message size exceed(?:s|ed)/i,
     category: 'size',
     quotes: [
       '552 message is too long.',

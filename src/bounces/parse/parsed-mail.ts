@@ -81,15 +81,26 @@ function partFrom({ mimeType, filename, content }: Attachment): ParsedPart {
   const bytes = typeof content === 'string' ? Buffer.from(content) : new Uint8Array(content);
   // Decoded only when it is read; most parts never are.
   let text: string | undefined;
+  const type = mimeType.toLowerCase();
   return {
-    type: mimeType.toLowerCase(),
+    type,
     filename: (filename ?? '').toLowerCase(),
     bytes,
     get text() {
-      text ??= lines(Buffer.from(bytes.subarray(0, longestPart)).toString('utf8'));
+      text ??= lines(decoded(type, bytes.subarray(0, longestPart)));
       return text;
     },
   };
+}
+
+/**
+ * Japanese hosts write ISO-2022-JP (RFC 1468) into the fields of a report, which name no charset; its escape sequences tell.
+ * A copy of our mail is never decoded like this, because an escape in it could hide the tokens after it.
+ */
+function decoded(type: string, bytes: Uint8Array): string {
+  const text = Buffer.from(bytes).toString('utf8');
+  const isJapanese = type.endsWith('delivery-status') && /\u001b\$[@B]/.test(text);
+  return isJapanese ? new TextDecoder('iso-2022-jp').decode(bytes) : text;
 }
 
 function lines(text: string): string {
