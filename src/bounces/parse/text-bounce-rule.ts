@@ -12,6 +12,8 @@ export interface TextBounceRule {
   header?: [name: string, value: RegExp];
   /** Only mail with an empty envelope sender that is not an answer. */
   fromNullSender?: true;
+  /** Only mail that is not an answer, of a person or an out-of-office program. */
+  noAnswer?: true;
   /** Words of the body that only this format has. The text before them does not describe the failure. */
   opening?: RegExp;
   /** Words of the body or the subject that make it a warning: the host is still retrying. */

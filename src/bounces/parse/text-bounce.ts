@@ -13,13 +13,10 @@ import { groupware } from './text-bounces/groupware.ts';
 import { servers } from './text-bounces/mail-servers.ts';
 import { providers } from './text-bounces/mailbox-providers.ts';
 
+const knownFormats: readonly TextBounceRule[] = [...groupware, ...providers, ...servers];
+
 /** The specific before the general. */
-export const textBounceRules: readonly TextBounceRule[] = [
-  ...groupware,
-  ...providers,
-  ...servers,
-  ...general,
-];
+export const textBounceRules: readonly TextBounceRule[] = [...knownFormats, ...general];
 
 /** A bounce describes the failure near its beginning. */
 const maxTextLength = 16 * 1024;
@@ -43,21 +40,25 @@ export function readTextBounce(mail: ParsedMail): ParseResult | null {
   return failure({ format: name, recipient, reportedBy: null, diagnostic });
 }
 
-/** The description of the failure in a known format; null if no rule with an `opening` matches. */
+/**
+ * The description of the failure in a known format; null if no rule with an `opening` matches. The general rules do not say
+ * where the description ends, so that a company's notice below it would be read as the reason.
+ */
 export function wordsIn(mail: ParsedMail): string | null {
   const text = mail.text.slice(0, maxTextLength);
-  const format = textBounceRules.find((one) => one.opening && matches(one, mail, text));
+  const format = knownFormats.find((one) => one.opening && matches(one, mail, text));
   return format ? pick(format, descriptionOf(format, text)) : null;
 }
 
 function matches(
-  { header, opening, fromNullSender }: TextBounceRule,
+  { header, opening, fromNullSender, noAnswer }: TextBounceRule,
   mail: ParsedMail,
   text: string,
 ): boolean {
-  if (fromNullSender && (!mail.fromNullSender || isAnswer(mail))) return false;
+  if (fromNullSender && !mail.fromNullSender) return false;
   if (header && !header[1].test(mail.header(header[0]))) return false;
-  return !opening || opening.test(text);
+  if (opening && !opening.test(text)) return false;
+  return !(fromNullSender || noAnswer) || !isAnswer(mail);
 }
 
 /** The text after the opening and before the copy of our mail. */

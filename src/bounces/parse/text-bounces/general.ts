@@ -4,9 +4,9 @@ import type { TextBounceRule } from '../text-bounce-rule.ts';
 /** A mail was not delivered, in the words and languages of many servers. Near the beginning, before a copy of our mail. */
 const failureWords = new RegExp(
   `^(?=[\\s\\S]{0,3000}(?:${[
-    String.raw`undeliver|(?:not|n't|unable to|failed to)(?: yet)? (?:be )?deliver|deliver(?:y|ing)(?: \S{1,20}){0,3} (?:failed|failure|problems?|aborted)|delivery (?:failure|errors?)`,
+    String.raw`undeliver|(?:not|n't|(?:un|not )able to|failed to)(?: yet)? (?:be(?:en)? )?deliver|del[ei]ver(?:y|ing)(?: \S{1,20}){0,5} (?:failed|failure|problems?|(?:was )?aborted)|delivery (?:failure|errors?)|non-delivery`,
     'returned mail|failed permanently|trouble delivering|failed recipients?|did not reach|returned permanent errors|rejected recipient',
-    'not a valid user|no such user|user (?:unknown|not known)|has failed due to|has been postponed|was (?:automatically )?rejected',
+    'not a valid user|no such user|no mailbox here|user (?:unknown|not known)|addresses that were[ \\n]incorrectly constructed|has failed due to|has been postponed|was (?:automatically )?rejected',
     "n'a pas pu (?:etre|être)|n'ont pas pu (?:etre|être)|non remis|adresse .{0,80}n'existe pas|impossible de (?:remettre|distribuer|délivrer)",
     "non (?:è|e'|e) stat[oa] possibile|impossibile (?:recapitare|consegnare)|mancat[ao] (?:recapito|consegna)|non (?:è|e'|e) stat[oa] (?:recapitat|consegnat)",
     'nicht zugestellt|unzustellbar|nicht zustellbar|no se (?:pudo|ha podido) entregar|no (?:pudo|ha podido) ser entregad|não (?:pôde|foi possível)',
@@ -36,9 +36,17 @@ export const general: readonly TextBounceRule[] = [
     name: 'mailer-daemon',
     header: [
       'from',
-      /\b(?:mailer-daemon|mail deliver(?:y)? (?:sub)?system|mail_service|mail administrator|mdaemon|postmaster)\b/i,
+      /\b(?:mailer-daemon|mail deliver(?:y)? (?:sub)?system|mail administrator|system administrator|mdaemon|postmaster)\b|mail_service\b/i,
     ],
     opening: failureWords,
+    warning: postponed,
+  },
+  {
+    // Gateways and virus scanners that return mail under a name and an envelope of their own.
+    name: 'could-not-be-delivered',
+    noAnswer: true,
+    opening:
+      /^(?:-{2,} ?non-delivery (?:report|notification) ?-{2,}$|(?:your|the following|a) (?:(?:e-?)?mail|message)\b[^\n]{0,200}\n?[^\n]{0,40}?\b(?:cannot|can ?not|could not) be delivered(?: to(?: the following\b|:?$)|\.$))/im,
     warning: postponed,
   },
   {
@@ -47,5 +55,13 @@ export const general: readonly TextBounceRule[] = [
     fromNullSender: true,
     opening: failureWords,
     warning: postponed,
+  },
+  {
+    // It says that it is a report (RFC 6522), but its parts are missing or cannot be read.
+    name: 'report-unreadable',
+    fromNullSender: true,
+    header: ['content-type', /report-type\s*=\s*"?delivery-status/i],
+    opening: /^(?![\s\S]{0,2000}(?:success|relayed))/i,
+    warning: /delay|warning|not yet|still (?:trying|being)/i,
   },
 ];
