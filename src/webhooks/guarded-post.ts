@@ -76,6 +76,8 @@ export function createPoster(options: PosterOptions): Poster {
         if (isStale && !signal.aborted) resolve(open(url, request, signal, true));
         else reject(error);
       });
+      // Node reports no error if the server switches protocols (101).
+      outgoing.on('close', () => reject(new Error(`${hostOf(url)} ended the connection without an answer`)));
       outgoing.end(request.body);
     });
   }

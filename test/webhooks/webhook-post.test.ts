@@ -212,6 +212,14 @@ test.serial('an answer that dribbles in is given up, headers and all', async (t)
   await until(() => open.size === 0, { what: 'the connection to be closed' });
 });
 
+test.serial('an endpoint that switches protocols has not answered', async (t) => {
+  const { post } = await start(t, {}, { allowPrivate: true });
+  const { url } = await rawServer(t, (socket) =>
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),
+  );
+  await t.throwsAsync(post(url), { message: '127.0.0.1 ended the connection without an answer' });
+});
+
 test.serial('the status decides: a body that never ends is cut, and is no failure', async (t) => {
   const { post } = await start(t, {}, { allowPrivate: true });
   const { url, open } = await rawServer(t, dribble('HTTP/1.1 200 OK\r\n\r\n', 'drop '));
