@@ -34,7 +34,8 @@ export interface SendRequest extends SendTimes {
   html?: string;
   text?: string;
   replyTo?: NamedAddress[];
-  attachments: Attachment[];
+  /** A function if files are at URLs: it fetches them, and is called once, after all checks that need no content. */
+  attachments: Attachment[] | (() => Promise<Attachment[]>);
   headers: Record<string, string>;
   tags: Record<string, string>;
   tracking: { openTracking?: boolean; clickTracking?: boolean };
@@ -91,35 +92,47 @@ export type Accept = (
 ) => Promise<{ answer: SendAnswerRecord; replayed: boolean }>;
 
 export function createAccept(parts: AcceptParts): Accept {
-  return async (request, caller) => {
+  return async function accept(request, caller) {
     const fault = sendTimesFault(request, parts.clock.now(), parts.maxAgeMs);
     if (fault && !request.idempotency) throw fault;
     const from = requireSender(request.from);
     requireAllowedDomain(from, caller);
     const domain = requireVerified(from, await parts.findDomain(caller.orgId, from.domain));
     try {
-      if (request.recipients.length > maxRecipients) {
-        throw new RangeError(`an email has at most ${maxRecipients} recipients`);
-      }
       const draft = draftOf(parts, request, caller, domain);
       if (fault) return replayOr(fault, await parts.dryRun(draft));
-      const decision = await composeSend(parts, draft, request, from, domain).then(
-        (send) => commit(parts, send, request),
-        async (error) => {
-          // Refusals of the commit come before an error in composing (docs/design.md section 2, the order of checks).
-          const decisionWithoutMessage = await parts.dryRun(draft);
-          if ('answer' in decisionWithoutMessage && !decisionWithoutMessage.replayed) throw error;
-          return decisionWithoutMessage;
-        },
-      );
+      const { attachments } = request;
+      // Neither a repeat nor a send that would be refused makes us fetch anything.
+      const mustFetch = typeof attachments === 'function';
+      const decision = await (mustFetch ? parts.dryRun(draft) : decide(parts, draft, request, from, domain));
       if ('refused' in decision) throw refusalOf(decision, request);
-      return decision;
+      if (!mustFetch || decision.replayed) return decision;
+      // Everything is checked again, because the fetch takes time.
+      return await accept({ ...request, attachments: await attachments() }, caller);
     } catch (error) {
       if (error instanceof Refusal) throw error;
       const message = 'The service failed to accept the email. Nothing was charged. Try again.';
       throw new Refusal('SEND_FAILED', message, { cause: error });
     }
   };
+}
+
+async function decide(
+  parts: AcceptParts,
+  draft: Send,
+  request: SendRequest,
+  from: Mailbox,
+  domain: DomainRecord,
+): Promise<Decision> {
+  return composeSend(parts, draft, request, from, domain).then(
+    (send) => commit(parts, send, request),
+    async (error) => {
+      // Refusals of the commit come before an error in composing (docs/design.md section 2, the order of checks).
+      const decision = await parts.dryRun(draft);
+      if ('answer' in decision && !decision.replayed) throw error;
+      return decision;
+    },
+  );
 }
 
 /** A retry with the same idempotency key gets its answer, even if its `scheduledAt` has passed meanwhile. */
@@ -164,6 +177,9 @@ function requireVerified(from: Mailbox, domain: DomainRecord | null): DomainReco
 
 /** The send without its messages: enough to decide about credits, suppression and idempotency. */
 function draftOf(parts: AcceptParts, request: SendRequest, caller: Sender, domain: DomainRecord): Send {
+  if (request.recipients.length > maxRecipients) {
+    throw new RangeError(`an email has at most ${maxRecipients} recipients`);
+  }
   const emailId = newId();
   const now = parts.clock.now();
   const { scheduledAt = null, expiresAfter } = request;
@@ -251,7 +267,8 @@ function contentOf(
   from: Mailbox,
 ) {
   const date = scheduledAt ?? acceptedAt;
-  const { rawMessage, replyTo, subject, html, text, attachments, headers } = request;
+  const { rawMessage, replyTo, subject, html, text, headers } = request;
+  const attachments = typeof request.attachments === 'function' ? [] : request.attachments;
   if (rawMessage) {
     const { raw, received: how } = rawMessage;
     const received = how && `${how} id ${emailId}`;

@@ -323,6 +323,12 @@ const schema = z.object({
     description:
       'Domain of the return paths (MAIL FROM); its MX record must lead to this server, because bounces are sent there.',
   }),
+  attachmentAllowPrivate: setting(yesOrNo, {
+    name: 'POSTERN_ATTACHMENT_ALLOW_PRIVATE',
+    default: 'false',
+    description:
+      'Whether the `url` of an attachment may be on a loopback or private address and on any port; true lets every API key that can send read files of servers in your own network.',
+  }),
   webhookAllowPrivate: setting(yesOrNo, {
     name: 'POSTERN_WEBHOOK_ALLOW_PRIVATE',
     default: 'false',

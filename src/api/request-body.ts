@@ -88,8 +88,7 @@ function tooSlow(): Refusal {
 
 /** A 429 after the request was counted, so api-app.ts uncounts it. */
 export class BodyBudgetExceeded extends Refusal {
-  constructor() {
-    const message = 'The server is receiving too many large bodies. Nothing was charged. Retry in 1 s.';
+  constructor(message = 'The server is receiving too many large bodies. Nothing was charged. Retry in 1 s.') {
     super('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: 1000 });
   }
 }

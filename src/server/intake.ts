@@ -14,6 +14,7 @@ import { createAuthThrottle } from '../api/auth-throttle.ts';
 import { createAuthorize } from '../api/authorize.ts';
 import { createCursors } from '../api/events/event-cursor.ts';
 import { createStreams } from '../api/events/event-stream.ts';
+import { createFetchAttachments } from '../api/send/fetch-attachments.ts';
 import { countInFlight } from '../base/in-flight.ts';
 import { cached } from '../base/lookup-cache.ts';
 import { type Compose, isLarge } from '../compose/compose-order.ts';
@@ -41,6 +42,7 @@ import { createSubmission, type SubmissionParts } from '../smtp-in/submission/su
 import { createTracking } from '../tracking/routes.ts';
 import { createTrackingLinks } from '../tracking/tracking-links.ts';
 import type { Visit } from '../tracking/visit.ts';
+import { createDownload } from '../webhooks/guarded-get.ts';
 import type { AttemptWebhook } from '../webhooks/webhook-attempt.ts';
 import { leaseMs, type ServerContext } from './context.ts';
 
@@ -111,6 +113,10 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
   const app = createApi({
     ...sending,
     authorize: createAuthorize(callers),
+    fetchAttachments: createFetchAttachments(
+      createDownload({ resolve: management.resolve, allowPrivate: config.attachmentAllowPrivate }),
+      clock,
+    ),
     tracking: tracking.router,
     findEmail: (id, orgId) => findEmail(db, id, orgId),
     searchEmails: (search) => searchEmails(db, search),

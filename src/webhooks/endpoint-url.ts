@@ -34,7 +34,7 @@ export function parseWebhookUrl(
   url.hash = '';
   url.username = '';
   url.password = '';
-  const fault = allowPrivate ? null : faultOf(url);
+  const fault = allowPrivate ? null : faultOf(url, 'POSTERN_WEBHOOK_ALLOW_PRIVATE');
   return fault === null ? { url: url.href, credentials } : { fault };
 }
 
@@ -47,10 +47,11 @@ function decode(text: string): string {
   }
 }
 
-function faultOf(url: URL): string | null {
+/** `setting` would allow what is refused here. */
+export function faultOf(url: URL, setting: string): string | null {
   const host = hostOf(url);
   if ((isIP(host) && isForbidden(host, false)) || isLocalhost(host)) {
-    return `${host} is a private or special address, which POSTERN_WEBHOOK_ALLOW_PRIVATE=true would allow`;
+    return `${host} is a private or special address, which ${setting}=true would allow`;
   }
   // Other services on ports below 1024 speak other protocols and might take lines of the body for commands.
   const port = Number(url.port || 443);

@@ -41,7 +41,7 @@ export interface PosterOptions extends AddressOptions {
 export const timeoutMs = 15_000;
 const bodyTimeoutMs = 2_000;
 /** Delay before the next address is tried. Node's 250 ms are too short to connect to another continent. */
-const nextAddressMs = 2_000;
+export const nextAddressMs = 2_000;
 /** Bytes of a body that are kept, and that are read at most so that the connection can be reused. */
 const maxKeptBytes = 1024;
 const maxReadBytes = 64 * 1024;
@@ -106,7 +106,7 @@ export function createPoster(options: PosterOptions): Poster {
   };
 }
 
-function createLookup(options: AddressOptions): LookupFunction {
+export function createLookup(options: AddressOptions): LookupFunction {
   const resolve: AddressOptions['resolve'] = (name, type) =>
     isLocalhost(name) ? Promise.resolve([type === 'A' ? '127.0.0.1' : '::1']) : options.resolve(name, type);
   return (host, { all }, callback) => {
@@ -148,7 +148,7 @@ const reasons: Record<string, string> = {
 };
 
 /** If all of several addresses fail, Node gives only a code; after a semicolon it adds advice, which is cut off. */
-function sentenceOf(host: string, { code = '', message }: NodeJS.ErrnoException): string {
+export function sentenceOf(host: string, { code = '', message }: NodeJS.ErrnoException): string {
   if (code in reasons) return `${host} ${reasons[code]}`;
   const reason = message.split(';', 1)[0] || `no connection (${code})`;
   return reason.startsWith(host) ? reason : `${host}: ${reason}`;

@@ -105,6 +105,7 @@ test('with nothing given, every setting has its default', (t) => {
     smtpProxies: [],
     tlsCert: null,
     tlsKey: null,
+    attachmentAllowPrivate: false,
     webhookAllowPrivate: false,
     logLevel: 'info',
     logFormat: process.stdout.isTTY ? 'pretty' : 'json',

@@ -1,11 +1,14 @@
 /** The attachments of a send (docs/api.md section 2.2): decodes base64, and refuses executables by name and by type. */
 import { z } from 'zod';
+import { parseFileUrl } from '../../webhooks/guarded-get.ts';
 import { limitSize } from '../at-most.ts';
 import { characters, rule } from './schema-rule.ts';
 
 export const largestTotal = 10 * 1024 * 1024;
 /** The contract bounds only the bytes; a call with very many tiny attachments could keep a core busy for a minute. */
 const maxAttachments = 1000;
+/** Each makes us connect to a server of the caller's choice. */
+const maxFetched = 10;
 const expectedCount = `at most ${maxAttachments} attachments`;
 
 const executableName = /\.(exe|bat|sh)[. ]*$/i;
@@ -109,13 +112,54 @@ const disposition = z.enum(['attachment', 'inline']).meta({
     'How readers show the file. If it is left out, an image with a `contentId` is `inline`, and any other file is an `attachment`.',
 });
 
-const attachment = z.object({
+const url = z
+  .string()
+  .check(
+    rule(
+      (text) => parseFileUrl(text) !== null,
+      'an http or https URL of at most 2,048 characters without user and password',
+    ),
+  )
+  .meta({
+    format: 'uri',
+    maxLength: 2048,
+    description:
+      'Instead of `content`: where the server fetches the file before it accepts the email. At most 10 files of an email have a URL.',
+    examples: ['https://shop.example.com/invoices/4711.pdf'],
+  });
+
+const attachmentFields = z.object({
   filename,
-  content,
+  content: content.optional(),
   contentType: contentType.optional(),
   contentId: contentId.optional(),
   disposition: disposition.optional(),
+  url: url.optional(),
 });
+
+/** As the object itself would report them. */
+const contentOrUrl = z.check<z.infer<typeof attachmentFields>>(({ value, issues }) => {
+  const has = (name: string) => issues.some(({ path }) => path?.[0] === name);
+  if (value.url !== undefined && value.content !== undefined) {
+    const expected = 'left out, because content is given';
+    issues.push({
+      code: 'custom',
+      path: ['url'],
+      message: `must be ${expected}`,
+      params: { expected },
+      input: value.url,
+    });
+  } else if (value.url === undefined && value.content === undefined && !has('url') && !has('content')) {
+    issues.push({ code: 'invalid_type', expected: 'string', path: ['content'], input: undefined });
+  }
+});
+contentOrUrl._zod.def.when = ({ value }) => typeof value === 'object' && value !== null;
+
+const attachment = attachmentFields
+  .check(contentOrUrl)
+  .meta({ anyOf: [{ required: ['content'] }, { required: ['url'] }] });
+
+export type GivenAttachment = z.infer<typeof attachment>;
 
 const uniqueContentIds = z.check<z.infer<typeof attachment>[]>(({ value: list, issues }) => {
   const seen = new Set<string>();
@@ -137,6 +181,10 @@ export const attachments = limitSize(
     rule(
       (list) => list.reduce((total, one) => total + (one.content?.length ?? 0), 0) <= largestTotal,
       'at most 10 MiB in all, decoded',
+    ),
+    rule(
+      (list) => list.filter((one) => one.url !== undefined).length <= maxFetched,
+      `at most ${maxFetched} files with a url`,
     ),
     uniqueContentIds,
   ),

@@ -13,6 +13,7 @@ import { maxIssues, toIssues } from '../issues.ts';
 import { parseJson, readBody } from '../request-body.ts';
 import { setBusyHeaders } from '../server-busy.ts';
 import { admitSend, type SendCapacity } from './admit-send.ts';
+import type { FetchAttachments } from './fetch-attachments.ts';
 import { type SendFields, sendSchema, toRequest } from './schema.ts';
 import { type SendAnswer, sendAnswer } from './send-response.ts';
 import {
@@ -27,6 +28,7 @@ import {
 export interface SendParts extends SendCapacity {
   authorize: Authorize;
   accept: Accept;
+  fetchAttachments: FetchAttachments;
 }
 
 const maxKeyLength = 255;
@@ -86,21 +88,27 @@ function sendEmail(parts: SendParts): Middleware {
           throw refusal;
         });
       });
-      await send(context, caller, slot!, parts.accept);
+      await send(context, caller, slot!, parts);
     } finally {
       slot?.release();
     }
   };
 }
 
-async function send(context: Context, caller: Caller, slot: Slot, accept: Accept): Promise<void> {
+async function send(context: Context, caller: Caller, slot: Slot, parts: SendParts): Promise<void> {
+  const { accept, fetchAttachments } = parts;
   const body = await parseJson(await readBody(context.req, slot));
   const unknown = unknownMembers(body);
   if (unknown.length > 0) context.set(ignoredHeader, ignoredNames(unknown));
   const fields = checkFields(body, caller.strict ? unknown : []);
   const idempotency = idempotencyOf(context.req.headers['idempotency-key'] as string | undefined, fields);
   const { requestId } = context.state;
-  const request = { ...toRequest(fields), idempotency, requestId, ignored: ignoredNote(unknown) };
+  const request = {
+    ...toRequest(fields, (files) => fetchAttachments(caller.orgId, files, slot, whenHungUp(context.res))),
+    idempotency,
+    requestId,
+    ignored: ignoredNote(unknown),
+  };
   const { answer, replayed } = await accept(request, caller);
   if (replayed) context.set('Idempotent-Replayed', 'true');
   context.body = present(answer);
@@ -113,6 +121,16 @@ function checkFields(body: unknown, refused: UnknownMember[]): SendFields {
   if (parsed.success && refused.length === 0) return parsed.data;
   const issues = [...(parsed.success ? [] : toIssues(parsed.error, body)), ...unknownIssues(refused)];
   throw new Refusal('VALIDATION_ERROR', 'The request is not valid.', { issues: issues.slice(0, maxIssues) });
+}
+
+/** Aborts if the client disconnects before the response is written. */
+function whenHungUp(response: Context['res']): AbortSignal {
+  const hungUp = new AbortController();
+  const abort = () =>
+    hungUp.abort(new Refusal('BAD_REQUEST', 'The connection ended before the attachments were fetched.'));
+  if (response.destroyed) abort();
+  else response.once('close', abort);
+  return hungUp.signal;
 }
 
 /** The key in the body overrides the one in the header. */
@@ -129,7 +147,10 @@ function idempotencyOf(
 
 /** The parsed fields are in the order of the schema, so the order of members in the body does not matter. */
 function canonical({ attachments, headers, tags, ...fields }: Omit<SendFields, 'idempotencyKey'>): string {
-  const files = attachments?.map((file) => ({ ...file, content: hash('sha256', file.content) }));
+  const files = attachments?.map((file) => ({
+    ...file,
+    content: file.content && hash('sha256', file.content),
+  }));
   return JSON.stringify([fields, files, sorted(headers), sorted(tags)]);
 }
 

@@ -7,6 +7,7 @@
  */
 import { z } from 'zod';
 import type { SendRequest } from '../../accept.ts';
+import type { Attachment } from '../../compose/attachment.ts';
 import { headerFault } from '../../compose/custom-headers.ts';
 import { type RecipientKind, recipientKinds } from '../../glossary.ts';
 import { domainOf, parseMailbox } from '../../mail/address.ts';
@@ -14,7 +15,7 @@ import { recipientsOf, withoutName } from '../../mail/recipients.ts';
 import { minExpiresAfter } from '../../mail/send-times.ts';
 import { tlsRequiredField } from '../../mail/tls-required.ts';
 import { limitSize } from '../at-most.ts';
-import { attachments } from './attachments.ts';
+import { attachments, type GivenAttachment } from './attachments.ts';
 import { characters, rule } from './schema-rule.ts';
 
 const maxRecipients = 10;
@@ -233,7 +234,10 @@ export const sendSchema = z
 export type SendFields = z.infer<typeof sendSchema>;
 
 /** Converts checked fields to the request that accept.ts takes. */
-export function toRequest(parsed: SendFields): Omit<SendRequest, 'idempotency' | 'requestId'> {
+export function toRequest(
+  parsed: SendFields,
+  fetchAll: (files: GivenAttachment[]) => Promise<Attachment[]>,
+): Omit<SendRequest, 'idempotency' | 'requestId'> {
   const { idempotencyKey: _, to, cc, bcc, replyTo, ...fields } = parsed;
   return {
     ...fields,
@@ -243,7 +247,7 @@ export function toRequest(parsed: SendFields): Omit<SendRequest, 'idempotency' |
       bcc: bcc?.map(withoutName),
     }),
     replyTo: replyTo === undefined ? undefined : [withoutName(replyTo)],
-    attachments: parsed.attachments ?? [],
+    attachments: attachmentsOf(parsed.attachments ?? [], fetchAll),
     headers: parsed.headers ?? {},
     tags: parsed.tags ?? {},
     tracking: parsed.tracking ?? {},
@@ -253,3 +257,11 @@ export function toRequest(parsed: SendFields): Omit<SendRequest, 'idempotency' |
 }
 
 const isTlsRequired = (name: string) => name.toLowerCase() === tlsRequiredField;
+
+function attachmentsOf(
+  given: GivenAttachment[],
+  fetchAll: (files: GivenAttachment[]) => Promise<Attachment[]>,
+): SendRequest['attachments'] {
+  const whole = given.flatMap(({ url: _, content, ...file }) => (content ? [{ ...file, content }] : []));
+  return whole.length === given.length ? whole : () => fetchAll(given);
+}

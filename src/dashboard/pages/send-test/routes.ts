@@ -68,7 +68,9 @@ async function post(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
     return form(visit, parts, Object.fromEntries(faults));
   }
   const idempotency = idempotencyOf(once || newId(), content);
-  const request = { ...toRequest(parsed.data), idempotency, requestId: visit.context.state.requestId };
+  // The form has no attachments to fetch.
+  const sendFields = toRequest(parsed.data, async () => []);
+  const request = { ...sendFields, idempotency, requestId: visit.context.state.requestId };
   try {
     const { emailId } = await send(visit.org.id, parts, request, html.length + text.length);
     return redirect(
