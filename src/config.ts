@@ -98,6 +98,12 @@ const schema = z.object({
     description:
       'Addresses of proxies whose X-Forwarded-For header is trusted as the address of the client, in addition to proxies on this machine.',
   }),
+  dialects: setting(someOf('a dialect', ['resend'], 'none'), {
+    name: 'POSTERN_DIALECTS',
+    default: 'resend',
+    description:
+      "Other services' APIs that are served, so that applications written for them need another address only; none serves no other API.",
+  }),
   httpConcurrency: setting(wholeNumber('a number of sends', 2, 100000), {
     name: 'POSTERN_HTTP_CONCURRENCY',
     default: '1000',

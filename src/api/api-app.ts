@@ -28,6 +28,8 @@ export interface ApiParts extends Omit<EndpointParts, 'management' | 'document'>
   proxies: readonly string[];
   /** Responds to everything below /dashboard. */
   dashboard: Middleware;
+  /** Responds to the paths of other services' APIs. */
+  dialects: Middleware;
   /** The public URL of this service, for its documentation. */
   baseUrl(): string;
   /** Sees every request, around all other middleware. */
@@ -58,6 +60,7 @@ export function createApi(parts: ApiParts): Koa {
   app.use(parts.dashboard);
   app.use(setCommonHeaders);
   app.use(respondToRefusals(authorize, parts.onError));
+  app.use(parts.dialects);
   app.use(router.routes());
   app.use(docs.routes());
   app.use(parts.tracking.routes());
@@ -113,12 +116,19 @@ function respondToRefusals(authorize: Authorize, onError: ApiParts['onError']): 
   };
 }
 
-function respond(context: Context, { code, message, issues, retryAfterMs }: Refusal): void {
-  context.status = statusOf[code];
-  context.body = { error: code, message, issues };
+/** A dialect writes errors in its own form. */
+function respond(context: Context, refusal: Refusal): void {
+  const { retryAfterMs } = refusal;
+  const write: typeof writeRefusal = context.state.writeRefusal ?? writeRefusal;
+  write(context, refusal);
   if (retryAfterMs !== null) context.set('Retry-After', String(seconds(retryAfterMs)));
   // Otherwise the rest of an unread body would be parsed as the next request.
   if (!context.req.complete) context.set('Connection', 'close');
+}
+
+function writeRefusal(context: Context, { code, message, issues }: Refusal): void {
+  context.status = statusOf[code];
+  context.body = { error: code, message, issues };
 }
 
 /** A call that is refused with 429 after it was counted (the day's recipients) is uncounted; the headers show that. */

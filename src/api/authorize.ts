@@ -53,7 +53,9 @@ export function createAuthorize(parts: AuthorizeParts): Authorize {
   };
 }
 
+/** Dialects put the key elsewhere; dialects/serve-dialects.ts leaves it in the state. */
 function keyOf(context: Context): string | null {
+  if (context.state.apiKey !== undefined) return context.state.apiKey;
   return /^Bearer +(\S+)$/i.exec(context.get('authorization'))?.[1] ?? null;
 }
 

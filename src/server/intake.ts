@@ -31,6 +31,8 @@ import { findEmail } from '../db/events/emails.ts';
 import { recordVisits } from '../db/events/engagement.ts';
 import { type EventQuery, readEvents, settledPosition } from '../db/events/read-events.ts';
 import { searchEmails } from '../db/events/search-emails.ts';
+import { dialectsNamed } from '../dialects/all-dialects.ts';
+import { serveDialects } from '../dialects/serve-dialects.ts';
 import { createMessageId } from '../mail/message-id.ts';
 import { countRefusals, countRequests } from '../operate/metrics/request-metrics.ts';
 import type { Runner } from '../queue/runner.ts';
@@ -40,11 +42,12 @@ import { createResolver } from '../route/resolver.ts';
 import type { Client } from '../smtp-in/mail-handler.ts';
 import { createSubmission, type SubmissionParts } from '../smtp-in/submission/submission-handler.ts';
 import { createTracking } from '../tracking/routes.ts';
-import { createTrackingLinks } from '../tracking/tracking-links.ts';
+import { createTrackingLinks, type TrackingLinks } from '../tracking/tracking-links.ts';
 import type { Visit } from '../tracking/visit.ts';
 import { createDownload } from '../webhooks/guarded-get.ts';
 import type { AttemptWebhook } from '../webhooks/webhook-attempt.ts';
 import { leaseMs, type ServerContext } from './context.ts';
+import { createDialectStore } from './dialect-rows.ts';
 
 /** How long a commit of sends waits for more sends that are being composed. */
 const commitMaxWaitMs = 5;
@@ -76,7 +79,7 @@ export interface Intake {
 }
 
 export function createIntake(context: ServerContext, parts: IntakeParts): Intake {
-  const { config, clock, db, eventSignal, metrics, onError } = context;
+  const { config, clock, db, metrics, onError } = context;
   const uses = createKeyUseLog((list) => noteKeysUsed(db, list), clock, onError);
   const callers = createCallers(context, uses);
   const sending = {
@@ -85,17 +88,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
     accept: createAcceptance(context, parts),
   };
   const links = createTrackingLinks(context.secrets);
-  const tracking = createTracking({
-    links,
-    record: groupCommit(
-      signalsAfter(
-        eventSignal,
-        metrics.timed('visits', (visits: Visit[]) => recordVisits(db, visits)),
-      ),
-    ),
-    onError,
-    clock,
-  });
+  const tracking = createVisits(context, links);
   const feed = createEventFeed(context);
   const management = managementOf(context, parts.attemptWebhook);
   const dashboard = createDashboard({
@@ -110,19 +103,28 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
     baseUrl: parts.baseUrl,
     onError,
   });
+  const authorize = createAuthorize(callers);
+  const fetchAttachments = createFetchAttachments(
+    createDownload({ resolve: management.resolve, allowPrivate: config.attachmentAllowPrivate }),
+    clock,
+  );
   const app = createApi({
     ...sending,
-    authorize: createAuthorize(callers),
-    fetchAttachments: createFetchAttachments(
-      createDownload({ resolve: management.resolve, allowPrivate: config.attachmentAllowPrivate }),
-      clock,
-    ),
+    authorize,
+    fetchAttachments,
     tracking: tracking.router,
     findEmail: (id, orgId) => findEmail(db, id, orgId),
     searchEmails: (search) => searchEmails(db, search),
     feed,
     management,
     dashboard: dashboard.answer,
+    dialects: serveDialects(dialectsNamed(config.dialects), {
+      ...sending,
+      authorize,
+      fetchAttachments,
+      management,
+      store: createDialectStore(db),
+    }),
     proxies: config.httpProxies,
     baseUrl: parts.baseUrl,
     observe: countRequests(metrics),
@@ -139,6 +141,20 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
       await feed.streams.close();
     },
   };
+}
+
+function createVisits({ db, clock, eventSignal, metrics, onError }: ServerContext, links: TrackingLinks) {
+  return createTracking({
+    links,
+    record: groupCommit(
+      signalsAfter(
+        eventSignal,
+        metrics.timed('visits', (visits: Visit[]) => recordVisits(db, visits)),
+      ),
+    ),
+    onError,
+    clock,
+  });
 }
 
 function createAcceptance(

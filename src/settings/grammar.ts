@@ -128,12 +128,17 @@ export function eachOf<const T extends string>(what: string, choices: readonly T
 }
 
 /** Any of the choices, each once, or `off` for none. */
-export function someOf<const T extends string>(what: string, choices: readonly T[]): Grammar<T[]> {
-  const some = choiceOf(what, choices, `any of ${choices.join(', ')}, or "off"`);
+/** `empty` stands for none of them. */
+export function someOf<const T extends string>(
+  what: string,
+  choices: readonly T[],
+  empty = 'off',
+): Grammar<T[]> {
+  const some = choiceOf(what, choices, `any of ${choices.join(', ')}, or "${empty}"`);
   return {
     ...some,
-    read: (text) => (text.toLowerCase() === 'off' ? [] : some.read(text)),
-    print: (value) => (value.length === 0 ? 'off' : some.print(value)),
+    read: (text) => (text.toLowerCase() === empty ? [] : some.read(text)),
+    print: (value) => (value.length === 0 ? empty : some.print(value)),
   };
 }
 

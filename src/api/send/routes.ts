@@ -124,7 +124,7 @@ function checkFields(body: unknown, refused: UnknownMember[]): SendFields {
 }
 
 /** Aborts if the client disconnects before the response is written. */
-function whenHungUp(response: Context['res']): AbortSignal {
+export function whenHungUp(response: Context['res']): AbortSignal {
   const hungUp = new AbortController();
   const abort = () =>
     hungUp.abort(new Refusal('BAD_REQUEST', 'The connection ended before the attachments were fetched.'));

@@ -38,7 +38,7 @@ const address = z
     ),
   )
   .meta({ format: 'idn-email' });
-const body = z.string().check(rule(fitsBody, 'at most 2 MiB of UTF-8')).optional();
+export const body = z.string().check(rule(fitsBody, 'at most 2 MiB of UTF-8')).optional();
 
 /** A UTF-16 code unit is at most three bytes in UTF-8, so most bodies need no count, which takes 20 µs for 40 KB. */
 function fitsBody(text: string): boolean {
@@ -93,8 +93,8 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-const atMostPairs = <Schema extends z.ZodType>(schema: Schema) =>
-  limitSize(maxPairs, schema, `at most ${maxPairs} pairs`);
+const atMostPairs = <Schema extends z.ZodType>(schema: Schema, max = maxPairs) =>
+  limitSize(max, schema, `at most ${max} pairs`);
 
 export const tags = atMostPairs(
   z
@@ -111,25 +111,30 @@ export const tags = atMostPairs(
   examples: [{ order: '4711' }],
 });
 
-const headers = atMostPairs(
-  z
-    // Values are checked below, because zod would not report an invalid name if a value has the wrong type.
-    .record(z.string(), z.unknown())
-    .check(rule((pairs) => Object.keys(pairs).length <= maxPairs, 'at most 10 pairs'))
-    .superRefine((pairs, context) => {
-      for (const [name, value] of Object.entries(pairs)) {
-        if (typeof value !== 'string') {
-          context.addIssue({ code: 'invalid_type', expected: 'string', path: [name], input: value });
-          continue;
+/** Other services allow more headers than we do. */
+export const headersWithin = (max: number) =>
+  atMostPairs(
+    z
+      // Values are checked below, because zod would not report an invalid name if a value has the wrong type.
+      .record(z.string(), z.unknown())
+      .check(rule((pairs) => Object.keys(pairs).length <= max, `at most ${max} pairs`))
+      .superRefine((pairs, context) => {
+        for (const [name, value] of Object.entries(pairs)) {
+          if (typeof value !== 'string') {
+            context.addIssue({ code: 'invalid_type', expected: 'string', path: [name], input: value });
+            continue;
+          }
+          const fault = headerFault(name, value);
+          if (!fault) continue;
+          const { message, expected } = fault;
+          context.addIssue({ code: 'custom', path: [name], message, params: { expected } });
         }
-        const fault = headerFault(name, value);
-        if (!fault) continue;
-        const { message, expected } = fault;
-        context.addIssue({ code: 'custom', path: [name], message, params: { expected } });
-      }
-    })
-    .transform((pairs) => pairs as Record<string, string>),
-).meta({
+      })
+      .transform((pairs) => pairs as Record<string, string>),
+    max,
+  );
+
+const headers = headersWithin(maxPairs).meta({
   additionalProperties: { type: 'string' },
   maxProperties: maxPairs,
   description:
@@ -163,7 +168,7 @@ export const expiresAfter = z
     examples: [600],
   });
 
-const tracking = z
+export const tracking = z
   .object({
     openTracking: z
       .boolean()
@@ -179,6 +184,11 @@ const tracking = z
       "Overrides the sender domain's tracking settings; a member left out keeps the domain's setting.",
   });
 
+export const subject = z
+  .string()
+  .check(characters(1, 998), oneLine, unicode)
+  .meta({ minLength: 1, maxLength: 998, description: 'The subject line.', examples: ['Your receipt'] });
+
 export const sendSchema = z
   .object({
     to,
@@ -189,10 +199,7 @@ export const sendSchema = z
         'The sender, as an address or as `Name <address>`. Its domain must be registered in your organization and verified.',
       examples: ['Acme Billing <billing@example.com>'],
     }),
-    subject: z
-      .string()
-      .check(characters(1, 998), oneLine, unicode)
-      .meta({ minLength: 1, maxLength: 998, description: 'The subject line.', examples: ['Your receipt'] }),
+    subject,
     html: body.meta({ description: 'The HTML body. One of `html` and `text` is required, and not empty.' }),
     text: body.meta({
       description:
@@ -251,14 +258,17 @@ export function toRequest(
     headers: parsed.headers ?? {},
     tags: parsed.tags ?? {},
     tracking: parsed.tracking ?? {},
-    // Its value has been checked: No.
-    tlsRequired: Object.keys(parsed.headers ?? {}).some(isTlsRequired) ? false : undefined,
+    tlsRequired: tlsRequiredIn(parsed.headers ?? {}),
   };
 }
 
+/** The headers have been checked: the value is No. */
+export const tlsRequiredIn = (headers: Record<string, string>) =>
+  Object.keys(headers).some(isTlsRequired) ? false : undefined;
+
 const isTlsRequired = (name: string) => name.toLowerCase() === tlsRequiredField;
 
-function attachmentsOf(
+export function attachmentsOf(
   given: GivenAttachment[],
   fetchAll: (files: GivenAttachment[]) => Promise<Attachment[]>,
 ): SendRequest['attachments'] {

@@ -4,7 +4,8 @@ import { type EmailEvent, emailEventOf } from './email-event.ts';
 import { newStandardSecret, standardHeaders } from './standard-format.ts';
 import type { WebhookFormat } from './webhook-format.ts';
 
-const types: Record<string, string> = {
+/** Our event types, and Resend's names for them. */
+export const resendTypes: Readonly<Record<string, string>> = {
   'email.scheduled': 'email.scheduled',
   'email.queued': 'email.sent',
   'email.delivered': 'email.delivered',
@@ -19,13 +20,13 @@ const types: Record<string, string> = {
 };
 
 export const resend: WebhookFormat = {
-  writes: (type) => type in types,
+  writes: (type) => type in resendTypes,
   hasSeveralSignatures: true,
   newSecret: () => ({ secret: newStandardSecret(), publicKey: null }),
   write(event, signing) {
     const email = emailEventOf(event);
     const at = new Date(email.at).toISOString();
-    const body = boundedJson({ type: types[email.type], created_at: at, data: dataOf(email, at) });
+    const body = boundedJson({ type: resendTypes[email.type], created_at: at, data: dataOf(email, at) });
     return { body, headers: standardHeaders(event.id, body, signing) };
   },
 };

@@ -1,0 +1,9 @@
+/** The dialects by their names, as POSTERN_DIALECTS has them. */
+import type { Dialect, DialectName } from './dialect.ts';
+import { resend } from './resend/resend-dialect.ts';
+
+const dialects: Record<DialectName, Dialect> = { resend };
+
+export function dialectsNamed(names: readonly DialectName[]): Dialect[] {
+  return names.map((name) => dialects[name]);
+}

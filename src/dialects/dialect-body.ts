@@ -1,0 +1,12 @@
+/** Reads the bodies of dialects: JSON, which may be empty even if its Content-Type says JSON. */
+import type { Context } from 'koa';
+import type { Slot } from '../api/admission.ts';
+import { parseJson, readBody } from '../api/request-body.ts';
+
+/** Undefined if the body is empty: SDKs send `Content-Type: application/json` with every POST. */
+export async function readDialectBody({ req }: Context, slot: Slot): Promise<unknown> {
+  const { 'content-length': length, 'transfer-encoding': coding } = req.headers;
+  if (coding === undefined && (length === undefined || length === '0')) return undefined;
+  const bytes = await readBody(req, slot);
+  return bytes.length === 0 ? undefined : parseJson(bytes);
+}

@@ -1,0 +1,131 @@
+/**
+ * Sends an email for a dialect: checks the fields by the rules of our own endpoint, with the dialect's own limits, and accepts
+ * it. Addresses can have display names, as these services allow; contents and times are checked as ours are.
+ */
+import { hash } from 'node:crypto';
+import { decodeWords } from 'postal-mime';
+import { z } from 'zod';
+import type { Accept, SendRequest } from '../accept.ts';
+import { toIssues } from '../api/issues.ts';
+import { attachments } from '../api/send/attachments.ts';
+import {
+  attachmentsOf,
+  body,
+  headersWithin,
+  scheduledAt,
+  subject,
+  tags,
+  tlsRequiredIn,
+  tracking,
+} from '../api/send/schema.ts';
+import { newId } from '../base/id.ts';
+import { parseMailbox } from '../mail/address.ts';
+import { recipientsOf } from '../mail/recipients.ts';
+import { type Issue, Refusal } from '../mail/refusal.ts';
+import type { DialectCall } from './dialect.ts';
+
+const maxHeaders = 50;
+const maxKeyLength = 255;
+
+/** Names come unquoted, with commas and as encoded words (RFC 2047). */
+const mailbox = z.string().transform((text, context) => {
+  const parsed = parseMailbox(decodeWords(text));
+  if (parsed) return parsed;
+  const expected = 'an email address, or Name <address>';
+  context.addIssue({ code: 'custom', message: `must be ${expected}`, params: { expected } });
+  return z.NEVER;
+});
+
+const sendFields = z.object({
+  from: z.string(),
+  to: z.array(mailbox).min(1),
+  cc: z.array(mailbox).optional(),
+  bcc: z.array(mailbox).optional(),
+  replyTo: z.array(mailbox).optional(),
+  subject,
+  html: body,
+  text: body,
+  headers: headersWithin(maxHeaders).optional(),
+  tags: tags.optional(),
+  attachments: attachments.optional(),
+  tracking: tracking.optional(),
+  scheduledAt: scheduledAt.optional(),
+});
+
+/** What a dialect makes of its request: our names, nothing checked yet. */
+export type DialectSend = { [Name in keyof z.input<typeof sendFields>]: unknown };
+
+export interface SendTerms {
+  /** In to, cc and bcc together. */
+  maxRecipients: number;
+  /** The dialect's names of our fields, for the paths of issues. */
+  names: Readonly<Record<string, string>>;
+}
+
+/** The duplicate window of our own endpoint does not apply: two receipts with one subject are two emails. */
+export async function sendAs(
+  { accept, caller, context, fetchAll }: DialectCall,
+  send: DialectSend,
+  { maxRecipients, names }: SendTerms,
+): ReturnType<Accept> {
+  const fields = checkFields(send, names);
+  const recipients = recipientsOf(fields);
+  if (recipients.length > maxRecipients)
+    throw new Refusal('BAD_REQUEST', `An email can have at most ${maxRecipients} recipients.`);
+  const { from, html, text, headers = {} } = fields;
+  const request: SendRequest = {
+    recipients,
+    from: decodeWords(from),
+    subject: fields.subject,
+    ...(html !== undefined && { html }),
+    ...(text !== undefined && { text }),
+    ...(fields.replyTo && { replyTo: fields.replyTo }),
+    attachments: attachmentsOf(fields.attachments ?? [], fetchAll),
+    headers,
+    tags: fields.tags ?? {},
+    tracking: fields.tracking ?? {},
+    scheduledAt: fields.scheduledAt,
+    tlsRequired: tlsRequiredIn(headers),
+    idempotency: idempotencyOf(context.get('idempotency-key'), send),
+    requestId: context.state.requestId,
+  };
+  return accept(request, caller);
+}
+
+function checkFields(
+  send: DialectSend,
+  names: Readonly<Record<string, string>>,
+): z.output<typeof sendFields> {
+  const parsed = sendFields.safeParse(send);
+  const hasContent = [send.html, send.text].some((part) => part !== undefined && part !== '');
+  if (parsed.success && hasContent) return parsed.data;
+  const issues = parsed.success ? [noContent] : toIssues(parsed.error, send);
+  throw new Refusal('VALIDATION_ERROR', 'The request is not valid.', {
+    issues: issues.map((issue) => renamed(issue, names)),
+  });
+}
+
+const noContent: Issue = {
+  code: 'custom',
+  expected: 'html or text, one of them not empty',
+  received: 'undefined',
+  path: ['html'],
+  message: 'html or text is required',
+};
+
+/** The first step of a path, and of the message, is a name of ours. */
+function renamed(issue: Issue, names: Readonly<Record<string, string>>): Issue {
+  const [first = '', ...rest] = issue.path;
+  const name = names[first] ?? first;
+  const message = issue.message.startsWith(first)
+    ? `${name}${issue.message.slice(first.length)}`
+    : issue.message;
+  return { ...issue, path: [name, ...rest], message };
+}
+
+function idempotencyOf(key: string, send: DialectSend): SendRequest['idempotency'] {
+  if (key.length > maxKeyLength)
+    throw new Refusal('BAD_REQUEST', `Idempotency-Key must have 1 to ${maxKeyLength} characters.`);
+  // Without a key of the caller, one that nobody repeats.
+  return { key: key || newId(), requestHash: hash('sha256', JSON.stringify(send)) };
+}

@@ -1,0 +1,47 @@
+/**
+ * The rows that dialects look up and delete, each within one organization. server/dialect-rows.ts reads them from the database,
+ * which dialects never see. What needs more than a look-up is a service in accounts/ or webhooks/.
+ */
+import type { keyDocument } from '../accounts/create-key.ts';
+import type { DomainCheck } from '../accounts/domain-registration.ts';
+import type { SearchEmailsParts } from '../api/emails/routes.ts';
+import type { telemetry } from '../record/telemetry.ts';
+import type { AddedWebhook } from '../webhooks/endpoints.ts';
+
+export type StoredDomain = DomainCheck['domain'];
+export type StoredEmail = Parameters<typeof telemetry>[0];
+export type StoredKey = Parameters<typeof keyDocument>[0];
+export type StoredWebhook = AddedWebhook['webhook'];
+
+export interface StoredSuppression {
+  id: string;
+  address: string;
+  reason: string;
+  createdAt: number;
+}
+
+/** Rows after this one, in the order of the list. */
+interface Page {
+  after: string | undefined;
+  limit: number;
+}
+
+export interface DialectStore {
+  findEmail(orgId: string, id: string): Promise<StoredEmail | null>;
+  /** False if the email no longer exists. */
+  cancelEmail(email: StoredEmail, now: number): Promise<boolean>;
+  /** False if its time has come, or it is not scheduled. */
+  moveEmail(email: StoredEmail, at: number, now: number): Promise<boolean>;
+  searchEmails: SearchEmailsParts['searchEmails'];
+  listDomains(orgId: string): Promise<StoredDomain[]>;
+  removeDomain(id: string): Promise<void>;
+  setDomainTracking(id: string, tracking: { opens?: boolean; clicks?: boolean }): Promise<void>;
+  listKeys(orgId: string, page: Page): Promise<StoredKey[]>;
+  findKey(orgId: string, id: string): Promise<StoredKey | null>;
+  revokeKey(id: string, now: number): Promise<boolean>;
+  listWebhooks(orgId: string): Promise<StoredWebhook[]>;
+  findWebhook(orgId: string, id: string): Promise<StoredWebhook | null>;
+  removeWebhook(id: string): Promise<boolean>;
+  /** By the form in which addresses are compared. */
+  findSuppression(orgId: string, key: string): Promise<StoredSuppression | null>;
+}

@@ -1,0 +1,75 @@
+/**
+ * What a dialect is: another service's HTTP API, as that service's SDKs speak it, on our own accept, searches and lists. A
+ * dialect translates a request, calls the same services as our API, and translates the result. Rules of sending belong to those
+ * services, never to a dialect.
+ */
+import type { Context } from 'koa';
+import type { z } from 'zod';
+import type { Accept } from '../accept.ts';
+import type { Caller, Grant } from '../accounts/api-keys.ts';
+import { toIssues } from '../api/issues.ts';
+import type { Management } from '../api/management.ts';
+import type { SendCapacity } from '../api/send/admit-send.ts';
+import type { GivenAttachment } from '../api/send/attachments.ts';
+import type { Attachment } from '../compose/attachment.ts';
+import type { Config } from '../config.ts';
+import { Refusal } from '../mail/refusal.ts';
+import type { DialectStore } from './dialect-store.ts';
+
+export type DialectName = Config['dialects'][number];
+
+export interface Dialect {
+  name: DialectName;
+  /** The API key, where this service's SDKs put it; null if the request has none there. */
+  keyOf(context: Context): string | null;
+  routes: readonly DialectRoute[];
+  /** Paths of the service that Postern does not have, as patterns of the router. They are answered 404 in the dialect's words. */
+  missing: readonly string[];
+  /** Sets the status and the body of an error. `Retry-After` and the headers of the rate limit are set already. */
+  writeRefusal(context: Context, refusal: Refusal): void;
+}
+
+export interface DialectParts extends SendCapacity {
+  accept: Accept;
+  store: DialectStore;
+  management: Pick<
+    Management,
+    'db' | 'clock' | 'seal' | 'names' | 'resolve' | 'keepKeysMs' | 'allowPrivate' | 'eventSignal'
+  >;
+}
+
+export interface DialectCall extends DialectParts {
+  context: Context;
+  /** The parameters in the path, decoded. */
+  params: Record<string, string>;
+  caller: Caller;
+  orgId: string;
+  /** Fetches attachments that are at a URL. */
+  fetchAll(files: GivenAttachment[]): Promise<Attachment[]>;
+  /** The parsed body; undefined if it is empty. */
+  body: unknown;
+  now: number;
+}
+
+export interface DialectRoute {
+  /** The method and the path as a pattern of the router, for instance `GET /emails/:id`. */
+  route: string;
+  grant: Grant;
+  /** Without it the body is not read: some SDKs send JSON with a GET. */
+  hasBody?: boolean;
+  /** Resolves to the body of the response. */
+  respond(call: DialectCall): Promise<unknown>;
+}
+
+/** Checks a body or a query. The issues of a refusal have paths in the dialect's own names. */
+export function check<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const issues = toIssues(parsed.error, value);
+  throw new Refusal('VALIDATION_ERROR', 'The request is not valid.', { issues });
+}
+
+export function requireItem<Item>(item: Item | null, noun: string): Item {
+  if (item !== null) return item;
+  throw new Refusal('NOT_FOUND', `There is no such ${noun}.`);
+}

@@ -1,0 +1,31 @@
+/** Resend's API: https://resend.com/docs/api-reference. Its SDKs send the key as a bearer token. */
+import type { Context } from 'koa';
+import type { Dialect } from '../dialect.ts';
+import { resendEmailRoutes } from './resend-emails.ts';
+import { writeResendError } from './resend-errors.ts';
+import { resendSetUpRoutes } from './resend-set-up.ts';
+import { resendWebhookRoutes } from './resend-webhooks.ts';
+
+export const resend: Dialect = {
+  name: 'resend',
+  keyOf: (context: Context) => /^Bearer +(\S+)$/i.exec(context.get('authorization'))?.[1] ?? null,
+  routes: [...resendEmailRoutes, ...resendSetUpRoutes, ...resendWebhookRoutes],
+  missing: [
+    'audiences',
+    'automations',
+    'broadcasts',
+    'contact-properties',
+    'contacts',
+    'emails/batch',
+    'emails/metrics',
+    'emails/receiving',
+    'events',
+    'inboxes',
+    'logs',
+    'segments',
+    'templates',
+    'topics',
+    'usage',
+  ].map((path) => `/${path}{/*rest}`),
+  writeRefusal: writeResendError,
+};

@@ -1,0 +1,239 @@
+/** Resend's domains, API keys and suppressions. A domain's id is its name or our id. */
+import { z } from 'zod';
+import { makeKey } from '../../accounts/create-key.ts';
+import { registerDomain, verifyDomain } from '../../accounts/domain-registration.ts';
+import { type CheckedRecord, type DnsRecord, recordsFor } from '../../accounts/domains.ts';
+import { searchList, suppressAddress, unsuppressAddress } from '../../accounts/suppression-list.ts';
+import { uuidIn } from '../../api/query.ts';
+import { iso } from '../../base/clock.ts';
+import { compareKey, domainOf, toDomain } from '../../mail/address.ts';
+import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
+import type { StoredDomain, StoredKey, StoredSuppression } from '../dialect-store.ts';
+import { listOf, listQuery } from './resend-lists.ts';
+
+const grant = 'full_access';
+
+export const resendSetUpRoutes: DialectRoute[] = [
+  { route: 'POST /domains', grant, hasBody: true, respond: addDomain },
+  {
+    route: 'GET /domains',
+    grant,
+    respond: async (call) => listOf(call, await call.store.listDomains(call.orgId), domainFields),
+  },
+  {
+    route: 'GET /domains/:id',
+    grant,
+    respond: async (call) => presentDomain(call, await findDomain(call)),
+  },
+  { route: 'PATCH /domains/:id', grant, hasBody: true, respond: changeDomain },
+  { route: 'DELETE /domains/:id', grant, respond: removeDomain },
+  { route: 'POST /domains/:id/verify', grant, respond: checkDomain },
+  { route: 'POST /api-keys', grant, hasBody: true, respond: addKey },
+  { route: 'GET /api-keys', grant, respond: listKeys },
+  { route: 'DELETE /api-keys/:id', grant, respond: revokeKey },
+  { route: 'POST /suppressions', grant, hasBody: true, respond: addSuppression },
+  { route: 'GET /suppressions', grant, respond: listSuppressions },
+  { route: 'POST /suppressions/batch/add', grant, hasBody: true, respond: addSuppressions },
+  { route: 'POST /suppressions/batch/remove', grant, hasBody: true, respond: removeSuppressions },
+  {
+    route: 'GET /suppressions/:address',
+    grant,
+    respond: async (call) => presentSuppression(await findSuppression(call, call.params.address!)),
+  },
+  { route: 'DELETE /suppressions/:address', grant, respond: removeSuppression },
+];
+
+const domainName = z.string().transform((text, context) => {
+  const name = toDomain(text);
+  if (name !== null) return name;
+  context.addIssue({
+    code: 'custom',
+    message: 'must be a domain name',
+    params: { expected: 'a domain name' },
+  });
+  return z.NEVER;
+});
+
+async function addDomain(call: DialectCall) {
+  const { name } = check(z.object({ name: domainName }), call.body);
+  const { db, seal } = call.management;
+  const domain = await registerDomain(
+    db,
+    { orgId: call.orgId, name },
+    { seal, now: call.now, byOwner: true },
+  );
+  call.context.status = 201;
+  return presentDomain(call, domain);
+}
+
+async function findDomain({ store, orgId, params }: DialectCall): Promise<StoredDomain> {
+  const domains = await store.listDomains(orgId);
+  const name = params.id!.toLowerCase();
+  return requireItem(domains.find((one) => one.id === name || one.name === name) ?? null, 'domain');
+}
+
+function domainFields({ id, name, status, createdAt }: StoredDomain) {
+  return {
+    id,
+    name,
+    status: status === 'verified' ? 'verified' : 'pending',
+    created_at: iso(createdAt),
+    region: 'us-east-1',
+    capabilities: { sending: 'enabled', receiving: 'disabled' },
+  };
+}
+
+function presentDomain(
+  { management }: DialectCall,
+  domain: StoredDomain,
+  records: (DnsRecord | CheckedRecord)[] = recordsFor(domain, management.names),
+) {
+  return {
+    object: 'domain',
+    ...domainFields(domain),
+    open_tracking: domain.openTracking,
+    click_tracking: domain.clickTracking,
+    records: records.map((record) => presentRecord(record, domain)),
+  };
+}
+
+const recordKinds: Partial<Record<DnsRecord['purpose'], string>> = { dkim: 'DKIM', tracking: 'Tracking' };
+
+function presentRecord(record: DnsRecord | CheckedRecord, { status }: StoredDomain) {
+  const isFound = 'ok' in record ? record.ok : status === 'verified';
+  return {
+    record: recordKinds[record.purpose] ?? 'SPF',
+    name: record.name,
+    type: record.type,
+    ttl: 'Auto',
+    status: isFound ? 'verified' : 'pending',
+    value: record.value,
+    ...(record.type === 'MX' && { priority: 10 }),
+  };
+}
+
+const domainChange = z.object({
+  open_tracking: z.boolean().optional(),
+  click_tracking: z.boolean().optional(),
+});
+
+async function changeDomain(call: DialectCall) {
+  const { open_tracking: opens, click_tracking: clicks } = check(domainChange, call.body ?? {});
+  const { id } = await findDomain(call);
+  if (opens !== undefined || clicks !== undefined)
+    await call.store.setDomainTracking(id, {
+      ...(opens !== undefined && { opens }),
+      ...(clicks !== undefined && { clicks }),
+    });
+  return { object: 'domain', id };
+}
+
+async function removeDomain(call: DialectCall) {
+  const { id } = await findDomain(call);
+  await call.store.removeDomain(id);
+  return { object: 'domain', id, deleted: true };
+}
+
+async function checkDomain(call: DialectCall) {
+  const { db, names, resolve, keepKeysMs: keepMs, eventSignal } = call.management;
+  const found = await findDomain(call);
+  await verifyDomain(db, found, { names, resolve, now: call.now, keepMs, eventSignal });
+  return { object: 'domain', id: found.id };
+}
+
+const newKey = z.object({
+  name: z.string().min(1).max(100),
+  permission: z.enum(['full_access', 'sending_access']).default('full_access'),
+  domain_id: z.string().optional(),
+});
+
+async function addKey(call: DialectCall) {
+  const { name: label, permission, domain_id: id } = check(newKey, call.body);
+  const domain = id === undefined ? null : await findDomain({ ...call, params: { id } });
+  const scopes = permission === 'full_access' ? ['full_access'] : ['email:send'];
+  if (domain) scopes.push(`domain_scope:${domain.name}`);
+  const made = await makeKey(call.management.db, { orgId: call.orgId, label, scopes }, call.now);
+  call.context.status = 201;
+  return { id: made.id, token: made.key };
+}
+
+/** The oldest first, as `after` of our own list is. */
+async function listKeys(call: DialectCall) {
+  const { limit, after } = listQuery(call);
+  const rows = await call.store.listKeys(call.orgId, {
+    after: after && (uuidIn(after) ?? undefined),
+    limit: limit + 1,
+  });
+  const page = rows.slice(0, limit);
+  return { object: 'list', has_more: rows.length > limit, data: page.map(presentKey) };
+}
+
+function presentKey({ id, label, createdAt, usedAt }: StoredKey) {
+  return { id, name: label, created_at: iso(createdAt), last_used_at: usedAt === null ? null : iso(usedAt) };
+}
+
+async function revokeKey({ store, orgId, params, now }: DialectCall) {
+  const id = uuidIn(params.id!);
+  const key = requireItem(id === null ? null : await store.findKey(orgId, id), 'API key');
+  await store.revokeKey(key.id, now);
+  return { object: 'api_key', id: key.id, deleted: true };
+}
+
+const address = z.string().refine((text) => domainOf(text) !== null, 'must be an email address');
+const maxBatch = 100;
+
+async function addSuppression(call: DialectCall) {
+  const { email } = check(z.object({ email: address }), call.body);
+  call.context.status = 201;
+  await suppressAddress(changeOf(call), email);
+  return { object: 'suppression', id: email };
+}
+
+function changeOf({ management: { db, eventSignal }, orgId, now }: DialectCall) {
+  return { db, eventSignal, orgId, now };
+}
+
+async function findSuppression({ store, orgId }: DialectCall, email: string): Promise<StoredSuppression> {
+  return requireItem(await store.findSuppression(orgId, compareKey(email)), 'suppression');
+}
+
+async function listSuppressions(call: DialectCall) {
+  const { limit, after } = listQuery(call);
+  const last = after === undefined ? null : compareKey(after);
+  const { found, next } = await searchList(call.management.db, '', { orgId: call.orgId, after: last, limit });
+  return { object: 'list', has_more: next !== null, data: found.map(presentSuppression) };
+}
+
+/** The address is the id: with it our list continues, and the calls on one suppression take an address as well. */
+function presentSuppression({ address: email, reason, createdAt }: StoredSuppression) {
+  const origin = reason.startsWith('hard bounce')
+    ? 'bounce'
+    : reason === 'complaint'
+      ? 'complaint'
+      : 'manual';
+  return { object: 'suppression', id: email, email, origin, source_id: null, created_at: iso(createdAt) };
+}
+
+async function removeSuppression(call: DialectCall) {
+  const { address: email } = await findSuppression(call, call.params.address!);
+  await unsuppressAddress(changeOf(call), email);
+  return { object: 'suppression', id: email, deleted: true };
+}
+
+const emails = z.object({ emails: z.array(address).min(1).max(maxBatch) });
+
+async function addSuppressions(call: DialectCall) {
+  const data = [];
+  for (const email of check(emails, call.body).emails) {
+    await suppressAddress(changeOf(call), email);
+    data.push({ object: 'suppression', id: email });
+  }
+  return { data };
+}
+
+async function removeSuppressions(call: DialectCall) {
+  const data = [];
+  for (const email of check(emails, call.body).emails)
+    data.push({ object: 'suppression', id: email, deleted: await unsuppressAddress(changeOf(call), email) });
+  return { data };
+}

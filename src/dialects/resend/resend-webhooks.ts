@@ -1,0 +1,105 @@
+/** Resend's webhooks: our endpoints whose posts have Resend's format. */
+import { z } from 'zod';
+import { uuidIn } from '../../api/query.ts';
+import { iso } from '../../base/clock.ts';
+import { Refusal } from '../../mail/refusal.ts';
+import { parseWebhookUrl } from '../../webhooks/endpoint-url.ts';
+import { addWebhook, changeWebhook, rotateSecret } from '../../webhooks/endpoints.ts';
+import { resendTypes } from '../../webhooks/formats/resend-format.ts';
+import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
+import type { StoredWebhook } from '../dialect-store.ts';
+import { listOf } from './resend-lists.ts';
+
+const grant = 'full_access';
+
+export const resendWebhookRoutes: DialectRoute[] = [
+  { route: 'POST /webhooks', grant, hasBody: true, respond: add },
+  { route: 'GET /webhooks', grant, respond: list },
+  {
+    route: 'GET /webhooks/:id',
+    grant,
+    // Our secrets are shown once.
+    respond: async (call) => ({ object: 'webhook', ...fields(await find(call)), signing_secret: null }),
+  },
+  { route: 'PATCH /webhooks/:id', grant, hasBody: true, respond: change },
+  { route: 'DELETE /webhooks/:id', grant, respond: remove },
+  { route: 'POST /webhooks/:id/signing-secret/rotate', grant, respond: rotate },
+];
+
+const events = z.array(z.string()).max(100);
+
+async function add(call: DialectCall) {
+  const { endpoint, events: names } = check(z.object({ endpoint: z.string(), events }), call.body);
+  const { db, seal, allowPrivate } = call.management;
+  const parsed = parseWebhookUrl(endpoint, allowPrivate, 'resend');
+  if ('fault' in parsed) throw new Refusal('BAD_REQUEST', `endpoint: ${parsed.fault}`);
+  const request = { orgId: call.orgId, url: endpoint, types: ourTypes(names), format: 'resend' } as const;
+  const { webhook, secret } = await addWebhook(db, request, {
+    seal,
+    allowPrivate,
+    now: call.now,
+    byOwner: true,
+  });
+  call.context.status = 201;
+  return { object: 'webhook', id: webhook.id, signing_secret: secret };
+}
+
+/** Event types of ours; those of Resend that never happen here (`contact.created`) are left out. */
+function ourTypes(names: string[]): string[] {
+  const types = Object.entries(resendTypes).filter(([, name]) => names.includes(name));
+  if (types.length > 0) return types.map(([type]) => type);
+  throw new Refusal('BAD_REQUEST', `events: Postern has none of these; it has ${theirTypes([]).join(', ')}.`);
+}
+
+/** No types means all. */
+function theirTypes(types: readonly string[]): string[] {
+  const wanted = Object.entries(resendTypes).filter(([type]) => types.length === 0 || types.includes(type));
+  return [...new Set(wanted.map(([, name]) => name))];
+}
+
+async function list(call: DialectCall) {
+  const webhooks = await call.store.listWebhooks(call.orgId);
+  const own = webhooks.filter(({ format }) => format === 'resend');
+  return listOf(call, own, fields);
+}
+
+function fields({ id, createdAt, status, url, types }: StoredWebhook) {
+  return {
+    id,
+    created_at: iso(createdAt),
+    status: status === 'active' ? 'enabled' : 'disabled',
+    endpoint: url,
+    events: theirTypes(types),
+  };
+}
+
+async function find({ store, orgId, params }: DialectCall): Promise<StoredWebhook> {
+  const id = uuidIn(params.id!);
+  const webhook = id === null ? null : await store.findWebhook(orgId, id);
+  return requireItem(webhook?.format === 'resend' ? webhook : null, 'webhook');
+}
+
+const changes = z.object({ events: events.optional(), status: z.enum(['enabled', 'disabled']).optional() });
+
+async function change(call: DialectCall) {
+  const { events: names, status } = check(changes, call.body ?? {});
+  const webhook = await find(call);
+  const { db, eventSignal } = call.management;
+  const types = names && ourTypes(names);
+  const enabled = status && status === 'enabled';
+  await changeWebhook({ db, eventSignal, now: call.now }, webhook, { types, enabled });
+  return { object: 'webhook', id: webhook.id };
+}
+
+async function remove(call: DialectCall) {
+  const { id } = await find(call);
+  await call.store.removeWebhook(id);
+  return { object: 'webhook', id, deleted: true };
+}
+
+async function rotate(call: DialectCall) {
+  const { db, seal } = call.management;
+  const webhook = await find(call);
+  const rotated = requireItem(await rotateSecret(db, webhook, { seal, now: call.now }), 'webhook');
+  return { object: 'webhook', id: webhook.id, signing_secret: rotated.secret };
+}

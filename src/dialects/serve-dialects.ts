@@ -1,0 +1,109 @@
+/**
+ * Serves the dialects at the root of the host, because frameworks drop the path of a configured URL, and below
+ * /compat/<name>/. At the root, a dialect is told from another by its paths and by the header that has its key.
+ */
+import Router from '@koa/router';
+import type { Context, Middleware } from 'koa';
+import { requireManager } from '../accounts/api-keys.ts';
+import type { Slot } from '../api/admission.ts';
+import type { Authorize } from '../api/authorize.ts';
+import { admitSend } from '../api/send/admit-send.ts';
+import type { GivenAttachment } from '../api/send/attachments.ts';
+import type { FetchAttachments } from '../api/send/fetch-attachments.ts';
+import { whenHungUp } from '../api/send/routes.ts';
+import { withSlot } from '../api/server-busy.ts';
+import { Refusal } from '../mail/refusal.ts';
+import type { Dialect, DialectParts, DialectRoute } from './dialect.ts';
+import { readDialectBody } from './dialect-body.ts';
+
+/** Calls in flight for each admission slot: one that has the slot, and one that waits for it. */
+const callsPerSlot = 2;
+
+interface Served {
+  dialect: Dialect;
+  router: Router;
+}
+
+export interface ServeParts extends DialectParts {
+  authorize: Authorize;
+  fetchAttachments: FetchAttachments;
+}
+
+/** Answers every request that a dialect has a path for. Refusals are thrown; api/api-app.ts writes them. */
+export function serveDialects(dialects: readonly Dialect[], parts: ServeParts): Middleware {
+  const withinLimit = withSlot(callsPerSlot * parts.admission.maxSlots);
+  const served = dialects.map((dialect) => ({ dialect, router: routerOf(dialect, parts, withinLimit) }));
+  return async (context, next) => {
+    // Some SDKs join the configured URL and the path with one slash too many.
+    const path = context.path.replace(/\/{2,}/g, '/');
+    const found = findPrefixed(served, path) ?? findAtRoot(served, path, context);
+    if (found === null) return next();
+    const { dialect, router } = found.served;
+    context.path = found.path;
+    context.state.apiKey = dialect.keyOf(context);
+    context.state.writeRefusal = dialect.writeRefusal;
+    await router.routes()(context as never, async () => {
+      await parts.authorize.countUnrouted(context);
+      throw new Refusal('NOT_FOUND', `Postern does not have ${context.method} ${found.path}.`);
+    });
+  };
+}
+
+interface Found {
+  served: Served;
+  path: string;
+}
+
+function findPrefixed(served: Served[], path: string): Found | null {
+  const [, name, rest] = /^\/compat\/([a-z]+)(\/.*)?$/.exec(path) ?? [];
+  const one = served.find(({ dialect }) => dialect.name === name);
+  return one ? { served: one, path: rest ?? '/' } : null;
+}
+
+/** If no dialect finds its key in the request, the first one with the path answers 401 in its words. */
+function findAtRoot(served: Served[], path: string, context: Context): Found | null {
+  const known = served.filter(({ router }) => router.match(path, context.method).path.length > 0);
+  const one = known.find(({ dialect }) => dialect.keyOf(context) !== null) ?? known[0];
+  return one ? { served: one, path } : null;
+}
+
+function routerOf({ routes, missing }: Dialect, parts: ServeParts, withinLimit: Middleware): Router {
+  const router = new Router();
+  for (const declared of routes) {
+    const [method, path] = declared.route.split(' ') as [string, string];
+    router.register(path, [method], [withinLimit, handlerOf(declared, parts)] as never);
+  }
+  // Registered without a method, so that their paths match and no request is handled.
+  for (const path of missing) router.register(path, [], [] as never);
+  return router;
+}
+
+function handlerOf({ grant, hasBody, respond }: DialectRoute, parts: ServeParts): Middleware {
+  const { authorize, fetchAttachments, ...rest } = parts;
+  return async (context) => {
+    let slot: Slot | undefined;
+    try {
+      const caller = await authorize.enter(context, grant, async ({ orgId }) => {
+        if (hasBody) slot = await admitSend(parts, orgId, 0);
+      });
+      if (grant === 'full_access') requireManager(caller);
+      const body = slot && (await readDialectBody(context, slot));
+      const { orgId } = caller;
+      const fetchAll = (files: GivenAttachment[]) =>
+        fetchAttachments(orgId, files, slot!, whenHungUp(context.res));
+      const now = parts.management.clock.now();
+      context.body = await respond({
+        ...rest,
+        context,
+        params: context.params,
+        caller,
+        orgId,
+        fetchAll,
+        body,
+        now,
+      });
+    } finally {
+      slot?.release();
+    }
+  };
+}

@@ -1,0 +1,32 @@
+/** Gives the dialects the rows that they look up, without the database. */
+import { deleteDomain, listDomains, setDomainTracking } from '../db/accounts/domains-table.ts';
+import { findKey, listKeys, revokeKey } from '../db/accounts/keys.ts';
+import { findSuppression } from '../db/accounts/suppressions.ts';
+import type { Db } from '../db/engine/open.ts';
+import { findEmail } from '../db/events/emails.ts';
+import { searchEmails } from '../db/events/search-emails.ts';
+import { cancelEmail } from '../db/queue/cancel-email.ts';
+import { moveScheduled } from '../db/queue/scheduled-mail.ts';
+import { deleteWebhook, findWebhook, listWebhooks } from '../db/webhooks/webhooks.ts';
+import type { DialectStore } from '../dialects/dialect-store.ts';
+
+export function createDialectStore(db: Db): DialectStore {
+  return {
+    findEmail: (orgId, id) => findEmail(db, id, orgId),
+    cancelEmail: async (email, now) =>
+      (await cancelEmail(db, email, { reason: 'canceled through the API', bySender: true, now })) !== null,
+    moveEmail: async ({ id: emailId, orgId }, at, now) =>
+      (await moveScheduled(db, { emailId, orgId, at, now })) === 'moved',
+    searchEmails: (search) => searchEmails(db, search),
+    listDomains: (orgId) => listDomains(db, orgId),
+    removeDomain: (id) => deleteDomain(db, id),
+    setDomainTracking: (id, tracking) => setDomainTracking(db, id, tracking),
+    listKeys: (orgId, page) => listKeys(db, orgId, page),
+    findKey: (orgId, id) => findKey(db, id, orgId),
+    revokeKey: (id, now) => revokeKey(db, id, now),
+    listWebhooks: (orgId) => listWebhooks(db, orgId),
+    findWebhook: (orgId, id) => findWebhook(db, id, orgId),
+    removeWebhook: (id) => deleteWebhook(db, id),
+    findSuppression: (orgId, key) => findSuppression(db, orgId, key),
+  };
+}

@@ -1,0 +1,169 @@
+/** Resend's official SDK against a real server: what nearly every application uses, and the set-up by API. */
+import test from 'ava';
+import PostalMime from 'postal-mime';
+import { Resend } from 'resend';
+import { verifyDkim } from '../lab/dkim.ts';
+import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
+import { startWorld, type World } from '../lab/scenes/world.ts';
+
+const sdk = (world: World, key = world.key, path = '') =>
+  new Resend(key, { baseUrl: `${world.url()}${path}` });
+
+test('the SDK reads emails at the root and under /compat/resend', async (t) => {
+  const world = await startWorld(t);
+  const sent = await world.send({ to: ['ann@there.invalid', 'bob@there.invalid'], tags: { plan: 'pro' } });
+  const { emailId, id } = sent.body;
+  await world.when(emailId, ({ status }) => status === 'delivered');
+  for (const path of ['', '/', '/compat/resend', '/compat/resend/']) {
+    const { data, error } = await sdk(world, world.key, path).emails.get(emailId);
+    t.is(error, null, path);
+    t.like(data, { object: 'email', id: emailId, message_id: `<${id}>`, last_event: 'delivered' });
+    t.deepEqual(data!.tags, [{ name: 'plan', value: 'pro' }]);
+  }
+  const second = (await world.send({ to: 'ann@there.invalid', subject: 'Second' })).body.emailId;
+  const resend = sdk(world);
+  const first = await resend.emails.list({ limit: 1 });
+  t.like(first.data, { object: 'list', has_more: true });
+  t.is(first.data!.data[0]!.id, second);
+  const next = await resend.emails.list({ limit: 1, after: second });
+  t.deepEqual([next.data!.has_more, next.data!.data[0]!.id], [false, emailId]);
+});
+
+test('what the SDK sends arrives, signed, with every field', async (t) => {
+  const world = await startWorld(t);
+  const resend = sdk(world);
+  const { data, error } = await resend.emails.send({
+    from: 'Acme, Inc. <app@sender.invalid>',
+    to: ['Ann, the first <ann@there.invalid>', 'bob@there.invalid'],
+    cc: 'cleo@there.invalid',
+    bcc: ['dora@there.invalid'],
+    replyTo: ['help@sender.invalid', 'desk@sender.invalid'],
+    subject: 'Grüße',
+    html: '<p>Hi <img src="cid:logo"></p>',
+    text: 'Hi',
+    headers: { 'X-Entity-Ref-ID': '7' },
+    tags: [{ name: 'plan', value: 'pro' }],
+    attachments: [
+      { filename: 'logo.png', content: Buffer.from('png'), contentId: 'logo', contentType: 'image/png' },
+    ],
+  });
+  t.is(error, null);
+  await world.when(data!.id, ({ status }) => status === 'delivered');
+  const messages = world.mx[0]!.messages;
+  t.is(messages.length, 4);
+  const { raw } = messages.find(({ to }) => to[0]!.startsWith('dora'))!;
+  t.is((await verifyDkim(raw, world.dns))[0]!.result, 'pass');
+  const mail = await PostalMime.parse(raw);
+  t.deepEqual(mail.from, { name: 'Acme, Inc.', address: 'app@sender.invalid' });
+  t.deepEqual(mail.to![0], { name: 'Ann, the first', address: 'ann@there.invalid' });
+  t.deepEqual(
+    mail.replyTo!.map(({ address }) => address),
+    ['help@sender.invalid', 'desk@sender.invalid'],
+  );
+  t.is(mail.attachments[0]!.contentId, '<logo>');
+  t.false(raw.includes('dora@'), 'bcc is in no header');
+  const { data: kept } = await resend.emails.get(data!.id);
+  t.like(kept, { to: ['ann@there.invalid', 'bob@there.invalid'], cc: ['cleo@there.invalid'] });
+  t.deepEqual(kept!.bcc, ['dora@there.invalid']);
+});
+
+test('two like emails are two, and a repeat with a key is one; later ones move and are canceled', async (t) => {
+  const world = await startWorld(t);
+  const resend = sdk(world);
+  const mail = { from: 'app@sender.invalid', to: 'ann@there.invalid', subject: 'Hi', text: 'Hi' };
+  const ids = await Promise.all([mail, mail].map(async (one) => (await resend.emails.send(one)).data!.id));
+  t.is(new Set(ids).size, 2);
+  const repeated = [];
+  for (let n = 0; n < 2; n += 1)
+    repeated.push((await resend.emails.send(mail, { idempotencyKey: 'once' })).data!.id);
+  t.is(repeated[0], repeated[1]);
+  const later = (await resend.emails.send({ ...mail, scheduledAt: 'in 5 min' })).data!.id;
+  t.is((await resend.emails.get(later)).data!.last_event, 'scheduled');
+  const at = new Date(world.clock.now() + 3_600_000).toISOString();
+  t.is((await resend.emails.update({ id: later, scheduledAt: at })).error, null);
+  t.is((await resend.emails.get(later)).data!.scheduled_at, at);
+  t.is((await resend.emails.cancel(later)).error, null);
+  t.is((await resend.emails.get(later)).data!.last_event, 'canceled');
+});
+
+test('a send that is refused says why, under the names of the SDK, and charges nothing', async (t) => {
+  const world = await startWorld(t);
+  const resend = sdk(world);
+  const mail = { from: 'app@sender.invalid', to: 'ann@there.invalid', subject: 'Hi', text: 'Hi' };
+  const refused = async (change: object) =>
+    (await resend.emails.send({ ...mail, ...change } as never)).error!;
+  t.like(await refused({ from: 'app@other.invalid' }), { statusCode: 403, name: 'validation_error' });
+  t.like(await refused({ subject: undefined }), { statusCode: 422, name: 'missing_required_field' });
+  t.regex((await refused({ replyTo: 'nobody' })).message, /^reply_to/);
+  t.regex((await refused({ template: { id: 'x' } })).message, /no templates/);
+  t.regex((await refused({ to: Array.from({ length: 51 }, (_, n) => `a${n}@there.invalid`) })).message, /50/);
+  t.like(await refused({ scheduledAt: 'someday' }), { statusCode: 422 });
+  t.is((await world.db('emails')).length, 0);
+  t.is((await world.db('credit_entries').where('change', '<', 0)).length, 0);
+});
+
+test('errors have the form that the SDKs read', async (t) => {
+  const world = await startWorld(t);
+  const nobody = '0198c9a4-6f1e-7d52-b3a4-5f0c8b1d9e27';
+  const wrong = await sdk(world, 'em_wrong').emails.get(nobody);
+  t.like(wrong.error, { statusCode: 403, name: 'invalid_api_key' });
+  t.like((await sdk(world).emails.get(nobody)).error, { statusCode: 404, name: 'not_found' });
+  t.like((await sdk(world).emails.get('x')).error, { statusCode: 404, name: 'not_found' });
+  t.like((await sdk(world).contacts.list()).error, { statusCode: 404, name: 'not_found' });
+  const missing = await fetch(`${world.url()}/emails`);
+  t.is(missing.status, 401);
+  t.like(await missing.json(), { statusCode: 401, name: 'missing_api_key' });
+  t.like((await sdk(world).domains.create({ name: 'no domain' })).error, {
+    statusCode: 422,
+    name: 'validation_error',
+  });
+  const broken = await fetch(`${world.url()}/domains`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${world.key}`, 'content-type': 'application/json' },
+    body: '{',
+  });
+  t.like(await broken.json(), { statusCode: 400, name: 'validation_error' });
+});
+
+test('domains, keys, suppressions and webhooks are set up by the SDK', async (t) => {
+  const world = await startWorld(t, { settings: { POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true' } });
+  const resend = sdk(world);
+  const { data: domain } = await resend.domains.create({ name: 'new.example' });
+  t.like(domain, { name: 'new.example', status: 'pending' });
+  t.true(domain!.records.some(({ record }) => record === 'DKIM'));
+  t.is((await resend.domains.get(domain!.id)).data!.name, 'new.example');
+  t.is((await resend.domains.get('new.example')).data!.id, domain!.id);
+  t.is((await resend.domains.update({ id: domain!.id, openTracking: true })).error, null);
+  t.is((await resend.domains.verify(domain!.id)).data!.id, domain!.id);
+  t.is((await resend.domains.list()).data!.data.length, 2);
+
+  const { data: key } = await resend.apiKeys.create({ name: 'mailer', permission: 'sending_access' });
+  t.like((await sdk(world, key!.token).domains.list()).error, { name: 'restricted_api_key' });
+  t.is((await resend.apiKeys.list()).data!.data.length, 2);
+  t.is((await resend.apiKeys.remove(key!.id)).error, null);
+  t.is((await resend.domains.remove(domain!.id)).data!.deleted, true);
+
+  t.is((await resend.suppressions.add({ email: 'Dora@there.invalid' })).error, null);
+  t.like((await resend.suppressions.get('dora@there.invalid')).data, { origin: 'manual' });
+  t.is((await resend.suppressions.list()).data!.data.length, 1);
+  t.is((await resend.suppressions.remove('dora@there.invalid')).data!.deleted, true);
+
+  const receiver = await startReceiver(t, { now: world.clock.now });
+  const made = await resend.webhooks.create({ endpoint: receiver.url, events: ['email.sent'] });
+  receiver.secret = made.data!.signing_secret;
+  await world.send({ to: 'ann@there.invalid' });
+  await receiver.received(1);
+  t.is(receiver.requests[0]!.fault, null);
+  t.is(receiver.requests[0]!.body.type, 'email.sent');
+  t.like((await resend.webhooks.get(made.data!.id)).data, { status: 'enabled', events: ['email.sent'] });
+  t.is((await resend.webhooks.update(made.data!.id, { status: 'disabled' })).error, null);
+  t.is((await resend.webhooks.list()).data!.data[0]!.status, 'disabled');
+  t.is((await resend.webhooks.remove(made.data!.id)).data!.deleted, true);
+});
+
+test('POSTERN_DIALECTS=none serves no other API', async (t) => {
+  const world = await startWorld(t, { settings: { POSTERN_DIALECTS: 'none' } });
+  const answer = await fetch(`${world.url()}/emails`, { headers: { authorization: `Bearer ${world.key}` } });
+  t.is(answer.status, 404);
+  t.like(await answer.json(), { error: 'NOT_FOUND' });
+});
