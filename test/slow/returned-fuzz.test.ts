@@ -32,7 +32,9 @@ const returnPathOf = createReturnPath(fixedSecrets(goldenSecret), goldenDomain);
 
 /** What is spliced in: the likes of what the readers look for, and return paths that are somebody else's. */
 const splices = fc.oneof(
-  fc.constantFrom(...others.map((id) => returnPathOf(id).replace(/-[0-9a-f]{16}@/, '-0123456789abcdef@'))),
+  // With a wrong tag, in the form of today and in that of before.
+  fc.constantFrom(...others.map((id) => returnPathOf(id).replace(/[0-9a-v]{10}@/, '0123456789@'))),
+  fc.constantFrom(...others.map((id) => `b-${id.replaceAll('-', '')}-0123456789abcdef@${goldenDomain}`)),
   fc.constantFrom(
     'Final-Recipient: rfc822; x@example.org\r\nAction: failed\r\nStatus: 5.1.1\r\n\r\n',
     'Content-Type: message/delivery-status\r\n\r\n',
